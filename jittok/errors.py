@@ -1,0 +1,77 @@
+"""Everything jittok raises. Messages say where, what was found, and what would be right.
+
+JittokError
+├── MalformedVocab    (ValueError)  file, key, found, expected
+├── UnsupportedVocab  (ValueError)  file, key, found, expected
+├── EncodingFailed    (ValueError)  document, offset, found, expected
+├── InvalidToken      (IndexError)  token, vocab_size
+└── CorpusError       (ValueError)  where, found, expected
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class JittokError(Exception):
+    """Base of every error of this package."""
+
+
+def _clip(found: object, width: int = 120) -> str:
+    shown = repr(found)
+    return shown if len(shown) <= width else f"{shown[:width]}… ({len(shown)} characters)"
+
+
+class MalformedVocab(JittokError, ValueError):
+    """A vocabulary file that cannot be right: llama.cpp refuses it too, or dies on it."""
+
+    def __init__(self, file: str, key: str, found: object, expected: str) -> None:
+        super().__init__(f"{file}: {key}: found {_clip(found)}, expected {expected}")
+        self.file, self.key, self.found, self.expected = file, key, found, expected
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.file, self.key, self.found, self.expected)
+
+
+class UnsupportedVocab(JittokError, ValueError):
+    """A vocabulary that may be right but is of a kind this version does not know, or cannot tokenize at all."""
+
+    def __init__(self, file: str, key: str, found: object, expected: str) -> None:
+        super().__init__(f"{file}: {key}: found {_clip(found)}, expected {expected}")
+        self.file, self.key, self.found, self.expected = file, key, found, expected
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.file, self.key, self.found, self.expected)
+
+
+class EncodingFailed(JittokError, ValueError):
+    """A document that cannot be encoded. `offset`: bytes from its start (characters for a lone surrogate in a str)."""
+
+    def __init__(self, document: int, offset: int, found: object, expected: str) -> None:
+        super().__init__(f"document {document}, offset {offset}: found {_clip(found)}, expected {expected}")
+        self.document, self.offset, self.found, self.expected = document, offset, found, expected
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.document, self.offset, self.found, self.expected)
+
+
+class InvalidToken(JittokError, IndexError):
+    """An id outside the vocabulary."""
+
+    def __init__(self, token: int, vocab_size: int) -> None:
+        super().__init__(f"token {token}: expected 0 <= id < {vocab_size}")
+        self.token, self.vocab_size = token, vocab_size
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.token, self.vocab_size)
+
+
+class CorpusError(JittokError, ValueError):
+    """A corpus that cannot be read, written or continued; `where` is a file, a line or an option."""
+
+    def __init__(self, where: str, found: object, expected: str) -> None:
+        super().__init__(f"{where}: found {_clip(found)}, expected {expected}")
+        self.where, self.found, self.expected = where, found, expected
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.where, self.found, self.expected)

@@ -1,0 +1,58 @@
+"""What a model's kernel is asked, and what it answers: the one protocol of all vocabulary types.
+
+A text is cut around special tokens into *fragments* (llama.cpp's `fragment_buffer_variant`). A batch is a list of them,
+all documents behind each other, in three arrays over one byte buffer:
+
+    starts, stops: int64[fragments]   the fragment's bytes are data[starts[k]:stops[k]]
+    tokens: int32[fragments]          >= 0: the fragment is this id; TEXT or TEXT_PREFIXED: bytes to be tokenized
+
+Every `models/*.py` exports
+
+    Arrays, Work                      NamedTuples: the compiled vocabulary; the scratch memory of one thread
+    compile_vocab(vocab) -> Arrays    raises MalformedVocab / UnsupportedVocab
+    make_work(arrays, longest) -> Work    scratch for fragments of up to `longest` bytes
+    IDS_PER_BYTE                      room for ids that is usually enough (OUT_OF_ROOM asks for more)
+    encode_fragments(arrays, work, data, starts, stops, tokens, first, last, count, ids, ends, report) -> int
+
+`encode_fragments` writes the ids of fragments first .. last - 1 from ids[count] on and their ends to ends[first:last]
+(places in `ids`), and returns the new count. A negative answer is one of the codes below, and `report` tells more;
+everything before report[FRAGMENT] is written and valid, so the caller mends what was missing and goes on there.
+"""
+
+from __future__ import annotations
+
+TEXT = -1
+"""tokens[k]: the fragment is text."""
+TEXT_PREFIXED = -2
+"""tokens[k]: text at the start or behind a special token; SPM puts a space in front when the vocabulary says so."""
+
+FRAGMENT, OFFSET, NEED, FOUND = 0, 1, 2, 3
+"""Places in report: int64[4]: the fragment that failed, the place in `data`, how much is needed, what was found."""
+REPORT_SIZE = 4
+
+OUT_OF_ROOM = -1
+"""`ids` is full: report[NEED] more ids are certainly enough for the fragment."""
+OUT_OF_WORK = -2
+"""`Work` is too small: report[NEED] is the `longest` to make it for."""
+BEYOND_UNICODE = -10
+"""A four-byte sequence above U+10FFFF at report[OFFSET], which llama.cpp dies on (report[FOUND]: the number)."""
+SPACE_IN_SYMBOL = -11
+"""A space inside a word merged over characters (report[OFFSET]), which llama.cpp dies on."""
+NO_BYTE_TOKEN = -12
+"""The byte report[FOUND] at report[OFFSET] has no token and the vocabulary no way to say so."""
+NO_TOKEN_ON_PATH = -13
+"""RWKV: a token begins with the byte at report[OFFSET], but none is a prefix of the rest; llama.cpp never returns."""
+CHARSMAP_NODE = -14
+"""UGM: the charsmap leads to unit report[FOUND], outside of it, at report[OFFSET]."""
+CHARSMAP_REPLACEMENT = -15
+"""UGM: the charsmap's replacement at report[FOUND] lies outside of it or has no end."""
+
+EXPECTED = {
+    BEYOND_UNICODE: "no code point above U+10FFFF",
+    SPACE_IN_SYMBOL: "no space inside a word (this vocabulary has no rule for it)",
+    NO_BYTE_TOKEN: "a byte that the vocabulary has a token for",
+    NO_TOKEN_ON_PATH: "text that some token is a prefix of",
+    CHARSMAP_NODE: "a character map whose links stay inside it",
+    CHARSMAP_REPLACEMENT: "a character map whose replacements stay inside it",
+}
+"""What would have been right, for EncodingFailed."""

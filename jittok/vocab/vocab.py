@@ -1,0 +1,129 @@
+"""A vocabulary as data: what llama.cpp holds after loading, before anything is compiled.
+
+`Vocab` is filled by `vocab.load`; every other room reads it. Big fields are flat arrays, so that compiling does not need
+a Python object a token; `tokens`, `ids` and `merges` are the same as Python objects, made when first asked for (the
+references, the traces and small vocabularies use them).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+NO_TOKEN = -1
+"""A special id that the vocabulary does not have."""
+
+SPACE = "\u2581"
+"""U+2581, which stands for a space in the tokens of SPM, UGM, WordPiece and some BPE vocabularies."""
+
+
+def ragged_bytes(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> list[bytes]:
+    """The rows of a flat byte array as bytes objects."""
+    blob, places = data.tobytes(), offsets.tolist()
+    return [blob[i:j] for i, j in zip(places, places[1:])]  # noqa: B905  pairs of neighbours
+
+
+@dataclass(frozen=True, eq=False)
+class Vocab:
+    """What the file says, checked and completed as llama.cpp does. All arrays are read-only."""
+
+    source: str  # the file's path, or "vocabulary in memory"
+    model: str  # tokenizer.ggml.model: "llama", "gpt2", "bert", ...
+    type: str  # "spm" "bpe" "wpm" "ugm" "rwkv" "plamo2" "test" "none"
+    pre: str | None  # tokenizer.ggml.pre as the file has it
+    pre_type: int  # llama.cpp's enumeration; 0 where it has no meaning
+    name: str  # general.name
+    architecture: str  # general.architecture
+
+    token_bytes: NDArray[np.uint8]  # uint8[bytes] texts of all tokens, id -> text
+    token_offsets: NDArray[np.int64]  # int64[tokens + 1]
+    key_bytes: NDArray[np.uint8]  # text -> id: the same arrays but for model "hybriddna", whose k-mers keep a mark
+    key_offsets: NDArray[np.int64]
+    scores: NDArray[np.float32]  # float32[tokens]
+    attributes: NDArray[np.int32]  # int32[tokens] llama.cpp's bits after all rewriting, LSTRIP and RSTRIP included
+    file_attributes: NDArray[np.int32]  # int32[tokens] before any rewriting: UGM's and PLaMo-2's tables see these
+    piece_attributes: NDArray[np.int32]  # int32[tokens] when pieces are made: after rewriting, before LSTRIP and RSTRIP
+    merge_bytes: NDArray[np.uint8]  # uint8[bytes] lines of the merge list, "left right"
+    merge_offsets: NDArray[np.int64]  # int64[merges + 1]; empty merges: [0]
+    charsmap: NDArray[np.uint8]  # uint8[bytes] precompiled_charsmap; empty when absent
+
+    special_tokens: NDArray[np.int32]  # int32[k] ids that the partition looks for, in llama.cpp's order
+    eog_ids: frozenset[int] = frozenset()
+    suppressed_ids: tuple[int, ...] = ()
+
+    bos_id: int = NO_TOKEN
+    eos_id: int = NO_TOKEN
+    eot_id: int = NO_TOKEN
+    eom_id: int = NO_TOKEN
+    unk_id: int = NO_TOKEN
+    sep_id: int = NO_TOKEN
+    pad_id: int = NO_TOKEN
+    mask_id: int = NO_TOKEN
+    fim_prefix_id: int = NO_TOKEN
+    fim_suffix_id: int = NO_TOKEN
+    fim_middle_id: int = NO_TOKEN
+    fim_pad_id: int = NO_TOKEN
+    fim_rep_id: int = NO_TOKEN
+    fim_sep_id: int = NO_TOKEN
+    default_unk_id: int = NO_TOKEN  # the type's default, which the newline id is found with
+    default_pad_id: int = NO_TOKEN  # the type's default, which the newline id falls back to
+
+    add_bos: bool = False
+    add_eos: bool = False
+    add_sep: bool = False
+    add_space_prefix: bool = False
+    ignore_merges: bool = False
+    clean_spaces: bool = False
+    escape_whitespaces: bool = True
+    remove_extra_whitespaces: bool = False
+    treat_whitespace_as_suffix: bool = False
+    lowercase: bool = True
+    strip_accents: bool = True
+    max_token_length: int = 0  # bytes of the longest token
+
+    def __len__(self) -> int:
+        return self.token_offsets.size - 1
+
+    def __repr__(self) -> str:
+        return f"Vocab({self.source!r}, {self.type}, pre={self.pre!r}, {len(self)} tokens)"
+
+    @cached_property
+    def tokens(self) -> list[bytes]:
+        """Texts in id order."""
+        return ragged_bytes(self.token_bytes, self.token_offsets)
+
+    @cached_property
+    def keys(self) -> list[bytes]:
+        """Texts in id order as `ids` knows them."""
+        if self.key_bytes is self.token_bytes:
+            return self.tokens
+        return ragged_bytes(self.key_bytes, self.key_offsets)
+
+    @cached_property
+    def ids(self) -> dict[bytes, int]:
+        """text -> id, one to one."""
+        return {key: i for i, key in enumerate(self.keys)}
+
+    @cached_property
+    def merges(self) -> dict[tuple[bytes, bytes], int]:
+        """(left, right) -> rank, the first line of a pair. Source: llama.cpp's BPE loading; see `split_merge`."""
+        ranks: dict[tuple[bytes, bytes], int] = {}
+        for rank, line in enumerate(ragged_bytes(self.merge_bytes, self.merge_offsets)):
+            ranks.setdefault(split_merge(line), rank)
+        return ranks
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """32 hex digits over everything that can change an id, a piece or a special-token rule."""
+        from jittok.vocab.fingerprint import fingerprint
+
+        return fingerprint(self)
+
+
+def split_merge(line: bytes) -> tuple[bytes, bytes]:
+    """The two parts of a merge line: cut at the first space behind byte 0; without one, a pair that never matches."""
+    cut = line.find(b" ", 1)
+    return (line[:cut], line[cut + 1 :]) if cut >= 0 else (b"", b"")
