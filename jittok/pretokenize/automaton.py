@@ -1,0 +1,233 @@
+"""A pre-tokenizer's pattern as a deterministic automaton over classes of characters.
+
+The patterns are Perl-like: alternatives in order, greedy repetition. Read as a list of threads in order of preference,
+such a pattern becomes deterministic by the subset construction over *ordered* lists (leftmost-first, as in Cox, "Regular
+Expression Matching: the Virtual Machine Approach", 2009): a thread that reaches the end cuts off all threads behind it, a
+thread before it may still replace its match by a longer one. So one pass, without backtracking, gives the match that a
+backtracking engine finds.
+
+The patterns look ahead by one character at most: `(?!\\S)`, `(?=[..])`. Following the empty steps of a state is therefore
+put off until the next character is known; "a match ends here" is part of the transition on that character, and the end
+of the piece is one more character class.
+
+    entry = transitions[state * width + class]: next state << 1 | a match ends before this character
+    state 0 is dead, state 1 begins; class width - 1 is the end of the piece
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+if sys.version_info >= (3, 11):
+    from re import _constants as sre
+    from re import _parser as sre_parse
+else:  # the same modules under their old names
+    import sre_constants as sre
+    import sre_parse
+
+DEAD, START = 0, 1
+MOST_STATES = 1 << 14
+
+Ranges = list[tuple[int, int]]
+
+
+class Automaton(NamedTuple):
+    """A compiled pattern over an alphabet of code points (or bytes)."""
+
+    starts: NDArray[np.int64]  # int64[runs] first character of each run of one class
+    classes: NDArray[np.uint8]  # uint8[runs] its class
+    transitions: NDArray[np.uint16]  # uint16[states * width]
+    width: int  # classes, the end of the piece included
+
+
+def compile_pattern(pattern: str | bytes, size: int) -> Automaton:
+    """The automaton of a pattern over characters 0 .. size - 1. ValueError for what the construction does not cover."""
+    flags = 0 if isinstance(pattern, bytes) else sre_parse.SRE_FLAG_UNICODE
+    nodes = _Nodes(size)
+    first = nodes.sequence(sre_parse.parse(pattern, flags), nodes.match())
+    starts, members = _classes(nodes.sets, size)
+    transitions = _determinize(nodes, first, members)
+    return Automaton(starts, members[:, -1].astype(np.uint8), transitions, int(members[:, -1].max()) + 2)
+
+
+class _Nodes:
+    """A nondeterministic automaton, built from the end: each part knows the node that follows it.
+
+    Node kinds: ("char", set, next), ("look", set, end, next) the next character is in the set (or the piece ends, if
+    `end`), ("split", [nexts in order of preference]), ("match",).
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size, self.sets, self.nodes = size, list[Ranges](), list[tuple[Any, ...]]()
+
+    def add(self, *node: Any) -> int:
+        self.nodes.append(node)
+        return len(self.nodes) - 1
+
+    def match(self) -> int:
+        return self.add("match")
+
+    def set(self, ranges: Iterable[tuple[int, int]], *, negated: bool = False) -> int:
+        merged = _merge(ranges)
+        self.sets.append(_complement(merged, self.size) if negated else merged)
+        return len(self.sets) - 1
+
+    def sequence(self, items: Any, following: int) -> int:
+        for operator, argument in reversed(list(items)):
+            following = self.part(operator, argument, following)
+        return following
+
+    def part(self, operator: Any, argument: Any, following: int) -> int:
+        ranges = _ranges_of(operator, argument, self.size)
+        if ranges is not None:
+            return self.add("char", self.set(ranges), following)
+        if operator is sre.SUBPATTERN:
+            return self.sequence(argument[3], following)
+        if operator is sre.BRANCH:
+            return self.add("split", [self.sequence(item, following) for item in argument[1]])
+        if operator is sre.MAX_REPEAT:
+            return self.repeat(*argument, following)
+        if operator in (sre.ASSERT, sre.ASSERT_NOT):
+            return self.look(operator is sre.ASSERT_NOT, argument, following)
+        if operator is sre.AT and argument is sre.AT_END_STRING:
+            return self.add("look", self.set([]), True, following)
+        raise ValueError(f"a pattern with {operator} is not covered")
+
+    def repeat(self, least: int, most: Any, body: Any, following: int) -> int:
+        if most is sre.MAXREPEAT:
+            loop = self.add("split", [])  # filled below: the loop leads back to itself
+            self.nodes[loop][1].extend([self.sequence(body, loop), following])
+            following = loop
+        else:
+            for _ in range(most - least):
+                following = self.add("split", [self.sequence(body, following), following])
+        for _ in range(least):
+            following = self.sequence(body, following)
+        return following
+
+    def look(self, negated: bool, argument: Any, following: int) -> int:
+        direction, body = argument
+        ranges = _ranges_of(*body[0], self.size) if len(body) == 1 else None
+        if direction != 1 or ranges is None:
+            raise ValueError("only a look-ahead of one character is covered")
+        return self.add("look", self.set(ranges, negated=negated), negated, following)
+
+
+_SPACES = [(9, 13), (32, 32)]
+_CATEGORIES: dict[Any, tuple[Ranges, bool]] = {
+    sre.CATEGORY_SPACE: (_SPACES, False),
+    sre.CATEGORY_NOT_SPACE: (_SPACES, True),
+    sre.CATEGORY_DIGIT: ([(48, 57)], False),
+    sre.CATEGORY_NOT_DIGIT: ([(48, 57)], True),
+}
+
+
+def _ranges_of(operator: Any, argument: Any, size: int) -> Ranges | None:
+    """The characters that one item of the parsed pattern stands for; None when it is not a single character."""
+    if operator is sre.LITERAL:
+        return [(argument, argument)]
+    if operator is sre.NOT_LITERAL:
+        return _complement([(argument, argument)], size)
+    if operator is sre.SUBPATTERN and len(argument[3]) == 1:
+        return _ranges_of(*argument[3][0], size)
+    if operator is not sre.IN:
+        return None
+    ranges: Ranges = []
+    for kind, value in argument:
+        if kind is sre.LITERAL:
+            ranges.append((value, value))
+        elif kind is sre.RANGE:
+            ranges.append(value)
+        elif kind is sre.CATEGORY:
+            members, negated = _CATEGORIES[value]
+            ranges += _complement(members, size) if negated else members
+    merged = _merge(ranges)
+    return _complement(merged, size) if argument[0][0] is sre.NEGATE else merged
+
+
+def _merge(ranges: Iterable[tuple[int, int]]) -> Ranges:
+    merged: Ranges = []
+    for low, high in sorted(ranges):
+        if merged and low <= merged[-1][1] + 1:
+            merged[-1] = (merged[-1][0], max(high, merged[-1][1]))
+        else:
+            merged.append((low, high))
+    return merged
+
+
+def _complement(ranges: Ranges, size: int) -> Ranges:
+    out, at = [], 0
+    for low, high in _merge(ranges):
+        if at < low:
+            out.append((at, low - 1))
+        at = high + 1
+    if at < size:
+        out.append((at, size - 1))
+    return out
+
+
+def _classes(sets: list[Ranges], size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """(starts, members): runs of characters that no set tells apart; members[run] = in each set?, then the class."""
+    borders = {0} | {edge for ranges in sets for low, high in ranges for edge in (low, high + 1) if edge < size}
+    starts = np.array(sorted(borders), np.int64)
+    inside = np.zeros((starts.size, len(sets)), np.int64)
+    for k, ranges in enumerate(sets):
+        for low, high in ranges:
+            inside[np.searchsorted(starts, low) : np.searchsorted(starts, high, "right"), k] = 1
+    _, classes = np.unique(inside, axis=0, return_inverse=True)
+    return starts, np.column_stack([inside, classes.reshape(-1)])
+
+
+def _determinize(nodes: _Nodes, first: int, members: NDArray[np.int64]) -> NDArray[np.uint16]:
+    """Subset construction over ordered lists of nodes whose empty steps are still to be followed."""
+    count = int(members[:, -1].max()) + 1
+    in_set = np.zeros((count + 1, len(nodes.sets)), bool)  # class -> is it in each set; the end is in none
+    in_set[members[:, -1]] = members[:, :-1] > 0
+    rows = in_set.tolist()
+    numbers: dict[tuple[int, ...], int] = {(): DEAD, (first,): START}
+    todo, table = [(first,)], {DEAD: [0] * (count + 1)}
+    while todo:
+        state = todo.pop()
+        entries = []
+        for symbol in range(count + 1):
+            following, matched = _step(nodes.nodes, state, rows[symbol], symbol == count)
+            if following not in numbers:
+                numbers[following] = len(numbers)
+                todo.append(following)
+            entries.append(numbers[following] << 1 | matched)
+        table[numbers[state]] = entries
+        if len(numbers) > MOST_STATES:
+            raise ValueError(f"the pattern needs more than {MOST_STATES} states")
+    if any(entry & 1 for entry in table[START]):
+        raise ValueError("the pattern matches the empty text")
+    return np.array([entry for number in range(len(table)) for entry in table[number]], np.uint16)
+
+
+def _step(nodes: list[tuple[Any, ...]], state: tuple[int, ...], sets: list[bool], end: bool) -> tuple[tuple[int, ...], bool]:
+    """(the ordered list after one character, whether a match ends before it)."""
+    following: dict[int, None] = {}  # an ordered set
+    seen: set[int] = set()
+    stack = list(reversed(state))
+    while stack:
+        place = stack.pop()
+        if place in seen:
+            continue
+        seen.add(place)
+        kind, *rest = nodes[place]
+        if kind == "match":
+            return tuple(following), True
+        if kind == "split":
+            stack += reversed(rest[0])
+        elif kind == "look":
+            if sets[rest[0]] or (end and rest[1]):
+                stack.append(rest[2])
+        elif sets[rest[0]] and not end:
+            following[rest[1]] = None
+    return tuple(following), False
+
+

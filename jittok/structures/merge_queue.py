@@ -1,0 +1,209 @@
+"""Merging a list of symbols pair by pair, lowest rank first, leftmost among equals: the heart of BPE and of SPM.
+
+Both llama.cpp sessions are this: a queue of neighbouring pairs ordered by (rank, position), where SPM's rank is the place
+of a pair's score among all scores. A short list is scanned for its best pair after each merge, which beats any queue; a
+long one has a heap, so that the cost stays n log n on the worst text.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from jittok._jit import OutI32, OutU64, helper
+from jittok._raw import Window, get_i32, get_u64, put_i32, put_u64, window
+from jittok.structures.pair_table import NO_PAIR, PairTable, find_pair
+
+FEW = 40
+"""Symbols up to which a scan beats the heap."""
+NONE = -1
+_32 = np.uint64(32)
+_LOW = np.uint64(0xFFFFFFFF)
+
+
+class MergeWork(NamedTuple):
+    """Scratch for lists of up to n symbols."""
+
+    symbols: OutI32  # [n + 1]
+    places: OutI32  # [n + 1] where each symbol's text begins; one more for the end
+    links: OutI32  # [2 * n] left and right neighbour, for long lists
+    found: OutU64  # [n] the pair that each symbol makes with its right neighbour
+    heap: OutU64  # [3 * n]
+
+
+class MergeWindow(NamedTuple):
+    """MergeWork and the pair table as windows."""
+
+    symbols: Window
+    places: Window
+    links: Window
+    found: Window
+    heap: Window
+    slots: Window
+    filter: Window
+    slot_bits: int
+    filter_bits: int
+
+
+def make_merge_work(longest: int) -> MergeWork:
+    """Scratch for up to `longest` symbols. Pages that no text needs are never touched, so they cost nothing."""
+    return MergeWork(
+        np.empty(longest + 1, np.int32),
+        np.empty(longest + 1, np.int32),
+        np.empty(2 * longest + 2, np.int32),
+        np.empty(longest + 1, np.uint64),
+        np.empty(3 * longest + 3, np.uint64),
+    )
+
+
+@helper
+def open_merge(work: MergeWork, pairs: PairTable) -> MergeWindow:
+    """Windows onto the arrays."""
+    return MergeWindow(
+        window(work.symbols),
+        window(work.places),
+        window(work.links),
+        window(work.found),
+        window(work.heap),
+        window(pairs.slots),
+        window(pairs.filter),
+        pairs.slot_bits,
+        pairs.filter_bits,
+    )
+
+
+@helper
+def merge_symbols(work: MergeWindow, count: int) -> int:
+    """Merge symbols[0 .. count) in place until no neighbours have a rank; returns how many are left.
+
+    places[k] stays the start of symbol k; places[count] is the caller's and moves to places[returned].
+    O(n^2) up to FEW symbols, O(n log n) beyond.
+    """
+    end = get_i32(work.places, count)
+    left = _merge_few(work, count) if count <= FEW else _merge_many(work, count)
+    put_i32(work.places, left, end)
+    return left
+
+
+@helper
+def _pair_at(work: MergeWindow, left: int, right: int) -> np.uint64:
+    return find_pair(work.slots, work.filter, work.slot_bits, work.filter_bits, left, right)
+
+
+@helper
+def _merge_few(work: MergeWindow, count: int) -> int:
+    symbols, places, found = work.symbols, work.places, work.found
+    for k in range(count - 1):
+        put_u64(found, k, _pair_at(work, get_i32(symbols, k), get_i32(symbols, k + 1)))
+    while count > 1:
+        best, at = NO_PAIR, NONE
+        for k in range(count - 1):
+            f = get_u64(found, k)
+            if f >> _32 < best >> _32:
+                best, at = f, k
+        if at == NONE:
+            break
+        put_i32(symbols, at, np.int64(best & _LOW))
+        count -= 1
+        for k in range(at + 1, count):
+            put_i32(symbols, k, get_i32(symbols, k + 1))
+            put_i32(places, k, get_i32(places, k + 1))
+        for k in range(at + 1, count - 1):
+            put_u64(found, k, get_u64(found, k + 1))
+        if at > 0:
+            put_u64(found, at - 1, _pair_at(work, get_i32(symbols, at - 1), get_i32(symbols, at)))
+        if at + 1 < count:
+            put_u64(found, at, _pair_at(work, get_i32(symbols, at), get_i32(symbols, at + 1)))
+    return count
+
+
+@helper
+def _push(heap: Window, size: int, value: np.uint64) -> None:
+    """Add to a binary min-heap of `size` entries."""
+    k = size
+    while k > 0:
+        up = (k - 1) >> 1
+        above = get_u64(heap, up)
+        if above <= value:
+            break
+        put_u64(heap, k, above)
+        k = up
+    put_u64(heap, k, value)
+
+
+@helper
+def _pop(heap: Window, size: int) -> np.uint64:
+    """Take the smallest of `size` > 0 entries."""
+    top = get_u64(heap, 0)
+    size -= 1
+    value = get_u64(heap, size)
+    k = 0
+    while True:
+        down = 2 * k + 1
+        if down >= size:
+            break
+        below = get_u64(heap, down)
+        if down + 1 < size and get_u64(heap, down + 1) < below:
+            down += 1
+            below = get_u64(heap, down)
+        if below >= value:
+            break
+        put_u64(heap, k, below)
+        k = down
+    put_u64(heap, k, value)
+    return top  # type: ignore[no-any-return]
+
+
+@helper
+def _offer(work: MergeWindow, size: int, left: int, right: int) -> int:
+    """Look up the pair of two places and queue it; returns the heap's size."""
+    f = _pair_at(work, get_i32(work.symbols, left), get_i32(work.symbols, right))
+    put_u64(work.found, left, f)
+    if f != NO_PAIR:
+        _push(work.heap, size, (f & ~_LOW) | np.uint64(left))
+        size += 1
+    return size
+
+
+@helper
+def _merge_many(work: MergeWindow, count: int) -> int:
+    """Entries are rank << 32 | place. One is stale when its place makes a pair of another rank by now, or none; one whose
+    rank still fits is as good as the entry of the present pair, since both have the same key.
+
+    Each merge offers at most two pairs, so 3 * count entries are room enough.
+    """
+    symbols, places, links, found, heap = work.symbols, work.places, work.links, work.found, work.heap
+    size = 0
+    for k in range(count):
+        put_i32(links, 2 * k, k - 1)
+        put_i32(links, 2 * k + 1, k + 1 if k + 1 < count else NONE)
+        put_u64(found, k, NO_PAIR)
+    for k in range(count - 1):
+        size = _offer(work, size, k, k + 1)
+    while size > 0:
+        top = _pop(heap, size)
+        size -= 1
+        k = np.int64(top & _LOW)
+        f = get_u64(found, k)
+        if f == NO_PAIR or f >> _32 != top >> _32:
+            continue
+        right = get_i32(links, 2 * k + 1)
+        put_i32(symbols, k, np.int64(f & _LOW))
+        put_u64(found, k, NO_PAIR)
+        put_u64(found, right, NO_PAIR)
+        after = get_i32(links, 2 * right + 1)
+        put_i32(links, 2 * k + 1, after)
+        if after != NONE:
+            put_i32(links, 2 * after, k)
+            size = _offer(work, size, k, after)
+        before = get_i32(links, 2 * k)
+        if before != NONE:
+            size = _offer(work, size, before, k)
+    left, k = 0, 0
+    while k != NONE:
+        put_i32(symbols, left, get_i32(symbols, k))
+        put_i32(places, left, get_i32(places, k))
+        left += 1
+        k = get_i32(links, 2 * k + 1)
+    return left

@@ -1,0 +1,94 @@
+"""Pairs of symbols to (rank, merged symbol): what a merge step asks for.
+
+Open addressing over two words a slot, so that one cache line answers: the pair, then rank and merged symbol. Most pairs
+of neighbours have no merge; a bit array that fits the second-level cache says so for nine of ten of them before the
+table (megabytes) is read.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from jittok._jit import I32, U64, OutU64, frozen, helper, kernel, wide
+from jittok._raw import Window, get_u64, multiply, prefetch
+
+NO_PAIR = np.uint64(0xFFFFFFFFFFFFFFFF)
+"""The answer for a pair without a merge: sorts behind every rank."""
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+_32 = np.uint64(32)
+_6, _63, _1, _0 = np.uint64(6), np.uint64(63), np.uint64(1), np.uint64(0)
+
+
+class PairTable(NamedTuple):
+    """Invariant, by construction: slots.size == 2 << slot_bits, filter.size << 6 == 1 << filter_bits, and at least a
+    third of the slots is free, so that every search ends."""
+
+    slots: U64  # [2 << slot_bits] (left + 1) << 32 | right + 1, or 0; then rank << 32 | merged
+    filter: U64  # [1 << filter_bits - 6] a bit for each hash value that some pair has
+    slot_bits: int
+    filter_bits: int
+
+
+def build_pair_table(left: I32, right: I32, rank: I32, merged: I32) -> PairTable:
+    """The table of distinct pairs; all int32[pairs], none negative."""
+    slot_bits = max(4, (3 * left.size // 2).bit_length())
+    filter_bits = max(9, (8 * left.size).bit_length())
+    slots, bits = np.zeros(2 << slot_bits, np.uint64), np.zeros(1 << filter_bits - 6, np.uint64)
+    fill_pair_table(left, right, rank, merged, slots, bits, slot_bits, filter_bits)
+    return PairTable(frozen(slots, np.uint64), frozen(bits, np.uint64), slot_bits, filter_bits)
+
+
+@helper
+def _key(left: int, right: int) -> np.uint64:
+    return np.uint64(left + 1) << _32 | np.uint64(right + 1)
+
+
+@kernel
+def fill_pair_table(
+    left: I32, right: I32, rank: I32, merged: I32, slots: OutU64, bits: OutU64, slot_bits: int, filter_bits: int
+) -> int:
+    """Enter every pair; of equal pairs the first stays. Returns how many pairs are in.
+
+    left, right, rank, merged: int32[pairs]; slots: uint64[2 << slot_bits], bits: uint64[1 << filter_bits - 6], zeroed
+    """
+    mask = (1 << slot_bits) - 1
+    count = 0
+    for k in range(left.size):
+        key = _key(wide(left[k]), wide(right[k]))
+        h = multiply(key, _MIX)
+        at = np.int64(h >> np.uint64(64 - slot_bits))
+        while slots[2 * at] != _0 and slots[2 * at] != key:
+            at = (at + 1) & mask
+        if slots[2 * at] == _0:
+            count += 1
+            slots[2 * at] = key
+            slots[2 * at + 1] = np.uint64(wide(rank[k])) << _32 | np.uint64(wide(merged[k]))
+            f = h >> np.uint64(64 - filter_bits)
+            bits[np.int64(f >> _6)] |= _1 << (f & _63)
+    return count
+
+
+@helper
+def find_pair(slots: Window, bits: Window, slot_bits: int, filter_bits: int, left: int, right: int) -> np.uint64:
+    """rank << 32 | merged symbol of two neighbours, or NO_PAIR. A negative symbol merges with nothing.
+
+    In bounds by the invariant of PairTable: both places are the top bits of a hash.
+    """
+    if left < 0 or right < 0:
+        return NO_PAIR
+    key = _key(left, right)
+    h = multiply(key, _MIX)
+    at = np.int64(h >> np.uint64(64 - slot_bits))
+    prefetch(slots, 2 * at, 8)
+    f = h >> np.uint64(64 - filter_bits)
+    if (get_u64(bits, np.int64(f >> _6)) >> (f & _63)) & _1 == _0:
+        return NO_PAIR
+    while True:
+        found = get_u64(slots, 2 * at)
+        if found == key:
+            return get_u64(slots, 2 * at + 1)  # type: ignore[no-any-return]
+        if found == _0:
+            return NO_PAIR
+        at = (at + 1) & ((1 << slot_bits) - 1)
