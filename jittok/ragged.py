@@ -1,0 +1,307 @@
+"""Rows of unequal length in two flat arrays: `Ragged` holds texts, `TokenArray` holds ids. NumPy alone."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jittok.display import html
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+INT32_MAX = 2**31 - 1
+SHOWN_ROWS, SHOWN_IDS = 10, 16
+FILES = ("ids.npy", "offsets.npy")
+"""What a saved TokenArray consists of."""
+
+
+def _fixed(array: ArrayLike, dtype: type[np.generic], what: str) -> NDArray[Any]:
+    """A read-only, C-contiguous, one-dimensional view; TypeError for another kind, ValueError for another shape."""
+    given = np.asarray(array)
+    if given.dtype.kind not in "iu" and given.size:
+        raise TypeError(f"{what}: found dtype {given.dtype}, expected {np.dtype(dtype)}")
+    if given.ndim != 1:
+        raise ValueError(f"{what}: found {given.ndim} dimensions, expected 1")
+    if given.size and not np.can_cast(given.dtype, dtype):
+        bounds = np.iinfo(dtype)  # type: ignore[type-var]
+        if int(given.min()) < bounds.min or int(given.max()) > bounds.max:
+            raise ValueError(f"{what}: found values outside {np.dtype(dtype)}")
+    view = np.ascontiguousarray(given, dtype=dtype).view(np.ndarray)
+    view.flags.writeable = False
+    return view
+
+
+def _fixed_offsets(offsets: ArrayLike, size: int, of: str) -> NDArray[np.int64]:
+    """Offsets of rows over `size` elements: n + 1 of them, from 0 to `size`, never falling."""
+    fixed = _fixed(offsets, np.int64, "offsets")
+    if fixed.size == 0:
+        raise ValueError("offsets: found none, expected one more than there are rows")
+    if fixed[0] != 0 or fixed[-1] != size:
+        raise ValueError(f"offsets: found {fixed[0]} to {fixed[-1]}, expected 0 to {size} (the number of {of})")
+    if np.any(fixed[1:] < fixed[:-1]):
+        row = int(np.argmax(fixed[1:] < fixed[:-1]))
+        raise ValueError(f"offsets: found {fixed[row + 1]} behind {fixed[row]} (row {row}), expected no fall")
+    return fixed
+
+
+class Ragged:
+    """Texts behind each other in one byte buffer.
+
+    `data`: uint8[bytes]; `offsets`: int64[n + 1], text i is data[offsets[i]:offsets[i + 1]]. Both become read-only
+    views. ValueError where the offsets do not start at 0, fall, or do not end at the end of the data.
+    """
+
+    __slots__ = ("data", "offsets")
+    data: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
+
+    def __init__(self, data: ArrayLike | bytes, offsets: ArrayLike) -> None:
+        raw = np.frombuffer(data, np.uint8) if isinstance(data, bytes | bytearray | memoryview) else data
+        object.__setattr__(self, "data", _fixed(raw, np.uint8, "data"))
+        object.__setattr__(self, "offsets", _fixed_offsets(offsets, self.data.size, "bytes"))
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"Ragged is immutable: {name}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Ragged, (self.data, self.offsets)
+
+    def __len__(self) -> int:
+        return self.offsets.size - 1
+
+    def __getitem__(self, row: int) -> bytes:
+        row = _row(row, len(self))
+        return self.data[self.offsets[row] : self.offsets[row + 1]].tobytes()
+
+    def __iter__(self) -> Iterator[bytes]:
+        for i, j in pairwise(self.offsets.tolist()):
+            yield self.data[i:j].tobytes()
+
+    def __repr__(self) -> str:
+        return f"Ragged({len(self)} texts, {self.data.size} bytes)"
+
+
+def _row(row: int, count: int) -> int:
+    """A row number, from the end when negative. Raises IndexError."""
+    place = int(row) + (count if row < 0 else 0)
+    if not 0 <= place < count:
+        raise IndexError(f"row {row}: expected {-count} <= row < {count}")
+    return place
+
+
+class TokenArray:
+    """Ids of many texts behind each other.
+
+    `ids`: int32[total]; `offsets`: int64[n + 1], row i is ids[offsets[i]:offsets[i + 1]]. Both are read-only and
+    C-contiguous; arrays of the right kind are taken as they are, without a copy.
+    """
+
+    __slots__ = ("ids", "offsets")
+    ids: NDArray[np.int32]
+    offsets: NDArray[np.int64]
+
+    def __init__(self, ids: ArrayLike, offsets: ArrayLike) -> None:
+        object.__setattr__(self, "ids", _fixed(ids, np.int32, "ids"))
+        object.__setattr__(self, "offsets", _fixed_offsets(offsets, self.ids.size, "ids"))
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"TokenArray is immutable: {name}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return TokenArray, (self.ids, self.offsets)
+
+    def __len__(self) -> int:
+        return self.offsets.size - 1
+
+    @overload
+    def __getitem__(self, row: int) -> NDArray[np.int32]: ...
+    @overload
+    def __getitem__(self, row: slice) -> TokenArray: ...
+    def __getitem__(self, row: int | slice) -> NDArray[np.int32] | TokenArray:
+        if not isinstance(row, slice):
+            row = _row(row, len(self))
+            return self.ids[self.offsets[row] : self.offsets[row + 1]]
+        start, stop, step = row.indices(len(self))
+        if step != 1:
+            return TokenArray.concat([self[i : i + 1] for i in range(start, stop, step)])
+        offsets = self.offsets[start : max(start, stop) + 1]
+        return TokenArray(self.ids[offsets[0] : offsets[-1]], offsets - offsets[0])
+
+    def __iter__(self) -> Iterator[NDArray[np.int32]]:
+        for i, j in pairwise(self.offsets.tolist()):
+            yield self.ids[i:j]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TokenArray):
+            return NotImplemented
+        return np.array_equal(self.offsets, other.offsets) and np.array_equal(self.ids, other.ids)
+
+    __hash__ = None  # type: ignore[assignment]  # compared by content, which may be large
+
+    def __repr__(self) -> str:
+        return f"TokenArray({len(self)} rows, {self.ids.size} ids)"
+
+    def _repr_html_(self) -> str:
+        head = self[:SHOWN_ROWS]
+        rows = [row[:SHOWN_IDS].tolist() for row in head]
+        return html.token_rows(rows, head.lengths.tolist(), len(self), self.ids.size)
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """int64[n]: ids of each row."""
+        return np.diff(self.offsets)
+
+    def to_list(self) -> list[list[int]]:
+        """The rows as lists of int."""
+        flat = self.ids.tolist()
+        return [flat[i:j] for i, j in pairwise(self.offsets.tolist())]
+
+    def to_padded(
+        self, length: int | None = None, *, pad_id: int, side: str = "right", truncate: bool = True
+    ) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+        """A rectangle: int32[n, length] and a bool mask of the same shape, True where an id of the row stands.
+
+        `length=None`: the longest row. `side`: where the padding goes, "right" or "left". A longer row keeps its first
+        `length` ids, or is a ValueError with `truncate=False`.
+        """
+        if side not in ("right", "left"):
+            raise ValueError(f"side: found {side!r}, expected 'right' or 'left'")
+        lengths = self.lengths
+        longest = int(lengths.max(initial=0))
+        length = longest if length is None else int(length)
+        if length < 0:
+            raise ValueError(f"length: found {length}, expected 0 or more")
+        if longest > length and not truncate:
+            row = int(np.argmax(lengths > length))
+            raise ValueError(f"row {row}: found {lengths[row]} ids, expected at most {length} (truncate=False)")
+        places = np.arange(length)
+        if side == "right":
+            mask = places[None, :] < lengths[:, None]
+        else:
+            mask = places[None, :] >= length - lengths[:, None]
+        out = np.full((len(self), length), pad_id, np.int32)
+        ids = self.ids
+        if longest > length:
+            ids = ids[np.arange(ids.size) - np.repeat(self.offsets[:-1], lengths) < length]
+        out[mask] = ids
+        return out, mask
+
+    def to_arrow(self) -> pa.ListArray | pa.LargeListArray:
+        """`list<int32>`, or `large_list<int32>` from 2^31 ids on; the ids are not copied. Needs pyarrow."""
+        import pyarrow as pa
+
+        values = pa.array(self.ids)
+        if self.ids.size > INT32_MAX:
+            return pa.LargeListArray.from_arrays(pa.array(self.offsets), values)
+        return pa.ListArray.from_arrays(pa.array(self.offsets.astype(np.int32)), values)
+
+    @classmethod
+    def from_arrow(cls, array: Any) -> TokenArray:
+        """From an Arrow list array (list, large_list, fixed_size_list; chunked or not) of integers; nulls are empty
+        rows. ids stored as int32 in one chunk are not copied.
+
+        Raises TypeError for other types, ValueError for a null among the ids or an id that is no int32.
+        """
+        import pyarrow as pa
+
+        if isinstance(array, pa.ChunkedArray):
+            return cls.concat([cls.from_arrow(chunk) for chunk in array.chunks])
+        kind = getattr(array, "type", None)
+        if not (pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)):
+            raise TypeError(f"found {kind or type(array).__name__}, expected an Arrow list of integers")
+        if not pa.types.is_integer(kind.value_type):
+            raise TypeError(f"found a list of {kind.value_type}, expected a list of integers")
+        values = array.flatten()  # leaves out what lies behind nulls and outside a slice
+        if values.null_count:
+            raise ValueError(f"found {values.null_count} nulls among the ids, expected none")
+        offsets = np.zeros(len(array) + 1, np.int64)
+        if pa.types.is_fixed_size_list(kind):
+            lengths = np.where(array.is_valid().to_numpy(zero_copy_only=False), kind.list_size, 0)
+        else:
+            lengths = array.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+        np.cumsum(lengths, out=offsets[1:])
+        return cls(values.to_numpy(), offsets)
+
+    @classmethod
+    def concat(cls, arrays: Iterable[TokenArray]) -> TokenArray:
+        """The rows of all arrays behind each other."""
+        parts = list(arrays)
+        if len(parts) == 1:
+            return parts[0]
+        return cls(*joined([part.ids for part in parts], [part.offsets[1:] for part in parts]))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the directory `path` with `ids.npy` and `offsets.npy`: whole or not at all.
+
+        An earlier TokenArray at `path` is replaced; FileExistsError for anything else that is there.
+        """
+        target = Path(path)
+        if target.exists() and not is_saved(target):
+            raise FileExistsError(f"{target}: found something else than a saved TokenArray, expected a free name")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        part = beside(target)
+        part.mkdir()
+        try:
+            for name, array in zip(FILES, (self.ids, self.offsets), strict=True):
+                with (part / name).open("wb") as file:
+                    np.save(file, array, allow_pickle=False)
+                    file.flush()
+                    os.fsync(file.fileno())
+            put_in_place(part, target)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], mmap: bool = True) -> TokenArray:
+        """What `save` wrote. `mmap`: map the files instead of reading them. ValueError where they do not fit."""
+        ids, offsets = (np.load(Path(path, name), mmap_mode="r" if mmap else None) for name in FILES)
+        for name, array, dtype in ((FILES[0], ids, np.int32), (FILES[1], offsets, np.int64)):
+            if array.dtype != dtype or array.ndim != 1:
+                raise ValueError(
+                    f"{Path(path, name)}: found {array.dtype} of shape {array.shape}, expected {np.dtype(dtype)}[n]"
+                )
+        return cls(ids, offsets)
+
+
+def is_saved(folder: Path) -> bool:
+    """Whether a directory holds a saved TokenArray and nothing else (an empty one counts)."""
+    return folder.is_dir() and {entry.name for entry in folder.iterdir()} in (set(), set(FILES))
+
+
+def put_in_place(part: Path, target: Path) -> None:
+    """Rename a finished directory to its name. What stood there goes only when the new one is in its place."""
+    if not target.exists():
+        part.rename(target)
+        return
+    old = beside(target)
+    target.rename(old)
+    part.rename(target)
+    shutil.rmtree(old)
+
+
+def beside(target: Path) -> Path:
+    """A hidden name that nobody has, in the same folder, so that a rename moves no data."""
+    return target.with_name(f".{target.name}.{secrets.token_hex(6)}")
+
+
+def joined(
+    parts: Sequence[NDArray[np.int32]], ends: Sequence[NDArray[np.int64]]
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """One ids array and its offsets from parts and the ends of their rows."""
+    ids = np.concatenate(parts) if parts else np.zeros(0, np.int32)
+    offsets = np.zeros(1 + sum(part.size for part in ends), np.int64)
+    at, shift = 1, 0
+    for part, row_ends in zip(parts, ends, strict=True):
+        np.add(row_ends, shift, out=offsets[at : at + row_ends.size])
+        at += row_ends.size
+        shift += part.size
+    return ids, offsets
