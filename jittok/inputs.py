@@ -1,0 +1,263 @@
+"""The zoo of what users pass ends here: texts of any container become `Documents`, bytes in flat arrays.
+
+Arrow arrays, NumPy bytes and `Ragged` are read in place; Python objects are joined in parts of PART_BYTES, so that an
+iterator over a large corpus never stands in memory twice.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.errors import EncodingFailed
+from jittok.ragged import Ragged
+
+PART_BYTES = 32 << 20
+"""Joined texts are handed on when they are this long."""
+BLOCK = 512
+"""Texts joined at once: ASCII ones need no encoding one by one."""
+WHOLE_CHUNK = 1 << 20
+"""Arrow chunks below this many bytes are joined, larger ones are read where they are."""
+
+SURROGATE = re.compile("[\ud800-\udfff]")
+ERRORS = ("strict", "replace")
+
+OneText = str | bytes | bytearray | memoryview
+
+
+class Documents(NamedTuple):
+    """Texts in one byte buffer: document k is data[starts[k]:stops[k]]. All arrays are read-only."""
+
+    data: NDArray[np.uint8]
+    starts: NDArray[np.int64]
+    stops: NDArray[np.int64]
+
+
+def check_errors(errors: str) -> bool:
+    """Whether to replace. ValueError for anything but "strict" and "replace"."""
+    if errors not in ERRORS:
+        raise ValueError(f"errors: found {errors!r}, expected 'strict' or 'replace'")
+    return errors == "replace"
+
+
+def to_bytes(text: object, replace: bool = False, document: int = 0) -> bytes:
+    """UTF-8 of one text; bytes as they are. A lone surrogate becomes U+FFFD or raises EncodingFailed, whose offset is
+    in characters; TypeError for what is no text."""
+    if isinstance(text, str):
+        try:
+            return text.encode()
+        except UnicodeEncodeError as error:
+            if replace:
+                return SURROGATE.sub("\ufffd", text).encode()
+            raise EncodingFailed(
+                document, error.start, text[error.start], "no lone surrogate (errors='replace' makes it U+FFFD)"
+            ) from None
+    if isinstance(text, bytes):
+        return text
+    if isinstance(text, bytearray | memoryview):
+        return bytes(text)
+    raise TypeError(f"document {document}: found {type(text).__name__}, expected str or bytes")
+
+
+def documents(texts: Any, replace: bool = False) -> Iterator[Documents]:
+    """The documents of anything that holds texts, in order and in one or more parts.
+
+    TypeError for one bare text, a mapping, a set or a type that holds no texts; nulls of tables are empty documents.
+    """
+    if isinstance(texts, str | bytes | bytearray | memoryview):
+        raise TypeError(f"found one {type(texts).__name__}, expected a sequence of texts: use [text] or encode(text)")
+    if isinstance(texts, Mapping | Set):
+        raise TypeError(f"found {type(texts).__name__}, expected texts in an order of their own")
+    if isinstance(texts, Ragged):
+        yield Documents(texts.data, texts.offsets[:-1], texts.offsets[1:])
+    elif isinstance(texts, np.ndarray):
+        yield from _of_numpy(texts, replace)
+    elif _is_from("pyarrow", texts):
+        yield from _of_arrow(texts)
+    elif _is_from("pandas", texts):
+        yield from _of_pandas(texts, replace)
+    elif _is_from("polars", texts):
+        yield from _of_polars(texts, replace)
+    elif isinstance(texts, Iterable) or hasattr(texts, "__getitem__"):
+        yield from _of_iterable(texts, replace)
+    else:
+        raise TypeError(f"found {type(texts).__name__}, expected a sequence of texts")
+
+
+def _is_from(package: str, thing: object) -> bool:
+    """Whether a thing's class comes from a package that somebody else has imported."""
+    return package in sys.modules and type(thing).__module__.partition(".")[0] == package
+
+
+def _fixed(array: Any, dtype: Any) -> NDArray[Any]:
+    view = np.ascontiguousarray(array, dtype=dtype).view()
+    view.flags.writeable = False
+    return view
+
+
+def _packed(blocks: Sequence[bytes], lengths: Sequence[NDArray[np.int64]]) -> Documents:
+    """Documents of joined blocks and the lengths of the texts in them."""
+    data = np.frombuffer(blocks[0] if len(blocks) == 1 else b"".join(blocks), np.uint8)
+    offsets = np.zeros(1 + sum(part.size for part in lengths), np.int64)
+    if lengths:
+        np.cumsum(np.concatenate(lengths), out=offsets[1:])
+    offsets.flags.writeable = False
+    return Documents(data, offsets[:-1], offsets[1:])
+
+
+def _of_iterable(texts: Iterable[Any], replace: bool, nulls: bool = False) -> Iterator[Documents]:
+    """Joined in blocks. `nulls`: None and NaN are empty texts."""
+    blocks: list[bytes] = []
+    lengths: list[NDArray[np.int64]] = []
+    size, seen, source = 0, 0, iter(texts)
+    while block := list(islice(source, BLOCK)):
+        joined, spans = _joined(block, replace, seen, nulls)
+        blocks.append(joined)
+        lengths.append(spans)
+        seen += len(block)
+        size += len(joined)
+        if size >= PART_BYTES:
+            yield _packed(blocks, lengths)
+            blocks, lengths, size = [], [], 0
+    if blocks or not seen:
+        yield _packed(blocks, lengths)
+
+
+def _joined(block: list[Any], replace: bool, first: int, nulls: bool) -> tuple[bytes, NDArray[np.int64]]:
+    """One block of texts as bytes, and their lengths."""
+    try:
+        whole = b"".join(block) if isinstance(block[0], bytes) else "".join(block)
+        spans = np.fromiter(map(len, block), np.int64, len(block))
+        if isinstance(whole, bytes) and spans.sum() == len(whole):  # the items of a memoryview can be longer than 1
+            return whole, spans
+        if isinstance(whole, str) and whole.isascii():
+            return whole.encode(), spans
+    except TypeError:
+        pass  # not all of one kind
+    if nulls:
+        block = ["" if text is None or text != text else text for text in block]  # noqa: PLR0124  NaN
+    parts = [to_bytes(text, replace, first + k) for k, text in enumerate(block)]
+    return b"".join(parts), np.fromiter(map(len, parts), np.int64, len(parts))
+
+
+def _one_dimension(array: Any) -> None:
+    if array.ndim != 1:
+        raise TypeError(f"found an array of {array.ndim} dimensions, expected 1")
+
+
+def _of_numpy(texts: NDArray[Any], replace: bool) -> Iterator[Documents]:
+    """Object, bytes ("S"), str ("U") and variable-width string ("T") arrays. Bytes are read in place."""
+    _one_dimension(texts)
+    kind, width = texts.dtype.kind, texts.dtype.itemsize
+    if kind == "S":
+        flat = np.ascontiguousarray(texts)
+        starts = np.arange(flat.size, dtype=np.int64) * width
+        data = flat.view(np.uint8) if width else np.zeros(0, np.uint8)
+        yield Documents(_fixed(data, np.uint8), _fixed(starts, np.int64), _fixed(starts + np.char.str_len(flat), np.int64))
+    elif kind in "OTU":
+        yield from _of_iterable(texts.tolist(), replace, nulls=True)
+    else:
+        raise TypeError(f"found an array of {texts.dtype}, expected str, bytes or objects")
+
+
+def _of_pandas(texts: Any, replace: bool) -> Iterator[Documents]:
+    """A Series, Index or array of pandas: the Arrow array below it where there is one, else its objects."""
+    if not hasattr(texts, "dtype"):
+        raise TypeError(f"found a pandas {type(texts).__name__}, expected a Series or Index of texts")
+    _one_dimension(texts)
+    values = getattr(texts, "array", texts)
+    if hasattr(values, "__arrow_array__") and "pyarrow" in f"{texts.dtype!r}{getattr(texts.dtype, 'storage', '')}":
+        yield from _of_arrow(values.__arrow_array__())
+    else:
+        import pandas as pd
+
+        objects = np.asarray(values, dtype=object)
+        yield from _of_iterable(np.where(pd.isna(objects), None, objects).tolist(), replace, nulls=True)
+
+
+def _of_polars(texts: Any, replace: bool) -> Iterator[Documents]:
+    """A Series of polars, through Arrow where pyarrow is installed."""
+    if not hasattr(texts, "dtype"):
+        raise TypeError(f"found a polars {type(texts).__name__}, expected a Series of texts")
+    try:
+        arrow = texts.to_arrow()
+    except ImportError:
+        yield from _of_iterable(texts.to_list(), replace, nulls=True)
+    else:
+        yield from _of_arrow(arrow)
+
+
+def _of_arrow(texts: Any) -> Iterator[Documents]:
+    """Arrow strings and binaries of all layouts; views and dictionaries are laid out plainly by Arrow first."""
+    import pyarrow as pa
+
+    if isinstance(texts, pa.Array):
+        yield _of_arrow_array(texts)
+        return
+    if not isinstance(texts, pa.ChunkedArray):
+        raise TypeError(f"found a pyarrow {type(texts).__name__}, expected an array of strings (a column)")
+    small: list[Documents] = []
+    for chunk in texts.chunks or [pa.array([], texts.type)]:
+        part = _of_arrow_array(chunk)
+        if part.stops.size and part.stops[-1] - part.starts[0] < WHOLE_CHUNK:
+            small.append(part)
+            if sum(each.data.size for each in small) < PART_BYTES:
+                continue
+            part = small.pop()
+        if small:
+            yield _rejoined(small)
+            small = []
+        yield part
+    if small:
+        yield _rejoined(small)
+
+
+def _rejoined(parts: list[Documents]) -> Documents:
+    """Several parts behind each other, as one."""
+    if len(parts) == 1:
+        return parts[0]
+    shifts = np.cumsum([0, *(part.data.size for part in parts[:-1])])
+    starts = np.concatenate([part.starts + shift for part, shift in zip(parts, shifts, strict=True)])
+    stops = np.concatenate([part.stops + shift for part, shift in zip(parts, shifts, strict=True)])
+    data = np.concatenate([part.data for part in parts])
+    return Documents(_fixed(data, np.uint8), _fixed(starts, np.int64), _fixed(stops, np.int64))
+
+
+def _of_arrow_array(array: Any) -> Documents:
+    import pyarrow as pa
+
+    kind, t = array.type, pa.types
+    if t.is_dictionary(kind):
+        return _of_arrow_array(array.dictionary_decode())
+    if t.is_null(kind):
+        empty = _fixed(np.zeros(len(array)), np.int64)
+        return Documents(_fixed([], np.uint8), empty, empty)
+    if t.is_fixed_size_binary(kind):
+        return _of_arrow_array(array.cast(pa.large_binary()))
+    if t.is_string_view(kind) or t.is_binary_view(kind):
+        return _of_arrow_array(array.cast(pa.large_string() if t.is_string_view(kind) else pa.large_binary()))
+    if t.is_string(kind) or t.is_binary(kind):
+        dtype: Any = np.int32
+    elif t.is_large_string(kind) or t.is_large_binary(kind):
+        dtype = np.int64
+    else:
+        raise TypeError(f"found an Arrow array of {kind}, expected string or binary")
+    _, places, data = array.buffers()
+    count = len(array)
+    if places is None or not count:
+        offsets = np.zeros(count + 1, np.int64)
+    else:
+        offsets = np.frombuffer(places, dtype, count + 1, array.offset * np.dtype(dtype).itemsize).astype(np.int64)
+    low, high = int(offsets[0]), int(offsets[-1])
+    flat = np.frombuffer(data, np.uint8, high - low, low) if data is not None and high > low else np.zeros(0, np.uint8)
+    offsets -= low
+    starts, stops = offsets[:-1], offsets[1:]
+    if array.null_count:  # what lies behind a null is anybody's guess
+        stops = np.where(array.is_valid().to_numpy(zero_copy_only=False), stops, starts)
+    return Documents(_fixed(flat, np.uint8), _fixed(starts, np.int64), _fixed(stops, np.int64))
