@@ -1,0 +1,326 @@
+"""Cutting texts around special tokens: documents to fragments, one rule for all vocabulary types.
+
+llama.cpp searches the whole text for the longest special token, then the rest for the next, and so on, which is *not*
+leftmost-longest: with tokens `ab` and `bcd`, `abcd` is `a` + [bcd]. Here one scan collects where tokens begin (a double
+array finds the longest one at each place). Occurrences that touch each other form a *cluster*, and clusters do not
+influence each other. In a cluster the occurrences are taken in llama.cpp's order (rank of the token, then place) and
+accepted where their bytes are free. Source: llama.cpp, `tokenizer_st_partition`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from jittok._jit import I32, I64, U8, OutI32, OutI64, frozen, helper, kernel, wide
+from jittok.fragments import FRAGMENT, NEED, OUT_OF_ROOM, OUT_OF_WORK, TEXT_PREFIXED
+from jittok.structures.double_array import NO_NODE, NO_VALUE, ROOT, DoubleArray, build_double_array, child, value_at
+from jittok.vocab import Vocab
+
+UNKNOWN, CONTROL, LSTRIP, RSTRIP = 1, 8, 128, 256
+"""llama.cpp's attribute bits that matter here."""
+STRIPS_LEFT, STRIPS_RIGHT = 1, 2
+FREE, STRIPPED = -1, -2
+"""Owners of a byte in a cluster that are no rank: nobody, and a token that strips the blanks beside it."""
+RANK_SHIFT = 40
+PLACE_MASK = (1 << RANK_SHIFT) - 1
+"""A key is rank << 40 | place in the document: comparing keys compares in llama.cpp's order."""
+
+
+class SpecialTokens(NamedTuple):
+    """The tokens that one setting of `parse_special` admits, by rank: longest first, ties in llama.cpp's order.
+
+    Invariant: lengths never rise with the rank, so of two overlapping occurrences the earlier one is at least as long,
+    and an occurrence is free if and only if its first and its last byte are.
+    """
+
+    first: U8  # [256] 1 where an admitted token begins with this byte
+    trie: DoubleArray  # text -> rank
+    ids: I32  # [ranks]
+    lengths: I32  # [ranks] bytes
+    strips: U8  # [ranks] STRIPS_LEFT | STRIPS_RIGHT
+    any_strips: int  # whether one of them strips
+
+
+class Work(NamedTuple):
+    """Scratch of one thread, for clusters of up to keys.size occurrences in owners.size bytes."""
+
+    keys: OutI64  # [occurrences]
+    heap: OutI64  # [occurrences]
+    owners: OutI32  # [bytes]
+
+
+def make_work(size: int) -> Work:
+    """Scratch for clusters of up to `size` bytes."""
+    return Work(np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int32))
+
+
+def compile_special(vocab: Vocab, parse_special: bool) -> SpecialTokens:
+    """What is cut out of a text: user-defined tokens always, control and unknown ones with `parse_special`."""
+    admitted = vocab.special_tokens
+    if not parse_special:
+        admitted = admitted[vocab.attributes[admitted] & (CONTROL | UNKNOWN) == 0]
+    texts = [vocab.token_bytes[vocab.token_offsets[i] : vocab.token_offsets[i + 1]].tobytes() for i in admitted.tolist()]
+    lengths = np.fromiter(map(len, texts), np.int32, len(texts))
+    if np.any(lengths[1:] > lengths[:-1]):
+        raise AssertionError("special tokens do not come longest first")
+    attributes = vocab.attributes[admitted]
+    strips = np.where(attributes & LSTRIP, STRIPS_LEFT, 0) | np.where(attributes & RSTRIP, STRIPS_RIGHT, 0)
+    first = np.zeros(256, np.uint8)
+    first[[text[0] for text in texts if text]] = 1
+    data, offsets = np.frombuffer(b"".join(texts), np.uint8), np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+    return SpecialTokens(
+        frozen(first, np.uint8),
+        build_double_array(data, offsets, np.arange(len(texts), dtype=np.int32)),
+        frozen(admitted, np.int32),
+        frozen(lengths, np.int32),
+        frozen(strips, np.uint8),
+        int(strips.any()),
+    )
+
+
+@helper
+def _blank(byte: int) -> bool:
+    """ASCII whitespace, C's isspace."""
+    return byte == 32 or 9 <= byte <= 13
+
+
+@helper
+def _longest(special: SpecialTokens, data: U8, at: int, stop: int) -> int:
+    """Rank of the longest admitted token at data[at:stop], or NO_VALUE. Linear in its length."""
+    node, rank = ROOT, NO_VALUE
+    for i in range(at, stop):
+        node = child(special.trie, node, wide(data[i]))
+        if node == NO_NODE:
+            break
+        here = value_at(special.trie, node)
+        if here != NO_VALUE:
+            rank = here
+    return rank
+
+
+@helper
+def _next_occurrence(special: SpecialTokens, data: U8, at: int, stop: int) -> tuple[int, int]:
+    """The next place from `at` on where a token begins, and the rank of the longest one; (stop, NO_VALUE) at the end."""
+    while at < stop:
+        if special.first[data[at]]:
+            rank = _longest(special, data, at, stop)
+            if rank != NO_VALUE:
+                return at, rank
+        at += 1
+    return stop, NO_VALUE
+
+
+@helper
+def _blanks_around(data: U8, at: int, start: int, stop: int) -> tuple[int, int]:
+    """The longest run of blanks data[low:high] inside data[start:stop] with low <= at <= high."""
+    low, high = at, at
+    while low > start and _blank(wide(data[low - 1])):
+        low -= 1
+    while high < stop and _blank(wide(data[high])):
+        high += 1
+    return low, high
+
+
+@helper
+def _longest_free(special: SpecialTokens, data: U8, at: int, length: int, owners: OutI32, offset: int) -> int:
+    """Rank of the longest admitted token at `at`, shorter than `length`, whose last byte is free, or NO_VALUE.
+
+    owners[offset] belongs to data[at].
+    """
+    node, rank = ROOT, NO_VALUE
+    for i in range(length - 1):
+        node = child(special.trie, node, wide(data[at + i]))
+        if node == NO_NODE:
+            break
+        here = value_at(special.trie, node)
+        if here != NO_VALUE and owners[offset + i] == FREE:
+            rank = here
+    return rank
+
+
+@helper
+def _push(heap: OutI64, size: int, key: int) -> int:
+    """Add a key to a binary min-heap; the new size."""
+    at = size
+    while at > 0 and heap[(at - 1) // 2] > key:
+        heap[at] = heap[(at - 1) // 2]
+        at = (at - 1) // 2
+    heap[at] = key
+    return size + 1
+
+
+@helper
+def _pop(heap: OutI64, size: int) -> int:
+    """Take heap[0] away; the new size."""
+    size -= 1
+    key, at = heap[size], 0
+    while 2 * at + 1 < size:
+        below = 2 * at + 1
+        if below + 1 < size and heap[below + 1] < heap[below]:
+            below += 1
+        if heap[below] >= key:
+            break
+        heap[at] = heap[below]
+        at = below
+    heap[at] = key
+    return size
+
+
+@helper
+def _sort(keys: OutI64, heap: OutI64, count: int) -> None:
+    """Sort keys[:count]; runs of one character come sorted already, and then it is linear."""
+    k = 1
+    while k < count and keys[k - 1] <= keys[k]:
+        k += 1
+    if k >= count:
+        return
+    size = 0
+    for k in range(count):
+        size = _push(heap, size, keys[k])
+    for k in range(count):
+        keys[k] = heap[0]
+        size = _pop(heap, size)
+
+
+@helper
+def _settle(special: SpecialTokens, work: Work, data: U8, origin: int, start: int, stop: int, count: int) -> None:
+    """Give each byte of the cluster data[start:stop] its owner; keys[:count] are its occurrences, longest at each place.
+
+    `origin`: where the document starts. A place comes again, through the heap, with its next shorter token that can
+    still be free, so n bytes under d tokens a place cost far less than n * d.
+    """
+    keys, heap, owners = work.keys, work.heap, work.owners
+    for k in range(stop - start):
+        owners[k] = FREE
+    _sort(keys, heap, count)
+    at, size = 0, 0
+    while at < count or size > 0:
+        if size == 0 or (at < count and keys[at] < heap[0]):
+            key = keys[at]
+            at += 1
+        else:
+            key = heap[0]
+            size = _pop(heap, size)
+        rank, place = key >> RANK_SHIFT, origin + (key & PLACE_MASK)
+        offset, length = place - start, wide(special.lengths[rank])
+        if owners[offset] != FREE:
+            continue
+        if owners[offset + length - 1] != FREE:
+            rank = _longest_free(special, data, place, length, owners, offset)
+            if rank != NO_VALUE:
+                size = _push(heap, size, rank << RANK_SHIFT | (place - origin))
+            continue
+        for k in range(offset, offset + length):
+            owners[k] = rank
+        if special.strips[rank] & STRIPS_LEFT:
+            k = offset - 1
+            while k >= 0 and owners[k] == FREE and _blank(wide(data[start + k])):
+                owners[k] = STRIPPED
+                k -= 1
+        if special.strips[rank] & STRIPS_RIGHT:
+            k = offset + length
+            while k < stop - start and owners[k] == FREE and _blank(wide(data[start + k])):
+                owners[k] = STRIPPED
+                k += 1
+
+
+@helper
+def _put(starts: OutI64, stops: OutI64, tokens: OutI32, at: int, start: int, stop: int, token: int) -> int:
+    """Write fragment number `at`, unless it is an empty text; the number of fragments."""
+    if token < 0 and start >= stop:
+        return at
+    starts[at], stops[at], tokens[at] = start, stop, token
+    return at + 1
+
+
+@helper
+def _emit(
+    special: SpecialTokens, work: Work, text: int, start: int, stop: int,
+    out_starts: OutI64, out_stops: OutI64, out_tokens: OutI32, at: int,
+) -> tuple[int, int]:  # fmt: skip
+    """Write the fragments of a settled cluster, with the text from `text` on that stands before it.
+
+    Returns the number of fragments and where the text behind the last token begins.
+    """
+    k = 0
+    while k < stop - start:
+        rank = wide(work.owners[k])
+        if rank == FREE:
+            k += 1
+            continue
+        at = _put(out_starts, out_stops, out_tokens, at, text, start + k, TEXT_PREFIXED)
+        if rank == STRIPPED:
+            k += 1
+        else:
+            length = wide(special.lengths[rank])
+            at = _put(out_starts, out_stops, out_tokens, at, start + k, start + k + length, wide(special.ids[rank]))
+            k += length
+        text = start + k
+    return at, text
+
+
+@kernel
+def cut_documents(
+    special: SpecialTokens, work: Work, data: U8, starts: I64, stops: I64, first: int, last: int,
+    before: int, after: int, out_starts: OutI64, out_stops: OutI64, out_tokens: OutI32, ends: OutI64, report: OutI64,
+) -> int:  # fmt: skip
+    """The fragments of documents first .. last - 1, document k being data[starts[k]:stops[k]].
+
+    before, after: ids that stand around each document, or -1
+    out_starts, out_stops: int64[room], out_tokens: int32[room] the fragments, as `jittok.fragments` says
+    ends: int64[last - first] number of fragments up to the end of each document
+    report: int64[4]
+
+    Returns the number of fragments, or OUT_OF_ROOM, OUT_OF_WORK with report[NEED] of entries that are enough for
+    document report[FRAGMENT]. Linear in bytes but for occurrences that overlap in no order, which are sorted.
+    """
+    room, at = out_starts.size, 0
+    for document in range(first, last):
+        start, stop = wide(starts[document]), wide(stops[document])
+        report[FRAGMENT] = document
+        if at + 3 > room:
+            report[NEED] = at + 3
+            return OUT_OF_ROOM
+        if before >= 0:
+            at = _put(out_starts, out_stops, out_tokens, at, start, start, before)
+        text, i = start, start if special.ids.size else stop
+        count, low, high = 0, start, start  # occurrences of the open cluster, its bytes
+        ahead, ahead_stop = start - 1, start - 1  # the blanks looked at last in front of an occurrence,
+        behind, behind_stop = start - 1, start - 1  # and behind one
+        while True:
+            i, rank = _next_occurrence(special, data, i, stop)
+            left, right = i, i
+            if rank != NO_VALUE:
+                right += wide(special.lengths[rank])
+                if special.any_strips:  # what may be stripped belongs to the cluster, on both sides
+                    if not ahead <= left <= ahead_stop:
+                        ahead, ahead_stop = _blanks_around(data, left, start, stop)
+                    if not behind <= right <= behind_stop:
+                        behind, behind_stop = _blanks_around(data, right, start, stop)
+                    left, right = ahead, behind_stop
+            if count and (rank == NO_VALUE or left >= high):
+                if at + 2 * count + 3 > room:
+                    report[NEED] = at + 2 * count + 3
+                    return OUT_OF_ROOM
+                if high - low > work.owners.size:
+                    report[NEED] = high - low
+                    return OUT_OF_WORK
+                _settle(special, work, data, start, low, high, count)
+                at, text = _emit(special, work, text, low, high, out_starts, out_stops, out_tokens, at)
+                count = 0
+            if rank == NO_VALUE:
+                break
+            if count == work.keys.size:
+                report[NEED] = stop - start
+                return OUT_OF_WORK
+            work.keys[count] = rank << RANK_SHIFT | (i - start)
+            if count == 0:
+                low, high = left, right
+            count, high, i = count + 1, max(high, right), i + 1
+        at = _put(out_starts, out_stops, out_tokens, at, text, stop, TEXT_PREFIXED)
+        if after >= 0:
+            at = _put(out_starts, out_stops, out_tokens, at, stop, stop, after)
+        ends[document - first] = at
+    return at
