@@ -94,6 +94,15 @@ def _equal(table: BytesTable, row: int, data: U8, start: int, stop: int) -> bool
 
 
 @helper
+def enter_row(table: BytesTable, row: int) -> None:
+    """Enter one row whose string is known to be absent. The caller has made the slots for it."""
+    at = _home(table, table.data, table.offsets[row], table.offsets[row + 1])
+    while table.slots[at] != 0:
+        at = (at + 1) & (table.slots.size - 1)
+    table.slots[at] = row + 1
+
+
+@helper
 def find_bytes(table: BytesTable, data: U8, start: int, stop: int) -> int:
     """The row whose string is data[start:stop], or ABSENT."""
     at = _home(table, data, start, stop)

@@ -1,0 +1,303 @@
+"""A BPE vocabulary as flat arrays.
+
+A *symbol* is a token's id, or a number from the vocabulary's size on for a text that some merge names but no token has
+("virtual" symbols; real vocabularies have none). With byte encoding (every pre type but three) the token texts are
+written in an alphabet of 256 printable characters, one a byte; the arrays translate once, here, so the kernel sees raw
+bytes only.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok._jit import I32, I64, U8, U16, OutI32, OutI64, OutU8, frozen, helper, kernel, wide
+from jittok.pretokenize.definition import pre_type
+from jittok.pretokenize.program import splitter_of
+from jittok.pretokenize.splitters.general import Splitter
+from jittok.structures.bytes_table import ABSENT, BytesTable, build_bytes_table, enter_row, fill_bytes_table, find_bytes, slot_count
+from jittok.structures.pair_table import PairTable, build_pair_table
+from jittok.unicode import tables
+from jittok.vocab import Vocab
+
+GEMMA4 = 50
+PLAIN, HYBRIDDNA, WHITESPACE = 0, 1, 2
+"""Sessions: `hybriddna` and `whitespace` wrap the plain one."""
+KMER_MARK = "\ue000".encode()
+"""Ends the texts of k-mers in the map from texts to ids (model hybriddna)."""
+OUT_OF_ROOM = -1
+SPACE_CLASS, LOWERED_CLASS = 1, 2
+
+
+class Arrays(NamedTuple):
+    """A compiled BPE vocabulary: all that the kernel knows."""
+
+    splitter: Splitter
+    pairs: PairTable
+    tokens: int  # how many; symbols from here on are virtual
+    byte_symbols: I32  # [256] byte encoding: the symbol of each byte
+    virtual_ids: I32  # the ids that virtual symbols fall back to, behind each other
+    virtual_at: I64  # [virtual + 1]
+    texts: BytesTable  # texts of all symbols, as the vocabulary writes them
+    byte_ids: I32  # [256] without byte encoding: the token <0xXX> of each byte, or -1
+    whole: BytesTable  # raw texts of all tokens that a word can be
+    whole_ids: I32  # [rows of whole] their ids
+    byte_encode: int  # 0 or 1, as all flags here
+    escape: int  # every space becomes U+2581
+    ignore_merges: int  # a word that is a token is that token
+    newlines_whole: int  # the same for words of newlines only (GEMMA4)
+    session: int
+    lowercase: int  # session WHITESPACE
+    dna: I32  # [3] session HYBRIDDNA: ids of <dna>, </dna>, <oov>
+    case_pages: U16  # session WHITESPACE: two-stage table, SPACE_CLASS or LOWERED_CLASS of code points
+    case_blocks: U8
+    lower_from: I64  # [n] rising code points and what they become
+    lower_to: I64
+
+
+def compile_vocab(vocab: Vocab) -> Arrays:
+    """Flat arrays of `vocab`; linear in its bytes."""
+    pre = pre_type(vocab.pre_type)
+    symbols, ranks = _resolve(vocab, pre.byte_encode)
+    left, right, rank, merged = ranks
+    virtual_at, virtual_ids = _fallbacks(vocab, symbols)
+    whole, whole_ids = _whole_words(vocab, pre.byte_encode)
+    session, dna = _session(vocab, symbols)
+    pages, blocks, lower_from, lower_to = tables.lowering_classes(SPACE_CLASS, LOWERED_CLASS)
+    return Arrays(
+        splitter=splitter_of(vocab.pre_type),
+        pairs=build_pair_table(left, right, rank, merged),
+        tokens=len(vocab),
+        byte_symbols=_find_all(symbols, _encoded_bytes()) if pre.byte_encode else frozen(np.full(256, -1), np.int32),
+        virtual_ids=virtual_ids,
+        virtual_at=virtual_at,
+        texts=symbols,
+        byte_ids=_tokens_only(_find_all(symbols, [b"<0x%02X>" % b for b in range(256)]), len(vocab)),
+        whole=whole,
+        whole_ids=whole_ids,
+        byte_encode=int(pre.byte_encode),
+        escape=int(vocab.escape_whitespaces),
+        ignore_merges=int(vocab.ignore_merges),
+        newlines_whole=int(vocab.pre_type == GEMMA4),
+        session=session,
+        lowercase=int(vocab.lowercase),
+        dna=dna,
+        case_pages=pages,
+        case_blocks=blocks,
+        lower_from=lower_from,
+        lower_to=lower_to,
+    )
+
+
+def _encoded_bytes() -> list[bytes]:
+    return [tables.byte_encode(bytes([b])) for b in range(256)]
+
+
+def _flat(texts: list[bytes]) -> tuple[U8, I64]:
+    data = np.frombuffer(b"".join(texts), np.uint8)
+    return frozen(data, np.uint8), frozen(np.cumsum([0, *map(len, texts)]), np.int64)
+
+
+def _find_all(table: BytesTable, texts: list[bytes]) -> I32:
+    rows = np.empty(len(texts), np.int32)
+    find_rows(table, *_flat(texts), rows)
+    return frozen(rows, np.int32)
+
+
+def _tokens_only(rows: I32, tokens: int) -> I32:
+    return frozen(np.where(rows < tokens, rows, ABSENT), np.int32)
+
+
+@kernel
+def find_rows(table: BytesTable, data: U8, offsets: I64, rows: OutI32) -> int:
+    """The row of each string, or ABSENT. data: uint8[bytes], offsets: int64[n + 1], rows: int32[n]."""
+    for k in range(rows.size):
+        rows[k] = find_bytes(table, data, offsets[k], offsets[k + 1])
+    return rows.size
+
+
+def _resolve(vocab: Vocab, byte_encode: bool) -> tuple[BytesTable, tuple[I32, I32, I32, I32]]:
+    """(texts of all symbols, (left, right, rank, merged) of every merge line that can match)."""
+    bytes_first = _flat(_encoded_bytes() if byte_encode else [])
+    count = vocab.merge_offsets.size - 1
+    merges = [np.empty(count, np.int32) for _ in range(4)]
+    spare = 1024
+    while True:
+        # texts of virtual symbols are appended to those of the tokens
+        room = min(spare, 3 * count + 256)
+        data = np.empty(vocab.key_bytes.size + spare * 64 + int(vocab.merge_bytes.size) + 1024, np.uint8)
+        offsets = np.zeros(len(vocab) + room + 2, np.int64)
+        data[: vocab.key_bytes.size], offsets[: len(vocab) + 1] = vocab.key_bytes, vocab.key_offsets
+        slots = np.zeros(slot_count(len(vocab) + room), np.int32)
+        table = BytesTable(frozen(data, np.uint8), frozen(offsets, np.int64), slots)
+        fill_bytes_table(table, 0, len(vocab))
+        merge_data, merge_offsets = frozen(vocab.merge_bytes, np.uint8), frozen(vocab.merge_offsets, np.int64)
+        rows = np.empty(2, np.int64)
+        used = resolve_merges(table, data, offsets, len(vocab), *bytes_first, merge_data, merge_offsets, *merges, rows)
+        if used != OUT_OF_ROOM:
+            break
+        spare *= 16
+    total = int(rows[0])
+    texts = BytesTable(
+        frozen(data[: offsets[total]].copy(), np.uint8), frozen(offsets[: total + 1].copy(), np.int64), slots
+    )
+    left, right, rank, merged = (frozen(column[:used].copy(), np.int32) for column in merges)
+    return texts, (left, right, rank, merged)
+
+
+@kernel
+def resolve_merges(
+    table: BytesTable,
+    data: OutU8,
+    offsets: OutI64,
+    tokens: int,
+    byte_data: U8,
+    byte_offsets: I64,
+    merge_data: U8,
+    merge_offsets: I64,
+    left: OutI32,
+    right: OutI32,
+    rank: OutI32,
+    merged: OutI32,
+    rows: OutI64,
+) -> int:
+    """Symbols of both parts and of the whole of each merge line; texts without a token are entered behind the tokens.
+
+    table: the tokens' texts, over `data` and `offsets`, which have room behind them
+    byte_data, byte_offsets: texts that get symbols first (those of single bytes)
+    merge_data: uint8[bytes], merge_offsets: int64[lines + 1]
+    left, right, rank, merged: int32[lines]; lines that can never match are left out
+    rows: int64[2] rows[0] becomes the number of symbols
+
+    A line is cut at its first space behind byte 0 (llama.cpp's BPE loading). Returns how many merges, or OUT_OF_ROOM.
+    """
+    symbols, count = tokens, 0
+    for k in range(byte_offsets.size - 1):
+        row, symbols = _symbol(table, data, offsets, symbols, byte_data, byte_offsets[k], byte_offsets[k + 1], 0, 0)
+        if row < 0:
+            return OUT_OF_ROOM
+    for line in range(merge_offsets.size - 1):
+        start, stop = merge_offsets[line], merge_offsets[line + 1]
+        cut = start + 1
+        while cut < stop and merge_data[cut] != 0x20:
+            cut += 1
+        if cut + 1 >= stop:
+            continue  # no space, or nothing behind it: such a pair never stands in a text
+        a, symbols = _symbol(table, data, offsets, symbols, merge_data, start, cut, 0, 0)
+        if a < 0:
+            return OUT_OF_ROOM
+        b, symbols = _symbol(table, data, offsets, symbols, merge_data, cut + 1, stop, 0, 0)
+        if b < 0:
+            return OUT_OF_ROOM
+        c, symbols = _symbol(table, data, offsets, symbols, merge_data, start, cut, cut + 1, stop)
+        if c < 0:
+            return OUT_OF_ROOM
+        left[count], right[count], rank[count], merged[count] = a, b, line, c
+        count += 1
+    rows[0] = symbols
+    return count
+
+
+@helper
+def _symbol(
+    table: BytesTable,
+    data: OutU8,
+    offsets: OutI64,
+    symbols: int,
+    source: U8,
+    start: int,
+    stop: int,
+    start_2: int,
+    stop_2: int,
+) -> tuple[int, int]:
+    """(symbol of source[start:stop] + source[start_2:stop_2], symbols so far); (OUT_OF_ROOM, ..) when there is no room."""
+    at = offsets[symbols]
+    if at + stop - start + stop_2 - start_2 > data.size or symbols + 2 > offsets.size:
+        return OUT_OF_ROOM, symbols
+    for k in range(stop - start):
+        data[at + k] = source[start + k]
+    for k in range(stop_2 - start_2):
+        data[at + stop - start + k] = source[start_2 + k]
+    end = at + stop - start + stop_2 - start_2
+    row = find_bytes(table, table.data, at, end)
+    if row == ABSENT:
+        row = symbols
+        offsets[symbols + 1] = end
+        enter_row(table, row)
+        symbols += 1
+    return row, symbols
+
+
+def _fallbacks(vocab: Vocab, symbols: BytesTable) -> tuple[I64, I32]:
+    """What a symbol without a token becomes: for each byte of its text the token that is just that byte, if any."""
+    tokens = len(vocab)
+    single = np.full(256, ABSENT, np.int32)
+    lengths = np.diff(vocab.key_offsets)
+    one = np.flatnonzero(lengths == 1)
+    single[vocab.key_bytes[vocab.key_offsets[one]]] = one
+    texts: NDArray[np.uint8] = symbols.data[symbols.offsets[tokens] :]
+    ids = single[texts]
+    places = symbols.offsets[tokens:] - symbols.offsets[tokens]
+    kept = np.concatenate([[0], np.cumsum(ids != ABSENT)])
+    return frozen(kept[places], np.int64), frozen(np.append(ids[ids != ABSENT], ABSENT), np.int32)
+
+
+def _whole_words(vocab: Vocab, byte_encode: bool) -> tuple[BytesTable, I32]:
+    """(raw texts of all tokens that a word can be, their ids)."""
+    data, offsets = frozen(vocab.key_bytes, np.uint8), frozen(vocab.key_offsets, np.int64)
+    ids = np.arange(len(vocab), dtype=np.int32)
+    if byte_encode:
+        raw, ends = np.empty(data.size, np.uint8), np.zeros(len(vocab) + 1, np.int64)
+        count = decode_texts(data, offsets, _byte_of_character(), raw, ends, ids)
+        data, offsets = frozen(raw[: ends[count]].copy(), np.uint8), frozen(ends[: count + 1].copy(), np.int64)
+        ids = ids[:count].copy()
+    return build_bytes_table(data, offsets), frozen(np.append(ids, ABSENT), np.int32)
+
+
+def _byte_of_character() -> I32:
+    table = np.full(0x200, ABSENT, np.int32)
+    for byte, text in enumerate(_encoded_bytes()):
+        table[ord(text.decode())] = byte
+    return frozen(table, np.int32)
+
+
+@kernel
+def decode_texts(data: U8, offsets: I64, byte_of: I32, raw: OutU8, ends: OutI64, ids: OutI32) -> int:
+    """Raw bytes of the texts that are written in the byte alphabet alone; returns how many those are.
+
+    data, offsets: the texts; byte_of: int32[512] the byte of each character below U+0200, or ABSENT
+    raw: uint8[bytes], ends: int64[texts + 1] with 0 in front, ids: int32[texts] the number of each text kept
+    """
+    count, out = 0, 0
+    for row in range(offsets.size - 1):
+        i, at = offsets[row], out
+        stop = offsets[row + 1]
+        while i < stop:
+            c = wide(data[i])
+            i += 1
+            if c >= 0xC2 and c < 0xC8 and i < stop and wide(data[i]) & 0xC0 == 0x80:
+                c = (c & 0x1F) << 6 | wide(data[i]) & 0x3F
+                i += 1
+            elif c >= 0x80:
+                c = 0  # no character of the alphabet
+            byte = wide(byte_of[c])
+            if byte == ABSENT:
+                at = -1
+                break
+            raw[at] = byte
+            at += 1
+        if at >= 0:
+            out = at
+            ids[count] = row
+            count += 1
+            ends[count] = out
+    return count
+
+
+def _session(vocab: Vocab, symbols: BytesTable) -> tuple[int, I32]:
+    dna = _tokens_only(_find_all(symbols, [b"<dna>", b"</dna>", b"<oov>"]), len(vocab))
+    if vocab.model == "hybriddna" and (dna >= 0).all():
+        return HYBRIDDNA, dna
+    return (WHITESPACE if vocab.model == "whitespace" else PLAIN), dna

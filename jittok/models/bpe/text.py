@@ -1,0 +1,68 @@
+"""Reading text as llama.cpp's BPE does: permissive UTF-8, and everything it is rewritten to before words are cut."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from jittok._jit import helper
+from jittok._raw import Window, get_u8, get_word, put_u8
+
+_HIGH = np.uint64(0x8080808080808080)
+BAD = -1
+
+
+@helper
+def decode(text: Window, i: int, stop: int) -> tuple[int, int]:
+    """(code point, bytes) of the sequence at i: any value up to 0x1FFFFF whose continuation bytes are there; else
+    (BAD, 1). Overlong forms and surrogates pass. Source: llama.cpp, unicode_cpt_from_utf8."""
+    byte = get_u8(text, i)
+    if byte < 0x80:
+        return byte, 1
+    size = 2 if byte & 0xE0 == 0xC0 else 3 if byte & 0xF0 == 0xE0 else 4 if byte & 0xF8 == 0xF0 else 0
+    if size == 0 or i + size > stop:
+        return BAD, 1
+    c = byte & (0x7F >> size)
+    for k in range(1, size):
+        follower = get_u8(text, i + k)
+        if follower & 0xC0 != 0x80:
+            return BAD, 1
+        c = c << 6 | follower & 0x3F
+    return c, size
+
+
+@helper
+def first_malformed(text: Window, start: int, stop: int) -> int:
+    """The first byte that begins no sequence in shortest form up to U+10FFFF, or stop. Surrogates count as well formed."""
+    i = start
+    while i < stop:
+        while i + 8 <= stop and get_word(text, i) & _HIGH == np.uint64(0):
+            i += 8
+        if i >= stop:
+            break
+        c, size = decode(text, i, stop)
+        if c == BAD or c > 0x10FFFF or (size == 2 and c < 0x80) or (size == 3 and c < 0x800) or (size == 4 and c < 0x10000):
+            return i
+        i += size
+    return stop
+
+
+@helper
+def put_code_point(out: Window, at: int, c: int) -> int:
+    """Write the shortest form (three bytes for a surrogate) at `at`; returns the place behind it."""
+    if c < 0x80:
+        put_u8(out, at, c)
+        return at + 1
+    if c < 0x800:
+        put_u8(out, at, 0xC0 | c >> 6)
+        put_u8(out, at + 1, 0x80 | c & 0x3F)
+        return at + 2
+    if c < 0x10000:
+        put_u8(out, at, 0xE0 | c >> 12)
+        put_u8(out, at + 1, 0x80 | c >> 6 & 0x3F)
+        put_u8(out, at + 2, 0x80 | c & 0x3F)
+        return at + 3
+    put_u8(out, at, 0xF0 | c >> 18)
+    put_u8(out, at + 1, 0x80 | c >> 12 & 0x3F)
+    put_u8(out, at + 2, 0x80 | c >> 6 & 0x3F)
+    put_u8(out, at + 3, 0x80 | c & 0x3F)
+    return at + 4
