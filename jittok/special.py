@@ -13,9 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jittok._jit import I32, I64, U8, OutI32, OutI64, frozen, helper, kernel, wide
+from jittok._jit import I32, I64, U8, OutI32, OutI64, frozen, helper, kernel
+from jittok._raw import Window, get_i32, get_i64, get_u8, put_i32, put_i64, window
 from jittok.fragments import FRAGMENT, NEED, OUT_OF_ROOM, OUT_OF_WORK, TEXT_PREFIXED
-from jittok.structures.double_array import NO_NODE, NO_VALUE, ROOT, DoubleArray, build_double_array, child, value_at
+from jittok.structures.double_array import BASE, NO_VALUE, PARENT, ROOT, UNIT, VALUE, DoubleArray, build_double_array
 from jittok.vocab import Vocab
 
 UNKNOWN, CONTROL, LSTRIP, RSTRIP = 1, 8, 128, 256
@@ -32,7 +33,7 @@ class SpecialTokens(NamedTuple):
     """The tokens that one setting of `parse_special` admits, by rank: longest first, ties in llama.cpp's order.
 
     Invariant: lengths never rise with the rank, so of two overlapping occurrences the earlier one is at least as long,
-    and an occurrence is free if and only if its first and its last byte are.
+    and an occurrence is free if and only if its first and its last byte are. Ranks in the trie are below ids.size.
     """
 
     first: U8  # [256] 1 where an admitted token begins with this byte
@@ -80,6 +81,28 @@ def compile_special(vocab: Vocab, parse_special: bool) -> SpecialTokens:
     )
 
 
+class _Windows(NamedTuple):
+    """What the helpers read and write: `data`, then the arrays of SpecialTokens and Work under their names."""
+
+    data: Window
+    first: Window
+    units: Window
+    ids: Window
+    lengths: Window
+    strips: Window
+    keys: Window
+    heap: Window
+    owners: Window
+
+
+class _Output(NamedTuple):
+    """Where fragments go."""
+
+    starts: Window
+    stops: Window
+    tokens: Window
+
+
 @helper
 def _blank(byte: int) -> bool:
     """ASCII whitespace, C's isspace."""
@@ -87,25 +110,44 @@ def _blank(byte: int) -> bool:
 
 
 @helper
-def _longest(special: SpecialTokens, data: U8, at: int, stop: int) -> int:
+def _longest(w: _Windows, at: int, stop: int) -> int:
     """Rank of the longest admitted token at data[at:stop], or NO_VALUE. Linear in its length."""
     node, rank = ROOT, NO_VALUE
     for i in range(at, stop):
-        node = child(special.trie, node, wide(data[i]))
-        if node == NO_NODE:
+        place = get_i32(w.units, UNIT * node + BASE) ^ get_u8(w.data, i)  # inside by the invariant of DoubleArray
+        if get_i32(w.units, UNIT * place + PARENT) != node:
             break
-        here = value_at(special.trie, node)
+        node = place
+        here = get_i32(w.units, UNIT * node + VALUE)
         if here != NO_VALUE:
             rank = here
     return rank
 
 
 @helper
-def _next_occurrence(special: SpecialTokens, data: U8, at: int, stop: int) -> tuple[int, int]:
+def _longest_free(w: _Windows, at: int, length: int, offset: int) -> int:
+    """Rank of the longest admitted token at `at`, shorter than `length`, whose last byte is free, or NO_VALUE.
+
+    owners[offset] belongs to data[at], and the cluster reaches to data[at + length - 1].
+    """
+    node, rank = ROOT, NO_VALUE
+    for i in range(length - 1):
+        place = get_i32(w.units, UNIT * node + BASE) ^ get_u8(w.data, at + i)
+        if get_i32(w.units, UNIT * place + PARENT) != node:
+            break
+        node = place
+        here = get_i32(w.units, UNIT * node + VALUE)
+        if here != NO_VALUE and get_i32(w.owners, offset + i) == FREE:
+            rank = here
+    return rank
+
+
+@helper
+def _next_occurrence(w: _Windows, at: int, stop: int) -> tuple[int, int]:
     """The next place from `at` on where a token begins, and the rank of the longest one; (stop, NO_VALUE) at the end."""
     while at < stop:
-        if special.first[data[at]]:
-            rank = _longest(special, data, at, stop)
+        if get_u8(w.first, get_u8(w.data, at)):
+            rank = _longest(w, at, stop)
             if rank != NO_VALUE:
                 return at, rank
         at += 1
@@ -113,150 +155,133 @@ def _next_occurrence(special: SpecialTokens, data: U8, at: int, stop: int) -> tu
 
 
 @helper
-def _blanks_around(data: U8, at: int, start: int, stop: int) -> tuple[int, int]:
+def _blanks_around(data: Window, at: int, start: int, stop: int) -> tuple[int, int]:
     """The longest run of blanks data[low:high] inside data[start:stop] with low <= at <= high."""
     low, high = at, at
-    while low > start and _blank(wide(data[low - 1])):
+    while low > start and _blank(get_u8(data, low - 1)):
         low -= 1
-    while high < stop and _blank(wide(data[high])):
+    while high < stop and _blank(get_u8(data, high)):
         high += 1
     return low, high
 
 
 @helper
-def _longest_free(special: SpecialTokens, data: U8, at: int, length: int, owners: OutI32, offset: int) -> int:
-    """Rank of the longest admitted token at `at`, shorter than `length`, whose last byte is free, or NO_VALUE.
-
-    owners[offset] belongs to data[at].
-    """
-    node, rank = ROOT, NO_VALUE
-    for i in range(length - 1):
-        node = child(special.trie, node, wide(data[at + i]))
-        if node == NO_NODE:
-            break
-        here = value_at(special.trie, node)
-        if here != NO_VALUE and owners[offset + i] == FREE:
-            rank = here
-    return rank
-
-
-@helper
-def _push(heap: OutI64, size: int, key: int) -> int:
-    """Add a key to a binary min-heap; the new size."""
+def _push(heap: Window, size: int, key: int) -> int:
+    """Add a key to a binary min-heap with room for it; the new size."""
     at = size
-    while at > 0 and heap[(at - 1) // 2] > key:
-        heap[at] = heap[(at - 1) // 2]
+    while at > 0 and get_i64(heap, (at - 1) // 2) > key:
+        put_i64(heap, at, get_i64(heap, (at - 1) // 2))
         at = (at - 1) // 2
-    heap[at] = key
+    put_i64(heap, at, key)
     return size + 1
 
 
 @helper
-def _pop(heap: OutI64, size: int) -> int:
-    """Take heap[0] away; the new size."""
+def _pop(heap: Window, size: int) -> int:
+    """Take the least key of a heap that is not empty away; the new size."""
     size -= 1
-    key, at = heap[size], 0
+    key, at = get_i64(heap, size), 0
     while 2 * at + 1 < size:
         below = 2 * at + 1
-        if below + 1 < size and heap[below + 1] < heap[below]:
+        if below + 1 < size and get_i64(heap, below + 1) < get_i64(heap, below):
             below += 1
-        if heap[below] >= key:
+        if get_i64(heap, below) >= key:
             break
-        heap[at] = heap[below]
+        put_i64(heap, at, get_i64(heap, below))
         at = below
-    heap[at] = key
+    put_i64(heap, at, key)
     return size
 
 
 @helper
-def _sort(keys: OutI64, heap: OutI64, count: int) -> None:
-    """Sort keys[:count]; runs of one character come sorted already, and then it is linear."""
+def _sort(keys: Window, heap: Window, count: int) -> None:
+    """Sort keys[:count] with a heap of as many; runs of one character come sorted already, and then it is linear."""
     k = 1
-    while k < count and keys[k - 1] <= keys[k]:
+    while k < count and get_i64(keys, k - 1) <= get_i64(keys, k):
         k += 1
     if k >= count:
         return
     size = 0
     for k in range(count):
-        size = _push(heap, size, keys[k])
+        size = _push(heap, size, get_i64(keys, k))
     for k in range(count):
-        keys[k] = heap[0]
+        put_i64(keys, k, get_i64(heap, 0))
         size = _pop(heap, size)
 
 
 @helper
-def _settle(special: SpecialTokens, work: Work, data: U8, origin: int, start: int, stop: int, count: int) -> None:
+def _settle(w: _Windows, origin: int, start: int, stop: int, count: int) -> None:
     """Give each byte of the cluster data[start:stop] its owner; keys[:count] are its occurrences, longest at each place.
 
     `origin`: where the document starts. A place comes again, through the heap, with its next shorter token that can
-    still be free, so n bytes under d tokens a place cost far less than n * d.
+    still be free, so n bytes under d tokens a place cost far less than n * d. All occurrences lie inside the cluster, so
+    offsets do; a place is in the keys or once in the heap, so the heap has room.
     """
-    keys, heap, owners = work.keys, work.heap, work.owners
     for k in range(stop - start):
-        owners[k] = FREE
-    _sort(keys, heap, count)
+        put_i32(w.owners, k, FREE)
+    _sort(w.keys, w.heap, count)
     at, size = 0, 0
     while at < count or size > 0:
-        if size == 0 or (at < count and keys[at] < heap[0]):
-            key = keys[at]
+        if size == 0 or (at < count and get_i64(w.keys, at) < get_i64(w.heap, 0)):
+            key = get_i64(w.keys, at)
             at += 1
         else:
-            key = heap[0]
-            size = _pop(heap, size)
+            key = get_i64(w.heap, 0)
+            size = _pop(w.heap, size)
         rank, place = key >> RANK_SHIFT, origin + (key & PLACE_MASK)
-        offset, length = place - start, wide(special.lengths[rank])
-        if owners[offset] != FREE:
+        offset, length = place - start, get_i32(w.lengths, rank)
+        if get_i32(w.owners, offset) != FREE:
             continue
-        if owners[offset + length - 1] != FREE:
-            rank = _longest_free(special, data, place, length, owners, offset)
+        if get_i32(w.owners, offset + length - 1) != FREE:
+            rank = _longest_free(w, place, length, offset)
             if rank != NO_VALUE:
-                size = _push(heap, size, rank << RANK_SHIFT | (place - origin))
+                size = _push(w.heap, size, rank << RANK_SHIFT | (place - origin))
             continue
         for k in range(offset, offset + length):
-            owners[k] = rank
-        if special.strips[rank] & STRIPS_LEFT:
-            k = offset - 1
-            while k >= 0 and owners[k] == FREE and _blank(wide(data[start + k])):
-                owners[k] = STRIPPED
-                k -= 1
-        if special.strips[rank] & STRIPS_RIGHT:
-            k = offset + length
-            while k < stop - start and owners[k] == FREE and _blank(wide(data[start + k])):
-                owners[k] = STRIPPED
-                k += 1
+            put_i32(w.owners, k, rank)
+        strips = get_u8(w.strips, rank)
+        k = offset - 1
+        while strips & STRIPS_LEFT and k >= 0 and get_i32(w.owners, k) == FREE and _blank(get_u8(w.data, start + k)):
+            put_i32(w.owners, k, STRIPPED)
+            k -= 1
+        k = offset + length
+        while (
+            strips & STRIPS_RIGHT and k < stop - start
+            and get_i32(w.owners, k) == FREE and _blank(get_u8(w.data, start + k))
+        ):  # fmt: skip
+            put_i32(w.owners, k, STRIPPED)
+            k += 1
 
 
 @helper
-def _put(starts: OutI64, stops: OutI64, tokens: OutI32, at: int, start: int, stop: int, token: int) -> int:
+def _put(out: _Output, at: int, start: int, stop: int, token: int) -> int:
     """Write fragment number `at`, unless it is an empty text; the number of fragments."""
     if token < 0 and start >= stop:
         return at
-    starts[at], stops[at], tokens[at] = start, stop, token
+    put_i64(out.starts, at, start)
+    put_i64(out.stops, at, stop)
+    put_i32(out.tokens, at, token)
     return at + 1
 
 
 @helper
-def _emit(
-    special: SpecialTokens, work: Work, text: int, start: int, stop: int,
-    out_starts: OutI64, out_stops: OutI64, out_tokens: OutI32, at: int,
-) -> tuple[int, int]:  # fmt: skip
-    """Write the fragments of a settled cluster, with the text from `text` on that stands before it.
+def _emit(w: _Windows, out: _Output, text: int, start: int, stop: int, at: int) -> tuple[int, int]:
+    """Write the fragments of the settled cluster data[start:stop], with the text from `text` on that stands before it.
 
     Returns the number of fragments and where the text behind the last token begins.
     """
     k = 0
     while k < stop - start:
-        rank = wide(work.owners[k])
+        rank = get_i32(w.owners, k)
         if rank == FREE:
             k += 1
             continue
-        at = _put(out_starts, out_stops, out_tokens, at, text, start + k, TEXT_PREFIXED)
-        if rank == STRIPPED:
-            k += 1
-        else:
-            length = wide(special.lengths[rank])
-            at = _put(out_starts, out_stops, out_tokens, at, start + k, start + k + length, wide(special.ids[rank]))
-            k += length
+        at = _put(out, at, text, start + k, TEXT_PREFIXED)
+        length = 1
+        if rank != STRIPPED:
+            length = get_i32(w.lengths, rank)
+            at = _put(out, at, start + k, start + k + length, get_i32(w.ids, rank))
+        k += length
         text = start + k
     return at, text
 
@@ -273,32 +298,38 @@ def cut_documents(
     ends: int64[last - first] number of fragments up to the end of each document
     report: int64[4]
 
-    Returns the number of fragments, or OUT_OF_ROOM, OUT_OF_WORK with report[NEED] of entries that are enough for
-    document report[FRAGMENT]. Linear in bytes but for occurrences that overlap in no order, which are sorted.
+    Returns the number of fragments, or OUT_OF_ROOM, OUT_OF_WORK with report[NEED] of entries that are enough to come
+    past document report[FRAGMENT]'s trouble. Linear in bytes but for occurrences that overlap in no order, which are
+    sorted, and for the length of the longest token, which is walked at every place that begins like it.
     """
+    w = _Windows(
+        window(data), window(special.first), window(special.trie.units), window(special.ids), window(special.lengths),
+        window(special.strips), window(work.keys), window(work.heap), window(work.owners),
+    )  # fmt: skip
+    out = _Output(window(out_starts), window(out_stops), window(out_tokens))
     room, at = out_starts.size, 0
     for document in range(first, last):
-        start, stop = wide(starts[document]), wide(stops[document])
+        start, stop = starts[document], stops[document]
         report[FRAGMENT] = document
         if at + 3 > room:
             report[NEED] = at + 3
             return OUT_OF_ROOM
         if before >= 0:
-            at = _put(out_starts, out_stops, out_tokens, at, start, start, before)
+            at = _put(out, at, start, start, before)
         text, i = start, start if special.ids.size else stop
         count, low, high = 0, start, start  # occurrences of the open cluster, its bytes
         ahead, ahead_stop = start - 1, start - 1  # the blanks looked at last in front of an occurrence,
         behind, behind_stop = start - 1, start - 1  # and behind one
         while True:
-            i, rank = _next_occurrence(special, data, i, stop)
+            i, rank = _next_occurrence(w, i, stop)
             left, right = i, i
             if rank != NO_VALUE:
-                right += wide(special.lengths[rank])
+                right += get_i32(w.lengths, rank)
                 if special.any_strips:  # what may be stripped belongs to the cluster, on both sides
                     if not ahead <= left <= ahead_stop:
-                        ahead, ahead_stop = _blanks_around(data, left, start, stop)
+                        ahead, ahead_stop = _blanks_around(w.data, left, start, stop)
                     if not behind <= right <= behind_stop:
-                        behind, behind_stop = _blanks_around(data, right, start, stop)
+                        behind, behind_stop = _blanks_around(w.data, right, start, stop)
                     left, right = ahead, behind_stop
             if count and (rank == NO_VALUE or left >= high):
                 if at + 2 * count + 3 > room:
@@ -307,20 +338,20 @@ def cut_documents(
                 if high - low > work.owners.size:
                     report[NEED] = high - low
                     return OUT_OF_WORK
-                _settle(special, work, data, start, low, high, count)
-                at, text = _emit(special, work, text, low, high, out_starts, out_stops, out_tokens, at)
+                _settle(w, start, low, high, count)
+                at, text = _emit(w, out, text, low, high, at)
                 count = 0
             if rank == NO_VALUE:
                 break
             if count == work.keys.size:
-                report[NEED] = stop - start
+                report[NEED] = min(4 * count + 64, stop - start)  # more than `count`, as no place comes twice
                 return OUT_OF_WORK
-            work.keys[count] = rank << RANK_SHIFT | (i - start)
+            put_i64(w.keys, count, rank << RANK_SHIFT | (i - start))
             if count == 0:
                 low, high = left, right
             count, high, i = count + 1, max(high, right), i + 1
-        at = _put(out_starts, out_stops, out_tokens, at, text, stop, TEXT_PREFIXED)
+        at = _put(out, at, text, stop, TEXT_PREFIXED)
         if after >= 0:
-            at = _put(out_starts, out_stops, out_tokens, at, stop, stop, after)
+            at = _put(out, at, stop, stop, after)
         ends[document - first] = at
     return at
