@@ -13,7 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import I32, I64, U8, U16, OutI32, OutI64, OutU8, frozen, helper, kernel, wide
+from jittok._jit import I32, I64, U8, OutI32, OutI64, OutU8, frozen, helper, kernel, wide
+from jittok.normalize.case import CaseTable, case_table
 from jittok.pretokenize.definition import pre_type
 from jittok.pretokenize.program import splitter_of
 from jittok.pretokenize.splitters.general import Splitter
@@ -28,7 +29,6 @@ PLAIN, HYBRIDDNA, WHITESPACE = 0, 1, 2
 KMER_MARK = "\ue000".encode()
 """Ends the texts of k-mers in the map from texts to ids (model hybriddna)."""
 OUT_OF_ROOM = -1
-SPACE_CLASS, LOWERED_CLASS = 1, 2
 
 
 class Arrays(NamedTuple):
@@ -51,10 +51,7 @@ class Arrays(NamedTuple):
     session: int
     lowercase: int  # session WHITESPACE
     dna: I32  # [3] session HYBRIDDNA: ids of <dna>, </dna>, <oov>
-    case_pages: U16  # session WHITESPACE: two-stage table, SPACE_CLASS or LOWERED_CLASS of code points
-    case_blocks: U8
-    lower_from: I64  # [n] rising code points and what they become
-    lower_to: I64
+    case: CaseTable  # session WHITESPACE
 
 
 def compile_vocab(vocab: Vocab) -> Arrays:
@@ -65,7 +62,6 @@ def compile_vocab(vocab: Vocab) -> Arrays:
     virtual_at, virtual_ids = _fallbacks(vocab, symbols)
     whole, whole_ids = _whole_words(vocab, pre.byte_encode)
     session, dna = _session(vocab, symbols)
-    pages, blocks, lower_from, lower_to = tables.lowering_classes(SPACE_CLASS, LOWERED_CLASS)
     return Arrays(
         splitter=splitter_of(vocab.pre_type),
         pairs=build_pair_table(left, right, rank, merged),
@@ -84,10 +80,7 @@ def compile_vocab(vocab: Vocab) -> Arrays:
         session=session,
         lowercase=int(vocab.lowercase),
         dna=dna,
-        case_pages=pages,
-        case_blocks=blocks,
-        lower_from=lower_from,
-        lower_to=lower_to,
+        case=case_table(),
     )
 
 

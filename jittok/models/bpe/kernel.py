@@ -18,8 +18,10 @@ from jittok.fragments import (
     OUT_OF_WORK,
     SPACE_IN_SYMBOL,
 )
-from jittok.models.bpe.compile import HYBRIDDNA, KMER_MARK, LOWERED_CLASS, PLAIN, SPACE_CLASS, Arrays
+from jittok.models.bpe.compile import HYBRIDDNA, KMER_MARK, PLAIN, Arrays
 from jittok.models.bpe.text import BAD, decode, first_malformed, put_code_point
+from jittok.normalize.case import LOWERED, kind_of, lower_case
+from jittok.normalize.case import SPACE as WHITE
 from jittok.pretokenize.splitters.general import SplitterWindow, mark_pieces, open_splitter, sequence_length
 from jittok.structures.bytes_table import ABSENT, find_bytes
 from jittok.structures.merge_queue import MergeWindow, MergeWork, make_merge_work, merge_symbols, open_merge
@@ -286,18 +288,6 @@ def _kmer(model: Arrays, work: Work, data: U8, i: int, end: int) -> int:
 
 
 @helper
-def _lowered(model: Arrays, c: int) -> int:
-    low, high = 0, model.lower_from.size
-    while high - low > 1:
-        middle = (low + high) >> 1
-        if model.lower_from[middle] <= c:
-            low = middle
-        else:
-            high = middle
-    return model.lower_to[low]
-
-
-@helper
 def _encode_runs(
     model: Arrays,
     work: Work,
@@ -314,7 +304,7 @@ def _encode_runs(
     text, out = window(data), window(work.text)
     i, at, origin = start, 0, start
     while i <= stop:
-        kind, c, size = SPACE_CLASS, SPACE, 1
+        kind, c, size = WHITE, SPACE, 1
         if i < stop:
             c, size = decode(text, i, stop)
             if c > 0x10FFFF:
@@ -322,12 +312,12 @@ def _encode_runs(
                 return BEYOND_UNICODE
             if c == BAD:
                 c = REPLACEMENT
-            kind = wide(model.case_blocks[wide(model.case_pages[c >> 7]) << 7 | c & 127])
-        if kind != SPACE_CLASS:
+            kind = kind_of(model.case, c)
+        if kind != WHITE:
             if at == 0:
                 origin = i
-            if kind == LOWERED_CLASS and model.lowercase != 0:
-                c = _lowered(model, c)
+            if kind == LOWERED and model.lowercase != 0:
+                c = lower_case(model.case, c)
             at = put_code_point(out, at, c)
         elif at > 0:
             count = _encode_words(model, work, merge, splitter, work.text, 0, at, origin, count, ids, report)

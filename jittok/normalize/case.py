@@ -1,0 +1,52 @@
+"""Lower case and white space of code points as tables for kernels (llama.cpp's one-to-one map)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from jittok._jit import I64, U8, U16, frozen, helper, wide
+from jittok.pretokenize.classes import UNICODE_SIZE, two_stage
+from jittok.unicode import tables
+
+ORDINARY, SPACE, LOWERED = 0, 1, 2
+
+
+class CaseTable(NamedTuple):
+    """Kinds of code points, and what those of kind LOWERED become."""
+
+    pages: U16  # [8704] two-stage table of kinds
+    blocks: U8
+    lower_from: I64  # [n] rising
+    lower_to: I64  # [n]
+
+
+def case_table() -> CaseTable:
+    """The table over all code points."""
+    kinds = np.where(tables.flag_table() & tables.WHITESPACE > 0, SPACE, ORDINARY).astype(np.uint8)
+    lower_from, lower_to = tables.lower_map()
+    kinds[lower_from] = LOWERED
+    pages, blocks = two_stage(np.arange(UNICODE_SIZE), kinds)
+    return CaseTable(
+        frozen(pages, np.uint16), frozen(blocks, np.uint8), frozen(lower_from, np.int64), frozen(lower_to, np.int64)
+    )
+
+
+@helper
+def kind_of(table: CaseTable, c: int) -> int:
+    """ORDINARY, SPACE or LOWERED, for c up to U+10FFFF."""
+    return wide(table.blocks[wide(table.pages[c >> 7]) << 7 | c & 127])
+
+
+@helper
+def lower_case(table: CaseTable, c: int) -> int:
+    """What a code point of kind LOWERED becomes."""
+    low, high = 0, table.lower_from.size
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if table.lower_from[middle] <= c:
+            low = middle
+        else:
+            high = middle
+    return table.lower_to[low]
