@@ -1,4 +1,4 @@
-"""The only module that reads and writes memory past Numba's array types. Each operation has a checked twin.
+"""Elements, unaligned words and bits: the plain part of raw memory. Each operation has a checked twin.
 
 A kernel turns each array into a *window* once (`window(array)`) and hands windows to its helpers. In fast code a window is the
 array's address: an int64 costs no reference counting, no descriptor in registers and no wrap-around of negative indices

@@ -1,0 +1,401 @@
+"""64 bytes to bit masks, 16 words to their minimum: what one vector instruction does and Numba has no words for.
+
+The vectors are LLVM's own (<64 x i8>), which become AVX-512, AVX2, SSE or NEON as the machine has them. The one
+operation that only some x86 processors have is `bit_places`; it has a plain twin that runs everywhere else
+(JITTOK_PLAIN=1 chooses it here too). Every operation has a checked twin over arrays.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import llvmlite.binding as llvm
+import numba
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from jittok._jit import helper
+from jittok._raw.memory import _I8, _I32, _I64, FAST, Window, _both, _inside, _place, put_i32, trailing_zeros
+
+PAD = 72
+"""Readable bytes that a text needs behind its end: a block of 64 that begins at its last byte, and 8 more."""
+
+_V64, _W16, _W4 = ir.VectorType(_I8, 64), ir.VectorType(_I32, 16), ir.VectorType(_I32, 4)
+_1 = np.uint64(1)
+
+
+def _splat(kind: Any, count: int, value: int) -> Any:
+    return ir.Constant(ir.VectorType(kind, count), [value] * count)
+
+
+def _equal(b: Any, block: Any, byte: int) -> Any:
+    return b.icmp_unsigned("==", block, _splat(_I8, 64, byte))
+
+
+def _between(b: Any, block: Any, low: int, count: int) -> Any:
+    return b.icmp_unsigned("<", b.sub(block, _splat(_I8, 64, low)), _splat(_I8, 64, count))
+
+
+def _load_block(b: Any, base: Any, index: Any) -> Any:
+    return b.load(_place(b, base, index, 1, _V64), align=1)
+
+
+def _masks_of(build: Any, count: int) -> Any:
+    """`masks(text, i)`: `count` uint64 whose bit k speaks of byte i + k."""
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def masks(_context: Any, _base: Any, _i: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            bits = [builder.bitcast(mask, _I64) for mask in build(builder, _load_block(builder, *args))]
+            return context.make_tuple(builder, signature.return_type, bits)
+
+        return types.UniTuple(types.uint64, count)(types.int64, types.int64), codegen
+
+    @helper
+    def fast(text: Window, i: int) -> Any:
+        return masks(text, i)
+
+    return fast
+
+
+def _class_masks(b: Any, block: Any) -> list[Any]:
+    return [
+        b.icmp_signed("<", block, _splat(_I8, 64, 0)),
+        _between(b, b.or_(block, _splat(_I8, 64, 0x20)), 0x61, 26),
+        _between(b, block, 0x30, 10),
+        b.or_(_between(b, block, 9, 5), _equal(b, block, 0x20)),
+        _equal(b, block, 0x20),
+        b.or_(_equal(b, block, 10), _equal(b, block, 13)),
+        _equal(b, block, 0x27),
+        _between(b, block, 0x41, 26),
+        _equal(b, block, 0x2F),
+    ]
+
+
+@helper
+def _class_masks_checked(text: Window, i: int) -> Any:
+    _inside(text, i, 64)
+    high = letter = digit = white = space = line = quote = capital = slash = np.uint64(0)
+    for k in range(64):
+        c, bit = np.int64(text[i + k]), _1 << np.uint64(k)
+        if c >= 0x80:
+            high |= bit
+        if 0x61 <= c | 0x20 <= 0x7A:
+            letter |= bit
+        if 0x30 <= c <= 0x39:
+            digit |= bit
+        if 9 <= c <= 13 or c == 0x20:
+            white |= bit
+        if c == 0x20:
+            space |= bit
+        if c in (10, 13):
+            line |= bit
+        if c == 0x27:
+            quote |= bit
+        if 0x41 <= c <= 0x5A:
+            capital |= bit
+        if c == 0x2F:
+            slash |= bit
+    return high, letter, digit, white, space, line, quote, capital, slash
+
+
+class_masks = _both(_masks_of(_class_masks, 9), _class_masks_checked)
+"""(not ASCII, ASCII letter, digit, ASCII white space, space, CR or LF, apostrophe, capital, slash) of bytes i .. i + 63."""
+
+
+def _utf8_masks(b: Any, block: Any) -> list[Any]:
+    def least(low: int) -> Any:
+        return b.icmp_unsigned(">=", block, _splat(_I8, 64, low))
+
+    return [b.icmp_signed("<", block, _splat(_I8, 64, 0xC0)), least(0xC0), least(0xE0), least(0xF0), least(0xF8)]
+
+
+@helper
+def _utf8_masks_checked(text: Window, i: int) -> Any:
+    _inside(text, i, 64)
+    follower = c0 = e0 = f0 = f8 = np.uint64(0)
+    for k in range(64):
+        c, bit = np.int64(text[i + k]), _1 << np.uint64(k)
+        if 0x80 <= c < 0xC0:
+            follower |= bit
+        if c >= 0xC0:
+            c0 |= bit
+        if c >= 0xE0:
+            e0 |= bit
+        if c >= 0xF0:
+            f0 |= bit
+        if c >= 0xF8:
+            f8 |= bit
+    return follower, c0, e0, f0, f8
+
+
+utf8_masks = _both(_masks_of(_utf8_masks, 5), _utf8_masks_checked)
+"""(continuation bytes, bytes C0 and up, E0 and up, F0 and up, F8 and up) of bytes i .. i + 63."""
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _contraction_raw(_context: Any, _base: Any, _i: Any, _fold: Any) -> Any:
+    def codegen(context: Any, b: Any, signature: Any, args: Any) -> Any:
+        fold = b.insert_element(ir.Constant(_V64, ir.Undefined), b.trunc(args[2], _I8), ir.Constant(_I32, 0))
+        fold = b.shuffle_vector(fold, ir.Constant(_V64, ir.Undefined), ir.Constant(ir.VectorType(_I32, 64), [0] * 64))
+        first, second = (
+            b.or_(_load_block(b, args[0], b.add(args[1], ir.Constant(_I64, k))), fold) for k in (1, 2)
+        )
+        is_1 = {c: _equal(b, first, ord(c)) for c in "stdmrvl"}
+        is_2 = {c: _equal(b, second, ord(c)) for c in "el"}
+        one = b.or_(b.or_(is_1["s"], is_1["t"]), b.or_(is_1["d"], is_1["m"]))
+        two = b.or_(b.and_(b.or_(is_1["r"], is_1["v"]), is_2["e"]), b.and_(is_1["l"], is_2["l"]))
+        return context.make_tuple(b, signature.return_type, [b.bitcast(one, _I64), b.bitcast(two, _I64)])
+
+    return types.UniTuple(types.uint64, 2)(types.int64, types.int64, types.uint64), codegen
+
+
+@helper
+def _contraction_fast(text: Window, i: int, fold: np.uint64) -> Any:
+    return _contraction_raw(text, i, fold)
+
+
+@helper
+def _contraction_checked(text: Window, i: int, fold: np.uint64) -> Any:
+    _inside(text, i, 66)
+    one = two = np.uint64(0)
+    for k in range(64):
+        a, c = np.int64(text[i + k + 1]) | np.int64(fold), np.int64(text[i + k + 2]) | np.int64(fold)
+        if a in (0x73, 0x74, 0x64, 0x6D):
+            one |= _1 << np.uint64(k)
+        if (a in (0x72, 0x76) and c == 0x65) or (a == 0x6C and c == 0x6C):
+            two |= _1 << np.uint64(k)
+    return one, two
+
+
+contraction_masks = _both(_contraction_fast, _contraction_checked)
+"""For a quote at byte i + k: (one letter of s t d m follows, one of re ve ll follows), both bytes OR `fold` first.
+Reads 66 bytes."""
+
+
+# ---- 16 words
+
+
+def _lowest(b: Any, vector: Any) -> Any:
+    function = cgutils.get_or_insert_function(
+        b.module, ir.FunctionType(_I32, (_W16,)), "llvm.vector.reduce.umin.v16i32"
+    )
+    return b.zext(b.call(function, (vector,)), _I64)
+
+
+def _splat_word(b: Any, value: Any) -> Any:
+    one = b.insert_element(ir.Constant(_W16, ir.Undefined), b.trunc(value, _I32), ir.Constant(_I32, 0))
+    return b.shuffle_vector(one, ir.Constant(_W16, ir.Undefined), ir.Constant(_W16, [0] * 16))
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _lowest_16_raw(_context: Any, _base: Any, _i: Any) -> Any:
+    def codegen(_c: Any, b: Any, _signature: Any, args: Any) -> Any:
+        return _lowest(b, b.load(_place(b, args[0], args[1], 4, _W16), align=4))
+
+    return types.int64(types.int64, types.int64), codegen
+
+
+@helper
+def _lowest_16_fast(words: Window, i: int) -> int:
+    return _lowest_16_raw(words, i)  # type: ignore[no-any-return]
+
+
+@helper
+def _lowest_16_checked(words: Window, i: int) -> int:
+    _inside(words, i, 16)
+    low = np.int64(words[i])
+    for k in range(1, 16):
+        low = min(low, np.int64(words[i + k]))
+    return low  # type: ignore[return-value]
+
+
+lowest_16 = _both(_lowest_16_fast, _lowest_16_checked)
+"""The smallest of elements i .. i + 15 of a uint32 window."""
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _set_three_raw(_context: Any, _base: Any, _i: Any, _a: Any, _x: Any, _b: Any, _y: Any, _c: Any, _z: Any) -> Any:
+    def codegen(_context: Any, b: Any, _signature: Any, args: Any) -> Any:
+        place = _place(b, args[0], args[1], 4, _W16)
+        vector = b.load(place, align=4)
+        lanes = ir.Constant(_W16, list(range(16)))
+        for at, value in ((2, 3), (4, 5), (6, 7)):
+            here = b.icmp_unsigned("==", lanes, _splat_word(b, args[at]))
+            vector = b.select(here, _splat_word(b, args[value]), vector)
+        b.store(vector, place, align=4)
+        return _lowest(b, vector)
+
+    n = types.int64
+    return n(n, n, n, n, n, n, n, n), codegen
+
+
+@helper
+def _set_three_fast(words: Window, i: int, a: int, x: int, b: int, y: int, c: int, z: int) -> int:
+    return _set_three_raw(words, i, a, x, b, y, c, z)  # type: ignore[no-any-return]
+
+
+@helper
+def _set_three_checked(words: Window, i: int, a: int, x: int, b: int, y: int, c: int, z: int) -> int:
+    _inside(words, i, 16)
+    for k in range(16):
+        if k == a:
+            words[i + k] = x
+        if k == b:
+            words[i + k] = y
+        if k == c:
+            words[i + k] = z
+    return _lowest_16_checked(words, i)
+
+
+set_three_lowest_16 = _both(_set_three_fast, _set_three_checked)
+"""Of the 16 words from i on, a, b and c become x, y and z (a place outside 0 .. 15 changes nothing); the smallest then.
+
+One whole load and store: the next call's load is forwarded from this store, which it would not be from three small ones.
+"""
+
+
+# ---- ids and keys
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _copy_ids_raw(_context: Any, _to: Any, _at: Any, _source: Any, _i: Any) -> Any:
+    def codegen(context: Any, b: Any, _signature: Any, args: Any) -> Any:
+        vector = b.load(_place(b, args[2], args[3], 8, _W4), align=8)
+        keep = ir.Constant(_W4, [0xFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF])
+        b.store(b.and_(vector, keep), _place(b, args[0], args[1], 4, _W4), align=4)
+        return context.get_dummy_value()
+
+    n = types.int64
+    return types.void(n, n, n, n), codegen
+
+
+@helper
+def _copy_ids_fast(ids: Window, at: int, words: Window, i: int) -> None:
+    _copy_ids_raw(ids, at, words, i)
+
+
+@helper
+def _copy_ids_checked(ids: Window, at: int, words: Window, i: int) -> None:
+    _inside(ids, at, 4)
+    _inside(words, i, 2)
+    for k in range(4):
+        word = words[i + (k >> 1)] >> np.uint64(32 * (k & 1)) & np.uint64(0xFFFFFF if k == 0 else 0xFFFFFFFF)
+        ids[at + k] = np.int64(word)
+
+
+copy_ids = _both(_copy_ids_fast, _copy_ids_checked)
+"""Four ids from two uint64 words to ids[at .. at + 3]; the top byte of the first is left out (a count lives there)."""
+
+
+@helper
+def _match_pair_plain(words: Window, i: int, low: np.uint64, high: np.uint64) -> int:
+    if (words[i] == low) and (words[i + 1] == high):
+        return 0
+    if (words[i + 4] == low) and (words[i + 5] == high):
+        return 4
+    return -1
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _match_pair_raw(_context: Any, _words: Any, _i: Any, _low: Any, _high: Any) -> Any:
+    def codegen(_c: Any, b: Any, _signature: Any, args: Any) -> Any:
+        words8, bools = ir.VectorType(_I64, 8), ir.IntType(8)
+        vector = b.load(_place(b, args[0], args[1], 8, words8), align=8)
+        two = ir.VectorType(_I64, 2)
+        key = b.insert_element(ir.Constant(two, ir.Undefined), args[2], ir.Constant(_I32, 0))
+        key = b.insert_element(key, args[3], ir.Constant(_I32, 1))
+        keys = b.shuffle_vector(key, ir.Constant(two, ir.Undefined), ir.Constant(ir.VectorType(_I32, 8), [0, 1] * 4))
+        bits = b.zext(b.bitcast(b.icmp_unsigned("==", vector, keys), bools), _I64)
+        both = b.and_(b.and_(bits, b.lshr(bits, ir.Constant(_I64, 1))), ir.Constant(_I64, 0x11))
+        # arithmetic, not a choice: which of the two it is cannot be predicted, so there must be no branch on it
+        return b.cttz(b.or_(both, ir.Constant(_I64, 1 << 20)), ir.Constant(ir.IntType(1), 0))
+
+    return types.int64(types.int64, types.int64, types.uint64, types.uint64), codegen
+
+
+@helper
+def _match_pair_fast(words: Window, i: int, low: np.uint64, high: np.uint64) -> int:
+    return _match_pair_raw(words, i, low, high)  # type: ignore[no-any-return]
+
+
+@helper
+def _match_pair_checked(words: Window, i: int, low: np.uint64, high: np.uint64) -> int:
+    _inside(words, i, 8)
+    at = _match_pair_plain(words, i, low, high)
+    return at if at >= 0 else 20
+
+
+match_pair = _both(_match_pair_fast, _match_pair_checked)
+"""Of two slots of four words at i: 0 when the first begins with (low, high), 4 when the second does, else 20."""
+
+
+# ---- bit mask -> places
+
+
+def _has_compress() -> bool:
+    """Whether the code is compiled for a processor with vpcompressb: Numba's settings if they name one, else this one."""
+    if os.environ.get("JITTOK_PLAIN", "0") not in ("", "0"):
+        return False
+    if numba.config.CPU_NAME or numba.config.CPU_FEATURES:
+        return "+avx512vbmi2" in (numba.config.CPU_FEATURES or "")
+    try:
+        return bool(llvm.get_host_cpu_features().get("avx512vbmi2"))
+    except RuntimeError:
+        return False
+
+
+HAS_COMPRESS = FAST and _has_compress()
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _bit_places_raw(_context: Any, _out: Any, _at: Any, _first: Any, _mask: Any) -> Any:
+    def codegen(_c: Any, b: Any, _signature: Any, args: Any) -> Any:
+        out, at, first, mask = args
+        bits = ir.VectorType(ir.IntType(1), 64)
+        kind = ir.FunctionType(_V64, (_V64, _V64, bits))
+        function = cgutils.get_or_insert_function(b.module, kind, "llvm.x86.avx512.mask.compress.v64i8")
+        lanes = ir.Constant(_V64, list(range(64)))
+        packed = b.call(function, (lanes, ir.Constant(_V64, [0] * 64), b.bitcast(mask, bits)))
+        base = _splat_word(b, first)
+
+        def store(k: int) -> None:
+            part = b.shuffle_vector(
+                packed, ir.Constant(_V64, ir.Undefined), ir.Constant(_W16, list(range(16 * k, 16 * k + 16)))
+            )
+            place = _place(b, out, b.add(at, ir.Constant(_I64, 16 * k)), 4, _W16)
+            b.store(b.add(b.zext(part, _W16), base), place, align=4)
+
+        store(0)
+        store(1)
+        count = b.ctpop(mask)
+        with b.if_then(b.icmp_unsigned(">", count, ir.Constant(_I64, 32)), likely=False):
+            store(2)
+            store(3)
+        return b.add(at, count)
+
+    n = types.int64
+    return n(n, n, n, types.uint64), codegen
+
+
+@helper
+def _bit_places_compress(out: Window, at: int, first: int, mask: np.uint64) -> int:
+    return _bit_places_raw(out, at, first, mask)  # type: ignore[no-any-return]
+
+
+@helper
+def _bit_places_plain(out: Window, at: int, first: int, mask: np.uint64) -> int:
+    while mask != np.uint64(0):
+        put_i32(out, at, first + trailing_zeros(mask))
+        mask &= mask - _1
+        at += 1
+    return at
+
+
+bit_places = _bit_places_compress if HAS_COMPRESS else _bit_places_plain
+"""first + k for every set bit k of mask, ascending, to the int32 window `out` from `at` on; returns the place behind
+them. Up to 64 elements from `at` on may be overwritten."""
