@@ -116,7 +116,7 @@ def value_at(trie: DoubleArray, node: int) -> int:
 @helper
 def score_at(trie: DoubleArray, node: int) -> float:
     """float32 score of the key that ends at `node`, as float64; -inf when none does."""
-    return np.float64(np.int32(trie.units[UNIT * node + SCORE]).view(np.float32))
+    return float(np.int32(trie.units[UNIT * node + SCORE]).view(np.float32))
 
 
 @helper

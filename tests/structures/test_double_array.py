@@ -80,7 +80,7 @@ def test_an_empty_key_only_gives_the_root_a_value():
 
 
 def test_it_grows_when_children_do_not_share_blocks():
-    # Every byte is the XOR of two of these 31 labels, so no two nodes fit into one block: more slots than bytes of keys.
+    # Every byte is the XOR of two of these 31 labels, so no two nodes share a block: more slots than bytes of keys.
     labels = {*range(16), *range(0, 256, 16)}
     items = [(bytes([a, c]), a) for a in range(40) for c in labels]
     trie = build(items)

@@ -1,0 +1,327 @@
+"""PLaMo-2: the cheapest segmentation into tokens and unknown code points, found from the end of the text.
+
+llama.cpp's `llm_tokenizer_plamo2` has a table: all suffixes of tokens (by code points), for each its prefixes that are in
+the set, longest first. Read backwards this is the automaton of Aho and Corasick (1975) over the reversed texts: a suffix
+is a node of the trie of reversed tokens, its row list is the node and its chain of failure links, and the last row (one
+unknown code point) is the root. Same rows in the same order, so the same ids, with nothing but a trie and two links a node.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok._jit import I32, I64, U8, OutI32, OutI64, OutU8, frozen, helper, kernel, wide
+from jittok.errors import MalformedVocab
+from jittok.fragments import FRAGMENT, NEED, OUT_OF_ROOM, OUT_OF_WORK
+from jittok.structures.double_array import (
+    NO_NODE,
+    NO_VALUE,
+    ROOT,
+    UNIT,
+    DoubleArray,
+    build_double_array,
+    child,
+    value_at,
+)
+from jittok.structures.utf8 import LAST_CODE_POINT, decode, encoded_byte, encoded_length
+from jittok.vocab.vocab import Vocab
+
+BYTE = 32
+"""llama.cpp's attribute bit of byte tokens."""
+UNKNOWN, INVALID = -10_000_000, -20_000_000
+"""Scores in units of 1 / SCALE: of an unknown code point; a row at or below INVALID is never taken."""
+SCALE = 10_000.0
+BYTE_ORDER_MARK = 0xFEFF
+FAR = 1 << 60
+KEY = "tokenizer.ggml.tokens"
+IDS_PER_BYTE = 1
+"""Usually enough. The proved room is ROOM_PER_BYTE."""
+ROOM_PER_BYTE = 3
+"""A bad byte becomes the three byte tokens of U+FFFD."""
+
+
+class Arrays(NamedTuple):
+    """The automaton. Slots that are no node, or lie inside a code point, have depth 0 and are never come to."""
+
+    trie: DoubleArray  # tokens, code points in reverse order, each as its UTF-8 -> id
+    fails: I32  # [slots] node of the longest proper suffix (of the reversed text) that is a node
+    links: I32  # [slots] the first node on the chain of `fails` whose score is above INVALID; the root's is the root
+    depths: I32  # [slots] code points; 1 for the root, which stands for one unknown code point
+    scores: I32  # [slots] in 1 / SCALE; INVALID for a suffix that is no token, UNKNOWN for the root
+    byte_ids: I32  # [256] id of <0xHH>
+
+
+class Work(NamedTuple):
+    """Scratch memory of one thread."""
+
+    codes: OutI32  # [longest + 1] code points
+    costs: OutI64  # [longest + 2] of the text from here on
+    pieces: OutI32  # [longest + 1] node of the best piece that starts here
+
+
+def compile_vocab(vocab: Vocab) -> Arrays:
+    """Flat arrays of a vocabulary of type "plamo2".
+
+    Raises MalformedVocab for what llama.cpp refuses (a byte without a token, code points above U+10FFFF), and for token
+    texts that are not UTF-8, with which llama.cpp reads outside its table.
+    """
+    chosen = vocab.file_attributes & BYTE == 0
+    ids = np.flatnonzero(chosen).astype(np.int32)
+    lengths = np.diff(vocab.token_offsets)
+    data, offsets = vocab.token_bytes[np.repeat(chosen, lengths)], np.zeros(ids.size + 1, np.int64)
+    np.cumsum(lengths[chosen], out=offsets[1:])
+    reverse = np.empty(data.size, np.uint8)
+    bad = reverse_texts(frozen(data, np.uint8), frozen(offsets, np.int64), reverse)
+    if bad >= 0:
+        token = vocab.token_bytes[vocab.token_offsets[ids[bad]] : vocab.token_offsets[ids[bad] + 1]].tobytes()
+        raise MalformedVocab(vocab.source, f"{KEY}[{ids[bad]}]", token, "UTF-8")
+    trie = build_double_array(reverse, offsets, ids)
+    slots = trie.units.size // UNIT
+    fails, links = np.zeros(slots, np.int32), np.zeros(slots, np.int32)
+    depths, scores = np.zeros(slots, np.int32), np.full(slots, INVALID, np.int32)
+    link_nodes(
+        trie,
+        frozen(reverse, np.uint8),
+        frozen(offsets, np.int64),
+        frozen(fixed_scores(vocab.scores[chosen]), np.int32),
+        np.empty(3 * ids.size, np.int64),
+        fails,
+        links,
+        depths,
+        scores,
+    )
+    automaton = (frozen(array, np.int32) for array in (fails, links, depths, scores))
+    return Arrays(trie, *automaton, _byte_ids(vocab))
+
+
+def fixed_scores(scores: NDArray[np.float32]) -> NDArray[np.int32]:
+    """Scores in 1 / SCALE, halves away from zero; INVALID or less for what cannot be one."""
+    exact = np.where(np.isfinite(scores), scores, 0.0).astype(np.float64) * SCALE
+    size = np.abs(exact)
+    whole = np.floor(size)
+    whole = np.copysign(whole + (size - whole >= 0.5), exact)
+    usable = np.isfinite(scores) & (whole >= -(2.0**31)) & (whole < 2.0**31)
+    return np.where(usable, whole, INVALID).astype(np.int32)
+
+
+def _byte_ids(vocab: Vocab) -> NDArray[np.int32]:
+    """Ids of <0x00> .. <0xFF>; the last of equal ones. An id of 0 counts as missing, as in llama.cpp."""
+    found = np.zeros(256, np.int32)
+    for token in np.flatnonzero(vocab.file_attributes & BYTE).tolist():
+        text = vocab.token_bytes[vocab.token_offsets[token] : vocab.token_offsets[token + 1]].tobytes()
+        if len(text) == 6 and text.startswith(b"<0x") and text.endswith(b">") and _is_hex(text[3:5]):
+            found[int(text[3:5], 16)] = token
+    if not found.all():
+        missing = f"<0x{int(np.argmin(found != 0)):02X}>"
+        raise MalformedVocab(vocab.source, KEY, f"no byte token {missing} above id 0", "a token for each byte")
+    return frozen(found, np.int32)
+
+
+def _is_hex(digits: bytes) -> bool:
+    return all(c in b"0123456789abcdefABCDEF" for c in digits)
+
+
+def make_work(_arrays: Arrays, longest: int) -> Work:
+    """Scratch for fragments of up to `longest` bytes."""
+    return Work(
+        np.empty(longest + 1, np.int32),
+        np.empty(longest + 2, np.int64),
+        np.empty(longest + 1, np.int32),
+    )
+
+
+@kernel
+def reverse_texts(data: U8, offsets: I64, out: OutU8) -> int:
+    """Each text with its code points in reverse order; -1, or the first text that is not UTF-8.
+
+    data, out: uint8[bytes], offsets: int64[texts + 1]
+    """
+    for text in range(offsets.size - 1):
+        i, stop = wide(offsets[text]), wide(offsets[text + 1])
+        at = stop
+        while i < stop:
+            code, length = decode(data, i, stop)
+            # A bad byte or an overlong form has another length than its code point.
+            if length != encoded_length(code) or code > LAST_CODE_POINT:
+                return text
+            at -= length
+            for k in range(length):
+                out[at + k] = data[i + k]
+            i += length
+    return -1
+
+
+@kernel
+def link_nodes(
+    trie: DoubleArray,
+    texts: U8,
+    offsets: I64,
+    scores: I32,
+    cursors: OutI64,
+    fails: OutI32,
+    links: OutI32,
+    depths: OutI32,
+    node_scores: OutI32,
+) -> int:
+    """Failure links, depths and scores of all nodes, level by level, a code point of every text at a time.
+
+    texts, offsets: the reversed texts; scores: int32[texts]
+    cursors: int64[3 * texts] scratch: texts that have code points left, the node and the place each has come to
+    fails, links, depths: int32[slots] zeroed, node_scores: int32[slots] INVALID; see Arrays
+
+    Returns the longest text in code points. Linear in bytes.
+    """
+    depths[ROOT], node_scores[ROOT] = 1, UNKNOWN
+    left = wide(scores.size)
+    for text in range(left):
+        cursors[3 * text], cursors[3 * text + 1], cursors[3 * text + 2] = text, ROOT, offsets[text]
+    depth = wide(0)
+    while left:
+        depth += 1
+        behind, left = left, wide(0)
+        for k in range(behind):
+            text, node, i = cursors[3 * k], cursors[3 * k + 1], cursors[3 * k + 2]
+            stop = wide(offsets[text + 1])
+            code, length = decode(texts, i, stop)
+            i += length
+            below = step(trie, node, code)
+            if depths[below] == 0:  # its link lies on a level before this one
+                depths[below] = depth
+                fails[below] = _failure(trie, fails, node, code)
+            if i == stop:
+                node_scores[below] = scores[text]
+            else:
+                cursors[3 * left], cursors[3 * left + 1], cursors[3 * left + 2] = text, below, i
+                left += 1
+    for node in range(depths.size):
+        if depths[node] > 0:
+            link = wide(fails[node])
+            while node_scores[link] <= INVALID:
+                link = wide(fails[link])
+            links[node] = link
+    return depth
+
+
+@helper
+def _failure(trie: DoubleArray, fails: OutI32, node: int, code: int) -> int:
+    """The failure link of the child of `node` under `code`."""
+    while node != ROOT:
+        node = wide(fails[node])
+        below = step(trie, node, code)
+        if below != NO_NODE:
+            return below
+    return ROOT
+
+
+@helper
+def step(trie: DoubleArray, node: int, code: int) -> int:
+    """The node under a whole code point, or NO_NODE."""
+    size = encoded_length(code)
+    for k in range(size):
+        node = child(trie, node, encoded_byte(code, size, k))
+        if node == NO_NODE:
+            return NO_NODE
+    return node
+
+
+@kernel
+def encode_fragments(
+    arrays: Arrays,
+    work: Work,
+    data: U8,
+    starts: I64,
+    stops: I64,
+    tokens: I32,
+    first: int,
+    last: int,
+    count: int,
+    ids: OutI32,
+    ends: OutI64,
+    report: OutI64,
+) -> int:
+    """See jittok.fragments. Codes: OUT_OF_ROOM, OUT_OF_WORK. Cost: code points times the tokens that can start at one."""
+    for k in range(first, last):
+        report[FRAGMENT] = k
+        if tokens[k] < 0:
+            count = encode_span(arrays, work, data, wide(starts[k]), wide(stops[k]), ids, count, report)
+            if count < 0:
+                return count
+        elif count < ids.size:
+            ids[count] = tokens[k]
+            count += 1
+        else:
+            report[NEED] = 1
+            return OUT_OF_ROOM
+        ends[k] = count
+    return count
+
+
+@helper
+def encode_span(
+    arrays: Arrays, work: Work, data: U8, start: int, stop: int, ids: OutI32, count: int, report: OutI64
+) -> int:
+    """Ids of the whole fragment data[start:stop] to ids[count:]; the new count or a code."""
+    if stop - start > work.codes.size - 1:
+        report[NEED] = stop - start
+        return OUT_OF_WORK
+    size, i = wide(0), start
+    while i < stop:
+        code, length = decode(data, i, stop)
+        if i != start or code != BYTE_ORDER_MARK:
+            work.codes[size] = code
+            size += 1
+        i += length
+    find_pieces(arrays, work, size)
+    i = wide(0)
+    while i < size:
+        node = wide(work.pieces[i])
+        if node == ROOT:
+            code = wide(work.codes[i])
+            length = encoded_length(code)
+            if count + length > ids.size:
+                report[NEED] = ROOM_PER_BYTE * (stop - start)
+                return OUT_OF_ROOM
+            for k in range(length):
+                ids[count + k] = arrays.byte_ids[encoded_byte(code, length, k)]
+            count += length
+        else:
+            if count >= ids.size:
+                report[NEED] = ROOM_PER_BYTE * (stop - start)
+                return OUT_OF_ROOM
+            ids[count] = value_at(arrays.trie, node)
+            count += 1
+        i += wide(arrays.depths[node])
+    return count
+
+
+@helper
+def find_pieces(arrays: Arrays, work: Work, size: int) -> None:
+    """Fill costs and pieces for the code points 0 .. size - 1, from the last to the first.
+
+    `node` stands for the longest string of the set that the rest of the text begins with, so every piece on its chain
+    lies inside the text. A token whose score is exactly UNKNOWN ends both searches early, as in llama.cpp's table.
+    """
+    work.costs[size] = 0
+    node = wide(ROOT)
+    for i in range(size - 1, -1, -1):
+        code = wide(work.codes[i])
+        below = step(arrays.trie, node, code)
+        while below == NO_NODE and arrays.scores[node] != UNKNOWN:
+            node = wide(arrays.fails[node])
+            below = step(arrays.trie, node, code)
+        node = below if below != NO_NODE else wide(ROOT)
+        best, piece, row = wide(FAR), wide(ROOT), node
+        if arrays.scores[row] <= INVALID:
+            row = wide(arrays.links[row])
+        while True:
+            score = wide(arrays.scores[row])
+            cost = wide(work.costs[i + wide(arrays.depths[row])]) - score
+            if cost < best:
+                best, piece = cost, row
+            if score == UNKNOWN:
+                break
+            row = wide(arrays.links[row])
+        work.costs[i], work.pieces[i] = best, piece

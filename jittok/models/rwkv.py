@@ -1,0 +1,159 @@
+"""RWKV: the longest token that matches, over token texts whose escapes are undone first.
+
+llama.cpp's `llm_tokenizer_rwkv_session`. No normalization; a byte that no token begins with is one unknown token.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from jittok._jit import I32, I64, U8, OutI32, OutI64, OutU8, helper, kernel, wide
+from jittok.fragments import FOUND, FRAGMENT, NEED, NO_TOKEN_ON_PATH, OFFSET, OUT_OF_ROOM
+from jittok.structures.double_array import (
+    NO_NODE,
+    NO_VALUE,
+    ROOT,
+    DoubleArray,
+    build_double_array,
+    child,
+    value_at,
+)
+from jittok.vocab.vocab import Vocab
+
+IDS_PER_BYTE = 1
+"""Proved: every id takes a byte at least."""
+BACKSLASH, X = ord("\\"), ord("x")
+
+
+class Arrays(NamedTuple):
+    """A compiled RWKV vocabulary."""
+
+    trie: DoubleArray  # unescaped token bytes -> id; of equal ones the largest id
+    unk_id: int  # may be -1, and is then emitted as -1
+
+
+class Work(NamedTuple):
+    """RWKV needs no scratch memory."""
+
+    nothing: OutU8  # [0]
+
+
+def compile_vocab(vocab: Vocab) -> Arrays:
+    """Flat arrays of a vocabulary of type "rwkv"."""
+    data = np.empty(vocab.token_bytes.size, np.uint8)
+    offsets = np.zeros(len(vocab) + 1, np.int64)
+    unescape_texts(vocab.token_bytes, vocab.token_offsets, data, offsets)
+    ids = np.arange(len(vocab), dtype=np.int32)
+    return Arrays(build_double_array(data, offsets, ids), vocab.unk_id)  # the last of equal keys counts
+
+
+def make_work(_arrays: Arrays, _longest: int) -> Work:
+    """Nothing, for fragments of any length."""
+    return Work(np.empty(0, np.uint8))
+
+
+@kernel
+def unescape_texts(data: U8, offsets: I64, out: OutU8, ends: OutI64) -> int:
+    r"""Undo the escapes \t \n \r \xHH and backslash + any other byte (which is that byte) in each token text.
+
+    data: uint8[bytes], offsets: int64[texts + 1]
+    out: uint8[bytes] the texts, ends: int64[texts + 1] their offsets
+
+    As in llama.cpp digits are not checked and an escape cut by the end gives nothing. Returns the bytes written.
+    """
+    at = wide(0)
+    for text in range(offsets.size - 1):
+        ends[text] = at
+        i, stop = wide(offsets[text]), wide(offsets[text + 1])
+        while i < stop:
+            byte = wide(data[i])
+            i += 1
+            if byte == BACKSLASH:
+                if i == stop:
+                    break
+                byte = wide(data[i])
+                i += 1
+                if byte == X:
+                    if i + 2 > stop:
+                        break
+                    byte = (_digit(wide(data[i])) << 4) + _digit(wide(data[i + 1])) & 0xFF
+                    i += 2
+                else:
+                    byte = _control(byte)
+            out[at] = byte
+            at += 1
+    ends[offsets.size - 1] = at
+    return at
+
+
+@helper
+def _digit(byte: int) -> int:
+    """llama.cpp's value of a hexadecimal digit: right for 0-9 and a-f, eight bits of nonsense for the rest."""
+    return byte - 87 & 0xFF if byte >= 0x61 and byte < 0x80 else byte - 48 & 0xFF
+
+
+@helper
+def _control(byte: int) -> int:
+    """What a backslash and this byte stand for."""
+    return 9 if byte == ord("t") else 10 if byte == ord("n") else 13 if byte == ord("r") else byte
+
+
+@kernel
+def encode_fragments(
+    arrays: Arrays,
+    work: Work,  # noqa: ARG001  the protocol of all models
+    data: U8,
+    starts: I64,
+    stops: I64,
+    tokens: I32,
+    first: int,
+    last: int,
+    count: int,
+    ids: OutI32,
+    ends: OutI64,
+    report: OutI64,
+) -> int:
+    """See jittok.fragments. Codes: OUT_OF_ROOM, NO_TOKEN_ON_PATH. Cost: bytes times the longest path in the trie."""
+    for k in range(first, last):
+        report[FRAGMENT] = k
+        if tokens[k] < 0:
+            count = encode_span(arrays, data, wide(starts[k]), wide(stops[k]), ids, count, report)
+            if count < 0:
+                return count
+        elif count < ids.size:
+            ids[count] = tokens[k]
+            count += 1
+        else:
+            report[NEED] = 1
+            return OUT_OF_ROOM
+        ends[k] = count
+    return count
+
+
+@helper
+def encode_span(arrays: Arrays, data: U8, start: int, stop: int, ids: OutI32, count: int, report: OutI64) -> int:
+    """Ids of data[start:stop] to ids[count:]; the new count or a code."""
+    if count + stop - start > ids.size:
+        report[NEED] = stop - start
+        return OUT_OF_ROOM
+    i = start
+    while i < stop:
+        node, found, end, j = ROOT, NO_VALUE, i, i
+        while j < stop:
+            node = child(arrays.trie, node, wide(data[j]))
+            if node == NO_NODE:
+                break
+            j += 1
+            value = value_at(arrays.trie, node)
+            if value != NO_VALUE:
+                found, end = value, j
+        if j == i:  # no token begins with this byte
+            found, end = arrays.unk_id, i + 1
+        elif found == NO_VALUE:
+            report[OFFSET], report[FOUND] = i, wide(data[i])
+            return NO_TOKEN_ON_PATH
+        ids[count] = found
+        count, i = count + 1, end
+    return count

@@ -1,0 +1,66 @@
+"""What becomes of spaces in a Unigram vocabulary: escaped, put in front of words, merged.
+
+The second half of llama.cpp's `llm_tokenizer_ugm_session::normalize`: the bytes that normalization gives pass one by one,
+and only 0x20 is a space. With `merge` every word gets exactly one space in front; without it spaces stay one for one, and
+`prepend` adds one in front of the first other byte of the fragment, *behind* leading spaces.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from jittok._jit import OutU8, helper
+from jittok.vocab.vocab import Vocab
+
+BLANK = 0x20
+OUTSIDE = 0
+"""The state at the start of a fragment."""
+INSIDE, PREPENDED = 1, 2
+"""Bits of the state: the last byte belongs to a word; a space was put in front of some word."""
+
+
+class SpaceRules(NamedTuple):
+    """Flags, 0 or 1."""
+
+    prepend: int  # one space in front of the first word
+    append: int  # one space behind the text
+    merge: int  # runs of spaces become the one in front of the next word
+    escape: int  # spaces are written as U+2581
+
+
+def space_rules(vocab: Vocab) -> SpaceRules:
+    """The rules of a Unigram vocabulary."""
+    prefix, suffix = vocab.add_space_prefix, vocab.treat_whitespace_as_suffix
+    return SpaceRules(
+        int(prefix and not suffix),
+        int(prefix and suffix),
+        int(vocab.remove_extra_whitespaces),
+        int(vocab.escape_whitespaces),
+    )
+
+
+@helper
+def put_space(rules: SpaceRules, out: OutU8, at: int) -> int:
+    """A space at out[at:], as far as there is room; the place behind it."""
+    if not rules.escape:
+        if at < out.size:
+            out[at] = BLANK
+        return at + 1
+    if at + 3 <= out.size:
+        out[at], out[at + 1], out[at + 2] = 0xE2, 0x96, 0x81
+    return at + 3
+
+
+@helper
+def put_byte(rules: SpaceRules, state: int, byte: int, out: OutU8, at: int) -> tuple[int, int]:
+    """One normalized byte with the spaces that belong in front of it, as far as there is room; (state, place behind)."""
+    if byte == BLANK:
+        return state & ~INSIDE, at if rules.merge else put_space(rules, out, at)
+    if state & INSIDE == 0:
+        state |= INSIDE
+        if rules.merge or (rules.prepend and state & PREPENDED == 0):
+            at = put_space(rules, out, at)
+            state |= PREPENDED
+    if at < out.size:
+        out[at] = byte
+    return state, at + 1
