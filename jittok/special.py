@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jittok._jit import I32, I64, U8, OutI32, OutI64, frozen, helper, kernel
 from jittok._raw import Window, get_i32, get_i64, get_u8, put_i32, put_i64, window
@@ -62,6 +63,11 @@ def compile_special(vocab: Vocab, parse_special: bool) -> SpecialTokens:
     admitted = vocab.special_tokens
     if not parse_special:
         admitted = admitted[vocab.attributes[admitted] & (CONTROL | UNKNOWN) == 0]
+    return build_special(vocab, admitted)
+
+
+def build_special(vocab: Vocab, admitted: NDArray[np.int32]) -> SpecialTokens:
+    """Tables of the tokens `admitted`, int32[ranks], which come in llama.cpp's order."""
     texts = [vocab.token_bytes[vocab.token_offsets[i] : vocab.token_offsets[i + 1]].tobytes() for i in admitted.tolist()]
     lengths = np.fromiter(map(len, texts), np.int32, len(texts))
     if np.any(lengths[1:] > lengths[:-1]):

@@ -1,0 +1,412 @@
+"""Documents to ids: cut around special tokens, through the model's kernel, on several threads.
+
+A thread works at a `Desk`, arrays that are kept between calls, on a stretch of documents at a time. Fragments do not
+influence each other, so neither the stretches nor the number of threads can change an id.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok import special
+from jittok.errors import EncodingFailed, UnsupportedVocab
+from jittok.fragments import (
+    BEYOND_UNICODE,
+    EXPECTED,
+    FOUND,
+    FRAGMENT,
+    NEED,
+    NO_BYTE_TOKEN,
+    OFFSET,
+    OUT_OF_ROOM,
+    OUT_OF_WORK,
+    REPORT_SIZE,
+    TEXT_PREFIXED,
+)
+from jittok.inputs import Documents, documents
+from jittok.ragged import TokenArray, joined
+from jittok.vocab import NO_TOKEN, Vocab
+
+MODELS = {
+    "spm": "jittok.models.spm",
+    "bpe": "jittok.models.bpe",
+    "wpm": "jittok.models.wpm",
+    "ugm": "jittok.models.ugm",
+    "rwkv": "jittok.models.rwkv",
+    "plamo2": "jittok.models.plamo2",
+    "test": "jittok.models.test_model",
+}
+"""Vocabulary type -> the module that encodes it; only the one in use is imported."""
+
+STRETCH_BYTES = 4 << 20
+"""A stretch of documents has up to about this many bytes, so that its arrays can be kept,"""
+STRETCH_MIN = 1 << 16
+"""and no fewer than this where there are more, so that handing it out costs nothing."""
+DOCUMENT_WEIGHT = 16
+"""Bytes that a document counts beside its text when stretches are cut: empty documents cost time as well."""
+KEPT_IDS = 1 << 24
+"""A desk with more room than this is not kept."""
+
+REPLACEMENT = "\ufffd".encode()
+BEYOND = re.compile(rb"\xf4[\x90-\xbf][\x80-\xbf]{2}|[\xf5-\xf7][\x80-\xbf]{3}")
+"""What llama.cpp's decoder makes a code point above U+10FFFF of."""
+
+
+class Rule(NamedTuple):
+    """How documents are encoded: what is cut out, what stands around, what happens to impossible text."""
+
+    special: special.SpecialTokens
+    before: int  # id in front of each document, or NO_TOKEN
+    after: int  # id behind each document, or NO_TOKEN
+    replace: bool
+
+
+class Failure(NamedTuple):
+    """Why a fragment could not be encoded: one of the codes of `jittok.fragments`."""
+
+    code: int
+    fragment: int
+    offset: int  # place in the data
+    found: int
+
+
+def _pair(size: int, dtype: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    """A new array and a read-only view of it: a kernel writes the one, another reads the other."""
+    array = np.empty(size, dtype)
+    view = array.view()
+    view.flags.writeable = False
+    return array, view
+
+
+class Desk:
+    """The arrays of one thread. They only grow; what they hold means nothing between two calls."""
+
+    def __init__(self) -> None:
+        self.report = np.zeros(REPORT_SIZE, np.int64)
+        self.special_work = special.make_work(64)
+        self.longest = 0
+        self.work: Any = None
+        self.ids = np.empty(0, np.int32)
+        self.give_fragments(64)
+        self.give_ends(1)
+        self.one_start = _fixed([0])
+        self.one_stop, self.read_one_stop = _pair(1, np.int64)
+
+    def give_fragments(self, room: int) -> None:
+        """Room for fragments and for where their ids end."""
+        self.starts, self.read_starts = _pair(room, np.int64)
+        self.stops, self.read_stops = _pair(room, np.int64)
+        self.tokens, self.read_tokens = _pair(room, np.int32)
+        self.ends = np.empty(room, np.int64)
+
+    def give_ends(self, room: int) -> None:
+        """Room for where the fragments of documents end."""
+        self.document_ends = np.empty(room, np.int64)
+
+    def give_ids(self, room: int, keep: int) -> None:
+        """Room for ids, of which the first `keep` are kept."""
+        ids = np.empty(room, np.int32)
+        ids[:keep] = self.ids[:keep]
+        self.ids = ids
+
+
+class Encoder:
+    """A compiled vocabulary that encodes. Immutable but for its desks; safe to share between threads."""
+
+    def __init__(self, vocab: Vocab, arrays: Any = None) -> None:
+        if vocab.type not in MODELS:
+            raise UnsupportedVocab(vocab.source, "tokenizer.ggml.model", vocab.model, "a type that can tokenize")
+        self.vocab = vocab
+        self.model = importlib.import_module(MODELS[vocab.type])
+        self.arrays = self.model.compile_vocab(vocab) if arrays is None else arrays
+        self._special: dict[bool, special.SpecialTokens] = {}
+        self._desks: list[Desk] = []
+
+    def rule(self, add_special: bool, parse_special: bool, replace: bool) -> Rule:
+        """The rule of one call. EncodingFailed when `add_special` needs an id that the vocabulary does not have."""
+        parse_special = bool(parse_special)
+        if parse_special not in self._special:
+            self._special[parse_special] = special.compile_special(self.vocab, parse_special)
+        before, after = around(self.vocab) if add_special else (NO_TOKEN, NO_TOKEN)
+        return Rule(self._special[parse_special], before, after, replace)
+
+    def bare_rule(self) -> Rule:
+        """The rule that cuts nothing out and puts nothing around."""
+        return Rule(special.build_special(self.vocab, np.zeros(0, np.int32)), NO_TOKEN, NO_TOKEN, False)
+
+    def one(self, text: bytes, rule: Rule) -> NDArray[np.int32]:
+        """int32[n]: the ids of one text, without the bookkeeping of a batch. Raises EncodingFailed."""
+        desk = self._sit_down()
+        try:
+            desk.one_stop[0] = len(text)
+            docs = Documents(np.frombuffer(text, np.uint8), desk.one_start, desk.read_one_stop)
+            if rule.special.ids.size == 0:
+                fragments = _frame(desk, len(text), rule)
+            else:
+                fragments = self._cut(desk, docs, 0, 1, rule)
+            count = self._encode(desk, docs, 0, 1, fragments, rule, 0)
+            return desk.ids[:count].copy()
+        finally:
+            self._stand_up(desk)
+
+    def batch(self, texts: Any, rule: Rule, threads: int | None, progress: bool) -> TokenArray:
+        """One row a text, the same ids as `one`."""
+        parts: list[NDArray[np.int32]] = []
+        ends: list[NDArray[np.int64]] = []
+        for ids, row_ends in self.stretches(texts, rule, threads, progress):
+            parts.append(ids)
+            ends.append(row_ends)
+        return TokenArray(*joined(parts, ends))
+
+    def stretches(
+        self, texts: Any, rule: Rule, threads: int | None, progress: bool = False
+    ) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int64]]]:
+        """ids (int32) and ends of rows (int64) of one stretch of documents after the other, in order.
+
+        While threads work, the next texts are read; errors come in the order of the documents, whatever the threads.
+        """
+        threads = thread_count(threads)
+        bar = _progress_bar(texts) if progress else None
+        pending: deque[Future[Any]] = deque()
+        pool: ThreadPoolExecutor | None = None
+        try:
+            for docs, base, first, last, alone in _stretches_of(texts, rule.replace, threads):
+                if isinstance(docs, BaseException):  # reading failed: documents before it may have failed earlier
+                    yield from _finished(pending, 0, bar)
+                    raise docs
+                if threads == 1 or (alone and not pending):
+                    result = self._stretch(docs, base, first, last, rule)
+                    if bar is not None:
+                        bar.update(last - first)
+                    yield result
+                    continue
+                pool = pool or ThreadPoolExecutor(threads, thread_name_prefix="jittok")
+                pending.append(pool.submit(self._stretch, docs, base, first, last, rule))
+                yield from _finished(pending, 4 * threads, bar)
+            yield from _finished(pending, 0, bar)
+        finally:
+            if pool is not None:
+                pool.shutdown(cancel_futures=True)
+            if bar is not None:
+                bar.close()
+
+    def _stretch(
+        self, docs: Documents, base: int, first: int, last: int, rule: Rule
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """ids of documents first .. last - 1 and the ends of their rows. `base`: number of document 0."""
+        desk = self._sit_down()
+        try:
+            fragments = self._cut(desk, docs, first, last, rule)
+            count = self._encode(desk, docs, first, last, fragments, rule, base)
+            ends = desk.document_ends[: last - first]
+            row_ends = desk.ends[ends - 1]
+            row_ends[ends == 0] = 0
+            return desk.ids[:count].copy(), row_ends
+        finally:
+            self._stand_up(desk)
+
+    def _sit_down(self) -> Desk:
+        try:
+            return self._desks.pop()
+        except IndexError:
+            return Desk()
+
+    def _stand_up(self, desk: Desk) -> None:
+        if max(desk.ids.size, desk.longest, desk.starts.size, desk.special_work.keys.size) <= KEPT_IDS:
+            self._desks.append(desk)
+
+    def _cut(self, desk: Desk, docs: Documents, first: int, last: int, rule: Rule) -> int:
+        """The fragments of documents first .. last - 1 to the desk; how many."""
+        if desk.document_ends.size < last - first:
+            desk.give_ends(last - first)
+        while True:
+            code = special.cut_documents(
+                rule.special, desk.special_work, docs.data, docs.starts, docs.stops, first, last,
+                rule.before, rule.after, desk.starts, desk.stops, desk.tokens, desk.document_ends, desk.report,
+            )  # fmt: skip
+            if code >= 0:
+                return code
+            need = int(desk.report[NEED])
+            if code == OUT_OF_ROOM:
+                desk.give_fragments(max(need, 2 * desk.starts.size))
+            elif code == OUT_OF_WORK:
+                desk.special_work = special.make_work(max(need, 2 * desk.special_work.keys.size))
+            else:
+                raise AssertionError(f"cutting documents around special tokens gave {code}")
+
+    def _encode(
+        self, desk: Desk, docs: Documents, first: int, last: int, fragments: int, rule: Rule, base: int
+    ) -> int:
+        """The ids of the desk's fragments to the desk; how many. Raises EncodingFailed."""
+        size = max(int(docs.stops[last - 1] - docs.starts[first]), 0)
+        room = self.model.IDS_PER_BYTE * min(size, STRETCH_BYTES) + 4 * min(fragments, STRETCH_BYTES) + 64
+        if desk.ids.size < room:
+            desk.give_ids(room, 0)
+        done = self._run(
+            desk, docs.data, desk.read_starts, desk.read_stops, desk.read_tokens, fragments, 0, desk.ends, rule.replace
+        )
+        if isinstance(done, int):
+            return done
+        document = 0
+        if last - first > 1:
+            document = int(np.searchsorted(desk.document_ends[: last - first], done.fragment, side="right"))
+        start, stop = int(docs.starts[first + document]), int(docs.stops[first + document])
+        raise EncodingFailed(
+            base + first + document,
+            done.offset - start,
+            _found(done, docs.data[done.offset : min(done.offset + 8, stop)].tobytes()),
+            EXPECTED[done.code],
+        )
+
+    def _run(
+        self, desk: Desk, data: NDArray[np.uint8], starts: NDArray[np.int64], stops: NDArray[np.int64],
+        tokens: NDArray[np.int32], fragments: int, count: int, ends: NDArray[np.int64], replace: bool,
+    ) -> int | Failure:  # fmt: skip
+        """Call the kernel until all fragments are done, giving it what it lacks; ids go to the desk from `count` on."""
+        arrays, model, report, at, origin = self.arrays, self.model, desk.report, 0, count
+        if desk.work is None:
+            desk.longest = 1 << 12
+            desk.work = model.make_work(arrays, desk.longest)
+        while at < fragments:
+            code = model.encode_fragments(
+                arrays, desk.work, data, starts, stops, tokens, at, fragments, count, desk.ids, ends, report
+            )
+            if code >= 0:
+                return int(code)
+            at, need = int(report[FRAGMENT]), int(report[NEED])
+            count = int(ends[at - 1]) if at else origin
+            if code == OUT_OF_ROOM:
+                desk.give_ids(max(count + need, desk.ids.size + desk.ids.size // 2), count)
+            elif code == OUT_OF_WORK:
+                desk.longest = max(need, 2 * desk.longest)
+                desk.work = None  # let go of the old one first
+                desk.work = model.make_work(arrays, desk.longest)
+            elif code == NO_BYTE_TOKEN and replace and arrays is self.arrays and self._can_replace_bytes():
+                arrays = self._with_unknown_bytes()
+            elif code == BEYOND_UNICODE and replace:
+                whole = data[starts[at] : stops[at]].tobytes()
+                mended = np.frombuffer(BEYOND.sub(4 * REPLACEMENT, whole), np.uint8)
+                one = (_fixed([0]), _fixed([mended.size]), _fixed([tokens[at]], np.int32))
+                done = self._run(desk, mended, *one, 1, count, np.empty(1, np.int64), replace)
+                if not isinstance(done, int):
+                    return Failure(done.code, at, int(starts[at]), done.found)
+                ends[at] = count = done
+                at += 1
+            elif code in EXPECTED:
+                return Failure(code, at, int(report[OFFSET]), int(report[FOUND]))
+            else:
+                raise AssertionError(f"{model.__name__} gave code {code} at fragment {at}")
+        return count
+
+    def _can_replace_bytes(self) -> bool:
+        return self.vocab.unk_id >= 0 and hasattr(self.arrays, "byte_ids")
+
+    def _with_unknown_bytes(self) -> Any:
+        """The arrays, with the unknown id for bytes that have no token."""
+        byte_ids = self.arrays.byte_ids
+        return self.arrays._replace(byte_ids=_fixed(np.where(byte_ids < 0, self.vocab.unk_id, byte_ids), np.int32))
+
+
+def around(vocab: Vocab) -> tuple[int, int]:
+    """The ids in front of and behind a document with `add_special`, NO_TOKEN for none.
+
+    Raises EncodingFailed when the one needed is not in the vocabulary (llama.cpp aborts). Source: llama.cpp,
+    `llama_vocab::impl::tokenize`.
+    """
+    if vocab.type == "wpm":
+        wanted = ((True, "bos", vocab.bos_id), (True, "seperator", vocab.sep_id))
+    elif vocab.type in ("spm", "bpe", "ugm"):
+        wanted = ((vocab.add_bos, "bos", vocab.bos_id), (vocab.add_eos, "eos", vocab.eos_id))
+    else:
+        return NO_TOKEN, NO_TOKEN
+    for needed, name, token in wanted:
+        if needed and token == NO_TOKEN:
+            expected = f"a vocabulary with tokenizer.ggml.{name}_token_id, which add_special needs"
+            raise EncodingFailed(0, 0, vocab, expected)
+    before, after = (token if needed else NO_TOKEN for needed, _, token in wanted)
+    return before, after
+
+
+def thread_count(threads: int | None) -> int:
+    """How many threads to use; None: every core this process may use."""
+    if threads is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if isinstance(threads, bool) or not isinstance(threads, int | np.integer):
+        raise TypeError(f"threads: found {type(threads).__name__}, expected an int or None")
+    if threads < 1:
+        raise ValueError(f"threads: found {threads}, expected 1 or more")
+    return int(threads)
+
+
+def _fixed(values: Any, dtype: Any = np.int64) -> NDArray[Any]:
+    array = np.array(values, dtype)
+    array.flags.writeable = False
+    return array
+
+
+def _frame(desk: Desk, size: int, rule: Rule) -> int:
+    """The fragments of one text without special tokens, to the desk."""
+    at = 0
+    for token in (rule.before, TEXT_PREFIXED, rule.after):
+        if token >= 0 or (token == TEXT_PREFIXED and size):
+            desk.starts[at], desk.stops[at], desk.tokens[at] = 0, size, token
+            at += 1
+    return at
+
+
+def _found(failure: Failure, there: bytes) -> object:
+    """What was found, for EncodingFailed."""
+    if failure.code == BEYOND_UNICODE:
+        return f"U+{failure.found:X}"
+    if failure.code == NO_BYTE_TOKEN:
+        return bytes([failure.found & 0xFF])
+    return there
+
+
+def _finished(pending: deque[Future[Any]], keep: int, bar: Any) -> Iterator[Any]:
+    """Results in order, as long as more than `keep` are pending."""
+    while len(pending) > keep:
+        result = pending.popleft().result()
+        if bar is not None:
+            bar.update(result[1].size)
+        yield result
+
+
+def _stretches_of(texts: Any, replace: bool, threads: int) -> Iterator[tuple[Any, int, int, int, bool]]:
+    """(documents, number of their first one, first, last, whether they are all of one part) of one stretch after the other.
+
+    In place of documents there is the exception when reading failed.
+    """
+    base, parts = 0, documents(texts, replace)
+    while True:
+        try:
+            docs = next(parts, None)
+        except Exception as error:  # noqa: BLE001  raised by the caller when its turn has come
+            yield error, base, 0, 0, False
+            return
+        if docs is None:
+            return
+        if docs.starts.size:
+            weights = np.cumsum(docs.stops - docs.starts + DOCUMENT_WEIGHT)
+            target = min(max(int(weights[-1]) // (4 * threads), STRETCH_MIN), STRETCH_BYTES)
+            marks = np.arange(1, -(-int(weights[-1]) // target)) * target
+            cuts = np.unique(np.concatenate([[0], np.searchsorted(weights, marks, "right"), [docs.starts.size]])).tolist()
+            for first, last in zip(cuts, cuts[1:]):  # noqa: B905  neighbours
+                yield docs, base, first, last, len(cuts) == 2
+        base += docs.starts.size
+
+
+def _progress_bar(texts: Any) -> Any:
+    """tqdm over documents, on standard error."""
+    from tqdm.auto import tqdm
+
+    return tqdm(total=len(texts) if hasattr(texts, "__len__") else None, unit=" documents", unit_scale=True)

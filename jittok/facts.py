@@ -1,0 +1,154 @@
+"""What a vocabulary says about itself, under the names of the public surface."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.vocab import NO_TOKEN, Vocab
+
+NEWLINE = b"\n"
+
+
+def or_none(token: int) -> int | None:
+    """A special id, None when the vocabulary does not have it."""
+    return None if token == NO_TOKEN else int(token)
+
+
+class SpecialId:
+    """A special id of the vocabulary under the same name; None when absent."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, holder: Facts, owner: Any = None) -> int | None:
+        return self if holder is None else or_none(getattr(holder.vocab, self.name))  # type: ignore[return-value]
+
+
+class Facts:
+    """The facts of `self.vocab`, read-only. Special ids are None where the vocabulary has none."""
+
+    vocab: Vocab
+
+    bos_id = SpecialId()
+    eos_id = SpecialId()
+    eot_id = SpecialId()
+    eom_id = SpecialId()
+    unk_id = SpecialId()
+    sep_id = SpecialId()
+    pad_id = SpecialId()
+    mask_id = SpecialId()
+    fim_prefix_id = SpecialId()
+    fim_suffix_id = SpecialId()
+    fim_middle_id = SpecialId()
+    fim_pad_id = SpecialId()
+    fim_rep_id = SpecialId()
+    fim_sep_id = SpecialId()
+
+    @property
+    def type(self) -> str:
+        """One of spm, bpe, wpm, ugm, rwkv, plamo2, none."""
+        return self.vocab.type
+
+    @property
+    def pre(self) -> str | None:
+        """tokenizer.ggml.pre of the file, or None."""
+        return self.vocab.pre
+
+    @property
+    def name(self) -> str:
+        """general.name of the file."""
+        return self.vocab.name
+
+    @property
+    def vocab_size(self) -> int:
+        """How many tokens."""
+        return len(self.vocab)
+
+    def __len__(self) -> int:
+        return len(self.vocab)
+
+    @property
+    def fingerprint(self) -> str:
+        """32 hex digits of everything that can change an id or a piece."""
+        return self.vocab.fingerprint
+
+    @property
+    def add_bos(self) -> bool:
+        """Whether `add_special` puts BOS in front (WordPiece does so in any case)."""
+        return bool(self.vocab.add_bos)
+
+    @property
+    def add_eos(self) -> bool:
+        """Whether `add_special` puts EOS behind."""
+        return bool(self.vocab.add_eos)
+
+    @property
+    def add_sep(self) -> bool:
+        """The file's add_sep_token, which encoding does not look at: WordPiece always ends with SEP."""
+        return bool(self.vocab.add_sep)
+
+    @property
+    def add_space_prefix(self) -> bool:
+        """Whether texts get a space in front (SPM, UGM), which decoding takes away."""
+        return bool(self.vocab.add_space_prefix)
+
+    @property
+    def eog_ids(self) -> frozenset[int]:
+        """Ids that end a generation."""
+        return frozenset(self.vocab.eog_ids)
+
+    @cached_property
+    def special_ids(self) -> frozenset[int]:
+        """Ids of control, unknown and user-defined tokens: all that can be cut out of a text."""
+        return frozenset(self.vocab.special_tokens.tolist())
+
+    @property
+    def scores(self) -> NDArray[np.float32]:
+        """float32[n]: the scores of all tokens."""
+        return self.vocab.scores
+
+    @property
+    def attributes(self) -> NDArray[np.int32]:
+        """int32[n]: llama.cpp's attribute bits of all tokens."""
+        return self.vocab.attributes
+
+    @property
+    def token_bytes(self) -> NDArray[np.uint8]:
+        """uint8[bytes]: the texts of all tokens behind each other."""
+        return self.vocab.token_bytes
+
+    @property
+    def token_offsets(self) -> NDArray[np.int64]:
+        """int64[n + 1]: where they begin and end."""
+        return self.vocab.token_offsets
+
+
+def newline_id(vocab: Vocab, encoder: Any) -> int:
+    """The id of a newline, or NO_TOKEN. Source: llama.cpp, `linefeed_id` in `llama_vocab::impl::load`.
+
+    It is found while loading, before the file's special ids are known: with the type's defaults and nothing cut out.
+    """
+    if vocab.type == "spm":
+        return vocab.ids.get(b"<0x0A>", vocab.ids.get(NEWLINE, vocab.default_pad_id))
+    if vocab.type == "wpm":
+        return vocab.default_pad_id
+    if vocab.type == "none":
+        return NO_TOKEN
+    bare = replace(
+        vocab,
+        unk_id=vocab.default_unk_id,
+        attributes=vocab.file_attributes,
+        special_tokens=np.zeros(0, np.int32),
+        add_bos=False,
+        add_eos=False,
+    )
+    changed = vocab.type == "ugm" and not np.array_equal(vocab.attributes, vocab.file_attributes)
+    if vocab.type != "bpe" and (changed or vocab.unk_id != vocab.default_unk_id):
+        encoder = type(encoder)(bare)
+    ids = encoder.one(NEWLINE, encoder.bare_rule())
+    return int(ids[0]) if ids.size else vocab.default_pad_id

@@ -1,0 +1,284 @@
+"""What users hold: checks arguments, calls one room, returns."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jittok.batch import Encoder, Rule
+from jittok.decode import BYTES_PER_ID, OUT_OF_ROOM, Frame, Pieces, build_pieces, join_rows, to_ids
+from jittok.display import html
+from jittok.errors import InvalidToken, MalformedVocab, UnsupportedVocab
+from jittok.facts import Facts, newline_id, or_none
+from jittok.inputs import OneText, check_errors, to_bytes
+from jittok.ragged import TokenArray
+from jittok.stream import StreamDecoder
+from jittok.vocab import NO_TOKEN, Vocab
+
+CACHE_BYTES = 64 << 20
+IN_MEMORY = "vocabulary in memory"
+"""What Vocab.source says when there was no file."""
+Source = str | os.PathLike[str] | bytes | bytearray | memoryview
+
+
+def load(source: Source, *, cache: bool = True, cache_bytes: int = CACHE_BYTES) -> Tokenizer:
+    """The Tokenizer of a GGUF file (a model, its first part, or a vocabulary) or of bytes with its header.
+
+    Only the header is read. `cache`: keep the compiled vocabulary on disk and use it the next time. `cache_bytes`:
+    upper bound of the piece cache of one thread. Raises MalformedVocab, UnsupportedVocab, OSError.
+    """
+    from jittok.vocab import read_vocab
+
+    return Tokenizer(read_vocab(source), cache=cache, cache_bytes=cache_bytes)
+
+
+def bundled(name: str) -> Tokenizer:
+    """The Tokenizer of a vocabulary shipped with the package; `bundled_names()` lists them. KeyError for others."""
+    from jittok.vocab.bundled import bundled_vocab
+
+    return Tokenizer(bundled_vocab(name), bundle=name)
+
+
+def _reload(path: str, fingerprint: str, options: dict[str, Any]) -> Tokenizer:
+    """Unpickle a tokenizer that came from a file, which must still hold the same vocabulary."""
+    tok = load(path, **options)
+    if tok.fingerprint != fingerprint:
+        raise MalformedVocab(path, "vocabulary", tok.fingerprint, f"{fingerprint}, as when the tokenizer was pickled")
+    return tok
+
+
+def _rebuild(state: dict[str, Any], options: dict[str, Any]) -> Tokenizer:
+    """Unpickle a tokenizer that came from memory."""
+    for value in state.values():
+        if isinstance(value, np.ndarray):
+            value.flags.writeable = False
+    return Tokenizer(Vocab(**state), **options)
+
+
+class Tokenizer(Facts):
+    """A vocabulary that encodes and decodes as llama.cpp does. Immutable, safe to share between threads and to pickle.
+
+    A text gives its own tokens and nothing else unless asked: `add_special=False` puts no BOS or EOS around it,
+    `parse_special=False` reads the text of a control token as text.
+    """
+
+    def __init__(
+        self, vocab: Vocab, *, cache: bool = True, cache_bytes: int = CACHE_BYTES, bundle: str | None = None
+    ) -> None:
+        if isinstance(cache_bytes, bool) or not isinstance(cache_bytes, int) or cache_bytes < 0:
+            raise ValueError(f"cache_bytes: found {cache_bytes!r}, expected a number of bytes, 0 or more")
+        self.vocab = vocab
+        self._options = {"cache": bool(cache), "cache_bytes": cache_bytes}
+        self._bundle = bundle
+        self._encoder = None if vocab.type == "none" else Encoder(vocab)
+
+    # ---- text to ids
+
+    def encode(
+        self, text: OneText, *, add_special: bool = False, parse_special: bool = False, errors: str = "strict"
+    ) -> NDArray[np.int32]:
+        """int32[n]: the ids of one text, str or bytes (which need not be UTF-8).
+
+        `errors="replace"`: a lone surrogate of a str, and bytes that no tokenizer can take, are encoded as U+FFFD (or as
+        the unknown token). Raises EncodingFailed otherwise.
+        """
+        rule = self._rule(add_special, parse_special, errors)
+        return self._encoder.one(to_bytes(text, rule.replace), rule)  # type: ignore[union-attr]  # _rule has checked
+
+    def encode_batch(
+        self,
+        texts: Any,
+        *,
+        add_special: bool = False,
+        parse_special: bool = False,
+        errors: str = "strict",
+        threads: int | None = None,
+        progress: bool = False,
+    ) -> TokenArray:
+        """One row a text, the same ids as `encode`.
+
+        `texts`: a sequence or iterator of str or bytes, a NumPy array, a pandas or polars Series, a pyarrow string or
+        binary array (read in place), `Ragged`; nulls of tables are empty rows. `threads=None`: every core this process
+        may use. `progress`: a bar on standard error.
+        """
+        rule = self._rule(add_special, parse_special, errors)
+        return self._encoder.batch(texts, rule, threads, progress)  # type: ignore[union-attr]
+
+    def count(
+        self, text: OneText, *, add_special: bool = False, parse_special: bool = False, errors: str = "strict"
+    ) -> int:
+        """How many ids `encode` gives."""
+        return self.encode(text, add_special=add_special, parse_special=parse_special, errors=errors).size
+
+    def count_batch(
+        self,
+        texts: Any,
+        *,
+        add_special: bool = False,
+        parse_special: bool = False,
+        errors: str = "strict",
+        threads: int | None = None,
+        progress: bool = False,
+    ) -> NDArray[np.int64]:
+        """int64[n]: the lengths of the rows of `encode_batch`."""
+        rule = self._rule(add_special, parse_special, errors)
+        stretches = self._encoder.stretches(texts, rule, threads, progress)  # type: ignore[union-attr]
+        lengths = [np.diff(ends, prepend=0) for _, ends in stretches]
+        return np.concatenate(lengths) if lengths else np.zeros(0, np.int64)
+
+    def _rule(self, add_special: bool, parse_special: bool, errors: str) -> Rule:
+        replace_errors = check_errors(errors)
+        if self._encoder is None:
+            raise UnsupportedVocab(
+                self.vocab.source, "tokenizer.ggml.model", self.vocab.model, "a vocabulary that can tokenize"
+            )
+        return self._encoder.rule(add_special, parse_special, replace_errors)
+
+    # ---- ids to text
+
+    def decode_bytes(
+        self, ids: ArrayLike | Iterable[int], *, remove_special: bool = False, unparse_special: bool = False
+    ) -> bytes:
+        """The bytes of ids, as llama.cpp's detokenize: `remove_special` drops a BOS in front and an EOS behind,
+        `unparse_special` prints the text of special tokens. Raises InvalidToken."""
+        if self.type == "none":
+            return b""
+        checked = to_ids(ids, self.vocab_size)
+        text, _ = self._joined(checked, np.array([0, checked.size]), self._frame(remove_special, unparse_special))
+        return text.tobytes()
+
+    def decode(
+        self,
+        ids: ArrayLike | Iterable[int],
+        *,
+        errors: str = "replace",
+        remove_special: bool = False,
+        unparse_special: bool = False,
+    ) -> str:
+        """The text of ids; `errors` as for bytes.decode."""
+        raw = self.decode_bytes(ids, remove_special=remove_special, unparse_special=unparse_special)
+        return raw.decode("utf-8", errors)
+
+    def decode_batch(
+        self,
+        rows: TokenArray | Iterable[ArrayLike],
+        *,
+        errors: str = "replace",
+        remove_special: bool = False,
+        unparse_special: bool = False,
+    ) -> list[str]:
+        """The text of each row of a TokenArray (or of any sequence of rows of ids)."""
+        if not isinstance(rows, TokenArray):
+            parts = [to_ids(row, self.vocab_size) for row in rows]
+            ids = np.concatenate(parts) if parts else np.zeros(0, np.int32)
+            rows = TokenArray(ids, np.cumsum([0, *(part.size for part in parts)]))
+        if self.type == "none":
+            return [""] * len(rows)
+        text, ends = self._joined(rows.ids, rows.offsets, self._frame(remove_special, unparse_special))
+        raw, start, out = text.tobytes(), 0, []
+        for end in ends.tolist():
+            out.append(raw[start:end].decode("utf-8", errors))
+            start = end
+        return out
+
+    def stream_decoder(
+        self, *, errors: str = "replace", remove_special: bool = False, unparse_special: bool = False
+    ) -> StreamDecoder:
+        """Text from ids one at a time; what `push` and `finish` give, joined, is what `decode` gives."""
+        frame = self._frame(remove_special, unparse_special)
+        return StreamDecoder(lambda token: self.token_to_piece(token, special=unparse_special), frame, errors)
+
+    def token_to_piece(self, id: int, *, lstrip: int = 0, special: bool = False) -> bytes:  # noqa: A002  llama.cpp's
+        """What one id prints, without up to `lstrip` spaces in front. Special tokens print nothing unless `special`."""
+        token = self._checked(id)
+        pieces = self._pieces
+        if not special and pieces.hidden[token]:
+            return b""
+        piece = pieces.blob[pieces.offsets[token] : pieces.offsets[token + 1]].tobytes()
+        while lstrip > 0 and piece[:1] == b" ":
+            piece, lstrip = piece[1:], lstrip - 1
+        return piece
+
+    def id_to_token(self, id: int) -> bytes:  # noqa: A002
+        """The text of one id as the vocabulary has it. Raises InvalidToken."""
+        token = self._checked(id)
+        return self.token_bytes[self.token_offsets[token] : self.token_offsets[token + 1]].tobytes()
+
+    def token_to_id(self, token: str | bytes) -> int | None:
+        """The id of a vocabulary entry, None when there is none."""
+        return self.vocab.ids.get(token.encode("utf-8", "surrogatepass") if isinstance(token, str) else bytes(token))
+
+    def _checked(self, token: int) -> int:
+        if isinstance(token, bool) or not isinstance(token, int | np.integer):
+            raise TypeError(f"found an id of type {type(token).__name__}, expected int")
+        if not 0 <= token < self.vocab_size:
+            raise InvalidToken(int(token), self.vocab_size)
+        return int(token)
+
+    @cached_property
+    def _pieces(self) -> Pieces:
+        return build_pieces(self.vocab)
+
+    def _frame(self, remove_special: bool, unparse_special: bool) -> Frame:
+        vocab = self.vocab
+        return Frame(
+            strip=int(vocab.add_space_prefix),
+            bos=vocab.bos_id if remove_special and vocab.add_bos else NO_TOKEN,
+            eos=vocab.eos_id if remove_special and vocab.add_eos else NO_TOKEN,
+            special=int(bool(unparse_special)),
+            clean=int(vocab.clean_spaces),
+        )
+
+    def _joined(
+        self, ids: NDArray[np.int32], offsets: NDArray[np.int64], frame: Frame
+    ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """The texts of rows behind each other, and their ends."""
+        offsets = offsets.view()
+        offsets.flags.writeable = False
+        ends, report, room = np.empty(offsets.size - 1, np.int64), np.zeros(1, np.int64), BYTES_PER_ID * ids.size + 64
+        while True:
+            text = np.empty(room, np.uint8)
+            code = join_rows(self._pieces, frame, ids, offsets, text, ends, report)
+            if code >= 0:
+                return text[:code], ends
+            if code != OUT_OF_ROOM:
+                raise InvalidToken(int(ids[report[0]]), self.vocab_size)
+            room = int(report[0])
+
+    # ---- itself
+
+    @cached_property
+    def nl_id(self) -> int | None:
+        """The id of a newline, None when there is none."""
+        return or_none(newline_id(self.vocab, self._encoder))
+
+    def __repr__(self) -> str:
+        pre = f", pre={self.pre!r}" if self.pre else ""
+        return f"<jittok.Tokenizer {self.name or self.vocab.source!r}: {self.type}{pre}, {self.vocab_size} tokens>"
+
+    def _repr_html_(self) -> str:
+        specials = {name: getattr(self, name) for name in ("bos_id", "eos_id", "unk_id", "sep_id", "pad_id")}
+        rows = [("type", self.type), ("pre", self.pre), ("tokens", self.vocab_size), *specials.items()]
+        shown = [(name, value) for name, value in rows if value is not None]
+        return html.facts(self.name or self.vocab.source, shown)
+
+    def __eq__(self, other: object) -> bool:
+        return self.fingerprint == other.fingerprint if isinstance(other, Tokenizer) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._bundle is not None:
+            return bundled, (self._bundle,)
+        if self.vocab.source != IN_MEMORY:
+            return _reload, (str(Path(self.vocab.source).absolute()), self.fingerprint, self._options)
+        state = {field.name: getattr(self.vocab, field.name) for field in fields(self.vocab)}
+        return _rebuild, (state, self._options)
