@@ -38,6 +38,8 @@ log = logging.getLogger("jittok")
 
 JIT = not numba.config.DISABLE_JIT
 CHECKED = bool(numba.config.BOUNDSCHECK) or os.environ.get("JITTOK_CHECKED", "0") not in ("", "0")
+PLAIN = os.environ.get("JITTOK_PLAIN", "0") not in ("", "0")
+"""Leave out what only some processors have; another name in the cache of machine code."""
 OPTIONS = {"nogil": True, "boundscheck": CHECKED, "error_model": "numpy"}
 
 # Arrays are 1-D and C-contiguous. Inputs are read-only, outputs belong to the caller.
@@ -75,6 +77,9 @@ def numba_type(hint: Any) -> Any:
         return types.Array(numba.from_dtype(np.dtype(dtype)), 1, "C", readonly=direction == "in")
     if isinstance(hint, type) and issubclass(hint, tuple):
         fields = get_type_hints(hint, include_extras=True)
+        # The dispatcher tells NamedTuples apart by short name and fields: without the module in the name, the `Work` of
+        # two models with equal fields is one type to it, and the kernel that comes second refuses its own.
+        hint.__name__ = f"{hint.__module__}.{hint.__qualname__}"
         # Not types.NamedTuple(...): equal fields make Numba use another type, NamedUniTuple.
         return types.BaseTuple.from_types([numba_type(field) for field in fields.values()], hint)
     raise TypeError(f"a kernel takes U8 ... OutF64, int, float or a NamedTuple of these, not {hint!r}")
@@ -206,7 +211,7 @@ class _Locator(_CacheLocator):  # type: ignore[misc]
         return source_stamp(self._module)
 
     def get_disambiguator(self) -> str:
-        return f"{self._module}-{'checked' if CHECKED else 'fast'}"
+        return f"{self._module}-{'checked' if CHECKED else 'plain' if PLAIN else 'fast'}"
 
     @classmethod
     def from_function(cls, py_func: Any, py_file: str) -> _Locator:
