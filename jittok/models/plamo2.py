@@ -1,9 +1,9 @@
 """PLaMo-2: the cheapest segmentation into tokens and unknown code points, found from the end of the text.
 
-llama.cpp's `llm_tokenizer_plamo2` has a table: all suffixes of tokens (by code points), for each its prefixes that are in
-the set, longest first. Read backwards this is the automaton of Aho and Corasick (1975) over the reversed texts: a suffix
-is a node of the trie of reversed tokens, its row list is the node and its chain of failure links, and the last row (one
-unknown code point) is the root. Same rows in the same order, so the same ids, with nothing but a trie and two links a node.
+llama.cpp's `llm_tokenizer_plamo2` has a table: all suffixes of tokens (by code points), for each its prefixes that are
+in the set, longest first. Read backwards this is the automaton of Aho and Corasick (1975) over the reversed texts: a
+suffix is a node of the trie of reversed tokens, its rows are the node and its chain of failure links, and the last
+row (one unknown code point) is the root. Same rows in the same order, so the same ids.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from jittok.errors import MalformedVocab
 from jittok.fragments import FRAGMENT, NEED, OUT_OF_ROOM, OUT_OF_WORK
 from jittok.structures.double_array import (
     NO_NODE,
-    NO_VALUE,
     ROOT,
     UNIT,
     DoubleArray,
@@ -242,7 +241,7 @@ def encode_fragments(
     ends: OutI64,
     report: OutI64,
 ) -> int:
-    """See jittok.fragments. Codes: OUT_OF_ROOM, OUT_OF_WORK. Cost: code points times the tokens that can start at one."""
+    """See jittok.fragments. Codes: OUT_OF_ROOM, OUT_OF_WORK. Cost: code points times tokens that can start at one."""
     for k in range(first, last):
         report[FRAGMENT] = k
         if tokens[k] < 0:

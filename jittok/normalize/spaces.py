@@ -1,8 +1,8 @@
 """What becomes of spaces in a Unigram vocabulary: escaped, put in front of words, merged.
 
-The second half of llama.cpp's `llm_tokenizer_ugm_session::normalize`: the bytes that normalization gives pass one by one,
-and only 0x20 is a space. With `merge` every word gets exactly one space in front; without it spaces stay one for one, and
-`prepend` adds one in front of the first other byte of the fragment, *behind* leading spaces.
+The second half of llama.cpp's `llm_tokenizer_ugm_session::normalize`: the bytes that normalization gives pass one by
+one, and only 0x20 is a space. With `merge` every word gets exactly one space in front; without it spaces stay one for
+one, and `prepend` adds one in front of the first other byte of the fragment, *behind* leading spaces.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def put_space(rules: SpaceRules, out: OutU8, at: int) -> int:
 
 @helper
 def put_byte(rules: SpaceRules, state: int, byte: int, out: OutU8, at: int) -> tuple[int, int]:
-    """One normalized byte with the spaces that belong in front of it, as far as there is room; (state, place behind)."""
+    """One normalized byte, and the space that belongs in front of it, if there is room; (state, place behind)."""
     if byte == BLANK:
         return state & ~INSIDE, at if rules.merge else put_space(rules, out, at)
     if state & INSIDE == 0:

@@ -1,8 +1,8 @@
 """The precompiled charsmap of a Unigram vocabulary: byte strings -> replacements, in SentencePiece's XCDA.
 
-A charsmap is a uint32 L, L bytes of units (uint32) and NUL-terminated replacements. Bits of a unit: 0-7 label, 8 "a key
-ends here, its value is in the unit of its base", 9 "base is shifted left by 8", 10-31 base, 31 "holds a value" (which is
-in bits 0-30). The child of base b under byte c is unit b ^ c, if its label is c.
+A charsmap is a uint32 L, L bytes of units (uint32) and NUL-terminated replacements. Bits of a unit: 0-7 label, 8 "a
+key ends here, its value is in the unit of its base", 9 "base is shifted left by 8", 10-31 base, 31 "holds a value"
+(which is in bits 0-30). The child of base b under byte c is unit b ^ c, if its label is c.
 
 Charsmaps come from files. Each unit index is checked where it is used, as llama.cpp does, so a text that does not come
 near a bad one is still encoded. A path that comes back to itself is refused when the charsmap is read: each position of

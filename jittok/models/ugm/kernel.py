@@ -1,7 +1,7 @@
 """Unigram: normalize a fragment, then the best path through it.
 
-llama.cpp's `llm_tokenizer_ugm_session`. Everything is linear in the bytes (times the longest key and token): a cell a byte
-of the normalized text holds the best sum of scores up to there, its last token and where that starts.
+llama.cpp's `llm_tokenizer_ugm_session`. Everything is linear in the bytes (times the longest key and token): a cell a
+byte of the normalized text holds the best sum of scores up to there, its last token and where that starts.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from jittok.structures.utf8 import lead_length, well_formed
 IDS_PER_BYTE = 1
 """Usually enough; a charsmap can grow a text."""
 LOWEST = -float(np.finfo(np.float64).max)
-"""The sum of a place that nothing reaches. Adding any float32 to it gives itself, so nothing is ever reached from there."""
+"""The sum of a place that nothing reaches. Adding any float32 gives it again, so nothing is reached from there."""
 
 
 @kernel
