@@ -7,7 +7,6 @@ operation that only some x86 processors have is `bit_places`; it has a plain twi
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -18,7 +17,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from jittok._jit import helper
+from jittok._jit import PLAIN, helper
 from jittok._raw.memory import _I8, _I32, _I64, FAST, Window, _both, _inside, _place, put_i32, trailing_zeros
 
 PAD = 72
@@ -339,7 +338,7 @@ match_pair = _both(_match_pair_fast, _match_pair_checked)
 
 def _has_compress() -> bool:
     """Whether the code is compiled for a processor with vpcompressb: Numba's settings if they name one, else this one."""
-    if os.environ.get("JITTOK_PLAIN", "0") not in ("", "0"):
+    if PLAIN:
         return False
     if numba.config.CPU_NAME or numba.config.CPU_FEATURES:
         return "+avx512vbmi2" in (numba.config.CPU_FEATURES or "")

@@ -13,7 +13,7 @@ import numpy as np
 from jittok._jit import I32, I64, U8, OutI32, OutI64, OutU8, frozen, helper, kernel, wide
 from jittok._raw import get_i32, get_u8, put_i32, put_u8, window
 from jittok.fragments import FOUND, FRAGMENT, NEED, NO_BYTE_TOKEN, OFFSET, OUT_OF_ROOM, OUT_OF_WORK, TEXT_PREFIXED
-from jittok.structures.bytes_table import ABSENT, BytesTable, build_bytes_table, find_bytes
+from jittok.structures.bytes_table import ABSENT, BytesTable, build_bytes_table, find_bytes, find_rows, open_bytes_table
 from jittok.structures.merge_queue import MergeWindow, MergeWork, make_merge_work, merge_symbols, open_merge
 from jittok.structures.pair_table import PairTable, build_pair_table
 from jittok.vocab import SPACE, Vocab
@@ -67,8 +67,9 @@ def compile_vocab(vocab: Vocab) -> Arrays:
     _, ranks = np.unique(-vocab.scores, return_inverse=True)  # equal scores have equal ranks, the best has 0
     rank = ranks.astype(np.int32)[merged]
     pairs = build_pair_table(*(frozen(column, np.int32) for column in (left, right, rank, merged)))
-    singles = _find(texts, [bytes([b]) for b in range(256)], symbols=True)
-    hexes = _find(texts, [b"<0x%02X>" % b for b in range(256)], symbols=False, tokens=len(vocab))
+    singles = find_rows(texts, [bytes([b]) for b in range(256)])
+    hexes = find_rows(texts, [b"<0x%02X>" % b for b in range(256)])
+    hexes[hexes >= len(vocab)] = ABSENT
     one_byte = np.where(singles < len(vocab), singles, ABSENT)
     one_byte[0] = ABSENT  # llama.cpp's string of the byte 0 is empty
     return Arrays(
@@ -80,13 +81,6 @@ def compile_vocab(vocab: Vocab) -> Arrays:
         reachable=frozen(reachable, np.uint8),
         add_space_prefix=int(vocab.add_space_prefix),
     )
-
-
-def _find(table: BytesTable, texts: list[bytes], *, symbols: bool, tokens: int = 0) -> OutI32:
-    rows = np.empty(len(texts), np.int32)
-    offsets = frozen(np.cumsum([0, *map(len, texts)]), np.int64)
-    find_symbols(table, frozen(np.frombuffer(b"".join(texts), np.uint8), np.uint8), offsets, rows)
-    return rows if symbols else np.where(rows < tokens, rows, ABSENT)
 
 
 def _with_characters(data: U8, offsets: I64) -> BytesTable:
@@ -116,12 +110,13 @@ def other_characters(table: BytesTable, out: OutU8, ends: OutI64) -> int:
 
     out: uint8[bytes of all tokens], ends: int64[bytes + 1] with 0 in front; returns how many.
     """
+    strings = open_bytes_table(table)
     count, at = 0, 0
     for row in range(table.offsets.size - 1):
         i, stop = table.offsets[row], table.offsets[row + 1]
         while i < stop:
             j = min(i + character_length(wide(table.data[i])), stop)
-            if find_bytes(table, table.data, i, j) == ABSENT:
+            if find_bytes(strings, strings.data, i, j) == ABSENT:
                 for k in range(i, j):
                     out[at] = table.data[k]
                     at += 1
@@ -129,14 +124,6 @@ def other_characters(table: BytesTable, out: OutU8, ends: OutI64) -> int:
                 ends[count] = at
             i = j
     return count
-
-
-@kernel
-def find_symbols(table: BytesTable, data: U8, offsets: I64, rows: OutI32) -> int:
-    """The row of each string, or ABSENT. data: uint8[bytes], offsets: int64[n + 1], rows: int32[n]."""
-    for k in range(rows.size):
-        rows[k] = find_bytes(table, data, offsets[k], offsets[k + 1])
-    return rows.size
 
 
 @kernel
@@ -150,6 +137,7 @@ def find_pairs(
 
     Returns how many there are; when that is more than the room, only so many were written.
     """
+    strings = open_bytes_table(table)
     count = 0
     for at in range(tokens):
         token = order[at]
@@ -159,8 +147,8 @@ def find_pairs(
         i = first
         while i < stop:
             j = min(i + character_length(wide(table.data[i])), stop)
-            a = find_bytes(table, table.data, start, i)
-            b = find_bytes(table, table.data, i, stop)
+            a = find_bytes(strings, strings.data, start, i)
+            b = find_bytes(strings, strings.data, i, stop)
             if (
                 a != ABSENT
                 and b != ABSENT
@@ -257,12 +245,12 @@ def _source(data: U8, start: int, stop: int, prefix: int, place: int) -> int:
 @helper
 def _encode_text(model: Arrays, merge: MergeWindow, text: OutU8, length: int, count: int, ids: OutI32, report: OutI64) -> int:
     """Ids of the escaped text[:length]; at most one a byte. NO_BYTE_TOKEN."""
-    source = window(text)
+    source, texts = window(text), open_bytes_table(model.texts)
     symbols, i = 0, 0
     while i < length:
         byte = get_u8(source, i)
         j = min(i + character_length(byte), length)
-        symbol = wide(model.ascii[byte]) if byte < 0x80 else find_bytes(model.texts, text, i, j)
+        symbol = wide(model.ascii[byte]) if byte < 0x80 else find_bytes(texts, source, i, j)
         put_i32(merge.symbols, symbols, symbol)
         put_i32(merge.places, symbols, i)
         symbols += 1

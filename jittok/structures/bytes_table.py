@@ -10,8 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jittok._jit import I64, U8, OutI32, frozen, helper, kernel, wide
-from jittok._raw import add, multiply
+from numpy.typing import NDArray
+
+from jittok._jit import I32, I64, U8, OutI32, frozen, helper, kernel
+from jittok._raw import Window, add, get_i32, get_i64, get_u8, get_word, multiply, put_i32, window
 
 ABSENT = -1
 _MIX_1 = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio, odd
@@ -23,7 +25,16 @@ class BytesTable(NamedTuple):
 
     data: U8  # [bytes] the strings, behind each other
     offsets: I64  # [rows + 1]
-    slots: OutI32  # [2**k] row + 1, or 0 where free
+    slots: I32  # [2**k] row + 1, or 0 where free
+
+
+class BytesWindow(NamedTuple):
+    """The same as windows."""
+
+    data: Window
+    offsets: Window
+    slots: Window
+    mask: int
 
 
 def slot_count(rows: int) -> int:
@@ -34,80 +45,101 @@ def slot_count(rows: int) -> int:
 def build_bytes_table(data: U8, offsets: I64) -> BytesTable:
     """The table of distinct strings; of equal ones the first is found."""
     slots = np.zeros(slot_count(offsets.size - 1), np.int32)
-    table = BytesTable(frozen(data, np.uint8), frozen(offsets, np.int64), slots)
-    fill_bytes_table(table, 0, offsets.size - 1)
-    return table
+    data, offsets = frozen(data, np.uint8), frozen(offsets, np.int64)
+    fill_bytes_table(data, offsets, slots)
+    return BytesTable(data, offsets, frozen(slots, np.int32))
 
 
-@kernel
-def fill_bytes_table(table: BytesTable, first: int, last: int) -> int:
-    """Enter rows first .. last - 1; returns the first row whose string is there already, or ABSENT.
-
-    Linear in the bytes. The caller has made `slot_count(last)` slots.
-    """
-    repeated = ABSENT
-    for row in range(first, last):
-        start, stop = table.offsets[row], table.offsets[row + 1]
-        at = _home(table, table.data, start, stop)
-        while True:
-            found = wide(table.slots[at]) - 1
-            if found == ABSENT:
-                table.slots[at] = row + 1
-                break
-            if _equal(table, found, table.data, start, stop):
-                if repeated == ABSENT:
-                    repeated = row
-                break
-            at = (at + 1) & (table.slots.size - 1)
-    return repeated
+def find_rows(table: BytesTable, texts: list[bytes]) -> NDArray[np.int32]:
+    """int32[texts]: the row of each text, or ABSENT."""
+    rows = np.empty(len(texts), np.int32)
+    data = frozen(np.frombuffer(b"".join(texts), np.uint8), np.uint8)
+    find_all(table, data, frozen(np.cumsum([0, *map(len, texts)]), np.int64), rows)
+    return rows
 
 
 @helper
-def hash_bytes(data: U8, start: int, stop: int) -> np.uint64:
-    """A 64-bit hash of data[start:stop], eight bytes a step."""
+def open_bytes_table(table: BytesTable) -> BytesWindow:
+    """Windows onto the arrays."""
+    return BytesWindow(window(table.data), window(table.offsets), window(table.slots), table.slots.size - 1)
+
+
+@kernel
+def fill_bytes_table(data: U8, offsets: I64, slots: OutI32) -> int:
+    """Enter every row; returns the first row whose string is there already, or ABSENT.
+
+    data: uint8[bytes], offsets: int64[rows + 1], slots: int32[slot_count(rows)], zeroed. Linear in the bytes.
+    """
+    strings = BytesWindow(window(data), window(offsets), window(slots), slots.size - 1)
+    repeated = ABSENT
+    for row in range(offsets.size - 1):
+        if find_bytes(strings, strings.data, offsets[row], offsets[row + 1]) == ABSENT:
+            enter_row(strings, row)
+        elif repeated == ABSENT:
+            repeated = row
+    return repeated
+
+
+@kernel
+def find_all(table: BytesTable, data: U8, offsets: I64, rows: OutI32) -> int:
+    """The row of each string, or ABSENT. data: uint8[bytes], offsets: int64[n + 1], rows: int32[n]."""
+    strings = open_bytes_table(table)
+    for k in range(rows.size):
+        rows[k] = find_bytes(strings, window(data), offsets[k], offsets[k + 1])
+    return rows.size
+
+
+@helper
+def hash_bytes(text: Window, start: int, stop: int) -> np.uint64:
+    """A 64-bit hash of text[start:stop], eight bytes a step."""
     h = np.uint64(stop - start)
     i = start
-    while i < stop:
-        word = np.uint64(0)
-        for k in range(min(8, stop - i)):
-            word |= np.uint64(data[i + k]) << np.uint64(8 * k)
-        h = multiply(h ^ word, _MIX_1)
+    while i + 8 <= stop:
+        h = multiply(h ^ get_word(text, i), _MIX_1)
         h ^= h >> np.uint64(32)
         i += 8
+    if i < stop:
+        word, shift = np.uint64(0), np.uint64(0)
+        while i < stop:
+            word |= np.uint64(get_u8(text, i)) << shift
+            shift += np.uint64(8)
+            i += 1
+        h = multiply(h ^ word, _MIX_1)
+        h ^= h >> np.uint64(32)
     return add(multiply(h, _MIX_2), h >> np.uint64(29))
 
 
 @helper
-def _home(table: BytesTable, data: U8, start: int, stop: int) -> int:
-    return np.int64(hash_bytes(data, start, stop) >> np.uint64(20)) & (table.slots.size - 1)  # type: ignore[return-value]
+def _home(table: BytesWindow, text: Window, start: int, stop: int) -> int:
+    return np.int64(hash_bytes(text, start, stop) >> np.uint64(20)) & table.mask  # type: ignore[return-value]
 
 
 @helper
-def _equal(table: BytesTable, row: int, data: U8, start: int, stop: int) -> bool:
-    at = table.offsets[row]
-    if table.offsets[row + 1] - at != stop - start:
+def _equal(table: BytesWindow, row: int, text: Window, start: int, stop: int) -> bool:
+    at = get_i64(table.offsets, row)
+    if get_i64(table.offsets, row + 1) - at != stop - start:
         return False
     for k in range(stop - start):
-        if table.data[at + k] != data[start + k]:
+        if get_u8(table.data, at + k) != get_u8(text, start + k):
             return False
     return True
 
 
 @helper
-def enter_row(table: BytesTable, row: int) -> None:
+def enter_row(table: BytesWindow, row: int) -> None:
     """Enter one row whose string is known to be absent. The caller has made the slots for it."""
-    at = _home(table, table.data, table.offsets[row], table.offsets[row + 1])
-    while table.slots[at] != 0:
-        at = (at + 1) & (table.slots.size - 1)
-    table.slots[at] = row + 1
+    at = _home(table, table.data, get_i64(table.offsets, row), get_i64(table.offsets, row + 1))
+    while get_i32(table.slots, at) != 0:
+        at = (at + 1) & table.mask
+    put_i32(table.slots, at, row + 1)
 
 
 @helper
-def find_bytes(table: BytesTable, data: U8, start: int, stop: int) -> int:
-    """The row whose string is data[start:stop], or ABSENT."""
-    at = _home(table, data, start, stop)
+def find_bytes(table: BytesWindow, text: Window, start: int, stop: int) -> int:
+    """The row whose string is text[start:stop], or ABSENT. In bounds by the invariant of BytesTable."""
+    at = _home(table, text, start, stop)
     while True:
-        row = wide(table.slots[at]) - 1
-        if row == ABSENT or _equal(table, row, data, start, stop):
-            return row
-        at = (at + 1) & (table.slots.size - 1)
+        row = get_i32(table.slots, at) - 1
+        if row == ABSENT or _equal(table, row, text, start, stop):
+            return row  # type: ignore[no-any-return]
+        at = (at + 1) & table.mask

@@ -14,11 +14,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import I32, I64, U8, OutI32, OutI64, OutU8, frozen, helper, kernel, wide
+from jittok._raw import window
 from jittok.normalize.case import CaseTable, case_table
 from jittok.pretokenize.definition import pre_type
 from jittok.pretokenize.program import splitter_of
 from jittok.pretokenize.splitters.general import Splitter
-from jittok.structures.bytes_table import ABSENT, BytesTable, build_bytes_table, enter_row, fill_bytes_table, find_bytes, slot_count
+from jittok.structures.bytes_table import (
+    ABSENT,
+    BytesTable,
+    BytesWindow,
+    build_bytes_table,
+    enter_row,
+    fill_bytes_table,
+    find_bytes,
+    find_rows,
+    slot_count,
+)
 from jittok.structures.pair_table import PairTable, build_pair_table
 from jittok.unicode import tables
 from jittok.vocab import Vocab
@@ -66,11 +77,11 @@ def compile_vocab(vocab: Vocab) -> Arrays:
         splitter=splitter_of(vocab.pre_type),
         pairs=build_pair_table(left, right, rank, merged),
         tokens=len(vocab),
-        byte_symbols=_find_all(symbols, _encoded_bytes()) if pre.byte_encode else frozen(np.full(256, -1), np.int32),
+        byte_symbols=frozen(find_rows(symbols, _encoded_bytes()) if pre.byte_encode else np.full(256, ABSENT), np.int32),
         virtual_ids=virtual_ids,
         virtual_at=virtual_at,
         texts=symbols,
-        byte_ids=_tokens_only(_find_all(symbols, [b"<0x%02X>" % b for b in range(256)]), len(vocab)),
+        byte_ids=_tokens_only(find_rows(symbols, [b"<0x%02X>" % b for b in range(256)]), len(vocab)),
         whole=whole,
         whole_ids=whole_ids,
         byte_encode=int(pre.byte_encode),
@@ -93,22 +104,8 @@ def _flat(texts: list[bytes]) -> tuple[U8, I64]:
     return frozen(data, np.uint8), frozen(np.cumsum([0, *map(len, texts)]), np.int64)
 
 
-def _find_all(table: BytesTable, texts: list[bytes]) -> I32:
-    rows = np.empty(len(texts), np.int32)
-    find_rows(table, *_flat(texts), rows)
-    return frozen(rows, np.int32)
-
-
 def _tokens_only(rows: I32, tokens: int) -> I32:
     return frozen(np.where(rows < tokens, rows, ABSENT), np.int32)
-
-
-@kernel
-def find_rows(table: BytesTable, data: U8, offsets: I64, rows: OutI32) -> int:
-    """The row of each string, or ABSENT. data: uint8[bytes], offsets: int64[n + 1], rows: int32[n]."""
-    for k in range(rows.size):
-        rows[k] = find_bytes(table, data, offsets[k], offsets[k + 1])
-    return rows.size
 
 
 def _resolve(vocab: Vocab, byte_encode: bool) -> tuple[BytesTable, tuple[I32, I32, I32, I32]]:
@@ -124,17 +121,18 @@ def _resolve(vocab: Vocab, byte_encode: bool) -> tuple[BytesTable, tuple[I32, I3
         offsets = np.zeros(len(vocab) + room + 2, np.int64)
         data[: vocab.key_bytes.size], offsets[: len(vocab) + 1] = vocab.key_bytes, vocab.key_offsets
         slots = np.zeros(slot_count(len(vocab) + room), np.int32)
-        table = BytesTable(frozen(data, np.uint8), frozen(offsets, np.int64), slots)
-        fill_bytes_table(table, 0, len(vocab))
+        fill_bytes_table(frozen(data, np.uint8), frozen(offsets[: len(vocab) + 1], np.int64), slots)
         merge_data, merge_offsets = frozen(vocab.merge_bytes, np.uint8), frozen(vocab.merge_offsets, np.int64)
         rows = np.empty(2, np.int64)
-        used = resolve_merges(table, data, offsets, len(vocab), *bytes_first, merge_data, merge_offsets, *merges, rows)
+        used = resolve_merges(data, offsets, slots, len(vocab), *bytes_first, merge_data, merge_offsets, *merges, rows)
         if used != OUT_OF_ROOM:
             break
         spare *= 16
     total = int(rows[0])
     texts = BytesTable(
-        frozen(data[: offsets[total]].copy(), np.uint8), frozen(offsets[: total + 1].copy(), np.int64), slots
+        frozen(data[: offsets[total]].copy(), np.uint8),
+        frozen(offsets[: total + 1].copy(), np.int64),
+        frozen(slots, np.int32),
     )
     left, right, rank, merged = (frozen(column[:used].copy(), np.int32) for column in merges)
     return texts, (left, right, rank, merged)
@@ -142,9 +140,9 @@ def _resolve(vocab: Vocab, byte_encode: bool) -> tuple[BytesTable, tuple[I32, I3
 
 @kernel
 def resolve_merges(
-    table: BytesTable,
     data: OutU8,
     offsets: OutI64,
+    slots: OutI32,
     tokens: int,
     byte_data: U8,
     byte_offsets: I64,
@@ -158,7 +156,7 @@ def resolve_merges(
 ) -> int:
     """Symbols of both parts and of the whole of each merge line; texts without a token are entered behind the tokens.
 
-    table: the tokens' texts, over `data` and `offsets`, which have room behind them
+    data, offsets, slots: the table of the tokens' texts (see BytesTable), with room behind them
     byte_data, byte_offsets: texts that get symbols first (those of single bytes)
     merge_data: uint8[bytes], merge_offsets: int64[lines + 1]
     left, right, rank, merged: int32[lines]; lines that can never match are left out
@@ -166,6 +164,7 @@ def resolve_merges(
 
     A line is cut at its first space behind byte 0 (llama.cpp's BPE loading). Returns how many merges, or OUT_OF_ROOM.
     """
+    table = BytesWindow(window(data), window(offsets), window(slots), slots.size - 1)
     symbols, count = tokens, 0
     for k in range(byte_offsets.size - 1):
         row, symbols = _symbol(table, data, offsets, symbols, byte_data, byte_offsets[k], byte_offsets[k + 1], 0, 0)
@@ -195,7 +194,7 @@ def resolve_merges(
 
 @helper
 def _symbol(
-    table: BytesTable,
+    table: BytesWindow,
     data: OutU8,
     offsets: OutI64,
     symbols: int,
@@ -290,7 +289,7 @@ def decode_texts(data: U8, offsets: I64, byte_of: I32, raw: OutU8, ends: OutI64,
 
 
 def _session(vocab: Vocab, symbols: BytesTable) -> tuple[int, I32]:
-    dna = _tokens_only(_find_all(symbols, [b"<dna>", b"</dna>", b"<oov>"]), len(vocab))
+    dna = _tokens_only(find_rows(symbols, [b"<dna>", b"</dna>", b"<oov>"]), len(vocab))
     if vocab.model == "hybriddna" and (dna >= 0).all():
         return HYBRIDDNA, dna
     return (WHITESPACE if vocab.model == "whitespace" else PLAIN), dna

@@ -23,7 +23,7 @@ from jittok.models.bpe.text import BAD, decode, first_malformed, put_code_point
 from jittok.normalize.case import LOWERED, kind_of, lower_case
 from jittok.normalize.case import SPACE as WHITE
 from jittok.pretokenize.splitters.general import SplitterWindow, mark_pieces, open_splitter, sequence_length
-from jittok.structures.bytes_table import ABSENT, find_bytes
+from jittok.structures.bytes_table import ABSENT, find_bytes, open_bytes_table
 from jittok.structures.merge_queue import MergeWindow, MergeWork, make_merge_work, merge_symbols, open_merge
 
 IDS_PER_BYTE = 1
@@ -178,7 +178,7 @@ def _encode_word(model: Arrays, merge: MergeWindow, data: U8, start: int, stop: 
     """Ids of one word (at most two a byte); SPACE_IN_SYMBOL."""
     text = window(data)
     if model.ignore_merges != 0 or (model.newlines_whole != 0 and get_u8(text, start) == NEWLINE):
-        row = find_bytes(model.whole, data, start, stop)
+        row = find_bytes(open_bytes_table(model.whole), text, start, stop)
         if row != ABSENT:
             ids[count] = model.whole_ids[row]
             return count + 1
@@ -189,12 +189,11 @@ def _encode_word(model: Arrays, merge: MergeWindow, data: U8, start: int, stop: 
             put_i32(merge.places, symbols, i - start)
             symbols += 1
     else:
-        i = start
-        space = False
+        i, space, texts = start, False, open_bytes_table(model.texts)
         while i < stop:
             size = min(sequence_length(get_u8(text, i)), stop - i)
             space = space or get_u8(text, i) == SPACE
-            put_i32(merge.symbols, symbols, find_bytes(model.texts, data, i, i + size))
+            put_i32(merge.symbols, symbols, find_bytes(texts, text, i, i + size))
             put_i32(merge.places, symbols, i - start)
             symbols += 1
             i += size
@@ -283,7 +282,7 @@ def _kmer(model: Arrays, work: Work, data: U8, i: int, end: int) -> int:
                 letter -= 32
         work.text[k] = letter
     work.text[KMER], work.text[KMER + 1], work.text[KMER + 2] = MARK_0, MARK_1, MARK_2
-    row = find_bytes(model.texts, work.text, 0, KMER + 3)
+    row = find_bytes(open_bytes_table(model.texts), window(work.text), 0, KMER + 3)
     return row if 0 <= row < model.tokens else wide(model.dna[2])
 
 

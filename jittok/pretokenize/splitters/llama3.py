@@ -1,0 +1,309 @@
+"""The Llama 3 pattern and its kin by bit algebra, 64 bytes a step: llama3, qwen2, qwen3.5, o200k (gpt-4o), tekken.
+
+    '(?i:contraction)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+
+
+Masks as in `gpt2.py`, and R = CR or LF, T = white space without R, other' = bytes of an O character that begins a piece.
+
+- O begins a piece at first(O) & ~p(S): a space before it is taken by ` ?`.
+- L begins one at first(L) & ~p(T) & ~p(other'): one character of T or an O that begins a piece is taken along; an O
+  inside its own piece is not, nor are CR and LF.
+- D: every digit (groups of one), or every third of a run.
+- Line ends behind O belong to it (`[\\r\\n]*`): attached = R & (p(attached) | p(O)), a carry chain, which one addition
+  computes: with g = R & p(O), R + g + carry has a carry into bit k exactly when byte k - 1 is attached.
+- W: first(W) & ~attached; T & ~n(W) as in GPT-2; and the T behind the last line end of a run, since `\\s*[\\r\\n]+` takes
+  everything up to it. A T behind a line end is such a start unless another line end follows in the same run.
+
+o200k and tekken, as llama.cpp runs them: every non-ASCII letter is a capital and a small letter at once. A capital behind
+a small ASCII letter begins a piece; one behind a non-ASCII letter is looked at one by one. Contractions (o200k) are a
+suffix of a word, one by one too. `[\\r\\n/]*`: the carry chain with slashes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from jittok._jit import helper
+from jittok._raw import Window, bit_places, contraction_masks, get_u8, leading_zeros, trailing_zeros
+from jittok.pretokenize.splitters.blocks import (
+    B2,
+    B3,
+    B61,
+    B62,
+    B63,
+    LETTER,
+    NONE,
+    ONE,
+    Block,
+    ClassWindow,
+    carry_out,
+    class_of_letter,
+    more_lines,
+    read_block,
+)
+from jittok.pretokenize.splitters.gpt2 import MALFORMED
+
+FOLD = np.uint64(0x20)
+PREFIX, SUFFIX, WITHOUT = 0, 1, 2
+"""Where contractions stand: before everything else (llama3), behind a word (o200k), nowhere (tekken)."""
+
+
+@helper
+def split_llama3(
+    classes: ClassWindow,
+    text: Window,
+    begin: int,
+    end: int,
+    stop: int,
+    places: Window,
+    group: int,
+    cased: int,
+    contractions: int,
+) -> int:
+    """Where pieces of text[begin:end] begin, counted from `begin`, to places; returns how many, or MALFORMED.
+
+    stop: end of the text, which goes on behind `end`; PAD bytes are readable behind it
+    places: int32[end - begin + 64] room
+    group: 1 or 3 digits a piece; cased: 1 for o200k and tekken; contractions: PREFIX, SUFFIX or WITHOUT
+    """
+    i, count = begin, 0
+    now = read_block(classes, text, i, stop, 0, LETTER)
+    p_letter = p_digit = p_white = p_other = p_space = p_line = p_blank = NONE
+    p_taken = p_small = p_wide = attached_out = NONE
+    phase = 0  # digits of the running group so far
+    quote_ends = NONE  # o200k: where the block before ended a contraction
+    last = begin  # the last start so far
+    force, clear = ONE, NONE
+    while i < end:
+        ahead = read_block(classes, text, i + 64, stop, now.owed, now.owed_class)
+        if (now.bad | ahead.bad) != NONE:
+            return MALFORMED
+        other = ~(now.letter | now.digit | now.white)
+        blank = now.white & ~now.line
+        b_letter = now.letter << ONE | p_letter
+        b_digit = now.digit << ONE | p_digit
+        b_other = other << ONE | p_other
+        b_white = now.white << ONE | p_white
+        b_space = now.space << ONE | p_space
+        b_line = now.line << ONE | p_line
+        b_blank = blank << ONE | p_blank
+        n_white = now.white >> ONE | ahead.white << B63
+
+        line = now.line
+        if cased != 0:
+            line |= now.slash
+        first = line & b_other
+        was = (line + first + attached_out) ^ line ^ first  # bit k: byte k - 1 is attached
+        attached = line & (was | first)
+        attached_out = carry_out(line, first, attached_out)
+
+        alone = other & ~b_other & ~b_space
+        if cased != 0:
+            alone = (alone | other & was) & ~attached
+        alone &= ~now.follower
+        taken = alone
+        if now.follower != NONE:
+            taken |= p_taken & now.follower
+            taken |= taken << ONE & now.follower
+            taken |= taken << ONE & now.follower
+            taken |= taken << ONE & now.follower
+        starts = alone | now.letter & ~b_letter & ~b_blank & ~(taken << ONE | p_taken)
+        small = now.letter & ~now.capital & ~now.wide_letter
+        if cased != 0:
+            starts |= now.capital & (small << ONE | p_small)
+
+        fresh = now.white & ~b_white & ~attached
+        if (now.white_two | now.white_three) == NONE:
+            starts |= fresh | blank & ~n_white
+        else:
+            single = blank & ~now.follower & ~now.white_two & ~now.white_three
+            starts |= fresh | single & ~n_white
+            starts |= now.white_two & ~(now.white >> B2 | ahead.white << B62)
+            starts |= now.white_three & ~(now.white >> B3 | ahead.white << B61)
+        behind = blank & b_line & ~now.follower
+        if behind != NONE:
+            starts = _behind_lines(classes, text, i, stop, now, ahead, blank, behind, was, starts)
+
+        if now.digit != NONE:
+            starts, phase = _digits(now, b_digit, p_digit, starts, phase, group)
+        else:
+            phase = 0
+        starts = starts & ~now.follower & ~clear | force
+        force = clear = NONE
+        if contractions == PREFIX:
+            quotes = now.quote & alone
+            if quotes != NONE:
+                one, two = contraction_masks(text, i, FOLD)
+                one &= quotes
+                two &= quotes
+                starts = starts & ~((one | two) << ONE) | one << B2 | two << B3
+                clear = (one | two) >> B63
+                force = one >> B62 | two >> B61
+        elif contractions == SUFFIX:
+            quotes = now.quote & b_letter & ~now.follower
+            starts, clear, force, quote_ends = _suffixes(text, i, quotes, starts, quote_ends)
+        if cased != 0:
+            odd = now.capital & (now.wide_letter << ONE | p_wide) & ~starts
+            if odd != NONE:
+                starts = _capitals(classes, text, i, odd, starts, last, stop)
+        if end - i < 64:
+            starts &= (ONE << np.uint64(end - i)) - ONE
+        if starts != NONE:
+            last = i + 63 - leading_zeros(starts)
+        count = bit_places(places, count, i - begin, starts)
+        p_letter, p_digit, p_white = now.letter >> B63, now.digit >> B63, now.white >> B63
+        p_other, p_space, p_line, p_blank = other >> B63, now.space >> B63, now.line >> B63, blank >> B63
+        p_taken, p_small, p_wide = taken >> B63, small >> B63, now.wide_letter >> B63
+        now = ahead
+        i += 64
+    return count
+
+
+@helper
+def _behind_lines(
+    classes: ClassWindow,
+    text: Window,
+    i: int,
+    stop: int,
+    now: Block,
+    ahead: Block,
+    blank: np.uint64,
+    behind: np.uint64,
+    was: np.uint64,
+    starts: np.uint64,
+) -> np.uint64:
+    """Starts at the blanks behind line ends, undone where another line end follows in the same run of white space.
+
+    Where the line ends before it are attached to a piece of O, the run begins at the blank: a start in any case.
+    """
+    starts |= behind
+    behind &= ~was
+    after = (blank + behind) & ~blank
+    if (after & now.line) != NONE:
+        while behind != NONE:
+            k = trailing_zeros(behind)
+            behind &= behind - ONE
+            if more_lines(classes, text, i + k, stop):
+                starts &= ~(ONE << np.uint64(k))
+    elif carry_out(blank, behind, NONE) != NONE:
+        k = trailing_zeros(~(ahead.white & ~ahead.line))  # the last run goes on into the next block
+        more = False
+        if k < 64:
+            more = (ahead.line >> np.uint64(k)) & ONE != NONE
+        else:
+            more = more_lines(classes, text, i + 128, stop)
+        if more:
+            starts &= ~(ONE << np.uint64(63 - leading_zeros(behind)))
+    return starts
+
+
+@helper
+def _digits(
+    now: Block, b_digit: np.uint64, p_digit: np.uint64, starts: np.uint64, phase: int, group: int
+) -> tuple[np.uint64, int]:
+    """(starts with those of digits, digits of the running group at the end of the block)."""
+    if group == 1:
+        return starts | now.digit & ~now.follower, 0
+    if now.wide_digit == NONE:
+        run = now.digit & ~b_digit
+        if (now.digit & p_digit) != NONE:  # a run that came in: its next group begins where three are full
+            r = (3 - phase) % 3
+            k = trailing_zeros(~now.digit)
+            if r < k:
+                run |= ONE << np.uint64(r)
+        thirds = now.digit & now.digit << ONE & now.digit << B2 & now.digit << B3
+        new = run << B3 & thirds
+        while new != NONE:
+            run |= new
+            new = new << B3 & thirds
+        starts |= run
+        phase = 0
+        if now.digit >> B63 != NONE:
+            phase = (leading_zeros(run) + 1) % 3  # a run that ends the block has a group start in it
+        return starts, phase
+    todo = now.digit & ~now.follower
+    while todo != NONE:
+        k = np.uint64(trailing_zeros(todo))
+        todo &= todo - ONE
+        if (b_digit >> k) & ONE == NONE:
+            phase = 0
+        if phase == 0:
+            starts |= ONE << k
+        phase = (phase + 1) % 3
+    if now.digit >> B63 == NONE:
+        phase = 0
+    return starts, phase
+
+
+@helper
+def _suffixes(
+    text: Window, i: int, quotes: np.uint64, starts: np.uint64, ended: np.uint64
+) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64]:
+    """o200k: contractions behind words lose their own start. Returns (starts, clear, force, ended) for the next block.
+
+    ended: where a contraction ended; a quote right there begins a piece of its own, so it is done in rising order.
+    """
+    clear = force = ends = NONE
+    if quotes == NONE:
+        return starts, clear, force, ends
+    one, two = contraction_masks(text, i, FOLD)
+    todo = (one | two) & quotes
+    while todo != NONE:
+        k = np.uint64(trailing_zeros(todo))
+        todo &= todo - ONE
+        bit = ONE << k
+        if (ended & bit) != NONE:
+            continue
+        starts &= ~bit
+        if (one & bit) != NONE:
+            starts &= ~(bit << ONE)
+            starts |= bit << B2
+            ended |= bit << B2
+            clear |= bit >> B63
+            force |= bit >> B62
+            ends |= bit >> B62
+        else:
+            starts &= ~(bit << ONE | bit << B2)
+            starts |= bit << B3
+            ended |= bit << B3
+            clear |= bit >> B63 | bit >> B62
+            force |= bit >> B61
+            ends |= bit >> B61
+    return starts, clear, force, ends
+
+
+@helper
+def _capitals(
+    classes: ClassWindow, text: Window, i: int, odd: np.uint64, starts: np.uint64, last: int, stop: int
+) -> np.uint64:
+    """starts with the capitals behind non-ASCII letters that begin a piece.
+
+    A piece is (capital or both)* (small or both)+, or capitals only. odd: the capitals in question; last: the last start
+    before this block.
+    """
+    while odd != NONE:
+        k = trailing_zeros(odd)
+        odd &= odd - ONE
+        lower = starts & ((ONE << np.uint64(k)) - ONE)
+        j = last
+        if lower != NONE:
+            j = i + 63 - leading_zeros(lower)
+        begins = False
+        while j < i + k:
+            byte = get_u8(text, j)
+            if 97 <= byte <= 122:
+                begins = True  # a small letter before: the second phase runs, a capital ends it
+                break
+            j += 1
+        if not begins:
+            begins = True  # first phase: the piece ends behind the last letter of both cases, unless a small one follows
+            while j < stop:
+                byte = get_u8(text, j)
+                if 65 <= byte <= 90:
+                    j += 1
+                    continue
+                if 97 <= byte <= 122 or (byte >= 0x80 and class_of_letter(classes, text, j) == LETTER):
+                    begins = False
+                break
+        if begins:
+            starts |= ONE << np.uint64(k)
+    return starts

@@ -1,0 +1,482 @@
+"""Pieces of text that were encoded before, and their ids: a bounded cache, private to one thread, kept between calls.
+
+Three tables by length, all of 64-bit words:
+
+    short   1 .. 15 bytes    slot of 4 words: text, zero-padded, its length in byte 15; four ids
+    middle  16 .. 31 bytes   slot of 8 words: text, zero-padded, its length in byte 31; eight ids
+    long    32 bytes and on  slot of 3 words: hash; place of the text | length << 32; place of the ids | number << 32
+
+The length inside the key tells "a" from "a\\0"; a length of 0 is an empty slot. Ids have 24 bits, and the top byte of a
+slot's first id holds their number + 1. 0 there: they did not fit, the second half of that word is their place in the id
+store, and the last word holds their number and the epoch of the store.
+
+A short or middle piece belongs to a *group* of four slots. The main loop reads one cache line only: the two slots of a
+short piece's own line, both compared without a branch, or a middle piece's own slot. The rest of the group is looked at
+out of line; a piece found there changes places with what stands at home, so that frequent pieces settle where the main
+loop finds them. Tables begin small, so that a small working set lives on few pages, double when too full, and at their
+largest size a full group gives up a slot. A full store drops everything in it: the epoch goes up, which also ends the
+references of the other tables. Keys are compared whole, so a clash of hashes costs time and never an id.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from jittok._jit import OutI32, OutI64, OutU8, OutU64, helper
+from jittok._raw import (
+    PAD,
+    Window,
+    add,
+    copy_ids,
+    get_i32,
+    get_i64,
+    get_u8,
+    get_u64,
+    get_word,
+    multiply,
+    put_i32,
+    put_i64,
+    put_u8,
+    put_u64,
+    window,
+)
+
+LONGEST_KEPT = 2048
+"""Bytes; longer pieces are encoded anew each time."""
+SLACK = 8
+"""Ids behind the last one that a copy may overwrite."""
+SHORT, MIDDLE = 15, 31
+"""The longest short and middle piece."""
+FIRST_BITS = 13
+"""log2 of the slots that the short table begins with."""
+ID_LIMIT = 1 << 24
+
+(
+    SHORT_BITS,
+    SHORT_MOST,
+    SHORT_COUNT,
+    MIDDLE_BITS,
+    MIDDLE_MOST,
+    MIDDLE_COUNT,
+    LONG_COUNT,
+    TEXT_USED,
+    IDS_USED,
+    EPOCH,
+    VICTIM,
+    MISSES,
+    STATES,
+) = range(13)
+"""Places in PieceCache.state. Bits are log2 of slots."""
+
+K1, K2, K3, K4 = (np.uint64(k) for k in (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93))
+_0, _1, _8, _24, _29, _30, _32, _40, _56 = (np.uint64(k) for k in (0, 1, 8, 24, 29, 30, 32, 40, 56))
+_FULL = np.uint64(0xFFFFFFFFFFFFFFFF)
+_LOW32, _LOW24 = np.uint64(0xFFFFFFFF), np.uint64(0xFFFFFF)
+
+
+class PieceCache(NamedTuple):
+    """One thread's cache. Sizes are powers of two times a slot; see `make_cache`."""
+
+    short: OutU64  # [4 << state[SHORT_MOST]] and a line more
+    middle: OutU64  # [8 << state[MIDDLE_MOST]]
+    long: OutU64  # [3 * slots]
+    text: OutU8  # store of the long table's texts
+    ids: OutI32  # store of ids that do not fit a slot
+    state: OutI64  # [STATES]
+    masks: OutU64  # [32] what to keep of the low and of the high word of a piece of n bytes: places n and 16 + n
+    scratch: OutU64  # [16] a slot on its way
+
+
+class CacheWindow(NamedTuple):
+    """The same as windows."""
+
+    short: Window
+    middle: Window
+    long: Window
+    text: Window
+    ids: Window
+    state: Window
+    masks: Window
+    scratch: Window
+    long_slots: int
+    text_size: int
+    ids_size: int
+
+
+def make_cache(cache_bytes: int) -> PieceCache:
+    """An empty cache of at most about `cache_bytes`. Memory is taken as pages are touched, so a small use costs little."""
+    bits = max(6, (max(cache_bytes, 1 << 14) // 4 // 32).bit_length() - 1)  # a quarter for the short table
+    short_most, middle_most = bits, bits - 2
+    short = _aligned((4 << short_most) + 32)
+    middle = _aligned(8 << middle_most)
+    long_slots = 1 << max(6, bits - 3)
+    masks = np.zeros(32, np.uint64)
+    for n in range(16):
+        masks[n] = (1 << 8 * min(n, 8)) - 1
+        masks[16 + n] = (1 << 8 * max(n - 8, 0)) - 1
+    state = np.zeros(STATES, np.int64)
+    state[[SHORT_BITS, SHORT_MOST, MIDDLE_BITS, MIDDLE_MOST]] = (
+        min(FIRST_BITS, short_most),
+        short_most,
+        min(FIRST_BITS - 3, middle_most),
+        middle_most,
+    )
+    state[EPOCH] = 1
+    store = max(4 * LONGEST_KEPT, cache_bytes // 4)
+    return PieceCache(
+        short,
+        middle,
+        np.zeros(3 * long_slots, np.uint64),
+        np.zeros(store + PAD, np.uint8),
+        np.zeros(max(2 * LONGEST_KEPT, cache_bytes // 32) + SLACK, np.int32),
+        state,
+        masks,
+        np.zeros(16, np.uint64),
+    )
+
+
+def _aligned(words: int) -> OutU64:
+    """Zeroed words on a cache line's border."""
+    raw = np.zeros(words + 8, np.uint64)
+    skip = -raw.ctypes.data % 64 // 8
+    return raw[skip : skip + words]
+
+
+@helper
+def open_cache(cache: PieceCache) -> CacheWindow:
+    """Windows onto the arrays."""
+    return CacheWindow(
+        window(cache.short),
+        window(cache.middle),
+        window(cache.long),
+        window(cache.text),
+        window(cache.ids),
+        window(cache.state),
+        window(cache.masks),
+        window(cache.scratch),
+        cache.long.size // 3,
+        cache.text.size - PAD,
+        cache.ids.size - SLACK,
+    )
+
+
+# ---- keys
+
+
+@helper
+def low_word(cache: CacheWindow, text: Window, i: int, n: int) -> np.uint64:
+    """The first eight bytes of a piece of n <= 15 bytes, zero-padded."""
+    return get_word(text, i) & get_u64(cache.masks, n)
+
+
+@helper
+def high_word(cache: CacheWindow, text: Window, i: int, n: int) -> np.uint64:
+    """The bytes behind them, zero-padded; the length comes on top."""
+    return get_word(text, i + 8) & get_u64(cache.masks, 16 + n)
+
+
+@helper
+def hash_short(low: np.uint64, high: np.uint64) -> np.uint64:
+    """Hash of a short key."""
+    return add(multiply(low, K1), multiply(high, K2))
+
+
+@helper
+def hash_middle(a: np.uint64, b: np.uint64, c: np.uint64, d: np.uint64) -> np.uint64:
+    """Hash of a middle key."""
+    h = add(multiply(a, K1), multiply(b, K2)) ^ add(multiply(c, K3), multiply(d, K4))
+    return multiply(h ^ (h >> _32), K1)
+
+
+@helper
+def hash_long(text: Window, i: int, n: int) -> np.uint64:
+    """Hash of n >= 16 bytes, never 0."""
+    a, b = multiply(np.uint64(n), K3), K1
+    k = 0
+    while k < n - 16:
+        a = multiply(a ^ get_word(text, i + k), K1)
+        b = multiply(b ^ get_word(text, i + k + 8), K2)
+        a ^= a >> _29
+        b ^= b >> np.uint64(31)
+        k += 16
+    a = multiply(a ^ get_word(text, i + n - 16), K1)
+    b = multiply(b ^ get_word(text, i + n - 8), K2)
+    h = add(multiply(a ^ (a >> _32), K3), b)
+    return (h ^ (h >> _30)) | _1
+
+
+@helper
+def short_line(h: np.uint64, bits: int) -> int:
+    """Place of the line (two slots) of a short key, in words; bits: log2 of slots."""
+    return np.int64(h >> np.uint64(65 - bits)) << 3  # type: ignore[return-value]
+
+
+@helper
+def middle_slot(h: np.uint64, bits: int) -> int:
+    """Place of the slot of a middle key, in words."""
+    return np.int64(h >> np.uint64(64 - bits)) << 3  # type: ignore[return-value]
+
+
+# ---- ids of a slot
+
+
+@helper
+def read_ids(cache: CacheWindow, word: int, halves: int, ids: Window, count: int) -> int:
+    """Ids kept in the words from `word` on to ids[count:]; the new count, or -1 when the store has dropped them."""
+    head = get_u64(cache.short if halves == 2 else cache.middle, word)
+    number = np.int64(head >> _24 & np.uint64(0xFF)) - 1
+    table = cache.short if halves == 2 else cache.middle
+    if number >= 0:
+        for k in range(0, halves, 2):
+            if 2 * k <= number or k == 0:
+                _copy(ids, count + 2 * k, table, word + k, k == 0)
+        return count + number
+    tail = get_u64(table, word + 1)
+    if np.int64(tail >> _32) != get_i64(cache.state, EPOCH):
+        return -1
+    number, place = np.int64(tail & _LOW32), np.int64(head >> _32)
+    for k in range(number):
+        put_i32(ids, count + k, get_i32(cache.ids, place + k))
+    return count + number
+
+
+@helper
+def _copy(ids: Window, at: int, table: Window, word: int, first: bool) -> None:
+    if first:
+        copy_ids(ids, at, table, word)
+    else:
+        for k in range(2):
+            pair = get_u64(table, word + k)
+            put_i32(ids, at + 2 * k, np.int64(pair & _LOW32))
+            put_i32(ids, at + 2 * k + 1, np.int64(pair >> _32))
+
+
+@helper
+def write_ids(cache: CacheWindow, table: Window, word: int, halves: int, ids: Window, start: int, stop: int) -> None:
+    """Keep ids[start:stop] in the words from `word` on (2 words for a short slot, 4 for a middle one) or in the store."""
+    number = stop - start
+    fits = number <= 2 * halves
+    k = start
+    while fits and k < stop:
+        fits = 0 <= get_i32(ids, k) < ID_LIMIT
+        k += 1
+    if fits:
+        for k in range(halves):
+            low = high = _0
+            if 2 * k < number:
+                low = np.uint64(get_i32(ids, start + 2 * k))
+            if 2 * k + 1 < number:
+                high = np.uint64(get_i32(ids, start + 2 * k + 1))
+            if k == 0:
+                low |= np.uint64(number + 1) << _24
+            put_u64(table, word + k, low | high << _32)
+        return
+    place = keep_ids(cache, ids, start, stop)
+    put_u64(table, word, np.uint64(place) << _32)
+    put_u64(table, word + 1, np.uint64(number) | np.uint64(get_i64(cache.state, EPOCH)) << _32)
+
+
+@helper
+def keep_ids(cache: CacheWindow, ids: Window, start: int, stop: int) -> int:
+    """Copy ids[start:stop] (at most as many as the store holds) to the store; their place there."""
+    if get_i64(cache.state, IDS_USED) + stop - start > cache.ids_size:
+        drop_stores(cache)
+    place = get_i64(cache.state, IDS_USED)
+    for k in range(stop - start):
+        put_i32(cache.ids, place + k, get_i32(ids, start + k))
+    put_i64(cache.state, IDS_USED, place + stop - start)
+    return place
+
+
+@helper
+def drop_stores(cache: CacheWindow) -> None:
+    """Forget all long pieces and all ids in the store."""
+    for k in range(cache.long_slots):
+        put_u64(cache.long, 3 * k, _0)
+    for k in (TEXT_USED, IDS_USED, LONG_COUNT):
+        put_i64(cache.state, k, 0)
+    put_i64(cache.state, EPOCH, get_i64(cache.state, EPOCH) % 0x7FFFFFFF + 1)
+
+
+# ---- finding a slot
+
+
+@helper
+def _victim(cache: CacheWindow) -> int:
+    v = get_i64(cache.state, VICTIM)
+    put_i64(cache.state, VICTIM, v + 1)
+    return v & 3
+
+
+@helper
+def _swap(table: Window, a: int, b: int, words: int) -> None:
+    for k in range(words):
+        x = get_u64(table, a + k)
+        put_u64(table, a + k, get_u64(table, b + k))
+        put_u64(table, b + k, x)
+
+
+@helper
+def short_home(cache: CacheWindow, low: np.uint64, high: np.uint64, line: int) -> tuple[int, bool]:
+    """(slot for a short key that the main loop did not find complete in its line, whether it is in there).
+
+    Looks at the line, then at the other line of the group; takes an empty slot, else another piece's.
+    """
+    table = cache.short
+    empty = -1
+    for k in range(4):
+        at = (line ^ (k >> 1) << 3) + ((k & 1) << 2)
+        tag = get_u64(table, at + 1)
+        if tag == high and get_u64(table, at) == low:
+            if k > 1:
+                own = line + ((_victim(cache) & 1) << 2)
+                _swap(table, at, own, 4)
+                at = own
+            return at, True
+        if tag == _0:
+            if empty < 0:
+                empty = at
+            break  # pieces of this line go to the other one only when this one is full, and it stays full
+    if empty >= 0:
+        put_i64(cache.state, SHORT_COUNT, get_i64(cache.state, SHORT_COUNT) + 1)
+        return empty, False
+    v = _victim(cache)
+    return (line ^ (v & 2) << 2) + ((v & 1) << 2), False
+
+
+@helper
+def middle_home(
+    cache: CacheWindow, a: np.uint64, b: np.uint64, c: np.uint64, d: np.uint64, own: int
+) -> tuple[int, bool]:
+    """The same for a middle key, whose own slot is `own`."""
+    table = cache.middle
+    group = own & ~31
+    empty = -1
+    for k in range(4):
+        at = group + 8 * k
+        tag = get_u64(table, at + 3)
+        if tag == d and get_u64(table, at) == a and get_u64(table, at + 1) == b and get_u64(table, at + 2) == c:
+            if at != own:
+                _swap(table, at, own, 8)
+            return own, True
+        if tag == _0 and empty < 0:
+            empty = at
+    if empty >= 0:
+        put_i64(cache.state, MIDDLE_COUNT, get_i64(cache.state, MIDDLE_COUNT) + 1)
+        return own if get_u64(table, own + 3) == _0 else empty, False
+    return group + 8 * _victim(cache), False
+
+
+@helper
+def find_long(cache: CacheWindow, text: Window, i: int, n: int, h: np.uint64, ids: Window, count: int) -> int:
+    """Ids of a long piece to ids[count:]; the new count, or -1 when it is not kept."""
+    at = np.int64(h >> _32) & (cache.long_slots - 1)
+    while True:
+        found = get_u64(cache.long, 3 * at)
+        if found == _0:
+            return -1
+        if found == h:
+            where, what = get_u64(cache.long, 3 * at + 1), get_u64(cache.long, 3 * at + 2)
+            if np.int64(where >> _32) == n and _equal(cache.text, np.int64(where & _LOW32), text, i, n):
+                place, number = np.int64(what & _LOW32), np.int64(what >> _32)
+                for k in range(number):
+                    put_i32(ids, count + k, get_i32(cache.ids, place + k))
+                return count + number
+        at = (at + 1) & (cache.long_slots - 1)
+
+
+@helper
+def keep_long(cache: CacheWindow, text: Window, i: int, n: int, h: np.uint64, ids: Window, start: int, stop: int) -> None:
+    """Keep the ids of a long piece that `find_long` did not find."""
+    if n > LONGEST_KEPT or stop - start > cache.ids_size:
+        return
+    used = get_i64(cache.state, TEXT_USED)
+    if used + n > cache.text_size or 2 * get_i64(cache.state, LONG_COUNT) >= cache.long_slots:
+        drop_stores(cache)
+    place = keep_ids(cache, ids, start, stop)  # may drop the stores itself
+    used = get_i64(cache.state, TEXT_USED)
+    for k in range(n):
+        put_u8(cache.text, used + k, get_u8(text, i + k))
+    at = np.int64(h >> _32) & (cache.long_slots - 1)
+    while get_u64(cache.long, 3 * at) != _0:
+        at = (at + 1) & (cache.long_slots - 1)
+    put_u64(cache.long, 3 * at, h)
+    put_u64(cache.long, 3 * at + 1, np.uint64(used) | np.uint64(n) << _32)
+    put_u64(cache.long, 3 * at + 2, np.uint64(place) | np.uint64(stop - start) << _32)
+    put_i64(cache.state, TEXT_USED, used + n)
+    put_i64(cache.state, LONG_COUNT, get_i64(cache.state, LONG_COUNT) + 1)
+
+
+@helper
+def _equal(kept: Window, at: int, text: Window, i: int, n: int) -> bool:
+    """n >= 16 equal bytes."""
+    k = 0
+    while k + 8 <= n:
+        if get_word(kept, at + k) != get_word(text, i + k):
+            return False
+        k += 8
+    return bool(get_word(kept, at + n - 8) == get_word(text, i + n - 8))
+
+
+# ---- growing
+
+
+@helper
+def grow_short(cache: CacheWindow) -> None:
+    """Double the short table in place: group g's pieces move to groups 2g and 2g + 1, from the last group down."""
+    bits = get_i64(cache.state, SHORT_BITS)
+    put_i64(cache.state, SHORT_BITS, bits + 1)
+    table, moved = cache.short, cache.scratch
+    g = (1 << bits - 2) - 1
+    while g >= 0:
+        for k in range(16):
+            put_u64(moved, k, get_u64(table, 16 * g + k))
+            put_u64(table, 16 * g + k, _0)
+        for k in range(32):
+            put_u64(table, 32 * g + k, _0)
+        for k in range(4):
+            low, high = get_u64(moved, 4 * k), get_u64(moved, 4 * k + 1)
+            if high != _0:
+                line = short_line(hash_short(low, high), bits + 1)
+                at = line
+                for j in range(4):  # own line first; four came, and there are four places
+                    at = (line ^ (j >> 1) << 3) + ((j & 1) << 2)
+                    if get_u64(table, at + 1) == _0:
+                        break
+                for j in range(4):
+                    put_u64(table, at + j, get_u64(moved, 4 * k + j))
+        g -= 1
+
+
+@helper
+def grow_middle(cache: CacheWindow) -> None:
+    """The same for the middle table, slot by slot: a group is read whole before its two successors are written."""
+    bits = get_i64(cache.state, MIDDLE_BITS)
+    put_i64(cache.state, MIDDLE_BITS, bits + 1)
+    table, moved = cache.middle, cache.scratch
+    slot = (1 << bits) - 1
+    # a slot's piece moves to group 2g or 2g + 1, which no slot of a lower group has been read from yet for g > 0;
+    # group 0 shares its place with its successor, so its pieces go through a second look
+    while slot >= 0:
+        _move_middle(table, moved, slot, bits)
+        slot -= 1
+
+
+@helper
+def _move_middle(table: Window, moved: Window, slot: int, bits: int) -> None:
+    for k in range(8):
+        put_u64(moved, k, get_u64(table, 8 * slot + k))
+    if get_u64(moved, 3) == _0:
+        return
+    h = hash_middle(get_u64(moved, 0), get_u64(moved, 1), get_u64(moved, 2), get_u64(moved, 3))
+    own = middle_slot(h, bits + 1)
+    put_u64(table, 8 * slot + 3, _0)
+    at = own
+    for k in range(4):
+        if get_u64(table, at + 3) == _0:
+            break
+        at = (own & ~31) + 8 * k
+    for k in range(8):
+        put_u64(table, at + k, get_u64(moved, k))
