@@ -1,0 +1,201 @@
+"""The regexes of each pre type, and what they mean: the definition that kernels, tests and traces go back to.
+
+A text starts as one piece. The patterns of a pre type are applied one after the other; each cuts every piece as if that
+were the whole text: matches become pieces, and so does what lies between them. llama.cpp runs a pattern on one of three
+engines, and the engine is part of its meaning:
+
+    collapsed   std::regex on one byte a code point: ASCII stands for itself, all else for its category, so that
+                \\p{L} is a set of bytes (and so are \\p{Lu}, \\p{Ll}: case is known for ASCII only)
+    wide        std::wregex on the code points, white space above U+007F folded into U+000B
+    custom:x    a splitter written by hand, in place of a pattern that it knows by its text (see `handwritten`)
+
+patterns.json has the patterns and engines of all pre types. Source: llama.cpp, `llm_tokenizer_bpe` and
+`unicode_regex_split`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jittok.pretokenize.handwritten import SPLITTERS
+from jittok.unicode.tables import (
+    CATEGORY,
+    COLLAPSED_BYTE,
+    COLLAPSED_OTHER,
+    COLLAPSED_SPACE,
+    LAST_CODE_POINT,
+    WHITESPACE,
+    byte_encode,
+    code_points,
+    flags,
+    utf8,
+)
+
+COLLAPSED, WIDE, CUSTOM = "collapsed", "wide", "custom:"
+"""Engines; a hand-written splitter's is CUSTOM and its name."""
+CLASS_MEMBERS = {
+    "N": r"\xD10-9",
+    "L": r"\xD2A-Za-z",
+    "P": r"\xD3!-#%-*,-/:;?@\[-\]_{}",
+    "M": r"\xD4",
+    "S": r"\xD5$+<->^`|~",
+}
+"""The bytes of collapsed text that \\p{..} stands for, written as the inside of a set."""
+_CATEGORY_ESCAPE = re.compile(r"\\p\{([NPMS]|L[ultmo]?)\}")
+
+
+class PreType(NamedTuple):
+    """How words are cut for some values of tokenizer.ggml.pre."""
+
+    number: int  # llama.cpp's llama_vocab_pre_type
+    name: str  # its name there, without the prefix
+    regexes: tuple[str, ...]  # as llama.cpp writes them, in the order of their application
+    engines: tuple[str, ...]  # what runs each of them
+    byte_encode: bool  # words are written in the alphabet of bytes before they are looked up
+
+    @property
+    def patterns(self) -> tuple[tuple[str, str], ...]:
+        """(pattern, engine) in the order of application."""
+        return tuple(zip(self.regexes, self.engines, strict=True))
+
+
+class Piece(NamedTuple):
+    """A stretch of code points."""
+
+    start: int
+    stop: int
+    matched: bool  # by the pattern that cut it out; False for what lay between two matches
+
+
+@cache
+def _all() -> dict[int, PreType]:
+    entries = json.loads(Path(__file__).with_name("patterns.json").read_text(encoding="utf-8"))
+    return {
+        entry["id"]: PreType(entry["id"], name, tuple(entry["regexes"]), tuple(entry["engines"]), entry["byte_encode"])
+        for name, entry in entries.items()
+    }
+
+
+def pre_types() -> tuple[PreType, ...]:
+    """All of them, in the order of their numbers."""
+    return tuple(_all()[number] for number in sorted(_all()))
+
+
+def pre_type(number: int) -> PreType:
+    """The pre type that llama.cpp gives this number. Raises KeyError when there is none."""
+    return _all()[number]
+
+
+@cache
+def collapsed_pattern(pattern: str) -> bytes:
+    """The pattern as Python's regular expression over collapsed bytes.
+
+    Each \\p{..} becomes a set, or part of the set that it stands in; \\s and \\d are ASCII for bytes patterns.
+    """
+    out, at, inside = "", 0, False
+    while at < len(pattern):
+        if escape := _CATEGORY_ESCAPE.match(pattern, at):
+            members = CLASS_MEMBERS[escape[1][0]]
+            out += members if inside else f"[{members}]"
+            at = escape.end()
+            continue
+        size = 2 if pattern[at] == "\\" else 1
+        if pattern[at] in "[]":
+            inside = pattern[at] == "["
+        out += pattern[at : at + size]
+        at += size
+    return out.encode("ascii")
+
+
+@cache
+def wide_pattern(pattern: str) -> str:
+    """The pattern as Python's regular expression over wide text: \\s, \\S, \\d are ASCII as in C++, $ is the very end."""
+    out, at, inside = "", 0, False
+    while at < len(pattern):
+        part = pattern[at : at + 2] if pattern[at] == "\\" else pattern[at]
+        if part in "[]":
+            inside = part == "["
+        if not inside:
+            part = {r"\s": r"[\t-\r ]", r"\S": r"[^\t-\r ]", r"\d": "[0-9]", "$": r"\Z"}.get(part, part)
+        else:
+            part = {r"\s": r"\t-\r ", r"\d": "0-9"}.get(part, part)
+        out += part
+        at += 2 if pattern[at] == "\\" else 1
+    return out
+
+
+@cache
+def compiled(pattern: str, engine: str) -> Any:
+    """The `regex.Pattern` of a pattern of the collapsed or the wide engine."""
+    import regex
+
+    return regex.compile(collapsed_pattern(pattern) if engine == COLLAPSED else wide_pattern(pattern))
+
+
+def collapse(points: Sequence[int]) -> bytes:
+    """One byte a code point: what the collapsed engine sees."""
+    return bytes(
+        [
+            c
+            if c < 0x80
+            else COLLAPSED_SPACE
+            if flags(c) & WHITESPACE
+            else COLLAPSED_BYTE.get(flags(c) & CATEGORY, COLLAPSED_OTHER)
+            for c in points
+        ]
+    )
+
+
+def widen(points: Sequence[int]) -> str:
+    """One character a code point: what the wide engine sees. Above U+10FFFF all are alike, and in no pattern."""
+    return "".join(
+        [chr(COLLAPSED_SPACE if c >= 0x80 and flags(c) & WHITESPACE else min(c, LAST_CODE_POINT)) for c in points]
+    )
+
+
+def cut(points: Sequence[int], pattern: str, engine: str) -> list[Piece]:
+    """The pieces that one pattern makes of one piece, in order and without gaps. An empty match is an empty piece."""
+    pieces, done = [], 0
+    if engine.startswith(CUSTOM):
+        splitter = SPLITTERS[engine.removeprefix(CUSTOM)]
+        for stop in splitter(points, [flags(c) for c in points]):
+            pieces.append(Piece(done, stop, matched=True))
+            done = stop
+        return pieces
+    text = collapse(points) if engine == COLLAPSED else widen(points)
+    for match in compiled(pattern, engine).finditer(text):
+        if match.start() > done:
+            pieces.append(Piece(done, match.start(), matched=False))
+        pieces.append(Piece(match.start(), match.end(), matched=True))
+        done = match.end()
+    if done < len(points):
+        pieces.append(Piece(done, len(points), matched=False))
+    return pieces
+
+
+def stages(points: Sequence[int], pre: PreType) -> list[list[Piece]]:
+    """The pieces of a text after each of the patterns, the last list being its words."""
+    pieces, after = [Piece(0, len(points), matched=False)] if points else [], []
+    for pattern, engine in pre.patterns:
+        pieces = [
+            Piece(piece.start + part.start, piece.start + part.stop, part.matched)
+            for piece in pieces
+            for part in cut(points[piece.start : piece.stop], pattern, engine)
+        ]
+        after.append(pieces)
+    return after
+
+
+def split(fragment: bytes, pre: PreType) -> list[bytes]:
+    """The words of a text as merging sees them: re-encoded from code points, in the alphabet of bytes if `pre` says so.
+
+    A word can be empty (an empty match). Code points above U+10FFFF, on which llama.cpp dies, are for the caller to find.
+    """
+    points = code_points(fragment)
+    words = [b"".join(map(utf8, points[start:stop])) for start, stop, _ in stages(points, pre)[-1]]
+    return [byte_encode(word) for word in words] if pre.byte_encode else words
