@@ -291,7 +291,6 @@ def to_ids(ids: Any, vocab_size: int) -> I32:
             if type(token) is int and not 0 <= token < vocab_size:
                 raise InvalidToken(token, vocab_size)
         raise TypeError(f"found ids of {array.dtype}, expected integers")
-    wrong = (array < 0) | (array >= vocab_size) if array.size else np.zeros(0, bool)
-    if wrong.any():
-        raise InvalidToken(int(array[np.argmax(wrong)]), vocab_size)
+    if array.size and not (0 <= int(array.min()) and int(array.max()) < vocab_size):
+        raise InvalidToken(int(array[np.argmax((array < 0) | (array >= vocab_size))]), vocab_size)
     return frozen(array, np.int32)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from functools import cached_property
 from pathlib import Path
@@ -110,6 +110,21 @@ class Tokenizer(Facts):
         """
         rule = self._rule(add_special, parse_special, errors)
         return self._encoder.batch(texts, rule, threads, progress)  # type: ignore[union-attr]
+
+    def encode_stream(
+        self,
+        texts: Any,
+        *,
+        add_special: bool = False,
+        parse_special: bool = False,
+        errors: str = "strict",
+        threads: int | None = None,
+        progress: bool = False,
+    ) -> Iterator[TokenArray]:
+        """The rows of `encode_batch`, some at a time and in order: for corpora that do not fit into memory."""
+        rule = self._rule(add_special, parse_special, errors)
+        for ids, ends in self._encoder.stretches(texts, rule, threads, progress):  # type: ignore[union-attr]
+            yield TokenArray(ids, np.concatenate([np.zeros(1, np.int64), ends]))
 
     def count(
         self, text: OneText, *, add_special: bool = False, parse_special: bool = False, errors: str = "strict"

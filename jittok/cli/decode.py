@@ -1,0 +1,70 @@
+"""`jittok decode`: ids to text."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from jittok.cli.common import STDIN, add_vocab, open_source, open_vocab, write
+
+HELP = "Turn token ids into text; texts of several rows are separated by a newline."
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of this command."""
+    add_vocab(parser)
+    parser.add_argument(
+        "files",
+        nargs="*",
+        metavar="FILE",
+        help="a row a line ([1, 2, 3], JSON with a field ids, or numbers), or what encode --output wrote; -: standard input",
+    )
+    parser.add_argument("--remove-special", action="store_true", help="leave out a BOS in front and an EOS behind")
+    parser.add_argument("--unparse-special", action="store_true", help="print the text of special tokens")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Decode row by row."""
+    tok = open_vocab(options)
+    how = {"remove_special": options.remove_special, "unparse_special": options.unparse_special}
+    number = 0
+    for name in options.files or [STDIN]:
+        for row in _rows_of(name):
+            text = tok.decode_bytes(row, **how)
+            if options.json:
+                write(json.dumps({"document": number, "text": text.decode("utf-8", "replace")}) + "\n")
+            else:
+                write((b"\n" if number else b"") + text)
+            number += 1
+    return 0
+
+
+def _rows_of(name: str) -> Iterator[Any]:
+    if name != STDIN and Path(name).is_dir():
+        from jittok.ragged import TokenArray
+
+        yield from TokenArray.load(name)
+        return
+    with open_source(name) as file:
+        yield from _parsed(file, name)
+
+
+def _parsed(file: IO[bytes], name: str) -> Iterator[list[int]]:
+    """The ids of each line that is not blank."""
+    for number, line in enumerate(file, 1):
+        if not line.strip():
+            continue
+        try:
+            if line.lstrip()[:1] in (b"[", b"{"):
+                found = json.loads(line)
+                ids = found["ids"] if isinstance(found, dict) else found
+                if not all(type(token) is int for token in ids):
+                    raise ValueError
+            else:
+                ids = [int(token) for token in line.replace(b",", b" ").split()]
+        except (ValueError, KeyError, TypeError):
+            raise ValueError(f"{name}, line {number}: found {line[:60]!r}, expected token ids") from None
+        yield ids

@@ -1,0 +1,77 @@
+"""`jittok info`: what a vocabulary is, and where llama.cpp parts from the model's own tokenizer."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+from jittok.cli.common import add_vocab, open_vocab, write
+from jittok.cli.differences import known_differences
+from jittok.display.terminal import print_table, visible
+
+if TYPE_CHECKING:
+    from jittok.tokenizer import Tokenizer
+
+HELP = "Show the facts of a vocabulary and its known differences from the model's own tokenizer."
+SPECIAL_IDS = (
+    "bos_id", "eos_id", "eot_id", "eom_id", "unk_id", "sep_id", "pad_id", "mask_id", "nl_id", "fim_prefix_id",
+    "fim_suffix_id", "fim_middle_id", "fim_pad_id", "fim_rep_id", "fim_sep_id",
+)  # fmt: skip
+FLAGS = ("add_bos", "add_eos", "add_sep", "add_space_prefix")
+KINDS = {"normal": 4, "unknown": 1, "control": 8, "user_defined": 16, "unused": 2, "byte": 32}
+"""llama.cpp's attribute bits by name."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of this command."""
+    add_vocab(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the facts."""
+    tok = open_vocab(options)
+    known = facts_of(tok)
+    if options.json:
+        write(json.dumps(known) + "\n")
+        return 0
+    rows = [(name, known[name]) for name in ("name", "architecture", "model", "type", "pre", "fingerprint")]
+    rows += [("tokens", known["vocab_size"]), ("merges", known["merges"]), ("longest token", f"{known['longest']} bytes")]
+    rows += [(name, count) for name, count in known["attributes"].items() if count]
+    print_table(tok.vocab.source, [(name, value) for name, value in rows if value not in (None, "")], sys.stdout)
+    specials = [(name, f"{token:>6}  {shown!r}") for name, (token, shown) in _shown_specials(tok).items()]
+    print_table("special ids", specials, sys.stdout)
+    print_table("flags", [(name, "yes" if known[name] else "no") for name in FLAGS], sys.stdout)
+    print_table("end of generation", [("eog_ids", " ".join(map(str, known["eog_ids"])) or "none")], sys.stdout)
+    notes = known["differences"] or ["none known"]
+    sys.stdout.write("where llama.cpp (and jittok) part from the model's own tokenizer\n")
+    sys.stdout.writelines(f"  - {note}\n" for note in notes)
+    return 0
+
+
+def facts_of(tok: Tokenizer) -> dict[str, Any]:
+    """All that is printed, as data."""
+    vocab = tok.vocab
+    return {
+        "source": vocab.source,
+        "name": tok.name,
+        "architecture": vocab.architecture,
+        "model": vocab.model,
+        "type": tok.type,
+        "pre": tok.pre,
+        "fingerprint": tok.fingerprint,
+        "vocab_size": tok.vocab_size,
+        "merges": vocab.merge_offsets.size - 1,
+        "longest": vocab.max_token_length,
+        "attributes": {name: int(((tok.attributes & bit) != 0).sum()) for name, bit in KINDS.items()},
+        **{name: getattr(tok, name) for name in (*SPECIAL_IDS, *FLAGS)},
+        "eog_ids": sorted(tok.eog_ids),
+        "special_ids": len(tok.special_ids),
+        "differences": known_differences(vocab),
+    }
+
+
+def _shown_specials(tok: Tokenizer) -> dict[str, tuple[int, str]]:
+    ids = {name: getattr(tok, name) for name in SPECIAL_IDS}
+    return {name: (token, visible(tok.id_to_token(token))) for name, token in ids.items() if token is not None}
