@@ -125,7 +125,8 @@ class kernel(Generic[P, R]):
         hints = get_type_hints(self.python, include_extras=True)
         hints.pop("return")
         dispatcher = numba.njit(**OPTIONS)(self.python)
-        if cache_dir() is not None:
+        # the stamp reads this package's sources: a kernel defined elsewhere (a test, a notebook) is compiled each time
+        if cache_dir() is not None and self.python.__module__.startswith("jittok."):
             dispatcher._cache = _Cache(self.python)
         dispatcher.compile(tuple(map(numba_type, hints.values())))
         dispatcher.disable_compile()

@@ -220,7 +220,9 @@ def carry_out(a: np.uint64, b: np.uint64, carry: np.uint64) -> np.uint64:
 
 @helper
 def more_lines(classes: ClassWindow, text: Window, i: int, stop: int) -> bool:
-    """Whether the white space at i holds CR or LF before it ends."""
+    """Whether the white space at i holds CR or LF before it ends; i may stand inside a character."""
+    while i < stop and get_u8(text, i) & 0xC0 == 0x80:
+        i += 1
     while i < stop:
         byte = get_u8(text, i)
         if byte in (10, 13):

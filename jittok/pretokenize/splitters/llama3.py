@@ -88,13 +88,13 @@ def split_llama3(
         b_blank = blank << ONE | p_blank
         n_white = now.white >> ONE | ahead.white << B63
 
-        line = now.line
+        tail = now.line  # what may be attached
         if cased != 0:
-            line |= now.slash
-        first = line & b_other
-        was = (line + first + attached_out) ^ line ^ first  # bit k: byte k - 1 is attached
-        attached = line & (was | first)
-        attached_out = carry_out(line, first, attached_out)
+            tail |= now.slash  # a slash is O too: behind O it belongs to its run, behind an attached line end it is attached
+        first = now.line & b_other
+        was = (tail + first + attached_out) ^ tail ^ first  # bit k: byte k - 1 is attached
+        attached = tail & (was | first)
+        attached_out = carry_out(tail, first, attached_out)
 
         alone = other & ~b_other & ~b_space
         if cased != 0:
