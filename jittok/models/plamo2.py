@@ -25,7 +25,8 @@ from jittok.structures.double_array import (
     child,
     value_at,
 )
-from jittok.structures.utf8 import LAST_CODE_POINT, decode, encoded_byte, encoded_length
+from jittok.structures.utf8 import decode, encoded_byte, encoded_length
+from jittok.unicode.tables import LAST_CODE_POINT
 from jittok.vocab.vocab import Vocab
 
 BYTE = 32
@@ -92,8 +93,14 @@ def compile_vocab(vocab: Vocab) -> Arrays:
         depths,
         scores,
     )
-    automaton = (frozen(array, np.int32) for array in (fails, links, depths, scores))
-    return Arrays(trie, *automaton, _byte_ids(vocab))
+    return Arrays(
+        trie,
+        frozen(fails, np.int32),
+        frozen(links, np.int32),
+        frozen(depths, np.int32),
+        frozen(scores, np.int32),
+        _byte_ids(vocab),
+    )
 
 
 def fixed_scores(scores: NDArray[np.float32]) -> NDArray[np.int32]:

@@ -24,8 +24,9 @@ from jittok.structures.double_array import (
     child,
     value_at,
 )
-from jittok.structures.utf8 import LAST_CODE_POINT, REPLACEMENT, decode, encode
+from jittok.structures.utf8 import decode, encode
 from jittok.unicode import tables
+from jittok.unicode.tables import LAST_CODE_POINT
 from jittok.vocab.vocab import SPACE, Vocab
 
 LETTER, BLANK, DROPPED, ALONE = 0, 1, 2, 3
@@ -85,14 +86,11 @@ def compile_vocab(vocab: Vocab) -> Arrays:
 @lru_cache(maxsize=4)
 def normal_table(lowercase: bool, strip_accents: bool) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """(pages, entries) of Arrays for the two settings of BERT's normalizer."""
-    flags, everything = tables.flag_table(), np.arange(LAST_CODE_POINT + 1)
+    flags, everything = tables.flag_table(), np.arange(tables.UNICODE_SIZE)
     base, lower = everything.copy(), everything.copy()
     if strip_accents:
-        raw = tables.load_tables()
-        for first, last, to in zip(
-            raw["nfd_first"].tolist(), raw["nfd_last"].tolist(), raw["nfd_to"].tolist(), strict=True
-        ):
-            base[first : last + 1] = to
+        before, after = tables.nfd_map()
+        base[before] = after
     if lowercase:
         before, after = tables.lower_map()
         lower[before] = after
@@ -104,7 +102,7 @@ def normal_table(lowercase: bool, strip_accents: bool) -> tuple[NDArray[np.int32
     if strip_accents:
         kind[flags & tables.MARK != 0] = DROPPED
     kind[flags & tables.CONTROL != 0] = DROPPED
-    kind[[0, REPLACEMENT]] = DROPPED
+    kind[[0, tables.REPLACEMENT]] = DROPPED
     kind[flags & tables.WHITESPACE != 0] = BLANK
     blocks = (kind[base] << KIND | lower[base] ^ everything).astype(np.int32).reshape(-1, 256)
     # Equal blocks share one entry; a block is compared as one opaque value of 1024 bytes.

@@ -109,7 +109,7 @@ def find_cycle(units: U32, color: OutU8, stack: OutI64) -> int:
                 color[stack[depth - 2] ^ (stack[depth - 1] - 1)] = 2
             continue
         stack[depth - 1] = label + 1
-        node = base ^ label
+        node = wide(base ^ label)
         if node >= units.size or wide(units[node]) & CHECK != label or color[node] == 2:
             continue
         if color[node] == 1:

@@ -6,10 +6,7 @@ A byte that starts nothing well-formed is one bad byte. Nothing here ever reads 
 from __future__ import annotations
 
 from jittok._jit import U8, OutU8, helper, wide
-
-REPLACEMENT = 0xFFFD
-"""The code point that stands for a bad byte."""
-LAST_CODE_POINT = 0x10FFFF
+from jittok.unicode.tables import REPLACEMENT
 
 
 @helper

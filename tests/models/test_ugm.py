@@ -1,0 +1,128 @@
+"""Unigram: the kernel gives the ids of the reference, for every vocabulary, charsmap and text."""
+
+import math
+import struct
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from jittok.batch import Encoder
+from jittok.errors import MalformedVocab
+from jittok.models import ugm
+from jittok.models.ugm.compile import unknown_score
+
+UNKNOWN, UNUSED, NORMAL, CONTROL, USER_DEFINED, BYTE = 1, 2, 4, 8, 16, 32
+SPACE = "\u2581".encode()
+alphabet = "abcAB \t\u2581\u00e9\u4e00\ufb01\u3000\ufffd"
+pieces = st.text("abc \u2581\u00e9\u4e00X", min_size=1, max_size=4).map(str.encode) | st.sampled_from(
+    [b"\xe2", b"\xe2\x96", b"\xff", SPACE, b"\xef\xbf\xbd", b"?"]
+)
+score = st.sampled_from([-1.0, -2.0, -3.0, 0.0, 0.1, -math.inf, math.inf, math.nan, 3e38, -3e38, -1e-40])
+attribute = st.sampled_from([NORMAL] * 10 + [USER_DEFINED] * 2 + [UNUSED, CONTROL, BYTE, UNKNOWN])
+token_lists = st.dictionaries(
+    pieces, st.tuples(score | st.floats(-20, 0, width=32), attribute), min_size=1, max_size=30
+)
+texts = (
+    st.text(alphabet, max_size=40).map(str.encode)
+    | st.binary(max_size=30)
+    | st.lists(st.text(alphabet, max_size=5).map(str.encode) | st.binary(max_size=2), max_size=8).map(b"".join)
+)
+flags = st.fixed_dictionaries(
+    {
+        name: st.booleans()
+        for name in (
+            "add_space_prefix",
+            "remove_extra_whitespaces",
+            "treat_whitespace_as_suffix",
+            "escape_whitespaces",
+        )
+    }
+)
+keys = st.sampled_from(["A", "\ufb01", "\u3000", "\t", "ab", "abc", "  ", "\u2581", "\ufffd", "\u4e00"]).map(str.encode)
+keys = keys | st.binary(min_size=1, max_size=3).filter(lambda key: b"\0" not in key)
+replacements = st.sampled_from([b"", b" ", b"a", b"fi", b"  _ ", b"\xff", b" \xe4\xb8\x80 "])
+rules = st.dictionaries(keys, replacements, max_size=12)
+
+
+def build_charsmap(rules: dict[bytes, bytes]) -> bytes:
+    """A charsmap of {key: replacement}: each node takes the first base whose units are free."""
+    blob, where = b"", {}
+    for text in rules.values():
+        if text not in where:
+            where[text] = len(blob)
+            blob += text + b"\0"
+    units, taken, todo, bases = {}, {0}, [(b"", 0)], set()
+    while todo:
+        prefix, node = todo.pop()
+        labels = sorted({key[len(prefix)] for key in rules if key.startswith(prefix) and key != prefix})
+        labels += [0] if prefix in rules else []
+        base = next(b for b in range(1, 1 << 16) if b not in bases and all(b ^ c not in taken for c in labels))
+        bases.add(base)
+        taken.update(base ^ c for c in labels)
+        units[node] = (base ^ node) << 10 | (prefix in rules) << 8 | (prefix[-1] if prefix else 0)
+        if prefix in rules:
+            units[base] = 1 << 31 | where[rules[prefix]]
+        todo += [(prefix + bytes([c]), base ^ c) for c in labels if c]
+    size = (max(taken) | 255) + 1
+    return struct.pack(f"<I{size}I", 4 * size, *(units.get(i, 0) for i in range(size))) + (blob or b"\0")
+
+
+def make(make_vocab, tokens, charsmap=b"", unk_id=0, **settings):
+    scores, attributes = [s for s, _ in tokens.values()], [a for _, a in tokens.values()]
+    return make_vocab(
+        "ugm", [b"<unk>", *tokens], [0.0, *scores], [UNKNOWN, *attributes], charsmap=charsmap, unk_id=unk_id, **settings
+    )
+
+
+@given(token_lists, rules, texts, flags, st.sampled_from([0, 0, -1, 1]))
+@example({b"a": (-math.inf, NORMAL), b"b": (-1.0, NORMAL)}, {}, b"bab", {}, 0)
+@example({b"ab c": (0.0, USER_DEFINED)}, {b"a": b"X"}, b"abX a", {}, 0)
+@example({b"a": (-1.0, NORMAL)}, {}, b"xx\xff\xffax", {"remove_extra_whitespaces": True}, -1)
+@example({SPACE: (-1.0, NORMAL)}, {}, b"   ", {"remove_extra_whitespaces": True}, 0)
+def test_kernel_equals_reference(make_vocab, witnesses, tokens, rules, text, settings, unk_id):
+    charsmap = build_charsmap(rules) if rules else b""
+    kernel, reference = witnesses(make(make_vocab, tokens, charsmap, unk_id, **settings), text)
+    assert kernel == reference
+
+
+@given(
+    rules.filter(bool), st.lists(st.tuples(st.integers(0, 2**16), st.integers(0, 31)), min_size=1, max_size=8), texts
+)
+def test_a_spoiled_charsmap_is_refused_or_fails_where_it_leads_astray(make_vocab, witnesses, rules, flips, text):
+    charsmap = bytearray(build_charsmap(rules))
+    for place, bit in flips:
+        at = place % (len(charsmap) // 4) * 4
+        charsmap[at + bit // 8] ^= 1 << bit % 8
+    vocab = make(make_vocab, {b"a": (-1.0, NORMAL), SPACE: (-1.0, NORMAL)}, bytes(charsmap))
+    try:
+        ugm.compile_vocab(vocab)
+    except MalformedVocab:
+        return
+    kernel, reference = witnesses(vocab, text)
+    assert kernel == reference
+
+
+@given(token_lists, rules, st.lists(texts | st.integers(0, 5), max_size=6))
+@example({b"a": (-1.0, NORMAL)}, {b"A": b"a" * 500}, [b"AAAA", 3, b"A"])
+def test_memory_is_asked_for_until_it_suffices(make_vocab, witnesses, starved, tokens, rules, fragments):
+    vocab = make(make_vocab, tokens, build_charsmap(rules) if rules else b"", remove_extra_whitespaces=True)
+    answers = [[f] if isinstance(f, int) else witnesses(vocab, f)[0] for f in fragments]
+    ids, ends = starved(ugm, vocab, fragments)
+    assert ids == [token for answer in answers for token in answer]
+    assert ends == np.cumsum([len(answer) for answer in answers]).tolist()
+
+
+def test_the_unknown_score_is_a_float32_below_the_lowest_number():
+    assert unknown_score(np.array([-1.5, np.nan, -3.0], np.float32)) == -13.0
+    assert unknown_score(np.array([], np.float32)) == np.finfo(np.float32).max
+    assert unknown_score(np.array([-16777216.0], np.float32)) == float(np.float32(-16777226.0))
+    assert unknown_score(np.array([-np.inf], np.float32)) == -math.inf
+
+
+@pytest.mark.parametrize("text", [b"a" * 50_000, b"\xff" * 50_000, b" " * 50_000, b"b c " * 20_000])
+def test_long_texts_take_linear_time(make_vocab, text):
+    tokens = {b"a" * n: (-float(n), NORMAL) for n in range(1, 20)}
+    encoder = Encoder(make(make_vocab, {**tokens, SPACE: (-1.0, NORMAL), b"b": (-1.0, NORMAL)}))
+    assert encoder.one(text, encoder.bare_rule()).size > 0

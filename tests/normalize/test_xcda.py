@@ -1,0 +1,89 @@
+"""A charsmap from a file is either right, refused, or answers with a place outside of it; it is never believed."""
+
+import struct
+
+import numpy as np
+import pytest
+
+from jittok._jit import frozen
+from jittok.errors import MalformedVocab
+from jittok.normalize.xcda import ENDS, NO_MATCH, OUTSIDE, longest_key, read_charsmap
+
+SIZE = 256
+
+
+def charsmap(units: dict[int, int], replacements: bytes = b"\0", size: int | None = None) -> np.ndarray:
+    array = [units.get(i, 0) for i in range(SIZE)]
+    head = struct.pack("<I", 4 * SIZE if size is None else size)
+    return np.frombuffer(head + struct.pack(f"<{SIZE}I", *array) + replacements, np.uint8)
+
+
+def match(units: dict[int, int], text: bytes) -> tuple[int, int]:
+    found = read_charsmap(charsmap(units), "file")
+    data = frozen(np.frombuffer(text, np.uint8), np.uint8)
+    return tuple(int(number) for number in longest_key(found, data, 0, data.size))
+
+
+def unit(label: int, base: int, ends: bool = False) -> int:
+    return base << 10 | (ENDS if ends else 0) | label
+
+
+# "a" -> 5 and "ab" -> 7: the root's base is 1, that of "a" is 8 (value), that of "ab" is 4 (value)
+AB = {
+    0: unit(0, 1),
+    1 ^ ord("a"): unit(ord("a"), 1 ^ ord("a") ^ 8, True),
+    8: 1 << 31 | 5,
+    8 ^ ord("b"): unit(ord("b"), 8 ^ ord("b") ^ 4, True),
+    4: 1 << 31 | 7,
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [(b"a", (1, 5)), (b"ab", (2, 7)), (b"abab", (2, 7)), (b"ac", (1, 5)), (b"b", (0, 0)), (b"a\0b", (1, 5))],
+)
+def test_the_longest_key_counts(text, found):
+    assert match(AB, text) == found
+
+
+def test_no_charsmap_and_no_units_match_nothing():
+    assert read_charsmap(np.empty(0, np.uint8), "file").units.size == 0
+    empty = read_charsmap(np.frombuffer(b"\3\0\0\0abc\0", np.uint8), "file")
+    assert empty.units.size == 0
+    assert longest_key(empty, frozen([97], np.uint8), 0, 1) == (NO_MATCH, 0)
+
+
+def test_a_link_out_of_the_units_is_told_with_its_place():
+    far = {**AB, 1 ^ ord("a"): unit(ord("a"), 1000)}
+    assert match(far, b"a") == (NO_MATCH, 0)
+    assert match(far, b"ab") == (OUTSIDE, 1 ^ ord("a") ^ 1000 ^ ord("b"))
+    assert match({**AB, 1 ^ ord("a"): unit(ord("a"), 1000, True)}, b"a") == (OUTSIDE, 1 ^ ord("a") ^ 1000)
+    assert match({0: unit(0, 1 << 21)}, b"a") == (OUTSIDE, 1 << 21 ^ ord("a"))
+
+
+@pytest.mark.parametrize(
+    "units",
+    [
+        {0: unit(0, 1), 1 ^ ord("a"): unit(ord("a"), ord("a"))},  # "a" leads to the root's base: a child of itself
+        {**AB, 8 ^ ord("b"): unit(ord("b"), 1 ^ 8 ^ ord("b"), True)},  # "ab" leads to the root's base
+    ],
+)
+def test_a_path_that_comes_back_to_itself_is_refused(units):
+    with pytest.raises(MalformedVocab, match=r"precompiled_charsmap: found 'unit \d+ below itself'"):
+        read_charsmap(charsmap(units), "file")
+
+
+def test_paths_that_share_an_end_are_no_cycle():
+    shared = {**AB, 1 ^ ord("c"): unit(ord("c"), 1 ^ ord("c") ^ 8, True)}
+    assert match(shared, b"cb") == (2, 7)
+
+
+@pytest.mark.parametrize("array", [b"abc", b"\4\0\0\0abcd", b"\xff\xff\xff\xffabcd\0"])
+def test_sizes_that_do_not_fit_are_refused(array):
+    with pytest.raises(MalformedVocab, match="precompiled_charsmap"):
+        read_charsmap(np.frombuffer(array, np.uint8), "file")
+
+
+def test_where_replacements_end():
+    assert read_charsmap(charsmap({}, b"ab\0c\0de"), "file").replacements_end == 5
+    assert read_charsmap(charsmap({}, b"abc"), "file").replacements_end == 0
