@@ -1,8 +1,9 @@
 """Merging a list of symbols pair by pair, lowest rank first, leftmost among equals: the heart of BPE and of SPM.
 
 Both llama.cpp sessions are this: a queue of neighbouring pairs ordered by (rank, position), where SPM's rank is the place
-of a pair's score among all scores. A short list is scanned for its best pair after each merge, which beats any queue; a
-long one has a heap, so that the cost stays n log n on the worst text.
+of a pair's score among all scores. Up to 16 symbols, nearly every word, the ranks stand in one vector register, whose
+smallest element is the next merge. A longer list is scanned after each merge, which beats any queue up to some 40; the
+rest has a heap, so that the cost stays n log n on the worst text.
 """
 
 from __future__ import annotations
@@ -11,13 +12,30 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jittok._jit import OutI32, OutU64, helper
-from jittok._raw import Window, get_i32, get_u64, put_i32, put_u64, window
+from jittok._jit import OutI32, OutU8, OutU32, OutU64, helper
+from jittok._raw import (
+    Window,
+    get_i32,
+    get_u8,
+    get_u64,
+    lowest_16,
+    put_i32,
+    put_u8,
+    put_u32,
+    put_u64,
+    set_three_lowest_16,
+    window,
+)
 from jittok.structures.pair_table import NO_PAIR, PairTable, find_pair
 
+SIXTEEN = 16
+"""Symbols whose ranks fit one vector."""
 FEW = 40
 """Symbols up to which a scan beats the heap."""
-NONE = -1
+RANK_LIMIT = 1 << 24
+"""A rank and a place share one 32-bit word: ranks are below this (2**23 merges are allowed in a file)."""
+NONE, NOWHERE = -1, 255
+NO_WORD = 0xFFFFFFFF
 _32 = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
 
@@ -27,9 +45,12 @@ class MergeWork(NamedTuple):
 
     symbols: OutI32  # [n + 1]
     places: OutI32  # [n + 1] where each symbol's text begins; one more for the end
-    links: OutI32  # [2 * n] left and right neighbour, for long lists
+    links: OutI32  # [2 * n] left and right neighbour, for the heap
     found: OutU64  # [n] the pair that each symbol makes with its right neighbour
     heap: OutU64  # [3 * n]
+    ranks: OutU32  # [16] rank << 8 | place of each pair, for up to 16 symbols
+    merged: OutI32  # [16] what each pair becomes
+    neighbours: OutU8  # [64] next symbol, from 32 on the one before
 
 
 class MergeWindow(NamedTuple):
@@ -40,6 +61,9 @@ class MergeWindow(NamedTuple):
     links: Window
     found: Window
     heap: Window
+    ranks: Window
+    merged: Window
+    neighbours: Window
     slots: Window
     filter: Window
     slot_bits: int
@@ -54,6 +78,9 @@ def make_merge_work(longest: int) -> MergeWork:
         np.empty(2 * longest + 2, np.int32),
         np.empty(longest + 1, np.uint64),
         np.empty(3 * longest + 3, np.uint64),
+        np.empty(16, np.uint32),
+        np.empty(16, np.int32),
+        np.empty(64, np.uint8),
     )
 
 
@@ -66,6 +93,9 @@ def open_merge(work: MergeWork, pairs: PairTable) -> MergeWindow:
         window(work.links),
         window(work.found),
         window(work.heap),
+        window(work.ranks),
+        window(work.merged),
+        window(work.neighbours),
         window(pairs.slots),
         window(pairs.filter),
         pairs.slot_bits,
@@ -80,8 +110,23 @@ def merge_symbols(work: MergeWindow, count: int) -> int:
     places[k] stays the start of symbol k; places[count] is the caller's and moves to places[returned].
     O(n^2) up to FEW symbols, O(n log n) beyond.
     """
+    for k in range(count - 1):
+        put_u64(work.found, k, _pair_at(work, get_i32(work.symbols, k), get_i32(work.symbols, k + 1)))
+    return merge_found(work, count)
+
+
+@helper
+def merge_found(work: MergeWindow, count: int) -> int:
+    """The same when found[k] is already what symbols k and k + 1 merge to."""
     end = get_i32(work.places, count)
-    left = _merge_few(work, count) if count <= FEW else _merge_many(work, count)
+    if count < 2:
+        return count
+    if count <= SIXTEEN:
+        left = _merge_sixteen(work, count)
+    elif count <= FEW:
+        left = _merge_few(work, count)
+    else:
+        left = _merge_many(work, count)
     put_i32(work.places, left, end)
     return left
 
@@ -92,10 +137,52 @@ def _pair_at(work: MergeWindow, left: int, right: int) -> np.uint64:
 
 
 @helper
+def _word_of(work: MergeWindow, f: np.uint64, place: int) -> int:
+    """rank << 8 | place of a pair, NO_WORD when it does not merge; notes what it becomes."""
+    if f == NO_PAIR:
+        return NO_WORD
+    put_i32(work.merged, place, np.int64(f & _LOW))
+    return np.int64(f >> _32) << 8 | place  # type: ignore[return-value]
+
+
+@helper
+def _merge_sixteen(work: MergeWindow, count: int) -> int:
+    symbols, neighbours = work.symbols, work.neighbours
+    for k in range(16):
+        put_u32(work.ranks, k, NO_WORD)
+    for k in range(count):
+        put_u8(neighbours, k, k + 1)
+        put_u8(neighbours, 32 + k, k - 1 if k > 0 else NOWHERE)
+    for k in range(count - 1):
+        put_u32(work.ranks, k, _word_of(work, get_u64(work.found, k), k))
+    best = lowest_16(work.ranks, 0)
+    while best != NO_WORD:
+        k = best & 0xFF
+        new = get_i32(work.merged, k)
+        right = get_u8(neighbours, k)
+        after = get_u8(neighbours, right)
+        before = get_u8(neighbours, 32 + k)
+        put_i32(symbols, k, new)
+        put_u8(neighbours, k, after)
+        put_u8(neighbours, 32 + after, k)  # after == count: an element that nobody reads
+        own = other = NO_WORD
+        if after < count:
+            own = _word_of(work, _pair_at(work, new, get_i32(symbols, after)), k)
+        if before != NOWHERE:
+            other = _word_of(work, _pair_at(work, get_i32(symbols, before), new), before)
+        best = set_three_lowest_16(work.ranks, 0, right, NO_WORD, k, own, before, other)
+    left, k = 0, 0
+    while k < count:
+        put_i32(symbols, left, get_i32(symbols, k))
+        put_i32(work.places, left, get_i32(work.places, k))
+        left += 1
+        k = get_u8(neighbours, k)
+    return left
+
+
+@helper
 def _merge_few(work: MergeWindow, count: int) -> int:
     symbols, places, found = work.symbols, work.places, work.found
-    for k in range(count - 1):
-        put_u64(found, k, _pair_at(work, get_i32(symbols, k), get_i32(symbols, k + 1)))
     while count > 1:
         best, at = NO_PAIR, NONE
         for k in range(count - 1):
@@ -178,9 +265,12 @@ def _merge_many(work: MergeWindow, count: int) -> int:
     for k in range(count):
         put_i32(links, 2 * k, k - 1)
         put_i32(links, 2 * k + 1, k + 1 if k + 1 < count else NONE)
-        put_u64(found, k, NO_PAIR)
+    put_u64(found, count - 1, NO_PAIR)
     for k in range(count - 1):
-        size = _offer(work, size, k, k + 1)
+        f = get_u64(found, k)
+        if f != NO_PAIR:
+            _push(heap, size, (f & ~_LOW) | np.uint64(k))
+            size += 1
     while size > 0:
         top = _pop(heap, size)
         size -= 1
