@@ -249,14 +249,18 @@ def clean_spaces(text: OutU8) -> int:
 @helper
 def _clean(text: Window, start: int, stop: int) -> int:
     """`clean_spaces` of text[start:stop]; where it then ends."""
-    at = min(start + 1, stop)
-    for i in range(start + 1, stop):
+    begin = start + 1  # nothing happens in front of the first space that is followed by one of ? ! . , '
+    while begin < stop and not (get_u8(text, begin - 1) == SPACE_BYTE and _moves(get_u8(text, begin))):
+        begin += 1
+    at = min(begin, stop)
+    for i in range(begin, stop):
         byte = get_u8(text, i)
-        if get_u8(text, i - 1) == SPACE_BYTE and (byte == 0x3F or byte == 0x21 or byte == 0x2E or byte == 0x2C):
+        if get_u8(text, i - 1) == SPACE_BYTE and byte != QUOTE and _moves(byte):
             at -= 1
         put_u8(text, at, byte)
         at += 1
-    stop, at, i = at, min(start + 1, at), start + 1
+    stop, i = at, max(begin - 1, start + 1)  # the first pass may have moved the byte behind the space onto it
+    at = min(i, stop)
     while i < stop:
         byte = get_u8(text, i)
         if byte == QUOTE and i + 1 < stop and get_u8(text, i - 1) == SPACE_BYTE and get_u8(text, i + 1) == SPACE_BYTE:
@@ -265,8 +269,9 @@ def _clean(text: Window, start: int, stop: int) -> int:
             put_u8(text, i, 0)  # so the space behind is not the space in front of another apostrophe
         put_u8(text, at, byte)
         at, i = at + 1, i + 1
-    stop, at = at, min(start + 1, at)
-    for i in range(start + 1, stop):
+    stop, i = at, max(begin - 1, start + 1)
+    at = min(i, stop)
+    for i in range(i, stop):  # noqa: B020  goes on where the range starts
         byte = get_u8(text, i)
         if byte == QUOTE and i + 1 < stop and get_u8(text, i - 1) == SPACE_BYTE:
             after = get_u8(text, i + 1)
@@ -277,6 +282,12 @@ def _clean(text: Window, start: int, stop: int) -> int:
         put_u8(text, at, byte)
         at += 1
     return at
+
+
+@helper
+def _moves(byte: int) -> bool:
+    """Whether a space in front of this byte may go: ? ! . , or an apostrophe."""
+    return byte == 0x3F or byte == 0x21 or byte == 0x2E or byte == 0x2C or byte == QUOTE
 
 
 def to_ids(ids: Any, vocab_size: int) -> I32:
