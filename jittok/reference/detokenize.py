@@ -1,0 +1,148 @@
+"""Ids back to bytes: what each token prints, and the cleaning of spaces."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from jittok.errors import InvalidToken
+from jittok.reference.mapped import SPACE_MARK
+from jittok.reference.per_vocab import attributes, per_vocab
+from jittok.reference.rwkv import unescape
+from jittok.unicode.tables import BYTE_OF_CHARACTER, code_points, utf8
+from jittok.vocab import Vocab
+
+UNKNOWN, NORMAL, CONTROL, USER_DEFINED, BYTE = 1, 4, 8, 16, 32
+SPACE, QUOTE = ord(" "), ord("'")
+_STRTOL = re.compile(rb"[ \t\n\v\f\r]*([+-]?)(?:0[xX](?=[0-9a-fA-F]))?([0-9a-fA-F]*)")
+_BYTE_TOKEN = re.compile(rb"<0x([0-9a-fA-F]{2})>", re.DOTALL)
+
+
+def detokenize(
+    vocab: Vocab, ids: Sequence[int], *, remove_special: bool = False, unparse_special: bool = False
+) -> bytes:
+    """The bytes that ids print. InvalidToken: an id outside the vocabulary.
+
+    remove_special: drop one BOS and one EOS, where the vocabulary adds them; unparse_special: special tokens print their
+    text. Source: llama.cpp, `llama_vocab::impl::detokenize`.
+    """
+    if vocab.type == "none":
+        return b""
+    ids = list(ids)
+    strip = vocab.add_space_prefix
+    if remove_special and vocab.add_bos and ids and ids[0] == vocab.bos_id:
+        del ids[0]
+        strip = False
+    if remove_special and vocab.add_eos and ids and ids[-1] == vocab.eos_id:
+        del ids[-1]
+    text = bytearray()
+    for place, token in enumerate(ids):
+        text += token_to_piece(vocab, token, lstrip=int(strip and place == 0), special=unparse_special)
+    return clean_spaces(text) if vocab.clean_spaces else bytes(text)
+
+
+def token_to_piece(vocab: Vocab, token: int, *, lstrip: int = 0, special: bool = False) -> bytes:
+    """What one token prints, less up to `lstrip` spaces in front. InvalidToken: an id outside the vocabulary.
+
+    special: control and unknown tokens print their text. Source: llama.cpp, `llama_vocab::impl::token_to_piece`.
+    """
+    if not 0 <= token < len(vocab):
+        raise InvalidToken(token, len(vocab))
+    if not special and attributes(vocab)[token] & (UNKNOWN | CONTROL):
+        return b""
+    piece = full_piece(vocab, token)
+    while lstrip > 0 and piece.startswith(b" "):
+        piece, lstrip = piece[1:], lstrip - 1
+    return piece
+
+
+@per_vocab
+def _piece_attributes(vocab: Vocab) -> list[int]:
+    return vocab.piece_attributes.tolist()
+
+
+def full_piece(vocab: Vocab, token: int) -> bytes:
+    """The piece, special or not; llama.cpp makes all of them while it loads."""
+    text, attribute = vocab.tokens[token], _piece_attributes(vocab)[token]
+    if vocab.type == "rwkv":
+        return unescape(text)
+    if vocab.type == "test":
+        return b"%x" % token
+    if vocab.type == "plamo2":
+        match = _BYTE_TOKEN.fullmatch(text)
+        return bytes([int(match[1], 16)]) if match and attribute & BYTE else text
+    if attribute & (UNKNOWN | CONTROL | USER_DEFINED):
+        return text
+    if attribute & NORMAL:
+        if vocab.type == "bpe" and not vocab.escape_whitespaces:
+            return decode_bytes(text)
+        return text.replace(SPACE_MARK, b" ")
+    return bytes([strtol16(text[3:5]) & 0xFF]) if attribute & BYTE else b""
+
+
+def decode_bytes(text: bytes) -> bytes:
+    """The bytes that a token of byte-level BPE is written for; a character that stands for none gives a long marker."""
+    out = bytearray()
+    for c in code_points(text):
+        if c in BYTE_OF_CHARACTER:
+            out.append(BYTE_OF_CHARACTER[c])
+        else:
+            out += b"[UNK_BYTE_0x" + utf8(c).hex().encode() + text + b"]"
+    return bytes(out)
+
+
+def strtol16(text: bytes) -> int:
+    """C's strtol(text, 16): blanks, a sign and 0x may stand in front, what is no digit ends it."""
+    sign, digits = _STRTOL.match(text).groups()  # type: ignore[union-attr]  # it matches the empty text too
+    return (-1 if sign == b"-" else 1) * int(digits or b"0", 16)
+
+
+def clean_spaces(text: bytearray) -> bytes:
+    """Three passes, each over what the one before has left; byte 0 always stays.
+
+    Literally llama.cpp's: a pass reads ahead of where it writes, in one buffer.
+    """
+    size = _drop_before_punctuation(text, len(text))
+    size = _drop_around_quotes(text, size)
+    return bytes(text[: _drop_before_contractions(text, size)])
+
+
+def _drop_before_punctuation(text: bytearray, size: int) -> int:
+    """A space before ? ! . or , goes."""
+    out = min(1, size)
+    for i in range(1, size):
+        byte = text[i]
+        if text[i - 1] == SPACE and byte in b"?!.,":
+            out -= 1
+        text[out] = byte
+        out += 1
+    return out
+
+
+def _drop_around_quotes(text: bytearray, size: int) -> int:
+    """An apostrophe between two spaces loses both; the second one is then no space for the next apostrophe."""
+    out, i = min(1, size), 1
+    while i < size:
+        byte = text[i]
+        if byte == QUOTE and i + 1 < size and text[i - 1] == SPACE and text[i + 1] == SPACE:
+            out -= 1
+            i += 1
+            text[i] = 0
+        text[out] = byte
+        out += 1
+        i += 1
+    return out
+
+
+def _drop_before_contractions(text: bytearray, size: int) -> int:
+    """A space before 's 'm 're or 've goes."""
+    out = min(1, size)
+    for i in range(1, size):
+        byte = text[i]
+        if byte == QUOTE and text[i - 1] == SPACE:
+            following = bytes(text[i + 1 : min(i + 3, size)])
+            if following[:1] in (b"s", b"m") or following in (b"re", b"ve"):
+                out -= 1
+        text[out] = byte
+        out += 1
+    return out

@@ -1,0 +1,102 @@
+"""Merging neighbours by priority, which SPM and BPE share: a linked list of symbols and a queue of pairs.
+
+An entry of the queue goes stale when one of its sides is merged into another pair first; it is found out when popped. As
+the left side keeps its start and the right side its place while both live, "unchanged" is "as long as before".
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from typing import NamedTuple
+
+from jittok.unicode.tables import sequence_length
+
+
+class Pair(NamedTuple):
+    """An entry of the queue, which gives the lowest `priority` first and of equals the leftmost."""
+
+    priority: float  # BPE: the rank; SPM: minus the score
+    left: int
+    right: int
+    text: bytes  # of both when the pair was offered
+
+
+class Symbols:
+    """The characters of a text (as their first bytes say) as llama.cpp's list: symbol i is text[start[i]:][:n[i]]."""
+
+    def __init__(self, text: bytes) -> None:
+        self.text = text
+        self.start: list[int] = []
+        self.n: list[int] = []
+        at = 0
+        while at < len(text):
+            size = min(sequence_length(text[at]), len(text) - at)
+            self.start.append(at)
+            self.n.append(size)
+            at += size
+        self.prev = list(range(-1, len(self.n) - 1))
+        self.next = [*range(1, len(self.n)), -1] if self.n else []
+
+    def piece(self, i: int) -> bytes:
+        """The text of symbol i; empty if it was merged into another."""
+        return self.text[self.start[i] : self.start[i] + self.n[i]]
+
+    def merge(self, left: int, right: int) -> None:
+        """Give the bytes of `right` to `left`. The links of `right` stay as they are: nobody reads them."""
+        self.n[left] += self.n[right]
+        self.n[right] = 0
+        self.next[left] = self.next[right]
+        if self.next[right] >= 0:
+            self.prev[self.next[right]] = left
+
+    def pieces(self) -> list[bytes]:
+        """The texts of the symbols that are left, in order."""
+        found, at = [], 0 if self.n else -1
+        while at >= 0:
+            found.append(self.piece(at))
+            at = self.next[at]
+        return found
+
+
+OFFERED, STALE, MERGED = "offered", "stale", "merged"
+"""What has just happened to a pair."""
+Observe = Callable[[str, Pair, Symbols], None]
+"""Called with OFFERED, STALE or MERGED, the pair, and the symbols as they are now (they go on changing)."""
+
+
+def merge_pairs(
+    text: bytes, priority: Callable[[bytes, bytes], float | None], observe: Observe | None = None
+) -> Symbols:
+    """The symbols when no neighbours can be merged any more.
+
+    priority(left, right): None if the two are never merged. Source: llama.cpp, `llm_tokenizer_spm_session::tokenize`,
+    `llm_tokenizer_bpe_session::tokenize`.
+    """
+    symbols, queue = Symbols(text), []
+    tell = observe or (lambda *_: None)
+
+    def offer(left: int, right: int) -> None:
+        if left < 0 or right < 0:
+            return
+        first, second = symbols.piece(left), symbols.piece(right)
+        value = priority(first, second)
+        if value is not None:
+            pair = Pair(value, left, right, first + second)
+            heapq.heappush(queue, pair)
+            tell(OFFERED, pair, symbols)
+
+    for right in range(1, len(symbols.n)):
+        offer(right - 1, right)
+    while queue:
+        pair = heapq.heappop(queue)
+        left, right = pair.left, pair.right
+        n = symbols.n
+        if n[left] == 0 or n[right] == 0 or n[left] + n[right] != len(pair.text):
+            tell(STALE, pair, symbols)
+            continue
+        symbols.merge(left, right)
+        tell(MERGED, pair, symbols)
+        offer(symbols.prev[left], left)
+        offer(left, symbols.next[left])
+    return symbols

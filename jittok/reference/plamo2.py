@@ -1,0 +1,148 @@
+"""PLaMo-2: the cheapest way to cut a text, found from its end over a table of suffixes of tokens."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from jittok.errors import EncodingFailed, MalformedVocab
+from jittok.reference.mapped import Mapped, Token
+from jittok.reference.per_vocab import file_attributes, per_vocab, scores
+from jittok.unicode.tables import code_points, decode, utf8
+from jittok.vocab import Vocab
+
+BYTE = 32
+INVALID, UNKNOWN = -20_000_000, -10_000_000
+"""Scores of a token that is never used and of a character without a token."""
+NO_PATH = 1 << 60
+BYTE_ORDER_MARK = 0xFEFF
+_BYTE_TOKEN = re.compile(rb"<0x([0-9a-fA-F]{2})>", re.DOTALL)
+
+
+class Row(NamedTuple):
+    """A piece that a suffix begins with, or the row that ends a block."""
+
+    size: int  # code points
+    token: int  # -1: none
+    score: int
+    block: int  # rows of the piece itself
+
+
+class Table(NamedTuple):
+    """Rows, sorted by suffix; `blocks[c, rest]` is where those of c + (the suffix of block `rest`) begin."""
+
+    rows: list[Row]
+    blocks: dict[tuple[int, int], int]
+    byte_tokens: list[int]
+
+
+def session(vocab: Vocab, fragment: Mapped) -> Iterator[Token]:
+    """Tokens of the text between two special tokens; byte tokens for a character that has none.
+
+    A byte order mark in front is dropped. Source: llama.cpp, `llm_tokenizer_plamo2_session`.
+    """
+    known = table(vocab)
+    text = list(decode(fragment.text))
+    if text and text[0][0] == BYTE_ORDER_MARK:
+        del text[0]
+    at = 0
+    for size, token in best_pieces(known, [c for c, _, _ in text], [fragment.starts[i] for _, i, _ in text]):
+        start, stop = text[at][1], text[at + size - 1][2]
+        if token >= 0:
+            yield fragment.token(token, start, stop)
+        else:
+            character = Mapped()
+            character.put(utf8(text[at][0]), fragment, start, stop)
+            for k, byte in enumerate(character.text):
+                yield character.token(known.byte_tokens[byte], k, k + 1)
+        at += size
+
+
+def best_pieces(known: Table, text: list[int], places: list[int]) -> list[tuple[int, int]]:
+    """(code points, id) of the pieces of the cheapest way, id -1 for an unknown character.
+
+    places: int[n] where each code point begins, for EncodingFailed
+    """
+    rows = known.rows
+    cost, path = [*[NO_PATH] * len(text), 0], [(0, 0)] * len(text)
+    block = 0
+    for i in range(len(text) - 1, -1, -1):
+        # go to the longest suffix in the table that the rest of the text begins with
+        at = block
+        while not (block := known.blocks.get((text[i], rows[at].block), 0)) and rows[at].score != UNKNOWN:
+            at += 1
+        # all the pieces of that suffix, up to the first unknown one
+        at = block
+        while True:
+            size, token, score, _ = rows[at]
+            if score > INVALID:
+                if i + size > len(text):
+                    expected = "pieces that end inside the text (llama.cpp reads outside its table here)"
+                    raise EncodingFailed(0, places[i], f"a piece of {size} code points", expected)
+                if cost[i + size] - score < cost[i]:
+                    cost[i], path[i] = cost[i + size] - score, (size, token)
+            if score == UNKNOWN:
+                break
+            at += 1
+    pieces, i = [], 0
+    while i < len(text):
+        if path[i][0] == 0:
+            raise EncodingFailed(0, places[i], chr(min(text[i], 0x10FFFF)), "text that can be cut into pieces")
+        pieces.append(path[i])
+        i += path[i][0]
+    return pieces
+
+
+@per_vocab
+def table(vocab: Vocab) -> Table:
+    """The table of a vocabulary. MalformedVocab: a byte has no token. Source: llama.cpp, `llm_tokenizer_plamo2::build`."""
+    byte_tokens, score_of, ids = [0] * 256, {}, {}
+    for token, (text, score, attribute) in enumerate(
+        zip(vocab.tokens, scores(vocab), file_attributes(vocab), strict=True)
+    ):
+        ids[text] = token
+        if attribute & BYTE:
+            if match := _BYTE_TOKEN.fullmatch(text):
+                byte_tokens[int(match[1], 16)] = token
+            continue
+        score_of[text] = score
+        for i in range(1, len(points := code_points(text))):
+            score_of.setdefault(_text(points[i:]), math.nan)  # a suffix that is no token so far
+    if 0 in byte_tokens:
+        found = f"no byte token {byte_tokens.index(0)} above id 0"
+        raise MalformedVocab(vocab.source, "tokenizer.ggml.tokens", found, "a token for each byte")
+
+    suffixes = sorted([*score_of, b""], key=lambda text: text[::-1])
+    block_of: dict[bytes, int] = {}
+    blocks, count = {}, 0
+    for suffix in suffixes:
+        block_of[suffix] = count
+        points = code_points(suffix)
+        if points:
+            blocks[points[0], block_of.setdefault(_text(points[1:]), 0)] = count
+        count += 1 + sum(_text(points[:n]) in score_of for n in range(1, len(points) + 1))
+    rows = []
+    for suffix in suffixes:
+        points = code_points(suffix)
+        for n in range(len(points), 0, -1):
+            piece = _text(points[:n])
+            if piece in score_of:
+                rows.append(Row(n, ids.get(piece, -1), fixed_score(score_of[piece]), block_of[piece]))
+        rows.append(Row(1, -1, UNKNOWN, 0))
+    return Table(rows, blocks, byte_tokens)
+
+
+def _text(points: list[int]) -> bytes:
+    return b"".join(map(utf8, points))
+
+
+def fixed_score(score: float) -> int:
+    """The score in units of 1/10000, halves rounded away from zero."""
+    if not math.isfinite(score):
+        return INVALID
+    scaled = abs(score * 1e4)
+    whole = math.floor(scaled)
+    whole = int(math.copysign(whole + (scaled - whole >= 0.5), score))
+    return whole if -(2**31) <= whole < 2**31 else -(2**31)  # outside: undefined in C++, this is x86-64

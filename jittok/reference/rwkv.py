@@ -1,0 +1,71 @@
+"""RWKV: the longest token at each place, over tokens whose escapes are resolved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jittok.errors import EncodingFailed
+from jittok.reference.mapped import Mapped, Token
+from jittok.reference.per_vocab import per_vocab
+from jittok.vocab import Vocab
+
+ESCAPES = {ord("t"): 9, ord("n"): 10, ord("r"): 13}
+
+
+def session(vocab: Vocab, fragment: Mapped) -> Iterator[Token]:
+    """Tokens of the text between two special tokens; the unknown one (-1 if there is none) for a byte no token begins with.
+
+    EncodingFailed: a token begins with the byte, but none fits, and llama.cpp never returns.
+    Source: llama.cpp, `llm_tokenizer_rwkv_session`.
+    """
+    tokens, prefixes = tables(vocab)
+    text = bytes(fragment.text)
+    at = 0
+    while at < len(text):
+        if text[at : at + 1] not in prefixes:
+            yield fragment.token(vocab.unk_id, at, at + 1)
+            at += 1
+            continue
+        found, stop = at, at + 1
+        while stop <= len(text) and text[at:stop] in prefixes:
+            if text[at:stop] in tokens:
+                found = stop
+            stop += 1
+        if found == at:
+            raise EncodingFailed(0, fragment.starts[at], text[at : at + 8], "text that some token is a prefix of")
+        yield fragment.token(tokens[text[at:found]], at, found)
+        at = found
+
+
+@per_vocab
+def tables(vocab: Vocab) -> tuple[dict[bytes, int], frozenset[bytes]]:
+    """(tokens by their unescaped texts, the last of equals; all prefixes of these texts)."""
+    tokens = {unescape(text): token for token, text in enumerate(vocab.tokens)}
+    return tokens, frozenset(text[:size] for text in tokens for size in range(1, len(text) + 1))
+
+
+def unescape(text: bytes) -> bytes:
+    """The bytes that a token stands for: \\t \\n \\r \\xHH, any other byte behind a backslash as it is.
+
+    Nothing is checked: digits of \\x may be any bytes, an escape that is cut short gives nothing.
+    Source: llama.cpp, `llama_unescape_rwkv_token`.
+    """
+    out, at = bytearray(), 0
+    while at < len(text):
+        byte, at = text[at], at + 1
+        if byte != ord("\\"):
+            out.append(byte)
+            continue
+        escape, at = text[at : at + 1], at + 1
+        if escape == b"x":
+            if at + 2 <= len(text):
+                out.append((_digit(text[at]) << 4) + _digit(text[at + 1]) & 0xFF)
+            at += 2
+        elif escape:
+            out.append(ESCAPES.get(escape[0], escape[0]))
+    return bytes(out)
+
+
+def _digit(c: int) -> int:
+    """Right for 0-9 and a-f only."""
+    return c - 87 if ord("a") <= c < 0x80 else c - 48

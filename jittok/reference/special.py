@@ -1,0 +1,59 @@
+"""Cutting a text around special tokens: one token after the other, each over the whole text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from jittok.reference.per_vocab import attributes
+from jittok.vocab import Vocab
+
+UNKNOWN, CONTROL, LSTRIP, RSTRIP = 1, 8, 128, 256
+BLANKS = b" \t\n\v\f\r"
+
+
+class Fragment(NamedTuple):
+    """document[start:stop]: a special token, or text (`token` is None)."""
+
+    token: int | None
+    start: int
+    stop: int
+
+
+Observe = Callable[[int, list[Fragment]], None]
+"""Called with each special token that was looked for, and the fragments then."""
+
+
+def partition(vocab: Vocab, text: bytes, parse_special: bool, observe: Observe | None = None) -> list[Fragment]:
+    """The fragments of a text in order; no text is empty. Blanks that a token strips belong to none.
+
+    parse_special: look for control and unknown tokens too. Source: llama.cpp, `tokenizer_st_partition`.
+    """
+    fragments = [Fragment(None, 0, len(text))] if text else []
+    for token in vocab.special_tokens.tolist():
+        if parse_special or not attributes(vocab)[token] & (CONTROL | UNKNOWN):
+            fragments = [part for fragment in fragments for part in cut(vocab, text, fragment, token)]
+            if observe:
+                observe(token, fragments)
+    return fragments
+
+
+def cut(vocab: Vocab, text: bytes, fragment: Fragment, token: int) -> list[Fragment]:
+    """One fragment cut around all occurrences of a special token, from the left."""
+    if fragment.token is not None:
+        return [fragment]
+    attribute, raw = attributes(vocab)[token], vocab.tokens[token]
+    parts, start = [], fragment.start
+    while (at := text.find(raw, start, fragment.stop)) >= 0:
+        left, right = at, at + len(raw)
+        while attribute & LSTRIP and left > start and text[left - 1] in BLANKS:
+            left -= 1
+        if left > start:
+            parts.append(Fragment(None, start, left))
+        parts.append(Fragment(token, at, right))
+        while attribute & RSTRIP and right < fragment.stop and text[right] in BLANKS:
+            right += 1
+        start = right
+    if start < fragment.stop:
+        parts.append(Fragment(None, start, fragment.stop))
+    return parts

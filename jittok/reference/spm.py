@@ -1,0 +1,63 @@
+"""SPM ("llama"): merges of neighbours by the score of what they make, then single bytes for what is no token."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jittok.errors import EncodingFailed
+from jittok.reference.mapped import SPACE_MARK, Mapped, Token, escape_spaces
+from jittok.reference.merging import Observe, Symbols, merge_pairs
+from jittok.reference.per_vocab import scores
+from jittok.vocab import Vocab
+
+
+def session(vocab: Vocab, fragment: Mapped, after_special: bool) -> Iterator[Token]:
+    """Tokens of the text between two special tokens. EncodingFailed: a byte without a token.
+
+    after_special: it stands at the start or behind a special token, so it gets a space in front.
+    Source: llama.cpp, `llm_tokenizer_spm_session`.
+    """
+    text = normalize(vocab, fragment, after_special)
+    at = 0
+    for symbol in merge(vocab, bytes(text.text)).pieces():
+        for token, size in resegment(vocab, symbol):
+            if token is None:
+                expected = "a byte that the vocabulary has a token for"
+                raise EncodingFailed(0, text.starts[at], bytes(text.text[at : at + 1]), expected)
+            yield text.token(token, at, at + size)
+            at += size
+
+
+def normalize(vocab: Vocab, fragment: Mapped, after_special: bool) -> Mapped:
+    """The space in front, if there is to be one, and U+2581 for all spaces. Nothing else is changed."""
+    text = Mapped()
+    if vocab.add_space_prefix and after_special:
+        text.add(SPACE_MARK, fragment.starts[0], fragment.starts[0])
+    escaped = escape_spaces(fragment)
+    text.put(bytes(escaped.text), escaped, 0, len(escaped.text))
+    return text
+
+
+def merge(vocab: Vocab, text: bytes, observe: Observe | None = None) -> Symbols:
+    """The symbols when no two neighbours make a token any more: highest score first, then the leftmost."""
+    ids, score = vocab.ids, scores(vocab)
+
+    def priority(left: bytes, right: bytes) -> float | None:
+        token = ids.get(left + right)
+        return None if token is None else -score[token]
+
+    return merge_pairs(text, priority, observe)
+
+
+def resegment(vocab: Vocab, symbol: bytes) -> list[tuple[int | None, int]]:
+    """(id, bytes) of a symbol: its token, else those of its bytes, None where there is none.
+
+    llama.cpp also asks how the symbol was merged, without effect: what was merged is a token.
+    """
+    token = vocab.ids.get(symbol)
+    return [(token, len(symbol))] if token is not None else [(byte_token(vocab, byte), 1) for byte in symbol]
+
+
+def byte_token(vocab: Vocab, byte: int) -> int | None:
+    """The token `<0xHH>`, else the one that is just this byte. Source: llama.cpp, `byte_to_token`."""
+    return vocab.ids.get(b"<0x%02X>" % byte, vocab.ids.get(bytes([byte])) if byte else None)

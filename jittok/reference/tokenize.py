@@ -1,0 +1,104 @@
+"""The entries of the reference: a text to its ids and spans, ids to bytes, whatever the vocabulary's type."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+from jittok.errors import EncodingFailed, UnsupportedVocab
+from jittok.reference import bpe, hybriddna, plamo2, rwkv, spm, test_model, ugm, whitespace, wpm
+from jittok.reference.detokenize import detokenize, token_to_piece
+from jittok.reference.mapped import Mapped, Token, mapped
+from jittok.reference.special import partition
+from jittok.vocab import NO_TOKEN, Vocab
+
+__all__ = ["align", "detokenize", "newline_id", "token_to_piece", "tokenize", "tokens"]
+
+SESSIONS = {
+    "bpe": bpe.session,
+    "hybriddna": hybriddna.session,
+    "plamo2": plamo2.session,
+    "rwkv": rwkv.session,
+    "test": test_model.session,
+    "ugm": ugm.session,
+    "whitespace": whitespace.session,
+    "wpm": wpm.session,
+}
+"""By type, or by model where that is more. `spm.session` wants to know what stands in front."""
+
+
+def tokenize(vocab: Vocab, text: bytes, *, add_special: bool = False, parse_special: bool = False) -> list[int]:
+    """The ids of a text. Raises EncodingFailed where llama.cpp dies, UnsupportedVocab for type "none".
+
+    add_special: put BOS, EOS or SEP around it, as the vocabulary has it; parse_special: look for special tokens in the
+    text. Source: llama.cpp, `llama_vocab::impl::tokenize`.
+    """
+    return [token.id for token in tokens(vocab, text, add_special=add_special, parse_special=parse_special)]
+
+
+def align(
+    vocab: Vocab, text: bytes, *, add_special: bool = False, parse_special: bool = False
+) -> tuple[list[int], list[tuple[int, int]]]:
+    """(ids, spans): the same ids, and the bytes of the text that each of them stands for."""
+    found = list(tokens(vocab, text, add_special=add_special, parse_special=parse_special))
+    return [token.id for token in found], [(token.start, token.stop) for token in found]
+
+
+def tokens(vocab: Vocab, text: bytes, *, add_special: bool = False, parse_special: bool = False) -> Iterator[Token]:
+    """The tokens of a text with their spans."""
+    if vocab.type == "none":
+        raise UnsupportedVocab(vocab.source, "tokenizer.ggml.model", vocab.model, "a type that can tokenize")
+    before, after = around(vocab) if add_special else (NO_TOKEN, NO_TOKEN)
+    if before != NO_TOKEN:
+        yield Token(before, 0, 0)
+    after_special = True
+    for token, start, stop in partition(vocab, text, parse_special):
+        if token is not None:
+            yield Token(token, start, stop)
+        else:
+            yield from session(vocab, mapped(text, start, stop), after_special)
+        after_special = token is not None
+    if after != NO_TOKEN:
+        yield Token(after, len(text), len(text))
+
+
+def session(vocab: Vocab, fragment: Mapped, after_special: bool) -> Iterator[Token]:
+    """The tokens of one stretch of text between special tokens."""
+    if vocab.type == "spm":
+        return spm.session(vocab, fragment, after_special)
+    return SESSIONS[vocab.model if vocab.model in ("hybriddna", "whitespace") else vocab.type](vocab, fragment)
+
+
+def around(vocab: Vocab) -> tuple[int, int]:
+    """The ids in front of and behind a text with `add_special`, NO_TOKEN for none.
+
+    EncodingFailed: the vocabulary does not have the one that it wants to add.
+    """
+    before = {"wpm": True, "spm": vocab.add_bos, "bpe": vocab.add_bos, "ugm": vocab.add_bos}.get(vocab.type, False)
+    after = {"wpm": True, "spm": vocab.add_eos, "bpe": vocab.add_eos, "ugm": vocab.add_eos}.get(vocab.type, False)
+    name, last = ("seperator", vocab.sep_id) if vocab.type == "wpm" else ("eos", vocab.eos_id)
+    for needed, key, token in ((before, "bos", vocab.bos_id), (after, name, last)):
+        if needed and token == NO_TOKEN:
+            expected = f"a vocabulary with tokenizer.ggml.{key}_token_id, which add_special needs"
+            raise EncodingFailed(0, 0, vocab, expected)
+    return vocab.bos_id if before else NO_TOKEN, last if after else NO_TOKEN
+
+
+def newline_id(vocab: Vocab) -> int:
+    """The id of a newline, NO_TOKEN if there is none. Source: llama.cpp, `linefeed_id` in `llama_vocab::impl::load`.
+
+    llama.cpp finds it early while loading: nothing is cut out of the text, special ids are the defaults of the type.
+    """
+    if vocab.type == "spm":
+        token = spm.byte_token(vocab, ord("\n"))
+        return vocab.default_pad_id if token is None else token
+    if vocab.type in ("wpm", "none"):
+        return vocab.default_pad_id if vocab.type == "wpm" else NO_TOKEN
+    early = dataclasses.replace(
+        vocab,
+        attributes=vocab.file_attributes,
+        special_tokens=vocab.special_tokens[:0],
+        unk_id=vocab.default_unk_id,
+    )
+    ids = tokenize(early, b"\n")
+    return ids[0] if ids else vocab.default_pad_id

@@ -1,0 +1,185 @@
+"""Unigram ("t5"): normalization by the character map, then the path through the lattice with the highest sum of scores."""
+
+from __future__ import annotations
+
+import struct
+import sys
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from jittok.errors import EncodingFailed
+from jittok.reference.mapped import SPACE_MARK, Mapped, Token
+from jittok.reference.per_vocab import attributes, file_attributes, per_vocab, scores
+from jittok.reference.xcda import charsmap, longest_key, replacement
+from jittok.unicode.tables import REPLACEMENT, sequence_length, utf8, well_formed
+from jittok.vocab import Vocab
+
+UNUSED, NORMAL, USER_DEFINED = 2, 4, 16
+LOWEST = -sys.float_info.max
+FLOAT32_MAX = struct.unpack("<f", b"\xff\xff\x7f\x7f")[0]
+UNKNOWN_PENALTY = 10.0
+
+
+class Tables(NamedTuple):
+    """What llama.cpp builds once, from the attributes as the file gives them."""
+
+    tokens: dict[bytes, int]  # that can match
+    prefixes: frozenset[bytes]  # of these: the paths of the trie
+    user_prefixes: frozenset[bytes]  # of user-defined tokens alone
+    unknown_score: float
+
+
+class Cell(NamedTuple):
+    """The best way to reach a place: its last token, where that starts, the sum of scores."""
+
+    token: int
+    start: int
+    score: float
+
+
+class Challenge(NamedTuple):
+    """A way to reach `stop` that was compared with the best one so far."""
+
+    start: int
+    stop: int
+    token: int
+    score: float
+    total: float
+    won: bool
+
+
+@per_vocab
+def tables(vocab: Vocab) -> Tables:
+    """The tokens of a vocabulary that can match, and the score of an unknown character."""
+    tokens, users, lowest = {}, [], FLOAT32_MAX
+    for token, (text, score, attribute) in enumerate(
+        zip(vocab.tokens, scores(vocab), file_attributes(vocab), strict=True)
+    ):
+        if attribute & NORMAL and score < lowest:
+            lowest = score
+        if attribute & (NORMAL | USER_DEFINED | UNUSED):
+            tokens[text] = token
+        if attribute & USER_DEFINED:
+            users.append(text)
+    unknown = struct.unpack("<f", struct.pack("<f", lowest - UNKNOWN_PENALTY))[0]
+    return Tables(tokens, _prefixes(tokens), _prefixes(users), unknown)
+
+
+def _prefixes(texts: dict[bytes, int] | list[bytes]) -> frozenset[bytes]:
+    return frozenset(text[:size] for text in texts for size in range(1, len(text) + 1))
+
+
+def session(vocab: Vocab, fragment: Mapped) -> Iterator[Token]:
+    """Tokens of the text between two special tokens; runs of the unknown token become one.
+
+    EncodingFailed: a spoiled character map. Source: llama.cpp, `llm_tokenizer_ugm_session`.
+    """
+    text = normalize(vocab, fragment)
+    if not text.text:
+        return
+    run = None  # of unknown tokens, still growing
+    for token, start, stop in best_path(lattice(vocab, bytes(text.text))):
+        found = text.token(token, start, stop)
+        if run and token == vocab.unk_id == run.id:
+            run = Token(token, min(run.start, found.start), max(run.stop, found.stop))
+            continue
+        if run:
+            yield run
+        run = found
+    if run:
+        yield run
+
+
+def step(vocab: Vocab, text: bytes | bytearray, at: int) -> tuple[bytes, int]:
+    """(bytes that come out, bytes used) of one step of normalizing. Source: llama.cpp, `normalize_prefix`."""
+    stop = at
+    while stop < len(text) and bytes(text[at : stop + 1]) in tables(vocab).user_prefixes:
+        stop += 1
+    if stop > at:  # as far as the trie goes, whether or not a token ends there
+        return bytes(text[at:stop]), stop - at
+    chars = charsmap(vocab)
+    size, value = longest_key(chars, text, at)
+    if size:
+        return replacement(chars, value, at), size
+    size = well_formed(text, at)
+    return (bytes(text[at : at + size]), size) if size else (utf8(REPLACEMENT), 1)
+
+
+def normalize(vocab: Vocab, fragment: Mapped) -> Mapped:
+    """What the lattice is built on. Source: llama.cpp, `normalize`.
+
+    With `remove_extra_whitespaces` a space stands for all the spaces since the last word, and before the first word for
+    none if there were none.
+    """
+    space = SPACE_MARK if vocab.escape_whitespaces else b" "
+    prepend = vocab.add_space_prefix and not vocab.treat_whitespace_as_suffix
+    merge = vocab.remove_extra_whitespaces
+    out, prepended, inside, at = Mapped(), False, False, 0
+    skipped = None  # the stretch of the spaces that were left out since the last word
+    while at < len(fragment.text):
+        try:
+            piece, used = step(vocab, fragment.text, at)
+        except EncodingFailed as failed:
+            raise EncodingFailed(0, fragment.starts[at], failed.found, failed.expected) from None
+        unit = Mapped()
+        unit.put(piece, fragment, at, at + used)
+        at += used
+        for k, byte in enumerate(piece):
+            start, stop = unit.starts[k], unit.stops[k]
+            if byte == ord(" "):
+                inside = False
+                if merge:
+                    skipped = (skipped[0] if skipped else start, stop)
+                else:
+                    out.add(space, start, stop)
+                continue
+            if not inside and (merge or (prepend and not prepended)):
+                changed = k > 0 and start == unit.starts[0]
+                out.add(space, *(skipped or ((start, stop) if changed else (start, start))))
+                prepended = True
+            inside, skipped = True, None
+            out.add(bytes([byte]), start, stop)
+    if vocab.add_space_prefix and vocab.treat_whitespace_as_suffix:
+        out.add(space, fragment.stops[-1], fragment.stops[-1])
+    return out
+
+
+def lattice(vocab: Vocab, text: bytes, observe: Callable[[Challenge], None] | None = None) -> list[Cell]:
+    """The best cell of each place of a normalized text. Sums are doubles; only a higher one wins."""
+    known, attribute, score_of = tables(vocab), attributes(vocab), scores(vocab)
+    cells = [Cell(vocab.unk_id, 0, 0.0), *[Cell(vocab.unk_id, 0, LOWEST)] * len(text)]
+
+    def challenge(token: int, start: int, stop: int, score: float) -> None:
+        total = cells[start].score + score
+        won = total > cells[stop].score
+        if won:
+            cells[stop] = Cell(token, start, total)
+        if observe:
+            observe(Challenge(start, stop, token, score, total, won))
+
+    at = 0
+    while at < len(text):
+        character = min(at + sequence_length(text[at]), len(text))
+        covered = False  # by a token that is just this character
+        stop = at + 1
+        while stop <= len(text) and text[at:stop] in known.prefixes:
+            token = known.tokens.get(text[at:stop])
+            if token is not None:
+                covered = covered or stop == character
+                challenge(token, at, stop, 0.0 if attribute[token] & USER_DEFINED else score_of[token])
+            stop += 1
+        if not covered:
+            challenge(vocab.unk_id, at, character, known.unknown_score)
+        at = character
+    return cells
+
+
+def best_path(cells: list[Cell]) -> list[Token]:
+    """(id, start, stop) along the best path, in the order of the text."""
+    path, stop = [], len(cells) - 1
+    while True:
+        token, start, _ = cells[stop]
+        path.append(Token(token, start, stop))
+        if start == 0:
+            return path[::-1]
+        stop = start
