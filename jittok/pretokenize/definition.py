@@ -114,7 +114,7 @@ def collapsed_pattern(pattern: str) -> bytes:
 
 @cache
 def wide_pattern(pattern: str) -> str:
-    """The pattern as Python's regular expression over wide text: \\s, \\S, \\d are ASCII as in C++, $ is the very end."""
+    """The pattern as Python's regular expression over wide text: \\s, \\S, \\d are ASCII as in C++, $ is the end."""
     out, at, inside = "", 0, False
     while at < len(pattern):
         part = pattern[at : at + 2] if pattern[at] == "\\" else pattern[at]
@@ -194,7 +194,7 @@ def stages(points: Sequence[int], pre: PreType) -> list[list[Piece]]:
 def split(fragment: bytes, pre: PreType) -> list[bytes]:
     """The words of a text as merging sees them: re-encoded from code points, in the alphabet of bytes if `pre` says so.
 
-    A word can be empty (an empty match). Code points above U+10FFFF, on which llama.cpp dies, are for the caller to find.
+    A word can be empty (an empty match). Code points above U+10FFFF, on which llama.cpp dies, are for callers to find.
     """
     points = code_points(fragment)
     words = [b"".join(map(utf8, points[start:stop])) for start, stop, _ in stages(points, pre)[-1]]

@@ -1,7 +1,7 @@
 """The splitters that llama.cpp has written by hand, step by step as it takes them.
 
-Each gets one piece, as code points and their flags, and gives the ends of the parts that it cuts it into. They stand for
-a regex each, but where the two differ they are what counts. Source: llama.cpp, `unicode_regex_split_custom_*`.
+Each gets one piece, as code points and their flags, and gives the ends of the parts that it cuts it into. Each stands
+for a regex, but where the two differ the splitter is what counts. Source: llama.cpp, `unicode_regex_split_custom_*`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Byte-level BPE ("gpt2", "gemma4"): words, then merges of neighbours by rank, then single bytes for what is no token."""
+"""BPE ("gpt2", "gemma4"): words, then merges of neighbours by rank, then single bytes for what is no token."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def session(vocab: Vocab, fragment: Mapped) -> Iterator[Token]:
 
 
 def words(vocab: Vocab, fragment: Mapped) -> list[Mapped]:
-    """The words that merging sees: decoded, cut by the patterns, and in the alphabet of bytes if the pre type has it."""
+    """The words that merging sees: decoded, cut by the patterns, in the alphabet of bytes if the pre type has it."""
     pre = pre_type(vocab.pre_type)
     source = escape_spaces(fragment) if vocab.escape_whitespaces else fragment
     text = Mapped()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from jittok.errors import InvalidToken
 from jittok.reference.mapped import SPACE_MARK
-from jittok.reference.per_vocab import attributes, per_vocab
+from jittok.reference.per_vocab import attributes, piece_attributes
 from jittok.reference.rwkv import unescape
 from jittok.unicode.tables import BYTE_OF_CHARACTER, code_points, utf8
 from jittok.vocab import Vocab
@@ -23,8 +23,8 @@ def detokenize(
 ) -> bytes:
     """The bytes that ids print. InvalidToken: an id outside the vocabulary.
 
-    remove_special: drop one BOS and one EOS, where the vocabulary adds them; unparse_special: special tokens print their
-    text. Source: llama.cpp, `llama_vocab::impl::detokenize`.
+    remove_special: drop one BOS and one EOS, where the vocabulary adds them; unparse_special: special tokens print
+    their text. Source: llama.cpp, `llama_vocab::impl::detokenize`.
     """
     if vocab.type == "none":
         return b""
@@ -56,14 +56,9 @@ def token_to_piece(vocab: Vocab, token: int, *, lstrip: int = 0, special: bool =
     return piece
 
 
-@per_vocab
-def _piece_attributes(vocab: Vocab) -> list[int]:
-    return vocab.piece_attributes.tolist()
-
-
 def full_piece(vocab: Vocab, token: int) -> bytes:
     """The piece, special or not; llama.cpp makes all of them while it loads."""
-    text, attribute = vocab.tokens[token], _piece_attributes(vocab)[token]
+    text, attribute = vocab.tokens[token], piece_attributes(vocab)[token]
     if vocab.type == "rwkv":
         return unescape(text)
     if vocab.type == "test":

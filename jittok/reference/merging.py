@@ -1,7 +1,8 @@
 """Merging neighbours by priority, which SPM and BPE share: a linked list of symbols and a queue of pairs.
 
-An entry of the queue goes stale when one of its sides is merged into another pair first; it is found out when popped. As
-the left side keeps its start and the right side its place while both live, "unchanged" is "as long as before".
+An entry of the queue goes stale when one of its sides is merged into another pair first; that is found out when it is
+popped. The left side keeps its start and the right side its place while both live, so "unchanged" is "as long as
+before".
 """
 
 from __future__ import annotations
@@ -73,7 +74,8 @@ def merge_pairs(
     priority(left, right): None if the two are never merged. Source: llama.cpp, `llm_tokenizer_spm_session::tokenize`,
     `llm_tokenizer_bpe_session::tokenize`.
     """
-    symbols, queue = Symbols(text), []
+    symbols = Symbols(text)
+    queue: list[Pair] = []
     tell = observe or (lambda *_: None)
 
     def offer(left: int, right: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import TypeVar
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from jittok.vocab import Vocab
@@ -28,16 +28,28 @@ def per_vocab(compute: Callable[[Vocab], T]) -> Callable[[Vocab], T]:
 @per_vocab
 def scores(vocab: Vocab) -> list[float]:
     """The scores as Python's floats, which hold every float32 exactly."""
-    return vocab.scores.tolist()
+    values: list[float] = vocab.scores.tolist()
+    return values
+
+
+def _integers(array: Any) -> list[int]:
+    values: list[int] = array.tolist()
+    return values
 
 
 @per_vocab
 def attributes(vocab: Vocab) -> list[int]:
     """The final attributes as Python's integers."""
-    return vocab.attributes.tolist()
+    return _integers(vocab.attributes)
 
 
 @per_vocab
 def file_attributes(vocab: Vocab) -> list[int]:
     """The attributes as the file gives them."""
-    return vocab.file_attributes.tolist()
+    return _integers(vocab.file_attributes)
+
+
+@per_vocab
+def piece_attributes(vocab: Vocab) -> list[int]:
+    """The attributes when llama.cpp makes the pieces."""
+    return _integers(vocab.piece_attributes)

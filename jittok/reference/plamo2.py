@@ -97,7 +97,10 @@ def best_pieces(known: Table, text: list[int], places: list[int]) -> list[tuple[
 
 @per_vocab
 def table(vocab: Vocab) -> Table:
-    """The table of a vocabulary. MalformedVocab: a byte has no token. Source: llama.cpp, `llm_tokenizer_plamo2::build`."""
+    """The table of a vocabulary. MalformedVocab: a byte has no token.
+
+    Source: llama.cpp, `llm_tokenizer_plamo2::build`.
+    """
     byte_tokens, score_of, ids = [0] * 256, {}, {}
     for token, (text, score, attribute) in enumerate(
         zip(vocab.tokens, scores(vocab), file_attributes(vocab), strict=True)

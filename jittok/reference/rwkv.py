@@ -13,8 +13,9 @@ ESCAPES = {ord("t"): 9, ord("n"): 10, ord("r"): 13}
 
 
 def session(vocab: Vocab, fragment: Mapped) -> Iterator[Token]:
-    """Tokens of the text between two special tokens; the unknown one (-1 if there is none) for a byte no token begins with.
+    """Tokens of the text between two special tokens.
 
+    A byte that no token begins with gives the unknown one, which may be -1.
     EncodingFailed: a token begins with the byte, but none fits, and llama.cpp never returns.
     Source: llama.cpp, `llm_tokenizer_rwkv_session`.
     """

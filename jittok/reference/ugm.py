@@ -1,4 +1,4 @@
-"""Unigram ("t5"): normalization by the character map, then the path through the lattice with the highest sum of scores."""
+"""Unigram ("t5"): normalization by the character map, then the path through the lattice with the highest score."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """llama.cpp's Unicode tables and its reading of bytes as code points; loaded when first used.
 
-The tables are those of Unicode 15.1 whatever Python's version knows: categories as flags, one-to-one lower case, and the
-first code point of each canonical decomposition. Arrays are for kernels; the functions of one code point are for the
-references and for people. Made by `make_tables.py`. Source: llama.cpp, unicode.cpp and unicode-data.cpp.
+The tables are those of Unicode 15.1 whatever Python's version knows: categories as flags, one-to-one lower case, and
+the first code point of each canonical decomposition. Arrays are for kernels; the functions of one code point are for
+the references and for people. Made by `make_tables.py`. Source: llama.cpp, unicode.cpp and unicode-data.cpp.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ def load_tables() -> dict[str, NDArray[np.uint32]]:
 def flag_table() -> NDArray[np.uint16]:
     """uint16[0x110000]: the flags of every code point."""
     tables = load_tables()
-    lengths = np.diff(tables["flag_start"].astype(np.int64), append=UNICODE_SIZE)
+    starts = tables["flag_start"].astype(np.int64)
+    lengths = np.append(starts[1:], UNICODE_SIZE) - starts
     return np.repeat(tables["flag_value"].astype(np.uint16), lengths)
 
 
@@ -69,7 +70,7 @@ def nfd_map() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 @cache
 def _flags() -> memoryview:
-    return memoryview(flag_table())  # its elements are Python's integers
+    return flag_table().data  # its elements are Python's integers
 
 
 @cache
@@ -116,7 +117,9 @@ def well_formed(text: bytes | bytearray, at: int) -> int:
     Source: llama.cpp, `unicode_cpt_from_utf8`.
     """
     byte = text[at]
-    size = 1 if byte < 0x80 else 0 if byte < 0xC0 else 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4 if byte < 0xF8 else 0
+    size = (
+        1 if byte < 0x80 else 0 if byte < 0xC0 else 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4 if byte < 0xF8 else 0
+    )
     tail = text[at + 1 : at + size]
     return size if size and len(tail) == size - 1 and all(b & 0xC0 == 0x80 for b in tail) else 0
 
