@@ -51,6 +51,7 @@ def test_escapes_are_undone_as_llama_cpp_does():
         rb"\x4": b"",
         b"a\\": b"a",
     }
+    cases |= {b"\\x\x850": b"\x50", b"\\x\x7f0": b"\x80"}
     data = frozen(np.frombuffer(b"".join(cases), np.uint8), np.uint8)
     offsets = frozen(np.cumsum([0, *map(len, cases)]), np.int64)
     out, ends = np.zeros(data.size, np.uint8), np.zeros(len(cases) + 1, np.int64)

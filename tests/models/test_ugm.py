@@ -78,6 +78,8 @@ def make(make_vocab, tokens, charsmap=b"", unk_id=0, **settings):
 
 @given(token_lists, rules, texts, flags, st.sampled_from([0, 0, -1, 1]))
 @example({b"a": (-math.inf, NORMAL), b"b": (-1.0, NORMAL)}, {}, b"bab", {}, 0)
+@example({b"a": (math.nan, NORMAL), b"b": (-1.0, NORMAL)}, {}, b"bab", {}, 0)
+@example({b"a": (-50.0, UNUSED), b"b": (-1.0, NORMAL)}, {}, b"bab", {}, 0)
 @example({b"ab c": (0.0, USER_DEFINED)}, {b"a": b"X"}, b"abX a", {}, 0)
 @example({b"a": (-1.0, NORMAL)}, {}, b"xx\xff\xffax", {"remove_extra_whitespaces": True}, -1)
 @example({SPACE: (-1.0, NORMAL)}, {}, b"   ", {"remove_extra_whitespaces": True}, 0)

@@ -46,6 +46,10 @@ def test_the_longest_key_counts(text, found):
     assert match(AB, text) == found
 
 
+def test_nul_ends_a_walk_even_where_a_unit_would_match_it():
+    assert match({**AB, 8: ENDS | 5 << 10}, b"a\0") == (1, ENDS | 5 << 10)
+
+
 def test_no_charsmap_and_no_units_match_nothing():
     assert read_charsmap(np.empty(0, np.uint8), "file").units.size == 0
     empty = read_charsmap(np.frombuffer(b"\3\0\0\0abc\0", np.uint8), "file")
@@ -58,6 +62,8 @@ def test_a_link_out_of_the_units_is_told_with_its_place():
     assert match(far, b"a") == (NO_MATCH, 0)
     assert match(far, b"ab") == (OUTSIDE, 1 ^ ord("a") ^ 1000 ^ ord("b"))
     assert match({**AB, 1 ^ ord("a"): unit(ord("a"), 1000, True)}, b"a") == (OUTSIDE, 1 ^ ord("a") ^ 1000)
+    assert match({**AB, 1 ^ ord("a"): unit(ord("a"), 1 ^ ord("a") ^ SIZE, True)}, b"a") == (OUTSIDE, SIZE)
+    assert match({0: unit(0, SIZE ^ ord("a"))}, b"a") == (OUTSIDE, SIZE)
     assert match({0: unit(0, 1 << 21)}, b"a") == (OUTSIDE, 1 << 21 ^ ord("a"))
 
 
