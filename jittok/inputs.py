@@ -229,19 +229,28 @@ def _rejoined(parts: list[Documents]) -> Documents:
     return Documents(_fixed(data, np.uint8), _fixed(starts, np.int64), _fixed(stops, np.int64))
 
 
+def _plain(array: Any) -> Any:
+    """Views and binaries of fixed size with offsets, as Arrow lays them out; other arrays as they are."""
+    import pyarrow as pa
+
+    if pa.types.is_string_view(array.type):
+        return array.cast(pa.large_string())
+    if pa.types.is_binary_view(array.type) or pa.types.is_fixed_size_binary(array.type):
+        return array.cast(pa.large_binary())
+    return array
+
+
 def _of_arrow_array(array: Any) -> Documents:
     import pyarrow as pa
 
     kind, t = array.type, pa.types
     if t.is_dictionary(kind):
-        return _of_arrow_array(array.dictionary_decode())
+        return _of_arrow_array(_plain(array.dictionary).take(array.indices))
     if t.is_null(kind):
         empty = _fixed(np.zeros(len(array)), np.int64)
         return Documents(_fixed([], np.uint8), empty, empty)
-    if t.is_fixed_size_binary(kind):
-        return _of_arrow_array(array.cast(pa.large_binary()))
-    if t.is_string_view(kind) or t.is_binary_view(kind):
-        return _of_arrow_array(array.cast(pa.large_string() if t.is_string_view(kind) else pa.large_binary()))
+    array = _plain(array)
+    kind = array.type
     if t.is_string(kind) or t.is_binary(kind):
         dtype: Any = np.int32
     elif t.is_large_string(kind) or t.is_large_binary(kind):

@@ -1,0 +1,80 @@
+"""Profiles of hypothesis, and vocabularies small enough to read."""
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import settings
+
+from jittok.tokenizer import Tokenizer
+from jittok.vocab.vocab import Vocab
+
+settings.register_profile("default", max_examples=200, deadline=None)  # the first call compiles
+settings.register_profile("slow", max_examples=25, deadline=None)
+settings.register_profile("fuzz", max_examples=50_000, deadline=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+UNKNOWN, NORMAL, CONTROL, USER_DEFINED, BYTE = 1, 4, 8, 16, 32
+SPECIAL = UNKNOWN | CONTROL | USER_DEFINED
+
+
+def fixed(values: Any, dtype: Any) -> Any:
+    array = np.array(values, dtype)
+    array.flags.writeable = False
+    return array
+
+
+def flat(texts: Sequence[bytes]) -> tuple[Any, Any]:
+    """(data, offsets) of byte strings."""
+    return np.frombuffer(b"".join(texts), np.uint8), fixed(np.cumsum([0, *map(len, texts)]), np.int64)
+
+
+@pytest.fixture(scope="session")
+def vocab_of() -> Callable[..., Vocab]:
+    """vocab_of(tokens, attributes=all normal, type="spm", **settings): a Vocab in memory, special tokens longest first."""
+
+    def make(
+        tokens: Sequence[bytes], attributes: Sequence[int] | None = None, type: str = "spm", **settings: Any
+    ) -> Vocab:
+        bits = list(attributes or [NORMAL] * len(tokens))
+        cut = sorted((i for i, each in enumerate(bits) if each & SPECIAL), key=lambda i: -len(tokens[i]))
+        final, plain = fixed(bits, np.int32), fixed([each & 127 for each in bits], np.int32)
+        given: dict[str, Any] = {
+            "special_tokens": fixed(cut, np.int32),
+            "max_token_length": max(map(len, tokens), default=0),
+            "model": type,
+            "pre": None,
+            "pre_type": 0,
+            "name": "tiny",
+            "scores": np.zeros(len(tokens), np.float32),
+            **settings,
+        }
+        scores = fixed(given.pop("scores"), np.float32)
+        texts, merges = flat(tokens), flat(given.pop("merges", []))
+        names = {"token_bytes": texts[0], "token_offsets": texts[1], "key_bytes": texts[0], "key_offsets": texts[1]}
+        return Vocab(
+            source="vocabulary in memory", type=type, architecture="", **names, scores=scores, attributes=final,
+            file_attributes=plain, piece_attributes=plain, merge_bytes=merges[0], merge_offsets=merges[1],
+            charsmap=fixed([], np.uint8), **given,
+        )  # fmt: skip
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def spm(vocab_of: Callable[..., Vocab]) -> Tokenizer:
+    """SPM with all bytes, some words, BOS, EOS and a user-defined token.
+
+    0 <unk>  1 <s>  2 </s>  3 <tool>  4.. 259 bytes  then single characters and the words that merging makes of them
+    """
+    words = ["▁", "a", "b", "c", "h", "i", "é", "▁a", "ab", "▁ab", "hi", "▁hi", "abc"]
+    tokens = [b"<unk>", b"<s>", b"</s>", b"<tool>", *(b"<0x%02X>" % b for b in range(256)), *(w.encode() for w in words)]
+    attributes = [UNKNOWN, CONTROL, CONTROL, USER_DEFINED, *[BYTE] * 256, *[NORMAL] * len(words)]
+    return Tokenizer(
+        vocab_of(
+            tokens, attributes, bos_id=1, eos_id=2, unk_id=0, default_unk_id=0, add_bos=True, add_space_prefix=True,
+            scores=[0.0] * 260 + [-float(i) for i in range(len(words))],
+        )
+    )  # fmt: skip
