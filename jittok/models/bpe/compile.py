@@ -8,17 +8,19 @@ bytes only.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import I32, I64, U8, OutI32, OutI64, OutU8, frozen, helper, kernel, wide
+from jittok._jit import I32, I64, U8, OutI32, OutI64, OutU8, OutU64, frozen, helper, kernel, wide
 from jittok._raw import window
-from jittok.normalize.case import CaseTable, case_table
+from jittok.models.bpe.arrays import GENERAL, GPT2, HYBRIDDNA, LLAMA3, PLAIN, WHITESPACE, Arrays
+from jittok.models.bpe.seeds import LONGEST, Seeds, empty_slots, freeze, key_of, plant
+from jittok.models.bpe.words import encode_word, open_words
+from jittok.normalize.case import case_table
 from jittok.pretokenize.definition import pre_type
 from jittok.pretokenize.program import splitter_of
-from jittok.pretokenize.splitters.general import Splitter
+from jittok.pretokenize.splitters.blocks import character_classes
+from jittok.pretokenize.splitters.llama3 import PREFIX, SUFFIX, WITHOUT
 from jittok.structures.bytes_table import (
     ABSENT,
     BytesTable,
@@ -30,39 +32,26 @@ from jittok.structures.bytes_table import (
     find_rows,
     slot_count,
 )
-from jittok.structures.pair_table import PairTable, build_pair_table
+from jittok.structures.merge_queue import MergeWork, make_merge_work, open_merge
+from jittok.structures.pair_table import PairTable, build_pair_table, find_pair
 from jittok.unicode import tables
+from jittok.unicode.tables import LETTER, MARK
 from jittok.vocab import Vocab
 
 GEMMA4 = 50
-PLAIN, HYBRIDDNA, WHITESPACE = 0, 1, 2
-"""Sessions: `hybriddna` and `whitespace` wrap the plain one."""
-KMER_MARK = "\ue000".encode()
-"""Ends the texts of k-mers in the map from texts to ids (model hybriddna)."""
+FAMILIES = {
+    **dict.fromkeys((5, 7, 12, 19, 31, 40), (GPT2, 0, 0, 0, PREFIX, LETTER)),
+    **dict.fromkeys((6, 8, 9, 21, 22, 25, 27, 55), (GPT2, 1, 0, 0, PREFIX, LETTER)),
+    **dict.fromkeys((1, 13, 14, 17), (LLAMA3, 0, 3, 0, PREFIX, LETTER)),
+    **dict.fromkeys((10, 11, 36, 39, 43), (LLAMA3, 0, 1, 0, PREFIX, LETTER)),
+    46: (LLAMA3, 0, 1, 0, PREFIX, LETTER | MARK),
+    **dict.fromkeys((29, 41), (LLAMA3, 0, 3, 1, SUFFIX, LETTER)),
+    20: (LLAMA3, 0, 1, 1, WITHOUT, LETTER),
+    59: (LLAMA3, 0, 1, 0, WITHOUT, LETTER),
+}
+"""pre type -> (family, digits_alone, group, cased, contractions, flags that make a letter), as in Arrays. All others, and
+vocabularies without byte encoding, have the general splitter."""
 OUT_OF_ROOM = -1
-
-
-class Arrays(NamedTuple):
-    """A compiled BPE vocabulary: all that the kernel knows."""
-
-    splitter: Splitter
-    pairs: PairTable
-    tokens: int  # how many; symbols from here on are virtual
-    byte_symbols: I32  # [256] byte encoding: the symbol of each byte
-    virtual_ids: I32  # the ids that virtual symbols fall back to, behind each other
-    virtual_at: I64  # [virtual + 1]
-    texts: BytesTable  # texts of all symbols, as the vocabulary writes them
-    byte_ids: I32  # [256] without byte encoding: the token <0xXX> of each byte, or -1
-    whole: BytesTable  # raw texts of all tokens that a word can be
-    whole_ids: I32  # [rows of whole] their ids
-    byte_encode: int  # 0 or 1, as all flags here
-    escape: int  # every space becomes U+2581
-    ignore_merges: int  # a word that is a token is that token
-    newlines_whole: int  # the same for words of newlines only (GEMMA4)
-    session: int
-    lowercase: int  # session WHITESPACE
-    dna: I32  # [3] session HYBRIDDNA: ids of <dna>, </dna>, <oov>
-    case: CaseTable  # session WHITESPACE
 
 
 def compile_vocab(vocab: Vocab) -> Arrays:
@@ -73,11 +62,21 @@ def compile_vocab(vocab: Vocab) -> Arrays:
     virtual_at, virtual_ids = _fallbacks(vocab, symbols)
     whole, whole_ids = _whole_words(vocab, pre.byte_encode)
     session, dna = _session(vocab, symbols)
-    return Arrays(
+    general = (GENERAL, 0, 0, 0, WITHOUT, LETTER)
+    plain = session == PLAIN and pre.byte_encode and not vocab.escape_whitespaces
+    family, digits_alone, group, cased, contractions, letters = (FAMILIES if plain else {}).get(vocab.pre_type, general)
+    pairs = build_pair_table(left, right, rank, merged)
+    byte_symbols = frozen(
+        find_rows(symbols, _encoded_bytes()) if pre.byte_encode else np.full(256, ABSENT), np.int32
+    )
+    byte_pairs = np.empty(65536, np.uint64)
+    pair_all_bytes(pairs, byte_symbols, byte_pairs)
+    slots, bits = empty_slots(0)
+    arrays = Arrays(
         splitter=splitter_of(vocab.pre_type),
-        pairs=build_pair_table(left, right, rank, merged),
+        pairs=pairs,
         tokens=len(vocab),
-        byte_symbols=frozen(find_rows(symbols, _encoded_bytes()) if pre.byte_encode else np.full(256, ABSENT), np.int32),
+        byte_symbols=byte_symbols,
         virtual_ids=virtual_ids,
         virtual_at=virtual_at,
         texts=symbols,
@@ -90,9 +89,57 @@ def compile_vocab(vocab: Vocab) -> Arrays:
         newlines_whole=int(vocab.pre_type == GEMMA4),
         session=session,
         lowercase=int(vocab.lowercase),
+        family=family,
+        digits_alone=digits_alone,
+        group=group,
+        cased=cased,
+        contractions=contractions,
+        classes=character_classes(letters),
+        byte_pairs=frozen(byte_pairs, np.uint64),
+        seeds=freeze(slots, bits),
         dna=dna,
         case=case_table(),
     )
+    return arrays._replace(seeds=_seeds(arrays)) if pre.byte_encode else arrays
+
+
+def _seeds(arrays: Arrays) -> Seeds:
+    count = arrays.whole_ids.size - 1
+    slots, bits = empty_slots(count)
+    longest = int(np.diff(arrays.whole.offsets).max(initial=0))
+    plant_seeds(arrays, make_merge_work(min(longest, LONGEST)), slots, bits, np.empty(4 * LONGEST, np.int32))
+    return freeze(slots, bits)
+
+
+@kernel
+def plant_seeds(model: Arrays, work: MergeWork, slots: OutU64, bits: int, ids: OutI32) -> int:
+    """Enter every token of up to 15 bytes that its own text is encoded to; returns how many.
+
+    slots, bits: from `empty_slots`; ids: int32[60] scratch. One encoding a token.
+    """
+    words, merge, out = open_words(model), open_merge(work, model.pairs), window(ids)
+    count = 0
+    for row in range(model.whole.offsets.size - 1):
+        start, stop = model.whole.offsets[row], model.whole.offsets[row + 1]
+        if 0 < stop - start <= LONGEST:
+            number = encode_word(words, merge, words.whole.data, start, stop, out, 0)
+            if number == 1 and ids[0] == model.whole_ids[row]:
+                low, high = key_of(words.whole.data, start, stop)
+                plant(window(slots), bits, low, high, wide(ids[0]))
+                count += 1
+    return count
+
+
+@kernel
+def pair_all_bytes(pairs: PairTable, byte_symbols: I32, out: OutU64) -> int:
+    """What each pair of bytes merges to. byte_symbols: int32[256], out: uint64[65536]."""
+    slots, bits = window(pairs.slots), window(pairs.filter)
+    for a in range(256):
+        for b in range(256):
+            out[a << 8 | b] = find_pair(
+                slots, bits, pairs.slot_bits, pairs.filter_bits, wide(byte_symbols[a]), wide(byte_symbols[b])
+            )
+    return out.size
 
 
 def _encoded_bytes() -> list[bytes]:

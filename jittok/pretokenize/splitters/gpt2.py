@@ -34,7 +34,8 @@ from jittok.pretokenize.splitters.blocks import (
     read_block,
 )
 
-MALFORMED = -1
+MALFORMED = -100
+"""The text is no well-formed UTF-8; the number is apart from the codes of `jittok.fragments`."""
 
 
 @helper

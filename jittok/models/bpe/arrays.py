@@ -1,0 +1,54 @@
+"""The compiled BPE vocabulary: all that its kernels know."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from jittok._jit import I32, I64, U64
+from jittok.models.bpe.seeds import Seeds
+from jittok.normalize.case import CaseTable
+from jittok.pretokenize.splitters.blocks import CharacterClasses
+from jittok.pretokenize.splitters.general import Splitter
+from jittok.structures.bytes_table import BytesTable
+from jittok.structures.pair_table import PairTable
+
+PLAIN, HYBRIDDNA, WHITESPACE = 0, 1, 2
+"""Sessions: `hybriddna` and `whitespace` wrap the plain one."""
+GENERAL, GPT2, LLAMA3 = 0, 1, 2
+"""Families of splitters."""
+KMER_MARK = "\ue000".encode()
+"""Ends the texts of k-mers in the map from texts to ids (model hybriddna)."""
+
+
+class Arrays(NamedTuple):
+    """Flat arrays of a BPE vocabulary.
+
+    Invariants: ids and symbols in the arrays are below `tokens`, or for symbols below tokens + virtual_at.size - 1;
+    virtual_at rises from 0 to virtual_ids.size - 1."""
+
+    splitter: Splitter
+    pairs: PairTable
+    tokens: int  # how many; symbols from here on are virtual
+    byte_symbols: I32  # [256] byte encoding: the symbol of each byte
+    virtual_ids: I32  # the ids that virtual symbols fall back to, behind each other
+    virtual_at: I64  # [virtual + 1]
+    texts: BytesTable  # texts of all symbols, as the vocabulary writes them
+    byte_ids: I32  # [256] without byte encoding: the token <0xXX> of each byte, or -1
+    whole: BytesTable  # raw texts of all tokens that a word can be
+    whole_ids: I32  # [rows of whole] their ids
+    byte_encode: int  # 0 or 1, as all flags here
+    escape: int  # every space becomes U+2581
+    ignore_merges: int  # a word that is a token is that token
+    newlines_whole: int  # the same for words of newlines only (GEMMA4)
+    session: int
+    lowercase: int  # session WHITESPACE
+    family: int  # which splitter: GENERAL, GPT2 or LLAMA3
+    digits_alone: int  # GPT2: every digit is cut out first
+    group: int  # LLAMA3: digits a piece
+    cased: int  # LLAMA3: o200k and tekken
+    contractions: int  # LLAMA3: PREFIX, SUFFIX or WITHOUT
+    classes: CharacterClasses
+    byte_pairs: U64  # [65536] what two neighbouring bytes merge to, as the pair table says
+    seeds: Seeds
+    dna: I32  # [3] session HYBRIDDNA: ids of <dna>, </dna>, <oov>
+    case: CaseTable  # session WHITESPACE

@@ -1,0 +1,186 @@
+"""The BPE kernels that nearly all text goes through: a splitter by bit algebra, the piece cache, merges for what is new.
+
+A fragment is done in chunks whose places stay in the first-level cache. A chunk ends where the last piece that began in
+it begins, and the next chunk starts there: where a piece begins, a pattern starts anew, whatever came before. Malformed
+text goes the general way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, kernel
+from jittok._raw import PAD, Window, get_i32, get_u8, put_i32, put_i64, put_u8, window
+from jittok.fragments import FRAGMENT, NEED, OUT_OF_ROOM, OUT_OF_WORK
+from jittok.models.bpe.arrays import Arrays
+from jittok.models.bpe.general import encode_slowly
+from jittok.models.bpe.work import Work, WorkWindow, look_up, open_work
+from jittok.pretokenize.splitters.blocks import ClassWindow, open_classes
+from jittok.pretokenize.splitters.general import open_splitter
+from jittok.pretokenize.splitters.gpt2 import MALFORMED, split_gpt2
+from jittok.pretokenize.splitters.llama3 import split_llama3
+from jittok.structures.piece_cache import SLACK
+
+
+@helper
+def _split_gpt2(
+    model: Arrays, classes: ClassWindow, text: Window, begin: int, end: int, stop: int, places: Window
+) -> int:
+    return split_gpt2(classes, text, begin, end, stop, places, model.digits_alone)
+
+
+@helper
+def _split_llama3(
+    model: Arrays, classes: ClassWindow, text: Window, begin: int, end: int, stop: int, places: Window
+) -> int:
+    return split_llama3(
+        classes, text, begin, end, stop, places, model.group, model.cased, model.contractions
+    )
+
+
+def _make_encode_text(split: Callable[..., Any]) -> Callable[..., Any]:
+    @helper
+    def encode_text(
+        model: Arrays,
+        work: WorkWindow,
+        classes: ClassWindow,
+        text: Window,
+        start: int,
+        stop: int,
+        ids: Window,
+        count: int,
+        room: int,
+        report: Window,
+    ) -> int:
+        """Ids of text[start:stop], behind which PAD bytes are readable, to ids[count:room]; MALFORMED and the codes."""
+        begin, size = start, work.chunk
+        while begin < stop:
+            end = min(begin + size, stop)
+            if end - begin + 64 > work.places_size:
+                put_i64(report, NEED, end - begin)
+                return OUT_OF_WORK
+            number = split(model, classes, text, begin, end, stop, work.places)
+            if number == MALFORMED:
+                return MALFORMED
+            cut = stop
+            if end < stop:
+                number -= 1
+                if number == 0:  # one piece fills the chunk: it needs a longer one
+                    size *= 2
+                    continue
+                cut = begin + get_i32(work.places, number)
+            put_i32(work.places, number, cut - begin)
+            if count + 2 * (cut - begin) + SLACK > room:
+                put_i64(report, NEED, 2 * (stop - start) + SLACK)
+                return OUT_OF_ROOM
+            count = look_up(work.cache, work.records, work, text, begin, work.places, number, ids, count)
+            if count < 0:
+                put_i64(report, NEED, cut - begin)
+                return count
+            begin, size = cut, work.chunk
+        return count
+
+    return encode_text
+
+
+_encode_gpt2 = _make_encode_text(_split_gpt2)
+_encode_llama3 = _make_encode_text(_split_llama3)
+
+
+@helper
+def _copy(text: Window, start: int, stop: int, out: Window) -> None:
+    for i in range(start, stop):
+        put_u8(out, i - start, get_u8(text, i))
+
+
+def _make_body(encode_text: Callable[..., Any]) -> Callable[..., Any]:
+    @helper
+    def encode(
+        model: Arrays,
+        work: Work,
+        data: U8,
+        starts: I64,
+        stops: I64,
+        tokens: I32,
+        first: int,
+        last: int,
+        count: int,
+        ids: OutI32,
+        ends: OutI64,
+        report: OutI64,
+    ) -> int:
+        own, classes, splitter = open_work(model, work), open_classes(model.classes), open_splitter(model.splitter)
+        text, out, notes = window(data), window(ids), window(report)
+        for fragment in range(first, last):
+            report[FRAGMENT] = fragment
+            if tokens[fragment] >= 0:
+                if count + 1 > ids.size:
+                    report[NEED] = 1
+                    return OUT_OF_ROOM
+                ids[count] = tokens[fragment]
+                count += 1
+            else:
+                start, stop = starts[fragment], stops[fragment]
+                padded = 1 if stop + PAD <= data.size else 0
+                if padded != 0:
+                    done = encode_text(model, own, classes, text, start, stop, out, count, ids.size, notes)
+                elif stop - start + PAD <= work.text.size:
+                    _copy(text, start, stop, own.text)
+                    done = encode_text(model, own, classes, own.text, 0, stop - start, out, count, ids.size, notes)
+                else:
+                    report[NEED] = stop - start
+                    return OUT_OF_WORK
+                if done == MALFORMED:
+                    done = encode_slowly(
+                        model, own, splitter, text, start, stop, padded, out, count, ids.size, notes
+                    )
+                if done < 0:
+                    return done
+                count = done
+            ends[fragment] = count
+        return count
+
+    return encode
+
+
+_body_gpt2 = _make_body(_encode_gpt2)
+_body_llama3 = _make_body(_encode_llama3)
+
+
+@kernel
+def encode_gpt2(
+    model: Arrays,
+    work: Work,
+    data: U8,
+    starts: I64,
+    stops: I64,
+    tokens: I32,
+    first: int,
+    last: int,
+    count: int,
+    ids: OutI32,
+    ends: OutI64,
+    report: OutI64,
+) -> int:
+    """`encode_fragments` for the GPT-2 family."""
+    return _body_gpt2(model, work, data, starts, stops, tokens, first, last, count, ids, ends, report)
+
+
+@kernel
+def encode_llama3(
+    model: Arrays,
+    work: Work,
+    data: U8,
+    starts: I64,
+    stops: I64,
+    tokens: I32,
+    first: int,
+    last: int,
+    count: int,
+    ids: OutI32,
+    ends: OutI64,
+    report: OutI64,
+) -> int:
+    """`encode_fragments` for the Llama 3 family."""
+    return _body_llama3(model, work, data, starts, stops, tokens, first, last, count, ids, ends, report)

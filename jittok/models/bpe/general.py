@@ -1,0 +1,303 @@
+"""BPE for every pre type and every text: the general splitter, rewritten text, and the sessions around plain BPE."""
+
+from __future__ import annotations
+
+from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, kernel, wide
+from jittok._raw import PAD, Window, get_u8, put_i32, put_i64, put_u8, window
+from jittok.fragments import (
+    BEYOND_UNICODE,
+    FOUND,
+    FRAGMENT,
+    NEED,
+    OFFSET,
+    OUT_OF_ROOM,
+    OUT_OF_WORK,
+    SPACE_IN_SYMBOL,
+)
+from jittok.models.bpe.arrays import HYBRIDDNA, KMER_MARK, PLAIN, Arrays
+from jittok.models.bpe.text import BAD, decode, first_malformed, put_code_point
+from jittok.models.bpe.words import SPACE
+from jittok.models.bpe.work import GROWTH, Work, WorkWindow, look_up, open_work
+from jittok.normalize.case import LOWERED, kind_of, lower_case
+from jittok.normalize.case import SPACE as WHITE
+from jittok.pretokenize.splitters.general import SplitterWindow, mark_pieces, open_splitter
+from jittok.structures.bytes_table import find_bytes, open_bytes_table
+from jittok.structures.piece_cache import SLACK
+
+REPLACEMENT, ESCAPED_SPACE = 0xFFFD, 0x2581
+A, LOWER_A, LOWER_Z = 0x41, 0x61, 0x7A
+KMER = 6
+MARK_0, MARK_1, MARK_2 = KMER_MARK
+DNA_BEGIN, DNA_END = b"<dna>", b"</dna>"
+
+
+@kernel
+def encode_general(
+    model: Arrays,
+    work: Work,
+    data: U8,
+    starts: I64,
+    stops: I64,
+    tokens: I32,
+    first: int,
+    last: int,
+    count: int,
+    ids: OutI32,
+    ends: OutI64,
+    report: OutI64,
+) -> int:
+    """`encode_fragments` for every vocabulary; see `jittok.fragments`.
+
+    Codes: OUT_OF_ROOM, OUT_OF_WORK, BEYOND_UNICODE, SPACE_IN_SYMBOL. O(n log n) in the bytes of the longest word.
+    """
+    own, splitter = open_work(model, work), open_splitter(model.splitter)
+    for fragment in range(first, last):
+        report[FRAGMENT] = fragment
+        if tokens[fragment] >= 0:
+            if count + 1 > ids.size:
+                report[NEED] = 1
+                return OUT_OF_ROOM
+            ids[count] = tokens[fragment]
+            count += 1
+        else:
+            start, stop = starts[fragment], stops[fragment]
+            padded = 1 if stop + PAD <= data.size else 0
+            count = encode_slowly(
+                model, own, splitter, window(data), start, stop, padded, window(ids), count, ids.size, window(report)
+            )
+            if count < 0:
+                return count
+        ends[fragment] = count
+    return count
+
+
+@helper
+def encode_slowly(
+    model: Arrays,
+    work: WorkWindow,
+    splitter: SplitterWindow,
+    text: Window,
+    start: int,
+    stop: int,
+    padded: int,
+    ids: Window,
+    count: int,
+    room: int,
+    report: Window,
+) -> int:
+    """Ids of one fragment text[start:stop] to ids[count:room]; padded: whether PAD bytes are readable behind it."""
+    if GROWTH * (stop - start) > work.longest - 16:
+        put_i64(report, NEED, stop - start)
+        return OUT_OF_WORK
+    # certainly enough: at most two ids a byte of the rewritten text
+    put_i64(report, NEED, 2 * GROWTH * (stop - start) + SLACK + 16)
+    if model.session == PLAIN:
+        count = _encode_text(model, work, splitter, text, start, stop, padded, ids, count, room, report)
+    elif model.session == HYBRIDDNA:
+        count = _encode_dna(model, work, splitter, text, start, stop, padded, ids, count, room, report)
+    else:
+        count = _encode_runs(model, work, splitter, text, start, stop, ids, count, room, report)
+    return count
+
+
+@helper
+def _encode_text(
+    model: Arrays,
+    work: WorkWindow,
+    splitter: SplitterWindow,
+    text: Window,
+    start: int,
+    stop: int,
+    padded: int,
+    ids: Window,
+    count: int,
+    room: int,
+    report: Window,
+) -> int:
+    """Plain BPE; the text is rewritten first if it must be."""
+    if model.escape == 0 and padded != 0 and first_malformed(text, start, stop) == stop:
+        return _encode_words(work, splitter, text, start, stop, start, ids, count, room, report)
+    length = _rewrite(text, start, stop, work.text, model.escape, report)
+    if length < 0:
+        return length
+    return _encode_words(work, splitter, work.text, 0, length, start, ids, count, room, report)
+
+
+@helper
+def _rewrite(text: Window, start: int, stop: int, out: Window, escape: int, report: Window) -> int:
+    """text[start:stop] as llama.cpp reads it, into out; returns the length or BEYOND_UNICODE."""
+    i, at = start, 0
+    while i < stop:
+        c, size = decode(text, i, stop)
+        if c > 0x10FFFF:
+            put_i64(report, OFFSET, i)
+            put_i64(report, FOUND, c)
+            return BEYOND_UNICODE
+        if escape != 0 and c == SPACE and size == 1:
+            c = ESCAPED_SPACE  # only the byte 20: an overlong space stays one
+        at = put_code_point(out, at, REPLACEMENT if c == BAD else c)
+        i += size
+    return at
+
+
+@helper
+def _encode_words(
+    work: WorkWindow,
+    splitter: SplitterWindow,
+    text: Window,
+    start: int,
+    stop: int,
+    origin: int,
+    ids: Window,
+    count: int,
+    room: int,
+    report: Window,
+) -> int:
+    """Ids of the words of well-formed text[start:stop]; origin: where it stands in the caller's bytes.
+
+    PAD bytes are readable behind it.
+    """
+    if start == stop:
+        return count
+    mark_pieces(splitter, text, start, stop, work.marks)
+    begin = start
+    while begin < stop:
+        number, i = 0, begin
+        put_i32(work.places, 0, 0)
+        while i < stop and number < work.chunk:
+            i += 1
+            while get_u8(work.marks, i - start) == 0:
+                i += 1
+            number += 1
+            put_i32(work.places, number, i - begin)
+        if count + 2 * (i - begin) + SLACK > room:
+            return OUT_OF_ROOM
+        count = look_up(work.cache, work.records, work, text, begin, work.places, number, ids, count)
+        if count == SPACE_IN_SYMBOL:
+            put_i64(report, OFFSET, origin + _space_in_word(work.marks, text, start, stop) - start)
+            put_i64(report, FOUND, SPACE)
+        if count < 0:
+            return count
+        begin = i
+    return count
+
+
+@helper
+def _space_in_word(marks: Window, text: Window, start: int, stop: int) -> int:
+    """The first space that is not a word of its own."""
+    for i in range(start, stop):
+        alone = get_u8(marks, i - start) != 0 and get_u8(marks, i + 1 - start) != 0
+        if get_u8(text, i) == SPACE and not alone:
+            return i
+    return start
+
+
+@helper
+def _find(text: Window, start: int, stop: int, what: bytes) -> int:
+    """Where `what` begins in text[start:stop], or stop."""
+    for i in range(start, stop - len(what) + 1):
+        k = 0
+        while k < len(what) and get_u8(text, i + k) == what[k]:
+            k += 1
+        if k == len(what):
+            return i
+    return stop
+
+
+@helper
+def _encode_dna(
+    model: Arrays,
+    work: WorkWindow,
+    splitter: SplitterWindow,
+    text: Window,
+    start: int,
+    stop: int,
+    padded: int,
+    ids: Window,
+    count: int,
+    room: int,
+    report: Window,
+) -> int:
+    """Model hybriddna: BPE outside <dna> ... </dna>, words of six letters inside."""
+    at = start
+    while at < stop:
+        begin = _find(text, at, stop, DNA_BEGIN)
+        if begin > at:
+            count = _encode_text(model, work, splitter, text, at, begin, padded, ids, count, room, report)
+            if count < 0:
+                return count
+        if begin == stop:
+            break
+        inner = begin + len(DNA_BEGIN)
+        end = _find(text, inner, stop, DNA_END)
+        if count + (end - inner) // KMER + 3 > room:
+            return OUT_OF_ROOM
+        put_i32(ids, count, wide(model.dna[0]))
+        count += 1
+        for i in range(inner, end, KMER):
+            put_i32(ids, count, _kmer(model, work, text, i, end))
+            count += 1
+        if end == stop:
+            break
+        put_i32(ids, count, wide(model.dna[1]))
+        count += 1
+        at = end + len(DNA_END)
+    return count
+
+
+@helper
+def _kmer(model: Arrays, work: WorkWindow, text: Window, i: int, end: int) -> int:
+    """The id of six letters from i on, as capitals, filled with A behind `end`."""
+    for k in range(KMER):
+        letter = A
+        if i + k < end:
+            letter = get_u8(text, i + k)
+            if LOWER_A <= letter <= LOWER_Z:
+                letter -= 32
+        put_u8(work.text, k, letter)
+    put_u8(work.text, KMER, MARK_0)
+    put_u8(work.text, KMER + 1, MARK_1)
+    put_u8(work.text, KMER + 2, MARK_2)
+    row = find_bytes(open_bytes_table(model.texts), work.text, 0, KMER + 3)
+    return row if 0 <= row < model.tokens else wide(model.dna[2])
+
+
+@helper
+def _encode_runs(
+    model: Arrays,
+    work: WorkWindow,
+    splitter: SplitterWindow,
+    text: Window,
+    start: int,
+    stop: int,
+    ids: Window,
+    count: int,
+    room: int,
+    report: Window,
+) -> int:
+    """Model whitespace: BPE on every run of characters that are no white space, lower-cased if the vocabulary says so."""
+    i, at, origin = start, 0, start
+    while i <= stop:
+        kind, c, size = WHITE, SPACE, 1
+        if i < stop:
+            c, size = decode(text, i, stop)
+            if c > 0x10FFFF:
+                put_i64(report, OFFSET, i)
+                put_i64(report, FOUND, c)
+                return BEYOND_UNICODE
+            if c == BAD:
+                c = REPLACEMENT
+            kind = kind_of(model.case, c)
+        if kind != WHITE:
+            if at == 0:
+                origin = i
+            if kind == LOWERED and model.lowercase != 0:
+                c = lower_case(model.case, c)
+            at = put_code_point(work.text, at, c)
+        elif at > 0:
+            count = _encode_words(work, splitter, work.text, 0, at, origin, ids, count, room, report)
+            if count < 0:
+                return count
+            at = 0
+        i += size
+    return count

@@ -1,0 +1,94 @@
+"""Tokens that their own text is encoded to: what a first look at a new word asks before any merging.
+
+A word that is such a token needs no merges. Which tokens are is found by encoding each one's text, so a token that no
+merge reaches is never among them. Slots are like those of the piece cache: two words of key, then the id.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from jittok._jit import U64, OutU64, frozen, helper
+from jittok._raw import Window, get_u8, get_u64, multiply, put_u64, window
+
+LONGEST = 15
+"""Bytes of the longest seed: its text and length are two words."""
+NOT_FOUND = -1
+_K = np.uint64(0x9E3779B97F4A7C15)
+_K2 = np.uint64(0xC2B2AE3D27D4EB4F)
+_0 = np.uint64(0)
+
+
+class Seeds(NamedTuple):
+    """Invariant, by construction: slots.size == 4 << bits, and at least a quarter of the slots is free."""
+
+    slots: U64  # [4 << bits] low word, high word with the length on top, id, unused
+    bits: int
+
+
+class SeedWindow(NamedTuple):
+    """The same as windows."""
+
+    slots: Window
+    bits: int
+
+
+def empty_slots(count: int) -> tuple[OutU64, int]:
+    """(zeroed slots, bits) for up to `count` seeds."""
+    bits = max(4, (4 * count // 3).bit_length())
+    return np.zeros(4 << bits, np.uint64), bits
+
+
+def freeze(slots: OutU64, bits: int) -> Seeds:
+    """The finished table."""
+    return Seeds(frozen(slots, np.uint64), bits)
+
+
+@helper
+def open_seeds(seeds: Seeds) -> SeedWindow:
+    """Windows onto the arrays."""
+    return SeedWindow(window(seeds.slots), seeds.bits)
+
+
+@helper
+def _home(low: np.uint64, high: np.uint64, bits: int) -> int:
+    return np.int64((multiply(low, _K) ^ multiply(high, _K2)) >> np.uint64(64 - bits))  # type: ignore[return-value]
+
+
+@helper
+def key_of(text: Window, start: int, stop: int) -> tuple[np.uint64, np.uint64]:
+    """(low, high) word of up to 15 bytes, byte by byte: for texts with nothing readable behind them."""
+    low, high = _0, np.uint64(stop - start) << np.uint64(56)
+    for k in range(stop - start):
+        byte = np.uint64(get_u8(text, start + k))
+        if k < 8:
+            low |= byte << np.uint64(8 * k)
+        else:
+            high |= byte << np.uint64(8 * (k - 8))
+    return low, high
+
+
+@helper
+def plant(slots: Window, bits: int, low: np.uint64, high: np.uint64, token: int) -> None:
+    """Enter one seed."""
+    at = _home(low, high, bits)
+    while get_u64(slots, 4 * at + 1) != _0:
+        at = (at + 1) & ((1 << bits) - 1)
+    put_u64(slots, 4 * at, low)
+    put_u64(slots, 4 * at + 1, high)
+    put_u64(slots, 4 * at + 2, np.uint64(token))
+
+
+@helper
+def find_seed(seeds: SeedWindow, low: np.uint64, high: np.uint64) -> int:
+    """The token that this text is encoded to, or NOT_FOUND."""
+    at = _home(low, high, seeds.bits)
+    while True:
+        tag = get_u64(seeds.slots, 4 * at + 1)
+        if tag == high and get_u64(seeds.slots, 4 * at) == low:
+            return np.int64(get_u64(seeds.slots, 4 * at + 2))  # type: ignore[return-value]
+        if tag == _0:
+            return NOT_FOUND
+        at = (at + 1) & ((1 << seeds.bits) - 1)

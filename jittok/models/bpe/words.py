@@ -1,0 +1,120 @@
+"""One word to ids: the part of BPE that every session and every splitter shares."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from jittok._jit import helper
+from jittok._raw import Window, get_i32, get_i64, get_u8, get_u64, put_i32, put_u64, window
+from jittok.fragments import SPACE_IN_SYMBOL
+from jittok.models.bpe.arrays import Arrays
+from jittok.pretokenize.splitters.general import sequence_length
+from jittok.structures.bytes_table import ABSENT, BytesWindow, find_bytes, open_bytes_table
+from jittok.structures.merge_queue import MergeWindow, merge_found, merge_symbols
+
+SPACE, NEWLINE = 0x20, 0x0A
+
+
+class WordWindow(NamedTuple):
+    """What a word needs of the compiled vocabulary, as windows."""
+
+    tokens: int
+    byte_encode: int
+    ignore_merges: int
+    newlines_whole: int
+    byte_symbols: Window
+    byte_pairs: Window
+    virtual_ids: Window
+    virtual_at: Window
+    byte_ids: Window
+    whole_ids: Window
+    texts: BytesWindow
+    whole: BytesWindow
+
+
+@helper
+def open_words(model: Arrays) -> WordWindow:
+    """Windows onto the arrays."""
+    return WordWindow(
+        model.tokens,
+        model.byte_encode,
+        model.ignore_merges,
+        model.newlines_whole,
+        window(model.byte_symbols),
+        window(model.byte_pairs),
+        window(model.virtual_ids),
+        window(model.virtual_at),
+        window(model.byte_ids),
+        window(model.whole_ids),
+        open_bytes_table(model.texts),
+        open_bytes_table(model.whole),
+    )
+
+
+@helper
+def encode_word(
+    words: WordWindow, merge: MergeWindow, text: Window, start: int, stop: int, ids: Window, count: int
+) -> int:
+    """Ids of one word to ids[count:]; the new count (at most two a byte), or SPACE_IN_SYMBOL. The room is proved by the
+    caller, as is the work's: `stop - start` symbols."""
+    if words.ignore_merges != 0 or (words.newlines_whole != 0 and get_u8(text, start) == NEWLINE):
+        row = find_bytes(words.whole, text, start, stop)
+        if row != ABSENT:
+            put_i32(ids, count, get_i32(words.whole_ids, row))
+            return count + 1
+    if words.byte_encode != 0:
+        symbols = merge_bytes(words, merge, text, start, stop)
+    else:
+        symbols = _merge_characters(words, merge, text, start, stop)
+        if symbols < 0:
+            return symbols
+    for k in range(symbols):
+        symbol = get_i32(merge.symbols, k)
+        if 0 <= symbol < words.tokens:
+            put_i32(ids, count, symbol)
+            count += 1
+        elif words.byte_encode != 0:
+            virtual = symbol - words.tokens
+            for at in range(get_i64(words.virtual_at, virtual), get_i64(words.virtual_at, virtual + 1)):
+                put_i32(ids, count, get_i32(words.virtual_ids, at))
+                count += 1
+        else:
+            for i in range(start + get_i32(merge.places, k), start + get_i32(merge.places, k + 1)):
+                token = get_i32(words.byte_ids, get_u8(text, i))
+                if token != ABSENT:
+                    put_i32(ids, count, token)
+                    count += 1
+    return count
+
+
+@helper
+def merge_bytes(words: WordWindow, merge: MergeWindow, text: Window, start: int, stop: int) -> int:
+    """With byte encoding: the symbols of text[start:stop], merged; how many are left in merge.symbols."""
+    before = get_u8(text, start)
+    put_i32(merge.symbols, 0, get_i32(words.byte_symbols, before))
+    put_i32(merge.places, 0, 0)
+    for i in range(start + 1, stop):
+        byte = get_u8(text, i)
+        put_i32(merge.symbols, i - start, get_i32(words.byte_symbols, byte))
+        put_i32(merge.places, i - start, i - start)
+        put_u64(merge.found, i - start - 1, get_u64(words.byte_pairs, before << 8 | byte))
+        before = byte
+    put_i32(merge.places, stop - start, stop - start)
+    return merge_found(merge, stop - start)
+
+
+@helper
+def _merge_characters(words: WordWindow, merge: MergeWindow, text: Window, start: int, stop: int) -> int:
+    """Without byte encoding: the same over characters; SPACE_IN_SYMBOL."""
+    symbols, i, space = 0, start, False
+    while i < stop:
+        size = min(sequence_length(get_u8(text, i)), stop - i)
+        space = space or get_u8(text, i) == SPACE
+        put_i32(merge.symbols, symbols, find_bytes(words.texts, text, i, i + size))
+        put_i32(merge.places, symbols, i - start)
+        symbols += 1
+        i += size
+    if space and symbols > 1:
+        return SPACE_IN_SYMBOL
+    put_i32(merge.places, symbols, stop - start)
+    return merge_symbols(merge, symbols)

@@ -1,0 +1,107 @@
+"""Scratch memory and piece cache of one thread, and how a new piece is encoded."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jittok._jit import OutI32, OutU8, OutU64, helper
+from jittok._raw import PAD, Window, put_i32, window
+from jittok.fragments import OUT_OF_WORK
+from jittok.models.bpe.arrays import Arrays
+from jittok.models.bpe.seeds import LONGEST, NOT_FOUND, SeedWindow, find_seed, open_seeds
+from jittok.models.bpe.words import WordWindow, encode_word, open_words
+from jittok.structures.merge_queue import MergeWindow, MergeWork, make_merge_work, open_merge
+from jittok.structures.piece_cache import CacheWindow, PieceCache, make_cache, open_cache
+from jittok.structures.piece_lookup import make_look_up, make_records
+
+GROWTH = 3
+"""Bytes that one byte of text becomes at most: a space or a bad byte three, a lowered character no more than three."""
+CHUNK = 16384
+"""Bytes split before their pieces are looked up: their places stay in the first-level cache."""
+
+
+class Work(NamedTuple):
+    """One thread's memory, for fragments of any length with pieces of up to `longest` bytes (see `make_work`)."""
+
+    text: OutU8  # [GROWTH * longest + 16 + PAD] a fragment rewritten, or copied to where PAD bytes follow it
+    marks: OutU8  # [GROWTH * longest + 17] where words begin, for the general splitter
+    places: OutI32  # [2 * CHUNK + longest + 64] where the pieces of a chunk begin
+    records: OutU64  # one batch of look-ups
+    merge: MergeWork
+    cache: PieceCache
+    chunk: int  # bytes a chunk
+
+
+class WorkWindow(NamedTuple):
+    """The same, and what new pieces need, as windows."""
+
+    text: Window
+    marks: Window
+    places: Window
+    places_size: int
+    records: Window
+    cache: CacheWindow
+    chunk: int
+    words: WordWindow
+    merge: MergeWindow
+    seeds: SeedWindow
+    longest: int  # symbols that `merge` has room for
+
+
+def make_work(arrays: Arrays, longest: int, cache_bytes: int = 64 << 20, chunk: int = CHUNK) -> Work:
+    """Memory of one thread for pieces of up to `longest` bytes. Pages that no text needs are never touched."""
+    del arrays
+    room = GROWTH * longest + 16
+    return Work(
+        np.empty(room + PAD, np.uint8),
+        np.empty(room + 1, np.uint8),
+        np.empty(2 * CHUNK + longest + 64, np.int32),
+        make_records(),
+        make_merge_work(room),
+        make_cache(cache_bytes),
+        chunk,
+    )
+
+
+def regrow(arrays: Arrays, work: Work, longest: int) -> Work:
+    """The same memory for longer pieces: what the cache holds stays."""
+    return make_work(arrays, longest, 1 << 10, work.chunk)._replace(cache=work.cache)
+
+
+@helper
+def open_work(model: Arrays, work: Work) -> WorkWindow:
+    """Windows onto the arrays."""
+    return WorkWindow(
+        window(work.text),
+        window(work.marks),
+        window(work.places),
+        work.places.size,
+        window(work.records),
+        open_cache(work.cache),
+        work.chunk,
+        open_words(model),
+        open_merge(work.merge, model.pairs),
+        open_seeds(model.seeds),
+        work.merge.symbols.size - 1,
+    )
+
+
+@helper
+def _encode_new_piece(
+    work: WorkWindow, text: Window, start: int, stop: int, low: Any, high: Any, ids: Window, count: int
+) -> int:
+    """Ids of a piece that the cache does not hold; OUT_OF_WORK when it is longer than the work."""
+    if stop - start <= LONGEST:
+        token = find_seed(work.seeds, low, high)
+        if token != NOT_FOUND:
+            put_i32(ids, count, token)
+            return count + 1
+    if stop - start > work.longest:
+        return OUT_OF_WORK
+    return encode_word(work.words, work.merge, text, start, stop, ids, count)
+
+
+look_up = make_look_up(_encode_new_piece)
+"""look_up(work.cache, work.records, work, text, begin, places, number, ids, count); see `make_look_up`."""

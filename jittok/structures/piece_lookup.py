@@ -1,0 +1,221 @@
+"""The loop over a text's pieces: key, cache line, ids; what is new goes to the model that the loop was made for.
+
+Pieces go in batches of 128: first the keys of all, with a prefetch of the cache line each will need, then the
+comparisons. So the misses of the processor's caches overlap instead of following one another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from jittok._jit import OutU64, helper
+from jittok._raw import (
+    Window,
+    copy_ids,
+    get_i32,
+    get_i64,
+    get_u64,
+    get_word,
+    match_pair,
+    prefetch,
+    put_i64,
+    put_u64,
+)
+from jittok.structures.piece_cache import (
+    LONGEST_KEPT,
+    MIDDLE,
+    MIDDLE_BITS,
+    MIDDLE_COUNT,
+    MIDDLE_MOST,
+    MISSES,
+    SHORT,
+    SHORT_BITS,
+    SHORT_COUNT,
+    SHORT_MOST,
+    CacheWindow,
+    find_long,
+    grow_middle,
+    grow_short,
+    hash_long,
+    hash_middle,
+    hash_short,
+    high_word,
+    keep_long,
+    low_word,
+    middle_home,
+    middle_slot,
+    read_ids,
+    short_home,
+    short_line,
+    write_ids,
+)
+
+BATCH = 128
+RECORD = 4
+"""Words a record: place << 2 | kind, then the key (or hash and length), then where the text stands."""
+KIND_SHORT, KIND_MIDDLE, KIND_LONG = 0, 1, 2
+NOT_HERE = 20
+"""What `match_pair` answers when neither slot fits; the table has that much room behind its end."""
+_0, _24, _56, _FF = np.uint64(0), np.uint64(24), np.uint64(56), np.uint64(0xFF)
+
+
+def make_records() -> OutU64:
+    """Scratch for one batch."""
+    return np.zeros(RECORD * BATCH, np.uint64)
+
+
+def make_look_up(encode_piece: Callable[..., Any]) -> Callable[..., Any]:
+    """The loop for one model, as a helper.
+
+    encode_piece(model, text, start, stop, low, high, ids, count) -> the new count, or a negative code: a helper that
+    encodes one piece; low, high: its key when it has at most 15 bytes, else 0. `model` is any NamedTuple of windows.
+
+    look_up(cache, records, model, text, begin, places, number, ids, count) -> the new count, or a negative code:
+    ids of the pieces text[begin + places[k]:begin + places[k + 1]], k < number, to ids[count:]. The caller proves room
+    for all ids and SLACK more. After a code, everything before the piece that failed is written.
+    """
+
+    @helper
+    def new_short(cache: CacheWindow, model: Any, text: Window, i: int, low: Any, high: Any, line: int, ids: Window, count: int) -> int:
+        """A piece of up to 15 bytes that the main loop did not find complete in its line."""
+        at, kept = short_home(cache, low, high, line)
+        if kept:
+            done = read_ids(cache, at + 2, 2, ids, count)
+            if done >= 0:
+                return done
+        put_i64(cache.state, MISSES, get_i64(cache.state, MISSES) + 1)
+        done = encode_piece(model, text, i, i + np.int64(high >> _56), low, high, ids, count)
+        if done < 0:
+            if not kept:
+                put_u64(cache.short, at + 1, _0)
+            return done
+        put_u64(cache.short, at, low)
+        put_u64(cache.short, at + 1, high)
+        write_ids(cache, cache.short, at + 2, 2, ids, count, done)
+        return done
+
+    @helper
+    def new_middle(
+        cache: CacheWindow, model: Any, text: Window, i: int, a: Any, b: Any, c: Any, d: Any, own: int, ids: Window, count: int
+    ) -> int:
+        """The same for 16 to 31 bytes."""
+        at, kept = middle_home(cache, a, b, c, d, own)
+        if kept:
+            done = read_ids(cache, at + 4, 4, ids, count)
+            if done >= 0:
+                return done
+        put_i64(cache.state, MISSES, get_i64(cache.state, MISSES) + 1)
+        done = encode_piece(model, text, i, i + np.int64(d >> _56), _0, _0, ids, count)
+        if done < 0:
+            if not kept:
+                put_u64(cache.middle, at + 3, _0)
+            return done
+        put_u64(cache.middle, at, a)
+        put_u64(cache.middle, at + 1, b)
+        put_u64(cache.middle, at + 2, c)
+        put_u64(cache.middle, at + 3, d)
+        write_ids(cache, cache.middle, at + 4, 4, ids, count, done)
+        return done
+
+    @helper
+    def any_long(cache: CacheWindow, model: Any, text: Window, i: int, n: int, h: Any, ids: Window, count: int) -> int:
+        """A piece of 32 bytes or more."""
+        if n <= LONGEST_KEPT:
+            done = find_long(cache, text, i, n, h, ids, count)
+            if done >= 0:
+                return done
+        put_i64(cache.state, MISSES, get_i64(cache.state, MISSES) + 1)
+        done = encode_piece(model, text, i, i + n, _0, _0, ids, count)
+        if done >= 0:
+            keep_long(cache, text, i, n, h, ids, count, done)
+        return done
+
+    @helper
+    def look_up(
+        cache: CacheWindow,
+        records: Window,
+        model: Any,
+        text: Window,
+        begin: int,
+        places: Window,
+        number: int,
+        ids: Window,
+        count: int,
+    ) -> int:
+        piece = 0
+        start = begin + get_i32(places, 0)
+        while piece < number:
+            short_bits, middle_bits = get_i64(cache.state, SHORT_BITS), get_i64(cache.state, MIDDLE_BITS)
+            batch = min(piece + BATCH, number)
+            record = 0
+            while piece < batch:
+                piece += 1
+                stop = begin + get_i32(places, piece)
+                n = stop - start
+                if n <= SHORT:
+                    low = low_word(cache, text, start, n)
+                    high = high_word(cache, text, start, n) | np.uint64(n) << _56
+                    line = short_line(hash_short(low, high), short_bits)
+                    prefetch(cache.short, line, 8)
+                    put_u64(records, record, np.uint64(line << 2))
+                    put_u64(records, record + 1, low)
+                    put_u64(records, record + 2, high)
+                elif n <= MIDDLE:
+                    c = low_word(cache, text, start + 16, n - 16)
+                    d = high_word(cache, text, start + 16, n - 16) | np.uint64(n) << _56
+                    slot = middle_slot(hash_middle(get_word(text, start), get_word(text, start + 8), c, d), middle_bits)
+                    prefetch(cache.middle, slot, 8)
+                    put_u64(records, record, np.uint64(slot << 2 | KIND_MIDDLE))
+                    put_u64(records, record + 1, c)
+                    put_u64(records, record + 2, d)
+                else:
+                    put_u64(records, record, np.uint64(KIND_LONG))
+                    put_u64(records, record + 1, hash_long(text, start, n))
+                    put_u64(records, record + 2, np.uint64(n))
+                put_u64(records, record + 3, np.uint64(start))
+                record += RECORD
+                start = stop
+            end = record
+            record = 0
+            while record < end:
+                head = np.int64(get_u64(records, record))
+                x, y = get_u64(records, record + 1), get_u64(records, record + 2)
+                if head & 3 == KIND_SHORT:
+                    line = head >> 2
+                    at = match_pair(cache.short, line, x, y)
+                    hit = line + at
+                    k = np.int64(get_u64(cache.short, hit + 2) >> _24 & _FF)
+                    if (at != NOT_HERE) & (k != 0):
+                        copy_ids(ids, count, cache.short, hit + 2)
+                        count += k - 1
+                    else:
+                        i = np.int64(get_u64(records, record + 3))
+                        count = new_short(cache, model, text, i, x, y, line, ids, count)
+                elif head & 3 == KIND_MIDDLE:
+                    slot, i = head >> 2, np.int64(get_u64(records, record + 3))
+                    a, b = get_word(text, i), get_word(text, i + 8)
+                    k = np.int64(get_u64(cache.middle, slot + 4) >> _24 & _FF)
+                    differ = (get_u64(cache.middle, slot) ^ a) | (get_u64(cache.middle, slot + 1) ^ b)
+                    differ |= (get_u64(cache.middle, slot + 2) ^ x) | (get_u64(cache.middle, slot + 3) ^ y)
+                    if (differ == _0) & (k != 0):
+                        copy_ids(ids, count, cache.middle, slot + 4)
+                        copy_ids(ids, count + 4, cache.middle, slot + 6)
+                        count += k - 1
+                    else:
+                        count = new_middle(cache, model, text, i, a, b, x, y, slot, ids, count)
+                else:
+                    i = np.int64(get_u64(records, record + 3))
+                    count = any_long(cache, model, text, i, np.int64(y), x, ids, count)
+                if count < 0:
+                    return count
+                record += RECORD
+            if 4 * get_i64(cache.state, SHORT_COUNT) > 1 << short_bits and short_bits < get_i64(cache.state, SHORT_MOST):
+                grow_short(cache)
+            if 4 * get_i64(cache.state, MIDDLE_COUNT) > 1 << middle_bits and middle_bits < get_i64(cache.state, MIDDLE_MOST):
+                grow_middle(cache)
+        return count
+
+    return look_up
