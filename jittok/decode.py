@@ -292,13 +292,14 @@ def _moves(byte: int) -> bool:
 
 def to_ids(ids: Any, vocab_size: int) -> I32:
     """Any one-dimensional sequence of integers as int32. Raises InvalidToken, TypeError."""
-    array = np.asarray(ids if hasattr(ids, "__len__") or hasattr(ids, "__array__") else list(ids))
+    ids = ids if hasattr(ids, "__len__") or hasattr(ids, "__array__") else list(ids)
+    array = np.asarray(ids)
     if array.ndim != 1:
         raise TypeError(f"found ids of {array.ndim} dimensions, expected 1")
     if array.dtype == np.int32:
         return frozen(array, np.int32)
     if array.size and array.dtype.kind not in "iu":
-        for token in array.tolist() if array.dtype.kind == "O" else ():  # too large for 64 bits, perhaps
+        for token in ids:  # NumPy makes objects or floats of what is too large for 64 bits
             if type(token) is int and not 0 <= token < vocab_size:
                 raise InvalidToken(token, vocab_size)
         raise TypeError(f"found ids of {array.dtype}, expected integers")

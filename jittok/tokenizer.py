@@ -190,12 +190,12 @@ class Tokenizer(Facts):
         unparse_special: bool = False,
     ) -> list[str]:
         """The text of each row of a TokenArray (or of any sequence of rows of ids)."""
+        if self.type == "none":
+            return [""] * sum(1 for _ in rows)
         if not isinstance(rows, TokenArray):
             parts = [to_ids(row, self.vocab_size) for row in rows]
             ids = np.concatenate(parts) if parts else np.zeros(0, np.int32)
             rows = TokenArray(ids, np.cumsum([0, *(part.size for part in parts)]))
-        if self.type == "none":
-            return [""] * len(rows)
         text, ends = self._joined(rows.ids, rows.offsets, self._frame(remove_special, unparse_special))
         raw, start, out = text.tobytes(), 0, []
         for end in ends.tolist():

@@ -1,0 +1,196 @@
+"""Pieces and joined rows against llama.cpp's rules, written out."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from jittok.decode import Frame, build_pieces, byte_piece, clean_spaces, join_rows, marked_piece, to_ids
+from jittok.errors import InvalidToken
+from jittok.stream import StreamDecoder
+from jittok.tokenizer import Tokenizer
+
+UNKNOWN, UNUSED, NORMAL, CONTROL, USER_DEFINED, BYTE = 1, 2, 4, 8, 16, 32
+
+
+def pieces(vocab: Any) -> list[bytes]:
+    made = build_pieces(vocab)
+    return [made.blob[i:j].tobytes() for i, j in zip(made.offsets, made.offsets[1:], strict=False)]
+
+
+def test_pieces_of_spm_by_attribute(vocab_of: Callable[..., Any]) -> None:
+    texts = ["▁a▁b", "▁s", "▁u", "▁x", "<0x41>", "▁gone", "▁bare", "<0xZZ>"]
+    attributes = [NORMAL, CONTROL, USER_DEFINED, UNKNOWN, BYTE, UNUSED, 0, BYTE]
+    vocab = vocab_of([text.encode() for text in texts], attributes)
+    want = [b" a b", "▁s".encode(), "▁u".encode(), "▁x".encode(), b"A", b"", b"", b"\0"]
+    assert pieces(vocab) == want
+    assert build_pieces(vocab).hidden.tolist() == [0, 1, 0, 1, 0, 0, 0, 0]
+
+
+def test_pieces_of_byte_level_bpe(vocab_of: Callable[..., Any]) -> None:
+    texts = ["Ġa", "Ċ", "Ã©", "Ġ<s>", "x☃y", "ab"]
+    vocab = vocab_of(
+        [text.encode() for text in texts], [NORMAL, NORMAL, NORMAL, CONTROL, NORMAL, NORMAL], "bpe", escape_whitespaces=False
+    )
+    snow = "x☃y".encode()
+    marked = b"x[UNK_BYTE_0xe29883" + snow + b"]y"
+    assert pieces(vocab) == [b" a", b"\n", "é".encode(), "Ġ<s>".encode(), marked, b"ab"]
+    assert pieces(vocab_of([b"\xe2\x96\x81a"], [NORMAL], "bpe", escape_whitespaces=True)) == [b" a"]
+
+
+def test_pieces_of_the_types_without_attributes(vocab_of: Callable[..., Any]) -> None:
+    assert pieces(vocab_of([rb"\n\x41\\", b"plain"], [NORMAL, CONTROL], "rwkv")) == [b"\nA\\", b"plain"]
+    assert pieces(vocab_of([b"<0x41>", b"<0x4>", b"\xe2\x96\x81a"], [BYTE, BYTE, NORMAL], "plamo2")) == [
+        b"A", b"<0x4>", b"\xe2\x96\x81a",
+    ]  # fmt: skip
+    assert pieces(vocab_of([b"x"] * 17, None, "test"))[-1] == b"10"
+    assert pieces(vocab_of([], None)) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "piece"), [(b"<0x0A>", b"\n"), (b"<0xfF>", b"\xff"), (b"<0x-1>", b"\xff"), (b"abcC", b"\x0c"), (b"<0x>", b"\0")]
+)
+def test_a_byte_token_is_what_strtol_reads(text: bytes, piece: bytes) -> None:
+    assert byte_piece(text, "spm") == piece
+
+
+def test_marked_pieces_decode_permissively() -> None:
+    assert marked_piece(b"\xc0\xa1") == b"!"
+    assert marked_piece(b"a\xff") == b"a[UNK_BYTE_0xefbfbda\xff]"
+    assert marked_piece(b"\xed\xa0\x80") == b"[UNK_BYTE_0xeda080\xed\xa0\x80]"
+
+
+def literally_cleaned(text: bytearray) -> bytes:
+    """llama.cpp's three loops, each compacting in place."""
+    space, quote = ord(" "), ord("'")
+    total, n = min(1, len(text)), len(text)
+    for i in range(1, n):
+        x = text[i]
+        total -= text[i - 1] == space and x in b"?!.,"
+        text[total] = x
+        total += 1
+    n, total, i = total, min(1, total), 1
+    while i < n:
+        x = text[i]
+        if x == quote and i + 1 < n and text[i - 1] == space == text[i + 1]:
+            total -= 1
+            i += 1
+            text[i] = 0
+        text[total] = x
+        total += 1
+        i += 1
+    n, total = total, min(1, total)
+    for i in range(1, n):
+        x = text[i]
+        if text[i - 1] == space and x == quote and i + 1 < n:
+            total -= text[i + 1] in b"sm" or bytes(text[i + 1 : min(i + 3, n)]) in (b"re", b"ve")
+        text[total] = x
+        total += 1
+    return bytes(text[:total])
+
+
+CLEANABLE = st.lists(st.sampled_from([bytes([b]) for b in b"  '' .,?!smrevtdx\xc3"]), max_size=30).map(b"".join)
+
+
+@given(CLEANABLE)
+@example(b" ' ' ")
+@example(b"  ' re")
+@example(b" .")
+@example(b"a 're 's 't , ' .")
+def test_cleaning_is_the_three_passes(text: bytes) -> None:
+    ours = np.frombuffer(text, np.uint8).copy()
+    assert ours[: clean_spaces(ours)].tobytes() == literally_cleaned(bytearray(text))
+
+
+@st.composite
+def decodings(draw: st.DrawFn) -> tuple[list[bytes], list[bool], Frame, list[list[int]]]:
+    texts = draw(st.lists(CLEANABLE.map(lambda t: t[:4]) | st.just("é☃".encode()[:4]), min_size=1, max_size=6))
+    hidden = [draw(st.booleans()) for _ in texts]
+    token = st.integers(0, len(texts) - 1)
+    frame = Frame(*(draw(each) for each in (st.booleans().map(int), token | st.just(-1), token | st.just(-1))),
+                  *(draw(st.booleans().map(int)) for _ in range(2)))  # fmt: skip
+    return texts, hidden, frame, draw(st.lists(st.lists(token, max_size=12), max_size=3))
+
+
+def literally_joined(texts: list[bytes], hidden: list[bool], frame: Frame, ids: list[int]) -> bytes:
+    strip = frame.strip
+    if ids and ids[0] == frame.bos:
+        strip, ids = 0, ids[1:]
+    if ids and ids[-1] == frame.eos:
+        ids = ids[:-1]
+    out = bytearray()
+    for i in ids:
+        piece = b"" if hidden[i] and not frame.special else texts[i]
+        out += piece[1:] if strip and piece[:1] == b" " else piece
+        strip = 0
+    return literally_cleaned(out) if frame.clean else bytes(out)
+
+
+@given(decodings())
+def test_rows_are_joined_and_streamed_as_the_rules_say(
+    vocab_of: Callable[..., Any], problem: tuple[list[bytes], list[bool], Frame, list[list[int]]]
+) -> None:
+    texts, hidden, frame, rows = problem
+    made = build_pieces(vocab_of(texts, [CONTROL if each else USER_DEFINED for each in hidden]))
+    ids, offsets = to_ids([i for row in rows for i in row], len(texts)), np.cumsum([0, *map(len, rows)])
+    offsets.flags.writeable = False
+    room, ends, report = 0, np.zeros(len(rows), np.int64), np.zeros(1, np.int64)
+    while (code := join_rows(made, frame, ids, offsets, out := np.empty(room, np.uint8), ends, report)) == -1:
+        assert report[0] > room
+        room = int(report[0])
+    starts = [0, *ends[:-1].tolist()]
+    want = [literally_joined(texts, hidden, frame, row) for row in rows]
+    assert [out[i:j].tobytes() for i, j in zip(starts, ends.tolist(), strict=False)] == want
+    assert code == sum(map(len, want))
+
+    def piece(i: int) -> bytes:
+        return b"" if hidden[i] and not frame.special else texts[i]
+
+    stream = StreamDecoder(piece, frame, "replace")
+    for row, text in zip(rows, want, strict=True):
+        assert "".join([*map(stream.push, row), stream.finish()]) == text.decode("utf-8", "replace")
+
+
+def test_a_stream_gives_whole_characters_as_soon_as_they_are_there(spm: Tokenizer) -> None:
+    stream = spm.stream_decoder()
+    ids = [4 + b for b in "é☃!".encode()]
+    assert [stream.push(i) for i in ids] == ["", "é", "", "", "☃", "!"]
+    assert stream.push(4 + 0xE2) == ""
+    assert stream.finish() == "\ufffd"
+    with pytest.raises(InvalidToken, match="token -1"):
+        stream.push(-1)
+    assert stream.push(4 + 65) == "A"
+
+
+def test_a_word_is_not_held_back_by_cleaning(vocab_of: Callable[..., Any]) -> None:
+    vocab = vocab_of([b"Hello", b" wor", b"ld", b" ", b"."], [USER_DEFINED] * 5, clean_spaces=True)
+    stream = Tokenizer(vocab).stream_decoder()
+    assert [stream.push(i) for i in (0, 1, 2, 3, 4)] == ["Hello", " wor", "ld", "", "."]
+    assert stream.finish() == ""
+
+
+@pytest.mark.parametrize("ids", [[300, 1], (300, 1), np.array([300, 1]), np.array([300, 1], np.uint16), iter([300, 1])])
+def test_ids_of_any_integer_kind(ids: Any) -> None:
+    made = to_ids(ids, 400)
+    assert made.tolist() == [300, 1]
+    assert made.dtype == np.int32
+    assert not made.flags.writeable
+
+
+@pytest.mark.parametrize("wrong", [-1, 400, 2**31, -(2**40), 2**63, 2**70])
+def test_an_id_outside_is_named(wrong: int, spm: Tokenizer) -> None:
+    with pytest.raises(InvalidToken, match=f"token {wrong}: expected 0 <= id < {spm.vocab_size}") as caught:
+        spm.decode_bytes([5, wrong])
+    assert caught.value.token == wrong
+    assert isinstance(caught.value, IndexError)
+    with pytest.raises(InvalidToken, match=f"token {wrong}"):
+        spm.token_to_piece(wrong)
+
+
+@pytest.mark.parametrize("wrong", [[1.5], ["a"], [None], [[1]], [True], "12", 5.0])
+def test_what_is_no_id_is_a_type_error(wrong: Any, spm: Tokenizer) -> None:
+    with pytest.raises(TypeError):
+        spm.decode_bytes(wrong)

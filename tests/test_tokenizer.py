@@ -1,0 +1,237 @@
+import pickle
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jittok import batch
+from jittok.errors import EncodingFailed, InvalidToken, UnsupportedVocab
+from jittok.ragged import Ragged, TokenArray
+from jittok.tokenizer import Tokenizer
+
+A, AB, HI = 261, 268, 271  # "a", "ab" and "▁hi" of the fixture
+SPACE = 260
+UNKNOWN, NORMAL, CONTROL, USER_DEFINED, BYTE = 1, 4, 8, 16, 32
+TEXTS = st.lists(st.text("ab hié<s>tol\n", max_size=12) | st.binary(max_size=8), max_size=12)
+
+
+def test_a_text_gives_its_own_tokens_and_nothing_else(spm: Tokenizer) -> None:
+    ids = spm.encode("hi")
+    assert ids.tolist() == [HI]
+    assert ids.dtype == np.int32
+    assert spm.encode("").tolist() == []
+    assert spm.encode("<s>").tolist() == [SPACE, *(4 + b for b in b"<s>")]
+
+
+def test_special_tokens_are_added_and_parsed_on_request(spm: Tokenizer) -> None:
+    assert spm.encode("hi", add_special=True).tolist() == [1, HI]
+    assert spm.encode("", add_special=True).tolist() == [1]
+    assert spm.encode("hi<s>hi", parse_special=True).tolist() == [HI, 1, HI]
+    assert spm.encode("<tool>hi").tolist() == [3, HI]
+
+
+def test_bytes_go_in_as_they_are(spm: Tokenizer) -> None:
+    for text in (b"hi", bytearray(b"hi"), memoryview(b"hi")):
+        assert spm.encode(text).tolist() == [HI]
+    assert spm.encode(b"\xff\0").tolist() == [SPACE, 4 + 255, 4]
+
+
+@given(TEXTS, st.booleans(), st.booleans(), st.integers(1, 3))
+def test_a_batch_is_its_texts_one_by_one(
+    spm: Tokenizer, texts: list[Any], add_special: bool, parse_special: bool, threads: int
+) -> None:
+    how = {"add_special": add_special, "parse_special": parse_special}
+    rows = spm.encode_batch(texts, threads=threads, **how)
+    assert rows.to_list() == [spm.encode(text, **how).tolist() for text in texts]
+    assert spm.count_batch(texts, threads=threads, **how).tolist() == rows.lengths.tolist()
+    assert [spm.count(text, **how) for text in texts] == rows.lengths.tolist()
+    assert TokenArray.concat(spm.encode_stream(texts, threads=threads, **how)) == rows
+
+
+def test_threads_and_stretches_do_not_change_ids(spm: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [f"{'ab hi ' * (i % 50)}<tool>{i}" for i in range(3000)]
+    whole = spm.encode_batch(texts, threads=1)
+    for size in (100, 5000):
+        monkeypatch.setattr(batch, "STRETCH_MIN", size)
+        monkeypatch.setattr(batch, "STRETCH_BYTES", size)
+        for threads in (1, 2, 5):
+            assert spm.encode_batch(texts, threads=threads) == whole
+            assert spm.encode_batch(iter(texts), threads=threads) == whole
+
+
+def test_one_tokenizer_serves_many_threads(spm: Tokenizer) -> None:
+    texts, found = ["ab hi" * n for n in range(60)], []
+
+    def work() -> None:
+        found.append([spm.encode(text).tolist() for text in texts])
+
+    workers = [threading.Thread(target=work) for _ in range(6)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert found == [found[0]] * 6
+
+
+def test_containers_and_empty_batches(spm: Tokenizer) -> None:
+    assert spm.encode_batch([]).to_list() == []
+    assert spm.encode_batch(Ragged(b"hihi", [0, 2, 2, 4])).to_list() == [[HI], [], [HI]]
+    assert spm.encode_batch(np.array(["hi", None], object)).to_list() == [[HI], []]
+    with pytest.raises(TypeError, match="expected a sequence of texts"):
+        spm.encode_batch("hi")
+    with pytest.raises(TypeError, match="expected str or bytes"):
+        spm.encode(5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("threads", [0, -1])
+def test_threads_must_be_positive(spm: Tokenizer, threads: int) -> None:
+    with pytest.raises(ValueError, match=f"threads: found {threads}"):
+        spm.encode_batch(["hi"], threads=threads)
+
+
+def test_threads_must_be_an_int(spm: Tokenizer) -> None:
+    with pytest.raises(TypeError, match="threads: found float"):
+        spm.encode_batch(["hi"], threads=1.5)  # type: ignore[arg-type]
+
+
+def test_progress_goes_to_standard_error(spm: Tokenizer, capfd: pytest.CaptureFixture[str]) -> None:
+    spm.encode_batch(["hi"] * 10, progress=True)
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "10" in err
+
+
+def test_a_lone_surrogate_fails_or_is_replaced(spm: Tokenizer) -> None:
+    with pytest.raises(EncodingFailed, match="document 0, offset 1"):
+        spm.encode("a\ud800")
+    with pytest.raises(EncodingFailed, match="document 2, offset 0"):
+        spm.encode_batch(["a", "b", "\udc00"])
+    assert spm.encode("\ud800", errors="replace").tolist() == spm.encode("\ufffd").tolist()
+    with pytest.raises(ValueError, match="expected 'strict' or 'replace'"):
+        spm.encode("a", errors="ignore")
+
+
+@pytest.fixture
+def holes(vocab_of: Callable[..., Any]) -> Tokenizer:
+    """SPM that has no byte tokens."""
+    tokens = [b"<unk>", "▁".encode(), b"a", b"<t>"]
+    return Tokenizer(vocab_of(tokens, [UNKNOWN, NORMAL, NORMAL, USER_DEFINED], unk_id=0, add_space_prefix=True))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_byte_without_a_token_is_named_with_its_document_and_offset(holes: Tokenizer, threads: int) -> None:
+    texts = ["a"] * 20000 + ["a<t>abc"] + ["b"] * 20000
+    with pytest.raises(EncodingFailed, match="document 20000, offset 5: found b'b'") as caught:
+        holes.encode_batch(texts, threads=threads)
+    assert (caught.value.document, caught.value.offset) == (20000, 5)
+    with pytest.raises(EncodingFailed, match="document 0, offset 5"):
+        holes.encode("a<t>abc")
+
+
+def test_a_byte_without_a_token_can_be_unknown(holes: Tokenizer) -> None:
+    assert holes.encode("a<t>abca", errors="replace").tolist() == [1, 2, 3, 1, 2, 0, 0, 2]
+    rows = holes.encode_batch(["ab", "a", "é"], errors="replace")
+    assert rows.to_list() == [[1, 2, 0], [1, 2], [1, 0, 0]]
+
+
+def test_a_failing_text_comes_before_an_unreadable_one(holes: Tokenizer) -> None:
+    for threads in (1, 3):
+        with pytest.raises(EncodingFailed, match="document 1, offset 0"):
+            holes.encode_batch(["a", "b", *["a" * 100] * 400_000, "\ud800"], threads=threads)
+
+
+def test_a_needed_id_that_is_missing_fails(vocab_of: Callable[..., Any]) -> None:
+    tok = Tokenizer(vocab_of([b"<0x%02X>" % b for b in range(256)], [BYTE] * 256, add_bos=True))
+    with pytest.raises(EncodingFailed, match="bos_token_id, which add_special needs"):
+        tok.encode("a", add_special=True)
+    assert tok.encode("a").tolist() == [97]
+
+
+def test_ids_come_back_as_text(spm: Tokenizer) -> None:
+    ids = spm.encode("ab hi é", add_special=True)
+    assert spm.decode_bytes(ids) == b" ab hi \xc3\xa9"
+    assert spm.decode(ids[1:]) == "ab hi é"
+    assert spm.decode(ids, remove_special=True) == " ab hi é"
+    assert spm.decode(ids, unparse_special=True) == "<s> ab hi é"
+    assert spm.decode([4 + 0xFF]) == "\ufffd"
+    with pytest.raises(UnicodeDecodeError):
+        spm.decode([4 + 0xFF], errors="strict")
+    assert spm.decode_bytes([]) == b""
+
+
+@given(TEXTS)
+def test_a_batch_is_decoded_row_by_row(spm: Tokenizer, texts: list[Any]) -> None:
+    rows = spm.encode_batch(texts)
+    assert spm.decode_batch(rows) == [spm.decode(row) for row in rows] == spm.decode_batch(rows.to_list())
+
+
+def test_pieces_and_tokens(spm: Tokenizer) -> None:
+    assert spm.token_to_piece(HI) == b" hi"
+    assert spm.token_to_piece(HI, lstrip=5) == b"hi"
+    assert (spm.token_to_piece(1), spm.token_to_piece(1, special=True)) == (b"", b"<s>")
+    assert spm.token_to_piece(np.int64(3)) == b"<tool>"  # type: ignore[arg-type]
+    assert spm.id_to_token(HI) == "▁hi".encode()
+    assert spm.token_to_id("▁hi") == spm.token_to_id("▁hi".encode()) == HI
+    assert spm.token_to_id("nothing") is None
+    for wrong in (-1, spm.vocab_size):
+        with pytest.raises(InvalidToken, match=f"token {wrong}"):
+            spm.id_to_token(wrong)
+
+
+def test_facts(spm: Tokenizer) -> None:
+    assert (spm.type, spm.pre, spm.name, spm.vocab_size, len(spm)) == ("spm", None, "tiny", 273, 273)
+    assert (spm.bos_id, spm.eos_id, spm.unk_id, spm.pad_id, spm.nl_id) == (1, 2, 0, None, 4 + 10)
+    assert (spm.add_bos, spm.add_eos, spm.add_sep, spm.add_space_prefix) == (True, False, False, True)
+    assert spm.special_ids == {0, 1, 2, 3}
+    for array, dtype in ((spm.scores, np.float32), (spm.attributes, np.int32), (spm.token_bytes, np.uint8)):
+        assert array.dtype == dtype
+        assert not array.flags.writeable
+    assert spm.token_offsets.size == spm.vocab_size + 1
+
+
+def test_facts_cannot_be_set(spm: Tokenizer) -> None:
+    with pytest.raises(AttributeError):
+        spm.vocab_size = 3  # type: ignore[misc]
+
+
+def test_a_vocabulary_without_tokens_cannot_encode(vocab_of: Callable[..., Any]) -> None:
+    tok = Tokenizer(vocab_of([], None, "none"))
+    with pytest.raises(UnsupportedVocab, match="expected a vocabulary that can tokenize"):
+        tok.encode("hi")
+    with pytest.raises(UnsupportedVocab, match="expected a vocabulary that can tokenize"):
+        tok.encode_batch(["hi"])
+    assert tok.decode_bytes([1, 2]) == b""
+    assert tok.decode_batch([[1], []]) == ["", ""]
+    assert tok.nl_id is None
+
+
+def test_cache_bytes_are_checked(spm: Tokenizer) -> None:
+    with pytest.raises(ValueError, match="cache_bytes: found -1"):
+        Tokenizer(spm.vocab, cache_bytes=-1)
+
+
+def test_the_representation_says_what_it_is(spm: Tokenizer) -> None:
+    assert repr(spm) == "<jittok.Tokenizer 'tiny': spm, 273 tokens>"
+    assert "273" in spm._repr_html_()
+
+
+def test_equal_content_is_equal_and_pickles(spm: Tokenizer) -> None:
+    pytest.importorskip("jittok.vocab.fingerprint")
+    again = pickle.loads(pickle.dumps(spm))
+    assert again == spm
+    assert hash(again) == hash(spm)
+    assert spm != "spm"
+    assert again.encode("ab hi").tolist() == spm.encode("ab hi").tolist()
+
+
+def test_scratch_of_a_giant_text_is_not_kept(spm: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch, "KEPT_IDS", 1 << 13)
+    tok = Tokenizer(spm.vocab)
+    tok.encode("hi")
+    assert len(tok._encoder._desks) == 1  # type: ignore[union-attr]
+    tok.encode("hi " * 50_000)
+    assert len(tok._encoder._desks) == 0  # type: ignore[union-attr]
