@@ -12,6 +12,7 @@ import re
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -243,9 +244,7 @@ class Encoder:
             else:
                 raise AssertionError(f"cutting documents around special tokens gave {code}")
 
-    def _encode(
-        self, desk: Desk, docs: Documents, first: int, last: int, fragments: int, rule: Rule, base: int
-    ) -> int:
+    def _encode(self, desk: Desk, docs: Documents, first: int, last: int, fragments: int, rule: Rule, base: int) -> int:
         """The ids of the desk's fragments to the desk; how many. Raises EncodingFailed."""
         size = max(int(docs.stops[last - 1] - docs.starts[first]), 0)
         room = self.model.IDS_PER_BYTE * min(size, STRETCH_BYTES) + 4 * min(fragments, STRETCH_BYTES) + 64
@@ -382,7 +381,7 @@ def _finished(pending: deque[Future[Any]], keep: int, bar: Any) -> Iterator[Any]
 
 
 def _stretches_of(texts: Any, replace: bool, threads: int) -> Iterator[tuple[Any, int, int, int, bool]]:
-    """(documents, number of their first one, first, last, whether they are all of one part) of one stretch after the other.
+    """(documents, number of their first one, first, last, whether they are a whole part) of each stretch.
 
     In place of documents there is the exception when reading failed.
     """
@@ -399,8 +398,10 @@ def _stretches_of(texts: Any, replace: bool, threads: int) -> Iterator[tuple[Any
             weights = np.cumsum(docs.stops - docs.starts + DOCUMENT_WEIGHT)
             target = min(max(int(weights[-1]) // (4 * threads), STRETCH_MIN), STRETCH_BYTES)
             marks = np.arange(1, -(-int(weights[-1]) // target)) * target
-            cuts = np.unique(np.concatenate([[0], np.searchsorted(weights, marks, "right"), [docs.starts.size]])).tolist()
-            for first, last in zip(cuts, cuts[1:]):  # noqa: B905  neighbours
+            cuts = np.unique(
+                np.concatenate([[0], np.searchsorted(weights, marks, "right"), [docs.starts.size]])
+            ).tolist()
+            for first, last in pairwise(cuts):
                 yield docs, base, first, last, len(cuts) == 2
         base += docs.starts.size
 

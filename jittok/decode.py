@@ -133,7 +133,7 @@ def _code_points(text: bytes) -> list[int]:
 
 
 def _byte_of_character() -> NDArray[np.int32]:
-    """int32[0x144]: the byte that a character of a byte-level vocabulary stands for, or -1 (GPT-2's bytes_to_unicode)."""
+    """int32[0x144]: the byte that a character of a byte-level vocabulary stands for, or -1."""
     table = np.full(0x144, -1, np.int32)
     own = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     table[own] = own
@@ -172,7 +172,12 @@ def fill_pieces(
             while i < stop:
                 byte = get_u8(text, i)
                 if how == SPACED:
-                    if byte == SPACE_0 and i + 2 < stop and get_u8(text, i + 1) == SPACE_1 and get_u8(text, i + 2) == SPACE_2:
+                    if (
+                        byte == SPACE_0
+                        and i + 2 < stop
+                        and get_u8(text, i + 1) == SPACE_1
+                        and get_u8(text, i + 2) == SPACE_2
+                    ):
                         byte, i = SPACE_BYTE, i + 2
                 else:
                     if 0xC0 <= byte < 0xE0 and i + 1 < stop and get_u8(text, i + 1) & 0xC0 == 0x80:
@@ -192,15 +197,13 @@ def fill_pieces(
 
 
 @kernel
-def join_rows(
-    pieces: Pieces, frame: Frame, ids: I32, offsets: I64, out: OutU8, ends: OutI64, report: OutI64
-) -> int:
+def join_rows(pieces: Pieces, frame: Frame, ids: I32, offsets: I64, out: OutU8, ends: OutI64, report: OutI64) -> int:
     """The text of each row ids[offsets[r]:offsets[r + 1]], behind each other, as llama.cpp's detokenize.
 
     out: uint8[room]; ends: int64[rows] where the texts end; report: int64[1]
 
-    Returns the number of bytes, BAD_ID (report: the first place in `ids` outside the vocabulary) or OUT_OF_ROOM (report:
-    bytes that are enough). Linear in ids and bytes.
+    Returns the number of bytes, BAD_ID (report: the first place in `ids` outside the vocabulary) or OUT_OF_ROOM
+    (report: bytes that are enough). Linear in ids and bytes.
     """
     tokens, need = pieces.hidden.size, 0
     places, numbers = window(pieces.offsets), window(ids)
@@ -275,9 +278,8 @@ def _clean(text: Window, start: int, stop: int) -> int:
         byte = get_u8(text, i)
         if byte == QUOTE and i + 1 < stop and get_u8(text, i - 1) == SPACE_BYTE:
             after = get_u8(text, i + 1)
-            if after == 0x73 or after == 0x6D:
-                at -= 1
-            elif i + 2 < stop and (after == 0x72 or after == 0x76) and get_u8(text, i + 2) == 0x65:
+            then = get_u8(text, i + 2) if i + 2 < stop else 0
+            if after in (0x73, 0x6D) or (after in (0x72, 0x76) and then == 0x65):
                 at -= 1
         put_u8(text, at, byte)
         at += 1
@@ -287,7 +289,7 @@ def _clean(text: Window, start: int, stop: int) -> int:
 @helper
 def _moves(byte: int) -> bool:
     """Whether a space in front of this byte may go: ? ! . , or an apostrophe."""
-    return byte == 0x3F or byte == 0x21 or byte == 0x2E or byte == 0x2C or byte == QUOTE
+    return byte in (0x3F, 0x21, 0x2E, 0x2C, QUOTE)
 
 
 def to_ids(ids: Any, vocab_size: int) -> I32:
@@ -303,6 +305,6 @@ def to_ids(ids: Any, vocab_size: int) -> I32:
             if type(token) is int and not 0 <= token < vocab_size:
                 raise InvalidToken(token, vocab_size)
         raise TypeError(f"found ids of {array.dtype}, expected integers")
-    if array.size and not (0 <= int(array.min()) and int(array.max()) < vocab_size):
+    if array.size and not (int(array.min()) >= 0 and int(array.max()) < vocab_size):
         raise InvalidToken(int(array[np.argmax((array < 0) | (array >= vocab_size))]), vocab_size)
     return frozen(array, np.int32)

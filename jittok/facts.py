@@ -26,7 +26,7 @@ class SpecialId:
         self.name = name
 
     def __get__(self, holder: Facts, owner: Any = None) -> int | None:
-        return self if holder is None else or_none(getattr(holder.vocab, self.name))  # type: ignore[return-value]
+        return self if holder is None else or_none(getattr(holder.vocab, self.name))
 
 
 class Facts:

@@ -159,7 +159,9 @@ def _of_numpy(texts: NDArray[Any], replace: bool) -> Iterator[Documents]:
         flat = np.ascontiguousarray(texts)
         starts = np.arange(flat.size, dtype=np.int64) * width
         data = flat.view(np.uint8) if width else np.zeros(0, np.uint8)
-        yield Documents(_fixed(data, np.uint8), _fixed(starts, np.int64), _fixed(starts + np.char.str_len(flat), np.int64))
+        yield Documents(
+            _fixed(data, np.uint8), _fixed(starts, np.int64), _fixed(starts + np.char.str_len(flat), np.int64)
+        )
     elif kind in "OTU":
         yield from _of_iterable(texts.tolist(), replace, nulls=True)
     else:
@@ -177,8 +179,9 @@ def _of_pandas(texts: Any, replace: bool) -> Iterator[Documents]:
     else:
         import pandas as pd
 
-        objects = np.asarray(values, dtype=object)
-        yield from _of_iterable(np.where(pd.isna(objects), None, objects).tolist(), replace, nulls=True)
+        objects = np.array(values, dtype=object)
+        objects[pd.isna(objects)] = None
+        yield from _of_iterable(objects.tolist(), replace, nulls=True)
 
 
 def _of_polars(texts: Any, replace: bool) -> Iterator[Documents]:

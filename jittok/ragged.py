@@ -184,10 +184,8 @@ class TokenArray:
             row = int(np.argmax(lengths > length))
             raise ValueError(f"row {row}: found {lengths[row]} ids, expected at most {length} (truncate=False)")
         places = np.arange(length)
-        if side == "right":
-            mask = places[None, :] < lengths[:, None]
-        else:
-            mask = places[None, :] >= length - lengths[:, None]
+        wide = lengths[:, None]
+        mask = places[None, :] < wide if side == "right" else places[None, :] >= length - wide
         out = np.full((len(self), length), pad_id, np.int32)
         ids = self.ids
         if longest > length:
@@ -215,7 +213,7 @@ class TokenArray:
 
         if isinstance(array, pa.ChunkedArray):
             return cls.concat([cls.from_arrow(chunk) for chunk in array.chunks])
-        kind = getattr(array, "type", None)
+        kind: Any = getattr(array, "type", None)
         if not (pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)):
             raise TypeError(f"found {kind or type(array).__name__}, expected an Arrow list of integers")
         if not pa.types.is_integer(kind.value_type):
@@ -251,7 +249,8 @@ class TokenArray:
         part = beside(target)
         part.mkdir()
         try:
-            for name, array in zip(FILES, (self.ids, self.offsets), strict=True):
+            arrays: tuple[NDArray[Any], ...] = (self.ids, self.offsets)
+            for name, array in zip(FILES, arrays, strict=True):
                 with (part / name).open("wb") as file:
                     np.save(file, array, allow_pickle=False)
                     file.flush()

@@ -68,7 +68,9 @@ def compile_special(vocab: Vocab, parse_special: bool) -> SpecialTokens:
 
 def build_special(vocab: Vocab, admitted: NDArray[np.int32]) -> SpecialTokens:
     """Tables of the tokens `admitted`, int32[ranks], which come in llama.cpp's order."""
-    texts = [vocab.token_bytes[vocab.token_offsets[i] : vocab.token_offsets[i + 1]].tobytes() for i in admitted.tolist()]
+    texts = [
+        vocab.token_bytes[vocab.token_offsets[i] : vocab.token_offsets[i + 1]].tobytes() for i in admitted.tolist()
+    ]
     lengths = np.fromiter(map(len, texts), np.int32, len(texts))
     if np.any(lengths[1:] > lengths[:-1]):
         raise AssertionError("special tokens do not come longest first")
@@ -150,7 +152,7 @@ def _longest_free(w: _Windows, at: int, length: int, offset: int) -> int:
 
 @helper
 def _next_occurrence(w: _Windows, at: int, stop: int) -> tuple[int, int]:
-    """The next place from `at` on where a token begins, and the rank of the longest one; (stop, NO_VALUE) at the end."""
+    """The next place from `at` on where a token begins, and the rank of the longest; (stop, NO_VALUE) at the end."""
     while at < stop:
         if get_u8(w.first, get_u8(w.data, at)):
             rank = _longest(w, at, stop)
@@ -217,11 +219,11 @@ def _sort(keys: Window, heap: Window, count: int) -> None:
 
 @helper
 def _settle(w: _Windows, origin: int, start: int, stop: int, count: int) -> None:
-    """Give each byte of the cluster data[start:stop] its owner; keys[:count] are its occurrences, longest at each place.
+    """Give each byte of the cluster data[start:stop] its owner; keys[:count]: its occurrences, longest at each place.
 
     `origin`: where the document starts. A place comes again, through the heap, with its next shorter token that can
-    still be free, so n bytes under d tokens a place cost far less than n * d. All occurrences lie inside the cluster, so
-    offsets do; a place is in the keys or once in the heap, so the heap has room.
+    still be free, so n bytes under d tokens a place cost far less than n * d. All occurrences lie inside the cluster,
+    so offsets do; a place is in the keys or once in the heap, so the heap has room.
     """
     for k in range(stop - start):
         put_i32(w.owners, k, FREE)

@@ -68,8 +68,8 @@ class StreamDecoder:
 def _certain(raw: bytes) -> int:
     """The last place where raw text can be cut so that both halves, cleaned alone, are the whole, cleaned.
 
-    The byte in front of it is no space, and none of the NEAR bytes in front of it is an apostrophe: a space is dropped for
-    what follows it, an apostrophe looks three bytes ahead at most (" ' re" becomes "'re" when a space goes first).
+    The byte in front of it is no space, and none of the NEAR bytes in front of it is an apostrophe: a space is dropped
+    for what follows it, an apostrophe looks three bytes ahead at most (" ' re" becomes "'re" when a space goes first).
     """
     cut = len(raw)
     while cut > 0:

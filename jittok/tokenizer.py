@@ -86,8 +86,8 @@ class Tokenizer(Facts):
     ) -> NDArray[np.int32]:
         """int32[n]: the ids of one text, str or bytes (which need not be UTF-8).
 
-        `errors="replace"`: a lone surrogate of a str, and bytes that no tokenizer can take, are encoded as U+FFFD (or as
-        the unknown token). Raises EncodingFailed otherwise.
+        `errors="replace"`: a lone surrogate of a str, and bytes that no tokenizer can take, are encoded as U+FFFD (or
+        as the unknown token). Raises EncodingFailed otherwise.
         """
         rule = self._rule(add_special, parse_special, errors)
         return self._encoder.one(to_bytes(text, rule.replace), rule)  # type: ignore[union-attr]  # _rule has checked

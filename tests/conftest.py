@@ -33,7 +33,7 @@ def flat(texts: Sequence[bytes]) -> tuple[Any, Any]:
 
 @pytest.fixture(scope="session")
 def vocab_of() -> Callable[..., Vocab]:
-    """vocab_of(tokens, attributes=all normal, type="spm", **settings): a Vocab in memory, special tokens longest first."""
+    """vocab_of(tokens, attributes=all normal, type="spm", **settings): a Vocab, special tokens longest first."""
 
     def make(
         tokens: Sequence[bytes], attributes: Sequence[int] | None = None, type: str = "spm", **settings: Any
@@ -70,7 +70,14 @@ def spm(vocab_of: Callable[..., Vocab]) -> Tokenizer:
     0 <unk>  1 <s>  2 </s>  3 <tool>  4.. 259 bytes  then single characters and the words that merging makes of them
     """
     words = ["▁", "a", "b", "c", "h", "i", "é", "▁a", "ab", "▁ab", "hi", "▁hi", "abc"]
-    tokens = [b"<unk>", b"<s>", b"</s>", b"<tool>", *(b"<0x%02X>" % b for b in range(256)), *(w.encode() for w in words)]
+    tokens = [
+        b"<unk>",
+        b"<s>",
+        b"</s>",
+        b"<tool>",
+        *(b"<0x%02X>" % b for b in range(256)),
+        *(w.encode() for w in words),
+    ]
     attributes = [UNKNOWN, CONTROL, CONTROL, USER_DEFINED, *[BYTE] * 256, *[NORMAL] * len(words)]
     return Tokenizer(
         vocab_of(

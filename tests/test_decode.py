@@ -33,7 +33,10 @@ def test_pieces_of_spm_by_attribute(vocab_of: Callable[..., Any]) -> None:
 def test_pieces_of_byte_level_bpe(vocab_of: Callable[..., Any]) -> None:
     texts = ["Ġa", "Ċ", "Ã©", "Ġ<s>", "x☃y", "ab"]
     vocab = vocab_of(
-        [text.encode() for text in texts], [NORMAL, NORMAL, NORMAL, CONTROL, NORMAL, NORMAL], "bpe", escape_whitespaces=False
+        [text.encode() for text in texts],
+        [NORMAL, NORMAL, NORMAL, CONTROL, NORMAL, NORMAL],
+        "bpe",
+        escape_whitespaces=False,
     )
     snow = "x☃y".encode()
     marked = b"x[UNK_BYTE_0xe29883" + snow + b"]y"
@@ -51,7 +54,8 @@ def test_pieces_of_the_types_without_attributes(vocab_of: Callable[..., Any]) ->
 
 
 @pytest.mark.parametrize(
-    ("text", "piece"), [(b"<0x0A>", b"\n"), (b"<0xfF>", b"\xff"), (b"<0x-1>", b"\xff"), (b"abcC", b"\x0c"), (b"<0x>", b"\0")]
+    ("text", "piece"),
+    [(b"<0x0A>", b"\n"), (b"<0xfF>", b"\xff"), (b"<0x-1>", b"\xff"), (b"abcC", b"\x0c"), (b"<0x>", b"\0")],
 )
 def test_a_byte_token_is_what_strtol_reads(text: bytes, piece: bytes) -> None:
     assert byte_piece(text, "spm") == piece

@@ -31,7 +31,7 @@ def test_a_slice_is_the_slice_of_the_list(rows: list[list[int]], part: slice) ->
 
 @given(st.lists(ROWS, max_size=4))
 def test_concat_is_the_sum_of_the_lists(parts: list[list[list[int]]]) -> None:
-    assert TokenArray.concat(map(of_rows, parts)).to_list() == sum(parts, [])
+    assert TokenArray.concat(map(of_rows, parts)).to_list() == [row for part in parts for row in part]
 
 
 @given(ROWS, st.integers(0, 6) | st.none(), st.sampled_from(["right", "left"]))
@@ -41,8 +41,8 @@ def test_padding_puts_each_row_beside_pads(rows: list[list[int]], length: int | 
     assert ids.shape == mask.shape == (len(rows), wide)
     assert ids.dtype == np.int32
     assert mask.dtype == np.bool_
-    for row, out, kept in zip(rows, ids.tolist(), mask.tolist(), strict=True):
-        row = row[:wide]
+    for full, out, kept in zip(rows, ids.tolist(), mask.tolist(), strict=True):
+        row = full[:wide]
         pad, text = [-9] * (wide - len(row)), [True] * len(row)
         assert out == (row + pad if side == "right" else pad + row)
         assert kept == (text + [False] * len(pad) if side == "right" else [False] * len(pad) + text)
@@ -148,7 +148,10 @@ def test_every_kind_of_arrow_list_is_read() -> None:
     for kind in (pa.list_(pa.int32()), pa.large_list(pa.int64()), pa.list_(pa.uint8())):
         assert TokenArray.from_arrow(pa.array(rows, kind)).to_list() == want
         assert TokenArray.from_arrow(pa.array([[9], *rows, [9]], kind)[1:-1]).to_list() == want
-        assert TokenArray.from_arrow(pa.chunked_array([pa.array(rows[:1], kind), pa.array(rows[1:], kind)])).to_list() == want
+        assert (
+            TokenArray.from_arrow(pa.chunked_array([pa.array(rows[:1], kind), pa.array(rows[1:], kind)])).to_list()
+            == want
+        )
     assert TokenArray.from_arrow(pa.array([[1, 2], None], pa.list_(pa.int32(), 2))).to_list() == [[1, 2], []]
     with pytest.raises(TypeError, match="expected an Arrow list"):
         TokenArray.from_arrow(pa.array([1]))

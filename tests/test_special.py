@@ -29,12 +29,13 @@ def literally(vocab: Any, text: bytes, parse_special: bool) -> Cut:
             if isinstance(fragment, int):
                 after.append(fragment)
                 continue
-            while (at := fragment.find(token)) >= 0:
-                left, fragment = fragment[:at], fragment[at + len(token) :]
+            rest = fragment
+            while (at := rest.find(token)) >= 0:
+                left, rest = rest[:at], rest[at + len(token) :]
                 left = left.rstrip(BLANKS) if attribute & LSTRIP else left
-                fragment = fragment.lstrip(BLANKS) if attribute & RSTRIP else fragment
+                rest = rest.lstrip(BLANKS) if attribute & RSTRIP else rest
                 after += [left, i] if left else [i]
-            after += [fragment] if fragment else []
+            after += [rest] if rest else []
         buffer = after
     return buffer
 
@@ -48,7 +49,20 @@ def cut(tables: special.SpecialTokens, texts: list[bytes], before: int = -1, aft
         starts, stops, tokens = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int32)
         ends = np.empty(len(texts), np.int64)
         code = cut_documents(
-            tables, work, data, offsets[:-1], offsets[1:], 0, len(texts), before, after, starts, stops, tokens, ends, report
+            tables,
+            work,
+            data,
+            offsets[:-1],
+            offsets[1:],
+            0,
+            len(texts),
+            before,
+            after,
+            starts,
+            stops,
+            tokens,
+            ends,
+            report,
         )
         if code == OUT_OF_ROOM:
             assert report[NEED] > room
@@ -61,7 +75,9 @@ def cut(tables: special.SpecialTokens, texts: list[bytes], before: int = -1, aft
             break
     rows, at = [], 0
     for end in ends.tolist():
-        rows.append([int(tokens[k]) if tokens[k] >= 0 else data[starts[k] : stops[k]].tobytes() for k in range(at, end)])
+        rows.append(
+            [int(tokens[k]) if tokens[k] >= 0 else data[starts[k] : stops[k]].tobytes() for k in range(at, end)]
+        )
         at = end
     return rows
 
@@ -75,7 +91,9 @@ STRIPS = st.sampled_from([0, 0, LSTRIP, RSTRIP, LSTRIP | RSTRIP])
 def problems(draw: st.DrawFn) -> tuple[list[bytes], list[int], list[bytes]]:
     letter = draw(ALPHABETS)
     letters = st.sampled_from([bytes([b]) for b in letter])
-    tokens = draw(st.lists(st.lists(letters, min_size=1, max_size=6).map(b"".join), min_size=1, max_size=12, unique=True))
+    tokens = draw(
+        st.lists(st.lists(letters, min_size=1, max_size=6).map(b"".join), min_size=1, max_size=12, unique=True)
+    )
     attributes = [draw(KINDS) | draw(STRIPS) for _ in tokens]
     texts = draw(st.lists(st.lists(letters | st.sampled_from(tokens), max_size=25).map(b"".join), max_size=4))
     return tokens, attributes, texts
@@ -91,7 +109,9 @@ def test_one_pass_cuts_as_token_after_token(
 ) -> None:
     tokens, attributes, texts = problem
     vocab = vocab_of(tokens, attributes)
-    assert cut(compile_special(vocab, parse_special), texts) == [literally(vocab, text, parse_special) for text in texts]
+    assert cut(compile_special(vocab, parse_special), texts) == [
+        literally(vocab, text, parse_special) for text in texts
+    ]
 
 
 def test_longest_first_over_the_whole_text_is_not_leftmost_longest(vocab_of: Callable[..., Any]) -> None:
@@ -114,7 +134,9 @@ def test_a_frame_stands_around_each_document_also_around_empty_ones(vocab_of: Ca
 
 
 @pytest.mark.parametrize("character", [b" ", b"\n"])
-def test_a_long_run_under_thirty_overlapping_tokens_is_cut_at_once(vocab_of: Callable[..., Any], character: bytes) -> None:
+def test_a_long_run_under_thirty_overlapping_tokens_is_cut_at_once(
+    vocab_of: Callable[..., Any], character: bytes
+) -> None:
     vocab = vocab_of([character * n for n in range(2, 32)], [USER_DEFINED] * 30)
     size = 31 * 200 + 5
     (row,) = cut(compile_special(vocab, False), [character * size])

@@ -22,15 +22,23 @@ PACKED = (".gz", ".xz", ".bz2", ".zst")
 
 def add_vocab(parser: argparse.ArgumentParser) -> None:
     """--vocab and --json, which every command has."""
-    parser.add_argument("--vocab", required=True, metavar="FILE|NAME", help="GGUF file, or name of a bundled vocabulary")
-    parser.add_argument("--no-cache", action="store_true", help="neither read nor write the compiled vocabulary on disk")
+    parser.add_argument(
+        "--vocab", required=True, metavar="FILE|NAME", help="GGUF file, or name of a bundled vocabulary"
+    )
+    parser.add_argument(
+        "--no-cache", action="store_true", help="neither read nor write the compiled vocabulary on disk"
+    )
     parser.add_argument("--json", action="store_true", help="print data as JSON")
 
 
 def add_texts(parser: argparse.ArgumentParser) -> None:
     """Where texts come from and how they are encoded."""
     parser.add_argument(
-        "files", nargs="*", default=[], metavar="FILE", help="texts, also .gz .xz .bz2 .zst; - or nothing: standard input"
+        "files",
+        nargs="*",
+        default=[],
+        metavar="FILE",
+        help="texts, also .gz .xz .bz2 .zst; - or nothing: standard input",
     )
     parser.add_argument("-p", "--prompt", metavar="TEXT", help="this text in place of files")
     kinds = parser.add_mutually_exclusive_group()
@@ -39,7 +47,9 @@ def add_texts(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--field", default="text", help="field of the JSON objects that holds the text (default: text)")
     parser.add_argument("--add-special", action="store_true", help="BOS and EOS where the vocabulary wants them")
     parser.add_argument("--parse-special", action="store_true", help="control tokens in the text become control tokens")
-    parser.add_argument("--errors", choices=("strict", "replace"), default="strict", help="what to do with impossible text")
+    parser.add_argument(
+        "--errors", choices=("strict", "replace"), default="strict", help="what to do with impossible text"
+    )
     parser.add_argument("--threads", type=positive, metavar="N", help="default: every core this process may use")
 
 
@@ -60,7 +70,9 @@ def open_vocab(options: argparse.Namespace) -> Tokenizer:
     names = jittok.bundled_names()
     if options.vocab in names:
         return jittok.bundled(options.vocab)
-    raise FileNotFoundError(f"--vocab {options.vocab}: found no such file, expected one or a name of {', '.join(names)}")
+    raise FileNotFoundError(
+        f"--vocab {options.vocab}: found no such file, expected one or a name of {', '.join(names)}"
+    )
 
 
 def encoding_options(options: argparse.Namespace) -> dict[str, Any]:
@@ -78,8 +90,12 @@ def open_source(name: str) -> IO[bytes]:
     if name == STDIN:
         return sys.stdin.buffer
     openers: dict[str, Callable[[str], Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open, ".zst": _open_zst}
-    opened: IO[bytes] = openers.get(Path(name).suffix, lambda path: Path(path).open("rb"))(name)
+    opened: IO[bytes] = openers.get(Path(name).suffix, _open_plain)(name)
     return opened
+
+
+def _open_plain(name: str) -> IO[bytes]:
+    return Path(name).open("rb")
 
 
 def _open_zst(name: str) -> IO[bytes]:
@@ -87,8 +103,8 @@ def _open_zst(name: str) -> IO[bytes]:
         import zstandard
     except ImportError:
         raise ImportError(f"{name}: reading .zst needs zstandard: pip install 'jittok[cli]'") from None
-    reader: IO[bytes] = io.BufferedReader(zstandard.open(name, "rb"))  # type: ignore[type-var]
-    return reader
+    opener: Any = zstandard.open
+    return io.BufferedReader(opener(name, "rb"))
 
 
 def sources(options: argparse.Namespace) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from typing import Any
 
 from jittok.cli.common import (
     Progress,
@@ -35,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
         inputs = [("", documents(options))]
     else:
         inputs = [(name, documents_of(name, options)) for name in sources(options)]
-    found = []
+    found: list[dict[str, Any]] = []
     with Progress(" documents") as progress:
         for name, texts in inputs:
             tokens, rows = 0, 0

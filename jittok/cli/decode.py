@@ -20,7 +20,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "files",
         nargs="*",
         metavar="FILE",
-        help="a row a line ([1, 2, 3], JSON with a field ids, or numbers), or what encode --output wrote; -: standard input",
+        help="rows of ids, one a line ([1, 2, 3], JSON with a field ids, or numbers), or what encode --output wrote"
+        "; -: standard input",
     )
     parser.add_argument("--remove-special", action="store_true", help="leave out a BOS in front and an EOS behind")
     parser.add_argument("--unparse-special", action="store_true", help="print the text of special tokens")

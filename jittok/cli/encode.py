@@ -22,7 +22,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_texts(parser)
     parser.add_argument("--ids", action="store_true", help="print the ids of a document as one list, [1, 2, 3]")
     parser.add_argument("--show-count", action="store_true", help="print the number of all tokens at the end")
-    parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="write DIR/ids.npy and DIR/offsets.npy instead")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="DIR", help="write DIR/ids.npy and DIR/offsets.npy instead"
+    )
 
 
 def run(options: argparse.Namespace) -> int:

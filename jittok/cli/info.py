@@ -37,7 +37,11 @@ def run(options: argparse.Namespace) -> int:
         write(json.dumps(known) + "\n")
         return 0
     rows = [(name, known[name]) for name in ("name", "architecture", "model", "type", "pre", "fingerprint")]
-    rows += [("tokens", known["vocab_size"]), ("merges", known["merges"]), ("longest token", f"{known['longest']} bytes")]
+    rows += [
+        ("tokens", known["vocab_size"]),
+        ("merges", known["merges"]),
+        ("longest token", f"{known['longest']} bytes"),
+    ]
     rows += [(name, count) for name, count in known["attributes"].items() if count]
     print_table(tok.vocab.source, [(name, value) for name, value in rows if value not in (None, "")], sys.stdout)
     specials = [(name, f"{token:>6}  {shown!r}") for name, (token, shown) in _shown_specials(tok).items()]

@@ -1,0 +1,1 @@
+"""Plain data in, markup out. Imports nothing of the package, so that anything may show itself."""
