@@ -116,10 +116,11 @@ def sources(options: argparse.Namespace) -> list[str]:
 
 def documents(options: argparse.Namespace) -> Iterator[str | bytes]:
     """All documents of all inputs, one after the other."""
+    names = sources(options)
     if options.prompt is not None:
         yield options.prompt
         return
-    for name in sources(options):
+    for name in names:
         yield from documents_of(name, options)
 
 

@@ -1,0 +1,85 @@
+"""The names that users and the outside checks call. A name that goes, or a default that changes, fails here."""
+
+import inspect
+import subprocess
+import sys
+
+import pytest
+
+import jittok
+from jittok.errors import CorpusError, EncodingFailed, InvalidToken, JittokError, MalformedVocab, UnsupportedVocab
+from jittok.ragged import TokenArray
+from jittok.tokenizer import Tokenizer, bundled, load
+
+ENCODING = {"add_special": False, "parse_special": False, "errors": "strict"}
+BATCH = {**ENCODING, "threads": None, "progress": False}
+DECODING = {"remove_special": False, "unparse_special": False}
+METHODS = {
+    "encode": ENCODING,
+    "encode_batch": BATCH,
+    "encode_stream": BATCH,
+    "count": ENCODING,
+    "count_batch": BATCH,
+    "decode_bytes": DECODING,
+    "decode": {"errors": "replace", **DECODING},
+    "decode_batch": {"errors": "replace", **DECODING},
+    "stream_decoder": {"errors": "replace", **DECODING},
+    "token_to_piece": {"lstrip": 0, "special": False},
+    "id_to_token": {},
+    "token_to_id": {},
+}
+FACTS = [
+    "type", "pre", "name", "vocab_size", "fingerprint", "bos_id", "eos_id", "eot_id", "eom_id", "unk_id",
+    "sep_id", "pad_id", "mask_id", "nl_id", "fim_prefix_id", "fim_suffix_id", "fim_middle_id", "fim_pad_id",
+    "fim_rep_id", "fim_sep_id", "add_bos", "add_eos", "add_sep", "add_space_prefix", "eog_ids", "special_ids",
+    "scores", "attributes", "token_bytes", "token_offsets",
+]  # fmt: skip
+
+
+def keywords(call: object) -> dict[str, object]:
+    parameters = inspect.signature(call).parameters.values()  # type: ignore[arg-type]
+    return {each.name: each.default for each in parameters if each.kind is each.KEYWORD_ONLY}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_methods_have_their_options_and_defaults(name: str) -> None:
+    assert keywords(getattr(Tokenizer, name)) == METHODS[name]
+
+
+def test_load_has_its_options() -> None:
+    assert keywords(load) == {"cache": True, "cache_bytes": 64 << 20}
+    assert list(inspect.signature(bundled).parameters) == ["name"]
+
+
+@pytest.mark.parametrize("name", FACTS)
+def test_facts_are_there(name: str) -> None:
+    assert hasattr(Tokenizer, name)
+
+
+def test_token_array_has_its_names() -> None:
+    for name in ["lengths", "to_list", "to_padded", "to_arrow", "from_arrow", "concat", "save", "load", "_repr_html_"]:
+        assert hasattr(TokenArray, name)
+    assert keywords(TokenArray.to_padded) == {"pad_id": inspect.Parameter.empty, "side": "right", "truncate": True}
+
+
+def test_errors_are_what_habits_expect() -> None:
+    for error in (MalformedVocab, UnsupportedVocab, EncodingFailed, InvalidToken, CorpusError):
+        assert issubclass(error, JittokError)
+    assert issubclass(MalformedVocab, ValueError)
+    assert issubclass(EncodingFailed, ValueError)
+    assert issubclass(InvalidToken, IndexError)
+
+
+def test_importing_brings_in_nothing_heavy() -> None:
+    script = (
+        "import sys, jittok; jittok.JittokError; "
+        "print(sorted({'numba', 'numpy', 'regex', 'pyarrow', 'pandas', 'gguf'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_unknown_names_are_attribute_errors() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = jittok.nothing
+    assert set(jittok.__all__) <= set(dir(jittok))
