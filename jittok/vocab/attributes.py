@@ -1,0 +1,150 @@
+"""Attribute bits, and how llama.cpp rewrites them after loading: ids found by text, end of generation, strips."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.errors import MalformedVocab
+from jittok.vocab.orders import std_sort, unordered_map_order
+from jittok.vocab.vocab import NO_TOKEN
+
+UNKNOWN, UNUSED, NORMAL, CONTROL, USER_DEFINED, BYTE, NORMALIZED, LSTRIP, RSTRIP, SINGLE_WORD = (1 << i for i in range(10))
+"""llama.cpp's llama_token_attr."""
+SPECIAL = UNKNOWN | CONTROL
+"""Tokens that print as nothing unless asked for."""
+OF_TYPE = np.array([0, NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE], np.int32)
+"""Attribute of token_type 0 .. 6; every other number gives no bit."""
+
+_LONE = "<|eot_id|> <|im_end|> <|end|> <end_of_turn> <|endoftext|> <|end_of_text|> <EOT> _<EOT> [EOT]"
+ID_TEXTS = {
+    "eot_id": [*_LONE.split(), "<｜end▁of▁sentence｜>", "<end_of_utterance>"],
+    "eom_id": ["<|eom_id|>"],
+    "fim_prefix_id": "<|fim_prefix|> <fim-prefix> <fim_prefix> <｜fim▁begin｜> <PRE> ▁<PRE> <|code_prefix|> <|prefix|>".split(),
+    "fim_suffix_id": "<|fim_suffix|> <fim-suffix> <fim_suffix> <｜fim▁hole｜> <SUF> ▁<SUF> <|code_suffix|> <|suffix|>".split(),
+    "fim_middle_id": "<|fim_middle|> <fim-middle> <fim_middle> <｜fim▁end｜> <MID> ▁<MID> <|code_middle|> <|middle|>".split(),
+    "fim_pad_id": "<|fim_pad|> <fim-pad> <fim_pad> <PAD> [PAD]".split(),
+    "fim_rep_id": "<|fim_repo|> <|repo_name|> <fim-repo> <REPO> <reponame>".split(),
+    "fim_sep_id": ["<|file_sep|>"],
+}
+"""Texts that an id is found by while no key names it."""
+EOG_TEXTS = (
+    "<|eot_id|> <|im_end|> <|end|> <|return|> <|call|> <|flush|> <|calls|> <end_of_turn> <|endoftext|> </s> <|eom_id|> <EOT> _<EOT> "
+    "[EOT] [EOS] <|end_of_text|> <end_of_utterance> <eos> <turn|> <|tool_response> <｜end▁of▁sentence｜> [e~["
+).split()
+"""Texts of tokens that end generation; they become control tokens, whatever the file says."""
+USER_TEXTS = ["<|channel|>", "<|message|>", "<|start|>", "<|constrain|>"]
+"""Texts of tokens that become user-defined, whatever the file says."""
+PHI3_TEXTS = ["</s>", "<unk>", "<s>", "<|endoftext|>"]
+"""Texts that a vocabulary whose name says phi-3 must have."""
+
+
+class Texts:
+    """Finds single texts among all tokens without an object for each: by hash of length and first bytes."""
+
+    def __init__(self, data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> None:
+        self.data, self.offsets = data, offsets
+        self.lengths = np.diff(offsets)
+        self.blob = data.tobytes()
+
+    def __len__(self) -> int:
+        return self.lengths.size
+
+    def __getitem__(self, token: int) -> bytes:
+        return self.blob[self.offsets[token] : self.offsets[token + 1]]
+
+    def find(self, texts: Sequence[bytes]) -> dict[bytes, int]:
+        """Those of `texts` that are tokens, and their ids."""
+        wanted = set(texts)
+        found: dict[bytes, int] = {}
+        for length in {len(text) for text in wanted}:
+            rows = np.flatnonzero(self.lengths == length)
+            firsts = np.frombuffer(bytes({text[0] for text in wanted if len(text) == length}), np.uint8)
+            rows = rows[np.isin(self.data[self.offsets[rows]], firsts)] if length else rows
+            for token in rows.tolist():
+                text = self[token]
+                if text in wanted:
+                    found[text] = token
+        return found
+
+
+def find_ids(texts: Texts, ids: dict[str, int], attributes: NDArray[np.int32]) -> None:
+    """Special ids that no key named, by their texts; each one found becomes a control token."""
+    order: dict[int, int] | None = None
+    known = texts.find([text.encode() for names in ID_TEXTS.values() for text in names])
+    for name, names in ID_TEXTS.items():
+        rivals = [known[text.encode()] for text in names if text.encode() in known]
+        if ids[name] != NO_TOKEN or not rivals:
+            continue
+        if len(rivals) > 1:  # the one that llama.cpp's hash map shows first
+            if order is None:
+                walk = unordered_map_order([texts[i] for i in range(len(texts))])
+                order = {token: place for place, token in enumerate(walk)}
+            rivals.sort(key=order.__getitem__)
+        ids[name] = rivals[0]
+        attributes[rivals[0]] |= CONTROL
+
+
+def mark_unused(texts: Texts, attributes: NDArray[np.int32]) -> None:
+    """Control tokens whose text holds "unused" are unused."""
+    for token in np.flatnonzero(attributes & CONTROL).tolist():
+        if b"unused" in texts[token]:
+            attributes[token] |= UNUSED
+
+
+def end_of_generation(texts: Texts, ids: dict[str, int], attributes: NDArray[np.int32], spelled: Texts) -> frozenset[int]:
+    """The ids that end generation; attributes of some texts are rewritten on the way. `spelled`: id -> text."""
+    eog = {ids[name] for name in ("fim_pad_id", "fim_rep_id", "fim_sep_id")}
+    known = texts.find([text.encode() for text in (*EOG_TEXTS, *USER_TEXTS)])
+    for text in EOG_TEXTS:
+        token = known.get(text.encode(), NO_TOKEN)
+        if token != NO_TOKEN:
+            eog.add(token)
+            attributes[token] |= CONTROL
+    for text in USER_TEXTS:
+        token = known.get(text.encode(), NO_TOKEN)
+        if token != NO_TOKEN:
+            attributes[token] = USER_DEFINED
+    eog |= {ids[name] for name in ("eos_id", "eot_id", "eom_id")}
+    eog.discard(NO_TOKEN)
+    held = {spelled[token]: token for token in sorted(eog)}
+    if b"<|end|>" in held and {b"<|call|>", b"<|calls|>"} & held.keys() and {b"<|return|>", b"<|flush|>"} & held.keys():
+        eog.discard(held[b"<|end|>"])
+        attributes[held[b"<|end|>"]] = USER_DEFINED
+    if b"</s>" in held and {b"<|tool_response>", b"<|plamo:eos|>"} & held.keys():
+        eog.discard(held[b"</s>"])
+        attributes[held[b"</s>"]] = NORMAL
+    return frozenset(eog)
+
+
+def special_order(lengths: NDArray[np.int64], attributes: NDArray[np.int32]) -> list[int]:
+    """Ids that the partition looks for: longest text first, ties as libstdc++'s std::sort leaves them."""
+    special = np.flatnonzero(attributes & (CONTROL | USER_DEFINED | UNKNOWN)).tolist()
+    sizes = dict(zip(special, lengths[special].tolist(), strict=True))
+    std_sort(special, lambda a, b: sizes[a] > sizes[b])
+    return special
+
+
+def mark_strips(file: str, texts: Texts, about: dict[str, Any], special: Sequence[int], attributes: NDArray[np.int32]) -> None:
+    """LSTRIP and RSTRIP: the first rule that applies. about: pre, name and architecture as bytes."""
+    name = bytes(c + 32 if 65 <= c <= 90 else c for c in about["name"])
+    if any(s in about["pre"] for s in (b"jina-v2-de", b"jina-v2-es", b"jina-v2-code")) or any(
+        s in about["architecture"] for s in (b"nomic-bert-moe", b"jina-bert-v3")
+    ):
+        for token in texts.find([b"<mask>"]).values():
+            attributes[token] |= LSTRIP
+    elif b"phi-3" in name or b"phi3" in name:
+        known = texts.find([text.encode() for text in PHI3_TEXTS])
+        for text in PHI3_TEXTS:
+            if text.encode() not in known:
+                raise MalformedVocab(file, "tokenizer.ggml.tokens", f"no token {text!r}", "it, as general.name says phi-3")
+        attributes[list(special)] |= RSTRIP
+        attributes[known[b"</s>"]] |= RSTRIP
+        for text in PHI3_TEXTS[1:]:
+            attributes[known[text.encode()]] &= ~RSTRIP
+    elif b"modern-bert" in name:
+        for token in texts.find([b"[MASK]"]).values():
+            attributes[token] |= LSTRIP

@@ -1,0 +1,21 @@
+"""The vocabularies that are shipped in the wheel: packed GGUF headers under `jittok/data`; sources in its README."""
+
+from __future__ import annotations
+
+import lzma
+from pathlib import Path
+
+_DATA = Path(__file__).parent.parent / "data"
+_ENDING = ".gguf.xz"
+
+
+def bundled_names() -> list[str]:
+    """Names for `jittok.bundled` and `--vocab`."""
+    return sorted(path.name.removesuffix(_ENDING) for path in _DATA.glob(f"*{_ENDING}"))
+
+
+def bundled_source(name: str) -> bytes:
+    """The GGUF header of a bundled vocabulary. ValueError for a name that is none."""
+    if name not in bundled_names():
+        raise ValueError(f"bundled vocabulary: found {name!r}, expected one of {', '.join(bundled_names())}")
+    return lzma.decompress((_DATA / f"{name}{_ENDING}").read_bytes())

@@ -1,0 +1,51 @@
+"""The fingerprint of a vocabulary: what two files must share to give the same ids, pieces and special-token rules."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from jittok.vocab.vocab import Vocab
+
+VERSION = b"jittok vocabulary 1"
+_FIELDS = """
+    model type pre_type bos_id eos_id eot_id eom_id unk_id sep_id pad_id mask_id fim_prefix_id fim_suffix_id
+    fim_middle_id fim_pad_id fim_rep_id fim_sep_id default_unk_id default_pad_id add_bos add_eos add_sep
+    add_space_prefix ignore_merges clean_spaces escape_whitespaces remove_extra_whitespaces
+    treat_whitespace_as_suffix lowercase strip_accents
+""".split()
+_ARRAYS = """
+    token_bytes token_offsets key_bytes key_offsets attributes file_attributes piece_attributes special_tokens charsmap
+""".split()
+
+
+def fingerprint(vocab: Vocab) -> str:
+    """32 hex digits over the canonical content.
+
+    Left out: where the vocabulary came from, its names (what they decide is in the attributes), other keys and their
+    order, merge lines that repeat or can never match (ranks count by their order alone), and the sign of a zero score.
+    """
+    digest = hashlib.blake2b(VERSION, digest_size=16)
+
+    def add(name: str, content: bytes) -> None:
+        digest.update(f"{name} {len(content)}\n".encode() + content)
+
+    for name in _FIELDS:
+        add(name, repr(getattr(vocab, name)).encode())
+    add("eog_ids", repr(sorted(vocab.eog_ids)).encode())
+    for name in _ARRAYS:
+        array = np.ascontiguousarray(getattr(vocab, name))
+        add(name, array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes())
+    add("scores", (vocab.scores + np.float32(0)).astype("<f4").tobytes())
+    add("merges", _canonical_merges(vocab))
+    return digest.hexdigest()
+
+
+def _canonical_merges(vocab: Vocab) -> bytes:
+    """The merge lines that can match, each once, in order; the plain list when nothing has to go."""
+    lines = vocab.merges
+    kept = [b"%d %s %s" % (len(left), left, right) for left, right in lines if left and right]
+    return b"\n".join(kept)

@@ -1,0 +1,237 @@
+"""The header of a GGUF file: key-value pairs, walked over bytes that nobody has checked.
+
+Only the pairs are read, never tensors. Every count and length is compared with the bytes that remain before anything is
+made of it, so a file cannot ask for more memory than it has bytes. Strings in arrays are not turned into objects: a
+vocabulary has hundreds of thousands of them; `StringArray` notes where each one stands.
+
+Source: the GGUF specification (versions 2 and 3, which have one layout) and llama.cpp's gguf.cpp for what is refused.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.errors import MalformedVocab, UnsupportedVocab
+
+U8, I8, U16, I16, U32, I32, F32, BOOL, STRING, ARRAY, U64, I64, F64 = range(13)
+"""Value types; equal to gguf.GGUFValueType."""
+TYPE_NAMES = "u8 i8 u16 i16 u32 i32 f32 bool string array u64 i64 f64".split()
+_FORMATS = {U8: "<B", I8: "<b", U16: "<H", I16: "<h", U32: "<I", I32: "<i", F32: "<f", BOOL: "<b", U64: "<Q", I64: "<q", F64: "<d"}
+_DTYPES = {kind: np.dtype(code.replace("b", "i1").replace("B", "u1")) for kind, code in _FORMATS.items()}
+
+MAGIC = b"GGUF"
+VERSIONS = (2, 3)
+MOST_KEYS = 1 << 16
+LONGEST_STRING = 16 << 20
+LONGEST_ARRAY = 1 << 30
+LEAST_PAIR = 8 + 1 + 4 + 1
+"""Bytes of the shortest pair: an empty value under a key of one byte."""
+
+
+@dataclass(frozen=True)
+class StringArray:
+    """Strings of one array: string k is data[starts[k]:starts[k] + lengths[k]] of the file."""
+
+    data: NDArray[np.uint8]
+    starts: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return self.starts.size
+
+    def packed(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """(bytes, offsets: int64[n + 1]) of the strings behind each other, each ended at its first NUL (a C string)."""
+        lengths = self.lengths
+        offsets = np.zeros(len(self) + 1, np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        places = np.arange(offsets[-1]) + np.repeat(self.starts - offsets[:-1], lengths)
+        packed = self.data[places]
+        zeros = np.flatnonzero(packed == 0)
+        if zeros.size == 0:
+            return packed, offsets
+        owners = np.searchsorted(offsets, zeros, "right") - 1
+        first = np.unique(owners, return_index=True)
+        cut = lengths.copy()
+        cut[first[0]] = zeros[first[1]] - offsets[first[0]]
+        return StringArray(packed, offsets[:-1], cut).packed()
+
+
+@dataclass(frozen=True)
+class Header:
+    """The pairs of a file. `values[key]` is (type, value); an array has type (ARRAY, element type)."""
+
+    file: str
+    version: int
+    values: dict[str, tuple[Any, Any]]
+
+    def scalar(self, key: str, kind: int, default: Any) -> Any:
+        """The value of a key, or the default when it is absent. Another type is MalformedVocab: llama.cpp converts nothing."""
+        if key not in self.values:
+            return default
+        found, value = self.values[key]
+        if found != kind:
+            raise MalformedVocab(self.file, key, _type_name(found), f"a value of type {TYPE_NAMES[kind]}")
+        return value
+
+    def array(self, key: str, *kinds: int) -> Any:
+        """The array of a key (StringArray or a NumPy array), or None when it is absent."""
+        if key not in self.values:
+            return None
+        found, value = self.values[key]
+        if found not in [(ARRAY, kind) for kind in kinds]:
+            expected = " or ".join(TYPE_NAMES[kind] for kind in kinds)
+            raise MalformedVocab(self.file, key, _type_name(found), f"an array of {expected}")
+        return value
+
+
+def _type_name(found: Any) -> str:
+    return f"array of {TYPE_NAMES[found[1]]}" if isinstance(found, tuple) else TYPE_NAMES[found]
+
+
+def read_header(source: str | os.PathLike[str] | bytes | bytearray | memoryview) -> Header:
+    """The header of a file, or of the bytes of one. MalformedVocab, UnsupportedVocab, OSError."""
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        return _Walker(memoryview(source).cast("B"), "vocabulary in memory").header()
+    path = Path(source)
+    if path.is_dir():
+        raise IsADirectoryError(f"{path}: found a directory, expected a GGUF file")
+    with path.open("rb") as file:
+        if os.fstat(file.fileno()).st_size == 0:
+            raise MalformedVocab(str(path), "magic", b"", "the bytes 'GGUF'")
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+            view = memoryview(mapped)
+            walker = _Walker(view, str(path))
+            try:
+                return walker.header(own=True)
+            finally:
+                walker.release()
+                view.release()
+
+
+class _Walker:
+    """A place in the bytes; every read checks what remains."""
+
+    def __init__(self, view: memoryview, file: str) -> None:
+        self.view, self.file, self.size, self.at, self.key = view, file, len(view), 0, "header"
+
+    def release(self) -> None:
+        self.view = memoryview(b"")
+
+    def bad(self, found: object, expected: str) -> MalformedVocab:
+        return MalformedVocab(self.file, f"{self.key} (byte {self.at})", found, expected)
+
+    def need(self, count: int, what: str) -> None:
+        if count > self.size - self.at:
+            raise self.bad(f"{self.size - self.at} bytes left", f"{count} bytes for {what}")
+
+    def number(self, kind: int) -> Any:
+        code = _FORMATS[kind]
+        size = struct.calcsize(code)
+        self.need(size, f"a {TYPE_NAMES[kind]}")
+        (value,) = struct.unpack_from(code, self.view, self.at)
+        self.at += size
+        return value
+
+    def string(self) -> bytes:
+        length = self.number(U64)
+        if length > LONGEST_STRING:
+            raise self.bad(f"a string of {length} bytes", f"at most {LONGEST_STRING}")
+        self.need(length, "a string")
+        self.at += length
+        return bytes(self.view[self.at - length : self.at])
+
+    def header(self, *, own: bool = False) -> Header:
+        """The pairs; own: copy what arrays need, as the bytes will go away."""
+        magic = bytes(self.view[:4])
+        if magic != MAGIC:
+            raise MalformedVocab(self.file, "magic", magic, "the bytes 'GGUF'")
+        self.at = 4
+        version = self.number(U32)
+        if version & 0xFFFF == 0 and version:
+            raise UnsupportedVocab(self.file, "version", version, "a little-endian file (this one is big-endian)")
+        if version not in VERSIONS:
+            raise UnsupportedVocab(self.file, "version", version, "GGUF version 2 or 3")
+        tensors, pairs = self.number(I64), self.number(I64)
+        if tensors < 0:
+            raise MalformedVocab(self.file, "tensor count", tensors, "0 or more")
+        if not 0 <= pairs <= min(MOST_KEYS, (self.size - self.at) // LEAST_PAIR):
+            most = min(MOST_KEYS, (self.size - self.at) // LEAST_PAIR)
+            raise MalformedVocab(self.file, "key count", pairs, f"0 to {most} keys in {self.size} bytes")
+        data = np.frombuffer(self.view, np.uint8)
+        seen: set[bytes] = set()
+        values: dict[str, tuple[Any, Any]] = {}
+        for _ in range(pairs):
+            self.key = f"key {len(seen)}"
+            raw = self.string()
+            if not raw:
+                raise self.bad("an empty key", "a name")
+            if raw in seen:
+                raise self.bad(raw.decode("utf-8", "replace"), "no key twice")
+            seen.add(raw)
+            # keys are compared as C strings, and the first match counts
+            self.key = raw.split(b"\0", 1)[0].decode("utf-8", "surrogateescape")
+            values.setdefault(self.key, self.value(data, own))
+        return Header(self.file, version, values)
+
+    def value(self, data: NDArray[np.uint8], own: bool) -> tuple[Any, Any]:
+        kind = self.number(I32)
+        if kind == ARRAY:
+            return self.array(data, own)
+        if kind == STRING:
+            return STRING, self.string().split(b"\0", 1)[0]
+        if kind not in _FORMATS:
+            raise self.bad(f"value type {kind}", "a type from 0 (u8) to 12 (f64)")
+        value = self.number(kind)
+        return kind, value != 0 if kind == BOOL else value
+
+    def array(self, data: NDArray[np.uint8], own: bool) -> tuple[Any, Any]:
+        kind, count = self.number(I32), self.number(U64)
+        if kind == ARRAY:
+            raise self.bad("an array of arrays", "no nested arrays")
+        if kind != STRING and kind not in _DTYPES:
+            raise self.bad(f"an array of type {kind}", "a type from 0 (u8) to 12 (f64)")
+        size = 8 if kind == STRING else _DTYPES[kind].itemsize
+        if count > LONGEST_ARRAY or count * size > self.size - self.at:
+            raise self.bad(f"{count} elements with {self.size - self.at} bytes left", "as many elements as there are bytes for")
+        if kind == STRING:
+            return (ARRAY, STRING), self.strings(data, count, own)
+        start, self.at = self.at, self.at + count * size
+        values = np.frombuffer(self.view, _DTYPES[kind], count, start)
+        return (ARRAY, kind), values.copy() if own else values
+
+    def strings(self, data: NDArray[np.uint8], count: int, own: bool) -> StringArray:
+        """Where the strings stand. The one long loop over a file: a length, a step, a length, a step."""
+        unpack, view, last = struct.Struct("<Q").unpack_from, self.view, self.size - 8
+        begin = at = self.at
+        starts = [0] * count
+        try:
+            for k in range(count):
+                (length,) = unpack(view, at)
+                at += 8
+                starts[k] = at
+                at += length
+                if at > last and (at > self.size or length > LONGEST_STRING):
+                    break
+            else:
+                k = count
+        except struct.error:
+            at = self.size + 1
+        if at > self.size or k < count:
+            self.at = min(at, self.size)
+            raise self.bad(f"string {k} of {count} ends behind the file", f"strings that fit in {self.size} bytes")
+        self.at = at
+        places = np.array(starts, np.int64)
+        lengths = np.diff(places, append=at + 8) - 8
+        if lengths.size and int(lengths.max()) > LONGEST_STRING:
+            raise self.bad(f"a string of {int(lengths.max())} bytes", f"at most {LONGEST_STRING}")
+        if own:  # the mapping goes away
+            return StringArray(data[begin:at].copy(), places - begin, lengths)
+        return StringArray(data, places, lengths)

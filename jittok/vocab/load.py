@@ -1,0 +1,304 @@
+"""From a GGUF header to a `Vocab`: keys, defaults and rewriting in llama.cpp's order."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.errors import MalformedVocab, UnsupportedVocab
+from jittok.vocab import attributes as attr
+from jittok.vocab import gguf, keys
+from jittok.vocab.gguf import Header, StringArray
+from jittok.vocab.vocab import NO_TOKEN, Vocab, ragged_bytes
+
+MOST_TOKENS, MOST_MERGES, LONGEST_TOKEN = 1 << 22, 1 << 23, 1 << 16
+KMER_MARK = "\ue000".encode()
+_EMPTY = np.zeros(0, np.uint8)
+
+
+def read_vocab(source: str | os.PathLike[str] | bytes | bytearray | memoryview) -> Vocab:
+    """The vocabulary of a GGUF file, of a whole model or on its own, or of bytes that begin with one's header.
+
+    Raises MalformedVocab (what llama.cpp refuses or dies on), UnsupportedVocab, OSError. Only the header is read.
+    """
+    return from_header(gguf.read_header(source))
+
+
+def from_header(header: Header) -> Vocab:
+    """The vocabulary that a header describes."""
+    alignment = header.scalar(keys.ALIGNMENT, gguf.U32, 32)
+    if alignment == 0 or alignment & (alignment - 1):
+        raise MalformedVocab(header.file, keys.ALIGNMENT, alignment, "a power of two")
+    if keys.MODEL not in header.values:
+        raise MalformedVocab(header.file, keys.MODEL, None, "the kind of tokenizer (is this a file of a model's later part?)")
+    model = _text(header.scalar(keys.MODEL, gguf.STRING, b""))
+    pre = header.scalar(keys.PRE, gguf.STRING, None)
+    header.scalar(keys.TOKEN_TYPE_COUNT, gguf.U32, 0)
+    if model not in keys.TYPE_OF_MODEL:
+        raise UnsupportedVocab(header.file, keys.MODEL, model, f"one of {', '.join(keys.TYPE_OF_MODEL)}")
+    about = {
+        "pre": pre or b"",
+        "name": header.scalar(keys.NAME, gguf.STRING, b""),
+        "architecture": header.scalar(keys.ARCHITECTURE, gguf.STRING, b""),
+    }
+    facts: dict[str, Any] = {
+        "source": header.file,
+        "model": model,
+        "type": keys.TYPE_OF_MODEL[model],
+        "pre": None if pre is None else _text(pre),
+        "pre_type": 0,
+        "name": _text(about["name"]),
+        "architecture": _text(about["architecture"]),
+    }
+    if facts["type"] == "none":
+        return _without_tokens(header, facts)
+    facts |= _flags(header, facts)
+    facts |= _tokens(header, facts)
+    facts |= _ids(header, model, len(facts["token_offsets"]) - 1, no_bos=facts.pop("no_bos"))
+    facts["add_bos"] |= facts["pre_type"] == keys.GEMMA4 and facts["type"] == "bpe"
+    _rewrite(header.file, facts, about)
+    return Vocab(**{name: _frozen(value) for name, value in facts.items()})
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace")
+
+
+def _frozen(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        value.flags.writeable = False
+    return value
+
+
+def _without_tokens(header: Header, facts: dict[str, Any]) -> Vocab:
+    key = f"{facts['architecture']}.vocab_size"
+    count = header.scalar(key, gguf.U32, 0)
+    if count > MOST_TOKENS:
+        raise MalformedVocab(header.file, key, count, f"at most {MOST_TOKENS} tokens")
+    offsets, zeros = np.zeros(count + 1, np.int64), np.zeros(count, np.int32)
+    arrays = {
+        "token_bytes": _EMPTY,
+        "token_offsets": offsets,
+        "key_bytes": _EMPTY,
+        "key_offsets": offsets,
+        "scores": zeros.astype(np.float32),
+        "attributes": zeros,
+        "file_attributes": zeros,
+        "piece_attributes": zeros,
+        "merge_bytes": _EMPTY,
+        "merge_offsets": np.zeros(1, np.int64),
+        "charsmap": _EMPTY,
+        "special_tokens": zeros[:0],
+    }
+    return Vocab(**facts, **{name: _frozen(value) for name, value in arrays.items()})
+
+
+def _flags(header: Header, facts: dict[str, Any]) -> dict[str, Any]:
+    """Flags by type and pre name, then by keys; merges and charsmap where the type has them."""
+    kind, model = facts["type"], facts["model"]
+    flags: dict[str, Any] = {
+        name: False
+        for name in ("add_bos", "add_eos", "add_sep", "add_space_prefix", "ignore_merges", "clean_spaces")
+    }
+    flags |= {"escape_whitespaces": True, "lowercase": True, "charsmap": _EMPTY}
+    flags |= {"merge_bytes": _EMPTY, "merge_offsets": np.zeros(1, np.int64)}
+    if kind == "bpe":
+        pre = "gemma4" if model == "gemma4" else facts["pre"] or ""
+        flags |= _merges(header, optional=pre == "kimi-k2")
+        if pre not in keys.pre_names():
+            raise UnsupportedVocab(header.file, keys.PRE, pre, "a pre-tokenizer that llama.cpp knows")
+        entry = keys.pre_names()[pre]
+        flags |= {"escape_whitespaces": False, "clean_spaces": True, "pre_type": entry["pre_type"]}
+        sets = dict(entry["sets"])
+        flags["no_bos"] = sets.pop("bos", None) is not None
+        flags |= sets
+    elif kind == "spm":
+        flags |= {"add_space_prefix": True, "add_bos": True}
+    elif kind == "wpm":
+        flags |= {"clean_spaces": True, "add_bos": True, "add_sep": True}
+    elif kind == "ugm":
+        flags["add_eos"] = True
+        flags["charsmap"] = _charsmap(header)
+    facts["no_bos"] = flags.pop("no_bos", False)
+    for name, key in (
+        ("add_bos", keys.ADD_BOS),
+        ("add_eos", keys.ADD_EOS),
+        ("add_sep", keys.ADD_SEP),
+        ("add_space_prefix", keys.ADD_SPACE_PREFIX),
+        ("lowercase", keys.LOWERCASE),
+    ):
+        flags[name] = header.scalar(key, gguf.BOOL, flags[name])
+    flags["remove_extra_whitespaces"] = header.scalar(keys.REMOVE_EXTRA, gguf.BOOL, False)
+    flags["strip_accents"] = header.scalar(keys.STRIP_ACCENTS, gguf.BOOL, flags["lowercase"])
+    return flags
+
+
+def _merges(header: Header, *, optional: bool) -> dict[str, NDArray[Any]]:
+    lines: StringArray | None = header.array(keys.MERGES, gguf.STRING)
+    if lines is None:
+        if optional:
+            return {}
+        raise MalformedVocab(header.file, keys.MERGES, None, "the list of merges")
+    if len(lines) > MOST_MERGES:
+        raise MalformedVocab(header.file, keys.MERGES, f"{len(lines)} merges", f"at most {MOST_MERGES}")
+    data, offsets = lines.packed()
+    return {"merge_bytes": data, "merge_offsets": offsets}
+
+
+def _charsmap(header: Header) -> NDArray[np.uint8]:
+    values = header.array(keys.CHARSMAP, gguf.I8, gguf.U8)
+    if values is None:
+        return _EMPTY
+    data = np.ascontiguousarray(values).view(np.uint8)
+    length = int.from_bytes(data[:4].tobytes(), "little")
+    if data.size < 4 or length + 4 >= data.size:
+        expected = "four bytes of length, so many bytes of trie, and replacements behind it"
+        raise MalformedVocab(header.file, keys.CHARSMAP, f"{data.size} bytes, length {length}", expected)
+    return data
+
+
+def _tokens(header: Header, facts: dict[str, Any]) -> dict[str, Any]:
+    """Texts, scores and attributes as the file has them."""
+    texts: StringArray | None = header.array(keys.TOKENS, gguf.STRING)
+    if texts is None:
+        raise MalformedVocab(header.file, keys.TOKENS, None, "the list of tokens")
+    count = len(texts)
+    if count > MOST_TOKENS or (count == 0 and facts["type"] == "test"):
+        raise MalformedVocab(header.file, keys.TOKENS, f"{count} tokens", f"1 to {MOST_TOKENS} tokens")
+    data, offsets = texts.packed()
+    lengths = np.diff(offsets)
+    if int(lengths.max(initial=0)) > LONGEST_TOKEN:
+        token = int(lengths.argmax())
+        raise MalformedVocab(
+            header.file, f"{keys.TOKENS}[{token}]", f"{lengths[token]} bytes", f"at most {LONGEST_TOKEN} bytes"
+        )
+    if count and int(lengths.min()) == 0:
+        data, offsets = _name_empty(data, offsets)
+    _refuse_twins(header.file, data, offsets)
+    spelled = _without_marks(data, offsets) if facts["model"] == "hybriddna" else (data, offsets)
+    scores = header.array(keys.SCORES, gguf.F32, gguf.I32)
+    types = header.array(keys.TOKEN_TYPE, gguf.I32)
+    for key, values in ((keys.SCORES, scores), (keys.TOKEN_TYPE, types)):
+        if values is not None and values.size < count:
+            raise MalformedVocab(header.file, key, f"{values.size} values", f"one for each of {count} tokens")
+    bits = np.full(count, attr.NORMAL, np.int32)
+    if types is not None:
+        known = (types[:count] >= 0) & (types[:count] < attr.OF_TYPE.size)
+        bits = attr.OF_TYPE[np.where(known, types[:count], 0)]
+    floats = np.zeros(count, np.float32) if scores is None else scores[:count].astype(np.float32)
+    if facts["type"] == "spm" and np.isnan(floats).any():
+        token = int(np.flatnonzero(np.isnan(floats))[0])
+        raise MalformedVocab(header.file, f"{keys.SCORES}[{token}]", "not a number", "a score that can be compared")
+    return {
+        "token_bytes": spelled[0],
+        "token_offsets": spelled[1],
+        "key_bytes": data,
+        "key_offsets": offsets,
+        "scores": floats,
+        "file_attributes": bits,
+        "max_token_length": int(np.diff(offsets).max(initial=0)),
+    }
+
+
+def _name_empty(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Tokens without a text are called [EMPTY_<id>]."""
+    return _flat([text or b"[EMPTY_%d]" % token for token, text in enumerate(ragged_bytes(data, offsets))])
+
+
+def _flat(texts: list[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    offsets = np.zeros(len(texts) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)), out=offsets[1:])
+    return np.frombuffer(b"".join(texts), np.uint8), offsets
+
+
+def _refuse_twins(file: str, data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> None:
+    texts = ragged_bytes(data, offsets)
+    if len(set(texts)) == len(texts):
+        return
+    first: dict[bytes, int] = {}
+    for token, text in enumerate(texts):
+        if first.setdefault(text, token) != token:
+            raise MalformedVocab(
+                file, f"{keys.TOKENS}[{token}]", text, f"a text of its own: token {first[text]} has the same"
+            )
+
+
+def _without_marks(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Model hybriddna: texts of k-mers lose their mark; they stand behind the token <oov>."""
+    texts = ragged_bytes(data, offsets)
+    if b"<oov>" not in texts:
+        return data, offsets
+    behind = texts.index(b"<oov>") + 1
+    for token in range(behind, len(texts)):
+        if len(texts[token]) > len(KMER_MARK):
+            texts[token] = texts[token].removesuffix(KMER_MARK)
+    return _flat(texts)
+
+
+def _ids(header: Header, model: str, count: int, *, no_bos: bool) -> dict[str, Any]:
+    """Special ids: the model's default if the vocabulary has it, then the key if it names a token.
+
+    no_bos: the pre-tokenizer takes the default of BOS away.
+    """
+    ids = dict.fromkeys((field for _, field in keys.ID_KEYS), NO_TOKEN)
+    defaults = keys.DEFAULT_IDS.get(model, keys.NO_IDS)
+    ids |= dict(zip(("bos_id", "eos_id", "unk_id", "sep_id", "pad_id", "mask_id"), defaults, strict=True))
+    if no_bos:
+        ids["bos_id"] = NO_TOKEN
+    more: dict[str, Any] = {"default_unk_id": ids["unk_id"], "default_pad_id": ids["pad_id"]}
+    for key, field in keys.ID_KEYS:
+        value = header.scalar(f"{keys.T}{key}_token_id", gguf.U32, None)
+        if ids[field] >= count:
+            ids[field] = NO_TOKEN
+        if value is not None and value < count:
+            ids[field] = value
+    suppressed = header.array(keys.SUPPRESS, gguf.I32)
+    if suppressed is not None:
+        more["suppressed_ids"] = tuple(int(i) for i in suppressed if 0 <= i < count)
+    return ids | more
+
+
+def _rewrite(file: str, facts: dict[str, Any], about: dict[str, Any]) -> None:
+    """Attributes, ids found by text, the end-of-generation set, the partition's list, the checks of pieces, strips."""
+    texts = attr.Texts(facts["key_bytes"], facts["key_offsets"])
+    same = facts["token_bytes"] is facts["key_bytes"]
+    spelled = texts if same else attr.Texts(facts["token_bytes"], facts["token_offsets"])
+    bits = facts["file_attributes"].copy()
+    attr.find_ids(texts, facts, bits)
+    attr.mark_unused(texts, bits)
+    facts["eog_ids"] = attr.end_of_generation(texts, facts, bits, spelled)
+    special = attr.special_order(spelled.lengths, bits)
+    facts["special_tokens"] = np.array(special, np.int32)
+    _check_pieces(file, facts, spelled, bits)
+    facts["piece_attributes"] = bits.copy()
+    attr.mark_strips(file, texts, about, special, bits)
+    facts["attributes"] = bits
+
+
+def _check_pieces(file: str, facts: dict[str, Any], texts: attr.Texts, bits: NDArray[np.int32]) -> None:
+    """llama.cpp makes every piece while loading, and two kinds of token make that fail."""
+    if facts["type"] not in ("spm", "ugm", "wpm", "bpe"):
+        return
+    plain = bits & (attr.SPECIAL | attr.USER_DEFINED) == 0
+    normal = plain & (bits & attr.NORMAL > 0)
+    for token in np.flatnonzero(plain & ~normal & (bits & attr.BYTE > 0)).tolist():
+        if facts["type"] == "wpm" or texts.lengths[token] < 3:
+            expected = "no byte token in a WordPiece vocabulary" if facts["type"] == "wpm" else "a text like <0x0A>"
+            raise MalformedVocab(file, f"{keys.TOKENS}[{token}]", texts[token], expected)
+    if facts["type"] != "bpe" or facts["escape_whitespaces"]:
+        return
+    data, offsets = texts.data, texts.offsets
+    high = np.flatnonzero((data[:-1] >= 0xF4) & (data[:-1] < 0xF8) & (data[1:] & 0xC0 == 0x80)) if data.size else data
+    for token in np.unique(np.searchsorted(offsets, high, "right") - 1).tolist():
+        if normal[token] and _beyond_unicode(texts[token]):
+            raise MalformedVocab(file, f"{keys.TOKENS}[{token}]", texts[token], "no code point above U+10FFFF")
+
+
+def _beyond_unicode(text: bytes) -> bool:
+    """Whether permissive decoding finds a code point above U+10FFFF."""
+    from jittok.unicode.tables import code_points
+
+    return max(code_points(text)) > 0x10FFFF
