@@ -40,7 +40,7 @@ def load(source: Source, *, cache: bool = True, cache_bytes: int = CACHE_BYTES) 
 
 
 def bundled(name: str) -> Tokenizer:
-    """The Tokenizer of a vocabulary shipped with the package; `bundled_names()` lists them. KeyError for others."""
+    """The Tokenizer of a vocabulary shipped with the package; `bundled_names()` lists them. ValueError for others."""
     from jittok.vocab.bundled import bundled_vocab
 
     return Tokenizer(bundled_vocab(name), bundle=name)
@@ -77,7 +77,7 @@ class Tokenizer(Facts):
         self.vocab = vocab
         self._options = {"cache": bool(cache), "cache_bytes": cache_bytes}
         self._bundle = bundle
-        self._encoder = None if vocab.type == "none" else Encoder(vocab)
+        self._encoder = None if vocab.type == "none" else Encoder(vocab, cache_bytes=cache_bytes)
 
     # ---- text to ids
 
@@ -144,7 +144,7 @@ class Tokenizer(Facts):
     ) -> NDArray[np.int64]:
         """int64[n]: the lengths of the rows of `encode_batch`."""
         rule = self._rule(add_special, parse_special, errors)
-        stretches = self._encoder.stretches(texts, rule, threads, progress)  # type: ignore[union-attr]
+        stretches = self._encoder.stretches(texts, rule, threads, progress, keep_ids=False)  # type: ignore[union-attr]
         lengths = [np.diff(ends, prepend=0) for _, ends in stretches]
         return np.concatenate(lengths) if lengths else np.zeros(0, np.int64)
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import lzma
 from pathlib import Path
 
+from jittok.vocab.load import read_vocab
+from jittok.vocab.vocab import Vocab
+
 _DATA = Path(__file__).parent.parent / "data"
 _ENDING = ".gguf.xz"
 
@@ -19,3 +22,8 @@ def bundled_source(name: str) -> bytes:
     if name not in bundled_names():
         raise ValueError(f"bundled vocabulary: found {name!r}, expected one of {', '.join(bundled_names())}")
     return lzma.decompress((_DATA / f"{name}{_ENDING}").read_bytes())
+
+
+def bundled_vocab(name: str) -> Vocab:
+    """The Vocab of a bundled vocabulary. ValueError for a name that is none."""
+    return read_vocab(bundled_source(name))
