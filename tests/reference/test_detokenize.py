@@ -15,6 +15,7 @@ Make = Callable[..., Vocab]
     ("text", "wanted"),
     [
         ("a . b ! c ? d ,", "a. b! c? d,"),
+        ("a ; b : c", "a ; b : c"),
         (" .", "."),
         ("  .", " ."),
         ("a ' b", "a'b"),

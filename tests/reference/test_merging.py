@@ -45,6 +45,13 @@ def test_symbols_are_characters_by_their_first_byte() -> None:
     assert Symbols(b"").pieces() == []
 
 
+def test_an_entry_is_stale_once_either_side_has_grown() -> None:
+    right_grows = {(b"b", b"c"): 0, (b"a", b"b"): 1}
+    assert merge_pairs(b"abc", lambda *pair: right_grows.get(pair)).pieces() == [b"a", b"bc"]
+    left_grows = {(b"a", b"b"): 0, (b"b", b"c"): 1}
+    assert merge_pairs(b"abc", lambda *pair: left_grows.get(pair)).pieces() == [b"ab", b"c"]
+
+
 def by_scanning(text: bytes, ranks: dict[tuple[bytes, bytes], int]) -> list[bytes]:
     """The meaning without a queue: again and again the best pair of the whole list."""
     pieces = [text[i : i + 1] for i in range(len(text))]

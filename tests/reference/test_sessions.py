@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from jittok.errors import EncodingFailed, MalformedVocab, UnsupportedVocab
+from jittok.reference.plamo2 import INVALID, fixed_score
 from jittok.reference.tokenize import align, newline_id, tokenize
 from jittok.vocab import Vocab
 
@@ -118,6 +119,10 @@ class TestWpm:
     def test_ideographs_are_words(self, vocab_of: Make) -> None:
         assert tokenize(self.make(vocab_of), "中中a中".encode()) == [6, 6, 1, 6]
 
+    def test_a_gap_in_the_ideographs_is_letters(self, vocab_of: Make) -> None:
+        marked = "▁\U0002b820"
+        assert tokenize(vocab_of(texts("▁", marked, "b"), type="wpm"), "\U0002b820b".encode()) == [1, 2]
+
     def test_lower_case_is_one_code_point(self, vocab_of: Make) -> None:
         assert tokenize(self.make(vocab_of, strip_accents=False), "İ ẞ".encode()) == [8, 7]
 
@@ -156,6 +161,10 @@ class TestUgm:
         vocab = self.make(vocab_of, ["a"], [-1.0])
         assert align(vocab, "日本a".encode() + b"\xff") == ([0, 1, 0], [(0, 6), (6, 7), (7, 8)])
 
+    def test_a_token_that_ends_inside_a_character_does_not_cover_it(self, vocab_of: Make) -> None:
+        vocab = vocab_of([b"<unk>", b"a", b"\xc3"], [2, NORMAL, NORMAL], "ugm", scores=[0.0, -1.0, -1.0], unk_id=0)
+        assert tokenize(vocab, "aé".encode()) == [1, 0]
+
 
 class TestRwkv:
     def test_escapes_are_resolved_before_matching(self, vocab_of: Make) -> None:
@@ -165,6 +174,10 @@ class TestRwkv:
     def test_a_path_without_token_is_refused(self, vocab_of: Make) -> None:
         vocab = vocab_of([b"a", b"bcd"], type="rwkv")
         assert fails(vocab, b"abcx") == (1, b"bcx")
+
+    def test_the_newline_is_found_with_the_default_unknown_token(self, vocab_of: Make) -> None:
+        assert newline_id(vocab_of([b"a", b"\\n"], type="rwkv", default_unk_id=-1)) == 1
+        assert newline_id(vocab_of([b"a"], type="rwkv", unk_id=0, default_unk_id=-1)) == -1
 
     def test_the_last_of_equal_tokens_wins(self, vocab_of: Make) -> None:
         assert tokenize(vocab_of([b"a", b"\\x61"], type="rwkv"), b"a") == [1]
@@ -176,6 +189,22 @@ class TestPlamo2:
         vocab = vocab_of(tokens, [2, *[BYTE] * 256, *[NORMAL] * 3], "plamo2", scores=[0.0] * 257 + [-1.0, -1.0, -1.5])
         assert tokenize(vocab, b"aab") == [257, 259]
         assert tokenize(vocab, "\ufeffaé".encode()) == [257, *(1 + byte for byte in "é".encode())]
+
+    def test_scores_are_rounded_halves_away_from_zero(self) -> None:
+        assert [fixed_score(x) for x in (0.00005, -0.00005, -0.00004, 2.5, 1e6)] == [1, -1, 0, 25_000, -(2**31)]
+        assert fixed_score(float("-inf")) == fixed_score(float("nan")) == fixed_score(-2000.0) == INVALID
+
+    def test_a_token_with_an_invalid_score_is_never_used(self, vocab_of: Make) -> None:
+        tokens = [b"<unk>", *BYTES, b"a", b"b"]
+        attributes = [2, *[BYTE] * 256, NORMAL, NORMAL]
+        for score, wanted in (
+            (-999.0, 257),
+            (-1001.0, 1 + ord("a")),
+            (-2000.0, 1 + ord("a")),
+            (float("inf"), 1 + ord("a")),
+        ):
+            vocab = vocab_of(tokens, attributes, "plamo2", scores=[0.0] * 257 + [score, 1.0])
+            assert tokenize(vocab, b"a") == [wanted]
 
     def test_a_missing_byte_token_is_refused(self, vocab_of: Make) -> None:
         with pytest.raises(MalformedVocab, match="expected a token for each byte"):
