@@ -7,6 +7,7 @@ influence each other, so neither the stretches nor the number of threads can cha
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
 import re
 from collections import deque
@@ -56,6 +57,8 @@ DOCUMENT_WEIGHT = 16
 """Bytes that a document counts beside its text when stretches are cut: empty documents cost time as well."""
 KEPT_IDS = 1 << 24
 """A desk with more room than this is not kept."""
+FIRST_LONGEST = 1 << 12
+"""Bytes of a fragment that the scratch of a new desk is made for."""
 
 REPLACEMENT = "\ufffd".encode()
 BEYOND = re.compile(rb"\xf4[\x90-\xbf][\x80-\xbf]{2}|[\xf5-\xf7][\x80-\xbf]{3}")
@@ -123,12 +126,13 @@ class Desk:
 class Encoder:
     """A compiled vocabulary that encodes. Immutable but for its desks; safe to share between threads."""
 
-    def __init__(self, vocab: Vocab, arrays: Any = None) -> None:
+    def __init__(self, vocab: Vocab, arrays: Any = None, cache_bytes: int | None = None) -> None:
         if vocab.type not in MODELS:
             raise UnsupportedVocab(vocab.source, "tokenizer.ggml.model", vocab.model, "a type that can tokenize")
         self.vocab = vocab
         self.model = importlib.import_module(MODELS[vocab.type])
         self.arrays = self.model.compile_vocab(vocab) if arrays is None else arrays
+        self._cache = {"cache_bytes": cache_bytes} if cache_bytes is not None and _has_cache(self.model) else {}
         self._special: dict[bool, special.SpecialTokens] = {}
         self._desks: list[Desk] = []
 
@@ -169,11 +173,12 @@ class Encoder:
         return TokenArray(*joined(parts, ends))
 
     def stretches(
-        self, texts: Any, rule: Rule, threads: int | None, progress: bool = False
+        self, texts: Any, rule: Rule, threads: int | None, progress: bool = False, keep_ids: bool = True
     ) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int64]]]:
         """ids (int32) and ends of rows (int64) of one stretch of documents after the other, in order.
 
-        While threads work, the next texts are read; errors come in the order of the documents, whatever the threads.
+        Without `keep_ids` there are only ends. While threads work, the next texts are read; errors come in the order of
+        the documents, whatever the threads.
         """
         threads = thread_count(threads)
         bar = _progress_bar(texts) if progress else None
@@ -185,13 +190,13 @@ class Encoder:
                     yield from _finished(pending, 0, bar)
                     raise docs
                 if threads == 1 or (alone and not pending):
-                    result = self._stretch(docs, base, first, last, rule)
+                    result = self._stretch(docs, base, first, last, rule, keep_ids)
                     if bar is not None:
                         bar.update(last - first)
                     yield result
                     continue
                 pool = pool or ThreadPoolExecutor(threads, thread_name_prefix="jittok")
-                pending.append(pool.submit(self._stretch, docs, base, first, last, rule))
+                pending.append(pool.submit(self._stretch, docs, base, first, last, rule, keep_ids))
                 yield from _finished(pending, 4 * threads, bar)
             yield from _finished(pending, 0, bar)
         finally:
@@ -201,7 +206,7 @@ class Encoder:
                 bar.close()
 
     def _stretch(
-        self, docs: Documents, base: int, first: int, last: int, rule: Rule
+        self, docs: Documents, base: int, first: int, last: int, rule: Rule, keep_ids: bool
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """ids of documents first .. last - 1 and the ends of their rows. `base`: number of document 0."""
         desk = self._sit_down()
@@ -211,7 +216,7 @@ class Encoder:
             ends = desk.document_ends[: last - first]
             row_ends = desk.ends[ends - 1]
             row_ends[ends == 0] = 0
-            return desk.ids[:count].copy(), row_ends
+            return desk.ids[: count if keep_ids else 0].copy(), row_ends
         finally:
             self._stand_up(desk)
 
@@ -222,8 +227,19 @@ class Encoder:
             return Desk()
 
     def _stand_up(self, desk: Desk) -> None:
-        if max(desk.ids.size, desk.longest, desk.starts.size, desk.special_work.keys.size) <= KEPT_IDS:
+        if desk.longest > KEPT_IDS:
+            self._give_work(desk, FIRST_LONGEST)
+        if max(desk.ids.size, desk.starts.size, desk.special_work.keys.size) <= KEPT_IDS:
             self._desks.append(desk)
+
+    def _give_work(self, desk: Desk, longest: int) -> None:
+        """Scratch for fragments of up to `longest` bytes; a cache of pieces that the old one has is kept."""
+        desk.longest = longest
+        if desk.work is not None and hasattr(self.model, "regrow"):
+            desk.work = self.model.regrow(self.arrays, desk.work, longest)
+        else:
+            desk.work = None  # let go of the old one first
+            desk.work = self.model.make_work(self.arrays, longest, **self._cache)
 
     def _cut(self, desk: Desk, docs: Documents, first: int, last: int, rule: Rule) -> int:
         """The fragments of documents first .. last - 1 to the desk; how many."""
@@ -273,8 +289,7 @@ class Encoder:
         """Call the kernel until all fragments are done, giving it what it lacks; ids go to the desk from `count` on."""
         arrays, model, report, at, origin = self.arrays, self.model, desk.report, 0, count
         if desk.work is None:
-            desk.longest = 1 << 12
-            desk.work = model.make_work(arrays, desk.longest)
+            self._give_work(desk, FIRST_LONGEST)
         while at < fragments:
             code = model.encode_fragments(
                 arrays, desk.work, data, starts, stops, tokens, at, fragments, count, desk.ids, ends, report
@@ -286,9 +301,7 @@ class Encoder:
             if code == OUT_OF_ROOM:
                 desk.give_ids(max(count + need, desk.ids.size + desk.ids.size // 2), count)
             elif code == OUT_OF_WORK:
-                desk.longest = max(need, 2 * desk.longest)
-                desk.work = None  # let go of the old one first
-                desk.work = model.make_work(arrays, desk.longest)
+                self._give_work(desk, max(need, 2 * desk.longest))
             elif code == NO_BYTE_TOKEN and replace and arrays is self.arrays and self._can_replace_bytes():
                 arrays = self._with_unknown_bytes()
             elif code == BEYOND_UNICODE and replace:
@@ -344,6 +357,11 @@ def thread_count(threads: int | None) -> int:
     if threads < 1:
         raise ValueError(f"threads: found {threads}, expected 1 or more")
     return int(threads)
+
+
+def _has_cache(model: Any) -> bool:
+    """Whether a model keeps pieces it has seen, in memory that can be bounded."""
+    return "cache_bytes" in inspect.signature(model.make_work).parameters
 
 
 def _fixed(values: Any, dtype: Any = np.int64) -> NDArray[Any]:

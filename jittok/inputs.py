@@ -136,10 +136,13 @@ def _joined(block: list[Any], replace: bool, first: int, nulls: bool) -> tuple[b
         spans = np.fromiter(map(len, block), np.int64, len(block))
         if isinstance(whole, bytes) and spans.sum() == len(whole):  # the items of a memoryview can be longer than 1
             return whole, spans
-        if isinstance(whole, str) and whole.isascii():
+        if isinstance(whole, str):
+            if not whole.isascii():
+                sizes = [len(text) if text.isascii() else len(text.encode()) for text in block]
+                spans = np.fromiter(sizes, np.int64, len(block))
             return whole.encode(), spans
-    except TypeError:
-        pass  # not all of one kind
+    except (TypeError, UnicodeEncodeError):
+        pass  # not all of one kind, or a lone surrogate
     if nulls:
         block = ["" if text is None or text != text else text for text in block]  # noqa: PLR0124  NaN
     parts = [to_bytes(text, replace, first + k) for k, text in enumerate(block)]

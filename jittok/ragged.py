@@ -296,7 +296,7 @@ def joined(
     parts: Sequence[NDArray[np.int32]], ends: Sequence[NDArray[np.int64]]
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """One ids array and its offsets from parts and the ends of their rows."""
-    ids = np.concatenate(parts) if parts else np.zeros(0, np.int32)
+    ids = parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, np.int32), *parts])
     offsets = np.zeros(1 + sum(part.size for part in ends), np.int64)
     at, shift = 1, 0
     for part, row_ends in zip(parts, ends, strict=True):
