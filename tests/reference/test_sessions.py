@@ -195,16 +195,12 @@ class TestPlamo2:
         assert fixed_score(float("-inf")) == fixed_score(float("nan")) == fixed_score(-2000.0) == INVALID
 
     def test_a_token_with_an_invalid_score_is_never_used(self, vocab_of: Make) -> None:
-        tokens = [b"<unk>", *BYTES, b"a", b"b"]
-        attributes = [2, *[BYTE] * 256, NORMAL, NORMAL]
-        for score, wanted in (
-            (-999.0, 257),
-            (-1001.0, 1 + ord("a")),
-            (-2000.0, 1 + ord("a")),
-            (float("inf"), 1 + ord("a")),
-        ):
+        # -2000 would cost as much as two unknown characters, and the longer first piece wins a tie
+        tokens, attributes = [b"<unk>", *BYTES, b"ab", b"c"], [2, *[BYTE] * 256, NORMAL, NORMAL]
+        unknown = [1 + ord("a"), 1 + ord("b")]
+        for score, wanted in ((-1999.9999, [257]), (-2000.0, unknown), (float("inf"), unknown)):
             vocab = vocab_of(tokens, attributes, "plamo2", scores=[0.0] * 257 + [score, 1.0])
-            assert tokenize(vocab, b"a") == [wanted]
+            assert tokenize(vocab, b"ab") == wanted
 
     def test_a_missing_byte_token_is_refused(self, vocab_of: Make) -> None:
         with pytest.raises(MalformedVocab, match="expected a token for each byte"):
