@@ -1,0 +1,74 @@
+"""Draw the small recorded sets of this folder from the big ones: golden/<name>.jsonl.xz and vocabs/<name>.gguf.xz.
+
+    python tests/data/make_golden.py SHARED
+
+SHARED holds golden/, vocabs/ and the README that says what a row means. Drawn are all made-up vocabularies, and the
+real ones that the package ships; of each, the facts, some pieces and decodings, and cases of every group. Rows are
+copied, never edited.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+import random
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+BUNDLED = ("gpt-2", "bert-bge", "t5", "mistral-v1")
+"""Recorded sets of the vocabularies in the package."""
+CASES, PIECES, DECODES = 100, 60, 12
+LONGEST = 1500
+"""Characters of a text: longer ones are left to the big sets."""
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    with lzma.open(path, "rt", encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def draw(rows: list[dict[str, Any]], seed: str) -> list[dict[str, Any]]:
+    """A few rows of each kind, in the file's order."""
+    pick = random.Random(seed)
+    kinds: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        kinds.setdefault(row["kind"], []).append(row)
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for row in kinds["case"]:
+        if len(row.get("text", row.get("b64"))) <= LONGEST:
+            groups.setdefault(row["group"], []).append(row)
+    for group in groups.values():
+        pick.shuffle(group)
+    cases: list[dict[str, Any]] = []
+    while len(cases) < CASES and any(groups.values()):  # in turns, so that small groups are whole
+        cases += [group.pop() for group in groups.values() if group][: CASES - len(cases)]
+    order = {id(row): place for place, row in enumerate(rows)}
+    cases.sort(key=lambda row: order[id(row)])
+    about = kinds["about"][0] | {"cases": len(cases), "drawn_by": "make_golden.py"}
+    pieces = [
+        {
+            key: column[:: -(-len(column) // PIECES)] if isinstance(column, list) else column
+            for key, column in row.items()
+        }
+        for row in kinds["pieces"]
+    ]
+    return [about, *kinds["facts"], *pieces, *cases, *kinds["decode"][:DECODES]]
+
+
+def main(shared: Path) -> None:
+    made_up = sorted(path.name.removesuffix(".gguf.xz") for path in (shared / "vocabs").glob("syn-*.gguf.xz"))
+    for name in made_up:
+        shutil.copyfile(shared / "vocabs" / f"{name}.gguf.xz", HERE / "vocabs" / f"{name}.gguf.xz")
+    for name in (*BUNDLED, *made_up):
+        rows = draw(read(shared / "golden" / f"{name}.jsonl.xz"), name)
+        path = HERE / "golden" / f"{name}.jsonl.xz"
+        with lzma.open(path, "wt", encoding="utf-8", newline="\n", preset=9) as file:
+            file.writelines(json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n" for row in rows)
+        print(f"{name:24} {len(rows):4} rows {path.stat().st_size:7} bytes")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
