@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from jittok.errors import EncodingFailed, MalformedVocab
@@ -18,6 +18,8 @@ INVALID, UNKNOWN = -20_000_000, -10_000_000
 """Scores of a token that is never used and of a character without a token."""
 NO_PATH = 1 << 60
 BYTE_ORDER_MARK = 0xFEFF
+Observe = Callable[[int, int, int, int, int, bool], None]
+"""Called with place, code points, id, score and cost of each piece compared, and whether it was the cheapest so far."""
 _BYTE_TOKEN = re.compile(rb"<0x([0-9a-fA-F]{2})>", re.DOTALL)
 
 
@@ -60,7 +62,9 @@ def session(vocab: Vocab, fragment: Mapped) -> Iterator[Token]:
         at += size
 
 
-def best_pieces(known: Table, text: list[int], places: list[int]) -> list[tuple[int, int]]:
+def best_pieces(
+    known: Table, text: list[int], places: list[int], observe: Observe | None = None
+) -> list[tuple[int, int]]:
     """(code points, id) of the pieces of the cheapest way, id -1 for an unknown character.
 
     places: int[n] where each code point begins, for EncodingFailed
@@ -81,6 +85,8 @@ def best_pieces(known: Table, text: list[int], places: list[int]) -> list[tuple[
                 if i + size > len(text):
                     expected = "pieces that end inside the text (llama.cpp reads outside its table here)"
                     raise EncodingFailed(0, places[i], f"a piece of {size} code points", expected)
+                if observe:
+                    observe(i, size, token, score, cost[i + size] - score, cost[i + size] - score < cost[i])
                 if cost[i + size] - score < cost[i]:
                     cost[i], path[i] = cost[i + size] - score, (size, token)
             if score == UNKNOWN:

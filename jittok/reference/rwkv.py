@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from jittok.errors import EncodingFailed
 from jittok.reference.mapped import Mapped, Token
@@ -10,9 +10,11 @@ from jittok.reference.per_vocab import per_vocab
 from jittok.vocab import Vocab
 
 ESCAPES = {ord("t"): 9, ord("n"): 10, ord("r"): 13}
+Observe = Callable[[int, int, int | None], None]
+"""Called with start, stop and the token of each stretch that some token begins with."""
 
 
-def session(vocab: Vocab, fragment: Mapped) -> Iterator[Token]:
+def session(vocab: Vocab, fragment: Mapped, observe: Observe | None = None) -> Iterator[Token]:
     """Tokens of the text between two special tokens.
 
     A byte that no token begins with gives the unknown one, which may be -1.
@@ -29,6 +31,8 @@ def session(vocab: Vocab, fragment: Mapped) -> Iterator[Token]:
             continue
         found, stop = at, at + 1
         while stop <= len(text) and text[at:stop] in prefixes:
+            if observe:
+                observe(at, stop, tokens.get(text[at:stop]))
             if text[at:stop] in tokens:
                 found = stop
             stop += 1

@@ -77,8 +77,13 @@ def session(vocab: Vocab, fragment: Mapped) -> Iterator[Token]:
     text = normalize(vocab, fragment)
     if not text.text:
         return
+    yield from joined(vocab, text, best_path(lattice(vocab, bytes(text.text))))
+
+
+def joined(vocab: Vocab, text: Mapped, path: list[Token]) -> Iterator[Token]:
+    """The tokens of a path over a normalized text, a run of unknown ones as one."""
     run = None  # of unknown tokens, still growing
-    for token, start, stop in best_path(lattice(vocab, bytes(text.text))):
+    for token, start, stop in path:
         found = text.token(token, start, stop)
         if run and token == vocab.unk_id == run.id:
             run = Token(token, min(run.start, found.start), max(run.stop, found.stop))
@@ -105,9 +110,10 @@ def step(vocab: Vocab, text: bytes | bytearray, at: int) -> tuple[bytes, int]:
     return (bytes(text[at : at + size]), size) if size else (utf8(REPLACEMENT), 1)
 
 
-def normalize(vocab: Vocab, fragment: Mapped) -> Mapped:
+def normalize(vocab: Vocab, fragment: Mapped, observe: Callable[[int, int, bytes, int], None] | None = None) -> Mapped:
     """What the lattice is built on. Source: llama.cpp, `normalize`.
 
+    observe: called after each step with its place, the bytes used, what came out, and the bytes of the result so far.
     With `remove_extra_whitespaces` a space stands for all the spaces since the last word, and before the first word for
     none if there were none.
     """
@@ -139,6 +145,8 @@ def normalize(vocab: Vocab, fragment: Mapped) -> Mapped:
                 prepended = True
             inside, skipped = True, None
             out.add(bytes([byte]), start, stop)
+        if observe:
+            observe(at - used, used, piece, len(out.text))
     if vocab.add_space_prefix and vocab.treat_whitespace_as_suffix:
         out.add(space, fragment.stops[-1], fragment.stops[-1])
     return out
