@@ -52,4 +52,4 @@ def build_tables(source: str) -> dict[str, NDArray[np.uint32] | NDArray[np.uint1
 
 
 if __name__ == "__main__":
-    np.savez_compressed(sys.argv[2], **build_tables(Path(sys.argv[1]).read_text(encoding="utf-8")))  # type: ignore[arg-type]
+    np.savez_compressed(sys.argv[2], **build_tables(Path(sys.argv[1]).read_text(encoding="utf-8")))
