@@ -1,38 +1,22 @@
-"""Ids back to bytes: the pieces of all tokens, and rows of ids joined and cleaned as llama.cpp does it."""
+"""Rows of ids joined to text and cleaned as llama.cpp does it."""
 
 from __future__ import annotations
 
-import re
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from jittok._jit import I32, I64, U8, OutI32, OutI64, OutU8, frozen, helper, kernel
-from jittok._raw import Window, get_i32, get_i64, get_u8, put_u8, window
+from jittok._jit import I32, I64, OutI64, OutU8, frozen, helper, kernel
+from jittok._raw import Window, get_i32, get_i64, get_u8, get_u64, get_word, put_u8, window
+from jittok._raw.words import put_word
 from jittok.errors import InvalidToken
-from jittok.vocab import SPACE, Vocab
+from jittok.pieces import ENDS_SPACE, HIDDEN, HOLDS_MOVER, LENGTH, QUOTE, SHORT, SPACE_BYTE, Pieces, moves
 
-UNKNOWN, NORMAL, CONTROL, USER_DEFINED, BYTE = 1, 4, 8, 16, 32
-"""llama.cpp's attribute bits that matter here."""
-PLAMO, SPACED, BYTE_LEVEL = 0, 1, 2
-"""How texts become pieces: as they are; U+2581 is a space; each character stands for a byte."""
 OUT_OF_ROOM, BAD_ID = -1, -2
 BYTES_PER_ID = 8
 """Room that is usually enough."""
-SPACE_BYTE, QUOTE = 0x20, 0x27
-SPACE_0, SPACE_1, SPACE_2 = SPACE.encode()
-
-_HEX = re.compile(rb"[ \t\n\v\f\r]*([+-]?)(?:0[xX](?=[0-9a-fA-F]))?([0-9a-fA-F]*)")
-_BYTE_TOKEN = re.compile(rb"<0x([0-9a-fA-F]{2})>", re.DOTALL)
-
-
-class Pieces(NamedTuple):
-    """What each token prints. Invariant: 0 <= offsets[i] <= offsets[i + 1] <= blob.size, tokens = hidden.size."""
-
-    blob: U8  # [bytes] pieces of all tokens behind each other, special ones too
-    offsets: I64  # [tokens + 1]
-    hidden: U8  # [tokens] 1 where the token prints nothing unless special tokens are asked for
+CLEANED_NEAR = 3
+"""An apostrophe decides about bytes up to so far behind it."""
 
 
 class Frame(NamedTuple):
@@ -45,157 +29,6 @@ class Frame(NamedTuple):
     clean: int  # 1: see `clean_spaces`
 
 
-def build_pieces(vocab: Vocab) -> Pieces:
-    """The pieces of all tokens. Source: llama.cpp, `token_to_piece`, with the attributes that it has at that moment."""
-    count = len(vocab)
-    data, offsets = frozen(vocab.token_bytes, np.uint8), frozen(vocab.token_offsets, np.int64)
-    blob, ends = np.empty(data.size, np.uint8), np.zeros(count + 1, np.int64)
-    if vocab.type == "rwkv":
-        from jittok.models.rwkv import unescape_texts
-
-        unescape_texts(data, offsets, blob, ends)
-    elif vocab.type == "test":
-        blob, ends = _flat([b"%x" % i for i in range(count)])
-    else:
-        how = PLAMO if vocab.type == "plamo2" else SPACED
-        if vocab.type == "bpe" and not vocab.escape_whitespaces:
-            how = BYTE_LEVEL
-        odd = np.empty(count, np.int32)
-        attributes = frozen(vocab.piece_attributes, np.int32)
-        odd = odd[: fill_pieces(data, offsets, attributes, how, BYTE_OF_CHARACTER, blob, ends, odd)]
-        blob, ends = _with_odd_pieces(vocab, blob, ends, odd.tolist())
-    hidden = (vocab.attributes & (UNKNOWN | CONTROL)) != 0
-    return Pieces(frozen(blob[: ends[-1]], np.uint8), frozen(ends, np.int64), frozen(hidden, np.uint8))
-
-
-def _flat(texts: list[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    offsets = np.zeros(len(texts) + 1, np.int64)
-    np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)), out=offsets[1:])
-    return np.frombuffer(b"".join(texts), np.uint8), offsets
-
-
-def _with_odd_pieces(
-    vocab: Vocab, blob: NDArray[np.uint8], ends: NDArray[np.int64], odd: list[int]
-) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """The pieces of the ids `odd` (rising), which the kernel left empty, put in their places."""
-    if not odd:
-        return blob, ends
-    parts, lengths, raw, at = [], np.diff(ends), blob[: ends[-1]].tobytes(), 0
-    for i in odd:
-        text = vocab.token_bytes[vocab.token_offsets[i] : vocab.token_offsets[i + 1]].tobytes()
-        piece = byte_piece(text, vocab.type) if vocab.piece_attributes[i] & BYTE else marked_piece(text)
-        parts += [raw[at : ends[i]], piece]
-        lengths[i], at = len(piece), int(ends[i])
-    parts.append(raw[at:])
-    offsets = np.zeros(lengths.size + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    return np.frombuffer(b"".join(parts), np.uint8), offsets
-
-
-def byte_piece(text: bytes, kind: str) -> bytes:
-    """The byte of a byte token: C's strtol of two characters, which accepts anything; PLaMo-2 wants the very form."""
-    if kind == "plamo2":
-        match = _BYTE_TOKEN.fullmatch(text)
-        return bytes([int(match[1], 16)]) if match else text
-    sign, digits = _HEX.match(text[3:5]).groups()  # type: ignore[union-attr]  # it matches the empty text too
-    return bytes([(-1 if sign == b"-" else 1) * int(digits or b"0", 16) & 0xFF])
-
-
-def marked_piece(text: bytes) -> bytes:
-    """A byte-level token with characters that stand for no byte: each of them gives a marker with the whole text."""
-    out = bytearray()
-    for c in _code_points(text):
-        byte = int(BYTE_OF_CHARACTER[c]) if c < BYTE_OF_CHARACTER.size else -1
-        if byte >= 0:
-            out.append(byte)
-        else:
-            out += b"[UNK_BYTE_0x" + chr(c).encode("utf-8", "surrogatepass").hex().encode() + text + b"]"
-    return bytes(out)
-
-
-def _code_points(text: bytes) -> list[int]:
-    """llama.cpp's permissive decoding: overlong forms and surrogates pass, other bad bytes are U+FFFD each."""
-    found, i = [], 0
-    while i < len(text):
-        lead = text[i]
-        size = 1 if lead < 0x80 else 2 if 0xC0 <= lead < 0xE0 else 3 if 0xE0 <= lead < 0xF0 else 4
-        rest = text[i + 1 : i + size]
-        if (0x80 <= lead < 0xC0) or lead >= 0xF8 or len(rest) < size - 1 or any(b & 0xC0 != 0x80 for b in rest):
-            found.append(0xFFFD)
-            i += 1
-            continue
-        value = lead if size == 1 else lead & (0x7F >> size)
-        for b in rest:
-            value = value << 6 | b & 0x3F
-        found.append(value)
-        i += size
-    return found
-
-
-def _byte_of_character() -> NDArray[np.int32]:
-    """int32[0x144]: the byte that a character of a byte-level vocabulary stands for, or -1."""
-    table = np.full(0x144, -1, np.int32)
-    own = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    table[own] = own
-    table[0x100:] = sorted(set(range(256)) - set(own))
-    return frozen(table, np.int32)
-
-
-BYTE_OF_CHARACTER = _byte_of_character()
-
-
-@kernel
-def fill_pieces(
-    data: U8, offsets: I64, attributes: I32, how: int, byte_of: I32, blob: OutU8, ends: OutI64, odd: OutI32
-) -> int:
-    """The pieces of all tokens but the odd ones, which are left empty and listed.
-
-    data, offsets: texts; attributes: int32[tokens]; how: PLAMO, SPACED or BYTE_LEVEL; byte_of: int32[0x144]
-    blob: uint8[data.size], as no piece made here is longer than its text; ends: int64[tokens + 1]; odd: int32[tokens]
-
-    Returns how many odd ones there are: byte tokens, and byte-level ones with characters that stand for no byte.
-    """
-    text, out, count, at = window(data), window(blob), 0, 0
-    for token in range(attributes.size):
-        ends[token] = at
-        i, stop, bits = offsets[token], offsets[token + 1], attributes[token]
-        known = bits & (UNKNOWN | CONTROL | USER_DEFINED)
-        if bits & BYTE and (how == PLAMO or not (known or bits & NORMAL)):
-            odd[count] = token
-            count += 1
-        elif how == PLAMO or known:
-            for k in range(i, stop):
-                put_u8(out, at, get_u8(text, k))
-                at += 1
-        elif bits & NORMAL:
-            first = at
-            while i < stop:
-                byte = get_u8(text, i)
-                if how == SPACED:
-                    if (
-                        byte == SPACE_0
-                        and i + 2 < stop
-                        and get_u8(text, i + 1) == SPACE_1
-                        and get_u8(text, i + 2) == SPACE_2
-                    ):
-                        byte, i = SPACE_BYTE, i + 2
-                else:
-                    if 0xC0 <= byte < 0xE0 and i + 1 < stop and get_u8(text, i + 1) & 0xC0 == 0x80:
-                        byte, i = (byte & 0x1F) << 6 | get_u8(text, i + 1) & 0x3F, i + 1
-                    elif byte >= 0x80:
-                        byte = byte_of.size
-                    byte = get_i32(window(byte_of), byte) if byte < byte_of.size else -1
-                    if byte < 0:
-                        odd[count] = token
-                        count += 1
-                        at = first
-                        break
-                put_u8(out, at, byte)
-                at, i = at + 1, i + 1
-    ends[attributes.size] = at
-    return count
-
-
 @kernel
 def join_rows(pieces: Pieces, frame: Frame, ids: I32, offsets: I64, out: OutU8, ends: OutI64, report: OutI64) -> int:
     """The text of each row ids[offsets[r]:offsets[r + 1]], behind each other, as llama.cpp's detokenize.
@@ -203,40 +36,69 @@ def join_rows(pieces: Pieces, frame: Frame, ids: I32, offsets: I64, out: OutU8, 
     out: uint8[room]; ends: int64[rows] where the texts end; report: int64[1]
 
     Returns the number of bytes, BAD_ID (report: the first place in `ids` outside the vocabulary) or OUT_OF_ROOM
-    (report: bytes that are enough). Linear in ids and bytes.
+    (report: room that is enough, SHORT bytes more than the texts). Linear in ids and bytes.
     """
-    tokens, need = pieces.hidden.size, 0
-    places, numbers = window(pieces.offsets), window(ids)
+    tokens, need = pieces.facts.size, SHORT
+    facts, numbers = window(pieces.facts), window(ids)
     for k in range(ids.size):
         token = get_i32(numbers, k)
         if not 0 <= token < tokens:
             report[0] = k
             return BAD_ID
-        need += get_i64(places, token + 1) - get_i64(places, token)
+        need += get_i32(facts, token) & LENGTH
     if need > out.size:
         report[0] = need
         return OUT_OF_ROOM
-    text, blob, hidden, at = window(out), window(pieces.blob), window(pieces.hidden), 0
+    text, at = window(out), 0
     for row in range(ends.size):
         first, last, strip, start = offsets[row], offsets[row + 1], frame.strip, at
         if frame.bos >= 0 and first < last and get_i32(numbers, first) == frame.bos:
             first, strip = first + 1, 0
         if frame.eos >= 0 and first < last and get_i32(numbers, last - 1) == frame.eos:
             last -= 1
-        for k in range(first, last):
-            token = get_i32(numbers, k)
-            if frame.special or not get_u8(hidden, token):
-                i, stop = get_i64(places, token), get_i64(places, token + 1)
-                if strip and i < stop and get_u8(blob, i) == SPACE_BYTE:
-                    i += 1
-                while i < stop:
-                    put_u8(text, at, get_u8(blob, i))
-                    at, i = at + 1, i + 1
-            strip = 0
-        if frame.clean:
-            at = _clean(text, start, at)
+        at, dirty = _join_row(pieces, frame.special, strip, numbers, first, last, text, at)
+        if frame.clean and dirty >= 0:
+            at = _clean(text, start, dirty, at)
         ends[row] = at
     return at
+
+
+@helper
+def _join_row(
+    pieces: Pieces, special: int, strip: int, numbers: Window, first: int, last: int, text: Window, at: int
+) -> tuple[int, int]:
+    """Write the pieces of ids first .. last - 1 at text[at:]; where they end, and a place that no space in front of one
+    of ? ! . , or an apostrophe comes before (-1: there is none at all). The ids are in the vocabulary, and the text has
+    room for their pieces and SHORT bytes more.
+    """
+    facts, words, blob, places = (
+        window(pieces.facts), window(pieces.words), window(pieces.blob), window(pieces.offsets),
+    )  # fmt: skip
+    dirty, after_space = -1, 0
+    for k in range(first, last):
+        token = get_i32(numbers, k)
+        bits = get_i32(facts, token)
+        length, begin = bits & LENGTH, at
+        if bits & HIDDEN and not special:
+            length = 0
+        if length:
+            put_word(text, at, get_u64(words, 2 * token))
+            put_word(text, at + 8, get_u64(words, 2 * token + 1))
+            if length > SHORT:
+                start = get_i64(places, token)
+                for i in range(SHORT, length):
+                    put_u8(text, at + i, get_u8(blob, start + i))
+            at += length
+            if strip and get_u8(text, begin) == SPACE_BYTE:
+                for i in range(begin + 1, at):
+                    put_u8(text, i - 1, get_u8(text, i))
+                at -= 1
+            if at > begin:
+                if dirty < 0 and (bits & HOLDS_MOVER or (after_space and moves(get_u8(text, begin)))):
+                    dirty = begin
+                after_space = bits & ENDS_SPACE
+        strip = 0
+    return at, dirty
 
 
 @kernel
@@ -246,24 +108,71 @@ def clean_spaces(text: OutU8) -> int:
     Three passes, each over the result of the one before: a space goes in front of ? ! . and , ; an apostrophe between
     two spaces loses both; a space goes in front of 's 'm 're 've.
     """
-    return _clean(window(text), 0, text.size)
+    return _clean(window(text), 0, 0, text.size)
 
 
 @helper
-def _clean(text: Window, start: int, stop: int) -> int:
-    """`clean_spaces` of text[start:stop]; where it then ends."""
-    begin = start + 1  # nothing happens in front of the first space that is followed by one of ? ! . , '
-    while begin < stop and not (get_u8(text, begin - 1) == SPACE_BYTE and _moves(get_u8(text, begin))):
-        begin += 1
-    at = min(begin, stop)
-    for i in range(begin, stop):
+def _clean(text: Window, start: int, begin: int, stop: int) -> int:
+    """`clean_spaces` of text[start:stop], in which nothing has to go in front of `begin`; where it then ends.
+
+    Only stretches around a space that is followed by one of ? ! . , or an apostrophe are looked at closely; they are
+    cut where both sides, cleaned alone, are the whole, cleaned (see `can_cut`). What lies between them is moved up.
+    """
+    read = write = start
+    i = max(begin, start + 1)
+    while i < stop:
+        if get_u8(text, i - 1) != SPACE_BYTE or not moves(get_u8(text, i)):
+            i += 1
+            continue
+        low, high = i - 1, i + 1
+        while low > read and not can_cut(text, read, low):
+            low -= 1
+        while high < stop and not can_cut(text, low, high):
+            high += 1
+        write = _move(text, read, low, write)
+        write = _move(text, low, _clean_closely(text, low, high), write)
+        read, i = high, high + 1
+    return _move(text, read, stop, write)
+
+
+@helper
+def can_cut(text: Window, start: int, at: int) -> bool:
+    """Whether text[start:] can be cut at `at`: no space is in front of it, and no apostrophe near.
+
+    A space goes for what follows it; an apostrophe looks three bytes ahead at most (" ' re" becomes "'re", as one more
+    space goes first).
+    """
+    for i in range(max(start, at - CLEANED_NEAR), at):
+        if get_u8(text, i) == QUOTE:
+            return False
+    return bool(get_u8(text, at - 1) != SPACE_BYTE)
+
+
+@helper
+def _move(text: Window, start: int, stop: int, to: int) -> int:
+    """Move text[start:stop] down to `to`; where it then ends. Eight bytes at a time, each read before it is written."""
+    if to == start:
+        return stop
+    while start + 8 <= stop:
+        put_word(text, to, get_word(text, start))
+        start, to = start + 8, to + 8
+    while start < stop:
+        put_u8(text, to, get_u8(text, start))
+        start, to = start + 1, to + 1
+    return to
+
+
+@helper
+def _clean_closely(text: Window, start: int, stop: int) -> int:
+    """The three passes over text[start:stop], as llama.cpp has them; where it then ends."""
+    at = min(start + 1, stop)
+    for i in range(start + 1, stop):
         byte = get_u8(text, i)
-        if get_u8(text, i - 1) == SPACE_BYTE and byte != QUOTE and _moves(byte):
+        if get_u8(text, i - 1) == SPACE_BYTE and byte != QUOTE and moves(byte):
             at -= 1
         put_u8(text, at, byte)
         at += 1
-    stop, i = at, max(begin - 1, start + 1)  # the first pass may have moved the byte behind the space onto it
-    at = min(i, stop)
+    stop, at, i = at, min(start + 1, at), start + 1
     while i < stop:
         byte = get_u8(text, i)
         if byte == QUOTE and i + 1 < stop and get_u8(text, i - 1) == SPACE_BYTE and get_u8(text, i + 1) == SPACE_BYTE:
@@ -272,9 +181,8 @@ def _clean(text: Window, start: int, stop: int) -> int:
             put_u8(text, i, 0)  # so the space behind is not the space in front of another apostrophe
         put_u8(text, at, byte)
         at, i = at + 1, i + 1
-    stop, i = at, max(begin - 1, start + 1)
-    at = min(i, stop)
-    for i in range(i, stop):  # noqa: B020  goes on where the range starts
+    stop, at = at, min(start + 1, at)
+    for i in range(start + 1, stop):
         byte = get_u8(text, i)
         if byte == QUOTE and i + 1 < stop and get_u8(text, i - 1) == SPACE_BYTE:
             after = get_u8(text, i + 1)
@@ -284,12 +192,6 @@ def _clean(text: Window, start: int, stop: int) -> int:
         put_u8(text, at, byte)
         at += 1
     return at
-
-
-@helper
-def _moves(byte: int) -> bool:
-    """Whether a space in front of this byte may go: ? ! . , or an apostrophe."""
-    return byte in (0x3F, 0x21, 0x2E, 0x2C, QUOTE)
 
 
 def to_ids(ids: Any, vocab_size: int) -> I32:

@@ -7,10 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from jittok.decode import SPACE_BYTE, Frame, clean_spaces
-
-NEAR = 3
-"""An apostrophe can decide about a space as long as no more bytes than this stand behind it."""
+from jittok.decode import CLEANED_NEAR, Frame, clean_spaces
+from jittok.pieces import SPACE_BYTE
 
 
 class StreamDecoder:
@@ -68,15 +66,14 @@ class StreamDecoder:
 def _certain(raw: bytes) -> int:
     """The last place where raw text can be cut so that both halves, cleaned alone, are the whole, cleaned.
 
-    The byte in front of it is no space, and none of the NEAR bytes in front of it is an apostrophe: a space is dropped
-    for what follows it, an apostrophe looks three bytes ahead at most (" ' re" becomes "'re" when a space goes first).
+    The rule is that of `decode.can_cut`.
     """
     cut = len(raw)
     while cut > 0:
         if raw[cut - 1] == SPACE_BYTE:
             cut -= 1
             continue
-        quote = raw.rfind(b"'", max(0, cut - NEAR), cut)
+        quote = raw.rfind(b"'", max(0, cut - CLEANED_NEAR), cut)
         if quote < 0:
             return cut
         cut = quote

@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jittok.batch import Encoder, Rule
-from jittok.decode import BYTES_PER_ID, OUT_OF_ROOM, Frame, Pieces, build_pieces, join_rows, to_ids
+from jittok.decode import BYTES_PER_ID, OUT_OF_ROOM, Frame, join_rows, to_ids
 from jittok.display import html
 from jittok.errors import InvalidToken, MalformedVocab, UnsupportedVocab
 from jittok.facts import Facts, newline_id, or_none
 from jittok.inputs import OneText, check_errors, to_bytes
+from jittok.pieces import HIDDEN, Pieces, build_pieces
 from jittok.ragged import TokenArray
 from jittok.stream import StreamDecoder
 from jittok.vocab import NO_TOKEN, Vocab
@@ -214,7 +215,7 @@ class Tokenizer(Facts):
         """What one id prints, without up to `lstrip` spaces in front. Special tokens print nothing unless `special`."""
         token = self._checked(id)
         pieces = self._pieces
-        if not special and pieces.hidden[token]:
+        if not special and pieces.facts[token] & HIDDEN:
             return b""
         piece = pieces.blob[pieces.offsets[token] : pieces.offsets[token + 1]].tobytes()
         while lstrip > 0 and piece[:1] == b" ":

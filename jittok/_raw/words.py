@@ -1,0 +1,37 @@
+"""Eight bytes written at once; the reading side is `memory.get_word`. A file of its own, as few kernels need it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import types
+from numba.extending import intrinsic
+
+from jittok._jit import helper
+from jittok._raw.memory import _I64, Window, _both, _inside, _place
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _put_raw(_context: Any, _base: Any, _i: Any, _word: Any) -> Any:
+    def codegen(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        builder.store(args[2], _place(builder, args[0], args[1], 1, _I64), align=1)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.uint64), codegen
+
+
+@helper
+def _put_fast(text: Window, i: int, word: np.uint64) -> None:
+    _put_raw(text, i, word)
+
+
+@helper
+def _put_checked(text: Window, i: int, word: np.uint64) -> None:
+    _inside(text, i, 8)
+    for k in range(8):
+        text[i + k] = np.uint8((word >> np.uint64(8 * k)) & np.uint64(0xFF))
+
+
+put_word = _both(_put_fast, _put_checked)
+"""Bytes i .. i + 7 of a uint8 window from a little-endian uint64, aligned or not."""

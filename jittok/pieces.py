@@ -1,0 +1,228 @@
+"""What each token prints: the pieces of all tokens in one byte array, and laid out so that joining them is fast."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok._jit import I32, I64, U8, U64, OutI32, OutI64, OutU8, frozen, helper, kernel
+from jittok._raw import get_i32, get_u8, put_u8, window
+from jittok.vocab import SPACE, Vocab
+
+UNKNOWN, NORMAL, CONTROL, USER_DEFINED, BYTE = 1, 4, 8, 16, 32
+"""llama.cpp's attribute bits that matter here."""
+PLAMO, SPACED, BYTE_LEVEL = 0, 1, 2
+"""How texts become pieces: as they are; U+2581 is a space; each character stands for a byte."""
+SPACE_BYTE, QUOTE = 0x20, 0x27
+SPACE_0, SPACE_1, SPACE_2 = SPACE.encode()
+
+_HEX = re.compile(rb"[ \t\n\v\f\r]*([+-]?)(?:0[xX](?=[0-9a-fA-F]))?([0-9a-fA-F]*)")
+_BYTE_TOKEN = re.compile(rb"<0x([0-9a-fA-F]{2})>", re.DOTALL)
+
+
+class Pieces(NamedTuple):
+    """What each token prints.
+
+    Invariants: 0 <= offsets[i] <= offsets[i + 1] <= blob.size, facts.size tokens; the first 16 bytes of the piece of
+    token i, and zeros behind them, are the words 2 * i and 2 * i + 1: a short piece is two loads and two stores.
+    """
+
+    blob: U8  # [bytes] pieces of all tokens behind each other, special ones too
+    offsets: I64  # [tokens + 1]
+    words: U64  # [2 * tokens]
+    facts: I32  # [tokens] length of the piece, and the bits below
+    longest: int  # bytes of the longest piece
+
+
+HIDDEN, ENDS_SPACE, HOLDS_MOVER = 1 << 24, 1 << 25, 1 << 26
+"""The token prints nothing unless special tokens are asked for; its piece ends with a space, or holds one in
+front of ? ! . , or an apostrophe. Only where a space meets one of these has `clean_spaces` to look."""
+LENGTH = HIDDEN - 1
+SHORT = 16
+"""Bytes of a piece in its words. Longer pieces go on in the blob; as words are written whole, outputs have so much more
+room."""
+
+
+def build_pieces(vocab: Vocab) -> Pieces:
+    """The pieces of all tokens. Source: llama.cpp, `token_to_piece`, with the attributes that it has at that moment."""
+    count = len(vocab)
+    data, offsets = frozen(vocab.token_bytes, np.uint8), frozen(vocab.token_offsets, np.int64)
+    blob, ends = np.empty(data.size, np.uint8), np.zeros(count + 1, np.int64)
+    if vocab.type == "rwkv":
+        from jittok.models.rwkv import unescape_texts
+
+        unescape_texts(data, offsets, blob, ends)
+    elif vocab.type == "test":
+        blob, ends = _flat([b"%x" % i for i in range(count)])
+    else:
+        how = PLAMO if vocab.type == "plamo2" else SPACED
+        if vocab.type == "bpe" and not vocab.escape_whitespaces:
+            how = BYTE_LEVEL
+        odd = np.empty(count, np.int32)
+        attributes = frozen(vocab.piece_attributes, np.int32)
+        odd = odd[: fill_pieces(data, offsets, attributes, how, BYTE_OF_CHARACTER, blob, ends, odd)]
+        blob, ends = _with_odd_pieces(vocab, blob, ends, odd.tolist())
+    hidden = frozen((vocab.attributes & (UNKNOWN | CONTROL)) != 0, np.uint8)
+    words, facts = np.zeros(2 * count, np.uint64), np.zeros(count, np.int32)
+    blob, ends = frozen(blob[: ends[-1]], np.uint8), frozen(ends, np.int64)
+    longest = fill_words(blob, ends, hidden, words.view(np.uint8), facts)
+    if longest > LENGTH:
+        raise AssertionError(f"a piece of {longest} bytes; vocabularies have none above {LENGTH}")
+    return Pieces(blob, ends, frozen(words, np.uint64), frozen(facts, np.int32), longest)
+
+
+def _flat(texts: list[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    offsets = np.zeros(len(texts) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)), out=offsets[1:])
+    return np.frombuffer(b"".join(texts), np.uint8), offsets
+
+
+def _with_odd_pieces(
+    vocab: Vocab, blob: NDArray[np.uint8], ends: NDArray[np.int64], odd: list[int]
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """The pieces of the ids `odd` (rising), which the kernel left empty, put in their places."""
+    if not odd:
+        return blob, ends
+    parts, lengths, raw, at = [], np.diff(ends), blob[: ends[-1]].tobytes(), 0
+    for i in odd:
+        text = vocab.token_bytes[vocab.token_offsets[i] : vocab.token_offsets[i + 1]].tobytes()
+        piece = byte_piece(text, vocab.type) if vocab.piece_attributes[i] & BYTE else marked_piece(text)
+        parts += [raw[at : ends[i]], piece]
+        lengths[i], at = len(piece), int(ends[i])
+    parts.append(raw[at:])
+    offsets = np.zeros(lengths.size + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return np.frombuffer(b"".join(parts), np.uint8), offsets
+
+
+def byte_piece(text: bytes, kind: str) -> bytes:
+    """The byte of a byte token: C's strtol of two characters, which accepts anything; PLaMo-2 wants the very form."""
+    if kind == "plamo2":
+        match = _BYTE_TOKEN.fullmatch(text)
+        return bytes([int(match[1], 16)]) if match else text
+    sign, digits = _HEX.match(text[3:5]).groups()  # type: ignore[union-attr]  # it matches the empty text too
+    return bytes([(-1 if sign == b"-" else 1) * int(digits or b"0", 16) & 0xFF])
+
+
+def marked_piece(text: bytes) -> bytes:
+    """A byte-level token with characters that stand for no byte: each of them gives a marker with the whole text."""
+    out = bytearray()
+    for c in _code_points(text):
+        byte = int(BYTE_OF_CHARACTER[c]) if c < BYTE_OF_CHARACTER.size else -1
+        if byte >= 0:
+            out.append(byte)
+        else:
+            out += b"[UNK_BYTE_0x" + chr(c).encode("utf-8", "surrogatepass").hex().encode() + text + b"]"
+    return bytes(out)
+
+
+def _code_points(text: bytes) -> list[int]:
+    """llama.cpp's permissive decoding: overlong forms and surrogates pass, other bad bytes are U+FFFD each."""
+    found, i = [], 0
+    while i < len(text):
+        lead = text[i]
+        size = 1 if lead < 0x80 else 2 if 0xC0 <= lead < 0xE0 else 3 if 0xE0 <= lead < 0xF0 else 4
+        rest = text[i + 1 : i + size]
+        if (0x80 <= lead < 0xC0) or lead >= 0xF8 or len(rest) < size - 1 or any(b & 0xC0 != 0x80 for b in rest):
+            found.append(0xFFFD)
+            i += 1
+            continue
+        value = lead if size == 1 else lead & (0x7F >> size)
+        for b in rest:
+            value = value << 6 | b & 0x3F
+        found.append(value)
+        i += size
+    return found
+
+
+def _byte_of_character() -> NDArray[np.int32]:
+    """int32[0x144]: the byte that a character of a byte-level vocabulary stands for, or -1."""
+    table = np.full(0x144, -1, np.int32)
+    own = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    table[own] = own
+    table[0x100:] = sorted(set(range(256)) - set(own))
+    return frozen(table, np.int32)
+
+
+BYTE_OF_CHARACTER = _byte_of_character()
+
+
+@kernel
+def fill_pieces(
+    data: U8, offsets: I64, attributes: I32, how: int, byte_of: I32, blob: OutU8, ends: OutI64, odd: OutI32
+) -> int:
+    """The pieces of all tokens but the odd ones, which are left empty and listed.
+
+    data, offsets: texts; attributes: int32[tokens]; how: PLAMO, SPACED or BYTE_LEVEL; byte_of: int32[0x144]
+    blob: uint8[data.size], as no piece made here is longer than its text; ends: int64[tokens + 1]; odd: int32[tokens]
+
+    Returns how many odd ones there are: byte tokens, and byte-level ones with characters that stand for no byte.
+    """
+    text, out, count, at = window(data), window(blob), 0, 0
+    for token in range(attributes.size):
+        ends[token] = at
+        i, stop, bits = offsets[token], offsets[token + 1], attributes[token]
+        known = bits & (UNKNOWN | CONTROL | USER_DEFINED)
+        if bits & BYTE and (how == PLAMO or not (known or bits & NORMAL)):
+            odd[count] = token
+            count += 1
+        elif how == PLAMO or known:
+            for k in range(i, stop):
+                put_u8(out, at, get_u8(text, k))
+                at += 1
+        elif bits & NORMAL:
+            first = at
+            while i < stop:
+                byte = get_u8(text, i)
+                if how == SPACED:
+                    if (
+                        byte == SPACE_0
+                        and i + 2 < stop
+                        and get_u8(text, i + 1) == SPACE_1
+                        and get_u8(text, i + 2) == SPACE_2
+                    ):
+                        byte, i = SPACE_BYTE, i + 2
+                else:
+                    if 0xC0 <= byte < 0xE0 and i + 1 < stop and get_u8(text, i + 1) & 0xC0 == 0x80:
+                        byte, i = (byte & 0x1F) << 6 | get_u8(text, i + 1) & 0x3F, i + 1
+                    elif byte >= 0x80:
+                        byte = byte_of.size
+                    byte = get_i32(window(byte_of), byte) if byte < byte_of.size else -1
+                    if byte < 0:
+                        odd[count] = token
+                        count += 1
+                        at = first
+                        break
+                put_u8(out, at, byte)
+                at, i = at + 1, i + 1
+    ends[attributes.size] = at
+    return count
+
+
+@helper
+def moves(byte: int) -> bool:
+    """Whether a space in front of this byte may go: ? ! . , or an apostrophe."""
+    return byte in (0x3F, 0x21, 0x2E, 0x2C, QUOTE)
+
+
+@kernel
+def fill_words(blob: U8, offsets: I64, hidden: U8, words: OutU8, facts: OutI32) -> int:
+    """The words (uint8[16 * tokens], zeros) and facts (int32[tokens]) of `Pieces`; the length of the longest piece."""
+    text, longest = window(blob), 0
+    for token in range(facts.size):
+        start, stop = offsets[token], offsets[token + 1]
+        bits = HIDDEN if hidden[token] else 0
+        for i in range(start, stop):
+            byte = get_u8(text, i)
+            if i - start < SHORT:
+                words[SHORT * token + i - start] = byte
+            if i > start and get_u8(text, i - 1) == SPACE_BYTE and moves(byte):
+                bits |= HOLDS_MOVER
+        if start < stop and get_u8(text, stop - 1) == SPACE_BYTE:
+            bits |= ENDS_SPACE
+        facts[token] = bits | (stop - start)
+        longest = max(longest, stop - start)
+    return longest
