@@ -291,6 +291,34 @@ copy_ids = _both(_copy_ids_fast, _copy_ids_checked)
 """Four ids from two uint64 words to ids[at .. at + 3]; the top byte of the first is left out (a count lives there)."""
 
 
+@intrinsic  # type: ignore[untyped-decorator]
+def _copy_four_raw(_context: Any, _to: Any, _at: Any, _source: Any, _i: Any) -> Any:
+    def codegen(context: Any, b: Any, _signature: Any, args: Any) -> Any:
+        vector = b.load(_place(b, args[2], args[3], 4, _W4), align=4)
+        b.store(vector, _place(b, args[0], args[1], 4, _W4), align=4)
+        return context.get_dummy_value()
+
+    n = types.int64
+    return types.void(n, n, n, n), codegen
+
+
+@helper
+def _copy_four_fast(ids: Window, at: int, source: Window, i: int) -> None:
+    _copy_four_raw(ids, at, source, i)
+
+
+@helper
+def _copy_four_checked(ids: Window, at: int, source: Window, i: int) -> None:
+    _inside(ids, at, 4)
+    _inside(source, i, 4)
+    for k in range(4):
+        ids[at + k] = source[i + k]
+
+
+copy_four = _both(_copy_four_fast, _copy_four_checked)
+"""source[i .. i + 3] to ids[at .. at + 3], both int32."""
+
+
 @helper
 def _match_pair_plain(words: Window, i: int, low: np.uint64, high: np.uint64) -> int:
     if (words[i] == low) and (words[i + 1] == high):

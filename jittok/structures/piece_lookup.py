@@ -14,6 +14,7 @@ import numpy as np
 from jittok._jit import OutU64, helper
 from jittok._raw import (
     Window,
+    copy_four,
     copy_ids,
     get_i32,
     get_i64,
@@ -25,6 +26,7 @@ from jittok._raw import (
     put_u64,
 )
 from jittok.structures.piece_cache import (
+    EPOCH,
     LONGEST_KEPT,
     MIDDLE,
     MIDDLE_BITS,
@@ -59,12 +61,34 @@ RECORD = 4
 KIND_SHORT, KIND_MIDDLE, KIND_LONG = 0, 1, 2
 NOT_HERE = 20
 """What `match_pair` answers when neither slot fits; the table has that much room behind its end."""
-_0, _24, _56, _FF = np.uint64(0), np.uint64(24), np.uint64(56), np.uint64(0xFF)
+_0, _24, _32, _56 = np.uint64(0), np.uint64(24), np.uint64(32), np.uint64(56)
+_FF, _LOW32 = np.uint64(0xFF), np.uint64(0xFFFFFFFF)
 
 
 def make_records() -> OutU64:
     """Scratch for one batch."""
     return np.zeros(RECORD * BATCH, np.uint64)
+
+
+@helper
+def _short_hits(table: Window, records: Window, record: int, end: int, ids: Window, count: int) -> tuple[int, int]:
+    """Ids of short pieces whose line holds them, up to the first record that is anything else: (its place, count).
+
+    A loop of its own, so that what it needs stays in registers.
+    """
+    while record < end:
+        head = np.int64(get_u64(records, record))
+        if head & 3 != KIND_SHORT:
+            break
+        at = match_pair(table, head >> 2, get_u64(records, record + 1), get_u64(records, record + 2))
+        hit = (head >> 2) + at
+        k = np.int64(get_u64(table, hit + 2) >> _24 & _FF)
+        if (at == NOT_HERE) | (k == 0):
+            break
+        copy_ids(ids, count, table, hit + 2)
+        count += k - 1
+        record += RECORD
+    return record, count
 
 
 def make_look_up(encode_piece: Callable[..., Any]) -> Callable[..., Any]:
@@ -180,20 +204,27 @@ def make_look_up(encode_piece: Callable[..., Any]) -> Callable[..., Any]:
                 start = stop
             end = record
             record = 0
-            while record < end:
+            epoch = get_i64(cache.state, EPOCH)
+            while True:
+                record, count = _short_hits(cache.short, records, record, end, ids, count)
+                if record == end:
+                    break
                 head = np.int64(get_u64(records, record))
                 x, y = get_u64(records, record + 1), get_u64(records, record + 2)
                 if head & 3 == KIND_SHORT:
                     line = head >> 2
                     at = match_pair(cache.short, line, x, y)
-                    hit = line + at
-                    k = np.int64(get_u64(cache.short, hit + 2) >> _24 & _FF)
-                    if (at != NOT_HERE) & (k != 0):
-                        copy_ids(ids, count, cache.short, hit + 2)
-                        count += k - 1
+                    tail = get_u64(cache.short, line + at + 3)
+                    if (at != NOT_HERE) & (np.int64(tail >> _32) == epoch):
+                        # more ids than fit a slot: every tenth piece of GPT-2 (white space, other scripts)
+                        k, place = np.int64(tail & _LOW32), np.int64(get_u64(cache.short, line + at + 2) >> _32)
+                        for step in range(0, k, 4):
+                            copy_four(ids, count + step, cache.ids, place + step)
+                        count += k
                     else:
                         i = np.int64(get_u64(records, record + 3))
                         count = new_short(cache, model, text, i, x, y, line, ids, count)
+                        epoch = get_i64(cache.state, EPOCH)
                 elif head & 3 == KIND_MIDDLE:
                     slot, i = head >> 2, np.int64(get_u64(records, record + 3))
                     a, b = get_word(text, i), get_word(text, i + 8)
@@ -206,9 +237,11 @@ def make_look_up(encode_piece: Callable[..., Any]) -> Callable[..., Any]:
                         count += k - 1
                     else:
                         count = new_middle(cache, model, text, i, a, b, x, y, slot, ids, count)
+                        epoch = get_i64(cache.state, EPOCH)
                 else:
                     i = np.int64(get_u64(records, record + 3))
                     count = any_long(cache, model, text, i, np.int64(y), x, ids, count)
+                    epoch = get_i64(cache.state, EPOCH)
                 if count < 0:
                     return count
                 record += RECORD
