@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,6 +22,9 @@ from jittok.pieces import HIDDEN, Pieces, build_pieces
 from jittok.ragged import TokenArray
 from jittok.stream import StreamDecoder
 from jittok.vocab import NO_TOKEN, Vocab
+
+if TYPE_CHECKING:
+    from jittok.trace import Trace
 
 CACHE_BYTES = 64 << 20
 IN_MEMORY = "vocabulary in memory"
@@ -156,6 +159,19 @@ class Tokenizer(Facts):
                 self.vocab.source, "tokenizer.ggml.model", self.vocab.model, "a vocabulary that can tokenize"
             )
         return self._encoder.rule(add_special, parse_special, replace_errors)
+
+    def trace(
+        self, text: OneText, *, add_special: bool = False, parse_special: bool = False, errors: str = "strict"
+    ) -> Trace:
+        """Every stage of encoding one text, as data and as pictures; slow. Raises as `encode` does."""
+        from jittok.trace import trace_text
+
+        rule = self._rule(add_special, parse_special, errors)
+        raw = to_bytes(text, rule.replace)
+        ids = self._encoder.one(raw, rule).tolist()  # type: ignore[union-attr]
+        return trace_text(
+            self.vocab, raw, ids, add_special=add_special, parse_special=parse_special, replace=rule.replace
+        )
 
     # ---- ids to text
 

@@ -1,0 +1,2 @@
+def stage(name, records): return ""
+def trace(facts, stages): return ""

@@ -1,0 +1,2 @@
+def stage(name, records): return f"{name}: {len(records)}"
+def report(facts, stages): return ""

@@ -1,0 +1,11 @@
+"""Stages of tokenizing as data, by running the references with an observer: slow and literal on purpose.
+
+`run.trace_text` makes a `Trace` and compares its ids with those that the kernels gave, which the caller passes in. One
+file a vocabulary type notes what happens to the text between two special tokens; `trace.py` holds the result.
+"""
+
+from jittok.trace.run import trace_text
+from jittok.trace.stage import Stage
+from jittok.trace.trace import Step, Trace
+
+__all__ = ["Stage", "Step", "Trace", "trace_text"]

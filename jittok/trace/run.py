@@ -1,0 +1,146 @@
+"""A text through the reference, step by step, and the comparison with what the kernels gave."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from jittok.errors import EncodingFailed, UnsupportedVocab
+from jittok.pretokenize.definition import pre_type
+from jittok.reference.detokenize import full_piece
+from jittok.reference.mapped import Mapped, Token, mapped
+from jittok.reference.special import Fragment
+from jittok.reference.tokenize import around
+from jittok.reference.tokenize import session as plain_session
+from jittok.trace.fragments import record_partition
+from jittok.trace.recorder import Recorder
+from jittok.trace.sessions import bpe, plamo2, rwkv, spm, ugm, wpm
+from jittok.trace.stage import STAGES, Record, Stage, shown, spaced
+from jittok.trace.trace import Trace
+from jittok.vocab import NO_TOKEN, Vocab
+
+SESSIONS: dict[str, Callable[[Recorder, Mapped], list[Token]]] = {
+    "bpe": bpe.session,
+    "hybriddna": bpe.hybriddna_session,
+    "plamo2": plamo2.session,
+    "rwkv": rwkv.session,
+    "ugm": ugm.session,
+    "whitespace": bpe.whitespace_session,
+    "wpm": wpm.session,
+}
+"""By type, or by model where that is more."""
+ATTRIBUTES = (
+    "unknown", "unused", "normal", "control", "user_defined", "byte", "normalized", "lstrip", "rstrip", "single_word",
+)  # fmt: skip
+"""Names of llama.cpp's attribute bits, from bit 0 on."""
+BEYOND = re.compile(rb"\xf4[\x90-\xbf][\x80-\xbf]{2}|[\xf5-\xf7][\x80-\xbf]{3}")
+"""What llama.cpp's decoder makes a code point above U+10FFFF of."""
+REPLACEMENT = "\ufffd".encode()
+
+
+def trace_text(
+    vocab: Vocab,
+    text: bytes,
+    ids: Sequence[int],
+    *,
+    add_special: bool = False,
+    parse_special: bool = False,
+    replace: bool = False,
+) -> Trace:
+    """All stages of tokenizing a text. `ids`: what the kernels gave for it.
+
+    `replace`: a code point above U+10FFFF is read as four U+FFFD, a byte without a token as the unknown one. Raises
+    EncodingFailed and UnsupportedVocab as encoding does, and AssertionError when the ids of the reference are others:
+    one of the two is wrong then, which is for us to mend.
+    """
+    if vocab.type == "none":
+        raise UnsupportedVocab(vocab.source, "tokenizer.ggml.model", vocab.model, "a vocabulary that can tokenize")
+    recorder = Recorder(vocab, replace)
+    before, after = around(vocab) if add_special else (NO_TOKEN, NO_TOKEN)
+    fragments, buffers = record_partition(vocab, text, parse_special)
+    tokens = [Token(before, 0, 0)] if before != NO_TOKEN else []
+    for number, (fragment, after_special) in enumerate(zip(fragments, _after_special(fragments), strict=True)):
+        recorder.fragment = number
+        if fragment.token is not None:
+            tokens.append(Token(fragment.token, fragment.start, fragment.stop))
+        else:
+            tokens += _session(recorder, mapped(text, fragment.start, fragment.stop), after_special)
+    if after != NO_TOKEN:
+        tokens.append(Token(after, len(text), len(text)))
+    found = [token.id for token in tokens]
+    if found != list(ids):
+        raise AssertionError(_difference(vocab, text, found, list(ids), add_special, parse_special))
+    recorder.stages["fragments"] = buffers
+    recorder.stages["tokens"] = [_token_record(vocab, k, token) for k, token in enumerate(tokens)]
+    stages = {name: Stage(name, recorder.stages.get(name, [])) for name in STAGES}
+    regexes = tuple(pre_type(vocab.pre_type).regexes) if vocab.type == "bpe" else ()
+    return Trace(vocab, text, add_special=add_special, parse_special=parse_special, regexes=regexes, stages=stages)
+
+
+def _after_special(fragments: list[Fragment]) -> list[bool]:
+    """Whether each fragment stands at the start or behind a special token."""
+    return [k == 0 or fragments[k - 1].token is not None for k in range(len(fragments))]
+
+
+def _session(recorder: Recorder, fragment: Mapped, after_special: bool) -> list[Token]:
+    """The tokens of one stretch of text; once more without impossible code points if that is asked for."""
+    mark = recorder.mark()
+    try:
+        return _session_once(recorder, fragment, after_special)
+    except EncodingFailed:
+        mended = _mended(fragment)
+        if not recorder.replace or mended.text == fragment.text:
+            raise
+        recorder.back_to(mark)
+        return _session_once(recorder, mended, after_special)
+
+
+def _session_once(recorder: Recorder, fragment: Mapped, after_special: bool) -> list[Token]:
+    vocab = recorder.vocab
+    if vocab.type == "spm":
+        return spm.session(recorder, fragment, after_special)
+    kind = vocab.model if vocab.model in ("hybriddna", "whitespace") else vocab.type
+    if kind in SESSIONS:
+        return SESSIONS[kind](recorder, fragment)
+    return list(plain_session(vocab, fragment, after_special))  # the type for llama.cpp's tests has no stages
+
+
+def _mended(fragment: Mapped) -> Mapped:
+    """The fragment with four U+FFFD for each code point above U+10FFFF."""
+    mended, done, raw = Mapped(), 0, bytes(fragment.text)
+    for match in BEYOND.finditer(raw):
+        mended.put(raw[done : match.start()], fragment, done, match.start())
+        for k in range(match.start(), match.end()):
+            mended.put(REPLACEMENT, fragment, k, k + 1)
+        done = match.end()
+    mended.put(raw[done:], fragment, done, len(raw))
+    return mended
+
+
+def _token_record(vocab: Vocab, number: int, token: Token) -> Record:
+    """One token as users meet it. `piece`: what it prints, special or not; `text`: what the vocabulary has."""
+    known = 0 <= token.id < len(vocab)
+    raw = full_piece(vocab, token.id) if known else b""
+    bits = int(vocab.attributes[token.id]) if known else 0
+    return {
+        "index": number,
+        "id": token.id,
+        "piece": shown(raw),
+        "bytes": spaced(raw),
+        "text": shown(vocab.tokens[token.id]) if known else None,
+        "span": [token.start, token.stop],
+        "attributes": [name for bit, name in enumerate(ATTRIBUTES) if bits >> bit & 1],
+        "score": float(vocab.scores[token.id]) if known else None,
+    }
+
+
+def _difference(vocab: Vocab, text: bytes, found: list[int], ids: list[int], *options: Any) -> str:
+    place = next((k for k, (a, b) in enumerate(zip(found, ids, strict=False)) if a != b), min(len(found), len(ids)))
+    add, parse = options
+    return (
+        f"the reference and the kernels disagree from token {place} on: {found[place : place + 8]} and "
+        f"{ids[place : place + 8]}. This is a bug of jittok; please report it with the text {text[:200]!r}, "
+        f"add_special={add}, parse_special={parse}, and the vocabulary {vocab.name or vocab.source!r} "
+        f"(type {vocab.type}, pre {vocab.pre!r}, fingerprint {vocab.fingerprint})"
+    )

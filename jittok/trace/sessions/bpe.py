@@ -1,0 +1,126 @@
+"""BPE: the words and what cut them, the queue of each word, and the tokens; with its two relatives."""
+
+from __future__ import annotations
+
+from jittok.pretokenize.definition import PreType, pre_type, stages
+from jittok.reference import bpe, hybriddna, whitespace
+from jittok.reference.mapped import Mapped, Token, escape_spaces
+from jittok.reference.merging import Symbols
+from jittok.trace.recorder import Merging, Recorder, units
+from jittok.trace.stage import Record, shown
+from jittok.unicode.tables import code_points
+from jittok.vocab import Vocab
+
+
+def session(recorder: Recorder, fragment: Mapped) -> list[Token]:
+    """The tokens of one fragment."""
+    vocab = recorder.vocab
+    words = bpe.words(vocab, fragment)
+    text = escape_spaces(fragment) if vocab.escape_whitespaces else fragment
+    cuts = cut_by(pre_type(vocab.pre_type), code_points(text.text))
+    tokens, at = [], fragment.starts[0] if fragment.starts else 0
+    for word, (regex, matched) in zip(words, cuts, strict=True):
+        start, stop = word.span(0, len(word.text)) if word.text else (at, at)
+        at = stop
+        number = recorder.count("words")
+        recorder.add(
+            "words",
+            word=number,
+            text=shown(word.text),
+            offset=start,
+            length=stop - start,
+            regex=regex,
+            matched=matched,
+        )
+        tokens += _merged(recorder, word, number)
+    return tokens
+
+
+def cut_by(pre: PreType, points: list[int]) -> list[tuple[int, bool]]:
+    """(regex, matched) of each word: the first regex that gave it its final bounds, and whether it matched there.
+
+    A word that is no match is what lay between two of them.
+    """
+    after = stages(points, pre)
+    known: list[dict[tuple[int, int], bool]] = [{(p.start, p.stop): p.matched for p in pieces} for pieces in after]
+    cuts = []
+    for piece in after[-1]:
+        bounds = piece.start, piece.stop
+        first = next(k for k, pieces in enumerate(known) if bounds in pieces)
+        cuts.append((first, known[first][bounds]))
+    return cuts
+
+
+def _merged(recorder: Recorder, word: Mapped, number: int) -> list[Token]:
+    """The tokens of one word."""
+    vocab, text = recorder.vocab, bytes(word.text)
+    whole = bpe.is_whole(vocab, text)
+    place: Record = {"word": number}
+    log = Merging(recorder, place, "rank")
+    first = Symbols(text)
+    if whole:
+        pieces = [text]
+    else:
+        log.start(first)
+        pieces = bpe.merge(vocab, bpe.checked(word), log).pieces()
+    tokens, final, at = [], [], 0
+    for piece in pieces:
+        found = _tokens_of(vocab, word, piece, at)
+        tokens += found
+        final.append({"text": shown(piece), "ids": [token.id for token in found], "is_token": piece in vocab.ids})
+        at += len(piece)
+    recorder.add(
+        "symbols",
+        **place,
+        whole=whole,
+        symbols=[shown(piece) for piece in first.pieces()],
+        offers=log.offers,
+        final=final,
+    )
+    return tokens
+
+
+def _tokens_of(vocab: Vocab, word: Mapped, piece: bytes, at: int) -> list[Token]:
+    """The token of a symbol, else those of its bytes; a byte without a token disappears."""
+    token = vocab.ids.get(piece)
+    if token is not None:
+        return [word.token(token, at, at + len(piece))]
+    pre = pre_type(vocab.pre_type)
+    known = [(k, bpe.byte_token(vocab, pre, byte)) for k, byte in enumerate(piece, at)]
+    return [word.token(token, k, k + 1) for k, token in known if token is not None]
+
+
+def whitespace_session(recorder: Recorder, fragment: Mapped) -> list[Token]:
+    """The tokens of one fragment of a "whitespace" vocabulary: BPE on what stands between white space."""
+    tokens = []
+    for run in whitespace.runs(recorder.vocab, fragment):
+        recorder.add("normalized", text=shown(run.text), length=len(run.text), map=units(run))
+        tokens += session(recorder, run)
+    return tokens
+
+
+def hybriddna_session(recorder: Recorder, fragment: Mapped) -> list[Token]:
+    """The tokens of one fragment of a "hybriddna" vocabulary: what the reference gives, and the words between.
+
+    The letters between <dna> and </dna> are words of six without a regex.
+    """
+    vocab, text = recorder.vocab, bytes(fragment.text)
+    begin, end, unknown = (vocab.ids.get(mark) for mark in (hybriddna.BEGIN, hybriddna.END, hybriddna.UNKNOWN))
+    if begin is None or end is None or unknown is None or hybriddna.BEGIN not in text:
+        return session(recorder, fragment) if text else []
+    start = text.index(hybriddna.BEGIN)
+    stop = text.find(hybriddna.END, start)
+    last = stop + len(hybriddna.END) if stop >= 0 else len(text)
+    tokens = session(recorder, fragment.part(0, start)) if start else []
+    for token in hybriddna.session(vocab, fragment.part(start, last)):
+        recorder.add(
+            "words",
+            word=recorder.count("words"),
+            text=shown(fragment.text[token.start - fragment.starts[0] : token.stop - fragment.starts[0]]),
+            offset=token.start,
+            length=token.stop - token.start,
+            regex=None,
+            matched=False,
+        )
+        tokens.append(token)
+    return tokens + (hybriddna_session(recorder, fragment.part(last, len(text))) if last < len(text) else [])

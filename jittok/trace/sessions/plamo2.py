@@ -1,0 +1,44 @@
+"""PLaMo-2: the pieces that were compared at each place, from the end of the text, and the cheapest way."""
+
+from __future__ import annotations
+
+from jittok.reference import plamo2
+from jittok.reference.mapped import Mapped, Token
+from jittok.trace.recorder import Recorder
+from jittok.trace.stage import Record, shown
+from jittok.unicode.tables import decode, utf8
+
+
+def session(recorder: Recorder, fragment: Mapped) -> list[Token]:
+    """The tokens of one fragment."""
+    vocab = recorder.vocab
+    text = list(decode(fragment.text))
+    if text and text[0][0] == plamo2.BYTE_ORDER_MARK:
+        del text[0]
+    points, places = [c for c, _, _ in text], [fragment.starts[i] for _, i, _ in text]
+    challengers: dict[int, list[Record]] = {}
+
+    def observe(place: int, size: int, token: int, score: int, cost: int, won: bool) -> None:
+        challengers.setdefault(place, []).append(
+            {"token_id": token, "length": size, "score": score, "cost": cost, "won": won}
+        )
+
+    pieces = plamo2.best_pieces(plamo2.table(vocab), points, places, observe)
+    on_path, at = set(), 0
+    for size, _ in pieces:
+        on_path.add(at)
+        at += size
+    for place in sorted(challengers, reverse=True):
+        best = next((rival for rival in reversed(challengers[place]) if rival["won"]), None)
+        recorder.add(
+            "path",
+            position=place,
+            offset=places[place],
+            text=shown(b"".join(map(utf8, points[place : place + (best["length"] if best else 1)]))),
+            token_id=best["token_id"] if best else None,
+            length=best["length"] if best else None,
+            cost=best["cost"] if best else None,
+            on_path=place in on_path,
+            challengers=challengers[place],
+        )
+    return list(plamo2.session(vocab, fragment))

@@ -1,0 +1,35 @@
+"""RWKV: at each place the stretches that some token begins with, and the longest that is one."""
+
+from __future__ import annotations
+
+from jittok.reference import rwkv
+from jittok.reference.mapped import Mapped, Token
+from jittok.trace.recorder import Recorder
+from jittok.trace.stage import shown
+
+
+def session(recorder: Recorder, fragment: Mapped) -> list[Token]:
+    """The tokens of one fragment."""
+    text = bytes(fragment.text)
+    tried: dict[int, list[tuple[int, int | None]]] = {}
+    tokens = list(
+        rwkv.session(
+            recorder.vocab, fragment, lambda start, stop, token: tried.setdefault(start, []).append((stop, token))
+        )
+    )
+    first = fragment.starts[0] if fragment.starts else 0
+    for token, start, stop in tokens:
+        at, end = start - first, stop - first
+        attempts = tried.get(at, [])
+        recorder.add(
+            "matches",
+            start=at,
+            stop=end if attempts else None,
+            text=shown(text[at:end]),
+            token_id=token,
+            tried=[place for place, _ in attempts],
+            tokens_met=[known for _, known in attempts if known is not None],
+            unk=not attempts,
+            why=None if attempts else f"no token begins with the byte {text[at]:02x}",
+        )
+    return tokens

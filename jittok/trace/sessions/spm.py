@@ -1,0 +1,47 @@
+"""SPM: the escaped text, one queue for all of it, and the way from symbols to tokens."""
+
+from __future__ import annotations
+
+from jittok.errors import EncodingFailed
+from jittok.reference import spm
+from jittok.reference.mapped import Mapped, Token
+from jittok.reference.merging import Symbols
+from jittok.trace.recorder import Merging, Recorder, units
+from jittok.trace.stage import shown
+
+
+def session(recorder: Recorder, fragment: Mapped, after_special: bool) -> list[Token]:
+    """The tokens of one fragment. `after_special`: it stands at the start or behind a special token."""
+    vocab = recorder.vocab
+    text = spm.normalize(vocab, fragment, after_special)
+    recorder.add("normalized", text=shown(text.text), length=len(text.text), map=units(text))
+    raw = bytes(text.text)
+    first = Symbols(raw)
+    log = Merging(recorder, {}, "score")
+    log.start(first)
+    symbols = spm.merge(vocab, raw, log)
+    tokens, final, at = [], [], 0
+    i = 0 if symbols.n else -1
+    while i >= 0:
+        piece = symbols.piece(i)
+        ids = []
+        for token, size in spm.resegment(vocab, piece):
+            known = vocab.unk_id if token is None and recorder.replace and vocab.unk_id >= 0 else token
+            if known is None:
+                found, expected = raw[at : at + 1], "a byte that the vocabulary has a token for"
+                raise EncodingFailed(0, text.starts[at], found, expected)
+            ids.append(known)
+            tokens.append(text.token(known, at, at + size))
+            at += size
+        is_token = piece in vocab.ids
+        recorder.add("resegment", symbol=i, text=shown(piece), by="token" if is_token else "bytes", ids=ids)
+        final.append({"text": shown(piece), "ids": ids, "is_token": is_token})
+        i = symbols.next[i]
+    recorder.add(
+        "symbols",
+        whole=False,
+        symbols=[shown(piece) for piece in first.pieces()],
+        offers=log.offers,
+        final=final,
+    )
+    return tokens

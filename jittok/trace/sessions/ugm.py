@@ -1,0 +1,98 @@
+"""Unigram: the steps of normalizing, the walks through the character map, the lattice and the best path."""
+
+from __future__ import annotations
+
+from jittok.reference import ugm, xcda
+from jittok.reference.mapped import Mapped, Token
+from jittok.reference.ugm import Cell, Challenge
+from jittok.trace.recorder import Recorder, units
+from jittok.trace.stage import Record, shown
+from jittok.unicode.tables import well_formed
+
+
+def session(recorder: Recorder, fragment: Mapped) -> list[Token]:
+    """The tokens of one fragment."""
+    vocab = recorder.vocab
+    steps: list[Record] = []
+
+    def observe(at: int, used: int, piece: bytes, size: int) -> None:
+        steps.append(
+            {
+                "offset": fragment.starts[at],
+                "length": used,
+                "piece": shown(piece),
+                "rule": _rule(recorder, fragment, at),
+                "normalized_length": size,
+            }
+        )
+
+    text = ugm.normalize(vocab, fragment, observe)
+    recorder.add("normalized", text=shown(text.text), length=len(text.text), map=units(text), steps=steps)
+    if not text.text:
+        return []
+    seen: list[Challenge] = []
+    cells = ugm.lattice(vocab, bytes(text.text), seen.append)
+    path = ugm.best_path(cells)
+    _record_lattice(recorder, bytes(text.text), cells, seen, path)
+    return list(ugm.joined(vocab, text, path))
+
+
+def _rule(recorder: Recorder, fragment: Mapped, at: int) -> str:
+    """Which rule a step goes by; a walk through the character map is noted."""
+    vocab, text = recorder.vocab, fragment.text
+    if bytes(text[at : at + 1]) in ugm.tables(vocab).user_prefixes:
+        return "user_defined"
+    chars = xcda.charsmap(vocab)
+    size, _ = xcda.longest_key(chars, text, at)
+    walk = recorder.count("charsmap") and recorder.stages["charsmap"][-1]["walk"] + 1
+    for k, step in enumerate(xcda.walk(chars, text, at)):
+        stopped = step.label != step.byte
+        recorder.add(
+            "charsmap",
+            walk=walk,
+            offset=fragment.starts[at + k],
+            byte=step.byte,
+            node=step.node,
+            label=step.label,
+            leaf=step.leaf,
+            base=None if stopped else step.base,
+            then=None if stopped else step.then,
+            value=step.value,
+            replacement=None if step.value is None else shown(xcda.replacement(chars, step.value, at)),
+            stop=stopped,
+            matched=k + 1 == size,
+        )
+    if size:
+        return "charsmap"
+    return "unchanged" if well_formed(text, at) else "replacement"
+
+
+def _record_lattice(
+    recorder: Recorder, text: bytes, cells: list[Cell], seen: list[Challenge], path: list[Token]
+) -> None:
+    """A record a place that can be reached, with all that was compared there."""
+    rivals: dict[int, list[Record]] = {}
+    for rival in seen:
+        rivals.setdefault(rival.stop, []).append(
+            {
+                "token_id": rival.token,
+                "text": shown(text[rival.start : rival.stop]),
+                "input_offset": rival.start,
+                "score": rival.score,
+                "score_sum": rival.total,
+                "won": rival.won,
+            }
+        )
+    on_path = {0, *(token.stop for token in path)}
+    for position, (token, start, score) in enumerate(cells):
+        if score > ugm.LOWEST:
+            recorder.add(
+                "lattice",
+                position=position,
+                token_id=token,
+                text=shown(text[start:position]),
+                input_offset=start,
+                score_sum=score,
+                on_path=position in on_path,
+                challengers=rivals.get(position, []),
+            )

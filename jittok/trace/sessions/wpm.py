@@ -1,0 +1,87 @@
+"""WordPiece: what becomes of each code point, the words, and the stretches tried in each of them."""
+
+from __future__ import annotations
+
+from jittok.reference import wpm
+from jittok.reference.mapped import SPACE_MARK, Mapped, Token
+from jittok.trace.recorder import Recorder, units
+from jittok.trace.stage import Record, shown
+from jittok.unicode.tables import WHITESPACE, decode, flags, lower, nfd
+from jittok.vocab import Vocab
+
+
+def session(recorder: Recorder, fragment: Mapped) -> list[Token]:
+    """The tokens of one fragment."""
+    words = wpm.words(recorder.vocab, fragment)
+    text = Mapped()
+    for word in words:
+        text.put(bytes(word.text), word, 0, len(word.text))
+    recorder.add(
+        "normalized",
+        text=shown(text.text),
+        length=len(text.text),
+        map=units(text),
+        steps=_steps(recorder.vocab, fragment),
+    )
+    tokens = []
+    for word in words:
+        start, stop = word.span(0, len(word.text))
+        number = recorder.count("words")
+        recorder.add("words", word=number, text=shown(word.text), offset=start, length=stop - start)
+        tokens += _matched(recorder, word, number)
+    return tokens
+
+
+def _steps(vocab: Vocab, fragment: Mapped) -> list[Record]:
+    """What becomes of each code point. `rule`: "kept", "alone" (a word of its own), "space" or "dropped"."""
+    steps = []
+    for c, i, j in decode(fragment.text):
+        first = nfd(c) if vocab.strip_accents else c
+        if flags(first) & WHITESPACE:
+            rule = "space"
+        elif wpm.is_dropped(vocab, first):
+            rule = "dropped"
+        else:
+            rule = "alone" if wpm.is_alone(first) else "kept"
+        start, stop = fragment.span(i, j)
+        small = lower(first) if vocab.lowercase else first
+        steps.append(
+            {
+                "offset": start,
+                "length": stop - start,
+                "code_point": c,
+                "first_of_nfd": first,
+                "lower": small,
+                "rule": rule,
+            }
+        )
+    return steps
+
+
+def _matched(recorder: Recorder, word: Mapped, number: int) -> list[Token]:
+    """The tokens of one word, with a record a place where a token was looked for."""
+    vocab, text = recorder.vocab, bytes(word.text)
+    tried: dict[int, list[tuple[int, int | None]]] = {}
+    found = wpm.match(vocab, text, lambda start, stop, token: tried.setdefault(start, []).append((stop, token)))
+    for start, attempts in tried.items():
+        stop, token = attempts[-1]
+        why = None
+        if token is None:
+            rest = shown(text[start:])
+            why = f"no token is a prefix of {rest!r}, so the whole word {shown(text[len(SPACE_MARK) :])!r} is unknown"
+        elif found is None:
+            why = "thrown away: a later place of the word has no token"
+        recorder.add(
+            "matches",
+            word=number,
+            start=start,
+            stop=None if token is None else stop,
+            text=None if token is None else shown(text[start:stop]),
+            token_id=token,
+            tried=[end for end, _ in attempts],
+            unk=found is None,
+            why=why,
+        )
+    if found is None:
+        return [word.token(vocab.unk_id, 0, len(text))]
+    return [word.token(token, start, stop) for token, start, stop in found]
