@@ -60,6 +60,13 @@ KEPT_IDS = 1 << 24
 FIRST_LONGEST = 1 << 12
 """Bytes of a fragment that the scratch of a new desk is made for."""
 
+HANDED_OVER = 1 << 15
+"""So many ids are handed over to the caller; fewer are copied, and the desk keeps its array."""
+SMALL = 1 << 16
+"""Texts of up to this many bytes get room for all ids they could give, longer ones as much as texts before needed."""
+SPARE = 48 << 10
+"""Ids of room beyond that: kernels ask for what a chunk of text could give."""
+
 REPLACEMENT = "\ufffd".encode()
 BEYOND = re.compile(rb"\xf4[\x90-\xbf][\x80-\xbf]{2}|[\xf5-\xf7][\x80-\xbf]{3}")
 """What llama.cpp's decoder makes a code point above U+10FFFF of."""
@@ -133,6 +140,7 @@ class Encoder:
         self.model = importlib.import_module(MODELS[vocab.type])
         self.arrays = self.model.compile_vocab(vocab) if arrays is None else arrays
         self._cache = {"cache_bytes": cache_bytes} if cache_bytes is not None and _has_cache(self.model) else {}
+        self._ids_per_byte = 0.4
         self._special: dict[bool, special.SpecialTokens] = {}
         self._desks: list[Desk] = []
 
@@ -185,7 +193,8 @@ class Encoder:
         pending: deque[Future[Any]] = deque()
         pool: ThreadPoolExecutor | None = None
         try:
-            for docs, base, first, last, alone in _stretches_of(texts, rule.replace, threads):
+            whole = threads == 1 and keep_ids
+            for docs, base, first, last, alone in _stretches_of(texts, rule.replace, threads, whole):
                 if isinstance(docs, BaseException):  # reading failed: documents before it may have failed earlier
                     yield from _finished(pending, 0, bar)
                     raise docs
@@ -216,7 +225,14 @@ class Encoder:
             ends = desk.document_ends[: last - first]
             row_ends = desk.ends[ends - 1]
             row_ends[ends == 0] = 0
-            return desk.ids[: count if keep_ids else 0].copy(), row_ends
+            if count < HANDED_OVER or not keep_ids:
+                return desk.ids[: count if keep_ids else 0].copy(), row_ends
+            ids, desk.ids = desk.ids, np.empty(0, np.int32)
+            if 5 * count < 4 * ids.size:
+                ids.resize(count, refcheck=False)  # nobody else has seen it: what is left over goes back in place
+            # Otherwise the little that is left over stays: the C library hands memory of the same size out again
+            # without asking the system, and first touches of new pages cost as much as a fifth of the encoding.
+            return ids[:count], row_ends
         finally:
             self._stand_up(desk)
 
@@ -263,13 +279,16 @@ class Encoder:
     def _encode(self, desk: Desk, docs: Documents, first: int, last: int, fragments: int, rule: Rule, base: int) -> int:
         """The ids of the desk's fragments to the desk; how many. Raises EncodingFailed."""
         size = max(int(docs.stops[last - 1] - docs.starts[first]), 0)
-        room = self.model.IDS_PER_BYTE * min(size, STRETCH_BYTES) + 4 * min(fragments, STRETCH_BYTES) + 64
+        room = int(self._ids_per_byte * size) if size > SMALL else self.model.IDS_PER_BYTE * size
+        room += fragments + SPARE
         if desk.ids.size < room:
             desk.give_ids(room, 0)
         done = self._run(
             desk, docs.data, desk.read_starts, desk.read_stops, desk.read_tokens, fragments, 0, desk.ends, rule.replace
         )
         if isinstance(done, int):
+            if size > SMALL:
+                self._ids_per_byte = 1.05 * done / size  # a guess for the next texts, whichever thread writes it last
             return done
         document = 0
         if last - first > 1:
@@ -398,10 +417,12 @@ def _finished(pending: deque[Future[Any]], keep: int, bar: Any) -> Iterator[Any]
         yield result
 
 
-def _stretches_of(texts: Any, replace: bool, threads: int) -> Iterator[tuple[Any, int, int, int, bool]]:
+def _stretches_of(
+    texts: Any, replace: bool, threads: int, whole: bool
+) -> Iterator[tuple[Any, int, int, int, bool]]:
     """(documents, number of their first one, first, last, whether they are a whole part) of each stretch.
 
-    In place of documents there is the exception when reading failed.
+    In place of documents there is the exception when reading failed. `whole`: a part is one stretch.
     """
     base, parts = 0, documents(texts, replace)
     while True:
@@ -415,6 +436,7 @@ def _stretches_of(texts: Any, replace: bool, threads: int) -> Iterator[tuple[Any
         if docs.starts.size:
             weights = np.cumsum(docs.stops - docs.starts + DOCUMENT_WEIGHT)
             target = min(max(int(weights[-1]) // (4 * threads), STRETCH_MIN), STRETCH_BYTES)
+            target = int(weights[-1]) if whole else target
             marks = np.arange(1, -(-int(weights[-1]) // target)) * target
             cuts = np.unique(
                 np.concatenate([[0], np.searchsorted(weights, marks, "right"), [docs.starts.size]])
