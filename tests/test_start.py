@@ -1,0 +1,195 @@
+"""Start-up and the cache of machine code, each in processes of their own.
+
+The traps of cached machine code are shown on a small package: jittok's `_jit.py`, a kernel, and a helper in
+another file. What holds for them holds for all kernels, and compiling them takes no time.
+"""
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import jittok
+
+pytestmark = pytest.mark.process
+PACKAGE = Path(jittok.__file__).parent
+VOCAB = Path(__file__).parent / "data" / "vocabs" / "syn-wpm-cased.gguf.xz"
+HEAVY = {"llvmlite", "numba", "pandas", "polars", "pyarrow", "ray", "regex", "rich"}
+
+HELPER = """
+from jittok._jit import helper
+
+@helper
+def step(value):
+    return value + 1
+"""
+KERNEL = """
+from jittok._jit import OutI64, kernel
+from jittok.step import step
+
+@kernel
+def climb(out: OutI64) -> int:
+    for i in range(out.size):
+        out[i] = step(i)
+    return out.size
+"""
+SHOW = """
+import numpy as np
+from jittok.climb import climb
+out = np.zeros(3, np.int64)
+climb(out)
+print(out.tolist(), climb.cache_hit)
+"""
+ENCODE = f"""
+import lzma, jittok, jittok._jit as jit
+tok = jittok.load(lzma.decompress(open({str(VOCAB)!r}, "rb").read()), cache=False)
+ids = tok.encode("the tokenizer, the abc").tolist()
+print(tok.decode(ids), ids, *sorted({{k.cache_hit for k in jit.kernel.registry if k.cache_hit is not None}}))
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A folder with the small package."""
+    package = tmp_path / "jittok"
+    package.mkdir()
+    for name in ("__init__.py", "_jit.py"):
+        shutil.copyfile(PACKAGE / name, package / name)
+    (package / "step.py").write_text(HELPER)
+    (package / "climb.py").write_text(KERNEL)
+    return tmp_path
+
+
+def environment(home: Path, **settings: str) -> dict[str, str]:
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("NUMBA_", "JITTOK_", "PYTHON"))}
+    return clean | {"PYTHONPATH": str(home), "JITTOK_CACHE_DIR": str(home / "cache")} | settings
+
+
+def python(home: Path, code: str, **settings: str) -> str:
+    """What the code prints, with the package that lies in `home` (or else the installed one)."""
+    command = [sys.executable, "-W", "error", "-c", code]
+    done = subprocess.run(
+        command, env=environment(home, **settings), cwd=home, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def entries(home: Path) -> list[Path]:
+    return sorted(path for path in (home / "cache").rglob("*") if path.suffix in {".nbi", ".nbc"})
+
+
+# ---- import
+
+
+@pytest.mark.parametrize("module", ["jittok", "jittok.cli", "jittok.vocab", "jittok.ragged", "jittok.errors"])
+def test_light_modules_stay_light(tmp_path, module):
+    code = f"import sys, {module}; print(sorted({HEAVY} & set(sys.modules)))"
+    assert python(tmp_path, code) == "[]"
+
+
+def test_import_jittok_takes_under_50_ms_of_cpu(tmp_path):
+    code = "import time; t = time.process_time(); import jittok; print(time.process_time() - t)"
+    assert min(float(python(tmp_path, code)) for _ in range(5)) < 0.050
+
+
+def test_every_public_name_can_be_had(tmp_path):
+    assert python(tmp_path, "import jittok; print([n for n in jittok.__all__ if not hasattr(jittok, n)])") == "[]"
+
+
+# ---- the cache of machine code
+
+
+def test_the_second_process_compiles_nothing(tmp_path):
+    first = python(tmp_path, ENCODE)
+    assert first.endswith("] False")
+    assert python(tmp_path, ENCODE) == first.removesuffix("False") + "True"
+
+
+def test_a_kernel_is_taken_from_the_cache(home):
+    assert python(home, SHOW) == "[1, 2, 3] False"
+    assert python(home, SHOW) == "[1, 2, 3] True"
+
+
+def test_an_edited_helper_in_another_file_is_not_stale(home):
+    python(home, SHOW)
+    (home / "jittok" / "step.py").write_text(HELPER.replace("value + 1", "value + 5"))
+    assert python(home, SHOW) == "[5, 6, 7] False"
+
+
+def test_an_edited_file_that_no_kernel_reaches_changes_nothing(home):
+    (home / "jittok" / "other.py").write_text("x = 1\n")
+    python(home, SHOW)
+    (home / "jittok" / "other.py").write_text("x = 2\n")
+    assert python(home, SHOW).endswith("True")
+
+
+def test_a_checked_run_does_not_load_unchecked_code(home):
+    python(home, SHOW)
+    assert python(home, SHOW, NUMBA_BOUNDSCHECK="1").endswith("False")
+    assert python(home, SHOW, NUMBA_BOUNDSCHECK="1").endswith("True")
+    assert python(home, SHOW).endswith("True")  # and does not replace it
+
+
+def test_damaged_entries_are_recompiled(home):
+    python(home, SHOW)
+    assert entries(home)
+    for path in entries(home):
+        path.write_bytes(path.read_bytes()[:50])
+    assert python(home, SHOW) == "[1, 2, 3] False"
+    assert python(home, SHOW) == "[1, 2, 3] True"
+
+
+@pytest.mark.parametrize("cache", ["/proc/nowhere", "/dev/null/x"])
+def test_no_cache_folder_is_no_failure(home, cache):
+    assert python(home, SHOW, JITTOK_CACHE_DIR=cache) == "[1, 2, 3] False"
+
+
+def test_a_warm_cache_may_be_read_only(home):
+    python(home, SHOW)
+    # root writes through permission bits: there this shows the hit, not the refusal
+    for path in [*(home / "cache").rglob("*"), home / "cache"]:
+        path.chmod(stat.S_IRUSR | (stat.S_IXUSR if path.is_dir() else 0))
+    try:
+        assert python(home, SHOW).endswith("True")
+    finally:
+        for path in [home / "cache", *(home / "cache").rglob("*")]:
+            path.chmod(stat.S_IRWXU)
+
+
+def test_processes_may_start_together(home):
+    command = [sys.executable, "-c", SHOW]
+    started = [
+        subprocess.Popen(command, env=environment(home), cwd=home, stdout=subprocess.PIPE, text=True) for _ in range(3)
+    ]
+    assert {process.communicate()[0].split("]")[0] for process in started} == {"[1, 2, 3"}
+    assert python(home, SHOW).endswith("True")
+
+
+def test_two_threads_may_call_a_new_kernel_together(home):
+    threads = """
+from concurrent.futures import ThreadPoolExecutor
+import numpy as np
+from jittok.climb import climb
+with ThreadPoolExecutor(4) as pool:
+    print(sum(pool.map(lambda n: climb(np.zeros(n, np.int64)), range(8))))
+"""
+    assert python(home, threads) == "28"
+
+
+def test_a_wrong_dtype_is_refused_and_not_compiled(home):
+    wrong = """
+import numpy as np
+from jittok.climb import climb
+climb(np.zeros(3, np.int64))
+try:
+    print("taken", climb(np.zeros(3, np.float32)))
+except TypeError:
+    print("refused")
+"""
+    assert python(home, wrong) == "refused"
+    assert python(home, wrong, NUMBA_BOUNDSCHECK="1") == "refused"
