@@ -1,13 +1,17 @@
-"""Profiles of hypothesis, and vocabularies small enough to read."""
+"""Profiles of hypothesis, vocabularies small enough to read, and those of files."""
 
+import functools
+import lzma
 import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import settings
 
+import jittok
 from jittok.tokenizer import Tokenizer
 from jittok.vocab.vocab import Vocab
 
@@ -16,6 +20,7 @@ settings.register_profile("slow", max_examples=25, deadline=None)
 settings.register_profile("fuzz", max_examples=50_000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
+VOCABS = Path(__file__).parent / "data" / "vocabs"
 UNKNOWN, NORMAL, CONTROL, USER_DEFINED, BYTE = 1, 4, 8, 16, 32
 SPECIAL = UNKNOWN | CONTROL | USER_DEFINED
 
@@ -85,3 +90,19 @@ def spm(vocab_of: Callable[..., Vocab]) -> Tokenizer:
             scores=[0.0] * 260 + [-float(i) for i in range(len(words))],
         )
     )  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def bundled() -> Callable[[str], Tokenizer]:
+    """bundled(name): the Tokenizer of a vocabulary in the package, made once."""
+    return functools.cache(jittok.bundled)
+
+
+@pytest.fixture(scope="session")
+def made_up() -> Callable[[str], Tokenizer]:
+    """made_up(name): the Tokenizer of a vocabulary in data/vocabs, "syn-plamo2" for example, made once."""
+
+    def load(name: str) -> Tokenizer:
+        return jittok.load(lzma.decompress((VOCABS / f"{name}.gguf.xz").read_bytes()), cache=False)
+
+    return functools.cache(load)

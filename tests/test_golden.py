@@ -8,12 +8,12 @@ import json
 import lzma
 import os
 import sys
+from collections.abc import Callable
 from itertools import groupby
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import numpy as np
 import pytest
 from pair_vocab import pair_vocab
 
@@ -56,19 +56,18 @@ def failed(answer: Any) -> bool:
     return answer is None or (isinstance(answer, dict) and "error" in answer)
 
 
-@functools.cache
-def tokenizer(name: str) -> jittok.Tokenizer:
-    if name in BUNDLED:
-        return jittok.bundled(BUNDLED[name])
-    return jittok.load(lzma.decompress((DATA / "vocabs" / f"{name}.gguf.xz").read_bytes()), cache=False)
+@pytest.fixture
+def tok(
+    name: str, bundled: Callable[[str], jittok.Tokenizer], made_up: Callable[[str], jittok.Tokenizer]
+) -> jittok.Tokenizer:
+    return bundled(BUNDLED[name]) if name in BUNDLED else made_up(name)
 
 
 each_set = pytest.mark.parametrize("name", [*BUNDLED, *MADE_UP])
 
 
 @each_set
-def test_ids_are_those_of_llama_cpp(name):
-    tok = tokenizer(name)
+def test_ids_are_those_of_llama_cpp(name, tok):
     for row in recorded(name)["case"]:
         for key, (add, parse) in RULES.items():
             expected = row.get(key, row["ff"])
@@ -81,8 +80,7 @@ def test_ids_are_those_of_llama_cpp(name):
 
 
 @each_set
-def test_a_batch_has_the_ids_of_llama_cpp_with_any_number_of_threads(name):
-    tok = tokenizer(name)
+def test_a_batch_has_the_ids_of_llama_cpp_with_any_number_of_threads(name, tok):
     for key, (add, parse) in RULES.items():
         answers = [(text_of(row), row.get(key, row["ff"])) for row in recorded(name)["case"]]
         answers = [(text, ids) for text, ids in answers if not failed(ids)]
@@ -92,8 +90,8 @@ def test_a_batch_has_the_ids_of_llama_cpp_with_any_number_of_threads(name):
 
 
 @each_set
-def test_text_comes_back_as_from_llama_cpp(name):
-    tok, kinds = tokenizer(name), recorded(name)
+def test_text_comes_back_as_from_llama_cpp(name, tok):
+    kinds = recorded(name)
     asked = [
         (row.get(row["detok_of"], row["ff"]), zip(UNDO_CASE, row["detok"], strict=True))
         for row in kinds["case"]
@@ -110,8 +108,7 @@ def test_text_comes_back_as_from_llama_cpp(name):
 
 
 @each_set
-def test_pieces_are_those_of_llama_cpp(name):
-    tok = tokenizer(name)
+def test_pieces_are_those_of_llama_cpp(name, tok):
     for row in recorded(name)["pieces"]:
         for special, column in ((False, row["plain"]), (True, row["special"])):
             for token, expected in zip(row["ids"], column, strict=True):
@@ -119,8 +116,7 @@ def test_pieces_are_those_of_llama_cpp(name):
 
 
 @each_set
-def test_facts_are_those_of_llama_cpp(name):
-    tok = tokenizer(name)
+def test_facts_are_those_of_llama_cpp(name, tok):
     (facts,) = recorded(name)["facts"]
     unsure = set(facts.get("undetermined", ()))
     names = [*PLAIN_FACTS, *(key for key in facts if key.endswith("_id"))]
@@ -199,7 +195,3 @@ def test_a_large_set_agrees(name, unpacked):
     report = parity().check(jittok, name, SHARED / "golden", unpacked, parity().MODES, 3)
     assert report.cases
     assert not report.bad, "\n".join([*report.shown, f"{report.bad} differences: {dict(report.counts)}"])
-
-
-def test_ids_are_int32():
-    assert tokenizer("gpt-2").encode("a").dtype == np.int32
