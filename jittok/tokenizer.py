@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ from jittok.inputs import OneText, check_errors, to_bytes
 from jittok.pieces import HIDDEN, Pieces, build_pieces
 from jittok.ragged import TokenArray
 from jittok.stream import StreamDecoder
-from jittok.vocab import NO_TOKEN, Vocab
+from jittok.vocab import NO_TOKEN, Vocab, bundled_vocab, read_vocab
 
 if TYPE_CHECKING:
     from jittok.trace import Trace
@@ -38,16 +38,12 @@ def load(source: Source, *, cache: bool = True, cache_bytes: int = CACHE_BYTES) 
     Only the header is read. `cache`: keep the compiled vocabulary on disk and use it the next time. `cache_bytes`:
     upper bound of the piece cache of one thread. Raises MalformedVocab, UnsupportedVocab, OSError.
     """
-    from jittok.vocab import read_vocab
-
     return Tokenizer(read_vocab(source), cache=cache, cache_bytes=cache_bytes)
 
 
 def bundled(name: str) -> Tokenizer:
     """The Tokenizer of a vocabulary shipped with the package; `bundled_names()` lists them. ValueError for others."""
-    from jittok.vocab.bundled import bundled_vocab
-
-    return Tokenizer(bundled_vocab(name), bundle=name)
+    return Tokenizer(replace(bundled_vocab(name), source=f"bundled vocabulary {name}"), bundle=name)
 
 
 def _reload(path: str, fingerprint: str, options: dict[str, Any]) -> Tokenizer:

@@ -1,6 +1,7 @@
 import pickle
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,10 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import jittok
 from jittok import batch
-from jittok.errors import EncodingFailed, InvalidToken, UnsupportedVocab
+from jittok.errors import EncodingFailed, InvalidToken, MalformedVocab, UnsupportedVocab
 from jittok.ragged import Ragged, TokenArray
 from jittok.tokenizer import Tokenizer
+from jittok.vocab.bundled import bundled_source
 
 A, AB, HI = 261, 268, 271  # "a", "ab" and "▁hi" of the fixture
 SPACE = 260
@@ -220,12 +223,43 @@ def test_the_representation_says_what_it_is(spm: Tokenizer) -> None:
 
 
 def test_equal_content_is_equal_and_pickles(spm: Tokenizer) -> None:
-    pytest.importorskip("jittok.vocab.fingerprint")
     again = pickle.loads(pickle.dumps(spm))
     assert again == spm
     assert hash(again) == hash(spm)
     assert spm != "spm"
     assert again.encode("ab hi").tolist() == spm.encode("ab hi").tolist()
+
+
+def test_a_tokenizer_of_a_file_pickles_small_and_checks_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "vocab.gguf"
+    path.write_bytes(bundled_source("gpt-2"))
+    tok = jittok.load(path)
+    packed = pickle.dumps(tok)
+    assert len(packed) < 1000
+    assert pickle.loads(packed) == tok == jittok.load(path.read_bytes())
+    path.write_bytes(bundled_source("t5"))
+    with pytest.raises(MalformedVocab, match="as when the tokenizer was pickled"):
+        pickle.loads(packed)
+
+
+def test_a_bundled_tokenizer_pickles_by_name() -> None:
+    tok = jittok.bundled("gpt-2")
+    packed = pickle.dumps(tok)
+    assert len(packed) < 200
+    assert pickle.loads(packed) == tok
+    assert tok.vocab.source == "bundled vocabulary gpt-2"
+    with pytest.raises(ValueError, match="found 'gpt-5'"):
+        jittok.bundled("gpt-5")
+
+
+def test_a_code_point_above_unicode_fails_or_is_replaced() -> None:
+    tok = jittok.bundled("bert")
+    text = b"ab \xf4\x90\x80\x80 cd \xf7\xbf\xbf\xbf"
+    with pytest.raises(EncodingFailed, match=r"document 1, offset 3: found 'U\+110000'"):
+        tok.encode_batch(["hi", text])
+    plain = "ab " + "\ufffd" * 4 + " cd " + "\ufffd" * 4
+    assert tok.encode(text, errors="replace").tolist() == tok.encode(plain).tolist()
+    assert tok.encode_batch(["hi", text, "ho"], errors="replace") == tok.encode_batch(["hi", plain, "ho"])
 
 
 def test_scratch_of_a_giant_text_is_not_kept(spm: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
