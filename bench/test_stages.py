@@ -1,0 +1,46 @@
+"""One thread, stage by stage, so that a change shows where it acts. The first call compiles, outside of the timing."""
+
+import pytest
+
+import jittok
+
+VOCABULARIES = ["gpt-2", "bert", "t5", "mistral"]
+CORPORA = ["english", "code", "multilingual"]
+
+
+@pytest.mark.parametrize("name", CORPORA)
+@pytest.mark.parametrize("vocabulary", VOCABULARIES)
+def test_encode_batch(benchmark, rate, bundled, corpus, vocabulary, name):
+    tok, texts = bundled(vocabulary), corpus(name)
+    tok.encode_batch(texts, threads=1)
+    benchmark.pedantic(tok.encode_batch, (texts,), {"threads": 1}, rounds=5)
+    rate(sum(map(len, texts)))
+
+
+@pytest.mark.parametrize("vocabulary", VOCABULARIES)
+def test_decode_batch(benchmark, rate, bundled, corpus, vocabulary):
+    tok = bundled(vocabulary)
+    rows = tok.encode_batch(corpus("english"), threads=1)
+    size = sum(len(text.encode()) for text in tok.decode_batch(rows))
+    benchmark.pedantic(tok.decode_batch, (rows,), rounds=5)
+    rate(size)
+
+
+@pytest.mark.parametrize("vocabulary", VOCABULARIES)
+def test_encode_short_text(benchmark, bundled, vocabulary):
+    tok = bundled(vocabulary)
+    tok.encode("The first text.")
+    benchmark(tok.encode, "A short text, as a chat has them.")
+
+
+@pytest.mark.parametrize("vocabulary", VOCABULARIES)
+def test_load(benchmark, vocabulary):
+    benchmark.pedantic(jittok.bundled, (vocabulary,), rounds=3, warmup_rounds=1)
+
+
+@pytest.mark.parametrize("vocabulary", VOCABULARIES)
+def test_one_long_word(benchmark, rate, bundled, vocabulary):
+    tok, text = bundled(vocabulary), b"pneumonoultramicroscopicsilicovolcanoconiosis" * 2000
+    tok.encode(text)
+    benchmark.pedantic(tok.encode, (text,), rounds=3)
+    rate(len(text))
