@@ -1,0 +1,36 @@
+"""The corpus compiler: documents in, training-ready token shards out, nothing lost, nothing different.
+
+Names are loaded when first used; what reads or writes tables needs the extra `corpus`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jittok.corpus.packing import batches
+    from jittok.corpus.compiler import Summary, compile_corpus
+    from jittok.corpus.options import Options
+    from jittok.corpus.readback import Corpus, open
+    from jittok.corpus.verifier import verify
+
+__all__ = ["Corpus", "Options", "Summary", "batches", "compile_corpus", "open", "verify"]
+_HOME = {
+    "packing": ("batches",),
+    "compiler": ("Summary", "compile_corpus"),
+    "options": ("Options",),
+    "readback": ("Corpus", "open"),
+    "verifier": ("verify",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _HOME.items():
+        if name in names:
+            return getattr(importlib.import_module(f"jittok.corpus.{module}"), name)
+    raise AttributeError(f"module 'jittok.corpus' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

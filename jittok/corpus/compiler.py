@@ -1,0 +1,329 @@
+"""Documents in, shards out: `compile_corpus` reads, encodes on threads or on Ray, and writes in one fixed order.
+
+Whatever encodes, ranges come back in order to one writer; so the bytes depend on inputs, vocabulary and options alone.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jittok.corpus import disk, shards
+from jittok.corpus.encode import Encoded, RangeEncoder
+from jittok.corpus.formats import make_formats
+from jittok.corpus.formats.base import Facts, Format, Rows
+from jittok.corpus.formats.errors import Errors
+from jittok.corpus.hashing import InputHasher
+from jittok.corpus.ledger import NAME as LEDGER
+from jittok.corpus.ledger import Ledger
+from jittok.corpus.manifest import NAME as MANIFEST
+from jittok.corpus.manifest import files_of, make_manifest, read_manifest, write_manifest
+from jittok.corpus.options import Options
+from jittok.corpus.progress import Progress
+from jittok.corpus.ranges import RawRange, read_unit, units
+from jittok.corpus.sources import STDIN, Source, find_sources
+from jittok.corpus.state import State, changed, check_inputs, differences, make_plan, replay
+from jittok.errors import CorpusError
+
+if TYPE_CHECKING:
+    from jittok.tokenizer import Tokenizer
+
+WORK = ".jittok"
+LOCK = ".jittok.lock"
+ENGINES = ("threads", "ray")
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a run has done; `resumed` counts the documents that were there before."""
+
+    out: str
+    documents: int
+    tokens: int
+    text_bytes: int
+    blank_lines: int
+    bad_documents: int
+    shards: int
+    bytes: int
+    seconds: float
+    resumed: int
+    left_out: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        return asdict(self)
+
+
+def compile_corpus(
+    inputs: Sequence[str | os.PathLike[str]],
+    tok: Tokenizer,
+    out: str | os.PathLike[str],
+    options: Options | None = None,
+    *,
+    threads: int | None = None,
+    engine: str = "threads",
+    check_space: bool = True,
+    report: Callable[[Progress], None] | None = None,
+) -> Summary:
+    """Write the corpus directory `out`, or go on where an earlier run of the same call was interrupted.
+
+    `report` is called after each range. Raises CorpusError for input that cannot be read (with file and line), for a
+    directory that was begun with something else, and when another process is writing it; OSError when the disk is full.
+    What was written before stays and is taken up by the next call.
+    """
+    from filelock import FileLock, Timeout
+
+    start = time.perf_counter()
+    options, out = options or Options(), Path(out)
+    if engine not in ENGINES:
+        raise CorpusError("--engine", engine, f"one of {', '.join(ENGINES)}")
+    sources, left_out = find_sources(inputs, options)
+    formats = formats_of(tok, sources, options)
+    encoder = RangeEncoder(tok, sources, options)
+    out.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(out / LOCK, timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise CorpusError(str(out), "another process that writes it", "one at a time") from None
+    try:
+        run = _Run(out, make_plan(tok, sources, options), sources, formats, encoder)
+        resumed = run.begin()
+        if not run.complete:
+            if check_space:
+                run.check_space(tok)
+            run.go(_engine(engine, threads), report, start)
+        return run.summary(time.perf_counter() - start, resumed, left_out)
+    finally:
+        lock.release()
+
+
+def formats_of(tok: Tokenizer, sources: Sequence[Source], options: Options) -> list[Format]:
+    """The formats of a run, the account of bad documents last. CorpusError for one that cannot hold the ids."""
+    facts = Facts(tok.vocab_size, tok.name or "", tok.fingerprint, options.dtype, [source.path for source in sources])
+    return [*make_formats(options.formats, facts), Errors(replace(facts, dtype="auto"))]
+
+
+Engine = Callable[[RangeEncoder, State], Iterator[Encoded]]
+
+
+def _engine(name: str, threads: int | None) -> Engine:
+    if name == "ray":
+        from jittok.corpus.on_ray import encode_on_ray
+
+        return lambda encoder, state: encode_on_ray(encoder, state, threads)
+    return lambda encoder, state: encode_on_threads(encoder, state, threads)
+
+
+def raw_ranges(encoder: RangeEncoder, state: State) -> Iterator[RawRange]:
+    """The ranges that are still to be done. CorpusError when standard input is not what it was."""
+    sources, options, done = encoder.sources, encoder.options, state.done
+    for unit in units(sources, options, 0 if done is None else done.source):
+        if done is None or (unit.source, unit.part) > done[:2]:
+            yield from read_unit(unit, sources, options)
+        elif (unit.source, unit.part) == done[:2]:
+            again = sources[unit.source].path == STDIN  # read the last range once more, to see whether it is the same
+            ranges = read_unit(unit, sources, options, done.at + (not again))
+            if again:
+                first = next(ranges, None)
+                if first is None or first.prefix != state.prefix:
+                    raise changed(sources[unit.source])
+            yield from ranges
+
+
+def encode_on_threads(encoder: RangeEncoder, state: State, threads: int | None) -> Iterator[Encoded]:
+    """Ranges in order, each encoded by one thread; this thread reads ahead, and whoever takes them writes."""
+    from jittok.batch import thread_count
+
+    count = thread_count(threads)
+    pending: deque[Future[Encoded]] = deque()
+    with ThreadPoolExecutor(count, thread_name_prefix="jittok-corpus") as pool:
+        try:
+            for raw in raw_ranges(encoder, state):
+                pending.append(pool.submit(encoder, raw))
+                del raw
+                while len(pending) > 2 * count:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
+        finally:
+            for future in pending:
+                future.cancel()
+
+
+class _Run:
+    """One call of `compile_corpus` on a directory it has locked."""
+
+    def __init__(
+        self, out: Path, plan: dict[str, Any], sources: Sequence[Source], formats: Sequence[Format], encoder: RangeEncoder
+    ) -> None:
+        self.out, self.plan, self.sources, self.formats, self.encoder = out, plan, sources, formats, encoder
+        self.work = out / WORK
+        self.complete = False
+        self.hasher = InputHasher(sources)
+
+    # ---- what is there already
+
+    def begin(self) -> int:
+        """Find out what an earlier run has left, and make it whole; how many documents it had done."""
+        if (self.out / MANIFEST).exists():
+            self._check_finished()
+            return self.manifest["documents"]  # type: ignore[no-any-return]
+        strange = sorted(path.name for path in self.out.iterdir() if path.name not in (WORK, LOCK))
+        ledger_there = (self.work / LEDGER).exists()
+        if strange and not ledger_there:
+            raise CorpusError(str(self.out), ", ".join(strange)[:80], "an empty directory, or one that jittok corpus began")
+        self.work.mkdir(exist_ok=True)
+        self.ledger = Ledger(self.work / LEDGER)
+        if not self.ledger.facts:
+            shards.sweep(self.work, {LEDGER})
+            disk.sync(self.out)
+            disk.sync(self.work)
+            self.ledger.add({"plan": self.plan}, sync=True)
+            self.state = State(self.plan)
+            self.writer = shards.ShardWriter(self.work, self.out, self.formats, 0)
+            return 0
+        self._take_up()
+        return self.state.documents
+
+    def _take_up(self) -> None:
+        state = replay(self.ledger.facts)
+        old, new = state.plan, self.plan
+        forgiving = old["options"]["on_error"] == "fail" or state.bad == 0
+        found = differences(old, new, on_error_may_change=forgiving)
+        if found:
+            raise CorpusError(str(self.out), "; ".join(found), "what the directory was begun with, or a new directory")
+        for fact in state.shards:
+            shards.publish(self.work, self.out, fact["files"])
+        self.writer = shards.ShardWriter(self.work, self.out, self.formats, len(state.shards))
+        begun = [(f["streams"], f["documents"], f["tokens"], f["bytes"]) for _, f in state.open_ranges]
+        whole = self.writer.resume(begun)
+        if whole < len(begun):
+            self.ledger.cut(state.open_ranges[whole][0])
+            state = replay(self.ledger.facts)
+        self.ledger.facts = []
+        state.open_ranges = []
+        kept = {opened.path.name for opened in self.writer.streams.values()}
+        shards.sweep(self.work, {LEDGER} | kept)
+        check_inputs(state, self.sources, self.hasher)
+        if old["options"]["on_error"] != new["options"]["on_error"]:
+            state.plan["options"]["on_error"] = new["options"]["on_error"]
+            self.ledger.add({"on_error": new["options"]["on_error"]}, sync=True)
+        self.state = state
+
+    def _check_finished(self) -> None:
+        """The directory is finished: is it what this call would write?"""
+        self.complete = True
+        self.manifest = read_manifest(self.out)
+        found = differences(self.manifest, self.plan, on_error_may_change=self.manifest["bad_documents"] == 0)
+        if found:
+            raise CorpusError(str(self.out), "; ".join(found), "what the directory was made of, or a new directory")
+        for i, row in enumerate(self.manifest["inputs"]):
+            if self.hasher.whole(i) != (row["bytes"], row["sha256"]):
+                raise changed(self.sources[i])
+        self._clean_up()
+
+    # ---- what is still to do
+
+    def check_space(self, tok: Tokenizer) -> None:
+        """CorpusError when what is still to be written will not fit on the disk, by an estimate from a sample."""
+        from jittok.corpus.predict import check_space
+
+        check_space(self.out, self.encoder, self.formats, self.state)
+
+    def go(
+        self,
+        engine: Engine,
+        report: Callable[[Progress], None] | None,
+        start: float,
+    ) -> None:
+        """Write what is missing, then the manifest."""
+        state = self.state
+        sizes = [source.size for source in self.sources]
+        total = None if None in sizes else sum(size or 0 for size in sizes)
+        before = (state.read, state.text_bytes, state.tokens)
+        try:
+            self._close_full_shard()
+            for encoded in engine(self.encoder, state):
+                self._take(encoded)
+                if report is not None:
+                    report(Progress.of(state, total, before, time.perf_counter() - start))
+            self._pass_inputs(len(self.sources))
+            if self.writer.ranges or not state.shards:
+                self._finish_shard()
+            self.manifest = make_manifest(state)
+            write_manifest(self.out, self.manifest)
+        finally:
+            self.writer.close()
+            self.hasher.close()
+            self.ledger.close()
+        self._clean_up()
+
+    def _take(self, encoded: Encoded) -> None:
+        """One range: to the streams, then to the ledger."""
+        self._pass_inputs(encoded.key.source)
+        base = self.state.lines_before(encoded.key.source)
+        bad = [found._replace(line=found.line + base) for found in encoded.bad]
+        if bad and self.encoder.options.on_error == "fail":
+            raise CorpusError(f"{self.sources[bad[0].source].path}, line {bad[0].line}", bad[0].found, bad[0].expected)
+        rows = Rows(encoded.ids, encoded.lengths, encoded.sources, encoded.lines + np.int64(base), bad)
+        places = self.writer.append(rows, encoded.text_bytes)
+        prefix = encoded.prefix
+        if prefix is None and encoded.last == encoded.key.source:
+            prefix = self.hasher.prefix(encoded.last, encoded.read)
+        fact = {
+            "range": list(encoded.key), "documents": int(encoded.lengths.size), "tokens": int(encoded.ids.size),
+            "bytes": encoded.text_bytes, "lines": encoded.seen, "blank": encoded.blank, "bad": len(bad),
+            "read": encoded.new, "streams": places, "prefix": prefix,
+        }  # fmt: skip
+        self.ledger.add(fact)
+        self.state.add_range(fact)
+        self._close_full_shard()
+
+    def _pass_inputs(self, upto: int) -> None:
+        """Sources before `upto` are done: hash their rest, and see that nobody has written to them meanwhile."""
+        for i in range(len(self.state.inputs), upto):
+            source = self.sources[i]
+            if source.path == STDIN:
+                prefix = self.state.prefix if self.state.prefix and self.state.prefix[0] == i else None
+                size, digest = prefix[1:] if prefix else self.hasher.whole(i)
+            else:
+                size, digest = self.hasher.whole(i)
+                source.check_unchanged()
+            self.ledger.add({"input": i, "bytes": size, "sha256": digest})
+            self.state.inputs[i] = (size, digest)
+
+    def _close_full_shard(self) -> None:
+        limit = self.encoder.options.shard_bytes
+        if limit and self.writer.text_bytes >= limit:
+            self._finish_shard()
+
+    def _finish_shard(self) -> None:
+        fact = self.writer.finish()
+        self.ledger.add(fact, sync=True)
+        shards.publish(self.work, self.out, fact["files"])
+        self.state.add_shard(fact)
+        shards.sweep(self.work, {LEDGER})
+        self.writer = shards.ShardWriter(self.work, self.out, self.formats, len(self.state.shards))
+
+    def _clean_up(self) -> None:
+        """The manifest stands: the work folder is not needed any more."""
+        if self.work.exists():
+            shards.sweep(self.work, set())
+            self.work.rmdir()
+
+    def summary(self, seconds: float, resumed: int, left_out: Sequence[str]) -> Summary:
+        """Of the finished directory."""
+        found = self.manifest
+        size = sum(file["bytes"] for file in files_of(found))
+        numbers = [found[key] for key in ("documents", "tokens", "text_bytes", "blank_lines", "bad_documents")]
+        return Summary(str(self.out), *numbers, len(found["shards"]), size, seconds, resumed, tuple(left_out))
+

@@ -1,0 +1,61 @@
+"""Writes that say what they promise. Everything that changes a corpus directory goes through here."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+try:
+    from isal.isal_zlib import crc32 as _crc32
+except ImportError:  # no wheel for this machine: the same numbers, slower
+    from zlib import crc32 as _crc32
+
+crc32: Callable[..., int] = _crc32
+PIECE = 4 << 20
+
+
+def append(descriptor: int, data: Any) -> None:
+    """All of `data` at the end of a file opened for appending. Raises OSError, with part of it written."""
+    left = memoryview(data).cast("B")
+    while len(left):
+        left = left[os.write(descriptor, left) :]
+
+
+def crc_of(data: Any) -> int:
+    """CRC-32 of a buffer."""
+    return crc32(memoryview(data).cast("B")) if memoryview(data).nbytes else 0
+
+
+def crc_of_text(text: str) -> str:
+    """CRC-32 of a text in UTF-8, eight hex digits."""
+    return f"{zlib.crc32(text.encode()):08x}"
+
+
+def sync(path: Path) -> None:
+    """When this returns, the file (for a folder: its names) survives a loss of power."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError:
+        if not path.is_dir():  # some file systems know no fsync of folders
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def rename(old: Path, new: Path) -> None:
+    """Give a finished file its name, at one instant."""
+    old.replace(new)
+
+
+def write_new(path: Path, data: bytes) -> None:
+    """A small file, whole and on the disk or not there: temporary file, fsync, rename, fsync of the folder."""
+    part = path.with_name(f".{path.name}.part")
+    with part.open("wb") as file:
+        append(file.fileno(), data)
+        os.fsync(file.fileno())
+    rename(part, path)
+    sync(path.parent)

@@ -1,0 +1,111 @@
+"""A range from bytes to ids: the one function that threads, Ray's workers, `verify` and `--dry-run` all run."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.corpus.options import Options
+from jittok.corpus.ranges import Key, RawRange
+from jittok.corpus.reader import Bad, Texts, read_texts, select
+from jittok.corpus.sources import Source
+from jittok.errors import CorpusError, EncodingFailed
+
+if TYPE_CHECKING:
+    from jittok.tokenizer import Tokenizer
+
+
+@dataclass
+class Encoded:
+    """A range as ids, and the account of its lines."""
+
+    key: Key
+    last: int  # last source it has anything of
+    read: int  # bytes of source `last` read when it was done
+    new: int  # bytes read for it, for progress
+    ids: NDArray[np.int32]
+    lengths: NDArray[np.int64]  # int64[n]: ids of each document
+    sources: NDArray[np.int64]  # int64[n]
+    lines: NDArray[np.int64]  # int64[n]: in the range, from 1
+    seen: int
+    blank: int
+    text_bytes: int
+    bad: list[Bad]
+    prefix: list[Any] | None = None
+
+    def to_bytes(self) -> bytes:
+        """As one value of a Ray block. Read by our own processes only."""
+        return pickle.dumps(self, protocol=5)
+
+
+class RangeEncoder:
+    """A tokenizer with the options of a corpus. Safe to share between threads, pickles with its tokenizer."""
+
+    def __init__(self, tok: Tokenizer, sources: Sequence[Source], options: Options) -> None:
+        self.tok, self.sources, self.options = tok, sources, options
+        self._special = {"add_special": options.add_special, "parse_special": options.parse_special}
+        self.eos = self._eos()
+
+    def _eos(self) -> int | None:
+        """The id to append to each document, None for none: not asked for, or --add-special puts it there already."""
+        if not self.options.append_eos:
+            return None
+        if self.tok.eos_id is None:
+            raise CorpusError("--append-eos", "a vocabulary without an end-of-text token", "one that has it")
+        probe = self.tok.encode("a", **self._special)
+        return None if probe.size > 1 and int(probe[-1]) == self.tok.eos_id else self.tok.eos_id
+
+    def __call__(self, raw: RawRange) -> Encoded:
+        """Read and encode one range on this thread."""
+        texts = read_texts(raw, self.sources[raw.key.source].kind, self.options)
+        texts, ids, lengths = self._encode(texts)
+        if self.eos is not None:
+            ids, lengths = append(ids, lengths, self.eos)
+        size = int((texts.docs.stops - texts.docs.starts).sum())
+        return Encoded(
+            raw.key, raw.last, raw.read, raw.new, ids, lengths, texts.sources, texts.lines,
+            texts.seen, texts.blank, size, texts.bad, raw.prefix,
+        )  # fmt: skip
+
+    def _encode(self, texts: Texts) -> tuple[Texts, NDArray[np.int32], NDArray[np.int64]]:
+        try:
+            rows = self.tok.encode_batch(texts.docs, **self._special, threads=1)
+        except EncodingFailed:
+            return self._one_by_one(texts)
+        return texts, rows.ids, rows.lengths
+
+    def _one_by_one(self, texts: Texts) -> tuple[Texts, NDArray[np.int32], NDArray[np.int64]]:
+        """What a vocabulary has no tokens for is an error of the document, as undecodable bytes are."""
+        data, starts, stops = texts.docs
+        parts: list[Any] = []
+        kept = np.ones(starts.size, np.bool_)
+        for row, (i, j) in enumerate(zip(starts.tolist(), stops.tolist(), strict=True)):
+            text = data[i:j].tobytes()
+            try:
+                parts.append(self.tok.encode(text, **self._special))
+            except EncodingFailed as error:
+                found = f"{error.found!r} at offset {error.offset}"
+                texts.bad.append(Bad(int(texts.sources[row]), int(texts.lines[row]), found, error.expected))
+                kept[row] = self.options.on_error == "replace"
+                if kept[row]:
+                    parts.append(self.tok.encode(text, **self._special, errors="replace"))
+        texts.bad.sort(key=lambda bad: (bad.source, bad.line))
+        lengths = np.fromiter((part.size for part in parts), np.int64, len(parts))
+        return select(texts, kept), np.concatenate([np.zeros(0, np.int32), *parts]), lengths
+
+
+def append(
+    ids: NDArray[np.int32], lengths: NDArray[np.int64], token: int
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """The same rows with one more id at the end of each."""
+    out = np.full(ids.size + lengths.size, token, np.int32)
+    kept = np.ones(out.size, np.bool_)
+    longer = lengths + 1
+    kept[np.cumsum(longer) - 1] = False
+    out[kept] = ids
+    return out, longer

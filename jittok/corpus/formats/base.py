@@ -1,0 +1,210 @@
+"""What a format is to the compiler: streams that grow range by range, and files made of them when a shard is full.
+
+A stream is only ever appended to, so a crash costs a cut at its end. What cannot be appended to (indexes, tables,
+headers) is made from streams at the end of a shard, and made again when that was interrupted.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.corpus.reader import Bad
+from jittok.errors import CorpusError
+
+CHUNK = 1 << 18
+"""Documents whose lengths are in memory at once."""
+INT32_MAX = 2**31 - 1
+UINT16_SIZE = 1 << 16
+"""Vocabularies of up to this many tokens have ids of 16 bits."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What formats know of the vocabulary and the inputs."""
+
+    vocab_size: int
+    vocab_name: str
+    fingerprint: str
+    dtype: str  # of options.DTYPES
+    sources: Sequence[str]
+
+
+@dataclass
+class Rows:
+    """The documents of one range on their way to disk; lines are those of their files, from 1."""
+
+    ids: NDArray[np.int32]
+    lengths: NDArray[np.int64]
+    sources: NDArray[np.int64]
+    lines: NDArray[np.int64]
+    bad: list[Bad] = field(default_factory=list)
+
+
+class Stream(NamedTuple):
+    """A file of a shard that grows: `header` bytes are left free at its start, `data` is what a range adds."""
+
+    key: str
+    header: int
+    data: Callable[[Rows], Any]
+
+
+class Output(NamedTuple):
+    """A finished file: where it lies now, and its name below the corpus directory."""
+
+    path: Path
+    name: str
+
+
+@dataclass
+class Shard:
+    """A shard in which nothing more comes."""
+
+    number: int
+    documents: int
+    tokens: int
+    folder: Path
+
+    def path(self, key: str) -> Path:
+        """Where a stream, or a file that is being made, lies."""
+        return self.folder / f"{self.number:05d}.{key}"
+
+    def lengths(self) -> Iterator[NDArray[np.int64]]:
+        """int64 lengths of the documents, CHUNK at a time. The format must have LENGTHS among its streams."""
+        with self.path(LENGTHS.key).open("rb") as file:
+            while raw := file.read(CHUNK * 8):
+                yield np.frombuffer(raw, np.int64)
+
+    def ends(self) -> Iterator[NDArray[np.int64]]:
+        """Where the documents end, in tokens."""
+        total = 0
+        for lengths in self.lengths():
+            ends = np.cumsum(lengths) + total
+            total = int(ends[-1])
+            yield ends
+
+
+LENGTHS = Stream("lengths", 0, lambda rows: np.ascontiguousarray(rows.lengths, "<i8"))
+IDS32 = Stream("ids32", 0, lambda rows: np.ascontiguousarray(rows.ids, "<i4"))
+
+
+class Block(NamedTuple):
+    """Documents that lie behind each other: row k is ids[offsets[k]:offsets[k + 1]]."""
+
+    ids: NDArray[Any]
+    offsets: NDArray[np.int64]
+
+
+class Lazy(NamedTuple):
+    """A Block that is not open yet."""
+
+    documents: int
+    load: Callable[[], Block]
+
+
+class Format:
+    """One layout. Subclasses say which streams they need and what they make of them."""
+
+    name: ClassVar[str]
+    small: ClassVar[str] = "uint16"  # ids of vocabularies of up to `small_size` tokens
+    small_size: ClassVar[int] = UINT16_SIZE
+    large: ClassVar[str] = "uint32"
+    per_document: ClassVar[float] = 8  # bytes on disk beside the ids
+    per_token: ClassVar[float | None] = None  # bytes of an id, where it is not its width
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+        self.dtype = self._dtype()
+
+    def _dtype(self) -> np.dtype[Any]:
+        """The width of ids, by the size of the vocabulary. CorpusError when what was asked for cannot hold them."""
+        if self.facts.dtype == "auto":
+            return np.dtype(self.small if self.facts.vocab_size <= self.small_size else self.large).newbyteorder("<")
+        if self.facts.dtype not in (self.small, self.large):
+            raise CorpusError(f"--dtype, format {self.name}", self.facts.dtype, f"{self.small} or {self.large}")
+        if self.facts.vocab_size > np.iinfo(self.facts.dtype).max + 1:
+            raise CorpusError(
+                f"--dtype, format {self.name}", self.facts.dtype,
+                f"room for the {self.facts.vocab_size} ids of the vocabulary",
+            )  # fmt: skip
+        if self.facts.dtype == self.small and self.facts.vocab_size > self.small_size:
+            raise CorpusError(f"--dtype, format {self.name}", self.facts.dtype, f"{self.large}, as its readers do")
+        return np.dtype(self.facts.dtype).newbyteorder("<")
+
+    def streams(self) -> list[Stream]:
+        """What grows. Streams of equal key are written once for all formats."""
+        raise AssertionError(f"{type(self).__name__} has no streams")
+
+    def check(self, rows: Rows, tokens: int) -> None:
+        """CorpusError when the rows cannot be told in this layout; `tokens`: of the shard with them."""
+
+    def finish(self, shard: Shard) -> list[Output]:
+        """Make the files of a full shard. May be run again after a crash, with the same result."""
+        raise AssertionError(f"{type(self).__name__} makes no files")
+
+    def blocks(self, folder: Path, number: int, documents: int) -> list[Lazy]:
+        """The documents of shard `number` in a finished corpus directory, mapped."""
+        raise AssertionError(f"{type(self).__name__} reads nothing back")
+
+    def predict(self, documents: float, tokens: float) -> float:
+        """About how many bytes so many documents and tokens take."""
+        width = self.dtype.itemsize if self.per_token is None else self.per_token
+        return documents * self.per_document + tokens * width
+
+    def ids_stream(self, key: str, header: int = 0) -> Stream:
+        """A stream of ids in this format's width."""
+        return Stream(key, header, lambda rows: rows.ids.astype(self.dtype))
+
+    def map_ids(self, path: Path, header: int = 0) -> NDArray[Any]:
+        """The ids of a file, mapped."""
+        return map_array(path, self.dtype, header)
+
+
+def map_array(path: Path, dtype: Any, header: int = 0, count: int | None = None) -> NDArray[Any]:
+    """Numbers of a file behind `header` bytes, mapped read-only; an empty file cannot be mapped and is an empty array."""
+    width = np.dtype(dtype).itemsize
+    count = (path.stat().st_size - header) // width if count is None else count
+    if not count:
+        return np.zeros(0, dtype)
+    return np.memmap(path, dtype, "r", header, (count,))
+
+
+def npy_header(dtype: np.dtype[Any], count: int) -> bytes:
+    """The header of a one-dimensional .npy file; 128 bytes for every count."""
+    buffer = io.BytesIO()
+    facts = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": (count,)}
+    np.lib.format.write_array_header_1_0(buffer, facts)
+    assert buffer.tell() == NPY_HEADER, "NumPy leaves room for 21 digits"
+    return buffer.getvalue()
+
+
+NPY_HEADER = 128
+
+
+def write_offsets(path: Path, shard: Shard) -> None:
+    """A .npy file of int64: 0, then the end of each document in tokens."""
+    with path.open("wb") as file:
+        file.write(npy_header(np.dtype("<i8"), shard.documents + 1))
+        file.write(bytes(8))
+        for ends in shard.ends():
+            file.write(ends.astype("<i8"))
+
+
+def put_header(path: Path, header: bytes) -> None:
+    """Fill the room that was left at the start of a stream."""
+    with path.open("r+b") as file:
+        file.write(header)
+
+
+def too_long(name: str, rows: Rows, limit: int, sources: Sequence[str]) -> None:
+    """CorpusError for a document of more than `limit` ids."""
+    if rows.lengths.size and int(rows.lengths.max()) > limit:
+        row = int(rows.lengths.argmax())
+        where = f"{sources[rows.sources[row]]}, line {rows.lines[row]}, format {name}"
+        raise CorpusError(where, f"a document of {rows.lengths[row]} tokens", f"at most {limit}")

@@ -1,0 +1,67 @@
+"""OLMo's part-*.npy (no NumPy file: bare ids) and part-*.csv.gz. Source: dolma, python/dolma/tokenizer/memmap_writer.py."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import hashlib
+import io
+import shutil
+from functools import lru_cache, partial
+from pathlib import Path
+
+import numpy as np
+
+from jittok.corpus.formats.base import Block, Format, Lazy, Output, Rows, Shard, Stream
+
+
+class Olmo(Format):
+    """A row `start,end,id,src,loc` for each document, without a header row; ends are exclusive, loc is a line from 1.
+
+    The stream of rows has lengths in place of start and end, which depend on what came before.
+    """
+
+    name = "olmo"
+    per_document = 40
+
+    def streams(self) -> list[Stream]:
+        """Ids and rows."""
+        return [self.ids_stream("olmo.npy"), Stream("olmo.rows", 0, self._rows)]
+
+    def _rows(self, rows: Rows) -> bytes:
+        text, paths = io.StringIO(newline=""), self.facts.sources
+        write = csv.writer(text).writerow
+        for length, source, line in zip(rows.lengths.tolist(), rows.sources.tolist(), rows.lines.tolist(), strict=True):
+            write((length, f"{name_of(paths[source])}-{line}", paths[source], line))
+        return text.getvalue().encode("utf-8", "surrogateescape")
+
+    def finish(self, shard: Shard) -> list[Output]:
+        """The rows with their places, packed. No time stands in the gzip header, so equal rows are equal bytes."""
+        plain, packed, at = shard.path("olmo.csv"), shard.path("olmo.csv.gz"), 0
+        opening = {"encoding": "utf-8", "errors": "surrogateescape", "newline": ""}
+        with shard.path("olmo.rows").open(**opening) as rows, plain.open("w", **opening) as out:  # type: ignore[call-overload]
+            write = csv.writer(out).writerow
+            for length, name, path, line in csv.reader(rows):
+                write((at, at + int(length), name, path, line))
+                at += int(length)
+        with plain.open("rb") as source, packed.open("wb") as target:
+            with gzip.GzipFile("", "wb", 6, target, mtime=0) as zipped:
+                shutil.copyfileobj(source, zipped, 1 << 20)
+        plain.unlink()
+        stem = f"olmo/part-{shard.number:05d}"
+        return [Output(shard.path("olmo.npy"), f"{stem}.npy"), Output(packed, f"{stem}.csv.gz")]
+
+    def blocks(self, folder: Path, number: int, documents: int) -> list[Lazy]:
+        """One block a shard."""
+        return [Lazy(documents, partial(self._block, folder / "olmo" / f"part-{number:05d}.npy"))]
+
+    def _block(self, path: Path) -> Block:
+        with gzip.open(path.with_suffix(".csv.gz"), "rt", encoding="utf-8", errors="surrogateescape", newline="") as file:
+            ends = np.fromiter((int(row[1]) for row in csv.reader(file)), np.int64)
+        return Block(self.map_ids(path), np.concatenate([np.zeros(1, np.int64), ends]))
+
+
+@lru_cache(4096)
+def name_of(path: str) -> str:
+    """What dolma makes of a path when documents have no id of their own."""
+    return hashlib.sha256(path.encode("utf-8", "surrogateescape")).hexdigest()

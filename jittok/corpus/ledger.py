@@ -1,0 +1,67 @@
+"""The append-only record of what is done: a line a fact, each with its checksum.
+
+A line that is not whole ends the ledger; it and whatever follows are cut off when the ledger is opened again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from jittok.corpus import disk
+
+NAME = "ledger.jsonl"
+Fact = dict[str, Any]
+
+
+class Ledger:
+    """Facts on disk. `facts` is what was there when it was opened, oldest first; `add` appends to the file alone."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        self._places = [0]  # where line k begins, and where the last one ends
+        self.facts = list(self._read())
+        os.ftruncate(self._descriptor, self._places[-1])
+
+    def _read(self) -> Iterator[Fact]:
+        with self.path.open("rb") as file:
+            for line in file:
+                fact = _parsed(line)
+                if fact is None:
+                    return
+                self._places.append(self._places[-1] + len(line))
+                yield fact
+
+    def add(self, fact: Fact, sync: bool = False) -> None:
+        """One more line. With `sync` it and all before it survive a loss of power when this returns."""
+        text = json.dumps(fact, separators=(",", ":"))
+        disk.append(self._descriptor, f"{disk.crc_of_text(text)} {text}\n".encode("ascii"))
+        if sync:
+            os.fsync(self._descriptor)
+
+    def cut(self, count: int) -> None:
+        """Forget all but the first `count` of the facts that were there when the ledger was opened."""
+        os.ftruncate(self._descriptor, self._places[count])
+        del self.facts[count:], self._places[count + 1 :]
+
+    def close(self) -> None:
+        """Give the file back."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+def _parsed(line: bytes) -> Fact | None:
+    """The fact of a whole line, None for anything else."""
+    try:
+        checksum, text = line.decode("ascii").split(" ", 1)
+        if not text.endswith("\n") or disk.crc_of_text(text[:-1]) != checksum:
+            return None
+        fact = json.loads(text)
+    except ValueError:
+        return None
+    return fact if isinstance(fact, dict) else None

@@ -1,0 +1,79 @@
+"""What decides the bytes of a corpus directory, and nothing else: threads, engine and progress are not here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from jittok.errors import CorpusError
+
+RANGE_BYTES = 8 << 20
+SHARD_BYTES = 1 << 30
+UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+ON_ERROR = ("fail", "skip", "replace")
+KINDS = ("txt", "jsonl", "parquet", "arrow")
+DTYPES = ("auto", "uint16", "int32", "uint32")
+
+
+@dataclass(frozen=True)
+class Options:
+    """How inputs are read, encoded and laid out. Two runs with equal options and inputs write equal bytes."""
+
+    formats: tuple[str, ...] = ("arrow",)
+    kind: str | None = None  # of KINDS: what inputs are, whatever their names say
+    field: str = "text"
+    column: str = "text"
+    lines: bool = False
+    separator: str | None = None
+    add_special: bool = False
+    parse_special: bool = False
+    append_eos: bool = False
+    on_error: str = "fail"
+    dtype: str = "auto"
+    range_bytes: int = RANGE_BYTES
+    shard_bytes: int = SHARD_BYTES
+
+    def __post_init__(self) -> None:
+        _one_of("--on-error", self.on_error, ON_ERROR)
+        _one_of("--dtype", self.dtype, DTYPES)
+        if self.kind is not None:
+            _one_of("--input-format", self.kind, KINDS)
+        if self.lines and self.separator is not None:
+            raise CorpusError("--separator", self.separator, "no --lines beside it")
+        if self.separator == "":
+            raise CorpusError("--separator", "", "a text of one character or more")
+        if self.range_bytes < 1:
+            raise CorpusError("--range-bytes", self.range_bytes, "1 or more")
+        if self.shard_bytes < 0:
+            raise CorpusError("--shard-bytes", self.shard_bytes, "0 (one shard) or more")
+        if not self.formats:
+            raise CorpusError("--format", "none", "one or more")
+        if len(set(self.formats)) != len(self.formats):
+            raise CorpusError("--format", ",".join(self.formats), "each format once")
+
+    def identity(self) -> dict[str, Any]:
+        """The options as plain data, for the ledger and the manifest."""
+        return {**asdict(self), "formats": list(self.formats)}
+
+
+def from_identity(data: Mapping[str, Any]) -> Options:
+    """The Options that `identity` wrote."""
+    known = {field.name for field in fields(Options)}
+    return Options(**{**{key: value for key, value in data.items() if key in known}, "formats": tuple(data["formats"])})
+
+
+def _one_of(name: str, found: str, allowed: tuple[str, ...]) -> None:
+    if found not in allowed:
+        raise CorpusError(name, found, f"one of {', '.join(allowed)}")
+
+
+def parse_bytes(text: str) -> int:
+    """A number of bytes with K, M, G or T behind it (powers of 1024). Raises CorpusError."""
+    number, unit = text.strip().upper().removesuffix("B").removesuffix("I"), ""
+    if number[-1:] in UNITS and number[-1:]:
+        number, unit = number[:-1], number[-1]
+    try:
+        return int(float(number) * UNITS[unit])
+    except ValueError:
+        raise CorpusError("size", text, "a number of bytes such as 500000, 64M or 1G") from None

@@ -1,0 +1,83 @@
+"""How far a run has come, as one line."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from jittok.corpus.state import State
+
+EVERY = 0.2
+"""Seconds between two lines."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Numbers since the start of the corpus; rates since the start of this run."""
+
+    documents: int
+    tokens: int
+    text_bytes: int
+    read: int
+    total: int | None  # bytes of input on disk, None when nobody knows
+    seconds: float
+    bytes_per_second: float
+    tokens_per_second: float
+    seconds_left: float | None
+
+    @classmethod
+    def of(cls, state: State, total: int | None, before: tuple[int, int, int], seconds: float) -> Progress:
+        """From a state; `before`: bytes read, bytes of text and tokens when this run took it up."""
+        seconds = max(seconds, 1e-9)
+        speed = (state.read - before[0]) / seconds
+        left = (total - state.read) / speed if total is not None and speed > 0 else None
+        return cls(
+            state.documents, state.tokens, state.text_bytes, state.read, total, seconds,
+            (state.text_bytes - before[1]) / seconds, (state.tokens - before[2]) / seconds,
+            None if left is None else max(left, 0.0),
+        )  # fmt: skip
+
+    def line(self) -> str:
+        """MB/s, tokens/s, documents, percent, time left."""
+        share = f"{min(100 * self.read / self.total, 100):3.0f} %  " if self.total else ""
+        left = f"  {clock(self.seconds_left)} left" if self.seconds_left is not None else ""
+        return (
+            f"{share}{self.documents:,} documents  {self.tokens:,} tokens  "
+            f"{self.bytes_per_second / 1e6:.1f} MB/s  {self.tokens_per_second / 1e6:.2f} M tokens/s{left}"
+        )
+
+
+def clock(seconds: float) -> str:
+    """12 s, 3:07, 2:03:07."""
+    whole = round(seconds)
+    if whole < 60:  # noqa: PLR2004  a minute
+        return f"{whole} s"
+    hours, minutes = divmod(whole // 60, 60)
+    return f"{hours}:{minutes:02d}:{whole % 60:02d}" if hours else f"{minutes}:{whole % 60:02d}"
+
+
+class ProgressLine:
+    """Shows progress on one line of a terminal; silent anywhere else."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = sys.stderr if stream is None else stream
+        self._shown = self._stream.isatty()
+        self._last, self._width = 0.0, 0
+
+    def __call__(self, progress: Progress) -> None:
+        now = time.monotonic()
+        if self._shown and now - self._last >= EVERY:
+            line = progress.line()
+            self._stream.write("\r" + line.ljust(self._width))
+            self._stream.flush()
+            self._last, self._width = now, len(line)
+
+    def close(self) -> None:
+        """Wipe the line."""
+        if self._width:
+            self._stream.write("\r" + " " * self._width + "\r")
+            self._stream.flush()
+            self._width = 0

@@ -1,0 +1,144 @@
+"""Reading a finished corpus directory: documents as views of mapped files."""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.corpus.formats import make_formats
+from jittok.corpus.formats.base import Block, Facts, Lazy
+from jittok.corpus.manifest import Manifest, read_manifest
+from jittok.errors import CorpusError
+from jittok.ragged import TokenArray
+
+if TYPE_CHECKING:
+    from jittok.tokenizer import Tokenizer
+
+OPEN_BLOCKS = 16
+"""Blocks that stay open: mapped ones cost their offsets, those of Parquet their ids too."""
+FASTEST_FIRST = ("npy", "nanogpt", "llmc", "megatron", "datatrove", "olmo", "arrow", "parquet")
+
+
+def open(  # noqa: A001  jittok.corpus.open is what one looks for
+    folder: str | os.PathLike[str], tok: Tokenizer | None = None, *, format: str | None = None  # noqa: A002
+) -> Corpus:
+    """The documents of a finished corpus directory, from one of the formats it was written in.
+
+    `tok` is what `decode` uses; it must be the vocabulary the corpus was made with. Raises CorpusError otherwise, and
+    when the directory has no manifest or not this format.
+    """
+    folder = Path(folder)
+    manifest = read_manifest(folder)
+    written = manifest["options"]["formats"]
+    if format is None:
+        format = next(name for name in FASTEST_FIRST if name in written)  # noqa: A001
+    if format not in written:
+        raise CorpusError(str(folder), f"formats {', '.join(written)}", f"{format}, or one of these")
+    vocab = manifest["vocab"]
+    if tok is not None and tok.fingerprint != vocab["fingerprint"]:
+        raise CorpusError(str(folder), f"vocabulary {tok.fingerprint}", f"{vocab['fingerprint']}, as it was made with")
+    facts = Facts(vocab["tokens"], vocab["name"] or "", vocab["fingerprint"], manifest["options"]["dtype"], ())
+    (form,) = make_formats([format], facts)
+    blocks: list[Lazy] = []
+    for number, shard in enumerate(manifest["shards"]):
+        found = form.blocks(folder, number, shard["documents"])
+        count = sum(block.documents for block in found)
+        if count != shard["documents"]:
+            raise CorpusError(f"{folder}, {format}, shard {number}", f"{count} documents", f"{shard['documents']}")
+        blocks += found
+    return Corpus(manifest, blocks, tok)
+
+
+class Corpus:
+    """Documents in order. `len`, indexing (a read-only view of ids), slicing (a Corpus), iteration, `decode`."""
+
+    def __init__(self, manifest: Manifest, blocks: list[Lazy], tok: Tokenizer | None = None) -> None:
+        self.manifest, self.tok = manifest, tok
+        self._blocks = blocks
+        self._firsts = np.cumsum([0, *(block.documents for block in blocks)]).tolist()
+        self._open: OrderedDict[int, Block] = OrderedDict()
+        self._rows = range(self._firsts[-1])
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, row: int) -> NDArray[Any]: ...
+    @overload
+    def __getitem__(self, row: slice) -> Corpus: ...
+    def __getitem__(self, row: int | slice) -> NDArray[Any] | Corpus:
+        if isinstance(row, slice):
+            part = Corpus(self.manifest, self._blocks, self.tok)
+            part._rows = self._rows[row]
+            return part
+        try:
+            document = self._rows[row]
+        except IndexError:
+            raise IndexError(f"document {row}: expected {-len(self)} <= document < {len(self)}") from None
+        return self._one(document)
+
+    def __iter__(self) -> Iterator[NDArray[Any]]:
+        for ids, offsets in self.stretches():
+            for k in range(offsets.size - 1):
+                yield ids[offsets[k] : offsets[k + 1]]
+
+    def __repr__(self) -> str:
+        return f"Corpus({len(self)} documents, {self.manifest['vocab']['name'] or 'a vocabulary without a name'})"
+
+    def stretches(self) -> Iterator[Block]:
+        """The documents, many at a time: ids behind each other and offsets, in order."""
+        if self._rows.step != 1:
+            for document in self._rows:
+                row = self._one(document)
+                yield Block(row, np.array([0, row.size]))
+            return
+        start, stop = self._rows.start, self._rows.stop
+        for at in range(max(bisect_right(self._firsts, start) - 1, 0), len(self._blocks)):
+            first, last = max(start, self._firsts[at]), min(stop, self._firsts[at + 1])
+            if first >= last:
+                if self._firsts[at] >= stop:
+                    return
+                continue
+            ids, offsets = self._block(at)
+            offsets = offsets[first - self._firsts[at] : last - self._firsts[at] + 1]
+            yield Block(ids[offsets[0] : offsets[-1]], offsets - offsets[0])
+
+    def _one(self, document: int) -> NDArray[Any]:
+        at = bisect_right(self._firsts, document) - 1
+        ids, offsets = self._block(at)
+        place = document - self._firsts[at]
+        return ids[offsets[place] : offsets[place + 1]]
+
+    def lengths(self) -> NDArray[np.int64]:
+        """int64[n]: tokens of each document."""
+        return np.concatenate([np.zeros(0, np.int64), *(np.diff(block.offsets) for block in self.stretches())])
+
+    def to_token_array(self) -> TokenArray:
+        """The documents in memory."""
+        parts = [TokenArray(ids, offsets) for ids, offsets in self.stretches()]
+        return TokenArray.concat(parts) if parts else TokenArray(np.zeros(0, np.int32), [0])
+
+    def decode(self, row: int, *, errors: str = "replace", unparse_special: bool = True) -> str:
+        """The text of one document; special tokens are shown unless told not to. TypeError without a tokenizer."""
+        if self.tok is None:
+            raise TypeError("found a corpus without a tokenizer, expected jittok.corpus.open(folder, tok)")
+        return self.tok.decode(self[row], errors=errors, unparse_special=unparse_special)
+
+    def _block(self, at: int) -> Block:
+        block = self._open.get(at)
+        if block is None:
+            block = self._blocks[at].load()
+            block.ids.flags.writeable = False
+            self._open[at] = block
+            while len(self._open) > OPEN_BLOCKS:
+                self._open.popitem(last=False)
+        else:
+            self._open.move_to_end(at)
+        return block

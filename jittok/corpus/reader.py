@@ -1,0 +1,229 @@
+"""The bytes or rows of a range become documents. Whatever cannot be read is counted with its line, never dropped silently.
+
+The texts of a whole range are checked at once; only a range in which something is wrong is looked at line by line.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.corpus.options import Options
+from jittok.corpus.ranges import RawRange
+from jittok.corpus.sources import TABLES
+from jittok.inputs import Documents, documents
+
+BOM = codecs.BOM_UTF8
+CHECKED_AT_ONCE = 1 << 20
+SURROGATE = re.compile("[\ud800-\udfff]")
+SHOWN = 60
+
+
+class Bad(NamedTuple):
+    """A document that could not be read or encoded as it stands."""
+
+    source: int
+    line: int  # from 1, in its range; the compiler makes it a line of the file
+    found: str
+    expected: str
+
+
+@dataclass
+class Texts:
+    """The documents of one range."""
+
+    docs: Documents
+    sources: NDArray[np.int64]  # int64[n]: which source each is from
+    lines: NDArray[np.int64]  # int64[n]: line (row, document) in the range, from 1
+    seen: int  # lines (rows, documents) of the range, of whatever kind
+    blank: int = 0  # blank lines of JSON Lines, which are no documents
+    bad: list[Bad] = field(default_factory=list)
+
+
+def read_texts(raw: RawRange, kind: str, options: Options) -> Texts:
+    """The documents of a range, with `options.on_error` applied; "fail" leaves the failing to whoever gets `bad`."""
+    if kind in TABLES:
+        return _rows(raw, options)
+    if kind == "jsonl":
+        return _json_lines(raw, options)
+    if kind == "lines":
+        return _lines(raw, options)
+    if kind == "separated":
+        return _checked(_joined(raw.payload), raw.key.source, options)
+    return _whole_files(raw, options)
+
+
+def _fixed(array: NDArray[Any]) -> NDArray[Any]:
+    array.flags.writeable = False
+    return array
+
+
+def _joined(parts: list[bytes]) -> Documents:
+    """Texts behind each other."""
+    data = np.frombuffer(b"".join(parts), np.uint8)
+    offsets = np.zeros(len(parts) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)), out=offsets[1:])
+    _fixed(offsets)
+    return Documents(data, offsets[:-1], offsets[1:])
+
+
+def _whole_files(raw: RawRange, options: Options) -> Texts:
+    texts = _checked(_joined([text for _, text in raw.payload]), 0, options)
+    texts.sources = np.array([source for source, _ in raw.payload], np.int64)[texts.lines - 1]
+    texts.bad = [bad._replace(source=raw.payload[bad.line - 1][0], line=1) for bad in texts.bad]
+    texts.lines = np.ones_like(texts.lines)
+    return texts
+
+
+def _lines(raw: RawRange, options: Options) -> Texts:
+    """Lines end in a newline or a carriage return and a newline; a last line may lack it."""
+    data = np.frombuffer(raw.payload, np.uint8)
+    newlines = np.flatnonzero(data == ord("\n"))
+    stops = newlines if data.size and data[-1] == ord("\n") else np.append(newlines, data.size)
+    starts = np.append(0, newlines[: stops.size - 1] + 1)
+    ends = stops - ((stops > starts) & (data[np.maximum(stops, 1) - 1] == ord("\r")))
+    return _checked(Documents(data, _fixed(starts), _fixed(ends)), raw.key.source, options)
+
+
+def _json_lines(raw: RawRange, options: Options) -> Texts:
+    import orjson
+
+    block: bytes = raw.payload
+    if raw.key.part == raw.key.at == 0:
+        block = block.removeprefix(BOM)
+    lines = block.split(b"\n")
+    if not lines[-1]:
+        lines.pop()
+    loads, name = orjson.loads, options.field
+    try:
+        parts = [loads(line)[name].encode() for line in lines]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return _json_line_by_line(lines, raw.key.source, options)
+    numbers = np.arange(1, len(lines) + 1)
+    return Texts(_joined(parts), np.full(len(lines), raw.key.source), numbers, len(lines))
+
+
+def _json_line_by_line(lines: list[bytes], source: int, options: Options) -> Texts:
+    """The same, with an account of what is wrong. With "replace" every line that is not blank gives a document."""
+    parts, numbers, bad, blank = [], [], [], 0
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            blank += 1
+            continue
+        text, wrong = _json_text(line, options.field)
+        if wrong is not None:
+            bad.append(Bad(source, number, *wrong))
+            if options.on_error != "replace":
+                continue
+            text = _lenient_text(line, options.field)
+        parts.append(text)
+        numbers.append(number)
+    return Texts(_joined(parts), np.full(len(parts), source), np.array(numbers, np.int64), len(lines), blank, bad)
+
+
+def _json_text(line: bytes, name: str) -> tuple[bytes, tuple[str, str] | None]:
+    """The text of one line, or what was found and expected."""
+    import orjson
+
+    try:
+        row = orjson.loads(line)
+    except ValueError as error:
+        return b"", (f"{_shown(line)} ({error})", "a JSON object in UTF-8")
+    if not isinstance(row, dict):
+        return b"", (_shown(line), f"a JSON object with a text in {name!r}")
+    if name not in row:
+        return b"", (f"fields {', '.join(map(str, row)) or 'none'}"[:SHOWN], f"a text in {name!r} (--field)")
+    if not isinstance(row[name], str):
+        return b"", (f"{type(row[name]).__name__} in {name!r}", "a text")
+    return row[name].encode(), None
+
+
+def _lenient_text(line: bytes, name: str) -> bytes:
+    """What can be read of a bad line, U+FFFD for what cannot; nothing when it has no such text."""
+    try:
+        text = json.loads(line.decode("utf-8", "replace"))[name]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return b""
+    return SURROGATE.sub("\ufffd", text).encode() if isinstance(text, str) else b""
+
+
+def _shown(line: bytes) -> str:
+    return repr(line[:SHOWN])[1:] + ("…" if len(line) > SHOWN else "")
+
+
+def _rows(raw: RawRange, options: Options) -> Texts:
+    array = raw.payload.combine_chunks()
+    if hasattr(array, "chunks"):  # some versions give back a chunked array
+        array = array.chunk(0)
+    (docs,) = documents(array)
+    texts = _checked(docs, raw.key.source, options)
+    if not array.null_count:
+        return texts
+    nulls = np.flatnonzero(~array.is_valid().to_numpy(zero_copy_only=False)) + 1
+    texts.bad += [Bad(raw.key.source, int(row), "null", "a text") for row in nulls]
+    texts.bad.sort(key=lambda bad: bad.line)
+    return texts if options.on_error == "replace" else select(texts, ~np.isin(texts.lines, nulls))
+
+
+def select(texts: Texts, kept: NDArray[np.bool_]) -> Texts:
+    """The same texts less those where `kept` (bool[n]) is false."""
+    data, starts, stops = texts.docs
+    docs = Documents(data, _fixed(starts[kept]), _fixed(stops[kept]))
+    return Texts(docs, texts.sources[kept], texts.lines[kept], texts.seen, texts.blank, texts.bad)
+
+
+def _checked(docs: Documents, source: int, options: Options) -> Texts:
+    """Documents of UTF-8, with `on_error` applied to those that are not."""
+    count = docs.starts.size
+    texts = Texts(docs, np.full(count, source), np.arange(1, count + 1), count)
+    if _all_utf8(docs):
+        return texts
+    raw, wrong = memoryview(docs.data), {}
+    parts = [raw[i:j] for i, j in zip(docs.starts.tolist(), docs.stops.tolist(), strict=True)]
+    for row, part in enumerate(parts):
+        try:
+            codecs.utf_8_decode(part, "strict", True)
+        except UnicodeDecodeError as error:
+            wrong[row] = str(codecs.utf_8_decode(part, "replace", True)[0]).encode()
+            found = f"byte 0x{part[error.start]:02x} at offset {error.start}"
+            texts.bad.append(Bad(source, row + 1, found, "UTF-8"))
+    if not wrong:
+        return texts
+    if options.on_error == "replace":
+        texts.docs = _joined([wrong.get(row, bytes(part)) for row, part in enumerate(parts)])
+        return texts
+    return select(texts, ~np.isin(np.arange(count), list(wrong)))
+
+
+def _all_utf8(docs: Documents) -> bool:
+    """Whether every document is UTF-8 for sure: the bytes as a whole are, and no document begins inside a character."""
+    data, starts, stops = docs
+    if not data.size or int(data.max()) < 0x80:
+        return True
+    full = starts[stops > starts]
+    if ((data[full] & 0xC0) == 0x80).any():
+        return False
+    return _is_utf8(memoryview(data))
+
+
+def _is_utf8(raw: Any) -> bool:
+    at = 0
+    try:
+        while at < len(raw):
+            piece = raw[at : at + CHECKED_AT_ONCE]
+            at += codecs.utf_8_decode(piece, "strict", at + len(piece) == len(raw))[1]
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def total_bytes(texts: Iterable[Documents]) -> int:
+    """Bytes of the documents themselves."""
+    return sum(int((docs.stops - docs.starts).sum()) for docs in texts)

@@ -1,0 +1,178 @@
+"""The shard that is being written: streams in a hidden folder, which become files when the shard is full.
+
+Order of events, on which `docs/corpus.md` builds its argument:
+  a range     bytes to every stream; then its line in the ledger, with the place each stream has reached and a checksum
+  a shard     files made of the streams; fsync of each; their line in the ledger, fsync; renames; left-over streams go
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from jittok.corpus import disk
+from jittok.corpus.formats.base import Format, Rows, Shard, Stream
+from jittok.errors import CorpusError
+
+Places = dict[str, list[int]]
+"""Stream -> [where it ends after a range, checksum of what the range added]."""
+
+
+@dataclass
+class OpenStream:
+    """A stream with its file."""
+
+    stream: Stream
+    path: Path
+    descriptor: int
+    end: int
+    digest: Any = field(default_factory=hashlib.sha256)
+
+    def append(self, data: Any) -> list[int]:
+        """Add to the file; the end, and the checksum of what was added."""
+        disk.append(self.descriptor, data)
+        self.end += memoryview(data).nbytes
+        self.digest.update(memoryview(data).cast("B"))
+        return [self.end, disk.crc_of(data)]
+
+
+class ShardWriter:
+    """One shard after the other, in order. `work` is the hidden folder, `out` the corpus directory."""
+
+    def __init__(self, work: Path, out: Path, formats: Sequence[Format], number: int) -> None:
+        self.work, self.out, self.formats = work, out, formats
+        self.number, self.documents, self.tokens, self.text_bytes, self.ranges = number, 0, 0, 0, 0
+        self.streams: dict[str, OpenStream] = {}
+
+    def _kinds(self) -> dict[str, Stream]:
+        return {stream.key: stream for form in self.formats for stream in form.streams()}
+
+    def _open(self) -> None:
+        for key, stream in self._kinds().items():
+            path = self.work / f"{self.number:05d}.{key}"
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+            os.ftruncate(descriptor, stream.header)
+            self.streams[key] = OpenStream(stream, path, descriptor, stream.header)
+
+    def resume(self, ranges: Iterable[tuple[Places, int, int, int]]) -> int:
+        """Take up a shard that was under way; how many of its ranges are whole. The others are cut off.
+
+        `ranges`: for each range in the ledger its places, documents, tokens and bytes of text. A range is whole when each
+        of its streams has the bytes that the ledger tells of; after `kill -9` all are, after a loss of power the last
+        ones may not be.
+        """
+        kinds = self._kinds()
+        for key, stream in kinds.items():
+            path = self.work / f"{self.number:05d}.{key}"
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+            if os.fstat(descriptor).st_size < stream.header:
+                os.ftruncate(descriptor, stream.header)
+            self.streams[key] = OpenStream(stream, path, descriptor, stream.header)
+        for places, documents, tokens, text_bytes in ranges:
+            parts = self._whole(places)
+            if parts is None:
+                break
+            for key, data in parts.items():
+                self.streams[key].end = places[key][0]
+                self.streams[key].digest.update(data)
+            self._count(documents, tokens, text_bytes)
+        for opened in self.streams.values():
+            os.ftruncate(opened.descriptor, opened.end)
+        return self.ranges
+
+    def _whole(self, places: Places) -> dict[str, bytes] | None:
+        """What a range added to each stream, None when the files do not have it."""
+        if places.keys() != self.streams.keys():
+            return None
+        parts = {}
+        for key, (end, checksum) in places.items():
+            opened = self.streams[key]
+            data = _read(opened.descriptor, opened.end, end - opened.end)
+            if len(data) != end - opened.end or disk.crc_of(data) != checksum:
+                return None
+            parts[key] = data
+        return parts
+
+    def _count(self, documents: int, tokens: int, text_bytes: int) -> None:
+        self.documents += documents
+        self.tokens += tokens
+        self.text_bytes += text_bytes
+        self.ranges += 1
+
+    def append(self, rows: Rows, text_bytes: int) -> Places:
+        """The documents of one range, to every stream. CorpusError when a layout cannot tell them, before any byte."""
+        for form in self.formats:
+            form.check(rows, self.tokens + rows.ids.size)
+        if not self.streams:
+            self._open()
+        places = {key: opened.append(opened.stream.data(rows)) for key, opened in self.streams.items()}
+        self._count(rows.lengths.size, rows.ids.size, text_bytes)
+        return places
+
+    def finish(self) -> dict[str, Any]:
+        """Make the files of this shard, on the disk but not yet under their names; its line for the ledger."""
+        if not self.streams:
+            self._open()
+        shard = Shard(self.number, self.documents, self.tokens, self.work)
+        outputs = [output for form in self.formats for output in form.finish(shard)]
+        known = {o.path: o.digest.hexdigest() for o in self.streams.values() if not o.stream.header}
+        files = []
+        for output in outputs:
+            disk.sync(output.path)
+            digest = known.get(output.path) or digest_of(output.path)
+            files.append(
+                {"name": output.name, "bytes": output.path.stat().st_size, "sha256": digest, "part": output.path.name}
+            )
+        disk.sync(self.work)
+        self.close()
+        return {"shard": self.number, "documents": self.documents, "tokens": self.tokens, "files": files}
+
+    def close(self) -> None:
+        """Give the files back."""
+        for opened in self.streams.values():
+            os.close(opened.descriptor)
+        self.streams = {}
+
+
+def publish(work: Path, out: Path, files: Sequence[dict[str, Any]]) -> None:
+    """Give the files of a finished shard their names. Done again after a crash: what has its name is left alone."""
+    for file in files:
+        part, name = work / file["part"], out / file["name"]
+        if part.exists():
+            name.parent.mkdir(exist_ok=True)
+            disk.rename(part, name)
+        elif not name.exists() or name.stat().st_size != file["bytes"]:
+            size = name.stat().st_size if name.exists() else "no such file"
+            raise CorpusError(str(name), size, f"{file['bytes']} bytes, as its shard was finished with")
+    for folder in {(out / file["name"]).parent for file in files}:
+        disk.sync(folder)
+
+
+def sweep(work: Path, kept: set[str]) -> None:
+    """Remove what crashes and finished shards left behind."""
+    for path in work.iterdir():
+        if path.name not in kept and path.is_file():
+            with suppress(FileNotFoundError):
+                path.unlink()
+
+
+def digest_of(path: Path) -> str:
+    """SHA-256 of a file, 64 hex digits."""
+    digest = hashlib.sha256()
+    with path.open("rb", buffering=0) as file:
+        while piece := file.read(disk.PIECE):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
+def _read(descriptor: int, start: int, count: int) -> bytes:
+    parts = []
+    while count > 0 and (piece := os.pread(descriptor, count, start)):
+        parts.append(piece)
+        start, count = start + len(piece), count - len(piece)
+    return b"".join(parts)

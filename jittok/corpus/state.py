@@ -1,0 +1,157 @@
+"""What the ledger of a directory says: how far a run has come, and whether it is this run."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from jittok import __version__
+from jittok.corpus.hashing import InputHasher
+from jittok.corpus.ledger import Fact
+from jittok.corpus.options import Options
+from jittok.corpus.ranges import Key
+from jittok.corpus.sources import STDIN, Source
+from jittok.errors import CorpusError
+
+if TYPE_CHECKING:
+    from jittok.tokenizer import Tokenizer
+
+RANGE_FIELDS = 5
+TABLE_FORMATS = ("arrow", "parquet")
+
+
+def make_plan(tok: Tokenizer, sources: Sequence[Source], options: Options) -> Fact:
+    """All that decides the bytes of the directory, as plain data."""
+    writers = {}
+    if set(options.formats) & set(TABLE_FORMATS):
+        import pyarrow as pa
+
+        writers["pyarrow"] = pa.__version__
+    facts = {name: getattr(tok, name) for name in ("fingerprint", "name", "type", "pre", "bos_id", "eos_id")}
+    return {
+        "jittok": __version__,
+        "vocab": {**facts, "tokens": tok.vocab_size},
+        "options": options.identity(),
+        "writers": writers,
+        "inputs": [
+            {"path": s.path, "bytes": s.size, "kind": s.kind, "packing": s.packing, "stamp": s.stamp} for s in sources
+        ],
+    }
+
+
+def differences(old: Fact, new: Fact, on_error_may_change: bool = False) -> list[str]:
+    """What a directory was begun with and is not to be continued with, in words."""
+    said = []
+    if old["jittok"] != new["jittok"]:
+        said.append(f"jittok {new['jittok']} (begun with {old['jittok']})")
+    if old["vocab"]["fingerprint"] != new["vocab"]["fingerprint"]:
+        said.append(f"vocabulary {_named(new['vocab'])} (begun with {_named(old['vocab'])})")
+    for part in ("options", "writers"):
+        for key in sorted({*old[part], *new[part]} - ({"on_error"} if on_error_may_change else set())):
+            if old[part].get(key) != new[part].get(key):
+                said.append(f"{key} {new[part].get(key)!r} (begun with {old[part].get(key)!r})")
+    before, after = ([row["path"] for row in plan["inputs"]] for plan in (old, new))
+    if before != after:
+        gone, more = [path for path in before if path not in set(after)], [p for p in after if p not in set(before)]
+        said += [f"no input {path}" for path in gone] + [f"a new input {path}" for path in more]
+        said += ["inputs in another order"] if not gone and not more else []
+    else:
+        for was, now in zip(old["inputs"], new["inputs"], strict=True):
+            known = (key for key in ("bytes", "kind", "packing") if was[key] != now[key] and was[key] is not None)
+            said += [f"{now['path']}: {key} {now[key]!r} (begun with {was[key]!r})" for key in known if now[key] is not None]
+    return said
+
+
+def _named(vocab: Fact) -> str:
+    return f"{vocab['name'] or 'without a name'} {vocab['fingerprint'][:12]}"
+
+
+@dataclass
+class State:
+    """How far a run has come."""
+
+    plan: Fact
+    inputs: dict[int, tuple[int, str]] = field(default_factory=dict)  # finished: size, digest
+    shards: list[Fact] = field(default_factory=list)  # finished: their lines in the ledger
+    shard_ranges: list[array[int]] = field(default_factory=list)  # of each finished one, RANGE_FIELDS numbers a range
+    open_ranges: list[tuple[int, Fact]] = field(default_factory=list)  # place in the ledger, line
+    done: Key | None = None
+    prefix: list[Any] | None = None
+    base: tuple[int, int] = (-1, 0)  # a source and how many of its lines have been seen
+    documents: int = 0
+    tokens: int = 0
+    text_bytes: int = 0
+    blank: int = 0
+    bad: int = 0
+    read: int = 0  # bytes of input, for progress
+    last_open: array[int] = field(default_factory=lambda: array("q"))
+
+    def add_range(self, fact: Fact) -> None:
+        """Count one range."""
+        key = Key(*fact["range"])
+        seen = self.base[1] if self.base[0] == key.source else 0
+        self.base = (key.source, seen + fact["lines"])
+        self.done, self.prefix = key, fact["prefix"]
+        self.documents += fact["documents"]
+        self.tokens += fact["tokens"]
+        self.text_bytes += fact["bytes"]
+        self.blank += fact["blank"]
+        self.bad += fact["bad"]
+        self.read += fact["read"]
+        self.last_open.extend([*key, fact["documents"], fact["tokens"]])
+
+    def add_shard(self, fact: Fact) -> None:
+        """Close a shard."""
+        self.shards.append(fact)
+        self.shard_ranges.append(self.last_open)
+        self.last_open = array("q")
+        self.open_ranges = []
+
+    def lines_before(self, source: int) -> int:
+        """Lines of a source in the ranges so far."""
+        return self.base[1] if self.base[0] == source else 0
+
+
+def replay(facts: Sequence[Fact]) -> State:
+    """The state that a ledger tells of; its first line must be a plan."""
+    state = State(facts[0]["plan"])
+    for place, fact in enumerate(facts):
+        if "range" in fact:
+            state.add_range(fact)
+            state.open_ranges.append((place, fact))
+        elif "shard" in fact:
+            state.add_shard(fact)
+        elif "input" in fact:
+            state.inputs[fact["input"]] = (fact["bytes"], fact["sha256"])
+        elif "on_error" in fact:
+            state.plan["options"]["on_error"] = fact["on_error"]
+    return state
+
+
+def check_inputs(state: State, sources: Sequence[Source], hasher: InputHasher) -> None:
+    """CorpusError when an input of which something has been read is not what it was; `hasher` is brought to its place.
+
+    Finished inputs whose time stamps are as they were are taken as unchanged; else they are hashed. Of the input that
+    was under way the part that was read is always hashed.
+    """
+    if state.done is None:
+        return
+    stamps = [row["stamp"] for row in state.plan["inputs"]]
+    for i, source in enumerate(sources[: state.done.source + 1]):
+        if source.path == STDIN:
+            continue
+        if i in state.inputs:
+            if stamps[i] != source.stamp and hasher.whole(i) != state.inputs[i]:
+                raise changed(source)
+        elif state.prefix is not None and state.prefix[0] == i:
+            if hasher.prefix(i, state.prefix[1]) != state.prefix:
+                raise changed(source)
+        elif stamps[i] != source.stamp:
+            raise changed(source)
+
+
+def changed(source: Source) -> CorpusError:
+    """An input that is not what it was."""
+    return CorpusError(source.path, "other content", "what was there when the directory was begun (or a new directory)")

@@ -1,0 +1,136 @@
+"""Rows of Parquet and Arrow files, cut into ranges by the bytes of their text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from jittok.corpus.options import Options
+from jittok.corpus.sources import Source, is_url
+from jittok.errors import CorpusError
+
+BATCH_BYTES = 4 << 20
+"""Text read from a row group at once, by the average of its rows."""
+BATCH_ROWS = 1 << 16
+
+
+def _arrow() -> Any:
+    try:
+        import pyarrow as pa
+    except ImportError:
+        raise ImportError("reading and writing tables needs pyarrow: pip install 'jittok[corpus]'") from None
+    return pa
+
+
+def _parquet(source: Source) -> Any:
+    pa = _arrow()
+    import pyarrow.parquet as pq
+
+    try:
+        return pq.ParquetFile(source.open() if is_url(source.path) else source.path, memory_map=False)
+    except pa.ArrowInvalid as error:
+        raise CorpusError(source.path, str(error), "a whole Parquet file") from error
+
+
+def row_groups(source: Source) -> int:
+    """Number of row groups. Raises CorpusError for what is no Parquet file."""
+    with _parquet(source) as file:
+        return int(file.metadata.num_row_groups)
+
+
+def parquet_rows(source: Source, group: int, options: Options, first: int) -> Iterator[tuple[int, Any, float]]:
+    """(k, rows of range k, share of the file that has been read) of one row group, from range `first` on."""
+    pa = _arrow()
+    with _parquet(source) as file:
+        check_column(file.schema_arrow, options.column, source.path)
+        facts, count = file.metadata.row_group(group), file.metadata.num_row_groups
+        names = [facts.column(i).path_in_schema for i in range(facts.num_columns)]
+        size = facts.column(names.index(options.column)).total_uncompressed_size if options.column in names else 0
+        rows = max(1, min(BATCH_ROWS, facts.num_rows * BATCH_BYTES // max(size, 1)))
+        try:
+            batches = file.iter_batches(batch_size=rows, row_groups=[group], columns=[options.column])
+            columns = (batch.column(0) for batch in batches)
+            for at, array, done in cut_rows(columns, options.range_bytes):
+                if at >= first:
+                    yield at, array, (group + min(done / max(facts.num_rows, 1), 1)) / count
+        except (pa.ArrowInvalid, OSError) as error:
+            raise CorpusError(f"{source.path}, row group {group}", str(error), "readable rows") from error
+
+
+def arrow_rows(source: Source, options: Options, first: int) -> Iterator[tuple[int, Any, float]]:
+    """The same of an Arrow IPC file or stream, whose batches are mapped, not read, where the file is local."""
+    pa = _arrow()
+    with source.open() if is_url(source.path) else pa.memory_map(source.path) as file:
+        try:
+            try:
+                reader = pa.ipc.open_file(file)
+            except pa.ArrowInvalid:
+                file.seek(0)
+                reader = pa.ipc.open_stream(file)
+                batches: Iterable[Any] = iter(reader)
+                total = 0
+            else:
+                total = reader.num_record_batches
+                batches = (reader.get_batch(i) for i in range(total))
+            check_column(reader.schema, options.column, source.path)
+            read = 0
+
+            def columns() -> Iterator[Any]:
+                nonlocal read
+                for batch in batches:
+                    read += 1
+                    yield batch.column(options.column)
+
+            for at, array, _ in cut_rows(columns(), options.range_bytes):
+                if at >= first:
+                    yield at, array, read / total if total else file.tell() / max(source.size or 1, 1)
+        except pa.ArrowInvalid as error:
+            raise CorpusError(source.path, str(error), "a whole Arrow IPC file or stream") from error
+
+
+def check_column(schema: Any, column: str, path: str) -> None:
+    """CorpusError when a table has no such column of texts."""
+    pa = _arrow()
+    if column not in schema.names:
+        raise CorpusError(path, f"columns {', '.join(schema.names)}", f"a column {column!r} (--column)")
+    kind = schema.field(column).type
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    tests = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
+    if not any(getattr(pa.types, f"is_{name}")(kind) for name in tests):
+        raise CorpusError(path, f"column {column!r} of {kind}", "texts (string, large_string, binary)")
+
+
+def cut_rows(columns: Iterable[Any], step: int) -> Iterator[tuple[int, Any, int]]:
+    """(k, the rows whose text begins in bytes [k * step, (k + 1) * step) of all texts, rows so far)."""
+    pa = _arrow()
+    import pyarrow.compute as pc
+
+    pending: list[Any] = []
+    current, total, rows = 0, 0, 0
+    for column in columns:
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)  # noqa: PLW2901  the same rows, laid out plainly
+        if pa.types.is_string_view(column.type):
+            column = column.cast(pa.large_string())  # noqa: PLW2901
+        elif pa.types.is_binary_view(column.type):
+            column = column.cast(pa.large_binary())  # noqa: PLW2901
+        if not len(column):
+            continue
+        lengths = pc.fill_null(pc.binary_length(column), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+        ends = np.cumsum(lengths) + total
+        numbers = (ends - lengths) // step
+        cuts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(column)]
+        for start, stop in zip(cuts, cuts[1:], strict=False):
+            number = int(numbers[start])
+            if number != current and pending:
+                yield current, pa.chunked_array(pending), rows
+                pending = []
+            current = number
+            pending.append(column.slice(start, stop - start))
+            rows += stop - start
+        total = int(ends[-1])
+    if pending:
+        yield current, pa.chunked_array(pending), rows

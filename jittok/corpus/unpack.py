@@ -1,0 +1,97 @@
+"""Compressed inputs as streams that end in an error when they are cut off: nothing of a document is lost silently."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import zlib
+from collections.abc import Callable
+from typing import IO, Any
+
+from jittok.errors import CorpusError
+
+PIECE = 16 << 10
+"""Packed bytes handed to zstandard at once: even a block of zeros then unpacks to no more than 256 MB."""
+LARGEST_WINDOW = 1 << 31
+Read = Callable[[int], bytes]
+
+
+def open_unpacked(raw: IO[bytes], packing: str, path: str) -> Read:
+    """A function that reads up to n unpacked bytes, b"" at the end. It raises CorpusError on damaged or cut-off data."""
+    if not packing:
+        return raw.read
+    try:
+        read, damage = _OPENERS[packing](raw)
+    except ImportError:
+        raise ImportError(f"{path}: reading .{packing} needs a package: pip install 'jittok[corpus]'") from None
+
+    def checked(count: int) -> bytes:
+        try:
+            return read(count)
+        except damage as error:
+            raise CorpusError(path, str(error) or type(error).__name__, f"whole .{packing} data") from error
+
+    return checked
+
+
+def _gz(raw: IO[bytes]) -> tuple[Read, tuple[type[BaseException], ...]]:
+    try:
+        from isal import igzip, isal_zlib
+    except ImportError:  # no wheel for this machine: the same bytes, slower
+        return gzip.GzipFile(fileobj=raw).read, (EOFError, OSError, zlib.error)
+    return igzip.IGzipFile(fileobj=raw).read, (EOFError, OSError, zlib.error, isal_zlib.error)
+
+
+def _bz2(raw: IO[bytes]) -> tuple[Read, tuple[type[BaseException], ...]]:
+    return bz2.BZ2File(raw).read, (EOFError, OSError)
+
+
+def _xz(raw: IO[bytes]) -> tuple[Read, tuple[type[BaseException], ...]]:
+    return lzma.LZMAFile(raw).read, (EOFError, lzma.LZMAError)
+
+
+def _zst(raw: IO[bytes]) -> tuple[Read, tuple[type[BaseException], ...]]:
+    import zstandard
+
+    return _Frames(raw).read, (EOFError, zstandard.ZstdError)
+
+
+_OPENERS: dict[str, Callable[[IO[bytes]], tuple[Read, tuple[type[BaseException], ...]]]] = {
+    "gz": _gz,
+    "bz2": _bz2,
+    "xz": _xz,
+    "zst": _zst,
+}
+
+
+class _Frames:
+    """Zstandard frames one after the other. `zstandard.stream_reader` ends quietly inside a frame that is cut off."""
+
+    def __init__(self, raw: IO[bytes]) -> None:
+        import zstandard
+
+        self._raw = raw
+        self._context = zstandard.ZstdDecompressor(max_window_size=LARGEST_WINDOW)
+        self._frame: Any = None
+        self._packed = b""
+        self._ready = bytearray()
+
+    def read(self, count: int) -> bytes:
+        """Up to `count` bytes. EOFError when the last frame has no end."""
+        while len(self._ready) < count:
+            if not self._packed:
+                self._packed = self._raw.read(PIECE)
+                if not self._packed:
+                    if self._frame is not None:
+                        raise EOFError("the data ends inside a frame")
+                    break
+            if self._frame is None:
+                self._frame = self._context.decompressobj()
+            self._ready += self._frame.decompress(self._packed)
+            self._packed = b""
+            if self._frame.eof:
+                self._packed, self._frame = self._frame.unused_data, None
+        out = bytes(self._ready[:count])
+        del self._ready[:count]
+        return out
