@@ -74,7 +74,9 @@ def documents(texts: Any, replace: bool = False) -> Iterator[Documents]:
         raise TypeError(f"found one {type(texts).__name__}, expected a sequence of texts: use [text] or encode(text)")
     if isinstance(texts, Mapping | Set):
         raise TypeError(f"found {type(texts).__name__}, expected texts in an order of their own")
-    if isinstance(texts, Ragged):
+    if isinstance(texts, Documents):
+        yield texts
+    elif isinstance(texts, Ragged):
         yield Documents(texts.data, texts.offsets[:-1], texts.offsets[1:])
     elif isinstance(texts, np.ndarray):
         yield from _of_numpy(texts, replace)
