@@ -1,0 +1,86 @@
+"""Traces of the recorded texts: the ids are those of llama.cpp and the spans those of the reference."""
+
+import base64
+import functools
+import json
+import lzma
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import jittok
+from jittok.reference.tokenize import align
+
+DATA = Path(__file__).parents[1] / "data"
+BUNDLED = {"gpt-2": "gpt-2", "bert-bge": "bert", "t5": "t5", "mistral-v1": "mistral"}
+NAMES = [*BUNDLED, *sorted(path.name.removesuffix(".gguf.xz") for path in (DATA / "vocabs").glob("*.gguf.xz"))]
+SIDE_BY_SIDE = 7
+"""Spans are compared for one text of so many; the reference takes as long as the trace."""
+
+
+@functools.cache
+def tokenizer(name: str) -> jittok.Tokenizer:
+    if name in BUNDLED:
+        return jittok.bundled(BUNDLED[name])
+    return jittok.load(lzma.decompress((DATA / "vocabs" / f"{name}.gguf.xz").read_bytes()), cache=False)
+
+
+@functools.cache
+def cases(name: str) -> list[tuple[bytes, bool, Any]]:
+    """(text, add_special and parse_special, ids or None where llama.cpp fails)."""
+    found = []
+    with lzma.open(DATA / "golden" / f"{name}.jsonl.xz", "rt", encoding="utf-8") as file:
+        for row in map(json.loads, file):
+            if row["kind"] == "case":
+                text = row["text"].encode() if "text" in row else base64.b64decode(row["b64"])
+                for key, special in (("ff", False), ("tt", True)):
+                    ids = row.get(key, row["ff"])
+                    found.append((text, special, ids if isinstance(ids, list) else None))
+    return found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_traces_have_the_ids_of_llama_cpp_and_the_spans_of_the_reference(name):
+    tok = tokenizer(name)
+    for number, (text, special, ids) in enumerate(cases(name)):
+        if ids is None:
+            with pytest.raises(jittok.JittokError):
+                tok.trace(text, add_special=special, parse_special=special)
+            continue
+        trace = tok.trace(text, add_special=special, parse_special=special)
+        assert trace.ids.tolist() == ids, text
+        if number % SIDE_BY_SIDE == 0:
+            _, spans = align(tok.vocab, text, add_special=special, parse_special=special)
+            assert trace.spans.tolist() == [list(span) for span in spans], text
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_the_stages_say_adds_up(name):
+    tok = tokenizer(name)
+    for text, special, ids in cases(name)[:60]:
+        if ids is None:
+            continue
+        trace = tok.trace(text, parse_special=special)
+        assert json.loads(trace.to_json())["tokens"] == trace.tokens.to_dict()
+        assert len([*trace.steps()]) == sum(len(trace[stage]) for stage in trace.stages)
+        buffer = trace.fragments[-1]["buffer"]
+        assert [*trace.insertions()][-1] == buffer
+        tokens = {"token": 0}
+        for part in buffer:
+            tokens["token"] += part["type"] == "token"
+        of_text = [i for row in trace.symbols for part in row["final"] for i in part["ids"]]
+        if trace.symbols and tok.vocab.model != "hybriddna":
+            assert len(of_text) + tokens["token"] == len(trace.tokens)
+        for word, offers, pops in queues(trace):
+            assert sum(len(each["offers"]) for each in pops) + len(offers) == len(pops), word
+        for row in trace.matches:
+            if row["token_id"] is not None and not row["unk"]:
+                assert row["tried"], row
+
+
+def queues(trace):
+    """(word, pairs offered first, pops) of each queue: everything that is offered is popped."""
+    for row in trace.symbols:
+        key = "word" if "word" in row else "fragment"
+        yield row[key], row["offers"], [each for each in trace.merges if each[key] == row[key]]
