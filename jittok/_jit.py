@@ -20,7 +20,7 @@ import logging
 import os
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, ParamSpec, TypeVar, get_type_hints
 
@@ -28,6 +28,7 @@ import numba
 import numpy as np
 from numba import types
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
+from numba.core.codegen import CPUCodeLibrary, JITCPUCodegen
 from numba.core.runtime import rtsys
 from numba.misc.appdirs import AppDirs
 from numpy.typing import NDArray
@@ -87,7 +88,7 @@ def numba_type(hint: Any) -> Any:
 
 def helper(function: Callable[P, R]) -> Callable[P, R]:
     """Compile as part of the kernels that call it; never call it from Python outside tests."""
-    return numba.njit(**OPTIONS)(function)  # type: ignore[no-any-return]
+    return numba.njit(**OPTIONS, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)  # type: ignore[no-any-return]
 
 
 @helper
@@ -128,7 +129,8 @@ class kernel(Generic[P, R]):
         # the stamp reads this package's sources: a kernel defined elsewhere (a test, a notebook) is compiled each time
         if cache_dir() is not None and self.python.__module__.startswith("jittok."):
             dispatcher._cache = _Cache(self.python)
-        dispatcher.compile(tuple(map(numba_type, hints.values())))
+        with _helpers_stay_ir(self.python.__qualname__):
+            dispatcher.compile(tuple(map(numba_type, hints.values())))
         dispatcher.disable_compile()
         self.cache_hit = bool(dispatcher.stats.cache_hits)
         self._dispatcher = dispatcher  # keeps the machine code alive
@@ -139,6 +141,44 @@ class kernel(Generic[P, R]):
         # checked in checked code alone.
         (overload,) = dispatcher.overloads.values()
         return overload.entry_point  # type: ignore[no-any-return]
+
+
+_finalize, _set_env = CPUCodeLibrary.finalize, JITCPUCodegen.set_env
+
+
+@contextlib.contextmanager
+def _helpers_stay_ir(kernel_name: str) -> Iterator[None]:
+    """While a kernel is compiled in this thread, what it calls is linked into it as it stands.
+
+    Numba optimizes every function and makes machine code of it, then links it into its callers and optimizes it again
+    there, level by level. Helpers are never called by themselves: one optimization of the whole kernel is enough.
+    """
+    thread = threading.get_ident()
+
+    def finalize(library: Any) -> None:
+        if threading.get_ident() != thread or library.name == kernel_name:
+            _finalize(library)
+            return
+        library._raise_if_finalized()
+        for part in dict.fromkeys(library._linking_libraries):
+            library._reload_init.update(part._reload_init)
+            library._final_module.link_in(part._get_module_for_linking(), preserve=True)
+        library._finalize_dynamic_globals()
+        library._finalized = True
+
+    def set_env(codegen: Any, name: str, env: Any) -> None:
+        if codegen._engine.get_global_value_address(name):  # a helper has no machine code, so no place for it either
+            _set_env(codegen, name, env)
+
+    with _COMPILING:
+        CPUCodeLibrary.finalize, JITCPUCodegen.set_env = finalize, set_env
+        try:
+            yield
+        finally:
+            CPUCodeLibrary.finalize, JITCPUCodegen.set_env = _finalize, _set_env
+
+
+_COMPILING = threading.RLock()
 
 
 def warm() -> dict[str, bool | None]:

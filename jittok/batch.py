@@ -417,9 +417,7 @@ def _finished(pending: deque[Future[Any]], keep: int, bar: Any) -> Iterator[Any]
         yield result
 
 
-def _stretches_of(
-    texts: Any, replace: bool, threads: int, whole: bool
-) -> Iterator[tuple[Any, int, int, int, bool]]:
+def _stretches_of(texts: Any, replace: bool, threads: int, whole: bool) -> Iterator[tuple[Any, int, int, int, bool]]:
     """(documents, number of their first one, first, last, whether they are a whole part) of each stretch.
 
     In place of documents there is the exception when reading failed. `whole`: a part is one stretch.

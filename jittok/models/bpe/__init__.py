@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from jittok._jit import I32, I64, U8, OutI32, OutI64
+from jittok.fragments import FRAGMENT
 from jittok.models.bpe.arrays import GPT2, LLAMA3, Arrays
 from jittok.models.bpe.compile import compile_vocab
 from jittok.models.bpe.fast import encode_gpt2, encode_llama3
 from jittok.models.bpe.general import encode_general
 from jittok.models.bpe.work import Work, make_work, regrow
+from jittok.pretokenize.splitters.gpt2 import MALFORMED
 
 __all__ = ["IDS_PER_BYTE", "Arrays", "Work", "compile_vocab", "encode_fragments", "make_work", "regrow"]
 
@@ -17,6 +18,30 @@ IDS_PER_BYTE = 1
 _KERNELS = {GPT2: encode_gpt2, LLAMA3: encode_llama3}
 
 
-def encode_fragments(model: Arrays, work: Work, *rest: Any) -> int:
-    """The kernel of the vocabulary's family; see `jittok.fragments`. Only that one is compiled."""
-    return _KERNELS.get(model.family, encode_general)(model, work, *rest)
+def encode_fragments(
+    model: Arrays,
+    work: Work,
+    data: U8,
+    starts: I64,
+    stops: I64,
+    tokens: I32,
+    first: int,
+    last: int,
+    count: int,
+    ids: OutI32,
+    ends: OutI64,
+    report: OutI64,
+) -> int:
+    """The kernel of the vocabulary's family; see `jittok.fragments`. Malformed texts go through the general one, which is
+    compiled when the first of them comes."""
+    kernel = _KERNELS.get(model.family, encode_general)
+    while True:
+        code = kernel(model, work, data, starts, stops, tokens, first, last, count, ids, ends, report)
+        if code != MALFORMED:
+            return code
+        at = int(report[FRAGMENT])
+        count = int(ends[at - 1]) if at > first else count
+        code = encode_general(model, work, data, starts, stops, tokens, at, at + 1, count, ids, ends, report)
+        if code < 0 or at + 1 == last:
+            return code
+        first, count = at + 1, code

@@ -2,7 +2,7 @@
 
 A fragment is done in chunks whose places stay in the first-level cache. A chunk ends where the last piece that began in
 it begins, and the next chunk starts there: where a piece begins, a pattern starts anew, whatever came before. Malformed
-text goes the general way.
+text is left to the general kernel (the answer MALFORMED), so that most processes never have to compile that one.
 """
 
 from __future__ import annotations
@@ -14,10 +14,8 @@ from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, kernel
 from jittok._raw import PAD, Window, get_i32, get_u8, put_i32, put_i64, put_u8, window
 from jittok.fragments import FRAGMENT, NEED, OUT_OF_ROOM, OUT_OF_WORK
 from jittok.models.bpe.arrays import Arrays
-from jittok.models.bpe.general import encode_slowly
 from jittok.models.bpe.work import Work, WorkWindow, look_up, open_work
 from jittok.pretokenize.splitters.blocks import ClassWindow, open_classes
-from jittok.pretokenize.splitters.general import open_splitter
 from jittok.pretokenize.splitters.gpt2 import MALFORMED, split_gpt2
 from jittok.pretokenize.splitters.llama3 import split_llama3
 from jittok.structures.piece_cache import SLACK
@@ -34,9 +32,7 @@ def _split_gpt2(
 def _split_llama3(
     model: Arrays, classes: ClassWindow, text: Window, begin: int, end: int, stop: int, places: Window
 ) -> int:
-    return split_llama3(
-        classes, text, begin, end, stop, places, model.group, model.cased, model.contractions
-    )
+    return split_llama3(classes, text, begin, end, stop, places, model.group, model.cased, model.contractions)
 
 
 def _make_encode_text(split: Callable[..., Any]) -> Callable[..., Any]:
@@ -110,7 +106,7 @@ def _make_body(encode_text: Callable[..., Any]) -> Callable[..., Any]:
         ends: OutI64,
         report: OutI64,
     ) -> int:
-        own, classes, splitter = open_work(model, work), open_classes(model.classes), open_splitter(model.splitter)
+        own, classes = open_work(model, work), open_classes(model.classes)
         text, out, notes = window(data), window(ids), window(report)
         for fragment in range(first, last):
             report[FRAGMENT] = fragment
@@ -122,8 +118,7 @@ def _make_body(encode_text: Callable[..., Any]) -> Callable[..., Any]:
                 count += 1
             else:
                 start, stop = starts[fragment], stops[fragment]
-                padded = 1 if stop + PAD <= data.size else 0
-                if padded != 0:
+                if stop + PAD <= data.size:
                     done = encode_text(model, own, classes, text, start, stop, out, count, ids.size, notes)
                 elif stop - start + PAD <= work.text.size:
                     _copy(text, start, stop, own.text)
@@ -131,10 +126,6 @@ def _make_body(encode_text: Callable[..., Any]) -> Callable[..., Any]:
                 else:
                     report[NEED] = stop - start
                     return OUT_OF_WORK
-                if done == MALFORMED:
-                    done = encode_slowly(
-                        model, own, splitter, text, start, stop, padded, out, count, ids.size, notes
-                    )
                 if done < 0:
                     return done
                 count = done
@@ -163,7 +154,7 @@ def encode_gpt2(
     ends: OutI64,
     report: OutI64,
 ) -> int:
-    """`encode_fragments` for the GPT-2 family."""
+    """`encode_fragments` for the GPT-2 family; MALFORMED at a fragment that is no well-formed UTF-8."""
     return _body_gpt2(model, work, data, starts, stops, tokens, first, last, count, ids, ends, report)
 
 
@@ -182,5 +173,5 @@ def encode_llama3(
     ends: OutI64,
     report: OutI64,
 ) -> int:
-    """`encode_fragments` for the Llama 3 family."""
+    """`encode_fragments` for the Llama 3 family; MALFORMED at a fragment that is no well-formed UTF-8."""
     return _body_llama3(model, work, data, starts, stops, tokens, first, last, count, ids, ends, report)
