@@ -87,8 +87,14 @@ def numba_type(hint: Any) -> Any:
 
 
 def helper(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile as part of the kernels that call it; never call it from Python outside tests."""
+    """Compile as part of the kernels that call it. Python must not call it: it has no machine code of its own.
+    (`standalone` makes some, for tests.)"""
     return numba.njit(**OPTIONS, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)  # type: ignore[no-any-return]
+
+
+def standalone(function: Callable[P, R]) -> Callable[P, R]:
+    """A helper that Python can call, for tests; it is compiled at its first call, for the types of the arguments."""
+    return numba.njit(**OPTIONS)(function.py_func) if JIT else function  # type: ignore[attr-defined, no-any-return]
 
 
 @helper

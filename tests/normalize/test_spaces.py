@@ -3,7 +3,11 @@
 import numpy as np
 import pytest
 
-from jittok.normalize.spaces import OUTSIDE, SpaceRules, put_byte, put_space
+from jittok._jit import standalone
+from jittok.normalize import spaces
+from jittok.normalize.spaces import OUTSIDE, SpaceRules
+
+put_byte, put_space = standalone(spaces.put_byte), standalone(spaces.put_space)
 
 
 def spaced(rules: SpaceRules, text: bytes, room: int = 100) -> tuple[bytes, int]:

@@ -5,9 +5,12 @@ import struct
 import numpy as np
 import pytest
 
-from jittok._jit import frozen
+from jittok._jit import frozen, standalone
 from jittok.errors import MalformedVocab
-from jittok.normalize.xcda import ENDS, NO_MATCH, OUTSIDE, longest_key, read_charsmap
+from jittok.normalize import xcda
+from jittok.normalize.xcda import ENDS, NO_MATCH, OUTSIDE, read_charsmap
+
+longest_key = standalone(xcda.longest_key)
 
 SIZE = 256
 

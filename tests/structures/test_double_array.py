@@ -5,7 +5,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from jittok._jit import frozen
+from jittok._jit import frozen, standalone
+from jittok.structures import double_array
 from jittok.structures.double_array import (
     FREE,
     NO_NODE,
@@ -15,13 +16,11 @@ from jittok.structures.double_array import (
     UNIT,
     DoubleArray,
     build_double_array,
-    child,
     is_sound,
-    score_at,
-    value_at,
-    value_of,
-    walk,
 )
+
+child, walk = standalone(double_array.child), standalone(double_array.walk)
+value_of, value_at, score_at = (standalone(f) for f in (double_array.value_of, double_array.value_at, double_array.score_at))
 
 keys = st.binary(min_size=1, max_size=6) | st.text("ab", min_size=1, max_size=6).map(str.encode)
 
