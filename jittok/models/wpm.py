@@ -73,14 +73,25 @@ def compile_vocab(vocab: Vocab) -> Arrays:
     """Flat arrays of a vocabulary of type "wpm"."""
     trie = build_double_array(vocab.key_bytes, vocab.key_offsets, np.arange(len(vocab), dtype=np.int32))
     pages, entries = normal_table(bool(vocab.lowercase), bool(vocab.strip_accents))
-    node, value, length = ROOT, NO_VALUE, 0
-    for i, byte in enumerate(MARKER):
-        node = int(child(trie, node, byte))
-        if node == NO_NODE:
+    found = np.zeros(3, np.int64)
+    find_marker(trie, frozen(np.frombuffer(MARKER, np.uint8), np.uint8), found)
+    return Arrays(trie, pages, entries, *found.tolist(), vocab.unk_id)
+
+
+@kernel
+def find_marker(trie: DoubleArray, marker: U8, found: OutI64) -> int:
+    """The trie's node of `marker` (or NO_NODE), the longest token that is a prefix of it (or NO_VALUE) and its bytes.
+
+    found: int64[3]; returns 0.
+    """
+    found[0], found[1], found[2] = ROOT, NO_VALUE, 0
+    for i in range(marker.size):
+        found[0] = child(trie, found[0], wide(marker[i]))
+        if found[0] == NO_NODE:
             break
-        if (found := int(value_at(trie, node))) != NO_VALUE:
-            value, length = found, i + 1
-    return Arrays(trie, pages, entries, node, value, length, vocab.unk_id)
+        if value_at(trie, found[0]) != NO_VALUE:
+            found[1], found[2] = value_at(trie, found[0]), i + 1
+    return 0
 
 
 @lru_cache(maxsize=4)
