@@ -29,6 +29,7 @@ import numpy as np
 from numba import types
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 from numba.core.codegen import CPUCodeLibrary, JITCPUCodegen
+from numba.core.registry import CPUDispatcher
 from numba.core.runtime import rtsys
 from numba.misc.appdirs import AppDirs
 from numpy.typing import NDArray
@@ -86,10 +87,20 @@ def numba_type(hint: Any) -> Any:
     raise TypeError(f"a kernel takes U8 ... OutF64, int, float or a NamedTuple of these, not {hint!r}")
 
 
+class _Helper(CPUDispatcher):  # type: ignore[misc]
+    """A function without machine code of its own: called from Python it runs as Python."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.py_func(*args, **kwargs)
+
+
 def helper(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile as part of the kernels that call it. Python must not call it: it has no machine code of its own.
-    (`standalone` makes some, for tests.)"""
-    return numba.njit(**OPTIONS, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)  # type: ignore[no-any-return]
+    """Compile as part of the kernels that call it. What Python itself calls should be a kernel."""
+    if not JIT:
+        return function
+    compiled = numba.njit(**OPTIONS, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+    compiled.__class__ = _Helper
+    return compiled  # type: ignore[no-any-return]
 
 
 def standalone(function: Callable[P, R]) -> Callable[P, R]:
