@@ -263,9 +263,9 @@ def test_a_code_point_above_unicode_fails_or_is_replaced() -> None:
 
 
 def test_scratch_of_a_giant_text_is_not_kept(spm: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batch, "KEPT_IDS", 1 << 13)
+    monkeypatch.setattr(batch, "KEPT_IDS", 1 << 16)
     tok = Tokenizer(spm.vocab)
     tok.encode("hi")
     assert len(tok._encoder._desks) == 1  # type: ignore[union-attr]
-    tok.encode("hi " * 50_000)
+    tok.encode("hi " * 200_000)
     assert len(tok._encoder._desks) == 0  # type: ignore[union-attr]
