@@ -227,7 +227,9 @@ def cache_dir() -> Path | None:
 
 
 _ROOT = Path(__file__).parent
-_IMPORT = re.compile(r"^\s*(?:from\s+jittok([\w.]*)\s+import\s+(\([^)]*\)|[^\n]*)|import\s+jittok([\w.]*))", re.MULTILINE)
+_IMPORT = re.compile(
+    r"^\s*(?:from\s+jittok([\w.]*)\s+import\s+(\([^)]*\)|[^\n]*)|import\s+jittok([\w.]*))", re.MULTILINE
+)
 
 
 def _source(module: str) -> Path | None:

@@ -103,7 +103,8 @@ def _class_masks_checked(text: Window, i: int) -> Any:
 
 
 class_masks = _both(_masks_of(_class_masks, 9), _class_masks_checked)
-"""(not ASCII, ASCII letter, digit, ASCII white space, space, CR or LF, apostrophe, capital, slash) of bytes i .. i + 63."""
+"""(not ASCII, ASCII letter, digit, ASCII white space, space, CR or LF, apostrophe, capital, slash) of bytes i .. i +
+63."""
 
 
 def _utf8_masks(b: Any, block: Any) -> list[Any]:
@@ -141,9 +142,7 @@ def _contraction_raw(_context: Any, _base: Any, _i: Any, _fold: Any) -> Any:
     def codegen(context: Any, b: Any, signature: Any, args: Any) -> Any:
         fold = b.insert_element(ir.Constant(_V64, ir.Undefined), b.trunc(args[2], _I8), ir.Constant(_I32, 0))
         fold = b.shuffle_vector(fold, ir.Constant(_V64, ir.Undefined), ir.Constant(ir.VectorType(_I32, 64), [0] * 64))
-        first, second = (
-            b.or_(_load_block(b, args[0], b.add(args[1], ir.Constant(_I64, k))), fold) for k in (1, 2)
-        )
+        first, second = (b.or_(_load_block(b, args[0], b.add(args[1], ir.Constant(_I64, k))), fold) for k in (1, 2))
         is_1 = {c: _equal(b, first, ord(c)) for c in "stdmrvl"}
         is_2 = {c: _equal(b, second, ord(c)) for c in "el"}
         one = b.or_(b.or_(is_1["s"], is_1["t"]), b.or_(is_1["d"], is_1["m"]))
@@ -254,7 +253,8 @@ def _set_three_checked(words: Window, i: int, a: int, x: int, b: int, y: int, c:
 set_three_lowest_16 = _both(_set_three_fast, _set_three_checked)
 """Of the 16 words from i on, a, b and c become x, y and z (a place outside 0 .. 15 changes nothing); the smallest then.
 
-One whole load and store: the next call's load is forwarded from this store, which it would not be from three small ones.
+One whole load and store: the next call's load is forwarded from this store, which it would not be from three small
+ones.
 """
 
 
@@ -365,7 +365,8 @@ match_pair = _both(_match_pair_fast, _match_pair_checked)
 
 
 def _has_compress() -> bool:
-    """Whether the code is compiled for a processor with vpcompressb: Numba's settings if they name one, else this one."""
+    """Whether the code is compiled for a processor with vpcompressb: Numba's settings if they name one, else this
+    one."""
     if PLAIN:
         return False
     if numba.config.CPU_NAME or numba.config.CPU_FEATURES:

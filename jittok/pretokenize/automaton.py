@@ -1,14 +1,14 @@
 """A pre-tokenizer's pattern as a deterministic automaton over classes of characters.
 
 The patterns are Perl-like: alternatives in order, greedy repetition. Read as a list of threads in order of preference,
-such a pattern becomes deterministic by the subset construction over *ordered* lists (leftmost-first, as in Cox, "Regular
-Expression Matching: the Virtual Machine Approach", 2009): a thread that reaches the end cuts off all threads behind it, a
-thread before it may still replace its match by a longer one. So one pass, without backtracking, gives the match that a
-backtracking engine finds.
+such a pattern becomes deterministic by the subset construction over *ordered* lists (leftmost-first, as in Cox,
+"Regular Expression Matching: the Virtual Machine Approach", 2009): a thread that reaches the end cuts off all threads
+behind it, a thread before it may still replace its match by a longer one. So one pass, without backtracking, gives
+the match that a backtracking engine finds.
 
-The patterns look ahead by one character at most: `(?!\\S)`, `(?=[..])`. Following the empty steps of a state is therefore
-put off until the next character is known; "a match ends here" is part of the transition on that character, and the end
-of the piece is one more character class.
+The patterns look ahead by one character at most: `(?!\\S)`, `(?=[..])`. Following the empty steps of a state is
+therefore put off until the next character is known; "a match ends here" is part of the transition on that character,
+and the end of the piece is one more character class.
 
     entry = transitions[state * width + class]: next state << 1 | a match ends before this character
     state 0 is dead, state 1 begins; class width - 1 is the end of the piece
@@ -208,7 +208,9 @@ def _determinize(nodes: _Nodes, first: int, members: NDArray[np.int64]) -> NDArr
     return np.array([entry for number in range(len(table)) for entry in table[number]], np.uint16)
 
 
-def _step(nodes: list[tuple[Any, ...]], state: tuple[int, ...], sets: list[bool], end: bool) -> tuple[tuple[int, ...], bool]:
+def _step(
+    nodes: list[tuple[Any, ...]], state: tuple[int, ...], sets: list[bool], end: bool
+) -> tuple[tuple[int, ...], bool]:
     """(the ordered list after one character, whether a match ends before it)."""
     following: dict[int, None] = {}  # an ordered set
     seen: set[int] = set()
@@ -229,5 +231,3 @@ def _step(nodes: list[tuple[Any, ...]], state: tuple[int, ...], sets: list[bool]
         elif sets[rest[0]] and not end:
             following[rest[1]] = None
     return tuple(following), False
-
-

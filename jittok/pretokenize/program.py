@@ -34,8 +34,8 @@ KIMI_K2 = (
     rf"|[^\r\n\p{{L}}\p{{N}}\xD6]?\p{{L}}+{CONTRACTION}?|\p{{N}}{{1,3}}"
     r"| ?[^\s\p{L}\p{N}\xD6]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
-"""llama.cpp's kimi_k2 splitter, over collapsed bytes in which ideographs of its blocks that are letters are D6, and code
-points of these blocks that are none (unassigned ones) D7."""
+"""llama.cpp's kimi_k2 splitter, over collapsed bytes in which ideographs of its blocks that are letters are D6, and
+code points of these blocks that are none (unassigned ones) D7."""
 HAN = (
     (0x3400, 0x4DBF),
     (0x4E00, 0x9FFF),

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-
 from numpy.typing import NDArray
 
 from jittok._jit import I32, I64, U8, OutI32, frozen, helper, kernel
@@ -111,7 +110,7 @@ def hash_bytes(text: Window, start: int, stop: int) -> np.uint64:
 
 @helper
 def _home(table: BytesWindow, text: Window, start: int, stop: int) -> int:
-    return np.int64(hash_bytes(text, start, stop) >> np.uint64(20)) & table.mask  # type: ignore[return-value]
+    return np.int64(hash_bytes(text, start, stop) >> np.uint64(20)) & table.mask
 
 
 @helper
@@ -141,5 +140,5 @@ def find_bytes(table: BytesWindow, text: Window, start: int, stop: int) -> int:
     while True:
         row = get_i32(table.slots, at) - 1
         if row == ABSENT or _equal(table, row, text, start, stop):
-            return row  # type: ignore[no-any-return]
+            return row
         at = (at + 1) & table.mask

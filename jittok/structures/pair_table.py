@@ -88,7 +88,7 @@ def find_pair(slots: Window, bits: Window, slot_bits: int, filter_bits: int, lef
     while True:
         found = get_u64(slots, 2 * at)
         if found == key:
-            return get_u64(slots, 2 * at + 1)  # type: ignore[no-any-return]
+            return get_u64(slots, 2 * at + 1)
         if found == _0:
             return NO_PAIR
         at = (at + 1) & ((1 << slot_bits) - 1)

@@ -70,7 +70,9 @@ ID_LIMIT = 1 << 24
 ) = range(13)
 """Places in PieceCache.state. Bits are log2 of slots."""
 
-K1, K2, K3, K4 = (np.uint64(k) for k in (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93))
+K1, K2, K3, K4 = (
+    np.uint64(k) for k in (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93)
+)
 _0, _1, _8, _24, _29, _30, _32, _40, _56 = (np.uint64(k) for k in (0, 1, 8, 24, 29, 30, 32, 40, 56))
 _FULL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _LOW32, _LOW24 = np.uint64(0xFFFFFFFF), np.uint64(0xFFFFFF)
@@ -106,7 +108,8 @@ class CacheWindow(NamedTuple):
 
 
 def make_cache(cache_bytes: int) -> PieceCache:
-    """An empty cache of at most about `cache_bytes`. Memory is taken as pages are touched, so a small use costs little."""
+    """An empty cache of at most about `cache_bytes`. Memory is taken as pages are touched, so a small use costs
+    little."""
     bits = max(6, (max(cache_bytes, 1 << 14) // 4 // 32).bit_length() - 1)  # a quarter for the short table
     short_most, middle_most = bits, bits - 2
     short = _aligned((4 << short_most) + 32)
@@ -210,13 +213,13 @@ def hash_long(text: Window, i: int, n: int) -> np.uint64:
 @helper
 def short_line(h: np.uint64, bits: int) -> int:
     """Place of the line (two slots) of a short key, in words; bits: log2 of slots."""
-    return np.int64(h >> np.uint64(65 - bits)) << 3  # type: ignore[return-value]
+    return np.int64(h >> np.uint64(65 - bits)) << 3
 
 
 @helper
 def middle_slot(h: np.uint64, bits: int) -> int:
     """Place of the slot of a middle key, in words."""
-    return np.int64(h >> np.uint64(64 - bits)) << 3  # type: ignore[return-value]
+    return np.int64(h >> np.uint64(64 - bits)) << 3
 
 
 # ---- ids of a slot
@@ -255,7 +258,8 @@ def _copy(ids: Window, at: int, table: Window, word: int, first: bool) -> None:
 
 @helper
 def write_ids(cache: CacheWindow, table: Window, word: int, halves: int, ids: Window, start: int, stop: int) -> None:
-    """Keep ids[start:stop] in the words from `word` on (2 words for a short slot, 4 for a middle one) or in the store."""
+    """Keep ids[start:stop] in the words from `word` on (2 words for a short slot, 4 for a middle one) or in the
+    store."""
     number = stop - start
     fits = number <= 2 * halves
     k = start
@@ -388,7 +392,9 @@ def find_long(cache: CacheWindow, text: Window, i: int, n: int, h: np.uint64, id
 
 
 @helper
-def keep_long(cache: CacheWindow, text: Window, i: int, n: int, h: np.uint64, ids: Window, start: int, stop: int) -> None:
+def keep_long(
+    cache: CacheWindow, text: Window, i: int, n: int, h: np.uint64, ids: Window, start: int, stop: int
+) -> None:
     """Keep the ids of a long piece that `find_long` did not find."""
     if n > LONGEST_KEPT or stop - start > cache.ids_size:
         return

@@ -103,7 +103,9 @@ def make_look_up(encode_piece: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @helper
-    def new_short(cache: CacheWindow, model: Any, text: Window, i: int, low: Any, high: Any, line: int, ids: Window, count: int) -> int:
+    def new_short(
+        cache: CacheWindow, model: Any, text: Window, i: int, low: Any, high: Any, line: int, ids: Window, count: int
+    ) -> int:
         """A piece of up to 15 bytes that the main loop did not find complete in its line."""
         at, kept = short_home(cache, low, high, line)
         if kept:
@@ -123,7 +125,17 @@ def make_look_up(encode_piece: Callable[..., Any]) -> Callable[..., Any]:
 
     @helper
     def new_middle(
-        cache: CacheWindow, model: Any, text: Window, i: int, a: Any, b: Any, c: Any, d: Any, own: int, ids: Window, count: int
+        cache: CacheWindow,
+        model: Any,
+        text: Window,
+        i: int,
+        a: Any,
+        b: Any,
+        c: Any,
+        d: Any,
+        own: int,
+        ids: Window,
+        count: int,
     ) -> int:
         """The same for 16 to 31 bytes."""
         at, kept = middle_home(cache, a, b, c, d, own)
@@ -245,9 +257,13 @@ def make_look_up(encode_piece: Callable[..., Any]) -> Callable[..., Any]:
                 if count < 0:
                     return count
                 record += RECORD
-            if 4 * get_i64(cache.state, SHORT_COUNT) > 1 << short_bits and short_bits < get_i64(cache.state, SHORT_MOST):
+            if 4 * get_i64(cache.state, SHORT_COUNT) > 1 << short_bits and short_bits < get_i64(
+                cache.state, SHORT_MOST
+            ):
                 grow_short(cache)
-            if 4 * get_i64(cache.state, MIDDLE_COUNT) > 1 << middle_bits and middle_bits < get_i64(cache.state, MIDDLE_MOST):
+            if 4 * get_i64(cache.state, MIDDLE_COUNT) > 1 << middle_bits and middle_bits < get_i64(
+                cache.state, MIDDLE_MOST
+            ):
                 grow_middle(cache)
         return count
 

@@ -12,7 +12,9 @@ from jittok.errors import MalformedVocab
 from jittok.vocab.orders import std_sort, unordered_map_order
 from jittok.vocab.vocab import NO_TOKEN
 
-UNKNOWN, UNUSED, NORMAL, CONTROL, USER_DEFINED, BYTE, NORMALIZED, LSTRIP, RSTRIP, SINGLE_WORD = (1 << i for i in range(10))
+UNKNOWN, UNUSED, NORMAL, CONTROL, USER_DEFINED, BYTE, NORMALIZED, LSTRIP, RSTRIP, SINGLE_WORD = (
+    1 << i for i in range(10)
+)
 """llama.cpp's llama_token_attr."""
 SPECIAL = UNKNOWN | CONTROL
 """Tokens that print as nothing unless asked for."""
@@ -23,18 +25,65 @@ _LONE = "<|eot_id|> <|im_end|> <|end|> <end_of_turn> <|endoftext|> <|end_of_text
 ID_TEXTS = {
     "eot_id": [*_LONE.split(), "<｜end▁of▁sentence｜>", "<end_of_utterance>"],
     "eom_id": ["<|eom_id|>"],
-    "fim_prefix_id": "<|fim_prefix|> <fim-prefix> <fim_prefix> <｜fim▁begin｜> <PRE> ▁<PRE> <|code_prefix|> <|prefix|>".split(),
-    "fim_suffix_id": "<|fim_suffix|> <fim-suffix> <fim_suffix> <｜fim▁hole｜> <SUF> ▁<SUF> <|code_suffix|> <|suffix|>".split(),
-    "fim_middle_id": "<|fim_middle|> <fim-middle> <fim_middle> <｜fim▁end｜> <MID> ▁<MID> <|code_middle|> <|middle|>".split(),
-    "fim_pad_id": "<|fim_pad|> <fim-pad> <fim_pad> <PAD> [PAD]".split(),
-    "fim_rep_id": "<|fim_repo|> <|repo_name|> <fim-repo> <REPO> <reponame>".split(),
+    "fim_prefix_id": [
+        "<|fim_prefix|>",
+        "<fim-prefix>",
+        "<fim_prefix>",
+        "<｜fim▁begin｜>",
+        "<PRE>",
+        "▁<PRE>",
+        "<|code_prefix|>",
+        "<|prefix|>",
+    ],
+    "fim_suffix_id": [
+        "<|fim_suffix|>",
+        "<fim-suffix>",
+        "<fim_suffix>",
+        "<｜fim▁hole｜>",
+        "<SUF>",
+        "▁<SUF>",
+        "<|code_suffix|>",
+        "<|suffix|>",
+    ],
+    "fim_middle_id": [
+        "<|fim_middle|>",
+        "<fim-middle>",
+        "<fim_middle>",
+        "<｜fim▁end｜>",
+        "<MID>",
+        "▁<MID>",
+        "<|code_middle|>",
+        "<|middle|>",
+    ],
+    "fim_pad_id": ["<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]"],
+    "fim_rep_id": ["<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>"],
     "fim_sep_id": ["<|file_sep|>"],
 }
 """Texts that an id is found by while no key names it."""
-EOG_TEXTS = (
-    "<|eot_id|> <|im_end|> <|end|> <|return|> <|call|> <|flush|> <|calls|> <end_of_turn> <|endoftext|> </s> <|eom_id|> <EOT> _<EOT> "
-    "[EOT] [EOS] <|end_of_text|> <end_of_utterance> <eos> <turn|> <|tool_response> <｜end▁of▁sentence｜> [e~["
-).split()
+EOG_TEXTS = [
+    "<|eot_id|>",
+    "<|im_end|>",
+    "<|end|>",
+    "<|return|>",
+    "<|call|>",
+    "<|flush|>",
+    "<|calls|>",
+    "<end_of_turn>",
+    "<|endoftext|>",
+    "</s>",
+    "<|eom_id|>",
+    "<EOT>",
+    "_<EOT>",
+    "[EOT]",
+    "[EOS]",
+    "<|end_of_text|>",
+    "<end_of_utterance>",
+    "<eos>",
+    "<turn|>",
+    "<|tool_response>",
+    "<｜end▁of▁sentence｜>",
+    "[e~[",
+]
 """Texts of tokens that end generation; they become control tokens, whatever the file says."""
 USER_TEXTS = ["<|channel|>", "<|message|>", "<|start|>", "<|constrain|>"]
 """Texts of tokens that become user-defined, whatever the file says."""
@@ -95,7 +144,9 @@ def mark_unused(texts: Texts, attributes: NDArray[np.int32]) -> None:
             attributes[token] |= UNUSED
 
 
-def end_of_generation(texts: Texts, ids: dict[str, int], attributes: NDArray[np.int32], spelled: Texts) -> frozenset[int]:
+def end_of_generation(
+    texts: Texts, ids: dict[str, int], attributes: NDArray[np.int32], spelled: Texts
+) -> frozenset[int]:
     """The ids that end generation; attributes of some texts are rewritten on the way. `spelled`: id -> text."""
     eog = {ids[name] for name in ("fim_pad_id", "fim_rep_id", "fim_sep_id")}
     known = texts.find([text.encode() for text in (*EOG_TEXTS, *USER_TEXTS)])
@@ -128,7 +179,9 @@ def special_order(lengths: NDArray[np.int64], attributes: NDArray[np.int32]) -> 
     return special
 
 
-def mark_strips(file: str, texts: Texts, about: dict[str, Any], special: Sequence[int], attributes: NDArray[np.int32]) -> None:
+def mark_strips(
+    file: str, texts: Texts, about: dict[str, Any], special: Sequence[int], attributes: NDArray[np.int32]
+) -> None:
     """LSTRIP and RSTRIP: the first rule that applies. about: pre, name and architecture as bytes."""
     name = bytes(c + 32 if 65 <= c <= 90 else c for c in about["name"])
     if any(s in about["pre"] for s in (b"jina-v2-de", b"jina-v2-es", b"jina-v2-code")) or any(
@@ -140,7 +193,9 @@ def mark_strips(file: str, texts: Texts, about: dict[str, Any], special: Sequenc
         known = texts.find([text.encode() for text in PHI3_TEXTS])
         for text in PHI3_TEXTS:
             if text.encode() not in known:
-                raise MalformedVocab(file, "tokenizer.ggml.tokens", f"no token {text!r}", "it, as general.name says phi-3")
+                raise MalformedVocab(
+                    file, "tokenizer.ggml.tokens", f"no token {text!r}", "it, as general.name says phi-3"
+                )
         attributes[list(special)] |= RSTRIP
         attributes[known[b"</s>"]] |= RSTRIP
         for text in PHI3_TEXTS[1:]:

@@ -11,15 +11,49 @@ if TYPE_CHECKING:
     from jittok.vocab.vocab import Vocab
 
 VERSION = b"jittok vocabulary 1"
-_FIELDS = """
-    model type pre_type bos_id eos_id eot_id eom_id unk_id sep_id pad_id mask_id fim_prefix_id fim_suffix_id
-    fim_middle_id fim_pad_id fim_rep_id fim_sep_id default_unk_id default_pad_id add_bos add_eos add_sep
-    add_space_prefix ignore_merges clean_spaces escape_whitespaces remove_extra_whitespaces
-    treat_whitespace_as_suffix lowercase strip_accents
-""".split()
-_ARRAYS = """
-    token_bytes token_offsets key_bytes key_offsets attributes file_attributes piece_attributes special_tokens charsmap
-""".split()
+_FIELDS = [
+    "model",
+    "type",
+    "pre_type",
+    "bos_id",
+    "eos_id",
+    "eot_id",
+    "eom_id",
+    "unk_id",
+    "sep_id",
+    "pad_id",
+    "mask_id",
+    "fim_prefix_id",
+    "fim_suffix_id",
+    "fim_middle_id",
+    "fim_pad_id",
+    "fim_rep_id",
+    "fim_sep_id",
+    "default_unk_id",
+    "default_pad_id",
+    "add_bos",
+    "add_eos",
+    "add_sep",
+    "add_space_prefix",
+    "ignore_merges",
+    "clean_spaces",
+    "escape_whitespaces",
+    "remove_extra_whitespaces",
+    "treat_whitespace_as_suffix",
+    "lowercase",
+    "strip_accents",
+]
+_ARRAYS = [
+    "token_bytes",
+    "token_offsets",
+    "key_bytes",
+    "key_offsets",
+    "attributes",
+    "file_attributes",
+    "piece_attributes",
+    "special_tokens",
+    "charsmap",
+]
 
 
 def fingerprint(vocab: Vocab) -> str:

@@ -23,8 +23,20 @@ from jittok.errors import MalformedVocab, UnsupportedVocab
 
 U8, I8, U16, I16, U32, I32, F32, BOOL, STRING, ARRAY, U64, I64, F64 = range(13)
 """Value types; equal to gguf.GGUFValueType."""
-TYPE_NAMES = "u8 i8 u16 i16 u32 i32 f32 bool string array u64 i64 f64".split()
-_FORMATS = {U8: "<B", I8: "<b", U16: "<H", I16: "<h", U32: "<I", I32: "<i", F32: "<f", BOOL: "<b", U64: "<Q", I64: "<q", F64: "<d"}
+TYPE_NAMES = ["u8", "i8", "u16", "i16", "u32", "i32", "f32", "bool", "string", "array", "u64", "i64", "f64"]
+_FORMATS = {
+    U8: "<B",
+    I8: "<b",
+    U16: "<H",
+    I16: "<h",
+    U32: "<I",
+    I32: "<i",
+    F32: "<f",
+    BOOL: "<b",
+    U64: "<Q",
+    I64: "<q",
+    F64: "<d",
+}
 _DTYPES = {kind: np.dtype(code.replace("b", "i1").replace("B", "u1")) for kind, code in _FORMATS.items()}
 
 MAGIC = b"GGUF"
@@ -73,7 +85,8 @@ class Header:
     values: dict[str, tuple[Any, Any]]
 
     def scalar(self, key: str, kind: int, default: Any) -> Any:
-        """The value of a key, or the default when it is absent. Another type is MalformedVocab: llama.cpp converts nothing."""
+        """The value of a key, or the default when it is absent. Another type is MalformedVocab: llama.cpp converts
+        nothing."""
         if key not in self.values:
             return default
         found, value = self.values[key]
@@ -200,7 +213,9 @@ class _Walker:
             raise self.bad(f"an array of type {kind}", "a type from 0 (u8) to 12 (f64)")
         size = 8 if kind == STRING else _DTYPES[kind].itemsize
         if count > LONGEST_ARRAY or count * size > self.size - self.at:
-            raise self.bad(f"{count} elements with {self.size - self.at} bytes left", "as many elements as there are bytes for")
+            raise self.bad(
+                f"{count} elements with {self.size - self.at} bytes left", "as many elements as there are bytes for"
+            )
         if kind == STRING:
             return (ARRAY, STRING), self.strings(data, count, own)
         start, self.at = self.at, self.at + count * size

@@ -1,4 +1,5 @@
-"""Key names and defaults by `tokenizer.ggml.model` and `tokenizer.ggml.pre`. Source: llama.cpp, llama-arch and llama-vocab."""
+"""Key names and defaults by `tokenizer.ggml.model` and `tokenizer.ggml.pre`. Source: llama.cpp, llama-arch and
+llama-vocab."""
 
 from __future__ import annotations
 

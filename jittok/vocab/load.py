@@ -33,7 +33,9 @@ def from_header(header: Header) -> Vocab:
     if alignment == 0 or alignment & (alignment - 1):
         raise MalformedVocab(header.file, keys.ALIGNMENT, alignment, "a power of two")
     if keys.MODEL not in header.values:
-        raise MalformedVocab(header.file, keys.MODEL, None, "the kind of tokenizer (is this a file of a model's later part?)")
+        raise MalformedVocab(
+            header.file, keys.MODEL, None, "the kind of tokenizer (is this a file of a model's later part?)"
+        )
     model = _text(header.scalar(keys.MODEL, gguf.STRING, b""))
     pre = header.scalar(keys.PRE, gguf.STRING, None)
     header.scalar(keys.TOKEN_TYPE_COUNT, gguf.U32, 0)
@@ -99,10 +101,9 @@ def _without_tokens(header: Header, facts: dict[str, Any]) -> Vocab:
 def _flags(header: Header, facts: dict[str, Any]) -> dict[str, Any]:
     """Flags by type and pre name, then by keys; merges and charsmap where the type has them."""
     kind, model = facts["type"], facts["model"]
-    flags: dict[str, Any] = {
-        name: False
-        for name in ("add_bos", "add_eos", "add_sep", "add_space_prefix", "ignore_merges", "clean_spaces")
-    }
+    flags: dict[str, Any] = dict.fromkeys(
+        ("add_bos", "add_eos", "add_sep", "add_space_prefix", "ignore_merges", "clean_spaces"), False
+    )
     flags |= {"escape_whitespaces": True, "lowercase": True, "charsmap": _EMPTY}
     flags |= {"merge_bytes": _EMPTY, "merge_offsets": np.zeros(1, np.int64)}
     if kind == "bpe":

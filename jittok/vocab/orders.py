@@ -9,7 +9,8 @@ import struct
 from collections.abc import Callable, Sequence
 
 BUCKETS = (
-    13, 29, 59, 127, 257, 541, 1109, 2357, 5087, 10273, 20753, 42043, 85229, 172933, 351061, 712697, 1447153, 2938679, 5967347,
+    13, 29, 59, 127, 257, 541, 1109, 2357, 5087, 10273, 20753, 42043, 85229, 172933, 351061, 712697, 1447153,
+    2938679, 5967347,
 )  # fmt: skip
 """Bucket counts that an unordered_map grows through."""
 INSERTION = 16

@@ -1,14 +1,15 @@
 """A vocabulary as data: what llama.cpp holds after loading, before anything is compiled.
 
-`Vocab` is filled by `vocab.load`; every other room reads it. Big fields are flat arrays, so that compiling does not need
-a Python object a token; `tokens`, `ids` and `merges` are the same as Python objects, made when first asked for (the
-references, the traces and small vocabularies use them).
+`Vocab` is filled by `vocab.load`; every other room reads it. Big fields are flat arrays, so that compiling does not
+need a Python object a token; `tokens`, `ids` and `merges` are the same as Python objects, made when first asked for
+(the references, the traces and small vocabularies use them).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,7 @@ SPACE = "\u2581"
 def ragged_bytes(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> list[bytes]:
     """The rows of a flat byte array as bytes objects."""
     blob, places = data.tobytes(), offsets.tolist()
-    return [blob[i:j] for i, j in zip(places, places[1:])]  # noqa: B905  pairs of neighbours
+    return [blob[i:j] for i, j in pairwise(places)]
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,8 +32,8 @@ def encode_fragments(
     ends: OutI64,
     report: OutI64,
 ) -> int:
-    """The kernel of the vocabulary's family; see `jittok.fragments`. Malformed texts go through the general one, which is
-    compiled when the first of them comes."""
+    """The kernel of the vocabulary's family; see `jittok.fragments`. Malformed texts go through the general one,
+    which is compiled when the first of them comes."""
     kernel = _KERNELS.get(model.family, encode_general)
     while True:
         code = kernel(model, work, data, starts, stops, tokens, first, last, count, ids, ends, report)

@@ -49,8 +49,8 @@ FAMILIES = {
     20: (LLAMA3, 0, 1, 1, WITHOUT, LETTER),
     59: (LLAMA3, 0, 1, 0, WITHOUT, LETTER),
 }
-"""pre type -> (family, digits_alone, group, cased, contractions, flags that make a letter), as in Arrays. All others, and
-vocabularies without byte encoding, have the general splitter."""
+"""pre type -> (family, digits_alone, group, cased, contractions, flags that make a letter), as in Arrays. All others,
+and vocabularies without byte encoding, have the general splitter."""
 OUT_OF_ROOM = -1
 
 
@@ -66,9 +66,7 @@ def compile_vocab(vocab: Vocab) -> Arrays:
     plain = session == PLAIN and pre.byte_encode and not vocab.escape_whitespaces
     family, digits_alone, group, cased, contractions, letters = (FAMILIES if plain else {}).get(vocab.pre_type, general)
     pairs = build_pair_table(left, right, rank, merged)
-    byte_symbols = frozen(
-        find_rows(symbols, _encoded_bytes()) if pre.byte_encode else np.full(256, ABSENT), np.int32
-    )
+    byte_symbols = frozen(find_rows(symbols, _encoded_bytes()) if pre.byte_encode else np.full(256, ABSENT), np.int32)
     byte_pairs = np.empty(65536, np.uint64)
     pair_all_bytes(pairs, byte_symbols, byte_pairs)
     slots, bits = empty_slots(0)
@@ -251,7 +249,8 @@ def _symbol(
     start_2: int,
     stop_2: int,
 ) -> tuple[int, int]:
-    """(symbol of source[start:stop] + source[start_2:stop_2], symbols so far); (OUT_OF_ROOM, ..) when there is no room."""
+    """(symbol of source[start:stop] + source[start_2:stop_2], symbols so far); (OUT_OF_ROOM, ..) when there is no
+    room."""
     at = offsets[symbols]
     if at + stop - start + stop_2 - start_2 > data.size or symbols + 2 > offsets.size:
         return OUT_OF_ROOM, symbols

@@ -1,4 +1,5 @@
-"""The BPE kernels that nearly all text goes through: a splitter by bit algebra, the piece cache, merges for what is new.
+"""The BPE kernels that nearly all text goes through: a splitter by bit algebra, the piece cache, merges for what is
+new.
 
 A fragment is done in chunks whose places stay in the first-level cache. A chunk ends where the last piece that began in
 it begins, and the next chunk starts there: where a piece begins, a pattern starts anew, whatever came before. Malformed

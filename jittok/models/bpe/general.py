@@ -275,7 +275,8 @@ def _encode_runs(
     room: int,
     report: Window,
 ) -> int:
-    """Model whitespace: BPE on every run of characters that are no white space, lower-cased if the vocabulary says so."""
+    """Model whitespace: BPE on every run of characters that are no white space, lower-cased if the vocabulary says
+    so."""
     i, at, origin = start, 0, start
     while i <= stop:
         kind, c, size = WHITE, SPACE, 1

@@ -54,7 +54,7 @@ def open_seeds(seeds: Seeds) -> SeedWindow:
 
 @helper
 def _home(low: np.uint64, high: np.uint64, bits: int) -> int:
-    return np.int64((multiply(low, _K) ^ multiply(high, _K2)) >> np.uint64(64 - bits))  # type: ignore[return-value]
+    return np.int64((multiply(low, _K) ^ multiply(high, _K2)) >> np.uint64(64 - bits))
 
 
 @helper
@@ -88,7 +88,7 @@ def find_seed(seeds: SeedWindow, low: np.uint64, high: np.uint64) -> int:
     while True:
         tag = get_u64(seeds.slots, 4 * at + 1)
         if tag == high and get_u64(seeds.slots, 4 * at) == low:
-            return np.int64(get_u64(seeds.slots, 4 * at + 2))  # type: ignore[return-value]
+            return np.int64(get_u64(seeds.slots, 4 * at + 2))
         if tag == _0:
             return NOT_FOUND
         at = (at + 1) & ((1 << seeds.bits) - 1)

@@ -32,7 +32,8 @@ def decode(text: Window, i: int, stop: int) -> tuple[int, int]:
 
 @helper
 def first_malformed(text: Window, start: int, stop: int) -> int:
-    """The first byte that begins no sequence in shortest form up to U+10FFFF, or stop. Surrogates count as well formed."""
+    """The first byte that begins no sequence in shortest form up to U+10FFFF, or stop. Surrogates count as well
+    formed."""
     i = start
     while i < stop:
         while i + 8 <= stop and get_word(text, i) & _HIGH == np.uint64(0):
@@ -40,7 +41,13 @@ def first_malformed(text: Window, start: int, stop: int) -> int:
         if i >= stop:
             break
         c, size = decode(text, i, stop)
-        if c == BAD or c > 0x10FFFF or (size == 2 and c < 0x80) or (size == 3 and c < 0x800) or (size == 4 and c < 0x10000):
+        if (
+            c == BAD
+            or c > 0x10FFFF
+            or (size == 2 and c < 0x80)
+            or (size == 3 and c < 0x800)
+            or (size == 4 and c < 0x10000)
+        ):
             return i
         i += size
     return stop

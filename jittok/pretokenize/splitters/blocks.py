@@ -59,7 +59,9 @@ def character_classes(letter_flags: int) -> CharacterClasses:
     two, three = classes[:0x800].copy(), classes[:0x10000].copy()
     two[:0x80] = BAD
     three[:0x800] = BAD
-    return CharacterClasses(*(frozen(a, np.uint8) for a in (two, three)), frozen(pages, np.uint16), frozen(blocks, np.uint8))
+    return CharacterClasses(
+        *(frozen(a, np.uint8) for a in (two, three)), frozen(pages, np.uint16), frozen(blocks, np.uint8)
+    )
 
 
 @helper
@@ -143,9 +145,7 @@ def read_block(classes: ClassWindow, text: Window, i: int, stop: int, owed: int,
 @helper
 def _wide(
     classes: ClassWindow, text: Window, i: int, high: np.uint64, inside: np.uint64, owed: int, owed_class: int
-) -> tuple[
-    np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, int, int, np.uint64
-]:
+) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, int, int, np.uint64]:
     """Classes of the characters beyond ASCII in one block.
 
     Each first byte promises its continuation bytes; a promise that is not kept, or a continuation byte nobody promised,

@@ -77,12 +77,12 @@ def code_point(text: Window, i: int) -> int:
     """The character at i of well-formed text."""
     byte = get_u8(text, i)
     if byte < 0x80:
-        return byte  # type: ignore[no-any-return]
+        return byte
     if byte < 0xE0:
-        return (byte & 0x1F) << 6 | get_u8(text, i + 1) & 0x3F  # type: ignore[no-any-return]
+        return (byte & 0x1F) << 6 | get_u8(text, i + 1) & 0x3F
     if byte < 0xF0:
-        return (byte & 0xF) << 12 | (get_u8(text, i + 1) & 0x3F) << 6 | get_u8(text, i + 2) & 0x3F  # type: ignore[no-any-return]
-    return (  # type: ignore[no-any-return]
+        return (byte & 0xF) << 12 | (get_u8(text, i + 1) & 0x3F) << 6 | get_u8(text, i + 2) & 0x3F
+    return (
         (byte & 7) << 18
         | (get_u8(text, i + 1) & 0x3F) << 12
         | (get_u8(text, i + 2) & 0x3F) << 6
@@ -94,10 +94,10 @@ def code_point(text: Window, i: int) -> int:
 def _class_at(splitter: SplitterWindow, stage: int, text: Window, i: int) -> int:
     byte = get_u8(text, i)
     if byte < ASCII:
-        return get_u8(splitter.ascii, stage * ASCII + byte)  # type: ignore[no-any-return]
+        return get_u8(splitter.ascii, stage * ASCII + byte)
     c = code_point(text, i)
     page = get_u16(splitter.pages, stage * PAGES + (c >> 7))
-    return get_u8(splitter.blocks, get_i64(splitter.blocks_at, stage) + (page << 7 | c & 127))  # type: ignore[no-any-return]
+    return get_u8(splitter.blocks, get_i64(splitter.blocks_at, stage) + (page << 7 | c & 127))
 
 
 @helper

@@ -11,8 +11,8 @@ starts: its first character, and its last one if something follows. An apostroph
 a contraction's letters ends 2 or 3 bytes later; one right behind a contraction follows a letter, so its own start does
 not depend on the contraction before it.
 
-With `digits_alone` each digit is cut out first (StarCoder and its kin: `\\p{N}` and then this pattern). Then white space
-before a digit ends its piece, so nothing is given back, and a digit takes no space along.
+With `digits_alone` each digit is cut out first (StarCoder and its kin: `\\p{N}` and then this pattern). Then white
+space before a digit ends its piece, so nothing is given back, and a digit takes no space along.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
 """The Llama 3 pattern and its kin by bit algebra, 64 bytes a step: llama3, qwen2, qwen3.5, o200k (gpt-4o), tekken.
 
-    '(?i:contraction)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+
+    '(?i:contraction)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}|
+    ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+
 
-Masks as in `gpt2.py`, and R = CR or LF, T = white space without R, other' = bytes of an O character that begins a piece.
+Masks as in `gpt2.py`, and R = CR or LF, T = white space without R, other' = bytes of an O character that begins a
+piece.
 
 - O begins a piece at first(O) & ~p(S): a space before it is taken by ` ?`.
 - L begins one at first(L) & ~p(T) & ~p(other'): one character of T or an O that begins a piece is taken along; an O
@@ -10,12 +12,13 @@ Masks as in `gpt2.py`, and R = CR or LF, T = white space without R, other' = byt
 - D: every digit (groups of one), or every third of a run.
 - Line ends behind O belong to it (`[\\r\\n]*`): attached = R & (p(attached) | p(O)), a carry chain, which one addition
   computes: with g = R & p(O), R + g + carry has a carry into bit k exactly when byte k - 1 is attached.
-- W: first(W) & ~attached; T & ~n(W) as in GPT-2; and the T behind the last line end of a run, since `\\s*[\\r\\n]+` takes
+- W: first(W) & ~attached; T & ~n(W) as in GPT-2; and the T behind the last line end of a run, since `\\s*[\\r\\n]+`
+  takes
   everything up to it. A T behind a line end is such a start unless another line end follows in the same run.
 
-o200k and tekken, as llama.cpp runs them: every non-ASCII letter is a capital and a small letter at once. A capital behind
-a small ASCII letter begins a piece; one behind a non-ASCII letter is looked at one by one. Contractions (o200k) are a
-suffix of a word, one by one too. `[\\r\\n/]*`: the carry chain with slashes.
+o200k and tekken, as llama.cpp runs them: every non-ASCII letter is a capital and a small letter at once. A capital
+behind a small ASCII letter begins a piece; one behind a non-ASCII letter is looked at one by one. Contractions
+(o200k) are a suffix of a word, one by one too. `[\\r\\n/]*`: the carry chain with slashes.
 """
 
 from __future__ import annotations
@@ -90,7 +93,9 @@ def split_llama3(
 
         tail = now.line  # what may be attached
         if cased != 0:
-            tail |= now.slash  # a slash is O too: behind O it belongs to its run, behind an attached line end it is attached
+            tail |= (
+                now.slash
+            )  # a slash is O too: behind O it belongs to its run, behind an attached line end it is attached
         first = now.line & b_other
         was = (tail + first + attached_out) ^ tail ^ first  # bit k: byte k - 1 is attached
         attached = tail & (was | first)
@@ -186,11 +191,7 @@ def _behind_lines(
                 starts &= ~(ONE << np.uint64(k))
     elif carry_out(blank, behind, NONE) != NONE:
         k = trailing_zeros(~(ahead.white & ~ahead.line))  # the last run goes on into the next block
-        more = False
-        if k < 64:
-            more = (ahead.line >> np.uint64(k)) & ONE != NONE
-        else:
-            more = more_lines(classes, text, i + 128, stop)
+        more = ahead.line >> np.uint64(k) & ONE != NONE if k < 64 else more_lines(classes, text, i + 128, stop)
         if more:
             starts &= ~(ONE << np.uint64(63 - leading_zeros(behind)))
     return starts
@@ -277,8 +278,8 @@ def _capitals(
 ) -> np.uint64:
     """starts with the capitals behind non-ASCII letters that begin a piece.
 
-    A piece is (capital or both)* (small or both)+, or capitals only. odd: the capitals in question; last: the last start
-    before this block.
+    A piece is (capital or both)* (small or both)+, or capitals only. odd: the capitals in question; last: the last
+    start before this block.
     """
     while odd != NONE:
         k = trailing_zeros(odd)
@@ -295,7 +296,9 @@ def _capitals(
                 break
             j += 1
         if not begins:
-            begins = True  # first phase: the piece ends behind the last letter of both cases, unless a small one follows
+            begins = (
+                True  # first phase: the piece ends behind the last letter of both cases, unless a small one follows
+            )
             while j < stop:
                 byte = get_u8(text, j)
                 if 65 <= byte <= 90:

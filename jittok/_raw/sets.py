@@ -1,0 +1,76 @@
+"""64 bytes to the masks that spans are cut by: five fixed classes, and bytes that a vocabulary names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from jittok._jit import helper
+from jittok._raw.blocks import _V64, _between, _equal, _load_block, _masks_of
+from jittok._raw.memory import _I8, _I32, _I64, Window, _both, _inside
+
+_1 = np.uint64(1)
+
+
+def _span_masks(b: Any, block: Any) -> list[Any]:
+    high = b.icmp_signed("<", block, ir.Constant(_V64, [0] * 64))
+    letter = _between(b, b.or_(block, ir.Constant(_V64, [0x20] * 64)), 0x61, 26)
+    control = b.or_(_between(b, block, 0, 0x20), _equal(b, block, 0x7F))
+    return [high, letter, _between(b, block, 0x30, 10), control, _equal(b, block, 0x20)]
+
+
+@helper
+def _span_masks_checked(text: Window, i: int) -> Any:
+    _inside(text, i, 64)
+    high = letter = digit = control = space = np.uint64(0)
+    for k in range(64):
+        c, bit = np.int64(text[i + k]), _1 << np.uint64(k)
+        if c >= 0x80:
+            high |= bit
+        if 0x61 <= c | 0x20 <= 0x7A:
+            letter |= bit
+        if 0x30 <= c <= 0x39:
+            digit |= bit
+        if c < 0x20 or c == 0x7F:
+            control |= bit
+        if c == 0x20:
+            space |= bit
+    return high, letter, digit, control, space
+
+
+span_masks = _both(_masks_of(_span_masks, 5), _span_masks_checked)
+"""(not ASCII, ASCII letter, digit, control, space) of bytes i .. i + 63."""
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _equal_raw(_context: Any, _base: Any, _i: Any, _byte: Any) -> Any:
+    def codegen(_c: Any, b: Any, _signature: Any, args: Any) -> Any:
+        one = b.insert_element(ir.Constant(_V64, ir.Undefined), b.trunc(args[2], _I8), ir.Constant(_I32, 0))
+        all_lanes = ir.Constant(ir.VectorType(_I32, 64), [0] * 64)
+        same = b.shuffle_vector(one, ir.Constant(_V64, ir.Undefined), all_lanes)
+        return b.bitcast(b.icmp_unsigned("==", _load_block(b, args[0], args[1]), same), _I64)
+
+    return types.uint64(types.int64, types.int64, types.int64), codegen
+
+
+@helper
+def _equal_fast(text: Window, i: int, byte: int) -> np.uint64:
+    return _equal_raw(text, i, byte)  # type: ignore[no-any-return]
+
+
+@helper
+def _equal_checked(text: Window, i: int, byte: int) -> np.uint64:
+    _inside(text, i, 64)
+    mask = np.uint64(0)
+    for k in range(64):
+        if np.int64(text[i + k]) == byte:
+            mask |= _1 << np.uint64(k)
+    return mask
+
+
+equal_mask = _both(_equal_fast, _equal_checked)
+"""Which of bytes i .. i + 63 are `byte` (0 .. 255)."""

@@ -1,0 +1,188 @@
+"""Cutting a text into spans whose ids do not depend on what stands around them, 64 bytes a step.
+
+The rules come from `structures.cuts`. With X the mask of a class and p(X) "the byte before is of class X", a span begins
+at p(A) & B for every pair of classes that may be cut; a wide character says itself whether it hangs together with what
+stands on its left (`nn` no, wide; `la` yes, ASCII; `lw` yes, blank), and `ra` says at the byte behind it whether ASCII
+may hang on. Spans touch each other: one ends where the next begins.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from jittok._jit import helper
+from jittok._raw import Window, bit_places, get_i64, get_u8, get_u64, trailing_zeros, utf8_masks
+from jittok._raw.sets import equal_mask, span_masks
+from jittok.pretokenize.splitters.gpt2 import MALFORMED
+from jittok.structures.cuts import (
+    APART,
+    BLANK,
+    CLASSES,
+    CONTROL,
+    DIGIT,
+    ILL,
+    IN_PAIRS,
+    LETTER,
+    LIKE_BLANK,
+    OTHER,
+    RIGHT_ASCII,
+    WIDE,
+    SpanWindow,
+    may_join,
+    wide_character,
+)
+
+NONE, ONE, ALL = np.uint64(0), np.uint64(1), np.uint64(0xFFFFFFFFFFFFFFFF)
+B2, B3, B63 = np.uint64(2), np.uint64(3), np.uint64(63)
+
+
+@helper
+def split_spans(rules: SpanWindow, text: Window, begin: int, end: int, stop: int, places: Window) -> int:
+    """Where spans of text[begin:end] begin, counted from `begin`, to places; returns how many, or MALFORMED.
+
+    begin: where a span begins; stop: end of the text, which goes on behind `end`; PAD bytes are readable behind it
+    places: int32[end - begin + 64] room
+    """
+    i, count, force = begin, 0, ONE
+    p_control = p_letter = p_digit = p_other = p_apart = p_blank = p_wide = NONE
+    # the last wide character: code point and flags, the place behind it; bytes of the next block that are its own
+    code, flags, behind, owed = 0, 0, begin - 1, 0
+    while i < end:
+        high, letter, digit, control, blank = span_masks(text, i)
+        apart, follower = NONE, NONE
+        if rules.any_blanks != 0:
+            blank |= equal_mask(text, i, get_i64(rules.blanks, 0)) | equal_mask(text, i, get_i64(rules.blanks, 1))
+            blank |= equal_mask(text, i, get_i64(rules.blanks, 2)) | equal_mask(text, i, get_i64(rules.blanks, 3))
+            blank |= equal_mask(text, i, get_i64(rules.blanks, 4))
+        if rules.any_apart != 0:
+            apart = equal_mask(text, i, get_i64(rules.apart, 0)) | equal_mask(text, i, get_i64(rules.apart, 1))
+            apart |= equal_mask(text, i, get_i64(rules.apart, 2)) | equal_mask(text, i, get_i64(rules.apart, 3))
+            apart |= equal_mask(text, i, get_i64(rules.apart, 4)) | equal_mask(text, i, get_i64(rules.apart, 5))
+        inside = ALL
+        if stop - i < 64:
+            inside = (ONE << np.uint64(stop - i)) - ONE
+            high &= inside
+        nn = la = lw = ra = NONE
+        some_wide = (high | p_wide) != NONE or owed != 0
+        if some_wide:
+            nn, la, lw, ra, marks, follower, bad, code, flags, behind = _wide(
+                rules, text, i, inside, owed, code, flags, behind
+            )
+            if bad != NONE:
+                return MALFORMED
+            owed = max(behind - i - 64, 0)
+            high &= ~marks
+            blank |= marks
+        tied = ~(high | blank | apart)
+        letter &= tied
+        digit &= tied
+        control &= tied
+        other = tied & ~(letter | digit | control)
+        b_control = control << ONE | p_control
+        b_letter = letter << ONE | p_letter
+        b_digit = digit << ONE | p_digit
+        b_other = other << ONE | p_other
+        b_apart = apart << ONE | p_apart
+        b_blank = blank << ONE | p_blank
+        b_wide = high << ONE | p_wide
+        starts = b_control & _row(rules, CONTROL, control, letter, digit, other, apart, blank)
+        starts |= b_letter & _row(rules, LETTER, control, letter, digit, other, apart, blank)
+        starts |= b_digit & _row(rules, DIGIT, control, letter, digit, other, apart, blank)
+        starts |= b_other & _row(rules, OTHER, control, letter, digit, other, apart, blank)
+        starts |= b_blank & _row(rules, BLANK, control, letter, digit, other, apart, blank)
+        if rules.any_apart != 0:
+            starts |= b_apart & _row(rules, APART, control, letter, digit, other, apart, blank)
+        if some_wide:
+            b_ascii = b_control | b_letter | b_digit | b_other | b_apart
+            cut = b_control & get_u64(rules.cuts, CLASSES * CONTROL + WIDE)
+            cut |= b_letter & get_u64(rules.cuts, CLASSES * LETTER + WIDE)
+            cut |= b_digit & get_u64(rules.cuts, CLASSES * DIGIT + WIDE)
+            cut |= b_other & get_u64(rules.cuts, CLASSES * OTHER + WIDE)
+            cut |= b_apart & get_u64(rules.cuts, CLASSES * APART + WIDE)
+            cut |= b_blank & (get_u64(rules.cuts, CLASSES * BLANK + WIDE) | ~lw)
+            starts |= high & (cut | b_ascii & ~la) | nn
+            starts |= b_wide & _row(rules, WIDE, control, letter, digit, other, apart, blank)
+            starts |= b_wide & ~ra & (control | letter | digit | other | apart)
+        if rules.last_blank != 0:
+            blank |= ~inside  # a run of blanks that ends the text is one span
+            after = get_u8(text, i + 64) if i + 64 < stop else 0x20
+            starts |= blank & b_blank & ~(blank >> ONE | _is_blank(rules, after) << B63)
+        starts = starts & ~follower | force
+        force = NONE
+        if end - i < 64:
+            starts &= (ONE << np.uint64(end - i)) - ONE
+        count = bit_places(places, count, i - begin, starts)
+        p_control, p_letter, p_digit = control >> B63, letter >> B63, digit >> B63
+        p_other, p_apart, p_blank, p_wide = other >> B63, apart >> B63, blank >> B63, high >> B63
+        i += 64
+    return MALFORMED if behind > stop else count
+
+
+@helper
+def _row(
+    rules: SpanWindow,
+    left: int,
+    control: np.uint64,
+    letter: np.uint64,
+    digit: np.uint64,
+    other: np.uint64,
+    apart: np.uint64,
+    blank: np.uint64,
+) -> np.uint64:
+    """The bytes that may be cut from a byte of class `left` in front of them, wide ones aside."""
+    at = CLASSES * left
+    found = (control & get_u64(rules.cuts, at + CONTROL)) | (letter & get_u64(rules.cuts, at + LETTER))
+    found |= (digit & get_u64(rules.cuts, at + DIGIT)) | (other & get_u64(rules.cuts, at + OTHER))
+    return found | (apart & get_u64(rules.cuts, at + APART)) | (blank & get_u64(rules.cuts, at + BLANK))
+
+
+@helper
+def _is_blank(rules: SpanWindow, byte: int) -> np.uint64:
+    """1 for a byte that counts as a space."""
+    found = byte == 0x20
+    for k in range(5):
+        found |= byte == get_i64(rules.blanks, k)
+    return np.uint64(found)
+
+
+@helper
+def _wide(
+    rules: SpanWindow, text: Window, i: int, inside: np.uint64, owed: int, code: int, flags: int, behind: int
+) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, int, int, int]:
+    """The wide characters of one block: (nn, la, lw, ra, bytes of those like blanks, continuation bytes, not 0 when
+    malformed, and of the last of them code point, flags and the place behind it).
+
+    A first byte promises its continuation bytes; one that is not there, or that nobody promised, makes the text
+    malformed.
+    """
+    follower, first, e0, f0, f8 = utf8_masks(text, i)
+    follower &= inside
+    first &= inside
+    head = (ONE << np.uint64(owed)) - ONE
+    promised = (first << ONE) | (e0 & inside) << B2 | (f0 & inside) << B3 | head
+    bad = (promised ^ follower) | f8 & inside
+    nn = la = lw = ra = marks = NONE
+    if behind >= i:
+        ra = np.uint64((flags & RIGHT_ASCII) != 0) << np.uint64(behind - i)
+    if flags & LIKE_BLANK:
+        marks = head
+    while first != NONE:
+        k = trailing_zeros(first)
+        at = np.uint64(k)
+        first &= first - ONE
+        left, before = code, flags
+        code, size, flags = wide_character(rules, text, i + k)
+        if flags & (LIKE_BLANK | ILL):
+            if flags & ILL:
+                bad |= ONE
+            marks |= ((ONE << np.uint64(size)) - ONE) << at
+        elif behind == i + k and before & LIKE_BLANK == 0:
+            free = flags & before >> 3 & 1 == 0  # LEFT_WIDE of this one, RIGHT_WIDE of the one before
+            if not free and before & flags & IN_PAIRS != 0:
+                free = not may_join(rules, left, code)
+            nn |= np.uint64(free) << at
+        la |= np.uint64(flags >> 1 & 1) << at  # LEFT_ASCII
+        lw |= np.uint64(flags >> 2 & 1) << at  # LEFT_BLANK
+        ra |= (np.uint64(flags >> 4 & 1) << at) << np.uint64(size)  # RIGHT_ASCII
+        behind = i + k + size
+    return nn, la, lw, ra, marks, follower, bad, code, flags, behind

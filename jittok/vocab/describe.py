@@ -1,0 +1,53 @@
+"""What there is to know about a token, as plain data for people: displays and traces show it."""
+
+from __future__ import annotations
+
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from jittok.vocab.vocab import Vocab, ragged_bytes, split_merge
+
+ATTRIBUTES = (
+    "unknown", "unused", "normal", "control", "user_defined", "byte", "normalized", "lstrip", "rstrip", "single_word",
+)  # fmt: skip
+"""Names of llama.cpp's attribute bits, from bit 0 on."""
+_RANKS: WeakKeyDictionary[Vocab, dict[bytes, int]] = WeakKeyDictionary()
+
+
+def shown(raw: bytes | bytearray) -> str:
+    """Bytes as text; what is no UTF-8 is escaped."""
+    return bytes(raw).decode("utf-8", "backslashreplace")
+
+
+def spaced(raw: bytes | bytearray) -> str:
+    """Bytes as pairs of hex digits: "e2 96 81"."""
+    return bytes(raw).hex(" ")
+
+
+def attribute_names(bits: int) -> list[str]:
+    """The names of the attribute bits that are set."""
+    return [name for bit, name in enumerate(ATTRIBUTES) if bits >> bit & 1]
+
+
+def merge_rank(vocab: Vocab, token: int) -> int | None:
+    """The lowest rank of a merge that makes this token of a BPE vocabulary; None when there is none."""
+    if vocab not in _RANKS:
+        ranks: dict[bytes, int] = {}
+        for rank, line in enumerate(ragged_bytes(vocab.merge_bytes, vocab.merge_offsets)):
+            ranks.setdefault(b"".join(split_merge(line)), rank)
+        _RANKS[vocab] = ranks
+    return _RANKS[vocab].get(vocab.tokens[token])
+
+
+def describe(vocab: Vocab, token: int, piece: bytes) -> dict[str, Any]:
+    """One token as plain data. `piece`: what it prints, special or not. An id outside the vocabulary has no text."""
+    known = 0 <= token < len(vocab)
+    return {
+        "id": token,
+        "piece": shown(piece),
+        "bytes": spaced(piece),
+        "text": shown(vocab.tokens[token]) if known else None,
+        "attributes": attribute_names(int(vocab.attributes[token])) if known else [],
+        "score": float(vocab.scores[token]) if known else None,
+        "rank": merge_rank(vocab, token) if known and vocab.type == "bpe" else None,
+    }
