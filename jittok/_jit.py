@@ -105,7 +105,7 @@ def helper(function: Callable[P, R]) -> Callable[P, R]:
 
 def standalone(function: Callable[P, R]) -> Callable[P, R]:
     """A helper that Python can call, for tests; it is compiled at its first call, for the types of the arguments."""
-    return numba.njit(**OPTIONS)(function.py_func) if JIT else function  # type: ignore[attr-defined, no-any-return]
+    return numba.njit(**OPTIONS)(function.py_func) if JIT else function  # type: ignore[attr-defined]
 
 
 @helper

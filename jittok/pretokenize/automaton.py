@@ -16,19 +16,17 @@ and the end of the piece is one more character class.
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-if sys.version_info >= (3, 11):
-    from re import _constants as sre
-    from re import _parser as sre_parse
-else:  # the same modules under their old names
-    import sre_constants as sre
-    import sre_parse
+# The standard library's own parser of patterns; before 3.11 it had other names.
+_NAMES = ("re._constants", "re._parser") if sys.version_info >= (3, 11) else ("sre_constants", "sre_parse")
+sre, sre_parse = (cast(Any, importlib.import_module(name)) for name in _NAMES)
 
 DEAD, START = 0, 1
 MOST_STATES = 1 << 14
@@ -91,7 +89,8 @@ class _Nodes:
         if operator is sre.BRANCH:
             return self.add("split", [self.sequence(item, following) for item in argument[1]])
         if operator is sre.MAX_REPEAT:
-            return self.repeat(*argument, following)
+            least, most, body = argument
+            return self.repeat(least, most, body, following)
         if operator in (sre.ASSERT, sre.ASSERT_NOT):
             return self.look(operator is sre.ASSERT_NOT, argument, following)
         if operator is sre.AT and argument is sre.AT_END_STRING:
@@ -112,7 +111,10 @@ class _Nodes:
 
     def look(self, negated: bool, argument: Any, following: int) -> int:
         direction, body = argument
-        ranges = _ranges_of(*body[0], self.size) if len(body) == 1 else None
+        ranges = None
+        if len(body) == 1:
+            operator, inner = body[0]
+            ranges = _ranges_of(operator, inner, self.size)
         if direction != 1 or ranges is None:
             raise ValueError("only a look-ahead of one character is covered")
         return self.add("look", self.set(ranges, negated=negated), negated, following)
@@ -134,7 +136,8 @@ def _ranges_of(operator: Any, argument: Any, size: int) -> Ranges | None:
     if operator is sre.NOT_LITERAL:
         return _complement([(argument, argument)], size)
     if operator is sre.SUBPATTERN and len(argument[3]) == 1:
-        return _ranges_of(*argument[3][0], size)
+        inner_operator, inner_argument = argument[3][0]
+        return _ranges_of(inner_operator, inner_argument, size)
     if operator is not sre.IN:
         return None
     ranges: Ranges = []
@@ -190,7 +193,8 @@ def _determinize(nodes: _Nodes, first: int, members: NDArray[np.int64]) -> NDArr
     in_set[members[:, -1]] = members[:, :-1] > 0
     rows = in_set.tolist()
     numbers: dict[tuple[int, ...], int] = {(): DEAD, (first,): START}
-    todo, table = [(first,)], {DEAD: [0] * (count + 1)}
+    todo: list[tuple[int, ...]] = [(first,)]
+    table = {DEAD: [0] * (count + 1)}
     while todo:
         state = todo.pop()
         entries = []

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,4 +53,5 @@ def build_tables(source: str) -> dict[str, NDArray[np.uint32] | NDArray[np.uint1
 
 
 if __name__ == "__main__":
-    np.savez_compressed(sys.argv[2], **build_tables(Path(sys.argv[1]).read_text(encoding="utf-8")))
+    made: dict[str, Any] = {**build_tables(Path(sys.argv[1]).read_text(encoding="utf-8"))}
+    np.savez_compressed(sys.argv[2], **made)
