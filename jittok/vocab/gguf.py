@@ -119,14 +119,9 @@ def read_header(source: str | os.PathLike[str] | bytes | bytearray | memoryview)
     with path.open("rb") as file:
         if os.fstat(file.fileno()).st_size == 0:
             raise MalformedVocab(str(path), "magic", b"", "the bytes 'GGUF'")
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
-            view = memoryview(mapped)
-            walker = _Walker(view, str(path))
-            try:
-                return walker.header(own=True)
-            finally:
-                walker.release()
-                view.release()
+        # Not closed here: the frames of an error hold views of the mapping, and it cannot be closed under them.
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    return _Walker(memoryview(mapped), str(path)).header(own=True)
 
 
 class _Walker:
@@ -134,9 +129,6 @@ class _Walker:
 
     def __init__(self, view: memoryview, file: str) -> None:
         self.view, self.file, self.size, self.at, self.key = view, file, len(view), 0, "header"
-
-    def release(self) -> None:
-        self.view = memoryview(b"")
 
     def bad(self, found: object, expected: str) -> MalformedVocab:
         return MalformedVocab(self.file, f"{self.key} (byte {self.at})", found, expected)
@@ -239,8 +231,11 @@ class _Walker:
                 k = count
         except struct.error:
             at = self.size + 1
-        if at > self.size or k < count:
-            self.at = min(at, self.size)
+        if k < count and at <= self.size:
+            self.at = starts[k]
+            raise self.bad(f"a string of {at - starts[k]} bytes", f"at most {LONGEST_STRING}")
+        if at > self.size:
+            self.at = self.size
             raise self.bad(f"string {k} of {count} ends behind the file", f"strings that fit in {self.size} bytes")
         self.at = at
         places = np.array(starts, np.int64)
