@@ -11,7 +11,7 @@ USER_DEFINED = 16
 
 MARKS = (
     "combining marks do not belong to words here (llama.cpp's pattern lacks \\p{M}): Thai, Devanagari, Bengali, Tamil, "
-    "Arabic and other scripts with marks get other ids. Measured over multilingual text: {}"
+    "Arabic and other scripts with marks get other ids. Measured over multilingual text: "
 )
 MEASURED_MARKS = {
     "gpt-4o": "2.5 % more tokens, every such document differs; English and code are equal",
@@ -39,7 +39,7 @@ def _bpe(vocab: Vocab) -> list[str]:
             "models were trained with, so ids are probably wrong; convert the model again with a current converter"
         )
     if pre in MARKLESS:
-        notes.append(MARKS.format(MEASURED_MARKS.get(pre, "not done for this one")))
+        notes.append(MARKS + MEASURED_MARKS.get(pre, "not done for this one"))
     if pre in CASED:
         notes.append("words are not split where the case changes, except between ASCII letters")
     if pre == "kimi-k2":

@@ -1,0 +1,45 @@
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from jittok.cli.differences import known_differences
+from jittok.vocab.keys import pre_names
+
+USER_DEFINED = 16
+
+
+def test_every_pre_name_has_sentences_about_it(vocab_of: Callable[..., Any]) -> None:
+    vocab = vocab_of([b"a"], None, "bpe", model="gpt2")
+    for name in (None, *pre_names()):
+        notes = known_differences(replace(vocab, pre=name))
+        assert notes
+        assert all(note and "\n" not in note for note in notes)
+
+
+@pytest.mark.parametrize(
+    ("pre", "says"),
+    [
+        ("tekken", r"lacks \p{M}): Thai"),
+        ("gpt-4o", "2.5 % more tokens"),
+        ("minimax-m2", "not done for this one"),
+        ("default", "pre is default"),
+        (None, "pre is absent"),
+        ("llama-bpe", "no difference was found"),
+        ("deepseek-coder", "ü"),
+    ],
+)
+def test_what_is_known_is_said(vocab_of: Callable[..., Any], pre: str | None, says: str) -> None:
+    vocab = vocab_of([b"a"], None, "bpe", model="gpt2", pre=pre)
+    assert any(says in note for note in known_differences(vocab))
+
+
+def test_user_defined_tokens_that_share_a_first_byte_are_pointed_out(vocab_of: Callable[..., Any]) -> None:
+    vocab = vocab_of(["▁<extra>".encode(), b"<t>"], [USER_DEFINED] * 2, "ugm")
+    assert any("bytes E2" in note for note in known_differences(vocab))
+    assert not any("bytes" in note for note in known_differences(vocab_of([b"<t>"], [USER_DEFINED], "ugm")))
+
+
+def test_types_without_differences_say_nothing(vocab_of: Callable[..., Any]) -> None:
+    assert known_differences(vocab_of([b"a"], None, "rwkv")) == []
