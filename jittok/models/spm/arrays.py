@@ -1,0 +1,56 @@
+"""The compiled SPM vocabulary, and the memory of one thread."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from jittok._jit import I32, U8, OutU8
+from jittok.structures.bytes_table import BytesTable
+from jittok.structures.char_table import CharTable
+from jittok.structures.cuts import SpanRules
+from jittok.structures.merge_queue import MergeWork, make_merge_work
+from jittok.structures.pair_table import PairTable
+from jittok.structures.span_loop import CHUNK, SpanWork, make_span_work, regrow_span_work
+
+GROWTH = 3
+"""A space becomes the three bytes of U+2581."""
+
+
+class Arrays(NamedTuple):
+    """A compiled SPM vocabulary: all that the kernels know."""
+
+    pairs: PairTable  # symbols are token ids, and from `tokens` on characters that only occur inside tokens
+    tokens: int
+    texts: BytesTable  # texts of the tokens, then of those characters
+    ascii: I32  # [128] the symbol of each ASCII character, or -1
+    byte_ids: I32  # [256] the id that stands for a byte without a symbol, or -1
+    reachable: U8  # [tokens] whether merging can make the token (a single character counts as made)
+    add_space_prefix: int
+    rules: SpanRules
+    characters: CharTable  # characters beyond ASCII -> symbols
+    span_ascii: I32  # [128] `ascii`, but a space has the symbol of U+2581
+    span_byte_ids: I32  # [256] `byte_ids` as the file has them: a caller may put another id for -1 into those
+    room_per_byte: int  # ids that one byte of a text may become
+
+
+class Work(NamedTuple):
+    """Memory of one thread, for fragments of up to `longest` bytes."""
+
+    escaped: OutU8  # [3 * longest + 16] a whole fragment with its spaces escaped
+    merge: MergeWork
+    spans: SpanWork
+
+
+def make_work(arrays: Arrays, longest: int, cache_bytes: int = 64 << 20, chunk: int = CHUNK) -> Work:
+    """Memory of one thread for fragments of up to `longest` bytes. Pages that no text needs are never touched."""
+    del arrays
+    room = GROWTH * longest + 16
+    return Work(np.empty(room, np.uint8), make_merge_work(room), make_span_work(longest, cache_bytes, chunk))
+
+
+def regrow(arrays: Arrays, work: Work, longest: int) -> Work:
+    """The same memory for longer fragments: what the cache holds stays."""
+    made = make_work(arrays, longest, 1 << 10, work.spans.chunk)
+    return made._replace(spans=regrow_span_work(work.spans, longest))

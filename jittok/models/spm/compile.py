@@ -1,0 +1,164 @@
+"""A vocabulary to arrays: the pairs that merge, and the neighbours that never do."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok._jit import I64, U8, OutI32, OutI64, OutU8, frozen, kernel, wide
+from jittok.models.spm.arrays import Arrays
+from jittok.models.spm.whole import character_length
+from jittok.structures import cuts
+from jittok.structures.bytes_table import ABSENT, BytesTable, build_bytes_table, find_bytes, find_rows, open_bytes_table
+from jittok.structures.char_table import CharTable, build_char_table
+from jittok.structures.pair_table import build_pair_table
+from jittok.vocab import SPACE, Vocab
+
+BLANK, MARK = 0x20, ord(SPACE)
+
+
+def compile_vocab(vocab: Vocab) -> Arrays:
+    """Flat arrays of `vocab`; linear in the bytes of its tokens times their characters."""
+    data, offsets = frozen(vocab.token_bytes, np.uint8), frozen(vocab.token_offsets, np.int64)
+    texts = _with_characters(data, offsets)
+    order = frozen(np.argsort(np.diff(offsets), kind="stable"), np.int64)
+    reachable = np.zeros(len(vocab), np.uint8)
+    room = 1 << 12
+    while True:
+        left, right, merged = (np.empty(room, np.int32) for _ in range(3))
+        count = find_pairs(texts, len(vocab), order, reachable, left, right, merged)
+        if count <= room:
+            break
+        room = count
+    left, right, merged = left[:count].copy(), right[:count].copy(), merged[:count].copy()
+    _, ranks = np.unique(-vocab.scores, return_inverse=True)  # equal scores have equal ranks, the best has 0
+    rank = ranks.astype(np.int32)[merged]
+    pairs = build_pair_table(*(frozen(column, np.int32) for column in (left, right, rank, merged)))
+    singles = find_rows(texts, [bytes([b]) for b in range(256)])
+    hexes = find_rows(texts, [b"<0x%02X>" % b for b in range(256)])
+    hexes[hexes >= len(vocab)] = ABSENT
+    one_byte = np.where(singles < len(vocab), singles, ABSENT)
+    one_byte[0] = ABSENT  # llama.cpp's string of the byte 0 is empty
+    byte_ids = np.where(hexes != ABSENT, hexes, one_byte)
+    mark = int(find_rows(texts, [SPACE.encode()])[0])
+    span_ascii = singles[:128].copy()
+    span_ascii[BLANK] = mark
+    return Arrays(
+        pairs=pairs,
+        tokens=len(vocab),
+        texts=texts,
+        ascii=frozen(singles[:128], np.int32),
+        byte_ids=frozen(byte_ids, np.int32),
+        reachable=frozen(reachable, np.uint8),
+        add_space_prefix=int(vocab.add_space_prefix),
+        rules=span_rules(data, offsets, reachable != 0),
+        characters=_wide_characters(texts),
+        span_ascii=frozen(span_ascii, np.int32),
+        span_byte_ids=frozen(byte_ids, np.int32),
+        room_per_byte=1 if 0 <= mark < len(vocab) else 3,
+    )
+
+
+def span_rules(data: U8, offsets: I64, reachable: NDArray[np.bool_]) -> cuts.SpanRules:
+    """Where a text may be cut: between characters that no token holds side by side, if merging can make it.
+
+    A text has no space once its spaces are U+2581, so tokens that hold one match nothing.
+    """
+    spaces = np.concatenate([[0], np.cumsum(data == BLANK)])
+    found = cuts.neighbours(data, offsets, reachable & (spaces[offsets[1:]] == spaces[offsets[:-1]]))
+    pairs = cuts.Neighbours(*(np.where(side == MARK, BLANK, side) for side in found))
+    flags = cuts.wide_flags(pairs)
+    flags[MARK] = cuts.LIKE_BLANK
+    table = cuts.pair_table(pairs)
+    apart = cuts.choose_apart(table)
+    free = ~cuts.tied_classes(table, cuts.class_of(apart))
+    return cuts.build_rules(free, apart, (), flags, pairs, last_blank=False)
+
+
+def _wide_characters(texts: BytesTable) -> CharTable:
+    """The symbols of characters beyond ASCII."""
+    lengths = np.diff(texts.offsets)
+    rows = np.flatnonzero((lengths > 0) & (lengths <= 4))
+    padded = np.concatenate([texts.data, np.zeros(4, np.uint8)])
+    columns = [padded[texts.offsets[rows] + k].astype(np.uint32) for k in range(4)]
+    sizes = np.array([1] * 12 + [2, 2, 3, 4])[columns[0] >> 4]
+    chosen = (columns[0] >= 0x80) & (sizes == lengths[rows])
+    keys = np.zeros(rows.size, np.uint32)
+    for k, column in enumerate(columns):
+        keys |= np.where(k < lengths[rows], column << np.uint32(8 * k), np.uint32(0))
+    return build_char_table(frozen(keys[chosen], np.uint32), frozen(rows[chosen], np.int32))
+
+
+def _with_characters(data: U8, offsets: I64) -> BytesTable:
+    """The tokens' texts, and behind them each character inside a token that is no token itself."""
+    table = build_bytes_table(data, offsets)
+    more, ends = np.empty(data.size, np.uint8), np.zeros(data.size + 1, np.int64)
+    count = other_characters(table, more, ends)
+    if count == 0:
+        return table
+    lengths = np.diff(ends[: count + 1])
+    rows = {
+        more[end - n : end].tobytes() for end, n in zip(ends[1 : count + 1].tolist(), lengths.tolist(), strict=True)
+    }
+    extra = sorted(rows)
+    joined = np.concatenate([data, np.frombuffer(b"".join(extra), np.uint8)])
+    places = np.concatenate([offsets, offsets[-1] + np.cumsum([len(text) for text in extra])])
+    return build_bytes_table(frozen(joined, np.uint8), frozen(places, np.int64))
+
+
+@kernel
+def other_characters(table: BytesTable, out: OutU8, ends: OutI64) -> int:
+    """Every character (with repeats) of the tokens' texts that is no token: bytes to `out`, their ends to ends[1:].
+
+    out: uint8[bytes of all tokens], ends: int64[bytes + 1] with 0 in front; returns how many.
+    """
+    strings = open_bytes_table(table)
+    count, at = 0, 0
+    for row in range(table.offsets.size - 1):
+        i, stop = table.offsets[row], table.offsets[row + 1]
+        while i < stop:
+            j = min(i + character_length(wide(table.data[i])), stop)
+            if find_bytes(strings, strings.data, i, j) == ABSENT:
+                for k in range(i, j):
+                    out[at] = table.data[k]
+                    at += 1
+                count += 1
+                ends[count] = at
+            i = j
+    return count
+
+
+@kernel
+def find_pairs(
+    table: BytesTable, tokens: int, order: I64, reachable: OutU8, left: OutI32, right: OutI32, merged: OutI32
+) -> int:
+    """Each way to make a token of two symbols that merging can make themselves.
+
+    table: texts of all symbols; order: int64[tokens] ids by rising length; reachable: uint8[tokens] is filled
+    left, right, merged: int32[room]
+
+    Returns how many there are; when that is more than the room, only so many were written.
+    """
+    strings = open_bytes_table(table)
+    count = 0
+    for at in range(tokens):
+        token = order[at]
+        start, stop = table.offsets[token], table.offsets[token + 1]
+        first = min(start + character_length(wide(table.data[start])), stop)
+        reachable[token] = first == stop
+        i = first
+        while i < stop:
+            j = min(i + character_length(wide(table.data[i])), stop)
+            a = find_bytes(strings, strings.data, start, i)
+            b = find_bytes(strings, strings.data, i, stop)
+            if (
+                ABSENT not in (a, b)
+                and (i == first or (a < tokens and reachable[a] != 0))
+                and (j == stop or (b < tokens and reachable[b] != 0))
+            ):
+                reachable[token] = 1
+                if count < left.size:
+                    left[count], right[count], merged[count] = a, b, token
+                count += 1
+            i = j
+    return count

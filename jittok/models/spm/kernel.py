@@ -1,0 +1,145 @@
+"""SPM, span by span: what the cache holds is copied, what is new is merged.
+
+A merge only ever makes a token, so two neighbouring characters that no token holds side by side are never joined, and
+merging on their left and on their right do not see each other: the order of the queue between the two sides is
+irrelevant, and ties on one side keep their order. `compile` finds out which neighbours those are.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, kernel
+from jittok._raw import Window, get_i32, get_u8, get_word, put_i32, window
+from jittok.fragments import FRAGMENT, NEED, OUT_OF_ROOM, TEXT_PREFIXED
+from jittok.models.spm.arrays import Arrays, Work
+from jittok.models.spm.whole import SPACE_0, SPACE_1, SPACE_2, character_length, encode_whole
+from jittok.pretokenize.splitters.spans import split_spans
+from jittok.structures.char_table import CharWindow, find_character, open_char_table
+from jittok.structures.merge_queue import MergeWindow, merge_symbols, open_merge
+from jittok.structures.piece_lookup import make_look_up
+from jittok.structures.span_loop import WHOLE, make_encode_spans, open_span_work
+
+BLANK = 0x20
+_1 = np.uint64(1)
+
+
+class SpanModel(NamedTuple):
+    """What encoding a span needs, as windows."""
+
+    merge: MergeWindow
+    characters: CharWindow
+    ascii: Window
+    byte_ids: Window
+    tokens: int
+
+
+@helper
+def _encode_span(
+    model: SpanModel, text: Window, start: int, stop: int, _low: np.uint64, _high: np.uint64, ids: Window, count: int
+) -> int:
+    """Ids of a span of well-formed text; WHOLE when it holds a byte without a token."""
+    merge = model.merge
+    symbols, i = 0, start
+    while i < stop:
+        byte = get_u8(text, i)
+        put_i32(merge.places, symbols, i - start)
+        if byte < 0x80:
+            put_i32(merge.symbols, symbols, get_i32(model.ascii, byte))
+            i += 1
+        else:
+            size = character_length(byte)
+            key = get_word(text, i) & ((_1 << np.uint64(8 * size)) - _1)
+            put_i32(merge.symbols, symbols, find_character(model.characters, key))
+            i += size
+        symbols += 1
+    put_i32(merge.places, symbols, stop - start)
+    symbols = merge_symbols(merge, symbols)
+    for k in range(symbols):
+        symbol = get_i32(merge.symbols, k)
+        if 0 <= symbol < model.tokens:
+            put_i32(ids, count, symbol)
+            count += 1
+            continue
+        at, end = start + get_i32(merge.places, k), start + get_i32(merge.places, k + 1)
+        if get_u8(text, at) == BLANK:
+            count = _byte_ids_of_space(model.byte_ids, ids, count)
+            if count < 0:
+                return WHOLE
+            continue
+        while at < end:
+            token = get_i32(model.byte_ids, get_u8(text, at))
+            if token < 0:
+                return WHOLE
+            put_i32(ids, count, token)
+            count += 1
+            at += 1
+    return count
+
+
+@helper
+def _byte_ids_of_space(byte_ids: Window, ids: Window, count: int) -> int:
+    """The three ids of U+2581 when it is no token; the new count, or -1 when one of them is missing."""
+    a, b, c = get_i32(byte_ids, SPACE_0), get_i32(byte_ids, SPACE_1), get_i32(byte_ids, SPACE_2)
+    put_i32(ids, count, a)
+    put_i32(ids, count + 1, b)
+    put_i32(ids, count + 2, c)
+    return -1 if min(a, b, c) < 0 else count + 3
+
+
+_look_up = make_look_up(_encode_span)
+_encode_spans = make_encode_spans(split_spans, _look_up)
+
+
+@kernel
+def encode_fragments(
+    model: Arrays,
+    work: Work,
+    data: U8,
+    starts: I64,
+    stops: I64,
+    tokens: I32,
+    first: int,
+    last: int,
+    count: int,
+    ids: OutI32,
+    ends: OutI64,
+    report: OutI64,
+) -> int:
+    """Ids of fragments first .. last - 1; the protocol is in `jittok.fragments`.
+
+    Codes: OUT_OF_ROOM, OUT_OF_WORK, NO_BYTE_TOKEN. Linear in bytes, but n log n in those of a span.
+    """
+    text, out, notes = window(data), window(ids), window(report)
+    spans = open_span_work(work.spans, model.rules)
+    merge = open_merge(work.merge, model.pairs)
+    own = SpanModel(
+        merge,
+        open_char_table(model.characters),
+        window(model.span_ascii),
+        window(model.span_byte_ids),
+        model.tokens,
+    )
+    for fragment in range(first, last):
+        report[FRAGMENT] = fragment
+        if tokens[fragment] >= 0:
+            if count + 1 > ids.size:
+                report[NEED] = 1
+                return OUT_OF_ROOM
+            ids[count] = tokens[fragment]
+            count += 1
+        else:
+            start, stop = starts[fragment], stops[fragment]
+            prefix = model.add_space_prefix if tokens[fragment] == TEXT_PREFIXED else 0
+            done = _encode_spans(
+                spans, own, model.room_per_byte, prefix, text, data.size, start, stop, out, count, ids.size, notes
+            )
+            if done == WHOLE:
+                done = encode_whole(model, work, merge, data, start, stop, prefix, count, ids, report)
+            if done < 0:
+                return done
+            count = done
+        ends[fragment] = count
+    return count

@@ -1,0 +1,116 @@
+"""SPM on a whole fragment, as llama.cpp does it: for what cannot be cut, and a second witness for what can.
+
+Neighbouring symbols that together are a token merge, best score first; all that merging needs is, for each way to cut a
+token in two symbols, the place of its score among all scores.
+"""
+
+from __future__ import annotations
+
+from jittok._jit import U8, OutI32, OutI64, OutU8, helper, wide
+from jittok._raw import get_i32, get_u8, put_i32, put_u8, window
+from jittok.fragments import FOUND, NEED, NO_BYTE_TOKEN, OFFSET, OUT_OF_ROOM, OUT_OF_WORK
+from jittok.models.spm.arrays import GROWTH, Arrays, Work
+from jittok.structures.bytes_table import ABSENT, find_bytes, open_bytes_table
+from jittok.structures.merge_queue import MergeWindow, merge_symbols
+from jittok.vocab import SPACE
+
+SPACE_0, SPACE_1, SPACE_2 = SPACE.encode()
+
+
+@helper
+def character_length(byte: int) -> int:
+    """Bytes of a character judged by its first byte alone, as llama.cpp's unicode_len_utf8 does."""
+    return 1 if byte < 0xC0 else 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+
+
+@helper
+def encode_whole(
+    model: Arrays,
+    work: Work,
+    merge: MergeWindow,
+    data: U8,
+    start: int,
+    stop: int,
+    prefix: int,
+    count: int,
+    ids: OutI32,
+    report: OutI64,
+) -> int:
+    """Ids of the fragment data[start:stop] to ids[count:]; the new count or a code. O(n log n) in its bytes."""
+    if GROWTH * (stop - start) + 16 > work.escaped.size:
+        report[NEED] = stop - start
+        return OUT_OF_WORK
+    length = _escape(work.escaped, data, start, stop, prefix)
+    if count + length > ids.size:
+        report[NEED] = length
+        return OUT_OF_ROOM
+    count = _encode_text(model, merge, work.escaped, length, count, ids, report)
+    if count < 0:
+        report[OFFSET] = _source(data, start, stop, prefix, report[OFFSET])
+    return count
+
+
+@helper
+def _escape(text: OutU8, data: U8, start: int, stop: int, prefix: int) -> int:
+    """data[start:stop] with each space as U+2581, one more in front if `prefix`; returns the length."""
+    out, at = window(text), 0
+    source = window(data)
+    for i in range(start - prefix, stop):
+        byte = 0x20
+        if i >= start:
+            byte = get_u8(source, i)
+        if byte == 0x20:
+            put_u8(out, at, SPACE_0)
+            put_u8(out, at + 1, SPACE_1)
+            put_u8(out, at + 2, SPACE_2)
+            at += 3
+        else:
+            put_u8(out, at, byte)
+            at += 1
+    return at
+
+
+@helper
+def _source(data: U8, start: int, stop: int, prefix: int, place: int) -> int:
+    """The place in `data` of a place in the escaped text."""
+    at = 3 * prefix
+    i = start
+    while i < stop:
+        at += 3 if data[i] == 0x20 else 1
+        if at > place:
+            break
+        i += 1
+    return i
+
+
+@helper
+def _encode_text(
+    model: Arrays, merge: MergeWindow, text: OutU8, length: int, count: int, ids: OutI32, report: OutI64
+) -> int:
+    """Ids of the escaped text[:length]; at most one a byte. NO_BYTE_TOKEN."""
+    source, texts = window(text), open_bytes_table(model.texts)
+    symbols, i = 0, 0
+    while i < length:
+        byte = get_u8(source, i)
+        j = min(i + character_length(byte), length)
+        symbol = wide(model.ascii[byte]) if byte < 0x80 else find_bytes(texts, source, i, j)
+        put_i32(merge.symbols, symbols, symbol)
+        put_i32(merge.places, symbols, i)
+        symbols += 1
+        i = j
+    put_i32(merge.places, symbols, length)
+    symbols = merge_symbols(merge, symbols)
+    for k in range(symbols):
+        symbol = get_i32(merge.symbols, k)
+        if 0 <= symbol < model.tokens:
+            ids[count] = symbol
+            count += 1
+            continue
+        for at in range(get_i32(merge.places, k), get_i32(merge.places, k + 1)):
+            token = model.byte_ids[get_u8(source, at)]
+            if token == ABSENT:
+                report[OFFSET], report[FOUND] = at, get_u8(source, at)
+                return NO_BYTE_TOKEN
+            ids[count] = token
+            count += 1
+    return count

@@ -1,0 +1,68 @@
+"""Characters to symbols: a hash table whose key is the character's own bytes, so that a look-up is one multiplication
+and, nearly always, one load."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from jittok._jit import I32, U32, U64, OutU64, frozen, helper, kernel, wide
+from jittok._raw import Window, get_u64, multiply, window
+
+ABSENT = -1
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+_32, _0, _1, _LOW = np.uint64(32), np.uint64(0), np.uint64(1), np.uint64(0xFFFFFFFF)
+
+
+class CharTable(NamedTuple):
+    """Invariant, by construction: slots.size == 1 << bits, and at least half of the slots are 0: every search ends."""
+
+    slots: U64  # up to four bytes of a character, little-endian, << 32 | its symbol + 1; 0 where free
+    bits: int
+
+
+class CharWindow(NamedTuple):
+    """The same as windows."""
+
+    slots: Window
+    bits: int
+
+
+def build_char_table(keys: U32, symbols: I32) -> CharTable:
+    """The table of distinct characters; uint32[characters], int32[characters] >= 0."""
+    bits = max(4, (2 * keys.size).bit_length())
+    slots = np.zeros(1 << bits, np.uint64)
+    fill_char_table(frozen(keys, np.uint32), frozen(symbols, np.int32), slots, bits)
+    return CharTable(frozen(slots, np.uint64), bits)
+
+
+@helper
+def open_char_table(table: CharTable) -> CharWindow:
+    """A window onto the array."""
+    return CharWindow(window(table.slots), table.bits)
+
+
+@kernel
+def fill_char_table(keys: U32, symbols: I32, slots: OutU64, bits: int) -> int:
+    """Enter every character; slots: uint64[1 << bits], zeroed. Returns how many."""
+    for k in range(keys.size):
+        key = np.uint64(wide(keys[k]))
+        at = np.int64(multiply(key, _MIX) >> np.uint64(64 - bits))
+        while slots[at] != _0:
+            at = (at + 1) & ((1 << bits) - 1)
+        slots[at] = key << _32 | np.uint64(wide(symbols[k]) + 1)
+    return keys.size
+
+
+@helper
+def find_character(table: CharWindow, key: np.uint64) -> int:
+    """The symbol of a character given by its bytes, or ABSENT."""
+    at = np.int64(multiply(key, _MIX) >> np.uint64(64 - table.bits))
+    while True:
+        slot = get_u64(table.slots, at)
+        if slot >> _32 == key:
+            return np.int64(slot & _LOW) - 1
+        if slot == _0:
+            return ABSENT
+        at = (at + 1) & ((1 << table.bits) - 1)
