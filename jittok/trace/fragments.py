@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from jittok.reference.per_vocab import attributes
 from jittok.reference.special import BLANKS, RSTRIP, Fragment, partition
-from jittok.trace.stage import Record, shown
+from jittok.trace.stage import Record
 from jittok.vocab import Vocab
+from jittok.vocab.describe import shown
 
 ALL_SHOWN = 64
 """Up to so many special tokens have a record each; of more, only those that were found."""
@@ -23,9 +24,7 @@ def record_partition(vocab: Vocab, text: bytes, parse_special: bool) -> tuple[li
         count = sum(part.token == token for part in now)
         if count or len(states) <= ALL_SHOWN:
             name = shown(vocab.tokens[token])
-            records.append(
-                {"searched": place, "special": token, "text": name, "found": count, "buffer": _buffer(now)}
-            )
+            records.append({"searched": place, "special": token, "text": name, "found": count, "buffer": _buffer(now)})
     return found, records
 
 

@@ -6,8 +6,9 @@ from typing import Any
 
 from jittok.reference.mapped import Mapped
 from jittok.reference.merging import MERGED, OFFERED, Pair, Symbols
-from jittok.trace.stage import Record, shown
+from jittok.trace.stage import Record
 from jittok.vocab import Vocab
+from jittok.vocab.describe import shown
 
 SYMBOL_ROWS = 200_000
 """Symbols are listed after each step until a trace has this many rows of them; after that they are None."""

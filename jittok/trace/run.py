@@ -16,9 +16,10 @@ from jittok.reference.tokenize import session as plain_session
 from jittok.trace.fragments import record_partition
 from jittok.trace.recorder import Recorder
 from jittok.trace.sessions import bpe, plamo2, rwkv, spm, ugm, wpm
-from jittok.trace.stage import STAGES, Record, Stage, shown, spaced
+from jittok.trace.stage import STAGES, Record, Stage
 from jittok.trace.trace import Trace
 from jittok.vocab import NO_TOKEN, Vocab
+from jittok.vocab.describe import describe
 
 SESSIONS: dict[str, Callable[[Recorder, Mapped], list[Token]]] = {
     "bpe": bpe.session,
@@ -30,10 +31,6 @@ SESSIONS: dict[str, Callable[[Recorder, Mapped], list[Token]]] = {
     "wpm": wpm.session,
 }
 """By type, or by model where that is more."""
-ATTRIBUTES = (
-    "unknown", "unused", "normal", "control", "user_defined", "byte", "normalized", "lstrip", "rstrip", "single_word",
-)  # fmt: skip
-"""Names of llama.cpp's attribute bits, from bit 0 on."""
 BEYOND = re.compile(rb"\xf4[\x90-\xbf][\x80-\xbf]{2}|[\xf5-\xf7][\x80-\xbf]{3}")
 """What llama.cpp's decoder makes a code point above U+10FFFF of."""
 REPLACEMENT = "\ufffd".encode()
@@ -119,20 +116,9 @@ def _mended(fragment: Mapped) -> Mapped:
 
 
 def _token_record(vocab: Vocab, number: int, token: Token) -> Record:
-    """One token as users meet it. `piece`: what it prints, special or not; `text`: what the vocabulary has."""
-    known = 0 <= token.id < len(vocab)
-    raw = full_piece(vocab, token.id) if known else b""
-    bits = int(vocab.attributes[token.id]) if known else 0
-    return {
-        "index": number,
-        "id": token.id,
-        "piece": shown(raw),
-        "bytes": spaced(raw),
-        "text": shown(vocab.tokens[token.id]) if known else None,
-        "span": [token.start, token.stop],
-        "attributes": [name for bit, name in enumerate(ATTRIBUTES) if bits >> bit & 1],
-        "score": float(vocab.scores[token.id]) if known else None,
-    }
+    """One token as users meet it: what `describe` says, its number, and the bytes of the text that it stands for."""
+    raw = full_piece(vocab, token.id) if 0 <= token.id < len(vocab) else b""
+    return {"index": number, **describe(vocab, token.id, raw), "span": [token.start, token.stop]}
 
 
 def _difference(vocab: Vocab, text: bytes, found: list[int], ids: list[int], *options: Any) -> str:

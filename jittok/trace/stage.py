@@ -33,22 +33,14 @@ MISSING = -1
 """What stands for None in a column of integers of `Stage.array`."""
 
 
-def shown(raw: bytes | bytearray) -> str:
-    """Bytes as text; what is no UTF-8 is escaped."""
-    return bytes(raw).decode("utf-8", "backslashreplace")
-
-
-def spaced(raw: bytes | bytearray) -> str:
-    """Bytes as pairs of hex digits: "e2 96 81"."""
-    return bytes(raw).hex(" ")
-
-
 class Stage(list[Record]):
     """The records of one stage, in the order in which they happened. A list, which shows itself."""
 
     def __init__(self, name: str, records: list[Record]) -> None:
         super().__init__(records)
         self.name = name
+        self.context: Record = {}
+        """What pictures need beside the records: the text and the other stages; see `Trace`."""
 
     def to_dict(self) -> list[Record]:
         """The records as JSON can hold them: an infinite or missing number is None."""
@@ -75,10 +67,10 @@ class Stage(list[Record]):
         return rows
 
     def __repr__(self) -> str:
-        return terminal.stage(self.name, self)
+        return terminal.stage(self.name, self, self.context)
 
     def _repr_html_(self) -> str:
-        return html.stage(self.name, self)
+        return html.stage(self.name, self, self.context)
 
 
 def _column(values: list[Any]) -> NDArray[Any] | None:

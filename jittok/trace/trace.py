@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import IO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +15,9 @@ from jittok.display import terminal_trace as terminal
 from jittok.trace.fragments import insertions
 from jittok.trace.gdb import gdb_script
 from jittok.trace.says import sentence
-from jittok.trace.stage import STAGES, Record, Stage, shown
+from jittok.trace.stage import STAGES, Record, Stage
 from jittok.vocab import Vocab
+from jittok.vocab.describe import shown
 
 
 class Step(NamedTuple):
@@ -73,7 +75,9 @@ class Trace:
         self.regexes = regexes
         """The patterns that `words` names by number, in the order of their application."""
         self._stages = stages
+        context = {"text": text, "regexes": regexes, "stages": stages}
         for name, stage in stages.items():
+            stage.context = context
             setattr(self, name, stage)
 
     @property
@@ -148,9 +152,15 @@ class Trace:
         counts = ", ".join(f"{len(self._stages[name])} {name}" for name in self.stages)
         return f"<jittok.Trace of {len(self.text)} bytes with {self.vocab.name or self.vocab.source!r}: {counts}>"
 
-    def text_report(self, **options: Any) -> str:
-        """All stages as text; see `terminal_trace.report`."""
-        return terminal.report(self.facts(), self._stages, **options)
+    def print(self, *stages: str, stream: IO[str] | None = None, rows: int | None = None) -> None:
+        """All stages (or those named) to a stream, standard output if there is none: in colour if it is a terminal and
+        rich is installed. `rows`: how many lines a stage may have; all if None."""
+        stream = stream or sys.stdout
+        context = self.tokens.context
+        if not stages:
+            terminal.print_lines(terminal.lines(self.facts(), self._stages, context, rows), stream)
+        for name in stages:
+            terminal.print_lines(terminal.stage_lines(name, self[name], context, rows), stream)
 
     def _repr_html_(self) -> str:
-        return html.trace(self.facts(), self._stages)
+        return html.trace(self.facts(), self._stages, self.tokens.context)

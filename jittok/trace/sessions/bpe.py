@@ -7,9 +7,10 @@ from jittok.reference import bpe, hybriddna, whitespace
 from jittok.reference.mapped import Mapped, Token, escape_spaces
 from jittok.reference.merging import Symbols
 from jittok.trace.recorder import Merging, Recorder, units
-from jittok.trace.stage import Record, shown
+from jittok.trace.stage import Record
 from jittok.unicode.tables import code_points
 from jittok.vocab import Vocab
+from jittok.vocab.describe import shown
 
 
 def session(recorder: Recorder, fragment: Mapped) -> list[Token]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from jittok.reference import plamo2
 from jittok.reference.mapped import Mapped, Token
 from jittok.trace.recorder import Recorder
-from jittok.trace.stage import Record, shown
+from jittok.trace.stage import Record
 from jittok.unicode.tables import decode, utf8
+from jittok.vocab.describe import shown
 
 
 def session(recorder: Recorder, fragment: Mapped) -> list[Token]:

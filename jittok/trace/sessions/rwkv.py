@@ -5,7 +5,7 @@ from __future__ import annotations
 from jittok.reference import rwkv
 from jittok.reference.mapped import Mapped, Token
 from jittok.trace.recorder import Recorder
-from jittok.trace.stage import shown
+from jittok.vocab.describe import shown
 
 
 def session(recorder: Recorder, fragment: Mapped) -> list[Token]:

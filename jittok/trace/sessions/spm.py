@@ -7,7 +7,7 @@ from jittok.reference import spm
 from jittok.reference.mapped import Mapped, Token
 from jittok.reference.merging import Symbols
 from jittok.trace.recorder import Merging, Recorder, units
-from jittok.trace.stage import shown
+from jittok.vocab.describe import shown
 
 
 def session(recorder: Recorder, fragment: Mapped, after_special: bool) -> list[Token]:

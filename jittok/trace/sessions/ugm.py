@@ -6,8 +6,9 @@ from jittok.reference import ugm, xcda
 from jittok.reference.mapped import Mapped, Token
 from jittok.reference.ugm import Cell, Challenge
 from jittok.trace.recorder import Recorder, units
-from jittok.trace.stage import Record, shown
+from jittok.trace.stage import Record
 from jittok.unicode.tables import well_formed
+from jittok.vocab.describe import shown
 
 
 def session(recorder: Recorder, fragment: Mapped) -> list[Token]:
@@ -71,6 +72,7 @@ def _record_lattice(
     recorder: Recorder, text: bytes, cells: list[Cell], seen: list[Challenge], path: list[Token]
 ) -> None:
     """A record a place that can be reached, with all that was compared there."""
+    known = ugm.tables(recorder.vocab).tokens
     rivals: dict[int, list[Record]] = {}
     for rival in seen:
         rivals.setdefault(rival.stop, []).append(
@@ -81,6 +83,7 @@ def _record_lattice(
                 "score": rival.score,
                 "score_sum": rival.total,
                 "won": rival.won,
+                "unknown": known.get(text[rival.start : rival.stop]) != rival.token,
             }
         )
     on_path = {0, *(token.stop for token in path)}

@@ -5,9 +5,10 @@ from __future__ import annotations
 from jittok.reference import wpm
 from jittok.reference.mapped import SPACE_MARK, Mapped, Token
 from jittok.trace.recorder import Recorder, units
-from jittok.trace.stage import Record, shown
+from jittok.trace.stage import Record
 from jittok.unicode.tables import WHITESPACE, decode, flags, lower, nfd
 from jittok.vocab import Vocab
+from jittok.vocab.describe import shown
 
 
 def session(recorder: Recorder, fragment: Mapped) -> list[Token]:

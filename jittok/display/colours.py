@@ -1,0 +1,36 @@
+"""Backgrounds for what stands side by side. They let text through: its colour stays that of the page, light or dark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+HUES = (
+    (66, 133, 244),
+    (244, 160, 0),
+    (15, 157, 88),
+    (219, 68, 160),
+    (0, 172, 193),
+    (171, 71, 188),
+    (175, 150, 0),
+)
+"""Red, green, blue. Far enough apart on white and on black at the opacity below."""
+OPACITY = 0.3
+TERMINAL = ("blue", "yellow", "green", "magenta", "cyan", "red", "white")
+"""The same number of colours by the names that terminals know."""
+
+
+def alternate(keys: Sequence[int]) -> list[int]:
+    """A hue for each of a row of things: the same for the same key where possible, never that of the neighbour."""
+    chosen: list[int] = []
+    for key in keys:
+        hue = key % len(HUES)
+        if chosen and hue == chosen[-1]:
+            hue = (hue + 1) % len(HUES)
+        chosen.append(hue)
+    return chosen
+
+
+def background(hue: int, opacity: float = OPACITY) -> str:
+    """The CSS of one background."""
+    red, green, blue = HUES[hue]
+    return f"background:rgba({red},{green},{blue},{opacity:g})"

@@ -1,0 +1,68 @@
+"""Tables as HTML, bounded: plain cells in, markup out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import NamedTuple
+
+from jittok.display.tokens import rest
+
+ROWS = 60
+"""Rows that a table shows."""
+LINE = "1px solid rgba(128,128,128,.35)"
+CELL = f"padding:1px 7px;text-align:left;border:{LINE};vertical-align:top"
+TABLE = "border-collapse:collapse;margin:4px 0"
+
+
+class Markup(str):
+    """HTML that needs no escaping any more."""
+
+    __slots__ = ()
+
+
+class Cell(NamedTuple):
+    """A cell of a picture: `inside` is HTML."""
+
+    inside: str
+    columns: int = 1
+    style: str = ""
+    title: str = ""
+
+
+def plain(value: object) -> str:
+    """A value as HTML."""
+    if isinstance(value, Markup):
+        return value
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return escape(str(value))
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]], count: int, more: str = "rows") -> str:
+    """A table of the first ROWS rows of `count`."""
+    lines = []
+    for number, row in enumerate(rows):
+        if number == ROWS:
+            break
+        lines.append("<tr>" + "".join(f'<td style="{CELL}">{plain(value)}</td>' for value in row) + "</tr>")
+    names = "".join(f'<th style="{CELL}">{escape(name)}</th>' for name in head)
+    body = f'<table style="{TABLE}"><thead><tr>{names}</tr></thead><tbody>{"".join(lines)}</tbody></table>'
+    return body + rest(count - ROWS, more)
+
+
+def grid(rows: Iterable[Sequence[Cell]]) -> str:
+    """A picture made of cells of several columns."""
+    lines = []
+    for row in rows:
+        cells = []
+        for cell in row:
+            span = f' colspan="{cell.columns}"' if cell.columns > 1 else ""
+            title = f' title="{escape(cell.title)}"' if cell.title else ""
+            cells.append(f'<td{span}{title} style="padding:1px 4px;text-align:center;{cell.style}">{cell.inside}</td>')
+        lines.append("<tr>" + "".join(cells) + "</tr>")
+    return f'<table style="{TABLE}"><tbody>{"".join(lines)}</tbody></table>'

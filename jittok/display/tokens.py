@@ -1,0 +1,84 @@
+"""Tokens in colour, as HTML: plain records in, markup out. Readable without any style as well."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+from jittok.display.characters import parts, shares
+from jittok.display.colours import alternate, background
+
+SHOWN, FOLDED = 160, 1000
+"""Tokens that are seen at once, and that can be unfolded."""
+SPECIAL = {"control", "unknown", "user_defined"}
+CHIP = "color:inherit;border-radius:3px;padding:1px 2px;margin:1px;white-space:pre-wrap;font-size:95%"
+DIM = "opacity:.55"
+
+Record = dict[str, Any]
+
+
+def chips(tokens: Sequence[Record]) -> str:
+    """Coloured tokens, equal colours never side by side; long rows are folded.
+
+    A token has `id`, `bytes` (hex digits) and, where known, `text`, `attributes`, `score`, `rank`, `span`.
+    """
+    seen = tokens[: SHOWN + FOLDED]
+    told = shares([bytes.fromhex(token["bytes"]) for token in seen])
+    spans = [
+        chip(token, hue, share)
+        for token, hue, share in zip(seen, alternate([token["id"] for token in seen]), told, strict=True)
+    ]
+    open_, more = "".join(spans[:SHOWN]), spans[SHOWN:]
+    if more:
+        open_ += fold(f"{len(tokens) - SHOWN} more", "".join(more) + rest(len(tokens) - len(seen), "tokens"))
+    return f'<div style="line-height:1.9">{open_}</div>'
+
+
+def chip(token: Record, hue: int, share: str = "") -> str:
+    """One token. `share`: what it holds of a character that it does not hold whole."""
+    raw = bytes.fromhex(token["bytes"])
+    special = SPECIAL & set(token.get("attributes", ()))
+    style = f"{CHIP};{background(hue)}"
+    if special:
+        style += ";border:1px solid;font-weight:bold"
+    elif share or "byte" in token.get("attributes", ()):
+        style += ";border-bottom:2px dotted"
+    end = "<br>" if raw.endswith(b"\n") and not special else ""
+    return f'<code style="{style}" title="{escape(caption(token, share))}">{marked(raw) or "∅"}</code>{end}'
+
+
+def caption(token: Record, share: str = "") -> str:
+    """What hovering over a token tells."""
+    lines = [f"id {token['id']}"]
+    if token.get("text") is not None:
+        lines.append(f"token {token['text']!r}")
+    lines.append(f"bytes {token['bytes'] or 'none'}")
+    if token.get("rank") is not None:
+        lines.append(f"merge rank {token['rank']}")
+    elif token.get("score"):
+        lines.append(f"score {token['score']:.6g}")
+    if token.get("attributes"):
+        lines.append(", ".join(token["attributes"]))
+    if token.get("span"):
+        lines.append("bytes {} to {} of the text".format(*token["span"]))
+    return "\n".join([*lines, *([share] if share else [])])
+
+
+def marked(raw: bytes) -> str:
+    """Bytes as HTML: white space as dim marks, lone bytes as hex digits."""
+    return "".join(
+        f'<span style="{DIM}">{escape(text)}</span>' if kind == "space" else escape(text) for kind, text in parts(raw)
+    )
+
+
+def fold(title: str, inside: str, *, shown: bool = False) -> str:
+    """Something that can be unfolded, without a script."""
+    opened = " open" if shown else ""
+    head = f'<summary style="cursor:pointer">{escape(title)}</summary>'
+    return f'<details{opened}>{head}<div style="margin-left:1em">{inside}</div></details>'
+
+
+def rest(count: int, what: str) -> str:
+    """A note that some are not shown."""
+    return f'<div style="{DIM}">… and {count} {what} more</div>' if count > 0 else ""
