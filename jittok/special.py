@@ -332,7 +332,8 @@ def cut_documents(
     sorted, and for the length of the longest token, which is walked at every place that begins like it.
     """
     w = _Windows(
-        window(data), data.size, window(special.first), window(special.few), special.has_few, window(special.trie.units), window(special.ids), window(special.lengths),
+        window(data), data.size, window(special.first), window(special.few), special.has_few,
+        window(special.trie.units), window(special.ids), window(special.lengths),
         window(special.strips), window(work.keys), window(work.heap), window(work.owners),
     )  # fmt: skip
     out = _Output(window(out_starts), window(out_stops), window(out_tokens))

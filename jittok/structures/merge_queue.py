@@ -146,15 +146,24 @@ def _word_of(work: MergeWindow, f: np.uint64, place: int) -> int:
 
 
 @helper
-def _merge_sixteen(work: MergeWindow, count: int) -> int:
-    symbols, neighbours = work.symbols, work.neighbours
+def clear_sixteen(work: MergeWindow) -> None:
+    """Make ready for up to 16 symbols: no pair merges, each symbol's neighbours are the ones beside it."""
     for k in range(16):
         put_u32(work.ranks, k, NO_WORD)
-    for k in range(count):
-        put_u8(neighbours, k, k + 1)
-        put_u8(neighbours, 32 + k, k - 1 if k > 0 else NOWHERE)
-    for k in range(count - 1):
-        put_u32(work.ranks, k, _word_of(work, get_u64(work.found, k), k))
+        put_u8(work.neighbours, k, k + 1)
+        put_u8(work.neighbours, 32 + k, (k - 1) & NOWHERE)  # nowhere before the first
+
+
+@helper
+def note_pair(work: MergeWindow, f: np.uint64, place: int) -> None:
+    """The pair of symbols place and place + 1 (see `find_pair`), behind `clear_sixteen`."""
+    put_u32(work.ranks, place, _word_of(work, f, place))
+
+
+@helper
+def merge_noted(work: MergeWindow, count: int) -> int:
+    """Merge up to 16 symbols whose pairs are noted; places move along. Returns how many are left."""
+    symbols, neighbours = work.symbols, work.neighbours
     best = lowest_16(work.ranks, 0)
     while best != NO_WORD:
         k = best & 0xFF
@@ -178,6 +187,14 @@ def _merge_sixteen(work: MergeWindow, count: int) -> int:
         left += 1
         k = get_u8(neighbours, k)
     return left
+
+
+@helper
+def _merge_sixteen(work: MergeWindow, count: int) -> int:
+    clear_sixteen(work)
+    for k in range(count - 1):
+        note_pair(work, get_u64(work.found, k), k)
+    return merge_noted(work, count)
 
 
 @helper

@@ -10,7 +10,16 @@ from jittok.fragments import SPACE_IN_SYMBOL
 from jittok.models.bpe.arrays import Arrays
 from jittok.pretokenize.splitters.general import sequence_length
 from jittok.structures.bytes_table import ABSENT, BytesWindow, find_bytes, open_bytes_table
-from jittok.structures.merge_queue import MergeWindow, merge_found, merge_symbols
+from jittok.structures.merge_queue import (
+    SIXTEEN,
+    MergeWindow,
+    clear_sixteen,
+    merge_found,
+    merge_noted,
+    merge_symbols,
+    note_pair,
+)
+from jittok.structures.pair_table import NO_PAIR
 
 SPACE, NEWLINE = 0x20, 0x0A
 
@@ -89,8 +98,19 @@ def encode_word(
 
 @helper
 def merge_bytes(words: WordWindow, merge: MergeWindow, text: Window, start: int, stop: int) -> int:
-    """With byte encoding: the symbols of text[start:stop], merged; how many are left in merge.symbols."""
+    """With byte encoding: the symbols of text[start:stop], merged; how many are left in merge.symbols (places are not kept)."""
     before = get_u8(text, start)
+    if 1 < stop - start <= SIXTEEN:
+        clear_sixteen(merge)
+        put_i32(merge.symbols, 0, get_i32(words.byte_symbols, before))
+        for k in range(1, stop - start):
+            byte = get_u8(text, start + k)
+            put_i32(merge.symbols, k, get_i32(words.byte_symbols, byte))
+            f = get_u64(words.byte_pairs, before << 8 | byte)
+            if f != NO_PAIR:
+                note_pair(merge, f, k - 1)
+            before = byte
+        return merge_noted(merge, stop - start)
     put_i32(merge.symbols, 0, get_i32(words.byte_symbols, before))
     put_i32(merge.places, 0, 0)
     for i in range(start + 1, stop):
