@@ -62,7 +62,7 @@ def write_gguf(values: Mapping[str, Any]) -> bytes:
     return file_of(*(pair(key, item) for key, item in values.items() if item is not None))
 
 
-def vocab_file(model: str, tokens: list[str | bytes], **settings: Any) -> bytes:
+def vocab_file(model: str, tokens: list[str | bytes], /, **settings: Any) -> bytes:
     """The header of a vocabulary. settings: keys below tokenizer.ggml., `normalizer__lowercase` for nested ones,
     `general__name`; None leaves a key out."""
     values: dict[str, Any] = {"general.architecture": "llama", T + "model": model, T + "tokens": list(tokens)}

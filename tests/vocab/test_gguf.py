@@ -1,5 +1,7 @@
 """A header is read as it was written, and whatever else the bytes say is a MalformedVocab, at no cost."""
 
+import contextlib
+import itertools
 import struct
 import tracemalloc
 
@@ -108,7 +110,10 @@ one_value = st.sampled_from(sorted(CODES)).flatmap(
 plain_keys = st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)), min_size=1, max_size=6)
 
 
-@given(st.dictionaries(plain_keys, one_value, max_size=6), st.dictionaries(plain_keys, st.lists(st.binary(max_size=5)), max_size=3))
+@given(
+    st.dictionaries(plain_keys, one_value, max_size=6),
+    st.dictionaries(plain_keys, st.lists(st.binary(max_size=5)), max_size=3),
+)
 def test_drawn_values_are_read_back(numbers, lists):
     lists = {key: texts for key, texts in lists.items() if key not in numbers}
     data = file_of(
@@ -122,7 +127,7 @@ def test_drawn_values_are_read_back(numbers, lists):
     for key, texts in lists.items():
         packed, offsets = header.array(key, STRING).packed()
         ended = [text.split(b"\0")[0] for text in texts]  # a C string ends at its first NUL
-        assert [packed[i:j].tobytes() for i, j in zip(offsets, offsets[1:], strict=False)] == ended
+        assert [packed[i:j].tobytes() for i, j in itertools.pairwise(offsets)] == ended
 
 
 @pytest.mark.parametrize("version", [2, 3])
@@ -137,7 +142,7 @@ def test_other_versions_are_not_supported(version):
 
 
 def test_a_big_endian_file_is_called_one():
-    with pytest.raises(UnsupportedVocab, match="expected a little-endian file .this one is big-endian."):
+    with pytest.raises(UnsupportedVocab, match=r"expected a little-endian file .this one is big-endian."):
         read_header(b"GGUF" + struct.pack(">IQQ", 3, 0, 0))
 
 
@@ -214,7 +219,9 @@ def test_strings_may_be_as_long_as_the_longest_and_no_longer():
         kind, value = values_of(file_of(pair("a", item)))["a"]
         assert found is None or (kind, value) == (STRING, b"")
     malformed(file_of(pair("a", longest + b"x")), f"a string of {len(longest) + 1} bytes', expected at most")
-    malformed(file_of(pair("a", [longest + b"x", b"y" * 20])), f"a string of {len(longest) + 1} bytes', expected at most")
+    malformed(
+        file_of(pair("a", [longest + b"x", b"y" * 20])), f"a string of {len(longest) + 1} bytes', expected at most"
+    )
     malformed(file_of(pair("a", [b"", longest + b"x"])), f"a string of {len(longest) + 1} bytes', expected at most")
 
 
@@ -229,7 +236,7 @@ def test_a_cut_file_on_disk_is_malformed_and_names_its_path(tmp_path):
     path = tmp_path / "cut.gguf"
     for size in (0, 1, 4, 23, 24, 60, len(SMALL) - 1):
         path.write_bytes(SMALL[:size])
-        with pytest.raises(MalformedVocab, match="cut.gguf: "):
+        with pytest.raises(MalformedVocab, match=r"cut.gguf: "):
             read_header(path)
     path.write_bytes(SMALL)
     assert len(read_vocab(path)) == 6
@@ -263,10 +270,8 @@ def test_every_single_flipped_bit_gives_a_vocabulary_or_an_error_of_ours():
 @given(st.binary(max_size=200))
 def test_arbitrary_pairs_give_a_header_or_an_error_of_ours(rest):
     for count in (1, 3):
-        try:
+        with contextlib.suppress(MalformedVocab, UnsupportedVocab):
             read_header(file_of(rest, count=count))
-        except (MalformedVocab, UnsupportedVocab):
-            pass
 
 
 def test_tensors_behind_the_pairs_are_not_read():
