@@ -12,6 +12,11 @@ from numpy.typing import NDArray
 from jittok.vocab import NO_TOKEN, Vocab
 
 NEWLINE = b"\n"
+SPECIAL_IDS = (
+    "bos_id", "eos_id", "eot_id", "eom_id", "unk_id", "sep_id", "pad_id", "mask_id", "nl_id", "fim_prefix_id",
+    "fim_suffix_id", "fim_middle_id", "fim_pad_id", "fim_rep_id", "fim_sep_id",
+)  # fmt: skip
+"""Names of the special ids that a tokenizer has."""
 
 
 def or_none(token: int) -> int | None:

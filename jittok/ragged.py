@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -18,6 +18,8 @@ from jittok.display import html
 if TYPE_CHECKING:
     import pyarrow as pa
 
+Describe = Callable[[Sequence[int]], list[dict[str, Any]]]
+"""Ids to what there is to know about them, as `display.tokens` shows it."""
 INT32_MAX = 2**31 - 1
 SHOWN_ROWS, SHOWN_IDS = 10, 16
 FILES = ("ids.npy", "offsets.npy")
@@ -105,13 +107,21 @@ class TokenArray:
     C-contiguous; arrays of the right kind are taken as they are, without a copy.
     """
 
-    __slots__ = ("ids", "offsets")
+    __slots__ = ("_describe", "ids", "offsets")
     ids: NDArray[np.int32]
     offsets: NDArray[np.int64]
+    _describe: Describe | None
 
     def __init__(self, ids: ArrayLike, offsets: ArrayLike) -> None:
         object.__setattr__(self, "ids", _fixed(ids, np.int32, "ids"))
         object.__setattr__(self, "offsets", _fixed_offsets(offsets, self.ids.size, "ids"))
+        object.__setattr__(self, "_describe", None)
+
+    def described_by(self, describe: Describe | None) -> TokenArray:
+        """The same rows, which show themselves as tokens: describe(ids) gives a record a token. It is not pickled."""
+        rows = TokenArray(self.ids, self.offsets)
+        object.__setattr__(rows, "_describe", describe)
+        return rows
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"TokenArray is immutable: {name}")
@@ -134,7 +144,7 @@ class TokenArray:
         if step != 1:
             return TokenArray.concat([self[i : i + 1] for i in range(start, stop, step)])
         offsets = self.offsets[start : max(start, stop) + 1]
-        return TokenArray(self.ids[offsets[0] : offsets[-1]], offsets - offsets[0])
+        return TokenArray(self.ids[offsets[0] : offsets[-1]], offsets - offsets[0]).described_by(self._describe)
 
     def __iter__(self) -> Iterator[NDArray[np.int32]]:
         for i, j in pairwise(self.offsets.tolist()):
@@ -152,7 +162,8 @@ class TokenArray:
 
     def _repr_html_(self) -> str:
         head = self[:SHOWN_ROWS]
-        rows = [row[:SHOWN_IDS].tolist() for row in head]
+        describe: Describe = self._describe or (lambda ids: [{"id": token} for token in ids])
+        rows = [describe(row[:SHOWN_IDS].tolist()) for row in head]
         return html.token_rows(rows, head.lengths.tolist(), len(self), self.ids.size)
 
     @property

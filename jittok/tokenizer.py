@@ -16,17 +16,20 @@ from jittok.batch import Encoder, Rule
 from jittok.decode import BYTES_PER_ID, OUT_OF_ROOM, Frame, join_rows, to_ids
 from jittok.display import html
 from jittok.errors import InvalidToken, MalformedVocab, UnsupportedVocab
-from jittok.facts import Facts, newline_id, or_none
+from jittok.facts import SPECIAL_IDS, Facts, newline_id, or_none
 from jittok.inputs import OneText, check_errors, to_bytes
 from jittok.pieces import HIDDEN, Pieces, build_pieces
 from jittok.ragged import TokenArray
 from jittok.stream import StreamDecoder
 from jittok.vocab import NO_TOKEN, Vocab, bundled_vocab, read_vocab
+from jittok.vocab.describe import describe
 
 if TYPE_CHECKING:
     from jittok.trace import Trace
 
 CACHE_BYTES = 64 << 20
+SHOWN_SPECIAL = 300
+"""Special tokens that a tokenizer shows of itself in a notebook."""
 IN_MEMORY = "vocabulary in memory"
 """What Vocab.source says when there was no file."""
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview
@@ -109,7 +112,8 @@ class Tokenizer(Facts):
         may use. `progress`: a bar on standard error.
         """
         rule = self._rule(add_special, parse_special, errors)
-        return self._encoder.batch(texts, rule, threads, progress)  # type: ignore[union-attr]
+        rows = self._encoder.batch(texts, rule, threads, progress)  # type: ignore[union-attr]
+        return rows.described_by(self.describe)
 
     def encode_stream(
         self,
@@ -291,11 +295,19 @@ class Tokenizer(Facts):
         pre = f", pre={self.pre!r}" if self.pre else ""
         return f"<jittok.Tokenizer {self.name or self.vocab.source!r}: {self.type}{pre}, {self.vocab_size} tokens>"
 
+    def describe(self, ids: Iterable[int]) -> list[dict[str, Any]]:
+        """A record for each id: piece, bytes, text, attributes, score, merge rank. Raises InvalidToken."""
+        return [describe(self.vocab, token, self.token_to_piece(token, special=True)) for token in ids]
+
     def _repr_html_(self) -> str:
-        specials = {name: getattr(self, name) for name in ("bos_id", "eos_id", "unk_id", "sep_id", "pad_id")}
-        rows = [("type", self.type), ("pre", self.pre), ("tokens", self.vocab_size), *specials.items()]
-        shown = [(name, value) for name, value in rows if value is not None]
-        return html.facts(self.name or self.vocab.source, shown)
+        ids = {name: token for name in SPECIAL_IDS if (token := getattr(self, name)) is not None}
+        merges = self.vocab.merge_offsets.size - 1
+        rows = [("type", self.type), ("pre", self.pre), ("tokens", self.vocab_size), ("merges", merges or None)]
+        flags = [(name, getattr(self, name)) for name in ("add_bos", "add_eos", "add_space_prefix")]
+        facts = [(name, value) for name, value in [*rows, *ids.items(), *flags] if value is not None]
+        return html.facts(
+            self.name or self.vocab.source, facts, self.describe(sorted(self.special_ids)[:SHOWN_SPECIAL])
+        )
 
     def __eq__(self, other: object) -> bool:
         return self.fingerprint == other.fingerprint if isinstance(other, Tokenizer) else NotImplemented

@@ -15,10 +15,6 @@ if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
 
 HELP = "Show the facts of a vocabulary and its known differences from the model's own tokenizer."
-SPECIAL_IDS = (
-    "bos_id", "eos_id", "eot_id", "eom_id", "unk_id", "sep_id", "pad_id", "mask_id", "nl_id", "fim_prefix_id",
-    "fim_suffix_id", "fim_middle_id", "fim_pad_id", "fim_rep_id", "fim_sep_id",
-)  # fmt: skip
 FLAGS = ("add_bos", "add_eos", "add_sep", "add_space_prefix")
 KINDS = {"normal": 4, "unknown": 1, "control": 8, "user_defined": 16, "unused": 2, "byte": 32}
 """llama.cpp's attribute bits by name."""
@@ -56,6 +52,8 @@ def run(options: argparse.Namespace) -> int:
 
 def facts_of(tok: Tokenizer) -> dict[str, Any]:
     """All that is printed, as data."""
+    from jittok.facts import SPECIAL_IDS
+
     vocab = tok.vocab
     return {
         "source": vocab.source,
@@ -77,5 +75,7 @@ def facts_of(tok: Tokenizer) -> dict[str, Any]:
 
 
 def _shown_specials(tok: Tokenizer) -> dict[str, tuple[int, str]]:
+    from jittok.facts import SPECIAL_IDS
+
     ids = {name: getattr(tok, name) for name in SPECIAL_IDS}
     return {name: (token, visible(tok.id_to_token(token))) for name, token in ids.items() if token is not None}

@@ -2,35 +2,37 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
+from html import escape
+from typing import Any
 
-CELL = "text-align:right;padding:2px 8px;font-variant-numeric:tabular-nums"
+from jittok.display.tables import Markup, table
+from jittok.display.tokens import chips, fold
+
+Record = dict[str, Any]
 
 
-def token_rows(rows: Sequence[Sequence[int]], lengths: Sequence[int], row_count: int, id_count: int) -> str:
-    """A table of the first ids of the first rows.
+def token_rows(rows: Sequence[Sequence[Record]], lengths: Sequence[int], row_count: int, id_count: int) -> str:
+    """A table of the first tokens of the first rows.
 
-    `rows`: ids to show, perhaps cut; `lengths`: how many ids each of them really has.
+    `rows`: tokens to show, perhaps cut, as `tokens.chips` takes them; `lengths`: how many tokens each row really has.
     """
     lines = []
     for number, (row, length) in enumerate(zip(rows, lengths, strict=True)):
-        shown = html.escape(" ".join(map(str, row))) + (f" … {length - len(row)} more" if length > len(row) else "")
-        lines.append(
-            f'<tr><td style="{CELL}">{number}</td><td style="{CELL}">{length}</td>'
-            f'<td style="text-align:left;padding:2px 8px">{shown}</td></tr>'
-        )
-    more = f", the first {len(rows)} shown" if row_count > len(rows) else ""
-    caption = f'<caption style="text-align:left">{row_count} rows, {id_count} ids{more}</caption>'
-    head = '<tr><th>row</th><th>ids</th><th style="text-align:left">first ids</th></tr>'
-    return f"<table>{caption}<thead>{head}</thead><tbody>{''.join(lines)}</tbody></table>"
-
-
-def facts(title: str, rows: Sequence[tuple[str, object]]) -> str:
-    """A two-column table of names and values under a title."""
-    cells = "".join(
-        f'<tr><td style="text-align:left;padding:2px 8px">{html.escape(name)}</td>'
-        f'<td style="text-align:left;padding:2px 8px">{html.escape(str(value))}</td></tr>'
-        for name, value in rows
+        more = f" … {length - len(row)} more" if length > len(row) else ""
+        lines.append((number, length, Markup(f'<div style="text-align:left">{chips(row)}{more}</div>')))
+    shown = f", the first {len(rows)} shown" if row_count > len(rows) else ""
+    return f"<div>{row_count} rows, {id_count} ids{shown}</div>" + table(
+        ("row", "ids", "first tokens"), lines, len(lines)
     )
-    return f'<table><caption style="text-align:left">{html.escape(title)}</caption><tbody>{cells}</tbody></table>'
+
+
+def aligned(tokens: Sequence[Record], title: str) -> str:
+    """The tokens of one text, which know their spans."""
+    return f'<div style="max-width:100%;overflow-x:auto"><div>{escape(title)}</div>{chips(tokens)}</div>'
+
+
+def facts(title: str, rows: Sequence[tuple[str, object]], tokens: Sequence[Record] = ()) -> str:
+    """Names and values under a title, and special tokens folded."""
+    folded = fold(f"{len(tokens)} special tokens", chips(tokens)) if tokens else ""
+    return f"<div><b>{escape(title)}</b></div>{table(('', ''), rows, len(rows))}{folded}"

@@ -44,15 +44,15 @@ def plain(value: object) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]], count: int, more: str = "rows") -> str:
-    """A table of the first ROWS rows of `count`."""
+    """A table of the first ROWS rows of `count`; without a head if all its names are empty."""
     lines = []
     for number, row in enumerate(rows):
         if number == ROWS:
             break
         lines.append("<tr>" + "".join(f'<td style="{CELL}">{plain(value)}</td>' for value in row) + "</tr>")
     names = "".join(f'<th style="{CELL}">{escape(name)}</th>' for name in head)
-    body = f'<table style="{TABLE}"><thead><tr>{names}</tr></thead><tbody>{"".join(lines)}</tbody></table>'
-    return body + rest(count - ROWS, more)
+    top = f"<thead><tr>{names}</tr></thead>" if any(head) else ""
+    return f'<table style="{TABLE}">{top}<tbody>{"".join(lines)}</tbody></table>' + rest(count - ROWS, more)
 
 
 def grid(rows: Iterable[Sequence[Cell]]) -> str:

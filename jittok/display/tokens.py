@@ -21,10 +21,11 @@ Record = dict[str, Any]
 def chips(tokens: Sequence[Record]) -> str:
     """Coloured tokens, equal colours never side by side; long rows are folded.
 
-    A token has `id`, `bytes` (hex digits) and, where known, `text`, `attributes`, `score`, `rank`, `span`.
+    A token has `id` and, where known, `bytes` (hex digits), `text`, `attributes`, `score`, `rank`, `span`. Without
+    bytes it shows its id.
     """
     seen = tokens[: SHOWN + FOLDED]
-    told = shares([bytes.fromhex(token["bytes"]) for token in seen])
+    told = shares([bytes.fromhex(token.get("bytes", "")) for token in seen])
     spans = [
         chip(token, hue, share)
         for token, hue, share in zip(seen, alternate([token["id"] for token in seen]), told, strict=True)
@@ -37,7 +38,7 @@ def chips(tokens: Sequence[Record]) -> str:
 
 def chip(token: Record, hue: int, share: str = "") -> str:
     """One token. `share`: what it holds of a character that it does not hold whole."""
-    raw = bytes.fromhex(token["bytes"])
+    raw = bytes.fromhex(token["bytes"]) if "bytes" in token else str(token["id"]).encode()
     special = SPECIAL & set(token.get("attributes", ()))
     style = f"{CHIP};{background(hue)}"
     if special:
@@ -53,7 +54,8 @@ def caption(token: Record, share: str = "") -> str:
     lines = [f"id {token['id']}"]
     if token.get("text") is not None:
         lines.append(f"token {token['text']!r}")
-    lines.append(f"bytes {token['bytes'] or 'none'}")
+    if "bytes" in token:
+        lines.append(f"bytes {token['bytes'] or 'none'}")
     if token.get("rank") is not None:
         lines.append(f"merge rank {token['rank']}")
     elif token.get("score"):
