@@ -30,7 +30,7 @@ from jittok.corpus.options import Options
 from jittok.corpus.progress import Progress
 from jittok.corpus.ranges import RawRange, read_unit, units
 from jittok.corpus.sources import STDIN, Source, find_sources
-from jittok.corpus.state import State, changed, check_inputs, differences, make_plan, replay
+from jittok.corpus.state import State, changed, check_inputs, different, differences, make_plan, replay
 from jittok.errors import CorpusError
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def _engine(name: str, threads: int | None) -> Engine:
         from jittok.corpus.on_ray import encode_on_ray
 
         return lambda encoder, state: encode_on_ray(encoder, state, threads)
-    return lambda encoder, state: encode_on_threads(encoder, state, threads)
+    return lambda encoder, state: encode_on_threads(encoder, raw_ranges(encoder, state), threads)
 
 
 def raw_ranges(encoder: RangeEncoder, state: State) -> Iterator[RawRange]:
@@ -139,7 +139,7 @@ def raw_ranges(encoder: RangeEncoder, state: State) -> Iterator[RawRange]:
             yield from ranges
 
 
-def encode_on_threads(encoder: RangeEncoder, state: State, threads: int | None) -> Iterator[Encoded]:
+def encode_on_threads(encoder: RangeEncoder, ranges: Iterator[RawRange], threads: int | None) -> Iterator[Encoded]:
     """Ranges in order, each encoded by one thread; this thread reads ahead, and whoever takes them writes."""
     from jittok.batch import thread_count
 
@@ -147,7 +147,7 @@ def encode_on_threads(encoder: RangeEncoder, state: State, threads: int | None) 
     pending: deque[Future[Encoded]] = deque()
     with ThreadPoolExecutor(count, thread_name_prefix="jittok-corpus") as pool:
         try:
-            for raw in raw_ranges(encoder, state):
+            for raw in ranges:
                 pending.append(pool.submit(encoder, raw))
                 del raw
                 while len(pending) > 2 * count:
@@ -200,7 +200,7 @@ class _Run:
         forgiving = old["options"]["on_error"] == "fail" or state.bad == 0
         found = differences(old, new, on_error_may_change=forgiving)
         if found:
-            raise CorpusError(str(self.out), "; ".join(found), "what the directory was begun with, or a new directory")
+            raise different(self.out, found)
         for fact in state.shards:
             shards.publish(self.work, self.out, fact["files"])
         self.writer = shards.ShardWriter(self.work, self.out, self.formats, len(state.shards))
@@ -225,7 +225,7 @@ class _Run:
         self.manifest = read_manifest(self.out)
         found = differences(self.manifest, self.plan, on_error_may_change=self.manifest["bad_documents"] == 0)
         if found:
-            raise CorpusError(str(self.out), "; ".join(found), "what the directory was made of, or a new directory")
+            raise different(self.out, found)
         for i, row in enumerate(self.manifest["inputs"]):
             if self.hasher.whole(i) != (row["bytes"], row["sha256"]):
                 raise changed(self.sources[i])

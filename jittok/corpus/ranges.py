@@ -105,7 +105,7 @@ def read_unit(unit: Unit, sources: Sequence[Source], options: Options, first: in
         if first:
             return
         with source.open() as file:
-            block = _interval(file, unit.start, unit.stop)
+            block = interval(file, unit.start, unit.stop)
         yield RawRange(Key(unit.source, unit.part, 0), unit.last, block, unit.stop, unit.stop - unit.start)
     else:
         yield from _stream(unit, source, options, first)
@@ -156,7 +156,7 @@ def _everything(read: Read) -> bytes:
     return b"".join(iter(lambda: read(AHEAD), b""))
 
 
-def _interval(file: IO[bytes], start: int, stop: int) -> bytes:
+def interval(file: IO[bytes], start: int, stop: int) -> bytes:
     """The lines that begin in [start, stop), whole."""
     before = max(start - 1, 0)
     file.seek(before)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jittok import __version__
@@ -62,6 +63,11 @@ def differences(old: Fact, new: Fact, on_error_may_change: bool = False) -> list
             known = (key for key in ("bytes", "kind", "packing") if was[key] != now[key] and was[key] is not None)
             said += [f"{now['path']}: {key} {now[key]!r} (begun with {was[key]!r})" for key in known if now[key] is not None]
     return said
+
+
+def different(folder: Path, said: Sequence[str]) -> CorpusError:
+    """A directory that was begun with something else."""
+    return CorpusError(str(folder), "another corpus", f"the same vocabulary, options and inputs; now {'; '.join(said)}")
 
 
 def _named(vocab: Fact) -> str:

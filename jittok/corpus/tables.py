@@ -40,6 +40,12 @@ def row_groups(source: Source) -> int:
         return int(file.metadata.num_row_groups)
 
 
+def rows_of(source: Source, group: int) -> int:
+    """Number of rows of one row group."""
+    with _parquet(source) as file:
+        return int(file.metadata.row_group(group).num_rows)
+
+
 def parquet_rows(source: Source, group: int, options: Options, first: int) -> Iterator[tuple[int, Any, float]]:
     """(k, rows of range k, share of the file that has been read) of one row group, from range `first` on."""
     pa = _arrow()

@@ -1,0 +1,150 @@
+"""`jittok corpus`: documents to token shards."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+from jittok.cli.common import add_vocab, open_vocab, positive, write
+
+if TYPE_CHECKING:
+    from jittok.corpus.compiler import Summary
+    from jittok.corpus.options import Options
+    from jittok.corpus.predict import Prediction
+
+HELP = "Compile documents into training-ready token shards."
+FORMATS = "arrow, parquet, npy, nanogpt, llmc, megatron, datatrove, olmo"
+EXAMPLES = """the five commands one needs:
+  jittok corpus data/*.jsonl.gz --vocab gpt-2 --out shards --format megatron --append-eos
+  jittok corpus data/ --vocab model.gguf --out shards --dry-run
+  jittok corpus data/ --vocab model.gguf --out shards          (again, after a crash: goes on)
+  jittok verify shards --vocab model.gguf
+  python -c "import jittok.corpus; print(jittok.corpus.open('shards')[0])"
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of this command."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = EXAMPLES
+    add_vocab(parser)
+    parser.add_argument(
+        "inputs", nargs="+", metavar="INPUT",
+        help=".txt .jsonl .parquet .arrow, the first two also .gz .zst .bz2 .xz: files, globs, directories, URLs, -",
+    )  # fmt: skip
+    parser.add_argument("--out", required=True, metavar="DIR", help="directory to write, or to go on writing")
+    parser.add_argument("--format", default="arrow", metavar="NAME,...", help=f"one or more of {FORMATS} (default: arrow)")
+    reading = parser.add_argument_group("reading")
+    reading.add_argument("--input-format", choices=("txt", "jsonl", "parquet", "arrow"), help="whatever the names say")
+    reading.add_argument("--field", default="text", help="field of JSON Lines that holds the text (default: text)")
+    reading.add_argument("--column", default="text", help="column of tables that holds the text (default: text)")
+    cuts = reading.add_mutually_exclusive_group()
+    cuts.add_argument("--lines", action="store_true", help=".txt: a document a line")
+    cuts.add_argument("--separator", metavar="TEXT", help=r".txt: documents are separated by TEXT (\n and \t are understood)")
+    reading.add_argument(
+        "--on-error", choices=("fail", "skip", "replace"), default="fail",
+        help="a line or document that cannot be read: stop, leave it out, or put U+FFFD for what cannot be read",
+    )  # fmt: skip
+    tokens = parser.add_argument_group("tokens")
+    tokens.add_argument("--add-special", action="store_true", help="BOS and EOS where the vocabulary wants them")
+    tokens.add_argument("--append-eos", action="store_true", help="end-of-text token at the end of each document")
+    tokens.add_argument("--parse-special", action="store_true", help="control tokens in the text become control tokens")
+    tokens.add_argument("--dtype", choices=("auto", "uint16", "int32", "uint32"), default="auto",
+                        help="width of ids (default: by the size of the vocabulary)")  # fmt: skip
+    layout = parser.add_argument_group("layout")
+    layout.add_argument("--shard-bytes", default="1G", metavar="N", help="text in a shard, 0: one shard (default: 1G)")
+    layout.add_argument("--range-bytes", default="8M", metavar="N", help="text that one thread works on (default: 8M)")
+    work = parser.add_argument_group("work")
+    work.add_argument("--threads", type=positive, metavar="N", help="default: every core this process may use")
+    work.add_argument("--engine", choices=("threads", "ray"), default="threads", help="ray: an actor pool of Ray Data")
+    work.add_argument("--dry-run", action="store_true", help="predict documents, tokens, bytes and time from a sample")
+    work.add_argument("--no-space-check", action="store_true", help="do not look at the free disk first")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Compile, or predict."""
+    from jittok.corpus.compiler import compile_corpus
+    from jittok.corpus.progress import ProgressLine
+
+    chosen = _options(options)
+    tok = open_vocab(options)
+    if options.dry_run:
+        return _dry_run(tok, options, chosen)
+    line = ProgressLine()
+    try:
+        summary = compile_corpus(
+            options.inputs, tok, options.out, chosen, threads=options.threads, engine=options.engine,
+            check_space=not options.no_space_check, report=line,
+        )  # fmt: skip
+    finally:
+        line.close()
+    write(json.dumps(summary.to_dict()) + "\n" if options.json else _summary_text(summary))
+    return 0
+
+
+def _options(given: argparse.Namespace) -> Options:
+    from jittok.corpus.options import Options, parse_bytes
+
+    separator = given.separator
+    if separator is not None:
+        separator = separator.replace("\\n", "\n").replace("\\t", "\t")
+    return Options(
+        formats=tuple(name.strip() for name in given.format.split(",")), kind=given.input_format, field=given.field,
+        column=given.column, lines=given.lines, separator=separator, add_special=given.add_special,
+        parse_special=given.parse_special, append_eos=given.append_eos, on_error=given.on_error, dtype=given.dtype,
+        range_bytes=parse_bytes(given.range_bytes), shard_bytes=parse_bytes(given.shard_bytes),
+    )  # fmt: skip
+
+
+def _summary_text(summary: Summary) -> str:
+    new = summary.documents - summary.resumed
+    rows = [
+        f"{summary.out}: {summary.documents:,} documents, {summary.tokens:,} tokens, {summary.bytes / 1e6:,.1f} MB "
+        f"in {summary.shards} shard{'s' if summary.shards != 1 else ''}"
+    ]
+    if summary.resumed:
+        rows.append(f"{summary.resumed:,} of them were there already")
+    if new:
+        rows.append(f"{summary.seconds:.1f} s, {summary.text_bytes * new / summary.documents / 1e6 / summary.seconds:.1f} MB/s")
+    if summary.bad_documents:
+        rows.append(f"{summary.bad_documents:,} documents could not be read as they are: see {summary.out}/errors/")
+    if summary.blank_lines:
+        rows.append(f"{summary.blank_lines:,} blank lines are no documents")
+    if summary.left_out:
+        rows.append(f"{len(summary.left_out)} files of other kinds were left out, such as {summary.left_out[0]}")
+    return "\n".join(rows) + "\n"
+
+
+def _dry_run(tok: Any, given: argparse.Namespace, chosen: Options) -> int:
+    from jittok.batch import thread_count
+    from jittok.corpus.compiler import formats_of
+    from jittok.corpus.encode import RangeEncoder
+    from jittok.corpus.predict import predict
+    from jittok.corpus.sources import find_sources
+
+    sources, left_out = find_sources(given.inputs, chosen)
+    found = predict(RangeEncoder(tok, sources, chosen), formats_of(tok, sources, chosen), thread_count(given.threads))
+    if given.json:
+        write(json.dumps({**found.to_dict(), "left_out": left_out}) + "\n")
+    else:
+        write(_prediction_text(found, len(sources)))
+        if left_out:
+            sys.stderr.write(f"{len(left_out)} files of other kinds would be left out, such as {left_out[0]}\n")
+    return 0
+
+
+def _prediction_text(found: Prediction, inputs: int) -> str:
+    def told(name: str) -> str:
+        error = found.error[name]
+        return "" if error == 0 else " (one probe: no error known)" if error is None else f" ± {100 * error:.1f} %"
+
+    rows = [
+        f"{inputs} inputs, {found.total / 1e6:,.1f} MB; looked at {found.sampled / 1e6:,.1f} MB",
+        f"documents  {found.documents:,.0f}{told('documents')}",
+        f"tokens     {found.tokens:,.0f}{told('tokens')}",
+        *(f"{name:<10} {size / 1e6:,.1f} MB{told('tokens')}" for name, size in found.bytes.items()),
+        f"time       {found.seconds:,.0f} s{told('text_bytes')}, at the speed of the sample",
+    ]
+    return "\n".join(rows) + "\n"

@@ -1,0 +1,42 @@
+"""`jittok verify`: is a corpus directory what was written, and what the tokenizer gives?"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict
+
+from jittok.cli.common import add_vocab, open_vocab, positive, write
+
+HELP = "Check the files of a corpus and tokenize a sample of it again."
+SHOWN = 20
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of this command."""
+    add_vocab(parser)
+    parser.add_argument("folder", metavar="DIR", help="what jittok corpus wrote")
+    parser.add_argument("--all", action="store_true", help="tokenize everything again, and hash the inputs too")
+    parser.add_argument("--hashes-only", action="store_true", help="only the files; the inputs need not be there")
+    parser.add_argument("--threads", type=positive, metavar="N", help="default: every core this process may use")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Status 1 when anything differs."""
+    from jittok.corpus.verifier import verify
+
+    found = verify(
+        options.folder, open_vocab(options), all=options.all, hashes_only=options.hashes_only, threads=options.threads
+    )
+    if options.json:
+        write(json.dumps({"ok": found.ok, **asdict(found)}) + "\n")
+        return 0 if found.ok else 1
+    for difference in found.differences[:SHOWN]:
+        write(", ".join(f"{key} {value}" for key, value in difference.items() if key != "what") + f": {difference['what']}\n")
+    if len(found.differences) > SHOWN:
+        write(f"and {len(found.differences) - SHOWN} more\n")
+    write(
+        f"{'all is well' if found.ok else f'{len(found.differences)} differences'}: {found.files} files, "
+        f"{found.bytes / 1e6:,.1f} MB hashed; {found.documents:,} of {found.of_documents:,} documents tokenized again\n"
+    )
+    return 0 if found.ok else 1

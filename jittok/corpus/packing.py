@@ -1,0 +1,121 @@
+"""Documents packed into training sequences of one length."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.corpus.readback import Corpus
+from jittok.corpus.readback import open as open_corpus
+from jittok.errors import CorpusError
+
+HOW = ("split", "whole")
+
+
+class Batch(NamedTuple):
+    """`ids`: int32[size, length]. `segments`: int32[size, length], the documents of a sequence counted from 1, 0 for padding."""
+
+    ids: NDArray[np.int32]
+    segments: NDArray[np.int32]
+
+
+def batches(
+    corpus: Corpus | str | os.PathLike[str],
+    length: int,
+    size: int = 1,
+    *,
+    documents: str = "split",
+    pad_id: int | None = None,
+    overlap: int = 0,
+    start: int = 0,
+) -> Iterator[Batch]:
+    """Sequences of `length` ids, `size` at a time, in the order of the documents; nothing is shuffled.
+
+    `documents="split"`: documents lie behind each other and are cut where a sequence is full; the ids of sequence k are
+    tokens k * (length - overlap) ... of the corpus. `overlap=1` with length n + 1 gives inputs and targets of n.
+    `"whole"`: a document is not cut unless it is longer than a sequence; what is left of a sequence is padded.
+    The end of the corpus is padded with `pad_id`, or left out (with "split") when there is none; "whole" needs one.
+    `start`: sequences to leave out, to go on with a training run. Raises CorpusError for impossible arguments.
+    """
+    if documents not in HOW:
+        raise CorpusError("documents", documents, " or ".join(HOW))
+    if length < 1 or size < 1 or start < 0 or not 0 <= overlap < length:
+        found = f"length={length}, size={size}, overlap={overlap}, start={start}"
+        raise CorpusError("batches", found, "length and size of 1 or more, 0 <= overlap < length, start of 0 or more")
+    if documents == "whole" and (pad_id is None or overlap):
+        raise CorpusError("documents='whole'", f"pad_id={pad_id}, overlap={overlap}", "a pad_id and no overlap")
+    opened = corpus if isinstance(corpus, Corpus) else open_corpus(corpus)
+    rows = _split(opened, length, overlap, pad_id) if documents == "split" else _whole(opened, length, pad_id or 0)
+    return _gathered(rows, length, size, start)
+
+
+Row = tuple[NDArray[np.int32], NDArray[np.int32]]
+
+
+def _gathered(rows: Iterator[Row], length: int, size: int, start: int) -> Iterator[Batch]:
+    held: list[Row] = []
+    for number, row in enumerate(rows):
+        if number < start:
+            continue
+        held.append(row)
+        if len(held) == size:
+            yield Batch(np.stack([ids for ids, _ in held]), np.stack([segments for _, segments in held]))
+            held = []
+    if held:
+        yield Batch(np.stack([ids for ids, _ in held]), np.stack([segments for _, segments in held]))
+
+
+def _split(corpus: Corpus, length: int, overlap: int, pad_id: int | None) -> Iterator[Row]:
+    step = length - overlap
+    ids, numbers, first = np.zeros(0, np.int32), np.zeros(0, np.int64), 0
+    for block in corpus.stretches():
+        count = block.offsets.size - 1
+        for low in range(0, count, 1 << 12):  # not all of a mapped file at once
+            high = min(low + (1 << 12), count)
+            offsets = block.offsets[low : high + 1]
+            fresh = np.repeat(np.arange(first, first + high - low), np.diff(offsets))
+            first += high - low
+            ids = np.concatenate([ids, block.ids[offsets[0] : offsets[-1]].astype(np.int32)])
+            numbers = np.concatenate([numbers, fresh])
+            at = 0
+            while at + length <= ids.size:
+                yield ids[at : at + length], _ranks(numbers[at : at + length])
+                at += step
+            ids, numbers = ids[at:], numbers[at:]
+    if pad_id is not None and ids.size > overlap:
+        yield _padded(ids, _ranks(numbers), length, pad_id)
+
+
+def _ranks(numbers: NDArray[np.int64]) -> NDArray[np.int32]:
+    """1 for the first document, 2 for the next: from document numbers that never fall."""
+    return np.cumsum(np.diff(numbers, prepend=numbers[:1]) > 0, dtype=np.int32) + np.int32(1)
+
+
+def _whole(corpus: Corpus, length: int, pad_id: int) -> Iterator[Row]:
+    parts: list[NDArray[np.int32]] = []
+    size = 0
+    for document in corpus:
+        for at in range(0, document.size, length):
+            piece = document[at : at + length].astype(np.int32)
+            if size + piece.size > length:
+                yield _joined(parts, length, pad_id)
+                parts, size = [], 0
+            parts.append(piece)
+            size += piece.size
+    if parts:
+        yield _joined(parts, length, pad_id)
+
+
+def _joined(parts: list[NDArray[np.int32]], length: int, pad_id: int) -> Row:
+    segments = np.repeat(np.arange(1, len(parts) + 1, dtype=np.int32), [part.size for part in parts])
+    return _padded(np.concatenate(parts), segments, length, pad_id)
+
+
+def _padded(ids: NDArray[np.int32], segments: NDArray[np.int32], length: int, pad_id: int) -> Row:
+    missing = length - ids.size
+    filled = np.concatenate([ids, np.full(missing, pad_id, np.int32)])
+    return filled, np.concatenate([segments, np.zeros(missing, np.int32)])

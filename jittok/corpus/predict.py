@@ -1,0 +1,198 @@
+"""What a run will write, from a sample of its input: for `--dry-run` and for the look at the disk before a run."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.corpus import tables
+from jittok.corpus.encode import RangeEncoder
+from jittok.corpus.formats.base import Format
+from jittok.corpus.ranges import Key, RawRange, cut_lines, cut_separated, interval, read_unit, units
+from jittok.corpus.sources import STDIN, Source
+from jittok.corpus.state import State
+from jittok.corpus.unpack import open_unpacked
+from jittok.errors import CorpusError
+
+EXACT_BYTES = 4 << 20
+"""Inputs of up to this many bytes on disk are read whole."""
+PROBES, PROBE_BYTES = 32, 128 << 10
+QUICK_PROBES = 8
+IDS32_WIDTH = 4
+NORMAL_95 = 1.96
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Expected numbers; `error` is half of a 95 % interval as a share of each, None where one probe cannot tell."""
+
+    documents: float
+    tokens: float
+    text_bytes: float
+    bytes: dict[str, float]  # by format
+    seconds: float
+    sampled: int  # bytes of input on disk that were looked at
+    total: int
+    error: dict[str, float | None]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        return asdict(self)
+
+
+def predict(
+    encoder: RangeEncoder, formats: Sequence[Format], threads: int = 1, probes: int = PROBES, spare: int = 0
+) -> Prediction:
+    """Encode a sample spread over the input and scale it up; small inputs are encoded whole, without an error.
+
+    `spare`: bytes at the start of the input that need no prediction. Raises CorpusError for standard input.
+    """
+    sources = encoder.sources
+    if any(source.size is None for source in sources):
+        raise CorpusError(STDIN, "standard input", "input that can be read twice, for a prediction")
+    total = sum(source.size or 0 for source in sources)
+    encoder.tok.encode("warm")  # loading or compiling kernels is not what a sample should measure
+    start = time.perf_counter()
+    rows = np.array(list(_exact(encoder) if total <= EXACT_BYTES else _probe(encoder, total, probes)), np.float64)
+    rows = rows.reshape(-1, 4)
+    seconds = time.perf_counter() - start
+    seen = rows[:, 0].sum()
+    whole = total <= EXACT_BYTES
+    factor = 1.0 if whole else total / max(seen, 1)
+    documents, tokens, text_bytes = (rows[:, i].sum() * factor for i in (1, 2, 3))
+    names = ("documents", "tokens", "text_bytes")
+    error = {name: 0.0 if whole else _error(rows[:, 0], rows[:, i]) for i, name in enumerate(names, 1)}
+    if all(source.kind == "txt" for source in sources):
+        documents, error["documents"] = float(len(sources)), 0.0
+    share = max(total - spare, 0) / max(total, 1)
+    sizes = {form.name: form.predict(documents, tokens) * share for form in formats if form.name != "errors"}
+    return Prediction(
+        documents * share, tokens * share, text_bytes * share, sizes, seconds * factor * share / threads,
+        int(total if whole else seen), total, error,
+    )  # fmt: skip
+
+
+def _error(sizes: NDArray[np.float64], counts: NDArray[np.float64]) -> float | None:
+    """Half of a 95 % interval of the ratio of sums, as a share of it, by leaving out one probe at a time."""
+    n = sizes.size
+    if n < 2 or not counts.sum():  # noqa: PLR2004
+        return None
+    ratios = (counts.sum() - counts) / np.maximum(sizes.sum() - sizes, 1)
+    spread = np.sqrt((n - 1) / n * ((ratios - ratios.mean()) ** 2).sum())
+    return float(NORMAL_95 * spread / (counts.sum() / sizes.sum()))
+
+
+Row = tuple[float, int, int, int]
+"""Bytes on disk, documents, tokens, bytes of text."""
+
+
+def _exact(encoder: RangeEncoder) -> Iterator[Row]:
+    for unit in units(encoder.sources, encoder.options):
+        for raw in read_unit(unit, encoder.sources, encoder.options):
+            yield _row(encoder, raw, raw.new)
+
+
+def _row(encoder: RangeEncoder, raw: RawRange, size: float) -> Row:
+    encoded = encoder(raw)
+    return size, encoded.lengths.size, encoded.ids.size, encoded.text_bytes
+
+
+def _probe(encoder: RangeEncoder, total: int, probes: int) -> Iterator[Row]:
+    """Probes at even distances over the bytes on disk; of a file that can only be read from its start, its start."""
+    begins = np.cumsum([0, *(source.size or 0 for source in encoder.sources)])
+    from_start = set()
+    for place in (np.arange(probes) + 0.5) * total / probes:
+        i = int(np.searchsorted(begins, place, "right")) - 1
+        source, offset = encoder.sources[i], int(place - begins[i])
+        if source.kind in ("lines", "jsonl") and not source.packing:
+            start = min(offset, max((source.size or 0) - PROBE_BYTES, 0))
+            with source.open() as file:
+                block = interval(file, start, start + PROBE_BYTES)
+            raw = RawRange(Key(i, 1, 0), i, block, 0, 0)
+            yield _row(encoder, raw, min(PROBE_BYTES, source.size or 0))
+        elif source.kind == "parquet":
+            yield from _probe_rows(encoder, i, offset)
+        elif i not in from_start:
+            from_start.add(i)
+            yield from _probe_start(encoder, i)
+
+
+def _probe_rows(encoder: RangeEncoder, i: int, offset: int) -> Iterator[Row]:
+    source, groups = encoder.sources[i], tables.row_groups(encoder.sources[i])
+    group = min(offset * groups // max(source.size or 1, 1), groups - 1)
+    count = tables.rows_of(source, group)
+    for _, array, _ in tables.parquet_rows(source, group, _small(encoder), 0):
+        share = len(array) / max(count, 1) / groups
+        yield _row(encoder, RawRange(Key(i, group, 0), i, array, 0, 0), share * (source.size or 0))
+        return
+
+
+def _small(encoder: RangeEncoder) -> Any:
+    from dataclasses import replace
+
+    return replace(encoder.options, range_bytes=PROBE_BYTES)
+
+
+def _probe_start(encoder: RangeEncoder, i: int) -> Iterator[Row]:
+    """The first documents of a packed file, a file with separators or an Arrow file; the start of a long text."""
+    source = encoder.sources[i]
+    if source.kind == "arrow":
+        for _, array, read in tables.arrow_rows(source, _small(encoder), 0):
+            yield _row(encoder, RawRange(Key(i, 0, 0), i, array, 0, 0), read * (source.size or 0))
+            return
+    with source.open() as file:
+        counted = _Counted(file, source)
+        read = counted.read
+        payload: Any
+        if source.kind == "txt":
+            text = read(PROBE_BYTES)
+            payload = [(i, text[: text.rfind(b" ") + 1] or text)] if len(text) == PROBE_BYTES else [(i, text)]
+        else:
+            separator = (encoder.options.separator or "").encode()
+            cut = cut_separated(read, PROBE_BYTES, separator) if source.kind == "separated" else cut_lines(read, PROBE_BYTES)
+            _, payload = next(cut, (0, [] if separator else b""))
+        try:
+            yield _row(encoder, RawRange(Key(i, 0, 0), i, payload, 0, 0), counted.share(payload))
+        except CorpusError:
+            return
+
+
+class _Counted:
+    """Unpacked bytes of a source, with a tally of both sides."""
+
+    def __init__(self, file: IO[bytes], source: Source) -> None:
+        self._file, self._unpacked = file, 0
+        self._read = open_unpacked(file, source.packing, source.path)
+
+    def read(self, count: int) -> bytes:
+        """Up to `count` bytes."""
+        piece = self._read(count)
+        self._unpacked += len(piece)
+        return piece
+
+    def share(self, payload: Any) -> float:
+        """Bytes on disk that the payload took, by what was read for all that was unpacked."""
+        size = len(payload) if isinstance(payload, bytes) else sum(len(p if isinstance(p, bytes) else p[1]) for p in payload)
+        return self._file.tell() * size / max(self._unpacked, 1)
+
+
+def check_space(out: Path, encoder: RangeEncoder, formats: Sequence[Format], state: State) -> None:
+    """CorpusError when the disk of `out` has not the room that the rest of a run is expected to need."""
+    if any(source.size is None for source in encoder.sources):
+        return
+    expected = predict(encoder, formats, probes=QUICK_PROBES, spare=state.read)
+    need = sum(expected.bytes.values()) * (1 + (expected.error["tokens"] or 0))
+    if {"arrow", "parquet"} & expected.bytes.keys():  # made from plain ids, which lie there for one shard
+        whole = expected.tokens * IDS32_WIDTH
+        need += min(whole, encoder.options.shard_bytes) if encoder.options.shard_bytes else whole
+    free = shutil.disk_usage(out).free
+    if need > free:
+        found = f"{free / 1e6:.0f} MB of free disk"
+        raise CorpusError(str(out), found, f"about {need / 1e6:.0f} MB, by a sample of the input (--no-space-check goes on)")

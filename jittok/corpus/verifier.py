@@ -1,0 +1,216 @@
+"""`jittok verify`: are the files those that were written, and are the ids those that the tokenizer gives today?"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jittok.corpus import readback
+from jittok.corpus.compiler import encode_on_threads
+from jittok.corpus.encode import Encoded, RangeEncoder
+from jittok.corpus.hashing import InputHasher
+from jittok.corpus.manifest import Manifest, read_manifest
+from jittok.corpus.options import from_identity
+from jittok.corpus.ranges import Key, RawRange, read_unit, units
+from jittok.corpus.shards import digest_of
+from jittok.corpus.sources import STDIN, Source, size_and_stamp
+from jittok.errors import CorpusError
+
+if TYPE_CHECKING:
+    from jittok.tokenizer import Tokenizer
+
+SAMPLE = 16
+"""Ranges that are tokenized again, spread over the corpus with the first and the last."""
+
+
+@dataclass
+class Report:
+    """What `verify` found. `differences` is empty when all is well."""
+
+    files: int = 0
+    bytes: int = 0
+    ranges: int = 0
+    documents: int = 0
+    of_documents: int = 0
+    differences: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing differs."""
+        return not self.differences
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A range and where its documents lie in the corpus."""
+
+    key: Key
+    shard: int
+    first: int  # document of the corpus
+    documents: int
+    first_of_shard: int
+
+
+def verify(
+    folder: str | os.PathLike[str],
+    tok: Tokenizer,
+    *,
+    all: bool = False,  # noqa: A002  as on the command line
+    hashes_only: bool = False,
+    threads: int | None = None,
+    report: Callable[[Report], None] | None = None,
+) -> Report:
+    """Hash every file of a corpus directory and tokenize a sample of its ranges again (`all`: every one, and hash the
+    inputs; `hashes_only`: none).
+
+    Differences name shard, format and document. CorpusError for a directory without manifest, another vocabulary, or
+    inputs that are not there any more.
+    """
+    folder, found = Path(folder), Report()
+    manifest = read_manifest(folder)
+    _check_files(folder, manifest, found, report)
+    found.of_documents = manifest["documents"]
+    if hashes_only:
+        return found
+    sources = _sources(manifest)
+    corpora = {}
+    for name in manifest["options"]["formats"]:
+        try:
+            corpora[name] = readback.open(folder, tok, format=name)
+        except (CorpusError, OSError, ValueError) as error:
+            if found.ok:  # else the damage has been named already
+                raise
+            found.differences.append({"format": name, "what": f"cannot be read: {error}"})
+    if all:
+        _check_inputs(manifest, sources, found)
+    encoder = RangeEncoder(tok, sources, from_identity(manifest["options"]))
+    places = _places(manifest)
+    chosen = places if all else _sample(places)
+    again = _encode_again(encoder, chosen, threads)
+    for place in chosen:
+        encoded = next(again, None)
+        if encoded is None or encoded.key != place.key:
+            found.differences.append(_difference(manifest, place, sources, "the range is not in the input any more"))
+            break
+        found.ranges += 1
+        found.documents += encoded.lengths.size
+        _compare(encoded, place, manifest, corpora, sources, found)
+        if report is not None:
+            report(found)
+    return found
+
+
+def _sample(places: list[_Place]) -> list[_Place]:
+    """Up to SAMPLE of them, the first and the last among these."""
+    return [places[i] for i in np.unique(np.linspace(0, len(places) - 1, SAMPLE).astype(int))] if places else []
+
+
+def _check_files(
+    folder: Path, manifest: Manifest, found: Report, report: Callable[[Report], None] | None
+) -> None:
+    for number, shard in enumerate(manifest["shards"]):
+        for file in shard["files"]:
+            path = folder / file["name"]
+            found.files += 1
+            found.bytes += file["bytes"]
+            what = None
+            if not path.is_file():
+                what = "the file is not there"
+            elif path.stat().st_size != file["bytes"]:
+                what = f"found {path.stat().st_size} bytes, expected {file['bytes']}"
+            elif digest_of(path) != file["sha256"]:
+                what = "other content than was written (SHA-256)"
+            if what is not None:
+                found.differences.append({"shard": number, "file": file["name"], "what": what})
+            if report is not None:
+                report(found)
+
+
+def _sources(manifest: Manifest) -> list[Source]:
+    sources = []
+    for row in manifest["inputs"]:
+        if row["path"] == STDIN:
+            raise CorpusError("-", "a corpus made from standard input", "inputs that can be read again")
+        try:
+            size, stamp = size_and_stamp(row["path"])
+        except OSError:
+            raise CorpusError(row["path"], "no such file", "the inputs where they were, or --hashes-only") from None
+        sources.append(Source(row["path"], size, stamp, row["kind"], row["packing"]))
+    return sources
+
+
+def _check_inputs(manifest: Manifest, sources: Sequence[Source], found: Report) -> None:
+    hasher = InputHasher(sources)
+    for i, row in enumerate(manifest["inputs"]):
+        if hasher.whole(i) != (row["bytes"], row["sha256"]):
+            found.differences.append({"input": row["path"], "what": "other content than was compiled (SHA-256)"})
+
+
+def _places(manifest: Manifest) -> list[_Place]:
+    places, first = [], 0
+    for number, shard in enumerate(manifest["shards"]):
+        of_shard = first
+        for source, part, at, documents, _ in shard["ranges"]:
+            places.append(_Place(Key(source, part, at), number, first, documents, of_shard))
+            first += documents
+    return places
+
+
+def _encode_again(encoder: RangeEncoder, chosen: Sequence[_Place], threads: int | None) -> Iterator[Encoded]:
+    """The chosen ranges as they are encoded today."""
+    wanted = {place.key for place in chosen}
+
+    def ranges() -> Iterator[RawRange]:
+        parts = {key[:2] for key in wanted}
+        for unit in units(encoder.sources, encoder.options):
+            if (unit.source, unit.part) not in parts:
+                continue
+            for raw in read_unit(unit, encoder.sources, encoder.options):
+                if raw.key in wanted:
+                    yield raw
+
+    return encode_on_threads(encoder, ranges(), threads)
+
+
+def _compare(
+    encoded: Encoded, place: _Place, manifest: Manifest, corpora: dict[str, Any], sources: Sequence[Source], found: Report
+) -> None:
+    if encoded.lengths.size != place.documents:
+        what = f"found {encoded.lengths.size} documents in the input, expected {place.documents}"
+        found.differences.append(_difference(manifest, place, sources, what))
+        return
+    offsets = np.concatenate([[0], np.cumsum(encoded.lengths)])
+    for name, corpus in corpora.items():
+        for k, row in enumerate(corpus[place.first : place.first + place.documents]):
+            now = encoded.ids[offsets[k] : offsets[k + 1]]
+            if not np.array_equal(row, now):
+                what = _first_difference(row, now)
+                found.differences.append({
+                    "shard": place.shard, "format": name, "document": place.first + k,
+                    "document_of_shard": place.first + k - place.first_of_shard,
+                    "input": sources[int(encoded.sources[k])].path, "what": what,
+                })  # fmt: skip
+                break
+
+
+def _first_difference(written: Any, now: Any) -> str:
+    shorter = min(written.size, now.size)
+    apart = np.flatnonzero(written[:shorter] != now[:shorter])
+    at = int(apart[0]) if apart.size else shorter
+    return (
+        f"token {at}: found {_token(written, at)} in the shard, expected {_token(now, at)} "
+        f"({written.size} and {now.size} tokens)"
+    )
+
+
+def _token(ids: Any, at: int) -> str:
+    return str(int(ids[at])) if at < ids.size else "the end"
+
+
+def _difference(manifest: Manifest, place: _Place, sources: Sequence[Source], what: str) -> dict[str, Any]:
+    return {"shard": place.shard, "document": place.first, "input": sources[place.key.source].path, "what": what}
