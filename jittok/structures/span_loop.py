@@ -207,7 +207,10 @@ def make_encode_spans(split: Callable[..., Any], look_up: Callable[..., Any]) ->
                     continue
                 cut = begin + get_i32(work.places, number)
             put_i32(work.places, number, cut - begin)
-            if count + room_per_byte * (cut - begin) + SLACK > room:
+            while number > 0 and count + room_per_byte * (cut - begin) + SLACK > room:
+                number -= 1  # as much as there is certainly room for
+                cut = begin + get_i32(work.places, number)
+            if number == 0:
                 put_i64(report, NEED, room_per_byte * (stop - start + 1) + SLACK)
                 return OUT_OF_ROOM
             count = look_up(work.cache, work.records, model, text, begin, work.places, number, ids, count)

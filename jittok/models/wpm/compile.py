@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import I32, I64, U8, OutI32, OutI64, OutU8, frozen, helper, kernel, wide
-from jittok.fragments import BEYOND_UNICODE, FOUND, FRAGMENT, NEED, OFFSET, OUT_OF_ROOM, OUT_OF_WORK
+from jittok._jit import I32, U8, OutI64, OutU8, frozen, kernel, wide
+from jittok.structures import cuts
 from jittok.structures.double_array import (
     NO_NODE,
     NO_VALUE,
@@ -24,9 +24,8 @@ from jittok.structures.double_array import (
     child,
     value_at,
 )
-from jittok.structures.utf8 import decode, encode
+from jittok.structures.span_loop import CHUNK, SpanWork, make_span_work, regrow_span_work
 from jittok.unicode import tables
-from jittok.unicode.tables import LAST_CODE_POINT
 from jittok.vocab.vocab import SPACE, Vocab
 
 LETTER, BLANK, DROPPED, ALONE = 0, 1, 2, 3
@@ -44,11 +43,10 @@ CJK = (
     (0x2F800, 0x2FA1F),
 )
 MARKER = SPACE.encode()
-IDS_PER_BYTE = 1
-"""Usually enough. The proved room is ROOM_PER_BYTE."""
-ROOM_PER_BYTE = 5
-"""A word of n bytes becomes at most 2n bytes (ASCII stays ASCII, all else has two bytes and becomes at most four), and
-three more for the marker; each byte may be a token."""
+GROWTH = 2
+"""A word of n bytes becomes at most 2n bytes: ASCII stays ASCII, all else has two bytes and becomes at most four."""
+ROOM_PER_BYTE = GROWTH + 3
+"""Three more for the marker; each byte may be a token."""
 
 
 class Arrays(NamedTuple):
@@ -61,12 +59,15 @@ class Arrays(NamedTuple):
     marker_value: int  # the longest token that is a prefix of U+2581, or NO_VALUE
     marker_length: int  # its bytes
     unk_id: int  # may be -1, and is then emitted as -1
+    rules: cuts.SpanRules
+    room_per_byte: int  # ids that one byte of a text may become
 
 
 class Work(NamedTuple):
-    """Scratch memory of one thread."""
+    """Memory of one thread, for fragments of up to `longest` bytes."""
 
-    word: OutU8  # [2 * longest + 8] U+2581 and the normalized word
+    word: OutU8  # [2 * longest + 16] U+2581 and the normalized word
+    spans: SpanWork
 
 
 def compile_vocab(vocab: Vocab) -> Arrays:
@@ -75,7 +76,10 @@ def compile_vocab(vocab: Vocab) -> Arrays:
     pages, entries = normal_table(bool(vocab.lowercase), bool(vocab.strip_accents))
     found = np.zeros(3, np.int64)
     find_marker(trie, frozen(np.frombuffer(MARKER, np.uint8), np.uint8), found)
-    return Arrays(trie, pages, entries, *found.tolist(), vocab.unk_id)
+    node, value, length = found.tolist()
+    # A word's first token takes the marker along, unless the marker or a part of it is a token.
+    room = ROOM_PER_BYTE if value != NO_VALUE else GROWTH
+    return Arrays(trie, pages, entries, node, value, length, vocab.unk_id, span_rules(pages, entries), room)
 
 
 @kernel
@@ -121,99 +125,35 @@ def normal_table(lowercase: bool, strip_accents: bool) -> tuple[NDArray[np.int32
     return frozen(pages.reshape(-1), np.int32), frozen(blocks[where].reshape(-1), np.int32)
 
 
-def make_work(_arrays: Arrays, longest: int) -> Work:
-    """Scratch for fragments of up to `longest` bytes."""
-    word = np.empty(2 * longest + 8, np.uint8)
+def span_rules(pages: NDArray[np.int32], entries: NDArray[np.int32]) -> cuts.SpanRules:
+    """Where a text may be cut: around characters that are words of their own or end words.
+
+    One ASCII blank stays in front of the word behind it, so that a word costs one span; more of them are a span of
+    their own, which gives no ids. Malformed UTF-8 is not cut here: a bad byte vanishes between two letters.
+    """
+    kinds = (entries.reshape(-1, 256)[pages] >> KIND).reshape(-1)
+    blanks = [b for b in range(0x20) if kinds[b] == BLANK]
+    apart = [b for b in range(0x80) if (kinds[b] == ALONE) != (cuts.class_of()[b] == cuts.OTHER) and kinds[b] != BLANK]
+    if len(blanks) > cuts.BLANK_BYTES or kinds[0x20] != BLANK or apart:
+        return cuts.no_cuts()
+    free = np.zeros((cuts.CLASSES, cuts.CLASSES), bool)
+    free[cuts.OTHER], free[:, cuts.OTHER], free[:, cuts.BLANK] = True, True, True
+    free[cuts.BLANK], free[cuts.OTHER, cuts.OTHER] = False, False
+    flags = np.where((kinds == ALONE) | (kinds == BLANK), cuts.LEFT_BLANK, cuts.JOINS).astype(np.uint8)
+    return cuts.build_rules(free, (), blanks, flags, None, last_blank=True)
+
+
+def make_work(_arrays: Arrays, longest: int, cache_bytes: int = 64 << 20, chunk: int = CHUNK) -> Work:
+    """Memory of one thread for fragments of up to `longest` bytes. Pages that no text needs are never touched."""
+    return Work(_word(longest), make_span_work(longest, cache_bytes, chunk))
+
+
+def regrow(_arrays: Arrays, work: Work, longest: int) -> Work:
+    """The same memory for longer fragments: what the cache holds stays."""
+    return Work(_word(longest), regrow_span_work(work.spans, longest))
+
+
+def _word(longest: int) -> NDArray[np.uint8]:
+    word = np.empty(GROWTH * longest + 16, np.uint8)
     word[: len(MARKER)] = tuple(MARKER)
-    return Work(word)
-
-
-@kernel
-def encode_fragments(
-    arrays: Arrays,
-    work: Work,
-    data: U8,
-    starts: I64,
-    stops: I64,
-    tokens: I32,
-    first: int,
-    last: int,
-    count: int,
-    ids: OutI32,
-    ends: OutI64,
-    report: OutI64,
-) -> int:
-    """See jittok.fragments. Codes: OUT_OF_ROOM, OUT_OF_WORK, BEYOND_UNICODE. Cost: bytes times the longest match."""
-    for k in range(first, last):
-        report[FRAGMENT] = k
-        if tokens[k] < 0:
-            count = encode_span(arrays, work, data, wide(starts[k]), wide(stops[k]), ids, count, report)
-            if count < 0:
-                return count
-        elif count < ids.size:
-            ids[count] = tokens[k]
-            count += 1
-        else:
-            report[NEED] = 1
-            return OUT_OF_ROOM
-        ends[k] = count
-    return count
-
-
-@helper
-def encode_span(
-    arrays: Arrays, work: Work, data: U8, start: int, stop: int, ids: OutI32, count: int, report: OutI64
-) -> int:
-    """Ids of data[start:stop], whose ends end words, to ids[count:]; the new count or a code."""
-    if 2 * (stop - start) + 8 > work.word.size:
-        report[NEED] = stop - start
-        return OUT_OF_WORK
-    report[NEED] = ROOM_PER_BYTE * (stop - start)
-    i, size = start, 3
-    while i < stop:
-        code, length = decode(data, i, stop)
-        if code > LAST_CODE_POINT:
-            report[OFFSET], report[FOUND] = i, code
-            return BEYOND_UNICODE
-        i += length
-        entry = wide(arrays.entries[wide(arrays.pages[code >> 8]) << 8 | code & 0xFF])
-        kind = entry >> KIND
-        if kind == LETTER:
-            size = encode(code ^ entry & IMAGE, work.word, size)
-        elif kind != DROPPED:
-            if size > 3:
-                count = encode_word(arrays, work.word, size, ids, count)
-            if kind == ALONE and count >= 0:
-                size = encode(code ^ entry & IMAGE, work.word, 3)
-                count = encode_word(arrays, work.word, size, ids, count)
-            if count < 0:
-                return count
-            size = 3
-    return encode_word(arrays, work.word, size, ids, count) if size > 3 else count
-
-
-@helper
-def encode_word(arrays: Arrays, word: OutU8, size: int, ids: OutI32, count: int) -> int:
-    """Ids of the marked word word[:size] by longest match, or the unknown token; the new count or OUT_OF_ROOM."""
-    at = count
-    node, found, end, j = arrays.marker_node, arrays.marker_value, arrays.marker_length, 3
-    if node == NO_NODE:  # no token goes on behind U+2581
-        j = size
-    while True:
-        while j < size:
-            node = child(arrays.trie, node, wide(word[j]))
-            if node == NO_NODE:
-                break
-            j += 1
-            value = value_at(arrays.trie, node)
-            if value != NO_VALUE:
-                found, end = value, j
-        if found == NO_VALUE:
-            found, at, end = arrays.unk_id, count, size
-        if at >= ids.size:
-            return OUT_OF_ROOM
-        ids[at] = found
-        at += 1
-        if end == size:
-            return at
-        node, found, j = ROOT, NO_VALUE, end
+    return word

@@ -1,0 +1,12 @@
+"""WordPiece ("bert"): BERT's normalization by one table, then the longest token that matches, again and again.
+
+`compile` makes the arrays, `kernel` encodes span by span, `whole` the fragments that cannot be cut.
+"""
+
+from jittok.models.wpm.compile import Arrays, Work, compile_vocab, make_work, normal_table, regrow
+from jittok.models.wpm.kernel import encode_fragments
+
+IDS_PER_BYTE = 1
+"""Usually enough; see `compile.ROOM_PER_BYTE`."""
+
+__all__ = ["IDS_PER_BYTE", "Arrays", "Work", "compile_vocab", "encode_fragments", "make_work", "normal_table", "regrow"]

@@ -1,0 +1,69 @@
+"""WordPiece on a whole fragment, code point by code point as llama.cpp does it: for what cannot be cut."""
+
+from __future__ import annotations
+
+from jittok._jit import U8, OutI32, OutI64, OutU8, helper, wide
+from jittok.fragments import BEYOND_UNICODE, FOUND, NEED, OFFSET, OUT_OF_ROOM, OUT_OF_WORK
+from jittok.models.wpm.compile import ALONE, DROPPED, IMAGE, KIND, LETTER, ROOM_PER_BYTE, Arrays
+from jittok.structures.double_array import NO_NODE, NO_VALUE, ROOT, child, value_at
+from jittok.structures.utf8 import decode, encode
+from jittok.unicode.tables import LAST_CODE_POINT
+
+
+@helper
+def encode_whole(
+    arrays: Arrays, word: OutU8, data: U8, start: int, stop: int, ids: OutI32, count: int, report: OutI64
+) -> int:
+    """Ids of data[start:stop], whose ends end words, to ids[count:]; the new count or a code."""
+    if 2 * (stop - start) + 8 > word.size:
+        report[NEED] = stop - start
+        return OUT_OF_WORK
+    report[NEED] = ROOM_PER_BYTE * (stop - start)
+    i, size = start, 3
+    while i < stop:
+        code, length = decode(data, i, stop)
+        if code > LAST_CODE_POINT:
+            report[OFFSET], report[FOUND] = i, code
+            return BEYOND_UNICODE
+        i += length
+        entry = wide(arrays.entries[wide(arrays.pages[code >> 8]) << 8 | code & 0xFF])
+        kind = entry >> KIND
+        if kind == LETTER:
+            size = encode(code ^ entry & IMAGE, word, size)
+        elif kind != DROPPED:
+            if size > 3:
+                count = _encode_word(arrays, word, size, ids, count)
+            if kind == ALONE and count >= 0:
+                size = encode(code ^ entry & IMAGE, word, 3)
+                count = _encode_word(arrays, word, size, ids, count)
+            if count < 0:
+                return count
+            size = 3
+    return _encode_word(arrays, word, size, ids, count) if size > 3 else count
+
+
+@helper
+def _encode_word(arrays: Arrays, word: OutU8, size: int, ids: OutI32, count: int) -> int:
+    """Ids of the marked word word[:size] by longest match, or the unknown token; the new count or OUT_OF_ROOM."""
+    at = count
+    node, found, end, j = arrays.marker_node, arrays.marker_value, arrays.marker_length, 3
+    if node == NO_NODE:  # no token goes on behind U+2581
+        j = size
+    while True:
+        while j < size:
+            node = child(arrays.trie, node, wide(word[j]))
+            if node == NO_NODE:
+                break
+            j += 1
+            value = value_at(arrays.trie, node)
+            if value != NO_VALUE:
+                found, end = value, j
+        if found == NO_VALUE:
+            found, at, end = arrays.unk_id, count, size
+        if at >= ids.size:
+            return OUT_OF_ROOM
+        ids[at] = found
+        at += 1
+        if end == size:
+            return at
+        node, found, j = ROOT, NO_VALUE, end
