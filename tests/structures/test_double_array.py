@@ -20,7 +20,9 @@ from jittok.structures.double_array import (
 )
 
 child, walk = standalone(double_array.child), standalone(double_array.walk)
-value_of, value_at, score_at = (standalone(f) for f in (double_array.value_of, double_array.value_at, double_array.score_at))
+value_of, value_at, score_at = (
+    standalone(f) for f in (double_array.value_of, double_array.value_at, double_array.score_at)
+)
 
 keys = st.binary(min_size=1, max_size=6) | st.text("ab", min_size=1, max_size=6).map(str.encode)
 

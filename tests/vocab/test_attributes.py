@@ -62,7 +62,17 @@ def test_every_text_that_ends_generation_does_and_becomes_a_control_token():
 
 def test_ids_of_keys_end_generation_and_keep_their_attributes():
     tokens = [f"w{k}" for k in range(12)]
-    keys = {"eos": 1, "eot": 2, "eom": 3, "fim_pad": 4, "fim_rep": 5, "fim_sep": 6, "fim_pre": 7, "bos": 8, "padding": 9}
+    keys = {
+        "eos": 1,
+        "eot": 2,
+        "eom": 3,
+        "fim_pad": 4,
+        "fim_rep": 5,
+        "fim_sep": 6,
+        "fim_pre": 7,
+        "bos": 8,
+        "padding": 9,
+    }
     found = vocab(tokens, **{f"{name}_token_id": token for name, token in keys.items()})
     assert found.eog_ids == {1, 2, 3, 4, 5, 6}
     assert set(found.attributes.tolist()) == {NORMAL}
