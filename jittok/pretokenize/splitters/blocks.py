@@ -97,12 +97,17 @@ def read_block(classes: ClassWindow, text: Window, i: int, stop: int, owed: int,
 
     Reads 64 bytes wherever the text ends, so PAD bytes must be readable behind it.
     """
+    if i >= stop:  # nothing is read; a character that should go on here is cut off
+        bad = NONE
+        if owed != 0:
+            bad = ONE
+        return Block(
+            NONE, NONE, ALL, ALL, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, 0, LETTER, bad
+        )  # fmt: skip
     high, letter, digit, white, space, line, quote, capital, slash = class_masks(text, i)
     inside = ALL
     if stop - i < 64:
-        inside = NONE
-        if stop > i:
-            inside = (ONE << np.uint64(stop - i)) - ONE
+        inside = (ONE << np.uint64(stop - i)) - ONE
         high &= inside
         letter &= inside
         digit &= inside
