@@ -37,6 +37,7 @@ bench: .venv/bench  ## compare with the last run: make bench ARGS=--benchmark-co
 
 fuzz: .venv/test  ## kernel against reference for as long as you like
 	HYPOTHESIS_PROFILE=fuzz NUMBA_BOUNDSCHECK=1 $(PY) -m pytest -q -m 'not process' $(KERNEL_TESTS)
+	$(PY) -m pytest -q -m slow tests/corpus  # kills; with Ray where it is installed
 
 clean:
 	rm -rf .venv .hypothesis .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .benchmarks

@@ -33,7 +33,7 @@ def encode_column(
     errors: str = "strict",
     threads: int | None = None,
 ) -> pa.Array:
-    """`list<int32>` (`large_list` from 2^31 ids on) of a string or binary array; nulls stay null. The ids are not copied."""
+    """`list<int32>` (`large_list` from 2^31 ids on) of a string or binary array; nulls stay null. No id is copied."""
     import pyarrow as pa
 
     rows = tok.encode_batch(texts, add_special=add_special, parse_special=parse_special, errors=errors, threads=threads)
@@ -58,7 +58,7 @@ def encode_table(
 ) -> Table:
     """The table (or record batch) with a column `output` of ids; a column of that name is replaced.
 
-    Raises KeyError when there is no column `column`, TypeError when it holds no texts, EncodingFailed as `encode_batch`.
+    KeyError when there is no column `column`, TypeError when it holds no texts, EncodingFailed as for `encode_batch`.
     """
     if column not in table.schema.names:
         raise KeyError(f"found columns {', '.join(table.schema.names)}, expected {column!r} among them")
@@ -71,7 +71,7 @@ def encode_table(
 
 
 def table_options(given: dict[str, Any]) -> dict[str, Any]:
-    """Keyword arguments of `encode_table`, checked where they are given rather than in a worker. TypeError for others."""
+    """Keyword arguments of `encode_table`, checked here rather than in a worker. TypeError for others."""
     known = ("add_special", "parse_special", "errors", "threads")
     for name in given:
         if name not in known:

@@ -32,7 +32,7 @@ class JittokExpressions:
         self._expression = expression
 
     def encode(self, tok: Tokenizer, **options: Any) -> pl.Expr:
-        """`list[i32]`: the ids of each text; nulls stay null. `options`: `add_special`, `parse_special`, `errors`, `threads`."""
+        """`list[i32]`: the ids of each text; nulls stay null. `options`: as for `encode_batch`."""
         options = table_options(options)
         return self._expression.map_batches(
             lambda texts: _ids(texts, tok, options), return_dtype=IDS, is_elementwise=True

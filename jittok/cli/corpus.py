@@ -35,14 +35,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=".txt .jsonl .parquet .arrow, the first two also .gz .zst .bz2 .xz: files, globs, directories, URLs, -",
     )  # fmt: skip
     parser.add_argument("--out", required=True, metavar="DIR", help="directory to write, or to go on writing")
-    parser.add_argument("--format", default="arrow", metavar="NAME,...", help=f"one or more of {FORMATS} (default: arrow)")
+    parser.add_argument(
+        "--format", default="arrow", metavar="NAME,...", help=f"one or more of {FORMATS} (default: arrow)"
+    )
     reading = parser.add_argument_group("reading")
     reading.add_argument("--input-format", choices=("txt", "jsonl", "parquet", "arrow"), help="whatever the names say")
     reading.add_argument("--field", default="text", help="field of JSON Lines that holds the text (default: text)")
     reading.add_argument("--column", default="text", help="column of tables that holds the text (default: text)")
     cuts = reading.add_mutually_exclusive_group()
     cuts.add_argument("--lines", action="store_true", help=".txt: a document a line")
-    cuts.add_argument("--separator", metavar="TEXT", help=r".txt: documents are separated by TEXT (\n and \t are understood)")
+    cuts.add_argument(
+        "--separator", metavar="TEXT", help=r".txt: documents are separated by TEXT (\n and \t are understood)"
+    )
     reading.add_argument(
         "--on-error", choices=("fail", "skip", "replace"), default="fail",
         help="a line or document that cannot be read: stop, leave it out, or put U+FFFD for what cannot be read",
@@ -101,13 +105,15 @@ def _options(given: argparse.Namespace) -> Options:
 def _summary_text(summary: Summary) -> str:
     new = summary.documents - summary.resumed
     rows = [
-        f"{summary.out}: {summary.documents:,} documents, {summary.tokens:,} tokens, {summary.bytes / 1e6:,.1f} MB "
-        f"in {summary.shards} shard{'s' if summary.shards != 1 else ''}"
+        f"{summary.out}: {summary.documents:,} documents, {summary.tokens:,} tokens, {summary.bytes / 1e6:,.1f} MB, "
+        + (f"{summary.shards} shards" if summary.shards != 1 else "1 shard")
     ]
     if summary.resumed:
         rows.append(f"{summary.resumed:,} of them were there already")
     if new:
-        rows.append(f"{summary.seconds:.1f} s, {summary.text_bytes * new / summary.documents / 1e6 / summary.seconds:.1f} MB/s")
+        rows.append(
+            f"{summary.seconds:.1f} s, {summary.text_bytes * new / summary.documents / 1e6 / summary.seconds:.1f} MB/s"
+        )
     if summary.bad_documents:
         rows.append(f"{summary.bad_documents:,} documents could not be read as they are: see {summary.out}/errors/")
     if summary.blank_lines:

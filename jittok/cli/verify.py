@@ -32,7 +32,10 @@ def run(options: argparse.Namespace) -> int:
         write(json.dumps({"ok": found.ok, **asdict(found)}) + "\n")
         return 0 if found.ok else 1
     for difference in found.differences[:SHOWN]:
-        write(", ".join(f"{key} {value}" for key, value in difference.items() if key != "what") + f": {difference['what']}\n")
+        write(
+            ", ".join(f"{key} {value}" for key, value in difference.items() if key != "what")
+            + f": {difference['what']}\n"
+        )
     if len(found.differences) > SHOWN:
         write(f"and {len(found.differences) - SHOWN} more\n")
     write(

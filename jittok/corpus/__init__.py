@@ -9,10 +9,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jittok.corpus.packing import batches
     from jittok.corpus.compiler import Summary, compile_corpus
     from jittok.corpus.options import Options
-    from jittok.corpus.readback import Corpus, open
+    from jittok.corpus.packing import batches
+    from jittok.corpus.readback import Corpus, open  # noqa: A004  jittok.corpus.open is what one looks for
     from jittok.corpus.verifier import verify
 
 __all__ = ["Corpus", "Options", "Summary", "batches", "compile_corpus", "open", "verify"]

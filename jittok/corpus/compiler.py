@@ -30,7 +30,7 @@ from jittok.corpus.options import Options
 from jittok.corpus.progress import Progress
 from jittok.corpus.ranges import RawRange, read_unit, units
 from jittok.corpus.sources import STDIN, Source, find_sources
-from jittok.corpus.state import State, changed, check_inputs, different, differences, make_plan, replay
+from jittok.corpus.state import State, changed, check_inputs, differences, different, make_plan, replay
 from jittok.errors import CorpusError
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def compile_corpus(
         resumed = run.begin()
         if not run.complete:
             if check_space:
-                run.check_space(tok)
+                run.check_space()
             run.go(_engine(engine, threads), report, start)
         return run.summary(time.perf_counter() - start, resumed, left_out)
     finally:
@@ -163,7 +163,12 @@ class _Run:
     """One call of `compile_corpus` on a directory it has locked."""
 
     def __init__(
-        self, out: Path, plan: dict[str, Any], sources: Sequence[Source], formats: Sequence[Format], encoder: RangeEncoder
+        self,
+        out: Path,
+        plan: dict[str, Any],
+        sources: Sequence[Source],
+        formats: Sequence[Format],
+        encoder: RangeEncoder,
     ) -> None:
         self.out, self.plan, self.sources, self.formats, self.encoder = out, plan, sources, formats, encoder
         self.work = out / WORK
@@ -180,7 +185,9 @@ class _Run:
         strange = sorted(path.name for path in self.out.iterdir() if path.name not in (WORK, LOCK))
         ledger_there = (self.work / LEDGER).exists()
         if strange and not ledger_there:
-            raise CorpusError(str(self.out), ", ".join(strange)[:80], "an empty directory, or one that jittok corpus began")
+            raise CorpusError(
+                str(self.out), ", ".join(strange)[:80], "an empty directory, or one that jittok corpus began"
+            )
         self.work.mkdir(exist_ok=True)
         self.ledger = Ledger(self.work / LEDGER)
         if not self.ledger.facts:
@@ -233,7 +240,7 @@ class _Run:
 
     # ---- what is still to do
 
-    def check_space(self, tok: Tokenizer) -> None:
+    def check_space(self) -> None:
         """CorpusError when what is still to be written will not fit on the disk, by an estimate from a sample."""
         from jittok.corpus.predict import check_space
 
@@ -324,6 +331,8 @@ class _Run:
         """Of the finished directory."""
         found = self.manifest
         size = sum(file["bytes"] for file in files_of(found))
-        numbers = [found[key] for key in ("documents", "tokens", "text_bytes", "blank_lines", "bad_documents")]
-        return Summary(str(self.out), *numbers, len(found["shards"]), size, seconds, resumed, tuple(left_out))
-
+        numbers = {key: found[key] for key in ("documents", "tokens", "text_bytes", "blank_lines", "bad_documents")}
+        return Summary(
+            out=str(self.out), shards=len(found["shards"]), bytes=size, seconds=seconds, resumed=resumed,
+            left_out=tuple(left_out), **numbers,
+        )  # fmt: skip

@@ -48,7 +48,7 @@ class RangeEncoder:
 
     def __init__(self, tok: Tokenizer, sources: Sequence[Source], options: Options) -> None:
         self.tok, self.sources, self.options = tok, sources, options
-        self._special = {"add_special": options.add_special, "parse_special": options.parse_special}
+        self._special: dict[str, Any] = {"add_special": options.add_special, "parse_special": options.parse_special}
         self.eos = self._eos()
 
     def _eos(self) -> int | None:

@@ -17,12 +17,14 @@ Manifest = dict[str, Any]
 
 
 def make_manifest(state: State) -> Manifest:
-    """The manifest of a run that has come to its end. Nothing in it depends on when or how often the run was taken up."""
+    """The manifest of a run that has come to its end. Nothing in it tells when or how often it was taken up."""
     plan = state.plan
     inputs = []
     for i, row in enumerate(plan["inputs"]):
         size, digest = state.inputs[i]
-        inputs.append({"path": row["path"], "bytes": size, "sha256": digest, "kind": row["kind"], "packing": row["packing"]})
+        inputs.append(
+            {"path": row["path"], "bytes": size, "sha256": digest, "kind": row["kind"], "packing": row["packing"]}
+        )
     shards = []
     for fact, numbers in zip(state.shards, state.shard_ranges, strict=True):
         files = [{key: file[key] for key in ("name", "bytes", "sha256")} for file in fact["files"]]

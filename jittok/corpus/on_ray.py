@@ -6,6 +6,7 @@ bytes are those of any other run.
 
 from __future__ import annotations
 
+import logging
 import pickle
 from collections.abc import Iterator
 from typing import Any
@@ -41,7 +42,7 @@ class _Worker:
 def encode_on_ray(encoder: RangeEncoder, state: State, workers: int | None = None) -> Iterator[Encoded]:
     """Ranges in order. Connects to the cluster that RAY_ADDRESS names, else starts Ray on this machine.
 
-    `workers`: actors of one CPU each, by default one for each CPU of the cluster. Inputs must be readable by all of them.
+    `workers`: actors of one CPU each, by default one for each CPU of the cluster; all must be able to read the inputs.
     """
     try:
         import ray
@@ -53,11 +54,13 @@ def encode_on_ray(encoder: RangeEncoder, state: State, workers: int | None = Non
     if not items:
         return
     if not ray.is_initialized():
-        ray.init(include_dashboard=False, log_to_driver=False, logging_level="warning")
+        ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.WARNING)
+    logging.getLogger("ray.data").setLevel(logging.WARNING)
     context = ray.data.DataContext.get_current()
     context.execution_options.preserve_order = True
     context.enable_progress_bars = False
-    count = workers or max(int(ray.cluster_resources().get("CPU", 1)), 1)
+    cpus: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
+    count = workers or max(int(cpus.get("CPU", 1)), 1)
     blocks = len(items) if len(items) <= FEW_UNITS else -(-len(items) // UNITS_A_BLOCK)
     dataset = ray.data.from_items(items, override_num_blocks=blocks).map_batches(
         _Worker,

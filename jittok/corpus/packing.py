@@ -17,7 +17,7 @@ HOW = ("split", "whole")
 
 
 class Batch(NamedTuple):
-    """`ids`: int32[size, length]. `segments`: int32[size, length], the documents of a sequence counted from 1, 0 for padding."""
+    """int32[size, length] each: `ids`, and `segments`, the documents of a sequence counted from 1, 0 for padding."""
 
     ids: NDArray[np.int32]
     segments: NDArray[np.int32]
@@ -50,13 +50,13 @@ def batches(
         raise CorpusError("documents='whole'", f"pad_id={pad_id}, overlap={overlap}", "a pad_id and no overlap")
     opened = corpus if isinstance(corpus, Corpus) else open_corpus(corpus)
     rows = _split(opened, length, overlap, pad_id) if documents == "split" else _whole(opened, length, pad_id or 0)
-    return _gathered(rows, length, size, start)
+    return _gathered(rows, size, start)
 
 
 Row = tuple[NDArray[np.int32], NDArray[np.int32]]
 
 
-def _gathered(rows: Iterator[Row], length: int, size: int, start: int) -> Iterator[Batch]:
+def _gathered(rows: Iterator[Row], size: int, start: int) -> Iterator[Batch]:
     held: list[Row] = []
     for number, row in enumerate(rows):
         if number < start:

@@ -82,7 +82,7 @@ def predict(
 def _error(sizes: NDArray[np.float64], counts: NDArray[np.float64]) -> float | None:
     """Half of a 95 % interval of the ratio of sums, as a share of it, by leaving out one probe at a time."""
     n = sizes.size
-    if n < 2 or not counts.sum():  # noqa: PLR2004
+    if n < 2 or not counts.sum():
         return None
     ratios = (counts.sum() - counts) / np.maximum(sizes.sum() - sizes, 1)
     spread = np.sqrt((n - 1) / n * ((ratios - ratios.mean()) ** 2).sum())
@@ -149,14 +149,18 @@ def _probe_start(encoder: RangeEncoder, i: int) -> Iterator[Row]:
             return
     with source.open() as file:
         counted = _Counted(file, source)
-        read = counted.read
+        start = counted.read
         payload: Any
         if source.kind == "txt":
-            text = read(PROBE_BYTES)
+            text = start(PROBE_BYTES)
             payload = [(i, text[: text.rfind(b" ") + 1] or text)] if len(text) == PROBE_BYTES else [(i, text)]
         else:
             separator = (encoder.options.separator or "").encode()
-            cut = cut_separated(read, PROBE_BYTES, separator) if source.kind == "separated" else cut_lines(read, PROBE_BYTES)
+            cut = (
+                cut_separated(start, PROBE_BYTES, separator)
+                if source.kind == "separated"
+                else cut_lines(start, PROBE_BYTES)
+            )
             _, payload = next(cut, (0, [] if separator else b""))
         try:
             yield _row(encoder, RawRange(Key(i, 0, 0), i, payload, 0, 0), counted.share(payload))
@@ -179,7 +183,11 @@ class _Counted:
 
     def share(self, payload: Any) -> float:
         """Bytes on disk that the payload took, by what was read for all that was unpacked."""
-        size = len(payload) if isinstance(payload, bytes) else sum(len(p if isinstance(p, bytes) else p[1]) for p in payload)
+        size = (
+            len(payload)
+            if isinstance(payload, bytes)
+            else sum(len(p if isinstance(p, bytes) else p[1]) for p in payload)
+        )
         return self._file.tell() * size / max(self._unpacked, 1)
 
 
@@ -195,4 +203,6 @@ def check_space(out: Path, encoder: RangeEncoder, formats: Sequence[Format], sta
     free = shutil.disk_usage(out).free
     if need > free:
         found = f"{free / 1e6:.0f} MB of free disk"
-        raise CorpusError(str(out), found, f"about {need / 1e6:.0f} MB, by a sample of the input (--no-space-check goes on)")
+        raise CorpusError(
+            str(out), found, f"about {need / 1e6:.0f} MB, by a sample of the input (--no-space-check goes on)"
+        )

@@ -53,7 +53,7 @@ class Progress:
 def clock(seconds: float) -> str:
     """12 s, 3:07, 2:03:07."""
     whole = round(seconds)
-    if whole < 60:  # noqa: PLR2004  a minute
+    if whole < 60:
         return f"{whole} s"
     hours, minutes = divmod(whole // 60, 60)
     return f"{hours}:{minutes:02d}:{whole % 60:02d}" if hours else f"{minutes}:{whole % 60:02d}"
@@ -68,6 +68,7 @@ class ProgressLine:
         self._last, self._width = 0.0, 0
 
     def __call__(self, progress: Progress) -> None:
+        """Draw it, a few times a second."""
         now = time.monotonic()
         if self._shown and now - self._last >= EVERY:
             line = progress.line()

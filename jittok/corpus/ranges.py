@@ -2,7 +2,7 @@
 
 A unit is a piece of input that can be found without reading what is before it: an interval of a plain file of lines,
 a row group, a whole file otherwise. A range is the work of one thread at a time: of a unit, the documents that begin in
-bytes [k * range_bytes, (k + 1) * range_bytes) of its text. A document that begins in a range belongs to it, however long.
+bytes [k * range_bytes, (k + 1) * range_bytes) of its text. A document belongs where it begins, however long.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Key(NamedTuple):
 
 
 class Unit(NamedTuple):
-    """A piece of input that can be read on its own: sources first .. last, interval [start, stop) or row group `part`."""
+    """A piece of input that can be read on its own: sources first .. last, bytes [start, stop) or row group `part`."""
 
     source: int
     part: int
@@ -184,6 +184,7 @@ def _stream(unit: Unit, source: Source, options: Options, first: int) -> Iterato
         tally = _Tally(unit.source, read) if source.path == STDIN else None
         if tally is not None:
             read = tally.read
+        blocks: Iterator[tuple[int, Any]]
         if source.kind == "separated":
             blocks = cut_separated(read, options.range_bytes, (options.separator or "").encode())
         else:

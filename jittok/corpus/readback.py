@@ -27,7 +27,10 @@ FASTEST_FIRST = ("npy", "nanogpt", "llmc", "megatron", "datatrove", "olmo", "arr
 
 
 def open(  # noqa: A001  jittok.corpus.open is what one looks for
-    folder: str | os.PathLike[str], tok: Tokenizer | None = None, *, format: str | None = None  # noqa: A002
+    folder: str | os.PathLike[str],
+    tok: Tokenizer | None = None,
+    *,
+    format: str | None = None,  # noqa: A002
 ) -> Corpus:
     """The documents of a finished corpus directory, from one of the formats it was written in.
 

@@ -1,4 +1,4 @@
-"""The bytes or rows of a range become documents. Whatever cannot be read is counted with its line, never dropped silently.
+"""The bytes or rows of a range become documents. What cannot be read is counted with its line, never silently dropped.
 
 The texts of a whole range are checked at once; only a range in which something is wrong is looked at line by line.
 """
@@ -185,12 +185,12 @@ def _checked(docs: Documents, source: int, options: Options) -> Texts:
     texts = Texts(docs, np.full(count, source), np.arange(1, count + 1), count)
     if _all_utf8(docs):
         return texts
-    raw, wrong = memoryview(docs.data), {}
+    raw, wrong = docs.data.data, {}
     parts = [raw[i:j] for i, j in zip(docs.starts.tolist(), docs.stops.tolist(), strict=True)]
     for row, part in enumerate(parts):
         try:
             codecs.utf_8_decode(part, "strict", True)
-        except UnicodeDecodeError as error:
+        except UnicodeDecodeError as error:  # noqa: PERF203
             wrong[row] = str(codecs.utf_8_decode(part, "replace", True)[0]).encode()
             found = f"byte 0x{part[error.start]:02x} at offset {error.start}"
             texts.bad.append(Bad(source, row + 1, found, "UTF-8"))
@@ -210,7 +210,7 @@ def _all_utf8(docs: Documents) -> bool:
     full = starts[stops > starts]
     if ((data[full] & 0xC0) == 0x80).any():
         return False
-    return _is_utf8(memoryview(data))
+    return _is_utf8(data.data)
 
 
 def _is_utf8(raw: Any) -> bool:

@@ -62,7 +62,7 @@ class ShardWriter:
     def resume(self, ranges: Iterable[tuple[Places, int, int, int]]) -> int:
         """Take up a shard that was under way; how many of its ranges are whole. The others are cut off.
 
-        `ranges`: for each range in the ledger its places, documents, tokens and bytes of text. A range is whole when each
+        `ranges`: for each range in the ledger its places, documents, tokens and bytes of text. It is whole when each
         of its streams has the bytes that the ledger tells of; after `kill -9` all are, after a loss of power the last
         ones may not be.
         """

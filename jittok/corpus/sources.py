@@ -160,7 +160,11 @@ def _kind(path: str, options: Options) -> tuple[str, str] | None:
     if kind is None:
         return None
     if kind in TABLES and (packing or path == STDIN):
-        raise CorpusError(path, f"{kind} {'in ' + packing if packing else 'from standard input'}", "a file that can be read anywhere: unpack it first")
+        raise CorpusError(
+            path,
+            f"{kind} {'in ' + packing if packing else 'from standard input'}",
+            "a file that can be read anywhere: unpack it first",
+        )
     if kind == "txt":
         kind = "lines" if options.lines else "separated" if options.separator is not None else "txt"
     return kind, packing

@@ -51,8 +51,8 @@ def differences(old: Fact, new: Fact, on_error_may_change: bool = False) -> list
         said.append(f"vocabulary {_named(new['vocab'])} (begun with {_named(old['vocab'])})")
     for part in ("options", "writers"):
         for key in sorted({*old[part], *new[part]} - ({"on_error"} if on_error_may_change else set())):
-            if old[part].get(key) != new[part].get(key):
-                said.append(f"{key} {new[part].get(key)!r} (begun with {old[part].get(key)!r})")
+            was, now = old[part].get(key), new[part].get(key)
+            said += [f"{key} {now!r} (begun with {was!r})"] if was != now else []
     before, after = ([row["path"] for row in plan["inputs"]] for plan in (old, new))
     if before != after:
         gone, more = [path for path in before if path not in set(after)], [p for p in after if p not in set(before)]
@@ -61,7 +61,9 @@ def differences(old: Fact, new: Fact, on_error_may_change: bool = False) -> list
     else:
         for was, now in zip(old["inputs"], new["inputs"], strict=True):
             known = (key for key in ("bytes", "kind", "packing") if was[key] != now[key] and was[key] is not None)
-            said += [f"{now['path']}: {key} {now[key]!r} (begun with {was[key]!r})" for key in known if now[key] is not None]
+            said += [
+                f"{now['path']}: {key} {now[key]!r} (begun with {was[key]!r})" for key in known if now[key] is not None
+            ]
     return said
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -129,7 +130,7 @@ def cut_rows(columns: Iterable[Any], step: int) -> Iterator[tuple[int, Any, int]
         ends = np.cumsum(lengths) + total
         numbers = (ends - lengths) // step
         cuts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(column)]
-        for start, stop in zip(cuts, cuts[1:], strict=False):
+        for start, stop in pairwise(cuts):
             number = int(numbers[start])
             if number != current and pending:
                 yield current, pa.chunked_array(pending), rows

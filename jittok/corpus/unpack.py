@@ -18,7 +18,7 @@ Read = Callable[[int], bytes]
 
 
 def open_unpacked(raw: IO[bytes], packing: str, path: str) -> Read:
-    """A function that reads up to n unpacked bytes, b"" at the end. It raises CorpusError on damaged or cut-off data."""
+    """A function that reads up to n unpacked bytes, b"" at the end. CorpusError on damaged or cut-off data."""
     if not packing:
         return raw.read
     try:
@@ -40,7 +40,8 @@ def _gz(raw: IO[bytes]) -> tuple[Read, tuple[type[BaseException], ...]]:
         from isal import igzip, isal_zlib
     except ImportError:  # no wheel for this machine: the same bytes, slower
         return gzip.GzipFile(fileobj=raw).read, (EOFError, OSError, zlib.error)
-    return igzip.IGzipFile(fileobj=raw).read, (EOFError, OSError, zlib.error, isal_zlib.error)
+    file: Any = igzip.IGzipFile(fileobj=raw)  # type: ignore[no-untyped-call]
+    return file.read, (EOFError, OSError, zlib.error, isal_zlib.error)  # type: ignore[return-value]  # a class, whatever its hints say
 
 
 def _bz2(raw: IO[bytes]) -> tuple[Read, tuple[type[BaseException], ...]]:

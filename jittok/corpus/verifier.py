@@ -82,7 +82,7 @@ def verify(
     for name in manifest["options"]["formats"]:
         try:
             corpora[name] = readback.open(folder, tok, format=name)
-        except (CorpusError, OSError, ValueError) as error:
+        except (CorpusError, OSError, ValueError) as error:  # noqa: PERF203
             if found.ok:  # else the damage has been named already
                 raise
             found.differences.append({"format": name, "what": f"cannot be read: {error}"})
@@ -95,11 +95,11 @@ def verify(
     for place in chosen:
         encoded = next(again, None)
         if encoded is None or encoded.key != place.key:
-            found.differences.append(_difference(manifest, place, sources, "the range is not in the input any more"))
+            found.differences.append(_difference(place, sources, "the range is not in the input any more"))
             break
         found.ranges += 1
         found.documents += encoded.lengths.size
-        _compare(encoded, place, manifest, corpora, sources, found)
+        _compare(encoded, place, corpora, sources, found)
         if report is not None:
             report(found)
     return found
@@ -110,9 +110,7 @@ def _sample(places: list[_Place]) -> list[_Place]:
     return [places[i] for i in np.unique(np.linspace(0, len(places) - 1, SAMPLE).astype(int))] if places else []
 
 
-def _check_files(
-    folder: Path, manifest: Manifest, found: Report, report: Callable[[Report], None] | None
-) -> None:
+def _check_files(folder: Path, manifest: Manifest, found: Report, report: Callable[[Report], None] | None) -> None:
     for number, shard in enumerate(manifest["shards"]):
         for file in shard["files"]:
             path = folder / file["name"]
@@ -178,11 +176,15 @@ def _encode_again(encoder: RangeEncoder, chosen: Sequence[_Place], threads: int 
 
 
 def _compare(
-    encoded: Encoded, place: _Place, manifest: Manifest, corpora: dict[str, Any], sources: Sequence[Source], found: Report
+    encoded: Encoded,
+    place: _Place,
+    corpora: dict[str, Any],
+    sources: Sequence[Source],
+    found: Report,
 ) -> None:
     if encoded.lengths.size != place.documents:
         what = f"found {encoded.lengths.size} documents in the input, expected {place.documents}"
-        found.differences.append(_difference(manifest, place, sources, what))
+        found.differences.append(_difference(place, sources, what))
         return
     offsets = np.concatenate([[0], np.cumsum(encoded.lengths)])
     for name, corpus in corpora.items():
@@ -212,5 +214,5 @@ def _token(ids: Any, at: int) -> str:
     return str(int(ids[at])) if at < ids.size else "the end"
 
 
-def _difference(manifest: Manifest, place: _Place, sources: Sequence[Source], what: str) -> dict[str, Any]:
+def _difference(place: _Place, sources: Sequence[Source], what: str) -> dict[str, Any]:
     return {"shard": place.shard, "document": place.first, "input": sources[place.key.source].path, "what": what}

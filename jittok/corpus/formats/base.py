@@ -7,6 +7,7 @@ headers) is made from streams at the end of a shard, and made again when that wa
 from __future__ import annotations
 
 import io
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -108,7 +109,7 @@ class Lazy(NamedTuple):
     load: Callable[[], Block]
 
 
-class Format:
+class Format(ABC):
     """One layout. Subclasses say which streams they need and what they make of them."""
 
     name: ClassVar[str]
@@ -137,20 +138,20 @@ class Format:
             raise CorpusError(f"--dtype, format {self.name}", self.facts.dtype, f"{self.large}, as its readers do")
         return np.dtype(self.facts.dtype).newbyteorder("<")
 
+    @abstractmethod
     def streams(self) -> list[Stream]:
         """What grows. Streams of equal key are written once for all formats."""
-        raise AssertionError(f"{type(self).__name__} has no streams")
 
-    def check(self, rows: Rows, tokens: int) -> None:
+    def check(self, rows: Rows, tokens: int) -> None:  # noqa: B027  most layouts can tell anything
         """CorpusError when the rows cannot be told in this layout; `tokens`: of the shard with them."""
 
+    @abstractmethod
     def finish(self, shard: Shard) -> list[Output]:
         """Make the files of a full shard. May be run again after a crash, with the same result."""
-        raise AssertionError(f"{type(self).__name__} makes no files")
 
+    @abstractmethod
     def blocks(self, folder: Path, number: int, documents: int) -> list[Lazy]:
         """The documents of shard `number` in a finished corpus directory, mapped."""
-        raise AssertionError(f"{type(self).__name__} reads nothing back")
 
     def predict(self, documents: float, tokens: float) -> float:
         """About how many bytes so many documents and tokens take."""
@@ -167,7 +168,7 @@ class Format:
 
 
 def map_array(path: Path, dtype: Any, header: int = 0, count: int | None = None) -> NDArray[Any]:
-    """Numbers of a file behind `header` bytes, mapped read-only; an empty file cannot be mapped and is an empty array."""
+    """Numbers of a file behind `header` bytes, mapped read-only; an empty file gives an empty array."""
     width = np.dtype(dtype).itemsize
     count = (path.stat().st_size - header) // width if count is None else count
     if not count:
@@ -193,7 +194,7 @@ def write_offsets(path: Path, shard: Shard) -> None:
         file.write(npy_header(np.dtype("<i8"), shard.documents + 1))
         file.write(bytes(8))
         for ends in shard.ends():
-            file.write(ends.astype("<i8"))
+            file.write(ends.astype("<i8").data)
 
 
 def put_header(path: Path, header: bytes) -> None:

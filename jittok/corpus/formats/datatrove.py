@@ -24,7 +24,7 @@ class Datatrove(Format):
         index, metadata = shard.path("datatrove.index"), shard.path("datatrove.metadata")
         with index.open("wb") as file:
             for ends in shard.ends():
-                file.write(ends.astype("<u8"))
+                file.write(ends.astype("<u8").data)
         name = self.facts.vocab_name.replace("|", " ").replace("\n", " ") or "Unknown Tokenizer"
         metadata.write_text(
             f"{name}|{self.dtype.itemsize}\n{shard.tokens}\n{readable(shard.tokens)}", encoding="utf-8", newline="\n"
@@ -49,7 +49,7 @@ def readable(tokens: int) -> str:
     """The count as datatrove writes it: 4419 is `4.42 kT`, fewer than 1000 stand as `T` alone."""
     number, unit = float(tokens), ""
     for larger in "kMGTPE":
-        if number < 1000:  # noqa: PLR2004  a step of the SI prefixes
+        if number < 1000:
             break
         number, unit = number / 1000, larger
     digits = 2 if number < 10 else 1 if number < 100 else 0

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
-from jittok.corpus.formats.base import Format, Output, Rows, Shard, Stream
+from jittok.corpus.formats.base import Format, Lazy, Output, Rows, Shard, Stream
 
 
 class Errors(Format):
@@ -28,3 +29,7 @@ class Errors(Format):
         """The lines, if there are any."""
         path = shard.path("errors")
         return [Output(path, f"errors/{shard.number:05d}.jsonl")] if path.stat().st_size else []
+
+    def blocks(self, folder: Path, number: int, documents: int) -> list[Lazy]:  # noqa: ARG002  there are no documents
+        """None."""
+        return []

@@ -1,6 +1,6 @@
 """llm.c's .bin: 256 int32 (magic, version, number of tokens, zeros), then ids. Source: llm.c, dev/data/data_common.py.
 
-The magic tells the width: uint16 is its "gpt-2", uint32 its "llama-3". Offsets of documents stand beside, as for nanogpt.
+The magic tells the width: uint16 is its "gpt-2", uint32 its "llama-3". Offsets stand beside, as for nanogpt.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class LlmC(Format):
         """Lengths and ids."""
         return [LENGTHS, self.ids_stream("llmc.bin", HEADER)]
 
-    def check(self, rows: Rows, tokens: int) -> None:
+    def check(self, rows: Rows, tokens: int) -> None:  # noqa: ARG002
         """The count in the header is an int32."""
         if tokens > INT32_MAX:
             raise CorpusError("format llmc", f"{tokens} tokens in a shard", "fewer than 2^31: a smaller --shard-bytes")
@@ -55,4 +55,6 @@ class LlmC(Format):
 
     def blocks(self, folder: Path, number: int, documents: int) -> list[Lazy]:
         """One block a shard."""
-        return [Lazy(documents, partial(with_offsets, self, folder / "llmc" / f"corpus_train_{number:06d}.bin", HEADER))]
+        return [
+            Lazy(documents, partial(with_offsets, self, folder / "llmc" / f"corpus_train_{number:06d}.bin", HEADER))
+        ]

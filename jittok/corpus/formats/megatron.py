@@ -46,7 +46,7 @@ class Megatron(Format):
         """Lengths and ids."""
         return [LENGTHS, self.ids_stream("megatron.bin")]
 
-    def check(self, rows: Rows, tokens: int) -> None:
+    def check(self, rows: Rows, tokens: int) -> None:  # noqa: ARG002
         """A sequence length is an int32."""
         too_long(self.name, rows, INT32_MAX, self.facts.sources)
 
@@ -56,9 +56,9 @@ class Megatron(Format):
         sequences = sum(int(np.count_nonzero(lengths)) for lengths in shard.lengths())
         with index.open("wb") as file:
             file.write(MAGIC + np.array(1, "<u8").tobytes() + bytes([CODES[self.dtype.name]]))
-            file.write(np.array([sequences, shard.documents + 1], "<u8"))
+            file.write(np.array([sequences, shard.documents + 1], "<u8").tobytes())
             for part in self._index(shard):
-                file.write(part)
+                file.write(part.data)
         stem = f"megatron/{shard.number:05d}_text_document"
         return [Output(shard.path("megatron.bin"), f"{stem}.bin"), Output(index, f"{stem}.idx")]
 

@@ -1,4 +1,4 @@
-"""Two NumPy arrays a shard: `ids.npy` and `offsets.npy` (int64, documents + 1); document k is ids[offsets[k]:offsets[k + 1]]."""
+"""Two NumPy arrays a shard: `ids.npy`, and `offsets.npy` (int64) with document k at offsets[k]:offsets[k + 1]."""
 
 from __future__ import annotations
 

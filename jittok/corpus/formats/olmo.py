@@ -1,4 +1,4 @@
-"""OLMo's part-*.npy (no NumPy file: bare ids) and part-*.csv.gz. Source: dolma, python/dolma/tokenizer/memmap_writer.py."""
+"""OLMo's part-*.npy (no NumPy file: bare ids) and part-*.csv.gz. Source: dolma, tokenizer/memmap_writer.py."""
 
 from __future__ import annotations
 
@@ -44,9 +44,12 @@ class Olmo(Format):
             for length, name, path, line in csv.reader(rows):
                 write((at, at + int(length), name, path, line))
                 at += int(length)
-        with plain.open("rb") as source, packed.open("wb") as target:
-            with gzip.GzipFile("", "wb", 6, target, mtime=0) as zipped:
-                shutil.copyfileobj(source, zipped, 1 << 20)
+        with (
+            plain.open("rb") as source,
+            packed.open("wb") as target,
+            gzip.GzipFile("", "wb", 6, target, mtime=0) as zipped,
+        ):
+            shutil.copyfileobj(source, zipped, 1 << 20)
         plain.unlink()
         stem = f"olmo/part-{shard.number:05d}"
         return [Output(shard.path("olmo.npy"), f"{stem}.npy"), Output(packed, f"{stem}.csv.gz")]
@@ -56,7 +59,9 @@ class Olmo(Format):
         return [Lazy(documents, partial(self._block, folder / "olmo" / f"part-{number:05d}.npy"))]
 
     def _block(self, path: Path) -> Block:
-        with gzip.open(path.with_suffix(".csv.gz"), "rt", encoding="utf-8", errors="surrogateescape", newline="") as file:
+        with gzip.open(
+            path.with_suffix(".csv.gz"), "rt", encoding="utf-8", errors="surrogateescape", newline=""
+        ) as file:
             ends = np.fromiter((int(row[1]) for row in csv.reader(file)), np.int64)
         return Block(self.map_ids(path), np.concatenate([np.zeros(1, np.int64), ends]))
 

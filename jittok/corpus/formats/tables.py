@@ -57,7 +57,7 @@ class _Table(Format):
         """Lengths and ids."""
         return [LENGTHS, IDS32]
 
-    def check(self, rows: Rows, tokens: int) -> None:
+    def check(self, rows: Rows, tokens: int) -> None:  # noqa: ARG002
         """A list may have no more than 2^31 - 1 items; batches are cut below that."""
         too_long(self.name, rows, INT32_MAX - self.batch_tokens, self.facts.sources)
 
@@ -97,7 +97,7 @@ class Arrow(_Table):
                 writer.write_batch(batch)
         return [Output(path, f"arrow/{shard.number:05d}.arrow")]
 
-    def blocks(self, folder: Path, number: int, documents: int) -> list[Lazy]:
+    def blocks(self, folder: Path, number: int, documents: int) -> list[Lazy]:  # noqa: ARG002  the file tells
         """One block a record batch."""
         import pyarrow as pa
 
@@ -125,7 +125,7 @@ class Parquet(_Table):
                 writer.write_batch(batch, row_group_size=batch.num_rows)
         return [Output(path, f"parquet/{shard.number:05d}.parquet")]
 
-    def blocks(self, folder: Path, number: int, documents: int) -> list[Lazy]:
+    def blocks(self, folder: Path, number: int, documents: int) -> list[Lazy]:  # noqa: ARG002  the file tells
         """One block a row group; it has to be unpacked, so it is read and not mapped."""
         import pyarrow.parquet as pq
 
