@@ -1,0 +1,1 @@
+"""One file or package a vocabulary type: its arrays, how they are compiled, its kernels."""
