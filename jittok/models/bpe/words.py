@@ -98,7 +98,7 @@ def encode_word(
 
 @helper
 def merge_bytes(words: WordWindow, merge: MergeWindow, text: Window, start: int, stop: int) -> int:
-    """With byte encoding: text[start:stop] as symbols, merged; how many are left in merge.symbols. Places are not kept."""
+    """With byte encoding: text[start:stop] as symbols, merged; how many merge.symbols are left. No places are kept."""
     before = get_u8(text, start)
     if 1 < stop - start <= SIXTEEN:
         clear_sixteen(merge)
