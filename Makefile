@@ -35,7 +35,10 @@ lint: .venv/dev
 bench: .venv/bench  ## compare with the last run: make bench ARGS=--benchmark-compare
 	$(PY) -m pytest bench --benchmark-only --benchmark-sort=name --benchmark-columns=min,median,iqr,rounds $(ARGS)
 
-fuzz: .venv/test  ## kernel against reference for as long as you like
+MINUTES ?= 10
+SEED ?= 1
+fuzz: .venv/test  ## kernel against reference for as long as you like: make fuzz MINUTES=60 SEED=7
+	$(PY) tests/fuzz/run.py --minutes $(MINUTES) --seed $(SEED)
 	HYPOTHESIS_PROFILE=fuzz NUMBA_BOUNDSCHECK=1 $(PY) -m pytest -q -m 'not process' $(KERNEL_TESTS)
 	$(PY) -m pytest -q -m slow tests/corpus  # kills; with Ray where it is installed
 

@@ -44,7 +44,7 @@ def test_at_least_half_of_the_slots_are_free_so_every_search_ends(rows):
     assert count >= 2 * rows
 
 
-def test_strings_of_one_hash_are_told_apart(monkeypatch):
+def test_strings_of_one_hash_are_told_apart():
     strings = [b"%d" % k for k in range(300)]
     table = build_bytes_table(*flat(strings))
     # every slot before a string's own, back to its home, is taken: the search passes through them

@@ -1,5 +1,7 @@
 """All three ways of merging are the naive one: lowest rank first, leftmost among equals."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import example, given
@@ -39,7 +41,7 @@ def naively(rules, symbols):
     """The definition, O(n^2)."""
     found, places = list(symbols), [3 * k for k in range(len(symbols) + 1)]
     while True:
-        ranked = [(rules[pair][0], k) for k, pair in enumerate(zip(found, found[1:], strict=False)) if pair in rules]
+        ranked = [(rules[pair][0], k) for k, pair in enumerate(itertools.pairwise(found)) if pair in rules]
         if not ranked:
             return found, places
         _, k = min(ranked)

@@ -14,6 +14,7 @@ import numpy as np
 from jittok._jit import U8, U16, frozen, helper
 from jittok._raw import (
     Window,
+    add,
     class_masks,
     get_u8,
     get_u16,
@@ -219,8 +220,8 @@ def class_of_letter(classes: ClassWindow, text: Window, i: int) -> int:
 @helper
 def carry_out(a: np.uint64, b: np.uint64, carry: np.uint64) -> np.uint64:
     """The carry of a + b + carry out of bit 63; carry is 0 or 1."""
-    half = a + b
-    return np.uint64(half < a) | np.uint64(half + carry < half)
+    half = add(a, b)
+    return np.uint64(half < a) | np.uint64(add(half, carry) < half)
 
 
 @helper

@@ -26,7 +26,7 @@ from __future__ import annotations
 import numpy as np
 
 from jittok._jit import helper
-from jittok._raw import Window, bit_places, contraction_masks, get_u8, leading_zeros, trailing_zeros
+from jittok._raw import Window, add, bit_places, contraction_masks, get_u8, leading_zeros, trailing_zeros
 from jittok.pretokenize.splitters.blocks import (
     B2,
     B3,
@@ -97,7 +97,7 @@ def split_llama3(
                 now.slash
             )  # a slash is O too: behind O it belongs to its run, behind an attached line end it is attached
         first = now.line & b_other
-        was = (tail + first + attached_out) ^ tail ^ first  # bit k: byte k - 1 is attached
+        was = add(add(tail, first), attached_out) ^ tail ^ first  # bit k: byte k - 1 is attached
         attached = tail & (was | first)
         attached_out = carry_out(tail, first, attached_out)
 
@@ -182,7 +182,7 @@ def _behind_lines(
     """
     starts |= behind
     behind &= ~was
-    after = (blank + behind) & ~blank
+    after = add(blank, behind) & ~blank
     if (after & now.line) != NONE:
         while behind != NONE:
             k = trailing_zeros(behind)

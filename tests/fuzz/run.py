@@ -1,0 +1,165 @@
+"""Kernels against the references, and caches against none, for as long as you like: python tests/fuzz/run.py --minutes 5
+
+Drawn vocabularies of every type, then the bundled ones and, where $JITTOK_VOCABS (a folder of GGUF files) or ../shared
+has more, those. A difference is cut down to the shortest text that still shows it, printed, and makes the exit code 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import lzma
+import os
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+sys.path[:0] = [str(Path(__file__).parent), str(ROOT / "tests" / "data")]
+
+from texts import Texts  # noqa: E402
+from vocabs import random_vocab  # noqa: E402
+
+from jittok.batch import Encoder  # noqa: E402
+from jittok.errors import EncodingFailed, JittokError  # noqa: E402
+from jittok.reference.tokenize import tokenize  # noqa: E402
+from jittok.vocab import Vocab, bundled_names, bundled_vocab, read_vocab  # noqa: E402
+
+TINY_CACHE = 1 << 14
+Answer = list[int] | str
+
+
+class Case:
+    """One vocabulary with its three ways of encoding."""
+
+    def __init__(self, name: str, vocab: Vocab) -> None:
+        self.name, self.vocab = name, vocab
+        self.kept = Encoder(vocab)
+        self.tiny = Encoder(vocab, self.kept.arrays, cache_bytes=TINY_CACHE)
+
+    def kernel(self, encoder: Encoder, text: bytes, add: bool, parse: bool) -> Answer:
+        try:
+            return encoder.one(text, encoder.rule(add, parse, replace=False)).tolist()
+        except EncodingFailed as error:
+            return f"fails at {error.offset}"
+
+    def reference(self, text: bytes, add: bool, parse: bool) -> Answer:
+        try:
+            return tokenize(self.vocab, text, add_special=add, parse_special=parse)
+        except EncodingFailed as error:
+            return f"fails at {error.offset}"
+
+    def ways(self, text: bytes, add: bool, parse: bool) -> dict[str, Answer]:
+        """The answers that must be one: a cache that saw the texts before, a tiny one, none, and the reference."""
+        fresh = Encoder(self.vocab, self.kept.arrays, cache_bytes=TINY_CACHE)
+        return {
+            "reference": self.reference(text, add, parse),
+            "kernel": self.kernel(self.kept, text, add, parse),
+            "kernel, tiny cache": self.kernel(self.tiny, text, add, parse),
+            "kernel, new cache": self.kernel(fresh, text, add, parse),
+        }
+
+    def differs(self, text: bytes, add: bool, parse: bool) -> dict[str, Answer] | None:
+        ways = self.ways(text, add, parse)
+        answers = list(ways.values())
+        return None if all(_same(answer, answers[0]) for answer in answers) else ways
+
+
+def _same(a: Answer, b: Answer) -> bool:
+    return a == b or (isinstance(a, str) and isinstance(b, str))
+
+
+def shrink(text: bytes, fails: Callable[[bytes], Any]) -> bytes:
+    """Delta debugging on bytes: ever smaller stretches are left out while the difference stays."""
+    size = len(text) // 2
+    while size:
+        at, shorter = 0, False
+        while at < len(text):
+            less = text[:at] + text[at + size :]
+            if fails(less):
+                text, shorter = less, True
+            else:
+                at += size
+        size = size if shorter and size == 1 else size // 2
+    return text
+
+
+def real_vocabs() -> Iterator[tuple[str, Callable[[], Vocab]]]:
+    """Names and loaders of the vocabularies at hand."""
+    for name in bundled_names():
+        yield name, lambda name=name: bundled_vocab(name)  # type: ignore[misc]
+    folders = [
+        ROOT / "tests" / "data" / "vocabs",
+        Path(os.environ.get("JITTOK_SHARED") or ROOT.parent / "shared") / "vocabs",
+    ]
+    folders += [Path(folder) for folder in [os.environ.get("JITTOK_VOCABS")] if folder]
+    for folder in folders:
+        for path in sorted([*folder.glob("*.gguf"), *folder.glob("*.gguf.xz")]):
+            packed = path.suffix == ".xz"
+            yield (
+                path.name,
+                lambda path=path, packed=packed: read_vocab(lzma.decompress(path.read_bytes()) if packed else path),
+            )  # type: ignore[misc]
+
+
+def cases(seed: int, only: str | None) -> Iterator[tuple[Case, int]]:
+    """Vocabularies and how many texts each gets: drawn ones, with a real one in between."""
+    random_ = random.Random(seed)
+    real = [entry for entry in real_vocabs() if only is None or only in entry[0]]
+    number = seed * 1_000_003
+    while True:
+        random_.shuffle(real)
+        for name, load in real:
+            try:
+                yield Case(name, load()), 150
+            except JittokError as error:
+                print(f"{name}: left out, {error}", flush=True)
+            for _ in range(0 if only else 6):
+                number += 1
+                kind, data = random_vocab(number)
+                try:
+                    vocab = read_vocab(data)
+                    case = Case(f"drawn {kind} {number}, pre {vocab.pre}", vocab)
+                except JittokError:
+                    continue  # drawn so that loading refuses it
+                yield case, 80
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--minutes", type=float, default=5.0)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", help="part of the name of a real vocabulary; no drawn ones then")
+    options = parser.parse_args()
+    end = time.monotonic() + 60 * options.minutes
+    counts, bytes_done, vocabs, failures = Counter[str](), 0, 0, 0
+    for case, texts in cases(options.seed, options.only):
+        vocabs += 1
+        source = Texts(options.seed * 7919 + vocabs, case.vocab)
+        for _ in range(texts):
+            if time.monotonic() > end:
+                break
+            text, add, parse = source.one(), source.random.random() < 0.2, source.random.random() < 0.5
+            counts[case.vocab.type] += 1
+            bytes_done += len(text)
+            if case.differs(text, add, parse):
+                failures += 1
+                text = shrink(text, lambda less, case=case, add=add, parse=parse: case.differs(less, add, parse))  # type: ignore[misc]
+                print(f"{case.name}: {text!r} add_special={add} parse_special={parse}")
+                for way, answer in case.ways(text, add, parse).items():
+                    print(f"    {way}: {answer}", flush=True)
+                break
+        if time.monotonic() > end or failures >= 20:
+            break
+    by_type = ", ".join(f"{kind} {count:,}" for kind, count in sorted(counts.items()))
+    print(
+        f"seed {options.seed}: {sum(counts.values()):,} texts ({bytes_done:,} bytes; {by_type}) on {vocabs} vocabularies, {failures} differences"
+    )
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,152 @@
+"""A cache never changes an id: tiny ones that grow, evict and drop their stores answer as the encoder behind them."""
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from jittok._jit import JIT, U8, OutI32, OutU64, frozen, helper, kernel
+from jittok._raw import PAD, get_u8, put_i32, window
+from jittok._raw.memory import Window
+from jittok.structures import piece_cache
+from jittok.structures.piece_cache import (
+    EPOCH,
+    ID_LIMIT,
+    LONGEST_KEPT,
+    MIDDLE_BITS,
+    MIDDLE_MOST,
+    MISSES,
+    SHORT_BITS,
+    SHORT_MOST,
+    SLACK,
+    PieceCache,
+    make_cache,
+    open_cache,
+)
+from jittok.structures.piece_lookup import make_look_up, make_records
+
+
+@helper
+def _fake_ids(
+    work: Window, text: Window, start: int, stop: int, low: np.uint64, high: np.uint64, ids: Window, count: int
+) -> int:
+    """A stand-in for a model: each byte of a piece gives its value, and in front stands a number made of all of them;
+    pieces that begin with "-" give nothing, with "=" their length thrice."""
+    head = 0
+    for i in range(start, stop):
+        head = (head * 31 + get_u8(text, i)) % 16777213
+    first = get_u8(text, start)
+    if first == 0x2D:
+        return count
+    put_i32(ids, count, head)
+    count += 1
+    for i in range(start + 1, stop):
+        if first == 0x3D or i < start + 3:
+            put_i32(ids, count, get_u8(text, i))
+            count += 1
+    return count
+
+
+def plain_ids(piece: bytes) -> list[int]:
+    """The same in Python."""
+    head = 0
+    for byte in piece:
+        head = (head * 31 + byte) % 16777213
+    if piece[:1] == b"-":
+        return []
+    return [head, *(piece[1:] if piece[:1] == b"=" else piece[1:3])]
+
+
+_look_up = make_look_up(_fake_ids)
+
+
+@kernel
+def encode_pieces(cache: PieceCache, records: OutU64, text: U8, places: OutI32, number: int, ids: OutI32) -> int:
+    open_ = open_cache(cache)
+    return _look_up(open_, window(records), window(text), window(text), 0, window(places), number, window(ids), 0)
+
+
+def encode(cache, pieces):
+    text = np.frombuffer(b"".join(pieces) + bytes(PAD), np.uint8)
+    places = np.cumsum([0, *map(len, pieces)]).astype(np.int32)
+    ids = np.full(2 * int(places[-1]) + SLACK + 8, -9, np.int32)
+    count = encode_pieces(cache, make_records(), frozen(text, np.uint8), places, len(pieces), ids)
+    return ids[:count].tolist()
+
+
+def expected(pieces):
+    return [token for piece in pieces for token in plain_ids(piece)]
+
+
+lengths = st.sampled_from([1, 2, 7, 8, 9, 14, 15, 16, 17, 23, 24, 30, 31, 32, 33, 47, 64, 100, 2047, 2048, 2049])
+starts = st.sampled_from([b"a", b"b", b"-", b"=", b"\0", b"\xff"])
+piece_ = st.tuples(starts, st.sampled_from([b"a", b"ab", b"\0", b"a\0", b"xyz"]), lengths).map(
+    lambda drawn: (drawn[0] + drawn[1] * drawn[2])[: drawn[2]]
+)
+lists = st.lists(st.lists(piece_ | st.binary(min_size=1, max_size=40), max_size=40), max_size=4)
+
+
+@given(lists)
+@example([[b"a", b"a\0", b"a\0\0", b"a"]])
+@example([[b"=" + b"x" * n for n in (1, 2, 3, 4, 5, 7, 8, 9, 14, 30, 31, 99)] * 3])
+@example([[b"-"], [b"-" * 16], [b"-" * 32], [b"-", b"-" * 16, b"-" * 32]])
+@example([[b"=" * LONGEST_KEPT, b"=" * LONGEST_KEPT + b"x"] * 9])
+def test_drawn_pieces_give_their_ids_however_often_they_come(calls):
+    cache = make_cache(1 << 14)
+    for pieces in [*calls, *calls]:
+        assert encode(cache, pieces) == expected(pieces)
+
+
+def words(random, kinds, count):
+    """`count` pieces of `kinds` different ones, lengths of all tables."""
+    numbers = random.integers(0, kinds, count)
+    return [(b"=" if n % 5 == 0 else b"w") + b"%d" % n + b"abcdefgh" * (int(n) % 7) for n in numbers.tolist()]
+
+
+@pytest.mark.parametrize("kinds", [10, 700, 20_000])
+def test_a_tiny_cache_that_grows_evicts_and_drops_its_stores_gives_the_same_ids(kinds):
+    random, cache = np.random.default_rng(kinds), make_cache(1 << 14)
+    for _ in range(20 if JIT else 2):
+        pieces = words(random, kinds, 1000 if JIT else 300)
+        assert encode(cache, pieces) == expected(pieces)
+    if kinds == 20_000 and JIT:
+        assert cache.state[EPOCH] > 1  # stores were dropped
+        assert cache.state[SHORT_BITS] == cache.state[SHORT_MOST]
+
+
+def test_tables_grow_with_what_they_hold():
+    cache = make_cache(8 << 20)
+    bits = cache.state[[SHORT_BITS, MIDDLE_BITS]].copy()
+    assert (bits < cache.state[[SHORT_MOST, MIDDLE_MOST]]).all()
+    if not JIT:
+        pytest.skip("takes long without the compiler")
+    pieces = [b"%d" % k for k in range(30_000)] + [b"%020d" % k for k in range(10_000)]
+    assert encode(cache, pieces) == expected(pieces)
+    assert (cache.state[[SHORT_BITS, MIDDLE_BITS]] > bits).all()
+    misses = int(cache.state[MISSES])
+    assert encode(cache, pieces[:5000]) == expected(pieces[:5000])
+    assert cache.state[MISSES] - misses < 2500  # most of them were kept while the tables grew
+
+
+def test_a_piece_that_was_seen_is_not_encoded_again():
+    cache = make_cache(1 << 20)
+    pieces = [b"short", b"=of middle length, so", b"=a longer one, of more than thirty-two bytes"]
+    assert encode(cache, pieces) == expected(pieces)
+    misses = int(cache.state[MISSES])
+    for _ in range(3):
+        assert encode(cache, pieces) == expected(pieces)
+    assert cache.state[MISSES] == misses
+
+
+@pytest.mark.parametrize("cache_bytes", [0, 1, 1 << 10, 1 << 14, 1 << 20, 64 << 20])
+def test_a_cache_takes_about_what_it_may(cache_bytes):
+    cache = make_cache(cache_bytes)
+    total = sum(array.nbytes for array in cache)
+    assert total <= 1.3 * max(cache_bytes, 1 << 16)
+    assert cache.short.ctypes.data % 64 == cache.middle.ctypes.data % 64 == 0
+
+
+def test_ids_have_fewer_bits_than_a_slot_keeps():
+    from jittok.vocab import load
+
+    assert load.MOST_TOKENS <= ID_LIMIT == piece_cache.ID_LIMIT
