@@ -33,4 +33,4 @@ def alternate(keys: Sequence[int]) -> list[int]:
 def background(hue: int, opacity: float = OPACITY) -> str:
     """The CSS of one background."""
     red, green, blue = HUES[hue]
-    return f"background:rgba({red},{green},{blue},{opacity:g})"
+    return f"background:#{red:02x}{green:02x}{blue:02x}{round(255 * opacity):02x}"

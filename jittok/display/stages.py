@@ -14,10 +14,12 @@ from jittok.display.tokens import DIM, chips, fold, marked, rest
 Record = dict[str, Any]
 Records = Sequence[Record]
 FRAME = "max-width:100%;overflow-x:auto"
-QUEUES = 12
-"""Words whose queues are drawn."""
-LONGEST = 400
-"""Characters of a text that are shown at once."""
+LONGEST = 200
+"""Characters, words or stretches of a text that are shown at once."""
+MOST = 90_000
+"""Characters of HTML of all stages together; stages that would be too much say how to see them."""
+PICTURES = 60_000
+"""Characters of HTML of the pictures of one stage."""
 ABOUT = {
     "fragments": "the text cut around special tokens: the buffer after each of them",
     "normalized": "what the text becomes before it is cut",
@@ -42,11 +44,14 @@ def trace(facts: Record, stages: Mapping[str, Records], context: Record) -> str:
         + f"): {facts['bytes']} bytes, {len(stages['tokens'])} tokens"
         + (f" with {', '.join(options)}" if options else "")
     )
-    parts = [
-        fold(f"{name} · {len(records)} · {ABOUT[name]}", _inside(name, records, context))
-        for name, records in stages.items()
-        if records and name != "tokens"
-    ]
+    parts, left = [], MOST
+    for name, records in stages.items():
+        if records and name != "tokens":
+            inside = _inside(name, records, context)
+            if len(inside) > left:
+                inside = f"much: <code>trace.show({name!r})</code> shows it"
+            left -= len(inside)
+            parts.append(fold(f"{name} · {len(records)} · {ABOUT[name]}", inside))
     parts.append(fold(f"tokens · {len(stages['tokens'])} · as a table", _token_table(stages["tokens"])))
     return f'<div style="{FRAME}"><div>{title}</div>{chips(stages["tokens"])}{"".join(parts)}</div>'
 
@@ -203,18 +208,20 @@ def _symbols(records: Records, context: Record) -> str:
 
 
 def _merges(records: Records, context: Record) -> str:
-    out, drawn, undrawn = [], 0, []
+    out: list[str] = []
+    undrawn: list[Record] = []
+    left = PICTURES
+    key = "word" if "word" in records[0] else "fragment"
+    by_queue = _grouped(records, key)
     for symbols in context["stages"]["symbols"]:
-        key = "word" if "word" in symbols else "fragment"
-        pops = [row for row in records if row[key] == symbols[key] and key in row]
-        picture = merges(symbols, pops) if pops and drawn < QUEUES else ""
-        if picture:
-            drawn += 1
+        pops = by_queue.get(symbols[key], [])
+        picture = merges(symbols, pops) if pops and left > 0 else ""
+        if picture and len(picture) <= left:
+            left -= len(picture)
             applied = sum(row["applied"] for row in pops)
-            text = readable("".join(symbols["symbols"]).encode("utf-8", "surrogateescape"))
-            out.append(
-                fold(f"{key} {symbols[key]}: {text}, {applied} of {len(pops)} pairs merged", picture, shown=True)
-            )
+            text = _cut(readable("".join(symbols["symbols"]).encode("utf-8", "surrogateescape")))
+            title = f"{key} {symbols[key]}: {text}, {applied} of {len(pops)} pairs merged"
+            out.append(fold(title, picture, shown=True))
         else:
             undrawn += pops
     if undrawn:
@@ -229,7 +236,7 @@ def _merges(records: Records, context: Record) -> str:
                 row[value],
                 "stale" if row["stale"] else "merged",
             )
-            for row in undrawn
+            for row in undrawn[:ROWS]
         ]
         out.append(
             fold(
@@ -258,9 +265,13 @@ def _matches(records: Records, context: Record) -> str:
     words = context["stages"]["words"]
     out = []
     if words:
-        for word in words[:QUEUES]:
-            rows = [row for row in records if row["word"] == word["word"]]
+        by_word = _grouped(records, "word")
+        for word in words:
+            rows = by_word.get(word["word"], [])
             out.append(f"<div>{matches(rows, word['text'])}</div>")
+            if sum(map(len, out)) > PICTURES:
+                out.pop()
+                break
             out += [
                 f'<div style="{DIM}">{escape(row["why"])}</div>'
                 for row in rows
@@ -284,8 +295,9 @@ def _matches(records: Records, context: Record) -> str:
 def _lattice(records: Records, context: Record) -> str:
     del context
     out = []
-    for number in dict.fromkeys(row["fragment"] for row in records):
-        rows = [row for row in records if row["fragment"] == number]
+    for rows in _grouped(records, "fragment").values():
+        if sum(map(len, out)) > PICTURES:
+            break
         out.append(lattice(rows))
         lines = [
             (
@@ -348,6 +360,13 @@ def _token_table(records: Records) -> str:
         for row in records[:ROWS]
     ]
     return table(("", "id", "piece", "bytes", "of the text", "rank or score", "type"), rows, len(records), "tokens")
+
+
+def _grouped(records: Records, key: str) -> dict[Any, list[Record]]:
+    groups: dict[Any, list[Record]] = {}
+    for record in records:
+        groups.setdefault(record[key], []).append(record)
+    return groups
 
 
 def _cut(text: str) -> str:

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from jittok.display.tokens import rest
 
-ROWS = 60
+ROWS = 40
 """Rows that a table shows."""
-LINE = "1px solid rgba(128,128,128,.35)"
-CELL = f"padding:1px 7px;text-align:left;border:{LINE};vertical-align:top"
+LINE = "1px solid #8885"
+CELL = f"padding:1px 7px;text-align:left;border:{LINE}"
 TABLE = "border-collapse:collapse;margin:4px 0"
 
 

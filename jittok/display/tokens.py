@@ -9,10 +9,10 @@ from typing import Any
 from jittok.display.characters import parts, shares
 from jittok.display.colours import alternate, background
 
-SHOWN, FOLDED = 160, 1000
+SHOWN, FOLDED = 100, 200
 """Tokens that are seen at once, and that can be unfolded."""
 SPECIAL = {"control", "unknown", "user_defined"}
-CHIP = "color:inherit;border-radius:3px;padding:1px 2px;margin:1px;white-space:pre-wrap;font-size:95%"
+CHIP = "color:inherit;border-radius:3px;padding:1px 2px;margin:1px;white-space:pre-wrap"
 DIM = "opacity:.55"
 
 Record = dict[str, Any]

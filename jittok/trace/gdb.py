@@ -48,6 +48,8 @@ class Seen(gdb.Breakpoint):
         found = []
         for value in self.values:
             number = gdb.parse_and_eval(value)
+            if number.type.strip_typedefs().code == gdb.TYPE_CODE_REF:
+                number = number.referenced_value()
             found.append(float(number) if number.type.strip_typedefs().code == gdb.TYPE_CODE_FLT else int(number))
         wanted = self.expected[self.count] if self.count < len(self.expected) else None
         self.count += 1
@@ -130,12 +132,10 @@ def stops(vocab: Vocab, stages: Stages) -> Iterator[Stop]:
 def _queue(stages: Stages, session: str, offer: str, left: str, value: str) -> Iterator[Stop]:
     """The stops of a queue. `left`: the name of the left symbol in the loop; `value`: "rank" or "score"."""
     key = "word" if value == "rank" else "fragment"
-    offers = []
-    for symbols in stages["symbols"]:
-        offers += symbols["offers"]
-        for row in stages["merges"]:
-            if row[key] == symbols[key]:
-                offers += row["offers"]
+    later: dict[Any, list[Record]] = {}
+    for row in stages["merges"]:
+        later.setdefault(row[key], []).extend(row["offers"])
+    offers = [pair for symbols in stages["symbols"] for pair in [*symbols["offers"], *later.get(symbols[key], [])]]
     values = ("bigram.left", "bigram.right", f"bigram.{value}")
     yield Stop(
         "offers",

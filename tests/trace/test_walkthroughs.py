@@ -82,9 +82,9 @@ def test_t5_normalizes_step_by_step(walkthroughs, traced):
 def test_t5_lattice(walkthroughs, traced):
     facts = walkthroughs["t5"]
     trace = traced("t5", facts["text"])
+    told = ("token_id", "text", "score", "score_sum", "won")
     challenges = [
-        [rival["input_offset"], row["position"], rival["token_id"], rival["text"]]
-        + [rival["score"], rival["score_sum"], rival["won"]]
+        [rival["input_offset"], row["position"], *(rival[key] for key in told)]
         for row in trace.lattice
         for rival in row["challengers"]
         if rival["token_id"] != trace.vocab.unk_id
@@ -217,9 +217,7 @@ def test_a_b_c_d_e_list_after_the_merge_of_b_and_c(walkthroughs, vocab_of):
     assert [merge["left"], merge["right"]] == facts["merge"]
     assert links(merge["symbols"]) == facts["after"]
     text = merge["symbols"]
-    offers = [
-        [text[o["left"]]["text"], text[o["right"]]["text"], o["left"], o["right"]] for o in merge["offers"]
-    ]
+    offers = [[text[o["left"]]["text"], text[o["right"]]["text"], o["left"], o["right"]] for o in merge["offers"]]
     assert offers == facts["offers_after"]
 
 
