@@ -3,6 +3,7 @@
 Drawn vocabularies of every type, then the bundled ones and, where $JITTOK_VOCABS (a folder of GGUF files) or ../shared
 has more, those. A difference is cut down to the shortest text that still shows it, printed, and makes the exit code 1.
 """
+# ruff: noqa: E501, T201  printing is its work
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
 """Texts made to trip tokenizers: each kind of trouble has a generator; a text mixes a few of them."""
+# ruff: noqa: E501, RUF001  lists of characters
 
 from __future__ import annotations
 
@@ -21,7 +22,28 @@ SCRIPTS = [
     "abcdefgh", "aeiou tnshr", "ABCXYZ Åéüİẞǅ", "0123456789 .,", "!#$%&'()*+,-./:;<=>?@[]^_`{|}~", "e\u0301a\u030ao\u0308\u0345\u20dd",
     "一二㐀\U00020000豈あア한", "абЖאاअก", "ab ▁", "😀👨\u200d👩❤\ufe0f🏽", "ﬁ①½™㎡Ａｶ가", "ACGTacgtN", "¿¡‘”。！€", "ÄäÖöÜüß ",
 ]  # fmt: skip
-WORDS = ["the", "The", "THE", "of", "and", "I'm", "don't", "WE'LL", "they're", "l'été", "naïve", "Straße", "İstanbul", "x1", "a2b3", "1,234.56", "0xFF", "snake_case", "camelCase", "HTTPServer"]
+WORDS = [
+    "the",
+    "The",
+    "THE",
+    "of",
+    "and",
+    "I'm",
+    "don't",
+    "WE'LL",
+    "they're",
+    "l'été",
+    "naïve",
+    "Straße",
+    "İstanbul",
+    "x1",
+    "a2b3",
+    "1,234.56",
+    "0xFF",
+    "snake_case",
+    "camelCase",
+    "HTTPServer",
+]
 CODE = ["def f(x):\n", "    ", "\t", "return ", "+=", "//", "/*", "*/\n", "\n\n", "{", "};\n", "foo_bar", "'c'", "0x1F", "1e-5", "</p>\r\n", "&amp;", "://", "\\n", "/", "\n/", "!\n\n/"]  # fmt: skip
 NAMED = ["<sentinel:12>", "IMGIMGABCIZ", "<dna>ACGTACGTNN</dna>", "<dna>", "</dna>", "'Dad", "1234567", "a/", "!/\n", "ABc", "abC", "ÀÉî", "中A", "aあ", "a\u0301 b\u0301"]  # fmt: skip
 BROKEN = [b"\xff", b"\xc0\x80", b"\xc1\xbf", b"\xc3", b"\xe4\xb8", b"\xf0\x9f\x98", b"\x80", b"\xe0\x80\xaf", b"\xed\xa0\x80", b"\xf8\x88\x80\x80\x80", b"\xf0\x80\x80\x80", b"\xf4\x8f\xbf\xbf", b"\xc3(", b"\xc0\xa7", b"\xf0\x80\x80\xb1", b"\xe2\x96"]  # fmt: skip
@@ -112,7 +134,31 @@ class Texts:
 
     def _text_contractions(self) -> bytes:
         fronts = ["", " ", "I", "we", "ÉTÉ", "1", "\n", "中", "'", "\u0301", "."]
-        ends = ["s", "S", "t", "T", "d", "D", "m", "M", "re", "RE", "rE", "ve", "VE", "ll", "LL", "lL", "r", "v", "l", "ſ", "sx", "reX", "K"]
+        ends = [
+            "s",
+            "S",
+            "t",
+            "T",
+            "d",
+            "D",
+            "m",
+            "M",
+            "re",
+            "RE",
+            "rE",
+            "ve",
+            "VE",
+            "ll",
+            "LL",
+            "lL",
+            "r",
+            "v",
+            "l",
+            "ſ",
+            "sx",
+            "reX",
+            "K",
+        ]
         return b"".join(
             self.some(fronts, 1, 1) + self.some(["'", "'", "’", "ʼ", "''", " '"], 1, 1) + self.some(ends, 0, 1)
             for _ in range(self.random.randint(1, 6))

@@ -1,4 +1,5 @@
 """Small vocabularies of every type, drawn so that what real ones never do is common."""
+# ruff: noqa: E501  lists of characters
 
 from __future__ import annotations
 

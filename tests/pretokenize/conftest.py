@@ -1,4 +1,5 @@
 """Texts drawn to trip splitters: runs of few classes that cross blocks of 64 bytes."""
+# ruff: noqa: E501, RUF001  lists of characters
 
 import numpy as np
 import pytest

@@ -28,7 +28,7 @@ from jittok.structures.piece_lookup import make_look_up, make_records
 
 @helper
 def _fake_ids(
-    work: Window, text: Window, start: int, stop: int, low: np.uint64, high: np.uint64, ids: Window, count: int
+    _work: Window, text: Window, start: int, stop: int, _low: np.uint64, _high: np.uint64, ids: Window, count: int
 ) -> int:
     """A stand-in for a model: each byte of a piece gives its value, and in front stands a number made of all of them;
     pieces that begin with "-" give nothing, with "=" their length thrice."""
