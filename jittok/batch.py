@@ -34,7 +34,7 @@ from jittok.fragments import (
     REPORT_SIZE,
     TEXT_PREFIXED,
 )
-from jittok.inputs import Documents, documents
+from jittok.inputs import PADDING, Documents, documents
 from jittok.ragged import TokenArray, joined
 from jittok.vocab import NO_TOKEN, Vocab
 
@@ -60,6 +60,8 @@ KEPT_IDS = 1 << 24
 FIRST_LONGEST = 1 << 12
 """Bytes of a fragment that the scratch of a new desk is made for."""
 
+COPIED = 1 << 11
+"""Single texts of up to this many bytes are copied by the kernel to where it can read past their ends."""
 HANDED_OVER = 1 << 15
 """So many ids are handed over to the caller; fewer are copied, and the desk keeps its array."""
 SMALL = 1 << 16
@@ -161,7 +163,8 @@ class Encoder:
         desk = self._sit_down()
         try:
             desk.one_stop[0] = len(text)
-            docs = Documents(np.frombuffer(text, np.uint8), desk.one_start, desk.read_one_stop)
+            padded = text + PADDING if len(text) > COPIED else text  # kernels copy a short one faster
+            docs = Documents(np.frombuffer(padded, np.uint8), desk.one_start, desk.read_one_stop)
             if rule.special.ids.size == 0:
                 fragments = _frame(desk, len(text), rule)
             else:

@@ -26,6 +26,10 @@ TEXT = -1
 TEXT_PREFIXED = -2
 """tokens[k]: text at the start or behind a special token; SPM puts a space in front when the vocabulary says so."""
 
+PAD = 72
+"""Bytes that kernels may read behind a fragment: a block of 64 that begins at its last byte, and 8 more. A fragment
+that ends nearer to the end of `data` is copied first, so batches leave so many bytes behind the last one."""
+
 FRAGMENT, OFFSET, NEED, FOUND = 0, 1, 2, 3
 """Places in report: int64[4]: the fragment that failed, the place in `data`, how much is needed, what was found."""
 REPORT_SIZE = 4

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.errors import EncodingFailed
+from jittok.fragments import PAD
 from jittok.ragged import Ragged
 
 PART_BYTES = 32 << 20
@@ -24,6 +25,8 @@ BLOCK = 512
 """Texts joined at once: ASCII ones need no encoding one by one."""
 WHOLE_CHUNK = 1 << 20
 """Arrow chunks below this many bytes are joined, larger ones are read where they are."""
+
+PADDING = bytes(PAD)
 
 SURROGATE = re.compile("[\ud800-\udfff]")
 ERRORS = ("strict", "replace")
@@ -105,7 +108,7 @@ def _fixed(array: Any, dtype: Any) -> NDArray[Any]:
 
 def _packed(blocks: Sequence[bytes], lengths: Sequence[NDArray[np.int64]]) -> Documents:
     """Documents of joined blocks and the lengths of the texts in them."""
-    data = np.frombuffer(blocks[0] if len(blocks) == 1 else b"".join(blocks), np.uint8)
+    data = np.frombuffer(b"".join([*blocks, PADDING]), np.uint8)
     offsets = np.zeros(1 + sum(part.size for part in lengths), np.int64)
     if lengths:
         np.cumsum(np.concatenate(lengths), out=offsets[1:])
@@ -115,6 +118,11 @@ def _packed(blocks: Sequence[bytes], lengths: Sequence[NDArray[np.int64]]) -> Do
 
 def _of_iterable(texts: Iterable[Any], replace: bool, nulls: bool = False) -> Iterator[Documents]:
     """Joined in blocks. `nulls`: None and NaN are empty texts."""
+    if isinstance(texts, list | tuple) and texts and isinstance(texts[0], bytes):
+        whole = _joined_whole(texts)
+        if whole is not None:
+            yield whole
+            return
     blocks: list[bytes] = []
     lengths: list[NDArray[np.int64]] = []
     size, seen, source = 0, 0, iter(texts)
@@ -129,6 +137,19 @@ def _of_iterable(texts: Iterable[Any], replace: bool, nulls: bool = False) -> It
             blocks, lengths, size = [], [], 0
     if blocks or not seen:
         yield _packed(blocks, lengths)
+
+
+def _joined_whole(texts: Sequence[Any]) -> Documents | None:
+    """Documents of a sequence of bytes objects in one join; None when it is long or holds anything else."""
+    try:
+        spans = np.fromiter(map(len, texts), np.int64, len(texts))
+        if int(spans.sum()) > PART_BYTES:
+            return None
+        documents = _packed(list(texts), [spans])
+    except TypeError:
+        return None
+    # an item of another kind can be longer than its len says
+    return documents if documents.stops[-1] + len(PADDING) == documents.data.size else None
 
 
 def _joined(block: list[Any], replace: bool, first: int, nulls: bool) -> tuple[bytes, NDArray[np.int64]]:

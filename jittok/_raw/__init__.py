@@ -3,7 +3,6 @@
 
 from jittok._raw.blocks import (
     HAS_COMPRESS,
-    PAD,
     bit_places,
     class_masks,
     contraction_masks,
@@ -41,6 +40,7 @@ from jittok._raw.memory import (
     trailing_zeros,
     window,
 )
+from jittok.fragments import PAD
 
 __all__ = [
     "FAST",

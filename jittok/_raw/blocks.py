@@ -20,9 +20,6 @@ from numba.extending import intrinsic
 from jittok._jit import PLAIN, helper
 from jittok._raw.memory import _I8, _I32, _I64, FAST, Window, _both, _inside, _place, put_i32, trailing_zeros
 
-PAD = 72
-"""Readable bytes that a text needs behind its end: a block of 64 that begins at its last byte, and 8 more."""
-
 _V64, _W16, _W4 = ir.VectorType(_I8, 64), ir.VectorType(_I32, 16), ir.VectorType(_I32, 4)
 _1 = np.uint64(1)
 
