@@ -295,6 +295,11 @@ class Tokenizer(Facts):
         pre = f", pre={self.pre!r}" if self.pre else ""
         return f"<jittok.Tokenizer {self.name or self.vocab.source!r}: {self.type}{pre}, {self.vocab_size} tokens>"
 
+    @property
+    def arrays(self) -> Any:
+        """The compiled vocabulary to look at, a NamedTuple of arrays whose layout may change; None for type "none"."""
+        return None if self._encoder is None else self._encoder.arrays
+
     def describe(self, ids: Iterable[int]) -> list[dict[str, Any]]:
         """A record for each id: piece, bytes, text, attributes, score, merge rank. Raises InvalidToken."""
         return [describe(self.vocab, token, self.token_to_piece(token, special=True)) for token in ids]

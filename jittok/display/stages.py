@@ -294,7 +294,7 @@ def _matches(records: Records, context: Record) -> str:
 
 def _lattice(records: Records, context: Record) -> str:
     del context
-    out = []
+    out: list[str] = []
     for rows in _grouped(records, "fragment").values():
         if sum(map(len, out)) > PICTURES:
             break

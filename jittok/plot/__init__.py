@@ -1,0 +1,29 @@
+"""Plots of vocabularies and of texts under them. Needs matplotlib: pip install 'jittok[notebook]'.
+
+`measure` has the numbers, each plot takes the axes to draw on (or makes some) and gives them back:
+
+    token_lengths(tok)      how long tokens are, in bytes
+    scores(tok)             scores, or merge ranks, over ids
+    scripts(tok)            tokens by script
+    occupancy(tok)          how full the compiled tables are
+    double_array(tok)       the slots of a trie, in use or free
+    probes(tok)             how far look-ups in the hash tables go
+    compression(table)      bytes a token, by language and vocabulary
+"""
+
+from jittok.plot.drawing import compression, double_array, occupancy, probes, scores, scripts, token_lengths
+from jittok.plot.measure import Table, bytes_per_token, script_counts, tables
+
+__all__ = [
+    "Table",
+    "bytes_per_token",
+    "compression",
+    "double_array",
+    "occupancy",
+    "probes",
+    "scores",
+    "script_counts",
+    "scripts",
+    "tables",
+    "token_lengths",
+]

@@ -1,0 +1,155 @@
+"""The plots. matplotlib is imported when the first one is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.plot import measure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from jittok.tokenizer import Tokenizer
+
+SCRIPTS = 20
+"""Scripts that have a bar of their own."""
+BLUE, GREEN, ORANGE = "#4285f4", "#0f9d58", "#f4a000"
+
+
+def _axes(ax: Axes | None, width: float = 6.4, height: float = 3.2) -> Axes:
+    """The given axes, or new ones. ImportError where matplotlib is missing."""
+    if ax is not None:
+        return ax
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise ImportError("jittok.plot needs matplotlib: pip install 'jittok[notebook]'") from None
+    _, made = plt.subplots(figsize=(width, height), layout="constrained")
+    return made
+
+
+def _named(tok: Tokenizer) -> str:
+    return tok.name or tok.vocab.source
+
+
+def token_lengths(tok: Tokenizer, ax: Axes | None = None, *, longest: int = 24, label: str | None = None) -> Axes:
+    """How many tokens have how many bytes; those longer than `longest` together in the last bar."""
+    axes = _axes(ax)
+    counts = np.bincount(np.minimum(measure.token_bytes(tok), longest + 1), minlength=longest + 2)
+    axes.step(np.arange(longest + 2), counts, where="mid", label=label or _named(tok))
+    axes.set(xlabel=f"bytes of a token ({longest + 1}: and more)", ylabel="tokens", title="Lengths of tokens")
+    axes.legend(frameon=False)
+    return axes
+
+
+def scores(tok: Tokenizer, ax: Axes | None = None) -> Axes:
+    """The score of each id; for BPE, whose scores say nothing, the rank of the merge that makes the token."""
+    axes = _axes(ax)
+    if tok.type == "bpe":
+        from jittok.vocab.describe import merge_rank
+
+        ranks = [merge_rank(tok.vocab, token) for token in range(tok.vocab_size)]
+        shown = np.array([np.nan if rank is None else rank for rank in ranks])
+        name = "merge rank"
+    else:
+        shown, name = tok.scores.astype(np.float64), "score"
+    normal = tok.attributes & measure.SPECIAL == 0
+    ids = np.flatnonzero(normal & np.isfinite(shown) & (shown > -1e8))  # a few tokens are marked as never to be made
+    axes.plot(ids, shown[ids], ",", color=BLUE)
+    axes.set(xlabel="id", ylabel=name, title=f"{_named(tok)}: {name} by id")
+    return axes
+
+
+def scripts(tok: Tokenizer, ax: Axes | None = None) -> Axes:
+    """How many tokens begin with a letter of each script."""
+    counts = measure.script_counts(tok)
+    names = list(counts)[:SCRIPTS]
+    rest = sum(counts.values()) - sum(counts[name] for name in names)
+    shown = [counts[name] for name in names]
+    if rest:
+        names, shown = [*names, "others"], [*shown, rest]
+    axes = _axes(ax, height=0.22 * len(names) + 0.8)
+    axes.barh(names, shown, color=BLUE)
+    axes.invert_yaxis()
+    axes.set_xscale("log")
+    axes.set(xlabel="tokens", title=f"{_named(tok)}: scripts")
+    for place, count in enumerate(shown):
+        axes.text(count, place, f" {count}", va="center", fontsize=8)
+    axes.set_xlim(right=max(shown) * 3)
+    return axes
+
+
+def occupancy(tok: Tokenizer, ax: Axes | None = None) -> Axes:
+    """How full each compiled table is, and how large."""
+    found = measure.tables(tok)
+    axes = _axes(ax, height=0.32 * len(found) + 0.9)
+    names = [f"{table.name} ({table.kind})" for table in found]
+    axes.barh(names, [1.0] * len(found), color="#8884")
+    axes.barh(names, [table.share for table in found], color=GREEN)
+    axes.invert_yaxis()
+    for place, table in enumerate(found):
+        axes.text(1.02, place, f"{table.share:.0%} of {_size(table.size)}", va="center", fontsize=8)
+    axes.set(xlim=(0, 1.35), xlabel="share of slots in use", title=f"{_named(tok)}: compiled tables")
+    return axes
+
+
+def _size(count: int) -> str:
+    return f"{count / 2**20:.1f} MiB" if count >= 2**20 else f"{count / 2**10:.1f} KiB"
+
+
+def double_array(tok: Tokenizer, ax: Axes | None = None, *, name: str | None = None, slots: int = 65536) -> Axes:
+    """The first slots of a double array (or of the table named), 256 a row: dark where they are in use.
+
+    ValueError where the vocabulary has no such table.
+    """
+    found = [t for t in measure.tables(tok) if (t.name == name if name else t.kind == "double array")]
+    if not found:
+        names = ", ".join(table.name for table in measure.tables(tok))
+        raise ValueError(f"table: found {name or 'no double array'}, expected one of {names or 'none'}")
+    used = found[0].used[:slots]
+    rows = -(-used.size // 256)
+    picture = np.zeros(rows * 256, np.float64)
+    picture[: used.size] = used
+    axes = _axes(ax, 5.0, min(8.0, 0.6 + rows / 60))
+    axes.imshow(picture.reshape(rows, 256), cmap="Blues", vmin=0, vmax=1.3, aspect="auto", interpolation="nearest")
+    title = f"{found[0].name}: {found[0].share:.1%} of {found[0].used.size} slots in use"
+    axes.set(xlabel="slot within its block of 256", ylabel="block", title=title)
+    return axes
+
+
+def probes(tok: Tokenizer, ax: Axes | None = None) -> Axes:
+    """How many slots a look-up of a pair that is there reads. ValueError where there is no table of pairs."""
+    read = measure.pair_probes(tok)
+    if not read.size:
+        raise ValueError(f"found a vocabulary of type {tok.type}, expected bpe or spm, which have a table of pairs")
+    axes = _axes(ax)
+    most = int(min(read.max(), 12))
+    counts = np.bincount(np.minimum(read, most), minlength=most + 1)[1:]
+    axes.bar(np.arange(1, most + 1), counts / read.size, color=ORANGE)
+    axes.set(xlabel="slots read", ylabel="share of pairs", title=f"{_named(tok)}: {read.mean():.2f} slots a pair")
+    return axes
+
+
+def compression(
+    table: tuple[Sequence[str], Sequence[str], NDArray[np.float64]],
+    ax: Axes | None = None,
+    *,
+    title: str = "Bytes a token",
+) -> Axes:
+    """What `bytes_per_token` gives, as a coloured table: more bytes a token are fewer tokens for the same text."""
+    languages, names, rates = table
+    axes = _axes(ax, 1.6 + 0.9 * len(names), 0.9 + 0.24 * len(languages))
+    image: Any = axes.imshow(rates, cmap="viridis", aspect="auto")
+    axes.set_xticks(range(len(names)), names, rotation=30, ha="right")
+    axes.set_yticks(range(len(languages)), languages, fontsize=8)
+    middle = (np.nanmin(rates) + np.nanmax(rates)) / 2
+    for i, row in enumerate(rates.tolist()):
+        for j, rate in enumerate(row):
+            axes.text(j, i, f"{rate:.1f}", ha="center", va="center", fontsize=7, color="k" if rate > middle else "w")
+    axes.figure.colorbar(image, ax=axes, shrink=0.6)
+    axes.set_title(title)
+    return axes
