@@ -167,11 +167,12 @@ def encode_with(arrays, work, text):
     return ids[:count].tolist()
 
 
+@settings(max_examples=settings().max_examples if JIT else 5)
 @given(st.lists(texts, max_size=6).map(b" ".join), st.sampled_from([64, 100, 256]))
 def test_small_chunks_and_a_tiny_cache_change_no_id(small, text, chunk):
     for session in (("gpt2", "gpt-2"), ("gpt2", "llama-bpe")):
         vocab = small(*session)
         arrays = Encoder(vocab).arrays
         work = make_work(arrays, 4096, 1 << 10, chunk)
-        for document in (text, text * 5, text):
+        for document in (text, text * 5, text) if JIT else (text, text):
             assert encode_with(arrays, work, document) == tokenize(vocab, document)
