@@ -250,7 +250,7 @@ def build_rules(
         left, right = both >> 21, both & (1 << 21) - 1
     bits = max(9, int(8 * left.size).bit_length())
     return SpanRules(
-        frozen(np.where(cuts, _ALL, 0).reshape(-1).astype(np.uint64), np.uint64),
+        frozen(np.where(cuts, np.uint64(_ALL), np.uint64(0)).reshape(-1), np.uint64),
         frozen(_filled(apart, APART_BYTES, 0xFF), np.int64),
         frozen(_filled(blanks, BLANK_BYTES, 0x20), np.int64),
         int(last_blank),
