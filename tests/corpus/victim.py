@@ -1,0 +1,115 @@
+"""A compiler to be killed: run by a fork server that has the tokenizer ready, so that a kill costs milliseconds."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import sys
+import time
+import traceback
+from pathlib import Path
+
+import jittok
+from jittok.corpus import Options, disk, shards
+from jittok.corpus.compiler import compile_corpus
+
+TOK = None
+
+
+
+def tokenizer():
+    """With its kernels loaded before anybody forks."""
+    global TOK
+    if TOK is None:
+        TOK = jittok.bundled("gpt-2")
+        TOK.encode_batch(["a", "é"], threads=1)
+    return TOK
+
+
+def run(inputs, out, options, threads=1, die_at=None, keep=1.0):
+    """Compile; with `die_at`, die of SIGKILL at that change of the directory, an append having written its share."""
+    if die_at is not None:
+        _die_at(die_at, keep)
+    compile_corpus(inputs, tokenizer(), out, options, threads=threads)
+
+
+def _die_at(number, keep):
+    count = 0
+
+    def counted(change):
+        def wrapped(*arguments):
+            nonlocal count
+            count += 1
+            if count == number:
+                if change is append:
+                    descriptor, data = arguments
+                    whole = memoryview(data).cast("B")
+                    os.write(descriptor, whole[: int(len(whole) * keep)])
+                os.kill(os.getpid(), signal.SIGKILL)
+            return change(*arguments)
+
+        return wrapped
+
+    append, rename, sync = disk.append, disk.rename, disk.sync
+    disk.append, disk.rename, disk.sync = counted(append), counted(rename), counted(sync)
+    shards.os = _Os(counted)
+
+
+class _Os:
+    """`os` with a truncation that counts."""
+
+    def __init__(self, counted):
+        self.ftruncate = counted(os.ftruncate)
+
+    def __getattr__(self, name):
+        return getattr(os, name)
+
+
+def on_ray(inputs, out, options, address, die_after=None):
+    """Compile on a running Ray; die after some seconds."""
+    import threading
+
+    import ray
+
+    if die_after is not None:
+        timer = threading.Timer(die_after, os.kill, (os.getpid(), signal.SIGKILL))
+        timer.daemon = True
+        timer.start()
+    ray.init(address=address, log_to_driver=False, logging_level=50)
+    compile_corpus(inputs, tokenizer(), out, options, engine="ray", threads=2)
+    ray.shutdown()
+
+
+def snapshot(folder):
+    """Name and digest of every file."""
+    paths = sorted(path for path in Path(folder).rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
+
+
+def serve():
+    """For each line of JSON on standard input: fork, run, perhaps kill, and answer with the exit status (-9: killed)."""
+    tokenizer()
+    for line in sys.stdin:
+        task = json.loads(line)
+        kill_after = task.pop("kill_after", None)
+        options = Options(**{**task.pop("options"), "formats": tuple(task.pop("formats"))})
+        pid = os.fork()
+        if not pid:
+            try:
+                run(options=options, **task)
+            except BaseException:  # noqa: BLE001
+                traceback.print_exc()
+                os._exit(1)
+            os._exit(0)
+        if kill_after is not None:
+            time.sleep(kill_after)
+            os.kill(pid, signal.SIGKILL)  # of one that is done already: it is not waited for yet, so this is no error
+        start = time.perf_counter()
+        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        print(json.dumps([status, time.perf_counter() - start]), flush=True)  # noqa: T201
+
+
+if __name__ == "__main__":
+    serve()
