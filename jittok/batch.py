@@ -11,7 +11,7 @@ import inspect
 import os
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -184,12 +184,20 @@ class Encoder:
         return TokenArray(*joined(parts, ends))
 
     def stretches(
-        self, texts: Any, rule: Rule, threads: int | None, progress: bool = False, keep_ids: bool = True
-    ) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int64]]]:
+        self,
+        texts: Any,
+        rule: Rule,
+        threads: int | None,
+        progress: bool = False,
+        keep_ids: bool = True,
+        beside: Callable[..., Any] | None = None,
+    ) -> Iterator[tuple[Any, ...]]:
         """ids (int32) and ends of rows (int64) of one stretch of documents after the other, in order.
 
         Without `keep_ids` there are only ends. While threads work, the next texts are read; errors come in the order of
-        the documents, whatever the threads.
+        the documents, whatever the threads. beside(documents, first, last, document_ends, starts, stops, tokens, ends,
+        ids) is called for each stretch in its thread, with its fragments (see `special.cut_documents`) and their ids;
+        what it returns comes third.
         """
         threads = thread_count(threads)
         bar = _progress_bar(texts) if progress else None
@@ -202,13 +210,13 @@ class Encoder:
                     yield from _finished(pending, 0, bar)
                     raise docs
                 if threads == 1 or (alone and not pending):
-                    result = self._stretch(docs, base, first, last, rule, keep_ids)
+                    result = self._stretch(docs, base, first, last, rule, keep_ids, beside)
                     if bar is not None:
                         bar.update(last - first)
                     yield result
                     continue
                 pool = pool or ThreadPoolExecutor(threads, thread_name_prefix="jittok")
-                pending.append(pool.submit(self._stretch, docs, base, first, last, rule, keep_ids))
+                pending.append(pool.submit(self._stretch, docs, base, first, last, rule, keep_ids, beside))
                 yield from _finished(pending, 4 * threads, bar)
             yield from _finished(pending, 0, bar)
         finally:
@@ -218,9 +226,17 @@ class Encoder:
                 bar.close()
 
     def _stretch(
-        self, docs: Documents, base: int, first: int, last: int, rule: Rule, keep_ids: bool
-    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """ids of documents first .. last - 1 and the ends of their rows. `base`: number of document 0."""
+        self,
+        docs: Documents,
+        base: int,
+        first: int,
+        last: int,
+        rule: Rule,
+        keep_ids: bool,
+        beside: Callable[..., Any] | None,
+    ) -> tuple[Any, ...]:
+        """ids of documents first .. last - 1, the ends of their rows, and what `beside` gives. `base`: number of
+        document 0."""
         desk = self._sit_down()
         try:
             fragments = self._cut(desk, docs, first, last, rule)
@@ -228,14 +244,18 @@ class Encoder:
             ends = desk.document_ends[: last - first]
             row_ends = desk.ends[ends - 1]
             row_ends[ends == 0] = 0
+            aside: tuple[Any, ...] = ()
+            if beside is not None:
+                cut = (array[:fragments] for array in (desk.starts, desk.stops, desk.tokens, desk.ends))
+                aside = (beside(docs, first, last, ends, *cut, desk.ids[:count]),)
             if count < HANDED_OVER or not keep_ids:
-                return desk.ids[: count if keep_ids else 0].copy(), row_ends
+                return desk.ids[: count if keep_ids else 0].copy(), row_ends, *aside
             ids, desk.ids = desk.ids, np.empty(0, np.int32)
             if 5 * count < 4 * ids.size:
                 ids.resize(count, refcheck=False)  # nobody else has seen it: what is left over goes back in place
             # Otherwise the little that is left over stays: the C library hands memory of the same size out again
             # without asking the system, and first touches of new pages cost as much as a fifth of the encoding.
-            return ids[:count], row_ends
+            return ids[:count], row_ends, *aside
         finally:
             self._stand_up(desk)
 

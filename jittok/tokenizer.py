@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jittok._jit import frozen
 from jittok.batch import Encoder, Rule
 from jittok.decode import BYTES_PER_ID, OUT_OF_ROOM, Frame, join_rows, to_ids
 from jittok.display import html
 from jittok.errors import InvalidToken, MalformedVocab, UnsupportedVocab
 from jittok.facts import SPECIAL_IDS, Facts, newline_id, or_none
-from jittok.inputs import OneText, check_errors, to_bytes
+from jittok.inputs import Documents, OneText, check_errors, to_bytes
 from jittok.pieces import HIDDEN, Pieces, build_pieces
 from jittok.ragged import TokenArray
 from jittok.stream import StreamDecoder
@@ -25,6 +26,7 @@ from jittok.vocab import NO_TOKEN, Vocab, bundled_vocab, read_vocab
 from jittok.vocab.describe import describe
 
 if TYPE_CHECKING:
+    from jittok.align import Aligner, Alignment, AlignmentBatch
     from jittok.trace import Trace
 
 CACHE_BYTES = 64 << 20
@@ -172,6 +174,47 @@ class Tokenizer(Facts):
         return trace_text(
             self.vocab, raw, ids, add_special=add_special, parse_special=parse_special, replace=rule.replace
         )
+
+    def align(
+        self, text: OneText, *, add_special: bool = False, parse_special: bool = False, errors: str = "strict"
+    ) -> Alignment:
+        """The ids of one text, and which bytes and characters of it each of them stands for. Raises as `encode`."""
+        from jittok.align import Alignment
+
+        rule = self._rule(add_special, parse_special, errors)
+        raw = to_bytes(text, rule.replace)
+        docs = Documents(np.frombuffer(raw, np.uint8), *(frozen([place], np.int64) for place in (0, len(raw))))
+        stretches = self._encoder.stretches(docs, rule, 1, beside=self._aligner.spans)  # type: ignore[union-attr]
+        ((ids, _, spans),) = stretches
+        return Alignment(frozen(ids, np.int32), spans, text if isinstance(text, str) else raw)
+
+    def align_batch(
+        self,
+        texts: Any,
+        *,
+        add_special: bool = False,
+        parse_special: bool = False,
+        errors: str = "strict",
+        threads: int | None = None,
+        progress: bool = False,
+        unit: str = "bytes",
+    ) -> AlignmentBatch:
+        """The ids of many texts (as for `encode_batch`) and their spans, counted in "bytes" or in "characters"."""
+        from jittok.align import UNITS, AlignmentBatch
+
+        if unit not in UNITS:
+            raise ValueError(f"unit: found {unit!r}, expected 'bytes' or 'characters'")
+        rule = self._rule(add_special, parse_special, errors)
+        aligner = self._aligner
+        beside = aligner.spans if unit == "bytes" else aligner.spans_in_characters
+        stretches = self._encoder.stretches(texts, rule, threads, progress, beside=beside)  # type: ignore[union-attr]
+        return AlignmentBatch.joined(list(stretches), unit)
+
+    @cached_property
+    def _aligner(self) -> Aligner:
+        from jittok.align import Aligner
+
+        return Aligner(self.vocab)
 
     # ---- ids to text
 

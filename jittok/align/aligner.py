@@ -1,0 +1,183 @@
+"""The spans of encoded texts: the way of each vocabulary type, fastest first."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok._jit import I32, I64, U8, OutI64, frozen
+from jittok.align import rewritten
+from jittok.align.characters import character_spans
+from jittok.align.direct import DirectRules, direct_spans
+from jittok.align.lengths import DNA_BEGIN, DNA_END, DNA_UNKNOWN, build_lengths, find_key, is_dna
+from jittok.align.literal import literal_tokens
+from jittok.fragments import FOUND, FRAGMENT, NEED, OUT_OF_WORK, REPORT_SIZE, TEXT_PREFIXED
+from jittok.inputs import Documents
+from jittok.normalize.case import CaseTable, case_table
+from jittok.vocab import Vocab
+
+_WAYS = {
+    "bpe": rewritten.BPE,
+    "spm": rewritten.SPM,
+    "plamo2": rewritten.PLAMO2,
+    "rwkv": rewritten.RWKV,
+}
+"""Types whose texts are rewritten byte by byte, at most."""
+
+
+class Cut(NamedTuple):
+    """The fragments of a stretch of documents, as `jittok.fragments` says, and their ids."""
+
+    starts: I64
+    stops: I64
+    tokens: I32
+    ends: I64  # [fragments] where the ids of each end in `ids`
+    ids: I32
+
+
+class Aligner:
+    """What a vocabulary needs for spans. Immutable; safe to share between threads."""
+
+    def __init__(self, vocab: Vocab) -> None:
+        self.vocab = vocab
+        self.lengths = build_lengths(vocab)
+        kind = vocab.type
+        self._rules = DirectRules(
+            prefix=int(kind == "spm" and vocab.add_space_prefix),
+            well_formed=int(kind in ("bpe", "spm", "plamo2")),
+            no_mark=int(kind == "plamo2"),
+        )
+
+    def spans(
+        self, docs: Documents, first: int, last: int, document_ends: NDArray[np.int64], starts: NDArray[np.int64],
+        stops: NDArray[np.int64], tokens: NDArray[np.int32], ends: NDArray[np.int64], ids: NDArray[np.int32],
+    ) -> NDArray[np.int64]:  # fmt: skip
+        """int64[n, 2]: where each of the ids of documents first .. last - 1 comes from, in bytes of its document.
+
+        document_ends: int64[last - first] fragments up to the end of each document
+        starts, stops: int64[fragments], tokens: int32[fragments] as `jittok.fragments` says
+        ends: int64[fragments] where the ids of each end in `ids`: int32[n]
+        """
+        spans = np.empty((ids.size, 2), np.int64)
+        left = np.empty(2 * starts.size, np.int64)
+        cut = Cut(*(frozen(array, array.dtype) for array in (starts, stops, tokens, ends, ids)))
+        count = direct_spans(
+            self.lengths, self._rules, docs.data, docs.starts, first, last, frozen(document_ends, np.int64),
+            cut.starts, cut.stops, cut.tokens, cut.ends, cut.ids, spans.reshape(-1), left,
+        )  # fmt: skip
+        if count:
+            self._others(docs.data, cut, spans, left, count)
+        spans.flags.writeable = False
+        return spans
+
+    def spans_in_characters(
+        self, docs: Documents, first: int, last: int, document_ends: NDArray[np.int64], *fragments: NDArray[Any]
+    ) -> NDArray[np.int64]:
+        """`spans`, in characters of its document, which is valid UTF-8."""
+        spans = self.spans(docs, first, last, document_ends, *fragments)
+        offsets = np.concatenate([[0], fragments[3]])[document_ends]  # without a fragment there is no id
+        offsets = np.concatenate([[0], offsets])
+        return character_spans(docs.data, docs.starts[first:last], docs.stops[first:last], offsets, spans)
+
+    def _others(self, data: U8, cut: Cut, spans: OutI64, left: OutI64, count: int) -> None:
+        """Spans of the fragments that `direct_spans` has left."""
+        listed = left[: 2 * count : 2]
+        longest, flat = int((cut.stops[listed] - cut.starts[listed]).max()), spans.reshape(-1)
+        if self.vocab.type == "wpm":
+            self._words(data, cut, flat, left, count, longest)
+            return
+        if self.vocab.type == "ugm":
+            self._unigram(data, cut, flat, left, count, longest)
+            return
+        if self.vocab.type in _WAYS:
+            room = rewritten.GROWTH * longest + rewritten.SLACK
+            count = rewritten.rewritten_spans(
+                self.lengths, self._rewriting, data, cut.starts, cut.stops, cut.tokens, cut.ends, cut.ids,
+                np.empty(room, np.int64), np.empty(room, np.int64), flat, left, count,
+            )  # fmt: skip
+        for fragment, origin in left[: 2 * count].reshape(-1, 2).tolist():
+            start, stop = int(cut.starts[fragment]), int(cut.stops[fragment])
+            prefixed = bool(cut.tokens[fragment] == TEXT_PREFIXED)
+            found = literal_tokens(self.vocab, data[start:stop].tobytes(), start - origin, prefixed)
+            before, end = int(cut.ends[fragment - 1]) if fragment else 0, int(cut.ends[fragment])
+            if self.vocab.type != "test":  # whose ids are not looked at
+                _same([token for token, _, _ in found] == cut.ids[before:end].tolist(), fragment)
+            spans[before:end] = [(i, j) for _, i, j in found] or np.empty((0, 2))
+
+    def _words(self, data: U8, cut: Cut, flat: OutI64, left: OutI64, count: int, longest: int) -> None:
+        from jittok.align.words import word_spans
+
+        word = np.empty(2 * longest + 8 if self._word_rules.ambiguous else 0, np.uint8)
+        code = word_spans(
+            self.lengths, self._word_rules, data, cut.starts, cut.stops, cut.ends, cut.ids, word, flat, left, count
+        )
+        _same(code == 0, -1 - code)
+
+    def _unigram(self, data: U8, cut: Cut, flat: OutI64, left: OutI64, count: int, longest: int) -> None:
+        from jittok.align.unigram import make_unigram_work, no_lattice, unigram_spans
+
+        report, room = np.zeros(REPORT_SIZE, np.int64), 2 * longest + 64
+        for use_lattice in (0, 1):
+            lattice = self._lattice if use_lattice else no_lattice()
+            work, item, kept = make_unigram_work(room, bool(use_lattice)), 0, 0
+            while True:
+                code = unigram_spans(
+                    self.lengths, self._unigram_rules, lattice, use_lattice, work, data, cut.starts, cut.stops,
+                    cut.ends, cut.ids, flat, left, item, count, kept, report,
+                )  # fmt: skip
+                if code != OUT_OF_WORK:
+                    break
+                item, kept, room = int(report[FRAGMENT]), int(report[FOUND]), 2 * int(report[NEED])
+                work = make_unigram_work(room, bool(use_lattice))
+            _same(code >= 0, int(left[2 * report[FRAGMENT]]))
+            count = code
+            if not count:
+                return
+
+    @cached_property
+    def _rewriting(self) -> rewritten.Rewriting:
+        vocab = self.vocab
+        kind, begins = _WAYS[vocab.type], np.zeros(256, np.uint8)
+        dna = [-1, -1, -1]
+        case = CaseTable(*(frozen([], dtype) for dtype in (np.uint16, np.uint8, np.int64, np.int64)))
+        if vocab.model == "whitespace":
+            kind, case = rewritten.WHITESPACE, case_table()
+        elif is_dna(vocab):
+            kind, dna = rewritten.DNA, [find_key(vocab, key) for key in (DNA_BEGIN, DNA_END, DNA_UNKNOWN)]
+        elif vocab.type == "rwkv":
+            from jittok.models.rwkv import unescape_texts
+
+            raw, ends = np.empty(vocab.token_bytes.size, np.uint8), np.zeros(len(vocab) + 1, np.int64)
+            unescape_texts(frozen(vocab.token_bytes, np.uint8), frozen(vocab.token_offsets, np.int64), raw, ends)
+            begins[raw[ends[:-1][np.diff(ends) > 0]]] = 1
+        return rewritten.Rewriting(
+            kind, int(vocab.escape_whitespaces), self._rules.prefix, int(vocab.lowercase), vocab.unk_id,
+            frozen(begins, np.uint8), frozen(dna, np.int32), case,
+        )  # fmt: skip
+
+    @cached_property
+    def _word_rules(self) -> Any:
+        from jittok.align.words import word_rules
+
+        return word_rules(self.vocab)
+
+    @cached_property
+    def _unigram_rules(self) -> Any:
+        from jittok.align.normalized import unigram_rules
+
+        return unigram_rules(self.vocab)
+
+    @cached_property
+    def _lattice(self) -> Any:
+        from jittok.align.unigram import build_lattice
+
+        return build_lattice(self.vocab)
+
+
+def _same(same: bool, fragment: int) -> None:
+    """AssertionError unless the ids that were walked are those that the text was encoded to."""
+    if not same:
+        raise AssertionError(f"the ids of fragment {fragment} are not those that its text stands for")

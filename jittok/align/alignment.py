@@ -1,0 +1,158 @@
+"""What aligning gives: ids and the stretches of the text that they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.align.characters import character_spans
+from jittok.display import html
+from jittok.ragged import TokenArray, joined
+
+Text = str | bytes
+UNITS = ("bytes", "characters")
+"""What spans of a batch are counted in."""
+SHOWN = 2000
+"""Tokens that are displayed at most."""
+
+
+class Alignment:
+    """The ids of one text, and where in the text each of them comes from.
+
+    `ids`: int32[n]. `spans`: int64[n, 2], byte offsets into the text as given (the UTF-8 of a str): token k stands for
+    bytes spans[k, 0] up to, not including, spans[k, 1]. Starts never fall, nor do ends. Tokens overlap only where one
+    character of the text became several of them, and then share its span; what stands for nothing (a space that was
+    put in front, BOS, EOS) is empty. `text`: str or bytes, None for rows of a batch. Arrays are read-only.
+    """
+
+    def __init__(self, ids: NDArray[np.int32], spans: NDArray[np.int64], text: Text | None = None) -> None:
+        self.ids = ids
+        self.spans = spans
+        self.text = text
+
+    @cached_property
+    def char_spans(self) -> NDArray[np.int64]:
+        """int64[n, 2]: the spans in characters of a str. Tokens that are parts of a character have its span.
+
+        TypeError where the text is not a str.
+        """
+        if not isinstance(self.text, str):
+            raise TypeError(f"char_spans: found {type(self.text).__name__} for a text, expected str")
+        if self.text.isascii():
+            return self.spans
+        raw = np.frombuffer(self._raw, np.uint8)
+        ends = np.array([0, self.ids.size], np.int64)
+        return character_spans(raw, np.zeros(1, np.int64), np.array([raw.size]), ends, self.spans)
+
+    @property
+    def _raw(self) -> bytes:
+        if self.text is None:
+            raise ValueError("rows of a batch do not keep their text: slice your own, text[start:stop]")
+        return self.text.encode("utf-8", "surrogatepass") if isinstance(self.text, str) else self.text
+
+    def __len__(self) -> int:
+        return self.ids.size
+
+    def __iter__(self) -> Iterator[tuple[int, tuple[int, int]]]:
+        """(id, (start, stop)) of each token."""
+        starts, stops = self.spans.T.tolist()
+        yield from zip(self.ids.tolist(), zip(starts, stops, strict=True), strict=True)
+
+    def __getitem__(self, k: int) -> tuple[int, tuple[int, int]]:
+        """(id, (start, stop)) of token k. IndexError outside."""
+        start, stop = self.spans[k].tolist()
+        return int(self.ids[k]), (start, stop)
+
+    def slice(self, k: int) -> Text:
+        """What token k stands for in the text: str where a str was given, and then whole characters."""
+        if isinstance(self.text, str):
+            start, stop = self.char_spans[k].tolist()
+            return self.text[start:stop]
+        start, stop = self.spans[k].tolist()
+        return self._raw[start:stop]
+
+    @property
+    def slices(self) -> list[Text]:
+        """`slice` of every token."""
+        return [self.slice(k) for k in range(len(self))]
+
+    def tokens_of(self, start: int, stop: int | None = None) -> range:
+        """The tokens that stand for any of text[start:stop] (in characters of a str, else bytes); one place if `stop`
+        is left out. Empty where nothing became of it."""
+        stop = start + 1 if stop is None else stop
+        spans = self.char_spans if isinstance(self.text, str) else self.spans
+        first = int(np.searchsorted(spans[:, 1], start, "right"))
+        last = int(np.searchsorted(spans[:, 0], stop, "left"))
+        return range(first, max(first, last))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Alignment):
+            return NotImplemented
+        same = np.array_equal(self.ids, other.ids) and np.array_equal(self.spans, other.spans)
+        return same and self.text == other.text
+
+    __hash__ = None  # type: ignore[assignment]  # compared by content
+
+    def __repr__(self) -> str:
+        return f"Alignment({len(self)} ids)"
+
+    def _repr_html_(self) -> str:
+        size = len(self._raw) if self.text is not None else int(self.spans[-1, 1]) if len(self) else 0
+        raw = self._raw if self.text is not None else bytes(size)
+        records: list[dict[str, Any]] = []
+        for token, (start, stop) in zip(self.ids[:SHOWN].tolist(), self.spans[:SHOWN].tolist(), strict=True):
+            records.append({"id": token, "bytes": raw[start:stop].hex(" "), "span": [start, stop]})
+        return html.aligned(records, f"{len(self)} ids over {size} bytes")
+
+
+class AlignmentBatch:
+    """The alignments of many texts behind each other.
+
+    `ids`: int32[total]; `offsets`: int64[texts + 1], text i has ids[offsets[i]:offsets[i + 1]]; `spans`:
+    int64[total, 2], counted from the start of each text, in `unit`: "bytes" or "characters". All are read-only.
+    """
+
+    def __init__(
+        self, ids: NDArray[np.int32], offsets: NDArray[np.int64], spans: NDArray[np.int64], unit: str = "bytes"
+    ) -> None:
+        self.ids = ids
+        self.offsets = offsets
+        self.spans = spans
+        self.unit = unit
+
+    @classmethod
+    def joined(cls, stretches: Sequence[tuple[Any, ...]], unit: str) -> AlignmentBatch:
+        """One batch of (ids, ends of rows, spans) of stretches of texts, in order."""
+        ids, offsets = joined([stretch[0] for stretch in stretches], [stretch[1] for stretch in stretches])
+        parts = [stretch[2] for stretch in stretches]
+        spans = parts[0] if len(parts) == 1 else np.concatenate([np.empty((0, 2), np.int64), *parts])
+        for array in (ids, offsets, spans):
+            array.flags.writeable = False
+        return cls(ids, offsets, spans, unit)
+
+    @property
+    def tokens(self) -> TokenArray:
+        """The ids alone; nothing is copied."""
+        return TokenArray(self.ids, self.offsets)
+
+    def __len__(self) -> int:
+        return self.offsets.size - 1
+
+    def __getitem__(self, row: int) -> Alignment:
+        """The ids and spans of one text, as views. IndexError outside."""
+        at = int(row) + (len(self) if row < 0 else 0)
+        if not 0 <= at < len(self):
+            raise IndexError(f"row {row}: expected {-len(self)} <= row < {len(self)}")
+        start, stop = self.offsets[at : at + 2].tolist()
+        return Alignment(self.ids[start:stop], self.spans[start:stop])
+
+    def __iter__(self) -> Iterator[Alignment]:
+        for row in range(len(self)):
+            yield self[row]
+
+    def __repr__(self) -> str:
+        return f"AlignmentBatch({len(self)} texts, {self.ids.size} ids, spans in {self.unit})"

@@ -1,0 +1,51 @@
+"""Byte offsets to offsets of characters."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok._jit import I64, U8, OutI64, frozen, helper, kernel
+from jittok._raw import Window, get_i64, get_u8, put_i64, window
+
+
+def character_spans(
+    data: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    stops: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    spans: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """int64[n, 2]: the spans in characters, read-only. Those of parts of a character are those of the character.
+
+    data[starts[d]:stops[d]] is document d, valid UTF-8; offsets: int64[documents + 1] its tokens in spans: int64[n, 2]
+    """
+    out = np.empty(spans.shape, np.int64)
+    fixed = [frozen(array, np.int64) for array in (starts, stops, offsets, spans.reshape(-1))]
+    count_characters(frozen(data, np.uint8), fixed[0], fixed[1], fixed[2], fixed[3], out.reshape(-1))
+    out.flags.writeable = False
+    return out
+
+
+@kernel
+def count_characters(data: U8, starts: I64, stops: I64, offsets: I64, spans: I64, out: OutI64) -> int:
+    """`character_spans` to out: int64[2 * n]; returns n. Linear, as neither starts nor ends of spans fall."""
+    text, places, found = window(data), window(spans), window(out)
+    for document in range(starts.size):
+        origin, size = starts[document], stops[document] - starts[document]
+        for side in range(2):  # a start counts back to where its character begins, an end on to where it ends
+            at, characters = 0, 0  # characters that begin in front of `at`
+            for k in range(2 * offsets[document] + side, 2 * offsets[document + 1], 2):
+                place = min(max(get_i64(places, k), 0), size)
+                while at < place:
+                    characters += _begins(text, origin + at)
+                    at += 1
+                inside = side == 0 and place < size and not _begins(text, origin + place)
+                put_i64(found, k, characters - 1 if inside and characters > 0 else characters)
+    return spans.size // 2
+
+
+@helper
+def _begins(text: Window, i: int) -> bool:
+    """Whether a character begins at byte i."""
+    return bool(get_u8(text, i) & 0xC0 != 0x80)

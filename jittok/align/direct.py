@@ -1,0 +1,92 @@
+"""Spans that follow from the ids alone: most text of BPE, SPM, RWKV and PLaMo-2.
+
+Where a text passes unchanged but for its spaces, each token covers as many bytes as its text has. A fragment is done
+when the lengths of its tokens add up to its own (see `lengths`: then nothing else is possible); all others are listed
+for the slower ways.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from jittok._jit import I32, I64, U8, OutI64, helper, kernel
+from jittok._raw import Window, get_i32, get_i64, get_u8, get_u16, put_i64, window
+from jittok.align.lengths import Lengths
+from jittok.fragments import TEXT_PREFIXED
+from jittok.models.bpe.text import first_malformed
+
+
+class DirectRules(NamedTuple):
+    """Flags, 0 or 1: what a fragment must be like for its spans to follow from its ids."""
+
+    prefix: int  # a fragment at the start or behind a special token gets a space in front
+    well_formed: int  # it must be well-formed UTF-8
+    no_mark: int  # it must not begin with a byte order mark
+
+
+@kernel
+def direct_spans(
+    lengths: Lengths, rules: DirectRules, data: U8, document_starts: I64, first: int, last: int, document_ends: I64,
+    starts: I64, stops: I64, tokens: I32, ends: I64, ids: I32, spans: OutI64, left: OutI64,
+) -> int:  # fmt: skip
+    """Spans of the tokens of documents first .. last - 1.
+
+    document_starts: int64[documents] in `data`; document_ends: int64[last - first] fragments up to the end of each
+    starts, stops: int64[fragments], tokens: int32[fragments] as `jittok.fragments` says
+    ends: int64[fragments] places in `ids` where the ids of each end; ids: int32[n], each -1 or in the vocabulary
+    spans: int64[2 * n] start and stop of each token, counted from the start of its document
+    left: int64[2 * fragments] receives fragment and start of the document of each fragment that has to be done in
+    another way (its spans mean nothing yet)
+
+    Returns how many of these there are. Linear in tokens, and in bytes where well-formedness counts.
+    """
+    text, numbers, sizes, out = window(data), window(ids), window(lengths.source), window(spans)
+    count, fragment, k = 0, 0, 0
+    for document in range(first, last):
+        origin = document_starts[document]
+        while fragment < document_ends[document - first]:
+            start, stop, end = starts[fragment] - origin, stops[fragment] - origin, ends[fragment]
+            if tokens[fragment] >= 0:
+                put_i64(out, 2 * k, start)
+                put_i64(out, 2 * k + 1, stop)
+            else:
+                at = start - 1 if rules.prefix and tokens[fragment] == TEXT_PREFIXED else start
+                if (
+                    not lengths.direct
+                    or not _walk(sizes, numbers, out, k, end, start, at, stop)
+                    or (rules.well_formed and first_malformed(text, start + origin, stop + origin) != stop + origin)
+                    or (rules.no_mark and begins_with_mark(text, start + origin, stop + origin))
+                ):
+                    left[2 * count], left[2 * count + 1] = fragment, origin
+                    count += 1
+            k, fragment = end, fragment + 1
+    return count
+
+
+@helper
+def _walk(sizes: Window, ids: Window, spans: Window, k: int, end: int, start: int, at: int, stop: int) -> bool:
+    """Spans of ids k .. end - 1, which cover text[start:stop] from `at` on (which may be before `start`, where a space
+    was put in front); whether they do so exactly."""
+    if k < end:
+        at += get_u16(sizes, get_i32(ids, k) + 1)
+        put_i64(spans, 2 * k, start)
+        put_i64(spans, 2 * k + 1, at)
+        k += 1
+    while k < end:
+        put_i64(spans, 2 * k, at)
+        at += get_u16(sizes, get_i32(ids, k) + 1)
+        put_i64(spans, 2 * k + 1, at)
+        k += 1
+    return at == stop
+
+
+@helper
+def begins_with_mark(text: Window, i: int, stop: int) -> bool:
+    """Whether text[i:stop] begins with U+FEFF."""
+    return i + 3 <= stop and get_u8(text, i) == 0xEF and get_u8(text, i + 1) == 0xBB and get_u8(text, i + 2) == 0xBF
+
+
+@helper
+def first_id(ends: Window, fragment: int) -> int:
+    """Where the ids of a fragment begin."""
+    return get_i64(ends, fragment - 1) if fragment > 0 else 0

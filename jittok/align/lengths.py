@@ -1,0 +1,173 @@
+"""How many bytes each token stands for: what spans are computed from.
+
+Two counts a token, both *lower bounds* of what it can stand for, whichever way it came about. The tokens of a fragment
+stand for disjoint stretches of it, so when the lower bounds already add up to the whole fragment, each of them is
+exact, and no byte has to be compared. Ids begin at -1 (an unknown token that the vocabulary does not have), so the
+entry of an id is at id + 1.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok._jit import I32, U16, frozen
+from jittok.models.bpe.compile import decode_texts
+from jittok.models.rwkv import unescape_texts
+from jittok.pretokenize.definition import pre_type
+from jittok.unicode.tables import BYTE_OF_CHARACTER
+from jittok.vocab import SPACE, Vocab
+
+BYTE = 32
+"""llama.cpp's attribute bit of byte tokens."""
+MARK = SPACE.encode()
+DNA_BEGIN, DNA_END, DNA_UNKNOWN = b"<dna>", b"</dna>", b"<oov>"
+KMER_MARK = "\ue000".encode()
+"""Ends the keys of k-mers (model hybriddna)."""
+_DIGITS = np.frombuffer(b"0123456789ABCDEF", np.uint8)
+
+
+class Lengths(NamedTuple):
+    """Bytes that tokens stand for, at least; see the module's docstring."""
+
+    source: U16  # [tokens + 1] bytes of the text, where U+2581 stands for a space; more than fit are too few
+    output: I32  # [tokens + 1] bytes of what the text is rewritten to before it is cut into tokens
+    direct: int  # 1: `source` means something
+
+
+def build_lengths(vocab: Vocab) -> Lengths:
+    """The lengths of the tokens of any vocabulary; linear in its bytes."""
+    kind = vocab.type
+    if kind == "bpe":
+        output, source = _bpe(vocab)
+    elif kind == "spm":
+        output, source = _spm(vocab)
+    elif kind == "rwkv":
+        output, source = _rwkv(vocab)
+    elif kind == "plamo2":
+        output = np.where(vocab.file_attributes & BYTE, 1, np.diff(vocab.token_offsets))
+        source = output
+    else:  # wpm and ugm normalize, and "test" knows no tokens
+        output, source = np.diff(vocab.key_offsets if kind == "wpm" else vocab.token_offsets), None
+    unknown = int(kind == "rwkv")  # the length of id -1
+    return Lengths(
+        _entries(np.zeros_like(output) if source is None else source, unknown, np.uint16),
+        _entries(output, unknown, np.int32),
+        int(source is not None),
+    )
+
+
+def _entries(lengths: NDArray[np.int64], unknown: int, dtype: type[np.uint16 | np.int32]) -> NDArray[Any]:
+    return frozen(np.minimum(np.concatenate([[unknown], lengths]), np.iinfo(dtype).max), dtype)
+
+
+def is_dna(vocab: Vocab) -> bool:
+    """Whether stretches of DNA are looked for."""
+    return vocab.model == "hybriddna" and all(find_key(vocab, key) >= 0 for key in (DNA_BEGIN, DNA_END, DNA_UNKNOWN))
+
+
+def find_key(vocab: Vocab, key: bytes) -> int:
+    """The id of a text, -1 when there is none; without making the vocabulary's dict."""
+    return int(np.append(_equal_keys(vocab, key), -1)[0])
+
+
+def _equal_keys(vocab: Vocab, key: bytes) -> NDArray[np.int64]:
+    """int64[n]: the tokens whose key this is."""
+    found = np.flatnonzero(np.diff(vocab.key_offsets) == len(key))
+    places = vocab.key_offsets[found][:, None] + np.arange(len(key))
+    equal: NDArray[np.bool_] = (vocab.key_bytes[places] == np.frombuffer(key, np.uint8)).all(axis=1)
+    return found[equal]
+
+
+def _hex_tokens(vocab: Vocab) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """(ids, bytes): the tokens <0x00> to <0xFF>."""
+    found = np.flatnonzero(np.diff(vocab.key_offsets) == 6)
+    texts = vocab.key_bytes[vocab.key_offsets[found][:, None] + np.arange(6)]
+    right = (texts[:, [0, 1, 2, 5]] == np.frombuffer(b"<0x>", np.uint8)).all(axis=1)
+    right &= np.isin(texts[:, 3:5], _DIGITS).all(axis=1)
+    digits = np.searchsorted(_DIGITS, texts[right, 3:5]).astype(np.int64)
+    return found[right], digits[:, 0] << 4 | digits[:, 1]
+
+
+def _marks(vocab: Vocab) -> NDArray[np.int64]:
+    """int64[tokens]: how often U+2581 stands in each text."""
+    data, offsets = vocab.key_bytes, vocab.key_offsets
+    here = np.zeros(data.size + 1, np.int64)
+    if data.size >= len(MARK):
+        begins = (data[:-2] == MARK[0]) & (data[1:-1] == MARK[1]) & (data[2:] == MARK[2])
+        np.cumsum(begins, out=here[1 : begins.size + 1])
+        here[begins.size + 1 :] = here[begins.size]
+    starts, stops = offsets[:-1], np.maximum(offsets[1:] - 2, offsets[:-1])
+    return here[stops] - here[starts]
+
+
+def _single_bytes(vocab: Vocab) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """(ids, bytes): the tokens of one byte."""
+    found = np.flatnonzero(np.diff(vocab.key_offsets) == 1)
+    return found, vocab.key_bytes[vocab.key_offsets[found]].astype(np.int64)
+
+
+def _bpe(vocab: Vocab) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
+    encoded = pre_type(vocab.pre_type).byte_encode
+    if encoded:
+        output = _alphabet_lengths(vocab)
+    else:
+        output = np.diff(vocab.key_offsets)
+        ids, bytes_ = _hex_tokens(vocab)
+        output[ids] = 1
+    if vocab.model == "whitespace" or (encoded and vocab.escape_whitespaces):
+        return output, None
+    source = output.copy()
+    if vocab.escape_whitespaces:  # not encoded
+        source -= 2 * _marks(vocab)
+        source[ids] = 1
+        # a symbol that is no token falls into bytes, and a space in it into these
+        source[ids[np.isin(bytes_, np.frombuffer(MARK, np.uint8))]] = 0
+    if is_dna(vocab):  # the k-mer at the end may have one letter only
+        source[_equal_keys(vocab, DNA_UNKNOWN)] = 1
+        ends = vocab.key_offsets[1:]
+        kmers = ends - vocab.key_offsets[:-1] >= len(KMER_MARK)
+        for k, byte in enumerate(reversed(KMER_MARK)):
+            kmers &= vocab.key_bytes[np.maximum(ends - 1 - k, 0)] == byte
+        source[kmers] = 0
+    return output, source
+
+
+def _alphabet_lengths(vocab: Vocab) -> NDArray[np.int64]:
+    """int64[tokens]: bytes that the texts in the alphabet of bytes stand for; 0 for other texts, which do not come of
+    a text as a whole."""
+    byte_of = np.full(0x200, -1, np.int32)
+    byte_of[list(BYTE_OF_CHARACTER)] = list(BYTE_OF_CHARACTER.values())
+    raw, ends = np.empty(vocab.key_bytes.size, np.uint8), np.zeros(len(vocab) + 1, np.int64)
+    ids, lengths = np.empty(len(vocab), np.int32), np.zeros(len(vocab), np.int64)
+    data, offsets = frozen(vocab.key_bytes, np.uint8), frozen(vocab.key_offsets, np.int64)
+    count = decode_texts(data, offsets, frozen(byte_of, np.int32), raw, ends, ids)
+    lengths[ids[:count]] = np.diff(ends[: count + 1])
+    return lengths
+
+
+def _spm(vocab: Vocab) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    output = np.diff(vocab.key_offsets)
+    hex_ids, hex_bytes = _hex_tokens(vocab)
+    ids, bytes_ = _single_bytes(vocab)
+    output[hex_ids] = 1
+    if vocab.unk_id >= 0 and np.union1d(hex_bytes, bytes_[bytes_ > 0]).size < 256:
+        output[vocab.unk_id] = 1  # errors="replace": it stands for a byte that has no token
+    source = output - 2 * _marks(vocab)
+    source[output == 1] = 1
+    if not _equal_keys(vocab, MARK).size:  # a space falls into bytes, which stand for it together
+        for tokens, values in ((hex_ids, hex_bytes), (ids, bytes_)):
+            source[tokens[np.isin(values, np.frombuffer(MARK, np.uint8))]] = 0
+    return output, source
+
+
+def _rwkv(vocab: Vocab) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    raw, ends = np.empty(vocab.token_bytes.size, np.uint8), np.zeros(len(vocab) + 1, np.int64)
+    unescape_texts(frozen(vocab.token_bytes, np.uint8), frozen(vocab.token_offsets, np.int64), raw, ends)
+    output = np.diff(ends)
+    source = output.copy()
+    if vocab.unk_id >= 0:
+        source[vocab.unk_id] = min(source[vocab.unk_id], 1)
+    return output, source

@@ -1,0 +1,197 @@
+"""Unigram's normalization with the way back: each byte of the normalized text and the stretch it stands for."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok._jit import I64, U8, OutU8, frozen, helper, kernel, wide
+from jittok._raw import Window, get_u8, put_i64, put_u8, window
+from jittok.align.lengths import MARK
+from jittok.normalize.spaces import SpaceRules, space_rules
+from jittok.normalize.xcda import OUTSIDE, Charsmap, longest_key, read_charsmap
+from jittok.structures.double_array import NO_NODE, ROOT, DoubleArray, build_double_array, child
+from jittok.structures.utf8 import well_formed
+from jittok.vocab import Vocab
+
+UNUSED, NORMAL, USER_DEFINED = 2, 4, 16
+"""llama.cpp's attribute bits that matter here."""
+BLANK = 0x20
+BAD_TEXT = (0xEF, 0xBF, 0xBD)
+PLAIN, SPACE, SPECIAL = 0, 1, 2
+"""Kinds of bytes: what passes unchanged wherever it stands; the same, but a space; all else."""
+SAME, BAD = -1, -2
+"""What comes out of a step: the bytes themselves, U+FFFD."""
+BROKEN = -3
+"""The ids are not those of the text."""
+
+
+class UnigramRules(NamedTuple):
+    """How a text is normalized, and which characters can be unknown."""
+
+    kinds: U8  # [256] PLAIN, SPACE or SPECIAL
+    user: DoubleArray  # texts of user-defined tokens, which are not normalized
+    charsmap: Charsmap
+    spaces: SpaceRules
+    unk_id: int  # may be -1
+    always: int  # 1: only the lattice can tell
+    characters: DoubleArray  # tokens that are one character: these are never unknown
+    texts: U8  # [bytes] of all tokens
+    offsets: I64  # [tokens + 1]
+
+
+def unigram_rules(vocab: Vocab) -> UnigramRules:
+    """The rules of a vocabulary of type "ugm"."""
+    attributes = vocab.file_attributes
+    matching = can_match(vocab)
+    user = trie_of(vocab, attributes & USER_DEFINED != 0)
+    charsmap = read_charsmap(vocab.charsmap, vocab.source)
+    kinds = np.full(256, SPECIAL, np.uint8)
+    first_bytes(user, charsmap, kinds)
+    first = np.zeros(len(vocab), np.uint8)
+    lengths = np.diff(vocab.token_offsets)
+    first[lengths > 0] = vocab.token_bytes[vocab.token_offsets[:-1][lengths > 0]]
+    character = 1 + (first >= 0xC0).astype(np.int64) + (first >= 0xE0) + (first >= 0xF0)
+    strange = not np.isfinite(vocab.scores[matching]).all()
+    unknown_matches = vocab.unk_id >= 0 and bool(matching[vocab.unk_id])
+    return UnigramRules(
+        frozen(kinds, np.uint8), user, charsmap, space_rules(vocab), vocab.unk_id, int(strange or unknown_matches),
+        trie_of(vocab, matching & (lengths <= character)),  # shorter at the end of a text
+        frozen(vocab.token_bytes, np.uint8), frozen(vocab.token_offsets, np.int64),
+    )  # fmt: skip
+
+
+def can_match(vocab: Vocab) -> NDArray[np.bool_]:
+    """bool[tokens]: whether a token can be a part of a path."""
+    matching: NDArray[np.bool_] = vocab.file_attributes & (NORMAL | USER_DEFINED | UNUSED) != 0
+    return matching
+
+
+def trie_of(vocab: Vocab, chosen: NDArray[np.bool_], scores: NDArray[np.float32] | None = None) -> DoubleArray:
+    """The trie of the tokens chosen by bool[tokens], with their ids."""
+    lengths = np.diff(vocab.token_offsets)
+    data = vocab.token_bytes[np.repeat(chosen, lengths)]
+    offsets = np.concatenate([[0], np.cumsum(lengths[chosen])])
+    values = np.flatnonzero(chosen).astype(np.int32)
+    return build_double_array(data, offsets, values, None if scores is None else scores[chosen])
+
+
+@kernel
+def first_bytes(user: DoubleArray, charsmap: Charsmap, kinds: OutU8) -> int:
+    """Mark as PLAIN or SPACE in kinds: uint8[256] all ASCII bytes that begin neither a key nor a user-defined token;
+    returns 0."""
+    root = 0
+    if charsmap.units.size:
+        root = wide(charsmap.units[0]) >> 10 << ((wide(charsmap.units[0]) & 0x200) >> 6)
+    for byte in range(0x80):
+        place = root ^ byte
+        key = charsmap.units.size > 0 and byte != 0  # NUL ends a walk before it has begun
+        if key and place < charsmap.units.size:
+            key = wide(charsmap.units[place]) & 0x800000FF == byte
+        if not key and child(user, ROOT, byte) == NO_NODE:
+            kinds[byte] = SPACE if byte == BLANK else PLAIN
+    return 0
+
+
+class Normal(NamedTuple):
+    """Where normalized bytes go; windows."""
+
+    text: Window
+    starts: Window
+    stops: Window
+    room: int
+
+
+@helper
+def _put(out: Normal, at: int, byte: int, start: int, stop: int) -> int:
+    """One byte that stands for data[start:stop], if there is room; the place behind."""
+    if at < out.room:
+        put_u8(out.text, at, byte)
+        put_i64(out.starts, at, start)
+        put_i64(out.stops, at, stop)
+    return at + 1
+
+
+@helper
+def _put_space(rules: UnigramRules, out: Normal, at: int, start: int, stop: int) -> int:
+    """A space that stands for data[start:stop]; the place behind."""
+    if not rules.spaces.escape:
+        return _put(out, at, BLANK, start, stop)
+    for byte in MARK:
+        at = _put(out, at, byte, start, stop)
+    return at
+
+
+@helper
+def _step(rules: UnigramRules, data: U8, i: int, stop: int) -> tuple[int, int, int]:
+    """(what comes out, bytes used, bytes that come out) of one step: SAME, BAD or the place of a replacement."""
+    end, node = i, ROOT
+    while end < stop:  # a path of user-defined tokens passes as it is, whether or not one ends there
+        node = child(rules.user, node, wide(data[end]))
+        if node == NO_NODE:
+            break
+        end += 1
+    if end > i:
+        return SAME, end - i, end - i
+    used, value = longest_key(rules.charsmap, data, i, stop)
+    if used == OUTSIDE or (used > 0 and value >= rules.charsmap.replacements_end):
+        return BAD, 0, 0  # encoding has failed here already
+    if used > 0:
+        size, same = 0, True
+        while rules.charsmap.replacements[value + size]:
+            same = same and size < used and rules.charsmap.replacements[value + size] == data[i + size]
+            size += 1
+        return SAME if same and size == used else value, used, size
+    used = well_formed(data, i, stop)
+    return (SAME, used, used) if used else (BAD, 1, 3)
+
+
+@helper
+def normalize(rules: UnigramRules, out: Normal, data: U8, start: int, stop: int) -> int:
+    """The normalized bytes of data[start:stop] and what they stand for, as many as there is room for; how many, or
+    BROKEN. Source: llama.cpp, `llm_tokenizer_ugm_session::normalize`."""
+    spaces, text, kinds = rules.spaces, window(data), window(rules.kinds)
+    i, at, inside, prepended = start, 0, False, False
+    gap_start, gap_stop = -1, -1  # the spaces that were left out since the last word
+    while i < stop:
+        kind = get_u8(kinds, get_u8(text, i))
+        while kind == PLAIN and inside:
+            at = _put(out, at, get_u8(text, i), i, i + 1)
+            i += 1
+            kind = SPECIAL if i == stop else get_u8(kinds, get_u8(text, i))
+        if i == stop:
+            break
+        source, used, size = SAME, 1, 1
+        if kind == SPECIAL:
+            source, used, size = _step(rules, data, i, stop)
+            if used == 0:
+                return BROKEN
+        for k in range(size):
+            low, high = i, i + used
+            if source == SAME:
+                low, high, byte = i + k, i + k + 1, get_u8(text, i + k)
+            elif source == BAD:
+                byte = BAD_TEXT[k]
+            else:
+                byte = wide(rules.charsmap.replacements[source + k])
+            if byte == BLANK:
+                inside = False
+                if spaces.merge:
+                    gap_start, gap_stop = low if gap_start < 0 else gap_start, high
+                else:
+                    at = _put_space(rules, out, at, low, high)
+                continue
+            if not inside and (spaces.merge or (spaces.prepend and not prepended)):
+                if gap_start >= 0:
+                    at = _put_space(rules, out, at, gap_start, gap_stop)
+                elif source != SAME and k > 0:
+                    at = _put_space(rules, out, at, low, high)
+                else:
+                    at = _put_space(rules, out, at, low, low)
+                prepended = True
+            inside, gap_start = True, -1
+            at = _put(out, at, byte, low, high)
+        i += used
+    return _put_space(rules, out, at, stop, stop) if spaces.append else at

@@ -1,0 +1,220 @@
+"""Spans of Unigram: the ids walked over the normalized text.
+
+A token covers the bytes of its text. How far the unknown token reaches (a run of unknown characters becomes one) its id
+does not say, but a character that is a token is never unknown, so a run ends at the first of these, or where the next
+id's text begins. Only where that text begins with a character that may be unknown too has the lattice to be asked.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from jittok._jit import I32, I64, U8, OutF64, OutI32, OutI64, OutU8, frozen, helper, kernel, wide
+from jittok._raw import Window, get_i32, get_i64, get_u8, put_i64, window
+from jittok.align.direct import first_id
+from jittok.align.lengths import Lengths
+from jittok.align.normalized import (
+    BROKEN,
+    NORMAL,
+    USER_DEFINED,
+    Normal,
+    UnigramRules,
+    can_match,
+    normalize,
+    trie_of,
+)
+from jittok.fragments import FOUND, FRAGMENT, NEED, OUT_OF_WORK
+from jittok.structures.double_array import NO_NODE, NO_VALUE, ROOT, DoubleArray, child, score_at, value_at
+from jittok.structures.utf8 import lead_length
+from jittok.vocab import Vocab
+
+UNKNOWN_PENALTY = 10.0
+LOWEST = -float(np.finfo(np.float64).max)
+
+
+class Lattice(NamedTuple):
+    """What the best path is found with."""
+
+    trie: DoubleArray  # tokens that can match -> id and score
+    unk_id: int
+    unk_score: float
+
+
+def build_lattice(vocab: Vocab) -> Lattice:
+    """The trie and the score of an unknown character. Source: llama.cpp, `llm_tokenizer_ugm`."""
+    scores = np.where(vocab.attributes & USER_DEFINED, np.float32(0), vocab.scores)
+    normal = vocab.scores[vocab.file_attributes & NORMAL != 0]
+    lowest = np.min(normal[~np.isnan(normal)], initial=np.finfo(np.float32).max)
+    return Lattice(
+        trie_of(vocab, can_match(vocab), scores),
+        vocab.unk_id,
+        float(np.float32(lowest) - np.float32(UNKNOWN_PENALTY)),
+    )
+
+
+def no_lattice() -> Lattice:
+    """What stands for a lattice that is not needed."""
+    return Lattice(DoubleArray(frozen([], np.int32)), 0, 0.0)
+
+
+class UnigramWork(NamedTuple):
+    """Scratch for normalized texts of up to text.size bytes."""
+
+    text: OutU8
+    starts: OutI64  # byte k stands for data[starts[k]:stops[k]]
+    stops: OutI64
+    sums: OutF64  # [that + 1] of the lattice: best sum of scores up to each place; empty where there is none
+    tokens: OutI32  # the last token on the way there
+    origins: OutI64  # where that starts
+
+
+def make_unigram_work(room: int, lattice: bool) -> UnigramWork:
+    """Scratch for normalized texts of up to `room` bytes."""
+    cells = room + 1 if lattice else 0
+    return UnigramWork(
+        np.empty(room, np.uint8), np.empty(room, np.int64), np.empty(room, np.int64),
+        np.empty(cells, np.float64), np.empty(cells, np.int32), np.empty(cells, np.int64),
+    )  # fmt: skip
+
+
+@kernel
+def unigram_spans(
+    lengths: Lengths, rules: UnigramRules, lattice: Lattice, use_lattice: int, work: UnigramWork, data: U8, starts: I64,
+    stops: I64, ends: I64, ids: I32, spans: OutI64, left: OutI64, item: int, count: int, kept: int, report: OutI64,
+) -> int:  # fmt: skip
+    """Spans of the tokens of the fragments left[2 * item : 2 * count], a list as `direct_spans` makes it.
+
+    use_lattice: 1: find the best path again, in `lattice`, which may be empty otherwise
+    kept: fragments of earlier calls that are left in `left`
+    report: int64[4]; the other arrays are those of `direct_spans`
+
+    Returns how many fragments are left in `left` because their ids do not tell; OUT_OF_WORK when fragment number
+    report[FRAGMENT] of the list needs report[NEED] bytes of normalized text, report[FOUND] fragments being kept so far;
+    BROKEN where the ids are not those of the text. Linear in bytes; with the lattice, times the longest match.
+    """
+    numbers, sizes, out = window(ids), window(lengths.output), window(spans)
+    text = Normal(window(work.text), window(work.starts), window(work.stops), work.text.size)
+    while item < count:
+        fragment, origin = left[2 * item], left[2 * item + 1]
+        start, stop, k, end = starts[fragment], stops[fragment], first_id(window(ends), fragment), ends[fragment]
+        report[FRAGMENT], report[FOUND] = item, kept
+        size = normalize(rules, text, data, start, stop)
+        if size < 0:
+            return BROKEN
+        if size > work.text.size:
+            report[NEED] = size
+            return OUT_OF_WORK
+        if use_lattice:
+            _find_path(lattice, work, text.text, size)
+            if not _walk_path(lattice, work, text, size, numbers, k, end, origin, out):
+                return BROKEN
+        elif rules.always or not _walk(rules, sizes, text, size, numbers, k, end, origin, out):
+            left[2 * kept], left[2 * kept + 1] = fragment, origin
+            kept += 1
+        item += 1
+    return kept
+
+
+@helper
+def _put_span(out: Normal, at: int, behind: int, spans: Window, k: int, origin: int) -> None:
+    """The span of id k, which covers bytes at .. behind - 1 of the normalized text."""
+    put_i64(spans, 2 * k, get_i64(out.starts, at) - origin)
+    put_i64(spans, 2 * k + 1, get_i64(out.stops, behind - 1) - origin)
+
+
+@helper
+def _walk(
+    rules: UnigramRules, sizes: Window, out: Normal, size: int, ids: Window, k: int, end: int, origin: int,
+    spans: Window,
+) -> bool:  # fmt: skip
+    """Spans of ids k .. end - 1, which cover `size` normalized bytes; False where the ids do not tell."""
+    at = 0
+    while k < end and at < size:
+        token = get_i32(ids, k)
+        if token == rules.unk_id:
+            behind = at
+            while behind < size and _may_be_unknown(rules, out, behind, size):
+                if behind > at and k + 1 < end and _stands(rules, out, behind, size, get_i32(ids, k + 1)):
+                    return False
+                behind = min(behind + lead_length(get_u8(out.text, behind)), size)
+        else:
+            behind = at + get_i32(sizes, token + 1)
+        if behind == at or behind > size:
+            return False
+        _put_span(out, at, behind, spans, k, origin)
+        at, k = behind, k + 1
+    return at == size and k == end
+
+
+@helper
+def _may_be_unknown(rules: UnigramRules, out: Normal, at: int, size: int) -> bool:
+    """Whether the character at `at` is no token by itself."""
+    node = ROOT
+    for i in range(at, min(at + lead_length(get_u8(out.text, at)), size)):
+        node = child(rules.characters, node, get_u8(out.text, i))
+        if node == NO_NODE:
+            return True
+    return value_at(rules.characters, node) == NO_VALUE
+
+
+@helper
+def _stands(rules: UnigramRules, out: Normal, at: int, size: int, token: int) -> bool:
+    """Whether the text of a token stands at `at`."""
+    if token < 0:
+        return False
+    start, length = wide(rules.offsets[token]), wide(rules.offsets[token + 1] - rules.offsets[token])
+    if at + length > size:
+        return False
+    for i in range(length):
+        if get_u8(out.text, at + i) != rules.texts[start + i]:
+            return False
+    return True
+
+
+@helper
+def _find_path(lattice: Lattice, work: UnigramWork, text: Window, size: int) -> None:
+    """The last token of the best path to each place. Sums are doubles; only a strictly larger one wins.
+
+    Source: llama.cpp, `llm_tokenizer_ugm_session::tokenize`.
+    """
+    for p in range(size + 1):
+        work.sums[p], work.tokens[p], work.origins[p] = LOWEST, lattice.unk_id, 0
+    work.sums[0] = 0.0
+    p = 0
+    while p < size:
+        after, here, whole, node = min(p + lead_length(get_u8(text, p)), size), work.sums[p], False, ROOT
+        for stop in range(p + 1, size + 1):
+            node = child(lattice.trie, node, get_u8(text, stop - 1))
+            if node == NO_NODE:
+                break
+            token = value_at(lattice.trie, node)
+            if token != NO_VALUE:
+                whole = whole or stop == after
+                total = here + score_at(lattice.trie, node)
+                if total > work.sums[stop]:
+                    work.sums[stop], work.tokens[stop], work.origins[stop] = total, token, p
+        if not whole and here + lattice.unk_score > work.sums[after]:
+            work.sums[after], work.tokens[after], work.origins[after] = here + lattice.unk_score, lattice.unk_id, p
+        p = after
+
+
+@helper
+def _walk_path(
+    lattice: Lattice, work: UnigramWork, out: Normal, size: int, ids: Window, k: int, end: int, origin: int,
+    spans: Window,
+) -> bool:  # fmt: skip
+    """Spans of ids k .. end - 1, from the last one back along the best path; whether the ids are those of the path."""
+    at, behind, joined = end, size, False  # joined: the token behind is unknown, so an unknown one joins it
+    last = size
+    while behind > 0:
+        token, before = wide(work.tokens[behind]), work.origins[behind]
+        unknown = token == lattice.unk_id
+        if not (joined and unknown):
+            at, last = at - 1, behind
+            if at < k or get_i32(ids, at) != token:
+                return False
+        _put_span(out, before, last, spans, at, origin)
+        behind, joined = before, unknown
+    return at == k
