@@ -3,7 +3,8 @@ export JITTOK_CACHE_DIR ?= $(CURDIR)/.venv/cache
 
 PY := .venv/bin/python
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check -e
-KERNEL_TESTS := $(wildcard tests/structures tests/normalize tests/pretokenize tests/models tests/test_special.py tests/test_decode.py tests/test_align.py)
+PYTEST := $(PY) -m pytest -q
+KERNELS := -m 'not process and not slow' $(wildcard tests/structures tests/normalize tests/pretokenize tests/models tests/align tests/test_align.py tests/test_special.py tests/test_decode.py)
 
 .PHONY: demo test lint bench fuzz clean
 .venv/bin/python:
@@ -20,12 +21,15 @@ KERNEL_TESTS := $(wildcard tests/structures tests/normalize tests/pretokenize te
 demo: .venv/core  ## a real text, tokenized: the core and the command line's extra are all it needs
 	$(PY) examples/demo.py
 
-# Checked first: what is a plain failure there can be a crash without a message in fast code.
-test: .venv/test  ## three runs: every index checked; no compiler at all; compiled, everything
-	NUMBA_BOUNDSCHECK=1 $(PY) -m pytest -q -m 'not process' $(KERNEL_TESTS)
-	NUMBA_DISABLE_JIT=1 HYPOTHESIS_PROFILE=slow $(PY) -m pytest -q -m 'not process' $(KERNEL_TESTS)
-	$(PY) -m pytest -q
-	$(PY) -m pytest -q --nbmake notebooks
+# Checked first: what is a plain failure there can be a crash without a message in fast code. The run without the
+# compiler goes beside it, and the notebooks beside the compiled run: each is one process, and most machines have two cores.
+test: .venv/test  ## every index checked; no compiler at all; compiled, everything; the notebooks
+	@NUMBA_DISABLE_JIT=1 HYPOTHESIS_PROFILE=slow $(PYTEST) $(KERNELS) >.venv/interpreted.log 2>&1 & other=$$!; \
+	echo "with every index checked:"; NUMBA_BOUNDSCHECK=1 $(PYTEST) $(KERNELS); first=$$?; \
+	echo "without the compiler:"; wait $$other; second=$$?; cat .venv/interpreted.log; exit $$((first + second))
+	@$(PYTEST) --nbmake notebooks >.venv/notebooks.log 2>&1 & other=$$!; \
+	echo "compiled, everything:"; $(PYTEST); first=$$?; \
+	echo "notebooks:"; wait $$other; second=$$?; cat .venv/notebooks.log; exit $$((first + second))
 
 lint: .venv/dev
 	.venv/bin/ruff format --check . && .venv/bin/ruff check .
@@ -39,8 +43,8 @@ MINUTES ?= 10
 SEED ?= 1
 fuzz: .venv/test  ## kernel against reference for as long as you like: make fuzz MINUTES=60 SEED=7
 	$(PY) tests/fuzz/run.py --minutes $(MINUTES) --seed $(SEED)
-	HYPOTHESIS_PROFILE=fuzz NUMBA_BOUNDSCHECK=1 $(PY) -m pytest -q -m 'not process' $(KERNEL_TESTS)
-	$(PY) -m pytest -q -m slow tests/corpus  # kills; with Ray where it is installed
+	HYPOTHESIS_PROFILE=fuzz NUMBA_BOUNDSCHECK=1 $(PYTEST) $(KERNELS)
+	$(PYTEST) -m slow tests/corpus  # kills; with Ray where it is installed
 
 clean:
 	rm -rf .venv .hypothesis .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .benchmarks
