@@ -84,9 +84,11 @@ def _whole_files(raw: RawRange, options: Options) -> Texts:
 
 def _lines(raw: RawRange, options: Options) -> Texts:
     """Lines end in a newline or a carriage return and a newline; a last line may lack it."""
+    if not raw.payload:  # an interval inside one long line
+        return _checked(_joined([]), raw.key.source, options)
     data = np.frombuffer(raw.payload, np.uint8)
     newlines = np.flatnonzero(data == ord("\n"))
-    stops = newlines if data.size and data[-1] == ord("\n") else np.append(newlines, data.size)
+    stops = newlines if data[-1] == ord("\n") else np.append(newlines, data.size)
     starts = np.append(0, newlines[: stops.size - 1] + 1)
     ends = stops - ((stops > starts) & (data[np.maximum(stops, 1) - 1] == ord("\r")))
     return _checked(Documents(data, _fixed(starts), _fixed(ends)), raw.key.source, options)

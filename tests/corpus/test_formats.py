@@ -1,0 +1,265 @@
+"""Each layout read by its own package, or by a reader written here from the documented layout."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import hashlib
+import importlib.util
+import json
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import jittok.corpus
+from jittok.corpus import Options, compile_corpus
+from jittok.corpus.formats import FORMATS, make_formats
+from jittok.corpus.formats.base import Facts, Rows
+from jittok.corpus.formats.datatrove import readable
+from jittok.errors import CorpusError
+
+pa = pytest.importorskip("pyarrow")
+pytest.importorskip("filelock")
+pytest.importorskip("orjson")
+
+from conftest import make_texts, write_jsonl
+
+EOS = 50256
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory, tok):
+    """(directory with every format in three shards, inputs, the expected documents with EOS, how many in each shard)."""
+    folder = tmp_path_factory.mktemp("formats")
+    texts = [make_texts(200, seed) for seed in (0, 1)]
+    inputs = [write_jsonl(folder / f"{name}.jsonl", some) for name, some in zip("ab", texts, strict=True)]
+    options = Options(formats=tuple(FORMATS), append_eos=True, range_bytes=30_000, shard_bytes=90_000)
+    compile_corpus(inputs, tok, folder / "out", options)
+    expected = [[*tok.encode(text).tolist(), EOS] for some in texts for text in some]
+    shards = json.loads((folder / "out" / "manifest.json").read_text())["shards"]
+    counts = [shard["documents"] for shard in shards]
+    assert len(counts) > 2
+    assert sum(counts) == len(expected)
+    return folder / "out", inputs, expected, counts
+
+
+def by_shard(expected, counts):
+    places = np.cumsum([0, *counts]).tolist()
+    return [expected[i:j] for i, j in zip(places, places[1:], strict=False)]
+
+
+def flat(documents):
+    return [token for document in documents for token in document]
+
+
+def test_arrow(made):
+    out, _, expected, counts = made
+    for path, documents in zip(sorted((out / "arrow").iterdir()), by_shard(expected, counts), strict=True):
+        with pa.memory_map(str(path)) as file:
+            table = pa.ipc.open_file(file).read_all()
+            assert table.schema.field("input_ids").type == pa.list_(pa.int32())
+            assert table.column("input_ids").to_pylist() == documents
+            assert table.schema.metadata[b"jittok.vocab.fingerprint"]
+
+
+def test_parquet(made):
+    import pyarrow.parquet as pq
+
+    out, _, expected, counts = made
+    for path, documents in zip(sorted((out / "parquet").iterdir()), by_shard(expected, counts), strict=True):
+        file = pq.ParquetFile(path)
+        assert file.read().column("input_ids").to_pylist() == documents
+        column = file.metadata.row_group(0).column(0)
+        assert (column.compression, column.has_dictionary_page) == ("ZSTD", False)
+
+
+def test_npy(made):
+    out, _, expected, counts = made
+    for number, documents in enumerate(by_shard(expected, counts)):
+        ids = np.load(out / "npy" / f"{number:05d}.ids.npy", mmap_mode="r", allow_pickle=False)
+        offsets = np.load(out / "npy" / f"{number:05d}.offsets.npy", allow_pickle=False)
+        assert (ids.dtype, offsets.dtype) == (np.uint16, np.int64)
+        assert [ids[i:j].tolist() for i, j in zip(offsets, offsets[1:], strict=False)] == documents
+
+
+def test_nanogpt(made):
+    out, _, expected, counts = made
+    for number, documents in enumerate(by_shard(expected, counts)):
+        data = np.memmap(out / "nanogpt" / f"{number:05d}.bin", dtype=np.uint16, mode="r")
+        assert data.tolist() == flat(documents)
+
+
+def test_llmc(made):
+    out, _, expected, counts = made
+    for number, documents in enumerate(by_shard(expected, counts)):
+        raw = (out / "llmc" / f"corpus_train_{number:06d}.bin").read_bytes()
+        header = np.frombuffer(raw[:1024], "<i4")
+        ids = flat(documents)
+        assert header[:3].tolist() == [20240520, 1, len(ids)]
+        assert not header[3:].any()
+        assert len(raw) == 1024 + 2 * len(ids)
+        assert np.frombuffer(raw[1024:], "<u2").tolist() == ids
+
+
+def read_megatron(prefix):
+    """Source: the table of the layout in docs/corpus.md."""
+    index, ids = Path(f"{prefix}.idx").read_bytes(), Path(f"{prefix}.bin").read_bytes()
+    assert index[:9] == b"MMIDIDX\x00\x00"
+    version, code, sequences, ends = struct.unpack_from("<QBQQ", index, 9)
+    assert version == 1
+    dtype = {8: np.dtype("<u2"), 4: np.dtype("<i4")}[code]
+    lengths = np.frombuffer(index, "<i4", sequences, 34)
+    starts = np.frombuffer(index, "<i8", sequences, 34 + 4 * sequences)
+    documents = np.frombuffer(index, "<i8", ends, 34 + 12 * sequences)
+    assert len(index) == 34 + 12 * sequences + 8 * ends
+    found = [np.frombuffer(ids, dtype, n, start).tolist() for n, start in zip(lengths, starts, strict=True)]
+    return [flat(found[i:j]) for i, j in zip(documents, documents[1:], strict=False)], lengths
+
+
+def test_megatron(made):
+    out, _, expected, counts = made
+    for number, documents in enumerate(by_shard(expected, counts)):
+        assert read_megatron(out / "megatron" / f"{number:05d}_text_document")[0] == documents
+
+
+def test_an_empty_document_has_no_sequence_in_megatron(tmp_path, tok):
+    source = write_jsonl(tmp_path / "a.jsonl", ["", "a b", "", "", "c", ""])
+    compile_corpus([source], tok, tmp_path / "out", Options(formats=tuple(FORMATS)))
+    documents, lengths = read_megatron(tmp_path / "out" / "megatron" / "00000_text_document")
+    assert documents == [[], [64, 275], [], [], [66], []]
+    assert lengths.tolist() == [2, 1]
+    for name in FORMATS:
+        found = jittok.corpus.open(tmp_path / "out", format=name)
+        assert [row.tolist() for row in found] == documents
+
+
+def test_datatrove(made):
+    out, _, expected, counts = made
+    for number, documents in enumerate(by_shard(expected, counts)):
+        stem = out / "datatrove" / f"{number:05d}_unshuffled.ds"
+        assert np.fromfile(stem, "<u2").tolist() == flat(documents)
+        assert np.fromfile(f"{stem}.index", "<u8").tolist() == np.cumsum([len(row) for row in documents]).tolist()
+        name, total, shown = Path(f"{stem}.metadata").read_text().split("\n")
+        assert (name, total) == ("gpt-2|2", str(len(flat(documents))))
+        assert shown == readable(int(total))
+
+
+def test_datatrove_reads_its_files(made):
+    if importlib.util.find_spec("datatrove") is None or importlib.util.find_spec("torch") is None:
+        pytest.skip("datatrove's reader needs datatrove and torch")
+    from datatrove.utils.dataset import DatatroveFileDataset
+
+    out, _, expected, counts = made
+    for number, documents in enumerate(by_shard(expected, counts)):
+        path = str(out / "datatrove" / f"{number:05d}_unshuffled.ds")
+        found = DatatroveFileDataset(path, seq_len=31, token_size=2, return_positions=False)
+        ids = flat(documents)
+        assert [found[i]["input_ids"].tolist() for i in range(len(found))] == [
+            ids[at : at + 32] for at in range(0, len(ids) // 32 * 32, 32)
+        ]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "shown"), [(0, "0.00 T"), (999, "999 T"), (4419, "4.42 kT"), (12_345_678, "12.3 MT"), (10**9, "1.00 GT")]
+)
+def test_token_counts_are_written_as_datatrove_does(tokens, shown):
+    assert readable(tokens) == shown
+
+
+def test_olmo(made):
+    out, inputs, expected, counts = made
+    at = 0
+    for number, documents in enumerate(by_shard(expected, counts)):
+        ids = np.memmap(out / "olmo" / f"part-{number:05d}.npy", dtype=np.uint16, mode="r")
+        packed = (out / "olmo" / f"part-{number:05d}.csv.gz").read_bytes()
+        assert packed[4:8] == bytes(4), "no time in the header"
+        text = gzip.decompress(packed).decode()
+        assert text.endswith("\r\n")
+        rows = list(csv.reader(text.splitlines()))
+        assert [ids[int(row[0]) : int(row[1])].tolist() for row in rows] == documents
+        for row in rows:
+            path, line = str(inputs[at // 200]), at % 200 + 1
+            assert row[2:] == [f"{hashlib.sha256(path.encode()).hexdigest()}-{line}", path, str(line)]
+            at += 1
+        assert int(rows[-1][1]) == ids.size
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_reading_back(made, name, tok):
+    out, _, expected, _ = made
+    corpus = jittok.corpus.open(out, tok, format=name)
+    assert len(corpus) == len(expected)
+    assert [row.tolist() for row in corpus] == expected
+    assert corpus[7].tolist() == corpus[7 - len(corpus)].tolist() == expected[7]
+    assert [row.tolist() for row in corpus[150:260]] == expected[150:260]
+    assert [row.tolist() for row in corpus[260:150:-7]] == expected[260:150:-7]
+    assert corpus[3:9][2].tolist() == expected[5]
+    assert corpus[150:260].to_token_array().to_list() == expected[150:260]
+    assert corpus.lengths().tolist() == [len(row) for row in expected]
+    assert not corpus[7].flags.writeable
+    assert corpus.decode(7) == tok.decode(expected[7], unparse_special=True)
+    with pytest.raises(IndexError, match="document 400"):
+        corpus[400]
+    if name != "parquet":
+        base = corpus[7]
+        while getattr(base, "base", None) is not None and not isinstance(base, np.memmap):
+            base = base.base
+        assert isinstance(base, np.memmap | memoryview | pa.Buffer) or type(base).__module__.startswith("pyarrow")
+
+
+WIDTHS = [
+    ("npy", 65_536, "uint16"),
+    ("npy", 65_537, "int32"),
+    ("nanogpt", 65_536, "uint16"),
+    ("nanogpt", 65_537, "uint32"),
+    ("llmc", 65_537, "uint32"),
+    ("megatron", 65_499, "uint16"),
+    ("megatron", 65_500, "int32"),
+    ("datatrove", 65_536, "uint16"),
+    ("datatrove", 65_537, "uint32"),
+    ("olmo", 65_537, "uint32"),
+    ("arrow", 100, "int32"),
+]
+
+
+@pytest.mark.parametrize(("name", "size", "dtype"), WIDTHS)
+def test_the_width_follows_the_size_of_the_vocabulary(name, size, dtype):
+    (form,) = make_formats([name], Facts(size, "v", "f", "auto", []))
+    assert form.dtype == np.dtype(dtype)
+    ids = np.array([0, size - 1], np.int32)
+    rows = Rows(ids, np.array([2]), np.zeros(1, np.int64), np.ones(1, np.int64))
+    streams = [stream for stream in form.streams() if stream.key not in ("lengths", "olmo.rows")]
+    assert np.frombuffer(streams[0].data(rows), form.dtype).tolist() == ids.tolist()
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "dtype"),
+    [("nanogpt", 65_537, "uint16"), ("npy", 70_000, "uint16"), ("megatron", 65_500, "uint16"), ("arrow", 9, "uint16"),
+     ("megatron", 9, "uint32"), ("olmo", 9, "int32")],
+)  # fmt: skip
+def test_a_width_that_cannot_be_is_refused(name, size, dtype):
+    with pytest.raises(CorpusError, match=f"--dtype, format {name}"):
+        make_formats([name], Facts(size, "v", "f", dtype, []))
+
+
+def test_llmc_refuses_more_tokens_than_its_header_can_tell():
+    (form,) = make_formats(["llmc"], Facts(9, "v", "f", "auto", []))
+    rows = Rows(np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64))
+    form.check(rows, 2**31 - 1)
+    with pytest.raises(CorpusError, match="smaller --shard-bytes"):
+        form.check(rows, 2**31)
+
+
+def test_megatron_and_arrow_refuse_a_document_of_2_to_31_tokens():
+    for name in ("megatron", "arrow", "parquet"):
+        (form,) = make_formats([name], Facts(9, "v", "f", "auto", ["a.jsonl"]))
+        rows = Rows(np.zeros(0, np.int32), np.array([5, 2**31]), np.zeros(2, np.int64), np.array([1, 7]))
+        with pytest.raises(CorpusError, match="a.jsonl, line 7"):
+            form.check(rows, 0)
+
+
+def test_unknown_formats_are_refused():
+    with pytest.raises(CorpusError, match="arrow, parquet, npy"):
+        make_formats(["csv"], Facts(9, "v", "f", "auto", []))

@@ -1,0 +1,105 @@
+"""Every document belongs to exactly one range, and which one depends on its place alone."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jittok.corpus.options import Options
+from jittok.corpus.ranges import Unit, cut_lines, cut_separated, interval, read_unit, units
+from jittok.corpus.sources import Source
+
+texts = st.lists(st.binary(max_size=12).map(lambda raw: raw.replace(b"\n", b"")), max_size=20)
+steps = st.integers(1, 30)
+
+
+def chopped(data, size):
+    """A reader that never gives more than `size` bytes at once."""
+    file = io.BytesIO(data)
+    return lambda count: file.read(min(count, size))
+
+
+@given(lines=texts, ending=st.booleans(), step=steps, size=st.integers(1, 40))
+def test_lines_of_a_stream_belong_to_the_range_they_begin_in(lines, ending, step, size):
+    data = b"\n".join(lines) + (b"\n" if ending else b"")
+    blocks = list(cut_lines(chopped(data, size), step))
+    assert b"".join(block for _, block in blocks) == data
+    at = 0
+    for number, block in blocks:
+        assert at // step == number
+        starts = [at, *(at + k + 1 for k in range(len(block) - 1) if block[k] == ord("\n"))]
+        assert {start // step for start in starts} == {number}
+        at += len(block)
+
+
+@given(lines=texts, ending=st.booleans(), step=steps)
+def test_intervals_of_a_file_are_the_ranges_of_a_stream(lines, ending, step):
+    data = b"\n".join(lines) + (b"\n" if ending else b"")
+    found = [(k, interval(io.BytesIO(data), i, min(i + step, len(data)))) for k, i in enumerate(range(0, len(data), step))]
+    assert [pair for pair in found if pair[1]] == list(cut_lines(chopped(data, 1 << 20), step))
+
+
+@given(
+    data=st.lists(st.sampled_from([b"a", b"bc", b"\n", b"|", b"||"]), max_size=40).map(b"".join),
+    separator=st.sampled_from([b"|", b"||", b"\n\n", b"|\n"]),
+    step=steps,
+    size=st.integers(1, 40),
+)
+def test_separated_documents_are_those_of_split(data, separator, step, size):
+    found = list(cut_separated(chopped(data, size), step, separator))
+    expected = data.split(separator)
+    if not expected[-1]:
+        expected.pop()
+    assert [text for _, block in found for text in block] == expected
+    at, numbers = 0, []
+    for text in expected:
+        numbers.append(at // step)
+        at += len(text) + len(separator)
+    assert [number for number, block in found for _ in block] == numbers
+
+
+@given(
+    lengths=st.lists(st.one_of(st.none(), st.integers(0, 20)), max_size=30),
+    cuts=st.lists(st.integers(0, 30), max_size=4),
+    step=steps,
+)
+def test_rows_belong_to_the_range_their_text_begins_in_whatever_the_batches(lengths, cuts, step):
+    pa = pytest.importorskip("pyarrow")
+    from jittok.corpus.tables import cut_rows
+
+    rows = [None if length is None else chr(97 + i % 26) * length for i, length in enumerate(lengths)]
+    places = [0, *sorted(min(cut, len(rows)) for cut in cuts), len(rows)]
+    batches = [pa.array(rows[i:j], pa.string()) for i, j in zip(places, places[1:], strict=False)]
+    at, expected = 0, {}
+    for row in rows:
+        expected.setdefault(at // step, []).append(row)
+        at += len(row or "")
+    assert {number: array.to_pylist() for number, array, _ in cut_rows(batches, step)} == expected
+
+
+def test_small_files_share_a_range_and_large_ones_do_not(tmp_path):
+    sizes = [3, 3, 3, 10, 0, 1, 20]
+    sources = []
+    for i, size in enumerate(sizes):
+        path = tmp_path / f"{i}.txt"
+        path.write_bytes(b"x" * size)
+        sources.append(Source(str(path), size, "", "txt", ""))
+    options = Options(range_bytes=8)
+    found = list(units(sources, options))
+    assert [(unit.source, unit.last) for unit in found] == [(0, 2), (3, 3), (4, 6)]
+    raws = [raw for unit in found for raw in read_unit(unit, sources, options)]
+    assert [len(text) for raw in raws for _, text in raw.payload] == sizes
+    assert list(units(sources, options, first=3)) == found[1:]
+    assert not list(read_unit(found[0], sources, options, first=1))
+
+
+def test_a_line_over_many_intervals_leaves_those_empty(tmp_path):
+    path = tmp_path / "long.txt"
+    path.write_bytes(b"a\n" + b"b" * 100 + b"\nc\n")
+    source = Source(str(path), path.stat().st_size, "", "lines", "")
+    found = [raw.payload for unit in units([source], Options(range_bytes=10)) for raw in read_unit(unit, [source], Options())]
+    assert [block for block in found if block] == [b"a\n" + b"b" * 100 + b"\n", b"c\n"]
+    assert isinstance(next(units([source], Options(range_bytes=10))), Unit)
