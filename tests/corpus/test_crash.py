@@ -37,7 +37,8 @@ class Server:
     def run(self, inputs, out, options, **how):
         """Exit status, -9 when it was killed, and the seconds it took."""
         task = options.identity()
-        task = {"formats": task.pop("formats"), "options": task, "inputs": [str(path) for path in inputs], "out": str(out)}
+        files = [str(path) for path in inputs]
+        task = {"formats": task.pop("formats"), "options": task, "inputs": files, "out": str(out)}
         self.process.stdin.write(json.dumps({**task, **how}) + "\n")
         self.process.stdin.flush()
         return json.loads(self.process.stdout.readline())
@@ -69,7 +70,7 @@ def work(tmp_path_factory, tok, server):
 
 
 def killed_at(server, work, out, number, keep):
-    """Whether the run was killed before it had come to its end; then it is continued. The bytes are right in any case."""
+    """Whether the run was killed before its end; then it is continued. The bytes are right in any case."""
     inputs, options, whole, _ = work
     shutil.rmtree(out, ignore_errors=True)
     status, _ = server.run(inputs, out, options, die_at=number, keep=keep)

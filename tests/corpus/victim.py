@@ -21,7 +21,7 @@ TOK = None
 
 def tokenizer():
     """With its kernels loaded before anybody forks."""
-    global TOK
+    global TOK  # noqa: PLW0603  kept for all that are forked
     if TOK is None:
         TOK = jittok.bundled("gpt-2")
         TOK.encode_batch(["a", "é"], threads=1)
@@ -89,7 +89,7 @@ def snapshot(folder):
 
 
 def serve():
-    """For each line of JSON on standard input: fork, run, perhaps kill, and answer with the exit status (-9: killed)."""
+    """For each line of JSON on standard input: fork, run, perhaps kill; answer with the exit status (-9: killed)."""
     tokenizer()
     for line in sys.stdin:
         task = json.loads(line)

@@ -2,8 +2,8 @@
 
 The rules come from `structures.cuts`. With X the mask of a class and p(X) "the byte before is of class X", a span
 begins at p(A) & B for every pair of classes that may be cut; a wide character says itself whether it hangs together
-with what stands on its left (`nn` no, wide; `la` yes, ASCII; `lw` yes, blank), and `ra` says at the byte behind it whether
-ASCII may hang on. Spans touch each other: one ends where the next begins.
+with what stands on its left (`nn` no, wide; `la` yes, ASCII; `lw` yes, blank), and `ra` says at the byte behind it
+whether ASCII may hang on. Spans touch each other: one ends where the next begins.
 """
 
 from __future__ import annotations
