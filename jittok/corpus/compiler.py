@@ -10,6 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -94,8 +95,8 @@ def compile_corpus(
         lock.acquire()
     except Timeout:
         raise CorpusError(str(out), "another process that writes it", "one at a time") from None
+    run = _Run(out, make_plan(tok, sources, options), sources, formats, encoder)
     try:
-        run = _Run(out, make_plan(tok, sources, options), sources, formats, encoder)
         resumed = run.begin()
         if not run.complete:
             if check_space:
@@ -103,6 +104,7 @@ def compile_corpus(
             run.go(_engine(engine, threads), report, start)
         return run.summary(time.perf_counter() - start, resumed, left_out)
     finally:
+        run.close()
         lock.release()
 
 
@@ -174,6 +176,8 @@ class _Run:
         self.work = out / WORK
         self.complete = False
         self.hasher = InputHasher(sources)
+        self._files = ExitStack()
+        self._files.callback(self.hasher.close)
 
     # ---- what is there already
 
@@ -190,13 +194,17 @@ class _Run:
             )
         self.work.mkdir(exist_ok=True)
         self.ledger = Ledger(self.work / LEDGER)
+        self._files.callback(self.ledger.close)
+        self._files.callback(lambda: self.writer.close())
+        self.writer = shards.ShardWriter(self.work, self.out, self.formats, 0)
+        if len(self.ledger.facts) == 1:  # nothing has been read yet: any plan may take its place
+            self.ledger.cut(0)
         if not self.ledger.facts:
             shards.sweep(self.work, {LEDGER})
             disk.sync(self.out)
             disk.sync(self.work)
             self.ledger.add({"plan": self.plan}, sync=True)
             self.state = State(self.plan)
-            self.writer = shards.ShardWriter(self.work, self.out, self.formats, 0)
             return 0
         self._take_up()
         return self.state.documents
@@ -269,10 +277,12 @@ class _Run:
             self.manifest = make_manifest(state)
             write_manifest(self.out, self.manifest)
         finally:
-            self.writer.close()
-            self.hasher.close()
-            self.ledger.close()
+            self.close()
         self._clean_up()
+
+    def close(self) -> None:
+        """Give all files back."""
+        self._files.close()
 
     def _take(self, encoded: Encoded) -> None:
         """One range: to the streams, then to the ledger."""
