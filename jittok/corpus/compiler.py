@@ -195,7 +195,7 @@ class _Run:
         self.work.mkdir(exist_ok=True)
         self.ledger = Ledger(self.work / LEDGER)
         self._files.callback(self.ledger.close)
-        self._files.callback(lambda: self.writer.close())
+        self._files.callback(lambda: self.writer.close())  # noqa: PLW0108  the writer of that moment
         self.writer = shards.ShardWriter(self.work, self.out, self.formats, 0)
         if len(self.ledger.facts) == 1:  # nothing has been read yet: any plan may take its place
             self.ledger.cut(0)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ EXACT_BYTES = 4 << 20
 """Inputs of up to this many bytes on disk are read whole."""
 PROBES, PROBE_BYTES = 32, 128 << 10
 QUICK_PROBES = 8
+START_BYTES, LONGEST_START, PIECE = 1 << 20, 64 << 20, 64 << 10
 IDS32_WIDTH = 4
 NORMAL_95 = 1.96
 
@@ -147,48 +149,32 @@ def _probe_start(encoder: RangeEncoder, i: int) -> Iterator[Row]:
         for _, array, read in tables.arrow_rows(source, _small(encoder), 0):
             yield _row(encoder, RawRange(Key(i, 0, 0), i, array, 0, 0), read * (source.size or 0))
             return
+    start, ratio = _unpacked_start(source)
+    take = io.BytesIO(start).read
+    payload: Any
+    if source.kind == "txt":
+        payload = [(i, start[:PROBE_BYTES])]
+    elif source.kind == "separated":
+        _, payload = next(cut_separated(take, PROBE_BYTES, (encoder.options.separator or "").encode()), (0, []))
+    else:
+        _, payload = next(cut_lines(take, PROBE_BYTES), (0, b""))
+    size = (
+        len(payload) if isinstance(payload, bytes) else sum(len(p if isinstance(p, bytes) else p[1]) for p in payload)
+    )
+    yield _row(encoder, RawRange(Key(i, 0, 0), i, payload, 0, 0), size * ratio)
+
+
+def _unpacked_start(source: Source) -> tuple[bytes, float]:
+    """The start of a source, and how many bytes on disk it takes for each of its own."""
     with source.open() as file:
-        counted = _Counted(file, source)
-        start = counted.read
-        payload: Any
-        if source.kind == "txt":
-            text = start(PROBE_BYTES)
-            payload = [(i, text[: text.rfind(b" ") + 1] or text)] if len(text) == PROBE_BYTES else [(i, text)]
-        else:
-            separator = (encoder.options.separator or "").encode()
-            cut = (
-                cut_separated(start, PROBE_BYTES, separator)
-                if source.kind == "separated"
-                else cut_lines(start, PROBE_BYTES)
-            )
-            _, payload = next(cut, (0, [] if separator else b""))
-        try:
-            yield _row(encoder, RawRange(Key(i, 0, 0), i, payload, 0, 0), counted.share(payload))
-        except CorpusError:
-            return
-
-
-class _Counted:
-    """Unpacked bytes of a source, with a tally of both sides."""
-
-    def __init__(self, file: IO[bytes], source: Source) -> None:
-        self._file, self._unpacked = file, 0
-        self._read = open_unpacked(file, source.packing, source.path)
-
-    def read(self, count: int) -> bytes:
-        """Up to `count` bytes."""
-        piece = self._read(count)
-        self._unpacked += len(piece)
-        return piece
-
-    def share(self, payload: Any) -> float:
-        """Bytes on disk that the payload took, by what was read for all that was unpacked."""
-        size = (
-            len(payload)
-            if isinstance(payload, bytes)
-            else sum(len(p if isinstance(p, bytes) else p[1]) for p in payload)
-        )
-        return self._file.tell() * size / max(self._unpacked, 1)
+        packed = file.read(START_BYTES)
+    read, found = open_unpacked(io.BytesIO(packed), source.packing, source.path), bytearray()
+    try:
+        while len(found) < LONGEST_START and (piece := read(PIECE)):
+            found += piece
+    except CorpusError:  # what comes next was not read
+        pass
+    return bytes(found), len(packed) / max(len(found), 1)
 
 
 def check_space(out: Path, encoder: RangeEncoder, formats: Sequence[Format], state: State) -> None:

@@ -188,7 +188,13 @@ def _compare(
         return
     offsets = np.concatenate([[0], np.cumsum(encoded.lengths)])
     for name, corpus in corpora.items():
-        for k, row in enumerate(corpus[place.first : place.first + place.documents]):
+        try:
+            rows = list(corpus[place.first : place.first + place.documents])
+        except (CorpusError, OSError, ValueError, IndexError):
+            if not any(row.get("shard") == place.shard and "file" in row for row in found.differences):
+                raise
+            continue  # its files have been named already
+        for k, row in enumerate(rows):
             now = encoded.ids[offsets[k] : offsets[k + 1]]
             if not np.array_equal(row, now):
                 what = _first_difference(row, now)

@@ -9,8 +9,11 @@ import json
 import lzma
 import os
 import shutil
+from pathlib import Path
 
 import pytest
+import victim
+from conftest import make_texts, write_jsonl
 
 import jittok.corpus
 from jittok.corpus import Options, compile_corpus
@@ -22,8 +25,6 @@ pytest.importorskip("filelock")
 pytest.importorskip("orjson")
 zstandard = pytest.importorskip("zstandard")
 
-import victim
-from conftest import make_texts, write_jsonl
 
 SMALL = {"range_bytes": 20_000, "shard_bytes": 60_000}
 
@@ -91,7 +92,7 @@ def test_texts(tmp_path, tok):
     (folder / ".hidden.txt").write_text("hidden")
     found = compile_corpus([tmp_path / "in"], tok, tmp_path / "files")
     assert ids_of(tmp_path / "files") == tok.encode_batch(["three\nfour", "one\ntwo\n"]).to_list()
-    assert [os.path.basename(path) for path in found.left_out] == ["c.md"]
+    assert [Path(path).name for path in found.left_out] == ["c.md"]
     compile_corpus([tmp_path / "in"], tok, tmp_path / "lines", Options(lines=True))
     assert ids_of(tmp_path / "lines") == tok.encode_batch(["three", "four", "one", "two"]).to_list()
     compile_corpus([tmp_path / "in"], tok, tmp_path / "parts", Options(separator="o"))
@@ -153,9 +154,9 @@ def test_another_call_on_a_begun_directory_is_refused(jsonl, tmp_path, tok):
     path, texts = jsonl
     out = begin(path, tok, tmp_path / "out", Options(**SMALL))
     other = write_jsonl(tmp_path / "b.jsonl", texts)
-    with pytest.raises(CorpusError, match="append_eos True \\(begun with False\\)"):
+    with pytest.raises(CorpusError, match=r"append_eos True \(begun with False\)"):
         compile_corpus([path], tok, out, Options(append_eos=True, **SMALL))
-    with pytest.raises(CorpusError, match="a new input .*b.jsonl"):
+    with pytest.raises(CorpusError, match=r"a new input .*b.jsonl"):
         compile_corpus([path, other], tok, out, Options(**SMALL))
     with pytest.raises(CorpusError, match="begun with gpt-2 4b37"):
         compile_corpus([path], jittok.bundled("mistral"), out, Options(**SMALL))
@@ -286,7 +287,9 @@ def test_a_vocabulary_that_lacks_what_is_asked_for_is_refused_before_any_work(js
 def test_empty_inputs(tmp_path, tok):
     (tmp_path / "a.jsonl").touch()
     (tmp_path / "b.txt").touch()
-    found = compile_corpus([tmp_path / "a.jsonl"], tok, tmp_path / "none", Options(formats=("arrow", "npy", "megatron")))
+    found = compile_corpus(
+        [tmp_path / "a.jsonl"], tok, tmp_path / "none", Options(formats=("arrow", "npy", "megatron"))
+    )
     assert (found.documents, found.shards) == (0, 1)
     for name in ("arrow", "npy", "megatron"):
         assert ids_of(tmp_path / "none", format=name) == []

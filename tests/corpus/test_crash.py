@@ -11,6 +11,8 @@ import subprocess
 import sys
 
 import pytest
+import victim
+from conftest import make_texts, write_jsonl
 
 from jittok.corpus import Options, compile_corpus, disk
 from jittok.corpus.ledger import Ledger
@@ -20,8 +22,6 @@ pytest.importorskip("filelock")
 if sys.platform == "win32":
     pytest.skip("fork servers", allow_module_level=True)
 
-import victim
-from conftest import make_texts, write_jsonl
 
 FORMATS = ("arrow", "npy", "megatron", "olmo")
 pytestmark = pytest.mark.process

@@ -8,10 +8,12 @@ import hashlib
 import importlib.util
 import json
 import struct
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import make_texts, write_jsonl
 
 import jittok.corpus
 from jittok.corpus import Options, compile_corpus
@@ -24,14 +26,13 @@ pa = pytest.importorskip("pyarrow")
 pytest.importorskip("filelock")
 pytest.importorskip("orjson")
 
-from conftest import make_texts, write_jsonl
 
 EOS = 50256
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory, tok):
-    """(directory with every format in three shards, inputs, the expected documents with EOS, how many in each shard)."""
+    """(directory with every format in three shards, inputs, the expected documents, how many in each shard)."""
     folder = tmp_path_factory.mktemp("formats")
     texts = [make_texts(200, seed) for seed in (0, 1)]
     inputs = [write_jsonl(folder / f"{name}.jsonl", some) for name, some in zip("ab", texts, strict=True)]
@@ -47,7 +48,7 @@ def made(tmp_path_factory, tok):
 
 def by_shard(expected, counts):
     places = np.cumsum([0, *counts]).tolist()
-    return [expected[i:j] for i, j in zip(places, places[1:], strict=False)]
+    return [expected[i:j] for i, j in pairwise(places)]
 
 
 def flat(documents):
@@ -81,7 +82,7 @@ def test_npy(made):
         ids = np.load(out / "npy" / f"{number:05d}.ids.npy", mmap_mode="r", allow_pickle=False)
         offsets = np.load(out / "npy" / f"{number:05d}.offsets.npy", allow_pickle=False)
         assert (ids.dtype, offsets.dtype) == (np.uint16, np.int64)
-        assert [ids[i:j].tolist() for i, j in zip(offsets, offsets[1:], strict=False)] == documents
+        assert [ids[i:j].tolist() for i, j in pairwise(offsets)] == documents
 
 
 def test_nanogpt(made):
@@ -115,7 +116,7 @@ def read_megatron(prefix):
     documents = np.frombuffer(index, "<i8", ends, 34 + 12 * sequences)
     assert len(index) == 34 + 12 * sequences + 8 * ends
     found = [np.frombuffer(ids, dtype, n, start).tolist() for n, start in zip(lengths, starts, strict=True)]
-    return [flat(found[i:j]) for i, j in zip(documents, documents[1:], strict=False)], lengths
+    return [flat(found[i:j]) for i, j in pairwise(documents)], lengths
 
 
 def test_megatron(made):
@@ -256,7 +257,7 @@ def test_megatron_and_arrow_refuse_a_document_of_2_to_31_tokens():
     for name in ("megatron", "arrow", "parquet"):
         (form,) = make_formats([name], Facts(9, "v", "f", "auto", ["a.jsonl"]))
         rows = Rows(np.zeros(0, np.int32), np.array([5, 2**31]), np.zeros(2, np.int64), np.array([1, 7]))
-        with pytest.raises(CorpusError, match="a.jsonl, line 7"):
+        with pytest.raises(CorpusError, match=r"a\.jsonl, line 7"):
             form.check(rows, 0)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -38,7 +39,9 @@ def test_lines_of_a_stream_belong_to_the_range_they_begin_in(lines, ending, step
 @given(lines=texts, ending=st.booleans(), step=steps)
 def test_intervals_of_a_file_are_the_ranges_of_a_stream(lines, ending, step):
     data = b"\n".join(lines) + (b"\n" if ending else b"")
-    found = [(k, interval(io.BytesIO(data), i, min(i + step, len(data)))) for k, i in enumerate(range(0, len(data), step))]
+    found = [
+        (k, interval(io.BytesIO(data), i, min(i + step, len(data)))) for k, i in enumerate(range(0, len(data), step))
+    ]
     assert [pair for pair in found if pair[1]] == list(cut_lines(chopped(data, 1 << 20), step))
 
 
@@ -72,7 +75,7 @@ def test_rows_belong_to_the_range_their_text_begins_in_whatever_the_batches(leng
 
     rows = [None if length is None else chr(97 + i % 26) * length for i, length in enumerate(lengths)]
     places = [0, *sorted(min(cut, len(rows)) for cut in cuts), len(rows)]
-    batches = [pa.array(rows[i:j], pa.string()) for i, j in zip(places, places[1:], strict=False)]
+    batches = [pa.array(rows[i:j], pa.string()) for i, j in pairwise(places)]
     at, expected = 0, {}
     for row in rows:
         expected.setdefault(at // step, []).append(row)
@@ -100,6 +103,8 @@ def test_a_line_over_many_intervals_leaves_those_empty(tmp_path):
     path = tmp_path / "long.txt"
     path.write_bytes(b"a\n" + b"b" * 100 + b"\nc\n")
     source = Source(str(path), path.stat().st_size, "", "lines", "")
-    found = [raw.payload for unit in units([source], Options(range_bytes=10)) for raw in read_unit(unit, [source], Options())]
+    found = [
+        raw.payload for unit in units([source], Options(range_bytes=10)) for raw in read_unit(unit, [source], Options())
+    ]
     assert [block for block in found if block] == [b"a\n" + b"b" * 100 + b"\n", b"c\n"]
     assert isinstance(next(units([source], Options(range_bytes=10))), Unit)

@@ -18,7 +18,6 @@ from jittok.corpus.compiler import compile_corpus
 TOK = None
 
 
-
 def tokenizer():
     """With its kernels loaded before anybody forks."""
     global TOK  # noqa: PLW0603  kept for all that are forked

@@ -1,0 +1,248 @@
+"""What is done with a finished directory: verifying, packing, predicting."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+from conftest import make_texts, write_jsonl
+
+import jittok.corpus
+from jittok.corpus import Options, batches, compile_corpus, verify
+from jittok.corpus.compiler import formats_of
+from jittok.corpus.encode import RangeEncoder
+from jittok.corpus.predict import predict
+from jittok.corpus.progress import Progress, ProgressLine, clock
+from jittok.corpus.sources import find_sources
+from jittok.errors import CorpusError
+
+pa = pytest.importorskip("pyarrow")
+pytest.importorskip("filelock")
+pytest.importorskip("orjson")
+
+
+ALL = ("npy", "megatron", "parquet")
+
+
+@pytest.fixture
+def made(jsonl, tmp_path, tok):
+    path, texts = jsonl
+    options = Options(formats=ALL, range_bytes=10_000, shard_bytes=60_000)
+    compile_corpus([path], tok, tmp_path / "out", options)
+    return tmp_path / "out", path, texts
+
+
+@pytest.mark.parametrize("everything", [False, True])
+def test_a_good_directory_verifies(made, tok, everything):
+    found = verify(made[0], tok, all=everything, threads=2)
+    assert found.ok
+    assert found.of_documents == 300
+    assert found.documents == 300 if everything else 0 < found.documents < 300
+    assert found.bytes == sum(file.stat().st_size for file in made[0].rglob("*/*"))
+
+
+def test_a_flipped_bit_is_found_with_its_shard_and_document(made, tok):
+    out, _, _ = made
+    path = out / "npy" / "00001.ids.npy"
+    data = bytearray(path.read_bytes())
+    data[128 + 2 * 700] ^= 1
+    path.write_bytes(data)
+    found = verify(out, tok, all=True)
+    assert not found.ok
+    by_hash, by_ids = found.differences
+    assert (by_hash["shard"], by_hash["file"]) == (1, "npy/00001.ids.npy")
+    offsets = np.load(out / "npy" / "00001.offsets.npy")
+    assert by_ids["document_of_shard"] == int(np.searchsorted(offsets, 700, "right")) - 1
+    assert (by_ids["shard"], by_ids["format"]) == (1, "npy")
+    assert "token" in by_ids["what"]
+
+
+def test_a_missing_or_shortened_file_is_found(made, tok):
+    out, _, _ = made
+    (out / "megatron" / "00000_text_document.idx").unlink()
+    short = out / "parquet" / "00000.parquet"
+    short.write_bytes(short.read_bytes()[:-7])
+    found = verify(out, tok)
+    files = [row.get("file") for row in found.differences]
+    assert files[:2] == ["megatron/00000_text_document.idx", "parquet/00000.parquet"]
+
+
+def test_ids_that_the_tokenizer_does_not_give_are_found_though_the_hashes_agree(made, tok):
+    import victim
+
+    out, _, _ = made
+    path = out / "npy" / "00000.ids.npy"
+    data = bytearray(path.read_bytes())
+    data[128:130] = b"\x07\x00"
+    path.write_bytes(data)
+    manifest = json.loads((out / "manifest.json").read_text())
+    for file in manifest["shards"][0]["files"]:
+        if file["name"] == "npy/00000.ids.npy":
+            file["sha256"] = victim.snapshot(out)[file["name"]]
+    (out / "manifest.json").write_text(json.dumps(manifest))
+    (difference,) = verify(out, tok).differences
+    assert (difference["shard"], difference["document"], difference["format"]) == (0, 0, "npy")
+    assert difference["what"].startswith("token 0: found 7 in the shard")
+    assert verify(out, tok, hashes_only=True).ok
+
+
+def test_changed_inputs_are_found_by_verify(made, tok):
+    out, path, _ = made
+    path.write_bytes(path.read_bytes().replace(b"tokens", b"nekots"))
+    found = verify(out, tok, all=True)
+    assert found.differences[0]["input"] == str(path)
+    path.unlink()
+    with pytest.raises(CorpusError, match="--hashes-only"):
+        verify(out, tok)
+    assert verify(out, tok, hashes_only=True).ok
+
+
+def test_another_vocabulary_is_refused(made):
+    with pytest.raises(CorpusError, match="as it was made with"):
+        jittok.corpus.open(made[0], jittok.bundled("mistral"))
+    with pytest.raises(CorpusError, match="one of these"):
+        jittok.corpus.open(made[0], format="olmo")
+    with pytest.raises(CorpusError, match="manifest of a finished corpus"):
+        jittok.corpus.open(made[0] / "npy")
+    with pytest.raises(TypeError, match="without a tokenizer"):
+        jittok.corpus.open(made[0]).decode(0)
+
+
+# ---- packing
+
+
+def sequences(found):
+    found = list(found)
+    return np.concatenate([batch.ids for batch in found]), np.concatenate([batch.segments for batch in found])
+
+
+@pytest.mark.parametrize("overlap", [0, 1, 5])
+@pytest.mark.parametrize("size", [1, 7])
+def test_split_packing_is_the_stream_of_tokens(made, tok, overlap, size):
+    out, _, texts = made
+    stream, step = tok.encode_batch(texts).ids, 64 - overlap
+    ids, segments = sequences(batches(out, 64, size, overlap=overlap))
+    count = (stream.size - 64) // step + 1
+    assert ids.tolist() == [stream[k * step : k * step + 64].tolist() for k in range(count)]
+    owners = np.repeat(np.arange(len(texts)), tok.encode_batch(texts).lengths)
+    for k in (0, 5, count - 1):
+        ranks = np.unique(owners[k * step : k * step + 64], return_inverse=True)[1] + 1
+        assert segments[k].tolist() == ranks.tolist()
+
+
+def test_the_end_is_padded_when_asked(made, tok):
+    out, _, texts = made
+    stream = tok.encode_batch(texts).ids
+    ids, segments = sequences(batches(out, 1000, pad_id=9))
+    assert ids.size == -(-stream.size // 1000) * 1000
+    assert ids.ravel()[: stream.size].tolist() == stream.tolist()
+    assert set(ids.ravel()[stream.size :].tolist()) == {9}
+    assert (segments == 0).sum() == ids.size - stream.size
+
+
+def test_whole_packing_cuts_no_document_that_fits(made, tok):
+    out, _, texts = made
+    ids, segments = sequences(batches(out, 256, 4, documents="whole", pad_id=0))
+    found = [
+        row[marks == mark].tolist()
+        for row, marks in zip(ids, segments, strict=True)
+        for mark in range(1, marks.max() + 1)
+    ]
+    expected = [
+        part
+        for text in tok.encode_batch(texts).to_list()
+        for part in (text[i : i + 256] for i in range(0, len(text), 256))
+    ]
+    assert found == expected
+    filled = (segments > 0).sum(axis=1)
+    assert all(a + b > 256 for a, b in zip(filled, (segments == 1).sum(axis=1)[1:], strict=False)), "next fit"
+
+
+@pytest.mark.parametrize("documents", ["split", "whole"])
+def test_packing_goes_on_where_it_was(made, documents):
+    whole = sequences(batches(made[0], 50, documents=documents, pad_id=1))[0]
+    assert sequences(batches(made[0], 50, documents=documents, pad_id=1, start=13))[0].tolist() == whole[13:].tolist()
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"length": 0}, {"size": 0}, {"overlap": 8}, {"documents": "x"}, {"documents": "whole"}]
+)
+def test_impossible_packing_is_refused(made, wrong):
+    with pytest.raises(CorpusError):
+        batches(made[0], **{"length": 8, **wrong})
+
+
+# ---- prediction
+
+
+def sources_of(tmp_path, kind, texts):
+    path = write_jsonl(tmp_path / "big.jsonl", texts)
+    if kind == "gz":
+        path = tmp_path / "big.jsonl.gz"
+        path.write_bytes(gzip.compress((tmp_path / "big.jsonl").read_bytes()))
+    elif kind == "parquet":
+        import pyarrow.parquet as pq
+
+        path = tmp_path / "big.parquet"
+        pq.write_table(pa.table({"text": texts}), path, row_group_size=5000)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "gz", "parquet"])
+def test_a_sample_predicts_within_its_error(tmp_path, tok, kind, monkeypatch):
+    texts = make_texts(20_000, seed=4, longest=100)
+    monkeypatch.setattr("jittok.corpus.predict.EXACT_BYTES", 100_000)
+    options = Options(formats=("npy", "megatron"))
+    sources, _ = find_sources([sources_of(tmp_path, kind, texts)], options)
+    found = predict(RangeEncoder(tok, sources, options), formats_of(tok, sources, options))
+    true = {"documents": len(texts), "tokens": tok.encode_batch(texts).ids.size}
+    for name, number in true.items():
+        error = found.error[name]
+        allowed = 0.25 if error is None else 2 * error + 0.02
+        assert abs(getattr(found, name) - number) <= allowed * number
+    assert found.sampled < found.total
+    assert found.bytes["megatron"] == pytest.approx(2 * found.tokens + 20 * found.documents)
+
+
+def test_a_small_input_is_predicted_exactly(tok, jsonl):
+    sources, _ = find_sources([jsonl[0]], Options())
+    found = predict(RangeEncoder(tok, sources, Options()), formats_of(tok, sources, Options()))
+    assert (found.documents, found.tokens) == (300, tok.encode_batch(jsonl[1]).ids.size)
+    assert set(found.error.values()) == {0.0}
+
+
+# ---- progress
+
+
+class Terminal:
+    def __init__(self, tty):
+        self.tty, self.said = tty, ""
+
+    def isatty(self):
+        return self.tty
+
+    def write(self, text):
+        self.said += text
+
+    def flush(self):
+        pass
+
+
+def test_progress_is_one_line_on_a_terminal_and_silent_elsewhere(jsonl, tmp_path, tok):
+    for tty in (True, False):
+        screen = Terminal(tty)
+        line = ProgressLine(screen)
+        compile_corpus([jsonl[0]], tok, tmp_path / str(tty), Options(range_bytes=5000), report=line)
+        line.close()
+        assert bool(screen.said) == tty
+        assert "\n" not in screen.said
+        if tty:
+            for word in ("%", "documents", "MB/s", "tokens/s", "left"):
+                assert word in screen.said
+
+
+def test_clock():
+    assert [clock(seconds) for seconds in (0, 59.4, 60, 187, 7387)] == ["0 s", "59 s", "1:00", "3:07", "2:03:07"]
+    assert "left" not in Progress(1, 2, 3, 4, None, 1.0, 1.0, 1.0, None).line()
