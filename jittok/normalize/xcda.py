@@ -61,6 +61,12 @@ def base_of(unit: int) -> int:
     return unit >> 10 << ((unit & WIDE) >> 6)
 
 
+def root_base(charsmap: Charsmap) -> int:
+    """Where walks begin; 0 without units."""
+    unit = int(charsmap.units[0]) if charsmap.units.size else 0
+    return unit >> 10 << ((unit & WIDE) >> 6)
+
+
 @helper
 def longest_key(charsmap: Charsmap, text: U8, start: int, stop: int) -> tuple[int, int]:
     """(bytes, replacement) of the longest key that text[start:stop] begins with; (NO_MATCH, 0) when there is none.

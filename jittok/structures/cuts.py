@@ -10,14 +10,15 @@ token, on its left and on its right; and characters of three bytes or more are l
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import I64, U8, U16, U64, frozen, helper
-from jittok._raw import Window, get_u8, get_u16, get_u64, multiply, window
+from jittok._raw import Window, get_i32, get_u8, get_u16, get_u64, multiply, window
 from jittok.pretokenize.classes import UNICODE_SIZE, two_stage
+from jittok.structures.double_array import BASE, PARENT, ROOT, UNIT, DoubleArray, build_double_array
 
 CONTROL, LETTER, DIGIT, OTHER, APART, BLANK, WIDE = range(7)
 """Classes. APART: up to APART_BYTES printable bytes or controls that a vocabulary ties to classes that the rest of
@@ -29,8 +30,8 @@ LEFT_WIDE, LEFT_ASCII, LEFT_BLANK, RIGHT_WIDE, RIGHT_ASCII = 1, 2, 4, 8, 16
 """Flags of a wide character: some token has such a neighbour on that side of it."""
 JOINS = LEFT_WIDE | LEFT_ASCII | LEFT_BLANK | RIGHT_WIDE | RIGHT_ASCII
 """A character that is never cut from anything but by the rules about classes."""
-IN_PAIRS = 32
-"""Two such characters side by side are looked up in the filter."""
+STICKY = 32
+"""Never cut from a wide character, whatever that says; JOINS are its other flags."""
 LIKE_BLANK = 64
 """Counts as a blank (U+2581, which is what a space becomes)."""
 ILL = 128
@@ -55,6 +56,11 @@ class SpanRules(NamedTuple):
     blocks: U8
     pairs: U64  # bit filter of pairs of wide characters that stand side by side in some token
     pair_bits: int
+    not_before_wide: int  # 1: an ASCII character in front of a wide one is not cut from what stands before it
+    crossings: U64  # [1024] a bit for each pair of bytes that a cut may come between though a path below crosses it,
+    any_crossings: int  # and whether there is such a pair
+    paths: DoubleArray  # texts that no cut may come inside of, wherever a beginning of one stands in a text
+    longest_path: int  # bytes of the longest of them
 
 
 class SpanWindow(NamedTuple):
@@ -72,6 +78,11 @@ class SpanWindow(NamedTuple):
     blocks: Window
     pairs: Window
     pair_bits: int
+    not_before_wide: int
+    crossings: Window
+    any_crossings: int
+    paths: Window
+    longest_path: int
 
 
 @helper
@@ -90,6 +101,11 @@ def open_rules(rules: SpanRules) -> SpanWindow:
         window(rules.blocks),
         window(rules.pairs),
         rules.pair_bits,
+        rules.not_before_wide,
+        window(rules.crossings),
+        rules.any_crossings,
+        window(rules.paths.units),
+        rules.longest_path,
     )
 
 
@@ -125,7 +141,41 @@ def may_join(rules: SpanWindow, left: int, right: int) -> bool:
     return bool((get_u64(rules.pairs, np.int64(place >> _6)) >> (place & _63)) & np.uint64(1))
 
 
+@helper
+def crosses_path(rules: SpanWindow, text: Window, begin: int, at: int, stop: int) -> bool:
+    """Whether a beginning of one of the paths stands in text[begin:stop] so that it goes on across `at` > begin."""
+    first, second = get_u8(text, at - 1), get_u8(text, at)
+    pair = first << 8 | second
+    if (get_u64(rules.crossings, pair >> 6) >> np.uint64(pair & 63)) & np.uint64(1) == np.uint64(0):
+        return False
+    start = at - 1
+    while start >= begin and start > at - rules.longest_path:
+        node, i = ROOT, start
+        while i < stop and i <= at:
+            place = get_i32(rules.paths, UNIT * node + BASE) ^ get_u8(text, i)
+            if get_i32(rules.paths, UNIT * place + PARENT) != node:
+                break
+            node = place
+            i += 1
+        if i > at:
+            return True
+        start -= 1
+    return False
+
+
 # ---- building
+
+
+class Paths(NamedTuple):
+    """Texts that no cut may come inside of, and those pairs of their bytes (first << 8 | second) that the classes
+    would cut."""
+
+    data: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
+    pairs: NDArray[np.int64]
+
+
+_NO_TEXTS = np.zeros(0, np.uint8), np.zeros(1, np.int64), np.zeros(0, np.int32)
 
 
 class Neighbours(NamedTuple):
@@ -135,14 +185,16 @@ class Neighbours(NamedTuple):
     right: NDArray[np.int64]
 
 
-def neighbours(data: NDArray[np.uint8], offsets: NDArray[np.int64], chosen: NDArray[np.bool_]) -> Neighbours:
-    """All pairs of neighbouring characters of the chosen texts that are UTF-8 (others match nothing in UTF-8).
+def characters(
+    data: NDArray[np.uint8], offsets: NDArray[np.int64], chosen: NDArray[np.bool_]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+    """(code points, the text that each stands in, texts that are no UTF-8 and have no characters here) of chosen texts.
 
     data: uint8[bytes], offsets: int64[texts + 1], chosen: bool[texts]
     """
     lengths = np.diff(offsets)
-    data = data[np.repeat(chosen, lengths)]
-    owner = np.repeat(np.arange(int(chosen.sum())), lengths[chosen])
+    data = data[offsets[0] : offsets[-1]][np.repeat(chosen, lengths)]
+    owner = np.repeat(np.flatnonzero(chosen), lengths[chosen])
     follower = (data & 0xC0) == 0x80
     size = 1 + (data >= 0xC0) + (data >= 0xE0) + (data >= 0xF0)
     promised, ill = np.zeros(data.size, bool), data >= 0xF8
@@ -152,14 +204,25 @@ def neighbours(data: NDArray[np.uint8], offsets: NDArray[np.int64], chosen: NDAr
         ill |= promises & ~there
         promised[k:] |= (promises & there)[:-k]
     ill |= promised != follower
-    bad = np.zeros(int(chosen.sum()), bool)
+    bad = np.zeros(chosen.size, bool)
     bad[owner[ill]] = True
     first = np.flatnonzero(~follower & ~bad[owner])
     padded = np.append(data, np.zeros(3, np.uint8)).astype(np.int64)
     code = padded[first] & np.array([0, 0x7F, 0x1F, 0x0F, 0x07])[size[first]]
     for k in (1, 2, 3):
         code = np.where(size[first] > k, code << 6 | padded[first + k] & 0x3F, code)
-    same = owner[first[1:]] == owner[first[:-1]]
+    bad[owner[first[code >= UNICODE_SIZE]]] = True
+    good = ~bad[owner[first]]
+    return code[good], owner[first[good]], bad
+
+
+def neighbours(data: NDArray[np.uint8], offsets: NDArray[np.int64], chosen: NDArray[np.bool_]) -> Neighbours:
+    """All pairs of neighbouring characters of the chosen texts that are UTF-8 (others match nothing in UTF-8).
+
+    data: uint8[bytes], offsets: int64[texts + 1], chosen: bool[texts]
+    """
+    code, owner, _ = characters(data, offsets, chosen)
+    same = owner[1:] == owner[:-1]
     return Neighbours(code[:-1][same], code[1:][same])
 
 
@@ -213,7 +276,6 @@ def pair_table(pairs: Neighbours) -> NDArray[np.bool_]:
 def wide_flags(pairs: Neighbours) -> NDArray[np.uint8]:
     """uint8[UNICODE_SIZE]: the flags of every wide character."""
     flags = np.zeros(UNICODE_SIZE, np.uint8)
-    flags[0x800:] = IN_PAIRS
     sides = (
         (pairs.left, pairs.right, RIGHT_WIDE, RIGHT_ASCII, RIGHT_ASCII),
         (pairs.right, pairs.left, LEFT_WIDE, LEFT_ASCII, LEFT_BLANK),
@@ -232,23 +294,32 @@ def build_rules(
     flags: NDArray[np.uint8],
     pairs: Neighbours | None,
     last_blank: bool,
+    not_before_wide: bool = False,
+    paths: Paths | None = None,
 ) -> SpanRules:
     """The rules as arrays.
 
     cuts: bool[CLASSES, CLASSES] which class may be cut from which (wide from wide never is, by this table)
-    flags: uint8[UNICODE_SIZE]; pairs: of tokens, for the filter (None: no character has IN_PAIRS)
+    flags: uint8[UNICODE_SIZE]; pairs: of tokens, for the filter (None: any two may stand side by side)
     """
     cuts = cuts.copy()
     cuts[WIDE, WIDE] = False
     pages, blocks = two_stage(np.arange(UNICODE_SIZE), flags)
     two, three = flags[:0x800].copy(), flags[:0x10000].copy()
     two[:0x80], three[:0x800] = ILL, ILL
-    left, right = (np.zeros(0, np.int64),) * 2
-    if pairs is not None:
+    if pairs is None:
+        bits, pair_words = 9, np.full(8, _ALL, np.uint64)
+    else:
         checked = (pairs.left >= 0x800) & (pairs.right >= 0x800)
         both = np.unique(pairs.left[checked] << 21 | pairs.right[checked])
-        left, right = both >> 21, both & (1 << 21) - 1
-    bits = max(9, int(8 * left.size).bit_length())
+        bits = max(9, int(8 * both.size).bit_length())
+        pair_words = _pair_filter(both >> 21, both & (1 << 21) - 1, bits)
+    crossings, trie, longest = np.zeros(1024, np.uint64), build_double_array(*_NO_TEXTS), 0
+    if paths is not None:
+        np.bitwise_or.at(crossings, paths.pairs >> 6, np.uint64(1) << (paths.pairs & 63).astype(np.uint64))
+        if paths.pairs.size:
+            trie = build_double_array(paths.data, paths.offsets, np.zeros(paths.offsets.size - 1, np.int32))
+            longest = int(np.diff(paths.offsets).max())
     return SpanRules(
         frozen(np.where(cuts, np.uint64(_ALL), np.uint64(0)).reshape(-1), np.uint64),
         frozen(_filled(apart, APART_BYTES, 0xFF), np.int64),
@@ -258,15 +329,25 @@ def build_rules(
         frozen(three, np.uint8),
         frozen(pages, np.uint16),
         frozen(blocks, np.uint8),
-        _pair_filter(left, right, bits),
+        frozen(pair_words, np.uint64),
         bits,
+        int(not_before_wide),
+        frozen(crossings, np.uint64),
+        int(longest > 0),
+        trie,
+        longest,
     )
 
 
 def no_cuts() -> SpanRules:
     """Rules under which a text is one span."""
     return build_rules(
-        np.zeros((CLASSES, CLASSES), bool), (), (), np.full(UNICODE_SIZE, JOINS, np.uint8), None, last_blank=False
+        np.zeros((CLASSES, CLASSES), bool),
+        (),
+        (),
+        np.full(UNICODE_SIZE, JOINS | STICKY, np.uint8),
+        None,
+        last_blank=False,
     )
 
 
@@ -275,10 +356,10 @@ def _filled(values: Iterable[int], size: int, unused: int) -> NDArray[np.int64]:
     return np.array(found + [unused] * (size - len(found)), np.int64)
 
 
-def _pair_filter(left: NDArray[np.int64], right: NDArray[np.int64], bits: int) -> Any:
+def _pair_filter(left: NDArray[np.int64], right: NDArray[np.int64], bits: int) -> NDArray[np.uint64]:
     """The bit filter of pairs of code points; the same hash as `pair_place`."""
     with np.errstate(over="ignore"):
         places = ((left.astype(np.uint64) * _K1) ^ right.astype(np.uint64)) * _K2 >> np.uint64(64 - bits)
     words = np.zeros(1 << bits - 6, np.uint64)
     np.bitwise_or.at(words, (places >> _6).astype(np.int64), np.uint64(1) << (places & _63))
-    return frozen(words, np.uint64)
+    return words

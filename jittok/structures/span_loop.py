@@ -25,6 +25,9 @@ CHUNK = 16384
 WHOLE = -101
 """A fragment, or a span, that only the slow way can encode; apart from the codes of `jittok.fragments`."""
 BLANK = 0x20
+NO_BLANK, ONE_BLANK, SEPARATE = 0, 1, 2
+"""The first span of a fragment: like any other; like one with a blank in front; by a way of its own, without the
+cache."""
 
 
 class SpanWork(NamedTuple):
@@ -94,16 +97,23 @@ def copy_bytes(text: Window, start: int, stop: int, out: Window, at: int) -> Non
         at += 1
 
 
-def make_encode_spans(split: Callable[..., Any], look_up: Callable[..., Any]) -> Callable[..., Any]:
+@helper
+def _no_way_of_its_own(_model: Any, _text: Window, _start: int, _stop: int, _ids: Window, _count: int) -> int:
+    return WHOLE
+
+
+def make_encode_spans(
+    split: Callable[..., Any], look_up: Callable[..., Any], encode_first: Callable[..., Any] = _no_way_of_its_own
+) -> Callable[..., Any]:
     """The loop for one model, as a helper.
 
     split(rules, text, begin, end, stop, places) -> number of spans, or a negative number when only the slow way will do
     look_up: made by `make_look_up`
+    encode_first(model, text, start, stop, ids, count) -> the new count, or a negative code: for SEPARATE
 
-    encode_spans(work, model, room_per_byte, prefix, text, size, start, stop, ids, count, room, report) -> the new
+    encode_spans(work, model, room_per_byte, first, text, size, start, stop, ids, count, room, report) -> the new
     count, WHOLE or a code: ids of the fragment text[start:stop] to ids[count:room]. size: readable bytes of `text`.
-    prefix: 1 when the first span has a blank in front that is not in the text. `work`: a SpanWorkWindow; `model`: what
-    the model's encode_piece takes.
+    first: NO_BLANK, ONE_BLANK or SEPARATE. `work`: a SpanWorkWindow; `model`: what the model's encode_piece takes.
     """
 
     @helper
@@ -126,7 +136,7 @@ def make_encode_spans(split: Callable[..., Any], look_up: Callable[..., Any]) ->
         work: SpanWorkWindow,
         model: Any,
         room_per_byte: int,
-        prefix: int,
+        first: int,
         text: Window,
         size: int,
         start: int,
@@ -139,14 +149,15 @@ def make_encode_spans(split: Callable[..., Any], look_up: Callable[..., Any]) ->
         if stop - start > work.text_size:
             put_i64(report, NEED, stop - start)
             return OUT_OF_WORK
-        if start == stop and prefix == 0:
+        if start == stop and first != ONE_BLANK:
             return count
+        prefix = 1 if first == ONE_BLANK else 0
         if stop + PAD > size:
             # the end of the text, or a short one: to where it can be read as a whole, with its blank in front
             put_u8(work.text, 0, BLANK)
             copy_bytes(text, start, stop, work.text, prefix)
             return encode_padded(
-                work, model, room_per_byte, work.text, 0, stop - start + prefix, ids, count, room, report
+                work, model, room_per_byte, first, work.text, 0, stop - start + prefix, ids, count, room, report
             )
         if prefix != 0:
             end = first_span(work, text, start, stop)
@@ -158,7 +169,7 @@ def make_encode_spans(split: Callable[..., Any], look_up: Callable[..., Any]) ->
             if count < 0:
                 return count
             start = end
-        return encode_padded(work, model, room_per_byte, text, start, stop, ids, count, room, report)
+        return encode_padded(work, model, room_per_byte, first, text, start, stop, ids, count, room, report)
 
     @helper
     def encode_one(
@@ -184,6 +195,7 @@ def make_encode_spans(split: Callable[..., Any], look_up: Callable[..., Any]) ->
         work: SpanWorkWindow,
         model: Any,
         room_per_byte: int,
+        first: int,
         text: Window,
         start: int,
         stop: int,
@@ -193,7 +205,19 @@ def make_encode_spans(split: Callable[..., Any], look_up: Callable[..., Any]) ->
         report: Window,
     ) -> int:
         """Ids of text[start:stop], behind which PAD bytes are readable."""
-        begin, size = start, work.chunk
+        chunk = max(2 * work.chunk // max(room_per_byte, 2), 64)  # so that little room need be left for it
+        if first == SEPARATE:
+            cut = first_span(work, text, start, stop)
+            if cut < 0:
+                return WHOLE
+            if count + room_per_byte * (cut - start + 1) + SLACK > room:
+                put_i64(report, NEED, room_per_byte * (stop - start + 1) + SLACK)
+                return OUT_OF_ROOM
+            count = encode_first(model, text, start, cut, ids, count)
+            if count < 0:
+                return count
+            start = cut
+        begin, size = start, chunk
         while begin < stop:
             end = min(begin + size, stop)
             number = split(work.rules, text, begin, end, stop, work.places)
@@ -207,16 +231,13 @@ def make_encode_spans(split: Callable[..., Any], look_up: Callable[..., Any]) ->
                     continue
                 cut = begin + get_i32(work.places, number)
             put_i32(work.places, number, cut - begin)
-            while number > 0 and count + room_per_byte * (cut - begin) + SLACK > room:
-                number -= 1  # as much as there is certainly room for
-                cut = begin + get_i32(work.places, number)
-            if number == 0:
+            if count + room_per_byte * (cut - begin) + SLACK > room:
                 put_i64(report, NEED, room_per_byte * (stop - start + 1) + SLACK)
                 return OUT_OF_ROOM
             count = look_up(work.cache, work.records, model, text, begin, work.places, number, ids, count)
             if count < 0:
                 return count
-            begin, size = cut, work.chunk
+            begin, size = cut, chunk
         return count
 
     return encode_spans

@@ -12,7 +12,7 @@ import jittok
 from jittok.batch import MODELS, Encoder
 from jittok.structures.cuts import no_cuts
 
-CUT_TYPES = ("spm", "wpm")
+CUT_TYPES = ("spm", "wpm", "ugm")
 FOLDER = os.environ.get("JITTOK_VOCABS")
 NAMES = ["mistral", *sorted(path.stem for path in Path(FOLDER).glob("*.gguf"))] if FOLDER else ["mistral"]
 GLUE = [

@@ -11,10 +11,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import OutF64, OutI32, OutU8
+from jittok._jit import F32, U8, OutF64, OutI32, OutU8, OutU64, frozen
+from jittok.models.ugm.rules import Lattice, Texts, span_rules
+from jittok.normalize.keys import BEGINS_USER, Keys, byte_kinds, charsmap_keys
 from jittok.normalize.spaces import SpaceRules, space_rules
-from jittok.normalize.xcda import Charsmap, read_charsmap
+from jittok.normalize.xcda import Charsmap, read_charsmap, root_base
+from jittok.structures.cuts import SpanRules, characters
 from jittok.structures.double_array import DoubleArray, build_double_array
+from jittok.structures.span_loop import CHUNK, NO_BLANK, ONE_BLANK, SEPARATE, SpanWork, make_span_work, regrow_span_work
 from jittok.vocab.vocab import Vocab
 
 UNUSED, NORMAL, USER_DEFINED = 2, 4, 16
@@ -34,6 +38,13 @@ class Arrays(NamedTuple):
     spaces: SpaceRules
     unk_id: int  # may be -1, and is then emitted as -1
     unk_score: float  # of a character that is no token; a float32
+    trie_scores: F32  # the trie's units, read as float32
+    kinds: U8  # [256] what bytes lead to, see normalize.keys
+    map_root: int  # base of the charsmap's root
+    rules: SpanRules
+    cut_limit: int  # bytes of a fragment up to which the rules hold; negative: none is cut
+    first_span: int  # how the first span of a fragment is encoded, see structures.span_loop
+    room_per_byte: int  # ids that one byte of a text may become
 
 
 class Work(NamedTuple):
@@ -43,6 +54,8 @@ class Work(NamedTuple):
     sums: OutF64  # [that + 1] best sum of scores up to each place of `text`
     tokens: OutI32  # [that + 1] last token on the way there
     origins: OutI32  # [that + 1] where this token starts
+    arcs: OutU64  # [that + 1] both of these, for a span
+    spans: SpanWork
 
 
 def compile_vocab(vocab: Vocab) -> Arrays:
@@ -50,14 +63,53 @@ def compile_vocab(vocab: Vocab) -> Arrays:
     attributes = vocab.file_attributes
     # A NaN stays what it is: it wins no comparison.
     scores = np.where(vocab.attributes & USER_DEFINED, np.float32(0), vocab.scores)
-    return Arrays(
-        _trie(vocab, attributes & (NORMAL | USER_DEFINED | UNUSED) != 0, scores),
-        _trie(vocab, attributes & USER_DEFINED != 0, scores),
+    usable, user = attributes & (NORMAL | USER_DEFINED | UNUSED) != 0, attributes & USER_DEFINED != 0
+    trie, charsmap, spaces = (
+        _trie(vocab, usable, scores),
         read_charsmap(vocab.charsmap, vocab.source),
         space_rules(vocab),
-        vocab.unk_id,
-        unknown_score(vocab.scores[attributes & NORMAL != 0]),
     )
+    unk_score = unknown_score(vocab.scores[attributes & NORMAL != 0])
+    keys, user_texts = charsmap_keys(charsmap), _texts(vocab, user)
+    kinds = (byte_kinds(keys) if keys is not None else np.zeros(256, np.uint8)).copy()
+    kinds[user_texts.data[user_texts.offsets[:-1][np.diff(user_texts.offsets) > 0]]] |= BEGINS_USER
+    lattice = Lattice(_texts(vocab, usable), scores[usable], np.flatnonzero(usable), vocab.unk_id, unk_score)
+    merge = bool(spaces.merge)
+    rules, limit = span_rules(lattice, user_texts, keys if spaces.escape and not spaces.append else None, merge)
+    # A blank in front of the first word changes nothing where spaces are merged, unless a user's token begins with it.
+    first_span = NO_BLANK if not merge and not spaces.prepend else SEPARATE
+    if merge and not any(kinds[b] & BEGINS_USER for b in (0x20, *rules.blanks.tolist())):
+        first_span = ONE_BLANK
+    return Arrays(
+        trie,
+        _trie(vocab, user, scores),
+        charsmap,
+        spaces,
+        vocab.unk_id,
+        unk_score,
+        frozen(trie.units.view(np.float32), np.float32),
+        frozen(kinds, np.uint8),
+        root_base(charsmap),
+        rules,
+        limit,
+        first_span,
+        _room_per_byte(keys, lattice.texts, user_texts),
+    )
+
+
+def _room_per_byte(keys: Keys | None, tokens: Texts, user: Texts) -> int:
+    """Ids that one byte of a text may become: characters of its normal form if tokens end where characters do, else
+    bytes, and those of U+2581 for a space."""
+    if keys is None:
+        return 1
+    _, _, bad = characters(*tokens, np.ones(len(tokens), bool))
+    if bad.any() or np.any(user.data >= 0x80):
+        spaces = np.concatenate([[0], np.cumsum(keys.images == 0x20)])[keys.image_offsets]
+        grown, least = np.diff(keys.image_offsets) + 2 * np.diff(spaces), 3
+    else:
+        heads = np.concatenate([[0], np.cumsum(keys.images & 0xC0 != 0x80)])[keys.image_offsets]
+        grown, least = np.diff(heads), 1
+    return int(max(least, np.max(-(-grown // np.maximum(np.diff(keys.offsets), 1)), initial=1)))
 
 
 def unknown_score(scores: NDArray[np.float32]) -> float:
@@ -66,21 +118,38 @@ def unknown_score(scores: NDArray[np.float32]) -> float:
     return float(np.float32(lowest) - np.float32(UNKNOWN_PENALTY))
 
 
-def _trie(vocab: Vocab, chosen: NDArray[np.bool_], scores: NDArray[np.float32]) -> DoubleArray:
-    """The trie of the chosen tokens, with their ids and scores."""
+def _texts(vocab: Vocab, chosen: NDArray[np.bool_]) -> Texts:
+    """The texts of the chosen tokens."""
     lengths = np.diff(vocab.token_offsets)
-    data = vocab.token_bytes[np.repeat(chosen, lengths)]
     offsets = np.zeros(int(chosen.sum()) + 1, np.int64)
     np.cumsum(lengths[chosen], out=offsets[1:])
-    return build_double_array(data, offsets, np.flatnonzero(chosen).astype(np.int32), scores[chosen])
+    return Texts(vocab.token_bytes[np.repeat(chosen, lengths)], offsets)
 
 
-def make_work(_arrays: Arrays, longest: int) -> Work:
-    """Scratch for fragments of up to `longest` bytes, if they do not grow more than GROWTH times."""
+def _trie(vocab: Vocab, chosen: NDArray[np.bool_], scores: NDArray[np.float32]) -> DoubleArray:
+    """The trie of the chosen tokens, with their ids and scores."""
+    return build_double_array(*_texts(vocab, chosen), np.flatnonzero(chosen).astype(np.int32), scores[chosen])
+
+
+def make_work(arrays: Arrays, longest: int, cache_bytes: int = 64 << 20, chunk: int = CHUNK) -> Work:
+    """Memory of one thread for fragments of up to `longest` bytes, if they do not grow more than GROWTH times."""
+    del arrays
+    return Work(*_scratch(longest), make_span_work(longest, cache_bytes, chunk))
+
+
+def regrow(arrays: Arrays, work: Work, longest: int) -> Work:
+    """The same memory for longer fragments: what the cache holds stays."""
+    del arrays
+    return Work(*_scratch(longest), regrow_span_work(work.spans, longest))
+
+
+def _scratch(longest: int) -> tuple[OutU8, OutF64, OutI32, OutI32, OutU64]:
+    """Pages that no text needs are never touched."""
     room = GROWTH * longest + ROOM
-    return Work(
+    return (
         np.empty(room, np.uint8),
         np.empty(room + 1, np.float64),
         np.empty(room + 1, np.int32),
         np.empty(room + 1, np.int32),
+        np.empty(room + 1, np.uint64),
     )

@@ -1,35 +1,21 @@
-"""Unigram: normalize a fragment, then the best path through it.
+"""Unigram, span by span: what the cache holds is copied, what is new is normalized and gets its best path.
 
-llama.cpp's `llm_tokenizer_ugm_session`. Everything is linear in the bytes (times the longest key and token): a cell a
-byte of the normalized text holds the best sum of scores up to there, its last token and where that starts.
+`rules` says where spans may be cut, and why their ids are those of the whole text.
 """
 
 from __future__ import annotations
 
-import numpy as np
+from jittok._jit import I32, I64, U8, OutI32, OutI64, kernel
+from jittok._raw import window
+from jittok.fragments import FRAGMENT, NEED, OUT_OF_ROOM
+from jittok.models.ugm.compile import Arrays, Work
+from jittok.models.ugm.span import encode_first_span, encode_span, open_span_model
+from jittok.models.ugm.whole import encode_whole
+from jittok.pretokenize.splitters.spans import split_spans
+from jittok.structures.piece_lookup import make_look_up
+from jittok.structures.span_loop import WHOLE, make_encode_spans, open_span_work
 
-from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, kernel, wide
-from jittok.fragments import (
-    CHARSMAP_NODE,
-    CHARSMAP_REPLACEMENT,
-    FOUND,
-    FRAGMENT,
-    NEED,
-    OFFSET,
-    OUT_OF_ROOM,
-    OUT_OF_WORK,
-)
-from jittok.models.ugm.compile import GROWTH, Arrays, Work
-from jittok.normalize.spaces import OUTSIDE as OUTSIDE_WORD
-from jittok.normalize.spaces import put_byte, put_space
-from jittok.normalize.xcda import OUTSIDE, longest_key
-from jittok.structures.double_array import NO_NODE, NO_VALUE, ROOT, child, score_at, value_at
-from jittok.structures.utf8 import lead_length, well_formed
-
-IDS_PER_BYTE = 1
-"""Usually enough; a charsmap can grow a text."""
-LOWEST = -float(np.finfo(np.float64).max)
-"""The sum of a place that nothing reaches. Adding any float32 gives it again, so nothing is reached from there."""
+_encode_spans = make_encode_spans(split_spans, make_look_up(encode_span), encode_first_span)
 
 
 @kernel
@@ -48,123 +34,28 @@ def encode_fragments(
     report: OutI64,
 ) -> int:
     """See jittok.fragments. Codes: OUT_OF_ROOM, OUT_OF_WORK, CHARSMAP_NODE, CHARSMAP_REPLACEMENT."""
+    text, out, notes = window(data), window(ids), window(report)
+    spans, own = open_span_work(work.spans, arrays.rules), open_span_model(arrays, work)
     for k in range(first, last):
         report[FRAGMENT] = k
-        if tokens[k] < 0:
-            count = encode_span(arrays, work, data, wide(starts[k]), wide(stops[k]), ids, count, report)
-            if count < 0:
-                return count
-        elif count < ids.size:
+        if tokens[k] >= 0:
+            if count + 1 > ids.size:
+                report[NEED] = 1
+                return OUT_OF_ROOM
             ids[count] = tokens[k]
             count += 1
         else:
-            report[NEED] = 1
-            return OUT_OF_ROOM
+            start, stop = starts[k], stops[k]
+            done = WHOLE
+            if stop - start <= arrays.cut_limit:
+                done = _encode_spans(
+                    spans, own, arrays.room_per_byte, arrays.first_span, text, data.size, start, stop, out, count,
+                    ids.size, notes,
+                )  # fmt: skip
+            if done == WHOLE:
+                done = encode_whole(arrays, work, data, start, stop, ids, count, report)
+            if done < 0:
+                return done
+            count = done
         ends[k] = count
     return count
-
-
-@helper
-def encode_span(
-    arrays: Arrays, work: Work, data: U8, start: int, stop: int, ids: OutI32, count: int, report: OutI64
-) -> int:
-    """Ids of the whole fragment data[start:stop] to ids[count:]; the new count or a code."""
-    size = normalize(arrays, work, data, start, stop, report)
-    if size < 0:
-        return size
-    if size > work.text.size:
-        report[NEED] = size // GROWTH + 1
-        return OUT_OF_WORK
-    find_path(arrays, work, size)
-    return write_path(arrays, work, size, ids, count, report)
-
-
-@helper
-def normalize(arrays: Arrays, work: Work, data: U8, start: int, stop: int, report: OutI64) -> int:
-    """The normalized bytes of data[start:stop] to work.text, as many as fit; how many there are, or a code."""
-    i, at, state = start, wide(0), OUTSIDE_WORD
-    while i < stop:
-        # A path in the trie of user-defined tokens passes as it is, whether or not a token ends there.
-        end, node = i, ROOT
-        while end < stop:
-            node = child(arrays.user, node, wide(data[end]))
-            if node == NO_NODE:
-                break
-            end += 1
-        if end == i:
-            length, value = longest_key(arrays.charsmap, data, i, stop)
-            if length == OUTSIDE:
-                report[OFFSET], report[FOUND] = i, value
-                return CHARSMAP_NODE
-            if length:
-                if value >= arrays.charsmap.replacements_end:
-                    report[OFFSET], report[FOUND] = i, value
-                    return CHARSMAP_REPLACEMENT
-                while arrays.charsmap.replacements[value]:
-                    state, at = put_byte(arrays.spaces, state, wide(arrays.charsmap.replacements[value]), work.text, at)
-                    value += 1
-                i += length
-                continue
-            end = i + well_formed(data, i, stop)
-        if end == i:  # a bad byte becomes U+FFFD
-            for byte in (0xEF, 0xBF, 0xBD):
-                state, at = put_byte(arrays.spaces, state, byte, work.text, at)
-            i += 1
-        while i < end:
-            state, at = put_byte(arrays.spaces, state, wide(data[i]), work.text, at)
-            i += 1
-    return put_space(arrays.spaces, work.text, at) if arrays.spaces.append else at
-
-
-@helper
-def find_path(arrays: Arrays, work: Work, size: int) -> None:
-    """Fill cells 0 .. size for work.text[:size]."""
-    for p in range(size + 1):
-        work.sums[p], work.tokens[p], work.origins[p] = LOWEST, arrays.unk_id, 0
-    work.sums[0] = 0.0
-    p = wide(0)
-    while p < size:
-        after = min(p + lead_length(wide(work.text[p])), size)
-        here, whole, node = float(work.sums[p]), False, ROOT
-        for end in range(p + 1, size + 1):
-            node = child(arrays.trie, node, wide(work.text[end - 1]))
-            if node == NO_NODE:
-                break
-            token = value_at(arrays.trie, node)
-            if token != NO_VALUE:
-                whole = whole or end == after
-                _challenge(work, token, p, end, here + score_at(arrays.trie, node))
-        if not whole:
-            _challenge(work, arrays.unk_id, p, after, here + arrays.unk_score)
-        p = after
-
-
-@helper
-def _challenge(work: Work, token: int, start: int, end: int, total: float) -> None:
-    """Only a strictly larger sum wins, so of equal ones the first stays; NaN never wins."""
-    if total > work.sums[end]:
-        work.sums[end], work.tokens[end], work.origins[end] = total, token, start
-
-
-@helper
-def write_path(arrays: Arrays, work: Work, size: int, ids: OutI32, count: int, report: OutI64) -> int:
-    """Ids of the best path to cell `size` to ids[count:], runs of the unknown token as one; the new count or a code."""
-    found = wide(0)
-    p, behind_unknown = size, False
-    while p > 0:
-        unknown = wide(work.tokens[p]) == arrays.unk_id
-        found += 0 if unknown and behind_unknown else 1
-        p, behind_unknown = wide(work.origins[p]), unknown
-    if count + found > ids.size:
-        report[NEED] = found
-        return OUT_OF_ROOM
-    at = count + found
-    p, behind_unknown = size, False
-    while p > 0:
-        token = wide(work.tokens[p])
-        unknown = token == arrays.unk_id
-        if not (unknown and behind_unknown):
-            at -= 1
-            ids[at] = token
-        p, behind_unknown = wide(work.origins[p]), unknown
-    return count + found

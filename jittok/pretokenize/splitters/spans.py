@@ -21,13 +21,14 @@ from jittok.structures.cuts import (
     CONTROL,
     DIGIT,
     ILL,
-    IN_PAIRS,
     LETTER,
     LIKE_BLANK,
     OTHER,
     RIGHT_ASCII,
+    STICKY,
     WIDE,
     SpanWindow,
+    crosses_path,
     may_join,
     wide_character,
 )
@@ -62,10 +63,10 @@ def split_spans(rules: SpanWindow, text: Window, begin: int, end: int, stop: int
         if stop - i < 64:
             inside = (ONE << np.uint64(stop - i)) - ONE
             high &= inside
-        nn = la = lw = ra = NONE
+        nn = la = lw = ra = sticky = NONE
         some_wide = (high | p_wide) != NONE or owed != 0
         if some_wide:
-            nn, la, lw, ra, marks, follower, bad, code, flags, behind = _wide(
+            nn, la, lw, ra, sticky, marks, follower, bad, code, flags, behind = _wide(
                 rules, text, i, inside, owed, code, flags, behind
             )
             if bad != NONE:
@@ -93,16 +94,21 @@ def split_spans(rules: SpanWindow, text: Window, begin: int, end: int, stop: int
         if rules.any_apart != 0:
             starts |= b_apart & _row(rules, APART, control, letter, digit, other, apart, blank)
         if some_wide:
-            b_ascii = b_control | b_letter | b_digit | b_other | b_apart
+            b_plain = b_letter | b_digit | b_other
             cut = b_control & get_u64(rules.cuts, CLASSES * CONTROL + WIDE)
             cut |= b_letter & get_u64(rules.cuts, CLASSES * LETTER + WIDE)
             cut |= b_digit & get_u64(rules.cuts, CLASSES * DIGIT + WIDE)
             cut |= b_other & get_u64(rules.cuts, CLASSES * OTHER + WIDE)
             cut |= b_apart & get_u64(rules.cuts, CLASSES * APART + WIDE)
             cut |= b_blank & (get_u64(rules.cuts, CLASSES * BLANK + WIDE) | ~lw)
-            starts |= high & (cut | b_ascii & ~la) | nn
-            starts |= b_wide & _row(rules, WIDE, control, letter, digit, other, apart, blank)
-            starts |= b_wide & ~ra & (control | letter | digit | other | apart)
+            starts |= high & (cut | b_plain & ~la) | nn
+            if rules.last_blank != 0:
+                sticky = NONE  # where blanks are merged, nothing else hangs on to them
+            starts |= b_wide & ~sticky & _row(rules, WIDE, control, letter, digit, other, apart, blank)
+            starts |= b_wide & ~ra & (letter | digit | other)
+        if rules.not_before_wide != 0:
+            ahead = np.uint64(get_u8(text, i + 64) >> 7) << B63  # may lie behind the text: a cut is lost then
+            starts &= high | blank | ~(high >> ONE | ahead)
         if rules.last_blank != 0:
             blank |= ~inside  # a run of blanks that ends the text is one span
             after = get_u8(text, i + 64) if i + 64 < stop else 0x20
@@ -111,11 +117,25 @@ def split_spans(rules: SpanWindow, text: Window, begin: int, end: int, stop: int
         force = NONE
         if end - i < 64:
             starts &= (ONE << np.uint64(end - i)) - ONE
+        if rules.any_crossings != 0:
+            starts &= ~_inside_paths(rules, text, begin, i, stop, starts)
         count = bit_places(places, count, i - begin, starts)
         p_control, p_letter, p_digit = control >> B63, letter >> B63, digit >> B63
         p_other, p_apart, p_blank, p_wide = other >> B63, apart >> B63, blank >> B63, high >> B63
         i += 64
     return MALFORMED if behind > stop else count
+
+
+@helper
+def _inside_paths(rules: SpanWindow, text: Window, begin: int, i: int, stop: int, starts: np.uint64) -> np.uint64:
+    """Those of the starts in the block at i that lie inside a path."""
+    found, rest = NONE, starts
+    while rest != NONE:
+        k = trailing_zeros(rest)
+        rest &= rest - ONE
+        if i + k > begin and crosses_path(rules, text, begin, i + k, stop):
+            found |= ONE << np.uint64(k)
+    return found
 
 
 @helper
@@ -148,9 +168,9 @@ def _is_blank(rules: SpanWindow, byte: int) -> np.uint64:
 @helper
 def _wide(
     rules: SpanWindow, text: Window, i: int, inside: np.uint64, owed: int, code: int, flags: int, behind: int
-) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, int, int, int]:
-    """The wide characters of one block: (nn, la, lw, ra, bytes of those like blanks, continuation bytes, not 0 when
-    malformed, and of the last of them code point, flags and the place behind it).
+) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, int, int, int]:
+    """The wide characters of one block: (nn, la, lw, ra, bytes behind sticky ones, bytes of those like blanks,
+    continuation bytes, not 0 when malformed, and of the last of them code point, flags and the place behind it).
 
     A first byte promises its continuation bytes; one that is not there, or that nobody promised, makes the text
     malformed.
@@ -161,9 +181,10 @@ def _wide(
     head = (ONE << np.uint64(owed)) - ONE
     promised = (first << ONE) | (e0 & inside) << B2 | (f0 & inside) << B3 | head
     bad = (promised ^ follower) | f8 & inside
-    nn = la = lw = ra = marks = NONE
+    nn = la = lw = ra = sticky = marks = NONE
     if behind >= i:
         ra = np.uint64((flags & RIGHT_ASCII) != 0) << np.uint64(behind - i)
+        sticky = np.uint64((flags & STICKY) != 0) << np.uint64(behind - i)
     if flags & LIKE_BLANK:
         marks = head
     while first != NONE:
@@ -176,13 +197,14 @@ def _wide(
             if flags & ILL:
                 bad |= ONE
             marks |= ((ONE << np.uint64(size)) - ONE) << at
-        elif behind == i + k and before & LIKE_BLANK == 0:
+        elif behind == i + k and (flags | before) & STICKY == 0 and before & LIKE_BLANK == 0:
             free = flags & before >> 3 & 1 == 0  # LEFT_WIDE of this one, RIGHT_WIDE of the one before
-            if not free and before & flags & IN_PAIRS != 0:
+            if not free and left >= 0x800 and code >= 0x800:
                 free = not may_join(rules, left, code)
             nn |= np.uint64(free) << at
         la |= np.uint64(flags >> 1 & 1) << at  # LEFT_ASCII
         lw |= np.uint64(flags >> 2 & 1) << at  # LEFT_BLANK
         ra |= (np.uint64(flags >> 4 & 1) << at) << np.uint64(size)  # RIGHT_ASCII
+        sticky |= (np.uint64(flags >> 5 & 1) << at) << np.uint64(size)
         behind = i + k + size
-    return nn, la, lw, ra, marks, follower, bad, code, flags, behind
+    return nn, la, lw, ra, sticky, marks, follower, bad, code, flags, behind

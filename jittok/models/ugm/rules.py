@@ -1,0 +1,273 @@
+"""Where a Unigram text may be cut, computed from the vocabulary and its charsmap.
+
+A cut between two characters is used only if
+
+1. no token that a best path can hold has the one in front of the other (the characters stand for themselves, see 2);
+2. both are *inert*: each becomes itself whatever stands around it. A character that the charsmap maps is not, nor one
+   inside a longer key. An ASCII character may begin longer keys that go on with a wide one: it is not cut from what
+   stands before it when a wide one follows;
+3. one of the two is a token by itself, so that two runs of unknown characters, which become one id, never meet;
+4. no path in the trie of user-defined tokens, whose bytes are copied as they are, leads across. Where rule 1 does not
+   see to that, the splitter looks at the text.
+
+Sums of scores start anew in each span. Comparisons at a place are between sums that share the best sum at the cut, so
+they do not change if no addition rounds; `exact_bytes` says up to which length of a fragment that is certain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.normalize.keys import Keys
+from jittok.pretokenize.classes import UNICODE_SIZE
+from jittok.structures import cuts
+from jittok.structures.cuts import APART, BLANK, CLASSES, CONTROL, DIGIT, LETTER, OTHER, WIDE, Neighbours
+from jittok.vocab.vocab import SPACE
+
+MARK, SPACE_BYTE = ord(SPACE), 0x20
+RARE = 256
+"""See `dominated`."""
+NEVER = -1
+LONGEST_PATH = 64
+"""Bytes of a user-defined token up to which the splitter looks around each cut."""
+
+
+class Texts(NamedTuple):
+    """Byte strings behind each other."""
+
+    data: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return self.offsets.size - 1
+
+    def text(self, k: int) -> bytes:
+        """Text k."""
+        return self.data[self.offsets[k] : self.offsets[k + 1]].tobytes()
+
+
+class Lattice(NamedTuple):
+    """What the lattice may use."""
+
+    texts: Texts
+    scores: NDArray[np.float32]
+    ids: NDArray[np.int64]
+    unk_id: int
+    unk_score: float
+
+
+def span_rules(lattice: Lattice, user: Texts, keys: Keys | None, merge: bool) -> tuple[cuts.SpanRules, int]:
+    """The rules, and the most bytes a fragment may have for them to hold (NEVER: encode every fragment as a whole).
+
+    merge: runs of spaces become one in front of a word
+    """
+    known = _single_characters(lattice)
+    if keys is None or MARK not in known or lattice.unk_id in lattice.ids or not np.isfinite(lattice.scores).all():
+        return cuts.no_cuts(), NEVER
+    left_out = dominated(lattice)
+    tokens = np.ones(len(lattice.texts), bool)
+    tokens[left_out] = False
+    # Spaces of a text are U+2581 in the lattice, so a token that holds one matches nothing.
+    spaces = np.concatenate([[0], np.cumsum(lattice.texts.data == SPACE_BYTE)])
+    tokens &= spaces[lattice.texts.offsets[1:]] == spaces[lattice.texts.offsets[:-1]]
+    pairs = cuts.neighbours(lattice.texts.data, lattice.texts.offsets, tokens)
+    if merge and np.any(pairs.right == MARK):
+        return cuts.no_cuts(), NEVER
+    source = _Source(keys)
+    if not source.is_text:
+        return cuts.no_cuts(), NEVER
+    blanks = [b for b in range(1, 0x20) if source.image(b) == b" "]
+    odd_space = source.image(SPACE_BYTE) not in (None, b" ") or source.long_with([SPACE_BYTE, *blanks])
+    if len(blanks) > cuts.BLANK_BYTES or odd_space:
+        return cuts.no_cuts(), NEVER
+    limit = exact_bytes(lattice, left_out, source.steps_per_byte)
+    if merge:  # U+2581 stands in front of words only; one of the text's own is never cut from anything
+        pairs = Neighbours(*(side[pairs.left != MARK] for side in pairs))
+    else:
+        pairs = Neighbours(*(np.where(side == MARK, SPACE_BYTE, side) for side in pairs))
+    flags = _wide_flags(pairs, source, known, user, merge)
+    cut, apart = _class_cuts(pairs, source, known, blanks, merge)
+    paths = _paths(user, cut, cuts.class_of(apart, blanks))
+    if paths.pairs.size and int(np.diff(user.offsets).max()) > LONGEST_PATH:
+        return cuts.no_cuts(), NEVER
+    return cuts.build_rules(cut, apart, blanks, flags, pairs, merge, True, paths), limit
+
+
+def _paths(user: Texts, cut: NDArray[np.bool_], classes: NDArray[np.int64]) -> cuts.Paths:
+    """The user-defined texts, and the pairs of their bytes between which the classes allow a cut."""
+    owner = np.repeat(np.arange(len(user)), np.diff(user.offsets))
+    left, right = user.data[:-1].astype(np.int64), user.data[1:].astype(np.int64)
+    classes = np.append(classes[:0x80], np.full(0x80, WIDE))
+    allowed = cut[classes[left], classes[right]] | ((classes[left] == BLANK) & (classes[right] == BLANK))
+    inside = (owner[:-1] == owner[1:]) & allowed if left.size else np.zeros(0, bool)
+    return cuts.Paths(user.data, user.offsets, np.unique((left << 8 | right)[inside]))
+
+
+def _single_characters(lattice: Lattice) -> set[int]:
+    """Code points that are tokens by themselves, ASCII and wide."""
+    lengths = np.diff(lattice.texts.offsets)
+    code, owner, _ = cuts.characters(*lattice.texts, (lengths > 0) & (lengths <= 4))
+    return set(code[np.bincount(owner, minlength=lengths.size)[owner] == 1].tolist())
+
+
+class _Source:
+    """What the charsmap's keys say about the characters of a text."""
+
+    def __init__(self, keys: Keys) -> None:
+        everything = np.ones(keys.offsets.size - 1, bool)
+        code, owner, bad = cuts.characters(keys.data, keys.offsets, everything)
+        image, image_owner, bad_image = cuts.characters(keys.images, keys.image_offsets, everything)
+        self.is_text = not (bad.any() or bad_image.any())
+        count, first = np.bincount(owner, minlength=everything.size), np.append(True, owner[1:] != owner[:-1])
+        images = np.bincount(image_owner, minlength=everything.size)
+        self.long = count > 1
+        self._first = code[first[: code.size]] if code.size else code
+        starts = np.concatenate([[0], np.cumsum(images)])[:-1]
+        self._image = np.where(images > 0, np.append(image, -1)[starts], -1) if self.is_text else self._first
+        self._images, self._image_count, self._image_starts = image, images, starts
+        self._second = code[np.minimum(np.flatnonzero(first[: code.size]) + 1, code.size - 1)] if code.size else code
+        self._inner = code[~first[: code.size]]
+        self.steps_per_byte = int(np.max(-(-images // np.maximum(np.diff(keys.offsets), 1)), initial=1))
+
+    def image(self, byte: int) -> bytes | None:
+        """What an ASCII character alone becomes, or None when no key is just this character."""
+        for k in np.flatnonzero(~self.long & (self._first == byte)).tolist():
+            at = self._image_starts[k]
+            return "".join(map(chr, self._images[at : at + self._image_count[k]].tolist())).encode("utf-8", "replace")
+        return None
+
+    def long_with(self, some: Iterable[int]) -> bool:
+        """Whether a key of two characters or more holds one of these characters."""
+        return bool(np.isin(self._inner, list(some)).any() or np.isin(self._first[self.long], list(some)).any())
+
+    def mapped(self) -> NDArray[np.bool_]:
+        """bool[0x110000]: characters whose normal form is not themselves, or that stand inside a longer key, or begin
+        one: an ASCII character may if a wide one follows it there."""
+        found = np.zeros(UNICODE_SIZE, bool)
+        changed = ~self.long & ~((self._image_count == 1) & (self._image == self._first))
+        found[self._first[changed]] = True
+        found[self._inner] = True
+        found[self._first[self.long & ((self._first >= 0x80) | (self._second < 0x80))]] = True
+        return found
+
+
+def _wide_flags(pairs: Neighbours, source: _Source, known: set[int], user: Texts, merge: bool) -> NDArray[np.uint8]:
+    """Flags of wide characters; STICKY for all that are not inert, unknown, or may be taken apart by a user's token."""
+    flags = cuts.wide_flags(pairs)
+    sticky = np.ones(UNICODE_SIZE, bool)
+    sticky[sorted(known)] = False
+    sticky |= source.mapped()
+    firsts = {byte for byte in user.data.tolist() if byte >= 0xC0}
+    for byte in firsts:
+        low, high = _range_of(byte)
+        sticky[low:high] = True
+    if merge:
+        sticky[MARK] = True
+        flags |= cuts.LEFT_BLANK
+    flags[sticky] |= cuts.JOINS | cuts.STICKY
+    if not merge and not sticky[MARK]:
+        flags[MARK] = cuts.LIKE_BLANK
+    return flags
+
+
+def _range_of(byte: int) -> tuple[int, int]:
+    """Code points whose UTF-8 begins with this byte."""
+    size = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+    low = (byte & (0x7F >> size)) << 6 * (size - 1)
+    return low, low + (1 << 6 * (size - 1))
+
+
+def _class_cuts(
+    pairs: Neighbours, source: _Source, known: set[int], blanks: list[int], merge: bool
+) -> tuple[NDArray[np.bool_], list[int]]:
+    """(which class may be cut from which, the bytes of class APART)."""
+    never = np.zeros((CLASSES, CLASSES), bool)
+    mapped = np.flatnonzero(source.mapped()[:0x80])
+    kinds = cuts.class_of((), blanks)
+    odd = [b for b in mapped.tolist() if kinds[b] in (LETTER, DIGIT, OTHER)]
+    odd_control = any(kinds[b] == CONTROL for b in mapped.tolist())
+    if merge:
+        never[: WIDE + 1, BLANK] = True  # and blanks from what follows them never
+        never[BLANK, BLANK] = False
+    if len(odd) > cuts.APART_BYTES:
+        return never, []
+    table = cuts.pair_table(pairs)
+    apart = odd + cuts.choose_apart(table, odd)[: cuts.APART_BYTES - len(odd)]
+    classes = cuts.class_of(apart, blanks)
+    tied = cuts.tied_classes(table, classes)
+    whole = [known.issuperset(np.flatnonzero(classes[:0x80] == c).tolist()) for c in range(CLASSES)]
+    plain = [LETTER, DIGIT, OTHER] + ([APART] if not odd else []) + ([CONTROL] if not odd_control and not merge else [])
+    cut = never.copy()
+    for a in plain:
+        for b in plain:
+            cut[a, b] = not tied[a, b] and (whole[a] or whole[b])
+    if not merge:
+        for a in [*plain, WIDE]:
+            cut[a, BLANK] = not tied[a, BLANK]
+        for b in plain:
+            cut[BLANK, b] = not tied[BLANK, b]
+        # The blanks that a text holds are spaces; other characters that become some are never cut from anything.
+        cut[BLANK, BLANK] = not tied[BLANK, BLANK]
+    return cut, apart
+
+
+def dominated(lattice: Lattice) -> NDArray[np.int64]:
+    """Rows of tokens that no best path holds, though they join ASCII classes that nearly all others keep apart.
+
+    Other tokens spell the same text with a strictly larger sum, so replacing such a token would improve any path.
+    (Placeholders such as "[PAD250001]" with a score of -10000 are the case in point: they would forbid most cuts.) Only
+    tokens with a pair of classes that at most RARE tokens have are looked at.
+    """
+    data, offsets = lattice.texts
+    classes = np.append(cuts.class_of()[:128], np.full(128, WIDE))[data]
+    owner = np.repeat(np.arange(len(lattice.texts)), np.diff(offsets))
+    plain = np.isin(classes, (LETTER, DIGIT, OTHER))
+    inside = (owner[:-1] == owner[1:]) & plain[:-1] & plain[1:]
+    pair = (CLASSES * classes[:-1] + classes[1:])[inside]
+    found = np.unique(np.stack([pair, owner[:-1][inside]]), axis=1)
+    rare = np.flatnonzero(np.bincount(found[0], minlength=1) <= RARE)
+    candidates = np.unique(found[1][np.isin(found[0], rare)]).tolist()
+    lengths = np.diff(offsets)
+    candidates = [k for k in candidates if lengths[k] > 4 and data[offsets[k] : offsets[k + 1]].max() < 0x80]
+    if not candidates:
+        return np.zeros(0, np.int64)
+    longest = int(lengths[candidates].max())
+    alive = {lattice.texts.text(k): k for k in np.flatnonzero(lengths <= longest).tolist()}
+    gone = []
+    for k in candidates:
+        text = lattice.texts.text(k)
+        best = [0.0] + [-np.inf] * len(text)
+        for i in range(len(text)):
+            for j in range(i + 1, len(text) + 1):
+                row = alive.get(text[i:j])
+                if row is not None and row != k and best[i] + float(lattice.scores[row]) > best[j]:
+                    best[j] = best[i] + float(lattice.scores[row])
+        if best[-1] > float(lattice.scores[k]):
+            del alive[text]
+            gone.append(k)
+    return np.array(gone, np.int64)
+
+
+def exact_bytes(lattice: Lattice, left_out: NDArray[np.int64], steps_per_byte: int) -> int:
+    """Bytes of a fragment up to which no sum of scores rounds in float64.
+
+    float32 scores are multiples of some 2 ** -q, and float64 holds multiples of 2 ** -q exactly below 2 ** (53 - q).
+    Tokens left out as dominated are still added to some sums, but never twice on one path.
+    """
+    kept = np.ones(lattice.scores.size, bool)
+    kept[left_out] = False
+    every = np.abs(np.append(lattice.scores.astype(np.float64), lattice.unk_score))
+    if not np.isfinite(every).all():
+        return NEVER
+    mantissa, exponent = np.frexp(every[every > 0])
+    bits = (mantissa * 2**24).astype(np.int64)  # a float32 has 24 significant bits
+    trailing = np.log2(bits & -bits).astype(np.int64)
+    q = int(np.max(24 - exponent - trailing, initial=0))
+    once = float(np.max(every[:-1][~kept], initial=0.0))
+    most = max(1.0, float(np.max(every[:-1][kept], initial=0.0)), float(every[-1]))
+    steps = (2.0 ** (53 - q) - once) / most - 1
+    return max(NEVER, min(int(steps // (steps_per_byte + 1)), 1 << 31))

@@ -1,0 +1,265 @@
+"""One span of a Unigram text to ids: normalized by the same steps as a whole fragment, then its best path."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from jittok._jit import helper
+from jittok._raw import (
+    Window,
+    get_f32,
+    get_f64,
+    get_i32,
+    get_u8,
+    get_u32,
+    get_u64,
+    put_f64,
+    put_i32,
+    put_u8,
+    put_u64,
+    window,
+)
+from jittok.models.ugm.compile import Arrays, Work
+from jittok.models.ugm.whole import LOWEST
+from jittok.normalize.keys import BEGINS_USER, PLAIN, TIED
+from jittok.normalize.spaces import BLANK, INSIDE, OUTSIDE, PREPENDED
+from jittok.normalize.xcda import CHECK, ENDS, VALUE, base_of
+from jittok.structures.double_array import BASE, NO_VALUE, PARENT, ROOT, SCORE, UNIT
+from jittok.structures.double_array import VALUE as TOKEN
+from jittok.structures.span_loop import WHOLE
+from jittok.structures.utf8 import lead_length
+
+STEP = 64
+"""Bytes that a step may write without being asked: a space, and what it copies one byte at a time."""
+_32, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
+
+
+class SpanModel(NamedTuple):
+    """What encoding a span needs, as windows."""
+
+    units: Window
+    scores: Window
+    user: Window
+    kinds: Window
+    map_units: Window
+    map_size: int
+    map_root: int
+    replacements: Window
+    replacements_end: int
+    merge: int
+    prepend: int
+    unk_id: int
+    unk_score: float
+    text: Window
+    text_size: int
+    sums: Window
+    arcs: Window
+    path: Window
+
+
+@helper
+def open_span_model(arrays: Arrays, work: Work) -> SpanModel:
+    """Windows onto the arrays."""
+    return SpanModel(
+        window(arrays.trie.units),
+        window(arrays.trie_scores),
+        window(arrays.user.units),
+        window(arrays.kinds),
+        window(arrays.charsmap.units),
+        arrays.charsmap.units.size,
+        arrays.map_root,
+        window(arrays.charsmap.replacements),
+        arrays.charsmap.replacements_end,
+        arrays.spaces.merge,
+        arrays.spaces.prepend,
+        arrays.unk_id,
+        arrays.unk_score,
+        window(work.text),
+        work.text.size,
+        window(work.sums),
+        window(work.arcs),
+        window(work.tokens),
+    )
+
+
+@helper
+def encode_span(
+    model: SpanModel, text: Window, start: int, stop: int, _low: np.uint64, _high: np.uint64, ids: Window, count: int
+) -> int:
+    """Ids of a span that is not the first one of its fragment, or that has a blank in front; WHOLE."""
+    size, _ = _normalize(model, text, start, stop, INSIDE | PREPENDED)
+    return _best_path(model, size, ids, count) if size >= 0 else WHOLE
+
+
+@helper
+def encode_first_span(model: SpanModel, text: Window, start: int, stop: int, ids: Window, count: int) -> int:
+    """Ids of the first span of a fragment; WHOLE, also when it leaves open where the prepended space goes."""
+    size, state = _normalize(model, text, start, stop, OUTSIDE)
+    if size < 0 or (model.merge == 0 and model.prepend != 0 and state & PREPENDED == 0):
+        return WHOLE
+    return _best_path(model, size, ids, count)
+
+
+@helper
+def _normalize(model: SpanModel, text: Window, start: int, stop: int, state: int) -> tuple[int, int]:
+    """(bytes of normalized text in model.text, state behind them), or (WHOLE, state) when they do not fit or the text
+    or the charsmap is not what it should be."""
+    i, at, out = start, 0, model.text
+    while i < stop:
+        if at + STEP > model.text_size:
+            return WHOLE, state
+        byte = get_u8(text, i)
+        kind = get_u8(model.kinds, byte)
+        if byte != BLANK and (kind == PLAIN or (kind == TIED and (i + 1 >= stop or get_u8(text, i + 1) < 0x80))):
+            if state & INSIDE == 0:
+                at, state = _begin_word(model, at, state)
+            put_u8(out, at, byte)
+            at += 1
+            i += 1
+            continue
+        end = _user_path(model, text, i, stop) if kind & BEGINS_USER else i
+        if end == i:
+            length, place = _longest_key(model, text, i, stop)
+            if length > 0:
+                i += length
+                byte = get_u8(model.replacements, place)
+                while byte != 0:
+                    if at + STEP > model.text_size:
+                        return WHOLE, state
+                    at, state = _put(model, byte, at, state)
+                    place += 1
+                    byte = get_u8(model.replacements, place)
+                continue
+            end = i + lead_length(byte)
+            if byte & 0xC0 == 0x80:  # the rest of a character that such a path took apart
+                at, state = _put(model, 0xEF, at, state)
+                at, state = _put(model, 0xBF, at, state)
+                at, state = _put(model, 0xBD, at, state)
+                i += 1
+                continue
+        while i < end:
+            if at + STEP > model.text_size:
+                return WHOLE, state
+            at, state = _put(model, get_u8(text, i), at, state)
+            i += 1
+    return at, state
+
+
+@helper
+def _user_path(model: SpanModel, text: Window, start: int, stop: int) -> int:
+    """How far the text goes along the texts of user-defined tokens, whether or not one of them ends there."""
+    node, i = ROOT, start
+    while i < stop:
+        place = get_i32(model.user, UNIT * node + BASE) ^ get_u8(text, i)
+        if get_i32(model.user, UNIT * place + PARENT) != node:
+            break
+        node = place
+        i += 1
+    return i
+
+
+@helper
+def _longest_key(model: SpanModel, text: Window, start: int, stop: int) -> tuple[int, int]:
+    """(bytes of the longest key at `start` or 0, place of its replacement); `charsmap_keys` proved all links."""
+    length, value = 0, 0
+    if model.map_size == 0:
+        return length, value
+    i, node = start, model.map_root
+    while i < stop:
+        byte = get_u8(text, i)
+        if byte == 0:
+            break
+        node ^= byte
+        unit = get_u32(model.map_units, node)
+        if unit & CHECK != byte:
+            break
+        node ^= base_of(unit)
+        i += 1
+        if unit & ENDS:
+            length, value = i - start, get_u32(model.map_units, node) & VALUE
+    return length, value
+
+
+@helper
+def _put(model: SpanModel, byte: int, at: int, state: int) -> tuple[int, int]:
+    """One normalized byte, and the space that belongs in front of it; (place behind, state)."""
+    if byte == BLANK:
+        if model.merge == 0:
+            at = _put_mark(model.text, at)
+        return at, state & ~INSIDE
+    if state & INSIDE == 0:
+        at, state = _begin_word(model, at, state)
+    put_u8(model.text, at, byte)
+    return at + 1, state
+
+
+@helper
+def _begin_word(model: SpanModel, at: int, state: int) -> tuple[int, int]:
+    if model.merge != 0 or (model.prepend != 0 and state & PREPENDED == 0):
+        at = _put_mark(model.text, at)
+        state |= PREPENDED
+    return at, state | INSIDE
+
+
+@helper
+def _put_mark(out: Window, at: int) -> int:
+    put_u8(out, at, 0xE2)
+    put_u8(out, at + 1, 0x96)
+    put_u8(out, at + 2, 0x81)
+    return at + 3
+
+
+@helper
+def _best_path(model: SpanModel, size: int, ids: Window, count: int) -> int:
+    """Ids of the best path through model.text[:size], runs of the unknown token as one; the new count.
+
+    A node without a token has the score -inf, so the comparison needs no branch of its own.
+    """
+    text, sums, arcs = model.text, model.sums, model.arcs
+    put_f64(sums, 0, 0.0)
+    for p in range(1, size + 1):
+        put_f64(sums, p, LOWEST)
+    p = 0
+    while p < size:
+        after = min(p + lead_length(get_u8(text, p)), size)
+        here, known, node, end = get_f64(sums, p), NO_VALUE, ROOT, p
+        while end < size:
+            place = get_i32(model.units, UNIT * node + BASE) ^ get_u8(text, end)
+            if get_i32(model.units, UNIT * place + PARENT) != node:
+                break
+            node = place
+            end += 1
+            token = get_i32(model.units, UNIT * node + TOKEN)
+            total, old = here + get_f32(model.scores, UNIT * node + SCORE), get_f64(sums, end)
+            better = total > old
+            arc = np.uint64(token & 0xFFFFFFFF) << _32 | np.uint64(p)
+            put_f64(sums, end, total if better else old)
+            put_u64(arcs, end, arc if better else get_u64(arcs, end))
+            known = token if end == after else known
+        if known == NO_VALUE:
+            total = here + model.unk_score
+            if total > get_f64(sums, after):
+                put_f64(sums, after, total)
+                put_u64(arcs, after, np.uint64(model.unk_id & 0xFFFFFFFF) << _32 | np.uint64(p))
+        p = after
+    return _write_path(model, size, ids, count)
+
+
+@helper
+def _write_path(model: SpanModel, size: int, ids: Window, count: int) -> int:
+    at, end, unknown = size, size, False
+    unk = np.uint64(model.unk_id & 0xFFFFFFFF)
+    while end > 0:
+        arc = get_u64(model.arcs, end)
+        token = arc >> _32
+        if not (unknown and token == unk):
+            at -= 1
+            put_i32(model.path, at, np.int64(token))
+        unknown = token == unk
+        end = np.int64(arc & _LOW)
+    for k in range(at, size):
+        put_i32(ids, count, get_i32(model.path, k))
+        count += 1
+    return count

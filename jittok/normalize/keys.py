@@ -1,0 +1,106 @@
+"""What a charsmap may do, known before any text: all of its keys, and what an ASCII byte can lead to."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok._jit import U32, OutI64, OutU8, frozen, kernel, wide
+from jittok.normalize.xcda import CHECK, ENDS, VALUE, Charsmap, base_of
+
+PLAIN, TIED, MAPPED, BEGINS_USER = 0, 1, 2, 4
+"""Kinds of bytes: no key begins with it; every key that does goes on with a byte of a wide character; anything else
+(bytes of wide characters among them). BEGINS_USER is added where a user-defined token begins with the byte."""
+LONGEST = 64
+"""Bytes of a key beyond which a charsmap counts as odd,"""
+MOST = 1 << 22
+"""and bytes of all keys."""
+ODD = -1
+
+
+class Keys(NamedTuple):
+    """The keys of a charsmap and what they become: bytes behind each other, and offsets."""
+
+    data: NDArray[np.uint8]
+    offsets: NDArray[np.int64]  # [keys + 1]
+    images: NDArray[np.uint8]
+    image_offsets: NDArray[np.int64]  # [keys + 1]
+
+
+def charsmap_keys(charsmap: Charsmap) -> Keys | None:
+    """All keys; None for a charsmap that leads astray somewhere, or is far from any real one."""
+    nothing = np.zeros(0, np.uint8), np.zeros(1, np.int64)
+    if charsmap.units.size == 0:
+        return Keys(*nothing, *nothing)
+    room = 1 << 16
+    while True:
+        data, offsets, places = np.empty(room, np.uint8), np.zeros(room, np.int64), np.empty(room, np.int64)
+        count = list_keys(charsmap.units, data, offsets, places, np.zeros(3 * LONGEST + 3, np.int64))
+        if count == ODD or room > MOST:
+            return None
+        if count >= 0:
+            break
+        room *= 4
+    offsets, places = offsets[: count + 1], places[:count]
+    if count and int(places.max()) >= charsmap.replacements_end:
+        return None
+    stops = np.flatnonzero(charsmap.replacements == 0)
+    lengths = stops[np.searchsorted(stops, places)] - places
+    image_offsets = np.concatenate([[0], np.cumsum(lengths)])
+    within = np.arange(int(image_offsets[-1])) - np.repeat(image_offsets[:-1], lengths)
+    images = charsmap.replacements[np.repeat(places, lengths) + within]
+    return Keys(data[: offsets[-1]], offsets, images, image_offsets)
+
+
+@kernel
+def list_keys(units: U32, data: OutU8, offsets: OutI64, places: OutI64, path: OutI64) -> int:
+    """Every key to data, where each ends to offsets[1:], the places of their replacements to `places`.
+
+    data: uint8[room], offsets: int64[room], places: int64[room]
+    path: int64[3 * LONGEST + 3] scratch, zeros: base, last label tried, label that led there, for each depth
+
+    Returns how many, ODD, or -2 when the room is too small. Linear in 255 times the units on paths.
+    """
+    count, used, depth = wide(0), wide(0), wide(0)
+    path[0] = base_of(wide(units[0]))
+    if path[0] | 0xFF >= units.size:
+        return ODD
+    while depth >= 0:
+        path[3 * depth + 1] += 1
+        label = path[3 * depth + 1]
+        if label > 0xFF:
+            depth -= 1
+            continue
+        place = path[3 * depth] ^ label
+        unit = wide(units[place])
+        if unit & CHECK != label:
+            continue
+        below = place ^ base_of(unit)
+        depth += 1
+        if depth > LONGEST or below | 0xFF >= units.size:
+            return ODD
+        path[3 * depth], path[3 * depth + 1], path[3 * depth + 2] = below, 0, label
+        if unit & ENDS:
+            if used + depth > data.size or count + 2 > offsets.size:
+                return -2
+            for k in range(depth):
+                data[used + k] = path[3 * k + 5]
+            used += depth
+            places[count] = wide(units[below]) & VALUE
+            count += 1
+            offsets[count] = used
+    return count
+
+
+def byte_kinds(keys: Keys) -> NDArray[np.uint8]:
+    """uint8[256]: PLAIN, TIED or MAPPED."""
+    kinds = np.full(256, PLAIN, np.uint8)
+    starts, lengths = keys.offsets[:-1], np.diff(keys.offsets)
+    first = keys.data[starts]
+    second = np.where(lengths > 1, keys.data[np.minimum(starts + 1, keys.data.size - 1)], 0) if first.size else first
+    kinds[first] = TIED
+    kinds[first[second < 0x80]] = MAPPED
+    kinds[0x80:] = MAPPED
+    return frozen(kinds, np.uint8)  # type: ignore[no-any-return]
