@@ -66,17 +66,12 @@ class _Os:
         return getattr(os, name)
 
 
-def on_ray(inputs, out, options, address, die_after=None):
-    """Compile on a running Ray; die after some seconds."""
-    import threading
-
+def on_ray(inputs, out, address):
+    """Compile with test_ray.py's options on a Ray that is running."""
     import ray
 
-    if die_after is not None:
-        timer = threading.Timer(die_after, os.kill, (os.getpid(), signal.SIGKILL))
-        timer.daemon = True
-        timer.start()
-    ray.init(address=address, log_to_driver=False, logging_level=50)
+    ray.init(address=address, log_to_driver=False, logging_level=40)
+    options = Options(formats=("arrow", "npy", "olmo"), range_bytes=40_000, shard_bytes=120_000, append_eos=True)
     compile_corpus(inputs, tokenizer(), out, options, engine="ray", threads=2)
     ray.shutdown()
 
@@ -111,4 +106,7 @@ def serve():
 
 
 if __name__ == "__main__":
-    serve()
+    if sys.argv[1:2] == ["ray"]:
+        on_ray(**json.loads(sys.argv[2]))
+    else:
+        serve()
