@@ -14,7 +14,6 @@ import time
 
 import pytest
 
-import jittok
 from jittok.corpus import Options, compile_corpus
 from jittok.errors import CorpusError
 
@@ -76,7 +75,11 @@ def workers():
     """Process ids of the actors that encode."""
     import psutil
 
-    return [process.pid for process in psutil.process_iter(["cmdline"]) if "MapWorker" in " ".join(process.info["cmdline"] or [])]
+    return [
+        process.pid
+        for process in psutil.process_iter(["cmdline"])
+        if "MapWorker" in " ".join(process.info["cmdline"] or [])
+    ]
 
 
 def test_a_killed_worker_costs_nothing(cluster, work, tmp_path, tok):
