@@ -36,7 +36,8 @@ def encode(
     """The dataset with a column `output` of ids (`list<int32>`); nothing runs before it is consumed.
 
     `vocab`: a Tokenizer, a bundled name, or a GGUF file that every worker can read. `workers`: actors of one CPU,
-    by default as many as Ray finds room for. `options`: `add_special`, `parse_special`, `errors` of `encode_batch`.
+    by default as many as Ray finds room for; other steps of the dataset need CPUs as well. `options`: `add_special`,
+    `parse_special`, `errors`, as for `encode_batch`.
     """
     import ray.data
 

@@ -37,7 +37,8 @@ class OpenStream:
         """Add to the file; the end, and the checksum of what was added."""
         disk.append(self.descriptor, data)
         self.end += memoryview(data).nbytes
-        self.digest.update(memoryview(data).cast("B"))
+        if self.stream.final:
+            self.digest.update(memoryview(data).cast("B"))
         return [self.end, disk.crc_of(data)]
 
 
@@ -79,7 +80,8 @@ class ShardWriter:
                 break
             for key, data in parts.items():
                 self.streams[key].end = places[key][0]
-                self.streams[key].digest.update(data)
+                if self.streams[key].stream.final:
+                    self.streams[key].digest.update(data)
             self._count(documents, tokens, text_bytes)
         for opened in self.streams.values():
             os.ftruncate(opened.descriptor, opened.end)
@@ -120,7 +122,7 @@ class ShardWriter:
             self._open()
         shard = Shard(self.number, self.documents, self.tokens, self.work)
         outputs = [output for form in self.formats for output in form.finish(shard)]
-        known = {o.path: o.digest.hexdigest() for o in self.streams.values() if not o.stream.header}
+        known = {o.path: o.digest.hexdigest() for o in self.streams.values() if o.stream.final}
         files = []
         for output in outputs:
             disk.sync(output.path)

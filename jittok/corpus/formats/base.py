@@ -54,6 +54,7 @@ class Stream(NamedTuple):
     key: str
     header: int
     data: Callable[[Rows], Any]
+    final: bool = False  # it becomes a file of the corpus as it is, so its digest is kept while it grows
 
 
 class Output(NamedTuple):
@@ -160,7 +161,7 @@ class Format(ABC):
 
     def ids_stream(self, key: str, header: int = 0) -> Stream:
         """A stream of ids in this format's width."""
-        return Stream(key, header, lambda rows: rows.ids.astype(self.dtype))
+        return Stream(key, header, lambda rows: rows.ids.astype(self.dtype), final=not header)
 
     def map_ids(self, path: Path, header: int = 0) -> NDArray[Any]:
         """The ids of a file, mapped."""

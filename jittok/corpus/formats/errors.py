@@ -16,7 +16,7 @@ class Errors(Format):
 
     def streams(self) -> list[Stream]:
         """The lines."""
-        return [Stream("errors", 0, self._lines)]
+        return [Stream("errors", 0, self._lines, final=True)]
 
     def _lines(self, rows: Rows) -> bytes:
         facts = (

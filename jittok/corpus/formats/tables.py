@@ -25,7 +25,6 @@ from jittok.corpus.formats.base import (
     Rows,
     Shard,
     Stream,
-    map_array,
     too_long,
 )
 from jittok.errors import CorpusError
@@ -65,21 +64,18 @@ class _Table(Format):
         """Record batches: a batch ends with the document that fills it."""
         import pyarrow as pa
 
-        ids = map_array(shard.path(IDS32.key), np.dtype("<i4"))
-        at = 0
-        for lengths in shard.lengths():
-            ends = np.cumsum(lengths)
-            start = 0
-            while start < lengths.size:
-                before = int(ends[start - 1]) if start else 0
-                stop = int(np.searchsorted(ends, before + self.batch_tokens)) + 1
-                stop = min(stop, lengths.size)
-                offsets = np.concatenate([[before], ends[start:stop]]) - before
-                values = pa.array(ids[at + before : at + int(ends[stop - 1])])
-                rows = pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), values)
-                yield pa.record_batch([rows], schema=self.schema)
-                start = stop
-            at += int(ends[-1])
+        with shard.path(IDS32.key).open("rb") as file:  # read, not mapped: mapped pages count as memory of the process
+            for lengths in shard.lengths():
+                ends = np.cumsum(lengths)
+                start = 0
+                while start < lengths.size:
+                    before = int(ends[start - 1]) if start else 0
+                    stop = min(int(np.searchsorted(ends, before + self.batch_tokens)) + 1, lengths.size)
+                    offsets = np.concatenate([[before], ends[start:stop]]) - before
+                    values = pa.array(np.fromfile(file, "<i4", int(offsets[-1])))
+                    rows = pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), values)
+                    yield pa.record_batch([rows], schema=self.schema)
+                    start = stop
 
 
 class Arrow(_Table):
