@@ -58,7 +58,8 @@ def scores(tok: Tokenizer, ax: Axes | None = None) -> Axes:
     else:
         shown, name = tok.scores.astype(np.float64), "score"
     normal = tok.attributes & measure.SPECIAL == 0
-    ids = np.flatnonzero(normal & np.isfinite(shown) & (shown > -1e8))  # a few tokens are marked as never to be made
+    ids = np.flatnonzero(normal & np.isfinite(shown))
+    ids = ids[shown[ids] >= 10 * min(np.percentile(shown[ids], 1), -1.0)]  # some are marked as never to be made
     axes.plot(ids, shown[ids], ",", color=BLUE)
     axes.set(xlabel="id", ylabel=name, title=f"{_named(tok)}: {name} by id")
     return axes
@@ -79,7 +80,7 @@ def scripts(tok: Tokenizer, ax: Axes | None = None) -> Axes:
     axes.set(xlabel="tokens", title=f"{_named(tok)}: scripts")
     for place, count in enumerate(shown):
         axes.text(count, place, f" {count}", va="center", fontsize=8)
-    axes.set_xlim(right=max(shown) * 3)
+    axes.set_xlim(right=max(shown) * 8)
     return axes
 
 
@@ -102,7 +103,8 @@ def _size(count: int) -> str:
 
 
 def double_array(tok: Tokenizer, ax: Axes | None = None, *, name: str | None = None, slots: int = 65536) -> Axes:
-    """The first slots of a double array (or of the table named), 256 a row: dark where they are in use.
+    """The first slots of a double array (or of the table named), 256 a row, coloured by how many bytes deep in the trie
+    the node is that uses them; white ones are free. Of other tables: in use or free.
 
     ValueError where the vocabulary has no such table.
     """
@@ -110,13 +112,18 @@ def double_array(tok: Tokenizer, ax: Axes | None = None, *, name: str | None = N
     if not found:
         names = ", ".join(table.name for table in measure.tables(tok))
         raise ValueError(f"table: found {name or 'no double array'}, expected one of {names or 'none'}")
-    used = found[0].used[:slots]
-    rows = -(-used.size // 256)
-    picture = np.zeros(rows * 256, np.float64)
-    picture[: used.size] = used
-    axes = _axes(ax, 5.0, min(8.0, 0.6 + rows / 60))
-    axes.imshow(picture.reshape(rows, 256), cmap="Blues", vmin=0, vmax=1.3, aspect="auto", interpolation="nearest")
-    title = f"{found[0].name}: {found[0].share:.1%} of {found[0].used.size} slots in use"
+    table = found[0]
+    is_trie = table.kind == "double array"
+    shown = measure.depths(tok, table.name).astype(np.float64) if is_trie else table.used.astype(np.float64)
+    shown[~table.used] = np.nan
+    rows = -(-min(slots, shown.size) // 256)
+    picture = np.full(rows * 256, np.nan)
+    picture[: min(slots, shown.size)] = shown[:slots]
+    axes = _axes(ax, 6.0, min(7.0, 1.0 + rows / 50))
+    image = axes.imshow(picture.reshape(rows, 256), cmap="viridis_r", aspect="auto", interpolation="nearest")
+    if is_trie:
+        axes.figure.colorbar(image, ax=axes, label="bytes from the root", shrink=0.8)
+    title = f"{table.name}: {table.share:.1%} of {table.used.size} slots in use"
     axes.set(xlabel="slot within its block of 256", ylabel="block", title=title)
     return axes
 
@@ -143,13 +150,15 @@ def compression(
     """What `bytes_per_token` gives, as a coloured table: more bytes a token are fewer tokens for the same text."""
     languages, names, rates = table
     axes = _axes(ax, 1.6 + 0.9 * len(names), 0.9 + 0.24 * len(languages))
-    image: Any = axes.imshow(rates, cmap="viridis", aspect="auto")
+    most = 2 * float(np.nanmedian(rates))  # an unknown token for a whole sentence must not hide the others
+    image: Any = axes.imshow(rates, cmap="viridis", aspect="auto", vmin=0, vmax=most)
     axes.set_xticks(range(len(names)), names, rotation=30, ha="right")
     axes.set_yticks(range(len(languages)), languages, fontsize=8)
-    middle = (np.nanmin(rates) + np.nanmax(rates)) / 2
     for i, row in enumerate(rates.tolist()):
         for j, rate in enumerate(row):
-            axes.text(j, i, f"{rate:.1f}", ha="center", va="center", fontsize=7, color="k" if rate > middle else "w")
-    axes.figure.colorbar(image, ax=axes, shrink=0.6)
+            axes.text(
+                j, i, f"{rate:.1f}", ha="center", va="center", fontsize=7, color="k" if rate > 0.6 * most else "w"
+            )
+    axes.figure.colorbar(image, ax=axes, shrink=0.6, extend="max")
     axes.set_title(title)
     return axes

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 SPECIAL, BYTE = 1 | 8 | 16, 32
 """Attribute bits of tokens that stand for no text of their own."""
-NAMES = {"CJK": "Han", "IDEOGRAPHIC": "Han"}
-"""First words of character names that are no script's name."""
+LETTERS = ("LETTER", "SYLLABLE", "IDEOGRAPH")
+"""One of these stands in the name of a character whose name begins with its script."""
 KNUTH = 0x9E3779B97F4A7C15
 """What the pair table multiplies its keys with."""
 
@@ -77,8 +77,11 @@ def _script_of(piece: bytes) -> str:
 
 @lru_cache(maxsize=1 << 16)
 def _script(c: str) -> str:
-    first = unicodedata.name(c, "other").split()[0].split("-")[0]
-    return NAMES.get(first, first.capitalize())
+    name = unicodedata.name(c, "")
+    first = name.split(" ")[0].split("-")[0]
+    if first == "MODIFIER" or not any(word in name for word in LETTERS):
+        return "other letters"
+    return "Han" if first == "CJK" else first.capitalize()
 
 
 def tables(tok: Tokenizer) -> list[Table]:
@@ -160,6 +163,25 @@ _READERS: dict[str, Callable[[Any], Read]] = {
     "PairTable": _pair_table,
     "Seeds": _seeds,
 }
+
+
+def depths(tok: Tokenizer, name: str) -> NDArray[np.int64]:
+    """int64[slots]: how many bytes each node of a double array is away from the root; -1 where a slot is free."""
+    units = tok.arrays
+    for part in name.split("."):
+        units = getattr(units, part)
+    parent = units[1::4].astype(np.int64)
+    depth = np.full(parent.size, -1, np.int64)
+    depth[0] = level = 0
+    there = np.flatnonzero(parent >= 0)
+    while there.size:
+        below = depth[parent[there]] == level
+        level += 1
+        depth[there[below]] = level
+        if not below.any():
+            break
+        there = there[~below]
+    return depth
 
 
 def pair_probes(tok: Tokenizer) -> NDArray[np.int64]:

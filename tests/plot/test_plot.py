@@ -59,6 +59,15 @@ def test_tables_have_as_many_entries_as_they_were_made_of(toks):
     assert 0.5 < tables["t5"]["charsmap.units"].share <= 1
 
 
+def test_depths_are_lengths_of_prefixes(toks):
+    bert = toks["bert"]
+    depth = measure.depths(bert, "trie.units")
+    assert ((depth >= 0) == plot.tables(bert)[0].used | (np.arange(depth.size) == 0)).all()
+    values = bert.arrays.trie.units[2::4]
+    for slot in np.flatnonzero(values >= 0)[::997].tolist():
+        assert depth[slot] == len(bert.id_to_token(int(values[slot])))
+
+
 def test_pairs_are_found_near_their_homes(toks):
     read = measure.pair_probes(toks["gpt-2"])
     assert read.size == 50_000
