@@ -59,7 +59,7 @@ def encode_on_ray(encoder: RangeEncoder, state: State, workers: int | None = Non
     context = ray.data.DataContext.get_current()
     context.execution_options.preserve_order = True
     context.enable_progress_bars = False
-    cpus: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
+    cpus: dict[str, float] = ray.cluster_resources()
     count = workers or max(int(cpus.get("CPU", 1)), 1)
     blocks = len(items) if len(items) <= FEW_UNITS else -(-len(items) // UNITS_A_BLOCK)
     dataset = ray.data.from_items(items, override_num_blocks=blocks).map_batches(
