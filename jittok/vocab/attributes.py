@@ -122,17 +122,17 @@ class Texts:
 
 def find_ids(texts: Texts, ids: dict[str, int], attributes: NDArray[np.int32]) -> None:
     """Special ids that no key named, by their texts; each one found becomes a control token."""
-    order: dict[int, int] | None = None
+    rank: NDArray[np.int64] | None = None
     known = texts.find([text.encode() for names in ID_TEXTS.values() for text in names])
     for name, names in ID_TEXTS.items():
         rivals = [known[text.encode()] for text in names if text.encode() in known]
         if ids[name] != NO_TOKEN or not rivals:
             continue
         if len(rivals) > 1:  # the one that llama.cpp's hash map shows first
-            if order is None:
-                walk = unordered_map_order([texts[i] for i in range(len(texts))])
-                order = {token: place for place, token in enumerate(walk)}
-            rivals.sort(key=order.__getitem__)
+            if rank is None:
+                rank = np.empty(len(texts), np.int64)
+                rank[unordered_map_order(texts.data, texts.offsets)] = np.arange(len(texts))
+            rivals.sort(key=rank.__getitem__)
         ids[name] = rivals[0]
         attributes[rivals[0]] |= CONTROL
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jittok.vocab.vocab import ragged_bytes
+
 if TYPE_CHECKING:
     from jittok.vocab.vocab import Vocab
 
@@ -79,7 +81,12 @@ def fingerprint(vocab: Vocab) -> str:
 
 
 def _canonical_merges(vocab: Vocab) -> bytes:
-    """The merge lines that can match, each once, in order; the plain list when nothing has to go."""
-    lines = vocab.merges
-    kept = [b"%d %s %s" % (len(left), left, right) for left, right in lines if left and right]
-    return b"\n".join(kept)
+    """The merge lines that can match, each once, in order, behind the length of their left part.
+
+    No symbol of a word holds a space, so a pair that does never matches; and without such pairs the spaces between the
+    parts say where a line ends, whatever else is in them. A line holds one pair (split_merge): lines are compared.
+    """
+    lines = [line for line in ragged_bytes(vocab.merge_bytes, vocab.merge_offsets) if line.count(b" ") == 1]
+    cuts = [line.find(b" ") for line in lines]
+    kept = [b"%d %s" % (cut, line) for cut, line in zip(cuts, lines, strict=True) if 0 < cut < len(line) - 1]
+    return b"\n".join(dict.fromkeys(kept))

@@ -1,8 +1,9 @@
 """The header of a GGUF file: key-value pairs, walked over bytes that nobody has checked.
 
-Only the pairs are read, never tensors. Every count and length is compared with the bytes that remain before anything is
-made of it, so a file cannot ask for more memory than it has bytes. Strings in arrays are not turned into objects: a
-vocabulary has hundreds of thousands of them; `StringArray` notes where each one stands.
+Only the pairs are read, never tensors. Every count and length is compared with the bytes that remain, and with limits
+of our own, before anything is made of it: a file cannot ask for more memory than it has bytes, nor a large one for more
+than any vocabulary needs. Numbers stay where they are until they are asked for. Strings in arrays are not turned into
+objects: a vocabulary has hundreds of thousands of them; `StringArray` notes where each one stands.
 
 Source: the GGUF specification (versions 2 and 3, which have one layout) and llama.cpp's gguf.cpp for what is refused.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import stat
 import struct
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,11 +41,19 @@ _FORMATS = {
 }
 _DTYPES = {kind: np.dtype(code.replace("b", "i1").replace("B", "u1")) for kind, code in _FORMATS.items()}
 
+Source = str | os.PathLike[str] | bytes | bytearray | memoryview | mmap.mmap | NDArray[Any]
+"""A path, or an object with the bytes of a file; any other bytes-like object does as well."""
+
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)
 MOST_KEYS = 1 << 16
 LONGEST_STRING = 16 << 20
 LONGEST_ARRAY = 1 << 30
+"""Elements; llama.cpp's limit."""
+MOST_NUMBERS = 1 << 24
+"""Elements of an array that is asked for; other arrays are passed over and may be longer."""
+MOST_STRINGS, MOST_STRING_BYTES = 1 << 23, 1 << 28
+"""Of one array; Gemma 4 has 514,906 merges in 5 MB."""
 LEAST_PAIR = 8 + 1 + 4 + 1
 """Bytes of the shortest pair: an empty value under a key of one byte."""
 
@@ -64,8 +74,7 @@ class StringArray:
         lengths = self.lengths
         offsets = np.zeros(len(self) + 1, np.int64)
         np.cumsum(lengths, out=offsets[1:])
-        places = np.arange(offsets[-1]) + np.repeat(self.starts - offsets[:-1], lengths)
-        packed = self.data[places]
+        packed = self._bytes()
         zeros = np.flatnonzero(packed == 0)
         if zeros.size == 0:
             return packed, offsets
@@ -75,10 +84,27 @@ class StringArray:
         cut[first[0]] = zeros[first[1]] - offsets[first[0]]
         return StringArray(packed, offsets[:-1], cut).packed()
 
+    def _bytes(self) -> NDArray[np.uint8]:
+        """The bytes of all strings, one after another: those behind as many starts as ends are in none."""
+        filled = self.lengths > 0
+        if not filled.any():
+            return np.zeros(0, np.uint8)
+        starts = self.starts[filled]
+        ends = starts + self.lengths[filled]
+        first, last = int(starts[0]), int(ends[-1])
+        steps = np.zeros(last - first + 1, np.int8)
+        steps[starts - first] += 1  # no two non-empty strings start, or end, at one place
+        steps[ends - first] -= 1
+        inside = np.cumsum(steps[:-1], dtype=np.int8).view(np.bool_)
+        return self.data[first:last][inside]
+
 
 @dataclass(frozen=True)
 class Header:
-    """The pairs of a file. `values[key]` is (type, value); an array has type (ARRAY, element type)."""
+    """The pairs of a file. `values[key]` is (type, value); an array has type (ARRAY, element type).
+
+    Arrays are views of the source: whoever keeps one takes it from `array` or `StringArray.packed`, which copy.
+    """
 
     file: str
     version: int
@@ -95,33 +121,49 @@ class Header:
         return value
 
     def array(self, key: str, *kinds: int) -> Any:
-        """The array of a key (StringArray or a NumPy array), or None when it is absent."""
+        """The array of a key (StringArray, or a NumPy array of its own), or None when it is absent."""
         if key not in self.values:
             return None
         found, value = self.values[key]
         if found not in [(ARRAY, kind) for kind in kinds]:
             expected = " or ".join(TYPE_NAMES[kind] for kind in kinds)
             raise MalformedVocab(self.file, key, _type_name(found), f"an array of {expected}")
-        return value
+        if isinstance(value, StringArray):
+            return value
+        if value.size > MOST_NUMBERS:
+            raise MalformedVocab(self.file, key, f"{value.size} elements", f"at most {MOST_NUMBERS}")
+        return value.copy()
 
 
 def _type_name(found: Any) -> str:
     return f"array of {TYPE_NAMES[found[1]]}" if isinstance(found, tuple) else TYPE_NAMES[found]
 
 
-def read_header(source: str | os.PathLike[str] | bytes | bytearray | memoryview) -> Header:
-    """The header of a file, or of the bytes of one. MalformedVocab, UnsupportedVocab, OSError."""
-    if isinstance(source, (bytes, bytearray, memoryview)):
-        return _Walker(memoryview(source).cast("B"), "vocabulary in memory").header()
+def read_header(source: Source) -> Header:
+    """The header of a file, or of the bytes of one. MalformedVocab, UnsupportedVocab, OSError, TypeError."""
+    if not isinstance(source, (str, os.PathLike)):
+        return _Walker(_view(source), "vocabulary in memory").header()
     path = Path(source)
-    if path.is_dir():
-        raise IsADirectoryError(f"{path}: found a directory, expected a GGUF file")
+    mode = path.stat().st_mode  # before opening: a pipe would wait for somebody to write
+    if not stat.S_ISREG(mode):
+        found = "a directory" if stat.S_ISDIR(mode) else "a device or pipe"
+        raise MalformedVocab(str(path), "file", found, "a GGUF file")
     with path.open("rb") as file:
         if os.fstat(file.fileno()).st_size == 0:
             raise MalformedVocab(str(path), "magic", b"", "the bytes 'GGUF'")
         # Not closed here: the frames of an error hold views of the mapping, and it cannot be closed under them.
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    return _Walker(memoryview(mapped), str(path)).header(own=True)
+    return _Walker(memoryview(mapped), str(path)).header()
+
+
+def _view(source: Any) -> memoryview:
+    """The bytes of a bytes-like object, in place where they lie side by side."""
+    try:
+        view = memoryview(source)
+    except TypeError:
+        message = f"source: found {type(source).__name__}, expected a path or a bytes-like object"
+        raise TypeError(message) from None
+    return view.cast("B") if view.c_contiguous and view.ndim == 1 else memoryview(view.tobytes())
 
 
 class _Walker:
@@ -153,8 +195,7 @@ class _Walker:
         self.at += length
         return bytes(self.view[self.at - length : self.at])
 
-    def header(self, *, own: bool = False) -> Header:
-        """The pairs; own: copy what arrays need, as the bytes will go away."""
+    def header(self) -> Header:
         magic = bytes(self.view[:4])
         if magic != MAGIC:
             raise MalformedVocab(self.file, "magic", magic, "the bytes 'GGUF'")
@@ -181,15 +222,15 @@ class _Walker:
             if raw in seen:
                 raise self.bad(raw.decode("utf-8", "replace"), "no key twice")
             seen.add(raw)
-            # keys are compared as C strings, and the first match counts
-            self.key = raw.split(b"\0", 1)[0].decode("utf-8", "surrogateescape")
-            values.setdefault(self.key, self.value(data, own))
+            # keys are compared as C strings, and the first match counts; nobody asks for one that is no UTF-8
+            self.key = raw.split(b"\0", 1)[0].decode("utf-8", "backslashreplace")
+            values.setdefault(self.key, self.value(data))
         return Header(self.file, version, values)
 
-    def value(self, data: NDArray[np.uint8], own: bool) -> tuple[Any, Any]:
+    def value(self, data: NDArray[np.uint8]) -> tuple[Any, Any]:
         kind = self.number(I32)
         if kind == ARRAY:
-            return self.array(data, own)
+            return self.array(data)
         if kind == STRING:
             return STRING, self.string().split(b"\0", 1)[0]
         if kind not in _FORMATS:
@@ -197,7 +238,7 @@ class _Walker:
         value = self.number(kind)
         return kind, value != 0 if kind == BOOL else value
 
-    def array(self, data: NDArray[np.uint8], own: bool) -> tuple[Any, Any]:
+    def array(self, data: NDArray[np.uint8]) -> tuple[Any, Any]:
         kind, count = self.number(I32), self.number(U64)
         if kind == ARRAY:
             raise self.bad("an array of arrays", "no nested arrays")
@@ -209,12 +250,13 @@ class _Walker:
                 f"{count} elements with {self.size - self.at} bytes left", "as many elements as there are bytes for"
             )
         if kind == STRING:
-            return (ARRAY, STRING), self.strings(data, count, own)
+            if count > MOST_STRINGS:
+                raise self.bad(f"{count} strings", f"at most {MOST_STRINGS}")
+            return (ARRAY, STRING), self.strings(data, count)
         start, self.at = self.at, self.at + count * size
-        values = np.frombuffer(self.view, _DTYPES[kind], count, start)
-        return (ARRAY, kind), values.copy() if own else values
+        return (ARRAY, kind), np.frombuffer(self.view, _DTYPES[kind], count, start)
 
-    def strings(self, data: NDArray[np.uint8], count: int, own: bool) -> StringArray:
+    def strings(self, data: NDArray[np.uint8], count: int) -> StringArray:
         """Where the strings stand. The one long loop over a file: a length, a step, a length, a step."""
         unpack, view, last = struct.Struct("<Q").unpack_from, self.view, self.size - 8
         begin = at = self.at
@@ -242,6 +284,6 @@ class _Walker:
         lengths = np.diff(places, append=at + 8) - 8
         if lengths.size and int(lengths.max()) > LONGEST_STRING:
             raise self.bad(f"a string of {int(lengths.max())} bytes", f"at most {LONGEST_STRING}")
-        if own:  # the mapping goes away
-            return StringArray(data[begin:at].copy(), places - begin, lengths)
+        if at - begin > MOST_STRING_BYTES + 8 * count:
+            raise self.bad(f"strings of {at - begin - 8 * count} bytes", f"at most {MOST_STRING_BYTES} in one array")
         return StringArray(data, places, lengths)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 from jittok.errors import MalformedVocab, UnsupportedVocab
 from jittok.vocab import attributes as attr
 from jittok.vocab import gguf, keys
-from jittok.vocab.gguf import Header, StringArray
+from jittok.vocab.gguf import Header, Source, StringArray
 from jittok.vocab.vocab import NO_TOKEN, Vocab, ragged_bytes
 
 MOST_TOKENS, MOST_MERGES, LONGEST_TOKEN = 1 << 22, 1 << 23, 1 << 16
@@ -19,10 +18,11 @@ KMER_MARK = "\ue000".encode()
 _EMPTY = np.zeros(0, np.uint8)
 
 
-def read_vocab(source: str | os.PathLike[str] | bytes | bytearray | memoryview) -> Vocab:
+def read_vocab(source: Source) -> Vocab:
     """The vocabulary of a GGUF file, of a whole model or on its own, or of bytes that begin with one's header.
 
-    Raises MalformedVocab (what llama.cpp refuses or dies on), UnsupportedVocab, OSError. Only the header is read.
+    Raises MalformedVocab (what llama.cpp refuses or dies on), UnsupportedVocab, OSError (no such file, no permission).
+    Only the header is read, and nothing of the source is kept.
     """
     return from_header(gguf.read_header(source))
 
@@ -153,7 +153,7 @@ def _charsmap(header: Header) -> NDArray[np.uint8]:
     values = header.array(keys.CHARSMAP, gguf.I8, gguf.U8)
     if values is None:
         return _EMPTY
-    data = np.ascontiguousarray(values).view(np.uint8)
+    data: NDArray[np.uint8] = values.view(np.uint8)
     length = int.from_bytes(data[:4].tobytes(), "little")
     if data.size < 4 or length + 4 >= data.size:
         expected = "four bytes of length, so many bytes of trie, and replacements behind it"
@@ -258,7 +258,7 @@ def _ids(header: Header, model: str, count: int, *, no_bos: bool) -> dict[str, A
             ids[field] = value
     suppressed = header.array(keys.SUPPRESS, gguf.I32)
     if suppressed is not None:
-        more["suppressed_ids"] = tuple(int(i) for i in suppressed if 0 <= i < count)
+        more["suppressed_ids"] = tuple(suppressed[(suppressed >= 0) & (suppressed < count)].tolist())
     return ids | more
 
 

@@ -1,12 +1,15 @@
 """The two unstable orders that llama.cpp takes from its C++ library (libstdc++), exactly.
 
-`std_sort` orders special tokens of equal length; `unordered_map_order` decides which of several texts names an id.
+`std_sort` orders special tokens of equal length; `unordered_map_order` decides which of several texts names an id. The
+latter looks at every token of the vocabulary, so it works on all of them at once.
 """
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
 
 BUCKETS = (
     13, 29, 59, 127, 257, 541, 1109, 2357, 5087, 10273, 20753, 42043, 85229, 172933, 351061, 712697, 1447153,
@@ -15,61 +18,58 @@ BUCKETS = (
 """Bucket counts that an unordered_map grows through."""
 INSERTION = 16
 """Ranges up to this length are left to the final insertion sort."""
-_MUL, _MASK, _SEED = 0xC6A4A7935BD1E995, (1 << 64) - 1, 0xC70F6907
+_MUL, _SEED, _SHIFT = np.uint64(0xC6A4A7935BD1E995), np.uint64(0xC70F6907), np.uint64(47)
 
 
-def std_hash(text: bytes) -> int:
-    """std::hash<std::string> on 64-bit machines: MurmurHash64A."""
-    h = _SEED ^ (len(text) * _MUL & _MASK)
-    whole = len(text) & ~7
-    for (k,) in struct.iter_unpack("<Q", text[:whole]):
-        k = k * _MUL & _MASK  # noqa: PLW2901
-        k = (k ^ k >> 47) * _MUL & _MASK  # noqa: PLW2901
-        h = (h ^ k) * _MUL & _MASK
-    if len(text) != whole:
-        h = (h ^ int.from_bytes(text[whole:], "little")) * _MUL & _MASK
-    h = (h ^ h >> 47) * _MUL & _MASK
-    return h ^ h >> 47
+def std_hashes(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """uint64[n]: std::hash<std::string> of each text on 64-bit machines, which is MurmurHash64A.
+
+    data: uint8[bytes], offsets: int64[n + 1]. Takes one step for every eight bytes of the longest text; the texts that
+    still have eight bytes take it together.
+    """
+    lengths = np.diff(offsets)
+    longest_first = np.argsort(-lengths, kind="stable")
+    lengths, starts = lengths[longest_first], offsets[:-1][longest_first]
+    padded = np.concatenate([data, np.zeros(8, np.uint8)])
+    words, eight = lengths // 8, np.arange(8)
+
+    def load(places: NDArray[np.int64]) -> NDArray[np.uint64]:
+        loaded: NDArray[np.uint64] = padded[places[:, None] + eight].view("<u8").ravel()
+        return loaded
+
+    h = _SEED ^ (lengths.astype(np.uint64) * _MUL)
+    for word in range(int(words.max(initial=0))):
+        count = int(np.searchsorted(-words, -word))  # texts of more than `word` words
+        k = load(starts[:count] + 8 * word) * _MUL
+        h[:count] = (h[:count] ^ ((k ^ (k >> _SHIFT)) * _MUL)) * _MUL
+    rest = np.flatnonzero(lengths % 8)
+    past = (64 - 8 * (lengths[rest] % 8)).astype(np.uint64)  # bits behind the text
+    h[rest] = (h[rest] ^ (load(starts[rest] + 8 * words[rest]) << past >> past)) * _MUL
+    h = (h ^ (h >> _SHIFT)) * _MUL
+    hashes = np.empty_like(h)
+    hashes[longest_first] = h ^ (h >> _SHIFT)
+    return hashes
 
 
-def unordered_map_order(keys: Sequence[bytes]) -> list[int]:
-    """Places of `keys` (distinct, inserted in order) in the order that iterating over the map meets them.
+def unordered_map_order(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+    """int64[n]: the texts (distinct, inserted in order) in the order that iterating over the map meets them.
 
     All nodes form one list. A node whose bucket is empty goes to the list's front; another one goes to the front of its
-    bucket's stretch. Growing re-inserts all nodes in list order.
+    bucket's stretch. So the list holds the buckets from the last one that was first filled to the first one, and in
+    each the nodes from the last to the first. Growing re-inserts all nodes in list order.
     """
-    hashes = [std_hash(key) for key in keys]
-    head = -1
-    after: dict[int, int | None] = {head: None}
-    before_bucket: dict[int, int] = {}
-    count, growth = 1, iter(BUCKETS)
-
-    def place(node: int) -> None:
-        bucket = hashes[node] % count
-        if bucket in before_bucket:
-            before = before_bucket[bucket]
-            after[node], after[before] = after[before], node
-            return
-        old = after[head]
-        after[node], after[head], before_bucket[bucket] = old, node, head
-        if old is not None:
-            before_bucket[hashes[old] % count] = node
-
-    def chain() -> list[int]:
-        nodes, node = [], after[head]
-        while node is not None:
-            nodes.append(node)
-            node = after[node]
-        return nodes
-
-    for node in range(len(keys)):
-        if node + 1 > (0 if count == 1 else count):  # at most one element a bucket
-            nodes = chain()
-            count, before_bucket, after = next(growth), {}, {head: None}
-            for old in nodes:
-                place(old)
-        place(node)
-    return chain()
+    hashes = std_hashes(data, offsets)
+    order = np.zeros(0, np.int64)
+    for count in BUCKETS:  # at most one element a bucket
+        inserted = np.concatenate([order, np.arange(order.size, min(count, hashes.size))])
+        buckets = (hashes[inserted] % np.uint64(count)).astype(np.int64)
+        times = np.arange(inserted.size)
+        first = np.empty(count, np.int64)  # of a bucket: the time of its first node
+        first[buckets[::-1]] = times[::-1]  # of equal places the last assignment counts
+        order = inserted[np.argsort(-(first[buckets] * inserted.size + times))]
+        if order.size == hashes.size:
+            break
+    return order
 
 
 def std_sort(items: list[int], less: Callable[[int, int], bool]) -> None:

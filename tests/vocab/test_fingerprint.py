@@ -46,7 +46,7 @@ def test_whatever_can_change_an_id_changes_it(settings):
         {"scores": [0.0] * 7}, {"scores": [-0.0] * 7}, {"scores": [0] * 7},
         {"token_type": [2, 3, 3, 1, 1, 1, 4, 1, 1]},
         {"merges": ["a b", "a b", "b a"]}, {"merges": ["nospace", "a b", "b a", ""]},
-        {"merges": ["a b", "b a", "b a"]},
+        {"merges": ["a b", "b a", "b a"]}, {"merges": ["a b", " a b", "a b b", "x ", "b a"]},
     ],
     ids=" ".join,
 )  # fmt: skip
@@ -78,6 +78,8 @@ def test_a_charsmap_counts_and_its_type_does_not():
 def test_neighbouring_texts_do_not_run_into_each_other():
     assert mark("llama", ["ab", "c"], scores=[0.0] * 2) != mark("llama", ["a", "bc"], scores=[0.0] * 2)
     assert mark(merges=["a bc d"]) != mark(merges=["a b", "c d"])
+    assert mark(merges=["a b\n1 c d"]) != mark(merges=["a b", "c d"])
+    assert mark(merges=["a b\n1", "c d"]) != mark(merges=["a b", "1\n1 c"])
 
 
 def test_bundled_vocabularies_keep_their_fingerprints():

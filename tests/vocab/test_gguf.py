@@ -1,7 +1,10 @@
 """A header is read as it was written, and whatever else the bytes say is a MalformedVocab, at no cost."""
 
+import array
 import contextlib
 import itertools
+import mmap
+import os
 import struct
 import tracemalloc
 
@@ -10,7 +13,24 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from write_gguf import ARRAY, BOOL, CODES, F32, I32, STRING, U8, U32, U64, Of, Raw, file_of, pair, string, vocab_file
+from write_gguf import (
+    ARRAY,
+    BOOL,
+    CODES,
+    F32,
+    F64,
+    I32,
+    STRING,
+    U8,
+    U32,
+    U64,
+    Of,
+    Raw,
+    file_of,
+    pair,
+    string,
+    vocab_file,
+)
 
 from jittok.errors import MalformedVocab, UnsupportedVocab
 from jittok.vocab import gguf as header_of
@@ -213,6 +233,41 @@ def test_lying_counts_are_malformed_and_take_no_memory(count, kind):
     tracemalloc.stop()
 
 
+@pytest.mark.parametrize(
+    ("kind", "key"), [(STRING, "x"), (STRING, keys.TOKENS), (F32, keys.SCORES), (F64, "x"), (I32, keys.TOKEN_TYPE)]
+)
+def test_a_lying_count_takes_no_memory_of_a_file_that_has_the_bytes_for_it(tmp_path, kind, key):
+    path = tmp_path / "model.gguf"
+    tokens = [] if key == keys.TOKENS else [pair(keys.TOKENS, ["a"])]
+    lie = pair(key, Raw(ARRAY, struct.pack("<iQ", kind, header_of.LONGEST_ARRAY)))
+    with path.open("wb") as file:
+        file.write(file_of(pair(keys.MODEL, "llama"), *tokens, lie))
+        file.truncate(9 << 30)  # with holes: it takes no room
+    tracemalloc.start()
+    if key == "x" and kind != STRING:
+        assert len(read_vocab(path)) == 1  # nobody asks for the array
+    else:
+        with pytest.raises(
+            MalformedVocab, match=f"found '{header_of.LONGEST_ARRAY} (strings|elements)', expected at most"
+        ):
+            read_vocab(path)
+    assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    tracemalloc.stop()
+
+
+def test_arrays_have_most_elements_and_most_bytes(monkeypatch):
+    monkeypatch.setattr(header_of, "MOST_STRINGS", 3)
+    monkeypatch.setattr(header_of, "MOST_STRING_BYTES", 5)
+    monkeypatch.setattr(header_of, "MOST_NUMBERS", 2)
+    assert len(values_of(file_of(pair("a", ["123", "", "45"])))["a"][1]) == 3
+    malformed(file_of(pair("a", ["1", "2", "3", "4"])), "found '4 strings', expected at most 3")
+    malformed(file_of(pair("a", ["123", "456"])), "found 'strings of 6 bytes', expected at most 5 in one array")
+    header = read_header(file_of(pair("a", [1, 2]), pair("b", [1, 2, 3])))
+    assert header.array("a", I32).tolist() == [1, 2]
+    with pytest.raises(MalformedVocab, match="b: found '3 elements', expected at most 2"):
+        header.array("b", I32)
+
+
 def test_strings_may_be_as_long_as_the_longest_and_no_longer():
     longest = bytes(header_of.LONGEST_STRING)
     for item, found in ((longest, b""), ([longest, b"x"], None)):
@@ -278,27 +333,57 @@ def test_tensors_behind_the_pairs_are_not_read():
     assert values_of(file_of(pair("a", 1), tensors=2**40) + b"anything") == {"a": (U32, 1)}
 
 
-def test_a_directory_is_called_one_and_a_missing_file_is_missing(tmp_path):
-    with pytest.raises(IsADirectoryError, match="found a directory, expected a GGUF file"):
-        read_header(tmp_path)
+def test_a_missing_file_is_missing(tmp_path):
     with pytest.raises(FileNotFoundError, match="nothing"):
         read_header(tmp_path / "nothing.gguf")
     with pytest.raises(OSError, match="nothing"):
         read_vocab(str(tmp_path / "nothing.gguf"))
 
 
-def test_a_file_can_be_removed_while_its_arrays_are_used(tmp_path):
+def test_what_is_no_file_is_malformed_and_not_waited_for(tmp_path):
+    with pytest.raises(MalformedVocab, match="file: found 'a directory', expected a GGUF file"):
+        read_header(tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", "/dev/null", "/dev/zero"):
+        with pytest.raises(MalformedVocab, match="file: found 'a device or pipe', expected a GGUF file"):
+            read_vocab(path)
+
+
+def test_a_vocabulary_keeps_nothing_of_its_file(tmp_path):
     path = tmp_path / "a.gguf"
     path.write_bytes(SMALL)
-    header = read_header(path)
+    vocab = read_vocab(path)
     path.write_bytes(b"\xff" * len(SMALL))
-    assert header.array(keys.TOKENS, STRING).packed()[0].tobytes() == "<unk><s></s><0x0A>▁ab".encode()
-    assert header.array(keys.SCORES, F32).tolist() == [0, 0, 0, 0, -1, -2]
+    assert vocab.token_bytes.tobytes() == "<unk><s></s><0x0A>▁ab".encode()
+    assert vocab.scores.tolist() == [0, 0, 0, 0, -1, -2]
 
 
-def test_bytes_bytearrays_and_memoryviews_are_files_in_memory():
-    for source in (SMALL, bytearray(SMALL), memoryview(SMALL), memoryview(np.frombuffer(SMALL, np.uint8))):
-        assert read_vocab(source).source == "vocabulary in memory"
+def test_a_vocabulary_keeps_nothing_of_its_bytes():
+    charsmap = [1, 0, 0, 0, 65, 0]
+    source = bytearray(vocab_file("t5", ["a", "b"], precompiled_charsmap=Of(U8, charsmap), scores=[1.0, 2.0]))
+    vocab = read_vocab(source)
+    source[:] = bytes(len(source))
+    source.clear()  # a BufferError while anything looks at it
+    assert (vocab.charsmap.tolist(), vocab.scores.tolist(), vocab.tokens) == (charsmap, [1.0, 2.0], [b"a", b"b"])
+
+
+def test_bytes_like_objects_are_files_in_memory():
+    numbers = np.frombuffer(SMALL + bytes(len(SMALL) % 2), np.uint8)  # what stands behind the pairs does not count
+    apart = np.repeat(numbers, 2)[::2]
+    mapped = mmap.mmap(-1, len(SMALL))
+    mapped[:] = SMALL
+    in_place = SMALL, bytearray(SMALL), memoryview(SMALL), numbers, array.array("B", SMALL), mapped
+    for source in (*in_place, apart, memoryview(apart), numbers.reshape(2, -1)):
+        vocab = read_vocab(source)
+        assert (vocab.source, len(vocab)) == ("vocabulary in memory", 6)
+
+
+@pytest.mark.parametrize("source", [None, 3, ["a.gguf"], object()])
+def test_other_sources_are_a_type_error_that_names_theirs(source):
+    with pytest.raises(
+        TypeError, match=f"source: found {type(source).__name__}, expected a path or a bytes-like object"
+    ):
+        read_vocab(source)
 
 
 def test_a_scalar_of_another_type_is_malformed_and_names_both():

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jittok.vocab.orders import BUCKETS, std_hash, std_sort, unordered_map_order
+from jittok.vocab.load import _flat
+from jittok.vocab.orders import BUCKETS, std_hashes, std_sort, unordered_map_order
 
 RECORDED = json.loads((Path(__file__).parents[1] / "data" / "libstdcxx.json").read_text(encoding="utf-8"))
 
@@ -40,19 +41,47 @@ def test_sorting_sorts(lengths):
         assert order == sorted(order, key=lambda k: (-lengths[k], k))
 
 
-@pytest.mark.parametrize("text", RECORDED["hashes"])
-def test_hashes_are_those_of_std_hash(text):
-    assert f"{std_hash(text.encode()):016x}" == RECORDED["hashes"][text]
+def walk(texts):
+    return unordered_map_order(*_flat(texts)).tolist()
+
+
+def test_hashes_are_those_of_std_hash_whatever_stands_beside():
+    texts = list(RECORDED["hashes"])
+    together = std_hashes(*_flat([text.encode() for text in texts])).tolist()
+    alone = [std_hashes(*_flat([text.encode()])).tolist()[0] for text in texts]
+    assert (
+        [f"{value:016x}" for value in together]
+        == [f"{value:016x}" for value in alone]
+        == [*RECORDED["hashes"].values()]
+    )
 
 
 @pytest.mark.parametrize("count", RECORDED["maps"])
 def test_a_map_is_walked_as_unordered_map_is(count):
-    assert unordered_map_order([b"k%d" % k for k in range(int(count))]) == RECORDED["maps"][count]
+    assert walk([b"k%d" % k for k in range(int(count))]) == RECORDED["maps"][count]
 
 
-@given(st.sets(st.binary(max_size=9), max_size=70))
+@given(st.lists(st.binary(max_size=9), max_size=70, unique=True))
 def test_a_walk_meets_every_key_once(keys):
-    assert sorted(unordered_map_order(list(keys))) == list(range(len(keys)))
+    assert sorted(walk(keys)) == list(range(len(keys)))
+
+
+@given(st.lists(st.binary(max_size=9), min_size=1, max_size=70, unique=True))
+def test_a_walk_is_that_of_a_list_which_nodes_are_put_into_one_by_one(keys):
+    hashes = std_hashes(*_flat(keys)).tolist()
+    nodes, count = [], 1
+
+    def put(node):
+        same = [k for k, other in enumerate(nodes) if hashes[other] % count == hashes[node] % count]
+        nodes.insert(same[0] if same else 0, node)
+
+    for node in range(len(keys)):
+        if len(nodes) == (0 if count == 1 else count):
+            old, nodes, count = nodes, [], next(size for size in BUCKETS if size > count)
+            for each in old:
+                put(each)
+        put(node)
+    assert walk(keys) == nodes
 
 
 def test_bucket_counts_rise_by_more_than_two():
