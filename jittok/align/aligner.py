@@ -153,8 +153,9 @@ class Aligner:
             raw, ends = np.empty(vocab.token_bytes.size, np.uint8), np.zeros(len(vocab) + 1, np.int64)
             unescape_texts(frozen(vocab.token_bytes, np.uint8), frozen(vocab.token_offsets, np.int64), raw, ends)
             begins[raw[ends[:-1][np.diff(ends) > 0]]] = 1
+        escape = vocab.type == "bpe" and vocab.escape_whitespaces  # PLaMo-2 has the flag too, and does not do it
         return rewritten.Rewriting(
-            kind, int(vocab.escape_whitespaces), self._rules.prefix, int(vocab.lowercase), vocab.unk_id,
+            kind, int(escape), self._rules.prefix, int(vocab.lowercase), vocab.unk_id,
             frozen(begins, np.uint8), frozen(dna, np.int32), case,
         )  # fmt: skip
 

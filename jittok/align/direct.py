@@ -9,11 +9,20 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from jittok._jit import I32, I64, U8, OutI64, helper, kernel
-from jittok._raw import Window, get_i32, get_i64, get_u8, get_u16, put_i64, window
+from jittok._raw import Window, get_i32, get_i64, get_u8, get_u16, get_word, put_i64, trailing_zeros, window
 from jittok.align.lengths import Lengths
 from jittok.fragments import TEXT_PREFIXED
 from jittok.models.bpe.text import first_malformed
+
+_ASCII = np.uint64(0x8080808080808080)
+"""The bit of each byte that ASCII does not have."""
+_TWO, _IS_TWO, _TWO_LEAST = (np.uint64(n) for n in (0xC0E0, 0x80C0, 0x1E))
+"""Bits of a sequence of two bytes, the first one lowest: the fixed ones, their values, those that cannot all be 0."""
+_THREE, _IS_THREE, _THREE_LEAST = (np.uint64(n) for n in (0xC0C0F0, 0x8080E0, 0x200F))
+_FOUR, _IS_FOUR = (np.uint64(n) for n in (0xC0C0C0F8, 0x808080F0))
 
 
 class DirectRules(NamedTuple):
@@ -54,7 +63,7 @@ def direct_spans(
                 if (
                     not lengths.direct
                     or not _walk(sizes, numbers, out, k, end, start, at, stop)
-                    or (rules.well_formed and first_malformed(text, start + origin, stop + origin) != stop + origin)
+                    or (rules.well_formed and not is_well_formed(text, start + origin, stop + origin))
                     or (rules.no_mark and begins_with_mark(text, start + origin, stop + origin))
                 ):
                     left[2 * count], left[2 * count + 1] = fragment, origin
@@ -78,6 +87,41 @@ def _walk(sizes: Window, ids: Window, spans: Window, k: int, end: int, start: in
         put_i64(spans, 2 * k + 1, at)
         k += 1
     return at == stop
+
+
+@helper
+def is_well_formed(text: Window, i: int, stop: int) -> bool:
+    """Whether text[i:stop] is UTF-8 in shortest form, of code points up to U+10FFFF; surrogates count as well formed.
+
+    A character is judged with one load of eight bytes, as long as there are so many.
+    """
+    while i + 8 <= stop:
+        word = get_word(text, i)
+        if word & _ASCII == np.uint64(0):
+            i += 8
+            while i + 32 <= stop:
+                word = get_word(text, i) | get_word(text, i + 8) | get_word(text, i + 16) | get_word(text, i + 24)
+                if word & _ASCII != np.uint64(0):
+                    break
+                i += 32
+        elif word & np.uint64(0x80) == np.uint64(0):
+            i += trailing_zeros(word & _ASCII) >> 3
+        elif word & _THREE == _IS_THREE:
+            if word & _THREE_LEAST == np.uint64(0):
+                return False
+            i += 3
+        elif word & _TWO == _IS_TWO:
+            if word & _TWO_LEAST == np.uint64(0):
+                return False
+            i += 2
+        elif word & _FOUR == _IS_FOUR:
+            plane = np.int64((word & np.uint64(7)) << np.uint64(2) | word >> np.uint64(12) & np.uint64(3))
+            if not 1 <= plane <= 16:
+                return False
+            i += 4
+        else:
+            return False
+    return first_malformed(text, i, stop) == stop
 
 
 @helper

@@ -6,7 +6,8 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from write_gguf import vocab_file
+from charsmap import build_charsmap
+from write_gguf import I8, U8, Of, vocab_file
 
 from jittok.unicode.tables import ENCODED_BYTE
 from jittok.vocab.attributes import EOG_TEXTS, ID_TEXTS, USER_TEXTS
@@ -35,6 +36,11 @@ ODD = [
     "\n",
     "\n\n",
 ]
+KMER = "\ue000".encode()
+"""Behind a k-mer of model "hybriddna"."""
+KEYS = ["a", "A", "ab", "é", "\u0301", "ﬁ", "\u3000", "\t", "  ", SPACE, "\ufffd", "一", "一二", "#", "e\u0301"]
+REPLACEMENTS = [b"", b" ", b"a", b"fi", b"  _ ", b"\xff", " 一 ".encode(), b"a b", SPACE.encode()]
+"""Of the charsmap of type "ugm"."""
 FLAGS = ["add_bos_token", "add_eos_token", "add_sep_token", "add_space_prefix", "remove_extra_whitespaces"]
 
 
@@ -105,6 +111,13 @@ def _bpe(rng: random.Random) -> bytes:
         rng.shuffle(lines)
     lines += rng.choice([[], [], [b"nospace", b"", b" ", b"  a", b"a ", b"a b c"]])
     special = [text.encode() for text in rng.sample(KNOWN + ODD, rng.choice([0, 5, 30]))]
+    model = rng.choice(["gpt2"] * 6 + ["whitespace", "hybriddna"])
+    if model == "hybriddna" and rng.random() < 0.8:
+        special += [b"<dna>", b"</dna>", b"<oov>"]
+        tokens += ["".join(rng.choices("ACGT", k=6)).encode() + KMER for _ in range(20)] + [
+            b"ACGTAC" + KMER,
+            b"AAAAAA" + KMER,
+        ]
     tokens = _unique(tokens + special + [b"".join(rng.choices(letters, k=3)) for _ in range(6)])
     types = [rng.choice([NORMAL, CONTROL, USER, UNKNOWN, UNUSED]) if token in special else NORMAL for token in tokens]
     settings: dict[str, Any] = {
@@ -115,7 +128,7 @@ def _bpe(rng: random.Random) -> bytes:
     }
     for key, _ in ID_KEYS:
         settings[f"{key}_token_id"] = _maybe(rng, None, None, rng.randrange(len(tokens)))
-    return vocab_file(rng.choice(["gpt2"] * 6 + ["whitespace", "hybriddna"]), tokens, **settings)
+    return vocab_file(model, tokens, **settings)
 
 
 def _raw_bpe(rng: random.Random) -> bytes:
@@ -156,13 +169,21 @@ def _wpm(rng: random.Random) -> bytes:
 def _ugm(rng: random.Random) -> bytes:
     tokens = _unique([b"<pad>", b"</s>", b"<unk>", *_bodies(rng, rng.randint(5, 60)), b"<extra>"])
     types = [CONTROL, CONTROL, UNKNOWN, *(NORMAL if kind == BYTE else kind for kind in _types(rng, tokens)[3:])]
-    return vocab_file("t5", tokens, scores=_scores(rng, len(tokens)), token_type=types, **_flags(rng))
+    charsmap = None
+    if rng.random() < 0.6:
+        pairs = {key.encode(): rng.choice(REPLACEMENTS) for key in rng.sample(KEYS, rng.randint(1, len(KEYS)))}
+        raw = build_charsmap(pairs)
+        charsmap = rng.choice([Of(U8, [*raw]), Of(I8, [*memoryview(raw).cast("b")])])
+    scores = _scores(rng, len(tokens))
+    return vocab_file("t5", tokens, scores=scores, token_type=types, precompiled_charsmap=charsmap, **_flags(rng))
 
 
 def _rwkv(rng: random.Random) -> bytes:
-    tokens = [b"<s>", *(b"\\x%02x" % byte for byte in range(256))]
+    whole = rng.random() < 0.7  # else some bytes begin no token, and some of these tokens cannot be come to
+    tokens = [b"<s>", *(b"\\x%02x" % byte for byte in range(256) if whole or rng.random() < 0.97)]
     tokens += [b"".join(b"\\x%02x" % c for c in text) if rng.random() < 0.5 else text for text in _bodies(rng, 50, " ")]
-    return vocab_file("rwkv", _unique([token for token in tokens if b"\\" in token or len(token) > 1]))
+    tokens = _unique([token for token in tokens if b"\\" in token or len(token) > 1])
+    return vocab_file("rwkv", tokens, unknown_token_id=_maybe(rng, 0, rng.randrange(len(tokens))))
 
 
 def _plamo2(rng: random.Random) -> bytes:
@@ -170,6 +191,7 @@ def _plamo2(rng: random.Random) -> bytes:
         text for text in _bodies(rng, rng.randint(5, 60)) if b"\xff" not in text and b"\xe2\x96" not in text.replace(SPACE.encode(), b"")
     )])  # fmt: skip
     types = [UNKNOWN, CONTROL, CONTROL, CONTROL, *_types(rng, tokens)[4:]]
+    types = [BYTE if token in BYTES else kind for token, kind in zip(tokens, types, strict=True)]  # else it is refused
     return vocab_file("plamo2", tokens, scores=_scores(rng, len(tokens)), token_type=types)
 
 

@@ -1,10 +1,10 @@
 """Unigram: the kernel gives the ids of the reference, for every vocabulary, charsmap and text."""
 
 import math
-import struct
 
 import numpy as np
 import pytest
+from charsmap import build_charsmap
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -44,29 +44,6 @@ keys = st.sampled_from(["A", "\ufb01", "\u3000", "\t", "ab", "abc", "  ", "\u258
 keys = keys | st.binary(min_size=1, max_size=3).filter(lambda key: b"\0" not in key)
 replacements = st.sampled_from([b"", b" ", b"a", b"fi", b"  _ ", b"\xff", b" \xe4\xb8\x80 "])
 rules = st.dictionaries(keys, replacements, max_size=12)
-
-
-def build_charsmap(rules: dict[bytes, bytes]) -> bytes:
-    """A charsmap of {key: replacement}: each node takes the first base whose units are free."""
-    blob, where = b"", {}
-    for text in rules.values():
-        if text not in where:
-            where[text] = len(blob)
-            blob += text + b"\0"
-    units, taken, todo, bases = {}, {0}, [(b"", 0)], set()
-    while todo:
-        prefix, node = todo.pop()
-        labels = sorted({key[len(prefix)] for key in rules if key.startswith(prefix) and key != prefix})
-        labels += [0] if prefix in rules else []
-        base = next(b for b in range(1, 1 << 16) if b not in bases and all(b ^ c not in taken for c in labels))
-        bases.add(base)
-        taken.update(base ^ c for c in labels)
-        units[node] = (base ^ node) << 10 | (prefix in rules) << 8 | (prefix[-1] if prefix else 0)
-        if prefix in rules:
-            units[base] = 1 << 31 | where[rules[prefix]]
-        todo += [(prefix + bytes([c]), base ^ c) for c in labels if c]
-    size = (max(taken) | 255) + 1
-    return struct.pack(f"<I{size}I", 4 * size, *(units.get(i, 0) for i in range(size))) + (blob or b"\0")
 
 
 def make(make_vocab, tokens, charsmap=b"", unk_id=0, **settings):
