@@ -186,7 +186,8 @@ class Tokenizer(Facts):
         docs = Documents(np.frombuffer(raw, np.uint8), *(frozen([place], np.int64) for place in (0, len(raw))))
         stretches = self._encoder.stretches(docs, rule, 1, beside=self._aligner.spans)  # type: ignore[union-attr]
         ((ids, _, spans),) = stretches
-        return Alignment(frozen(ids, np.int32), spans, text if isinstance(text, str) else raw)
+        found = Alignment(frozen(ids, np.int32), spans, text if isinstance(text, str) else raw)
+        return found.described_by(self.describe)
 
     def align_batch(
         self,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from jittok.align.characters import character_spans
 from jittok.display import html
-from jittok.ragged import TokenArray, joined
+from jittok.ragged import Describe, TokenArray, joined
 
 Text = str | bytes
 UNITS = ("bytes", "characters")
@@ -33,6 +33,16 @@ class Alignment:
         self.ids = ids
         self.spans = spans
         self.text = text
+        self._describe: Describe | None = None
+
+    def described_by(self, describe: Describe) -> Alignment:
+        """The same, which shows itself as tokens: describe(ids) gives a record a token. It is not pickled."""
+        same = Alignment(self.ids, self.spans, self.text)
+        same._describe = describe
+        return same
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Alignment, (self.ids, self.spans, self.text)
 
     @cached_property
     def char_spans(self) -> NDArray[np.int64]:
@@ -101,12 +111,14 @@ class Alignment:
         return f"Alignment({len(self)} ids)"
 
     def _repr_html_(self) -> str:
+        ids, spans = self.ids[:SHOWN].tolist(), self.spans[:SHOWN].tolist()
+        tokens = self._describe(ids) if self._describe else [{"id": token} for token in ids]
+        for token, span in zip(tokens, spans, strict=True):
+            token["span"] = span
+            if self.text is not None:
+                token["source"] = self._raw[slice(*span)].hex(" ")
         size = len(self._raw) if self.text is not None else int(self.spans[-1, 1]) if len(self) else 0
-        raw = self._raw if self.text is not None else bytes(size)
-        records: list[dict[str, Any]] = []
-        for token, (start, stop) in zip(self.ids[:SHOWN].tolist(), self.spans[:SHOWN].tolist(), strict=True):
-            records.append({"id": token, "bytes": raw[start:stop].hex(" "), "span": [start, stop]})
-        return html.aligned(records, f"{len(self)} ids over {size} bytes")
+        return html.aligned(tokens, f"{len(self)} ids over {size} bytes")
 
 
 class AlignmentBatch:

@@ -34,5 +34,5 @@ def aligned(tokens: Sequence[Record], title: str) -> str:
 
 def facts(title: str, rows: Sequence[tuple[str, object]], tokens: Sequence[Record] = ()) -> str:
     """Names and values under a title, and special tokens folded."""
-    folded = fold(f"{len(tokens)} special tokens", chips(tokens)) if tokens else ""
+    folded = fold(f"{len(tokens)} special token{'' if len(tokens) == 1 else 's'}", chips(tokens)) if tokens else ""
     return f"<div><b>{escape(title)}</b></div>{table(('', ''), rows, len(rows))}{folded}"

@@ -9,7 +9,7 @@ from typing import Any
 
 from jittok.display.colours import background
 from jittok.display.tables import LINE, Cell, grid
-from jittok.display.tokens import CHIP, DIM, marked, rest
+from jittok.display.tokens import CHIP, CLOSE, DIM, marked, rest
 
 Record = dict[str, Any]
 WIDEST = 48
@@ -21,11 +21,18 @@ BARS = 24
 STRONG, WEAK = 0.5, 0.12
 
 
-def text_chip(text: str, hue: int = 0, title: str = "", opacity: float = 0.3) -> str:
+def text_chip(text: str | bytes, hue: int = 0, title: str = "") -> str:
     """A coloured stretch of text."""
-    raw = text.encode("utf-8", "surrogateescape")
-    style = f"{CHIP};{background(hue, opacity)}"
+    raw = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
+    style = f"{CHIP};{background(hue)}"
     return f'<code style="{style}" title="{escape(title)}">{marked(raw) or "∅"}</code>'
+
+
+def text_chips(texts: Sequence[str], titles: Sequence[str] = ()) -> str:
+    """Coloured stretches side by side."""
+    said = titles or [""] * len(texts)
+    chips = [text_chip(text, k % 7, title) for k, (text, title) in enumerate(zip(texts, said, strict=True))]
+    return " ".join(chips).replace(CHIP, f"{CHIP};{CLOSE}")
 
 
 def merges(symbols: Record, pops: Sequence[Record]) -> str:

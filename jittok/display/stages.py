@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from jittok.display.characters import readable
-from jittok.display.pictures import lattice, matches, merges, text_chip
+from jittok.display.pictures import lattice, matches, merges, text_chip, text_chips
 from jittok.display.tables import ROWS, Markup, table
 from jittok.display.tokens import DIM, chips, fold, marked, rest
 
@@ -16,7 +16,7 @@ Records = Sequence[Record]
 FRAME = "max-width:100%;overflow-x:auto"
 LONGEST = 200
 """Characters, words or stretches of a text that are shown at once."""
-MOST = 90_000
+MOST = 80_000
 """Characters of HTML of all stages together; stages that would be too much say how to see them."""
 PICTURES = 60_000
 """Characters of HTML of the pictures of one stage."""
@@ -78,7 +78,7 @@ def _fragments(records: Records, context: Record) -> str:
             where = f"offset {part['offset']}, length {part['length']}"
             if part["type"] == "token":
                 named = f"token {part['token']}, {where}"
-                shown.append(f"<b>{text_chip(readable(stretch), 1, named)}</b>")
+                shown.append(f"<b>{text_chip(stretch, 1, named)}</b>")
             else:
                 place = f'<small style="{DIM}">({part["offset"]}, {part["length"]})</small>'
                 shown.append(text_chip(_cut(readable(stretch)), 0, where) + place)
@@ -161,19 +161,13 @@ def _charsmap(records: Records, context: Record) -> str:
 
 def _words(records: Records, context: Record) -> str:
     regexes = context["regexes"]
-    shown = []
-    for k, record in enumerate(records[:LONGEST]):
+    titles = []
+    for record in records[:LONGEST]:
         regex = record.get("regex")
-        how = (
-            ""
-            if regex is None
-            else f"\n{'matched by' if record['matched'] else 'left between matches of'} regex {regex}"
-        )
-        shown.append(
-            text_chip(
-                record["text"], k % 7, f"word {record['word']}, {record['length']} bytes at {record['offset']}{how}"
-            )
-        )
+        how = "matched by" if record.get("matched") else "left between matches of"
+        where = f"word {record['word']}, {record['length']} bytes at {record['offset']}"
+        titles.append(where if regex is None else f"{where}\n{how} regex {regex}")
+    shown = text_chips([record["text"] for record in records[:LONGEST]], titles)
     used = sorted({record["regex"] for record in records if record.get("regex") is not None})
     rows = [(number, Markup(f"<code>{escape(regexes[number])}</code>")) for number in used if number < len(regexes)]
     patterns = (
@@ -184,19 +178,16 @@ def _words(records: Records, context: Record) -> str:
         if rows
         else ""
     )
-    return f'<div style="line-height:1.9">{"".join(shown)}</div>{rest(len(records) - LONGEST, "words")}{patterns}'
+    return f'<div style="line-height:1.9">{shown}</div>{rest(len(records) - LONGEST, "words")}{patterns}'
 
 
 def _symbols(records: Records, context: Record) -> str:
     del context
 
     def row(record: Record) -> list[object]:
-        first = Markup("".join(text_chip(text, k % 7) for k, text in enumerate(record["symbols"][:LONGEST])))
-        last = Markup(
-            "".join(
-                text_chip(part["text"], k % 7, f"ids {part['ids']}") for k, part in enumerate(record["final"][:LONGEST])
-            )
-        )
+        final = record["final"][:LONGEST]
+        first = Markup(text_chips(record["symbols"][:LONGEST]))
+        last = Markup(text_chips([part["text"] for part in final], [f"ids {part['ids']}" for part in final]))
         return [
             record.get("word", record["fragment"]),
             first,
@@ -278,17 +269,18 @@ def _matches(records: Records, context: Record) -> str:
                 if row["why"] and row["token_id"] is None
             ]
     places = [
-        (
-            row.get("word"),
+        [
+            *([row["word"]] if words else []),
             row["start"],
             row["stop"],
             None if row["text"] is None else Markup(text_chip(row["text"], 2)),
             row["token_id"],
             row["why"] or f"{len(row['tried'])} tried: ends {_few(row['tried'])}",
-        )
+        ]
         for row in records[:ROWS]
     ]
-    listed = table(("word", "start", "stop", "text", "id", "tried"), places, len(records), "places")
+    head = [*(["word"] if words else []), "start", "stop", "text", "id", "tried"]
+    listed = table(head, places, len(records), "places")
     return "".join(out) + (fold(f"all {len(records)} places", listed) if out else listed)
 
 
@@ -351,10 +343,10 @@ def _token_table(records: Records) -> str:
         (
             row["index"],
             row["id"],
-            Markup(text_chip(readable(bytes.fromhex(row["bytes"])), row["id"] % 7)),
+            Markup(text_chip(bytes.fromhex(row["bytes"]), row["id"] % 7)),
             row["bytes"],
             "{} to {}".format(*row["span"]),
-            row["rank"] if row.get("rank") is not None else row["score"],
+            row["rank"] if row.get("rank") is not None else row["score"] or None,
             ", ".join(row["attributes"]),
         )
         for row in records[:ROWS]

@@ -12,7 +12,9 @@ from jittok.display.colours import alternate, background
 SHOWN, FOLDED = 100, 200
 """Tokens that are seen at once, and that can be unfolded."""
 SPECIAL = {"control", "unknown", "user_defined"}
-CHIP = "color:inherit;border-radius:3px;padding:1px 2px;margin:1px;white-space:pre-wrap"
+CHIP = "color:inherit;border-radius:3px;padding:1px 2px;white-space:pre-wrap"
+CLOSE = "margin:1px -1px"
+"""Between tokens stands a space, which says where they end even where a site takes all styles away."""
 DIM = "opacity:.55"
 
 Record = dict[str, Any]
@@ -21,32 +23,39 @@ Record = dict[str, Any]
 def chips(tokens: Sequence[Record]) -> str:
     """Coloured tokens, equal colours never side by side; long rows are folded.
 
-    A token has `id` and, where known, `bytes` (hex digits), `text`, `attributes`, `score`, `rank`, `span`. Without
-    bytes it shows its id.
+    A token has `id` and, where known, `bytes` (hex digits), `text`, `attributes`, `score`, `rank`, `span`, `source`
+    (the bytes of the text, shown in place of its own). Without bytes it shows its id.
     """
     seen = tokens[: SHOWN + FOLDED]
-    told = shares([bytes.fromhex(token.get("bytes", "")) for token in seen])
+    told = shares([_raw(token) or b"" for token in seen])
     spans = [
         chip(token, hue, share)
         for token, hue, share in zip(seen, alternate([token["id"] for token in seen]), told, strict=True)
     ]
-    open_, more = "".join(spans[:SHOWN]), spans[SHOWN:]
+    open_, more = " ".join(spans[:SHOWN]), spans[SHOWN:]
     if more:
-        open_ += fold(f"{len(tokens) - SHOWN} more", "".join(more) + rest(len(tokens) - len(seen), "tokens"))
+        open_ += fold(f"{len(tokens) - SHOWN} more", " ".join(more) + rest(len(tokens) - len(seen), "tokens"))
     return f'<div style="line-height:1.9">{open_}</div>'
 
 
 def chip(token: Record, hue: int, share: str = "") -> str:
     """One token. `share`: what it holds of a character that it does not hold whole."""
-    raw = bytes.fromhex(token["bytes"]) if "bytes" in token else str(token["id"]).encode()
+    known = _raw(token)
+    raw = str(token["id"]).encode() if known is None else known
     special = SPECIAL & set(token.get("attributes", ()))
-    style = f"{CHIP};{background(hue)}"
+    style = f"{CHIP};{CLOSE};{background(hue)}"
     if special:
-        style += ";border:1px solid;font-weight:bold"
+        style += ";border:1px solid"
     elif share or "byte" in token.get("attributes", ()):
         style += ";border-bottom:2px dotted"
     end = "<br>" if raw.endswith(b"\n") and not special else ""
-    return f'<code style="{style}" title="{escape(caption(token, share))}">{marked(raw) or "∅"}</code>{end}'
+    inside = f'<code style="{style}" title="{escape(caption(token, share))}">{marked(raw) or "∅"}</code>'
+    return f"<b>{inside}</b>{end}" if special else inside + end
+
+
+def _raw(token: Record) -> bytes | None:
+    digits = token.get("source", token.get("bytes"))
+    return None if digits is None else bytes.fromhex(digits)
 
 
 def caption(token: Record, share: str = "") -> str:

@@ -6,6 +6,7 @@ import io
 import json
 import lzma
 import os
+import pickle
 import re
 from html.parser import HTMLParser
 from itertools import pairwise
@@ -85,11 +86,53 @@ def test_markup_is_the_one_that_was_looked_at(name):
     trace = tokenizer(name).trace(TEXTS[name], add_special=True, parse_special=True)
     markup = trace._repr_html_()
     checked(markup)
-    path = KEPT / f"{name}.html"
+    assert markup == kept(f"{name}.html", markup)
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_everyday_objects_have_the_markup_that_was_looked_at(name):
+    tok, special = tokenizer(name), {"add_special": True, "parse_special": True}
+    aligned = tok.align(TEXTS[name], **special)
+    shown = [tok, aligned, tok.encode_batch([TEXTS[name], "short", "word " * 20], **special)]
+    markup = "\n".join(each._repr_html_() for each in shown)
+    check = checked(markup)
+    assert f"{len(aligned)} ids over {len(TEXTS[name].encode())} bytes" in check.text
+    assert markup == kept(f"{name}-objects.html", markup)
+
+
+def kept(name: str, markup: str) -> str:
+    """The markup that was looked at."""
+    path = KEPT / name
     if os.environ.get("JITTOK_KEEP_MARKUP"):
         path.parent.mkdir(exist_ok=True)
         path.write_text(markup + "\n", encoding="utf-8")
-    assert markup + "\n" == path.read_text(encoding="utf-8")
+    return path.read_text(encoding="utf-8").removesuffix("\n")
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_tokens_can_be_told_apart_where_a_site_takes_styles_away(name):
+    trace = tokenizer(name).trace(TEXTS[name], add_special=True, parse_special=True)
+    chips = trace._repr_html_().split("</div>")[1]
+    bare = re.sub(r' (style|title)="[^"]*"|</?span>', "", re.sub(r' (style|title)="[^"]*"', "", chips))
+    pieces = re.findall(r"(<b>)?<code>(.*?)</code>(?:</b>)?( |<br>|$)", bare)
+    assert len(pieces) == len(trace.tokens)
+    special = {"control", "unknown", "user_defined"}
+    for (bold, text, gap), token in zip(pieces, trace.tokens, strict=True):
+        assert text
+        assert bool(bold) == bool(special & set(token["attributes"]))
+        assert gap or token is trace.tokens[-1]
+
+
+def test_an_alignment_tells_all_of_a_token():
+    aligned = jittok.bundled("mistral").align("<s>Hé", parse_special=True)
+    markup = aligned._repr_html_()
+    for told in ("id 1\n", "control", "score -", "bytes 20 48", "bytes 0 to 3 of the text"):
+        assert told in markup
+    again = pickle.loads(pickle.dumps(aligned))
+    assert again == aligned
+    assert "control" not in again._repr_html_()
+    row = jittok.bundled("mistral").align_batch(["Hé"])[0]
+    assert "id 28769" in row._repr_html_() or str(int(row.ids[0])) in row._repr_html_()
 
 
 @pytest.mark.parametrize("name", TEXTS)
