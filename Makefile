@@ -44,7 +44,7 @@ SEED ?= 1
 fuzz: .venv/test  ## kernel against reference for as long as you like: make fuzz MINUTES=60 SEED=7
 	$(PY) tests/fuzz/run.py --minutes $(MINUTES) --seed $(SEED)
 	HYPOTHESIS_PROFILE=fuzz NUMBA_BOUNDSCHECK=1 $(PYTEST) $(KERNELS)
-	$(PYTEST) -m slow tests/corpus  # kills; with Ray where it is installed
+	$(PYTEST) -m slow tests/corpus tests/trace  # kills; with Ray where it is installed; traces of the large sets
 
 clean:
 	rm -rf .venv .hypothesis .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .benchmarks

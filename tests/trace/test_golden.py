@@ -2,9 +2,12 @@
 
 import base64
 import functools
+import importlib.util
 import json
 import lzma
+import os
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -15,6 +18,10 @@ from jittok.reference.tokenize import align
 DATA = Path(__file__).parents[1] / "data"
 BUNDLED = {"gpt-2": "gpt-2", "bert-bge": "bert", "t5": "t5", "mistral-v1": "mistral"}
 NAMES = [*BUNDLED, *sorted(path.name.removesuffix(".gguf.xz") for path in (DATA / "vocabs").glob("*.gguf.xz"))]
+SHARED = Path(os.environ.get("JITTOK_SHARED") or Path(__file__).resolve().parents[3] / "shared")
+LARGE = sorted(path.name.removesuffix(".jsonl.xz") for path in (SHARED / "golden").glob("*.jsonl.xz"))
+RULES = {"ff": (False, False), "tf": (True, False), "ft": (False, True), "tt": (True, True)}
+"""(add_special, parse_special)"""
 SIDE_BY_SIDE = 7
 """Spans are compared for one text of so many; the reference takes as long as the trace."""
 
@@ -84,3 +91,40 @@ def queues(trace):
     for row in trace.symbols:
         key = "word" if "word" in row else "fragment"
         yield row[key], row["offers"], [each for each in trace.merges if each[key] == row[key]]
+
+
+@functools.cache
+def large_sets() -> ModuleType:
+    """The module that knows the vocabularies of the large sets."""
+    spec = importlib.util.spec_from_file_location("large_sets", SHARED / "check" / "data.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.slow
+@pytest.mark.recorded_elsewhere
+@pytest.mark.skipif(not LARGE, reason="no large recorded sets beside the checkout (or in $JITTOK_SHARED)")
+@pytest.mark.parametrize("name", LARGE)
+def test_traces_of_a_large_set_have_the_ids_of_llama_cpp(name, tmp_path):
+    """Each trace compares its ids with the kernels' as well."""
+    tok = jittok.load(large_sets().vocab_bytes(name, Path(os.environ.get("JITTOK_VOCABS") or tmp_path)), cache=False)
+    count = 0
+    with lzma.open(SHARED / "golden" / f"{name}.jsonl.xz", "rt", encoding="utf-8") as file:
+        rows = [row for row in map(json.loads, file) if row["kind"] == "case"]
+    for row in rows:
+        text = row["text"] if "text" in row else base64.b64decode(row["b64"])
+        for key, (add, parse) in RULES.items():
+            if key != "ff" and key not in row:
+                continue  # the same as "ff", or not asked
+            expected = row[key]
+            if not isinstance(expected, list):
+                with pytest.raises(jittok.JittokError):
+                    tok.trace(text, add_special=add, parse_special=parse)
+            else:
+                assert tok.trace(text, add_special=add, parse_special=parse).ids.tolist() == expected, (key, text)
+            count += 1
+    assert count >= len(rows)
+    print(f"{count} traces")  # noqa: T201  shown with -rP

@@ -4,11 +4,13 @@ import dataclasses
 from collections import Counter
 from collections.abc import Callable
 from itertools import groupby, pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import jittok
+from jittok.unicode.tables import flags, nfd
 from jittok.vocab import Vocab
 
 Facts = dict[str, Any]
@@ -107,6 +109,10 @@ def test_bert_words_and_matches(walkthroughs, traced):
     steps = trace.normalized[0]["steps"]
     assert [step["code_point"] for step in steps] == facts["code_points"]
     assert [step["first_of_nfd"] for step in steps] == facts["nfd_first"]
+    assert steps[0]["lower"] == facts["lower_of_A"]
+    assert flags(steps[0]["first_of_nfd"]) == facts["flags_of_A"]
+    first, last, target = facts["nfd_range"]
+    assert {nfd(c) for c in range(first, last + 1)} == {target}
     ids, outputs = [trace.ids[0]], []
     for word, rows in groupby(trace.matches, lambda row: row["word"]):
         found = [[row["start"], row["stop"], row["text"], row["token_id"]] for row in rows]
@@ -242,3 +248,17 @@ def test_training_starts_from_the_symbols_of_a_trace(walkthroughs, traced):
     pairs = Counter(map("".join, pairwise(letters)))
     assert pairs == facts["pairs"]
     assert {pair: count for pair, count in pairs.items() if " " not in pair} == facts["pairs_within_words"]
+
+
+@pytest.mark.parametrize("name", ["mistral-v1", "llama-spm"])
+def test_what_was_merged_is_a_token_so_rev_merge_is_never_consulted(name, walkthroughs, traced):
+    assert walkthroughs["rev_merge"]["consulted"].startswith("never")
+    trace = traced(name, "What is LoRA? caf\u00e9 \U00013000\u0900 \u65e5\u672c 1234567 AB " + "a" * 40)
+    assert any(row["by"] == "bytes" for row in trace.resegment)
+    for row in trace.resegment:
+        assert row["by"] == "token" or len(row["text"]) == 1
+
+
+def test_every_walkthrough_has_a_test(walkthroughs):
+    text = Path(__file__).read_text(encoding="utf-8")
+    assert {name for name in walkthroughs if f'walkthroughs["{name}"]' in text} == set(walkthroughs)
