@@ -93,8 +93,9 @@ def occupancy(tok: Tokenizer, ax: Axes | None = None) -> Axes:
     axes.barh(names, [table.share for table in found], color=GREEN)
     axes.invert_yaxis()
     for place, table in enumerate(found):
-        axes.text(1.02, place, f"{table.share:.0%} of {_size(table.size)}", va="center", fontsize=8)
-    axes.set(xlim=(0, 1.35), xlabel="share of slots in use", title=f"{_named(tok)}: compiled tables")
+        said = f"{table.share:.1%} of {_size(table.size)}"
+        axes.text(0.98, place, said, ha="right", va="center", fontsize=8, color="black")
+    axes.set(xlim=(0, 1), xlabel="share of slots in use", title=f"{_named(tok)}: compiled tables")
     return axes
 
 

@@ -34,6 +34,8 @@ SESSIONS: dict[str, Callable[[Recorder, Mapped], list[Token]]] = {
 BEYOND = re.compile(rb"\xf4[\x90-\xbf][\x80-\xbf]{2}|[\xf5-\xf7][\x80-\xbf]{3}")
 """What llama.cpp's decoder makes a code point above U+10FFFF of."""
 REPLACEMENT = "\ufffd".encode()
+NEAR = 100
+"""Bytes on each side of a difference that a report shows of a long text."""
 
 
 def trace_text(
@@ -67,7 +69,7 @@ def trace_text(
         tokens.append(Token(after, len(text), len(text)))
     found = [token.id for token in tokens]
     if found != list(ids):
-        raise AssertionError(_difference(vocab, text, found, list(ids), add_special, parse_special))
+        raise AssertionError(_difference(vocab, text, tokens, list(ids), add_special, parse_special))
     recorder.stages["fragments"] = buffers
     recorder.stages["tokens"] = [_token_record(vocab, k, token) for k, token in enumerate(tokens)]
     stages = {name: Stage(name, recorder.stages.get(name, [])) for name in STAGES}
@@ -121,12 +123,17 @@ def _token_record(vocab: Vocab, number: int, token: Token) -> Record:
     return {"index": number, **describe(vocab, token.id, raw), "span": [token.start, token.stop]}
 
 
-def _difference(vocab: Vocab, text: bytes, found: list[int], ids: list[int], *options: Any) -> str:
+def _difference(vocab: Vocab, text: bytes, tokens: list[Token], ids: list[int], *options: Any) -> str:
+    found = [token.id for token in tokens]
     place = next((k for k, (a, b) in enumerate(zip(found, ids, strict=False)) if a != b), min(len(found), len(ids)))
+    start = tokens[place].start if place < len(tokens) else len(text)
     add, parse = options
+    what = f"the text {text!r}"
+    if len(text) > 2 * NEAR:
+        what = f"the text, of {len(text)} bytes, around byte {start}: {text[max(start - NEAR, 0) : start + NEAR]!r}"
     return (
         f"the reference and the kernels disagree from token {place} on: {found[place : place + 8]} and "
-        f"{ids[place : place + 8]}. This is a bug of jittok; please report it with the text {text[:200]!r}, "
+        f"{ids[place : place + 8]}. This is a bug of jittok; please report it with {what}, "
         f"add_special={add}, parse_special={parse}, and the vocabulary {vocab.name or vocab.source!r} "
         f"(type {vocab.type}, pre {vocab.pre!r}, fingerprint {vocab.fingerprint})"
     )

@@ -277,3 +277,21 @@ def test_a_difference_asks_for_a_report():
         AssertionError, match=r"disagree from token 1 on.*please report it with the text b'Hello World'"
     ):
         trace_text(vocab, b"Hello World", [15496, 1, 2])
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_kernel_that_errs_is_found_by_every_trace(name, monkeypatch):
+    tok = tokenizer(name)
+    right = type(tok._encoder).one
+
+    def wrong(encoder, *rest):
+        ids = right(encoder, *rest).copy()
+        ids[-1] += 1
+        return ids
+
+    tok.trace(TEXTS[name])
+    monkeypatch.setattr(type(tok._encoder), "one", wrong)
+    with pytest.raises(AssertionError, match=r"This is a bug of jittok; please report it with the text b.*fingerprint"):
+        tok.trace(TEXTS[name])
+    with pytest.raises(AssertionError, match=r"report it with the text, of 4000 bytes, around byte 399\d: b"):
+        tok.trace("word" * 1000)
