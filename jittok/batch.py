@@ -205,7 +205,8 @@ class Encoder:
         pool: ThreadPoolExecutor | None = None
         try:
             whole = threads == 1 and keep_ids
-            for docs, base, first, last, alone in _stretches_of(texts, rule.replace, threads, whole):
+            in_place = beside is None
+            for docs, base, first, last, alone in _stretches_of(texts, rule.replace, threads, whole, in_place):
                 if isinstance(docs, BaseException):  # reading failed: documents before it may have failed earlier
                     yield from _finished(pending, 0, bar)
                     raise docs
@@ -301,13 +302,13 @@ class Encoder:
 
     def _encode(self, desk: Desk, docs: Documents, first: int, last: int, fragments: int, rule: Rule, base: int) -> int:
         """The ids of the desk's fragments to the desk; how many. Raises EncodingFailed."""
-        size = max(int(docs.stops[last - 1] - docs.starts[first]), 0)
+        size = docs.size(first, last)
         room = int(self._ids_per_byte * size) if size > SMALL else self.model.IDS_PER_BYTE * size
         room += fragments + SPARE
         if desk.ids.size < room:
             desk.give_ids(room, 0)
         done = self._run(
-            desk, docs.data, desk.read_starts, desk.read_stops, desk.read_tokens, fragments, 0, desk.ends, rule.replace
+            desk, docs, desk.read_starts, desk.read_stops, desk.read_tokens, fragments, 0, desk.ends, rule.replace
         )
         if isinstance(done, int):
             if size > SMALL:
@@ -320,12 +321,12 @@ class Encoder:
         raise EncodingFailed(
             base + first + document,
             done.offset - start,
-            _found(done, docs.data[done.offset : min(done.offset + 8, stop)].tobytes()),
+            _found(done, docs.between(done.offset, min(done.offset + 8, stop))),
             EXPECTED[done.code],
         )
 
     def _run(
-        self, desk: Desk, data: NDArray[np.uint8], starts: NDArray[np.int64], stops: NDArray[np.int64],
+        self, desk: Desk, docs: Documents, starts: NDArray[np.int64], stops: NDArray[np.int64],
         tokens: NDArray[np.int32], fragments: int, count: int, ends: NDArray[np.int64], replace: bool,
     ) -> int | Failure:  # fmt: skip
         """Call the kernel until all fragments are done, giving it what it lacks; ids go to the desk from `count` on."""
@@ -334,7 +335,7 @@ class Encoder:
             self._give_work(desk, FIRST_LONGEST)
         while at < fragments:
             code = model.encode_fragments(
-                arrays, desk.work, data, starts, stops, tokens, at, fragments, count, desk.ids, ends, report
+                arrays, desk.work, docs.data, starts, stops, tokens, at, fragments, count, desk.ids, ends, report
             )
             if code >= 0:
                 return int(code)
@@ -347,10 +348,12 @@ class Encoder:
             elif code == NO_BYTE_TOKEN and replace and arrays is self.arrays and self._can_replace_bytes():
                 arrays = self._with_unknown_bytes()
             elif code == BEYOND_UNICODE and replace:
-                whole = data[starts[at] : stops[at]].tobytes()
+                whole = docs.between(int(starts[at]), int(stops[at]))
                 mended = np.frombuffer(BEYOND.sub(4 * REPLACEMENT, whole), np.uint8)
                 one = (_fixed([0]), _fixed([mended.size]), _fixed([tokens[at]], np.int32))
-                done = self._run(desk, mended, *one, 1, count, np.empty(1, np.int64), replace)
+                done = self._run(
+                    desk, Documents(mended, one[0], one[1]), *one, 1, count, np.empty(1, np.int64), replace
+                )
                 if not isinstance(done, int):
                     return Failure(done.code, at, int(starts[at]), done.found)
                 ends[at] = count = done
@@ -440,12 +443,15 @@ def _finished(pending: deque[Future[Any]], keep: int, bar: Any) -> Iterator[Any]
         yield result
 
 
-def _stretches_of(texts: Any, replace: bool, threads: int, whole: bool) -> Iterator[tuple[Any, int, int, int, bool]]:
+def _stretches_of(
+    texts: Any, replace: bool, threads: int, whole: bool, in_place: bool
+) -> Iterator[tuple[Any, int, int, int, bool]]:
     """(documents, number of their first one, first, last, whether they are a whole part) of each stretch.
 
-    In place of documents there is the exception when reading failed. `whole`: a part is one stretch.
+    In place of documents there is the exception when reading failed. `whole`: a part is one stretch. in_place: see
+    `documents`.
     """
-    base, parts = 0, documents(texts, replace)
+    base, parts = 0, documents(texts, replace, in_place)
     while True:
         try:
             docs = next(parts, None)

@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok._raw.objects import text_at, texts_in_place
 from jittok.errors import EncodingFailed
 from jittok.fragments import PAD
 from jittok.ragged import Ragged
@@ -26,6 +27,9 @@ BLOCK = 512
 WHOLE_CHUNK = 1 << 20
 """Arrow chunks below this many bytes are joined, larger ones are read where they are."""
 
+LONGEST_IN_PLACE = 1 << 18
+"""Bytes objects longer than this are joined with others."""
+
 PADDING = bytes(PAD)
 
 SURROGATE = re.compile("[\ud800-\udfff]")
@@ -35,11 +39,28 @@ OneText = str | bytes | bytearray | memoryview
 
 
 class Documents(NamedTuple):
-    """Texts in one byte buffer: document k is data[starts[k]:stops[k]]. All arrays are read-only."""
+    """Texts in one byte buffer: document k is data[starts[k]:stops[k]]. All arrays are read-only.
+
+    With `kept` the texts lie where Python keeps them, and the places are distances from the one in front of all others,
+    which is `data`: they go past its end, so only kernels may follow them.
+    """
 
     data: NDArray[np.uint8]
     starts: NDArray[np.int64]
     stops: NDArray[np.int64]
+    kept: tuple[bytes, ...] | None = None
+
+    def between(self, start: int, stop: int) -> bytes:
+        """A copy of data[start:stop], a part of one document."""
+        if self.kept is None:
+            return self.data[start:stop].tobytes()
+        return text_at(self.data.ctypes.data + start, stop - start)
+
+    def size(self, first: int, last: int) -> int:
+        """Bytes of documents first .. last - 1."""
+        if self.kept is None:
+            return max(int(self.stops[last - 1] - self.starts[first]), 0)
+        return int((self.stops[first:last] - self.starts[first:last]).sum())
 
 
 def check_errors(errors: str) -> bool:
@@ -68,9 +89,10 @@ def to_bytes(text: object, replace: bool = False, document: int = 0) -> bytes:
     raise TypeError(f"document {document}: found {type(text).__name__}, expected str or bytes")
 
 
-def documents(texts: Any, replace: bool = False) -> Iterator[Documents]:
+def documents(texts: Any, replace: bool = False, in_place: bool = False) -> Iterator[Documents]:
     """The documents of anything that holds texts, in order and in one or more parts.
 
+    in_place: the caller leaves `data` to kernels, so that bytes objects need not be joined (see `Documents.kept`).
     TypeError for one bare text, a mapping, a set or a type that holds no texts; nulls of tables are empty documents.
     """
     if isinstance(texts, str | bytes | bytearray | memoryview):
@@ -90,7 +112,8 @@ def documents(texts: Any, replace: bool = False) -> Iterator[Documents]:
     elif _is_from("polars", texts):
         yield from _of_polars(texts, replace)
     elif isinstance(texts, Iterable) or hasattr(texts, "__getitem__"):
-        yield from _of_iterable(texts, replace)
+        found = _in_place(texts) if in_place and isinstance(texts, list | tuple) else None
+        yield from _of_iterable(texts, replace) if found is None else found
     else:
         raise TypeError(f"found {type(texts).__name__}, expected a sequence of texts")
 
@@ -137,6 +160,31 @@ def _of_iterable(texts: Iterable[Any], replace: bool, nulls: bool = False) -> It
             blocks, lengths, size = [], [], 0
     if blocks or not seen:
         yield _packed(blocks, lengths)
+
+
+def _in_place(texts: Sequence[Any]) -> Iterator[Documents] | None:
+    """Bytes objects where they are, in parts; None when there are others, or a long one, which a kernel reads faster
+    with bytes behind it."""
+    if not texts or not isinstance(texts[0], bytes):
+        return None
+    kept = tuple(texts)
+    found = texts_in_place(kept)
+    if found is None or int(found[1].max()) > LONGEST_IN_PLACE:
+        return None
+    return _parts_in_place(kept, *found)
+
+
+def _parts_in_place(
+    kept: tuple[bytes, ...], places: NDArray[np.int64], sizes: NDArray[np.int64]
+) -> Iterator[Documents]:
+    ends = np.cumsum(sizes)
+    cuts = np.searchsorted(ends, np.arange(PART_BYTES, int(ends[-1]), PART_BYTES), "right").tolist()
+    for first, last in pairwise(sorted({0, *cuts, len(kept)})):
+        here = places[first:last]
+        front = int(here.argmin())
+        starts = here - here[front]
+        data = np.frombuffer(kept[first + front], np.uint8)
+        yield Documents(data, _fixed(starts, np.int64), _fixed(starts + sizes[first:last], np.int64), kept)
 
 
 def _joined_whole(texts: Sequence[Any]) -> Documents | None:

@@ -164,7 +164,7 @@ def _longest_free(w: _Windows, at: int, length: int, offset: int) -> int:
 def _next_occurrence(w: _Windows, at: int, stop: int) -> tuple[int, int]:
     """The next place from `at` on where a token begins, and the rank of the longest; (stop, NO_VALUE) at the end."""
     while at < stop:
-        while w.has_few and at + 64 <= w.size:
+        while w.has_few and (at + 64 <= stop or at + 64 <= w.size):
             mask = equal_mask(w.data, at, get_u8(w.few, 0)) | equal_mask(w.data, at, get_u8(w.few, 1))
             mask |= equal_mask(w.data, at, get_u8(w.few, 2)) | equal_mask(w.data, at, get_u8(w.few, 3))
             if mask != np.uint64(0):

@@ -183,7 +183,8 @@ class Tokenizer(Facts):
 
         rule = self._rule(add_special, parse_special, errors)
         raw = to_bytes(text, rule.replace)
-        docs = Documents(np.frombuffer(raw, np.uint8), *(frozen([place], np.int64) for place in (0, len(raw))))
+        start, stop = (frozen([place], np.int64) for place in (0, len(raw)))
+        docs = Documents(np.frombuffer(raw, np.uint8), start, stop)
         stretches = self._encoder.stretches(docs, rule, 1, beside=self._aligner.spans)  # type: ignore[union-attr]
         ((ids, _, spans),) = stretches
         found = Alignment(frozen(ids, np.int32), spans, text if isinstance(text, str) else raw)

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jittok import inputs
+from jittok._raw.objects import can_read_in_place, texts_in_place
 from jittok.errors import EncodingFailed
 from jittok.inputs import documents, to_bytes
 from jittok.ragged import Ragged
@@ -162,3 +163,41 @@ def test_polars_series() -> None:
     for wrong in (pl.Series([1, 2]), pl.DataFrame({"a": ["x"]})):
         with pytest.raises(TypeError, match="expected"):
             read(wrong)
+
+
+in_place = pytest.mark.skipif(not can_read_in_place(), reason="texts are never read in place here")
+
+
+@in_place
+def test_bytes_objects_are_read_where_they_are() -> None:
+    texts = [b"", b"abc", bytes(range(256)) * 16, b"\0", b"abc"]
+    (docs,) = documents(texts, in_place=True)
+    assert docs.kept == tuple(texts)
+    assert [docs.between(i, j) for i, j in zip(docs.starts.tolist(), docs.stops.tolist(), strict=True)] == texts
+    assert [docs.size(0, 5), docs.size(1, 3), docs.size(4, 5)] == [4103, 4099, 3]
+
+
+@in_place
+def test_long_lists_of_bytes_objects_come_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inputs, "PART_BYTES", 10)
+    texts = [b"x" * size for size in (4, 0, 7, 3, 25, 1)]
+    parts = list(documents(texts, in_place=True))
+    assert len(parts) > 2
+    found = [[part.between(i, j) for i, j in zip(part.starts, part.stops, strict=True)] for part in parts]
+    assert [text for rows in found for text in rows] == texts
+    assert [part.size(0, part.starts.size) for part in parts] == [sum(map(len, rows)) for rows in found]
+
+
+class Bytes(bytes):
+    pass
+
+
+@pytest.mark.parametrize("texts", [[b"a", "b"], [b"a", Bytes(b"b")], [b"a", bytearray(b"b")], [b"a", None]])
+def test_other_objects_are_never_read_in_place(texts: list[Any]) -> None:
+    assert texts_in_place(tuple(texts)) is None
+
+
+def test_long_texts_and_texts_for_python_are_joined() -> None:
+    for texts, wanted in (([b"a" * (inputs.LONGEST_IN_PLACE + 1), b"b"], True), ([b"a", b"b"], False)):
+        (docs,) = documents(texts, in_place=wanted)
+        assert docs.kept is None

@@ -269,3 +269,25 @@ def test_scratch_of_a_giant_text_is_not_kept(spm: Tokenizer, monkeypatch: pytest
     assert len(tok._encoder._desks) == 1  # type: ignore[union-attr]
     tok.encode("hi " * 200_000)
     assert len(tok._encoder._desks) == 0  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("name", ["gpt-2", "mistral", "bert", "t5"])
+def test_texts_of_every_length_are_read_to_their_end_and_no_further(name: str) -> None:
+    """Bytes objects lie anywhere in memory, also at the end of a page, and anything may follow them."""
+    tok = jittok.bundled(name)
+    text = "Spaces  and words, 1234 digits; don't — naïve 漢字 \U0001f600 ".encode() * 40
+    texts = [text[:size] for size in (*range(200), *range(4000 - len(text), 0, 37))]
+    texts += [bytes(size) for size in (1, 7, 63, 64, 65, 4096)]
+    wanted = [tok.encode(each).tolist() for each in texts]
+    for order in (slice(None), slice(None, None, -1)):
+        rows = tok.encode_batch(texts[order], threads=1)
+        assert [row.tolist() for row in rows] == wanted[order]
+
+
+def test_errors_of_texts_read_in_place_name_document_and_bytes(vocab_of: Any) -> None:
+    tok = Tokenizer(vocab_of([b"<unk>", b"a", "\u2581".encode()], unk_id=0, bos_id=-1, eos_id=-1))
+    with pytest.raises(EncodingFailed) as failed:
+        tok.encode_batch([b"a", b"aa", b"a\xc3\xa9a"], threads=1)
+    assert (failed.value.document, failed.value.offset) == (2, 1)
+    rows = tok.encode_batch([b"a", b"aa", b"a\xc3\xa9a"], threads=1, errors="replace")
+    assert rows[2].tolist() == tok.encode(b"a\xc3\xa9a", errors="replace").tolist()

@@ -1,18 +1,16 @@
-"""The only place that reads and writes memory past Numba's array types: `memory` (elements, words, bits) and `blocks`
-(64 bytes or 16 words at once). Every operation has a checked twin; see `memory`."""
+"""The only place that reads and writes memory past Numba's array types: `memory` (elements, words, bits), `blocks`
+(64 bytes or 16 words at once) and `keys` (16 bytes at once). Every operation has a checked twin; see `memory`."""
 
 from jittok._raw.blocks import (
     HAS_COMPRESS,
     bit_places,
     class_masks,
     contraction_masks,
-    copy_four,
-    copy_ids,
     lowest_16,
-    match_pair,
     set_three_lowest_16,
     utf8_masks,
 )
+from jittok._raw.keys import NO_MATCH, copy_four, copy_ids, key_masks, match_pair, pair_places, put_key
 from jittok._raw.memory import (
     FAST,
     Window,
@@ -37,6 +35,7 @@ from jittok._raw.memory import (
     put_u16,
     put_u32,
     put_u64,
+    readable_behind,
     trailing_zeros,
     window,
 )
@@ -45,6 +44,7 @@ from jittok.fragments import PAD
 __all__ = [
     "FAST",
     "HAS_COMPRESS",
+    "NO_MATCH",
     "PAD",
     "Window",
     "add",
@@ -62,19 +62,23 @@ __all__ = [
     "get_u32",
     "get_u64",
     "get_word",
+    "key_masks",
     "leading_zeros",
     "lowest_16",
     "match_pair",
     "multiply",
+    "pair_places",
     "popcount",
     "prefetch",
     "put_f64",
     "put_i32",
     "put_i64",
+    "put_key",
     "put_u8",
     "put_u16",
     "put_u32",
     "put_u64",
+    "readable_behind",
     "set_three_lowest_16",
     "trailing_zeros",
     "utf8_masks",

@@ -20,7 +20,7 @@ from numba.extending import intrinsic
 from jittok._jit import PLAIN, helper
 from jittok._raw.memory import _I8, _I32, _I64, FAST, Window, _both, _inside, _place, put_i32, trailing_zeros
 
-_V64, _W16, _W4 = ir.VectorType(_I8, 64), ir.VectorType(_I32, 16), ir.VectorType(_I32, 4)
+_V64, _W16 = ir.VectorType(_I8, 64), ir.VectorType(_I32, 16)
 _1 = np.uint64(1)
 
 
@@ -253,109 +253,6 @@ set_three_lowest_16 = _both(_set_three_fast, _set_three_checked)
 One whole load and store: the next call's load is forwarded from this store, which it would not be from three small
 ones.
 """
-
-
-# ---- ids and keys
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def _copy_ids_raw(_context: Any, _to: Any, _at: Any, _source: Any, _i: Any) -> Any:
-    def codegen(context: Any, b: Any, _signature: Any, args: Any) -> Any:
-        vector = b.load(_place(b, args[2], args[3], 8, _W4), align=8)
-        keep = ir.Constant(_W4, [0xFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF])
-        b.store(b.and_(vector, keep), _place(b, args[0], args[1], 4, _W4), align=4)
-        return context.get_dummy_value()
-
-    n = types.int64
-    return types.void(n, n, n, n), codegen
-
-
-@helper
-def _copy_ids_fast(ids: Window, at: int, words: Window, i: int) -> None:
-    _copy_ids_raw(ids, at, words, i)
-
-
-@helper
-def _copy_ids_checked(ids: Window, at: int, words: Window, i: int) -> None:
-    _inside(ids, at, 4)
-    _inside(words, i, 2)
-    for k in range(4):
-        word = words[i + (k >> 1)] >> np.uint64(32 * (k & 1)) & np.uint64(0xFFFFFF if k == 0 else 0xFFFFFFFF)
-        ids[at + k] = np.int64(word)
-
-
-copy_ids = _both(_copy_ids_fast, _copy_ids_checked)
-"""Four ids from two uint64 words to ids[at .. at + 3]; the top byte of the first is left out (a count lives there)."""
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def _copy_four_raw(_context: Any, _to: Any, _at: Any, _source: Any, _i: Any) -> Any:
-    def codegen(context: Any, b: Any, _signature: Any, args: Any) -> Any:
-        vector = b.load(_place(b, args[2], args[3], 4, _W4), align=4)
-        b.store(vector, _place(b, args[0], args[1], 4, _W4), align=4)
-        return context.get_dummy_value()
-
-    n = types.int64
-    return types.void(n, n, n, n), codegen
-
-
-@helper
-def _copy_four_fast(ids: Window, at: int, source: Window, i: int) -> None:
-    _copy_four_raw(ids, at, source, i)
-
-
-@helper
-def _copy_four_checked(ids: Window, at: int, source: Window, i: int) -> None:
-    _inside(ids, at, 4)
-    _inside(source, i, 4)
-    for k in range(4):
-        ids[at + k] = source[i + k]
-
-
-copy_four = _both(_copy_four_fast, _copy_four_checked)
-"""source[i .. i + 3] to ids[at .. at + 3], both int32."""
-
-
-@helper
-def _match_pair_plain(words: Window, i: int, low: np.uint64, high: np.uint64) -> int:
-    if (words[i] == low) and (words[i + 1] == high):
-        return 0
-    if (words[i + 4] == low) and (words[i + 5] == high):
-        return 4
-    return -1
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def _match_pair_raw(_context: Any, _words: Any, _i: Any, _low: Any, _high: Any) -> Any:
-    def codegen(_c: Any, b: Any, _signature: Any, args: Any) -> Any:
-        words8, bools = ir.VectorType(_I64, 8), ir.IntType(8)
-        vector = b.load(_place(b, args[0], args[1], 8, words8), align=8)
-        two = ir.VectorType(_I64, 2)
-        key = b.insert_element(ir.Constant(two, ir.Undefined), args[2], ir.Constant(_I32, 0))
-        key = b.insert_element(key, args[3], ir.Constant(_I32, 1))
-        keys = b.shuffle_vector(key, ir.Constant(two, ir.Undefined), ir.Constant(ir.VectorType(_I32, 8), [0, 1] * 4))
-        bits = b.zext(b.bitcast(b.icmp_unsigned("==", vector, keys), bools), _I64)
-        both = b.and_(b.and_(bits, b.lshr(bits, ir.Constant(_I64, 1))), ir.Constant(_I64, 0x11))
-        # arithmetic, not a choice: which of the two it is cannot be predicted, so there must be no branch on it
-        return b.cttz(b.or_(both, ir.Constant(_I64, 1 << 20)), ir.Constant(ir.IntType(1), 0))
-
-    return types.int64(types.int64, types.int64, types.uint64, types.uint64), codegen
-
-
-@helper
-def _match_pair_fast(words: Window, i: int, low: np.uint64, high: np.uint64) -> int:
-    return _match_pair_raw(words, i, low, high)  # type: ignore[no-any-return]
-
-
-@helper
-def _match_pair_checked(words: Window, i: int, low: np.uint64, high: np.uint64) -> int:
-    _inside(words, i, 8)
-    at = _match_pair_plain(words, i, low, high)
-    return at if at >= 0 else 20
-
-
-match_pair = _both(_match_pair_fast, _match_pair_checked)
-"""Of two slots of four words at i: 0 when the first begins with (low, high), 4 when the second does, else 20."""
 
 
 # ---- bit mask -> places

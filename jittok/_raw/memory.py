@@ -178,6 +178,22 @@ get_word = _both(_word_fast, _word_checked)
 """Bytes i .. i + 7 of a uint8 window as a little-endian uint64, aligned or not."""
 
 
+@helper
+def _behind_fast(text: Window, stop: int, count: int) -> bool:
+    return (text + stop - 1 & _PAGE - 1) + count < _PAGE
+
+
+@helper
+def _behind_nothing(_text: Window, _stop: int, _count: int) -> bool:
+    return False
+
+
+_PAGE = 4096
+readable_behind = _both(_behind_fast, _behind_nothing)
+"""Whether `count` bytes from `stop` on can be loaded although they belong to somebody else: they lie in the page of
+byte stop - 1, and memory is readable by whole pages. What stands there means nothing and may change at any time."""
+
+
 # ---- arithmetic that NumPy's scalars would warn about
 
 

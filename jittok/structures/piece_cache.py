@@ -35,13 +35,16 @@ from jittok._raw import (
     get_u8,
     get_u64,
     get_word,
+    key_masks,
     multiply,
+    pair_places,
     put_i32,
     put_i64,
     put_u8,
     put_u64,
     window,
 )
+from jittok.structures.pages import zeroed
 
 LONGEST_KEPT = 2048
 """Bytes; longer pieces are encoded anew each time."""
@@ -87,7 +90,8 @@ class PieceCache(NamedTuple):
     text: OutU8  # store of the long table's texts
     ids: OutI32  # store of ids that do not fit a slot
     state: OutI64  # [STATES]
-    masks: OutU64  # [32] what to keep of the low and of the high word of a piece of n bytes: places n and 16 + n
+    masks: OutU64  # [128] what `put_key` makes keys with
+    pairs: OutU8  # [256] what `match_pair` finds slots with
     scratch: OutU64  # [16] a slot on its way
 
 
@@ -101,6 +105,7 @@ class CacheWindow(NamedTuple):
     ids: Window
     state: Window
     masks: Window
+    pairs: Window
     scratch: Window
     long_slots: int
     text_size: int
@@ -112,13 +117,9 @@ def make_cache(cache_bytes: int) -> PieceCache:
     little."""
     bits = max(6, (max(cache_bytes, 1 << 14) // 4 // 32).bit_length() - 1)  # a quarter for the short table
     short_most, middle_most = bits, bits - 2
-    short = _aligned((4 << short_most) + 32)
-    middle = _aligned(8 << middle_most)
+    short = zeroed((4 << short_most) + 32, np.uint64)
+    middle = zeroed(8 << middle_most, np.uint64)
     long_slots = 1 << max(6, bits - 3)
-    masks = np.zeros(32, np.uint64)
-    for n in range(16):
-        masks[n] = (1 << 8 * min(n, 8)) - 1
-        masks[16 + n] = (1 << 8 * max(n - 8, 0)) - 1
     state = np.zeros(STATES, np.int64)
     state[[SHORT_BITS, SHORT_MOST, MIDDLE_BITS, MIDDLE_MOST]] = (
         min(FIRST_BITS, short_most),
@@ -131,20 +132,14 @@ def make_cache(cache_bytes: int) -> PieceCache:
     return PieceCache(
         short,
         middle,
-        np.zeros(3 * long_slots, np.uint64),
-        np.zeros(store + PAD, np.uint8),
-        np.zeros(max(2 * LONGEST_KEPT, cache_bytes // 32) + SLACK, np.int32),
+        zeroed(3 * long_slots, np.uint64),
+        zeroed(store + PAD, np.uint8),
+        zeroed(max(2 * LONGEST_KEPT, cache_bytes // 32) + SLACK, np.int32),
         state,
-        masks,
+        key_masks(),
+        pair_places(),
         np.zeros(16, np.uint64),
     )
-
-
-def _aligned(words: int) -> OutU64:
-    """Zeroed words on a cache line's border."""
-    raw = np.zeros(words + 8, np.uint64)
-    skip = -raw.ctypes.data % 64 // 8
-    return raw[skip : skip + words]
 
 
 @helper
@@ -158,6 +153,7 @@ def open_cache(cache: PieceCache) -> CacheWindow:
         window(cache.ids),
         window(cache.state),
         window(cache.masks),
+        window(cache.pairs),
         window(cache.scratch),
         cache.long.size // 3,
         cache.text.size - PAD,
@@ -166,18 +162,6 @@ def open_cache(cache: PieceCache) -> CacheWindow:
 
 
 # ---- keys
-
-
-@helper
-def low_word(cache: CacheWindow, text: Window, i: int, n: int) -> np.uint64:
-    """The first eight bytes of a piece of n <= 15 bytes, zero-padded."""
-    return get_word(text, i) & get_u64(cache.masks, n)
-
-
-@helper
-def high_word(cache: CacheWindow, text: Window, i: int, n: int) -> np.uint64:
-    """The bytes behind them, zero-padded; the length comes on top."""
-    return get_word(text, i + 8) & get_u64(cache.masks, 16 + n)
 
 
 @helper

@@ -13,6 +13,7 @@ import numpy as np
 
 from jittok._jit import OutU64, helper
 from jittok._raw import (
+    NO_MATCH,
     Window,
     copy_four,
     copy_ids,
@@ -23,6 +24,7 @@ from jittok._raw import (
     match_pair,
     prefetch,
     put_i64,
+    put_key,
     put_u64,
 )
 from jittok.structures.piece_cache import (
@@ -44,9 +46,7 @@ from jittok.structures.piece_cache import (
     hash_long,
     hash_middle,
     hash_short,
-    high_word,
     keep_long,
-    low_word,
     middle_home,
     middle_slot,
     read_ids,
@@ -57,10 +57,10 @@ from jittok.structures.piece_cache import (
 
 BATCH = 128
 RECORD = 4
-"""Words a record: place << 2 | kind, then the key (or hash and length), then where the text stands."""
+"""Words a record: place << PLACE | kind, then the key (or hash and length), then where the text stands."""
+PLACE = 3
+"""So that the place of a word, shifted, is its distance in bytes."""
 KIND_SHORT, KIND_MIDDLE, KIND_LONG = 0, 1, 2
-NOT_HERE = 20
-"""What `match_pair` answers when neither slot fits; the table has that much room behind its end."""
 _0, _24, _32, _56 = np.uint64(0), np.uint64(24), np.uint64(32), np.uint64(56)
 _FF, _LOW32 = np.uint64(0xFF), np.uint64(0xFFFFFFFF)
 
@@ -71,7 +71,9 @@ def make_records() -> OutU64:
 
 
 @helper
-def _short_hits(table: Window, records: Window, record: int, end: int, ids: Window, count: int) -> tuple[int, int]:
+def _short_hits(
+    table: Window, pairs: Window, records: Window, record: int, end: int, ids: Window, count: int
+) -> tuple[int, int]:
     """Ids of short pieces whose line holds them, up to the first record that is anything else: (its place, count).
 
     A loop of its own, so that what it needs stays in registers.
@@ -80,10 +82,10 @@ def _short_hits(table: Window, records: Window, record: int, end: int, ids: Wind
         head = np.int64(get_u64(records, record))
         if head & 3 != KIND_SHORT:
             break
-        at = match_pair(table, head >> 2, get_u64(records, record + 1), get_u64(records, record + 2))
-        hit = (head >> 2) + at
+        at = match_pair(table, head >> PLACE, records, record + 1, pairs)
+        hit = (head >> PLACE) + at
         k = np.int64(get_u64(table, hit + 2) >> _24 & _FF)
-        if (at == NOT_HERE) | (k == 0):
+        if (at == NO_MATCH) | (k == 0):
             break
         copy_ids(ids, count, table, hit + 2)
         count += k - 1
@@ -91,11 +93,19 @@ def _short_hits(table: Window, records: Window, record: int, end: int, ids: Wind
     return record, count
 
 
-def make_look_up(encode_piece: Callable[..., Any]) -> Callable[..., Any]:
+@helper
+def _expect_nothing(_model: Any, _low: Any, _high: Any) -> None:
+    pass
+
+
+def make_look_up(encode_piece: Callable[..., Any], expect: Callable[..., Any] = _expect_nothing) -> Callable[..., Any]:
     """The loop for one model, as a helper.
 
     encode_piece(model, text, start, stop, low, high, ids, count) -> the new count, or a negative code: a helper that
     encodes one piece; low, high: its key when it has at most 15 bytes, else 0. `model` is any NamedTuple of windows.
+
+    expect(model, low, high): a helper that asks for the memory which encode_piece will read first for this key. Once a
+    batch has a new piece, it is called for all further ones, so that their waits overlap.
 
     look_up(cache, records, model, text, begin, places, number, ids, count) -> the new count, or a negative code:
     ids of the pieces text[begin + places[k]:begin + places[k + 1]], k < number, to ids[count:]. The caller proves room
@@ -169,6 +179,22 @@ def make_look_up(encode_piece: Callable[..., Any]) -> Callable[..., Any]:
             keep_long(cache, text, i, n, h, ids, count, done)
         return done
 
+    foresees = expect is not _expect_nothing
+
+    @helper
+    def look_ahead(cache: CacheWindow, records: Window, model: Any, record: int, end: int) -> int:
+        """Expect the short pieces from `record` on that are not in their lines. A piece that is elsewhere in its group
+        is expected in vain, which does no harm."""
+        if foresees:
+            while record < end:
+                head = np.int64(get_u64(records, record))
+                if (head & 3 == KIND_SHORT) & (
+                    match_pair(cache.short, head >> PLACE, records, record + 1, cache.pairs) == NO_MATCH
+                ):
+                    expect(model, get_u64(records, record + 1), get_u64(records, record + 2))
+                record += RECORD
+        return end
+
     @helper
     def look_up(
         cache: CacheWindow,
@@ -192,21 +218,15 @@ def make_look_up(encode_piece: Callable[..., Any]) -> Callable[..., Any]:
                 stop = begin + get_i32(places, piece)
                 n = stop - start
                 if n <= SHORT:
-                    low = low_word(cache, text, start, n)
-                    high = high_word(cache, text, start, n) | np.uint64(n) << _56
+                    low, high = put_key(records, record + 1, text, start, cache.masks, n)
                     line = short_line(hash_short(low, high), short_bits)
                     prefetch(cache.short, line, 8)
-                    put_u64(records, record, np.uint64(line << 2))
-                    put_u64(records, record + 1, low)
-                    put_u64(records, record + 2, high)
+                    put_u64(records, record, np.uint64(line << PLACE))
                 elif n <= MIDDLE:
-                    c = low_word(cache, text, start + 16, n - 16)
-                    d = high_word(cache, text, start + 16, n - 16) | np.uint64(n) << _56
+                    c, d = put_key(records, record + 1, text, start + 16, cache.masks, n)
                     slot = middle_slot(hash_middle(get_word(text, start), get_word(text, start + 8), c, d), middle_bits)
                     prefetch(cache.middle, slot, 8)
-                    put_u64(records, record, np.uint64(slot << 2 | KIND_MIDDLE))
-                    put_u64(records, record + 1, c)
-                    put_u64(records, record + 2, d)
+                    put_u64(records, record, np.uint64(slot << PLACE | KIND_MIDDLE))
                 else:
                     put_u64(records, record, np.uint64(KIND_LONG))
                     put_u64(records, record + 1, hash_long(text, start, n))
@@ -215,30 +235,32 @@ def make_look_up(encode_piece: Callable[..., Any]) -> Callable[..., Any]:
                 record += RECORD
                 start = stop
             end = record
-            record = 0
+            record = ahead = 0
             epoch = get_i64(cache.state, EPOCH)
             while True:
-                record, count = _short_hits(cache.short, records, record, end, ids, count)
+                record, count = _short_hits(cache.short, cache.pairs, records, record, end, ids, count)
                 if record == end:
                     break
                 head = np.int64(get_u64(records, record))
                 x, y = get_u64(records, record + 1), get_u64(records, record + 2)
                 if head & 3 == KIND_SHORT:
-                    line = head >> 2
-                    at = match_pair(cache.short, line, x, y)
+                    line = head >> PLACE
+                    at = match_pair(cache.short, line, records, record + 1, cache.pairs)
                     tail = get_u64(cache.short, line + at + 3)
-                    if (at != NOT_HERE) & (np.int64(tail >> _32) == epoch):
+                    if (at != NO_MATCH) & (np.int64(tail >> _32) == epoch):
                         # more ids than fit a slot: every tenth piece of GPT-2 (white space, other scripts)
                         k, place = np.int64(tail & _LOW32), np.int64(get_u64(cache.short, line + at + 2) >> _32)
                         for step in range(0, k, 4):
                             copy_four(ids, count + step, cache.ids, place + step)
                         count += k
                     else:
+                        if ahead == 0:
+                            ahead = look_ahead(cache, records, model, record, end)
                         i = np.int64(get_u64(records, record + 3))
                         count = new_short(cache, model, text, i, x, y, line, ids, count)
                         epoch = get_i64(cache.state, EPOCH)
                 elif head & 3 == KIND_MIDDLE:
-                    slot, i = head >> 2, np.int64(get_u64(records, record + 3))
+                    slot, i = head >> PLACE, np.int64(get_u64(records, record + 3))
                     a, b = get_word(text, i), get_word(text, i + 8)
                     k = np.int64(get_u64(cache.middle, slot + 4) >> _24 & _FF)
                     differ = (get_u64(cache.middle, slot) ^ a) | (get_u64(cache.middle, slot + 1) ^ b)

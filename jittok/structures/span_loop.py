@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jittok._jit import OutI32, OutU8, OutU64, helper
-from jittok._raw import PAD, Window, get_i32, get_u8, get_word, put_i32, put_i64, put_u8, window
+from jittok._raw import PAD, Window, get_i32, get_u8, get_word, put_i32, put_i64, put_u8, readable_behind, window
 from jittok._raw.words import put_word
 from jittok.fragments import NEED, OUT_OF_ROOM, OUT_OF_WORK
 from jittok.structures.cuts import SpanRules, SpanWindow, open_rules
@@ -152,7 +152,7 @@ def make_encode_spans(
         if start == stop and first != ONE_BLANK:
             return count
         prefix = 1 if first == ONE_BLANK else 0
-        if stop + PAD > size:
+        if stop + PAD > size and not readable_behind(text, stop, PAD):
             # the end of the text, or a short one: to where it can be read as a whole, with its blank in front
             put_u8(work.text, 0, BLANK)
             copy_bytes(text, start, stop, work.text, prefix)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, kernel
-from jittok._raw import PAD, Window, get_i32, get_u8, put_i32, put_i64, put_u8, window
+from jittok._raw import PAD, Window, get_i32, put_i32, put_i64, readable_behind, window
 from jittok.fragments import FRAGMENT, NEED, OUT_OF_ROOM, OUT_OF_WORK
 from jittok.models.bpe.arrays import Arrays
 from jittok.models.bpe.work import Work, WorkWindow, look_up, open_work
@@ -20,6 +20,7 @@ from jittok.pretokenize.splitters.blocks import ClassWindow, open_classes
 from jittok.pretokenize.splitters.gpt2 import MALFORMED, split_gpt2
 from jittok.pretokenize.splitters.llama3 import split_llama3
 from jittok.structures.piece_cache import SLACK
+from jittok.structures.span_loop import copy_bytes
 
 
 @helper
@@ -85,12 +86,6 @@ _encode_gpt2 = _make_encode_text(_split_gpt2)
 _encode_llama3 = _make_encode_text(_split_llama3)
 
 
-@helper
-def _copy(text: Window, start: int, stop: int, out: Window) -> None:
-    for i in range(start, stop):
-        put_u8(out, i - start, get_u8(text, i))
-
-
 def _make_body(encode_text: Callable[..., Any]) -> Callable[..., Any]:
     @helper
     def encode(
@@ -119,10 +114,10 @@ def _make_body(encode_text: Callable[..., Any]) -> Callable[..., Any]:
                 count += 1
             else:
                 start, stop = starts[fragment], stops[fragment]
-                if stop + PAD <= data.size:
+                if stop + PAD <= data.size or readable_behind(text, stop, PAD):
                     done = encode_text(model, own, classes, text, start, stop, out, count, ids.size, notes)
                 elif stop - start + PAD <= work.text.size:
-                    _copy(text, start, stop, own.text)
+                    copy_bytes(text, start, stop, own.text, 0)
                     done = encode_text(model, own, classes, own.text, 0, stop - start, out, count, ids.size, notes)
                 else:
                     report[NEED] = stop - start

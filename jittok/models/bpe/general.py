@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, kernel, wide
-from jittok._raw import PAD, Window, get_u8, put_i32, put_i64, put_u8, window
+from jittok._raw import PAD, Window, get_u8, put_i32, put_i64, put_u8, readable_behind, window
 from jittok.fragments import (
     BEYOND_UNICODE,
     FOUND,
@@ -61,7 +61,7 @@ def encode_general(
             count += 1
         else:
             start, stop = starts[fragment], stops[fragment]
-            padded = 1 if stop + PAD <= data.size else 0
+            padded = int(stop + PAD <= data.size or readable_behind(window(data), stop, PAD))
             count = encode_slowly(
                 model, own, splitter, window(data), start, stop, padded, window(ids), count, ids.size, window(report)
             )

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jittok._jit import U64, OutU64, frozen, helper
-from jittok._raw import Window, get_u8, get_u64, multiply, put_u64, window
+from jittok._raw import Window, get_u8, get_u64, multiply, prefetch, put_u64, window
 
 LONGEST = 15
 """Bytes of the longest seed: its text and length are two words."""
@@ -79,6 +79,12 @@ def plant(slots: Window, bits: int, low: np.uint64, high: np.uint64, token: int)
     put_u64(slots, 4 * at, low)
     put_u64(slots, 4 * at + 1, high)
     put_u64(slots, 4 * at + 2, np.uint64(token))
+
+
+@helper
+def expect_seed(seeds: SeedWindow, low: np.uint64, high: np.uint64) -> None:
+    """Ask for the memory that `find_seed` reads first."""
+    prefetch(seeds.slots, 4 * _home(low, high, seeds.bits), 8)
 
 
 @helper

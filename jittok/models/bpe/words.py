@@ -71,6 +71,14 @@ def encode_word(
         if row != ABSENT:
             put_i32(ids, count, get_i32(words.whole_ids, row))
             return count + 1
+    return merge_word(words, merge, text, start, stop, ids, count)
+
+
+@helper
+def merge_word(
+    words: WordWindow, merge: MergeWindow, text: Window, start: int, stop: int, ids: Window, count: int
+) -> int:
+    """The same for a word that is known to be no token as a whole."""
     if words.byte_encode != 0:
         symbols = merge_bytes(words, merge, text, start, stop)
     else:

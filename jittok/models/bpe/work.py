@@ -10,8 +10,8 @@ from jittok._jit import OutI32, OutU8, OutU64, helper
 from jittok._raw import PAD, Window, put_i32, window
 from jittok.fragments import OUT_OF_WORK
 from jittok.models.bpe.arrays import Arrays
-from jittok.models.bpe.seeds import LONGEST, NOT_FOUND, SeedWindow, find_seed, open_seeds
-from jittok.models.bpe.words import WordWindow, encode_word, open_words
+from jittok.models.bpe.seeds import LONGEST, NOT_FOUND, SeedWindow, expect_seed, find_seed, open_seeds
+from jittok.models.bpe.words import WordWindow, encode_word, merge_word, open_words
 from jittok.structures.merge_queue import MergeWindow, MergeWork, make_merge_work, open_merge
 from jittok.structures.piece_cache import CacheWindow, PieceCache, make_cache, open_cache
 from jittok.structures.piece_lookup import make_look_up, make_records
@@ -93,15 +93,22 @@ def _encode_new_piece(
     work: WorkWindow, text: Window, start: int, stop: int, low: Any, high: Any, ids: Window, count: int
 ) -> int:
     """Ids of a piece that the cache does not hold; OUT_OF_WORK when it is longer than the work."""
+    if stop - start > work.longest:
+        return OUT_OF_WORK
     if stop - start <= LONGEST:
         token = find_seed(work.seeds, low, high)
         if token != NOT_FOUND:
             put_i32(ids, count, token)
             return count + 1
-    if stop - start > work.longest:
-        return OUT_OF_WORK
+        if work.words.byte_encode != 0:  # then every word of this length that is a token as a whole is a seed
+            return merge_word(work.words, work.merge, text, start, stop, ids, count)
     return encode_word(work.words, work.merge, text, start, stop, ids, count)
 
 
-look_up = make_look_up(_encode_new_piece)
+@helper
+def _expect(work: WorkWindow, low: Any, high: Any) -> None:
+    expect_seed(work.seeds, low, high)
+
+
+look_up = make_look_up(_encode_new_piece, _expect)
 """look_up(work.cache, work.records, work, text, begin, places, number, ids, count); see `make_look_up`."""

@@ -1,0 +1,165 @@
+"""Keys of pieces and the ids behind them: 16 bytes made, compared and copied at once. Each operation has a checked
+twin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from jittok._jit import helper
+from jittok._raw.memory import _I8, _I32, _I64, Window, _both, _inside, _place, get_word
+
+_W2, _W4, _W8 = ir.VectorType(_I64, 2), ir.VectorType(_I32, 4), ir.VectorType(_I64, 8)
+KEY_LENGTHS = 32
+"""Lengths that `put_key` knows: 0 .. 31."""
+NO_MATCH = 20
+"""What `match_pair` answers when neither slot fits: so many words behind the place must exist."""
+
+
+def key_masks() -> NDArray[np.uint64]:
+    """uint64[128], what `put_key` reads: for each length n, two words that keep n % 16 bytes, two with n on top."""
+    rows = np.zeros((KEY_LENGTHS, 4), np.uint64)
+    for n in range(KEY_LENGTHS):
+        kept = (1 << 8 * (n % 16)) - 1
+        rows[n] = [kept & 0xFFFFFFFFFFFFFFFF, kept >> 64, 0, n << 56]
+    return rows.ravel()
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _put_key_raw(_context: Any, _records: Any, _at: Any, _text: Any, _i: Any, _masks: Any, _n: Any) -> Any:
+    def codegen(context: Any, b: Any, signature: Any, args: Any) -> Any:
+        records, at, text, i, masks, n = args
+        row = b.shl(n, ir.Constant(_I64, 2))
+        vector = b.load(_place(b, text, i, 1, _W2), align=1)
+        vector = b.and_(vector, b.load(_place(b, masks, row, 8, _W2), align=8))
+        vector = b.or_(vector, b.load(_place(b, masks, b.add(row, ir.Constant(_I64, 2)), 8, _W2), align=8))
+        b.store(vector, _place(b, records, at, 8, _W2), align=8)
+        words = [b.extract_element(vector, ir.Constant(_I32, k)) for k in range(2)]
+        return context.make_tuple(b, signature.return_type, words)
+
+    n = types.int64
+    return types.UniTuple(types.uint64, 2)(n, n, n, n, n, n), codegen
+
+
+@helper
+def _put_key_fast(records: Window, at: int, text: Window, i: int, masks: Window, n: int) -> Any:
+    return _put_key_raw(records, at, text, i, masks, n)
+
+
+@helper
+def _put_key_checked(records: Window, at: int, text: Window, i: int, masks: Window, n: int) -> Any:
+    _inside(records, at, 2)
+    _inside(masks, 4 * n, 4)
+    low = get_word(text, i) & masks[4 * n] | masks[4 * n + 2]
+    high = get_word(text, i + 8) & masks[4 * n + 1] | masks[4 * n + 3]
+    records[at], records[at + 1] = low, high
+    return low, high
+
+
+put_key = _both(_put_key_fast, _put_key_checked)
+"""The key of n % 16 bytes of a uint8 window from i on, n < 32: the bytes, zero-padded, and n in the last of the 16.
+Written to two uint64 words and returned as these. masks: see `key_masks`. Reads 16 bytes."""
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _copy_ids_raw(_context: Any, _to: Any, _at: Any, _source: Any, _i: Any) -> Any:
+    def codegen(context: Any, b: Any, _signature: Any, args: Any) -> Any:
+        vector = b.load(_place(b, args[2], args[3], 8, _W4), align=8)
+        keep = ir.Constant(_W4, [0xFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF])
+        b.store(b.and_(vector, keep), _place(b, args[0], args[1], 4, _W4), align=4)
+        return context.get_dummy_value()
+
+    n = types.int64
+    return types.void(n, n, n, n), codegen
+
+
+@helper
+def _copy_ids_fast(ids: Window, at: int, words: Window, i: int) -> None:
+    _copy_ids_raw(ids, at, words, i)
+
+
+@helper
+def _copy_ids_checked(ids: Window, at: int, words: Window, i: int) -> None:
+    _inside(ids, at, 4)
+    _inside(words, i, 2)
+    for k in range(4):
+        word = words[i + (k >> 1)] >> np.uint64(32 * (k & 1)) & np.uint64(0xFFFFFF if k == 0 else 0xFFFFFFFF)
+        ids[at + k] = np.int64(word)
+
+
+copy_ids = _both(_copy_ids_fast, _copy_ids_checked)
+"""Four ids from two uint64 words to ids[at .. at + 3]; the top byte of the first is left out (a count lives there)."""
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _copy_four_raw(_context: Any, _to: Any, _at: Any, _source: Any, _i: Any) -> Any:
+    def codegen(context: Any, b: Any, _signature: Any, args: Any) -> Any:
+        vector = b.load(_place(b, args[2], args[3], 4, _W4), align=4)
+        b.store(vector, _place(b, args[0], args[1], 4, _W4), align=4)
+        return context.get_dummy_value()
+
+    n = types.int64
+    return types.void(n, n, n, n), codegen
+
+
+@helper
+def _copy_four_fast(ids: Window, at: int, source: Window, i: int) -> None:
+    _copy_four_raw(ids, at, source, i)
+
+
+@helper
+def _copy_four_checked(ids: Window, at: int, source: Window, i: int) -> None:
+    _inside(ids, at, 4)
+    _inside(source, i, 4)
+    for k in range(4):
+        ids[at + k] = source[i + k]
+
+
+copy_four = _both(_copy_four_fast, _copy_four_checked)
+"""source[i .. i + 3] to ids[at .. at + 3], both int32."""
+
+
+def pair_places() -> NDArray[np.uint8]:
+    """uint8[256], what `match_pair` reads: the answer for each set of words of a line that equal a key's."""
+    bits = np.arange(256)
+    return np.where(bits & 3 == 3, 0, np.where(bits & 0x30 == 0x30, 4, NO_MATCH)).astype(np.uint8)
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _match_pair_raw(_context: Any, _words: Any, _i: Any, _records: Any, _at: Any, _places: Any) -> Any:
+    def codegen(_c: Any, b: Any, _signature: Any, args: Any) -> Any:
+        vector = b.load(_place(b, args[0], args[1], 8, _W8), align=8)
+        key = b.load(_place(b, args[2], args[3], 8, _W2), align=8)
+        keys = b.shuffle_vector(key, ir.Constant(_W2, ir.Undefined), ir.Constant(ir.VectorType(_I32, 8), [0, 1] * 4))
+        bits = b.zext(b.bitcast(b.icmp_unsigned("==", vector, keys), _I8), _I64)
+        # a table, not a choice: which of the two it is cannot be predicted, so there must be no branch on it
+        return b.zext(b.load(_place(b, args[4], bits, 1, _I8), align=1), _I64)
+
+    n = types.int64
+    return n(n, n, n, n, n), codegen
+
+
+@helper
+def _match_pair_fast(words: Window, i: int, records: Window, at: int, places: Window) -> int:
+    return _match_pair_raw(words, i, records, at, places)  # type: ignore[no-any-return]
+
+
+@helper
+def _match_pair_checked(words: Window, i: int, records: Window, at: int, places: Window) -> int:
+    _inside(words, i, 8)
+    _inside(records, at, 2)
+    bits = 0
+    for k in range(8):
+        if words[i + k] == records[at + (k & 1)]:
+            bits |= 1 << k
+    return np.int64(places[bits])
+
+
+match_pair = _both(_match_pair_fast, _match_pair_checked)
+"""Of two slots of four words at i: 0 when the first begins with the two words of `records` at `at`, 4 when the second
+does, else NO_MATCH. places: see `pair_places`."""

@@ -1,0 +1,38 @@
+"""Zeroed memory for tables: taken from the system page by page as it is touched, in huge pages where there are any."""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+HUGE = 2 << 20
+"""Bytes of a huge page on the processors in use; smaller arrays do not need one."""
+
+
+def _mapping(size: int) -> mmap.mmap:
+    """Zeroed pages of this process alone."""
+    if os.name == "nt":
+        return mmap.mmap(-1, size)
+    mapped = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if hasattr(mmap, "MADV_HUGEPAGE"):  # Linux
+        with contextlib.suppress(OSError):  # a wish, which the system may be set not to grant
+            mapped.madvise(mmap.MADV_HUGEPAGE)
+    return mapped
+
+
+def zeroed(count: int, dtype: Any) -> NDArray[Any]:
+    """`count` zeroed elements that begin on the border of a cache line.
+
+    A large array gets a mapping of its own: the C library would give memory that was used before, and write all of its
+    zeros. Its beginning is on the border of a huge page, so that the system can back it by such.
+    """
+    size = count * np.dtype(dtype).itemsize
+    border = HUGE if size >= HUGE else 64
+    raw = np.frombuffer(_mapping(size + border), np.uint8) if size >= HUGE else np.zeros(size + border, np.uint8)
+    skip = -raw.ctypes.data % border
+    return raw[skip : skip + size].view(dtype)
