@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, kernel, wide
-from jittok._raw import PAD, Window, get_u8, put_i32, put_i64, put_u8, readable_behind, window
+from jittok._raw import PAD, Window, get_i64, get_u8, put_i32, put_i64, put_u8, readable_behind, window
 from jittok.fragments import (
     BEYOND_UNICODE,
     FOUND,
@@ -120,7 +120,32 @@ def _encode_text(
     length = _rewrite(text, start, stop, work.text, model.escape, report)
     if length < 0:
         return length
-    return _encode_words(work, splitter, work.text, 0, length, start, ids, count, room, report)
+    count = _encode_words(work, splitter, work.text, 0, length, 0, ids, count, room, report)
+    if count == SPACE_IN_SYMBOL:
+        put_i64(report, OFFSET, _before_rewriting(text, start, stop, work.text, model.escape, get_i64(report, OFFSET)))
+    return count
+
+
+@helper
+def _before_rewriting(text: Window, start: int, stop: int, out: Window, escape: int, place: int) -> int:
+    """Where in text[start:stop] the character stands that rewriting put to `place`; writes to out as rewriting does."""
+    i, at = start, 0
+    while at < place:
+        c, size = _read(text, i, stop, escape)
+        at = put_code_point(out, at, c)
+        i += size
+    return i
+
+
+@helper
+def _read(text: Window, i: int, stop: int, escape: int) -> tuple[int, int]:
+    """(code point that the sequence at i is rewritten to, its bytes)."""
+    c, size = decode(text, i, stop)
+    if c == BAD:
+        c = REPLACEMENT
+    elif escape != 0 and c == SPACE and size == 1:
+        c = ESCAPED_SPACE  # only the byte 20: an overlong space stays one
+    return c, size
 
 
 @helper
@@ -128,14 +153,12 @@ def _rewrite(text: Window, start: int, stop: int, out: Window, escape: int, repo
     """text[start:stop] as llama.cpp reads it, into out; returns the length or BEYOND_UNICODE."""
     i, at = start, 0
     while i < stop:
-        c, size = decode(text, i, stop)
+        c, size = _read(text, i, stop, escape)
         if c > 0x10FFFF:
             put_i64(report, OFFSET, i)
             put_i64(report, FOUND, c)
             return BEYOND_UNICODE
-        if escape != 0 and c == SPACE and size == 1:
-            c = ESCAPED_SPACE  # only the byte 20: an overlong space stays one
-        at = put_code_point(out, at, REPLACEMENT if c == BAD else c)
+        at = put_code_point(out, at, c)
         i += size
     return at
 
