@@ -146,7 +146,7 @@ class Trace:
 
     def gdb(self) -> str:
         """Breakpoints and expected values, to see the same steps in llama.cpp itself with gdb."""
-        return gdb_script(self.vocab, self.facts(), self._stages)
+        return gdb_script(self.vocab, self.text, self.facts(), self._stages)
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{len(self._stages[name])} {name}" for name in self.stages)

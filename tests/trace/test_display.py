@@ -8,6 +8,8 @@ import lzma
 import os
 import pickle
 import re
+import shutil
+import subprocess
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -295,3 +297,19 @@ def test_a_kernel_that_errs_is_found_by_every_trace(name, monkeypatch):
         tok.trace(TEXTS[name])
     with pytest.raises(AssertionError, match=r"report it with the text, of 4000 bytes, around byte 399\d: b"):
         tok.trace("word" * 1000)
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash reads what is quoted for it")
+@pytest.mark.parametrize("text", [b"a'b\\c\n\xff\xe6\x97 \xc3\xa9\t1", "plain 日".encode(), b"it's", b""])
+def test_a_shell_gives_llama_cpp_the_text_of_the_script(text):
+    trace = jittok.bundled("mistral").trace(text)
+    line = next(line for line in trace.gdb().splitlines() if line.startswith("#   gdb "))
+    argument = line.split(" -p ", 1)[1]
+    told = subprocess.run(["bash", "-c", f"printf %s {argument}"], capture_output=True, check=True).stdout
+    assert told == text
+    assert sum(row["length"] for row in trace.resegment) == sum(row["length"] for row in trace.normalized)
+    assert ("RUNS = 2" in trace.gdb()) == (len(trace.tokens) > len(text))
+
+
+def test_a_text_with_nul_goes_to_llama_cpp_by_a_file():
+    assert " -f TEXT_FILE  # with the 3 bytes" in jittok.bundled("gpt-2").trace(b"a\0b").gdb()

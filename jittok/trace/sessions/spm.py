@@ -34,7 +34,8 @@ def session(recorder: Recorder, fragment: Mapped, after_special: bool) -> list[T
             tokens.append(text.token(known, at, at + size))
             at += size
         is_token = piece in vocab.ids
-        recorder.add("resegment", symbol=i, text=shown(piece), by="token" if is_token else "bytes", ids=ids)
+        by = "token" if is_token else "bytes"
+        recorder.add("resegment", symbol=i, text=shown(piece), length=len(piece), by=by, ids=ids)
         final.append({"text": shown(piece), "ids": ids, "is_token": is_token})
         i = symbols.next[i]
     recorder.add(
