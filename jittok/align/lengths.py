@@ -160,6 +160,8 @@ def _spm(vocab: Vocab) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     if not _equal_keys(vocab, MARK).size:  # a space falls into bytes, which stand for it together
         for tokens, values in ((hex_ids, hex_bytes), (ids, bytes_)):
             source[tokens[np.isin(values, np.frombuffer(MARK, np.uint8))]] = 0
+        if vocab.unk_id >= 0:
+            source[vocab.unk_id] = 0  # errors="replace": it stands for one of them
     return output, source
 
 

@@ -21,56 +21,12 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(Path(__file__).parent), str(ROOT / "tests" / "data")]
 
+from cases import Case  # noqa: E402
 from texts import Texts  # noqa: E402
 from vocabs import random_vocab  # noqa: E402
 
-from jittok.batch import Encoder  # noqa: E402
-from jittok.errors import EncodingFailed, JittokError  # noqa: E402
-from jittok.reference.tokenize import tokenize  # noqa: E402
+from jittok.errors import JittokError  # noqa: E402
 from jittok.vocab import Vocab, bundled_names, bundled_vocab, read_vocab  # noqa: E402
-
-TINY_CACHE = 1 << 14
-Answer = list[int] | str
-
-
-class Case:
-    """One vocabulary with its three ways of encoding."""
-
-    def __init__(self, name: str, vocab: Vocab) -> None:
-        self.name, self.vocab = name, vocab
-        self.kept = Encoder(vocab)
-        self.tiny = Encoder(vocab, self.kept.arrays, cache_bytes=TINY_CACHE)
-
-    def kernel(self, encoder: Encoder, text: bytes, add: bool, parse: bool) -> Answer:
-        try:
-            return encoder.one(text, encoder.rule(add, parse, replace=False)).tolist()
-        except EncodingFailed as error:
-            return f"fails at {error.offset}"
-
-    def reference(self, text: bytes, add: bool, parse: bool) -> Answer:
-        try:
-            return tokenize(self.vocab, text, add_special=add, parse_special=parse)
-        except EncodingFailed as error:
-            return f"fails at {error.offset}"
-
-    def ways(self, text: bytes, add: bool, parse: bool) -> dict[str, Answer]:
-        """The answers that must be one: a cache that saw the texts before, a tiny one, none, and the reference."""
-        fresh = Encoder(self.vocab, self.kept.arrays, cache_bytes=TINY_CACHE)
-        return {
-            "reference": self.reference(text, add, parse),
-            "kernel": self.kernel(self.kept, text, add, parse),
-            "kernel, tiny cache": self.kernel(self.tiny, text, add, parse),
-            "kernel, new cache": self.kernel(fresh, text, add, parse),
-        }
-
-    def differs(self, text: bytes, add: bool, parse: bool) -> dict[str, Answer] | None:
-        ways = self.ways(text, add, parse)
-        answers = list(ways.values())
-        return None if all(_same(answer, answers[0]) for answer in answers) else ways
-
-
-def _same(a: Answer, b: Answer) -> bool:
-    return a == b or (isinstance(a, str) and isinstance(b, str))
 
 
 def shrink(text: bytes, fails: Callable[[bytes], Any]) -> bytes:
@@ -86,6 +42,15 @@ def shrink(text: bytes, fails: Callable[[bytes], Any]) -> bytes:
                 at += size
         size = size if shorter and size == 1 else size // 2
     return text
+
+
+def show(case: Case, text: bytes, add: bool, parse: bool) -> None:
+    """Print the shortest text that still makes a difference, and the answers."""
+    text = shrink(text, lambda less: case.differs(less, add, parse))
+    question, answers = case.differs(text, add, parse) or ("none any more", {})
+    print(f"{case.name}: {text!r} add_special={add} parse_special={parse}: {question}")
+    for who, answer in answers.items():
+        print(f"    {who}: {answer}", flush=True)
 
 
 def real_vocabs() -> Iterator[tuple[str, Callable[[], Vocab]]]:
@@ -148,10 +113,7 @@ def main() -> int:
             bytes_done += len(text)
             if case.differs(text, add, parse):
                 failures += 1
-                text = shrink(text, lambda less, case=case, add=add, parse=parse: case.differs(less, add, parse))  # type: ignore[misc]
-                print(f"{case.name}: {text!r} add_special={add} parse_special={parse}")
-                for way, answer in case.ways(text, add, parse).items():
-                    print(f"    {way}: {answer}", flush=True)
+                show(case, text, add, parse)
                 break
         if time.monotonic() > end or failures >= 20:
             break

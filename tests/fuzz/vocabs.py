@@ -47,8 +47,13 @@ FLAGS = ["add_bos_token", "add_eos_token", "add_sep_token", "add_space_prefix", 
 def random_vocab(seed: int) -> tuple[str, bytes]:
     """(type, file) of one drawn vocabulary."""
     rng = random.Random(seed)
-    make = rng.choice([_bpe, _bpe, _bpe, _raw_bpe, _spm, _wpm, _ugm, _rwkv, _plamo2, _test])
-    return make.__name__[1:], make(rng)
+    kind = rng.choice([*KINDS, "bpe", "bpe"])
+    return kind, _MAKERS[kind](rng)
+
+
+def drawn_vocab(kind: str, seed: int) -> bytes:
+    """The file of a drawn vocabulary of one of KINDS."""
+    return _MAKERS[kind](random.Random(seed))
 
 
 def _maybe(rng: random.Random, *values: Any) -> Any:
@@ -197,3 +202,11 @@ def _plamo2(rng: random.Random) -> bytes:
 
 def _test(rng: random.Random) -> bytes:
     return vocab_file("test", [b"%d" % k for k in range(rng.choice([1, 7, 300]))])
+
+
+_MAKERS = {
+    "bpe": _bpe, "raw_bpe": _raw_bpe, "spm": _spm, "wpm": _wpm, "ugm": _ugm, "rwkv": _rwkv, "plamo2": _plamo2,
+    "test": _test,
+}  # fmt: skip
+KINDS = list(_MAKERS)
+"""Types, with BPE over characters as one of its own."""

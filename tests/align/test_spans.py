@@ -1,0 +1,149 @@
+"""Spans are those of the plain reference and keep the rules of alignment, for every type, vocabulary and text."""
+
+import lzma
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cases import Case
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from span_rules import broken_rule
+from texts import Texts
+from vocabs import KINDS, drawn_vocab
+
+from jittok._jit import JIT, U8, frozen, kernel
+from jittok._raw import window
+from jittok.align import direct
+from jittok.errors import EncodingFailed, JittokError
+from jittok.reference.tokenize import align as literal
+from jittok.tokenizer import Tokenizer
+from jittok.vocab import bundled_names, bundled_vocab, read_vocab
+
+VOCABS = Path(__file__).parents[1] / "data" / "vocabs"
+MADE_UP = sorted(path.name.removesuffix(".gguf.xz") for path in VOCABS.glob("*.gguf.xz"))
+REAL = bundled_names() if JIT else []
+"""Without the compiler they take minutes."""
+RULES = [(False, False), (False, True), (True, False), (True, True)]
+EXAMPLES = max(8, settings.default.max_examples // 10)
+"""What make fuzz has more of."""
+BEFORE, SLACK = b"\xff" * 3, b"\x80" * 8
+"""What stands around a text and is none of it."""
+
+
+@kernel
+def well_formed(data: U8, start: int, stop: int) -> bool:
+    return direct.is_well_formed(window(data), start, stop)
+
+
+@cache
+def case(name):
+    if name in bundled_names():
+        return Case(name, bundled_vocab(name))
+    return Case(name, read_vocab(lzma.decompress((VOCABS / f"{name}.gguf.xz").read_bytes())))
+
+
+def spans(tok, text, **rules):
+    return [(i, j) for i, j in tok.align(text, **rules).spans.tolist()]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=EXAMPLES)
+@given(number=st.integers(0, 1 << 30))
+def test_drawn_vocabularies_align_as_the_reference_does_and_keep_the_rules(kind, number):
+    try:
+        drawn = Case(f"{kind} {number}", read_vocab(drawn_vocab(kind, number)))
+    except JittokError:
+        return  # drawn so that loading refuses it; the next test counts these
+    texts = Texts(number, drawn.vocab)
+    for add, parse in RULES:
+        text = texts.one()
+        assert drawn.differs(text, add, parse) is None, (text, add, parse)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_drawn_vocabularies_load(kind):
+    for number in range(4):
+        assert len(Tokenizer(read_vocab(drawn_vocab(kind, number))).vocab)
+
+
+@pytest.mark.parametrize("name", [*REAL, *MADE_UP])
+def test_the_vocabularies_at_hand_align_as_the_reference_does_and_keep_the_rules(name):
+    found, texts = case(name), Texts(len(name), case(name).vocab)
+    for number in range(2 * EXAMPLES):
+        text, (add, parse) = texts.one(), RULES[number % 4]
+        assert found.differs(text, add, parse) is None, (text, add, parse)
+
+
+@pytest.mark.skipif(not JIT, reason="real vocabularies take minutes without the compiler")
+@pytest.mark.parametrize("session", ["t5", "bert", "llama2", "llama3"])
+def test_spans_of_the_walkthroughs(session, walkthroughs, named):
+    tok = named(walkthroughs[session]["vocab"])
+    for row in walkthroughs[session]["align"]:
+        text = row["text"].encode().replace(rb"\xff", b"\xff")
+        found = tok.align(text, add_special=row["add_special"], parse_special=row["parse_special"])
+        assert (found.ids.tolist(), found.spans.tolist()) == (row["ids"], row["spans"]), row
+
+
+def test_a_broken_rule_is_told():
+    vocab, rules = bundled_vocab("gpt-2"), {"add_special": False, "parse_special": False}
+    (ids, right), text = literal(vocab, b"two words"), b"two words"
+    assert right == [(0, 3), (3, 9)]
+    assert broken_rule(vocab, text, ids, right, **rules) is None
+    for wrong, told in {
+        ((0, 3),): "2 ids have 1 spans",
+        ((0, 3), (3, 10)): "span 1, 3 .. 10, is not one of the text",
+        ((0, 3), (4, 9)): "stands for b'words', which is not its text",
+        ((0, 4), (4, 9)): "stands for b'two ', which is not its text",
+        ((0, 3), (3, 8)): "byte 8 belongs to no token",
+        ((0, 4), (2, 9)): "spans 0 and 1 share 2 .. 4",
+        ((3, 9), (0, 3)): "span 1 begins or ends before",
+    }.items():
+        assert told in broken_rule(vocab, text, ids, wrong, **rules)
+
+
+def test_plamo_2_leaves_a_space_as_it_is_beside_a_bad_byte(made_up):
+    assert spans(made_up("syn-plamo2"), b" \x8f") == [(0, 1), (1, 2), (1, 2), (1, 2)]
+
+
+def test_an_unknown_token_for_a_part_of_the_space_in_front_stands_for_nothing(vocab_of):
+    tokens = [b"<unk>", b"<0xE2>", b"<0x96>", b"a"]
+    tok = Tokenizer(vocab_of(tokens, [1, 32, 32, 4], unk_id=0, add_space_prefix=True))
+    found = tok.align(b">a", errors="replace")
+    assert (found.ids.tolist(), found.spans.tolist()) == (
+        [1, 2, 0, 0, 3],
+        [[0, 0], [0, 0], [0, 0], [0, 1], [1, 2]],
+    )
+
+
+def test_a_replaced_text_is_aligned_too(made_up):
+    tok = made_up("syn-spm-nobytes")
+    with pytest.raises(EncodingFailed, match="offset 1"):
+        tok.align("a\U0001f600")
+    found = tok.align("a\U0001f600b", errors="replace")
+    assert found.spans.tolist()[-5:] == [[1, 2], [2, 3], [3, 4], [4, 5], [5, 6]]
+    assert {int(token) for token in found.ids[-5:-1]} == {tok.unk_id}
+
+
+WHOLE = [b"", b"abcdefgh", "é".encode(), "ß中😀".encode(), b"\xf4\x8f\xbf\xbf", b"\xed\xa0\x80"]
+BAD = [b"\xc0\x80", b"\xff", b"\x80", b"\xf4\x90\x80\x80", b"\xe2\x96", b"\xe0\x9f\xbf", b"\xf0\x8f\xbf\xbf", b"\xc3("]
+parts = st.sampled_from([*WHOLE, *BAD]) | st.text(max_size=3).map(str.encode) | st.binary(max_size=2)
+
+
+@given(st.lists(parts, max_size=12).map(b"".join))
+def test_well_formedness_is_told_of_the_stretch_alone(text):
+    data = frozen(np.frombuffer(BEFORE + text + SLACK, np.uint8), np.uint8)
+    try:
+        right = text.decode("utf-8", "surrogatepass") is not None
+    except UnicodeDecodeError:
+        right = False
+    assert well_formed(data, len(BEFORE), len(BEFORE) + len(text)) == right
+
+
+@pytest.mark.parametrize("name", REAL)
+@pytest.mark.parametrize("unit", [b"a", b" ", b"\xff", "é".encode(), b"a b ", "\u3000".encode(), "\u0301".encode()])
+def test_long_texts_keep_the_rules(name, unit):
+    text, tok, rules = unit * (10_000 // len(unit)), case(name).tok, {"add_special": True, "parse_special": False}
+    found = tok.align(text, **rules)
+    assert broken_rule(tok.vocab, text, found.ids.tolist(), found.spans.tolist(), **rules) is None

@@ -1,0 +1,388 @@
+"""Raw loads, stores and block operations: fast and checked twins agree, and the checked ones report what is outside."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from jittok import _raw
+from jittok._jit import (
+    F32,
+    I32,
+    I64,
+    U8,
+    U16,
+    U32,
+    U64,
+    OutF64,
+    OutI32,
+    OutI64,
+    OutU8,
+    OutU16,
+    OutU32,
+    OutU64,
+    frozen,
+    helper,
+    kernel,
+)
+from jittok._raw import FAST, blocks, memory, sets, window, words
+
+FOLLOWS = 66
+"""Bytes that block operations read from a place on, at most."""
+bytes_ = st.binary(min_size=FOLLOWS, max_size=90) | st.lists(
+    st.sampled_from(b" '\n\r\t/09azAZst\x7f\x80\xbf\xc0\xdf\xe0\xef\xf0\xf7\xf8\xffrevmdl"),
+    min_size=FOLLOWS,
+    max_size=90,
+).map(bytes)
+any_word = st.integers(0, (1 << 64) - 1) | st.sampled_from([0, 1, 1 << 63, (1 << 64) - 1])
+
+
+def array(values, dtype, writeable=False):
+    made = np.array(values, dtype)
+    made.flags.writeable = writeable
+    return made
+
+
+class Elements:
+    """A kernel an element type: reads every element of an array and writes it to another of the same type."""
+
+    @staticmethod
+    @kernel
+    def uint8(data: U8, out: OutU8, sums: OutI64) -> int:
+        for i in range(data.size):
+            sums[i] = _raw.get_u8(window(data), i)
+            _raw.put_u8(window(out), i, sums[i])
+        return 0
+
+    @staticmethod
+    @kernel
+    def uint16(data: U16, out: OutU16, sums: OutI64) -> int:
+        for i in range(data.size):
+            sums[i] = _raw.get_u16(window(data), i)
+            _raw.put_u16(window(out), i, sums[i])
+        return 0
+
+    @staticmethod
+    @kernel
+    def uint32(data: U32, out: OutU32, sums: OutI64) -> int:
+        for i in range(data.size):
+            sums[i] = _raw.get_u32(window(data), i)
+            _raw.put_u32(window(out), i, sums[i])
+        return 0
+
+    @staticmethod
+    @kernel
+    def int32(data: I32, out: OutI32, sums: OutI64) -> int:
+        for i in range(data.size):
+            sums[i] = _raw.get_i32(window(data), i)
+            _raw.put_i32(window(out), i, sums[i])
+        return 0
+
+    @staticmethod
+    @kernel
+    def int64(data: I64, out: OutI64, sums: OutI64) -> int:
+        for i in range(data.size):
+            sums[i] = _raw.get_i64(window(data), i)
+            _raw.put_i64(window(out), i, sums[i])
+        return 0
+
+    @staticmethod
+    @kernel
+    def uint64(data: U64, out: OutU64, sums: OutU64) -> int:
+        for i in range(data.size):
+            sums[i] = _raw.get_u64(window(data), i)
+            _raw.put_u64(window(out), i, sums[i])
+        return 0
+
+
+@pytest.mark.parametrize("name", ["uint8", "uint16", "uint32", "int32", "int64", "uint64"])
+def test_every_value_of_an_element_type_is_read_widened_and_written_back(name):
+    dtype = np.dtype(name)
+    limits = np.iinfo(dtype)
+    values = [0, 1, 0x7F, limits.min, limits.max, limits.max - 1, limits.max // 3]
+    data, out = array(values, dtype), np.zeros(len(values), dtype)
+    sums = np.zeros(len(values), np.uint64 if name == "uint64" else np.int64)
+    getattr(Elements, name)(data, out, sums)
+    assert sums.tolist() == values
+    assert out.tolist() == values
+
+
+@kernel
+def floats(data: F32, out: OutF64, again: OutF64) -> int:
+    for i in range(data.size):
+        _raw.put_f64(window(out), i, _raw.get_f32(window(data), i))
+        again[i] = _raw.get_f64(window(out), i)
+    return 0
+
+
+def test_floats_are_widened_exactly():
+    values = [0.0, -0.0, 1.5, -3.4e38, 1e-40, np.inf, -np.inf, np.nan]
+    data, out, again = array(values, np.float32), np.zeros(8), np.zeros(8)
+    floats(data, out, again)
+    assert out.tobytes() == again.tobytes() == data.astype(np.float64).tobytes()
+
+
+@kernel
+def every_word(text: U8, out: OutU64, copied: OutU8) -> int:
+    for i in range(text.size - 7):
+        out[i] = _raw.get_word(window(text), i)
+        words.put_word(window(copied), i, out[i])
+    return 0
+
+
+@given(bytes_)
+def test_words_are_little_endian_wherever_they_stand(text):
+    out, copied = np.zeros(len(text) - 7, np.uint64), np.zeros(len(text), np.uint8)
+    every_word(array([*text], np.uint8), out, copied)
+    assert out.tolist() == [int.from_bytes(text[i : i + 8], "little") for i in range(out.size)]
+    assert copied.tobytes() == text
+
+
+@kernel
+def count_bits(values: U64, other: U64, out: OutI64, made: OutU64) -> int:
+    for i in range(values.size):
+        out[3 * i] = _raw.trailing_zeros(values[i])
+        out[3 * i + 1] = _raw.leading_zeros(values[i])
+        out[3 * i + 2] = _raw.popcount(values[i])
+        made[2 * i] = _raw.multiply(values[i], other[i])
+        made[2 * i + 1] = _raw.add(values[i], other[i])
+    return 0
+
+
+@given(st.lists(st.tuples(any_word, any_word), min_size=1, max_size=8))
+def test_bits_are_counted_and_words_wrap(pairs):
+    out, made = np.zeros(3 * len(pairs), np.int64), np.zeros(2 * len(pairs), np.uint64)
+    count_bits(array([a for a, _ in pairs], np.uint64), array([b for _, b in pairs], np.uint64), out, made)
+    for k, (a, b) in enumerate(pairs):
+        binary = f"{a:064b}"
+        trailing = len(binary) - len(binary.rstrip("0"))
+        assert out[3 * k : 3 * k + 3].tolist() == [trailing, len(binary) - len(binary.lstrip("0")), binary.count("1")]
+        assert made[2 * k : 2 * k + 2].tolist() == [a * b % 2**64, (a + b) % 2**64]
+
+
+@kernel
+def all_masks(text: U8, fold: int, byte: int, out: OutU64) -> int:
+    w = window(text)
+    high, letter, digit, white, space, line, quote, capital, slash = blocks.class_masks(w, 0)
+    for k, mask in enumerate((high, letter, digit, white, space, line, quote, capital, slash)):
+        out[k] = mask
+    follower, c0, e0, f0, f8 = blocks.utf8_masks(w, 0)
+    for k, mask in enumerate((follower, c0, e0, f0, f8)):
+        out[9 + k] = mask
+    one, two = blocks.contraction_masks(w, 0, np.uint64(fold))
+    out[14], out[15] = one, two
+    high, letter, digit, control, space = sets.span_masks(w, 0)
+    for k, mask in enumerate((high, letter, digit, control, space)):
+        out[16 + k] = mask
+    out[21] = sets.equal_mask(w, 0, byte)
+    return 0
+
+
+@given(bytes_, st.sampled_from([0, 0x20]), st.integers(0, 255))
+@example(bytes(range(66)), 0, 0)
+@example(bytes(range(64, 130)), 0x20, 0x80)
+@example(bytes(range(128, 194)), 0, 0xC0)
+@example(bytes(range(190, 256)), 0, 0xFF)
+@example(b"'s't'd'm're've'll'S'RE" * 3, 0x20, 0x27)
+def test_masks_of_64_bytes_are_what_each_byte_is(text, fold, byte):
+    out = np.zeros(22, np.uint64)
+    all_masks(array([*text], np.uint8), fold, byte, out)
+
+    def mask(holds):
+        return sum(1 << k for k in range(64) if holds(text[k]))
+
+    def letter(c):
+        return 0x61 <= c | 0x20 <= 0x7A
+
+    def digit(c):
+        return 0x30 <= c <= 0x39
+
+    def high(c):
+        return c >= 0x80
+
+    def space(c):
+        return c == 0x20
+
+    folded = bytes(c | fold for c in text)
+    after = [folded[k + 1 : k + 3] for k in range(64)]
+    one = sum(1 << k for k in range(64) if after[k][:1] in (b"s", b"t", b"d", b"m"))
+    two = sum(1 << k for k in range(64) if after[k] in (b"re", b"ve", b"ll"))
+    assert out.tolist() == [
+        mask(high), mask(letter), mask(digit), mask(lambda c: c in b"\t\n\v\f\r "), mask(space),
+        mask(lambda c: c in b"\r\n"), mask(lambda c: c == 0x27), mask(lambda c: 0x41 <= c <= 0x5A),
+        mask(lambda c: c == 0x2F),
+        mask(lambda c: 0x80 <= c < 0xC0), *(mask(lambda c, low=low: c >= low) for low in (0xC0, 0xE0, 0xF0, 0xF8)),
+        one, two,
+        mask(high), mask(letter), mask(digit), mask(lambda c: c < 0x20 or c == 0x7F), mask(space),
+        mask(lambda c: c == byte),
+    ]  # fmt: skip
+
+
+@kernel
+def sixteen(values: OutU32, places: I64, news: I64, out: OutI64) -> int:
+    w = window(values)
+    out[0] = blocks.lowest_16(w, 1)
+    out[1] = blocks.set_three_lowest_16(w, 1, places[0], news[0], places[1], news[1], places[2], news[2])
+    return 0
+
+
+@given(
+    st.lists(st.integers(0, (1 << 32) - 1), min_size=18, max_size=18),
+    st.lists(st.integers(-1, 17), min_size=3, max_size=3, unique=True),
+    st.lists(st.integers(0, (1 << 32) - 1), min_size=3, max_size=3),
+)
+def test_the_lowest_of_16_words_before_and_after_three_are_set(values, places, news):
+    data, out = np.array(values, np.uint32), np.zeros(2, np.int64)
+    sixteen(data, array(places, np.int64), array(news, np.int64), out)
+    after = values[:]
+    for place, new in zip(places, news, strict=True):
+        if 0 <= place < 16:  # outside: nothing changes
+            after[1 + place] = new
+    assert out.tolist() == [min(values[1:17]), min(after[1:17])]
+    assert data.tolist() == after
+
+
+@kernel
+def copies(keys: U64, source: I32, ids: OutI32) -> int:
+    blocks.copy_ids(window(ids), 1, window(keys), 1)
+    blocks.copy_four(window(ids), 6, window(source), 1)
+    return 0
+
+
+@given(
+    st.lists(any_word, min_size=4, max_size=4), st.lists(st.integers(-(1 << 31), (1 << 31) - 1), min_size=6, max_size=6)
+)
+def test_four_ids_are_copied_without_the_count_in_their_top_byte(keys, source):
+    ids = np.full(11, -7, np.int32)
+    copies(array(keys, np.uint64), array(source, np.int32), ids)
+    raw = b"".join(word.to_bytes(8, "little") for word in keys[1:3])
+    four = np.frombuffer(raw, np.int32).copy()
+    four[0] &= 0xFFFFFF
+    assert ids.tolist() == [-7, *four.tolist(), -7, *source[1:5], -7]
+
+
+@kernel
+def match(slots: U64, keys: U64) -> int:
+    return blocks.match_pair(window(slots), 1, keys[0], keys[1])
+
+
+@given(st.lists(st.integers(0, 2), min_size=9, max_size=9), st.tuples(st.integers(0, 2), st.integers(0, 2)))
+def test_the_first_of_two_slots_with_both_words_of_a_key_is_found(slots, key):
+    wanted = 20
+    if tuple(slots[1:3]) == key:
+        wanted = 0
+    elif tuple(slots[5:7]) == key:
+        wanted = 4
+    assert match(array(slots, np.uint64), array(key, np.uint64)) == wanted
+
+
+@kernel
+def places_of(mask: U64, first: int, out: OutI32) -> int:
+    return blocks.bit_places(window(out), 2, first, mask[0])
+
+
+@given(any_word, st.integers(0, 1 << 20))
+def test_the_places_of_set_bits_stand_behind_each_other(mask, first):
+    out = np.full(2 + 64, -7, np.int32)
+    end = places_of(array([mask], np.uint64), first, out)
+    assert out[:end].tolist() == [-7, -7, *(first + k for k in range(64) if mask >> k & 1)]
+
+
+@pytest.mark.skipif(FAST, reason="fast code checks nothing: that is what it is")
+@pytest.mark.parametrize("at", [-1, 1])
+def test_an_index_outside_is_reported(at):
+    with pytest.raises(IndexError, match="raw access outside its array"):
+        read_one(frozen([5], np.uint8), at)
+    assert read_one(frozen([5], np.uint8), 0) == 5
+
+
+@kernel
+def read_one(data: U8, at: int) -> int:
+    return _through_a_helper(window(data), at)
+
+
+@helper
+def _through_a_helper(data, at):
+    return _raw.get_u8(data, at)
+
+
+OPERATIONS = {
+    "get_u8": ("memory.get_u8(w8, i)", 8), "get_word": ("memory.get_word(w8, i)", 1),
+    "get_u16": ("memory.get_u16(w16, i)", 8), "get_u32": ("memory.get_u32(w32, i)", 8),
+    "get_i32": ("memory.get_i32(wi, i)", 8), "get_i64": ("memory.get_i64(wq, i)", 8),
+    "get_u64": ("memory.get_u64(w64, i)", 8), "put_u8": ("memory.put_u8(w8, i, 0)", 8),
+    "put_i32": ("memory.put_i32(wi, i, 0)", 8), "put_i64": ("memory.put_i64(wq, i, 0)", 8),
+    "put_word": ("words.put_word(w8, i, np.uint64(0))", 1), "class_masks": ("blocks.class_masks(big, i)", 65),
+    "utf8_masks": ("blocks.utf8_masks(big, i)", 65),
+    "contraction": ("blocks.contraction_masks(big, i, np.uint64(0))", 63),
+    "span_masks": ("sets.span_masks(big, i)", 65), "equal_mask": ("sets.equal_mask(big, i, 0)", 65),
+    "lowest_16": ("blocks.lowest_16(many, i)", 3),
+    "set_three": ("blocks.set_three_lowest_16(many, i, 0, 0, 0, 0, 0, 0)", 3),
+    "copy_ids to": ("blocks.copy_ids(wi, i, w64, 0)", 5), "copy_ids from": ("blocks.copy_ids(wi, 0, w64, i)", 7),
+    "copy_four to": ("blocks.copy_four(wi, i, wi, 0)", 5), "copy_four from": ("blocks.copy_four(wi, 0, wi, i)", 5),
+    "match_pair": ("blocks.match_pair(w64, i, np.uint64(1), np.uint64(1))", 1),
+}  # fmt: skip
+"""Each operation over arrays of 8 elements (128 in `big`, 18 in `many`), and how many first places are inside."""
+
+
+@pytest.mark.skipif(FAST, reason="fast code checks nothing")
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_each_checked_operation_takes_the_places_inside_and_no_other(name):
+    source, count = OPERATIONS[name]
+    w8, w16, w32, w64 = (np.zeros(8, dtype) for dtype in (np.uint8, np.uint16, np.uint32, np.uint64))
+    known = {"w8": w8, "w16": w16, "w32": w32, "w64": w64, "wi": np.zeros(8, np.int32), "wq": np.zeros(8, np.int64)}
+    known |= {"big": np.zeros(128, np.uint8), "many": np.zeros(18, np.uint32), "np": np}
+    known |= {"memory": memory, "blocks": blocks, "sets": sets, "words": words}
+    for i in range(count):
+        eval(source, {**known, "i": i})
+    for i in (-1, count, count + 100):
+        with pytest.raises(IndexError, match="raw access outside its array"):
+            eval(source, {**known, "i": i})
+
+
+@pytest.mark.skipif(FAST, reason="fast code checks nothing")
+def test_places_that_find_no_room_are_reported():
+    assert places_of(array([0b1011], np.uint64), 0, np.zeros(5, np.int32)) == 5
+    with pytest.raises(IndexError, match="raw access outside its array"):
+        places_of(array([0b1011], np.uint64), 0, np.zeros(4, np.int32))
+
+
+SCRIPT = """
+import numpy as np
+from jittok import _raw
+from jittok._jit import CHECKED, JIT, U8, frozen, kernel
+
+@kernel
+def read(data: U8, at: int) -> int:
+    return _raw.get_u8(_raw.window(data), at)
+
+print(CHECKED, JIT, _raw.FAST, read(frozen([5, 6], np.uint8), 1))
+if not _raw.FAST:
+    read(frozen([5, 6], np.uint8), 2)
+"""
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ({}, "False True True 6"), ({"JITTOK_CHECKED": "0"}, "False True True 6"),
+        ({"JITTOK_CHECKED": "1"}, "True True False 6"), ({"NUMBA_BOUNDSCHECK": "1"}, "True True False 6"),
+        ({"NUMBA_DISABLE_JIT": "1"}, "False False False 6"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_either_setting_checks_every_index_and_reports_one_outside(setting, told):
+    chosen = ("JITTOK_CHECKED", "NUMBA_BOUNDSCHECK", "NUMBA_DISABLE_JIT")
+    environment = {name: value for name, value in os.environ.items() if name not in chosen} | setting
+    run = subprocess.run([sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=False)
+    assert run.stdout.strip() == told
+    if told.endswith("False 6"):
+        assert run.returncode == 1
+        assert "IndexError: raw access outside its array" in run.stderr
+    else:
+        assert run.returncode == 0
