@@ -88,8 +88,9 @@ def _copy_ids_checked(ids: Window, at: int, words: Window, i: int) -> None:
     _inside(ids, at, 4)
     _inside(words, i, 2)
     for k in range(4):
-        word = words[i + (k >> 1)] >> np.uint64(32 * (k & 1)) & np.uint64(0xFFFFFF if k == 0 else 0xFFFFFFFF)
-        ids[at + k] = np.int64(word)
+        mask = np.uint64(0xFFFFFF if k == 0 else 0xFFFFFFFF)
+        value = np.int64(words[i + (k >> 1)] >> np.uint64(32 * (k & 1)) & mask)
+        ids[at + k] = value - (value >> 31 << 32)  # bit 31 is the sign
 
 
 copy_ids = _both(_copy_ids_fast, _copy_ids_checked)

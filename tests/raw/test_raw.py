@@ -29,7 +29,7 @@ from jittok._jit import (
     helper,
     kernel,
 )
-from jittok._raw import FAST, blocks, memory, sets, window, words
+from jittok._raw import FAST, blocks, key_masks, keys, memory, pair_places, sets, window, words
 
 FOLLOWS = 66
 """Bytes that block operations read from a place on, at most."""
@@ -247,9 +247,9 @@ def test_the_lowest_of_16_words_before_and_after_three_are_set(values, places, n
 
 
 @kernel
-def copies(keys: U64, source: I32, ids: OutI32) -> int:
-    blocks.copy_ids(window(ids), 1, window(keys), 1)
-    blocks.copy_four(window(ids), 6, window(source), 1)
+def copies(packed: U64, source: I32, ids: OutI32) -> int:
+    keys.copy_ids(window(ids), 1, window(packed), 1)
+    keys.copy_four(window(ids), 6, window(source), 1)
     return 0
 
 
@@ -266,18 +266,34 @@ def test_four_ids_are_copied_without_the_count_in_their_top_byte(keys, source):
 
 
 @kernel
-def match(slots: U64, keys: U64) -> int:
-    return blocks.match_pair(window(slots), 1, keys[0], keys[1])
+def match(slots: U64, key: U64, places: U8) -> int:
+    return keys.match_pair(window(slots), 1, window(key), 1, window(places))
 
 
 @given(st.lists(st.integers(0, 2), min_size=9, max_size=9), st.tuples(st.integers(0, 2), st.integers(0, 2)))
 def test_the_first_of_two_slots_with_both_words_of_a_key_is_found(slots, key):
-    wanted = 20
+    wanted = keys.NO_MATCH
     if tuple(slots[1:3]) == key:
         wanted = 0
     elif tuple(slots[5:7]) == key:
         wanted = 4
-    assert match(array(slots, np.uint64), array(key, np.uint64)) == wanted
+    assert match(array(slots, np.uint64), array([7, *key], np.uint64), pair_places()) == wanted
+
+
+@kernel
+def make_key(text: U8, length: int, masks: U64, records: OutU64, out: OutU64) -> int:
+    out[0], out[1] = keys.put_key(window(records), 1, window(text), 2, window(masks), length)
+    return 0
+
+
+@given(st.binary(min_size=18, max_size=18), st.integers(0, keys.KEY_LENGTHS - 1))
+def test_a_key_is_the_text_with_zeros_and_its_length_behind(text, length):
+    records, out = np.full(4, 7, np.uint64), np.zeros(2, np.uint64)
+    make_key(array([*text], np.uint8), length, key_masks(), records, out)
+    made = bytearray(text[2 : 2 + length % 16].ljust(16, b"\0"))
+    made[15] |= length
+    assert out.tobytes() == made
+    assert records.tolist() == [7, *out.tolist(), 7]
 
 
 @kernel
@@ -322,9 +338,13 @@ OPERATIONS = {
     "span_masks": ("sets.span_masks(big, i)", 65), "equal_mask": ("sets.equal_mask(big, i, 0)", 65),
     "lowest_16": ("blocks.lowest_16(many, i)", 3),
     "set_three": ("blocks.set_three_lowest_16(many, i, 0, 0, 0, 0, 0, 0)", 3),
-    "copy_ids to": ("blocks.copy_ids(wi, i, w64, 0)", 5), "copy_ids from": ("blocks.copy_ids(wi, 0, w64, i)", 7),
-    "copy_four to": ("blocks.copy_four(wi, i, wi, 0)", 5), "copy_four from": ("blocks.copy_four(wi, 0, wi, i)", 5),
-    "match_pair": ("blocks.match_pair(w64, i, np.uint64(1), np.uint64(1))", 1),
+    "copy_ids to": ("keys.copy_ids(wi, i, w64, 0)", 5), "copy_ids from": ("keys.copy_ids(wi, 0, w64, i)", 7),
+    "copy_four to": ("keys.copy_four(wi, i, wi, 0)", 5), "copy_four from": ("keys.copy_four(wi, 0, wi, i)", 5),
+    "match_pair": ("keys.match_pair(w64, i, w64, 0, pairs)", 1),
+    "match_pair key": ("keys.match_pair(w64, 0, w64, i, pairs)", 7),
+    "put_key to": ("keys.put_key(w64, i, big, 0, masks, 0)", 7),
+    "put_key from": ("keys.put_key(w64, 0, big, i, masks, 0)", 113),
+    "put_key masks": ("keys.put_key(w64, 0, big, 0, masks, i)", 32),
 }  # fmt: skip
 """Each operation over arrays of 8 elements (128 in `big`, 18 in `many`), and how many first places are inside."""
 
@@ -337,6 +357,7 @@ def test_each_checked_operation_takes_the_places_inside_and_no_other(name):
     known = {"w8": w8, "w16": w16, "w32": w32, "w64": w64, "wi": np.zeros(8, np.int32), "wq": np.zeros(8, np.int64)}
     known |= {"big": np.zeros(128, np.uint8), "many": np.zeros(18, np.uint32), "np": np}
     known |= {"memory": memory, "blocks": blocks, "sets": sets, "words": words}
+    known |= {"keys": keys, "masks": key_masks(), "pairs": pair_places()}
     for i in range(count):
         eval(source, {**known, "i": i})
     for i in (-1, count, count + 100):
