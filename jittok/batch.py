@@ -10,6 +10,7 @@ import importlib
 import inspect
 import os
 import re
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -66,6 +67,8 @@ HANDED_OVER = 1 << 15
 """So many ids are handed over to the caller; fewer are copied, and the desk keeps its array."""
 SMALL = 1 << 16
 """Texts of up to this many bytes get room for all ids they could give, longer ones as much as texts before needed."""
+MUCH_TEXT = 1 << 18
+"""Bytes of one stretch that make it worth laying the compiled arrays out for speed."""
 SPARE = 48 << 10
 """Ids of room beyond that: kernels ask for what a chunk of text could give."""
 
@@ -145,6 +148,8 @@ class Encoder:
         self._ids_per_byte = 0.4
         self._special: dict[bool, special.SpecialTokens] = {}
         self._desks: list[Desk] = []
+        self._settled = not hasattr(self.model, "for_much_text")
+        self._settling = threading.Lock()
 
     def rule(self, add_special: bool, parse_special: bool, replace: bool) -> Rule:
         """The rule of one call. EncodingFailed when `add_special` needs an id that the vocabulary does not have."""
@@ -303,6 +308,8 @@ class Encoder:
     def _encode(self, desk: Desk, docs: Documents, first: int, last: int, fragments: int, rule: Rule, base: int) -> int:
         """The ids of the desk's fragments to the desk; how many. Raises EncodingFailed."""
         size = docs.size(first, last)
+        if size >= MUCH_TEXT and not self._settled:
+            self._settle()
         room = int(self._ids_per_byte * size) if size > SMALL else self.model.IDS_PER_BYTE * size
         room += fragments + SPARE
         if desk.ids.size < room:
@@ -325,12 +332,20 @@ class Encoder:
             EXPECTED[done.code],
         )
 
+    def _settle(self) -> None:
+        """Lay the arrays out for much text, once. Desks work with either."""
+        with self._settling:
+            if not self._settled:
+                self.arrays = self.model.for_much_text(self.arrays)
+                self._settled = True
+
     def _run(
         self, desk: Desk, docs: Documents, starts: NDArray[np.int64], stops: NDArray[np.int64],
         tokens: NDArray[np.int32], fragments: int, count: int, ends: NDArray[np.int64], replace: bool,
     ) -> int | Failure:  # fmt: skip
         """Call the kernel until all fragments are done, giving it what it lacks; ids go to the desk from `count` on."""
         arrays, model, report, at, origin = self.arrays, self.model, desk.report, 0, count
+        strict_bytes = True
         if desk.work is None:
             self._give_work(desk, FIRST_LONGEST)
         while at < fragments:
@@ -345,8 +360,8 @@ class Encoder:
                 desk.give_ids(max(count + need, desk.ids.size + desk.ids.size // 2), count)
             elif code == OUT_OF_WORK:
                 self._give_work(desk, max(need, 2 * desk.longest))
-            elif code == NO_BYTE_TOKEN and replace and arrays is self.arrays and self._can_replace_bytes():
-                arrays = self._with_unknown_bytes()
+            elif code == NO_BYTE_TOKEN and replace and strict_bytes and self._can_replace_bytes():
+                arrays, strict_bytes = self._with_unknown_bytes(arrays), False
             elif code == BEYOND_UNICODE and replace:
                 whole = docs.between(int(starts[at]), int(stops[at]))
                 mended = np.frombuffer(BEYOND.sub(4 * REPLACEMENT, whole), np.uint8)
@@ -367,10 +382,10 @@ class Encoder:
     def _can_replace_bytes(self) -> bool:
         return self.vocab.unk_id >= 0 and hasattr(self.arrays, "byte_ids")
 
-    def _with_unknown_bytes(self) -> Any:
+    def _with_unknown_bytes(self, arrays: Any) -> Any:
         """The arrays, with the unknown id for bytes that have no token."""
-        byte_ids = self.arrays.byte_ids
-        return self.arrays._replace(byte_ids=_fixed(np.where(byte_ids < 0, self.vocab.unk_id, byte_ids), np.int32))
+        byte_ids = arrays.byte_ids
+        return arrays._replace(byte_ids=_fixed(np.where(byte_ids < 0, self.vocab.unk_id, byte_ids), np.int32))
 
 
 def around(vocab: Vocab) -> tuple[int, int]:

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok._jit import frozen
+
 HUGE = 2 << 20
 """Bytes of a huge page on the processors in use; smaller arrays do not need one."""
 
@@ -36,3 +38,12 @@ def zeroed(count: int, dtype: Any) -> NDArray[Any]:
     raw = np.frombuffer(_mapping(size + border), np.uint8) if size >= HUGE else np.zeros(size + border, np.uint8)
     skip = -raw.ctypes.data % border
     return raw[skip : skip + size].view(dtype)
+
+
+def in_huge_pages(array: NDArray[Any]) -> NDArray[Any]:
+    """A read-only copy of a large array in huge pages, for tables that are read at random; a small one as it is."""
+    if array.nbytes < HUGE or not hasattr(mmap, "MADV_HUGEPAGE"):
+        return array
+    copy = zeroed(array.size, array.dtype)
+    copy[:] = array
+    return frozen(copy, array.dtype)

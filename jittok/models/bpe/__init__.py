@@ -10,12 +10,23 @@ from jittok.models.bpe.fast import encode_gpt2, encode_llama3
 from jittok.models.bpe.general import encode_general
 from jittok.models.bpe.work import Work, make_work, regrow
 from jittok.pretokenize.splitters.gpt2 import MALFORMED
+from jittok.structures.pages import in_huge_pages
 
-__all__ = ["IDS_PER_BYTE", "Arrays", "Work", "compile_vocab", "encode_fragments", "make_work", "regrow"]
+__all__ = [
+    "IDS_PER_BYTE", "Arrays", "Work", "compile_vocab", "encode_fragments", "for_much_text", "make_work", "regrow",
+]  # fmt: skip
 
 IDS_PER_BYTE = 1
 
 _KERNELS = {GPT2: encode_gpt2, LLAMA3: encode_llama3}
+
+
+def for_much_text(arrays: Arrays) -> Arrays:
+    """The same, with what new words look up laid out for speed: milliseconds that only much text is worth."""
+    return arrays._replace(
+        pairs=arrays.pairs._replace(slots=in_huge_pages(arrays.pairs.slots)),
+        seeds=arrays.seeds._replace(slots=in_huge_pages(arrays.seeds.slots)),
+    )
 
 
 def encode_fragments(
