@@ -28,19 +28,27 @@ from vocabs import random_vocab  # noqa: E402
 from jittok.errors import JittokError  # noqa: E402
 from jittok.vocab import Vocab, bundled_names, bundled_vocab, read_vocab  # noqa: E402
 
+FINE = 6
+"""Stretches up to this size are tried at every place: a character may have that many bytes with its mark."""
+
 
 def shrink(text: bytes, fails: Callable[[bytes], Any]) -> bytes:
-    """Delta debugging on bytes: ever smaller stretches are left out while the difference stays."""
-    size = len(text) // 2
-    while size:
-        at, shorter = 0, False
-        while at < len(text):
-            less = text[:at] + text[at + size :]
-            if fails(less):
-                text, shorter = less, True
-            else:
-                at += size
-        size = size if shorter and size == 1 else size // 2
+    """A text that still fails, but no longer does when any stretch of up to FINE bytes is left out of it.
+
+    Delta debugging: large stretches side by side first, then every small one wherever it stands, until nothing goes.
+    """
+    before = None
+    while text != before:
+        before, size = text, len(text)
+        while size:
+            at = 0
+            while at + size <= len(text):
+                less = text[:at] + text[at + size :]
+                if fails(less):
+                    text = less
+                else:
+                    at += size if size > FINE else 1
+            size = size // 2 if size > FINE else size - 1
     return text
 
 
