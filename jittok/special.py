@@ -9,7 +9,7 @@ accepted where their bytes are free. Source: llama.cpp, `tokenizer_st_partition`
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +26,10 @@ UNKNOWN, CONTROL, LSTRIP, RSTRIP = 1, 8, 128, 256
 STRIPS_LEFT, STRIPS_RIGHT = 1, 2
 FREE, STRIPPED = -1, -2
 """Owners of a byte in a cluster that are no rank: nobody, and a token that strips the blanks beside it."""
-FEW = 4
-"""So many first bytes are looked for in 64 bytes at once."""
+FEW = 8
+"""Up to so many first bytes are looked for in 64 bytes at once."""
+ANY = 256
+"""In place of a second byte: tokens with this first byte end there, or go on in more than one way."""
 RANK_SHIFT = 40
 PLACE_MASK = (1 << RANK_SHIFT) - 1
 """A key is rank << 40 | place in the document: comparing keys compares in llama.cpp's order."""
@@ -41,8 +43,8 @@ class SpecialTokens(NamedTuple):
     """
 
     first: U8  # [256] 1 where an admitted token begins with this byte
-    few: U8  # [4] these bytes, the first of them repeated, when there are no more than four
-    has_few: int  # whether that is so
+    few: I32  # [2 * count] these bytes, each with the second byte of all such tokens or ANY; empty for more than FEW
+    runs: U8  # [256] 1 where all admitted tokens with this first byte are nothing but that byte, and none strips
     trie: DoubleArray  # text -> rank
     ids: I32  # [ranks]
     lengths: I32  # [ranks] bytes
@@ -81,19 +83,31 @@ def build_special(vocab: Vocab, admitted: NDArray[np.int32]) -> SpecialTokens:
         raise AssertionError("special tokens do not come longest first")
     attributes = vocab.attributes[admitted]
     strips = np.where(attributes & LSTRIP, STRIPS_LEFT, 0) | np.where(attributes & RSTRIP, STRIPS_RIGHT, 0)
+    seconds: dict[int, set[int]] = {}
+    for text in filter(None, texts):
+        seconds.setdefault(text[0], set()).add(text[1] if len(text) > 1 else ANY)
     first = np.zeros(256, np.uint8)
-    first[[text[0] for text in texts if text]] = 1
+    first[list(seconds)] = 1
+    few = [(byte, *(then if len(then) == 1 else {ANY})) for byte, then in sorted(seconds.items())]
     data, offsets = np.frombuffer(b"".join(texts), np.uint8), np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
     return SpecialTokens(
         frozen(first, np.uint8),
-        frozen(np.resize(np.flatnonzero(first)[:FEW], FEW) if first.any() else np.zeros(FEW), np.uint8),
-        int(0 < first.sum() <= FEW),
+        frozen(np.ravel(few) if 0 < len(few) <= FEW else np.zeros(0), np.int32),
+        _runs(texts, strips),
         build_double_array(data, offsets, np.arange(len(texts), dtype=np.int32)),
         frozen(admitted, np.int32),
         frozen(lengths, np.int32),
         frozen(strips, np.uint8),
         int(strips.any()),
     )
+
+
+def _runs(texts: list[bytes], strips: NDArray[Any]) -> U8:
+    """`SpecialTokens.runs`."""
+    runs = np.ones(256, np.uint8)
+    for text in filter(None, texts):
+        runs[text[0]] &= text.count(text[0]) == len(text)
+    return frozen(runs if not strips.any() else np.zeros(256), np.uint8)
 
 
 class _Windows(NamedTuple):
@@ -103,7 +117,8 @@ class _Windows(NamedTuple):
     size: int  # bytes of data
     first: Window
     few: Window
-    has_few: int
+    few_size: int
+    runs: Window
     units: Window
     ids: Window
     lengths: Window
@@ -164,9 +179,13 @@ def _longest_free(w: _Windows, at: int, length: int, offset: int) -> int:
 def _next_occurrence(w: _Windows, at: int, stop: int) -> tuple[int, int]:
     """The next place from `at` on where a token begins, and the rank of the longest; (stop, NO_VALUE) at the end."""
     while at < stop:
-        while w.has_few and (at + 64 <= stop or at + 64 <= w.size):
-            mask = equal_mask(w.data, at, get_u8(w.few, 0)) | equal_mask(w.data, at, get_u8(w.few, 1))
-            mask |= equal_mask(w.data, at, get_u8(w.few, 2)) | equal_mask(w.data, at, get_u8(w.few, 3))
+        while w.few_size and (at + 65 <= stop or at + 65 <= w.size):
+            mask = np.uint64(0)
+            for k in range(0, w.few_size, 2):
+                here, then = equal_mask(w.data, at, get_i32(w.few, k)), get_i32(w.few, k + 1)
+                if then != ANY:
+                    here &= equal_mask(w.data, at + 1, then)
+                mask |= here
             if mask != np.uint64(0):
                 at += trailing_zeros(mask)
                 break
@@ -181,6 +200,14 @@ def _next_occurrence(w: _Windows, at: int, stop: int) -> tuple[int, int]:
                 return at, rank
         at += 1
     return stop, NO_VALUE
+
+
+@helper
+def _is_run(w: _Windows, at: int, stop: int, rank: int) -> bool:
+    """Whether the token at data[at:stop] is all of a run of one byte, and every token that begins in it lies in it: it
+    is as long as any of these, and first, so it is taken and they are not."""
+    byte, behind = get_u8(w.data, at), at + get_i32(w.lengths, rank)
+    return bool(get_u8(w.runs, byte) != 0 and (behind == stop or get_u8(w.data, behind) != byte))
 
 
 @helper
@@ -332,7 +359,7 @@ def cut_documents(
     sorted, and for the length of the longest token, which is walked at every place that begins like it.
     """
     w = _Windows(
-        window(data), data.size, window(special.first), window(special.few), special.has_few,
+        window(data), data.size, window(special.first), window(special.few), special.few.size, window(special.runs),
         window(special.trie.units), window(special.ids), window(special.lengths),
         window(special.strips), window(work.keys), window(work.heap), window(work.owners),
     )  # fmt: skip
@@ -373,6 +400,14 @@ def cut_documents(
                 count = 0
             if rank == NO_VALUE:
                 break
+            if count == 0 and _is_run(w, i, stop, rank):
+                if at + 5 > room:
+                    report[NEED] = at + 5
+                    return OUT_OF_ROOM
+                at = _put(out, at, text, i, TEXT_PREFIXED)
+                at = _put(out, at, i, right, get_i32(w.ids, rank))
+                text = i = right
+                continue
             if count == work.keys.size:
                 report[NEED] = min(4 * count + 64, stop - start)  # more than `count`, as no place comes twice
                 return OUT_OF_WORK

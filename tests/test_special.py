@@ -147,3 +147,26 @@ def test_tokens_that_win_from_right_to_left_go_through_the_heap(vocab_of: Callab
     vocab = vocab_of([b"aab", b"aa", b"ba"], [USER_DEFINED] * 3)
     text = b"aab" * 100 + b"aaaba" * 100
     assert cut(compile_special(vocab, False), [text]) == [literally(vocab, text, False)]
+
+
+@st.composite
+def run_problems(draw: st.DrawFn) -> tuple[list[bytes], list[bytes]]:
+    """Tokens that are runs of one character, as Gemma's, with and without others that reach into a run."""
+    runs = [byte * size for byte in (b" ", b"\n") for size in draw(st.sets(st.integers(1, 9), max_size=6))]
+    others = draw(st.lists(st.sampled_from([b"<", b"<\n", b"<  ", b"\n<", b"\n ", b"x \n"]), max_size=3, unique=True))
+    parts = st.sampled_from([b" ", b"\n", b"<", b"x"])
+    text = st.lists(st.tuples(parts, st.integers(1, 20)).map(lambda pair: pair[0] * pair[1]), max_size=12)
+    return runs + others, draw(st.lists(text.map(b"".join), min_size=1, max_size=3))
+
+
+@given(run_problems())
+def test_runs_are_cut_as_token_after_token(
+    vocab_of: Callable[..., Any], problem: tuple[list[bytes], list[bytes]]
+) -> None:
+    tokens, texts = problem
+    vocab = vocab_of(tokens, [USER_DEFINED] * len(tokens))
+    # texts of 65 bytes and more go through the search by blocks
+    padded = [text + b"y" * 70 for text in texts]
+    assert cut(compile_special(vocab, False), texts + padded) == [
+        literally(vocab, text, False) for text in texts + padded
+    ]
