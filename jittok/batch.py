@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok import special
+from jittok._jit import Call, kernel
 from jittok.errors import EncodingFailed, UnsupportedVocab
 from jittok.fragments import (
     BEYOND_UNICODE,
@@ -111,11 +112,19 @@ class Desk:
         self.special_work = special.make_work(64)
         self.longest = 0
         self.work: Any = None
+        self.calls: dict[Any, Call] = {}
         self.ids = np.empty(0, np.int32)
         self.give_fragments(64)
         self.give_ends(1)
         self.one_start = _fixed([0])
         self.one_stop, self.read_one_stop = _pair(1, np.int64)
+
+    def run(self, kernel: Any, *args: Any) -> Any:
+        """Call a kernel. Most arguments are those of the last call, whose addresses are still known."""
+        call = self.calls.get(kernel)
+        if call is None:
+            call = self.calls[kernel] = kernel.call(*args)
+        return call.again(*args)
 
     def give_fragments(self, room: int) -> None:
         """Room for fragments and for where their ids end."""
@@ -138,7 +147,14 @@ class Desk:
 class Encoder:
     """A compiled vocabulary that encodes. Immutable but for its desks; safe to share between threads."""
 
-    def __init__(self, vocab: Vocab, arrays: Any = None, cache_bytes: int | None = None) -> None:
+    def __init__(
+        self,
+        vocab: Vocab,
+        arrays: Any = None,
+        cache_bytes: int | None = None,
+        plain: special.SpecialTokens | None = None,
+        parsed: special.SpecialTokens | None = None,
+    ) -> None:
         if vocab.type not in MODELS:
             raise UnsupportedVocab(vocab.source, "tokenizer.ggml.model", vocab.model, "a type that can tokenize")
         self.vocab = vocab
@@ -146,18 +162,32 @@ class Encoder:
         self.arrays = self.model.compile_vocab(vocab) if arrays is None else arrays
         self._cache = {"cache_bytes": cache_bytes} if cache_bytes is not None and _has_cache(self.model) else {}
         self._ids_per_byte = 0.4
-        self._special: dict[bool, special.SpecialTokens] = {}
+        tables = {False: plain, True: parsed}
+        self._special = {parse: table for parse, table in tables.items() if table is not None}
         self._desks: list[Desk] = []
         self._settled = not hasattr(self.model, "for_much_text")
         self._settling = threading.Lock()
 
+    def _kernel(self, desk: Desk, *args: Any) -> int:
+        """The model's `encode_fragments`, a kernel or a choice between kernels."""
+        encode = self.model.encode_fragments
+        if isinstance(encode, kernel):
+            return desk.run(encode, *args)  # type: ignore[no-any-return]
+        return encode(*args, run=desk.run)  # type: ignore[no-any-return]
+
     def rule(self, add_special: bool, parse_special: bool, replace: bool) -> Rule:
         """The rule of one call. EncodingFailed when `add_special` needs an id that the vocabulary does not have."""
-        parse_special = bool(parse_special)
+        before, after = around(self.vocab) if add_special else (NO_TOKEN, NO_TOKEN)
+        return Rule(self._tokens(bool(parse_special)), before, after, replace)
+
+    def _tokens(self, parse_special: bool) -> special.SpecialTokens:
         if parse_special not in self._special:
             self._special[parse_special] = special.compile_special(self.vocab, parse_special)
-        before, after = around(self.vocab) if add_special else (NO_TOKEN, NO_TOKEN)
-        return Rule(self._special[parse_special], before, after, replace)
+        return self._special[parse_special]
+
+    def compiled(self) -> dict[str, Any]:
+        """What was compiled of the vocabulary, under the names of this class's arguments."""
+        return {"arrays": self.arrays, "plain": self._tokens(False), "parsed": self._tokens(True)}
 
     def bare_rule(self) -> Rule:
         """The rule that cuts nothing out and puts nothing around."""
@@ -291,12 +321,12 @@ class Encoder:
         if desk.document_ends.size < last - first:
             desk.give_ends(last - first)
         while True:
-            code = special.cut_documents(
-                rule.special, desk.special_work, docs.data, docs.starts, docs.stops, first, last,
+            code = desk.run(
+                special.cut_documents, rule.special, desk.special_work, docs.data, docs.starts, docs.stops, first, last,
                 rule.before, rule.after, desk.starts, desk.stops, desk.tokens, desk.document_ends, desk.report,
             )  # fmt: skip
             if code >= 0:
-                return code
+                return int(code)
             need = int(desk.report[NEED])
             if code == OUT_OF_ROOM:
                 desk.give_fragments(max(need, 2 * desk.starts.size))
@@ -349,8 +379,8 @@ class Encoder:
         if desk.work is None:
             self._give_work(desk, FIRST_LONGEST)
         while at < fragments:
-            code = model.encode_fragments(
-                arrays, desk.work, docs.data, starts, stops, tokens, at, fragments, count, desk.ids, ends, report
+            code = self._kernel(
+                desk, arrays, desk.work, docs.data, starts, stops, tokens, at, fragments, count, desk.ids, ends, report
             )
             if code >= 0:
                 return int(code)

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jittok._jit import I32, I64, OutI64, OutU8, frozen, helper, kernel
-from jittok._raw import Window, get_i32, get_i64, get_u8, get_u64, get_word, put_u8, window
-from jittok._raw.words import put_word
+from jittok._raw import Window, get_i32, get_i64, get_u8, get_u64, get_word, put_u8, put_word, window
 from jittok.errors import InvalidToken
 from jittok.pieces import ENDS_SPACE, HIDDEN, HOLDS_MOVER, LENGTH, QUOTE, SHORT, SPACE_BYTE, Pieces, moves
 

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import I32, I64, U8, OutI32, OutI64, frozen, helper, kernel
-from jittok._raw import Window, get_i32, get_i64, get_u8, put_i32, put_i64, trailing_zeros, window
-from jittok._raw.sets import equal_mask
+from jittok._raw import Window, equal_mask, get_i32, get_i64, get_u8, put_i32, put_i64, trailing_zeros, window
 from jittok.fragments import FRAGMENT, NEED, OUT_OF_ROOM, OUT_OF_WORK, TEXT_PREFIXED
 from jittok.structures.double_array import BASE, NO_VALUE, PARENT, ROOT, UNIT, VALUE, DoubleArray, build_double_array
 from jittok.vocab import Vocab

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from jittok._jit import frozen
 from jittok.batch import Encoder, Rule
+from jittok.compiled import content_key, keep, recall
 from jittok.decode import BYTES_PER_ID, OUT_OF_ROOM, Frame, join_rows, to_ids
 from jittok.display import html
 from jittok.errors import InvalidToken, MalformedVocab, UnsupportedVocab
@@ -23,6 +24,7 @@ from jittok.pieces import HIDDEN, Pieces, build_pieces
 from jittok.ragged import TokenArray
 from jittok.stream import StreamDecoder
 from jittok.vocab import NO_TOKEN, Vocab, bundled_vocab, read_vocab
+from jittok.vocab.bundled import bundled_path
 from jittok.vocab.describe import describe
 
 if TYPE_CHECKING:
@@ -43,12 +45,27 @@ def load(source: Source, *, cache: bool = True, cache_bytes: int = CACHE_BYTES) 
     Only the header is read. `cache`: keep the compiled vocabulary on disk and use it the next time. `cache_bytes`:
     upper bound of the piece cache of one thread. Raises MalformedVocab, UnsupportedVocab, OSError.
     """
-    return Tokenizer(read_vocab(source), cache=cache, cache_bytes=cache_bytes)
+    name = os.fspath(source) if isinstance(source, str | os.PathLike) else IN_MEMORY
+    key = content_key(source) if cache else None
+    return _load(key, str(Path(name)), lambda: read_vocab(source), cache=cache, cache_bytes=cache_bytes)
+
+
+def _load(key: str | None, source: str, read: Callable[[], Vocab], **options: Any) -> Tokenizer:
+    """The Tokenizer kept under a key, or else of the Vocab that `read` gives."""
+    kept = None if key is None else recall(key, "encoder")
+    if kept is not None:
+        vocab = replace(kept.pop("vocab"), source=source)
+        return Tokenizer(vocab, key=key, kept=kept, **options)
+    tok = Tokenizer(replace(read(), source=source), key=key, **options)
+    if key is not None and tok._encoder is not None:
+        keep(key, "encoder", {"vocab": replace(tok.vocab, source=""), **tok._encoder.compiled()})
+    return tok
 
 
 def bundled(name: str) -> Tokenizer:
     """The Tokenizer of a vocabulary shipped with the package; `bundled_names()` lists them. ValueError for others."""
-    return Tokenizer(replace(bundled_vocab(name), source=f"bundled vocabulary {name}"), bundle=name)
+    key = content_key(bundled_path(name))
+    return _load(key, f"bundled vocabulary {name}", lambda: bundled_vocab(name), bundle=name)
 
 
 def _reload(path: str, fingerprint: str, options: dict[str, Any]) -> Tokenizer:
@@ -75,14 +92,22 @@ class Tokenizer(Facts):
     """
 
     def __init__(
-        self, vocab: Vocab, *, cache: bool = True, cache_bytes: int = CACHE_BYTES, bundle: str | None = None
+        self,
+        vocab: Vocab,
+        *,
+        cache: bool = True,
+        cache_bytes: int = CACHE_BYTES,
+        bundle: str | None = None,
+        key: str | None = None,
+        kept: dict[str, Any] | None = None,
     ) -> None:
         if isinstance(cache_bytes, bool) or not isinstance(cache_bytes, int) or cache_bytes < 0:
             raise ValueError(f"cache_bytes: found {cache_bytes!r}, expected a number of bytes, 0 or more")
         self.vocab = vocab
         self._options = {"cache": bool(cache), "cache_bytes": cache_bytes}
         self._bundle = bundle
-        self._encoder = None if vocab.type == "none" else Encoder(vocab, cache_bytes=cache_bytes)
+        self._key = key  # its name in the cache of compiled vocabularies
+        self._encoder = None if vocab.type == "none" else Encoder(vocab, cache_bytes=cache_bytes, **(kept or {}))
 
     # ---- text to ids
 
@@ -301,7 +326,13 @@ class Tokenizer(Facts):
 
     @cached_property
     def _pieces(self) -> Pieces:
-        return build_pieces(self.vocab)
+        if self._key is None:
+            return build_pieces(self.vocab)
+        kept = recall(self._key, "pieces")
+        if kept is None:
+            kept = {"pieces": build_pieces(self.vocab)}
+            keep(self._key, "pieces", kept)
+        return kept["pieces"]  # type: ignore[no-any-return]
 
     def _frame(self, remove_special: bool, unparse_special: bool) -> Frame:
         vocab = self.vocab

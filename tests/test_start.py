@@ -1,6 +1,6 @@
 """Start-up and the cache of machine code, each in processes of their own.
 
-The traps of cached machine code are shown on a small package: jittok's `_jit.py`, a kernel, and a helper in
+The traps of cached machine code are shown on a small package: jittok's `_jit`, a kernel, and a helper in
 another file. What holds for them holds for all kernels, and compiling them takes no time.
 """
 
@@ -57,8 +57,8 @@ def home(tmp_path: Path) -> Path:
     """A folder with the small package."""
     package = tmp_path / "jittok"
     package.mkdir()
-    for name in ("__init__.py", "_jit.py"):
-        shutil.copyfile(PACKAGE / name, package / name)
+    shutil.copyfile(PACKAGE / "__init__.py", package / "__init__.py")
+    shutil.copytree(PACKAGE / "_jit", package / "_jit", ignore=shutil.ignore_patterns("__pycache__"))
     (package / "step.py").write_text(HELPER)
     (package / "climb.py").write_text(KERNEL)
     return tmp_path
@@ -80,7 +80,7 @@ def python(home: Path, code: str, **settings: str) -> str:
 
 
 def entries(home: Path) -> list[Path]:
-    return sorted(path for path in (home / "cache").rglob("*") if path.suffix in {".nbi", ".nbc"})
+    return sorted(path for path in (home / "cache").rglob("*") if path.suffix == ".o")
 
 
 # ---- import

@@ -1,49 +1,86 @@
 """The only place that reads and writes memory past Numba's array types: `memory` (elements, words, bits), `blocks`
-(64 bytes or 16 words at once) and `keys` (16 bytes at once). Every operation has a checked twin; see `memory`."""
+(64 bytes or 16 words at once), `keys` (16 bytes at once), `sets` and `words`. Every operation has a checked twin; see
+`memory`. `objects` reads texts where Python keeps them.
 
-from jittok._raw.blocks import (
-    HAS_COMPRESS,
-    bit_places,
-    class_masks,
-    contraction_masks,
-    lowest_16,
-    set_three_lowest_16,
-    utf8_masks,
-)
-from jittok._raw.keys import NO_MATCH, copy_four, copy_ids, key_masks, match_pair, pair_places, put_key
-from jittok._raw.memory import (
-    FAST,
-    Window,
-    add,
-    get_f32,
-    get_f64,
-    get_i32,
-    get_i64,
-    get_u8,
-    get_u16,
-    get_u32,
-    get_u64,
-    get_word,
-    leading_zeros,
-    multiply,
-    popcount,
-    prefetch,
-    put_f64,
-    put_i32,
-    put_i64,
-    put_u8,
-    put_u16,
-    put_u32,
-    put_u64,
-    readable_behind,
-    trailing_zeros,
-    window,
-)
+These modules write LLVM code, so they import Numba. Fast kernels that come from the cache do not need them: here their
+operations are names that are fetched when a kernel is compiled."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from jittok._jit import CHECKED, JIT, Deferred
+from jittok._raw.tables import NO_MATCH, key_masks, pair_places
 from jittok.fragments import PAD
+
+FAST = JIT and not CHECKED
+Window: TypeAlias = Any
+"""Address (fast) or array (checked); see `memory`."""
+_OPERATIONS = {
+    "blocks": """
+        bit_places class_masks contraction_masks lowest_16 set_three_lowest_16 utf8_masks
+    """,
+    "keys": """
+        copy_four copy_ids match_pair put_key
+    """,
+    "memory": """
+        add get_f32 get_f64 get_i32 get_i64 get_u8 get_u16 get_u32 get_u64 get_word leading_zeros multiply
+        popcount prefetch put_f64 put_i32 put_i64 put_u8 put_u16 put_u32 put_u64 readable_behind trailing_zeros
+        window
+    """,
+    "sets": """
+        equal_mask span_masks
+    """,
+    "words": """
+        put_word
+    """,
+}
+
+if TYPE_CHECKING or not FAST:
+    from jittok._raw.blocks import (
+        bit_places,
+        class_masks,
+        contraction_masks,
+        lowest_16,
+        set_three_lowest_16,
+        utf8_masks,
+    )
+    from jittok._raw.keys import copy_four, copy_ids, match_pair, put_key
+    from jittok._raw.memory import (
+        add,
+        get_f32,
+        get_f64,
+        get_i32,
+        get_i64,
+        get_u8,
+        get_u16,
+        get_u32,
+        get_u64,
+        get_word,
+        leading_zeros,
+        multiply,
+        popcount,
+        prefetch,
+        put_f64,
+        put_i32,
+        put_i64,
+        put_u8,
+        put_u16,
+        put_u32,
+        put_u64,
+        readable_behind,
+        trailing_zeros,
+        window,
+    )
+    from jittok._raw.sets import equal_mask, span_masks
+    from jittok._raw.words import put_word
+else:
+    globals().update(
+        {name: Deferred(f"jittok._raw.{home}", name) for home, names in _OPERATIONS.items() for name in names.split()}
+    )
 
 __all__ = [
     "FAST",
-    "HAS_COMPRESS",
     "NO_MATCH",
     "PAD",
     "Window",
@@ -53,6 +90,7 @@ __all__ = [
     "contraction_masks",
     "copy_four",
     "copy_ids",
+    "equal_mask",
     "get_f32",
     "get_f64",
     "get_i32",
@@ -78,9 +116,11 @@ __all__ = [
     "put_u16",
     "put_u32",
     "put_u64",
+    "put_word",
     "readable_behind",
     "set_three_lowest_16",
+    "span_masks",
     "trailing_zeros",
     "utf8_masks",
     "window",
-]
+]  # fmt: skip

@@ -15,9 +15,8 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
 
-from jittok._jit import PLAIN, helper
+from jittok._jit import PLAIN, helper, intrinsic
 from jittok._raw.memory import _I8, _I32, _I64, FAST, Window, _both, _inside, _place, put_i32, trailing_zeros
 
 _V64, _W16 = ir.VectorType(_I8, 64), ir.VectorType(_I32, 16)
@@ -43,7 +42,7 @@ def _load_block(b: Any, base: Any, index: Any) -> Any:
 def _masks_of(build: Any, count: int) -> Any:
     """`masks(text, i)`: `count` uint64 whose bit k speaks of byte i + k."""
 
-    @intrinsic  # type: ignore[untyped-decorator]
+    @intrinsic
     def masks(_context: Any, _base: Any, _i: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             bits = [builder.bitcast(mask, _I64) for mask in build(builder, _load_block(builder, *args))]
@@ -134,7 +133,7 @@ utf8_masks = _both(_masks_of(_utf8_masks, 5), _utf8_masks_checked)
 """(continuation bytes, bytes C0 and up, E0 and up, F0 and up, F8 and up) of bytes i .. i + 63."""
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _contraction_raw(_context: Any, _base: Any, _i: Any, _fold: Any) -> Any:
     def codegen(context: Any, b: Any, signature: Any, args: Any) -> Any:
         fold = b.insert_element(ir.Constant(_V64, ir.Undefined), b.trunc(args[2], _I8), ir.Constant(_I32, 0))
@@ -187,7 +186,7 @@ def _splat_word(b: Any, value: Any) -> Any:
     return b.shuffle_vector(one, ir.Constant(_W16, ir.Undefined), ir.Constant(_W16, [0] * 16))
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _lowest_16_raw(_context: Any, _base: Any, _i: Any) -> Any:
     def codegen(_c: Any, b: Any, _signature: Any, args: Any) -> Any:
         return _lowest(b, b.load(_place(b, args[0], args[1], 4, _W16), align=4))
@@ -213,7 +212,7 @@ lowest_16 = _both(_lowest_16_fast, _lowest_16_checked)
 """The smallest of elements i .. i + 15 of a uint32 window."""
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _set_three_raw(_context: Any, _base: Any, _i: Any, _a: Any, _x: Any, _b: Any, _y: Any, _c: Any, _z: Any) -> Any:
     def codegen(_context: Any, b: Any, _signature: Any, args: Any) -> Any:
         place = _place(b, args[0], args[1], 4, _W16)
@@ -274,7 +273,7 @@ def _has_compress() -> bool:
 HAS_COMPRESS = FAST and _has_compress()
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _bit_places_raw(_context: Any, _out: Any, _at: Any, _first: Any, _mask: Any) -> Any:
     def codegen(_c: Any, b: Any, _signature: Any, args: Any) -> Any:
         out, at, first, mask = args

@@ -8,29 +8,14 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
-from numpy.typing import NDArray
 
-from jittok._jit import helper
+from jittok._jit import helper, intrinsic
 from jittok._raw.memory import _I8, _I32, _I64, Window, _both, _inside, _place, get_word
 
 _W2, _W4, _W8 = ir.VectorType(_I64, 2), ir.VectorType(_I32, 4), ir.VectorType(_I64, 8)
-KEY_LENGTHS = 32
-"""Lengths that `put_key` knows: 0 .. 31."""
-NO_MATCH = 20
-"""What `match_pair` answers when neither slot fits: so many words behind the place must exist."""
 
 
-def key_masks() -> NDArray[np.uint64]:
-    """uint64[128], what `put_key` reads: for each length n, two words that keep n % 16 bytes, two with n on top."""
-    rows = np.zeros((KEY_LENGTHS, 4), np.uint64)
-    for n in range(KEY_LENGTHS):
-        kept = (1 << 8 * (n % 16)) - 1
-        rows[n] = [kept & 0xFFFFFFFFFFFFFFFF, kept >> 64, 0, n << 56]
-    return rows.ravel()
-
-
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _put_key_raw(_context: Any, _records: Any, _at: Any, _text: Any, _i: Any, _masks: Any, _n: Any) -> Any:
     def codegen(context: Any, b: Any, signature: Any, args: Any) -> Any:
         records, at, text, i, masks, n = args
@@ -66,7 +51,7 @@ put_key = _both(_put_key_fast, _put_key_checked)
 Written to two uint64 words and returned as these. masks: see `key_masks`. Reads 16 bytes."""
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _copy_ids_raw(_context: Any, _to: Any, _at: Any, _source: Any, _i: Any) -> Any:
     def codegen(context: Any, b: Any, _signature: Any, args: Any) -> Any:
         vector = b.load(_place(b, args[2], args[3], 8, _W4), align=8)
@@ -97,7 +82,7 @@ copy_ids = _both(_copy_ids_fast, _copy_ids_checked)
 """Four ids from two uint64 words to ids[at .. at + 3]; the top byte of the first is left out (a count lives there)."""
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _copy_four_raw(_context: Any, _to: Any, _at: Any, _source: Any, _i: Any) -> Any:
     def codegen(context: Any, b: Any, _signature: Any, args: Any) -> Any:
         vector = b.load(_place(b, args[2], args[3], 4, _W4), align=4)
@@ -125,13 +110,7 @@ copy_four = _both(_copy_four_fast, _copy_four_checked)
 """source[i .. i + 3] to ids[at .. at + 3], both int32."""
 
 
-def pair_places() -> NDArray[np.uint8]:
-    """uint8[256], what `match_pair` reads: the answer for each set of words of a line that equal a key's."""
-    bits = np.arange(256)
-    return np.where(bits & 3 == 3, 0, np.where(bits & 0x30 == 0x30, 4, NO_MATCH)).astype(np.uint8)
-
-
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _match_pair_raw(_context: Any, _words: Any, _i: Any, _records: Any, _at: Any, _places: Any) -> Any:
     def codegen(_c: Any, b: Any, _signature: Any, args: Any) -> Any:
         vector = b.load(_place(b, args[0], args[1], 8, _W8), align=8)

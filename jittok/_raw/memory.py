@@ -19,20 +19,18 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
 
-from jittok._jit import CHECKED, JIT, helper
+from jittok._jit import CHECKED, JIT, helper, intrinsic
 
 FAST = JIT and not CHECKED
 Window: TypeAlias = Any
-"""Address (fast) or array (checked); see the module's docstring."""
 
 _I1, _I8, _I16, _I32, _I64 = (ir.IntType(n) for n in (1, 8, 16, 32, 64))
 _F32, _F64 = ir.FloatType(), ir.DoubleType()
 _MASK64 = (1 << 64) - 1
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _address(_context: Any, array: Any) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.ptrtoint(context.make_array(signature.args[0])(context, builder, args[0]).data, _I64)
@@ -62,7 +60,7 @@ def _place(builder: Any, base: Any, index: Any, size: int, kind: Any) -> Any:
 def _element_load(kind: Any, size: int, result: Any, widen: Any) -> Any:
     """`load(window, i)`: element i, widened to 64 bits."""
 
-    @intrinsic  # type: ignore[untyped-decorator]
+    @intrinsic
     def load(_context: Any, _base: Any, _i: Any) -> Any:
         def codegen(_c: Any, builder: Any, _signature: Any, args: Any) -> Any:
             return widen(builder, builder.load(_place(builder, args[0], args[1], size, kind), align=size))
@@ -79,7 +77,7 @@ def _element_load(kind: Any, size: int, result: Any, widen: Any) -> Any:
 def _element_store(kind: Any, size: int, given: Any, narrow: Any) -> Any:
     """`store(window, i, value)`."""
 
-    @intrinsic  # type: ignore[untyped-decorator]
+    @intrinsic
     def store(_context: Any, _base: Any, _i: Any, _value: Any) -> Any:
         def codegen(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
             builder.store(narrow(builder, args[2]), _place(builder, args[0], args[1], size, kind), align=size)
@@ -152,7 +150,7 @@ put_f64 = _both(_element_store(_F64, 8, types.float64, lambda _b, v: v), _store_
 # ---- words of bytes
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _word_raw(_context: Any, _base: Any, _i: Any) -> Any:
     def codegen(_c: Any, builder: Any, _signature: Any, args: Any) -> Any:
         return builder.load(_place(builder, args[0], args[1], 1, _I64), align=1)
@@ -227,7 +225,7 @@ add = _add_fast if JIT else _add_plain
 
 
 def _bit_count(name: str) -> Any:
-    @intrinsic  # type: ignore[untyped-decorator]
+    @intrinsic
     def count(_context: Any, _x: Any) -> Any:
         def codegen(_c: Any, builder: Any, _signature: Any, args: Any) -> Any:
             if name == "ctpop":
@@ -267,7 +265,7 @@ popcount = _bit_count("ctpop") if JIT else _popcount_plain
 # ---- hints
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _prefetch_raw(_context: Any, _address: Any) -> Any:
     def codegen(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
         pointer = builder.inttoptr(args[0], _I8.as_pointer())

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import I64, OutI64, frozen, kernel
-from jittok._raw.memory import FAST, get_i64
+from jittok._raw import FAST, get_i64
 
 _ITEMS = tuple.__basicsize__ if FAST else 0
 _TEXT = bytes.__basicsize__ - 1

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 
-from jittok._jit import helper
+from jittok._jit import helper, intrinsic
 from jittok._raw.blocks import _V64, _between, _equal, _load_block, _masks_of
 from jittok._raw.memory import _I8, _I32, _I64, Window, _both, _inside
 
@@ -46,7 +45,7 @@ span_masks = _both(_masks_of(_span_masks, 5), _span_masks_checked)
 """(not ASCII, ASCII letter, digit, control, space) of bytes i .. i + 63."""
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _equal_raw(_context: Any, _base: Any, _i: Any, _byte: Any) -> Any:
     def codegen(_c: Any, b: Any, _signature: Any, args: Any) -> Any:
         one = b.insert_element(ir.Constant(_V64, ir.Undefined), b.trunc(args[2], _I8), ir.Constant(_I32, 0))

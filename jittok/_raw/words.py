@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 from numba import types
-from numba.extending import intrinsic
 
-from jittok._jit import helper
+from jittok._jit import helper, intrinsic
 from jittok._raw.memory import _I64, Window, _both, _inside, _place
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _put_raw(_context: Any, _base: Any, _i: Any, _word: Any) -> Any:
     def codegen(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
         builder.store(args[2], _place(builder, args[0], args[1], 1, _I64), align=1)

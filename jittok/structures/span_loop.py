@@ -13,8 +13,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jittok._jit import OutI32, OutU8, OutU64, helper
-from jittok._raw import PAD, Window, get_i32, get_u8, get_word, put_i32, put_i64, put_u8, readable_behind, window
-from jittok._raw.words import put_word
+from jittok._raw import (
+    PAD,
+    Window,
+    get_i32,
+    get_u8,
+    get_word,
+    put_i32,
+    put_i64,
+    put_u8,
+    put_word,
+    readable_behind,
+    window,
+)
 from jittok.fragments import NEED, OUT_OF_ROOM, OUT_OF_WORK
 from jittok.structures.cuts import SpanRules, SpanWindow, open_rules
 from jittok.structures.piece_cache import SLACK, CacheWindow, PieceCache, make_cache, open_cache

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import lzma
 from pathlib import Path
 
 from jittok.vocab.load import read_vocab
@@ -17,11 +16,18 @@ def bundled_names() -> list[str]:
     return sorted(path.name.removesuffix(_ENDING) for path in _DATA.glob(f"*{_ENDING}"))
 
 
-def bundled_source(name: str) -> bytes:
-    """The GGUF header of a bundled vocabulary. ValueError for a name that is none."""
+def bundled_path(name: str) -> Path:
+    """The packed file of a bundled vocabulary. ValueError for a name that is none."""
     if name not in bundled_names():
         raise ValueError(f"bundled vocabulary: found {name!r}, expected one of {', '.join(bundled_names())}")
-    return lzma.decompress((_DATA / f"{name}{_ENDING}").read_bytes())
+    return _DATA / f"{name}{_ENDING}"
+
+
+def bundled_source(name: str) -> bytes:
+    """The GGUF header of a bundled vocabulary. ValueError for a name that is none."""
+    import lzma
+
+    return lzma.decompress(bundled_path(name).read_bytes())
 
 
 def bundled_vocab(name: str) -> Vocab:

@@ -109,6 +109,7 @@ class Header:
     file: str
     version: int
     values: dict[str, tuple[Any, Any]]
+    stop: int  # the place behind the last pair
 
     def scalar(self, key: str, kind: int, default: Any) -> Any:
         """The value of a key, or the default when it is absent. Another type is MalformedVocab: llama.cpp converts
@@ -225,7 +226,7 @@ class _Walker:
             # keys are compared as C strings, and the first match counts; nobody asks for one that is no UTF-8
             self.key = raw.split(b"\0", 1)[0].decode("utf-8", "backslashreplace")
             values.setdefault(self.key, self.value(data))
-        return Header(self.file, version, values)
+        return Header(self.file, version, values, self.at)
 
     def value(self, data: NDArray[np.uint8]) -> tuple[Any, Any]:
         kind = self.number(I32)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from jittok._jit import I32, I64, U8, OutI32, OutI64
 from jittok.fragments import FRAGMENT
 from jittok.models.bpe.arrays import GPT2, LLAMA3, Arrays
@@ -29,6 +32,10 @@ def for_much_text(arrays: Arrays) -> Arrays:
     )
 
 
+def _run(kernel: Callable[..., int], *args: Any) -> int:
+    return kernel(*args)
+
+
 def encode_fragments(
     model: Arrays,
     work: Work,
@@ -42,17 +49,18 @@ def encode_fragments(
     ids: OutI32,
     ends: OutI64,
     report: OutI64,
+    run: Callable[..., int] = _run,
 ) -> int:
     """The kernel of the vocabulary's family; see `jittok.fragments`. Malformed texts go through the general one,
-    which is compiled when the first of them comes."""
+    which is compiled when the first of them comes. `run(kernel, *arguments)` calls a kernel."""
     kernel = _KERNELS.get(model.family, encode_general)
     while True:
-        code = kernel(model, work, data, starts, stops, tokens, first, last, count, ids, ends, report)
+        code = run(kernel, model, work, data, starts, stops, tokens, first, last, count, ids, ends, report)
         if code != MALFORMED:
             return code
         at = int(report[FRAGMENT])
         count = int(ends[at - 1]) if at > first else count
-        code = encode_general(model, work, data, starts, stops, tokens, at, at + 1, count, ids, ends, report)
+        code = run(encode_general, model, work, data, starts, stops, tokens, at, at + 1, count, ids, ends, report)
         if code < 0 or at + 1 == last:
             return code
         first, count = at + 1, code

@@ -11,8 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from jittok._jit import helper
-from jittok._raw import Window, bit_places, get_i64, get_u8, get_u64, trailing_zeros, utf8_masks
-from jittok._raw.sets import equal_mask, span_masks
+from jittok._raw import Window, bit_places, equal_mask, get_i64, get_u8, get_u64, span_masks, trailing_zeros, utf8_masks
 from jittok.pretokenize.splitters.gpt2 import MALFORMED
 from jittok.structures.cuts import (
     APART,

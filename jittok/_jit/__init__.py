@@ -1,0 +1,201 @@
+"""The only room that knows Numba: kernels, their options, the cache of machine code.
+
+Decorators. `helper` marks a function that only kernels call: it is compiled inside its caller. `intrinsic` marks one
+that writes LLVM code. `kernel` marks an entry point that Python calls:
+
+- its one signature is read from the annotations (`U8`, `OutI32`, `int`, NamedTuples of these);
+- nothing is compiled at import, and Numba is not even imported: the first call loads machine code from the cache
+  (`store`, `machine`) or else compiles it (`compiler`), under a lock;
+- it takes one argument, a frame: int64 words in which addresses and sizes of all arrays and all numbers lie behind
+  each other. Python writes the frame (`Call`), so machine code needs nothing of Numba to run, and a caller that keeps
+  its arrays keeps their part of the frame.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+import threading
+from collections.abc import Callable
+from typing import Annotated, Any, ClassVar, Generic, ParamSpec, TypeVar, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok._jit import store
+from jittok._jit.frame import Call, plan_of
+from jittok._jit.store import cache_dir
+
+__all__ = [
+    "CHECKED", "F32", "I32", "I64", "JIT", "PLAIN", "U8", "U16", "U32", "U64", "Call", "Deferred", "OutF64",
+    "OutI32", "OutI64", "OutU8", "OutU16", "OutU32", "OutU64", "cache_dir", "frozen", "helper", "intrinsic",
+    "kernel", "standalone", "store", "warm", "wide",
+]  # fmt: skip
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _set(name: str) -> bool:
+    return os.environ.get(name, "0") not in ("", "0")
+
+
+JIT = not _set("NUMBA_DISABLE_JIT")
+CHECKED = _set("NUMBA_BOUNDSCHECK") or _set("JITTOK_CHECKED")
+PLAIN = _set("JITTOK_PLAIN")
+"""Leave out what only some processors have; another name in the cache of machine code."""
+MODE = "checked" if CHECKED else "plain" if PLAIN else "fast"
+
+# Arrays are 1-D and C-contiguous. Inputs are read-only, outputs belong to the caller.
+U8 = Annotated[NDArray[np.uint8], ("u1", "in")]
+U16 = Annotated[NDArray[np.uint16], ("u2", "in")]
+U32 = Annotated[NDArray[np.uint32], ("u4", "in")]
+U64 = Annotated[NDArray[np.uint64], ("u8", "in")]
+I32 = Annotated[NDArray[np.int32], ("i4", "in")]
+I64 = Annotated[NDArray[np.int64], ("i8", "in")]
+F32 = Annotated[NDArray[np.float32], ("f4", "in")]
+OutU8 = Annotated[NDArray[np.uint8], ("u1", "out")]
+OutU16 = Annotated[NDArray[np.uint16], ("u2", "out")]
+OutU32 = Annotated[NDArray[np.uint32], ("u4", "out")]
+OutU64 = Annotated[NDArray[np.uint64], ("u8", "out")]
+OutI32 = Annotated[NDArray[np.int32], ("i4", "out")]
+OutI64 = Annotated[NDArray[np.int64], ("i8", "out")]
+OutF64 = Annotated[NDArray[np.float64], ("f8", "out")]
+
+
+def frozen(array: Any, dtype: Any) -> NDArray[Any]:
+    """A C-contiguous read-only view (a copy only if the dtype or layout differs)."""
+    view = np.ascontiguousarray(array, dtype=dtype).view()
+    view.flags.writeable = False
+    return view
+
+
+class Helper:
+    """A function without machine code of its own: called from Python it runs as Python. The compiler makes a
+    dispatcher of it when a kernel that calls it is compiled, and keeps it in `made`."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, function)
+        self.python, self.made = function, None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.python(*args, **kwargs)
+
+
+class Intrinsic(Helper):
+    """A function of types that gives LLVM code, for helpers to call."""
+
+    def __call__(self, *_args: Any, **_kwargs: Any) -> Any:
+        raise NotImplementedError(f"{self.__name__} is machine code only")  # type: ignore[attr-defined]
+
+
+class Deferred(Helper):
+    """A helper of a module that imports Numba: it is fetched when it is compiled or called."""
+
+    def __init__(self, module: str, name: str) -> None:
+        self.home, self.name = module, name
+
+    def fetched(self) -> Any:
+        """The helper itself."""
+        return getattr(importlib.import_module(self.home), self.name)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.fetched()(*args, **kwargs)
+
+
+def helper(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile as part of the kernels that call it. What Python itself calls should be a kernel."""
+    return Helper(function) if JIT else function
+
+
+def intrinsic(function: Callable[..., Any]) -> Callable[..., Any]:
+    """LLVM code for helpers to call: function(typing context, types ...) -> (signature, code generator)."""
+    return Intrinsic(function)
+
+
+def standalone(function: Callable[P, R]) -> Callable[P, R]:
+    """A helper that Python can call, for tests; it is compiled at its first call, for the types of the arguments."""
+    if not JIT:
+        return function
+    from jittok._jit.compiler import alone
+
+    return alone(function)
+
+
+@helper
+def wide(value: Any) -> int:
+    """One array element as int64. NumPy (JIT off) keeps uint8 + uint8 at eight bits, Numba does not;
+    widening every element before arithmetic makes the two modes one language."""
+    return np.int64(value)  # type: ignore[return-value]
+
+
+class kernel(Generic[P, R]):
+    """One compiled entry point; see the module's docstring."""
+
+    registry: ClassVar[list[kernel[Any, Any]]] = []
+
+    def __init__(self, function: Callable[P, R]) -> None:
+        functools.update_wrapper(self, function)
+        self.python = function
+        self.compiled = JIT
+        self.cache_hit: bool | None = None  # None until the first call
+        self.entry: Callable[[int], int] | None = None  # frame's address -> result
+        self._lock = threading.Lock()
+        self._keep: Any = None
+        kernel.registry.append(self)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        if not JIT:
+            return self.python(*args, **kwargs)
+        if kwargs:
+            names = list(self.plan)
+            args = (*args, *(kwargs[name] for name in names[len(args) :]))  # type: ignore[assignment]
+        return self.call(*args)()  # type: ignore[no-any-return]
+
+    def call(self, *args: Any) -> Call:
+        """The call with these arguments, to be made as often as wanted; `Call.again` takes others."""
+        return Call(self, args)
+
+    @functools.cached_property
+    def plan(self) -> dict[str, Any]:
+        """How each argument is laid out in a frame, by name."""
+        hints = get_type_hints(self.python, include_extras=True)
+        self.result: type = hints.pop("return")
+        return {name: plan_of(hint) for name, hint in hints.items()}
+
+    def ready(self) -> Callable[[int], int]:
+        """Load from disk, or compile, once."""
+        with self._lock:
+            if self.entry is None:
+                entry, self._keep, self.cache_hit = self._made()
+                self.entry = entry
+            return self.entry
+
+    def _made(self) -> tuple[Callable[[int], int], Any, bool]:
+        from jittok._jit import machine
+
+        # the stamp reads this package's sources: a kernel defined elsewhere (a test, a notebook) is compiled each time
+        module, name = self.python.__module__, self.python.__qualname__
+        place = store.place(module, name, MODE) if module.startswith("jittok.") else None
+        stamp = store.stamp(module, MODE, machine.host()) if place else b""
+        code = store.read(place, stamp) if place else None
+        if code is not None:
+            try:
+                return *machine.load(code), True
+            except Exception as error:
+                store.log.warning("cached kernel ignored: %s: %s", place, error)
+        from jittok._jit.compiler import compile_kernel
+
+        code = compile_kernel(self.python)
+        if place:
+            store.write(place, stamp, code)
+        return *machine.load(code), False
+
+
+def warm() -> dict[str, bool | None]:
+    """Make every kernel of the imported modules ready; name -> whether it came from the cache."""
+    if JIT:
+        for each in kernel.registry:
+            each.ready()
+    return {f"{k.python.__module__}.{k.python.__name__}": k.cache_hit for k in kernel.registry}

@@ -1,0 +1,47 @@
+"""Object code to a function that Python can call: llvmlite alone, without Numba."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import threading
+from typing import Any
+
+import llvmlite.binding as llvm
+
+ENTRY = "jittok_entry"
+"""The symbol of a kernel in its object code: int64 (int64 *frame)."""
+_PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
+LOCK = threading.RLock()
+"""LLVM is used by one thread at a time."""
+
+
+@functools.cache
+def host() -> str:
+    """This processor and llvmlite's version, for stamps."""
+    try:
+        features = llvm.get_host_cpu_features().flatten()
+    except RuntimeError:
+        features = ""
+    return f"{llvm.get_process_triple()} {llvm.get_host_cpu_name()} {features} {llvm.llvm_version_info}"
+
+
+@functools.cache
+def _start() -> None:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+
+
+def load(code: bytes) -> tuple[Any, Any]:
+    """(function of a frame's address, what keeps it alive) of one kernel's object code. It runs without the GIL."""
+    with LOCK:
+        _start()
+        target = llvm.Target.from_triple(llvm.get_process_triple())
+        module = llvm.parse_assembly("")
+        engine = llvm.create_mcjit_compiler(module, target.create_target_machine(opt=0, jit=True))
+        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+        engine.finalize_object()
+        address = engine.get_function_address(ENTRY)
+    if not address:
+        raise ValueError(f"object code without {ENTRY}")
+    return _PROTOTYPE(address), engine

@@ -1,0 +1,291 @@
+"""Compiled vocabularies on disk: structures of arrays in one file, mapped and not read when they are wanted again.
+
+A file is a head, JSON, that says how scalars and arrays make up NamedTuples and dataclasses of this package, and the
+arrays behind it. It is found by what the vocabulary's file holds (`content_key`), and belongs to a stamp of the
+package's sources: another version writes it anew. A file's content is hashed once; after that its path, size, times
+and inode stand for it. What is read is checked: sizes, places, types and a sum over all words of the arrays; a damaged
+file is a miss. Files are written beside their place and renamed, so any number of processes may start together.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import importlib
+import json
+import mmap
+import os
+import stat
+import sys
+import time
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok._jit import cache_dir
+from jittok._jit.store import log, source_stamp, write_whole
+from jittok.vocab.gguf import read_header
+
+MAGIC = b"jittok compiled vocabulary 1\n"
+ALIGNMENT = 64
+LEAST_HEAD, MOST_HEAD = 2, 1 << 20
+WHOLE = 64 << 20
+"""Files of up to this many bytes are hashed whole; of larger ones, models, the header is looked for and hashed."""
+ROW = 4099
+"""Words of a row of the sum: no multiple of a page, so that exchanged pages are noticed."""
+SETTLED = 2.0
+"""Seconds after which the times of a file tell a later change from this one."""
+ENDING, LINK_ENDING = ".vocab", ".path"
+_ROOTS = ("batch", "pieces", "models.spm", "models.bpe", "models.wpm", "models.ugm", "models.rwkv", "models.plamo2",
+          "models.test_model", "vocab.load", "compiled")  # fmt: skip
+"""Modules that together import all that makes a compiled vocabulary."""
+
+
+class Damaged(Exception):
+    """A file that is not what was written."""
+
+
+def folder() -> Path | None:
+    """Where compiled vocabularies are kept, None for nowhere."""
+    return None if cache_dir() is None else cache_dir() / "vocabularies"  # type: ignore[operator]
+
+
+@cache
+def stamp() -> str:
+    """What a compiled vocabulary depends on beside the vocabulary."""
+    digest = hashlib.sha256(sys.byteorder.encode())
+    for module in _ROOTS:
+        digest.update(source_stamp(f"jittok.{module}"))
+    return digest.hexdigest()
+
+
+# ---- which vocabulary
+
+
+def content_key(source: Any) -> str | None:
+    """The name of a vocabulary's content: 40 hex digits. None without a cache.
+
+    Raises what `read_header` raises; for small files it is not called, and a file that is none has a name too.
+    """
+    if folder() is None:
+        return None
+    if isinstance(source, str | os.PathLike):
+        return _key_of_file(Path(source))
+    view = memoryview(source)
+    return _digest(view if view.nbytes <= WHOLE else view.cast("B")[: read_header(source).stop])
+
+
+def _digest(content: Any) -> str:
+    return hashlib.blake2b(content, digest_size=20).hexdigest()
+
+
+def _key_of_file(path: Path) -> str | None:
+    facts = path.stat()
+    if not stat.S_ISREG(facts.st_mode):
+        return None
+    place = Path(os.path.abspath(path))  # noqa: PTH100  resolve() would ask about every folder above
+    link = folder() / (_digest(os.fsencode(place)) + LINK_ENDING)  # type: ignore[operator]
+    state = [facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns]
+    try:
+        known = json.loads(link.read_bytes())
+        if known["state"] == state and known["path"] == str(place):
+            return str(known["key"])
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    with path.open("rb") as file:
+        size = facts.st_size if facts.st_size <= WHOLE else read_header(path).stop
+        key = _digest(file.read(size))
+    if time.time() - max(facts.st_mtime, facts.st_ctime) > SETTLED:
+        _write(link, json.dumps({"state": state, "path": str(place), "key": key}).encode())
+    return key
+
+
+# ---- structures to bytes
+
+
+def keep(key: str, name: str, structures: dict[str, Any]) -> None:
+    """Write structures under a key. What cannot be written is logged."""
+    arrays: list[NDArray[Any]] = []
+    seen: dict[int, int] = {}
+    tree = {part: _describe(value, arrays, seen) for part, value in structures.items()}
+    places: list[tuple[str, int, int]] = []
+    at = 0
+    for array in arrays:
+        places.append((array.dtype.str, array.size, at))
+        at += -(-array.nbytes // ALIGNMENT) * ALIGNMENT
+    block = np.zeros(at, np.uint8)
+    for array, (_, _, start) in zip(arrays, places, strict=True):
+        block[start : start + array.nbytes] = array.view(np.uint8)
+    facts = {"stamp": stamp(), "key": key, "sum": _sum(block), "bytes": at, "arrays": places, "tree": tree}
+    head = json.dumps(facts).encode()
+    front = MAGIC + len(head).to_bytes(8, "little") + hashlib.blake2b(head, digest_size=32).digest() + head
+    _write(_place(key, name), front + bytes(-len(front) % ALIGNMENT), block.data)
+
+
+def _place(key: str, name: str) -> Path:
+    return folder() / f"{key}-{name}{ENDING}"  # type: ignore[operator]
+
+
+def _write(place: Path, *parts: bytes | memoryview) -> None:
+    try:
+        write_whole(place, *parts)
+    except OSError as error:
+        log.warning("compiled vocabulary not kept: %s: %s", place, error)
+
+
+def _describe(value: Any, arrays: list[NDArray[Any]], seen: dict[int, int]) -> Any:
+    if isinstance(value, np.ndarray):
+        if id(value) not in seen:  # arrays that are one object stay one object
+            seen[id(value)] = len(arrays)
+            arrays.append(np.ascontiguousarray(value))
+        return {"array": seen[id(value)]}
+    if value is None or type(value) in (bool, int, str, float):
+        return value
+    if isinstance(value, np.bool_ | np.integer | np.floating):
+        return value.item()
+    if isinstance(value, frozenset):
+        return {"set": sorted(value)}
+    if type(value) is tuple:
+        return {"tuple": [_describe(item, arrays, seen) for item in value]}
+    home = f"{type(value).__module__}:{type(value).__qualname__.rsplit('.', 1)[-1]}"
+    if dataclasses.is_dataclass(value):
+        fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    else:
+        fields = value._asdict()
+    return {"type": home, "fields": {name: _describe(item, arrays, seen) for name, item in fields.items()}}
+
+
+def _sum(block: NDArray[np.uint8]) -> str:
+    """A digest of all words: of the sums of columns, when they are written in rows. Reads 10 GB a second."""
+    words = block.view(np.uint64)
+    whole = words.size // ROW * ROW
+    digest = hashlib.blake2b(words[whole:].data, digest_size=16)
+    digest.update(np.add.reduce(words[:whole].reshape(-1, ROW), axis=0).data)
+    return digest.hexdigest()
+
+
+# ---- and back
+
+
+def recall(key: str, name: str) -> dict[str, Any] | None:
+    """The structures kept under a key by this version of the package, their arrays mapped; None if there are none."""
+    place = _place(key, name)
+    try:
+        with place.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            if size < len(MAGIC) + 40:
+                raise Damaged("too short")
+            mapped = _map(file.fileno())
+        return _structures(memoryview(mapped), key)
+    except FileNotFoundError:
+        return None
+    except (Damaged, OSError, ValueError, KeyError, TypeError, AttributeError, ImportError) as error:
+        log.warning("compiled vocabulary ignored: %s: %s", place, error)
+        return None
+
+
+def _map(handle: int) -> mmap.mmap:
+    if hasattr(mmap, "MAP_POPULATE"):  # all of it is summed at once: one call in place of a fault for every 16 pages
+        return mmap.mmap(handle, 0, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE, prot=mmap.PROT_READ)
+    return mmap.mmap(handle, 0, access=mmap.ACCESS_READ)
+
+
+def _structures(view: memoryview, key: str) -> dict[str, Any] | None:
+    at = len(MAGIC) + 40
+    if view[: len(MAGIC)] != MAGIC:
+        raise Damaged("another beginning")
+    length = int.from_bytes(view[len(MAGIC) : len(MAGIC) + 8], "little")
+    if not LEAST_HEAD <= length <= min(MOST_HEAD, len(view) - at):
+        raise Damaged(f"a head of {length} bytes")
+    head = view[at : at + length]
+    if hashlib.blake2b(head, digest_size=32).digest() != view[at - 32 : at]:
+        raise Damaged("the head has another digest")
+    facts = json.loads(bytes(head))
+    if facts["stamp"] != stamp() or facts["key"] != key:
+        return None
+    start = -(-(at + length) // ALIGNMENT) * ALIGNMENT
+    if len(view) - start != facts["bytes"] or facts["bytes"] % ALIGNMENT:
+        raise Damaged(f"{len(view) - start} bytes of arrays, expected {facts['bytes']}")
+    block = np.frombuffer(view, np.uint8, facts["bytes"], start)
+    if _sum(block) != facts["sum"]:
+        raise Damaged("the arrays have another sum")
+    arrays = []
+    for kind, count, place in facts["arrays"]:
+        dtype = np.dtype(kind)
+        if dtype.kind not in "iuf" or count < 0 or place < 0 or place + count * dtype.itemsize > facts["bytes"]:
+            raise Damaged("an array outside the file")
+        arrays.append(np.frombuffer(block, dtype, count, place) if count else np.zeros(0, dtype))
+        arrays[-1].flags.writeable = False
+    return {part: _build(value, arrays) for part, value in facts["tree"].items()}
+
+
+def _build(value: Any, arrays: list[NDArray[Any]]) -> Any:
+    if not isinstance(value, dict):
+        return value
+    if "array" in value:
+        return arrays[value["array"]]
+    if "set" in value:
+        return frozenset(value["set"])
+    if "tuple" in value:
+        return tuple(_build(item, arrays) for item in value["tuple"])
+    module, name = value["type"].split(":")
+    if not module.startswith("jittok."):
+        raise Damaged(f"a structure of {module}")
+    kind: Any = getattr(importlib.import_module(module), name)
+    if not isinstance(kind, type) or not (hasattr(kind, "__dataclass_fields__") or issubclass(kind, tuple)):
+        raise Damaged(f"{name} is no structure")
+    return kind(**{field: _build(item, arrays) for field, item in value["fields"].items()})
+
+
+# ---- the folder
+
+
+class Entry(NamedTuple):
+    """A file of the cache."""
+
+    path: Path
+    bytes: int
+    kind: str  # "vocabulary", "kernel", "path", "other"
+    of: str  # what it is of, in words
+
+
+def entries() -> list[Entry]:
+    """Every file of the cache, machine code too, by name."""
+    root, found = cache_dir(), []
+    if root is None:
+        return []
+    for place in sorted(path for part in ("kernels", "vocabularies") for path in (root / part).glob("*")):
+        kind = {".o": "kernel", ENDING: "vocabulary", LINK_ENDING: "path"}.get(place.suffix, "other")
+        found.append(Entry(place, place.stat().st_size, kind, _describe_file(place, kind)))
+    return found
+
+
+def _describe_file(place: Path, kind: str) -> str:
+    """What a file is of; damage is no failure."""
+    if kind == "kernel":
+        return place.stem
+    try:
+        if kind == "path":
+            return str(json.loads(place.read_bytes())["path"])
+        with place.open("rb") as file:
+            start = file.read(len(MAGIC) + 40)
+            length = int.from_bytes(start[len(MAGIC) : len(MAGIC) + 8], "little")
+            facts = json.loads(file.read(min(length, MOST_HEAD)))
+        vocab = facts["tree"].get("vocab", {}).get("fields", {})
+        if not vocab:
+            return f"{', '.join(facts['tree'])} of {facts['key'][:8]}"
+        what = " ".join(filter(None, (vocab["type"], vocab["pre"], vocab["name"])))
+        return what + ("" if facts["stamp"] == stamp() else " (of another version)")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
+        return "damaged"
+
+
+def clear() -> tuple[int, int]:
+    """Delete every file of the cache; how many, and their bytes. OSError where that is not allowed."""
+    gone = entries()
+    for entry in gone:
+        entry.path.unlink(missing_ok=True)
+    return len(gone), sum(entry.bytes for entry in gone)
