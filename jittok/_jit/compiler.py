@@ -15,7 +15,10 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core import typed_passes, untyped_passes
 from numba.core.codegen import CPUCodeLibrary, JITCPUCodegen
+from numba.core.compiler import CompilerBase
+from numba.core.compiler_machinery import PassManager
 from numba.core.cpu import CPUContext
 from numba.core.typing.templates import make_intrinsic_template
 from numba.extending import typeof_impl
@@ -25,8 +28,37 @@ from jittok._jit import CHECKED, Deferred, Helper, Intrinsic
 from jittok._jit.frame import STATUS
 from jittok._jit.machine import ENTRY, LOCK
 
-OPTIONS = {"nogil": True, "boundscheck": CHECKED, "error_model": "numpy"}
 _WORD = ir.IntType(64)
+
+
+class _Passes(CompilerBase):  # type: ignore[misc]
+    """Numba's pipeline without passes for what no kernel has: closures, `with`, generators, array expressions, literal
+    arguments, inlining before types are known. There are hundreds of helpers, so each pass counts."""
+
+    def define_pipelines(self) -> list[Any]:
+        """The passes, in Numba's order."""
+        manager = PassManager("jittok")
+        for each in (
+            untyped_passes.TranslateByteCode,
+            untyped_passes.FixupArgs,
+            untyped_passes.IRProcessing,
+            untyped_passes.RewriteSemanticConstants,
+            untyped_passes.DeadBranchPrune,
+            untyped_passes.GenericRewrites,
+            untyped_passes.ReconstructSSA,
+            typed_passes.NopythonTypeInference,
+            typed_passes.PreLowerStripPhis,
+            typed_passes.IRLegalization,
+            typed_passes.AnnotateTypes,
+            typed_passes.NativeLowering,
+            typed_passes.NoPythonBackend,
+        ):
+            manager.add_pass(each, each.__name__)
+        manager.finalize()
+        return [manager]
+
+
+OPTIONS = {"nogil": True, "boundscheck": CHECKED, "error_model": "numpy", "pipeline_class": _Passes}
 
 
 def numba_type(hint: Any) -> Any:

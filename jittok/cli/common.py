@@ -63,16 +63,19 @@ def positive(text: str) -> int:
 
 def open_vocab(options: argparse.Namespace) -> Tokenizer:
     """The tokenizer that --vocab names: a file if there is one, else a bundled name."""
+    return open_named(options.vocab, cache=not options.no_cache)
+
+
+def open_named(vocab: str, cache: bool) -> Tokenizer:
+    """The tokenizer of a file if there is one, else of a bundled name."""
     import jittok
 
-    if Path(options.vocab).exists():
-        return jittok.load(options.vocab, cache=not options.no_cache)
+    if Path(vocab).exists():
+        return jittok.load(vocab, cache=cache)
     names = jittok.bundled_names()
-    if options.vocab in names:
-        return jittok.bundled(options.vocab)
-    raise FileNotFoundError(
-        f"--vocab {options.vocab}: found no such file, expected one or a name of {', '.join(names)}"
-    )
+    if vocab in names:
+        return jittok.bundled(vocab)
+    raise FileNotFoundError(f"--vocab {vocab}: found no such file, expected one or a name of {', '.join(names)}")
 
 
 def encoding_options(options: argparse.Namespace) -> dict[str, Any]:

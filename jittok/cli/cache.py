@@ -1,0 +1,84 @@
+"""`jittok cache`: what is kept between processes, machine code of kernels and compiled vocabularies."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from jittok.cli.common import write
+
+HELP = "List, clear or fill the cache of machine code and compiled vocabularies."
+WARM_TEXT = "The first text.\n\u00e9\u4e2d\U0001f600 <|x|> 12345 \t it's"
+"""A little of everything, so that the kernels that texts need are asked for."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of this command."""
+    parser.add_argument(
+        "action",
+        choices=("list", "clear", "warm"),
+        help="list: what is kept; clear: delete it; warm: compile --vocab and its kernels now (for images)",
+    )
+    parser.add_argument(
+        "--vocab", action="append", default=[], metavar="FILE|NAME",
+        help="warm: GGUF file or name of a bundled vocabulary, may be repeated (default: every bundled one)",
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="print data as JSON")
+
+
+def run(options: argparse.Namespace) -> int:
+    """List, clear or warm."""
+    from jittok._jit.store import cache_dir
+
+    if options.vocab and options.action != "warm":
+        raise ValueError(f"cache {options.action}: found --vocab, expected it with warm only")
+    if cache_dir() is None:
+        raise FileNotFoundError("no cache folder can be made or read; JITTOK_CACHE_DIR names one")
+    return {"list": _list, "clear": _clear, "warm": _warm}[options.action](options)
+
+
+def _list(options: argparse.Namespace) -> int:
+    from jittok._jit.store import cache_dir
+    from jittok.compiled import entries
+
+    found = entries()
+    if options.json:
+        rows = [{"path": str(row.path), "bytes": row.bytes, "kind": row.kind, "of": row.of} for row in found]
+        write(json.dumps({"folder": str(cache_dir()), "bytes": sum(row.bytes for row in found), "files": rows}) + "\n")
+        return 0
+    for row in found:
+        write(f"{row.bytes / 1e6:9.3f} MB  {row.kind:10}  {row.of}\n")
+    write(f"{sum(row.bytes for row in found) / 1e6:9.3f} MB in {len(found)} files of {cache_dir()}\n")
+    return 0
+
+
+def _clear(options: argparse.Namespace) -> int:
+    from jittok.compiled import clear
+
+    count, size = clear()
+    write(json.dumps({"files": count, "bytes": size}) + "\n" if options.json else f"{count} files, {size} bytes\n")
+    return 0
+
+
+def _warm(options: argparse.Namespace) -> int:
+    """Encode, count and decode a little with each vocabulary: that compiles what is not kept yet."""
+    import jittok
+    from jittok.cli.common import open_named
+
+    done = []
+    for name in options.vocab or jittok.bundled_names():
+        tok = open_named(name, cache=True)
+        ids = 0
+        if tok.type != "none":
+            for parse in (False, True):
+                rows = tok.encode_batch(
+                    [WARM_TEXT, WARM_TEXT.encode()], parse_special=parse, errors="replace", threads=1
+                )
+                ids = tok.encode(WARM_TEXT, parse_special=parse, errors="replace").size
+            tok.decode(rows[0])
+        done.append({"vocab": name, "type": tok.type, "ids": ids})
+        if not options.json:
+            write(f"{name}: {tok.type}, {tok.vocab_size} tokens\n")
+    if options.json:
+        write(json.dumps({"warm": done}) + "\n")
+    return 0

@@ -1,0 +1,165 @@
+"""Compiled vocabularies on disk: what comes back is what was written, and damage is never believed."""
+
+import json
+import logging
+import lzma
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import jittok
+from jittok import compiled, tokenizer
+from jittok.cli import main
+
+VOCABS = Path(__file__).parent / "data" / "vocabs"
+NAMES = ["syn-wpm-cased", "syn-spm-user", "syn-ugm-plain", "syn-rwkv", "syn-bpe-rstrip", "syn-plamo2"]
+TEXT = "the tokenizer, the abc \u00e9 <s> \u2581 12345"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of its own, empty; files count as settled at once."""
+    monkeypatch.setattr(compiled, "cache_dir", lambda: tmp_path / "cache")
+    monkeypatch.setattr(compiled, "SETTLED", -1.0)
+    return tmp_path / "cache" / "vocabularies"
+
+
+def unpacked(name: str, to: Path) -> Path:
+    to.write_bytes(lzma.decompress((VOCABS / f"{name}.gguf.xz").read_bytes()))
+    return to
+
+
+def same(a, b) -> bool:
+    if isinstance(a, np.ndarray):
+        return a.dtype == b.dtype and a.tobytes() == b.tobytes() and not b.flags.writeable  # bytes: NaN too
+    if isinstance(a, tuple):
+        return type(a) is type(b) and len(a) == len(b) and all(map(same, a, b))
+    return a == b
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_kept_vocabulary_is_the_one_that_was_compiled(name, tmp_path, monkeypatch):
+    path = unpacked(name, tmp_path / "a.gguf")
+    first = jittok.load(path)
+    expected = first.encode(TEXT, errors="replace").tolist(), first.decode(first.encode("the abc"))
+    monkeypatch.setattr(tokenizer, "read_vocab", None)  # nothing may read the file now
+    second = jittok.load(path)
+    assert (second.encode(TEXT, errors="replace").tolist(), second.decode(second.encode("the abc"))) == expected
+    assert second.fingerprint == first.fingerprint
+    assert second.vocab.source == str(path)
+    assert same(first.arrays, second.arrays)
+    for field in tokenizer.fields(first.vocab):
+        assert same(getattr(first.vocab, field.name), getattr(second.vocab, field.name)), field.name
+    assert (second.vocab.key_bytes is second.vocab.token_bytes) == (first.vocab.key_bytes is first.vocab.token_bytes)
+
+
+def test_the_same_bytes_elsewhere_and_in_memory_are_the_same_vocabulary(tmp_path, monkeypatch):
+    path = unpacked("syn-wpm-cased", tmp_path / "a.gguf")
+    content = path.read_bytes()
+    jittok.load(path)
+    (tmp_path / "b.gguf").write_bytes(content)
+    monkeypatch.setattr(tokenizer, "read_vocab", None)
+    assert jittok.load(tmp_path / "b.gguf").vocab.source == str(tmp_path / "b.gguf")
+    assert jittok.load(content).vocab.source == tokenizer.IN_MEMORY
+
+
+def test_a_changed_file_is_another_vocabulary(tmp_path):
+    path = unpacked("syn-wpm-cased", tmp_path / "a.gguf")
+    first = jittok.load(path)
+    assert jittok.load(unpacked("syn-spm-user", path)).type == "spm"
+    assert jittok.load(unpacked("syn-wpm-cased", path)) == first
+
+
+def test_a_larger_file_is_known_by_its_header(tmp_path, monkeypatch):
+    path = unpacked("syn-wpm-cased", tmp_path / "a.gguf")
+    monkeypatch.setattr(compiled, "WHOLE", 100)
+    key = compiled.content_key(path)
+    with path.open("ab") as file:
+        file.write(b"weights")
+    assert compiled.content_key(path) == key == compiled.content_key(path.read_bytes())
+
+
+def kept_file(folder: Path) -> Path:
+    (found,) = folder.glob("*-encoder.vocab")
+    return found
+
+
+@pytest.mark.parametrize("where", [0, 30, 40, 100, 0.3, 0.5, 0.999])
+def test_a_flipped_bit_is_noticed_and_mended(where, tmp_path, folder, caplog):
+    path = unpacked("syn-wpm-cased", tmp_path / "a.gguf")
+    ids = jittok.load(path).encode(TEXT).tolist()
+    place = kept_file(folder)
+    whole = place.read_bytes()
+    at = where if isinstance(where, int) else int(where * len(whole))
+    place.write_bytes(whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1 :])
+    with caplog.at_level(logging.WARNING):
+        assert jittok.load(path).encode(TEXT).tolist() == ids
+    assert "compiled vocabulary ignored" in caplog.text
+    assert place.read_bytes() == whole
+
+
+@pytest.mark.parametrize("length", [0, 10, 60, 2000, -64, -1])
+def test_a_file_cut_short_is_noticed_and_mended(length, tmp_path, folder):
+    path = unpacked("syn-wpm-cased", tmp_path / "a.gguf")
+    ids = jittok.load(path).encode(TEXT).tolist()
+    place = kept_file(folder)
+    whole = place.read_bytes()
+    place.write_bytes(whole[:length])
+    assert jittok.load(path).encode(TEXT).tolist() == ids
+    assert place.read_bytes() == whole
+
+
+def test_exchanged_pages_are_noticed():
+    block = np.arange(1 << 20, dtype=np.uint64).view(np.uint8)
+    other = block.copy()
+    other[4096:8192], other[8192:12288] = block[8192:12288], block[4096:8192]
+    assert compiled._sum(block) != compiled._sum(other)
+
+
+@pytest.mark.parametrize("kind", ["subprocess:Popen", "jittok.tokenizer:load", "jittok.errors:JittokError"])
+def test_only_structures_of_this_package_are_built(kind):
+    with pytest.raises(compiled.Damaged):
+        compiled._build({"type": kind, "fields": {}}, [])
+
+
+def test_another_version_of_the_package_compiles_anew(tmp_path, folder, monkeypatch):
+    path = unpacked("syn-wpm-cased", tmp_path / "a.gguf")
+    jittok.load(path)
+    old = kept_file(folder).read_bytes()
+    monkeypatch.setattr(compiled, "stamp", lambda: "another")
+    jittok.load(path)
+    assert kept_file(folder).read_bytes() != old
+
+
+def test_without_the_cache_nothing_is_written(tmp_path, folder):
+    jittok.load(unpacked("syn-wpm-cased", tmp_path / "a.gguf"), cache=False).encode(TEXT)
+    assert not folder.exists()
+
+
+def test_a_folder_that_cannot_be_written_is_no_failure(tmp_path, monkeypatch, caplog):
+    (tmp_path / "file").write_bytes(b"")
+    path = unpacked("syn-wpm-cased", tmp_path / "a.gguf")
+    monkeypatch.setattr(compiled, "cache_dir", lambda: tmp_path / "file" / "below")
+    with caplog.at_level(logging.WARNING):
+        assert jittok.load(path).type == "wpm"
+    assert "not kept" in caplog.text
+    monkeypatch.setattr(compiled, "cache_dir", lambda: None)
+    assert jittok.load(path).type == "wpm"
+
+
+def test_the_command_lists_and_clears(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("jittok._jit.store.cache_dir", compiled.cache_dir)
+    path = unpacked("syn-wpm-cased", tmp_path / "a.gguf")
+    assert main(["cache", "warm", "--vocab", str(path)]) == 0
+    assert "wpm" in capsys.readouterr().out
+    assert main(["cache", "list", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["files"]
+    assert {row["kind"] for row in rows} == {"vocabulary", "path"}
+    assert [row["of"].split()[0] for row in rows if row["path"].endswith("-encoder.vocab")] == ["wpm"]
+    assert main(["cache", "list"]) == 0
+    assert f"{len(rows)} files" in capsys.readouterr().out
+    assert main(["cache", "clear"]) == 0
+    assert f"{len(rows)} files" in capsys.readouterr().out
+    assert compiled.entries() == []
+    assert main(["cache", "list", "--vocab", "gpt-2"]) == 2
