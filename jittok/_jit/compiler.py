@@ -7,6 +7,7 @@ would have to optimize). The wrapper that unpacks Python objects is replaced by 
 from __future__ import annotations
 
 import contextlib
+import gc
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any, get_type_hints
@@ -104,10 +105,22 @@ def compile_kernel(function: Callable[..., Any]) -> bytes:
     hints = get_type_hints(function, include_extras=True)
     hints.pop("return")
     dispatcher = numba.njit(**OPTIONS, _nrt=False, no_cpython_wrapper=True)(function)
-    with _as_one_function(function.__qualname__):
+    with _as_one_function(function.__qualname__), _no_collection():
         dispatcher.compile(tuple(map(numba_type, hints.values())))
     (overload,) = dispatcher.overloads.values()
     return bytes(overload.library._get_compiled_object())
+
+
+@contextlib.contextmanager
+def _no_collection() -> Iterator[None]:
+    """Without the garbage collector, which takes a tenth of compiling: it finds hardly any garbage."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _load(context: Any, builder: Any, kind: Any, words: Any, at: int) -> tuple[Any, int]:

@@ -119,4 +119,4 @@ class Call:
 
     def _failed(self) -> None:
         self.words[STATUS] = 0
-        raise IndexError(f"{self.kernel.__name__}: access outside an array")
+        raise IndexError(f"raw access outside its array, in kernel {self.kernel.__name__}")

@@ -29,7 +29,7 @@ from jittok._jit import (
     helper,
     kernel,
 )
-from jittok._raw import FAST, blocks, key_masks, keys, memory, pair_places, sets, window, words
+from jittok._raw import FAST, blocks, key_masks, keys, memory, pair_places, sets, tables, window, words
 
 FOLLOWS = 66
 """Bytes that block operations read from a place on, at most."""
@@ -272,7 +272,7 @@ def match(slots: U64, key: U64, places: U8) -> int:
 
 @given(st.lists(st.integers(0, 2), min_size=9, max_size=9), st.tuples(st.integers(0, 2), st.integers(0, 2)))
 def test_the_first_of_two_slots_with_both_words_of_a_key_is_found(slots, key):
-    wanted = keys.NO_MATCH
+    wanted = tables.NO_MATCH
     if tuple(slots[1:3]) == key:
         wanted = 0
     elif tuple(slots[5:7]) == key:
@@ -286,7 +286,7 @@ def make_key(text: U8, length: int, masks: U64, records: OutU64, out: OutU64) ->
     return 0
 
 
-@given(st.binary(min_size=18, max_size=18), st.integers(0, keys.KEY_LENGTHS - 1))
+@given(st.binary(min_size=18, max_size=18), st.integers(0, tables.KEY_LENGTHS - 1))
 def test_a_key_is_the_text_with_zeros_and_its_length_behind(text, length):
     records, out = np.full(4, 7, np.uint64), np.zeros(2, np.uint64)
     make_key(array([*text], np.uint8), length, key_masks(), records, out)
