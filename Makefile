@@ -6,7 +6,7 @@ PIP := $(PY) -m pip install --quiet --disable-pip-version-check -e
 PYTEST := $(PY) -m pytest -q
 KERNELS := -m 'not process and not slow' tests/raw tests/structures tests/normalize tests/pretokenize tests/models tests/align tests/test_special.py tests/test_decode.py
 
-.PHONY: demo test lint bench fuzz clean
+.PHONY: demo test lint bench fuzz examples clean
 .venv/bin/python:
 	python3 -m venv .venv
 .venv/core: pyproject.toml .venv/bin/python
@@ -43,8 +43,11 @@ MINUTES ?= 10
 SEED ?= 1
 fuzz: .venv/test  ## kernel against reference for as long as you like: make fuzz MINUTES=60 SEED=7
 	$(PY) tests/fuzz/run.py --minutes $(MINUTES) --seed $(SEED)
-	HYPOTHESIS_PROFILE=fuzz NUMBA_BOUNDSCHECK=1 $(PYTEST) $(KERNELS)
+	NUMBA_BOUNDSCHECK=1 $(PY) tests/fuzz/run.py --minutes $$(($(MINUTES) / 4 + 1)) --seed $$(($(SEED) + 1))
 	$(PYTEST) -m slow tests/corpus tests/trace  # kills; with Ray where it is installed; traces of the large sets
+
+examples: .venv/test  ## 50,000 examples of every property of the kernels, every index checked: hours
+	HYPOTHESIS_PROFILE=fuzz NUMBA_BOUNDSCHECK=1 $(PYTEST) $(KERNELS)
 
 clean:
 	rm -rf .venv .hypothesis .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .benchmarks
