@@ -18,7 +18,6 @@ def mark(): marks.append(clock())
 mark()
 import jittok; mark()
 import numpy; mark()
-import numba; mark()
 import jittok.tokenizer; mark()
 name = sys.argv[1]
 tok = jittok.bundled(name) if name in jittok.bundled_names() else jittok.load(name); mark()
@@ -27,7 +26,7 @@ tok.encode_batch(["The first text."]); mark()
 tok.decode(ids); mark()
 print(json.dumps([1000 * (b - a) for a, b in zip(marks, marks[1:])]))
 """
-NAMES = ["import jittok", "numpy", "numba", "jittok.tokenizer", "load", "first encode", "first batch", "first decode"]
+NAMES = ["import jittok", "numpy", "jittok.tokenizer", "load", "first encode", "first batch", "first decode"]
 WARM_RUNS = 7
 
 

@@ -104,10 +104,11 @@ def test_every_public_name_can_be_had(tmp_path):
 # ---- the cache of machine code
 
 
-def test_the_second_process_compiles_nothing(tmp_path):
+def test_the_second_process_compiles_nothing_and_code_for_any_processor_gives_the_same_ids(tmp_path):
     first = python(tmp_path, ENCODE)
     assert first.endswith("] False")
     assert python(tmp_path, ENCODE) == first.removesuffix("False") + "True"
+    assert python(tmp_path, ENCODE, JITTOK_PLAIN="1") == first
 
 
 def test_a_kernel_is_taken_from_the_cache(home):
@@ -140,6 +141,32 @@ def test_damaged_entries_are_recompiled(home):
     assert entries(home)
     for path in entries(home):
         path.write_bytes(path.read_bytes()[:50])
+    assert python(home, SHOW) == "[1, 2, 3] False"
+    assert python(home, SHOW) == "[1, 2, 3] True"
+
+
+def test_no_home_directory_is_no_failure(home):
+    nowhere = {"HOME": "/proc/nowhere", "JITTOK_CACHE_DIR": "", "XDG_CACHE_HOME": "", "LOCALAPPDATA": "/proc/nowhere"}
+    assert python(home, SHOW, **nowhere) == "[1, 2, 3] False"
+
+
+def test_code_without_what_only_some_processors_have_is_kept_apart(home):
+    python(home, SHOW)
+    assert python(home, SHOW, JITTOK_PLAIN="1") == "[1, 2, 3] False"
+    assert python(home, SHOW, JITTOK_PLAIN="1") == "[1, 2, 3] True"
+
+
+def test_kept_machine_code_runs_without_numba(home):
+    python(home, SHOW)
+    assert python(home, SHOW + "import sys; print('numba' in sys.modules)") == "[1, 2, 3] True\nFalse"
+
+
+def test_a_flipped_bit_in_an_entry_is_noticed(home):
+    python(home, SHOW)
+    (path,) = entries(home)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
     assert python(home, SHOW) == "[1, 2, 3] False"
     assert python(home, SHOW) == "[1, 2, 3] True"
 
