@@ -3,6 +3,8 @@
 import pytest
 
 import jittok
+import jittok.tokenizer
+import jittok.vocab
 
 VOCABULARIES = ["gpt-2", "bert", "t5", "mistral"]
 CORPORA = ["english", "code", "multilingual"]
@@ -34,8 +36,23 @@ def test_encode_short_text(benchmark, bundled, vocabulary):
 
 
 @pytest.mark.parametrize("vocabulary", VOCABULARIES)
-def test_load(benchmark, vocabulary):
-    benchmark.pedantic(jittok.bundled, (vocabulary,), rounds=3, warmup_rounds=1)
+def test_load_kept(benchmark, vocabulary):
+    """From the cache on disk, where the first call has put it."""
+    kept = jittok.bundled(vocabulary)
+    compiled = jittok.tokenizer.Tokenizer(jittok.vocab.bundled_vocab(vocabulary), cache=False)
+    text = "The first text, a\u0301 \u4e2d 123."
+    assert kept == compiled
+    assert kept.encode(text).tolist() == compiled.encode(text).tolist()
+    benchmark.pedantic(jittok.bundled, (vocabulary,), rounds=9)
+
+
+@pytest.mark.parametrize("vocabulary", VOCABULARIES)
+def test_load_and_compile(benchmark, vocabulary):
+    benchmark.pedantic(
+        lambda: jittok.tokenizer.Tokenizer(jittok.vocab.bundled_vocab(vocabulary), cache=False),
+        rounds=3,
+        warmup_rounds=1,
+    )
 
 
 @pytest.mark.parametrize("vocabulary", VOCABULARIES)

@@ -164,6 +164,7 @@ class Encoder:
         self._ids_per_byte = 0.4
         tables = {False: plain, True: parsed}
         self._special = {parse: table for parse, table in tables.items() if table is not None}
+        self._rules: dict[tuple[bool, bool, bool], Rule] = {}
         self._desks: list[Desk] = []
         self._settled = not hasattr(self.model, "for_much_text")
         self._settling = threading.Lock()
@@ -177,8 +178,11 @@ class Encoder:
 
     def rule(self, add_special: bool, parse_special: bool, replace: bool) -> Rule:
         """The rule of one call. EncodingFailed when `add_special` needs an id that the vocabulary does not have."""
-        before, after = around(self.vocab) if add_special else (NO_TOKEN, NO_TOKEN)
-        return Rule(self._tokens(bool(parse_special)), before, after, replace)
+        wanted = (bool(add_special), bool(parse_special), bool(replace))
+        if wanted not in self._rules:
+            before, after = around(self.vocab) if add_special else (NO_TOKEN, NO_TOKEN)
+            self._rules[wanted] = Rule(self._tokens(wanted[1]), before, after, wanted[2])
+        return self._rules[wanted]
 
     def _tokens(self, parse_special: bool) -> special.SpecialTokens:
         if parse_special not in self._special:
