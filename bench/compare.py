@@ -1,0 +1,234 @@
+"""jittok beside its peers: `python bench/compare.py`; `--readme` writes the table of the README, `--help` tells more.
+
+Vocabularies are bundled names or GGUF files, corpora those beside the checkout or Python's own sources and
+documentation. Both sides take turns on the same documents in one process; the ratio is taken pair by pair and its
+median given. *unseen*: each document once, after a warm-up on others, as a corpus is; *seen*: the same documents again.
+Ids are compared before the clock starts. On one thread the clock is CPU time, so other work counts less.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import importlib.metadata
+import json
+import lzma
+import os
+import platform
+import re
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import conftest
+import peers
+
+import jittok
+
+HERE = Path(__file__).resolve().parent
+NAMES = ["gigatoken", "tokie", "tokenizers", "tiktoken", "sentencepiece"]
+MARKS = ("<!-- speed -->\n", "<!-- /speed -->")
+SECONDS = 40.0
+"""A peer gets no more pairs once its turns have taken so long, but three."""
+LEAST_PAIRS = 3
+
+
+def corpus(name: str) -> list[bytes]:
+    """Documents of a corpus beside the checkout; without it "code" and "english" are Python's own."""
+    path = conftest.SHARED / "corpora" / f"{name}.jsonl.xz"
+    if path.exists():
+        return [json.loads(line)["text"].encode() for line in lzma.decompress(path.read_bytes()).splitlines()]
+    if name == "english":
+        from pydoc_data.topics import topics
+
+        return [text.encode() for text in topics.values()]
+    return conftest._sources()
+
+
+def load(name: str) -> jittok.Tokenizer:
+    """A bundled vocabulary or a GGUF file."""
+    return jittok.bundled(name) if name in jittok.bundled_names() else jittok.load(name)
+
+
+def chunks(documents: list[bytes], count: int) -> list[list[bytes]]:
+    """`count` parts of about equal bytes."""
+    target, parts, size = sum(map(len, documents)) / count, [[]], 0  # type: ignore[var-annotated]
+    for document in documents:
+        if size >= target * len(parts):
+            parts.append([])
+        parts[-1].append(document)
+        size += len(document)
+    return parts
+
+
+def compare(
+    tok: jittok.Tokenizer, peer: peers.Peer, documents: list[bytes], mode: str, pairs: int, threads: int
+) -> dict[str, Any]:
+    """MB/s of both and the ratio. The tokenizer and the peer must be new when the mode is "unseen"."""
+    clock = time.process_time if threads == 1 else time.perf_counter
+
+    def seconds(call: Callable[[list[bytes]], Any], texts: list[bytes]) -> float:
+        start = clock()
+        call(texts)
+        return clock() - start
+
+    def own(texts: list[bytes]) -> Any:
+        return tok.encode_batch(texts, threads=threads)
+
+    parts = chunks(documents, pairs + 1)
+    if mode == "seen":
+        parts = [documents] * (pairs + 1)
+    for call in (own, peer.run):  # not measured
+        call(parts[0])
+    mine, theirs, rates = [], [], []
+    gc.collect()
+    gc.disable()
+    begin = time.perf_counter()
+    for part in parts[1:]:
+        size = sum(map(len, part)) / 1e6
+        a, b = seconds(own, part), seconds(peer.run, part)
+        mine.append(size / a)
+        theirs.append(size / b)
+        rates.append(b / a)
+        if time.perf_counter() - begin > SECONDS and len(rates) >= LEAST_PAIRS:
+            break
+    gc.enable()
+    return {
+        "jittok": round(statistics.median(mine), 1), "peer": round(statistics.median(theirs), 1),
+        "ratio": round(statistics.median(rates), 2), "least": round(min(rates), 2), "most": round(max(rates), 2),
+        "pairs": len(rates),
+    }  # fmt: skip
+
+
+def measure(vocabulary: str, name: str, options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Results of one vocabulary on one corpus."""
+    documents = corpus(name)
+    results = []
+    for mode in options.modes:
+        for wanted in options.peers:
+            tok = load(vocabulary)
+            for peer in peers.peers(tok, options.threads, [wanted]):
+                if isinstance(peer, str):
+                    print(f"{vocabulary} {name}: {peer}", file=sys.stderr)
+                    continue
+                sample = chunks(documents, options.pairs + 1)[0]
+                rows = zip(tok.encode_batch(sample), peer.ids(peer.run(sample)), strict=True)
+                same = sum(row.tolist() == other for row, other in rows) / len(sample)
+                found = compare(tok, peer, documents, mode, options.pairs, options.threads)
+                results.append(
+                    {"vocabulary": Path(vocabulary).stem, "corpus": name, "mode": mode, "against": peer.name,
+                     "same": round(same, 3)} | found
+                )  # fmt: skip
+                print(json.dumps(results[-1]), flush=True)
+    return results
+
+
+def processor() -> str:
+    """What the machine calls its processor."""
+    path = Path("/proc/cpuinfo")
+    found = re.search(r"model name\s*: (.*)", path.read_text()) if path.exists() else None
+    return found[1] if found else platform.processor() or platform.machine()
+
+
+def table(report: dict[str, Any]) -> str:
+    """The README's table: the fastest peer of each vocabulary and corpus."""
+    best: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in report["results"]:
+        cell = best.setdefault((row["vocabulary"], row["corpus"]), {})
+        if row["mode"] not in cell or row["peer"] > cell[row["mode"]]["peer"]:
+            cell[row["mode"]] = row
+    lines = [
+        "| vocabulary | text | unseen MB/s | seen MB/s | fastest peer | its MB/s | ratio |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for (vocabulary, name), cell in best.items():
+        modes = [cell[mode] for mode in ("unseen", "seen") if mode in cell]
+        rates = " / ".join(f"{row['peer']:.0f}" for row in modes)
+        ratios = " / ".join(f"{row['ratio']:.1f}" for row in modes)
+        own = [f"{cell[mode]['jittok']:.0f}" if mode in cell else "" for mode in ("unseen", "seen")]
+        against = modes[0]["against"] + ("" if modes[0]["same"] == 1 else "*")
+        lines.append(f"| {vocabulary} | {name} | {own[0]} | {own[1]} | {against} | {rates} | {ratios} |")
+    return "\n".join(lines) + "\n"
+
+
+def write_readme(report: dict[str, Any], path: Path) -> None:
+    """Replace what stands between the marks."""
+    text = path.read_text(encoding="utf-8")
+    before, rest = text.split(MARKS[0])
+    _, after = rest.split(MARKS[1])
+    about = f"One core of {report['machine']['cpu']}, {report['machine']['python']}; " + ", ".join(
+        f"{name} {version}" for name, version in report["versions"].items()
+    )
+    starred = any(row["same"] != 1 for row in report["results"])
+    note = " `*`: its ids differ in some documents." if starred else ""
+    path.write_text(f"{before}{MARKS[0]}{table(report)}\n{about}.{note}\n{MARKS[1]}{after}", encoding="utf-8")
+
+
+def plot(report: dict[str, Any], path: Path) -> None:
+    """Bars of MB/s, seen and unseen, jittok and its peers."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    import matplotlib.pyplot as plt
+
+    rows = report["results"]
+    groups = list(dict.fromkeys((row["vocabulary"], row["corpus"], row["mode"]) for row in rows))
+    names = ["jittok", *dict.fromkeys(row["against"] for row in rows)]
+    figure, axes = plt.subplots(figsize=(8, 0.32 * len(groups) * max(2, len(names) - 1) / 2 + 1), layout="constrained")
+    height = 0.8 / len(names)
+    for k, name in enumerate(names):
+        for place, group in enumerate(groups):
+            here = [r for r in rows if (r["vocabulary"], r["corpus"], r["mode"]) == group]
+            rates = (
+                [r["jittok"] for r in here] if name == "jittok" else [r["peer"] for r in here if r["against"] == name]
+            )
+            label = name if place == 0 else None
+            if rates:
+                axes.barh(place + k * height, max(rates), height, color=f"C{k}", label=label)
+    axes.set_yticks([place + 0.4 - height / 2 for place in range(len(groups))], [" ".join(group) for group in groups])
+    axes.invert_yaxis()
+    axes.set(xscale="log", xlabel="MB/s on one core, logarithmic")
+    axes.legend()
+    figure.savefig(path, metadata={"Date": None})
+
+
+def options_of(arguments: list[str] | None) -> argparse.Namespace:
+    """What the command line says."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--vocab", nargs="+", default=list(jittok.bundled_names()), help="bundled names or GGUF files")
+    parser.add_argument("--corpora", nargs="+", default=["english", "code", "multilingual"])
+    parser.add_argument("--peers", nargs="+", default=NAMES, choices=NAMES)
+    parser.add_argument("--modes", nargs="+", default=["unseen", "seen"], choices=["unseen", "seen"])
+    parser.add_argument("--pairs", type=int, default=7, help="turns of both sides")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--results", type=Path, default=HERE / "results", help="folder for the JSON file and the plot")
+    parser.add_argument("--readme", action="store_true", help="write the table of the README")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure, write, and print the table."""
+    options = options_of(arguments)
+    os.environ["RAYON_NUM_THREADS"] = str(options.threads)  # read by the peers in Rust when first used
+    os.environ["TOKENIZERS_PARALLELISM"] = "true" if options.threads > 1 else "false"
+    results = [row for vocab in options.vocab for name in options.corpora for row in measure(vocab, name, options)]
+    versions = {"jittok": jittok.__version__}
+    for name in ("numba", "numpy", *dict.fromkeys(row["against"] for row in results)):
+        versions[name] = importlib.metadata.version(name)
+    machine = {"cpu": processor(), "python": f"Python {platform.python_version()}", "system": platform.system()}
+    report = {"machine": machine, "versions": versions, "threads": options.threads, "results": results}
+    options.results.mkdir(parents=True, exist_ok=True)
+    stem = re.sub(r"\W+", "-", f"{machine['cpu']}-{options.threads}").strip("-").lower()
+    (options.results / f"{stem}.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    plot(report, options.results / f"{stem}.svg")
+    if options.readme:
+        write_readme(report, HERE.parent / "README.md")
+    print(table(report))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
