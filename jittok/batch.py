@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import os
 import re
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jittok import special
-from jittok._jit import Call, kernel
+from jittok._jit import kernel
+from jittok.desk import Desk, fixed
 from jittok.errors import EncodingFailed, UnsupportedVocab
 from jittok.fragments import (
     BEYOND_UNICODE,
@@ -33,11 +32,13 @@ from jittok.fragments import (
     OFFSET,
     OUT_OF_ROOM,
     OUT_OF_WORK,
-    REPORT_SIZE,
     TEXT_PREFIXED,
+    Failure,
+    found_value,
 )
-from jittok.inputs import PADDING, Documents, documents
+from jittok.inputs import PADDING, Documents
 from jittok.ragged import TokenArray, joined
+from jittok.stretches import finished, progress_bar, stretches_of, thread_count
 from jittok.vocab import NO_TOKEN, Vocab
 
 MODELS = {
@@ -51,12 +52,6 @@ MODELS = {
 }
 """Vocabulary type -> the module that encodes it; only the one in use is imported."""
 
-STRETCH_BYTES = 4 << 20
-"""A stretch of documents has up to about this many bytes, so that its arrays can be kept,"""
-STRETCH_MIN = 1 << 16
-"""and no fewer than this where there are more, so that handing it out costs nothing."""
-DOCUMENT_WEIGHT = 16
-"""Bytes that a document counts beside its text when stretches are cut: empty documents cost time as well."""
 KEPT_IDS = 1 << 24
 """A desk with more room than this is not kept."""
 FIRST_LONGEST = 1 << 12
@@ -85,63 +80,6 @@ class Rule(NamedTuple):
     before: int  # id in front of each document, or NO_TOKEN
     after: int  # id behind each document, or NO_TOKEN
     replace: bool
-
-
-class Failure(NamedTuple):
-    """Why a fragment could not be encoded: one of the codes of `jittok.fragments`."""
-
-    code: int
-    fragment: int
-    offset: int  # place in the data
-    found: int
-
-
-def _pair(size: int, dtype: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-    """A new array and a read-only view of it: a kernel writes the one, another reads the other."""
-    array = np.empty(size, dtype)
-    view = array.view()
-    view.flags.writeable = False
-    return array, view
-
-
-class Desk:
-    """The arrays of one thread. They only grow; what they hold means nothing between two calls."""
-
-    def __init__(self) -> None:
-        self.report = np.zeros(REPORT_SIZE, np.int64)
-        self.special_work = special.make_work(64)
-        self.longest = 0
-        self.work: Any = None
-        self.calls: dict[Any, Call] = {}
-        self.ids = np.empty(0, np.int32)
-        self.give_fragments(64)
-        self.give_ends(1)
-        self.one_start = _fixed([0])
-        self.one_stop, self.read_one_stop = _pair(1, np.int64)
-
-    def run(self, kernel: Any, *args: Any) -> Any:
-        """Call a kernel. Most arguments are those of the last call, whose addresses are still known."""
-        call = self.calls.get(kernel)
-        if call is None:
-            call = self.calls[kernel] = kernel.call(*args)
-        return call.again(*args)
-
-    def give_fragments(self, room: int) -> None:
-        """Room for fragments and for where their ids end."""
-        self.starts, self.read_starts = _pair(room, np.int64)
-        self.stops, self.read_stops = _pair(room, np.int64)
-        self.tokens, self.read_tokens = _pair(room, np.int32)
-        self.ends = np.empty(room, np.int64)
-
-    def give_ends(self, room: int) -> None:
-        """Room for where the fragments of documents end."""
-        self.document_ends = np.empty(room, np.int64)
-
-    def give_ids(self, room: int, keep: int) -> None:
-        """Room for ids, of which the first `keep` are kept."""
-        ids = np.empty(room, np.int32)
-        ids[:keep] = self.ids[:keep]
-        self.ids = ids
 
 
 class Encoder:
@@ -239,15 +177,15 @@ class Encoder:
         what it returns comes third.
         """
         threads = thread_count(threads)
-        bar = _progress_bar(texts) if progress else None
+        bar = progress_bar(texts) if progress else None
         pending: deque[Future[Any]] = deque()
         pool: ThreadPoolExecutor | None = None
         try:
             whole = threads == 1 and keep_ids
             in_place = beside is None
-            for docs, base, first, last, alone in _stretches_of(texts, rule.replace, threads, whole, in_place):
+            for docs, base, first, last, alone in stretches_of(texts, rule.replace, threads, whole, in_place):
                 if isinstance(docs, BaseException):  # reading failed: documents before it may have failed earlier
-                    yield from _finished(pending, 0, bar)
+                    yield from finished(pending, 0, bar)
                     raise docs
                 if threads == 1 or (alone and not pending):
                     result = self._stretch(docs, base, first, last, rule, keep_ids, beside)
@@ -257,8 +195,8 @@ class Encoder:
                     continue
                 pool = pool or ThreadPoolExecutor(threads, thread_name_prefix="jittok")
                 pending.append(pool.submit(self._stretch, docs, base, first, last, rule, keep_ids, beside))
-                yield from _finished(pending, 4 * threads, bar)
-            yield from _finished(pending, 0, bar)
+                yield from finished(pending, 4 * threads, bar)
+            yield from finished(pending, 0, bar)
         finally:
             if pool is not None:
                 pool.shutdown(cancel_futures=True)
@@ -362,7 +300,7 @@ class Encoder:
         raise EncodingFailed(
             base + first + document,
             done.offset - start,
-            _found(done, docs.between(done.offset, min(done.offset + 8, stop))),
+            found_value(done, docs.between(done.offset, min(done.offset + 8, stop))),
             EXPECTED[done.code],
         )
 
@@ -399,7 +337,7 @@ class Encoder:
             elif code == BEYOND_UNICODE and replace:
                 whole = docs.between(int(starts[at]), int(stops[at]))
                 mended = np.frombuffer(BEYOND.sub(4 * REPLACEMENT, whole), np.uint8)
-                one = (_fixed([0]), _fixed([mended.size]), _fixed([tokens[at]], np.int32))
+                one = (fixed([0]), fixed([mended.size]), fixed([tokens[at]], np.int32))
                 done = self._run(
                     desk, Documents(mended, one[0], one[1]), *one, 1, count, np.empty(1, np.int64), replace
                 )
@@ -419,7 +357,7 @@ class Encoder:
     def _with_unknown_bytes(self, arrays: Any) -> Any:
         """The arrays, with the unknown id for bytes that have no token."""
         byte_ids = arrays.byte_ids
-        return arrays._replace(byte_ids=_fixed(np.where(byte_ids < 0, self.vocab.unk_id, byte_ids), np.int32))
+        return arrays._replace(byte_ids=fixed(np.where(byte_ids < 0, self.vocab.unk_id, byte_ids), np.int32))
 
 
 def around(vocab: Vocab) -> tuple[int, int]:
@@ -442,26 +380,9 @@ def around(vocab: Vocab) -> tuple[int, int]:
     return before, after
 
 
-def thread_count(threads: int | None) -> int:
-    """How many threads to use; None: every core this process may use."""
-    if threads is None:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if isinstance(threads, bool) or not isinstance(threads, int | np.integer):
-        raise TypeError(f"threads: found {type(threads).__name__}, expected an int or None")
-    if threads < 1:
-        raise ValueError(f"threads: found {threads}, expected 1 or more")
-    return int(threads)
-
-
 def _has_cache(model: Any) -> bool:
     """Whether a model keeps pieces it has seen, in memory that can be bounded."""
     return "cache_bytes" in inspect.signature(model.make_work).parameters
-
-
-def _fixed(values: Any, dtype: Any = np.int64) -> NDArray[Any]:
-    array = np.array(values, dtype)
-    array.flags.writeable = False
-    return array
 
 
 def _frame(desk: Desk, size: int, rule: Rule) -> int:
@@ -472,58 +393,3 @@ def _frame(desk: Desk, size: int, rule: Rule) -> int:
             desk.starts[at], desk.stops[at], desk.tokens[at] = 0, size, token
             at += 1
     return at
-
-
-def _found(failure: Failure, there: bytes) -> object:
-    """What was found, for EncodingFailed."""
-    if failure.code == BEYOND_UNICODE:
-        return f"U+{failure.found:X}"
-    if failure.code == NO_BYTE_TOKEN:
-        return bytes([failure.found & 0xFF])
-    return there
-
-
-def _finished(pending: deque[Future[Any]], keep: int, bar: Any) -> Iterator[Any]:
-    """Results in order, as long as more than `keep` are pending."""
-    while len(pending) > keep:
-        result = pending.popleft().result()
-        if bar is not None:
-            bar.update(result[1].size)
-        yield result
-
-
-def _stretches_of(
-    texts: Any, replace: bool, threads: int, whole: bool, in_place: bool
-) -> Iterator[tuple[Any, int, int, int, bool]]:
-    """(documents, number of their first one, first, last, whether they are a whole part) of each stretch.
-
-    In place of documents there is the exception when reading failed. `whole`: a part is one stretch. in_place: see
-    `documents`.
-    """
-    base, parts = 0, documents(texts, replace, in_place)
-    while True:
-        try:
-            docs = next(parts, None)
-        except Exception as error:  # noqa: BLE001  raised by the caller when its turn has come
-            yield error, base, 0, 0, False
-            return
-        if docs is None:
-            return
-        if docs.starts.size:
-            weights = np.cumsum(docs.stops - docs.starts + DOCUMENT_WEIGHT)
-            target = min(max(int(weights[-1]) // (4 * threads), STRETCH_MIN), STRETCH_BYTES)
-            target = int(weights[-1]) if whole else target
-            marks = np.arange(1, -(-int(weights[-1]) // target)) * target
-            cuts = np.unique(
-                np.concatenate([[0], np.searchsorted(weights, marks, "right"), [docs.starts.size]])
-            ).tolist()
-            for first, last in pairwise(cuts):
-                yield docs, base, first, last, len(cuts) == 2
-        base += docs.starts.size
-
-
-def _progress_bar(texts: Any) -> Any:
-    """tqdm over documents, on standard error."""
-    from tqdm.auto import tqdm
-
-    return tqdm(total=len(texts) if hasattr(texts, "__len__") else None, unit=" documents", unit_scale=True)

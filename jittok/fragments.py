@@ -21,6 +21,8 @@ everything before report[FRAGMENT] is written and valid, so the caller mends wha
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 TEXT = -1
 """tokens[k]: the fragment is text."""
 TEXT_PREFIXED = -2
@@ -60,3 +62,21 @@ EXPECTED = {
     CHARSMAP_REPLACEMENT: "a character map whose replacements stay inside it",
 }
 """What would have been right, for EncodingFailed."""
+
+
+class Failure(NamedTuple):
+    """Why a fragment could not be encoded: one of the codes above."""
+
+    code: int
+    fragment: int
+    offset: int  # place in the data
+    found: int
+
+
+def found_value(failure: Failure, there: bytes) -> object:
+    """What was found, for EncodingFailed."""
+    if failure.code == BEYOND_UNICODE:
+        return f"U+{failure.found:X}"
+    if failure.code == NO_BYTE_TOKEN:
+        return bytes([failure.found & 0xFF])
+    return there

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jittok
-from jittok import batch
+from jittok import batch, stretches
 from jittok.errors import EncodingFailed, InvalidToken, MalformedVocab, UnsupportedVocab
 from jittok.ragged import Ragged, TokenArray
 from jittok.tokenizer import Tokenizer
@@ -59,8 +59,8 @@ def test_threads_and_stretches_do_not_change_ids(spm: Tokenizer, monkeypatch: py
     texts = [f"{'ab hi ' * (i % 50)}<tool>{i}" for i in range(3000)]
     whole = spm.encode_batch(texts, threads=1)
     for size in (100, 5000):
-        monkeypatch.setattr(batch, "STRETCH_MIN", size)
-        monkeypatch.setattr(batch, "STRETCH_BYTES", size)
+        monkeypatch.setattr(stretches, "STRETCH_MIN", size)
+        monkeypatch.setattr(stretches, "STRETCH_BYTES", size)
         for threads in (1, 2, 5):
             assert spm.encode_batch(texts, threads=threads) == whole
             assert spm.encode_batch(iter(texts), threads=threads) == whole

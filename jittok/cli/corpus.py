@@ -124,11 +124,11 @@ def _summary_text(summary: Summary) -> str:
 
 
 def _dry_run(tok: Any, given: argparse.Namespace, chosen: Options) -> int:
-    from jittok.batch import thread_count
     from jittok.corpus.compiler import formats_of
     from jittok.corpus.encode import RangeEncoder
     from jittok.corpus.predict import predict
     from jittok.corpus.sources import find_sources
+    from jittok.stretches import thread_count
 
     sources, left_out = find_sources(given.inputs, chosen)
     found = predict(RangeEncoder(tok, sources, chosen), formats_of(tok, sources, chosen), thread_count(given.threads))

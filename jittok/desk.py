@@ -1,0 +1,67 @@
+"""The arrays that one thread encodes with, kept between calls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok import special
+from jittok._jit import Call
+from jittok.fragments import REPORT_SIZE
+
+
+def fixed(values: Any, dtype: Any = np.int64) -> NDArray[Any]:
+    """A read-only array."""
+    array = np.array(values, dtype)
+    array.flags.writeable = False
+    return array
+
+
+def _pair(size: int, dtype: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    """A new array and a read-only view of it: a kernel writes the one, another reads the other."""
+    array = np.empty(size, dtype)
+    view = array.view()
+    view.flags.writeable = False
+    return array, view
+
+
+class Desk:
+    """The arrays of one thread. They only grow; what they hold means nothing between two calls."""
+
+    def __init__(self) -> None:
+        self.report = np.zeros(REPORT_SIZE, np.int64)
+        self.special_work = special.make_work(64)
+        self.longest = 0
+        self.work: Any = None
+        self.calls: dict[Any, Call] = {}
+        self.ids = np.empty(0, np.int32)
+        self.give_fragments(64)
+        self.give_ends(1)
+        self.one_start = fixed([0])
+        self.one_stop, self.read_one_stop = _pair(1, np.int64)
+
+    def run(self, kernel: Any, *args: Any) -> Any:
+        """Call a kernel. Most arguments are those of the last call, whose addresses are still known."""
+        call = self.calls.get(kernel)
+        if call is None:
+            call = self.calls[kernel] = kernel.call(*args)
+        return call.again(*args)
+
+    def give_fragments(self, room: int) -> None:
+        """Room for fragments and for where their ids end."""
+        self.starts, self.read_starts = _pair(room, np.int64)
+        self.stops, self.read_stops = _pair(room, np.int64)
+        self.tokens, self.read_tokens = _pair(room, np.int32)
+        self.ends = np.empty(room, np.int64)
+
+    def give_ends(self, room: int) -> None:
+        """Room for where the fragments of documents end."""
+        self.document_ends = np.empty(room, np.int64)
+
+    def give_ids(self, room: int, keep: int) -> None:
+        """Room for ids, of which the first `keep` are kept."""
+        ids = np.empty(room, np.int32)
+        ids[:keep] = self.ids[:keep]
+        self.ids = ids

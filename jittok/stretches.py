@@ -1,0 +1,78 @@
+"""How documents are handed to threads: in stretches, whose results come back in order."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from jittok.inputs import documents
+
+STRETCH_BYTES = 4 << 20
+"""A stretch of documents has up to about this many bytes, so that its arrays can be kept,"""
+STRETCH_MIN = 1 << 16
+"""and no fewer than this where there are more, so that handing it out costs nothing."""
+DOCUMENT_WEIGHT = 16
+"""Bytes that a document counts beside its text when stretches are cut: empty documents cost time as well."""
+
+
+def thread_count(threads: int | None) -> int:
+    """How many threads to use; None: every core this process may use."""
+    if threads is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if isinstance(threads, bool) or not isinstance(threads, int | np.integer):
+        raise TypeError(f"threads: found {type(threads).__name__}, expected an int or None")
+    if threads < 1:
+        raise ValueError(f"threads: found {threads}, expected 1 or more")
+    return int(threads)
+
+
+def finished(pending: deque[Future[Any]], keep: int, bar: Any) -> Iterator[Any]:
+    """Results in order, as long as more than `keep` are pending."""
+    while len(pending) > keep:
+        result = pending.popleft().result()
+        if bar is not None:
+            bar.update(result[1].size)
+        yield result
+
+
+def stretches_of(
+    texts: Any, replace: bool, threads: int, whole: bool, in_place: bool
+) -> Iterator[tuple[Any, int, int, int, bool]]:
+    """(documents, number of their first one, first, last, whether they are a whole part) of each stretch.
+
+    In place of documents there is the exception when reading failed. `whole`: a part is one stretch. in_place: see
+    `documents`.
+    """
+    base, parts = 0, documents(texts, replace, in_place)
+    while True:
+        try:
+            docs = next(parts, None)
+        except Exception as error:  # noqa: BLE001  raised by the caller when its turn has come
+            yield error, base, 0, 0, False
+            return
+        if docs is None:
+            return
+        if docs.starts.size:
+            weights = np.cumsum(docs.stops - docs.starts + DOCUMENT_WEIGHT)
+            target = min(max(int(weights[-1]) // (4 * threads), STRETCH_MIN), STRETCH_BYTES)
+            target = int(weights[-1]) if whole else target
+            marks = np.arange(1, -(-int(weights[-1]) // target)) * target
+            cuts = np.unique(
+                np.concatenate([[0], np.searchsorted(weights, marks, "right"), [docs.starts.size]])
+            ).tolist()
+            for first, last in pairwise(cuts):
+                yield docs, base, first, last, len(cuts) == 2
+        base += docs.starts.size
+
+
+def progress_bar(texts: Any) -> Any:
+    """tqdm over documents, on standard error."""
+    from tqdm.auto import tqdm
+
+    return tqdm(total=len(texts) if hasattr(texts, "__len__") else None, unit=" documents", unit_scale=True)
