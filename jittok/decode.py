@@ -5,15 +5,31 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jittok._jit import I32, I64, OutI64, OutU8, frozen, helper, kernel
-from jittok._raw import Window, get_i32, get_i64, get_u8, get_u64, get_word, put_u8, put_word, window
+from jittok._raw import (
+    Window,
+    equal_mask,
+    get_i32,
+    get_i64,
+    get_u8,
+    get_u64,
+    get_word,
+    put_u8,
+    put_word,
+    trailing_zeros,
+    window,
+)
 from jittok.errors import InvalidToken
 from jittok.pieces import ENDS_SPACE, HIDDEN, HOLDS_MOVER, LENGTH, QUOTE, SHORT, SPACE_BYTE, Pieces, moves
+from jittok.vocab import NO_TOKEN, Vocab
 
 OUT_OF_ROOM, BAD_ID = -1, -2
 BYTES_PER_ID = 8
 """Room that is usually enough."""
+KEPT_BYTES = 1 << 20
+"""Room that a thread keeps for texts."""
 CLEANED_NEAR = 3
 """An apostrophe decides about bytes up to so far behind it."""
 
@@ -60,6 +76,76 @@ def join_rows(pieces: Pieces, frame: Frame, ids: I32, offsets: I64, out: OutU8, 
             at = _clean(text, start, dirty, at)
         ends[row] = at
     return at
+
+
+class _Scratch:
+    """What one thread joins single rows with. Between calls only its own arrays are held."""
+
+    def __init__(self, pieces: Pieces) -> None:
+        self.offsets, self.ends, self.report = np.zeros(2, np.int64), np.empty(1, np.int64), np.zeros(1, np.int64)
+        self.read_offsets = frozen(self.offsets, np.int64)
+        self.text = np.empty(KEPT_BYTES, np.uint8)
+        nothing = frozen(np.zeros(0, np.int32), np.int32)
+        self.call = join_rows.call(
+            pieces, Frame(0, NO_TOKEN, NO_TOKEN, 0, 0), nothing, self.read_offsets, self.text, self.ends, self.report
+        )
+
+
+class Decoder:
+    """The pieces of a vocabulary, joined. Safe to share between threads."""
+
+    def __init__(self, vocab: Vocab, pieces: Pieces) -> None:
+        self.vocab, self.pieces = vocab, pieces
+        self._frames: dict[tuple[bool, bool], Frame] = {}
+        self._scratch: list[_Scratch] = []
+
+    def frame(self, remove_special: bool, unparse_special: bool) -> Frame:
+        """How rows are joined: `remove_special` drops BOS and EOS, `unparse_special` prints special tokens."""
+        key = bool(remove_special), bool(unparse_special)
+        if key not in self._frames:
+            vocab = self.vocab
+            self._frames[key] = Frame(
+                strip=int(vocab.add_space_prefix),
+                bos=vocab.bos_id if remove_special and vocab.add_bos else NO_TOKEN,
+                eos=vocab.eos_id if remove_special and vocab.add_eos else NO_TOKEN,
+                special=int(key[1]),
+                clean=int(vocab.clean_spaces),
+            )
+        return self._frames[key]
+
+    def one(self, ids: I32, frame: Frame) -> bytes:
+        """The bytes of one row. Raises InvalidToken."""
+        try:
+            own = self._scratch.pop()
+        except IndexError:
+            own = _Scratch(self.pieces)
+        try:
+            own.offsets[1] = ids.size
+            room = BYTES_PER_ID * ids.size + SHORT
+            text = own.text if room <= KEPT_BYTES else np.empty(room, np.uint8)
+            while True:
+                code = own.call.again(self.pieces, frame, ids, own.read_offsets, text, own.ends, own.report)
+                if code >= 0:
+                    return text[:code].tobytes()
+                text = self._mended(code, int(own.report[0]), ids)
+        finally:
+            own.call.let_go(2, 4)
+            self._scratch.append(own)
+
+    def rows(self, ids: I32, offsets: I64, frame: Frame) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """The texts of rows behind each other, and their ends. Raises InvalidToken."""
+        ends, report = np.empty(offsets.size - 1, np.int64), np.zeros(1, np.int64)
+        text = np.empty(BYTES_PER_ID * ids.size + SHORT, np.uint8)
+        while True:
+            code = join_rows(self.pieces, frame, ids, frozen(offsets, np.int64), text, ends, report)
+            if code >= 0:
+                return text[:code], ends
+            text = self._mended(code, int(report[0]), ids)
+
+    def _mended(self, code: int, told: int, ids: I32) -> NDArray[np.uint8]:
+        if code != OUT_OF_ROOM:
+            raise InvalidToken(int(ids[told]), len(self.vocab))
+        return np.empty(told, np.uint8)
 
 
 @helper
@@ -119,10 +205,10 @@ def _clean(text: Window, start: int, begin: int, stop: int) -> int:
     """
     read = write = start
     i = max(begin, start + 1)
-    while i < stop:
-        if get_u8(text, i - 1) != SPACE_BYTE or not moves(get_u8(text, i)):
-            i += 1
-            continue
+    while True:
+        i = _next_moved(text, i, stop)
+        if i >= stop:
+            break
         low, high = i - 1, i + 1
         while low > read and not can_cut(text, read, low):
             low -= 1
@@ -132,6 +218,22 @@ def _clean(text: Window, start: int, begin: int, stop: int) -> int:
         write = _move(text, low, _clean_closely(text, low, high), write)
         read, i = high, high + 1
     return _move(text, read, stop, write)
+
+
+@helper
+def _next_moved(text: Window, i: int, stop: int) -> int:
+    """The next place from i >= 1 on that holds one of ? ! . , or an apostrophe behind a space, or stop."""
+    while i + 64 <= stop:
+        mask = equal_mask(text, i - 1, SPACE_BYTE)
+        if mask != np.uint64(0):
+            ends = equal_mask(text, i, 0x3F) | equal_mask(text, i, 0x21) | equal_mask(text, i, 0x2E)
+            mask &= ends | equal_mask(text, i, 0x2C) | equal_mask(text, i, QUOTE)
+        if mask != np.uint64(0):
+            return i + trailing_zeros(mask)
+        i += 64
+    while i < stop and (get_u8(text, i - 1) != SPACE_BYTE or not moves(get_u8(text, i))):
+        i += 1
+    return i
 
 
 @helper

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from jittok._jit import frozen
 from jittok.batch import Encoder, Rule
 from jittok.compiled import content_key, keep, recall
-from jittok.decode import BYTES_PER_ID, OUT_OF_ROOM, Frame, join_rows, to_ids
+from jittok.decode import Decoder, to_ids
 from jittok.display import html
 from jittok.errors import InvalidToken, MalformedVocab, UnsupportedVocab
 from jittok.facts import SPECIAL_IDS, Facts, newline_id, or_none
@@ -23,7 +23,7 @@ from jittok.inputs import Documents, OneText, check_errors, to_bytes
 from jittok.pieces import HIDDEN, Pieces, build_pieces
 from jittok.ragged import TokenArray
 from jittok.stream import StreamDecoder
-from jittok.vocab import NO_TOKEN, Vocab, bundled_vocab, read_vocab
+from jittok.vocab import Vocab, bundled_vocab, read_vocab
 from jittok.vocab.bundled import bundled_path
 from jittok.vocab.describe import describe
 
@@ -252,9 +252,8 @@ class Tokenizer(Facts):
         `unparse_special` prints the text of special tokens. Raises InvalidToken."""
         if self.type == "none":
             return b""
-        checked = to_ids(ids, self.vocab_size)
-        text, _ = self._joined(checked, np.array([0, checked.size]), self._frame(remove_special, unparse_special))
-        return text.tobytes()
+        decoder = self._decoder
+        return decoder.one(to_ids(ids, self.vocab_size), decoder.frame(remove_special, unparse_special))
 
     def decode(
         self,
@@ -283,7 +282,8 @@ class Tokenizer(Facts):
             parts = [to_ids(row, self.vocab_size) for row in rows]
             ids = np.concatenate(parts) if parts else np.zeros(0, np.int32)
             rows = TokenArray(ids, np.cumsum([0, *(part.size for part in parts)]))
-        text, ends = self._joined(rows.ids, rows.offsets, self._frame(remove_special, unparse_special))
+        decoder = self._decoder
+        text, ends = decoder.rows(rows.ids, rows.offsets, decoder.frame(remove_special, unparse_special))
         raw, start, out = text.tobytes(), 0, []
         for end in ends.tolist():
             out.append(raw[start:end].decode("utf-8", errors))
@@ -294,7 +294,7 @@ class Tokenizer(Facts):
         self, *, errors: str = "replace", remove_special: bool = False, unparse_special: bool = False
     ) -> StreamDecoder:
         """Text from ids one at a time; what `push` and `finish` give, joined, is what `decode` gives."""
-        frame = self._frame(remove_special, unparse_special)
+        frame = self._decoder.frame(remove_special, unparse_special)
         return StreamDecoder(lambda token: self.token_to_piece(token, special=unparse_special), frame, errors)
 
     def token_to_piece(self, id: int, *, lstrip: int = 0, special: bool = False) -> bytes:  # noqa: A002  llama.cpp's
@@ -325,6 +325,10 @@ class Tokenizer(Facts):
         return int(token)
 
     @cached_property
+    def _decoder(self) -> Decoder:
+        return Decoder(self.vocab, self._pieces)
+
+    @cached_property
     def _pieces(self) -> Pieces:
         if self._key is None:
             return build_pieces(self.vocab)
@@ -333,32 +337,6 @@ class Tokenizer(Facts):
             kept = {"pieces": build_pieces(self.vocab)}
             keep(self._key, "pieces", kept)
         return kept["pieces"]  # type: ignore[no-any-return]
-
-    def _frame(self, remove_special: bool, unparse_special: bool) -> Frame:
-        vocab = self.vocab
-        return Frame(
-            strip=int(vocab.add_space_prefix),
-            bos=vocab.bos_id if remove_special and vocab.add_bos else NO_TOKEN,
-            eos=vocab.eos_id if remove_special and vocab.add_eos else NO_TOKEN,
-            special=int(bool(unparse_special)),
-            clean=int(vocab.clean_spaces),
-        )
-
-    def _joined(
-        self, ids: NDArray[np.int32], offsets: NDArray[np.int64], frame: Frame
-    ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """The texts of rows behind each other, and their ends."""
-        offsets = offsets.view()
-        offsets.flags.writeable = False
-        ends, report, room = np.empty(offsets.size - 1, np.int64), np.zeros(1, np.int64), BYTES_PER_ID * ids.size + 64
-        while True:
-            text = np.empty(room, np.uint8)
-            code = join_rows(self._pieces, frame, ids, offsets, text, ends, report)
-            if code >= 0:
-                return text[:code], ends
-            if code != OUT_OF_ROOM:
-                raise InvalidToken(int(ids[report[0]]), self.vocab_size)
-            room = int(report[0])
 
     # ---- itself
 

@@ -100,7 +100,10 @@ def literally_cleaned(text: bytearray) -> bytes:
 CLEANABLE = st.lists(st.sampled_from([bytes([b]) for b in b"  '' .,?!smrevtdx\xc3"]), max_size=30).map(b"".join)
 
 
-@given(CLEANABLE)
+STRETCHES = st.lists(CLEANABLE | st.integers(20, 70).map(lambda size: b"x" * size), max_size=8).map(b"".join)
+
+
+@given(CLEANABLE | STRETCHES)
 @example(b" ' ' ")
 @example(b"  ' re")
 @example(b" .")

@@ -111,6 +111,11 @@ class Call:
         result = self._entry(self._address)
         return self._failed() if words[STATUS] else result
 
+    def let_go(self, *places: int) -> None:
+        """Keep these arguments alive no longer; `again` must be given others."""
+        for at in places:
+            self.args[at] = None
+
     def __call__(self) -> Any:
         if self._entry is None:
             return self.kernel.python(*self.args)
