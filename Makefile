@@ -10,7 +10,7 @@ KERNELS := -m 'not process and not slow' tests/raw tests/structures tests/normal
 .venv/bin/python:
 	python3 -m venv .venv
 .venv/core: pyproject.toml .venv/bin/python
-	$(PIP) '.[cli]' && touch $@
+	$(PIP) '.[cli,corpus]' && touch $@
 .venv/test: pyproject.toml .venv/bin/python
 	$(PIP) '.[test]' && touch $@
 .venv/dev: pyproject.toml .venv/bin/python
@@ -18,7 +18,7 @@ KERNELS := -m 'not process and not slow' tests/raw tests/structures tests/normal
 .venv/bench: pyproject.toml .venv/bin/python
 	$(PIP) '.[bench]' && touch $@
 
-demo: .venv/core  ## a real text, tokenized: the core and the command line's extra are all it needs
+demo: .venv/core  ## a real text, tokenized; a corpus compiled, verified and read back
 	$(PY) examples/demo.py
 
 # Checked first: what is a plain failure there can be a crash without a message in fast code. The run without the

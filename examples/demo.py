@@ -1,4 +1,5 @@
-"""Tokenize the sources of Python's standard library: `make demo`, or `python examples/demo.py [VOCABULARY]`.
+"""Tokenize the sources of Python's standard library, and make a corpus of some: `make demo`, or
+`python examples/demo.py [VOCABULARY]`.
 
 VOCABULARY: a bundled name or the path of a GGUF file.
 """
@@ -7,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import sysconfig
+import tempfile
 import time
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 import jittok
+import jittok.corpus
 
 COLOURS = ("on #264653", "on #2a6f5e", "on #7a5c1e", "on #7a3b1e", "on #5b2a4e")
 BYTES = 16 << 20
@@ -23,6 +26,11 @@ RUNS = 3
 """The fastest counts: other work on the machine only makes it slower."""
 SHOWN = 90
 """Tokens to show of a document."""
+FORMATS = ("npy", "megatron", "parquet")
+RANGE_BYTES, SHARD_BYTES = 1 << 20, 2 << 20
+"""Small, so that there are several shards."""
+LENGTH, SIZE = 2048, 8
+"""A training batch: ids of a sequence, sequences."""
 
 
 def documents() -> list[bytes]:
@@ -41,6 +49,35 @@ def coloured(pieces: list[bytes]) -> Text:
     for place, piece in enumerate(pieces):
         shown.append(piece.decode("utf-8", "replace"), COLOURS[place % len(COLOURS)])
     return shown
+
+
+def corpus(tok: jittok.Tokenizer, folder: Path, out: Console) -> bool:
+    """Compile documents to shards, check them, read them back; whether that is what the tokenizer gives."""
+    paths = sorted(Path(sysconfig.get_path("stdlib")).glob("*.py"))
+    options = jittok.corpus.Options(
+        FORMATS, kind="txt", append_eos=tok.eos_id is not None, range_bytes=RANGE_BYTES, shard_bytes=SHARD_BYTES
+    )
+    done = jittok.corpus.compile_corpus(paths, tok, folder, options)
+    speed = f"{done.text_bytes / 1e6:.1f} MB of text in {done.seconds:.1f} s"
+    out.print(f"\na corpus of {done.documents:,} files, {done.tokens:,} tokens, {speed}:")
+    table = Table("file", "bytes")
+    for path in sorted(path for name in FORMATS for path in (folder / name).iterdir()):
+        table.add_row(path.relative_to(folder).as_posix(), f"{path.stat().st_size:,}")
+    out.print(table)
+
+    again = jittok.corpus.compile_corpus(paths, tok, folder, options)
+    out.print(f"the same call again: {again.resumed:,} of {again.documents:,} documents were there already")
+    found = jittok.corpus.verify(folder, tok, all=True)
+    told = "all as it was written" if found.ok else f"{len(found.differences)} differences"
+    out.print(f"verified: {found.files} files hashed, {found.documents:,} documents tokenized again, {told}")
+
+    read = jittok.corpus.open(folder, tok)
+    tail = [tok.eos_id] if options.append_eos else []
+    agree = all(read[i].tolist() == [*tok.encode(path.read_bytes()).tolist(), *tail] for i, path in enumerate(paths))
+    out.print(f"read back: {len(read):,} documents, {'equal' if agree else 'NOT equal'} to encoding each file alone")
+    packed = list(jittok.corpus.batches(read, LENGTH, SIZE))
+    out.print(f"packed for training: {len(packed)} batches, ids {packed[0].ids.shape} of {packed[0].ids.dtype}")
+    return found.ok and agree
 
 
 def main(vocabulary: str) -> int:
@@ -75,7 +112,8 @@ def main(vocabulary: str) -> int:
     if tok.type == "bpe" and b"".join(pieces) != texts[place]:
         out.print("its tokens do not spell the document")
         return 1
-    return 0
+    with tempfile.TemporaryDirectory() as folder:
+        return 0 if corpus(tok, Path(folder), out) else 1
 
 
 if __name__ == "__main__":

@@ -1,12 +1,15 @@
 """What the documents say is so."""
 
 import doctest
+import json
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 
 import jittok
+from jittok.cli import main
 
 ROOT = Path(__file__).parents[1]
 
@@ -18,6 +21,43 @@ def test_the_readme_shows_what_python_prints():
     shown: list[str] = []
     failed = doctest.DocTestRunner().run(session, out=shown.append).failed
     assert not failed, "".join(shown)
+
+
+def test_the_commands_for_a_corpus_work_as_the_readme_shows_them(tmp_path, monkeypatch, capfd):
+    pytest.importorskip("filelock", reason="needs the extra corpus")
+    pytest.importorskip("pyarrow", reason="needs the extra corpus")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").mkdir()
+    rows = [json.dumps({"text": f"text {i} of many words"}) + "\n" for i in range(5000)]
+    (tmp_path / "data" / "a.jsonl").write_text("".join(rows), "utf-8")
+    section = (ROOT / "README.md").read_text(encoding="utf-8").split("## A corpus\n")[1].split("```sh\n")[1]
+    commands = [shlex.split(line, comments=True) for line in section.split("```")[0].splitlines()]
+    assert [command[1] for command in commands] == ["corpus", "corpus", "corpus", "verify", "-c"]
+    shown = []
+    for command in commands:
+        if command[0] == "jittok":
+            assert main(command[1:]) == 0
+        else:
+            exec(command[2], {})
+        shown.append(capfd.readouterr().out)
+    assert "5,000" in shown[0]
+    assert "5,000 documents" in shown[1]
+    assert "5,000 of them were there already" in shown[2]
+    assert "all is well" in shown[3]
+    first = jittok.bundled("gpt-2").encode("text 0 of many words")
+    assert shown[4].strip() == f"{first} (8, 2048)"
+
+
+def test_the_line_for_datasets_gives_ids():
+    class Dataset:  # what Hugging Face's does with a function and batched=True
+        def map(self, function, batched):
+            assert batched
+            return function({"text": ["one", "", "two texts"]})
+
+    (line,) = [row for row in (ROOT / "README.md").read_text(encoding="utf-8").splitlines() if "dataset.map(" in row]
+    tok = jittok.bundled("gpt-2")
+    found = eval(line, {"dataset": Dataset(), "tok": tok})
+    assert found == {"input_ids": [tok.encode(text).tolist() for text in ("one", "", "two texts")]}
 
 
 def test_the_changelog_has_this_version():

@@ -17,11 +17,14 @@ if TYPE_CHECKING:
 HELP = "Compile documents into training-ready token shards."
 FORMATS = "arrow, parquet, npy, nanogpt, llmc, megatron, datatrove, olmo"
 EXAMPLES = """the five commands one needs:
-  jittok corpus data/*.jsonl.gz --vocab gpt-2 --out shards --format megatron --append-eos
-  jittok corpus data/ --vocab model.gguf --out shards --dry-run
-  jittok corpus data/ --vocab model.gguf --out shards          (again, after a crash: goes on)
-  jittok verify shards --vocab model.gguf
-  python -c "import jittok.corpus; print(jittok.corpus.open('shards')[0])"
+  jittok corpus data/ --vocab model.gguf --out shards --dry-run    what it will be, and how long it will take
+  jittok corpus data/*.jsonl.gz --vocab gpt-2 --out shards --format megatron,parquet --append-eos
+  ... the same again, after a crash or a full disk: it goes on and ends with the same bytes
+  jittok verify shards --vocab gpt-2                               status 1 on any difference
+  python -c "import jittok.corpus as c; print(c.open('shards')[0], next(c.batches('shards', 2048, 8)).ids)"
+others:
+  zcat dump.gz | jittok corpus - --lines --vocab gpt-2 --out shards      standard input, a document a line
+  jittok corpus 's3://bucket/*.parquet' --column body --vocab gpt-2 --out shards --on-error skip
 """
 
 
