@@ -147,7 +147,9 @@ def _dry_run(tok: Any, given: argparse.Namespace, chosen: Options) -> int:
 def _prediction_text(found: Prediction, inputs: int) -> str:
     def told(name: str) -> str:
         error = found.error[name]
-        return "" if error == 0 else " (one probe: no error known)" if error is None else f" ± {100 * error:.1f} %"
+        return (
+            "" if error == 0 else " (too few samples to tell an error)" if error is None else f" ± {100 * error:.1f} %"
+        )
 
     rows = [
         f"{inputs} inputs, {found.total / 1e6:,.1f} MB; looked at {found.sampled / 1e6:,.1f} MB",

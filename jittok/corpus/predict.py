@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import json
 import shutil
 import time
 from collections.abc import Iterator, Sequence
@@ -17,7 +19,7 @@ from jittok.corpus import tables
 from jittok.corpus.encode import RangeEncoder
 from jittok.corpus.formats.base import Format
 from jittok.corpus.ranges import Key, RawRange, cut_lines, cut_separated, interval, read_unit, units
-from jittok.corpus.sources import STDIN, Source
+from jittok.corpus.sources import STDIN, TABLES, Source
 from jittok.corpus.state import State
 from jittok.corpus.unpack import open_unpacked
 from jittok.errors import CorpusError
@@ -26,6 +28,8 @@ EXACT_BYTES = 4 << 20
 """Inputs of up to this many bytes on disk are read whole."""
 PROBES, PROBE_BYTES = 32, 128 << 10
 QUICK_PROBES = 8
+LONG = 2
+"""An interval whose last document goes on beyond so many times its size is judged by its own bytes alone."""
 START_BYTES, LONGEST_START, PIECE = 1 << 20, 64 << 20, 64 << 10
 IDS32_WIDTH = 4
 NORMAL_95 = 1.96
@@ -63,7 +67,7 @@ def predict(
     encoder.tok.encode("warm")  # loading or compiling kernels is not what a sample should measure
     start = time.perf_counter()
     rows = np.array(list(_exact(encoder) if total <= EXACT_BYTES else _probe(encoder, total, probes)), np.float64)
-    rows = rows.reshape(-1, 4)
+    rows = rows.reshape(-1, 5)
     seconds = time.perf_counter() - start
     seen = rows[:, 0].sum()
     whole = total <= EXACT_BYTES
@@ -73,10 +77,13 @@ def predict(
     error = {name: 0.0 if whole else _error(rows[:, 0], rows[:, i]) for i, name in enumerate(names, 1)}
     if all(source.kind == "txt" for source in sources):
         documents, error["documents"] = float(len(sources)), 0.0
+    elif not whole:  # no sample may have met the beginning of a document that is nearly all there is
+        documents = max(documents, float(sum(bool(source.size) for source in sources if source.kind not in TABLES)))
     share = max(total - spare, 0) / max(total, 1)
+    seconds *= text_bytes / max(rows[:, 4].sum(), 1) * share / threads
     sizes = {form.name: form.predict(documents, tokens) * share for form in formats if form.name != "errors"}
     return Prediction(
-        documents * share, tokens * share, text_bytes * share, sizes, seconds * factor * share / threads,
+        documents * share, tokens * share, text_bytes * share, sizes, seconds,
         int(total if whole else seen), total, error,
     )  # fmt: skip
 
@@ -91,8 +98,8 @@ def _error(sizes: NDArray[np.float64], counts: NDArray[np.float64]) -> float | N
     return float(NORMAL_95 * spread / (counts.sum() / sizes.sum()))
 
 
-Row = tuple[float, int, int, int]
-"""Bytes on disk, documents, tokens, bytes of text."""
+Row = tuple[float, float, float, float, int]
+"""Bytes on disk, documents, tokens and bytes of text in them, bytes of text that were encoded to know."""
 
 
 def _exact(encoder: RangeEncoder) -> Iterator[Row]:
@@ -103,7 +110,47 @@ def _exact(encoder: RangeEncoder) -> Iterator[Row]:
 
 def _row(encoder: RangeEncoder, raw: RawRange, size: float) -> Row:
     encoded = encoder(raw)
-    return size, encoded.lengths.size, encoded.ids.size, encoded.text_bytes
+    return size, encoded.lengths.size, encoded.ids.size, encoded.text_bytes, encoded.text_bytes
+
+
+def _lines_at(encoder: RangeEncoder, i: int, place: int) -> Row:
+    """Documents that begin in an interval of a plain file of lines; tokens of what stands there.
+
+    A document may be longer than an interval by far: it counts where it begins, but its tokens where they are.
+    """
+    source = encoder.sources[i]
+    size = min(PROBE_BYTES, source.size or 0)
+    start = min(place, (source.size or 0) - size)
+    with source.open() as file:
+        file.seek(start)
+        bare = file.read(size)
+        block = interval(file, start, start + size) if b"\n" in bare or start == 0 else b""
+    if len(block) <= LONG * size and block:
+        _, documents, tokens, text_bytes, encoded = _row(encoder, RawRange(Key(i, 1, 0), i, block, 0, 0), size)
+        scale = size / len(block)
+        return size, documents, tokens * scale, text_bytes * scale, encoded
+    begun = bare.count(b"\n") + (start == 0) - bare.endswith(b"\n")
+    return size, begun, *_inside(encoder, bare, source.kind == "jsonl")
+
+
+def _inside(encoder: RangeEncoder, part: bytes, escaped: bool) -> tuple[int, int, int]:
+    """Tokens and bytes of a part of a long text; `escaped`: as JSON has it."""
+    text = part.decode("utf-8", "ignore")
+    if escaped:
+        first, last = text.find(" "), text.rfind(" ")  # no escape sequence has a space
+        with contextlib.suppress(ValueError):  # where other fields stand too, the text as it is is near enough
+            text = str(json.loads(f'"{text[first + 1 : last]}"', strict=False))
+    size = len(text.encode("utf-8", "replace"))
+    return int(encoder.tok.encode_batch([text], errors="replace").ids.size), size, size
+
+
+def _text_at(encoder: RangeEncoder, i: int, place: int) -> Row:
+    """A part of a plain file that is one document."""
+    source = encoder.sources[i]
+    size = min(PROBE_BYTES, source.size or 0)
+    with source.open() as file:
+        file.seek(min(place, (source.size or 0) - size))
+        return size, 1, *_inside(encoder, file.read(size), escaped=False)
 
 
 def _probe(encoder: RangeEncoder, total: int, probes: int) -> Iterator[Row]:
@@ -114,11 +161,9 @@ def _probe(encoder: RangeEncoder, total: int, probes: int) -> Iterator[Row]:
         i = int(np.searchsorted(begins, place, "right")) - 1
         source, offset = encoder.sources[i], int(place - begins[i])
         if source.kind in ("lines", "jsonl") and not source.packing:
-            start = min(offset, max((source.size or 0) - PROBE_BYTES, 0))
-            with source.open() as file:
-                block = interval(file, start, start + PROBE_BYTES)
-            raw = RawRange(Key(i, 1, 0), i, block, 0, 0)
-            yield _row(encoder, raw, min(PROBE_BYTES, source.size or 0))
+            yield _lines_at(encoder, i, offset)
+        elif source.kind == "txt" and not source.packing:
+            yield _text_at(encoder, i, offset)
         elif source.kind == "parquet":
             yield from _probe_rows(encoder, i, offset)
         elif i not in from_start:

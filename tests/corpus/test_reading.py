@@ -206,6 +206,25 @@ def test_a_sample_predicts_within_its_error(tmp_path, tok, kind, monkeypatch):
     assert found.bytes["megatron"] == pytest.approx(2 * found.tokens + 20 * found.documents)
 
 
+@pytest.mark.parametrize("kind", ["txt", "jsonl", "lines"])
+def test_a_document_longer_than_any_sample_is_predicted(tmp_path, tok, kind, monkeypatch):
+    monkeypatch.setattr("jittok.corpus.predict.EXACT_BYTES", 100_000)
+    monkeypatch.setattr("jittok.corpus.predict.PROBE_BYTES", 4096)
+    text = "\n".join(make_texts(20_000, seed=5, longest=30))
+    text = text.replace("\n", " ") if kind == "lines" else text
+    path = tmp_path / ("long.jsonl" if kind == "jsonl" else "long.txt")
+    path.write_text(json.dumps({"text": text}) + "\n" if kind == "jsonl" else text, "utf-8")
+    options = Options(lines=kind == "lines")
+    sources, _ = find_sources([path], options)
+    found = predict(RangeEncoder(tok, sources, options), formats_of(tok, sources, options))
+    true = tok.encode_batch([text]).ids.size
+    assert found.error["tokens"] is not None
+    assert abs(found.tokens - true) <= (2 * found.error["tokens"] + 0.02) * true
+    assert found.documents == 1
+    assert found.sampled < found.total / 5
+    assert found.seconds < 5
+
+
 def test_a_small_input_is_predicted_exactly(tok, jsonl):
     sources, _ = find_sources([jsonl[0]], Options())
     found = predict(RangeEncoder(tok, sources, Options()), formats_of(tok, sources, Options()))
