@@ -128,25 +128,27 @@ def _summary_text(summary: Summary) -> str:
 
 def _dry_run(tok: Any, given: argparse.Namespace, chosen: Options) -> int:
     from jittok.corpus.compiler import formats_of
-    from jittok.corpus.encode import RangeEncoder
     from jittok.corpus.predict import predict
     from jittok.corpus.sources import find_sources
+    from jittok.corpus.timing import Sampler, with_time
     from jittok.stretches import thread_count
 
     sources, left_out = find_sources(given.inputs, chosen)
-    found = predict(RangeEncoder(tok, sources, chosen), formats_of(tok, sources, chosen), thread_count(given.threads))
+    sampler, threads = Sampler(tok, sources, chosen), thread_count(given.threads)
+    found = predict(sampler, formats_of(tok, sources, chosen), threads)
+    found = with_time(found, sampler.kept, tok, chosen, threads)
     if given.json:
         write(json.dumps({**found.to_dict(), "left_out": left_out}) + "\n")
     else:
-        write(_prediction_text(found, len(sources)))
+        write(_prediction_text(found, len(sources), threads))
         if left_out:
             sys.stderr.write(f"{len(left_out)} files of other kinds would be left out, such as {left_out[0]}\n")
     return 0
 
 
-def _prediction_text(found: Prediction, inputs: int) -> str:
+def _prediction_text(found: Prediction, inputs: int, threads: int) -> str:
     def told(name: str) -> str:
-        error = found.error[name]
+        error = found.error.get(name, 0.0)
         return (
             "" if error == 0 else " (too few samples to tell an error)" if error is None else f" ± {100 * error:.1f} %"
         )
@@ -156,6 +158,6 @@ def _prediction_text(found: Prediction, inputs: int) -> str:
         f"documents  {found.documents:,.0f}{told('documents')}",
         f"tokens     {found.tokens:,.0f}{told('tokens')}",
         *(f"{name:<10} {size / 1e6:,.1f} MB{told('tokens')}" for name, size in found.bytes.items()),
-        f"time       {found.seconds:,.0f} s{told('text_bytes')}, at the speed of the sample",
+        f"time       {found.seconds:,.0f} s{told('seconds')}, at the speed of the sample on {threads} threads",
     ]
     return "\n".join(rows) + "\n"

@@ -63,7 +63,7 @@ class RangeEncoder:
     def __call__(self, raw: RawRange) -> Encoded:
         """Read and encode one range on this thread."""
         texts = read_texts(raw, self.sources[raw.key.source].kind, self.options)
-        texts, ids, lengths = self._encode(texts)
+        texts, ids, lengths = self.encode(texts)
         if self.eos is not None:
             ids, lengths = append(ids, lengths, self.eos)
         size = int((texts.docs.stops - texts.docs.starts).sum())
@@ -72,7 +72,8 @@ class RangeEncoder:
             texts.seen, texts.blank, size, texts.bad, raw.prefix,
         )  # fmt: skip
 
-    def _encode(self, texts: Texts) -> tuple[Texts, NDArray[np.int32], NDArray[np.int64]]:
+    def encode(self, texts: Texts) -> tuple[Texts, NDArray[np.int32], NDArray[np.int64]]:
+        """The documents that are kept, int32 ids of all, and how many each has, int64[n]."""
         try:
             rows = self.tok.encode_batch(texts.docs, **self._special, threads=1)
         except EncodingFailed:

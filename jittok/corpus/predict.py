@@ -7,8 +7,10 @@ import io
 import json
 import shutil
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +21,12 @@ from jittok.corpus import tables
 from jittok.corpus.encode import RangeEncoder
 from jittok.corpus.formats.base import Format
 from jittok.corpus.ranges import Key, RawRange, cut_lines, cut_separated, interval, read_unit, units
+from jittok.corpus.reader import Texts
 from jittok.corpus.sources import STDIN, TABLES, Source
 from jittok.corpus.state import State
 from jittok.corpus.unpack import open_unpacked
 from jittok.errors import CorpusError
+from jittok.inputs import Documents
 
 EXACT_BYTES = 4 << 20
 """Inputs of up to this many bytes on disk are read whole."""
@@ -140,8 +144,12 @@ def _inside(encoder: RangeEncoder, part: bytes, escaped: bool) -> tuple[int, int
         first, last = text.find(" "), text.rfind(" ")  # no escape sequence has a space
         with contextlib.suppress(ValueError):  # where other fields stand too, the text as it is is near enough
             text = str(json.loads(f'"{text[first + 1 : last]}"', strict=False))
-    size = len(text.encode("utf-8", "replace"))
-    return int(encoder.tok.encode_batch([text], errors="replace").ids.size), size, size
+    data = np.frombuffer(text.encode("utf-8", "replace"), np.uint8)
+    ends = np.array([0, data.size], np.int64)
+    ends.flags.writeable = False
+    one = np.ones(1, np.int64)
+    _, ids, _ = encoder.encode(Texts(Documents(data, ends[:1], ends[1:]), one, one, 1))
+    return int(ids.size), data.size, data.size
 
 
 def _text_at(encoder: RangeEncoder, i: int, place: int) -> Row:
@@ -156,7 +164,7 @@ def _text_at(encoder: RangeEncoder, i: int, place: int) -> Row:
 def _probe(encoder: RangeEncoder, total: int, probes: int) -> Iterator[Row]:
     """Probes at even distances over the bytes on disk; of a file that can only be read from its start, its start."""
     begins = np.cumsum([0, *(source.size or 0 for source in encoder.sources)])
-    from_start = set()
+    from_start, rows = set(), defaultdict(list)
     for place in (np.arange(probes) + 0.5) * total / probes:
         i = int(np.searchsorted(begins, place, "right")) - 1
         source, offset = encoder.sources[i], int(place - begins[i])
@@ -165,20 +173,37 @@ def _probe(encoder: RangeEncoder, total: int, probes: int) -> Iterator[Row]:
         elif source.kind == "txt" and not source.packing:
             yield _text_at(encoder, i, offset)
         elif source.kind == "parquet":
-            yield from _probe_rows(encoder, i, offset)
+            rows[i].append(offset / max(source.size or 0, 1))
         elif i not in from_start:
             from_start.add(i)
             yield from _probe_start(encoder, i)
+    for i, shares in rows.items():
+        yield from _probe_rows(encoder, i, shares)
 
 
-def _probe_rows(encoder: RangeEncoder, i: int, offset: int) -> Iterator[Row]:
+def _probe_rows(encoder: RangeEncoder, i: int, shares: list[float]) -> Iterator[Row]:
+    """Rows of a Parquet file near these shares of it. A group with one probe gives its start, which is read at once.
+
+    Places are spread over rows, but a probe is so many bytes: few long rows or many short ones. Each counts the same.
+    """
     source, groups = encoder.sources[i], tables.row_groups(encoder.sources[i])
-    group = min(offset * groups // max(source.size or 1, 1), groups - 1)
-    count = tables.rows_of(source, group)
-    for _, array, _ in tables.parquet_rows(source, group, _small(encoder), 0):
-        share = len(array) / max(count, 1) / groups
-        yield _row(encoder, RawRange(Key(i, group, 0), i, array, 0, 0), share * (source.size or 0))
-        return
+    probes: list[Row] = []
+    for group, found in groupby(shares, lambda share: min(int(share * groups), groups - 1)):
+        wanted = list(found)
+        if len(wanted) == 1:
+            wanted = [group / groups]
+        count = tables.rows_of(source, group)
+        for _, array, read in tables.parquet_rows(source, group, _small(encoder), 0):
+            if read > wanted[0]:
+                share = len(array) / max(count, 1) / groups
+                probes.append(_row(encoder, RawRange(Key(i, group, 0), i, array, 0, 0), share * (source.size or 0)))
+                wanted = [share for share in wanted if share >= read]
+            if not wanted:
+                break
+    each = sum(probe[0] for probe in probes) / max(len(probes), 1)
+    for size, documents, tokens, text_bytes, encoded in probes:
+        scale = each / size if size else 0.0
+        yield each, documents * scale, tokens * scale, text_bytes * scale, encoded
 
 
 def _small(encoder: RangeEncoder) -> Any:

@@ -10,6 +10,7 @@ import pytest
 from conftest import make_texts, write_jsonl
 
 import jittok.corpus
+from jittok.cli import main
 from jittok.corpus import Options, batches, compile_corpus, verify
 from jittok.corpus.compiler import formats_of
 from jittok.corpus.encode import RangeEncoder
@@ -223,6 +224,34 @@ def test_a_document_longer_than_any_sample_is_predicted(tmp_path, tok, kind, mon
     assert found.documents == 1
     assert found.sampled < found.total / 5
     assert found.seconds < 5
+
+
+@pytest.mark.parametrize("row_group_size", [100_000, 700])
+def test_rows_of_unequal_length_are_predicted(tmp_path, tok, row_group_size, monkeypatch):
+    import pyarrow.parquet as pq
+
+    monkeypatch.setattr("jittok.corpus.predict.EXACT_BYTES", 10_000)
+    monkeypatch.setattr("jittok.corpus.predict.PROBE_BYTES", 8192)
+    texts = [*make_texts(4000, seed=6, longest=10), *make_texts(4000, seed=7, longest=400)]
+    pq.write_table(pa.table({"text": texts}), tmp_path / "rows.parquet", row_group_size=row_group_size)
+    sources, _ = find_sources([tmp_path / "rows.parquet"], Options())
+    found = predict(RangeEncoder(tok, sources, Options()), formats_of(tok, sources, Options()))
+    true = tok.encode_batch(texts).ids.size
+    assert abs(found.tokens - true) <= (2 * found.error["tokens"] + 0.02) * true
+    assert found.error["tokens"] < 0.5
+    assert found.documents == pytest.approx(len(texts), rel=0.1)
+
+
+def test_the_time_of_a_run_is_measured_with_the_whole_compiler(tmp_path, capfd):
+    path = write_jsonl(tmp_path / "a.jsonl", make_texts(20_000, seed=8))
+    options = ["corpus", str(path), "--vocab", "gpt-2", "--out", str(tmp_path / "out"), "--json"]
+    assert main([*options, "--dry-run"]) == 0
+    expected = json.loads(capfd.readouterr().out)
+    assert not (tmp_path / "out").exists()
+    assert main(options) == 0
+    found = json.loads(capfd.readouterr().out)
+    assert 0.2 < expected["seconds"] / found["seconds"] < 5  # other work on the machine comes and goes
+    assert 0 <= expected["error"]["seconds"] < 5
 
 
 def test_a_small_input_is_predicted_exactly(tok, jsonl):

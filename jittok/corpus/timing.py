@@ -1,0 +1,93 @@
+"""How long a run will take: the documents of a sample go through the whole compiler.
+
+Nothing else tells what reading, encoding, writing, hashing and syncing cost together on this machine.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.corpus.compiler import compile_corpus
+from jittok.corpus.encode import RangeEncoder
+from jittok.corpus.options import Options
+from jittok.corpus.predict import Prediction
+from jittok.corpus.reader import Texts
+
+if TYPE_CHECKING:
+    from jittok.tokenizer import Tokenizer
+
+SHORT, LONG = 2 << 20, 16 << 20
+"""Bytes of text of the two runs: their difference is free of what every run costs once."""
+RANGES = 8
+"""In the shorter one, so that all threads have work."""
+ROUNDS = 3
+
+
+class Sampler(RangeEncoder):
+    """An encoder that keeps the texts it was given."""
+
+    def __init__(self, *given: object) -> None:
+        super().__init__(*given)  # type: ignore[arg-type]
+        self.kept: list[str] = []
+
+    def encode(self, texts: Texts) -> tuple[Texts, NDArray[np.int32], NDArray[np.int64]]:
+        """As the encoder does."""
+        data, starts, stops, _ = texts.docs
+        for i, j in zip(starts.tolist(), stops.tolist(), strict=True):
+            self.kept.append(data[i:j].tobytes().decode("utf-8", "replace"))
+        return super().encode(texts)
+
+
+def with_time(found: Prediction, texts: Sequence[str], tok: Tokenizer, options: Options, threads: int) -> Prediction:
+    """The same prediction with the seconds of the whole compiler, and their error: of the text and between the runs.
+
+    Writes some 16 MB of text and its shards in a temporary directory.
+    """
+    if not sum(map(len, texts)):
+        return found
+    small = replace(options, kind="jsonl", field="text", lines=False, separator=None, range_bytes=SHORT // RANGES)
+    with tempfile.TemporaryDirectory(prefix="jittok-") as name:
+        folder = Path(name)
+        short, long = (_write(folder / f"{size}.jsonl", texts, size) for size in (SHORT, LONG))
+        _seconds(short, tok, small, threads, folder / "warm")
+        once, rates = [], []
+        for number in range(ROUNDS):
+            first = _seconds(short, tok, small, threads, folder / f"short{number}")
+            second = _seconds(long, tok, small, threads, folder / f"long{number}")
+            rates.append(max(second - first, second / 2) / (LONG - SHORT))
+            once.append(max(first - rates[-1] * SHORT, 0.0))
+    rate = float(np.median(rates))
+    spread = (max(rates) - min(rates)) / 2 / rate
+    text = found.error["text_bytes"]
+    seconds = float(np.median(once)) + rate * found.text_bytes
+    error = {**found.error, "seconds": None if text is None else math.hypot(text, spread)}
+    return replace(found, seconds=seconds, error=error)
+
+
+def _write(path: Path, texts: Sequence[str], size: int) -> Path:
+    import orjson
+
+    total = 0
+    with path.open("wb") as file:
+        while total < size:
+            for text in texts:
+                file.write(orjson.dumps({"text": text}) + b"\n")
+                total += len(text.encode())
+                if total >= size:
+                    break
+    return path
+
+
+def _seconds(path: Path, tok: Tokenizer, options: Options, threads: int, out: Path) -> float:
+    start = time.perf_counter()
+    compile_corpus([path], tok, out, options, threads=threads, check_space=False)
+    return time.perf_counter() - start
