@@ -105,12 +105,21 @@ def _options(given: argparse.Namespace) -> Options:
     )  # fmt: skip
 
 
+def _count(number: int, name: str) -> str:
+    return f"{number:,} {name}" + "s" * (number != 1)
+
+
+def _size(number: float) -> str:
+    for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if number >= unit:
+            return f"{number / unit:,.1f} {name}"
+    return f"{number:.0f} bytes"
+
+
 def _summary_text(summary: Summary) -> str:
     new = summary.documents - summary.resumed
-    rows = [
-        f"{summary.out}: {summary.documents:,} documents, {summary.tokens:,} tokens, {summary.bytes / 1e6:,.1f} MB, "
-        + (f"{summary.shards} shards" if summary.shards != 1 else "1 shard")
-    ]
+    made = [_count(summary.documents, "document"), _count(summary.tokens, "token"), _size(summary.bytes)]
+    rows = [f"{summary.out}: {', '.join([*made, _count(summary.shards, 'shard')])}"]
     if summary.resumed:
         rows.append(f"{summary.resumed:,} of them were there already")
     if new:
@@ -118,11 +127,13 @@ def _summary_text(summary: Summary) -> str:
             f"{summary.seconds:.1f} s, {summary.text_bytes * new / summary.documents / 1e6 / summary.seconds:.1f} MB/s"
         )
     if summary.bad_documents:
-        rows.append(f"{summary.bad_documents:,} documents could not be read as they are: see {summary.out}/errors/")
+        rows.append(
+            f"{_count(summary.bad_documents, 'document')} could not be read as written: see {summary.out}/errors/"
+        )
     if summary.blank_lines:
-        rows.append(f"{summary.blank_lines:,} blank lines are no documents")
+        rows.append(f"{_count(summary.blank_lines, 'blank line')} made no document")
     if summary.left_out:
-        rows.append(f"{len(summary.left_out)} files of other kinds were left out, such as {summary.left_out[0]}")
+        rows.append(f"{_count(len(summary.left_out), 'file')} of other kinds left out, such as {summary.left_out[0]}")
     return "\n".join(rows) + "\n"
 
 
@@ -142,7 +153,7 @@ def _dry_run(tok: Any, given: argparse.Namespace, chosen: Options) -> int:
     else:
         write(_prediction_text(found, len(sources), threads))
         if left_out:
-            sys.stderr.write(f"{len(left_out)} files of other kinds would be left out, such as {left_out[0]}\n")
+            sys.stderr.write(f"{_count(len(left_out), 'file')} of other kinds to be left out, such as {left_out[0]}\n")
     return 0
 
 
@@ -153,11 +164,12 @@ def _prediction_text(found: Prediction, inputs: int, threads: int) -> str:
             "" if error == 0 else " (too few samples to tell an error)" if error is None else f" ± {100 * error:.1f} %"
         )
 
+    seconds = f"{found.seconds:,.1f} s" if found.seconds < 10 else f"{found.seconds:,.0f} s"
     rows = [
-        f"{inputs} inputs, {found.total / 1e6:,.1f} MB; looked at {found.sampled / 1e6:,.1f} MB",
+        f"{_count(inputs, 'input')}, {_size(found.total)}; looked at {_size(found.sampled)}",
         f"documents  {found.documents:,.0f}{told('documents')}",
         f"tokens     {found.tokens:,.0f}{told('tokens')}",
-        *(f"{name:<10} {size / 1e6:,.1f} MB{told('tokens')}" for name, size in found.bytes.items()),
-        f"time       {found.seconds:,.0f} s{told('seconds')}, at the speed of the sample on {threads} threads",
+        *(f"{name:<10} {_size(size)}{told('tokens')}" for name, size in found.bytes.items()),
+        f"time       {seconds}{told('seconds')}, at the speed of the sample, {_count(threads, 'thread')}",
     ]
     return "\n".join(rows) + "\n"
