@@ -18,6 +18,7 @@ import platform
 import re
 import statistics
 import sys
+import textwrap
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -147,7 +148,7 @@ def table(report: dict[str, Any]) -> str:
     for (vocabulary, name), cell in best.items():
         modes = [cell[mode] for mode in ("unseen", "seen") if mode in cell]
         rates = " / ".join(f"{row['peer']:.0f}" for row in modes)
-        ratios = " / ".join(f"{row['ratio']:.1f}" for row in modes)
+        ratios = " / ".join(f"{row['ratio']:.{1 if row['ratio'] >= 2 else 2}f}" for row in modes)
         own = [f"{cell[mode]['jittok']:.0f}" if mode in cell else "" for mode in ("unseen", "seen")]
         against = modes[0]["against"] + ("" if modes[0]["same"] == 1 else "*")
         lines.append(f"| {vocabulary} | {name} | {own[0]} | {own[1]} | {against} | {rates} | {ratios} |")
@@ -164,7 +165,8 @@ def write_readme(report: dict[str, Any], path: Path) -> None:
     )
     starred = any(row["same"] != 1 for row in report["results"])
     note = " `*`: its ids differ in some documents." if starred else ""
-    path.write_text(f"{before}{MARKS[0]}{table(report)}\n{about}.{note}\n{MARKS[1]}{after}", encoding="utf-8")
+    about = "\n".join(textwrap.wrap(f"{about}.{note}", 120))
+    path.write_text(f"{before}{MARKS[0]}{table(report)}\n{about}\n\n{MARKS[1]}{after}", encoding="utf-8")
 
 
 def plot(report: dict[str, Any], path: Path) -> None:
@@ -189,6 +191,7 @@ def plot(report: dict[str, Any], path: Path) -> None:
             if rates:
                 axes.barh(place + k * height, max(rates), height, color=f"C{k}", label=label)
     axes.set_yticks([place + 0.4 - height / 2 for place in range(len(groups))], [" ".join(group) for group in groups])
+    axes.margins(y=0.01)
     axes.invert_yaxis()
     axes.set(xscale="log", xlabel="MB/s on one core, logarithmic")
     axes.legend()
