@@ -32,13 +32,13 @@ from jittok.fragments import (
     OFFSET,
     OUT_OF_ROOM,
     OUT_OF_WORK,
-    TEXT_PREFIXED,
     Failure,
     found_value,
 )
 from jittok.inputs import PADDING, Documents
 from jittok.ragged import TokenArray, joined
 from jittok.stretches import finished, progress_bar, stretches_of, thread_count
+from jittok.uncut import lay_out, lay_out_one, nothing_to_cut
 from jittok.vocab import NO_TOKEN, Vocab
 
 MODELS = {
@@ -143,7 +143,7 @@ class Encoder:
             padded = text + PADDING if len(text) > COPIED else text  # kernels copy a short one faster
             docs = Documents(np.frombuffer(padded, np.uint8), desk.one_start, desk.read_one_stop)
             if rule.special.ids.size == 0:
-                fragments = _frame(desk, len(text), rule)
+                fragments = lay_out_one(desk, len(text), rule.before, rule.after)
             else:
                 fragments = self._cut(desk, docs, 0, 1, rule)
             count = self._encode(desk, docs, 0, 1, fragments, rule, 0)
@@ -262,6 +262,8 @@ class Encoder:
         """The fragments of documents first .. last - 1 to the desk; how many."""
         if desk.document_ends.size < last - first:
             desk.give_ends(last - first)
+        if not special.cut_documents.at_hand() and nothing_to_cut(rule.special, docs, first, last):
+            return lay_out(desk, docs, first, last, rule.before, rule.after)
         while True:
             code = desk.run(
                 special.cut_documents, rule.special, desk.special_work, docs.data, docs.starts, docs.stops, first, last,
@@ -383,13 +385,3 @@ def around(vocab: Vocab) -> tuple[int, int]:
 def _has_cache(model: Any) -> bool:
     """Whether a model keeps pieces it has seen, in memory that can be bounded."""
     return "cache_bytes" in inspect.signature(model.make_work).parameters
-
-
-def _frame(desk: Desk, size: int, rule: Rule) -> int:
-    """The fragments of one text without special tokens, to the desk."""
-    at = 0
-    for token in (rule.before, TEXT_PREFIXED, rule.after):
-        if token >= 0 or (token == TEXT_PREFIXED and size):
-            desk.starts[at], desk.stops[at], desk.tokens[at] = 0, size, token
-            at += 1
-    return at

@@ -116,6 +116,56 @@ def test_a_kernel_is_taken_from_the_cache(home):
     assert python(home, SHOW) == "[1, 2, 3] True"
 
 
+def test_a_helper_is_compiled_once_whatever_constants_it_is_given(home):
+    kernel = """
+from jittok._jit import OutI64, helper, kernel
+@helper
+def scaled(value, by):
+    return value * by
+@kernel
+def climb(out: OutI64) -> int:
+    at = 0
+    while at < out.size:
+        out[at] = scaled(at, 3) + scaled(5, 7) + scaled(at, out.size)
+        at += 1
+    return at
+"""
+    (home / "jittok" / "climb.py").write_text(kernel)
+    show = SHOW + "from jittok.climb import scaled; print([str(kinds) for kinds in scaled.made.overloads])"
+    assert python(home, show) == "[35, 41, 47] False\n['(int64, int64)']"
+
+
+def test_a_helper_inside_a_kernel_can_also_be_compiled_alone_with_what_it_calls(home):
+    helpers = (
+        HELPER
+        + """
+@helper
+def twice(value):
+    return step(step(value))
+"""
+    )
+    (home / "jittok" / "step.py").write_text(helpers)
+    (home / "jittok" / "climb.py").write_text(
+        KERNEL.replace("import step", "import twice").replace("step(i)", "twice(i)")
+    )
+    alone = (
+        SHOW
+        + """
+from jittok._jit import standalone
+from jittok.step import twice
+print(standalone(twice)(40))
+"""
+    )
+    for hit in ("False", "True"):
+        assert python(home, alone) == f"[2, 3, 4] {hit}\n42"
+
+
+def test_a_kernel_is_at_hand_once_its_code_is_kept(home):
+    ask = "from jittok.climb import climb; print(climb.at_hand(), climb.cache_hit)\n"
+    assert python(home, ask + SHOW + ask) == "False None\n[1, 2, 3] False\nTrue False"
+    assert python(home, ask) == "True True"
+
+
 def test_an_edited_helper_in_another_file_is_not_stale(home):
     python(home, SHOW)
     (home / "jittok" / "step.py").write_text(HELPER.replace("value + 1", "value + 5"))

@@ -18,6 +18,7 @@ import importlib
 import os
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, ParamSpec, TypeVar, get_type_hints
 
 import numpy as np
@@ -143,6 +144,7 @@ class kernel(Generic[P, R]):
         self.entry: Callable[[int], int] | None = None  # frame's address -> result
         self._lock = threading.Lock()
         self._keep: Any = None
+        self._missing = False  # the cache has been asked in vain
         kernel.registry.append(self)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -167,30 +169,59 @@ class kernel(Generic[P, R]):
     def ready(self) -> Callable[[int], int]:
         """Load from disk, or compile, once."""
         with self._lock:
+            if self.entry is None and not self._missing:
+                self._take(self._kept())
             if self.entry is None:
-                entry, self._keep, self.cache_hit = self._made()
-                self.entry = entry
-            return self.entry
+                self._take(self._compiled(), kept=False)
+            return self.entry  # type: ignore[return-value]
 
-    def _made(self) -> tuple[Callable[[int], int], Any, bool]:
+    def at_hand(self) -> bool:
+        """Whether the next call need not compile; if not, a caller with little to do may do it in Python."""
+        if self.entry is None and JIT and not self._missing:
+            with self._lock:
+                if self.entry is None:
+                    self._take(self._kept())
+        return self.entry is not None or not JIT
+
+    def _take(self, found: tuple[Any, Any] | None, kept: bool = True) -> None:
+        if found is None:
+            self._missing = True
+        else:
+            entry, self._keep = found
+            self.cache_hit, self.entry = kept, entry
+
+    def _place(self) -> tuple[Path | None, bytes]:
+        """The file of the machine code, None for none, and its stamp."""
         from jittok._jit import machine
 
         # the stamp reads this package's sources: a kernel defined elsewhere (a test, a notebook) is compiled each time
         module, name = self.python.__module__, self.python.__qualname__
         place = store.place(module, name, MODE) if module.startswith("jittok.") else None
-        stamp = store.stamp(module, MODE, machine.host()) if place else b""
+        return place, store.stamp(module, MODE, machine.host()) if place else b""
+
+    def _kept(self) -> tuple[Any, Any] | None:
+        """What `machine.load` makes of the code in the cache; None without."""
+        from jittok._jit import machine
+
+        place, stamp = self._place()
         code = store.read(place, stamp) if place else None
         if code is not None:
             try:
-                return *machine.load(code), True
+                return machine.load(code)
             except Exception as error:
                 store.log.warning("cached kernel ignored: %s: %s", place, error)
+        return None
+
+    def _compiled(self) -> tuple[Any, Any]:
+        """What `machine.load` makes of new code, which is kept."""
+        from jittok._jit import machine
         from jittok._jit.compiler import compile_kernel
 
         code = compile_kernel(self.python)
+        place, stamp = self._place()
         if place:
             store.write(place, stamp, code)
-        return *machine.load(code), False
+        return machine.load(code)
 
 
 def warm() -> dict[str, bool | None]:

@@ -6,10 +6,7 @@ would have to optimize). The wrapper that unpacks Python objects is replaced by 
 
 from __future__ import annotations
 
-import contextlib
-import gc
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, get_type_hints
 
 import numba
@@ -17,17 +14,18 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import typed_passes, untyped_passes
-from numba.core.codegen import CPUCodeLibrary, JITCPUCodegen
 from numba.core.compiler import CompilerBase
 from numba.core.compiler_machinery import PassManager
-from numba.core.cpu import CPUContext
+from numba.core.datamodel.models import OpaqueModel
+from numba.core.datamodel.registry import register_default
 from numba.core.typing.templates import make_intrinsic_template
 from numba.extending import typeof_impl
 from numba.np.arrayobj import populate_array
 
 from jittok._jit import CHECKED, Deferred, Helper, Intrinsic
 from jittok._jit.frame import STATUS
-from jittok._jit.machine import ENTRY, LOCK
+from jittok._jit.lean import one_kernel
+from jittok._jit.machine import ENTRY
 
 _WORD = ir.IntType(64)
 
@@ -79,6 +77,19 @@ def numba_type(hint: Any) -> Any:
     return types.BaseTuple.from_types([numba_type(field) for field in fields.values()], hint)
 
 
+class _HelperType(types.Dispatcher):  # type: ignore[misc]
+    """What a helper is to its callers. A constant is passed as a number: Numba would compile the helper once for each
+    constant, and once for the constant that a loop's variable begins with; LLVM sees constants when it inlines."""
+
+    def get_call_type(self, context: Any, args: Any, kws: Any) -> Any:
+        """The signature of a call with arguments of these types; what is new is compiled."""
+        plain = {name: types.unliteral(kind) for name, kind in dict(kws).items()}
+        return super().get_call_type(context, tuple(map(types.unliteral, args)), plain)
+
+
+register_default(_HelperType)(OpaqueModel)  # no value at run time
+
+
 @typeof_impl.register(Helper)  # type: ignore[untyped-decorator]
 def _type_of_helper(value: Any, context: Any) -> Any:
     """What a helper is to the kernel that names it: made on first need."""
@@ -90,7 +101,7 @@ def _type_of_helper(value: Any, context: Any) -> Any:
         else:
             value.made = numba.njit(**OPTIONS, no_cpython_wrapper=True, no_cfunc_wrapper=True)(value.python)
     # The type refers to the dispatcher weakly, so the dispatcher is what is kept.
-    return value.made if isinstance(value, Intrinsic) else types.Dispatcher(value.made)
+    return value.made if isinstance(value, Intrinsic) else _HelperType(value.made)
 
 
 def alone(function: Any) -> Callable[..., Any]:
@@ -105,22 +116,10 @@ def compile_kernel(function: Callable[..., Any]) -> bytes:
     hints = get_type_hints(function, include_extras=True)
     hints.pop("return")
     dispatcher = numba.njit(**OPTIONS, _nrt=False, no_cpython_wrapper=True)(function)
-    with _as_one_function(function.__qualname__), _no_collection():
+    with one_kernel(function.__qualname__, _frame_wrapper):
         dispatcher.compile(tuple(map(numba_type, hints.values())))
     (overload,) = dispatcher.overloads.values()
     return bytes(overload.library._get_compiled_object())
-
-
-@contextlib.contextmanager
-def _no_collection() -> Iterator[None]:
-    """Without the garbage collector, which takes a tenth of compiling: it finds hardly any garbage."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def _load(context: Any, builder: Any, kind: Any, words: Any, at: int) -> tuple[Any, int]:
@@ -166,45 +165,3 @@ def _frame_wrapper(context: Any, library: Any, fndesc: Any, *_unused: Any) -> No
     else:
         builder.ret(context.cast(builder, out, fndesc.restype, types.int64))
     library.add_ir_module(module)
-
-
-_finalize, _set_env, _c_wrapper = CPUCodeLibrary.finalize, JITCPUCodegen.set_env, CPUContext.create_cfunc_wrapper
-
-
-@contextlib.contextmanager
-def _as_one_function(kernel_name: str) -> Iterator[None]:
-    """While a kernel is compiled in this thread, what it calls is linked into it as it stands.
-
-    Numba optimizes every function and makes machine code of it, then links it into its callers and optimizes it again
-    there, level by level. Helpers are never called by themselves: one optimization of the whole kernel is enough.
-    """
-    thread = threading.get_ident()
-
-    def finalize(library: Any) -> None:
-        if threading.get_ident() != thread or library.name == kernel_name:
-            _finalize(library)
-            return
-        library._raise_if_finalized()
-        for part in dict.fromkeys(library._linking_libraries):
-            library._reload_init.update(part._reload_init)
-            library._final_module.link_in(part._get_module_for_linking(), preserve=True)
-        library._finalize_dynamic_globals()
-        library._finalized = True
-
-    def set_env(codegen: Any, name: str, env: Any) -> None:
-        if codegen._engine.get_global_value_address(name):  # a helper has no machine code, so no place for it either
-            _set_env(codegen, name, env)
-
-    def wrapper(context: Any, library: Any, *rest: Any) -> None:
-        if threading.get_ident() != thread:
-            _c_wrapper(context, library, *rest)
-        elif library.name == kernel_name:  # what Numba makes of min() and the like gets none
-            _frame_wrapper(context, library, *rest)
-
-    with LOCK:
-        CPUCodeLibrary.finalize, JITCPUCodegen.set_env, CPUContext.create_cfunc_wrapper = finalize, set_env, wrapper
-        try:
-            yield
-        finally:
-            CPUCodeLibrary.finalize, JITCPUCodegen.set_env = _finalize, _set_env
-            CPUContext.create_cfunc_wrapper = _c_wrapper

@@ -50,11 +50,7 @@ def _masks_of(build: Any, count: int) -> Any:
 
         return types.UniTuple(types.uint64, count)(types.int64, types.int64), codegen
 
-    @helper
-    def fast(text: Window, i: int) -> Any:
-        return masks(text, i)
-
-    return fast
+    return masks
 
 
 def _class_masks(b: Any, block: Any) -> list[Any]:
@@ -149,11 +145,6 @@ def _contraction_raw(_context: Any, _base: Any, _i: Any, _fold: Any) -> Any:
 
 
 @helper
-def _contraction_fast(text: Window, i: int, fold: np.uint64) -> Any:
-    return _contraction_raw(text, i, fold)
-
-
-@helper
 def _contraction_checked(text: Window, i: int, fold: np.uint64) -> Any:
     _inside(text, i, 66)
     one = two = np.uint64(0)
@@ -166,7 +157,7 @@ def _contraction_checked(text: Window, i: int, fold: np.uint64) -> Any:
     return one, two
 
 
-contraction_masks = _both(_contraction_fast, _contraction_checked)
+contraction_masks = _both(_contraction_raw, _contraction_checked)
 """For a quote at byte i + k: (one letter of s t d m follows, one of re ve ll follows), both bytes OR `fold` first.
 Reads 66 bytes."""
 
@@ -195,11 +186,6 @@ def _lowest_16_raw(_context: Any, _base: Any, _i: Any) -> Any:
 
 
 @helper
-def _lowest_16_fast(words: Window, i: int) -> int:
-    return _lowest_16_raw(words, i)  # type: ignore[no-any-return]
-
-
-@helper
 def _lowest_16_checked(words: Window, i: int) -> int:
     _inside(words, i, 16)
     low = np.int64(words[i])
@@ -208,7 +194,7 @@ def _lowest_16_checked(words: Window, i: int) -> int:
     return low  # type: ignore[return-value]
 
 
-lowest_16 = _both(_lowest_16_fast, _lowest_16_checked)
+lowest_16 = _both(_lowest_16_raw, _lowest_16_checked)
 """The smallest of elements i .. i + 15 of a uint32 window."""
 
 
@@ -229,11 +215,6 @@ def _set_three_raw(_context: Any, _base: Any, _i: Any, _a: Any, _x: Any, _b: Any
 
 
 @helper
-def _set_three_fast(words: Window, i: int, a: int, x: int, b: int, y: int, c: int, z: int) -> int:
-    return _set_three_raw(words, i, a, x, b, y, c, z)  # type: ignore[no-any-return]
-
-
-@helper
 def _set_three_checked(words: Window, i: int, a: int, x: int, b: int, y: int, c: int, z: int) -> int:
     _inside(words, i, 16)
     for k in range(16):
@@ -246,7 +227,7 @@ def _set_three_checked(words: Window, i: int, a: int, x: int, b: int, y: int, c:
     return _lowest_16_checked(words, i)
 
 
-set_three_lowest_16 = _both(_set_three_fast, _set_three_checked)
+set_three_lowest_16 = _both(_set_three_raw, _set_three_checked)
 """Of the 16 words from i on, a, b and c become x, y and z (a place outside 0 .. 15 changes nothing); the smallest then.
 
 One whole load and store: the next call's load is forwarded from this store, which it would not be from three small
@@ -304,11 +285,6 @@ def _bit_places_raw(_context: Any, _out: Any, _at: Any, _first: Any, _mask: Any)
 
 
 @helper
-def _bit_places_compress(out: Window, at: int, first: int, mask: np.uint64) -> int:
-    return _bit_places_raw(out, at, first, mask)  # type: ignore[no-any-return]
-
-
-@helper
 def _bit_places_plain(out: Window, at: int, first: int, mask: np.uint64) -> int:
     while mask != np.uint64(0):
         put_i32(out, at, first + trailing_zeros(mask))
@@ -317,6 +293,6 @@ def _bit_places_plain(out: Window, at: int, first: int, mask: np.uint64) -> int:
     return at
 
 
-bit_places = _bit_places_compress if HAS_COMPRESS else _bit_places_plain
+bit_places = _bit_places_raw if HAS_COMPRESS else _bit_places_plain
 """first + k for every set bit k of mask, ascending, to the int32 window `out` from `at` on; returns the place behind
 them. Up to 64 elements from `at` on may be overwritten."""

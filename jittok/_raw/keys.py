@@ -32,11 +32,6 @@ def _put_key_raw(_context: Any, _records: Any, _at: Any, _text: Any, _i: Any, _m
 
 
 @helper
-def _put_key_fast(records: Window, at: int, text: Window, i: int, masks: Window, n: int) -> Any:
-    return _put_key_raw(records, at, text, i, masks, n)
-
-
-@helper
 def _put_key_checked(records: Window, at: int, text: Window, i: int, masks: Window, n: int) -> Any:
     _inside(records, at, 2)
     _inside(masks, 4 * n, 4)
@@ -46,7 +41,7 @@ def _put_key_checked(records: Window, at: int, text: Window, i: int, masks: Wind
     return low, high
 
 
-put_key = _both(_put_key_fast, _put_key_checked)
+put_key = _both(_put_key_raw, _put_key_checked)
 """The key of n % 16 bytes of a uint8 window from i on, n < 32: the bytes, zero-padded, and n in the last of the 16.
 Written to two uint64 words and returned as these. masks: see `key_masks`. Reads 16 bytes."""
 
@@ -64,11 +59,6 @@ def _copy_ids_raw(_context: Any, _to: Any, _at: Any, _source: Any, _i: Any) -> A
 
 
 @helper
-def _copy_ids_fast(ids: Window, at: int, words: Window, i: int) -> None:
-    _copy_ids_raw(ids, at, words, i)
-
-
-@helper
 def _copy_ids_checked(ids: Window, at: int, words: Window, i: int) -> None:
     _inside(ids, at, 4)
     _inside(words, i, 2)
@@ -78,7 +68,7 @@ def _copy_ids_checked(ids: Window, at: int, words: Window, i: int) -> None:
         ids[at + k] = value - (value >> 31 << 32)  # bit 31 is the sign
 
 
-copy_ids = _both(_copy_ids_fast, _copy_ids_checked)
+copy_ids = _both(_copy_ids_raw, _copy_ids_checked)
 """Four ids from two uint64 words to ids[at .. at + 3]; the top byte of the first is left out (a count lives there)."""
 
 
@@ -94,11 +84,6 @@ def _copy_four_raw(_context: Any, _to: Any, _at: Any, _source: Any, _i: Any) -> 
 
 
 @helper
-def _copy_four_fast(ids: Window, at: int, source: Window, i: int) -> None:
-    _copy_four_raw(ids, at, source, i)
-
-
-@helper
 def _copy_four_checked(ids: Window, at: int, source: Window, i: int) -> None:
     _inside(ids, at, 4)
     _inside(source, i, 4)
@@ -106,7 +91,7 @@ def _copy_four_checked(ids: Window, at: int, source: Window, i: int) -> None:
         ids[at + k] = source[i + k]
 
 
-copy_four = _both(_copy_four_fast, _copy_four_checked)
+copy_four = _both(_copy_four_raw, _copy_four_checked)
 """source[i .. i + 3] to ids[at .. at + 3], both int32."""
 
 
@@ -125,11 +110,6 @@ def _match_pair_raw(_context: Any, _words: Any, _i: Any, _records: Any, _at: Any
 
 
 @helper
-def _match_pair_fast(words: Window, i: int, records: Window, at: int, places: Window) -> int:
-    return _match_pair_raw(words, i, records, at, places)  # type: ignore[no-any-return]
-
-
-@helper
 def _match_pair_checked(words: Window, i: int, records: Window, at: int, places: Window) -> int:
     _inside(words, i, 8)
     _inside(records, at, 2)
@@ -140,6 +120,6 @@ def _match_pair_checked(words: Window, i: int, records: Window, at: int, places:
     return np.int64(places[bits])
 
 
-match_pair = _both(_match_pair_fast, _match_pair_checked)
+match_pair = _both(_match_pair_raw, _match_pair_checked)
 """Of two slots of four words at i: 0 when the first begins with the two words of `records` at `at`, 4 when the second
 does, else NO_MATCH. places: see `pair_places`."""

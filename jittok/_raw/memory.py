@@ -7,6 +7,8 @@ a short loop). In checked code (JITTOK_CHECKED=1, NUMBA_BOUNDSCHECK=1) and witho
 a window *is* the array, and every operation tests its place against the array's size. So one source gives both, and
 the whole suite passes in checked code first.
 
+A fast operation is an intrinsic itself, not a helper around one: a helper costs the compiler a hundredth of a second.
+
 Who calls an operation proves that its place is inside the array the window was made of; who makes a window keeps the
 array alive. Places are counted in elements of the array, as in `array[i]`.
 """
@@ -39,16 +41,11 @@ def _address(_context: Any, array: Any) -> Any:
 
 
 @helper
-def _window_fast(array: Any) -> Window:
-    return _address(array)
-
-
-@helper
 def _window_checked(array: Any) -> Window:
     return array
 
 
-window = _window_fast if FAST else _window_checked
+window = _address if FAST else _window_checked
 """The window onto a C-contiguous array."""
 
 
@@ -67,11 +64,7 @@ def _element_load(kind: Any, size: int, result: Any, widen: Any) -> Any:
 
         return result(types.int64, types.int64), codegen
 
-    @helper
-    def fast(base: Window, i: int) -> Any:
-        return load(base, i)
-
-    return fast
+    return load
 
 
 def _element_store(kind: Any, size: int, given: Any, narrow: Any) -> Any:
@@ -85,11 +78,7 @@ def _element_store(kind: Any, size: int, given: Any, narrow: Any) -> Any:
 
         return types.void(types.int64, types.int64, given), codegen
 
-    @helper
-    def fast(base: Window, i: int, value: Any) -> None:
-        store(base, i, value)
-
-    return fast
+    return store
 
 
 @helper
@@ -159,11 +148,6 @@ def _word_raw(_context: Any, _base: Any, _i: Any) -> Any:
 
 
 @helper
-def _word_fast(text: Window, i: int) -> np.uint64:
-    return _word_raw(text, i)  # type: ignore[no-any-return]
-
-
-@helper
 def _word_checked(text: Window, i: int) -> np.uint64:
     _inside(text, i, 8)
     word = np.uint64(0)
@@ -172,7 +156,7 @@ def _word_checked(text: Window, i: int) -> np.uint64:
     return word
 
 
-get_word = _both(_word_fast, _word_checked)
+get_word = _both(_word_raw, _word_checked)
 """Bytes i .. i + 7 of a uint8 window as a little-endian uint64, aligned or not."""
 
 
@@ -234,11 +218,7 @@ def _bit_count(name: str) -> Any:
 
         return types.int64(types.uint64), codegen
 
-    @helper
-    def fast(x: np.uint64) -> int:
-        return count(x)  # type: ignore[no-any-return]
-
-    return fast
+    return count
 
 
 def _trailing_zeros_plain(x: Any) -> int:

@@ -57,11 +57,6 @@ def _equal_raw(_context: Any, _base: Any, _i: Any, _byte: Any) -> Any:
 
 
 @helper
-def _equal_fast(text: Window, i: int, byte: int) -> np.uint64:
-    return _equal_raw(text, i, byte)  # type: ignore[no-any-return]
-
-
-@helper
 def _equal_checked(text: Window, i: int, byte: int) -> np.uint64:
     _inside(text, i, 64)
     mask = np.uint64(0)
@@ -71,5 +66,5 @@ def _equal_checked(text: Window, i: int, byte: int) -> np.uint64:
     return mask
 
 
-equal_mask = _both(_equal_fast, _equal_checked)
+equal_mask = _both(_equal_raw, _equal_checked)
 """Which of bytes i .. i + 63 are `byte` (0 .. 255)."""

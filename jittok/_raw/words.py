@@ -21,16 +21,11 @@ def _put_raw(_context: Any, _base: Any, _i: Any, _word: Any) -> Any:
 
 
 @helper
-def _put_fast(text: Window, i: int, word: np.uint64) -> None:
-    _put_raw(text, i, word)
-
-
-@helper
 def _put_checked(text: Window, i: int, word: np.uint64) -> None:
     _inside(text, i, 8)
     for k in range(8):
         text[i + k] = np.uint8((word >> np.uint64(8 * k)) & np.uint64(0xFF))
 
 
-put_word = _both(_put_fast, _put_checked)
+put_word = _both(_put_raw, _put_checked)
 """Bytes i .. i + 7 of a uint8 window from a little-endian uint64, aligned or not."""

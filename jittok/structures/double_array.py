@@ -36,6 +36,8 @@ NO_PARENT = -2
 NO_SCORE = int(np.float32(-np.inf).view(np.int32))
 SMALL = 16
 """Up to this many keys are sorted by insertion, more by counting."""
+FEW_BYTES = 1 << 13
+"""Keys of so many bytes take the interpreter a tenth of a second, compiling takes most of one."""
 
 OUT_OF_ROOM = -1
 LOST_KEY = -2
@@ -70,10 +72,13 @@ def build_double_array(
         raise AssertionError("a trie needs one value >= 0 (and one score) a key")
     order, stack = np.empty(2 * values.size, np.int64), np.empty(4 * values.size + 4, np.int64)
     groups = np.empty(3 * LABELS, np.int64)
-    room = (int(offsets[-1] - offsets[0]) // BLOCK + 2) * BLOCK  # np.empty: pages that are never touched cost nothing
+    size = int(offsets[-1] - offsets[0])
+    room = (size // BLOCK + 2) * BLOCK  # np.empty: pages that are never touched cost nothing
+    # a few keys are placed by the interpreter long before the kernel is compiled
+    fill = fill_double_array if size > FEW_BYTES or fill_double_array.at_hand() else fill_double_array.python
     while True:
         links, units = np.empty(2 * room + 2, np.int32), np.empty(UNIT * room, np.int32)
-        slots = fill_double_array(data, offsets, values, bits, order, stack, groups, links, units)
+        slots = fill(data, offsets, values, bits, order, stack, groups, links, units)
         if slots >= 0:
             return DoubleArray(frozen(units[: UNIT * slots].copy(), np.int32))
         if slots == LOST_KEY:

@@ -1,0 +1,188 @@
+"""Numba without what no kernel needs, while one is compiled.
+
+A kernel has a hundred helpers of a few lines each, so most of the time of compiling is what Numba does once for every
+function: look for new declarations, tell listeners, analyse variables again, optimize and link what is linked into its
+callers anyway. Here a helper stays as it is until its kernel is optimized as a whole. Nothing of this changes what a
+function means. It replaces parts of Numba for the compiling thread alone, which is why Numba's version is pinned.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from numba.core import compiler_machinery, event, types
+from numba.core.base import BaseContext
+from numba.core.codegen import CPUCodeLibrary, JITCPUCodegen
+from numba.core.cpu import CPUContext
+from numba.core.registry import cpu_target
+from numba.core.transforms import canonicalize_cfg
+from numba.core.typing.context import BaseContext as TypingContext
+from numba.core.typing.npydecl import NumpyRulesArrayOperator
+
+from jittok._jit.machine import LOCK
+
+_compiling: set[int] = set()
+"""The thread that compiles a kernel, if one does."""
+
+
+@contextlib.contextmanager
+def one_kernel(name: str, wrapper: Callable[..., None]) -> Iterator[None]:
+    """While the kernel `name` is compiled in this thread; `wrapper` makes its entry in place of Numba's for C."""
+    cpu_target.target_context.refresh()  # all declarations, once
+    replacements = [
+        (BaseContext, "refresh", _new_intrinsics_only),
+        (TypingContext, "refresh", _nothing),
+        (event, "start_event", _nothing),
+        (event, "end_event", _nothing),
+        (compiler_machinery, "PostProcessor", _blocks_only),
+        (NumpyRulesArrayOperator, "generic", _numbers_are_no_arrays),
+        (CPUCodeLibrary, "finalize", _linked_at_the_end(name)),
+        (JITCPUCodegen, "set_env", _no_place_for_helpers),
+        (CPUContext, "create_cfunc_wrapper", _wrapped(name, wrapper)),
+    ]
+    with _replaced(replacements), _no_collection():
+        _compiling.add(threading.get_ident())
+        try:
+            yield
+        finally:
+            _compiling.clear()
+
+
+@contextlib.contextmanager
+def _replaced(replacements: list[tuple[Any, str, Callable[[Any], Any]]]) -> Iterator[None]:
+    """(owner, name, what makes the replacement of the original); other threads get the original."""
+    thread, originals = threading.get_ident(), []
+
+    def chosen(ours: Any, original: Any) -> Any:
+        def choose(*args: Any, **kwargs: Any) -> Any:
+            return (ours if threading.get_ident() == thread else original)(*args, **kwargs)
+
+        return choose
+
+    with LOCK:
+        try:
+            for owner, name, make in replacements:
+                original = getattr(owner, name)
+                originals.append((owner, name, original))
+                setattr(owner, name, chosen(make(original), original))
+            yield
+        finally:
+            for owner, name, original in originals:
+                setattr(owner, name, original)
+
+
+@contextlib.contextmanager
+def _no_collection() -> Iterator[None]:
+    """Without the garbage collector, which takes a tenth of compiling: it finds hardly any garbage."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _nothing(_original: Any) -> Any:
+    return lambda *_args, **_kwargs: None
+
+
+def _new_intrinsics_only(_original: Any) -> Any:
+    """What is new since the kernel was begun can only be the code of intrinsics."""
+
+    def refresh(context: Any) -> None:
+        for registry in context._registries:
+            context.install_registry(registry)
+
+    return refresh
+
+
+def _blocks_only(_original: Any) -> Any:
+    """After each pass Numba finds out where variables live; the one pass that asks finds out for itself."""
+
+    class Blocks:
+        def __init__(self, function: Any) -> None:
+            self.function = function
+
+        def run(self) -> None:
+            self.function.blocks = canonicalize_cfg(self.function.blocks)
+
+    return Blocks
+
+
+def _numbers_are_no_arrays(original: Any) -> Any:
+    """For each operator Numba goes through NumPy's rules and then sees that no array takes part."""
+
+    def generic(template: Any, args: Any, kws: Any) -> Any:
+        return original(template, args, kws) if any(isinstance(a, types.ArrayCompatible) for a in args) else None
+
+    return generic
+
+
+def _linked_at_the_end(kernel_name: str) -> Any:
+    """Numba optimizes every function and makes machine code of it, then links it into its callers and optimizes it
+    again there, level by level. Helpers are never called by themselves: they are linked once, into the kernel."""
+
+    def make(original: Any) -> Any:
+        def finalize(library: Any) -> None:
+            if library.name == kernel_name:
+                library._linking_libraries[:] = _all_parts(library)
+                original(library)
+                return
+            library._raise_if_finalized()
+            library._finalize_dynamic_globals()
+            library._finalized = True
+            library._get_module_for_linking = lambda: _module_for_linking(library)
+
+        return finalize
+
+    return make
+
+
+def _all_parts(library: Any) -> list[Any]:
+    """What a library calls, directly or not."""
+    parts = dict.fromkeys(library._linking_libraries)
+    todo = list(parts)
+    for part in todo:  # grows
+        new = [each for each in dict.fromkeys(part._linking_libraries) if each not in parts]
+        parts.update(dict.fromkeys(new))
+        todo += new
+    return list(parts)
+
+
+def _module_for_linking(library: Any) -> Any:
+    """A helper's code: alone for a kernel, with all that it calls for what Numba compiles by itself."""
+    bare = CPUCodeLibrary._get_module_for_linking
+    if threading.get_ident() in _compiling:
+        return bare(library)
+    whole = bare(library).clone()
+    for part in _all_parts(library):
+        whole.link_in(bare(part), preserve=True)
+    return whole
+
+
+def _no_place_for_helpers(original: Any) -> Any:
+    """A helper has no machine code, so no place for its environment either."""
+
+    def set_env(codegen: Any, name: str, env: Any) -> None:
+        if codegen._engine.get_global_value_address(name):
+            original(codegen, name, env)
+
+    return set_env
+
+
+def _wrapped(kernel_name: str, wrapper: Callable[..., None]) -> Any:
+    """What Numba makes of min() and the like gets no wrapper at all."""
+
+    def make(_original: Any) -> Any:
+        def create(context: Any, library: Any, *rest: Any) -> None:
+            if library.name == kernel_name:
+                wrapper(context, library, *rest)
+
+        return create
+
+    return make

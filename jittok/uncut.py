@@ -1,0 +1,52 @@
+"""Fragments of documents in which nothing is to be cut out, laid out without `special.cut_documents`, which takes a
+second to compile: a first text need not wait for it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from jittok.desk import Desk
+from jittok.fragments import TEXT_PREFIXED
+from jittok.inputs import Documents
+from jittok.special import SpecialTokens
+
+FEW, SHORT = 64, 1 << 16
+"""Documents, and their bytes, that are looked through for special tokens by NumPy."""
+
+
+def nothing_to_cut(special: SpecialTokens, documents: Documents, first: int, last: int) -> bool:
+    """Whether it is plain that documents first .. last - 1 contain no admitted token; False for much text."""
+    if special.ids.size == 0:
+        return True
+    if last - first > FEW or documents.size(first, last) > SHORT:
+        return False
+    places = zip(documents.starts[first:last].tolist(), documents.stops[first:last].tolist(), strict=True)
+    return not any(special.first[np.frombuffer(documents.between(*place), np.uint8)].any() for place in places)
+
+
+def lay_out(desk: Desk, documents: Documents, first: int, last: int, before: int, after: int) -> int:
+    """The fragments of documents first .. last - 1 to the desk, `before` and `after` (an id or -1) around each; how
+    many."""
+    starts, stops = documents.starts[first:last], documents.stops[first:last]
+    tokens = np.empty((last - first, 3), np.int32)
+    tokens[:] = before, TEXT_PREFIXED, after
+    used = tokens >= 0
+    used[:, 1] = stops > starts
+    count = int(used.sum())
+    if count > desk.starts.size:
+        desk.give_fragments(count)
+    desk.starts[:count] = np.stack([starts, starts, stops], 1)[used]
+    desk.stops[:count] = np.stack([starts, stops, stops], 1)[used]
+    desk.tokens[:count] = tokens[used]
+    desk.document_ends[: last - first] = used.sum(1).cumsum()
+    return count
+
+
+def lay_out_one(desk: Desk, size: int, before: int, after: int) -> int:
+    """The same for one text of `size` bytes, without arrays."""
+    at = 0
+    for token in (before, TEXT_PREFIXED, after):
+        if token >= 0 or (token == TEXT_PREFIXED and size):
+            desk.starts[at], desk.stops[at], desk.tokens[at] = 0, size, token
+            at += 1
+    return at
