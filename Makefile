@@ -6,7 +6,7 @@ PIP := $(PY) -m pip install --quiet --disable-pip-version-check -e
 PYTEST := $(PY) -m pytest -q
 KERNELS := -m 'not process and not slow' tests/raw tests/structures tests/normalize tests/pretokenize tests/models tests/align tests/test_special.py tests/test_decode.py
 
-.PHONY: demo test lint bench fuzz examples clean
+.PHONY: demo test lint bench fuzz differential examples clean
 .venv/bin/python:
 	python3 -m venv .venv
 .venv/core: pyproject.toml .venv/bin/python
@@ -45,6 +45,10 @@ fuzz: .venv/test  ## kernel against reference for as long as you like: make fuzz
 	$(PY) tests/fuzz/run.py --minutes $(MINUTES) --seed $(SEED)
 	NUMBA_BOUNDSCHECK=1 $(PY) tests/fuzz/run.py --minutes $$(($(MINUTES) / 4 + 1)) --seed $$(($(SEED) + 1))
 	$(PYTEST) -m slow tests/corpus tests/trace  # kills; with Ray where it is installed; traces of the large sets
+
+TEXTS ?= 1000000
+differential: .venv/test  ## every vocabulary and pre type, a cache that is kept against none: make differential TEXTS=10000000
+	$(PY) tests/fuzz/differential.py --texts $(TEXTS) --seed $(SEED)
 
 examples: .venv/test  ## 50,000 examples of every property of the kernels, every index checked: hours
 	HYPOTHESIS_PROFILE=fuzz NUMBA_BOUNDSCHECK=1 $(PYTEST) $(KERNELS)
