@@ -185,9 +185,9 @@ class Run:
         )
         seen: list[tuple[list[bytes], Rule]] = []
         add_can_fail = isinstance(_or_failure(lambda: pair.rule(True, False)), str)
-        for _ in range(0, texts, BATCH):
+        for start in range(0, texts, BATCH):
             add, parse = not add_can_fail and self.random.random() < 0.2, self.random.random() < 0.5
-            batch, rule = [source.one() for _ in range(min(BATCH, texts))], pair.rule(add, parse)
+            batch, rule = [source.one() for _ in range(min(BATCH, texts - start))], pair.rule(add, parse)
             self.counts[vocab.type] += len(batch)
             self.bytes += sum(map(len, batch))
             if wrong := pair.different(batch, rule):
