@@ -1,4 +1,4 @@
-"""64 bytes to the masks that spans are cut by: five fixed classes, and bytes that a vocabulary names."""
+"""64 bytes to masks: the classes that spans are cut by, bytes that a vocabulary names, and single bits of the bytes."""
 
 from __future__ import annotations
 
@@ -68,3 +68,26 @@ def _equal_checked(text: Window, i: int, byte: int) -> np.uint64:
 
 equal_mask = _both(_equal_raw, _equal_checked)
 """Which of bytes i .. i + 63 are `byte` (0 .. 255)."""
+
+
+def _bit_masks(b: Any, block: Any) -> list[Any]:
+    zero = ir.Constant(_V64, [0] * 64)
+    return [b.icmp_unsigned("!=", b.and_(block, ir.Constant(_V64, [1 << k] * 64)), zero) for k in range(5)]
+
+
+@helper
+def _bit_masks_checked(text: Window, i: int) -> Any:
+    _inside(text, i, 64)
+    m0 = m1 = m2 = m3 = m4 = np.uint64(0)
+    for k in range(64):
+        c, place = np.uint64(text[i + k]), np.uint64(k)
+        m0 |= (c & _1) << place
+        m1 |= (c >> _1 & _1) << place
+        m2 |= (c >> np.uint64(2) & _1) << place
+        m3 |= (c >> np.uint64(3) & _1) << place
+        m4 |= (c >> np.uint64(4) & _1) << place
+    return m0, m1, m2, m3, m4
+
+
+bit_masks = _both(_masks_of(_bit_masks, 5), _bit_masks_checked)
+"""Bits 0, 1, 2, 3 and 4 of bytes i .. i + 63, each as one mask."""

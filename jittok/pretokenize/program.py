@@ -2,7 +2,8 @@
 
 Each pattern sees characters through its engine (see `definition.py`): the collapsed engine sees one byte a character,
 the wide engine the code point with white space above U+007F folded. Both are maps from runs of code points to what the
-pattern's automaton knows, so every stage ends up with one table from code points to classes.
+pattern's automaton knows, so every stage is a table over runs of code points; all stages
+then share the classes of characters that none of them tells apart.
 """
 
 from __future__ import annotations
@@ -13,17 +14,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import frozen
-from jittok.pretokenize.automaton import Automaton, compile_pattern
+from jittok.pretokenize.automaton import DEAD, START, Automaton, compile_pattern
 from jittok.pretokenize.classes import UNICODE_SIZE, two_stage
+from jittok.pretokenize.cutter import build_cutter
 from jittok.pretokenize.definition import collapsed_pattern, pre_type, wide_pattern
 from jittok.pretokenize.splitters.general import (
-    AUTOMATON,
+    CUTTER,
     DIGIT_GROUPS,
     DIGIT_THREES,
-    MEMBER,
+    MATCHED,
+    MATCHER,
+    MOST_CLASSES,
+    MOST_STAGES,
     TRAILING_SPACE,
     Splitter,
 )
+from jittok.pretokenize.splitters.cutting import ACTION_BITS
 from jittok.unicode import tables
 
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
@@ -53,6 +59,8 @@ TRAILING_PATTERN = r"\s+$"
 
 _Runs = tuple[NDArray[np.int64], NDArray[np.uint8]]
 _Stage = tuple[int, Automaton | None, _Runs]
+MEMBER = 1
+"""Class of the characters that the stages without an automaton ask for."""
 
 
 @functools.cache
@@ -60,23 +68,77 @@ def splitter_of(number: int) -> Splitter:
     """The arrays of a pre type (llama.cpp's number)."""
     entry = pre_type(number)
     stages = [_stage(pattern, engine) for pattern, engine in zip(entry.regexes, entry.engines, strict=True)]
-    pages, blocks = zip(*(two_stage(starts, classes) for _, _, (starts, classes) in stages), strict=True)
-    tables_ = [a.transitions if a else np.zeros(0, np.uint16) for _, a, _ in stages]
-    ascii_ = [blocks[k].reshape(-1, 128)[pages[k][0]] for k in range(len(stages))]
+    starts, joint, members = _join([runs for _, _, runs in stages])
+    classes = members.shape[0]
+    letter, space = (int(joint[np.searchsorted(starts, ord(c), "right") - 1]) for c in "a ")
+    kinds, tables_, sures, begins = [], [], [], np.zeros(classes + 1, np.int64)
+    begins[classes] = 0x80
+    for k, (kind, automaton, _) in enumerate(stages):
+        table, sure, member = np.zeros((1, 1), np.int32), np.zeros((classes, classes), np.uint8), members[:, k] == MEMBER
+        if automaton is not None:
+            rows = automaton.transitions.reshape(-1, automaton.width)
+            rows = np.column_stack([rows[:, members[:, k]], rows[:, -1]])
+            member = rows[START, :classes] != DEAD
+            # most places begin a match: cut in one pass; few do: look for those
+            cutter = build_cutter(rows) if member[letter] or member[space] else None
+            if cutter is not None:
+                kind, table, sure = CUTTER, cutter.next_row << ACTION_BITS | cutter.actions, cutter.sure
+            else:
+                table = _matcher(rows)
+        kinds.append(kind)
+        tables_.append(table)
+        sures.append(sure)
+        begins[:classes] |= member.astype(np.int64) << k
+    return _splitter(kinds, tables_, sures, begins, starts, joint)
+
+
+def _splitter(
+    kinds: list[int],
+    tables_: list[NDArray[np.int32]],
+    sures: list[NDArray[np.uint8]],
+    begins: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    joint: NDArray[np.uint8],
+) -> Splitter:
+    width = 2 * begins.size
+    at = np.cumsum([0, *(table.size for table in tables_)])
+    # an entry says where the next row begins among all stages' tables
+    rows = [
+        ((table >> ACTION_BITS) * width + base << ACTION_BITS | table & ((1 << ACTION_BITS) - 1)).reshape(-1)
+        for table, base in zip(tables_, at[:-1].tolist(), strict=True)
+    ]
+    pages, blocks = two_stage(starts, joint)
+    first = blocks.reshape(-1, 128)[pages[0]].astype(np.int64)
     return Splitter(
-        kinds=frozen([kind for kind, _, _ in stages], np.int64),
-        widths=frozen([a.width if a else 0 for _, a, _ in stages], np.int64),
-        transitions=frozen(np.concatenate([*tables_, np.zeros(1, np.uint16)]), np.uint16),
-        transitions_at=frozen(_starts(tables_), np.int64),
-        pages=frozen(np.concatenate(pages), np.uint16),
-        blocks=frozen(np.concatenate(blocks), np.uint8),
-        blocks_at=frozen(_starts(blocks), np.int64),
-        ascii=frozen(np.concatenate(ascii_), np.uint8),
+        kinds=frozen(kinds, np.int64),
+        tables_at=frozen(at[:-1], np.int64),
+        tables=frozen(np.concatenate(rows), np.int32),
+        width=width,
+        sure=frozen(np.concatenate([sure.reshape(-1) for sure in sures]), np.uint8),
+        begins=frozen(begins, np.uint8),
+        ascii=frozen(begins[first] << 8 | first << 1, np.uint16),
+        pages=frozen(pages, np.uint16),
+        blocks=frozen(blocks, np.uint8),
     )
 
 
-def _starts(parts: object) -> list[int]:
-    return np.cumsum([0, *(part.size for part in parts)])[:-1].tolist()  # type: ignore[attr-defined, no-any-return]
+def _matcher(rows: NDArray[np.uint16]) -> NDArray[np.int32]:
+    """A matcher's table with the columns of a cutter's: a cut ends the piece, a continuation byte changes nothing."""
+    wide = rows.astype(np.int32)
+    table = np.empty((wide.shape[0], 2 * wide.shape[1]), np.int32)
+    table[:, 0::2], table[:, 1::2] = wide, wide[:, -1:]
+    table[:, -2:] = np.arange(wide.shape[0])[:, None] << 1
+    return table >> 1 << ACTION_BITS | table & MATCHED
+
+
+def _join(parts: list[_Runs]) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.uint8]]:
+    """(starts, class of each run, [class, stage] its class in each stage) of characters that no stage tells apart."""
+    starts = np.unique(np.concatenate([starts for starts, _ in parts]))
+    columns = [classes[np.searchsorted(begun, starts, "right") - 1] for begun, classes in parts]
+    members, joint = np.unique(np.column_stack(columns), axis=0, return_inverse=True)
+    if members.shape[0] > MOST_CLASSES or len(parts) > MOST_STAGES:
+        raise ValueError(f"{members.shape[0]} classes in {len(parts)} stages are too many")
+    return starts, joint.reshape(-1).astype(np.uint8), members
 
 
 def _stage(pattern: str, engine: str) -> _Stage:
@@ -88,13 +150,13 @@ def _stage(pattern: str, engine: str) -> _Stage:
         return DIGIT_GROUPS, None, _flagged(tables.NUMBER)
     if engine == "wide":
         automaton = compile_pattern(wide_pattern(pattern), UNICODE_SIZE)
-        return AUTOMATON, automaton, _wide_runs(automaton)
+        return MATCHER, automaton, _wide_runs(automaton)
     if engine == "custom:gpt2":
         pattern = GPT2
     elif engine == "custom:kimi_k2":
         pattern = KIMI_K2
     automaton = compile_pattern(collapsed_pattern(pattern), 256)
-    return AUTOMATON, automaton, _collapsed_runs(automaton, han=engine == "custom:kimi_k2")
+    return MATCHER, automaton, _collapsed_runs(automaton, han=engine == "custom:kimi_k2")
 
 
 def _class_of(automaton: Automaton, symbols: NDArray[np.int64]) -> NDArray[np.uint8]:

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from jittok._jit import JIT, U8, OutI32, OutU8, frozen, kernel
+from jittok._jit import JIT, U8, OutI32, frozen, kernel
 from jittok._raw import PAD, window
 from jittok.models.bpe.arrays import GPT2
 from jittok.models.bpe.compile import FAMILIES
 from jittok.pretokenize.definition import pre_type, pre_types, stages
 from jittok.pretokenize.program import splitter_of
 from jittok.pretokenize.splitters.blocks import CharacterClasses, character_classes, open_classes
-from jittok.pretokenize.splitters.general import Splitter, mark_pieces, open_splitter
+from jittok.pretokenize.splitters.general import Splitter, SplitWork, make_split_work, open_split, open_splitter, split_text
 from jittok.pretokenize.splitters.gpt2 import MALFORMED, split_gpt2
 from jittok.pretokenize.splitters.llama3 import split_llama3
 
@@ -28,9 +28,8 @@ WIDE_SPACE = "a\n" + "\u3000" * 100 + "\n"
 
 
 @kernel
-def mark_all(splitter: Splitter, text: U8, size: int, marks: OutU8) -> int:
-    mark_pieces(open_splitter(splitter), window(text), 0, size, window(marks))
-    return size
+def split_all(splitter: Splitter, text: U8, size: int, work: SplitWork) -> int:
+    return split_text(open_splitter(splitter), window(text), 0, size, open_split(work))
 
 
 @kernel
@@ -70,10 +69,13 @@ def padded(raw: bytes, filling: int = 0):
 
 def general(text: str, number: int) -> list[int]:
     raw = text.encode("utf-8", "surrogatepass")
-    marks = np.zeros(len(raw) + 1, np.uint8)
-    if raw:
-        mark_all(splitter_of(number), padded(raw), len(raw), marks)
-    return np.flatnonzero(marks[: len(raw)]).tolist()
+    if not raw:
+        return []
+    work = make_split_work(len(raw))
+    assert split_all(splitter_of(number), padded(raw), len(raw), work) == len(raw)
+    bits = np.unpackbits(work.words.view(np.uint8), bitorder="little")
+    assert bits[len(raw)]
+    return np.flatnonzero(bits[: len(raw)]).tolist()
 
 
 classes_of = functools.cache(character_classes)

@@ -2,8 +2,23 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, kernel, wide
-from jittok._raw import PAD, Window, get_i64, get_u8, put_i32, put_i64, put_u8, readable_behind, window
+from jittok._raw import (
+    PAD,
+    Window,
+    bit_places,
+    get_i32,
+    get_i64,
+    get_u8,
+    get_u64,
+    put_i32,
+    put_i64,
+    put_u8,
+    readable_behind,
+    window,
+)
 from jittok.fragments import (
     BEYOND_UNICODE,
     FOUND,
@@ -15,15 +30,17 @@ from jittok.fragments import (
     SPACE_IN_SYMBOL,
 )
 from jittok.models.bpe.arrays import HYBRIDDNA, KMER_MARK, PLAIN, Arrays
-from jittok.models.bpe.text import BAD, decode, first_malformed, put_code_point
+from jittok.models.bpe.text import BAD, decode, put_code_point
 from jittok.models.bpe.words import SPACE
 from jittok.models.bpe.work import GROWTH, Work, WorkWindow, look_up, open_work
 from jittok.normalize.case import LOWERED, kind_of, lower_case
 from jittok.normalize.case import SPACE as WHITE
-from jittok.pretokenize.splitters.general import SplitterWindow, mark_pieces, open_splitter
+from jittok.pretokenize.splitters.general import SplitterWindow, open_splitter, split_text
+from jittok.pretokenize.splitters.gpt2 import MALFORMED
 from jittok.structures.bytes_table import find_bytes, open_bytes_table
 from jittok.structures.piece_cache import SLACK
 
+ONE, NONE = np.uint64(1), np.uint64(0)
 REPLACEMENT, ESCAPED_SPACE = 0xFFFD, 0x2581
 A, LOWER_A, LOWER_Z = 0x41, 0x61, 0x7A
 KMER = 6
@@ -115,8 +132,10 @@ def _encode_text(
     report: Window,
 ) -> int:
     """Plain BPE; the text is rewritten first if it must be."""
-    if model.escape == 0 and padded != 0 and first_malformed(text, start, stop) == stop:
-        return _encode_words(work, splitter, text, start, stop, start, ids, count, room, report)
+    if model.escape == 0 and padded != 0:
+        done = _encode_words(work, splitter, text, start, stop, start, ids, count, room, report)
+        if done != MALFORMED:
+            return done
     length = _rewrite(text, start, stop, work.text, model.escape, report)
     if length < 0:
         return length
@@ -176,43 +195,48 @@ def _encode_words(
     room: int,
     report: Window,
 ) -> int:
-    """Ids of the words of well-formed text[start:stop]; origin: where it stands in the caller's bytes.
+    """Ids of the words of text[start:stop]; MALFORMED (and nothing done) when it is not well formed.
 
-    PAD bytes are readable behind it.
+    origin: where it stands in the caller's bytes; PAD bytes are readable behind it.
     """
     if start == stop:
         return count
-    mark_pieces(splitter, text, start, stop, work.marks)
-    begin = start
-    while begin < stop:
-        number, i = 0, begin
-        put_i32(work.places, 0, 0)
-        while i < stop and number < work.chunk:
-            i += 1
-            while get_u8(work.marks, i - start) == 0:
-                i += 1
-            number += 1
-            put_i32(work.places, number, i - begin)
-        if count + 2 * (i - begin) + SLACK > room:
-            return OUT_OF_ROOM
-        count = look_up(work.cache, work.records, work, text, begin, work.places, number, ids, count)
-        if count == SPACE_IN_SYMBOL:
-            put_i64(report, OFFSET, origin + _space_in_word(work.marks, text, start, stop) - start)
-            put_i64(report, FOUND, SPACE)
-        if count < 0:
-            return count
-        begin = i
+    bad = split_text(splitter, text, start, stop, work.split)
+    if bad < stop:
+        put_i64(report, OFFSET, bad)
+        return MALFORMED
+    words, begin, number = work.split.words, 0, 0
+    for word in range((stop - start) // 64 + 1):
+        number = bit_places(work.places, number, word * 64 - begin, get_u64(words, word))
+        done = get_i32(work.places, number - 1)
+        # the last place is where the next piece begins, or the end
+        if number > 1 and (number > work.chunk // 4 or begin + done == stop - start):
+            if count + 2 * done + SLACK > room:
+                return OUT_OF_ROOM
+            count = look_up(work.cache, work.records, work, text, start + begin, work.places, number - 1, ids, count)
+            if count == SPACE_IN_SYMBOL:
+                put_i64(report, OFFSET, origin + _space_in_word(words, text, start, stop) - start)
+                put_i64(report, FOUND, SPACE)
+            if count < 0:
+                return count
+            begin += done
+            put_i32(work.places, 0, 0)
+            number = 1
     return count
 
 
 @helper
-def _space_in_word(marks: Window, text: Window, start: int, stop: int) -> int:
+def _space_in_word(words: Window, text: Window, start: int, stop: int) -> int:
     """The first space that is not a word of its own."""
     for i in range(start, stop):
-        alone = get_u8(marks, i - start) != 0 and get_u8(marks, i + 1 - start) != 0
-        if get_u8(text, i) == SPACE and not alone:
+        if get_u8(text, i) == SPACE and not (_begins(words, i - start) and _begins(words, i + 1 - start)):
             return i
     return start
+
+
+@helper
+def _begins(words: Window, i: int) -> bool:
+    return get_u64(words, i // 64) >> np.uint64(i & 63) & ONE != NONE
 
 
 @helper

@@ -8,7 +8,6 @@ from jittok._jit import helper
 from jittok._raw import Window, get_i32, get_i64, get_u8, get_u64, put_i32, put_u64, window
 from jittok.fragments import SPACE_IN_SYMBOL
 from jittok.models.bpe.arrays import Arrays
-from jittok.pretokenize.splitters.general import sequence_length
 from jittok.structures.bytes_table import ABSENT, BytesWindow, find_bytes, open_bytes_table
 from jittok.structures.merge_queue import (
     SIXTEEN,
@@ -20,6 +19,7 @@ from jittok.structures.merge_queue import (
     note_pair,
 )
 from jittok.structures.pair_table import NO_PAIR
+from jittok.structures.utf8 import lead_length
 
 SPACE, NEWLINE = 0x20, 0x0A
 
@@ -136,7 +136,7 @@ def _merge_characters(words: WordWindow, merge: MergeWindow, text: Window, start
     """Without byte encoding: the same over characters; SPACE_IN_SYMBOL."""
     symbols, i, space = 0, start, False
     while i < stop:
-        size = min(sequence_length(get_u8(text, i)), stop - i)
+        size = min(lead_length(get_u8(text, i)), stop - i)
         space = space or get_u8(text, i) == SPACE
         put_i32(merge.symbols, symbols, find_bytes(words.texts, text, i, i + size))
         put_i32(merge.places, symbols, i - start)

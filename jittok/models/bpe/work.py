@@ -12,6 +12,7 @@ from jittok.fragments import OUT_OF_WORK
 from jittok.models.bpe.arrays import Arrays
 from jittok.models.bpe.seeds import LONGEST, NOT_FOUND, SeedWindow, expect_seed, find_seed, open_seeds
 from jittok.models.bpe.words import WordWindow, encode_word, merge_word, open_words
+from jittok.pretokenize.splitters.general import SplitWindow, SplitWork, make_split_work, open_split
 from jittok.structures.merge_queue import MergeWindow, MergeWork, make_merge_work, open_merge
 from jittok.structures.piece_cache import CacheWindow, PieceCache, make_cache, open_cache
 from jittok.structures.piece_lookup import make_look_up, make_records
@@ -26,7 +27,7 @@ class Work(NamedTuple):
     """One thread's memory, for fragments of any length with pieces of up to `longest` bytes (see `make_work`)."""
 
     text: OutU8  # [GROWTH * longest + 16 + PAD] a fragment rewritten, or copied to where PAD bytes follow it
-    marks: OutU8  # [GROWTH * longest + 17] where words begin, for the general splitter
+    split: SplitWork  # for the general splitter
     places: OutI32  # [2 * CHUNK + longest + 64] where the pieces of a chunk begin
     records: OutU64  # one batch of look-ups
     merge: MergeWork
@@ -38,7 +39,7 @@ class WorkWindow(NamedTuple):
     """The same, and what new pieces need, as windows."""
 
     text: Window
-    marks: Window
+    split: SplitWindow
     places: Window
     places_size: int
     records: Window
@@ -56,7 +57,7 @@ def make_work(arrays: Arrays, longest: int, cache_bytes: int = 64 << 20, chunk: 
     room = GROWTH * longest + 16
     return Work(
         np.empty(room + PAD, np.uint8),
-        np.empty(room + 1, np.uint8),
+        make_split_work(room),
         np.empty(2 * CHUNK + longest + 64, np.int32),
         make_records(),
         make_merge_work(room),
@@ -75,7 +76,7 @@ def open_work(model: Arrays, work: Work) -> WorkWindow:
     """Windows onto the arrays."""
     return WorkWindow(
         window(work.text),
-        window(work.marks),
+        open_split(work.split),
         window(work.places),
         work.places.size,
         window(work.records),

@@ -1,53 +1,107 @@
-"""The one splitter that every pre type has: its list of patterns as automata, one pass a pattern.
+"""The one splitter that every pre type has: its list of patterns, stage by stage.
 
-A text's cuts are marks, one a byte. Each stage cuts every piece that the stages before have left, as if the piece were
-the whole text, and only ever adds marks; so the list of pieces never needs to be built.
+Characters are read once, to the classes that no stage tells apart: one byte 2 * class for the first byte of a character,
+2 * classes for each other. A cut before a byte is the lowest bit of it. Each stage cuts every piece that the stages
+before have left, as if the piece were the whole text, and only ever adds cuts; so the list of pieces is never built.
 
-Linear in bytes times stages: an automaton reads on behind the end of its match by a bounded number of characters, or
-over one run of white space that the next match takes whole.
+A stage that begins a match at most places is a cutter (`cutting.py`). One that seldom does is a matcher, which looks
+for such places first. Three patterns that one character of look-ahead cannot say stand in `counting.py`.
+
+Linear in bytes times stages: a matcher reads on behind the end of its match by a bounded number of characters, or over
+one run of white space that the next match takes whole.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from jittok._jit import I64, U8, U16, helper
-from jittok._raw import Window, get_i64, get_u8, get_u16, put_u8, window
-from jittok.pretokenize.automaton import DEAD, START
+import numpy as np
 
-AUTOMATON, DIGIT_GROUPS, DIGIT_THREES, TRAILING_SPACE = 0, 1, 2, 3
-"""Kinds of stages; the last three are what one look-ahead cannot say (see `program.py`)."""
-MEMBER = 1
-"""Class of the characters that the stages without an automaton ask for."""
-PAGES = 8704
-ASCII = 128
+from jittok._jit import I32, I64, U8, U16, OutU8, OutU64, helper
+from jittok._raw import (
+    PAD,
+    Window,
+    bit_masks,
+    get_i32,
+    get_i64,
+    get_u8,
+    get_u16,
+    get_u64,
+    put_u8,
+    put_u64,
+    span_masks,
+    trailing_zeros,
+    window,
+)
+from jittok.pretokenize.splitters.counting import cut_digit_groups, cut_digit_threes, cut_trailing_space
+from jittok.pretokenize.splitters.cutting import ACTION_BITS, collect_cuts, run_cutter
+
+MATCHER, CUTTER, DIGIT_GROUPS, DIGIT_THREES, TRAILING_SPACE = 0, 1, 2, 3, 4
+"""Kinds of stages."""
+MATCHED = 1
+"""The action of a matcher: a match ends before this character."""
+MOST_CLASSES, MOST_STAGES = 126, 7
+BLOCK = 64
+ONE, NONE = np.uint64(1), np.uint64(0)
 
 
 class Splitter(NamedTuple):
-    """A list of stages. Invariant: page numbers < blocks of their stage, classes < width - 1, next states < states."""
+    """A list of stages. Invariants: classes < width / 2 - 1; entries lead to the beginning of a row of their stage."""
 
     kinds: I64  # [stages]
-    widths: I64  # [stages] character classes, the end of the piece included
-    transitions: U16  # all stages' transitions, behind each other
-    transitions_at: I64  # [stages]
-    pages: U16  # [stages * 8704]
-    blocks: U8  # all stages' blocks of 128 classes
-    blocks_at: I64  # [stages]
-    ascii: U8  # [stages * 128] the classes of ASCII characters once more
+    tables_at: I64  # [stages]
+    tables: I32  # rows of `width` entries: place of the next row << 8 | actions. A matcher has a dead row, then its first
+    width: int  # 2 * classes + 2
+    sure: U8  # [stages, classes, classes] cutters: between these two is a cut, whatever stands around
+    begins: U8  # [classes + 1] bit s: stage s looks for it, a match may begin here; bit 7: the rest of a character
+    ascii: U16  # [128] begins << 8 | 2 * class
+    pages: U16  # [8704] two-stage table of classes, see `pretokenize.classes`
+    blocks: U8
 
 
 class SplitterWindow(NamedTuple):
     """The same as windows."""
 
     kinds: Window
-    widths: Window
-    transitions: Window
-    transitions_at: Window
+    tables_at: Window
+    tables: Window
+    width: int
+    sure: Window
+    begins: Window
+    ascii: Window
     pages: Window
     blocks: Window
-    blocks_at: Window
-    ascii: Window
     stages: int
+
+
+class SplitWork(NamedTuple):
+    """Scratch for texts of up to n bytes (see `make_split_work`)."""
+
+    classes: OutU8  # [n + 1]
+    flags: OutU8  # [n + 1 + 64]
+    begun: OutU8  # [n // 64 + 2] per 64 bytes: which stages find something there
+    words: OutU64  # [n // 64 + 2] bit i: a piece begins at byte i
+
+
+class SplitWindow(NamedTuple):
+    """The same as windows."""
+
+    classes: Window
+    flags: Window
+    begun: Window
+    words: Window
+
+
+def make_split_work(longest: int) -> SplitWork:
+    """Scratch for texts of up to `longest` bytes."""
+    room, blocks = longest + 1 + PAD, longest // BLOCK + 2
+    return SplitWork(*(np.empty(n, np.uint8) for n in (room, room, blocks)), np.empty(blocks, np.uint64))
+
+
+@helper
+def open_split(work: SplitWork) -> SplitWindow:
+    """Windows onto the arrays."""
+    return SplitWindow(window(work.classes), window(work.flags), window(work.begun), window(work.words))
 
 
 @helper
@@ -55,175 +109,165 @@ def open_splitter(splitter: Splitter) -> SplitterWindow:
     """Windows onto the arrays."""
     return SplitterWindow(
         window(splitter.kinds),
-        window(splitter.widths),
-        window(splitter.transitions),
-        window(splitter.transitions_at),
+        window(splitter.tables_at),
+        window(splitter.tables),
+        splitter.width,
+        window(splitter.sure),
+        window(splitter.begins),
+        window(splitter.ascii),
         window(splitter.pages),
         window(splitter.blocks),
-        window(splitter.blocks_at),
-        window(splitter.ascii),
         splitter.kinds.size,
     )
 
 
 @helper
-def sequence_length(byte: int) -> int:
-    """Bytes of the well-formed character that begins with this byte."""
-    return 1 if byte < 0x80 else 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+def split_text(splitter: SplitterWindow, text: Window, start: int, stop: int, work: SplitWindow) -> int:
+    """Where the pieces of text[start:stop] begin, as bits of work.words, with a bit at the end; `stop`.
 
-
-@helper
-def code_point(text: Window, i: int) -> int:
-    """The character at i of well-formed text."""
-    byte = get_u8(text, i)
-    if byte < 0x80:
-        return byte
-    if byte < 0xE0:
-        return (byte & 0x1F) << 6 | get_u8(text, i + 1) & 0x3F
-    if byte < 0xF0:
-        return (byte & 0xF) << 12 | (get_u8(text, i + 1) & 0x3F) << 6 | get_u8(text, i + 2) & 0x3F
-    return (
-        (byte & 7) << 18
-        | (get_u8(text, i + 1) & 0x3F) << 12
-        | (get_u8(text, i + 2) & 0x3F) << 6
-        | get_u8(text, i + 3) & 0x3F
-    )
-
-
-@helper
-def _class_at(splitter: SplitterWindow, stage: int, text: Window, i: int) -> int:
-    byte = get_u8(text, i)
-    if byte < ASCII:
-        return get_u8(splitter.ascii, stage * ASCII + byte)
-    c = code_point(text, i)
-    page = get_u16(splitter.pages, stage * PAGES + (c >> 7))
-    return get_u8(splitter.blocks, get_i64(splitter.blocks_at, stage) + (page << 7 | c & 127))
-
-
-@helper
-def mark_pieces(splitter: SplitterWindow, text: Window, start: int, stop: int, marks: Window) -> None:
-    """Set marks[i - start] where a piece of text[start:stop] begins, and marks[stop - start]; clear all others.
-
-    text: well-formed UTF-8 (three-byte surrogates allowed) with no character above U+10FFFF
-    marks: uint8[stop - start + 1] room
+    Text that is not well formed (three-byte surrogates are) is not cut: the offset of the first bad byte. PAD bytes are
+    readable behind it.
     """
-    for i in range(stop - start):
-        put_u8(marks, i, 0)
-    put_u8(marks, 0, 1)
-    put_u8(marks, stop - start, 1)
+    bad = _classify(splitter, text, start, stop, work)
+    if bad < stop:
+        return bad
+    size, count = stop - start, (splitter.width >> 1) - 1
+    put_u8(work.classes, 0, get_u8(work.classes, 0) | 1)
+    collected = False
     for stage in range(splitter.stages):
-        kind = get_i64(splitter.kinds, stage)
-        piece = start
-        while piece < stop:
-            end = piece + 1
-            while get_u8(marks, end - start) == 0:
-                end += 1
-            if kind == AUTOMATON:
-                _cut_by_automaton(splitter, stage, text, start, piece, end, marks)
-            elif kind == DIGIT_GROUPS:
-                _cut_digit_groups(splitter, stage, text, start, piece, end, marks)
-            elif kind == DIGIT_THREES:
-                _cut_digit_threes(splitter, stage, text, start, piece, end, marks)
-            else:
-                _cut_trailing_space(splitter, stage, text, start, piece, end, marks)
-            piece = end
-
-
-@helper
-def _cut_by_automaton(
-    splitter: SplitterWindow, stage: int, text: Window, start: int, piece: int, end: int, marks: Window
-) -> None:
-    """Every match is a piece, and so is every gap between matches."""
-    width = get_i64(splitter.widths, stage)
-    table = get_i64(splitter.transitions_at, stage)
-    at = piece
-    while at < end:
-        state, i, match = START, at, -1
-        while state != DEAD:
-            symbol = width - 1
-            if i < end:
-                symbol = _class_at(splitter, stage, text, i)
-            entry = get_u16(splitter.transitions, table + state * width + symbol)
-            if entry & 1:
-                match = i
-            state = entry >> 1
-            if i < end:
-                i += sequence_length(get_u8(text, i))
-        if match >= 0:
-            put_u8(marks, at - start, 1)
-            put_u8(marks, match - start, 1)
-            at = match
+        kind, table = get_i64(splitter.kinds, stage), get_i64(splitter.tables_at, stage)
+        collected = False
+        if kind == CUTTER:
+            sure_at = stage * count * count
+            run_cutter(
+                splitter.tables, table, splitter.width, splitter.sure, sure_at, work.classes, size, work.flags
+            )
+            collect_cuts(work.flags, size, work.words)
+            collected = True
+            if stage + 1 < splitter.stages:
+                _mark(work.words, size, work.classes)
+        elif kind == MATCHER:
+            _run_matcher(splitter, stage, table, size, work)
+        elif kind == DIGIT_GROUPS:
+            cut_digit_groups(splitter.begins, stage, work.classes, size)
+        elif kind == DIGIT_THREES:
+            cut_digit_threes(splitter.begins, stage, work.classes, size)
         else:
-            at += sequence_length(get_u8(text, at))
+            cut_trailing_space(splitter.begins, stage, work.classes, size)
+    if not collected:
+        for at in range(0, size + 1, BLOCK):
+            cuts, _, _, _, _ = bit_masks(work.classes, at)
+            if size - at < BLOCK - 1:
+                cuts &= (ONE << np.uint64(size + 1 - at)) - ONE
+            put_u64(work.words, at // BLOCK, cuts)
+    return stop
 
 
 @helper
-def _run(splitter: SplitterWindow, stage: int, text: Window, i: int, end: int) -> int:
-    """End of the run of MEMBER characters at i."""
-    while i < end and _class_at(splitter, stage, text, i) == MEMBER:
-        i += sequence_length(get_u8(text, i))
-    return i
+def _mark(words: Window, size: int, classes: Window) -> None:
+    """The cuts that are bits as cuts in `classes`, for the next stage."""
+    for at in range(0, size + 1, BLOCK):
+        word = get_u64(words, at // BLOCK)
+        while word != NONE:
+            i = at + trailing_zeros(word)
+            put_u8(classes, i, get_u8(classes, i) | 1)
+            word &= word - ONE
 
 
 @helper
-def _cut_digit_groups(
-    splitter: SplitterWindow, stage: int, text: Window, start: int, piece: int, end: int, marks: Window
-) -> None:
-    """Runs of numbers in threes from their right ends; what stands before a run belongs to its first group."""
-    i = piece
-    while i < end:
-        if _class_at(splitter, stage, text, i) != MEMBER:
-            i += sequence_length(get_u8(text, i))
+def _classify(splitter: SplitterWindow, text: Window, start: int, stop: int, work: SplitWindow) -> int:
+    """work.classes and work.begun of text[start:stop]; returns stop, or where the text is malformed."""
+    size, rest = stop - start, splitter.width - 2
+    for block in range(size // BLOCK + 1):
+        put_u8(work.begun, block, 0)
+    i = start
+    while i < stop:
+        begun = 0
+        high, _, _, _, _ = span_masks(text, i)
+        if high == NONE and stop - i >= BLOCK:
+            for k in range(BLOCK):
+                entry = get_u16(splitter.ascii, get_u8(text, i + k))
+                put_u8(work.classes, i - start + k, entry)
+                begun |= entry
+            i += BLOCK
+            _note(work.begun, i - start - BLOCK, i - start - 1, begun >> 8)
+        else:
+            first, end = i - start, min(i + BLOCK, stop)
+            while i < end:
+                byte = get_u8(text, i)
+                if byte < 0x80:
+                    entry = get_u16(splitter.ascii, byte)
+                    put_u8(work.classes, i - start, entry)
+                    begun |= entry >> 8
+                    i += 1
+                else:
+                    c, length = _wide_character(text, i, stop)
+                    if length == 0:
+                        return i
+                    page = get_u16(splitter.pages, c >> 7)
+                    kind = get_u8(splitter.blocks, page << 7 | c & 127)
+                    begun |= get_u8(splitter.begins, kind)
+                    put_u8(work.classes, i - start, kind << 1)
+                    put_u8(work.classes, i - start + 1, rest)
+                    if length > 2:
+                        put_u8(work.classes, i - start + 2, rest)
+                    if length > 3:
+                        put_u8(work.classes, i - start + 3, rest)
+                    i += length
+            _note(work.begun, first, i - start - 1, begun)
+    put_u8(work.classes, size, 1)
+    return stop
+
+
+@helper
+def _note(begun: Window, first: int, last: int, stages: int) -> None:
+    """Stages that find something in bytes first .. last."""
+    for block in range(first // BLOCK, last // BLOCK + 1):
+        put_u8(begun, block, get_u8(begun, block) | stages)
+
+
+@helper
+def _wide_character(text: Window, i: int, stop: int) -> tuple[int, int]:
+    """(code point, bytes) of the character beyond ASCII at i; (.., 0) when it is malformed. PAD makes the reads safe."""
+    byte = get_u8(text, i)
+    second = get_u8(text, i + 1)
+    if byte < 0xE0:
+        good = byte >= 0xC2 and second & 0xC0 == 0x80 and i + 2 <= stop
+        return (byte & 0x1F) << 6 | second & 0x3F, 2 * good
+    third = get_u8(text, i + 2)
+    if byte < 0xF0:
+        c = (byte & 0xF) << 12 | (second & 0x3F) << 6 | third & 0x3F
+        return c, 3 * (c >= 0x800 and second & 0xC0 == 0x80 and third & 0xC0 == 0x80 and i + 3 <= stop)
+    fourth = get_u8(text, i + 3)
+    c = (byte & 7) << 18 | (second & 0x3F) << 12 | (third & 0x3F) << 6 | fourth & 0x3F
+    follow = second & 0xC0 == 0x80 and third & 0xC0 == 0x80 and fourth & 0xC0 == 0x80
+    return c, 4 * (byte < 0xF8 and 0x10000 <= c < 0x110000 and follow and i + 4 <= stop)
+
+
+@helper
+def _run_matcher(splitter: SplitterWindow, stage: int, dead: int, size: int, work: SplitWindow) -> None:
+    """Every match is a piece, and so is every gap between matches."""
+    bit, classes, begin = 1 << stage, work.classes, dead + splitter.width
+    i = 0
+    while i < size:
+        if i % BLOCK == 0 and get_u8(work.begun, i // BLOCK) & bit == 0:
+            i += BLOCK
             continue
-        run = _run(splitter, stage, text, i, end)
-        i = _cut_threes(text, start, i, run, marks)
-        put_u8(marks, run - start, 1)
-
-
-@helper
-def _cut_threes(text: Window, start: int, i: int, run: int, marks: Window) -> int:
-    """Marks between groups of three characters, counted from the right end of text[i:run]; returns run."""
-    left = 0
-    j = i
-    while j < run:
-        j += sequence_length(get_u8(text, j))
-        left += 1
-    j = i
-    while j < run:
-        if j > i and left % 3 == 0:
-            put_u8(marks, j - start, 1)
-        j += sequence_length(get_u8(text, j))
-        left -= 1
-    return run
-
-
-@helper
-def _cut_digit_threes(
-    splitter: SplitterWindow, stage: int, text: Window, start: int, piece: int, end: int, marks: Window
-) -> None:
-    """A cut wherever a multiple of three ASCII digits, and then none, follows; no cut leaves an empty piece."""
-    i = piece
-    while i < end:
-        if _class_at(splitter, stage, text, i) != MEMBER:
-            i += sequence_length(get_u8(text, i))
+        column = get_u8(classes, i)
+        if get_u8(splitter.begins, column >> 1) & bit == 0:
+            i += 1
             continue
-        run = _run(splitter, stage, text, i, end)
-        if (run - i) % 3 == 0:
-            put_u8(marks, i - start, 1)
-        i = _cut_threes(text, start, i, run, marks)
-
-
-@helper
-def _cut_trailing_space(
-    splitter: SplitterWindow, stage: int, text: Window, start: int, piece: int, end: int, marks: Window
-) -> None:
-    """One cut before the run of white space that ends the piece."""
-    i, first = piece, -1
-    while i < end:
-        if _class_at(splitter, stage, text, i) != MEMBER:
-            first = -1
-        elif first < 0:
-            first = i
-        i += sequence_length(get_u8(text, i))
-    if first >= 0:
-        put_u8(marks, first - start, 1)
+        row = get_i32(splitter.tables, begin + (column & 254)) >> ACTION_BITS
+        j, match = i + 1, 0
+        while row != dead:
+            entry = get_i32(splitter.tables, row + get_u8(classes, j))
+            if entry & MATCHED != 0:
+                match = j
+            row = entry >> ACTION_BITS
+            j += 1
+        if match > 0:
+            put_u8(classes, i, column | 1)
+            put_u8(classes, match, get_u8(classes, match) | 1)
+            i = match
+        else:
+            i += 1
