@@ -29,7 +29,7 @@ _OPERATIONS = {
         window
     """,
     "sets": """
-        bit_masks equal_mask span_masks
+        any_bit_mask bit_masks equal_mask span_masks
     """,
     "words": """
         put_word
@@ -72,7 +72,7 @@ if TYPE_CHECKING or not FAST:
         trailing_zeros,
         window,
     )
-    from jittok._raw.sets import bit_masks, equal_mask, span_masks
+    from jittok._raw.sets import any_bit_mask, bit_masks, equal_mask, span_masks
     from jittok._raw.words import put_word
 else:
     globals().update(
@@ -85,6 +85,7 @@ __all__ = [
     "PAD",
     "Window",
     "add",
+    "any_bit_mask",
     "bit_masks",
     "bit_places",
     "class_masks",

@@ -91,3 +91,34 @@ def _bit_masks_checked(text: Window, i: int) -> Any:
 
 bit_masks = _both(_masks_of(_bit_masks, 5), _bit_masks_checked)
 """Bits 0, 1, 2, 3 and 4 of bytes i .. i + 63, each as one mask."""
+
+
+@intrinsic
+def _any_bit_raw(_context: Any, _base: Any, _i: Any, _bits: Any) -> Any:
+    def codegen(_c: Any, b: Any, _signature: Any, args: Any) -> Any:
+        one = b.insert_element(ir.Constant(_V64, ir.Undefined), b.trunc(args[2], _I8), ir.Constant(_I32, 0))
+        all_lanes = ir.Constant(ir.VectorType(_I32, 64), [0] * 64)
+        asked = b.shuffle_vector(one, ir.Constant(_V64, ir.Undefined), all_lanes)
+        there = b.and_(_load_block(b, args[0], args[1]), asked)
+        return b.bitcast(b.icmp_unsigned("!=", there, ir.Constant(_V64, [0] * 64)), _I64)
+
+    return types.uint64(types.int64, types.int64, types.int64), codegen
+
+
+@helper
+def _any_bit_fast(text: Window, i: int, bits: int) -> np.uint64:
+    return _any_bit_raw(text, i, bits)  # type: ignore[no-any-return]
+
+
+@helper
+def _any_bit_checked(text: Window, i: int, bits: int) -> np.uint64:
+    _inside(text, i, 64)
+    mask = np.uint64(0)
+    for k in range(64):
+        if np.int64(text[i + k]) & bits != 0:
+            mask |= _1 << np.uint64(k)
+    return mask
+
+
+any_bit_mask = _both(_any_bit_fast, _any_bit_checked)
+"""Which of bytes i .. i + 63 have one of the bits `bits` (0 .. 255)."""

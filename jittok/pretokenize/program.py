@@ -29,6 +29,7 @@ from jittok.pretokenize.splitters.general import (
     TRAILING_SPACE,
     Splitter,
 )
+from jittok.pretokenize.splitters.counting import IS_REST
 from jittok.pretokenize.splitters.cutting import ACTION_BITS
 from jittok.unicode import tables
 
@@ -72,7 +73,7 @@ def splitter_of(number: int) -> Splitter:
     classes = members.shape[0]
     letter, space = (int(joint[np.searchsorted(starts, ord(c), "right") - 1]) for c in "a ")
     kinds, tables_, sures, begins = [], [], [], np.zeros(classes + 1, np.int64)
-    begins[classes] = 0x80
+    begins[classes] = IS_REST
     for k, (kind, automaton, _) in enumerate(stages):
         table, sure, member = np.zeros((1, 1), np.int32), np.zeros((classes, classes), np.uint8), members[:, k] == MEMBER
         if automaton is not None:

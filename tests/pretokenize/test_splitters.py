@@ -73,7 +73,7 @@ def general(text: str, number: int) -> list[int]:
         return []
     work = make_split_work(len(raw))
     assert split_all(splitter_of(number), padded(raw), len(raw), work) == len(raw)
-    bits = np.unpackbits(work.words.view(np.uint8), bitorder="little")
+    bits = np.unpackbits(work.cuts.view(np.uint8), bitorder="little")
     assert bits[len(raw)]
     return np.flatnonzero(bits[: len(raw)]).tolist()
 

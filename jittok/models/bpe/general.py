@@ -205,9 +205,9 @@ def _encode_words(
     if bad < stop:
         put_i64(report, OFFSET, bad)
         return MALFORMED
-    words, begin, number = work.split.words, 0, 0
+    cuts, begin, number = work.split.cuts, 0, 0
     for word in range((stop - start) // 64 + 1):
-        number = bit_places(work.places, number, word * 64 - begin, get_u64(words, word))
+        number = bit_places(work.places, number, word * 64 - begin, get_u64(cuts, word))
         done = get_i32(work.places, number - 1)
         # the last place is where the next piece begins, or the end
         if number > 1 and (number > work.chunk // 4 or begin + done == stop - start):
@@ -215,7 +215,7 @@ def _encode_words(
                 return OUT_OF_ROOM
             count = look_up(work.cache, work.records, work, text, start + begin, work.places, number - 1, ids, count)
             if count == SPACE_IN_SYMBOL:
-                put_i64(report, OFFSET, origin + _space_in_word(words, text, start, stop) - start)
+                put_i64(report, OFFSET, origin + _space_in_word(cuts, text, start, stop) - start)
                 put_i64(report, FOUND, SPACE)
             if count < 0:
                 return count
@@ -226,17 +226,17 @@ def _encode_words(
 
 
 @helper
-def _space_in_word(words: Window, text: Window, start: int, stop: int) -> int:
+def _space_in_word(cuts: Window, text: Window, start: int, stop: int) -> int:
     """The first space that is not a word of its own."""
     for i in range(start, stop):
-        if get_u8(text, i) == SPACE and not (_begins(words, i - start) and _begins(words, i + 1 - start)):
+        if get_u8(text, i) == SPACE and not (_begins(cuts, i - start) and _begins(cuts, i + 1 - start)):
             return i
     return start
 
 
 @helper
-def _begins(words: Window, i: int) -> bool:
-    return get_u64(words, i // 64) >> np.uint64(i & 63) & ONE != NONE
+def _begins(cuts: Window, i: int) -> bool:
+    return get_u64(cuts, i // 64) >> np.uint64(i & 63) & ONE != NONE
 
 
 @helper

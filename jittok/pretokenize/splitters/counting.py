@@ -1,34 +1,62 @@
-"""The stages of the general splitter that no automaton with one character of look-ahead says (see `program.py`).
-
-They read the classes of `general.py`: `begins` says of each class which stages look for it, the lowest bit of a byte of
-`classes` is a cut.
-"""
+"""The stages of the general splitter that no automaton with one character of look-ahead says (see `program.py`), and
+what all stages need: the places a stage looks for, and cuts as bits."""
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from jittok._jit import helper
-from jittok._raw import Window, get_u8, put_u8
+from jittok._raw import Window, any_bit_mask, get_u8, get_u64, put_u8, put_u64, trailing_zeros
+
+IS_REST = 0x80
+"""In `begun`: a continuation byte. The bits below it are one a stage."""
+BLOCK = 64
+ONE, NONE = np.uint64(1), np.uint64(0)
+SplitWindow = Any  # of `general.py`
 
 
 @helper
-def _looked_for(begins: Window, stage: int, column: int) -> bool:
-    return get_u8(begins, column >> 1) >> stage & 1 != 0
+def looked_for(work: SplitWindow, stage: int, at: int, size: int) -> np.uint64:
+    """Which of the 64 bytes from `at` on, as far as the text goes, the stage looks for."""
+    found = any_bit_mask(work.begun, at, 1 << stage)
+    if size - at < BLOCK:
+        found &= (ONE << np.uint64(size - at)) - ONE
+    return found
 
 
 @helper
-def _is_rest(begins: Window, classes: Window, i: int) -> bool:
-    """Whether byte i is a continuation byte: their class is the one behind the characters' classes, bit 7 of `begins`."""
-    return get_u8(begins, get_u8(classes, i) >> 1) & 0x80 != 0
+def next_cut(cuts: Window, i: int) -> int:
+    """The first cut behind byte i; the end of the text is one."""
+    word = (i + 1) // BLOCK
+    rest = get_u64(cuts, word) >> np.uint64((i + 1) & 63) << np.uint64((i + 1) & 63)
+    while rest == NONE:
+        word += 1
+        rest = get_u64(cuts, word)
+    return word * BLOCK + trailing_zeros(rest)
 
 
 @helper
-def _run(begins: Window, stage: int, classes: Window, i: int) -> tuple[int, int]:
-    """(end of the run at i of characters that the stage looks for, how many they are); a cut ends it."""
-    count = 1
-    i += 1
-    while get_u8(classes, i) & 1 == 0:
-        if not _is_rest(begins, classes, i):
-            if not _looked_for(begins, stage, get_u8(classes, i)):
+def _is_cut(cuts: Window, i: int) -> bool:
+    return get_u64(cuts, i // BLOCK) >> np.uint64(i & 63) & ONE != NONE
+
+
+@helper
+def cut_at(work: SplitWindow, i: int) -> None:
+    """A piece begins at byte i."""
+    put_u64(work.cuts, i // BLOCK, get_u64(work.cuts, i // BLOCK) | ONE << np.uint64(i & 63))
+    put_u8(work.classes, i, get_u8(work.classes, i) | 1)
+
+
+@helper
+def _run(work: SplitWindow, stage: int, i: int, piece_end: int) -> tuple[int, int]:
+    """(end of the run at i of characters that the stage looks for, how many they are)."""
+    count = 0
+    while i < piece_end:
+        begun = get_u8(work.begun, i)
+        if begun != IS_REST:
+            if begun >> stage & 1 == 0:
                 break
             count += 1
         i += 1
@@ -36,60 +64,75 @@ def _run(begins: Window, stage: int, classes: Window, i: int) -> tuple[int, int]
 
 
 @helper
-def _cut(classes: Window, i: int) -> None:
-    put_u8(classes, i, get_u8(classes, i) | 1)
-
-
-@helper
-def _cut_threes(begins: Window, classes: Window, i: int, end: int, count: int) -> None:
+def _cut_threes(work: SplitWindow, i: int, end: int, count: int) -> None:
     """Cuts between groups of three of the `count` characters of i .. end, counted from the right."""
     first = i
     while i < end:
-        if not _is_rest(begins, classes, i):
+        if get_u8(work.begun, i) != IS_REST:
             if i > first and count % 3 == 0:
-                _cut(classes, i)
+                cut_at(work, i)
             count -= 1
         i += 1
 
 
 @helper
-def cut_digit_groups(begins: Window, stage: int, classes: Window, size: int) -> None:
+def cut_digit_groups(work: SplitWindow, stage: int, size: int) -> None:
     """Runs of numbers in threes from their right ends; what stands before a run belongs to its first group."""
-    i = 0
-    while i < size:
-        if not _looked_for(begins, stage, get_u8(classes, i)):
-            i += 1
-            continue
-        end, count = _run(begins, stage, classes, i)
-        _cut_threes(begins, classes, i, end, count)
-        _cut(classes, end)
-        i = end
+    end = piece_end = 0
+    for at in range(0, size, BLOCK):
+        found = looked_for(work, stage, at, size)
+        while found != NONE:
+            i = at + trailing_zeros(found)
+            found &= found - ONE
+            if i >= end:
+                if i >= piece_end:
+                    piece_end = next_cut(work.cuts, i)
+                end, count = _run(work, stage, i, piece_end)
+                _cut_threes(work, i, end, count)
+                cut_at(work, end)
 
 
 @helper
-def cut_digit_threes(begins: Window, stage: int, classes: Window, size: int) -> None:
+def cut_digit_threes(work: SplitWindow, stage: int, size: int) -> None:
     """A cut wherever a multiple of three ASCII digits, and then none, follows; no cut leaves an empty piece."""
-    i = 0
-    while i < size:
-        if not _looked_for(begins, stage, get_u8(classes, i)):
-            i += 1
-            continue
-        end, count = _run(begins, stage, classes, i)
-        _cut_threes(begins, classes, i, end, count)
-        if count % 3 == 0:
-            _cut(classes, i)
-        i = end
+    end = piece_end = 0
+    for at in range(0, size, BLOCK):
+        found = looked_for(work, stage, at, size)
+        while found != NONE:
+            i = at + trailing_zeros(found)
+            found &= found - ONE
+            if i >= end:
+                if i >= piece_end:
+                    piece_end = next_cut(work.cuts, i)
+                end, count = _run(work, stage, i, piece_end)
+                _cut_threes(work, i, end, count)
+                if count % 3 == 0:
+                    cut_at(work, i)
 
 
 @helper
-def cut_trailing_space(begins: Window, stage: int, classes: Window, size: int) -> None:
+def cut_trailing_space(work: SplitWindow, stage: int, size: int) -> None:
     """A cut before the run of white space that ends a piece."""
-    i = 0
-    while i < size:
-        if not _looked_for(begins, stage, get_u8(classes, i)):
-            i += 1
-            continue
-        end, _ = _run(begins, stage, classes, i)
-        if get_u8(classes, end) & 1 != 0:
-            _cut(classes, i)
-        i = end
+    over = NONE  # whether the byte before the block may end such a run
+    for at in range(0, size + 1, BLOCK):
+        white = any_bit_mask(work.begun, at, 1 << stage | IS_REST)
+        ends = get_u64(work.cuts, at // BLOCK) & (white << ONE | over)
+        over = white >> np.uint64(63)
+        while ends != NONE:
+            _cut_before_run(work, stage, at + trailing_zeros(ends))
+            ends &= ends - ONE
+
+
+@helper
+def _cut_before_run(work: SplitWindow, stage: int, end: int) -> None:
+    """A cut before the run of white space that ends at `end`, where a piece does."""
+    first, i = end, end
+    while i > 0 and (first == end or not _is_cut(work.cuts, first)):
+        i -= 1
+        begun = get_u8(work.begun, i)
+        if begun != IS_REST:
+            if begun >> stage & 1 == 0:
+                break
+            first = i
+    if first < end:
+        cut_at(work, first)

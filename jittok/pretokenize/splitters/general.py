@@ -1,8 +1,9 @@
 """The one splitter that every pre type has: its list of patterns, stage by stage.
 
 Characters are read once, to the classes that no stage tells apart: one byte 2 * class for the first byte of a character,
-2 * classes for each other. A cut before a byte is the lowest bit of it. Each stage cuts every piece that the stages
-before have left, as if the piece were the whole text, and only ever adds cuts; so the list of pieces is never built.
+2 * classes for each other. Cuts are bits, one a byte of text; cutters read them as the lowest bit of a class. Each stage
+cuts every piece that the stages before have left, as if the piece were the whole text, and only ever adds cuts; so the
+list of pieces is never built.
 
 A stage that begins a match at most places is a cutter (`cutting.py`). One that seldom does is a matcher, which looks
 for such places first. Three patterns that one character of look-ahead cannot say stand in `counting.py`.
@@ -21,7 +22,6 @@ from jittok._jit import I32, I64, U8, U16, OutU8, OutU64, helper
 from jittok._raw import (
     PAD,
     Window,
-    bit_masks,
     get_i32,
     get_i64,
     get_u8,
@@ -33,7 +33,15 @@ from jittok._raw import (
     trailing_zeros,
     window,
 )
-from jittok.pretokenize.splitters.counting import cut_digit_groups, cut_digit_threes, cut_trailing_space
+from jittok.pretokenize.splitters.counting import (
+    IS_REST,
+    cut_at,
+    cut_digit_groups,
+    cut_digit_threes,
+    cut_trailing_space,
+    looked_for,
+    next_cut,
+)
 from jittok.pretokenize.splitters.cutting import ACTION_BITS, collect_cuts, run_cutter
 
 MATCHER, CUTTER, DIGIT_GROUPS, DIGIT_THREES, TRAILING_SPACE = 0, 1, 2, 3, 4
@@ -53,7 +61,7 @@ class Splitter(NamedTuple):
     tables: I32  # rows of `width` entries: place of the next row << 8 | actions. A matcher has a dead row, then its first
     width: int  # 2 * classes + 2
     sure: U8  # [stages, classes, classes] cutters: between these two is a cut, whatever stands around
-    begins: U8  # [classes + 1] bit s: stage s looks for it, a match may begin here; bit 7: the rest of a character
+    begins: U8  # [classes + 1] bit s: stage s looks for it, a match may begin here; the rest of a character: IS_REST
     ascii: U16  # [128] begins << 8 | 2 * class
     pages: U16  # [8704] two-stage table of classes, see `pretokenize.classes`
     blocks: U8
@@ -77,31 +85,32 @@ class SplitterWindow(NamedTuple):
 class SplitWork(NamedTuple):
     """Scratch for texts of up to n bytes (see `make_split_work`)."""
 
-    classes: OutU8  # [n + 1]
-    flags: OutU8  # [n + 1 + 64]
-    begun: OutU8  # [n // 64 + 2] per 64 bytes: which stages find something there
-    words: OutU64  # [n // 64 + 2] bit i: a piece begins at byte i
+    classes: OutU8  # [n + 1 + 64]
+    begun: OutU8  # [n + 1 + 64] `begins` of each byte's class
+    flags: OutU8  # [n + 1 + 64] what a cutter says of each byte
+    cuts: OutU64  # [n // 64 + 2] bit i: a piece begins at byte i
 
 
 class SplitWindow(NamedTuple):
     """The same as windows."""
 
     classes: Window
-    flags: Window
     begun: Window
-    words: Window
+    flags: Window
+    cuts: Window
 
 
 def make_split_work(longest: int) -> SplitWork:
     """Scratch for texts of up to `longest` bytes."""
-    room, blocks = longest + 1 + PAD, longest // BLOCK + 2
-    return SplitWork(*(np.empty(n, np.uint8) for n in (room, room, blocks)), np.empty(blocks, np.uint64))
+    return SplitWork(
+        *(np.empty(longest + 1 + PAD, np.uint8) for _ in range(3)), np.empty(longest // BLOCK + 2, np.uint64)
+    )
 
 
 @helper
 def open_split(work: SplitWork) -> SplitWindow:
     """Windows onto the arrays."""
-    return SplitWindow(window(work.classes), window(work.flags), window(work.begun), window(work.words))
+    return SplitWindow(window(work.classes), window(work.begun), window(work.flags), window(work.cuts))
 
 
 @helper
@@ -123,7 +132,7 @@ def open_splitter(splitter: Splitter) -> SplitterWindow:
 
 @helper
 def split_text(splitter: SplitterWindow, text: Window, start: int, stop: int, work: SplitWindow) -> int:
-    """Where the pieces of text[start:stop] begin, as bits of work.words, with a bit at the end; `stop`.
+    """Where the pieces of text[start:stop] begin, as bits of work.cuts, with a bit at the end; `stop`.
 
     Text that is not well formed (three-byte surrogates are) is not cut: the offset of the first bad byte. PAD bytes are
     readable behind it.
@@ -132,98 +141,84 @@ def split_text(splitter: SplitterWindow, text: Window, start: int, stop: int, wo
     if bad < stop:
         return bad
     size, count = stop - start, (splitter.width >> 1) - 1
-    put_u8(work.classes, 0, get_u8(work.classes, 0) | 1)
-    collected = False
+    for word in range(size // BLOCK + 1):
+        put_u64(work.cuts, word, NONE)
+    cut_at(work, 0)
+    cut_at(work, size)
+    behind = False  # classes have yet to learn of the cuts of the cutter before
     for stage in range(splitter.stages):
         kind, table = get_i64(splitter.kinds, stage), get_i64(splitter.tables_at, stage)
-        collected = False
         if kind == CUTTER:
+            if behind:
+                _mark(work, size)
             sure_at = stage * count * count
-            run_cutter(
-                splitter.tables, table, splitter.width, splitter.sure, sure_at, work.classes, size, work.flags
-            )
-            collect_cuts(work.flags, size, work.words)
-            collected = True
-            if stage + 1 < splitter.stages:
-                _mark(work.words, size, work.classes)
+            run_cutter(splitter.tables, table, splitter.width, splitter.sure, sure_at, work.classes, size, work.flags)
+            collect_cuts(work.flags, size, work.cuts)
+            behind = True
         elif kind == MATCHER:
             _run_matcher(splitter, stage, table, size, work)
         elif kind == DIGIT_GROUPS:
-            cut_digit_groups(splitter.begins, stage, work.classes, size)
+            cut_digit_groups(work, stage, size)
         elif kind == DIGIT_THREES:
-            cut_digit_threes(splitter.begins, stage, work.classes, size)
+            cut_digit_threes(work, stage, size)
         else:
-            cut_trailing_space(splitter.begins, stage, work.classes, size)
-    if not collected:
-        for at in range(0, size + 1, BLOCK):
-            cuts, _, _, _, _ = bit_masks(work.classes, at)
-            if size - at < BLOCK - 1:
-                cuts &= (ONE << np.uint64(size + 1 - at)) - ONE
-            put_u64(work.words, at // BLOCK, cuts)
+            cut_trailing_space(work, stage, size)
     return stop
 
 
 @helper
-def _mark(words: Window, size: int, classes: Window) -> None:
-    """The cuts that are bits as cuts in `classes`, for the next stage."""
+def _mark(work: SplitWindow, size: int) -> None:
+    """Puts all cuts into `classes`."""
     for at in range(0, size + 1, BLOCK):
-        word = get_u64(words, at // BLOCK)
+        word = get_u64(work.cuts, at // BLOCK)
         while word != NONE:
             i = at + trailing_zeros(word)
-            put_u8(classes, i, get_u8(classes, i) | 1)
+            put_u8(work.classes, i, get_u8(work.classes, i) | 1)
             word &= word - ONE
 
 
 @helper
 def _classify(splitter: SplitterWindow, text: Window, start: int, stop: int, work: SplitWindow) -> int:
     """work.classes and work.begun of text[start:stop]; returns stop, or where the text is malformed."""
-    size, rest = stop - start, splitter.width - 2
-    for block in range(size // BLOCK + 1):
-        put_u8(work.begun, block, 0)
+    rest = splitter.width - 2
+    cutter_alone = splitter.stages == 1 and get_i64(splitter.kinds, 0) == CUTTER
     i = start
     while i < stop:
-        begun = 0
         high, _, _, _, _ = span_masks(text, i)
         if high == NONE and stop - i >= BLOCK:
-            for k in range(BLOCK):
-                entry = get_u16(splitter.ascii, get_u8(text, i + k))
-                put_u8(work.classes, i - start + k, entry)
-                begun |= entry
+            at = i - start
+            if cutter_alone:  # which asks for nothing more
+                for k in range(BLOCK):
+                    put_u8(work.classes, at + k, get_u16(splitter.ascii, get_u8(text, i + k)))
+            else:
+                for k in range(BLOCK):
+                    entry = get_u16(splitter.ascii, get_u8(text, i + k))
+                    put_u8(work.classes, at + k, entry)
+                    put_u8(work.begun, at + k, entry >> 8)
             i += BLOCK
-            _note(work.begun, i - start - BLOCK, i - start - 1, begun >> 8)
         else:
-            first, end = i - start, min(i + BLOCK, stop)
+            end = min(i + BLOCK, stop)
             while i < end:
-                byte = get_u8(text, i)
+                byte, at = get_u8(text, i), i - start
                 if byte < 0x80:
                     entry = get_u16(splitter.ascii, byte)
-                    put_u8(work.classes, i - start, entry)
-                    begun |= entry >> 8
+                    put_u8(work.classes, at, entry)
+                    put_u8(work.begun, at, entry >> 8)
                     i += 1
-                else:
-                    c, length = _wide_character(text, i, stop)
-                    if length == 0:
-                        return i
-                    page = get_u16(splitter.pages, c >> 7)
-                    kind = get_u8(splitter.blocks, page << 7 | c & 127)
-                    begun |= get_u8(splitter.begins, kind)
-                    put_u8(work.classes, i - start, kind << 1)
-                    put_u8(work.classes, i - start + 1, rest)
-                    if length > 2:
-                        put_u8(work.classes, i - start + 2, rest)
-                    if length > 3:
-                        put_u8(work.classes, i - start + 3, rest)
-                    i += length
-            _note(work.begun, first, i - start - 1, begun)
-    put_u8(work.classes, size, 1)
+                    continue
+                c, length = _wide_character(text, i, stop)
+                if length == 0:
+                    return i
+                kind = get_u8(splitter.blocks, get_u16(splitter.pages, c >> 7) << 7 | c & 127)
+                put_u8(work.classes, at, kind << 1)
+                put_u8(work.begun, at, get_u8(splitter.begins, kind))
+                for k in range(1, length):
+                    put_u8(work.classes, at + k, rest)
+                    put_u8(work.begun, at + k, IS_REST)
+                i += length
+    put_u8(work.classes, 0, get_u8(work.classes, 0) | 1)
+    put_u8(work.classes, stop - start, 1)
     return stop
-
-
-@helper
-def _note(begun: Window, first: int, last: int, stages: int) -> None:
-    """Stages that find something in bytes first .. last."""
-    for block in range(first // BLOCK, last // BLOCK + 1):
-        put_u8(begun, block, get_u8(begun, block) | stages)
 
 
 @helper
@@ -247,27 +242,31 @@ def _wide_character(text: Window, i: int, stop: int) -> tuple[int, int]:
 @helper
 def _run_matcher(splitter: SplitterWindow, stage: int, dead: int, size: int, work: SplitWindow) -> None:
     """Every match is a piece, and so is every gap between matches."""
-    bit, classes, begin = 1 << stage, work.classes, dead + splitter.width
-    i = 0
-    while i < size:
-        if i % BLOCK == 0 and get_u8(work.begun, i // BLOCK) & bit == 0:
-            i += BLOCK
+    begin, behind, end = dead + splitter.width, 0, 0
+    for at in range(0, size, BLOCK):
+        found = looked_for(work, stage, at, size)
+        if behind - at >= BLOCK:
             continue
-        column = get_u8(classes, i)
-        if get_u8(splitter.begins, column >> 1) & bit == 0:
-            i += 1
-            continue
-        row = get_i32(splitter.tables, begin + (column & 254)) >> ACTION_BITS
-        j, match = i + 1, 0
-        while row != dead:
-            entry = get_i32(splitter.tables, row + get_u8(classes, j))
-            if entry & MATCHED != 0:
-                match = j
-            row = entry >> ACTION_BITS
-            j += 1
-        if match > 0:
-            put_u8(classes, i, column | 1)
-            put_u8(classes, match, get_u8(classes, match) | 1)
-            i = match
-        else:
-            i += 1
+        if behind > at:  # a match that began in an earlier block ends here
+            found &= ~((ONE << np.uint64(behind - at)) - ONE)
+        while found != NONE:
+            i = at + trailing_zeros(found)
+            found &= found - ONE
+            if i >= end:
+                end = next_cut(work.cuts, i)
+            row = get_i32(splitter.tables, begin + (get_u8(work.classes, i) & 254)) >> ACTION_BITS
+            j, match = i + 1, 0
+            while row != dead:
+                entry = get_i32(splitter.tables, row + (get_u8(work.classes, j) | (j == end)))
+                if entry & MATCHED != 0:
+                    match = j
+                row = entry >> ACTION_BITS
+                j += 1
+            if match > 0:
+                cut_at(work, i)
+                cut_at(work, match)
+                behind = match
+                if match - at < BLOCK:
+                    found &= ~((ONE << np.uint64(match - at)) - ONE)
+                else:
+                    found = NONE
