@@ -26,10 +26,11 @@ from jittok.pretokenize.splitters.general import (
     MATCHER,
     MOST_CLASSES,
     MOST_STAGES,
+    RUNS,
+    SINGLES,
     TRAILING_SPACE,
     Splitter,
 )
-from jittok.pretokenize.splitters.counting import IS_REST
 from jittok.pretokenize.splitters.cutting import ACTION_BITS
 from jittok.unicode import tables
 
@@ -72,24 +73,26 @@ def splitter_of(number: int) -> Splitter:
     starts, joint, members = _join([runs for _, _, runs in stages])
     classes = members.shape[0]
     letter, space = (int(joint[np.searchsorted(starts, ord(c), "right") - 1]) for c in "a ")
-    kinds, tables_, sures, begins = [], [], [], np.zeros(classes + 1, np.int64)
-    begins[classes] = IS_REST
+    kinds, tables_, sures, begins = [], [], [], np.zeros(classes, np.int64)
     for k, (kind, automaton, _) in enumerate(stages):
         table, sure, member = np.zeros((1, 1), np.int32), np.zeros((classes, classes), np.uint8), members[:, k] == MEMBER
         if automaton is not None:
             rows = automaton.transitions.reshape(-1, automaton.width)
             rows = np.column_stack([rows[:, members[:, k]], rows[:, -1]])
             member = rows[START, :classes] != DEAD
+            simple = _of_one_class(rows)
             # most places begin a match: cut in one pass; few do: look for those
-            cutter = build_cutter(rows) if member[letter] or member[space] else None
-            if cutter is not None:
+            cutter = build_cutter(rows) if simple is None and (member[letter] or member[space]) else None
+            if simple is not None:
+                kind, member = simple
+            elif cutter is not None:
                 kind, table, sure = CUTTER, cutter.next_row << ACTION_BITS | cutter.actions, cutter.sure
             else:
                 table = _matcher(rows)
         kinds.append(kind)
         tables_.append(table)
         sures.append(sure)
-        begins[:classes] |= member.astype(np.int64) << k
+        begins |= member.astype(np.int64) << k
     return _splitter(kinds, tables_, sures, begins, starts, joint)
 
 
@@ -101,7 +104,7 @@ def _splitter(
     starts: NDArray[np.int64],
     joint: NDArray[np.uint8],
 ) -> Splitter:
-    width = 2 * begins.size
+    width = 2 * begins.size + 2
     at = np.cumsum([0, *(table.size for table in tables_)])
     # an entry says where the next row begins among all stages' tables
     rows = [
@@ -121,6 +124,21 @@ def _splitter(
         pages=frozen(pages, np.uint16),
         blocks=frozen(blocks, np.uint8),
     )
+
+
+def _of_one_class(rows: NDArray[np.uint16]) -> tuple[int, NDArray[np.bool_]] | None:
+    """(kind, classes) of a pattern that is a character or a run of one set of classes, or runs of it and of its rest."""
+    first = rows[START, :-1] >> 1
+    alive = np.unique(first[first != DEAD])
+    sets = [first == state for state in alive]
+    if any(not (rows[state] & MATCHED).all() for state in alive):
+        return None
+    if len(sets) == 1 and not (rows[alive[0]] >> 1).any():
+        return SINGLES, sets[0]
+    loops = all((rows[state, :-1] >> 1 == state * inside).all() for state, inside in zip(alive, sets, strict=True))
+    if loops and (len(sets) == 1 or (len(sets) == 2 and (sets[0] | sets[1]).all())):
+        return RUNS, sets[0]
+    return None
 
 
 def _matcher(rows: NDArray[np.uint16]) -> NDArray[np.int32]:

@@ -11,9 +11,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import I32, I64, U8, OutI32, OutI64, OutU8, OutU64, frozen, helper, kernel, wide
+from jittok._jit import I32, I64, U8, U64, OutI32, OutI64, OutU8, OutU64, frozen, helper, kernel, wide
 from jittok._raw import window
 from jittok.models.bpe.arrays import GENERAL, GPT2, HYBRIDDNA, LLAMA3, PLAIN, WHITESPACE, Arrays
+from jittok.models.bpe.joints import joint_table
 from jittok.models.bpe.seeds import LONGEST, Seeds, empty_slots, freeze, key_of, plant
 from jittok.models.bpe.words import encode_word, open_words
 from jittok.normalize.case import case_table
@@ -94,6 +95,7 @@ def compile_vocab(vocab: Vocab) -> Arrays:
         contractions=contractions,
         classes=character_classes(letters),
         byte_pairs=frozen(byte_pairs, np.uint64),
+        joints=_joints(vocab, symbols, left, right, whole) if pre.byte_encode else frozen(np.zeros(0), np.uint64),
         seeds=freeze(slots, bits),
         dna=dna,
         case=case_table(),
@@ -142,6 +144,10 @@ def pair_all_bytes(pairs: PairTable, byte_symbols: I32, out: OutU64) -> int:
 
 def _encoded_bytes() -> list[bytes]:
     return [tables.byte_encode(bytes([b])) for b in range(256)]
+
+
+def _joints(vocab: Vocab, symbols: BytesTable, left: I32, right: I32, whole: BytesTable) -> U64:
+    return joint_table(symbols, left, right, _byte_of_character(), whole if vocab.ignore_merges else None)
 
 
 def _flat(texts: list[bytes]) -> tuple[U8, I64]:

@@ -30,6 +30,7 @@ from jittok.fragments import (
     SPACE_IN_SYMBOL,
 )
 from jittok.models.bpe.arrays import HYBRIDDNA, KMER_MARK, PLAIN, Arrays
+from jittok.models.bpe.joints import cut_joints
 from jittok.models.bpe.text import BAD, decode, put_code_point
 from jittok.models.bpe.words import SPACE
 from jittok.models.bpe.work import GROWTH, Work, WorkWindow, look_up, open_work
@@ -205,6 +206,8 @@ def _encode_words(
     if bad < stop:
         put_i64(report, OFFSET, bad)
         return MALFORMED
+    if work.words.byte_encode != 0:
+        cut_joints(work.joints, text, start, stop - start, work.split.cuts)
     cuts, begin, number = work.split.cuts, 0, 0
     for word in range((stop - start) // 64 + 1):
         number = bit_places(work.places, number, word * 64 - begin, get_u64(cuts, word))

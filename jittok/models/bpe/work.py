@@ -40,6 +40,7 @@ class WorkWindow(NamedTuple):
 
     text: Window
     split: SplitWindow
+    joints: Window
     places: Window
     places_size: int
     records: Window
@@ -77,6 +78,7 @@ def open_work(model: Arrays, work: Work) -> WorkWindow:
     return WorkWindow(
         window(work.text),
         open_split(work.split),
+        window(model.joints),
         window(work.places),
         work.places.size,
         window(work.records),

@@ -11,7 +11,7 @@ from jittok._jit import helper
 from jittok._raw import Window, any_bit_mask, get_u8, get_u64, put_u8, put_u64, trailing_zeros
 
 IS_REST = 0x80
-"""In `begun`: a continuation byte. The bits below it are one a stage."""
+"""In `begun`: a continuation byte. The bits below it are one a stage, those of its whole character."""
 BLOCK = 64
 ONE, NONE = np.uint64(1), np.uint64(0)
 SplitWindow = Any  # of `general.py`
@@ -19,8 +19,8 @@ SplitWindow = Any  # of `general.py`
 
 @helper
 def looked_for(work: SplitWindow, stage: int, at: int, size: int) -> np.uint64:
-    """Which of the 64 bytes from `at` on, as far as the text goes, the stage looks for."""
-    found = any_bit_mask(work.begun, at, 1 << stage)
+    """Which of the 64 bytes from `at` on, as far as the text goes, begin characters that the stage looks for."""
+    found = any_bit_mask(work.begun, at, 1 << stage) & ~any_bit_mask(work.begun, at, IS_REST)
     if size - at < BLOCK:
         found &= (ONE << np.uint64(size - at)) - ONE
     return found
@@ -50,12 +50,33 @@ def cut_at(work: SplitWindow, i: int) -> None:
 
 
 @helper
+def cut_runs(work: SplitWindow, stage: int, size: int, alone: bool) -> None:
+    """Every run of the characters that the stage looks for is a piece; with `alone` each such character is."""
+    before = NONE
+    for at in range(0, size, BLOCK):
+        members = any_bit_mask(work.begun, at, 1 << stage)
+        if (members | before) == NONE:
+            continue
+        found = members ^ (members << ONE | before)
+        before = members >> np.uint64(63)
+        if alone:
+            found |= members & ~any_bit_mask(work.begun, at, IS_REST)
+        if size - at < BLOCK:
+            found &= (ONE << np.uint64(size - at)) - ONE
+        put_u64(work.cuts, at // BLOCK, get_u64(work.cuts, at // BLOCK) | found)
+        while found != NONE:
+            i = at + trailing_zeros(found)
+            put_u8(work.classes, i, get_u8(work.classes, i) | 1)
+            found &= found - ONE
+
+
+@helper
 def _run(work: SplitWindow, stage: int, i: int, piece_end: int) -> tuple[int, int]:
     """(end of the run at i of characters that the stage looks for, how many they are)."""
     count = 0
     while i < piece_end:
         begun = get_u8(work.begun, i)
-        if begun != IS_REST:
+        if begun & IS_REST == 0:
             if begun >> stage & 1 == 0:
                 break
             count += 1
@@ -68,7 +89,7 @@ def _cut_threes(work: SplitWindow, i: int, end: int, count: int) -> None:
     """Cuts between groups of three of the `count` characters of i .. end, counted from the right."""
     first = i
     while i < end:
-        if get_u8(work.begun, i) != IS_REST:
+        if get_u8(work.begun, i) & IS_REST == 0:
             if i > first and count % 3 == 0:
                 cut_at(work, i)
             count -= 1
@@ -115,7 +136,7 @@ def cut_trailing_space(work: SplitWindow, stage: int, size: int) -> None:
     """A cut before the run of white space that ends a piece."""
     over = NONE  # whether the byte before the block may end such a run
     for at in range(0, size + 1, BLOCK):
-        white = any_bit_mask(work.begun, at, 1 << stage | IS_REST)
+        white = any_bit_mask(work.begun, at, 1 << stage)
         ends = get_u64(work.cuts, at // BLOCK) & (white << ONE | over)
         over = white >> np.uint64(63)
         while ends != NONE:
@@ -130,7 +151,7 @@ def _cut_before_run(work: SplitWindow, stage: int, end: int) -> None:
     while i > 0 and (first == end or not _is_cut(work.cuts, first)):
         i -= 1
         begun = get_u8(work.begun, i)
-        if begun != IS_REST:
+        if begun & IS_REST == 0:
             if begun >> stage & 1 == 0:
                 break
             first = i

@@ -6,7 +6,8 @@ cuts every piece that the stages before have left, as if the piece were the whol
 list of pieces is never built.
 
 A stage that begins a match at most places is a cutter (`cutting.py`). One that seldom does is a matcher, which looks
-for such places first. Three patterns that one character of look-ahead cannot say stand in `counting.py`.
+for such places first. Patterns of one class need masks only, and three more than one character of look-ahead: they stand
+in `counting.py`.
 
 Linear in bytes times stages: a matcher reads on behind the end of its match by a bounded number of characters, or over
 one run of white space that the next match takes whole.
@@ -38,13 +39,14 @@ from jittok.pretokenize.splitters.counting import (
     cut_at,
     cut_digit_groups,
     cut_digit_threes,
+    cut_runs,
     cut_trailing_space,
     looked_for,
     next_cut,
 )
 from jittok.pretokenize.splitters.cutting import ACTION_BITS, collect_cuts, run_cutter
 
-MATCHER, CUTTER, DIGIT_GROUPS, DIGIT_THREES, TRAILING_SPACE = 0, 1, 2, 3, 4
+MATCHER, CUTTER, RUNS, SINGLES, DIGIT_GROUPS, DIGIT_THREES, TRAILING_SPACE = range(7)
 """Kinds of stages."""
 MATCHED = 1
 """The action of a matcher: a match ends before this character."""
@@ -61,7 +63,7 @@ class Splitter(NamedTuple):
     tables: I32  # rows of `width` entries: place of the next row << 8 | actions. A matcher has a dead row, then its first
     width: int  # 2 * classes + 2
     sure: U8  # [stages, classes, classes] cutters: between these two is a cut, whatever stands around
-    begins: U8  # [classes + 1] bit s: stage s looks for it, a match may begin here; the rest of a character: IS_REST
+    begins: U8  # [classes] bit s: stage s looks for it, a match may begin here
     ascii: U16  # [128] begins << 8 | 2 * class
     pages: U16  # [8704] two-stage table of classes, see `pretokenize.classes`
     blocks: U8
@@ -157,6 +159,8 @@ def split_text(splitter: SplitterWindow, text: Window, start: int, stop: int, wo
             behind = True
         elif kind == MATCHER:
             _run_matcher(splitter, stage, table, size, work)
+        elif kind in (RUNS, SINGLES):
+            cut_runs(work, stage, size, kind == SINGLES)
         elif kind == DIGIT_GROUPS:
             cut_digit_groups(work, stage, size)
         elif kind == DIGIT_THREES:
@@ -211,10 +215,11 @@ def _classify(splitter: SplitterWindow, text: Window, start: int, stop: int, wor
                     return i
                 kind = get_u8(splitter.blocks, get_u16(splitter.pages, c >> 7) << 7 | c & 127)
                 put_u8(work.classes, at, kind << 1)
-                put_u8(work.begun, at, get_u8(splitter.begins, kind))
+                begun = get_u8(splitter.begins, kind)
+                put_u8(work.begun, at, begun)
                 for k in range(1, length):
                     put_u8(work.classes, at + k, rest)
-                    put_u8(work.begun, at + k, IS_REST)
+                    put_u8(work.begun, at + k, begun | IS_REST)
                 i += length
     put_u8(work.classes, 0, get_u8(work.classes, 0) | 1)
     put_u8(work.classes, stop - start, 1)
