@@ -16,8 +16,8 @@ and says what has become certain:
     REST      (of continuation bytes) nothing happens
     ASK       none of these can say it
 
-Patterns that would have to ask are not covered. Characters that no match takes are *gaps*: neighbours of them form one piece, so the start of a match in a gap is a cut
-only once it is certain to match (`_certain`).
+Patterns that would have to ask are not covered. Characters that no match takes are *gaps*: neighbours of them form one
+piece, so the start of a match in a gap is a cut only once it is certain to match (`_certain`).
 """
 
 from __future__ import annotations
@@ -180,5 +180,5 @@ def _certain(transitions: NDArray[np.uint16]) -> list[bool]:
     while True:
         kept = certain & (matched | certain[following]).all(axis=1)
         if (kept == certain).all():
-            return certain.tolist()  # type: ignore[no-any-return]
+            return certain.tolist()
         certain = kept

@@ -9,6 +9,8 @@ then share the classes of characters that none of them tells apart.
 from __future__ import annotations
 
 import functools
+import string
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +20,7 @@ from jittok.pretokenize.automaton import DEAD, START, Automaton, compile_pattern
 from jittok.pretokenize.classes import UNICODE_SIZE, two_stage
 from jittok.pretokenize.cutter import build_cutter
 from jittok.pretokenize.definition import collapsed_pattern, pre_type, wide_pattern
+from jittok.pretokenize.splitters.cutting import ACTION_BITS
 from jittok.pretokenize.splitters.general import (
     CUTTER,
     DIGIT_GROUPS,
@@ -28,10 +31,10 @@ from jittok.pretokenize.splitters.general import (
     MOST_STAGES,
     RUNS,
     SINGLES,
+    SPACE_POWERS,
     TRAILING_SPACE,
     Splitter,
 )
-from jittok.pretokenize.splitters.cutting import ACTION_BITS
 from jittok.unicode import tables
 
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
@@ -58,6 +61,10 @@ HAN = (
 """The blocks that llama.cpp calls Han, assigned or not."""
 DIGIT_THREES_PATTERN = r"(?=(\d{3})+(?!\d))"
 TRAILING_PATTERN = r"\s+$"
+SPACE_POWERS_PATTERN = "|".join(rf"\s{{{2**k}}}(?!\S)" for k in range(9, 1, -1)) + r"|\s{1,2}(?!\S)|\s{1}"
+
+MANY = 16
+"""ASCII characters that begin a match from which on a stage is a cutter; it loses to a matcher only where few do."""
 
 _Runs = tuple[NDArray[np.int64], NDArray[np.uint8]]
 _Stage = tuple[int, Automaton | None, _Runs]
@@ -65,61 +72,75 @@ MEMBER = 1
 """Class of the characters that the stages without an automaton ask for."""
 
 
+class _Compiled(NamedTuple):
+    """A stage over the classes that all stages share."""
+
+    kind: int
+    table: NDArray[np.int32]  # next row << ACTION_BITS | actions
+    sure: NDArray[np.uint8]
+    begins: NDArray[np.bool_]  # [classes]
+    apart: bool
+
+
 @functools.cache
 def splitter_of(number: int) -> Splitter:
     """The arrays of a pre type (llama.cpp's number)."""
     entry = pre_type(number)
-    stages = [_stage(pattern, engine) for pattern, engine in zip(entry.regexes, entry.engines, strict=True)]
+    stages = [
+        stage
+        for pattern, engine in zip(entry.regexes, entry.engines, strict=True)
+        for stage in _stages(pattern, engine)
+    ]
     starts, joint, members = _join([runs for _, _, runs in stages])
-    classes = members.shape[0]
-    letter, space = (int(joint[np.searchsorted(starts, ord(c), "right") - 1]) for c in "a ")
-    kinds, tables_, sures, begins = [], [], [], np.zeros(classes, np.int64)
-    for k, (kind, automaton, _) in enumerate(stages):
-        table, sure, member = np.zeros((1, 1), np.int32), np.zeros((classes, classes), np.uint8), members[:, k] == MEMBER
-        if automaton is not None:
-            rows = automaton.transitions.reshape(-1, automaton.width)
-            rows = np.column_stack([rows[:, members[:, k]], rows[:, -1]])
-            member = rows[START, :classes] != DEAD
-            simple = _of_one_class(rows)
-            # most places begin a match: cut in one pass; few do: look for those
-            cutter = build_cutter(rows) if simple is None and (member[letter] or member[space]) else None
-            if simple is not None:
-                kind, member = simple
-            elif cutter is not None:
-                kind, table, sure = CUTTER, cutter.next_row << ACTION_BITS | cutter.actions, cutter.sure
-            else:
-                table = _matcher(rows)
-        kinds.append(kind)
-        tables_.append(table)
-        sures.append(sure)
-        begins |= member.astype(np.int64) << k
-    return _splitter(kinds, tables_, sures, begins, starts, joint)
+    ascii_ = joint[np.searchsorted(starts, np.arange(128), "right") - 1]
+    return _splitter([_compile(stage, members[:, k], ascii_) for k, stage in enumerate(stages)], starts, joint)
 
 
-def _splitter(
-    kinds: list[int],
-    tables_: list[NDArray[np.int32]],
-    sures: list[NDArray[np.uint8]],
-    begins: NDArray[np.int64],
-    starts: NDArray[np.int64],
-    joint: NDArray[np.uint8],
-) -> Splitter:
-    width = 2 * begins.size + 2
-    at = np.cumsum([0, *(table.size for table in tables_)])
+def _compile(stage: _Stage, members: NDArray[np.uint8], ascii_: NDArray[np.uint8]) -> _Compiled:
+    """members: [classes] the stage's own class of each shared class; ascii_: [128] shared classes."""
+    kind, automaton, _ = stage
+    table, sure = np.zeros((1, 1), np.int32), np.zeros((members.size, members.size), np.uint8)
+    if automaton is None:
+        return _Compiled(kind, table, sure, members == MEMBER, False)
+    rows = automaton.transitions.reshape(-1, automaton.width)
+    rows = np.column_stack([rows[:, members], rows[:, -1]])
+    simple = _of_one_class(rows)
+    if simple is not None:
+        return _Compiled(simple[0], table, sure, simple[1], False)
+    begins = rows[START, :-1] != DEAD
+    # many places begin a match: cut in one pass; few do: look for those
+    cutter = build_cutter(rows) if begins[ascii_].sum() >= MANY else None
+    if cutter is not None:
+        return _Compiled(CUTTER, cutter.next_row << ACTION_BITS | cutter.actions, cutter.sure, begins, False)
+    space, letters = ascii_[ord(" ")], ascii_[[ord(c) for c in string.ascii_letters]]
+    apart = not begins[letters].any() and not rows[rows[START, space] >> 1, letters].any()
+    return _Compiled(MATCHER, _matcher(rows), sure, begins, bool(apart))
+
+
+def _splitter(stages: list[_Compiled], starts: NDArray[np.int64], joint: NDArray[np.uint8]) -> Splitter:
+    classes = stages[0].begins.size
+    width = 2 * classes + 2
+    at = np.cumsum([0, *(stage.table.size for stage in stages)])
     # an entry says where the next row begins among all stages' tables
     rows = [
-        ((table >> ACTION_BITS) * width + base << ACTION_BITS | table & ((1 << ACTION_BITS) - 1)).reshape(-1)
-        for table, base in zip(tables_, at[:-1].tolist(), strict=True)
+        ((stage.table >> ACTION_BITS) * width + base << ACTION_BITS | stage.table & ((1 << ACTION_BITS) - 1)).reshape(
+            -1
+        )
+        for stage, base in zip(stages, at[:-1].tolist(), strict=True)
     ]
+    begins = np.zeros(classes, np.int64)
+    for k, stage in enumerate(stages):
+        begins |= stage.begins.astype(np.int64) << k
     pages, blocks = two_stage(starts, joint)
     first = blocks.reshape(-1, 128)[pages[0]].astype(np.int64)
     return Splitter(
-        kinds=frozen(kinds, np.int64),
+        kinds=frozen([stage.kind for stage in stages], np.int64),
         tables_at=frozen(at[:-1], np.int64),
         tables=frozen(np.concatenate(rows), np.int32),
         width=width,
-        sure=frozen(np.concatenate([sure.reshape(-1) for sure in sures]), np.uint8),
+        sure=frozen(np.concatenate([stage.sure.reshape(-1) for stage in stages]), np.uint8),
         begins=frozen(begins, np.uint8),
+        apart=frozen([stage.apart for stage in stages], np.uint8),
         ascii=frozen(begins[first] << 8 | first << 1, np.uint16),
         pages=frozen(pages, np.uint16),
         blocks=frozen(blocks, np.uint8),
@@ -127,7 +148,7 @@ def _splitter(
 
 
 def _of_one_class(rows: NDArray[np.uint16]) -> tuple[int, NDArray[np.bool_]] | None:
-    """(kind, classes) of a pattern that is a character or a run of one set of classes, or runs of it and of its rest."""
+    """(kind, classes) of a pattern that is a character of a set, a run of them, or runs of them and of all others."""
     first = rows[START, :-1] >> 1
     alive = np.unique(first[first != DEAD])
     sets = [first == state for state in alive]
@@ -158,6 +179,15 @@ def _join(parts: list[_Runs]) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDA
     if members.shape[0] > MOST_CLASSES or len(parts) > MOST_STAGES:
         raise ValueError(f"{members.shape[0]} classes in {len(parts)} stages are too many")
     return starts, joint.reshape(-1).astype(np.uint8), members
+
+
+def _stages(pattern: str, engine: str) -> list[_Stage]:
+    if SPACE_POWERS_PATTERN in pattern:
+        simpler = pattern.replace(SPACE_POWERS_PATTERN, r"\s+(?!\S)|\s+")
+        starts, flags = _flag_runs()
+        white = (flags & tables.WHITESPACE > 0) & (starts != 0x0A) & (starts != 0x0D)
+        return [_stage(simpler, engine), (SPACE_POWERS, None, (starts, np.where(white, MEMBER, 0).astype(np.uint8)))]
+    return [_stage(pattern, engine)]
 
 
 def _stage(pattern: str, engine: str) -> _Stage:

@@ -15,7 +15,14 @@ from jittok.models.bpe.compile import FAMILIES
 from jittok.pretokenize.definition import pre_type, pre_types, stages
 from jittok.pretokenize.program import splitter_of
 from jittok.pretokenize.splitters.blocks import CharacterClasses, character_classes, open_classes
-from jittok.pretokenize.splitters.general import Splitter, SplitWork, make_split_work, open_split, open_splitter, split_text
+from jittok.pretokenize.splitters.general import (
+    Splitter,
+    SplitWork,
+    make_split_work,
+    open_split,
+    open_splitter,
+    split_text,
+)
 from jittok.pretokenize.splitters.gpt2 import MALFORMED, split_gpt2
 from jittok.pretokenize.splitters.llama3 import split_llama3
 
@@ -123,6 +130,15 @@ soups = st.lists(parts, max_size=20).map(lambda drawn: "".join(text * count for 
 def test_the_general_splitter_is_the_definition(number, soup):
     random = np.random.default_rng(number)
     for text in [CODE, WIDE_SPACE, "", "a", *(soup(random) for _ in range(TEXTS))]:
+        assert general(text, number) == defined(text, number), text.encode("unicode_escape")
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+@pytest.mark.parametrize("many", [512, 700, 1400] if JIT else [513])
+def test_long_runs_and_texts_in_four_stretches_are_cut_as_the_definition_says(number, many, soup):
+    random = np.random.default_rng([number, many])
+    for member in (" ", "\u3000", "\n", "1", "a ", "\u0301", " \n", "漢", "'s", "!")[:: 1 if JIT else 4]:
+        text = soup(random)[:40] + member * many + soup(random)[:40]
         assert general(text, number) == defined(text, number), text.encode("unicode_escape")
 
 

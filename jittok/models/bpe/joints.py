@@ -1,10 +1,10 @@
 """Which neighbouring bytes a merge can ever join: where none can, a piece may be cut in two without another id.
 
-Some patterns leave long pieces: phrases, or all text up to the next number. Hardly one of them comes twice, so the piece
-cache is of no help; their parts do. A merge joins the last byte of its left symbol with the first of its right one; two
-neighbours that no merge joins so stay apart in every text, and what is merged on one side of them does not change the
-other. With `ignore_merges` a piece that is a token is that token, whatever its merges, so the neighbours inside of
-tokens count as joined too.
+Some patterns leave long pieces: phrases, or all text up to the next number. Hardly one of them comes twice, so the
+piece cache is of no help; their parts do. A merge joins the last byte of its left symbol with the first of its right
+one; two neighbours that no merge joins so stay apart in every text, and what is merged on one side of them does not
+change the other. With `ignore_merges` a piece that is a token is that token, whatever its merges, so the neighbours
+inside of tokens count as joined too.
 """
 
 from __future__ import annotations
@@ -20,9 +20,7 @@ BLOCK = 64
 ONE, NONE = np.uint64(1), np.uint64(0)
 
 
-def joint_table(
-    texts: BytesTable, left: I32, right: I32, byte_of: I32, whole: BytesTable | None
-) -> U64:
+def joint_table(texts: BytesTable, left: I32, right: I32, byte_of: I32, whole: BytesTable | None) -> U64:
     """uint64[1024]: bit a << 8 | b is set when a merge, or a text of `whole`, has byte a in front of byte b.
 
     texts: of all symbols, written in the alphabet of bytes; left, right: int32[merges] symbols

@@ -13,6 +13,7 @@ from jittok._raw import Window, any_bit_mask, get_u8, get_u64, put_u8, put_u64, 
 IS_REST = 0x80
 """In `begun`: a continuation byte. The bits below it are one a stage, those of its whole character."""
 BLOCK = 64
+MOST_SPACES = 512
 ONE, NONE = np.uint64(1), np.uint64(0)
 SplitWindow = Any  # of `general.py`
 
@@ -157,3 +158,36 @@ def _cut_before_run(work: SplitWindow, stage: int, end: int) -> None:
             first = i
     if first < end:
         cut_at(work, first)
+
+
+@helper
+def cut_space_powers(work: SplitWindow, stage: int, size: int) -> None:
+    """Pieces of only characters that the stage looks for, cut from the left: 512 while there are as many, 256, .. 2, 1.
+
+    (jais-2's `\\s{512}(?!\\S)|\\s{256}(?!\\S)|..` behind the other alternatives: a run of white space without its
+    last character, which is what `\\s+(?!\\S)` has made a piece.)
+    """
+    for at in range(0, size, BLOCK):
+        found = looked_for(work, stage, at, size) & get_u64(work.cuts, at // BLOCK)
+        while found != NONE:
+            i = at + trailing_zeros(found)
+            found &= found - ONE
+            if get_u8(work.begun, i + 1) >> stage & 1 != 0:  # else the piece is one character, or has others in it
+                _cut_powers(work, stage, i, next_cut(work.cuts, i))
+
+
+@helper
+def _cut_powers(work: SplitWindow, stage: int, i: int, piece_end: int) -> None:
+    end, left = _run(work, stage, i, piece_end)
+    if end < piece_end:
+        return
+    power, taken = MOST_SPACES, 0
+    while i < end:
+        if get_u8(work.begun, i) & IS_REST == 0:
+            if taken == 0:
+                cut_at(work, i)
+                while power > left:
+                    power >>= 1
+                taken, left = power, left - power
+            taken -= 1
+        i += 1

@@ -38,7 +38,7 @@ def run_cutter(
         if end1 < size:
             end2 = _sure_cut(sure, sure_at, width, classes, size, (size >> 1) + (size >> 2))
     row0 = row1 = row2 = row3 = table
-    steps = min(min(end0, end1 - end0), min(end2 - end1, size - end2))
+    steps = min(end0, end1 - end0, end2 - end1, size - end2)
     for k in range(steps):
         entry0 = get_i32(tables, row0 + get_u8(classes, k))
         entry1 = get_i32(tables, row1 + get_u8(classes, end0 + k))

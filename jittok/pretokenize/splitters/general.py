@@ -1,12 +1,12 @@
 """The one splitter that every pre type has: its list of patterns, stage by stage.
 
-Characters are read once, to the classes that no stage tells apart: one byte 2 * class for the first byte of a character,
-2 * classes for each other. Cuts are bits, one a byte of text; cutters read them as the lowest bit of a class. Each stage
-cuts every piece that the stages before have left, as if the piece were the whole text, and only ever adds cuts; so the
-list of pieces is never built.
+Characters are read once, to the classes that no stage tells apart: one byte 2 * class for the first byte of a
+character, 2 * classes for each other. Cuts are bits, one a byte; cutters read them as the lowest bit of a class.
+Each stage cuts every piece that the stages before have left, as if the piece were the whole text, and only ever adds
+cuts; so the list of pieces is never built.
 
 A stage that begins a match at most places is a cutter (`cutting.py`). One that seldom does is a matcher, which looks
-for such places first. Patterns of one class need masks only, and three more than one character of look-ahead: they stand
+for such places first. Patterns of one class need masks only, and four more than one character of look-ahead: they stand
 in `counting.py`.
 
 Linear in bytes times stages: a matcher reads on behind the end of its match by a bounded number of characters, or over
@@ -40,13 +40,14 @@ from jittok.pretokenize.splitters.counting import (
     cut_digit_groups,
     cut_digit_threes,
     cut_runs,
+    cut_space_powers,
     cut_trailing_space,
     looked_for,
     next_cut,
 )
 from jittok.pretokenize.splitters.cutting import ACTION_BITS, collect_cuts, run_cutter
 
-MATCHER, CUTTER, RUNS, SINGLES, DIGIT_GROUPS, DIGIT_THREES, TRAILING_SPACE = range(7)
+MATCHER, CUTTER, RUNS, SINGLES, SPACE_POWERS, DIGIT_GROUPS, DIGIT_THREES, TRAILING_SPACE = range(8)
 """Kinds of stages."""
 MATCHED = 1
 """The action of a matcher: a match ends before this character."""
@@ -60,10 +61,13 @@ class Splitter(NamedTuple):
 
     kinds: I64  # [stages]
     tables_at: I64  # [stages]
-    tables: I32  # rows of `width` entries: place of the next row << 8 | actions. A matcher has a dead row, then its first
+    tables: (
+        I32  # rows of `width` entries: place of the next row << 8 | actions. A matcher has a dead row, then its first
+    )
     width: int  # 2 * classes + 2
     sure: U8  # [stages, classes, classes] cutters: between these two is a cut, whatever stands around
     begins: U8  # [classes] bit s: stage s looks for it, a match may begin here
+    apart: U8  # [stages] 1 for a matcher that matches nothing where a space stands before an ASCII letter
     ascii: U16  # [128] begins << 8 | 2 * class
     pages: U16  # [8704] two-stage table of classes, see `pretokenize.classes`
     blocks: U8
@@ -78,6 +82,7 @@ class SplitterWindow(NamedTuple):
     width: int
     sure: Window
     begins: Window
+    apart: Window
     ascii: Window
     pages: Window
     blocks: Window
@@ -125,6 +130,7 @@ def open_splitter(splitter: Splitter) -> SplitterWindow:
         splitter.width,
         window(splitter.sure),
         window(splitter.begins),
+        window(splitter.apart),
         window(splitter.ascii),
         window(splitter.pages),
         window(splitter.blocks),
@@ -158,9 +164,11 @@ def split_text(splitter: SplitterWindow, text: Window, start: int, stop: int, wo
             collect_cuts(work.flags, size, work.cuts)
             behind = True
         elif kind == MATCHER:
-            _run_matcher(splitter, stage, table, size, work)
+            _run_matcher(splitter, stage, table, text, start, size, work)
         elif kind in (RUNS, SINGLES):
             cut_runs(work, stage, size, kind == SINGLES)
+        elif kind == SPACE_POWERS:
+            cut_space_powers(work, stage, size)
         elif kind == DIGIT_GROUPS:
             cut_digit_groups(work, stage, size)
         elif kind == DIGIT_THREES:
@@ -228,7 +236,7 @@ def _classify(splitter: SplitterWindow, text: Window, start: int, stop: int, wor
 
 @helper
 def _wide_character(text: Window, i: int, stop: int) -> tuple[int, int]:
-    """(code point, bytes) of the character beyond ASCII at i; (.., 0) when it is malformed. PAD makes the reads safe."""
+    """(code point, bytes) of the character beyond ASCII at i; (.., 0) when it is malformed. Reads up to four bytes."""
     byte = get_u8(text, i)
     second = get_u8(text, i + 1)
     if byte < 0xE0:
@@ -245,11 +253,17 @@ def _wide_character(text: Window, i: int, stop: int) -> tuple[int, int]:
 
 
 @helper
-def _run_matcher(splitter: SplitterWindow, stage: int, dead: int, size: int, work: SplitWindow) -> None:
+def _run_matcher(
+    splitter: SplitterWindow, stage: int, dead: int, text: Window, start: int, size: int, work: SplitWindow
+) -> None:
     """Every match is a piece, and so is every gap between matches."""
     begin, behind, end = dead + splitter.width, 0, 0
+    apart = get_u8(splitter.apart, stage) != 0
     for at in range(0, size, BLOCK):
         found = looked_for(work, stage, at, size)
+        if apart:
+            _, letter, _, _, space = span_masks(text, start + at)
+            found &= ~(space & letter >> ONE)
         if behind - at >= BLOCK:
             continue
         if behind > at:  # a match that began in an earlier block ends here
