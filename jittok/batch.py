@@ -12,8 +12,7 @@ import re
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +39,9 @@ from jittok.ragged import TokenArray, joined
 from jittok.stretches import finished, progress_bar, stretches_of, thread_count
 from jittok.uncut import lay_out, lay_out_one, nothing_to_cut
 from jittok.vocab import NO_TOKEN, Vocab
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 MODELS = {
     "spm": "jittok.models.spm",
@@ -193,7 +195,7 @@ class Encoder:
                         bar.update(last - first)
                     yield result
                     continue
-                pool = pool or ThreadPoolExecutor(threads, thread_name_prefix="jittok")
+                pool = pool or _threads(threads)
                 pending.append(pool.submit(self._stretch, docs, base, first, last, rule, keep_ids, beside))
                 yield from finished(pending, 4 * threads, bar)
             yield from finished(pending, 0, bar)
@@ -380,6 +382,12 @@ def around(vocab: Vocab) -> tuple[int, int]:
             raise EncodingFailed(0, 0, vocab, expected)
     before, after = (token if needed else NO_TOKEN for needed, _, token in wanted)
     return before, after
+
+
+def _threads(count: int) -> ThreadPoolExecutor:
+    from concurrent.futures import ThreadPoolExecutor
+
+    return ThreadPoolExecutor(count, thread_name_prefix="jittok")
 
 
 def _has_cache(model: Any) -> bool:

@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 
 from jittok._jit import cache_dir
 from jittok._jit.store import log, source_stamp, write_whole
-from jittok.vocab.gguf import read_header
 
 MAGIC = b"jittok compiled vocabulary 1\n"
 ALIGNMENT = 64
@@ -48,6 +47,12 @@ class Damaged(Exception):
     """A file that is not what was written."""
 
 
+def _end_of_header(source: Any) -> int:
+    from jittok.vocab.gguf import read_header
+
+    return read_header(source).stop
+
+
 def folder() -> Path | None:
     """Where compiled vocabularies are kept, None for nowhere."""
     return None if cache_dir() is None else cache_dir() / "vocabularies"  # type: ignore[operator]
@@ -57,8 +62,7 @@ def folder() -> Path | None:
 def stamp() -> str:
     """What a compiled vocabulary depends on beside the vocabulary."""
     digest = hashlib.sha256(sys.byteorder.encode())
-    for module in _ROOTS:
-        digest.update(source_stamp(f"jittok.{module}"))
+    digest.update(source_stamp(*(f"jittok.{module}" for module in _ROOTS)))
     return digest.hexdigest()
 
 
@@ -75,7 +79,7 @@ def content_key(source: Any) -> str | None:
     if isinstance(source, str | os.PathLike):
         return _key_of_file(Path(source))
     view = memoryview(source)
-    return _digest(view if view.nbytes <= WHOLE else view.cast("B")[: read_header(source).stop])
+    return _digest(view if view.nbytes <= WHOLE else view.cast("B")[: _end_of_header(source)])
 
 
 def _digest(content: Any) -> str:
@@ -96,7 +100,7 @@ def _key_of_file(path: Path) -> str | None:
     except (OSError, ValueError, KeyError, TypeError):
         pass
     with path.open("rb") as file:
-        size = facts.st_size if facts.st_size <= WHOLE else read_header(path).stop
+        size = facts.st_size if facts.st_size <= WHOLE else _end_of_header(path)
         key = _digest(file.read(size))
     if time.time() - max(facts.st_mtime, facts.st_ctime) > SETTLED:
         _write(link, json.dumps({"state": state, "path": str(place), "key": key}).encode())

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jittok.display import html
-
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -164,6 +162,8 @@ class TokenArray:
         head = self[:SHOWN_ROWS]
         describe: Describe = self._describe or (lambda ids: [{"id": token} for token in ids])
         rows = [describe(row[:SHOWN_IDS].tolist()) for row in head]
+        from jittok.display import html
+
         return html.token_rows(rows, head.lengths.tolist(), len(self), self.ids.size)
 
     @property

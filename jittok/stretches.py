@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import Future
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jittok.inputs import documents
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 STRETCH_BYTES = 4 << 20
 """A stretch of documents has up to about this many bytes, so that its arrays can be kept,"""

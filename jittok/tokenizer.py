@@ -16,14 +16,13 @@ from jittok._jit import frozen
 from jittok.batch import Encoder, Rule
 from jittok.compiled import content_key, keep, recall
 from jittok.decode import Decoder, to_ids
-from jittok.display import html
 from jittok.errors import InvalidToken, MalformedVocab, UnsupportedVocab
 from jittok.facts import SPECIAL_IDS, Facts, newline_id, or_none
 from jittok.inputs import Documents, OneText, check_errors, to_bytes
 from jittok.pieces import HIDDEN, Pieces, build_pieces
 from jittok.ragged import TokenArray
 from jittok.stream import StreamDecoder
-from jittok.vocab import Vocab, bundled_vocab, read_vocab
+from jittok.vocab import Vocab, bundled_vocab
 from jittok.vocab.bundled import bundled_path
 from jittok.vocab.describe import describe
 
@@ -47,7 +46,13 @@ def load(source: Source, *, cache: bool = True, cache_bytes: int = CACHE_BYTES) 
     """
     name = os.fspath(source) if isinstance(source, str | os.PathLike) else IN_MEMORY
     key = content_key(source) if cache else None
-    return _load(key, str(Path(name)), lambda: read_vocab(source), cache=cache, cache_bytes=cache_bytes)
+
+    def read() -> Vocab:
+        from jittok.vocab import read_vocab
+
+        return read_vocab(source)
+
+    return _load(key, str(Path(name)), read, cache=cache, cache_bytes=cache_bytes)
 
 
 def _load(key: str | None, source: str, read: Callable[[], Vocab], **options: Any) -> Tokenizer:
@@ -359,6 +364,8 @@ class Tokenizer(Facts):
         return [describe(self.vocab, token, self.token_to_piece(token, special=True)) for token in ids]
 
     def _repr_html_(self) -> str:
+        from jittok.display import html
+
         ids = {name: token for name in SPECIAL_IDS if (token := getattr(self, name)) is not None}
         merges = self.vocab.merge_offsets.size - 1
         rows = [("type", self.type), ("pre", self.pre), ("tokens", self.vocab_size), ("merges", merges or None)]

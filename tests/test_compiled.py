@@ -43,7 +43,7 @@ def test_a_kept_vocabulary_is_the_one_that_was_compiled(name, tmp_path, monkeypa
     path = unpacked(name, tmp_path / "a.gguf")
     first = jittok.load(path)
     expected = first.encode(TEXT, errors="replace").tolist(), first.decode(first.encode("the abc"))
-    monkeypatch.setattr(tokenizer, "read_vocab", None)  # nothing may read the file now
+    monkeypatch.setattr("jittok.vocab.load.read_vocab", None)  # nothing may read the file now
     second = jittok.load(path)
     assert (second.encode(TEXT, errors="replace").tolist(), second.decode(second.encode("the abc"))) == expected
     assert second.fingerprint == first.fingerprint
@@ -59,7 +59,7 @@ def test_the_same_bytes_elsewhere_and_in_memory_are_the_same_vocabulary(tmp_path
     content = path.read_bytes()
     jittok.load(path)
     (tmp_path / "b.gguf").write_bytes(content)
-    monkeypatch.setattr(tokenizer, "read_vocab", None)
+    monkeypatch.setattr("jittok.vocab.load.read_vocab", None)
     assert jittok.load(tmp_path / "b.gguf").vocab.source == str(tmp_path / "b.gguf")
     assert jittok.load(content).vocab.source == tokenizer.IN_MEMORY
 

@@ -1,7 +1,20 @@
 """A vocabulary as data: what the file says, checked, before anything is compiled."""
 
+from typing import TYPE_CHECKING, Any
+
 from jittok.vocab.bundled import bundled_names, bundled_vocab
-from jittok.vocab.load import read_vocab
 from jittok.vocab.vocab import NO_TOKEN, SPACE, Vocab
 
+if TYPE_CHECKING:
+    from jittok.vocab.load import read_vocab
+
 __all__ = ["NO_TOKEN", "SPACE", "Vocab", "bundled_names", "bundled_vocab", "read_vocab"]
+
+
+def __getattr__(name: str) -> Any:
+    """The reader of files is imported when one is read: a compiled vocabulary needs none."""
+    if name == "read_vocab":
+        from jittok.vocab.load import read_vocab
+
+        return read_vocab
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from jittok.vocab.load import read_vocab
 from jittok.vocab.vocab import Vocab
 
 _DATA = Path(__file__).parent.parent / "data"
@@ -32,4 +31,6 @@ def bundled_source(name: str) -> bytes:
 
 def bundled_vocab(name: str) -> Vocab:
     """The Vocab of a bundled vocabulary. ValueError for a name that is none."""
+    from jittok.vocab.load import read_vocab
+
     return read_vocab(bundled_source(name))
