@@ -4,6 +4,7 @@ The traps of cached machine code are shown on a small package: jittok's `_jit`, 
 another file. What holds for them holds for all kernels, and compiling them takes no time.
 """
 
+import lzma
 import os
 import shutil
 import stat
@@ -66,11 +67,12 @@ def home(tmp_path: Path) -> Path:
 
 def environment(home: Path, **settings: str) -> dict[str, str]:
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("NUMBA_", "JITTOK_", "PYTHON"))}
-    return clean | {"PYTHONPATH": str(home), "JITTOK_CACHE_DIR": str(home / "cache")} | settings
+    path = os.pathsep.join([str(home), str(PACKAGE.parent)])  # the small package first, if there is one
+    return clean | {"PYTHONPATH": path, "JITTOK_CACHE_DIR": str(home / "cache")} | settings
 
 
 def python(home: Path, code: str, **settings: str) -> str:
-    """What the code prints, with the package that lies in `home` (or else the installed one)."""
+    """What the code prints, with the package that lies in `home` (or else the one that is tested)."""
     command = [sys.executable, "-W", "error", "-c", code]
     done = subprocess.run(
         command, env=environment(home, **settings), cwd=home, capture_output=True, text=True, check=False
@@ -245,6 +247,34 @@ def test_processes_may_start_together(home):
     ]
     assert {process.communicate()[0].split("]")[0] for process in started} == {"[1, 2, 3"}
     assert python(home, SHOW).endswith("True")
+
+
+def test_processes_may_start_together_on_a_vocabulary_that_nobody_has_compiled(tmp_path):
+    path = tmp_path / "syn.gguf"
+    path.write_bytes(lzma.decompress(VOCAB.with_name("syn-rwkv.gguf.xz").read_bytes()))
+    code = f"""
+import sys, jittok, jittok._jit as jit
+tok = jittok.load({str(path)!r})
+rows = tok.encode_batch(["the abc", "x y \u00e9"]).to_list()
+hits = {{k.cache_hit for k in jit.kernel.registry if k.cache_hit is not None}}
+print(rows, tok.encode("the abc").tolist() == rows[0], tok.decode(rows[1]), *hits, "jittok.vocab.load" in sys.modules)
+"""
+    command = [sys.executable, "-W", "error", "-c", code]
+    started = [
+        subprocess.Popen(
+            command, env=environment(tmp_path), cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        for _ in range(4)
+    ]
+    told = [process.communicate() for process in started]
+    assert [(process.returncode, error) for process, (_, error) in zip(started, told, strict=True)] == [(0, "")] * 4
+    rows = {out.split(" True ")[0] for out, _ in told}
+    assert len(rows) == 1
+    # the next one compiles neither kernels nor the vocabulary, and half-written files are not left behind
+    assert python(tmp_path, code) == f"{rows.pop()} True x y \u00e9 True False"
+    kept = [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
+    assert {path.suffix for path in kept} == {".o", ".vocab", ".path"}
+    assert not [path for path in kept if path.name.startswith(".")]
 
 
 def test_two_threads_may_call_a_new_kernel_together(home):
