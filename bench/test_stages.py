@@ -5,6 +5,7 @@ import pytest
 import jittok
 import jittok.tokenizer
 import jittok.vocab
+from jittok.reference.tokenize import align as align_literally
 
 VOCABULARIES = ["gpt-2", "bert", "t5", "mistral"]
 CORPORA = ["english", "code", "multilingual"]
@@ -16,6 +17,22 @@ def test_encode_batch(benchmark, rate, bundled, corpus, vocabulary, name):
     tok, texts = bundled(vocabulary), corpus(name)
     tok.encode_batch(texts, threads=1)
     benchmark.pedantic(tok.encode_batch, (texts,), {"threads": 1}, rounds=5)
+    rate(sum(map(len, texts)))
+
+
+@pytest.mark.parametrize("name", CORPORA)
+@pytest.mark.parametrize("vocabulary", VOCABULARIES)
+def test_align_batch(benchmark, rate, bundled, corpus, vocabulary, name):
+    """Beside `test_encode_batch`: what spans cost."""
+    tok, texts = bundled(vocabulary), corpus(name)
+    rows = tok.align_batch(texts, threads=1)
+    assert rows.tokens == tok.encode_batch(texts, threads=1)
+    for text in texts[:: max(len(texts) // 8, 1)]:
+        ids, spans = align_literally(tok.vocab, text[:2000])
+        found = tok.align(text[:2000])
+        assert (found.ids.tolist(), list(map(tuple, found.spans.tolist()))) == (ids, spans)
+    del rows
+    benchmark.pedantic(tok.align_batch, (texts,), {"threads": 1}, rounds=5)
     rate(sum(map(len, texts)))
 
 

@@ -119,6 +119,15 @@ class Aligner:
     def _unigram(self, data: U8, cut: Cut, flat: OutI64, left: OutI64, count: int, longest: int) -> None:
         from jittok.align.unigram import make_unigram_work, no_lattice, unigram_spans
 
+        if self._inert.usable:
+            from jittok.align.unigram_text import make_text_work, text_spans
+
+            count = text_spans(
+                self.lengths, self._unigram_rules, self._inert, make_text_work(), data, cut.starts, cut.stops, cut.ends,
+                cut.ids, flat, left, count,
+            )  # fmt: skip
+            if not count:
+                return
         report, room = np.zeros(REPORT_SIZE, np.int64), 2 * longest + 64
         for use_lattice in (0, 1):
             lattice = self._lattice if use_lattice else no_lattice()
@@ -170,6 +179,12 @@ class Aligner:
         from jittok.align.normalized import unigram_rules
 
         return unigram_rules(self.vocab)
+
+    @cached_property
+    def _inert(self) -> Any:
+        from jittok.align.inert import build_inert
+
+        return build_inert(self.vocab, self._unigram_rules)
 
     @cached_property
     def _lattice(self) -> Any:

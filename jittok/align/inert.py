@@ -1,0 +1,256 @@
+"""Which stretches of a text Unigram's normalization leaves as they are, but for its blanks.
+
+A character is *inert* where it becomes itself: no key of the charsmap is this character, and none that begins with it
+goes on with the next one. Keys of several characters go on with few (combining marks, mostly), so flags of single
+characters tell. A blank is a byte that becomes a space. Inert stretches are found by blocks of 64 bytes.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok._jit import U8, U16, frozen, helper
+from jittok._raw import Window, equal_mask, get_u8, get_u16, span_masks, trailing_zeros, utf8_masks, window
+from jittok.align.lengths import MARK
+from jittok.align.normalized import USER_DEFINED, UnigramRules, can_match
+from jittok.models.bpe.text import BAD, decode
+from jittok.normalize.keys import Keys, charsmap_keys
+from jittok.pretokenize.classes import UNICODE_SIZE, two_stage
+from jittok.structures.cuts import characters
+from jittok.vocab import SPACE, Vocab
+
+BLANK_BIT = 4
+MAPPED, LONG, SECOND, KNOWN, BLANK = 1, 2, 4, 8, 1 << BLANK_BIT
+"""Flags of a character: becomes something else; begins keys of several characters; stands second in one; is a token by
+itself; becomes a space."""
+BEGINS = 1
+"""Bit of a step: the token begins with U+2581; above it, bytes of its text without that."""
+UNKNOWN, ODD = 0xFFFF, 0xFFFE
+"""Steps of the unknown token, and of those that hold U+2581 elsewhere or are no UTF-8."""
+NOBODY = -1
+FREELY = (9, 10, 13, *range(0x20, 0x7F))
+"""Bytes that a block is not stopped by."""
+_0, _1, _2, _62, _63 = (np.uint64(n) for n in (0, 1, 2, 62, 63))
+
+
+class Inert(NamedTuple):
+    """Flags of characters, and what each token does in an inert stretch.
+
+    Invariants: blocks has 128 entries for every page; no byte of FREELY is MAPPED, no ASCII byte is SECOND, U+2581 is
+    KNOWN and MAPPED.
+    """
+
+    ascii: U8  # [256] MAPPED from 0x80 on
+    two: U8  # [2048] by the 11 bits of a two-byte form
+    three: U8  # [65536] by the 16 bits of a three-byte form
+    pages: U16  # [8704] two-stage table, for four-byte forms
+    blocks: U8
+    steps: U16  # [tokens + 1] of ids from -1 on
+    user_first: int  # the two bytes that all user-defined texts begin with, or NOBODY
+    user_second: int
+    usable: int  # 1: the rest means something
+
+
+def build_inert(vocab: Vocab, rules: UnigramRules) -> Inert:
+    """The tables of a vocabulary of type "ugm"; not usable where spaces are not merged and escaped, or the vocabulary
+    or its charsmap is odd."""
+    keys, spaces, user = charsmap_keys(rules.charsmap), rules.spaces, _user_beginning(vocab)
+    flags = None if keys is None or user is None else _flags(vocab, keys)
+    if flags is None or user is None or not (spaces.merge and spaces.escape) or spaces.append or rules.always:
+        return _unusable()
+    free, mark = flags[list(FREELY)], int(flags[ord(SPACE)])
+    if (free & MAPPED).any() or (flags[:0x80] & SECOND).any() or not mark & KNOWN or not flags[0x20] & BLANK:
+        return _unusable()
+    flags[ord(SPACE)] |= MAPPED  # one of the text's own is no blank
+    ascii_ = np.full(256, MAPPED, np.uint8)
+    ascii_[:0x80] = flags[:0x80]
+    two, three = flags[:0x800].copy(), flags[:0x10000].copy()
+    two[:0x80], three[:0x800] = MAPPED, MAPPED  # overlong forms
+    flags[:0x10000] = MAPPED
+    pages, blocks = two_stage(np.arange(UNICODE_SIZE), flags)
+    return Inert(
+        frozen(ascii_, np.uint8), frozen(two, np.uint8), frozen(three, np.uint8), frozen(pages, np.uint16),
+        frozen(blocks, np.uint8), _steps(vocab, rules.unk_id), *user, 1,
+    )  # fmt: skip
+
+
+def _unusable() -> Inert:
+    bytes_, words = frozen([], np.uint8), frozen([], np.uint16)
+    return Inert(bytes_, bytes_, bytes_, words, bytes_, words, NOBODY, NOBODY, 0)
+
+
+def _user_beginning(vocab: Vocab) -> tuple[int, int] | None:
+    """The two ASCII bytes that all user-defined texts begin with, NOBODY if there are none; None if these differ."""
+    texts = {vocab.tokens[k][:2] for k in np.flatnonzero(vocab.file_attributes & USER_DEFINED).tolist()} - {b""}
+    if not texts:
+        return NOBODY, NOBODY
+    text = texts.pop()
+    return (text[0], text[1]) if not texts and len(text) == 2 and text.isascii() else None
+
+
+def _flags(vocab: Vocab, keys: Keys) -> NDArray[np.uint8] | None:
+    """uint8[UNICODE_SIZE]; None where a key is no UTF-8."""
+    flags, lengths = np.zeros(UNICODE_SIZE, np.uint8), np.diff(keys.offsets)
+    code, owner, bad = characters(keys.data, keys.offsets, np.ones(lengths.size, bool))
+    if bad.any() or not lengths.all():
+        return None
+    first = np.flatnonzero(np.diff(owner, prepend=-1))
+    several = np.diff(first, append=code.size) > 1
+    single = code[first[~several]]
+    flags[single] |= MAPPED
+    flags[code[first[several]]] |= LONG
+    flags[code[first[several] + 1]] |= SECOND
+    starts, sizes = keys.image_offsets[:-1], np.diff(keys.image_offsets)
+    becomes_space = ~several & (sizes == 1) & (np.append(keys.images, 0)[starts] == 0x20)
+    blanks = code[first[becomes_space]]
+    if not flags[0x20] & MAPPED:
+        blanks = np.append(blanks, 0x20)
+    blanks = blanks[blanks < 0x80]
+    flags[blanks] = flags[blanks] & ~np.uint8(MAPPED) | BLANK
+    code, owner, _ = characters(vocab.token_bytes, vocab.token_offsets, can_match(vocab))
+    alone = np.diff(vocab.token_offsets)[owner] == _sizes(code)
+    flags[code[alone]] |= KNOWN
+    return flags
+
+
+def _sizes(code: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Bytes of code points in shortest form."""
+    return 1 + (code >= 0x80).astype(np.int64) + (code >= 0x800) + (code >= 0x10000)
+
+
+def _steps(vocab: Vocab, unk_id: int) -> U16:
+    """See UNKNOWN, ODD and BEGINS."""
+    data, offsets = vocab.token_bytes, vocab.token_offsets
+    lengths = np.diff(offsets)
+    code, owner, bad = characters(data, offsets, np.ones(len(vocab), bool))
+    first = np.diff(owner, prepend=-1) != 0
+    begins = np.bincount(owner[first & (code == ord(SPACE))], minlength=len(vocab)) > 0
+    odd = bad | (lengths == 0) | (lengths > ODD >> 2)
+    odd |= np.bincount(owner, _sizes(code), len(vocab)) != lengths  # overlong forms
+    odd[owner[(~first & (code == ord(SPACE))) | (code == 0x20)]] = True
+    steps = np.where(odd, ODD, np.where(begins, lengths - len(MARK) << 1 | BEGINS, lengths << 1))
+    if unk_id >= 0:
+        steps[unk_id] = UNKNOWN
+    return frozen(np.concatenate([[UNKNOWN if unk_id < 0 else ODD], steps]), np.uint16)
+
+
+class InertWindow(NamedTuple):
+    """The same as windows."""
+
+    ascii: Window
+    two: Window
+    three: Window
+    pages: Window
+    blocks: Window
+    steps: Window
+    user_first: int
+    user_second: int
+
+
+@helper
+def open_inert(inert: Inert) -> InertWindow:
+    """Windows onto the arrays."""
+    return InertWindow(
+        window(inert.ascii), window(inert.two), window(inert.three), window(inert.pages), window(inert.blocks),
+        window(inert.steps), inert.user_first, inert.user_second,
+    )  # fmt: skip
+
+
+@helper
+def flags_at(inert: InertWindow, text: Window, i: int, stop: int) -> tuple[int, int]:
+    """(flags, bytes) of the character at i < stop; (MAPPED, 1) for a bad byte."""
+    byte = get_u8(text, i)
+    if byte < 0x80:
+        return get_u8(inert.ascii, byte), 1
+    c, size = decode(text, i, stop)
+    if size == 2:
+        return get_u8(inert.two, c), 2
+    if size == 3:
+        return get_u8(inert.three, c), 3
+    if c == BAD or c >= UNICODE_SIZE:
+        return MAPPED, 1
+    return get_u8(inert.blocks, get_u16(inert.pages, c >> 7) << 7 | c & 127), 4
+
+
+@helper
+def _inert_block(inert: InertWindow, text: Window, i: int) -> int:
+    """How many bytes of text[i:i + 64] are inert as far as is seen at once: 0, or up to the last character that ends in
+    there. A character begins at i; 65 bytes are readable."""
+    high, _, _, control, _ = span_masks(text, i)
+    free = equal_mask(text, i, 10) | equal_mask(text, i, 9) | equal_mask(text, i, 13)
+    stopping = control & ~free
+    if inert.user_first >= 0:
+        stopping |= equal_mask(text, i, inert.user_first) & equal_mask(text, i + 1, inert.user_second)
+    if stopping != _0:
+        return 0
+    if high == _0:
+        return 64
+    followers, two, three, four, _ = utf8_masks(text, i)
+    if followers != two << _1 | three << _2 or four != _0:
+        return 0
+    size, cut = 64, np.uint64(0)
+    if two >> _63 != _0:
+        size, cut = 63, _1 << _63
+    elif three >> _62 != _0:
+        size, cut = 62, _1 << _62
+    two, three, flags = two & ~three & ~cut, three & ~cut, 0
+    while two != _0:
+        k = i + trailing_zeros(two)
+        flags |= get_u8(inert.two, (get_u8(text, k) & 0x1F) << 6 | get_u8(text, k + 1) & 0x3F)
+        two &= two - _1
+    while three != _0:
+        k = i + trailing_zeros(three)
+        c = (get_u8(text, k) & 0xF) << 12 | (get_u8(text, k + 1) & 0x3F) << 6 | get_u8(text, k + 2) & 0x3F
+        flags |= get_u8(inert.three, c)
+        three &= three - _1
+    return size if flags & (MAPPED | SECOND) == 0 else 0
+
+
+@helper
+def inert_end(inert: InertWindow, text: Window, begin: int, most: int, stop: int) -> tuple[int, bool]:
+    """Up to where text[begin:stop] is inert, looking at little more than `most` bytes; and whether that is because of
+    what stands there. A step of normalization begins at `begin`."""
+    i, limit, block = begin, min(begin + most, stop), begin
+    while i < limit:
+        if i >= block and i + 65 <= stop:
+            size = _inert_block(inert, text, i)
+            i, block = i + size, i + 64
+            if size != 0:
+                continue
+        flags, length = flags_at(inert, text, i, stop)
+        if flags & (MAPPED | SECOND):
+            if flags & SECOND and i > begin:
+                before = _begin_of(text, begin, i)
+                if flags_at(inert, text, before, stop)[0] & LONG:
+                    return before, True
+            if flags & MAPPED:
+                return i, True
+        if get_u8(text, i) == inert.user_first and i + 1 < stop and get_u8(text, i + 1) == inert.user_second:
+            return i, True
+        i += length
+    return (stop, False) if i == stop else (_begin_of(text, begin, i), False)
+
+
+@helper
+def is_inert(inert: InertWindow, text: Window, i: int, stop: int) -> int:
+    """Bytes of the character at i < stop if it is inert and no blank, else 0."""
+    flags, length = flags_at(inert, text, i, stop)
+    if flags & (MAPPED | BLANK):
+        return 0
+    if flags & LONG and i + length < stop and flags_at(inert, text, i + length, stop)[0] & SECOND:
+        return 0
+    if get_u8(text, i) == inert.user_first and i + 1 < stop and get_u8(text, i + 1) == inert.user_second:
+        return 0
+    return length
+
+
+@helper
+def _begin_of(text: Window, begin: int, i: int) -> int:
+    """Where the character that ends in front of i > begin begins, or one that holds byte i - 1."""
+    i -= 1
+    while i > begin and get_u8(text, i) & 0xC0 == 0x80:
+        i -= 1
+    return i

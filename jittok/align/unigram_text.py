@@ -1,0 +1,270 @@
+"""Spans of Unigram walked over the text itself, as it is mostly normalized to itself.
+
+In an inert stretch (see `inert`) a token covers as many bytes as its text has, and U+2581 in front of it stands for the
+blanks there. Around what is not inert a few bytes are normalized, just as many as the tokens there need. Where ids do
+not tell, and what is far from any real text, is left to the way over the whole normalized text.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from jittok._jit import I32, I64, U8, OutI64, OutU8, helper, kernel
+from jittok._raw import (
+    Window,
+    equal_mask,
+    get_i32,
+    get_i64,
+    get_u8,
+    get_u16,
+    put_i64,
+    span_masks,
+    trailing_zeros,
+    window,
+)
+from jittok.align.direct import first_id
+from jittok.align.inert import (
+    BEGINS,
+    BLANK,
+    BLANK_BIT,
+    KNOWN,
+    ODD,
+    UNKNOWN,
+    Inert,
+    InertWindow,
+    flags_at,
+    inert_end,
+    open_inert,
+)
+from jittok.align.lengths import Lengths
+from jittok.align.normalized import Normal, UnigramRules
+from jittok.align.steps import Cursor, StepWindow, is_character, normalize_more, open_steps
+from jittok.structures.utf8 import lead_length
+
+STRETCH = 4096
+"""Bytes that are looked at before their tokens are walked."""
+ROOM = 1 << 14
+"""Normalized bytes beside what is inert."""
+
+
+class TextWork(NamedTuple):
+    """Scratch for ROOM normalized bytes."""
+
+    text: OutU8
+    starts: OutI64  # byte k stands for data[starts[k]:stops[k]]
+    stops: OutI64
+
+
+def make_text_work() -> TextWork:
+    """Scratch of one call."""
+    return TextWork(np.empty(ROOM, np.uint8), np.empty(ROOM, np.int64), np.empty(ROOM, np.int64))
+
+
+class Walk(NamedTuple):
+    """What is walked over, as windows."""
+
+    text: Window
+    sizes: Window
+    ids: Window
+    spans: Window
+    origin: int
+    stop: int  # end of the fragment
+    end: int  # and of its ids
+    steps: StepWindow
+    texts: Window  # of tokens
+    offsets: Window
+    unk_id: int
+
+
+@kernel
+def text_spans(
+    lengths: Lengths, rules: UnigramRules, inert: Inert, work: TextWork, data: U8, starts: I64, stops: I64, ends: I64,
+    ids: I32, spans: OutI64, left: OutI64, count: int,
+) -> int:  # fmt: skip
+    """Spans of the tokens of the fragments left[:2 * count], a list as `direct_spans` makes it.
+
+    The other arrays are those of `direct_spans`. Returns how many fragments are left in `left` for another way. Linear
+    in bytes.
+    """
+    out = Normal(window(work.text), window(work.starts), window(work.stops), work.text.size)
+    marks, steps, kept = open_inert(inert), open_steps(rules), 0
+    for item in range(count):
+        fragment, origin = left[2 * item], left[2 * item + 1]
+        walk = Walk(
+            window(data), window(lengths.output), window(ids), window(spans), origin, stops[fragment],
+            ends[fragment], steps, window(rules.texts), window(rules.offsets), rules.unk_id,
+        )  # fmt: skip
+        if not _walk(walk, marks, out, starts[fragment], first_id(window(ends), fragment)):
+            left[2 * kept], left[2 * kept + 1] = fragment, origin
+            kept += 1
+    return kept
+
+
+@helper
+def _put_span(w: Walk, k: int, start: int, stop: int) -> None:
+    put_i64(w.spans, 2 * k, start - w.origin)
+    put_i64(w.spans, 2 * k + 1, stop - w.origin)
+
+
+@helper
+def _walk(w: Walk, inert: InertWindow, out: Normal, i: int, k: int) -> bool:
+    """Spans of ids k .. w.end - 1, which cover the text from i on; False where they do not tell.
+
+    safe: where the inert stretch ends; whole: whether because of what stands there
+    """
+    safe, whole, inside = i, False, False
+    while True:
+        begin = k
+        i, k = _walk_inert(w, inert, i, safe, k, inside)
+        if k < 0:
+            return False
+        inside = inside or k > begin
+        if not whole and safe < w.stop:
+            safe, whole = inert_end(inert, w.text, safe, STRETCH, w.stop)
+            continue
+        i, k, inside = _walk_odd(w, inert, out, i, k, inside)
+        if k < 0 or (i == w.stop and k == w.end):
+            return k >= 0
+        safe, whole = i, False
+
+
+@helper
+def _walk_inert(w: Walk, inert: InertWindow, i: int, safe: int, k: int, inside: bool) -> tuple[int, int]:
+    """Spans of the ids from k on that end in the inert text[i:safe]; the place behind the last one and the next id, -1
+    where ids do not tell."""
+    while k < w.end:
+        if inside:
+            i, k = _stride(w.text, inert.ascii, inert.steps, w.ids, w.spans, w.origin, i, safe, k, w.end)
+            if k == w.end:
+                break
+        step = get_u16(inert.steps, get_i32(w.ids, k) + 1)
+        if step < ODD:
+            at = _skip_blanks(w, inert, i, safe) if step & BEGINS else i
+            after = at + (step >> 1)
+            if after > safe or at >= safe or not (inside or step & BEGINS):
+                break
+        else:
+            after = _unknown_end(w, inert, i, safe, k) if step == UNKNOWN and inside else i
+            if after < 0:
+                return i, -1
+            if after == i:
+                break
+        _put_span(w, k, i, after)
+        i, k, inside = after, k + 1, True
+    return i, k
+
+
+@helper
+def _stride(
+    text: Window, kinds: Window, steps: Window, ids: Window, spans: Window, origin: int, i: int, safe: int, k: int,
+    end: int,
+) -> tuple[int, int]:  # fmt: skip
+    """Spans of the ids from k on as long as each ends in the inert text[i:safe], inside a word or behind one blank.
+
+    A loop of its own, so that what it needs stays in registers.
+    """
+    while k < end:
+        step = get_u16(steps, get_i32(ids, k) + 1)
+        at = i + (step & BEGINS)  # a blank is there, as no U+2581 is in an inert text
+        after = at + (step >> 1)
+        if step >= ODD or after > safe or at >= safe or step & get_u8(kinds, get_u8(text, at)) >> BLANK_BIT & BEGINS:
+            break
+        put_i64(spans, 2 * k, i - origin)
+        put_i64(spans, 2 * k + 1, after - origin)
+        i, k = after, k + 1
+    return i, k
+
+
+@helper
+def _skip_blanks(w: Walk, inert: InertWindow, at: int, safe: int) -> int:
+    """The first byte from `at` on that is no blank, or `safe`."""
+    while at + 64 <= safe:
+        _, _, _, _, space = span_masks(w.text, at)
+        others = ~(space | equal_mask(w.text, at, 10))
+        if others != np.uint64(0):
+            at += trailing_zeros(others)
+            break
+        at += 64
+    while at < safe and get_u8(inert.ascii, get_u8(w.text, at)) & BLANK:
+        at += 1
+    return at
+
+
+@helper
+def _unknown_end(w: Walk, inert: InertWindow, i: int, safe: int, k: int) -> int:
+    """Where a run of unknown characters ends that begins at i; i when that is not seen from text[i:safe], -1 when it
+    may be the next id that stands in it."""
+    at, after = i, -1
+    if k + 1 < w.end:
+        after = get_i32(w.ids, k + 1)
+        if get_u16(inert.steps, after + 1) == ODD:
+            return i
+        if get_u16(inert.steps, after + 1) & BEGINS:  # or another unknown token, which would have joined
+            after = -1
+    while at < safe:
+        flags, size = flags_at(inert, w.text, at, safe)
+        if flags & (KNOWN | BLANK):
+            return at
+        if at > i and after >= 0:
+            begin, same = get_i64(w.offsets, after), 0
+            length = get_i64(w.offsets, after + 1) - begin
+            while same < length and at + same < safe and get_u8(w.text, at + same) == get_u8(w.texts, begin + same):
+                same += 1
+            if same == length:
+                return -1
+            if at + same == safe:
+                return i
+        at += size
+    return at if at == w.stop else i
+
+
+@helper
+def _stands(w: Walk, out: Normal, at: int, size: int, token: int) -> bool:
+    """Whether the text of a token stands at `at` of the normalized text."""
+    begin = get_i64(w.offsets, token)
+    length = get_i64(w.offsets, token + 1) - begin
+    if at + length > size:
+        return False
+    for k in range(length):
+        if get_u8(out.text, at + k) != get_u8(w.texts, begin + k):
+            return False
+    return True
+
+
+@helper
+def _walk_odd(w: Walk, inert: InertWindow, out: Normal, i: int, k: int, inside: bool) -> tuple[int, int, bool]:
+    """Spans of ids from k on, one at least if there is one, up to where a token ends together with a step inside a
+    word; (place behind, next id, inside a word), the second -1 where they do not tell."""
+    cursor, at = Cursor(i, 0, inside, -1, -1), 0
+    while k < w.end:
+        token, behind = get_i32(w.ids, k), at
+        if token == w.unk_id:
+            while True:
+                cursor = normalize_more(w.steps, inert, out, w.text, w.stop, cursor, behind + 1)
+                if cursor.i < 0 or cursor.size <= behind:
+                    break
+                length = lead_length(get_u8(out.text, behind))
+                cursor = normalize_more(w.steps, inert, out, w.text, w.stop, cursor, behind + length)
+                if cursor.i < 0 or is_character(w.steps, out, behind, min(behind + length, cursor.size)):
+                    break
+                if behind > at and k + 1 < w.end:
+                    after = get_i32(w.ids, k + 1)
+                    if after >= 0 and get_u8(out.text, behind) == get_u8(w.texts, get_i64(w.offsets, after)):
+                        need = behind + get_i64(w.offsets, after + 1) - get_i64(w.offsets, after)
+                        cursor = normalize_more(w.steps, inert, out, w.text, w.stop, cursor, need)
+                        if cursor.i < 0 or _stands(w, out, behind, cursor.size, after):
+                            return i, -1, False
+                behind = min(behind + length, cursor.size)
+        else:
+            behind += get_i32(w.sizes, token + 1)
+            cursor = normalize_more(w.steps, inert, out, w.text, w.stop, cursor, behind)
+        if cursor.i < 0 or behind == at or behind > cursor.size:
+            return i, -1, False
+        _put_span(w, k, get_i64(out.starts, at), get_i64(out.stops, behind - 1))
+        at, k = behind, k + 1
+        if at == cursor.size and cursor.inside and cursor.gap_start < 0:
+            return cursor.i, k, True
+    cursor = normalize_more(w.steps, inert, out, w.text, w.stop, cursor, out.room + 1)
+    return cursor.i, k if cursor.i == w.stop and cursor.size == at else -1, False
