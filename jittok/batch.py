@@ -26,6 +26,7 @@ from jittok.fragments import (
     EXPECTED,
     FOUND,
     FRAGMENT,
+    LONG_WORD,
     NEED,
     NO_BYTE_TOKEN,
     OFFSET,
@@ -37,6 +38,7 @@ from jittok.fragments import (
 from jittok.inputs import PADDING, Documents
 from jittok.ragged import TokenArray, joined
 from jittok.stretches import finished, progress_bar, stretches_of, thread_count
+from jittok.structures.chain import WANTED
 from jittok.uncut import lay_out, lay_out_one, nothing_to_cut
 from jittok.vocab import NO_TOKEN, Vocab
 
@@ -106,6 +108,8 @@ class Encoder:
         self._special = {parse: table for parse, table in tables.items() if table is not None}
         self._rules: dict[tuple[bool, bool, bool], Rule] = {}
         self._desks: list[Desk] = []
+        if hasattr(self.arrays, "chain"):
+            self.arrays = self.arrays._replace(chain=self.arrays.chain._replace(state=WANTED))
         self._settled = not hasattr(self.model, "for_much_text")
         self._settling = threading.Lock()
 
@@ -315,6 +319,13 @@ class Encoder:
                 self.arrays = self.model.for_much_text(self.arrays)
                 self._settled = True
 
+    def _with_chain(self) -> Any:
+        """The arrays with a chain for long words, made when the first of them comes, or with none for good."""
+        with self._settling:
+            if self.arrays.chain.state == WANTED:
+                self.arrays = self.model.with_chain(self.arrays)
+            return self.arrays
+
     def _run(
         self, desk: Desk, docs: Documents, starts: NDArray[np.int64], stops: NDArray[np.int64],
         tokens: NDArray[np.int32], fragments: int, count: int, ends: NDArray[np.int64], replace: bool,
@@ -336,6 +347,8 @@ class Encoder:
                 desk.give_ids(max(count + need, desk.ids.size + desk.ids.size // 2), count)
             elif code == OUT_OF_WORK:
                 self._give_work(desk, max(need, 2 * desk.longest))
+            elif code == LONG_WORD:
+                arrays = self._with_chain() if strict_bytes else self._with_unknown_bytes(self._with_chain())
             elif code == NO_BYTE_TOKEN and replace and strict_bytes and self._can_replace_bytes():
                 arrays, strict_bytes = self._with_unknown_bytes(arrays), False
             elif code == BEYOND_UNICODE and replace:

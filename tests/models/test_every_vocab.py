@@ -10,6 +10,8 @@ import pytest
 
 import jittok
 from jittok.batch import MODELS, Encoder
+from jittok.structures.chain import NEVER, READY, UNORDERED, WANTED
+from jittok.structures.chain import ROW as CHAIN_ROW
 from jittok.structures.cuts import no_cuts
 
 CUT_TYPES = ("spm", "wpm", "ugm")
@@ -91,3 +93,60 @@ def test_cut_and_uncut_give_the_same_ids(name):
         rows = [encoder.batch(several, encoder.rule(False, False, True), 1, False) for encoder in (cut, cut, uncut)]
         for text, *found in zip(several, *rows, strict=True):
             assert found[0].tolist() == found[1].tolist() == found[2].tolist(), text
+
+
+def long_words(vocab, unordered, count, seed):
+    """Words of up to 6000 bytes: letters, digits, ideographs and bytes at random, one token or two again and again."""
+    random = np.random.default_rng(seed)
+
+    def token():
+        k = int(
+            random.choice(unordered) if unordered.size and random.integers(0, 4) == 0 else random.integers(len(vocab))
+        )
+        text = vocab.token_bytes[vocab.token_offsets[k] : vocab.token_offsets[k + 1]].tobytes()
+        return text.replace("\u0120".encode(), b" ").replace("\u2581".encode(), b" ")
+
+    for k in range(count):
+        size = int(random.choice([50, 300, 2000, 6000]))
+        yield [
+            lambda size: bytes(random.integers(97, 123, size, np.uint8)),
+            lambda size: bytes(random.choice(random.integers(33, 127, 3, np.uint8), size)),
+            lambda size: "".join(map(chr, random.integers(0x3040, 0x5000, size // 3))).encode(),
+            lambda size: bytes(random.integers(0, 256, size, np.uint8)),
+            lambda size: token() * size,
+            lambda size: (token() + token()) * size,
+            lambda size: b"".join(token() for _ in range(size // 5)).replace(b" ", b""),
+        ][k % 7](size)[:size]
+
+
+def answer(encoder, text):
+    """Ids, or why there are none."""
+    try:
+        return encoder.one(text, encoder.rule(False, False, True)).tolist()
+    except jittok.EncodingFailed as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("name", NAMES if FOLDER else ["gpt-2", "mistral"])
+def test_long_words_from_the_left_and_by_rank_give_the_same_ids(name):
+    vocab = (jittok.bundled("gpt-2") if name == "gpt-2" and not FOLDER else tokenizer(name))._encoder.vocab
+    if vocab.type not in ("spm", "bpe"):
+        pytest.skip("does not merge")
+    by_rank, from_left = (Encoder(vocab, cache_bytes=1 << 14) for _ in range(2))
+    by_rank.arrays = by_rank.arrays._replace(chain=by_rank.arrays.chain._replace(state=NEVER))
+    from_left.arrays = from_left.model.with_chain(from_left.arrays)
+    assert from_left.arrays.chain.state == READY
+    unordered = np.flatnonzero(from_left.arrays.chain.rows[UNORDERED::CHAIN_ROW][: len(vocab)])
+    for text in long_words(vocab, unordered, 70, 1):
+        assert answer(from_left, text) == answer(by_rank, text), text
+
+
+@pytest.mark.parametrize("name", ["gpt-2", "mistral"])
+def test_the_first_long_word_makes_the_chain(name):
+    encoder = Encoder(jittok.bundled(name)._encoder.vocab)
+    rule, text = encoder.bare_rule(), b"xyzzy" * 900
+    assert encoder.one(text[:2000], rule).size
+    assert encoder.arrays.chain.state == WANTED
+    ids = encoder.one(text, rule).tolist()
+    assert encoder.arrays.chain.state == READY
+    assert ids == encoder.one(text, rule).tolist()

@@ -8,7 +8,7 @@ from typing import Any
 from jittok._jit import I32, I64, U8, OutI32, OutI64
 from jittok.fragments import FRAGMENT
 from jittok.models.bpe.arrays import GPT2, LLAMA3, Arrays
-from jittok.models.bpe.compile import compile_vocab
+from jittok.models.bpe.compile import compile_vocab, with_chain
 from jittok.models.bpe.fast import encode_gpt2, encode_llama3
 from jittok.models.bpe.general import encode_general
 from jittok.models.bpe.work import Work, make_work, regrow
@@ -17,6 +17,7 @@ from jittok.structures.pages import in_huge_pages
 
 __all__ = [
     "IDS_PER_BYTE", "Arrays", "Work", "compile_vocab", "encode_fragments", "for_much_text", "make_work", "regrow",
+    "with_chain",
 ]  # fmt: skip
 
 IDS_PER_BYTE = 1

@@ -10,6 +10,7 @@ from jittok.normalize.case import CaseTable
 from jittok.pretokenize.splitters.blocks import CharacterClasses
 from jittok.pretokenize.splitters.general import Splitter
 from jittok.structures.bytes_table import BytesTable
+from jittok.structures.chain import Chain
 from jittok.structures.pair_table import PairTable
 
 PLAIN, HYBRIDDNA, WHITESPACE = 0, 1, 2
@@ -51,5 +52,6 @@ class Arrays(NamedTuple):
     byte_pairs: U64  # [65536] what two neighbouring bytes merge to, as the pair table says
     joints: U64  # [1024] bytes that a merge can join, see `joints`; byte encoding only
     seeds: Seeds
+    chain: Chain  # for long words
     dna: I32  # [3] session HYBRIDDNA: ids of <dna>, </dna>, <oov>
     case: CaseTable  # session WHITESPACE

@@ -33,7 +33,8 @@ from jittok.structures.bytes_table import (
     find_rows,
     slot_count,
 )
-from jittok.structures.merge_queue import MergeWork, make_merge_work, open_merge
+from jittok.structures.chain import MergerWork, make_merger_work, open_merger
+from jittok.structures.chain_build import build_chain, character_rows, no_chain
 from jittok.structures.pair_table import PairTable, build_pair_table, find_pair
 from jittok.unicode import tables
 from jittok.unicode.tables import LETTER, MARK
@@ -97,27 +98,34 @@ def compile_vocab(vocab: Vocab) -> Arrays:
         byte_pairs=frozen(byte_pairs, np.uint64),
         joints=_joints(vocab, symbols, left, right, whole) if pre.byte_encode else frozen(np.zeros(0), np.uint64),
         seeds=freeze(slots, bits),
+        chain=no_chain(),
         dna=dna,
         case=case_table(),
     )
     return arrays._replace(seeds=_seeds(arrays)) if pre.byte_encode else arrays
 
 
+def with_chain(arrays: Arrays) -> Arrays:
+    """The same, with the chain for long words if the merges allow one."""
+    bases = arrays.byte_symbols if arrays.byte_encode else character_rows(arrays.texts)
+    return arrays._replace(chain=build_chain(arrays.pairs, bases, arrays.texts.offsets.size - 1))
+
+
 def _seeds(arrays: Arrays) -> Seeds:
     count = arrays.whole_ids.size - 1
     slots, bits = empty_slots(count)
     longest = int(np.diff(arrays.whole.offsets).max(initial=0))
-    plant_seeds(arrays, make_merge_work(min(longest, LONGEST)), slots, bits, np.empty(4 * LONGEST, np.int32))
+    plant_seeds(arrays, make_merger_work(min(longest, LONGEST)), slots, bits, np.empty(4 * LONGEST, np.int32))
     return freeze(slots, bits)
 
 
 @kernel
-def plant_seeds(model: Arrays, work: MergeWork, slots: OutU64, bits: int, ids: OutI32) -> int:
+def plant_seeds(model: Arrays, work: MergerWork, slots: OutU64, bits: int, ids: OutI32) -> int:
     """Enter every token of up to 15 bytes that its own text is encoded to; returns how many.
 
     slots, bits: from `empty_slots`; ids: int32[60] scratch. One encoding a token.
     """
-    words, merge, out = open_words(model), open_merge(work, model.pairs), window(ids)
+    words, merge, out = open_words(model), open_merger(work, model.pairs, model.chain), window(ids)
     count = 0
     for row in range(model.whole.offsets.size - 1):
         start, stop = model.whole.offsets[row], model.whole.offsets[row + 1]

@@ -6,18 +6,11 @@ from typing import NamedTuple
 
 from jittok._jit import helper
 from jittok._raw import Window, get_i32, get_i64, get_u8, get_u64, put_i32, put_u64, window
-from jittok.fragments import SPACE_IN_SYMBOL
+from jittok.fragments import LONG_WORD, SPACE_IN_SYMBOL
 from jittok.models.bpe.arrays import Arrays
 from jittok.structures.bytes_table import ABSENT, BytesWindow, find_bytes, open_bytes_table
-from jittok.structures.merge_queue import (
-    SIXTEEN,
-    MergeWindow,
-    clear_sixteen,
-    merge_found,
-    merge_noted,
-    merge_symbols,
-    note_pair,
-)
+from jittok.structures.chain import LONG, READY, WANTED, Merger, merge_list, merge_numbers
+from jittok.structures.merge_queue import FEW, SIXTEEN, clear_sixteen, merge_found, merge_noted, note_pair
 from jittok.structures.pair_table import NO_PAIR
 from jittok.structures.utf8 import lead_length
 
@@ -61,11 +54,9 @@ def open_words(model: Arrays) -> WordWindow:
 
 
 @helper
-def encode_word(
-    words: WordWindow, merge: MergeWindow, text: Window, start: int, stop: int, ids: Window, count: int
-) -> int:
-    """Ids of one word to ids[count:]; the new count (at most two a byte), or SPACE_IN_SYMBOL. The room is proved by the
-    caller, as is the work's: `stop - start` symbols."""
+def encode_word(words: WordWindow, merge: Merger, text: Window, start: int, stop: int, ids: Window, count: int) -> int:
+    """Ids of one word to ids[count:]; the new count (at most two a byte), SPACE_IN_SYMBOL or LONG_WORD. The room is
+    proved by the caller, as is the work's: `stop - start` symbols."""
     if words.ignore_merges != 0 or (words.newlines_whole != 0 and get_u8(text, start) == NEWLINE):
         row = find_bytes(words.whole, text, start, stop)
         if row != ABSENT:
@@ -75,18 +66,16 @@ def encode_word(
 
 
 @helper
-def merge_word(
-    words: WordWindow, merge: MergeWindow, text: Window, start: int, stop: int, ids: Window, count: int
-) -> int:
+def merge_word(words: WordWindow, merge: Merger, text: Window, start: int, stop: int, ids: Window, count: int) -> int:
     """The same for a word that is known to be no token as a whole."""
     if words.byte_encode != 0:
         symbols = merge_bytes(words, merge, text, start, stop)
     else:
         symbols = _merge_characters(words, merge, text, start, stop)
-        if symbols < 0:
-            return symbols
+    if symbols < 0:
+        return symbols
     for k in range(symbols):
-        symbol = get_i32(merge.symbols, k)
+        symbol = get_i32(merge.queue.symbols, k)
         if 0 <= symbol < words.tokens:
             put_i32(ids, count, symbol)
             count += 1
@@ -96,7 +85,7 @@ def merge_word(
                 put_i32(ids, count, get_i32(words.virtual_ids, at))
                 count += 1
         else:
-            for i in range(start + get_i32(merge.places, k), start + get_i32(merge.places, k + 1)):
+            for i in range(start + get_i32(merge.queue.places, k), start + get_i32(merge.queue.places, k + 1)):
                 token = get_i32(words.byte_ids, get_u8(text, i))
                 if token != ABSENT:
                     put_i32(ids, count, token)
@@ -105,44 +94,54 @@ def merge_word(
 
 
 @helper
-def merge_bytes(words: WordWindow, merge: MergeWindow, text: Window, start: int, stop: int) -> int:
-    """With byte encoding: text[start:stop] as symbols, merged; how many merge.symbols are left. No places are kept."""
+def merge_bytes(words: WordWindow, merge: Merger, text: Window, start: int, stop: int) -> int:
+    """With byte encoding: text[start:stop] as symbols, merged; how many queue.symbols are left; or LONG_WORD. No places
+    are kept."""
     before = get_u8(text, start)
     if 1 < stop - start <= SIXTEEN:
-        clear_sixteen(merge)
-        put_i32(merge.symbols, 0, get_i32(words.byte_symbols, before))
+        clear_sixteen(merge.queue)
+        put_i32(merge.queue.symbols, 0, get_i32(words.byte_symbols, before))
         for k in range(1, stop - start):
             byte = get_u8(text, start + k)
-            put_i32(merge.symbols, k, get_i32(words.byte_symbols, byte))
+            put_i32(merge.queue.symbols, k, get_i32(words.byte_symbols, byte))
             f = get_u64(words.byte_pairs, before << 8 | byte)
             if f != NO_PAIR:
-                note_pair(merge, f, k - 1)
+                note_pair(merge.queue, f, k - 1)
             before = byte
-        return merge_noted(merge, stop - start)
-    put_i32(merge.symbols, 0, get_i32(words.byte_symbols, before))
-    put_i32(merge.places, 0, 0)
+        return merge_noted(merge.queue, stop - start)
+    if merge.chain.state == READY and stop - start > FEW:
+        for i in range(start, stop):
+            put_i32(merge.queue.symbols, i - start, get_u8(text, i))  # bytes are the numbers of their symbols
+        left = merge_numbers(merge, stop - start)
+        for k in range(left):
+            put_i32(merge.queue.symbols, k, get_i32(merge.queue.links, k))
+        return left
+    if merge.chain.state == WANTED and stop - start > LONG:
+        return LONG_WORD
+    put_i32(merge.queue.symbols, 0, get_i32(words.byte_symbols, before))
+    put_i32(merge.queue.places, 0, 0)
     for i in range(start + 1, stop):
         byte = get_u8(text, i)
-        put_i32(merge.symbols, i - start, get_i32(words.byte_symbols, byte))
-        put_i32(merge.places, i - start, i - start)
-        put_u64(merge.found, i - start - 1, get_u64(words.byte_pairs, before << 8 | byte))
+        put_i32(merge.queue.symbols, i - start, get_i32(words.byte_symbols, byte))
+        put_i32(merge.queue.places, i - start, i - start)
+        put_u64(merge.queue.found, i - start - 1, get_u64(words.byte_pairs, before << 8 | byte))
         before = byte
-    put_i32(merge.places, stop - start, stop - start)
-    return merge_found(merge, stop - start)
+    put_i32(merge.queue.places, stop - start, stop - start)
+    return merge_found(merge.queue, stop - start)
 
 
 @helper
-def _merge_characters(words: WordWindow, merge: MergeWindow, text: Window, start: int, stop: int) -> int:
-    """Without byte encoding: the same over characters; SPACE_IN_SYMBOL."""
+def _merge_characters(words: WordWindow, merge: Merger, text: Window, start: int, stop: int) -> int:
+    """Without byte encoding: the same over characters; SPACE_IN_SYMBOL or LONG_WORD."""
     symbols, i, space = 0, start, False
     while i < stop:
         size = min(lead_length(get_u8(text, i)), stop - i)
         space = space or get_u8(text, i) == SPACE
-        put_i32(merge.symbols, symbols, find_bytes(words.texts, text, i, i + size))
-        put_i32(merge.places, symbols, i - start)
+        put_i32(merge.queue.symbols, symbols, find_bytes(words.texts, text, i, i + size))
+        put_i32(merge.queue.places, symbols, i - start)
         symbols += 1
         i += size
     if space and symbols > 1:
         return SPACE_IN_SYMBOL
-    put_i32(merge.places, symbols, stop - start)
-    return merge_symbols(merge, symbols)
+    put_i32(merge.queue.places, symbols, stop - start)
+    return merge_list(merge, symbols)

@@ -13,7 +13,7 @@ from jittok.models.bpe.arrays import Arrays
 from jittok.models.bpe.seeds import LONGEST, NOT_FOUND, SeedWindow, expect_seed, find_seed, open_seeds
 from jittok.models.bpe.words import WordWindow, encode_word, merge_word, open_words
 from jittok.pretokenize.splitters.general import SplitWindow, SplitWork, make_split_work, open_split
-from jittok.structures.merge_queue import MergeWindow, MergeWork, make_merge_work, open_merge
+from jittok.structures.chain import Merger, MergerWork, make_merger_work, open_merger
 from jittok.structures.piece_cache import CacheWindow, PieceCache, make_cache, open_cache
 from jittok.structures.piece_lookup import make_look_up, make_records
 
@@ -30,7 +30,7 @@ class Work(NamedTuple):
     split: SplitWork  # for the general splitter
     places: OutI32  # [2 * CHUNK + longest + 64] where the pieces of a chunk begin
     records: OutU64  # one batch of look-ups
-    merge: MergeWork
+    merge: MergerWork
     cache: PieceCache
     chunk: int  # bytes a chunk
 
@@ -47,7 +47,7 @@ class WorkWindow(NamedTuple):
     cache: CacheWindow
     chunk: int
     words: WordWindow
-    merge: MergeWindow
+    merge: Merger
     seeds: SeedWindow
     longest: int  # symbols that `merge` has room for
 
@@ -61,7 +61,7 @@ def make_work(arrays: Arrays, longest: int, cache_bytes: int = 64 << 20, chunk: 
         make_split_work(room),
         np.empty(2 * CHUNK + longest + 64, np.int32),
         make_records(),
-        make_merge_work(room),
+        make_merger_work(room),
         make_cache(cache_bytes),
         chunk,
     )
@@ -85,9 +85,9 @@ def open_work(model: Arrays, work: Work) -> WorkWindow:
         open_cache(work.cache),
         work.chunk,
         open_words(model),
-        open_merge(work.merge, model.pairs),
+        open_merger(work.merge, model.pairs, model.chain),
         open_seeds(model.seeds),
-        work.merge.symbols.size - 1,
+        work.merge.queue.symbols.size - 1,
     )
 
 

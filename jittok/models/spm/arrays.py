@@ -8,9 +8,9 @@ import numpy as np
 
 from jittok._jit import I32, U8, OutU8
 from jittok.structures.bytes_table import BytesTable
+from jittok.structures.chain import Chain, MergerWork, make_merger_work
 from jittok.structures.char_table import CharTable
 from jittok.structures.cuts import SpanRules
-from jittok.structures.merge_queue import MergeWork, make_merge_work
 from jittok.structures.pair_table import PairTable
 from jittok.structures.span_loop import CHUNK, SpanWork, make_span_work, regrow_span_work
 
@@ -32,6 +32,7 @@ class Arrays(NamedTuple):
     characters: CharTable  # characters beyond ASCII -> symbols
     span_ascii: I32  # [128] `ascii`, but a space has the symbol of U+2581
     span_byte_ids: I32  # [256] `byte_ids` as the file has them: a caller may put another id for -1 into those
+    chain: Chain  # for long spans
     room_per_byte: int  # ids that one byte of a text may become
 
 
@@ -39,7 +40,7 @@ class Work(NamedTuple):
     """Memory of one thread, for fragments of up to `longest` bytes."""
 
     escaped: OutU8  # [3 * longest + 16] a whole fragment with its spaces escaped
-    merge: MergeWork
+    merge: MergerWork
     spans: SpanWork
 
 
@@ -47,7 +48,7 @@ def make_work(arrays: Arrays, longest: int, cache_bytes: int = 64 << 20, chunk: 
     """Memory of one thread for fragments of up to `longest` bytes. Pages that no text needs are never touched."""
     del arrays
     room = GROWTH * longest + 16
-    return Work(np.empty(room, np.uint8), make_merge_work(room), make_span_work(longest, cache_bytes, chunk))
+    return Work(np.empty(room, np.uint8), make_merger_work(room), make_span_work(longest, cache_bytes, chunk))
 
 
 def regrow(arrays: Arrays, work: Work, longest: int) -> Work:

@@ -10,6 +10,7 @@ from jittok.models.spm.arrays import Arrays
 from jittok.models.spm.whole import character_length
 from jittok.structures import cuts
 from jittok.structures.bytes_table import ABSENT, BytesTable, build_bytes_table, find_bytes, find_rows, open_bytes_table
+from jittok.structures.chain_build import build_chain, character_rows, no_chain
 from jittok.structures.char_table import CharTable, build_char_table
 from jittok.structures.pair_table import build_pair_table
 from jittok.vocab import SPACE, Vocab
@@ -55,8 +56,14 @@ def compile_vocab(vocab: Vocab) -> Arrays:
         characters=_wide_characters(texts),
         span_ascii=frozen(span_ascii, np.int32),
         span_byte_ids=frozen(byte_ids, np.int32),
+        chain=no_chain(),
         room_per_byte=1 if 0 <= mark < len(vocab) else 3,
     )
+
+
+def with_chain(arrays: Arrays) -> Arrays:
+    """The same, with the chain for long spans if the merges allow one."""
+    return arrays._replace(chain=build_chain(arrays.pairs, character_rows(arrays.texts), arrays.texts.offsets.size - 1))
 
 
 def span_rules(data: U8, offsets: I64, reachable: NDArray[np.bool_]) -> cuts.SpanRules:

@@ -17,8 +17,8 @@ from jittok.fragments import FRAGMENT, NEED, OUT_OF_ROOM, TEXT_PREFIXED
 from jittok.models.spm.arrays import Arrays, Work
 from jittok.models.spm.whole import SPACE_0, SPACE_1, SPACE_2, character_length, encode_whole
 from jittok.pretokenize.splitters.spans import split_spans
+from jittok.structures.chain import Merger, merge_list, open_merger
 from jittok.structures.char_table import CharWindow, find_character, open_char_table
-from jittok.structures.merge_queue import MergeWindow, merge_symbols, open_merge
 from jittok.structures.piece_lookup import make_look_up
 from jittok.structures.span_loop import WHOLE, make_encode_spans, open_span_work
 
@@ -29,7 +29,7 @@ _1 = np.uint64(1)
 class SpanModel(NamedTuple):
     """What encoding a span needs, as windows."""
 
-    merge: MergeWindow
+    merge: Merger
     characters: CharWindow
     ascii: Window
     byte_ids: Window
@@ -40,30 +40,32 @@ class SpanModel(NamedTuple):
 def _encode_span(
     model: SpanModel, text: Window, start: int, stop: int, _low: np.uint64, _high: np.uint64, ids: Window, count: int
 ) -> int:
-    """Ids of a span of well-formed text; WHOLE when it holds a byte without a token."""
+    """Ids of a span of well-formed text; WHOLE when it holds a byte without a token, LONG_WORD."""
     merge = model.merge
     symbols, i = 0, start
     while i < stop:
         byte = get_u8(text, i)
-        put_i32(merge.places, symbols, i - start)
+        put_i32(merge.queue.places, symbols, i - start)
         if byte < 0x80:
-            put_i32(merge.symbols, symbols, get_i32(model.ascii, byte))
+            put_i32(merge.queue.symbols, symbols, get_i32(model.ascii, byte))
             i += 1
         else:
             size = character_length(byte)
             key = get_word(text, i) & ((_1 << np.uint64(8 * size)) - _1)
-            put_i32(merge.symbols, symbols, find_character(model.characters, key))
+            put_i32(merge.queue.symbols, symbols, find_character(model.characters, key))
             i += size
         symbols += 1
-    put_i32(merge.places, symbols, stop - start)
-    symbols = merge_symbols(merge, symbols)
+    put_i32(merge.queue.places, symbols, stop - start)
+    symbols = merge_list(merge, symbols)
+    if symbols < 0:
+        return symbols
     for k in range(symbols):
-        symbol = get_i32(merge.symbols, k)
+        symbol = get_i32(merge.queue.symbols, k)
         if 0 <= symbol < model.tokens:
             put_i32(ids, count, symbol)
             count += 1
             continue
-        at, end = start + get_i32(merge.places, k), start + get_i32(merge.places, k + 1)
+        at, end = start + get_i32(merge.queue.places, k), start + get_i32(merge.queue.places, k + 1)
         if get_u8(text, at) == BLANK:
             count = _byte_ids_of_space(model.byte_ids, ids, count)
             if count < 0:
@@ -110,11 +112,12 @@ def encode_fragments(
 ) -> int:
     """Ids of fragments first .. last - 1; the protocol is in `jittok.fragments`.
 
-    Codes: OUT_OF_ROOM, OUT_OF_WORK, NO_BYTE_TOKEN. Linear in bytes, but n log n in those of a span.
+    Codes: OUT_OF_ROOM, OUT_OF_WORK, LONG_WORD, NO_BYTE_TOKEN. Linear in bytes; n log n in those of a span where
+    there is no chain.
     """
     text, out, notes = window(data), window(ids), window(report)
     spans = open_span_work(work.spans, model.rules)
-    merge = open_merge(work.merge, model.pairs)
+    merge = open_merger(work.merge, model.pairs, model.chain)
     own = SpanModel(
         merge,
         open_char_table(model.characters),

@@ -11,7 +11,7 @@ from jittok._raw import get_i32, get_u8, put_i32, put_u8, window
 from jittok.fragments import FOUND, NEED, NO_BYTE_TOKEN, OFFSET, OUT_OF_ROOM, OUT_OF_WORK
 from jittok.models.spm.arrays import GROWTH, Arrays, Work
 from jittok.structures.bytes_table import ABSENT, find_bytes, open_bytes_table
-from jittok.structures.merge_queue import MergeWindow, merge_symbols
+from jittok.structures.chain import Merger, merge_list
 from jittok.vocab import SPACE
 
 SPACE_0, SPACE_1, SPACE_2 = SPACE.encode()
@@ -27,7 +27,7 @@ def character_length(byte: int) -> int:
 def encode_whole(
     model: Arrays,
     work: Work,
-    merge: MergeWindow,
+    merge: Merger,
     data: U8,
     start: int,
     stop: int,
@@ -45,7 +45,7 @@ def encode_whole(
         report[NEED] = length
         return OUT_OF_ROOM
     count = _encode_text(model, merge, work.escaped, length, count, ids, report)
-    if count < 0:
+    if count == NO_BYTE_TOKEN:
         report[OFFSET] = _source(data, start, stop, prefix, report[OFFSET])
     return count
 
@@ -85,28 +85,30 @@ def _source(data: U8, start: int, stop: int, prefix: int, place: int) -> int:
 
 @helper
 def _encode_text(
-    model: Arrays, merge: MergeWindow, text: OutU8, length: int, count: int, ids: OutI32, report: OutI64
+    model: Arrays, merge: Merger, text: OutU8, length: int, count: int, ids: OutI32, report: OutI64
 ) -> int:
-    """Ids of the escaped text[:length]; at most one a byte. NO_BYTE_TOKEN."""
+    """Ids of the escaped text[:length]; at most one a byte. NO_BYTE_TOKEN, LONG_WORD."""
     source, texts = window(text), open_bytes_table(model.texts)
     symbols, i = 0, 0
     while i < length:
         byte = get_u8(source, i)
         j = min(i + character_length(byte), length)
         symbol = wide(model.ascii[byte]) if byte < 0x80 else find_bytes(texts, source, i, j)
-        put_i32(merge.symbols, symbols, symbol)
-        put_i32(merge.places, symbols, i)
+        put_i32(merge.queue.symbols, symbols, symbol)
+        put_i32(merge.queue.places, symbols, i)
         symbols += 1
         i = j
-    put_i32(merge.places, symbols, length)
-    symbols = merge_symbols(merge, symbols)
+    put_i32(merge.queue.places, symbols, length)
+    symbols = merge_list(merge, symbols)
+    if symbols < 0:
+        return symbols
     for k in range(symbols):
-        symbol = get_i32(merge.symbols, k)
+        symbol = get_i32(merge.queue.symbols, k)
         if 0 <= symbol < model.tokens:
             ids[count] = symbol
             count += 1
             continue
-        for at in range(get_i32(merge.places, k), get_i32(merge.places, k + 1)):
+        for at in range(get_i32(merge.queue.places, k), get_i32(merge.queue.places, k + 1)):
             token = model.byte_ids[get_u8(source, at)]
             if token == ABSENT:
                 report[OFFSET], report[FOUND] = at, get_u8(source, at)
