@@ -116,6 +116,7 @@ PARTS = [
 
 @given(st.sampled_from(SESSIONS), st.lists(st.sampled_from(PARTS), max_size=12).map(b"".join))
 @example(("gpt2", "whitespace"), b"a  b")
+@example(("gpt2", "llama-bpe"), b"\xff>the")
 @example(("gpt2", "whitespace"), b"\xff  ")
 @example(("hybriddna", "gpt-2"), b"x<dna>ACGTACN</dna>y<dna>AC")
 @example(("gemma4", "gemma4"), b"a\xc0\xa0b")

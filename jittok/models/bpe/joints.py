@@ -3,8 +3,8 @@
 Some patterns leave long pieces: phrases, or all text up to the next number. Hardly one of them comes twice, so the
 piece cache is of no help; their parts do. A merge joins the last byte of its left symbol with the first of its right
 one; two neighbours that no merge joins so stay apart in every text, and what is merged on one side of them does not
-change the other. With `ignore_merges` a piece that is a token is that token, whatever its merges, so the neighbours
-inside of tokens count as joined too.
+change the other. With `ignore_merges` a piece that is a token is that token, whatever its merges, and a part of a piece
+must not be: then any two bytes count as joined.
 """
 
 from __future__ import annotations
@@ -20,16 +20,14 @@ BLOCK = 64
 ONE, NONE = np.uint64(1), np.uint64(0)
 
 
-def joint_table(texts: BytesTable, left: I32, right: I32, byte_of: I32, whole: BytesTable | None) -> U64:
-    """uint64[1024]: bit a << 8 | b is set when a merge, or a text of `whole`, has byte a in front of byte b.
+def joint_table(texts: BytesTable, left: I32, right: I32, byte_of: I32) -> U64:
+    """uint64[1024]: bit a << 8 | b is set when a merge has byte a in front of byte b.
 
     texts: of all symbols, written in the alphabet of bytes; left, right: int32[merges] symbols
     byte_of: int32[512] the byte of each character of the alphabet
     """
     out = np.zeros(WORDS, np.uint64)
     join_merges(texts.data, texts.offsets, left, right, byte_of, out)
-    if whole is not None:
-        join_texts(whole.data, whole.offsets, out)
     return frozen(out, np.uint64)
 
 
@@ -46,16 +44,6 @@ def join_merges(data: U8, offsets: I64, left: I32, right: I32, byte_of: I32, out
             a, b = _byte_at(data, last, end, byte_of), _byte_at(data, next_begin, next_end, byte_of)
             if a >= 0 and b >= 0:
                 out[(a << 8 | b) >> 6] |= ONE << np.uint64(b & 63)
-    return out.size
-
-
-@kernel
-def join_texts(data: U8, offsets: I64, out: OutU64) -> int:
-    """Enter all neighbours inside the texts."""
-    for row in range(offsets.size - 1):
-        for i in range(offsets[row] + 1, offsets[row + 1]):
-            a, b = wide(data[i - 1]), wide(data[i])
-            out[(a << 8 | b) >> 6] |= ONE << np.uint64(b & 63)
     return out.size
 
 
