@@ -141,10 +141,24 @@ def _splitter(stages: list[_Compiled], starts: NDArray[np.int64], joint: NDArray
         sure=frozen(np.concatenate([stage.sure.reshape(-1) for stage in stages]), np.uint8),
         begins=frozen(begins, np.uint8),
         apart=frozen([stage.apart for stage in stages], np.uint8),
+        byte=_one_byte(stages, starts, joint),
         ascii=frozen(begins[first] << 8 | first << 1, np.uint16),
         pages=frozen(pages, np.uint16),
         blocks=frozen(blocks, np.uint8),
     )
+
+
+def _one_byte(stages: list[_Compiled], starts: NDArray[np.int64], joint: NDArray[np.uint8]) -> int:
+    """Splitter.byte."""
+    if len(stages) > 1 or stages[0].kind != RUNS:
+        return -1
+    sizes = np.diff(starts, append=UNICODE_SIZE)
+    for members in (stages[0].begins, ~stages[0].begins):
+        inside = members[joint]
+        first = int(starts[inside.argmax()])
+        if sizes[inside].sum() == 1 and first < 128:
+            return first
+    return -1
 
 
 def _of_one_class(rows: NDArray[np.uint16]) -> tuple[int, NDArray[np.bool_]] | None:

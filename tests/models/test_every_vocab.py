@@ -10,13 +10,17 @@ import pytest
 
 import jittok
 from jittok.batch import MODELS, Encoder
+from jittok.errors import EncodingFailed
+from jittok.models import bpe
+from jittok.models.bpe.arrays import GENERAL
 from jittok.structures.chain import NEVER, READY, UNORDERED, WANTED
 from jittok.structures.chain import ROW as CHAIN_ROW
 from jittok.structures.cuts import no_cuts
 
 CUT_TYPES = ("spm", "wpm", "ugm")
 FOLDER = os.environ.get("JITTOK_VOCABS")
-NAMES = ["mistral", *sorted(path.stem for path in Path(FOLDER).glob("*.gguf"))] if FOLDER else ["mistral"]
+BUNDLED = ("gpt-2", "mistral")
+NAMES = [*BUNDLED, *sorted({path.stem for path in Path(FOLDER).glob("*.gguf")} - {*BUNDLED})] if FOLDER else BUNDLED
 GLUE = [
     " ",
     "  ",
@@ -53,7 +57,7 @@ ODD = [
 
 @cache
 def tokenizer(name):
-    return jittok.bundled(name) if name == "mistral" else jittok.load(Path(FOLDER, f"{name}.gguf"))
+    return jittok.bundled(name) if name in BUNDLED else jittok.load(Path(FOLDER, f"{name}.gguf"))
 
 
 def texts(vocab, count, seed):
@@ -150,3 +154,29 @@ def test_the_first_long_word_makes_the_chain(name):
     ids = encoder.one(text, rule).tolist()
     assert encoder.arrays.chain.state == READY
     assert ids == encoder.one(text, rule).tolist()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_general_bpe_cut_where_no_merge_joins_gives_the_same_ids(name):
+    vocab = tokenizer(name)._encoder.vocab
+    if vocab.type != "bpe":
+        pytest.skip("merges nothing")
+    arrays = bpe.compile_vocab(vocab)
+    general = arrays._replace(family=GENERAL)
+    joined = np.full(arrays.joints.size, 2**64 - 1, np.uint64)
+    joined.flags.writeable = False
+    encoders = [Encoder(vocab, each) for each in (arrays, general, general._replace(joints=joined))]
+    several = [text for text in texts(vocab, 400, 5) if can_be_encoded(encoders[0], text)]
+    assert len(several) > 100
+    rows = [encoder.batch(several, encoder.rule(False, False, True), 1, False) for encoder in encoders]
+    for text, *found in zip(several, *rows, strict=True):
+        assert found[0].tolist() == found[1].tolist() == found[2].tolist(), text
+
+
+def can_be_encoded(encoder, text):
+    """Whether llama.cpp does not die of it."""
+    try:
+        encoder.one(text, encoder.rule(False, False, True))
+    except EncodingFailed:
+        return False
+    return True

@@ -35,8 +35,8 @@ WIDE_SPACE = "a\n" + "\u3000" * 100 + "\n"
 
 
 @kernel
-def split_all(splitter: Splitter, text: U8, size: int, work: SplitWork) -> int:
-    return split_text(open_splitter(splitter), window(text), 0, size, open_split(work))
+def split_all(splitter: Splitter, text: U8, size: int, work: SplitWork, well_formed: int) -> int:
+    return split_text(open_splitter(splitter), window(text), 0, size, open_split(work), well_formed != 0)
 
 
 @kernel
@@ -78,11 +78,15 @@ def general(text: str, number: int) -> list[int]:
     raw = text.encode("utf-8", "surrogatepass")
     if not raw:
         return []
-    work = make_split_work(len(raw))
-    assert split_all(splitter_of(number), padded(raw), len(raw), work) == len(raw)
-    bits = np.unpackbits(work.cuts.view(np.uint8), bitorder="little")
-    assert bits[len(raw)]
-    return np.flatnonzero(bits[: len(raw)]).tolist()
+    found = []
+    for well_formed in (0, 1):  # whether it is known beforehand
+        work = make_split_work(len(raw))
+        assert split_all(splitter_of(number), padded(raw), len(raw), work, well_formed) == len(raw)
+        bits = np.unpackbits(work.cuts.view(np.uint8), bitorder="little")
+        assert bits[len(raw)]
+        found.append(np.flatnonzero(bits[: len(raw)]).tolist())
+    assert found[0] == found[1]
+    return found[0]
 
 
 classes_of = functools.cache(character_classes)

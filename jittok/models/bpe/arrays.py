@@ -50,7 +50,7 @@ class Arrays(NamedTuple):
     contractions: int  # LLAMA3: PREFIX, SUFFIX or WITHOUT
     classes: CharacterClasses
     byte_pairs: U64  # [65536] what two neighbouring bytes merge to, as the pair table says
-    joints: U64  # [1024] bytes that a merge can join, see `joints`; byte encoding only
+    joints: U64  # [1024] or [16384] bytes or characters that a merge can join, see `joints`
     seeds: Seeds
     chain: Chain  # for long words
     dna: I32  # [3] session HYBRIDDNA: ids of <dna>, </dna>, <oov>

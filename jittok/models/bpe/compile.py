@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from jittok._jit import I32, I64, U8, U64, OutI32, OutI64, OutU8, OutU64, frozen, helper, kernel, wide
 from jittok._raw import window
 from jittok.models.bpe.arrays import GENERAL, GPT2, HYBRIDDNA, LLAMA3, PLAIN, WHITESPACE, Arrays
-from jittok.models.bpe.joints import WORDS as JOINT_WORDS
-from jittok.models.bpe.joints import joint_table
+from jittok.models.bpe.joints import all_joined, byte_joints, character_joints
 from jittok.models.bpe.seeds import LONGEST, Seeds, empty_slots, freeze, key_of, plant
 from jittok.models.bpe.words import encode_word, open_words
 from jittok.normalize.case import case_table
@@ -97,7 +96,7 @@ def compile_vocab(vocab: Vocab) -> Arrays:
         contractions=contractions,
         classes=character_classes(letters),
         byte_pairs=frozen(byte_pairs, np.uint64),
-        joints=_joints(vocab, symbols, left, right) if pre.byte_encode else frozen(np.zeros(0), np.uint64),
+        joints=_joints(vocab, symbols, left, right, pre.byte_encode),
         seeds=freeze(slots, bits),
         chain=no_chain(),
         dna=dna,
@@ -155,10 +154,12 @@ def _encoded_bytes() -> list[bytes]:
     return [tables.byte_encode(bytes([b])) for b in range(256)]
 
 
-def _joints(vocab: Vocab, symbols: BytesTable, left: I32, right: I32) -> U64:
+def _joints(vocab: Vocab, symbols: BytesTable, left: I32, right: I32, byte_encode: bool) -> U64:
     if vocab.ignore_merges:
-        return frozen(np.full(JOINT_WORDS, ~np.uint64(0)), np.uint64)
-    return joint_table(symbols, left, right, _byte_of_character())
+        return all_joined(not byte_encode)
+    if byte_encode:
+        return byte_joints(symbols, left, right, _byte_of_character())
+    return character_joints(symbols, left, right)
 
 
 def _flat(texts: list[bytes]) -> tuple[U8, I64]:

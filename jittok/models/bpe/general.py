@@ -134,13 +134,13 @@ def _encode_text(
 ) -> int:
     """Plain BPE; the text is rewritten first if it must be."""
     if model.escape == 0 and padded != 0:
-        done = _encode_words(work, splitter, text, start, stop, start, ids, count, room, report)
+        done = _encode_words(work, splitter, text, start, stop, start, False, ids, count, room, report)
         if done != MALFORMED:
             return done
     length = _rewrite(text, start, stop, work.text, model.escape, report)
     if length < 0:
         return length
-    count = _encode_words(work, splitter, work.text, 0, length, 0, ids, count, room, report)
+    count = _encode_words(work, splitter, work.text, 0, length, 0, True, ids, count, room, report)
     if count == SPACE_IN_SYMBOL:
         put_i64(report, OFFSET, _before_rewriting(text, start, stop, work.text, model.escape, get_i64(report, OFFSET)))
     return count
@@ -173,6 +173,12 @@ def _rewrite(text: Window, start: int, stop: int, out: Window, escape: int, repo
     """text[start:stop] as llama.cpp reads it, into out; returns the length or BEYOND_UNICODE."""
     i, at = start, 0
     while i < stop:
+        byte = get_u8(text, i)
+        if byte < 0x80 and (byte != SPACE or escape == 0):
+            put_u8(out, at, byte)
+            i += 1
+            at += 1
+            continue
         c, size = _read(text, i, stop, escape)
         if c > 0x10FFFF:
             put_i64(report, OFFSET, i)
@@ -191,6 +197,7 @@ def _encode_words(
     start: int,
     stop: int,
     origin: int,
+    well_formed: bool,
     ids: Window,
     count: int,
     room: int,
@@ -198,16 +205,15 @@ def _encode_words(
 ) -> int:
     """Ids of the words of text[start:stop]; MALFORMED (and nothing done) when it is not well formed.
 
-    origin: where it stands in the caller's bytes; PAD bytes are readable behind it.
+    origin: where it stands in the caller's bytes; well_formed: that it is, is known; PAD bytes are readable behind it.
     """
     if start == stop:
         return count
-    bad = split_text(splitter, text, start, stop, work.split)
+    bad = split_text(splitter, text, start, stop, work.split, well_formed)
     if bad < stop:
         put_i64(report, OFFSET, bad)
         return MALFORMED
-    if work.words.byte_encode != 0:
-        cut_joints(work.joints, text, start, stop - start, work.split.cuts)
+    cut_joints(work.joints, work.words.byte_encode == 0, text, start, stop - start, work.split.cuts)
     cuts, begin, number = work.split.cuts, 0, 0
     for word in range((stop - start) // 64 + 1):
         number = bit_places(work.places, number, word * 64 - begin, get_u64(cuts, word))
@@ -346,7 +352,7 @@ def _encode_runs(
                 c = lower_case(model.case, c)
             at = put_code_point(work.text, at, c)
         elif at > 0:
-            count = _encode_words(work, splitter, work.text, 0, at, origin, ids, count, room, report)
+            count = _encode_words(work, splitter, work.text, 0, at, origin, True, ids, count, room, report)
             if count < 0:
                 return count
             at = 0

@@ -23,6 +23,7 @@ from jittok._jit import I32, I64, U8, U16, OutU8, OutU64, helper
 from jittok._raw import (
     PAD,
     Window,
+    equal_mask,
     get_i32,
     get_i64,
     get_u8,
@@ -68,6 +69,7 @@ class Splitter(NamedTuple):
     sure: U8  # [stages, classes, classes] cutters: between these two is a cut, whatever stands around
     begins: U8  # [classes] bit s: stage s looks for it, a match may begin here
     apart: U8  # [stages] 1 for a matcher that matches nothing where a space stands before an ASCII letter
+    byte: int  # for a pattern of runs of one ASCII character and of all others: it; else -1
     ascii: U16  # [128] begins << 8 | 2 * class
     pages: U16  # [8704] two-stage table of classes, see `pretokenize.classes`
     blocks: U8
@@ -83,6 +85,7 @@ class SplitterWindow(NamedTuple):
     sure: Window
     begins: Window
     apart: Window
+    byte: int
     ascii: Window
     pages: Window
     blocks: Window
@@ -131,6 +134,7 @@ def open_splitter(splitter: Splitter) -> SplitterWindow:
         window(splitter.sure),
         window(splitter.begins),
         window(splitter.apart),
+        splitter.byte,
         window(splitter.ascii),
         window(splitter.pages),
         window(splitter.blocks),
@@ -139,16 +143,21 @@ def open_splitter(splitter: Splitter) -> SplitterWindow:
 
 
 @helper
-def split_text(splitter: SplitterWindow, text: Window, start: int, stop: int, work: SplitWindow) -> int:
+def split_text(
+    splitter: SplitterWindow, text: Window, start: int, stop: int, work: SplitWindow, well_formed: bool
+) -> int:
     """Where the pieces of text[start:stop] begin, as bits of work.cuts, with a bit at the end; `stop`.
 
     Text that is not well formed (three-byte surrogates are) is not cut: the offset of the first bad byte. PAD bytes are
-    readable behind it.
+    readable behind it. well_formed: that it is, is known.
     """
+    size, count = stop - start, (splitter.width >> 1) - 1
+    if splitter.byte >= 0 and well_formed:
+        _split_at_byte(splitter.byte, text, start, size, work.cuts)
+        return stop
     bad = _classify(splitter, text, start, stop, work)
     if bad < stop:
         return bad
-    size, count = stop - start, (splitter.width >> 1) - 1
     for word in range(size // BLOCK + 1):
         put_u64(work.cuts, word, NONE)
     cut_at(work, 0)
@@ -176,6 +185,23 @@ def split_text(splitter: SplitterWindow, text: Window, start: int, stop: int, wo
         else:
             cut_trailing_space(work, stage, size)
     return stop
+
+
+@helper
+def _split_at_byte(byte: int, text: Window, start: int, size: int, cuts: Window) -> None:
+    """Pieces are the runs of `byte` and what stands between them."""
+    before = ONE
+    for at in range(0, size, BLOCK):
+        found = equal_mask(text, start + at, byte)
+        if at == 0:
+            before = ~found & ONE  # the text begins with a piece, whatever it is
+        put_u64(cuts, at // BLOCK, found ^ (found << ONE | before))
+        before = found >> np.uint64(63)
+    if size % BLOCK == 0:
+        put_u64(cuts, size // BLOCK, ONE)
+    else:
+        end = ONE << np.uint64(size % BLOCK)
+        put_u64(cuts, size // BLOCK, get_u64(cuts, size // BLOCK) & (end - ONE) | end)
 
 
 @helper
