@@ -108,11 +108,23 @@ class Aligner:
             spans[before:end] = [(i, j) for _, i, j in found] or np.empty((0, 2))
 
     def _words(self, data: U8, cut: Cut, flat: OutI64, left: OutI64, count: int, longest: int) -> None:
+        from jittok.align.plain_words import PLACES
         from jittok.align.words import word_spans
 
         word = np.empty(2 * longest + 8 if self._word_rules.ambiguous else 0, np.uint8)
         code = word_spans(
-            self.lengths, self._word_rules, data, cut.starts, cut.stops, cut.ends, cut.ids, word, flat, left, count
+            self.lengths,
+            self._word_rules,
+            data,
+            cut.starts,
+            cut.stops,
+            cut.ends,
+            cut.ids,
+            word,
+            np.empty(PLACES, np.int32),
+            flat,
+            left,
+            count,
         )
         _same(code == 0, -1 - code)
 
@@ -170,7 +182,7 @@ class Aligner:
 
     @cached_property
     def _word_rules(self) -> Any:
-        from jittok.align.words import word_rules
+        from jittok.align.word_rules import word_rules
 
         return word_rules(self.vocab)
 
