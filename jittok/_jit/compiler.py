@@ -83,8 +83,11 @@ class _HelperType(types.Dispatcher):  # type: ignore[misc]
 
     def get_call_type(self, context: Any, args: Any, kws: Any) -> Any:
         """The signature of a call with arguments of these types; what is new is compiled."""
-        plain = {name: types.unliteral(kind) for name, kind in dict(kws).items()}
-        return super().get_call_type(context, tuple(map(types.unliteral, args)), plain)
+        args = tuple(map(types.unliteral, args))
+        made = self.dispatcher.overloads.get(args)
+        if made is not None and not kws:
+            return made.signature.replace(pysig=self.dispatcher._compiler.pysig)
+        return super().get_call_type(context, args, {name: types.unliteral(kind) for name, kind in dict(kws).items()})
 
 
 register_default(_HelperType)(OpaqueModel)  # no value at run time

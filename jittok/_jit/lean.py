@@ -14,10 +14,11 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from numba.core import compiler_machinery, event, types
+from numba.core import event, types
 from numba.core.base import BaseContext
 from numba.core.codegen import CPUCodeLibrary, JITCPUCodegen
 from numba.core.cpu import CPUContext
+from numba.core.postproc import PostProcessor
 from numba.core.registry import cpu_target
 from numba.core.transforms import canonicalize_cfg
 from numba.core.typing.context import BaseContext as TypingContext
@@ -38,7 +39,7 @@ def one_kernel(name: str, wrapper: Callable[..., None]) -> Iterator[None]:
         (TypingContext, "refresh", _nothing),
         (event, "start_event", _nothing),
         (event, "end_event", _nothing),
-        (compiler_machinery, "PostProcessor", _blocks_only),
+        (PostProcessor, "run", _lives_at_the_end),
         (NumpyRulesArrayOperator, "generic", _numbers_are_no_arrays),
         (CPUCodeLibrary, "finalize", _linked_at_the_end(name)),
         (JITCPUCodegen, "set_env", _no_place_for_helpers),
@@ -101,17 +102,17 @@ def _new_intrinsics_only(_original: Any) -> Any:
     return refresh
 
 
-def _blocks_only(_original: Any) -> Any:
-    """After each pass Numba finds out where variables live; the one pass that asks finds out for itself."""
+def _lives_at_the_end(original: Any) -> Any:
+    """After most passes Numba works out where variables live; only the last time it is used, for deleting them."""
 
-    class Blocks:
-        def __init__(self, function: Any) -> None:
-            self.function = function
+    def run(processor: Any, emit_dels: bool = False, extend_lifetimes: bool = False) -> None:
+        if emit_dels:
+            original(processor, emit_dels, extend_lifetimes)
+            return
+        processor.func_ir.blocks = canonicalize_cfg(processor.func_ir.blocks)
+        processor.func_ir.generator_info = None  # no kernel has generators
 
-        def run(self) -> None:
-            self.function.blocks = canonicalize_cfg(self.function.blocks)
-
-    return Blocks
+    return run
 
 
 def _numbers_are_no_arrays(original: Any) -> Any:
