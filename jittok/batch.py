@@ -57,7 +57,7 @@ MODELS = {
 """Vocabulary type -> the module that encodes it; only the one in use is imported."""
 
 KEPT_IDS = 1 << 24
-"""A desk with more room than this is not kept."""
+"""Arrays of a desk with more room than this are not kept."""
 FIRST_LONGEST = 1 << 12
 """Bytes of a fragment that the scratch of a new desk is made for."""
 
@@ -252,8 +252,8 @@ class Encoder:
     def _stand_up(self, desk: Desk) -> None:
         if desk.longest > KEPT_IDS:
             self._give_work(desk, FIRST_LONGEST)
-        if max(desk.ids.size, desk.starts.size, desk.special_work.keys.size) <= KEPT_IDS:
-            self._desks.append(desk)
+        desk.put_away(KEPT_IDS)
+        self._desks.append(desk)
 
     def _give_work(self, desk: Desk, longest: int) -> None:
         """Scratch for fragments of up to `longest` bytes; a cache of pieces that the old one has is kept."""
@@ -298,6 +298,7 @@ class Encoder:
             desk, docs, desk.read_starts, desk.read_stops, desk.read_tokens, fragments, 0, desk.ends, rule.replace
         )
         if isinstance(done, int):
+            desk.written = done
             if size > SMALL:
                 self._ids_per_byte = 1.05 * done / size  # a guess for the next texts, whichever thread writes it last
             return done

@@ -37,6 +37,7 @@ class Desk:
         self.work: Any = None
         self.calls: dict[Any, Call] = {}
         self.ids = np.empty(0, np.int32)
+        self.written = 0  # ids of the last texts, whose pages are there
         self.give_fragments(64)
         self.give_ends(1)
         self.one_start = fixed([0])
@@ -65,3 +66,15 @@ class Desk:
         ids = np.empty(room, np.int32)
         ids[:keep] = self.ids[:keep]
         self.ids = ids
+
+    def put_away(self, most: int) -> None:
+        """Let go of arrays of more than `most` elements; but for room for ids that was asked for as a bound, most of
+        whose pages were never touched, and for work, whose cache knows pieces."""
+        if self.written > most or self.ids.size > 16 * most:
+            self.ids = np.empty(0, np.int32)
+        if self.starts.size > most:
+            self.give_fragments(64)
+        if self.special_work.keys.size > most:
+            self.special_work = special.make_work(64)
+        if self.document_ends.size > most:
+            self.give_ends(1)

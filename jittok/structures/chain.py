@@ -11,7 +11,7 @@ the symbols that a list x is merged to.
 
 So B(x) is the only list of symbols with that property, and it can be looked for from the left: the longest symbol that
 the text goes on with and that may stand behind the last one, a shorter one if that leads nowhere. Only one list leads
-to a place, so a place that was left in vain is never entered again. That is linear, whatever the text.
+to a place, so a place that was left in vain is never come to again. That is linear, whatever the text.
 
 Whether b may stand behind a is answered from how both were made. Undo their merges, the latest first, and look at each
 pair of symbols that faced each other across the border: if it has a rank, and its turn came before either side was
@@ -269,16 +269,15 @@ def merge_numbers(own: Merger, count: int) -> int:
     """queue.symbols[:count], numbers of bases or NONE, as symbols to queue.links; how many. NONE stays, and merges with
     nothing. The chain is READY.
 
-    Linear: no place is left twice, and at each as many symbols are tried as one begins with another. Helpers that are
-    called at each step get few arguments, as those that the compiler leaves out of line get them on the stack.
+    Linear: only one list leads to a place, so none is come to twice, and at each as many symbols are tried as one
+    begins with another. Helpers that are called at each step get few arguments, as those that the compiler leaves out
+    of line get them on the stack.
     """
     rows, bases, verdicts = own.chain.rows, own.chain.bases, own.verdicts
-    numbers, out, dead = own.queue.symbols, own.queue.links, own.queue.heap
+    numbers, out = own.queue.symbols, own.queue.links
     pairs = PairWindow(own.queue.slots, own.queue.filter, own.queue.slot_bits, own.queue.filter_bits)
-    for k in range((count >> 6) + 1):
-        put_u64(dead, k, _0)
     at = left = 0
-    last, furthest = NONE, NONE  # the last symbol, the last place that was left in vain
+    last = NONE
     while at < count:
         if get_i32(numbers, at) < 0:
             put_i32(out, left, NONE)
@@ -291,30 +290,27 @@ def merge_numbers(own: Merger, count: int) -> int:
         )
         while True:
             if symbol == NONE:  # nothing goes on here: the last one must be shorter. There is one, as B(x) exists
-                put_u64(dead, at >> 6, get_u64(dead, at >> 6) | _1 << np.uint64(at & 63))
-                furthest = max(furthest, at)
                 left -= 1
                 symbol = last
                 at -= get_i32(rows, ROW * symbol + LENGTH)
                 last = get_i32(out, left - 1) if left > 0 else NONE
+            elif last == NONE:
+                break
             else:
-                end = at + get_i32(rows, ROW * symbol + LENGTH)
-                if end > furthest or (get_u64(dead, end >> 6) >> np.uint64(end & 63)) & _1 == _0:
-                    if last == NONE:
-                        break
-                    key = np.uint64(last) << _24 | np.uint64(symbol)
-                    place = np.int64(multiply(key, _MIX) >> np.uint64(64 - VERDICT_BITS))
-                    known = get_u64(verdicts, place)
-                    if known >> _2 != key or known == _0:
-                        good = _judge(rows, bases, pairs, own.trial, last, symbol)
-                        known = key << _2 | _2 | np.uint64(good)
-                        put_u64(verdicts, place, known)
-                    if known & _1 != _0:
-                        break
+                key = np.uint64(last) << _24 | np.uint64(symbol)
+                place = np.int64(multiply(key, _MIX) >> np.uint64(64 - VERDICT_BITS))
+                known = get_u64(verdicts, place)
+                if known >> _2 != key or known == _0:
+                    good = _judge(rows, bases, pairs, own.trial, last, symbol)
+                    known = key << _2 | _2 | np.uint64(good)
+                    put_u64(verdicts, place, known)
+                if known & _1 != _0:
+                    break
             symbol = get_i32(rows, ROW * symbol + SHORTER)
         put_i32(out, left, symbol)
         left += 1
-        at, last = end, symbol
+        at += get_i32(rows, ROW * symbol + LENGTH)
+        last = symbol
     return left
 
 

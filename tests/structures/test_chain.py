@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from jittok._jit import JIT, OutI32, frozen, kernel, wide
 from jittok.fragments import LONG_WORD
+from jittok.structures import chain as chains
 from jittok.structures.chain import (
     LENGTH,
     LONG,
@@ -155,3 +156,29 @@ def test_characters_are_found_by_their_first_bytes():
 def test_a_symbol_is_as_long_as_its_parts_and_one_that_merging_never_makes_has_no_length():
     chain = build_chain(table_of(RUNS), np.arange(BASES, dtype=np.int32), 7)
     assert chain.rows[LENGTH::ROW].tolist() == [1, 1, 1, 2, 4, 6, 0]
+
+
+@pytest.mark.skipif(JIT, reason="steps are counted without the compiler")
+@pytest.mark.parametrize("symbols", [[0], [0, 1], [0, 0, 0, 1], [0, 1, 2, 2, 1, 0, 0]])
+def test_steps_grow_with_the_text_and_not_faster(monkeypatch, symbols):
+    steps = 0
+
+    def counted(function):
+        def call(*args):
+            nonlocal steps
+            steps += 1
+            return function(*args)
+
+        return call
+
+    for name in ("_longest", "_judge", "next_node"):
+        monkeypatch.setattr(chains, name, counted(getattr(chains, name)))
+    for rules, count in ((RUNS, 7), (LATER_FIRST, 8)):
+        table, taken = table_of(rules), []
+        chain = build_chain(table, np.arange(BASES, dtype=np.int32), count)
+        for length in (300, 600, 1200):
+            steps = 0
+            merged(table, chain, (symbols * length)[:length])
+            taken.append(steps)
+        assert taken[-1] < 12 * 1200
+        assert taken[2] - taken[1] <= 2.2 * (taken[1] - taken[0]) + 20
