@@ -36,8 +36,8 @@ NO_PARENT = -2
 NO_SCORE = int(np.float32(-np.inf).view(np.int32))
 SMALL = 16
 """Up to this many keys are sorted by insertion, more by counting."""
-FEW_BYTES = 1 << 13
-"""Keys of so many bytes take the interpreter a tenth of a second, compiling takes most of one."""
+FEW_BYTES = 1 << 15
+"""Keys of so many bytes take the interpreter a third of a second, compiling takes one."""
 
 OUT_OF_ROOM = -1
 LOST_KEY = -2

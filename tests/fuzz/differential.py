@@ -243,7 +243,7 @@ def main(arguments: list[str] | None = None) -> int:
             vocab = load()
             vocabs += 1
             run.vocabulary(name, vocab, min(texts, left), options.seed * 1_000_003 + vocabs)
-        except JittokError as error:
+        except (JittokError, OSError) as error:  # loading refuses it; or the file is gone by now
             if "drawn" not in name:
                 print(f"{name}: left out, {error}")
         if time.monotonic() > next_word:
