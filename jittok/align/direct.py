@@ -12,17 +12,24 @@ from typing import NamedTuple
 import numpy as np
 
 from jittok._jit import I32, I64, U8, OutI64, helper, kernel
-from jittok._raw import Window, get_i32, get_i64, get_u8, get_u16, get_word, put_i64, trailing_zeros, window
+from jittok._raw import (
+    Window,
+    equal_mask,
+    get_i32,
+    get_i64,
+    get_u8,
+    get_u16,
+    put_i64,
+    trailing_zeros,
+    utf8_masks,
+    window,
+)
 from jittok.align.lengths import Lengths
 from jittok.fragments import TEXT_PREFIXED
 from jittok.models.bpe.text import first_malformed
 
-_ASCII = np.uint64(0x8080808080808080)
-"""The bit of each byte that ASCII does not have."""
-_TWO, _IS_TWO, _TWO_LEAST = (np.uint64(n) for n in (0xC0E0, 0x80C0, 0x1E))
-"""Bits of a sequence of two bytes, the first one lowest: the fixed ones, their values, those that cannot all be 0."""
-_THREE, _IS_THREE, _THREE_LEAST = (np.uint64(n) for n in (0xC0C0F0, 0x8080E0, 0x200F))
-_FOUR, _IS_FOUR = (np.uint64(n) for n in (0xC0C0C0F8, 0x808080F0))
+_NONE, _1, _2, _3, _61, _62, _63 = (np.uint64(n) for n in (0, 1, 2, 3, 61, 62, 63))
+_ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 class DirectRules(NamedTuple):
@@ -93,34 +100,38 @@ def _walk(sizes: Window, ids: Window, spans: Window, k: int, end: int, start: in
 def is_well_formed(text: Window, i: int, stop: int) -> bool:
     """Whether text[i:stop] is UTF-8 in shortest form, of code points up to U+10FFFF; surrogates count as well formed.
 
-    A character is judged with one load of eight bytes, as long as there are so many.
+    64 bytes at once: where bytes that continue characters stand is what first bytes promise; then only the few first
+    bytes that do not go with every second one are looked at.
     """
-    while i + 8 <= stop:
-        word = get_word(text, i)
-        if word & _ASCII == np.uint64(0):
-            i += 8
-            while i + 32 <= stop:
-                word = get_word(text, i) | get_word(text, i + 8) | get_word(text, i + 16) | get_word(text, i + 24)
-                if word & _ASCII != np.uint64(0):
-                    break
-                i += 32
-        elif word & np.uint64(0x80) == np.uint64(0):
-            i += trailing_zeros(word & _ASCII) >> 3
-        elif word & _THREE == _IS_THREE:
-            if word & _THREE_LEAST == np.uint64(0):
-                return False
-            i += 3
-        elif word & _TWO == _IS_TWO:
-            if word & _TWO_LEAST == np.uint64(0):
-                return False
-            i += 2
-        elif word & _FOUR == _IS_FOUR:
-            plane = np.int64((word & np.uint64(7)) << np.uint64(2) | word >> np.uint64(12) & np.uint64(3))
-            if not 1 <= plane <= 16:
-                return False
-            i += 4
-        else:
+    while i + 64 <= stop:
+        followers, two, three, four, _ = utf8_masks(text, i)
+        if followers | two == _NONE:
+            i += 64
+            continue
+        if followers != two << _1 | three << _2 | four << _3:
             return False
+        size = 64  # without a character that goes on behind these
+        if two >> _63 != _NONE:
+            size = 63
+        elif three >> _62 != _NONE:
+            size = 62
+        elif four >> _61 != _NONE:
+            size = 61
+        picky = four | equal_mask(text, i, 0xE0) | equal_mask(text, i, 0xC0) | equal_mask(text, i, 0xC1)
+        picky &= _ALL >> np.uint64(64 - size)
+        while picky != _NONE:
+            place = i + trailing_zeros(picky)
+            first, second = get_u8(text, place), get_u8(text, place + 1)
+            if (
+                first <= 0xC1
+                or (first == 0xE0 and second < 0xA0)
+                or (first == 0xF0 and second < 0x90)
+                or (first == 0xF4 and second >= 0x90)
+                or first > 0xF4
+            ):
+                return False
+            picky &= picky - _1
+        i += size
     return first_malformed(text, i, stop) == stop
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cases import Case
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from span_rules import broken_rule
 from texts import Texts
@@ -131,7 +131,12 @@ BAD = [b"\xc0\x80", b"\xff", b"\x80", b"\xf4\x90\x80\x80", b"\xe2\x96", b"\xe0\x
 parts = st.sampled_from([*WHOLE, *BAD]) | st.text(max_size=3).map(str.encode) | st.binary(max_size=2)
 
 
-@given(st.lists(parts, max_size=12).map(b"".join))
+@given(st.lists(parts, max_size=12).map(b"".join) | st.lists(parts | st.sampled_from(WHOLE), min_size=30).map(b"".join))
+@example(b"a" * 63 + "é".encode() + b"a" * 64)
+@example(b"a" * 62 + "中".encode() + b"\xed\xa0\x80" * 40)
+@example(b"a" * 61 + b"\xf4\x90\x80\x80" + b"a" * 64)
+@example("中".encode() * 40 + b"\xe0\x80\x80" + b"a" * 64)
+@example("é".encode() * 40 + b"\x80" + b"a" * 64)
 def test_well_formedness_is_told_of_the_stretch_alone(text):
     data = frozen(np.frombuffer(BEFORE + text + SLACK, np.uint8), np.uint8)
     try:
