@@ -36,6 +36,7 @@ from jittok.fragments import (
     found_value,
 )
 from jittok.inputs import PADDING, Documents
+from jittok.parts import LEAST, in_parts, together
 from jittok.ragged import TokenArray, joined
 from jittok.stretches import finished, progress_bar, stretches_of, thread_count
 from jittok.structures.chain import WANTED
@@ -58,6 +59,8 @@ MODELS = {
 
 KEPT_IDS = 1 << 24
 """Arrays of a desk with more room than this are not kept."""
+MANY_IDS = 1 << 20
+"""So many ids are put together by several threads."""
 FIRST_LONGEST = 1 << 12
 """Bytes of a fragment that the scratch of a new desk is made for."""
 
@@ -164,7 +167,11 @@ class Encoder:
         for ids, row_ends in self.stretches(texts, rule, threads, progress):
             parts.append(ids)
             ends.append(row_ends)
-        return TokenArray(*joined(parts, ends))
+        ids, workers = None, thread_count(threads)
+        if workers > 1 and len(parts) > 1 and sum(part.size for part in parts) >= MANY_IDS:
+            with _threads(workers) as pool:
+                ids = together(pool, parts)
+        return TokenArray(*joined(parts, ends, ids))
 
     def stretches(
         self,
@@ -193,21 +200,61 @@ class Encoder:
                 if isinstance(docs, BaseException):  # reading failed: documents before it may have failed earlier
                     yield from finished(pending, 0, bar)
                     raise docs
-                if threads == 1 or (alone and not pending):
+                if alone and not pending and threads > 1 and beside is None and self._worth_parting(docs, first, last):
+                    pool = pool or _threads(threads)
+                    ids = self._in_parts(docs, base, first, rule, threads, pool)
+                    if bar is not None:
+                        bar.update(1)
+                    yield ids[: ids.size if keep_ids else 0], np.array([ids.size])
+                elif threads == 1 or (alone and not pending):
                     result = self._stretch(docs, base, first, last, rule, keep_ids, beside)
                     if bar is not None:
                         bar.update(last - first)
                     yield result
-                    continue
-                pool = pool or _threads(threads)
-                pending.append(pool.submit(self._stretch, docs, base, first, last, rule, keep_ids, beside))
-                yield from finished(pending, 4 * threads, bar)
+                else:
+                    pool = pool or _threads(threads)
+                    pending.append(pool.submit(self._stretch, docs, base, first, last, rule, keep_ids, beside))
+                    yield from finished(pending, 4 * threads, bar)
             yield from finished(pending, 0, bar)
         finally:
             if pool is not None:
                 pool.shutdown(cancel_futures=True)
             if bar is not None:
                 bar.close()
+
+    def _worth_parting(self, docs: Documents, first: int, last: int) -> bool:
+        may_part = getattr(self.model, "may_part", None)
+        return last - first == 1 and docs.size(first, last) >= LEAST and may_part is not None and may_part(self.arrays)
+
+    def _in_parts(
+        self, docs: Documents, base: int, first: int, rule: Rule, threads: int, pool: ThreadPoolExecutor
+    ) -> NDArray[np.int32]:
+        """The ids of document `first`, by several threads."""
+        desk = self._sit_down()
+        try:
+            count = self._cut(desk, docs, first, first + 1, rule)
+            fragments = desk.starts[:count].copy(), desk.stops[:count].copy(), desk.tokens[:count].copy()
+        finally:
+            self._stand_up(desk)
+
+        done: list[Desk] = []
+
+        def encode(starts: NDArray[np.int64], stops: NDArray[np.int64], tokens: NDArray[np.int32]) -> Any:
+            desk = self._sit_down()
+            if desk.ends.size < starts.size:
+                desk.give_fragments(starts.size)
+            size = int((stops - starts).sum())
+            count = self._encode_fragments(desk, docs, starts, stops, tokens, starts.size, size, rule)
+            done.append(desk)
+            if not isinstance(count, int):
+                raise self._failed(docs, base, first, count)
+            return desk.ids[:count]
+
+        try:
+            return in_parts(pool, docs, fragments, threads, encode)
+        finally:
+            for desk in [*done]:  # their ids have been copied; one that is still at work is let go
+                self._stand_up(desk)
 
     def _stretch(
         self,
@@ -287,27 +334,38 @@ class Encoder:
 
     def _encode(self, desk: Desk, docs: Documents, first: int, last: int, fragments: int, rule: Rule, base: int) -> int:
         """The ids of the desk's fragments to the desk; how many. Raises EncodingFailed."""
-        size = docs.size(first, last)
+        done = self._encode_fragments(
+            desk, docs, desk.read_starts, desk.read_stops, desk.read_tokens, fragments, docs.size(first, last), rule
+        )
+        if isinstance(done, int):
+            return done
+        document = 0
+        if last - first > 1:
+            document = int(np.searchsorted(desk.document_ends[: last - first], done.fragment, side="right"))
+        raise self._failed(docs, base, first + document, done)
+
+    def _encode_fragments(
+        self, desk: Desk, docs: Documents, starts: NDArray[np.int64], stops: NDArray[np.int64],
+        tokens: NDArray[np.int32], fragments: int, size: int, rule: Rule,
+    ) -> int | Failure:  # fmt: skip
+        """The same of fragments of `size` bytes together; or why one cannot be encoded."""
         if size >= MUCH_TEXT and not self._settled:
             self._settle()
         room = int(self._ids_per_byte * size) if size > SMALL else self.model.IDS_PER_BYTE * size
         room += fragments + SPARE
         if desk.ids.size < room:
             desk.give_ids(room, 0)
-        done = self._run(
-            desk, docs, desk.read_starts, desk.read_stops, desk.read_tokens, fragments, 0, desk.ends, rule.replace
-        )
+        done = self._run(desk, docs, starts, stops, tokens, fragments, 0, desk.ends, rule.replace)
         if isinstance(done, int):
             desk.written = done
             if size > SMALL:
                 self._ids_per_byte = 1.05 * done / size  # a guess for the next texts, whichever thread writes it last
-            return done
-        document = 0
-        if last - first > 1:
-            document = int(np.searchsorted(desk.document_ends[: last - first], done.fragment, side="right"))
-        start, stop = int(docs.starts[first + document]), int(docs.stops[first + document])
-        raise EncodingFailed(
-            base + first + document,
+        return done
+
+    def _failed(self, docs: Documents, base: int, document: int, done: Failure) -> EncodingFailed:
+        start, stop = int(docs.starts[document]), int(docs.stops[document])
+        return EncodingFailed(
+            base + document,
             done.offset - start,
             found_value(done, docs.between(done.offset, min(done.offset + 8, stop))),
             EXPECTED[done.code],

@@ -28,7 +28,7 @@ WHOLE_CHUNK = 1 << 20
 """Arrow chunks below this many bytes are joined, larger ones are read where they are."""
 
 LONGEST_IN_PLACE = 1 << 18
-"""Bytes objects longer than this are joined with others."""
+"""Bytes objects longer than this are joined with others; a single one is read in place."""
 
 PADDING = bytes(PAD)
 
@@ -167,6 +167,9 @@ def _in_place(texts: Sequence[Any]) -> Iterator[Documents] | None:
     with bytes behind it."""
     if not texts or not isinstance(texts[0], bytes):
         return None
+    if len(texts) == 1 and len(texts[0]) > LONGEST_IN_PLACE:  # copying it would be all that several threads wait for
+        ends = _fixed([0, len(texts[0])], np.int64)
+        return iter([Documents(np.frombuffer(texts[0], np.uint8), ends[:1], ends[1:])])
     kept = tuple(texts)
     found = texts_in_place(kept)
     if found is None or int(found[1].max()) > LONGEST_IN_PLACE:

@@ -7,7 +7,7 @@ from typing import Any
 
 from jittok._jit import I32, I64, U8, OutI32, OutI64
 from jittok.fragments import FRAGMENT
-from jittok.models.bpe.arrays import GPT2, LLAMA3, Arrays
+from jittok.models.bpe.arrays import GENERAL, GPT2, LLAMA3, Arrays
 from jittok.models.bpe.compile import compile_vocab, with_chain
 from jittok.models.bpe.fast import encode_gpt2, encode_llama3
 from jittok.models.bpe.general import encode_general
@@ -16,13 +16,19 @@ from jittok.pretokenize.splitters.gpt2 import MALFORMED
 from jittok.structures.pages import in_huge_pages
 
 __all__ = [
-    "IDS_PER_BYTE", "Arrays", "Work", "compile_vocab", "encode_fragments", "for_much_text", "make_work", "regrow",
-    "with_chain",
+    "IDS_PER_BYTE", "Arrays", "Work", "compile_vocab", "encode_fragments", "for_much_text", "make_work", "may_part",
+    "regrow", "with_chain",
 ]  # fmt: skip
 
 IDS_PER_BYTE = 1
 
 _KERNELS = {GPT2: encode_gpt2, LLAMA3: encode_llama3}
+
+
+def may_part(arrays: Arrays) -> bool:
+    """Whether a text may be cut in front of a space between two ASCII letters: in both families a piece begins there,
+    whatever stands before it."""
+    return arrays.family != GENERAL
 
 
 def for_much_text(arrays: Arrays) -> Arrays:

@@ -66,6 +66,19 @@ def with_chain(arrays: Arrays) -> Arrays:
     return arrays._replace(chain=build_chain(arrays.pairs, character_rows(arrays.texts), arrays.texts.offsets.size - 1))
 
 
+def may_part(arrays: Arrays) -> bool:
+    """Whether a text may be cut in front of a space between ASCII letters: where no token holds a letter in front of
+    U+2581. The rules know this of tokens that are UTF-8, so all must be."""
+    followers = arrays.texts.data[np.minimum(arrays.texts.offsets, arrays.texts.data.size - 1)] & 0xC0 == 0x80
+    if not arrays.rules.cuts[cuts.CLASSES * cuts.LETTER + cuts.BLANK] or followers[:-1].any():
+        return False
+    try:
+        arrays.texts.data.tobytes().decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def span_rules(data: U8, offsets: I64, reachable: NDArray[np.bool_]) -> cuts.SpanRules:
     """Where a text may be cut: between characters that no token holds side by side, if merging can make it.
 

@@ -3,10 +3,20 @@
 `compile` makes the arrays, `kernel` encodes span by span, `whole` the fragments that cannot be cut.
 """
 
-from jittok.models.wpm.compile import Arrays, Work, compile_vocab, make_work, normal_table, regrow
+from jittok.models.wpm.compile import Arrays, Work, compile_vocab, make_work, may_part, normal_table, regrow
 from jittok.models.wpm.kernel import encode_fragments
 
 IDS_PER_BYTE = 1
 """Usually enough; see `compile.ROOM_PER_BYTE`."""
 
-__all__ = ["IDS_PER_BYTE", "Arrays", "Work", "compile_vocab", "encode_fragments", "make_work", "normal_table", "regrow"]
+__all__ = [
+    "IDS_PER_BYTE",
+    "Arrays",
+    "Work",
+    "compile_vocab",
+    "encode_fragments",
+    "make_work",
+    "may_part",
+    "normal_table",
+    "regrow",
+]

@@ -125,6 +125,11 @@ def normal_table(lowercase: bool, strip_accents: bool) -> tuple[NDArray[np.int32
     return frozen(pages.reshape(-1), np.int32), frozen(blocks[where].reshape(-1), np.int32)
 
 
+def may_part(_arrays: Arrays) -> bool:
+    """Whether a text may be cut in front of a space between two ASCII letters: a space ends a word."""
+    return True
+
+
 def span_rules(pages: NDArray[np.int32], entries: NDArray[np.int32]) -> cuts.SpanRules:
     """Where a text may be cut: around characters that are words of their own or end words.
 
