@@ -36,7 +36,7 @@ from jittok.fragments import (
     found_value,
 )
 from jittok.inputs import PADDING, Documents
-from jittok.parts import LEAST, in_parts, together
+from jittok.parts import LEAST, PART, InOrder, part_fragments, together
 from jittok.ragged import TokenArray, joined
 from jittok.stretches import finished, progress_bar, stretches_of, thread_count
 from jittok.structures.chain import WANTED
@@ -202,10 +202,10 @@ class Encoder:
                     raise docs
                 if alone and not pending and threads > 1 and beside is None and self._worth_parting(docs, first, last):
                     pool = pool or _threads(threads)
-                    ids = self._in_parts(docs, base, first, rule, threads, pool)
+                    result = self._in_parts(docs, base, first, rule, threads, pool, keep_ids)
                     if bar is not None:
                         bar.update(1)
-                    yield ids[: ids.size if keep_ids else 0], np.array([ids.size])
+                    yield result
                 elif threads == 1 or (alone and not pending):
                     result = self._stretch(docs, base, first, last, rule, keep_ids, beside)
                     if bar is not None:
@@ -227,34 +227,32 @@ class Encoder:
         return last - first == 1 and docs.size(first, last) >= LEAST and may_part is not None and may_part(self.arrays)
 
     def _in_parts(
-        self, docs: Documents, base: int, first: int, rule: Rule, threads: int, pool: ThreadPoolExecutor
-    ) -> NDArray[np.int32]:
-        """The ids of document `first`, by several threads."""
+        self, docs: Documents, base: int, document: int, rule: Rule, threads: int, pool: ThreadPoolExecutor, keep: bool
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """The ids of one document (none unless they are to be kept), and how many it has, by several threads."""
         desk = self._sit_down()
         try:
-            count = self._cut(desk, docs, first, first + 1, rule)
+            count = self._cut(desk, docs, document, document + 1, rule)
             fragments = desk.starts[:count].copy(), desk.stops[:count].copy(), desk.tokens[:count].copy()
         finally:
             self._stand_up(desk)
+        size = docs.size(document, document + 1)
+        cut, first = part_fragments(docs, fragments, max(size // PART, threads))
 
-        done: list[Desk] = []
-
-        def encode(starts: NDArray[np.int64], stops: NDArray[np.int64], tokens: NDArray[np.int32]) -> Any:
-            desk = self._sit_down()
+        def encode(desk: Desk, part: int, at: int) -> int:
+            its = slice(first[part], first[part + 1])
+            starts, stops, tokens = cut[0][its], cut[1][its], cut[2][its]
             if desk.ends.size < starts.size:
                 desk.give_fragments(starts.size)
-            size = int((stops - starts).sum())
-            count = self._encode_fragments(desk, docs, starts, stops, tokens, starts.size, size, rule)
-            done.append(desk)
-            if not isinstance(count, int):
-                raise self._failed(docs, base, first, count)
-            return desk.ids[:count]
+            part_size = int((stops - starts).sum())
+            done = self._encode_fragments(desk, docs, starts, stops, tokens, starts.size, part_size, rule, at)
+            if not isinstance(done, int):
+                raise self._failed(docs, base, document, done)
+            return done
 
-        try:
-            return in_parts(pool, docs, fragments, threads, encode)
-        finally:
-            for desk in [*done]:  # their ids have been copied; one that is still at work is let go
-                self._stand_up(desk)
+        room = int(1.1 * self._ids_per_byte * size) + count + SPARE
+        line = InOrder(len(first) - 1, room if keep else None)
+        return line.run(pool, threads, encode, self._sit_down, self._stand_up), np.array([line.count])
 
     def _stretch(
         self,
@@ -346,20 +344,23 @@ class Encoder:
 
     def _encode_fragments(
         self, desk: Desk, docs: Documents, starts: NDArray[np.int64], stops: NDArray[np.int64],
-        tokens: NDArray[np.int32], fragments: int, size: int, rule: Rule,
+        tokens: NDArray[np.int32], fragments: int, size: int, rule: Rule, at: int = 0,
     ) -> int | Failure:  # fmt: skip
-        """The same of fragments of `size` bytes together; or why one cannot be encoded."""
+        """The same of fragments of `size` bytes together, behind the desk's first `at` ids; or why one cannot be
+        encoded."""
         if size >= MUCH_TEXT and not self._settled:
             self._settle()
         room = int(self._ids_per_byte * size) if size > SMALL else self.model.IDS_PER_BYTE * size
-        room += fragments + SPARE
+        room += at + fragments + SPARE
         if desk.ids.size < room:
-            desk.give_ids(room, 0)
-        done = self._run(desk, docs, starts, stops, tokens, fragments, 0, desk.ends, rule.replace)
+            desk.give_ids(room, at)
+        done = self._run(desk, docs, starts, stops, tokens, fragments, at, desk.ends, rule.replace)
         if isinstance(done, int):
             desk.written = done
             if size > SMALL:
-                self._ids_per_byte = 1.05 * done / size  # a guess for the next texts, whichever thread writes it last
+                self._ids_per_byte = (
+                    1.05 * (done - at) / size
+                )  # a guess for the next texts, whichever thread writes it last
         return done
 
     def _failed(self, docs: Documents, base: int, document: int, done: Failure) -> EncodingFailed:

@@ -1,34 +1,42 @@
 """One long document for several threads: cut where no word reaches across, and put together again.
 
-Special tokens are cut out first, in the document as a whole. A stretch of text between them may then be cut in front of
-a space with four ASCII letters on its left and one on its right, where a model says so (`may_part`). Four letters: as
-far as the first byte of a malformed character could reach.
+Special tokens are cut out first, in the document as a whole. Fragments do not influence each other, so parts may begin
+with any of them. A long stretch of text may be cut in front of a space with four ASCII letters on its left and one on
+its right, where a model says so (`may_part`). Four letters: as far as the first byte of a malformed character could
+reach.
+
+Parts are handed out in order and are small, so that their ids are still in the cache when they are copied (`InOrder`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.desk import Desk
 from jittok.fragments import TEXT
 from jittok.inputs import Documents
 
 LEAST = 4 << 20
 """Bytes of a document that is worth cutting."""
+PART = 1 << 20
+"""Bytes of a part: its ids fit into a core's own cache."""
 WINDOW = 1 << 14
 """Bytes that are searched for a place to cut."""
 _PLACE = re.compile(rb"[A-Za-z]{4} (?=[A-Za-z])")
 
 Fragments = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]
+Encode = Callable[[Desk, int, int], int]
+"""encode(desk, part, at): the ids of a part to the desk's, from place `at` on; the place behind them."""
 
 
-def part_fragments(docs: Documents, fragments: Fragments, parts: int) -> tuple[Fragments, NDArray[np.int64]]:
-    """(starts, stops and tokens of fragments, some of them cut; int64[parts + 1], the first fragment of each part).
+def part_fragments(docs: Documents, fragments: Fragments, parts: int) -> tuple[Fragments, list[int]]:
+    """(starts, stops and tokens of fragments, some of them cut; the first fragment of each part and their number).
 
     Parts have about the same number of bytes, if there are places to cut.
     """
@@ -36,18 +44,27 @@ def part_fragments(docs: Documents, fragments: Fragments, parts: int) -> tuple[F
     ends = np.cumsum(stops - starts)
     marks = int(ends[-1]) * np.arange(1, parts) // parts
     cuts: list[tuple[int, int]] = []  # (fragment, place)
+    first = [0]
     for mark, fragment in zip(marks.tolist(), np.searchsorted(ends, marks, "right").tolist(), strict=True):
-        if tokens[fragment] >= 0:
+        stop = int(stops[fragment])
+        at = stop - (int(ends[fragment]) - mark)
+        begins = fragment + 1 + len(cuts)  # the fragment behind this one, in the new count
+        found = None if tokens[fragment] >= 0 else _PLACE.search(docs.between(at, min(at + WINDOW, stop)))
+        if found is not None:
+            cut = fragment, at + found.end() - 1
+            if cut in cuts[-1:]:
+                continue
+            cuts.append(cut)
+        elif stop - at > WINDOW:
             continue
-        at = int(stops[fragment]) - (int(ends[fragment]) - mark)
-        found = _PLACE.search(docs.between(at, min(at + WINDOW, int(stops[fragment]))))
-        if found and (fragment, at + found.end() - 1) not in cuts:
-            cuts.append((fragment, at + found.end() - 1))
+        if first[-1] < begins < starts.size + len(cuts):
+            first.append(begins)
     where, places = [fragment for fragment, _ in cuts], [place for _, place in cuts]
     new = [fragment + 1 for fragment in where]
-    cut = np.insert(starts, new, places), np.insert(stops, where, places), np.insert(tokens, new, TEXT)
-    first = np.array([0, *(fragment + 1 + k for k, fragment in enumerate(where)), cut[0].size])
-    return cut, first
+    pieces = np.insert(starts, new, places), np.insert(stops, where, places), np.insert(tokens, new, TEXT)
+    for column in pieces:
+        column.flags.writeable = False
+    return pieces, [*first, starts.size + len(cuts)]
 
 
 def together(run: ThreadPoolExecutor, parts: list[NDArray[np.int32]]) -> NDArray[np.int32]:
@@ -62,15 +79,123 @@ def together(run: ThreadPoolExecutor, parts: list[NDArray[np.int32]]) -> NDArray
     return ids
 
 
-def in_parts(
-    pool: ThreadPoolExecutor, docs: Documents, fragments: Fragments, parts: int, encode: Callable[..., Any]
-) -> NDArray[np.int32]:
-    """The ids of one document. encode(starts, stops, tokens) gives those of some fragments."""
-    cut, first = part_fragments(docs, fragments, parts)
-    for column in cut:
-        column.flags.writeable = False
-    futures = [
-        pool.submit(encode, *(column[a:b] for column in cut))
-        for a, b in zip(first[:-1].tolist(), first[1:].tolist(), strict=True)
-    ]
-    return together(pool, [future.result() for future in futures])
+class InOrder:
+    """Ids of parts that several threads make, in one array, each copied by the thread that made it.
+
+    Where a part's ids go is known once all parts before it are encoded; until then they wait with their thread, which
+    goes on. So nobody waits for a turn but at the end. When `room` was too little another array begins, and all are
+    joined at the end: no array moves while somebody writes to it. `room` None: ids are only counted.
+    """
+
+    def __init__(self, parts: int, room: int | None) -> None:
+        self.count = 0  # ids of all parts that have a place
+        self._parts, self._next = parts, 0
+        self._keep = room is not None
+        self._arrays = [np.empty(room or 0, np.int32)]
+        self._before = 0  # ids in all arrays but the last
+        self._known = threading.Condition()
+        self._sizes: dict[int, int] = {}  # of parts that are encoded, while one before them is not
+        self._placed = 0  # parts that have a place
+        self._places: dict[int, NDArray[np.int32]] = {}  # of these, for those whose ids are not there yet
+        self._failures: dict[int, BaseException] = {}
+
+    def run(
+        self,
+        pool: ThreadPoolExecutor,
+        threads: int,
+        encode: Encode,
+        sit_down: Callable[[], Desk],
+        stand_up: Callable[[Desk], None],
+    ) -> NDArray[np.int32]:
+        """All ids. Raises what the first part that failed did."""
+        futures = [pool.submit(self._work, encode, sit_down, stand_up) for _ in range(threads)]
+        try:
+            for future in futures:
+                future.result()
+        except BaseException as error:  # an interrupt: the threads stop behind the parts they are at
+            self._fail(self._parts, error)
+            raise
+        if self._failures:
+            raise self._failures[min(self._failures)]
+        return self._joined(pool)
+
+    def _work(self, encode: Encode, sit_down: Callable[[], Desk], stand_up: Callable[[Desk], None]) -> None:
+        """What each thread does."""
+        part, desk = 0, sit_down()
+        waiting: list[tuple[int, NDArray[np.int32]]] = []
+        try:
+            done = 0
+            for part in self._handed_out():
+                at = done if waiting else 0
+                done = encode(desk, part, at)
+                self._encoded(part, done - at)
+                if self._keep:
+                    waiting.append((part, desk.ids[at:done]))
+                    self._copy(waiting)
+            self._wait_and_copy(waiting)
+        except BaseException as error:  # noqa: BLE001  raised by `run`, if it is the first
+            self._fail(part, error)
+        finally:
+            stand_up(desk)
+
+    def _handed_out(self) -> Iterator[int]:
+        """Numbers of parts that nobody has yet, until all are handed out or one has failed."""
+        while True:
+            with self._known:
+                if self._next == self._parts or self._failures:
+                    return
+                part, self._next = self._next, self._next + 1
+            yield part
+
+    def _fail(self, part: int, error: BaseException) -> None:
+        """No more parts. Those before this one have all been handed out, and may fail yet."""
+        with self._known:
+            self._failures[part] = error
+            self._known.notify_all()
+
+    def _encoded(self, part: int, size: int) -> None:
+        """Give places to a part of so many ids and to those that waited for it, if none before it is missing."""
+        with self._known:
+            self._sizes[part] = size
+            while self._placed in self._sizes:
+                size = self._sizes.pop(self._placed)
+                if self._keep:
+                    self._places[self._placed] = self._place(size)
+                self._placed, self.count = self._placed + 1, self.count + size
+            self._known.notify_all()
+
+    def _place(self, size: int) -> NDArray[np.int32]:
+        start = self.count - self._before
+        if start + size > self._arrays[-1].size:
+            self._arrays[-1] = self._arrays[-1][:start]
+            self._arrays.append(np.empty(max(size, self.count // 2), np.int32))
+            self._before, start = self.count, 0
+        return self._arrays[-1][start : start + size]
+
+    def _copy(self, waiting: list[tuple[int, NDArray[np.int32]]]) -> None:
+        """Copy the ids of those parts (number, ids) that have a place, and leave the others in the list."""
+        while waiting:
+            part, ids = waiting[0]
+            with self._known:
+                place = self._places.pop(part, None)
+            if place is None:
+                return
+            place[:] = ids
+            del waiting[0]
+
+    def _wait_and_copy(self, waiting: list[tuple[int, NDArray[np.int32]]]) -> None:
+        if waiting:
+            last = waiting[-1][0]
+            with self._known:
+                self._known.wait_for(lambda: last < self._placed or self._failures)
+            self._copy(waiting)
+
+    def _joined(self, pool: ThreadPoolExecutor) -> NDArray[np.int32]:
+        if len(self._arrays) > 1:
+            return together(pool, [*self._arrays[:-1], self._arrays[-1][: self.count - self._before]])
+        ids = self._arrays.pop()
+        if not self._keep:
+            return ids
+        if 5 * self.count < 4 * ids.size:
+            ids.resize(self.count, refcheck=False)  # nobody else has seen it: what is left over goes back in place
+        return ids[: self.count]
