@@ -1,18 +1,19 @@
 """jittok: the tokenizers of llama.cpp for large corpora, exactly and fast, from a GGUF vocabulary.
 
-Names are loaded when first used, so that `import jittok` brings in neither numba, regex nor pyarrow.
+`import jittok` brings in NumPy and what every load of a vocabulary needs, so that a load takes the time of a load;
+neither numba, llvmlite, regex nor pyarrow. What encodes is imported by the first text, what compiles by a vocabulary
+that was not compiled before.
 """
 
-from __future__ import annotations
-
-import importlib
 from typing import TYPE_CHECKING, Any
 
+from jittok.errors import CorpusError, EncodingFailed, InvalidToken, JittokError, MalformedVocab, UnsupportedVocab
+from jittok.ragged import Ragged, TokenArray
+from jittok.tokenizer import Tokenizer, bundled, load
+from jittok.vocab import Vocab, bundled_names
+
 if TYPE_CHECKING:
-    from jittok.errors import CorpusError, EncodingFailed, InvalidToken, JittokError, MalformedVocab, UnsupportedVocab
-    from jittok.ragged import Ragged, TokenArray
-    from jittok.tokenizer import Tokenizer, bundled, load
-    from jittok.vocab import Vocab, bundled_names, read_vocab
+    from jittok.vocab import read_vocab
 
 __version__ = "0.1.0"
 __all__ = [
@@ -31,20 +32,15 @@ __all__ = [
     "load",
     "read_vocab",
 ]
-_HOME = {
-    "tokenizer": ("Tokenizer", "bundled", "load"),
-    "ragged": ("Ragged", "TokenArray"),
-    "vocab": ("Vocab", "bundled_names", "read_vocab"),
-    "errors": ("CorpusError", "EncodingFailed", "InvalidToken", "JittokError", "MalformedVocab", "UnsupportedVocab"),
-}
 
 
 def __getattr__(name: str) -> Any:
-    for module, names in _HOME.items():
-        if name in names:
-            return getattr(importlib.import_module(f"jittok.{module}"), name)
+    if name == "read_vocab":
+        from jittok.vocab import read_vocab
+
+        return read_vocab
     raise AttributeError(f"module 'jittok' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted({*globals(), *__all__})

@@ -223,8 +223,10 @@ class Encoder:
                 bar.close()
 
     def _worth_parting(self, docs: Documents, first: int, last: int) -> bool:
+        if last - first > 1 or docs.size(first, last) < LEAST:
+            return False
         may_part = getattr(self.model, "may_part", None)
-        return last - first == 1 and docs.size(first, last) >= LEAST and may_part is not None and may_part(self.arrays)
+        return may_part is not None and may_part(self.arrays)
 
     def _in_parts(
         self, docs: Documents, base: int, document: int, rule: Rule, threads: int, pool: ThreadPoolExecutor, keep: bool

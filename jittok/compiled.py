@@ -26,7 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import cache_dir
-from jittok._jit.store import log, source_stamp, write_whole
+from jittok._jit.stamps import MEMO_ENDING, SETTLED, source_stamp
+from jittok._jit.store import log, write_whole
 
 MAGIC = b"jittok compiled vocabulary 1\n"
 ALIGNMENT = 64
@@ -35,8 +36,6 @@ WHOLE = 64 << 20
 """Files of up to this many bytes are hashed whole; of larger ones, models, the header is looked for and hashed."""
 ROW = 4099
 """Words of a row of the sum: no multiple of a page, so that exchanged pages are noticed."""
-SETTLED = 2.0
-"""Seconds after which the times of a file tell a later change from this one."""
 ENDING, LINK_ENDING = ".vocab", ".path"
 _ROOTS = ("batch", "pieces", "models.spm", "models.bpe", "models.wpm", "models.ugm", "models.rwkv", "models.plamo2",
           "models.test_model", "vocab.load", "compiled")  # fmt: skip
@@ -45,6 +44,10 @@ _ROOTS = ("batch", "pieces", "models.spm", "models.bpe", "models.wpm", "models.u
 
 class Damaged(Exception):
     """A file that is not what was written."""
+
+
+_NOT_WRITTEN = (Damaged, OSError, ValueError, KeyError, TypeError, AttributeError, ImportError)
+"""What reading a file gives that is not what was written."""
 
 
 def _end_of_header(source: Any) -> int:
@@ -174,19 +177,35 @@ def _sum(block: NDArray[np.uint8]) -> str:
 # ---- and back
 
 
-def recall(key: str, name: str) -> dict[str, Any] | None:
-    """The structures kept under a key by this version of the package, their arrays mapped; None if there are none."""
+class Kept:
+    """The structures of one file, whole and checked; each is built when it is asked for, and its module imported."""
+
+    def __init__(self, place: Path, tree: dict[str, Any], arrays: list[NDArray[Any]]) -> None:
+        self._place, self._tree, self._arrays = place, tree, arrays
+
+    def part(self, *names: str) -> dict[str, Any] | None:
+        """Structures by name; None, and a log line, if they cannot be built."""
+        try:
+            return {name: _build(self._tree[name], self._arrays) for name in names}
+        except _NOT_WRITTEN as error:
+            log.warning("compiled vocabulary ignored: %s: %s", self._place, error)
+            return None
+
+
+def recall(key: str, name: str) -> Kept | None:
+    """What is kept under a key by this version of the package, its arrays mapped; None if there is nothing."""
     place = _place(key, name)
     try:
-        with place.open("rb") as file:
+        with open(place, "rb") as file:  # noqa: PTH123  this runs at each load: Path takes longer
             size = os.fstat(file.fileno()).st_size
             if size < len(MAGIC) + 40:
                 raise Damaged("too short")
             mapped = _map(file.fileno())
-        return _structures(memoryview(mapped), key)
+        found = _tree_and_arrays(memoryview(mapped), key)
+        return found and Kept(place, *found)
     except FileNotFoundError:
         return None
-    except (Damaged, OSError, ValueError, KeyError, TypeError, AttributeError, ImportError) as error:
+    except _NOT_WRITTEN as error:
         log.warning("compiled vocabulary ignored: %s: %s", place, error)
         return None
 
@@ -197,7 +216,7 @@ def _map(handle: int) -> mmap.mmap:
     return mmap.mmap(handle, 0, access=mmap.ACCESS_READ)
 
 
-def _structures(view: memoryview, key: str) -> dict[str, Any] | None:
+def _tree_and_arrays(view: memoryview, key: str) -> tuple[dict[str, Any], list[NDArray[Any]]] | None:
     at = len(MAGIC) + 40
     if view[: len(MAGIC)] != MAGIC:
         raise Damaged("another beginning")
@@ -223,7 +242,7 @@ def _structures(view: memoryview, key: str) -> dict[str, Any] | None:
             raise Damaged("an array outside the file")
         arrays.append(np.frombuffer(block, dtype, count, place) if count else np.zeros(0, dtype))
         arrays[-1].flags.writeable = False
-    return {part: _build(value, arrays) for part, value in facts["tree"].items()}
+    return facts["tree"], arrays
 
 
 def _build(value: Any, arrays: list[NDArray[Any]]) -> Any:
@@ -252,7 +271,7 @@ class Entry(NamedTuple):
 
     path: Path
     bytes: int
-    kind: str  # "vocabulary", "kernel", "path", "other"
+    kind: str  # "vocabulary", "kernel", "path", "sources", "other"
     of: str  # what it is of, in words
 
 
@@ -262,14 +281,16 @@ def entries() -> list[Entry]:
     if root is None:
         return []
     for place in sorted(path for part in ("kernels", "vocabularies") for path in (root / part).glob("*")):
-        kind = {".o": "kernel", ENDING: "vocabulary", LINK_ENDING: "path"}.get(place.suffix, "other")
+        kind = {".o": "kernel", ENDING: "vocabulary", LINK_ENDING: "path", MEMO_ENDING: "sources"}.get(
+            place.suffix, "other"
+        )
         found.append(Entry(place, place.stat().st_size, kind, _describe_file(place, kind)))
     return found
 
 
 def _describe_file(place: Path, kind: str) -> str:
     """What a file is of; damage is no failure."""
-    if kind == "kernel":
+    if kind in ("kernel", "sources"):
         return place.stem
     try:
         if kind == "path":

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,9 @@ from numpy.typing import NDArray
 from jittok.desk import Desk
 from jittok.fragments import TEXT
 from jittok.inputs import Documents
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 LEAST = 4 << 20
 """Bytes of a document that is worth cutting."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -257,6 +255,8 @@ class TokenArray:
         if target.exists() and not is_saved(target):
             raise FileExistsError(f"{target}: found something else than a saved TokenArray, expected a free name")
         target.parent.mkdir(parents=True, exist_ok=True)
+        import shutil  # imports lzma and bz2, which an import of jittok does without
+
         part = beside(target)
         part.mkdir()
         try:
@@ -289,6 +289,8 @@ def is_saved(folder: Path) -> bool:
 
 def put_in_place(part: Path, target: Path) -> None:
     """Rename a finished directory to its name. What stood there goes only when the new one is in its place."""
+    import shutil
+
     if not target.exists():
         part.rename(target)
         return
@@ -300,7 +302,7 @@ def put_in_place(part: Path, target: Path) -> None:
 
 def beside(target: Path) -> Path:
     """A hidden name that nobody has, in the same folder, so that a rename moves no data."""
-    return target.with_name(f".{target.name}.{secrets.token_hex(6)}")
+    return target.with_name(f".{target.name}.{os.urandom(6).hex()}")
 
 
 def joined(

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jittok._jit import frozen
-from jittok.batch import Encoder, Rule
-from jittok.compiled import content_key, keep, recall
+from jittok.compiled import Kept, content_key, keep, recall
 from jittok.decode import Decoder, to_ids
 from jittok.errors import InvalidToken, MalformedVocab, UnsupportedVocab
 from jittok.facts import SPECIAL_IDS, Facts, newline_id, or_none
@@ -28,6 +27,7 @@ from jittok.vocab.describe import describe
 
 if TYPE_CHECKING:
     from jittok.align import Aligner, Alignment, AlignmentBatch
+    from jittok.batch import Encoder, Rule
     from jittok.trace import Trace
 
 CACHE_BYTES = 64 << 20
@@ -58,9 +58,9 @@ def load(source: Source, *, cache: bool = True, cache_bytes: int = CACHE_BYTES) 
 def _load(key: str | None, source: str, read: Callable[[], Vocab], **options: Any) -> Tokenizer:
     """The Tokenizer kept under a key, or else of the Vocab that `read` gives."""
     kept = None if key is None else recall(key, "encoder")
-    if kept is not None:
-        vocab = replace(kept.pop("vocab"), source=source)
-        return Tokenizer(vocab, key=key, kept=kept, **options)
+    known = None if kept is None else kept.part("vocab")
+    if known is not None:
+        return Tokenizer(replace(known["vocab"], source=source), key=key, kept=kept, **options)
     tok = Tokenizer(replace(read(), source=source), key=key, **options)
     if key is not None and tok._encoder is not None:
         keep(key, "encoder", {"vocab": replace(tok.vocab, source=""), **tok._encoder.compiled()})
@@ -104,7 +104,7 @@ class Tokenizer(Facts):
         cache_bytes: int = CACHE_BYTES,
         bundle: str | None = None,
         key: str | None = None,
-        kept: dict[str, Any] | None = None,
+        kept: Kept | None = None,
     ) -> None:
         if isinstance(cache_bytes, bool) or not isinstance(cache_bytes, int) or cache_bytes < 0:
             raise ValueError(f"cache_bytes: found {cache_bytes!r}, expected a number of bytes, 0 or more")
@@ -112,7 +112,22 @@ class Tokenizer(Facts):
         self._options = {"cache": bool(cache), "cache_bytes": cache_bytes}
         self._bundle = bundle
         self._key = key  # its name in the cache of compiled vocabularies
-        self._encoder = None if vocab.type == "none" else Encoder(vocab, cache_bytes=cache_bytes, **(kept or {}))
+        self._kept = kept
+        if kept is None:
+            self._encoder = self._make_encoder()  # now, as it may fail
+
+    @cached_property
+    def _encoder(self) -> Encoder | None:
+        """What encodes, None for type "none". What was compiled before is fetched by the first text."""
+        return self._make_encoder()
+
+    def _make_encoder(self) -> Encoder | None:
+        from jittok.batch import Encoder
+
+        if self.vocab.type == "none":
+            return None
+        compiled = self._kept.part("arrays", "plain", "parsed") if self._kept else None
+        return Encoder(self.vocab, cache_bytes=self._options["cache_bytes"], **(compiled or {}))
 
     # ---- text to ids
 
@@ -338,10 +353,11 @@ class Tokenizer(Facts):
         if self._key is None:
             return build_pieces(self.vocab)
         kept = recall(self._key, "pieces")
-        if kept is None:
-            kept = {"pieces": build_pieces(self.vocab)}
-            keep(self._key, "pieces", kept)
-        return kept["pieces"]  # type: ignore[no-any-return]
+        known = kept and kept.part("pieces")
+        if not known:
+            known = {"pieces": build_pieces(self.vocab)}
+            keep(self._key, "pieces", known)
+        return known["pieces"]  # type: ignore[no-any-return]
 
     # ---- itself
 

@@ -192,12 +192,12 @@ class kernel(Generic[P, R]):
 
     def _place(self) -> tuple[Path | None, bytes]:
         """The file of the machine code, None for none, and its stamp."""
-        from jittok._jit import machine
+        from jittok._jit import machine, stamps
 
         # the stamp reads this package's sources: a kernel defined elsewhere (a test, a notebook) is compiled each time
         module, name = self.python.__module__, self.python.__qualname__
         place = store.place(module, name, MODE) if module.startswith("jittok.") else None
-        return place, store.stamp(module, MODE, machine.host()) if place else b""
+        return place, stamps.stamp(module, MODE, machine.host()) if place else b""
 
     def _kept(self) -> tuple[Any, Any] | None:
         """What `machine.load` makes of the code in the cache; None without."""

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jittok._jit import I32, I64, U8, OutI32, OutI64
 from jittok.fragments import FRAGMENT
 from jittok.models.bpe.arrays import GENERAL, GPT2, LLAMA3, Arrays
-from jittok.models.bpe.compile import compile_vocab, with_chain
 from jittok.models.bpe.fast import encode_gpt2, encode_llama3
 from jittok.models.bpe.general import encode_general
 from jittok.models.bpe.work import Work, make_work, regrow
 from jittok.pretokenize.splitters.gpt2 import MALFORMED
 from jittok.structures.pages import in_huge_pages
+
+if TYPE_CHECKING:
+    from jittok.models.bpe.compile import compile_vocab, with_chain
 
 __all__ = [
     "IDS_PER_BYTE", "Arrays", "Work", "compile_vocab", "encode_fragments", "for_much_text", "make_work", "may_part",
@@ -21,6 +23,16 @@ __all__ = [
 ]  # fmt: skip
 
 IDS_PER_BYTE = 1
+
+
+def __getattr__(name: str) -> Any:
+    """What compiles is imported when a vocabulary is compiled: one that is kept needs none of it."""
+    if name in ("compile_vocab", "with_chain"):
+        from jittok.models.bpe import compile as compiler
+
+        return getattr(compiler, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 _KERNELS = {GPT2: encode_gpt2, LLAMA3: encode_llama3}
 

@@ -1,9 +1,13 @@
 """SPM ("llama"): merges of neighbours by the score of what they make. `compile` makes the arrays, `kernel` encodes span
 by span, `whole` the fragments that cannot be cut."""
 
+from typing import TYPE_CHECKING, Any
+
 from jittok.models.spm.arrays import Arrays, Work, make_work, regrow
-from jittok.models.spm.compile import compile_vocab, may_part, with_chain
 from jittok.models.spm.kernel import encode_fragments
+
+if TYPE_CHECKING:
+    from jittok.models.spm.compile import compile_vocab, may_part, with_chain
 
 IDS_PER_BYTE = 1
 
@@ -18,3 +22,12 @@ __all__ = [
     "regrow",
     "with_chain",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """What compiles is imported when a vocabulary is compiled: one that is kept needs none of it."""
+    if name in ("compile_vocab", "may_part", "with_chain"):
+        from jittok.models.spm import compile as compiler
+
+        return getattr(compiler, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
