@@ -223,10 +223,11 @@ class Encoder:
                 bar.close()
 
     def _worth_parting(self, docs: Documents, first: int, last: int) -> bool:
-        if last - first > 1 or docs.size(first, last) < LEAST:
+        size = docs.size(first, last)
+        if last - first > 1 or size < LEAST:
             return False
         may_part = getattr(self.model, "may_part", None)
-        return may_part is not None and may_part(self.arrays)
+        return may_part is not None and may_part(self.arrays, size)
 
     def _in_parts(
         self, docs: Documents, base: int, document: int, rule: Rule, threads: int, pool: ThreadPoolExecutor, keep: bool

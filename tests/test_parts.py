@@ -1,8 +1,10 @@
 """A long document that several threads encode in parts has the ids that one thread gives it."""
 
+import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +14,8 @@ from jittok import batch, parts
 from jittok.desk import Desk
 from jittok.errors import EncodingFailed
 from jittok.inputs import Documents
+from jittok.models import rwkv, ugm
+from jittok.structures.cuts import no_cuts
 
 WORDS = [
     b"word ",
@@ -26,6 +30,28 @@ WORDS = [
     b"\xe4abcde f",
     b"abcd e",
 ]
+
+FOLDER = os.environ.get("JITTOK_VOCABS")
+MADE_UP = sorted(path.name.split(".")[0] for path in (Path(__file__).parent / "data" / "vocabs").glob("*.gguf.xz"))
+WHOLE = {
+    *("syn-bpe-holes", "syn-gemma4", "syn-hybriddna", "syn-kimi", "syn-sarvam"),  # outside the two families
+    *("syn-whitespace", "syn-whitespace-lower", "syn-plamo2"),
+    *("syn-ugm-space", "syn-ugm-user"),  # a space before each part; letters that are rewritten
+}
+"""Vocabularies whose documents no model says may be cut."""
+
+
+def may_part(tok, size):
+    encoder = tok._encoder
+    return hasattr(encoder.model, "may_part") and encoder.model.may_part(encoder.arrays, size)
+
+
+def answer(tok, text, threads, rules):
+    """Rows of ids, or what failed."""
+    try:
+        return tok.encode_batch([text], threads=threads, **rules).to_list()
+    except EncodingFailed as error:
+        return str(error)
 
 
 def text_of(seed, size):
@@ -53,6 +79,50 @@ def test_parts_have_the_ids_of_the_whole(name):
             shared = tok.encode_batch([text], threads=threads, parse_special=True, add_special=True, errors="replace")
             assert shared == whole
             assert tok.count_batch([text], threads=threads).tolist() == tok.count_batch([text], threads=1).tolist()
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("name", MADE_UP)
+def test_parts_of_every_made_up_vocabulary_have_the_ids_of_the_whole(name, made_up):
+    tok = made_up(name)
+    assert may_part(tok, 1 << 20) == (name not in WHOLE)
+    for seed in range(3):
+        text = text_of(seed, 400) + b"a b ab ABCD Efgh " * (40 * seed)
+        for rules in ({}, {"parse_special": True, "errors": "replace"}):
+            answers = [answer(tok, text, threads, rules) for threads in (1, 2, 3, 8)]
+            assert answers[1:] == 3 * answers[:1]
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.skipif(FOLDER is None, reason="JITTOK_VOCABS names no folder of vocabularies")
+def test_parts_of_every_vocabulary_in_a_folder_have_the_ids_of_the_whole():
+    for path in sorted(Path(FOLDER).glob("*.gguf")):
+        tok = jittok.load(path)
+        if may_part(tok, 1 << 20):
+            text = text_of(7, 1500) + b"<s>the end</s><|endoftext|> of it " * 9 + text_of(8, 300)
+            for rules in ({}, {"parse_special": True, "errors": "replace"}):
+                assert answer(tok, text, 3, rules) == answer(tok, text, 1, rules), path.stem
+
+
+def test_unigram_is_cut_only_where_that_is_proved():
+    arrays = jittok.bundled("t5")._encoder.arrays
+    assert ugm.may_part(arrays, arrays.cut_limit)
+    assert not ugm.may_part(arrays, arrays.cut_limit + 1)
+    assert not ugm.may_part(arrays._replace(spaces=arrays.spaces._replace(merge=0)), 9)
+    assert ugm.may_part(arrays._replace(spaces=arrays.spaces._replace(merge=0, prepend=0)), 9)
+    crossed = arrays.rules.crossings.copy()
+    crossed[(ord("e") << 8 | ord(" ")) >> 6] |= np.uint64(1) << np.uint64((ord("e") << 8 | ord(" ")) & 63)
+    assert not ugm.may_part(arrays._replace(rules=arrays.rules._replace(crossings=crossed)), 9)
+    apart = arrays.rules.apart.copy()
+    apart[-1] = ord("Q")
+    assert not ugm.may_part(arrays._replace(rules=arrays.rules._replace(apart=apart)), 9)
+    assert not ugm.may_part(arrays._replace(rules=no_cuts()), 9)
+
+
+@pytest.mark.parametrize("token", [b"e t", b"Z ", b"\\x61\\x20b", b". q z"])
+def test_rwkv_is_cut_only_where_no_token_reaches_across(token, vocab_of):
+    assert rwkv.may_part(rwkv.compile_vocab(vocab_of([b"a", b" the", b"  ", b". ", b"1 ", b"_ a"], type="rwkv")), 9)
+    assert not rwkv.may_part(rwkv.compile_vocab(vocab_of([b"a", b" the", token], type="rwkv")), 9)
 
 
 @pytest.mark.usefixtures("small")

@@ -12,9 +12,12 @@ import numpy as np
 from jittok._jit import I32, I64, U8, OutI32, OutI64, OutU8, helper, kernel, wide
 from jittok.fragments import FOUND, FRAGMENT, NEED, NO_TOKEN_ON_PATH, OFFSET, OUT_OF_ROOM
 from jittok.structures.double_array import (
+    BASE,
     NO_NODE,
     NO_VALUE,
+    PARENT,
     ROOT,
+    UNIT,
     DoubleArray,
     build_double_array,
     child,
@@ -24,7 +27,7 @@ from jittok.vocab.vocab import Vocab
 
 IDS_PER_BYTE = 1
 """Proved: every id takes a byte at least."""
-BACKSLASH, X = ord("\\"), ord("x")
+BACKSLASH, X, SPACE = ord("\\"), ord("x"), ord(" ")
 
 
 class Arrays(NamedTuple):
@@ -47,6 +50,18 @@ def compile_vocab(vocab: Vocab) -> Arrays:
     unescape_texts(vocab.token_bytes, vocab.token_offsets, data, offsets)
     ids = np.arange(len(vocab), dtype=np.int32)
     return Arrays(build_double_array(data, offsets, ids), vocab.unk_id)  # the last of equal keys counts
+
+
+def may_part(arrays: Arrays, _size: int) -> bool:
+    """Whether a text may be cut in front of a space between ASCII letters: where no token holds a letter in front of a
+    space, so that a token ends there, whatever begins before it."""
+    units = arrays.trie.units.reshape(-1, UNIT)
+    parent = units[:, PARENT]
+    nodes = np.flatnonzero(parent >= 0)
+    bytes_ = np.zeros(parent.size, np.int64)
+    bytes_[nodes] = nodes ^ units[parent[nodes], BASE]
+    letters = (bytes_ | 0x20 >= ord("a")) & (bytes_ | 0x20 <= ord("z"))
+    return not np.any((bytes_[nodes] == SPACE) & letters[parent[nodes]])
 
 
 def make_work(_arrays: Arrays, _longest: int) -> Work:

@@ -37,7 +37,7 @@ def __getattr__(name: str) -> Any:
 _KERNELS = {GPT2: encode_gpt2, LLAMA3: encode_llama3}
 
 
-def may_part(arrays: Arrays) -> bool:
+def may_part(arrays: Arrays, _size: int) -> bool:
     """Whether a text may be cut in front of a space between two ASCII letters: in both families a piece begins there,
     whatever stands before it."""
     return arrays.family != GENERAL

@@ -66,7 +66,7 @@ def with_chain(arrays: Arrays) -> Arrays:
     return arrays._replace(chain=build_chain(arrays.pairs, character_rows(arrays.texts), arrays.texts.offsets.size - 1))
 
 
-def may_part(arrays: Arrays) -> bool:
+def may_part(arrays: Arrays, _size: int) -> bool:
     """Whether a text may be cut in front of a space between ASCII letters: where no token holds a letter in front of
     U+2581. The rules know this of tokens that are UTF-8, so all must be."""
     followers = arrays.texts.data[np.minimum(arrays.texts.offsets, arrays.texts.data.size - 1)] & 0xC0 == 0x80

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from jittok._jit import F32, U8, OutF64, OutI32, OutU8, OutU64, frozen
 from jittok.models.ugm.rules import Lattice, Texts, span_rules
 from jittok.normalize.keys import BEGINS_USER, Keys, byte_kinds, charsmap_keys
-from jittok.normalize.spaces import SpaceRules, space_rules
+from jittok.normalize.spaces import BLANK, SpaceRules, space_rules
 from jittok.normalize.xcda import Charsmap, read_charsmap, root_base
+from jittok.structures import cuts
 from jittok.structures.cuts import SpanRules, characters
 from jittok.structures.double_array import DoubleArray, build_double_array
 from jittok.structures.span_loop import CHUNK, NO_BLANK, ONE_BLANK, SEPARATE, SpanWork, make_span_work, regrow_span_work
@@ -94,6 +95,22 @@ def compile_vocab(vocab: Vocab) -> Arrays:
         limit,
         first_span,
         _room_per_byte(keys, lattice.texts, user_texts),
+    )
+
+
+def may_part(arrays: Arrays, size: int) -> bool:
+    """Whether a text of `size` bytes may be cut in front of a space between ASCII letters: where letters stay what they
+    are, no token, key or user's text holds a letter in front of a space, and a part that begins with a space gets none
+    in front that the whole would not have there. In longer texts than `cut_limit` sums of scores round, so that the
+    best path depends on all that stands before."""
+    letters = np.flatnonzero(cuts.class_of() == cuts.LETTER)
+    crossings = letters << 8 | BLANK
+    return bool(
+        0 <= size <= arrays.cut_limit
+        and (arrays.spaces.merge or not arrays.spaces.prepend)
+        and arrays.rules.cuts[cuts.CLASSES * cuts.LETTER + cuts.BLANK]
+        and not np.isin(arrays.rules.apart, letters).any()
+        and not (arrays.rules.crossings[crossings >> 6] >> (crossings & 63).astype(np.uint64) & np.uint64(1)).any()
     )
 
 

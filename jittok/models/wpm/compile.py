@@ -125,7 +125,7 @@ def normal_table(lowercase: bool, strip_accents: bool) -> tuple[NDArray[np.int32
     return frozen(pages.reshape(-1), np.int32), frozen(blocks[where].reshape(-1), np.int32)
 
 
-def may_part(_arrays: Arrays) -> bool:
+def may_part(_arrays: Arrays, _size: int) -> bool:
     """Whether a text may be cut in front of a space between two ASCII letters: a space ends a word."""
     return True
 
