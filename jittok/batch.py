@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok import special
-from jittok._jit import kernel
-from jittok.desk import Desk, fixed
+from jittok._jit import CHECKED, kernel
+from jittok.desk import HELD, Desk, fixed
 from jittok.errors import EncodingFailed, UnsupportedVocab
 from jittok.fragments import (
     BEYOND_UNICODE,
@@ -65,7 +65,7 @@ FIRST_LONGEST = 1 << 12
 """Bytes of a fragment that the scratch of a new desk is made for."""
 
 COPIED = 1 << 11
-"""Single texts of up to this many bytes are copied by the kernel to where it can read past their ends."""
+"""Other single texts of up to this many bytes are copied by the kernel to where it can read past their ends."""
 HANDED_OVER = 1 << 15
 """So many ids are handed over to the caller; fewer are copied, and the desk keeps its array."""
 SMALL = 1 << 16
@@ -104,6 +104,7 @@ class Encoder:
             raise UnsupportedVocab(vocab.source, "tokenizer.ggml.model", vocab.model, "a type that can tokenize")
         self.vocab = vocab
         self.model = importlib.import_module(MODELS[vocab.type])
+        self._one_kernel = isinstance(self.model.encode_fragments, kernel)
         self.arrays = self.model.compile_vocab(vocab) if arrays is None else arrays
         self._cache = {"cache_bytes": cache_bytes} if cache_bytes is not None and _has_cache(self.model) else {}
         self._ids_per_byte = 0.4
@@ -118,10 +119,9 @@ class Encoder:
 
     def _kernel(self, desk: Desk, *args: Any) -> int:
         """The model's `encode_fragments`, a kernel or a choice between kernels."""
-        encode = self.model.encode_fragments
-        if isinstance(encode, kernel):
-            return desk.run(encode, *args)  # type: ignore[no-any-return]
-        return encode(*args, run=desk.run)  # type: ignore[no-any-return]
+        if self._one_kernel:
+            return desk.run(self.model.encode_fragments, *args)  # type: ignore[no-any-return]
+        return self.model.encode_fragments(*args, run=desk.run)  # type: ignore[no-any-return]
 
     def rule(self, add_special: bool, parse_special: bool, replace: bool) -> Rule:
         """The rule of one call. EncodingFailed when `add_special` needs an id that the vocabulary does not have."""
@@ -147,14 +147,21 @@ class Encoder:
     def one(self, text: bytes, rule: Rule) -> NDArray[np.int32]:
         """int32[n]: the ids of one text, without the bookkeeping of a batch. Raises EncodingFailed."""
         desk = self._sit_down()
+        if len(text) <= HELD and desk.work is not None and not CHECKED:  # a check knows where the memory ends
+            fragments = self._cut_one(desk, desk.hold(text), len(text), rule)
+            count = self._kernel(
+                desk, self.arrays, desk.work, desk.held.data, desk.read_starts, desk.read_stops, desk.read_tokens,
+                0, fragments, 0, desk.ids, desk.ends, desk.report,
+            )  # fmt: skip
+            if count >= 0:
+                ids = desk.ids[:count].copy()
+                self._desks.append(desk)  # nothing of it has grown
+                return ids
         try:
-            desk.one_stop[0] = len(text)
             padded = text + PADDING if len(text) > COPIED else text  # kernels copy a short one faster
+            desk.one_stop[0] = len(text)
             docs = Documents(np.frombuffer(padded, np.uint8), desk.one_start, desk.read_one_stop)
-            if rule.special.ids.size == 0:
-                fragments = lay_out_one(desk, len(text), rule.before, rule.after)
-            else:
-                fragments = self._cut(desk, docs, 0, 1, rule)
+            fragments = self._cut_one(desk, docs, len(text), rule)
             count = self._encode(desk, docs, 0, 1, fragments, rule, 0)
             return desk.ids[:count].copy()
         finally:
@@ -311,6 +318,12 @@ class Encoder:
         else:
             desk.work = None  # let go of the old one first
             desk.work = self.model.make_work(self.arrays, longest, **self._cache)
+
+    def _cut_one(self, desk: Desk, docs: Documents, size: int, rule: Rule) -> int:
+        """The fragments of a single document to the desk; how many."""
+        if rule.special.ids.size == 0:
+            return lay_out_one(desk, size, rule.before, rule.after)
+        return self._cut(desk, docs, 0, 1, rule)
 
     def _cut(self, desk: Desk, docs: Documents, first: int, last: int, rule: Rule) -> int:
         """The fragments of documents first .. last - 1 to the desk; how many."""

@@ -9,7 +9,11 @@ from numpy.typing import NDArray
 
 from jittok import special
 from jittok._jit import Call
-from jittok.fragments import REPORT_SIZE
+from jittok.fragments import PAD, REPORT_SIZE
+from jittok.inputs import Documents
+
+HELD = 1 << 11
+"""Single texts of up to this many bytes are copied to the desk, where kernels can read past their ends."""
 
 
 def fixed(values: Any, dtype: Any = np.int64) -> NDArray[Any]:
@@ -42,6 +46,10 @@ class Desk:
         self.give_ends(1)
         self.one_start = fixed([0])
         self.one_stop, self.read_one_stop = _pair(1, np.int64)
+        room, text = _pair(HELD + PAD, np.uint8)
+        room[:] = 0
+        self._room = room.data
+        self.held = Documents(text, self.one_start, self.read_one_stop)
 
     def run(self, kernel: Any, *args: Any) -> Any:
         """Call a kernel. Most arguments are those of the last call, whose addresses are still known."""
@@ -49,6 +57,13 @@ class Desk:
         if call is None:
             call = self.calls[kernel] = kernel.call(*args)
         return call.again(*args)
+
+    def hold(self, text: bytes) -> Documents:
+        """`held` with a text of up to HELD bytes, the same arrays each time: no word of a frame changes."""
+        size = len(text)
+        self._room[:size] = text
+        self.one_stop[0] = size
+        return self.held
 
     def give_fragments(self, room: int) -> None:
         """Room for fragments and for where their ids end."""

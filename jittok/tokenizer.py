@@ -113,6 +113,7 @@ class Tokenizer(Facts):
         self._bundle = bundle
         self._key = key  # its name in the cache of compiled vocabularies
         self._kept = kept
+        self._rules: dict[tuple[bool, bool, str], Rule] = {}  # what calls with these options have asked for
         if kept is None:
             self._encoder = self._make_encoder()  # now, as it may fail
 
@@ -200,12 +201,17 @@ class Tokenizer(Facts):
         return np.concatenate(lengths) if lengths else np.zeros(0, np.int64)
 
     def _rule(self, add_special: bool, parse_special: bool, errors: str) -> Rule:
+        try:
+            return self._rules[add_special, parse_special, errors]
+        except (KeyError, TypeError):  # TypeError: nothing that a dictionary can look up, but true or false
+            pass
         replace_errors = check_errors(errors)
         if self._encoder is None:
             raise UnsupportedVocab(
                 self.vocab.source, "tokenizer.ggml.model", self.vocab.model, "a vocabulary that can tokenize"
             )
-        return self._encoder.rule(add_special, parse_special, replace_errors)
+        rule = self._encoder.rule(add_special, parse_special, replace_errors)
+        return self._rules.setdefault((bool(add_special), bool(parse_special), errors), rule)
 
     def trace(
         self, text: OneText, *, add_special: bool = False, parse_special: bool = False, errors: str = "strict"

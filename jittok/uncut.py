@@ -44,6 +44,9 @@ def lay_out(desk: Desk, documents: Documents, first: int, last: int, before: int
 
 def lay_out_one(desk: Desk, size: int, before: int, after: int) -> int:
     """The same for one text of `size` bytes, without arrays."""
+    if before < 0 and after < 0:
+        desk.starts[0], desk.stops[0], desk.tokens[0] = 0, size, TEXT_PREFIXED
+        return 1 if size else 0
     at = 0
     for token in (before, TEXT_PREFIXED, after):
         if token >= 0 or (token == TEXT_PREFIXED and size):

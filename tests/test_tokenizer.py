@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import jittok
 from jittok import batch, stretches
+from jittok.desk import HELD
 from jittok.errors import EncodingFailed, InvalidToken, MalformedVocab, UnsupportedVocab
 from jittok.ragged import Ragged, TokenArray
 from jittok.tokenizer import Tokenizer
@@ -283,6 +284,27 @@ def test_texts_of_every_length_are_read_to_their_end_and_no_further(name: str) -
     for order in (slice(None), slice(None, None, -1)):
         rows = tok.encode_batch(texts[order], threads=1)
         assert [row.tolist() for row in rows] == wanted[order]
+
+
+@pytest.mark.parametrize("name", ["gpt-2", "mistral", "bert", "t5"])
+def test_a_single_text_is_not_changed_by_the_one_before_it(name: str) -> None:
+    """Short ones are encoded where the last one was, the rest of which still stands behind them."""
+    tok = jittok.bundled(name)
+    text = ("12345 aaaa  bbbb\n\n naïve 漢字 " * 200).encode()
+    for size in (HELD + 1, HELD, HELD - 1, *range(70, -1, -1)):
+        part = text[:size]
+        assert tok.encode(part, errors="replace").tolist() == tok.encode_batch([part], errors="replace")[0].tolist()
+    assert len(tok._encoder._desks) == 1  # type: ignore[union-attr]
+
+
+def test_options_are_taken_by_their_truth(spm: Tokenizer) -> None:
+    ids = spm.encode("hi<s>", add_special=True, parse_special=True).tolist()
+    for true, false in [(1, 0), (np.True_, np.False_), ("yes", ""), ([0], [])]:
+        assert spm.encode("hi<s>", add_special=true, parse_special=true).tolist() == ids  # type: ignore[arg-type]
+        assert spm.encode("hi", add_special=false, parse_special=false).tolist() == [HI]  # type: ignore[arg-type]
+    for errors in ("ignore", ["strict"], None):
+        with pytest.raises(ValueError, match="expected 'strict' or 'replace'"):
+            spm.encode("hi", errors=errors)  # type: ignore[arg-type]
 
 
 def test_errors_of_texts_read_in_place_name_document_and_bytes(vocab_of: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from operator import is_
 from typing import Any, NamedTuple, get_type_hints
 
 import numpy as np
@@ -96,6 +97,12 @@ class Call:
         """Run with these arguments; those that are the objects of the last time keep their words."""
         if self._entry is None:
             return self.kernel.python(*args)
+        if not all(map(is_, self.args, args)):
+            self._lay_changed(args)
+        result = self._entry(self._address)
+        return self._failed() if self.words[STATUS] else result
+
+    def _lay_changed(self, args: tuple[Any, ...]) -> None:
         held, words = self.args, self.words
         for at, value in enumerate(args):
             if held[at] is value:
@@ -108,8 +115,6 @@ class Call:
                 lay(self._plans[at], value, laid)
                 for place, word in enumerate(laid, self.slots[at]):
                     words[place] = word
-        result = self._entry(self._address)
-        return self._failed() if words[STATUS] else result
 
     def let_go(self, *places: int) -> None:
         """Keep these arguments alive no longer; `again` must be given others."""
