@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import jittok
+from jittok._jit import stamps
 
 pytestmark = pytest.mark.process
 PACKAGE = Path(jittok.__file__).parent
@@ -171,6 +172,19 @@ def test_an_edit_that_is_made_to_look_old_is_noticed(home):
     step.write_text(HELPER.replace("value + 1", "value + 2"))
     os.utime(step, ns=(facts.st_atime_ns, facts.st_mtime_ns))
     assert stamp_of(home)[0] != stamp
+
+
+def test_imports_are_found_by_their_text_and_the_root_counts_only_for_what_it_defines():
+    modules = {"", "a", "a.b", "c"}
+    for text, found in [
+        ("from jittok.a import b, other", {"a", "a.b"}),
+        ("    from jittok.a import (\n    b,\n)", {"a", "a.b"}),
+        ("import jittok.c", {"c"}),
+        ("from jittok import a, c", {"a", "c"}),
+        ("from jittok import a, __version__", {"", "a"}),
+        ("import os\nfrom jittokens import a", set()),
+    ]:
+        assert stamps._imports(text.encode(), modules) == found, text
 
 
 def test_a_new_source_and_one_that_went_are_noticed(home):

@@ -1,8 +1,8 @@
 """What machine code and compiled vocabularies depend on, as digests: this package's sources, the processor, versions.
 
-Sources are read and hashed once. After that a memo in the cache stands for them, as long as each has the size, times
-and inode that it had: a start costs a look at every file, and reads one. The memo is written only when no source is so
-young that a further change might leave its times as they are.
+Sources are read and hashed once. After that a memo in the cache stands for each that has the size, times and inode that
+it had: a start looks at the files that are asked for and their folders, and reads one. The memo is written only when no
+source is so young that a further change might leave its times as they are.
 """
 
 from __future__ import annotations
@@ -15,97 +15,139 @@ import os
 import re
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from jittok._jit.store import cache_dir, log, write_whole
 
-MEMO = b"jittok sources 1\n"
+MEMO = b"jittok sources 3\n"
+"""Begins a memo; another number when what follows changes."""
 MEMO_ENDING = ".sources"
 SETTLED = 2.0
 """Seconds after which the times of a file tell a later change from this one."""
 _SETTINGS = ("CPU_NAME", "CPU_FEATURES", "OPT", "ENABLE_AVX", "SLP_VECTORIZE", "LOOP_VECTORIZE", "DEBUGINFO", "DEBUG")
 """Settings of Numba (NUMBA_...) that change machine code."""
-_ROOT = Path(__file__).parent.parent
+_ROOT = os.path.dirname(os.path.dirname(__file__))  # noqa: PTH120  a start cannot wait for Path
 # two patterns that begin with plain text: one that begins with a line's start or a choice takes ten times as long
 _FROM = re.compile(rb"from jittok([\w.]*) import (\([^)]*\)|[^\n]*)")
 _IMPORT = re.compile(rb"import jittok([\w.]*)")
 _WORD = re.compile(rb"\w+")
 
-Sources = dict[str, tuple[str, list[str]]]
-"""Module, named from the package's root, which is "" -> SHA-256 of its source, the modules that it imports."""
+
+class Source(NamedTuple):
+    """A module's file, or a folder: what it holds."""
+
+    path: str  # from the package's root
+    facts: str  # what changes with it: see `_facts`
+    digest: str  # SHA-256 of a file; "" of a folder
+    reaches: str  # its folder and the modules of this package that it imports, with spaces between
 
 
-def _facts() -> dict[str, tuple[str, tuple[int, ...]]]:
-    """Module -> its file, and what changes with the file: device, inode, size, times."""
-    found: dict[str, tuple[str, tuple[int, ...]]] = {}
-    todo = [("", str(_ROOT))]
+Sources = dict[str, Source]
+"""By module, named from the package's root, which is "", and by folder, whose names end in a slash."""
+
+
+def _facts(found: os.stat_result) -> str:
+    return f"{found.st_dev} {found.st_ino} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"
+
+
+def _walk() -> tuple[Sources, set[str]]:
+    """All files and folders with their facts, not yet read; the names of the files."""
+    found: Sources = {}
+    modules, todo = set(), ["/"]
     while todo:
-        above, folder = todo.pop()
-        with os.scandir(folder) as entries:
+        folder = todo.pop()
+        found[folder] = Source(folder, _facts(os.stat(_ROOT + folder)), "", "")  # noqa: PTH116  as above
+        with os.scandir(_ROOT + folder) as entries:
             for entry in entries:
                 name, dot, ending = entry.name.partition(".")
                 if ending == "py":
-                    module = (above + name).removesuffix("__init__").rstrip(".")
-                    s = entry.stat()
-                    found[module] = entry.path, (s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns)
+                    module = (folder[1:].replace("/", ".") + name).removesuffix("__init__").rstrip(".")
+                    found[module] = Source(folder + entry.name, _facts(entry.stat()), "", folder)
+                    modules.add(module)
                 elif not dot and name != "__pycache__" and entry.is_dir():
-                    todo.append((f"{above}{name}.", entry.path))
-    return found
+                    todo.append(f"{folder}{name}/")
+    return found, modules
 
 
-def _read_sources(files: dict[str, str]) -> Sources:
-    """The same for what is there now."""
-    read = {}
-    for module, file in files.items():
-        with open(file, "rb") as source:  # noqa: PTH123  Path takes ten times as long
-            text = source.read()
-        names = set(_IMPORT.findall(text))
-        for base, listed in _FROM.findall(text):
-            names |= {base, *(base + b"." + word for word in _WORD.findall(listed))}
-        found = {name.decode().lstrip(".") for name in names}
-        read[module] = hashlib.sha256(text).hexdigest(), sorted(found & files.keys())
-    return read
+def _imports(text: bytes, modules: set[str]) -> set[str]:
+    """The modules of this package that a source imports. `from jittok import special` says nothing of the root."""
+    found = {name.decode().lstrip(".") for name in _IMPORT.findall(text)}
+    for base, listed in _FROM.findall(text):
+        inner = {f"{base.decode()}.{word.decode()}".lstrip(".") for word in _WORD.findall(listed)}
+        found |= inner if not base and inner <= modules else {base.decode().lstrip("."), *inner}
+    return found & modules
 
 
 @functools.cache
-def _sources() -> Sources:
-    """From the memo, if the files are those that it was written for, or else from the files."""
-    facts = _facts()
-    state = hashlib.sha256(repr(sorted(facts.items())).encode()).hexdigest()
+def _read() -> Sources:
+    """Everything as it is now; it is kept for the next process."""
+    sources, modules = _walk()
+    for module in modules:
+        with open(_ROOT + sources[module].path, "rb") as file:  # noqa: PTH123
+            text = file.read()
+        reaches = " ".join([sources[module].reaches, *sorted(_imports(text, modules))])
+        sources[module] = sources[module]._replace(digest=hashlib.sha256(text).hexdigest(), reaches=reaches)
+    youngest = max(int(time) for source in sources.values() for time in source.facts.split()[-2:])
+    if time.time() - youngest / 1e9 > SETTLED:
+        _keep(sources)
+    return sources
+
+
+def _memo() -> Path | None:
     folder = cache_dir()
-    place = folder and folder / "kernels" / (hashlib.sha256(os.fsencode(_ROOT)).hexdigest()[:40] + MEMO_ENDING)
-    known = _recall(place, state) if place else None
-    if known is not None:
-        return known
-    read = _read_sources({module: file for module, (file, _) in facts.items()})
-    youngest = max(max(mtime, ctime) for _, (_, _, _, mtime, ctime) in facts.values())
-    if place and time.time() - youngest / 1e9 > SETTLED:
-        _keep(place, state, read)
-    return read
+    return folder and folder / "kernels" / (hashlib.sha256(os.fsencode(_ROOT)).hexdigest()[:40] + MEMO_ENDING)
 
 
-def _keep(place: Path, state: str, sources: Sources) -> None:
-    body = json.dumps({"state": state, "sources": sources}).encode()
+def _keep(sources: Sources) -> None:
+    place = _memo()
+    if place is None:
+        return
+    body = json.dumps(sources).encode()
     try:
         write_whole(place, MEMO, hashlib.sha256(body).digest(), body)
     except OSError as error:
         log.info("what the sources are is not kept: %s: %s", place, error)
 
 
-def _recall(place: Path, state: str) -> Sources | None:
-    """None for a memo of other files, a damaged one and none."""
+@functools.cache
+def _kept() -> Sources:
+    """What the memo says; nothing for a damaged one and for none."""
+    place = _memo()
     try:
-        with open(place, "rb") as file:  # noqa: PTH123  as above
-            content = file.read()
+        content = place.read_bytes() if place else b""
     except OSError:
-        return None
+        return {}
     body = content[len(MEMO) + 32 :]
     if content[: len(MEMO) + 32] != MEMO + hashlib.sha256(body).digest():
-        log.info("memo of the sources ignored: %s is damaged", place)
-        return None
-    facts: dict[str, Any] = json.loads(body)
-    return facts["sources"] if facts["state"] == state else None
+        if content[: len(MEMO)] == MEMO:
+            log.info("memo of the sources ignored: %s is damaged", place)
+        return {}
+    return {name: Source._make(source) for name, source in json.loads(body).items()}
+
+
+@functools.cache
+def _unchanged(name: str) -> bool:
+    """Whether a file or folder is the one that the memo speaks of."""
+    try:
+        return _facts(os.stat(_ROOT + _kept()[name].path)) == _kept()[name].facts  # noqa: PTH116
+    except (KeyError, OSError):
+        return False
+
+
+def _reached(sources: Sources, names: list[str], valid: Callable[[str], bool] | None = None) -> Sources:
+    """What decides what `names` are: they and all they reach. Nothing if one of these is not `valid`."""
+    found: Sources = {}
+    todo = [*names]
+    while todo:
+        name = todo.pop()
+        if name not in found:
+            if valid is not None and not valid(name):
+                return {}
+            found[name] = sources[name]
+            todo += found[name].reaches.split()
+    return found
 
 
 @functools.cache
@@ -114,15 +156,12 @@ def source_stamp(*modules: str) -> bytes:
 
     Imports are found by their text, wherever they stand in a file, so the stamp needs none of them to be imported.
     """
-    sources = _sources()
-    seen: set[str] = set()
-    todo = [module.removeprefix("jittok").lstrip(".") for module in modules]
-    while todo:
-        name = todo.pop()
-        if name not in seen:
-            seen.add(name)
-            todo += sources[name][1]
-    return hashlib.sha256("".join(f"{name}\0{sources[name][0]}\n" for name in sorted(seen)).encode()).digest()
+    asked = [module.removeprefix("jittok").lstrip(".") for module in modules]
+    found = _reached(_kept(), asked, _unchanged) or _reached(_read(), asked)
+    digest = hashlib.sha256()
+    for name in sorted(found):
+        digest.update(f"{name}\0{found[name].digest}\n".encode())
+    return digest.digest()
 
 
 @functools.cache
