@@ -11,7 +11,8 @@ import inspect
 import re
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -36,9 +37,9 @@ from jittok.fragments import (
     found_value,
 )
 from jittok.inputs import PADDING, Documents
-from jittok.parts import LEAST, PART, InOrder, part_fragments, together
+from jittok.parts import LEAST, PART, InOrder, part_fragments
 from jittok.ragged import TokenArray, joined
-from jittok.stretches import finished, progress_bar, stretches_of, thread_count
+from jittok.stretches import STRETCH_BYTES, finished, progress_bar, stretches_of, thread_count
 from jittok.structures.chain import WANTED
 from jittok.uncut import lay_out, lay_out_one, nothing_to_cut
 from jittok.vocab import NO_TOKEN, Vocab
@@ -59,8 +60,8 @@ MODELS = {
 
 KEPT_IDS = 1 << 24
 """Arrays of a desk with more room than this are not kept."""
-MANY_IDS = 1 << 20
-"""So many ids are put together by several threads."""
+UNKNOWN_TIMES = 4
+"""Iterators are thought to hold so many times what is read at first. Room for ids that are not there costs nothing."""
 FIRST_LONGEST = 1 << 12
 """Bytes of a fragment that the scratch of a new desk is made for."""
 
@@ -171,14 +172,10 @@ class Encoder:
         """One row a text, the same ids as `one`."""
         parts: list[NDArray[np.int32]] = []
         ends: list[NDArray[np.int64]] = []
-        for ids, row_ends in self.stretches(texts, rule, threads, progress):
+        for ids, row_ends in self.stretches(texts, rule, threads, progress, together=True):
             parts.append(ids)
             ends.append(row_ends)
-        ids, workers = None, thread_count(threads)
-        if workers > 1 and len(parts) > 1 and sum(part.size for part in parts) >= MANY_IDS:
-            with _threads(workers) as pool:
-                ids = together(pool, parts)
-        return TokenArray(*joined(parts, ends, ids))
+        return TokenArray(*joined(parts, ends))
 
     def stretches(
         self,
@@ -188,13 +185,14 @@ class Encoder:
         progress: bool = False,
         keep_ids: bool = True,
         beside: Callable[..., Any] | None = None,
+        together: bool = False,
     ) -> Iterator[tuple[Any, ...]]:
         """ids (int32) and ends of rows (int64) of one stretch of documents after the other, in order.
 
         Without `keep_ids` there are only ends. While threads work, the next texts are read; errors come in the order of
         the documents, whatever the threads. beside(documents, first, last, document_ends, starts, stops, tokens, ends,
         ids) is called for each stretch in its thread, with its fragments (see `special.cut_documents`) and their ids;
-        what it returns comes third.
+        what it returns comes third. together: what several threads encode may come as one stretch.
         """
         threads = thread_count(threads)
         bar = progress_bar(texts) if progress else None
@@ -202,8 +200,9 @@ class Encoder:
         pool: ThreadPoolExecutor | None = None
         try:
             whole = threads == 1 and keep_ids
-            in_place = beside is None
-            for docs, base, first, last, alone in stretches_of(texts, rule.replace, threads, whole, in_place):
+            most = PART if together else STRETCH_BYTES
+            source = stretches_of(texts, rule.replace, threads, whole, beside is None, most)
+            for docs, base, first, last, alone in source:
                 if isinstance(docs, BaseException):  # reading failed: documents before it may have failed earlier
                     yield from finished(pending, 0, bar)
                     raise docs
@@ -218,6 +217,11 @@ class Encoder:
                     if bar is not None:
                         bar.update(last - first)
                     yield result
+                elif together:
+                    pool = pool or _threads(threads)
+                    jobs = chain([(docs, base, first, last, alone)], source)
+                    expected = docs.size(0, docs.starts.size) * _times(texts, docs)
+                    yield self._in_order(jobs, expected, rule, threads, pool, bar)
                 else:
                     pool = pool or _threads(threads)
                     pending.append(pool.submit(self._stretch, docs, base, first, last, rule, keep_ids, beside))
@@ -247,7 +251,7 @@ class Encoder:
         finally:
             self._stand_up(desk)
         size = docs.size(document, document + 1)
-        cut, first = part_fragments(docs, fragments, max(size // PART, threads))
+        cut, first = part_fragments(docs, fragments, max(size // PART, 4 * threads))
 
         def encode(desk: Desk, part: int, at: int) -> int:
             its = slice(first[part], first[part + 1])
@@ -260,9 +264,42 @@ class Encoder:
                 raise self._failed(docs, base, document, done)
             return done
 
-        room = int(1.1 * self._ids_per_byte * size) + count + SPARE
-        line = InOrder(len(first) - 1, room if keep else None)
-        return line.run(pool, threads, encode, self._sit_down, self._stand_up), np.array([line.count])
+        line = InOrder(int(1.1 * self._ids_per_byte * size) + count + SPARE if keep else None)
+        ids = line.run(pool, threads, range(len(first) - 1), encode, self._sit_down, self._stand_up)
+        return ids, np.array([line.count])
+
+    def _in_order(
+        self, stretches: Iterable[tuple[Any, int, int, int, bool]], expected: float, rule: Rule, threads: int,
+        pool: ThreadPoolExecutor, bar: Any,
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:  # fmt: skip
+        """The ids of many stretches, by several threads, and the ends of their rows. `expected`: bytes, a guess."""
+        rows: list[NDArray[np.int64]] = []
+        sizes: list[int] = []
+
+        def jobs() -> Iterator[tuple[Documents, int, int, int, int]]:
+            for docs, base, first, last, _ in stretches:
+                if isinstance(docs, BaseException):
+                    raise docs
+                rows.append(np.zeros(0, np.int64))
+                sizes.append(0)
+                yield docs, base, first, last, len(rows) - 1
+                if bar is not None:
+                    bar.update(sum(row.size for row in rows) - bar.n)
+
+        def encode(desk: Desk, job: tuple[Documents, int, int, int, int], at: int) -> int:
+            docs, base, first, last, number = job
+            fragments = self._cut(desk, docs, first, last, rule)
+            done = self._encode(desk, docs, first, last, fragments, rule, base, at)
+            rows[number], sizes[number] = _row_ends(desk, last - first, at), done - at
+            return done
+
+        line = InOrder(int(1.25 * self._ids_per_byte * expected) + SPARE)
+        ids = line.run(pool, threads, jobs(), encode, self._sit_down, self._stand_up)
+        if bar is not None:
+            bar.update(sum(row.size for row in rows) - bar.n)
+        ends = np.concatenate(rows)
+        ends += np.repeat(np.cumsum([0, *sizes[:-1]]), [row.size for row in rows])
+        return ids, ends
 
     def _stretch(
         self,
@@ -280,9 +317,7 @@ class Encoder:
         try:
             fragments = self._cut(desk, docs, first, last, rule)
             count = self._encode(desk, docs, first, last, fragments, rule, base)
-            ends = desk.document_ends[: last - first]
-            row_ends = desk.ends[ends - 1]
-            row_ends[ends == 0] = 0
+            ends, row_ends = desk.document_ends[: last - first], _row_ends(desk, last - first)
             aside: tuple[Any, ...] = ()
             if beside is not None:
                 cut = (array[:fragments] for array in (desk.starts, desk.stops, desk.tokens, desk.ends))
@@ -346,10 +381,12 @@ class Encoder:
             else:
                 raise AssertionError(f"cutting documents around special tokens gave {code}")
 
-    def _encode(self, desk: Desk, docs: Documents, first: int, last: int, fragments: int, rule: Rule, base: int) -> int:
-        """The ids of the desk's fragments to the desk; how many. Raises EncodingFailed."""
+    def _encode(
+        self, desk: Desk, docs: Documents, first: int, last: int, fragments: int, rule: Rule, base: int, at: int = 0
+    ) -> int:
+        """The ids of the desk's fragments to the desk, behind its first `at`; how many now. Raises EncodingFailed."""
         done = self._encode_fragments(
-            desk, docs, desk.read_starts, desk.read_stops, desk.read_tokens, fragments, docs.size(first, last), rule
+            desk, docs, desk.read_starts, desk.read_stops, desk.read_tokens, fragments, docs.size(first, last), rule, at
         )
         if isinstance(done, int):
             return done
@@ -369,7 +406,7 @@ class Encoder:
         room = int(self._ids_per_byte * size) if size > SMALL else self.model.IDS_PER_BYTE * size
         room += at + fragments + SPARE
         if desk.ids.size < room:
-            desk.give_ids(room, at)
+            desk.give_ids(room + at, at)  # twice as much where many wait, so that copying them stays cheap
         done = self._run(desk, docs, starts, stops, tokens, fragments, at, desk.ends, rule.replace)
         if isinstance(done, int):
             desk.written = done
@@ -471,6 +508,19 @@ def around(vocab: Vocab) -> tuple[int, int]:
             raise EncodingFailed(0, 0, vocab, expected)
     before, after = (token if needed else NO_TOKEN for needed, _, token in wanted)
     return before, after
+
+
+def _row_ends(desk: Desk, documents: int, at: int = 0) -> NDArray[np.int64]:
+    """Where the ids of the desk's documents end, counted from `at`, where those of the first begin."""
+    ends = desk.document_ends[:documents]
+    row_ends = desk.ends[ends - 1] - at
+    row_ends[ends == 0] = 0
+    return row_ends
+
+
+def _times(texts: Any, docs: Documents) -> float:
+    """How many times as many texts there are as in this part, which is not empty; a guess for what has no length."""
+    return max(1, len(texts) / docs.starts.size) if hasattr(texts, "__len__") else UNKNOWN_TIMES
 
 
 def _threads(count: int) -> ThreadPoolExecutor:

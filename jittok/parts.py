@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,15 +28,17 @@ if TYPE_CHECKING:
 
 LEAST = 4 << 20
 """Bytes of a document that is worth cutting."""
-PART = 1 << 20
-"""Bytes of a part: its ids fit into a core's own cache."""
+PART = 2 << 20
+"""Bytes of a part: its ids are still in the cache when they are copied."""
+AHEAD = 4
+"""Parts for each thread that may wait for it."""
 WINDOW = 1 << 14
 """Bytes that are searched for a place to cut."""
 _PLACE = re.compile(rb"[A-Za-z]{4} (?=[A-Za-z])")
 
 Fragments = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]
-Encode = Callable[[Desk, int, int], int]
-"""encode(desk, part, at): the ids of a part to the desk's, from place `at` on; the place behind them."""
+Encode = Callable[[Desk, Any, int], int]
+"""encode(desk, job, at): the ids of a part to the desk's, from place `at` on; the place behind them."""
 
 
 def part_fragments(docs: Documents, fragments: Fragments, parts: int) -> tuple[Fragments, list[int]]:
@@ -90,13 +93,15 @@ class InOrder:
     joined at the end: no array moves while somebody writes to it. `room` None: ids are only counted.
     """
 
-    def __init__(self, parts: int, room: int | None) -> None:
+    def __init__(self, room: int | None) -> None:
         self.count = 0  # ids of all parts that have a place
-        self._parts, self._next = parts, 0
         self._keep = room is not None
         self._arrays = [np.empty(room or 0, np.int32)]
         self._before = 0  # ids in all arrays but the last
         self._known = threading.Condition()
+        self._jobs: deque[Any] = deque()  # of parts that nobody has yet
+        self._given = self._taken = 0  # parts that were ever in there, and that have left
+        self._all_given = False
         self._sizes: dict[int, int] = {}  # of parts that are encoded, while one before them is not
         self._placed = 0  # parts that have a place
         self._places: dict[int, NDArray[np.int32]] = {}  # of these, for those whose ids are not there yet
@@ -106,21 +111,41 @@ class InOrder:
         self,
         pool: ThreadPoolExecutor,
         threads: int,
+        jobs: Iterable[Any],
         encode: Encode,
         sit_down: Callable[[], Desk],
         stand_up: Callable[[Desk], None],
     ) -> NDArray[np.int32]:
-        """All ids. Raises what the first part that failed did."""
-        futures = [pool.submit(self._work, encode, sit_down, stand_up) for _ in range(threads)]
+        """All ids. `jobs`, one for each part, are read by the caller's thread, a few ahead of what is encoded. Raises
+        what the first part that failed did, or reading the jobs if all before were right."""
         try:
+            futures = [pool.submit(self._work, encode, sit_down, stand_up) for _ in range(threads)]
+            self._give(jobs, AHEAD * threads)
             for future in futures:
                 future.result()
         except BaseException as error:  # an interrupt: the threads stop behind the parts they are at
-            self._fail(self._parts, error)
+            self._fail(-1, error)
             raise
         if self._failures:
             raise self._failures[min(self._failures)]
         return self._joined(pool)
+
+    def _give(self, jobs: Iterable[Any], ahead: int) -> None:
+        """Offer the jobs to the threads, so many ahead."""
+        try:
+            for job in jobs:
+                with self._known:
+                    self._known.wait_for(lambda: len(self._jobs) < ahead or self._failures)
+                    if self._failures:
+                        break
+                    self._jobs.append(job)
+                    self._given += 1
+                    self._known.notify_all()
+        except Exception as error:  # noqa: BLE001  parts before may fail yet
+            self._fail(self._given, error)
+        with self._known:
+            self._all_given = True
+            self._known.notify_all()
 
     def _work(self, encode: Encode, sit_down: Callable[[], Desk], stand_up: Callable[[Desk], None]) -> None:
         """What each thread does."""
@@ -128,9 +153,9 @@ class InOrder:
         waiting: list[tuple[int, NDArray[np.int32]]] = []
         try:
             done = 0
-            for part in self._handed_out():
+            for part, job in self._taken_in_order():
                 at = done if waiting else 0
-                done = encode(desk, part, at)
+                done = encode(desk, job, at)
                 self._encoded(part, done - at)
                 if self._keep:
                     waiting.append((part, desk.ids[at:done]))
@@ -141,17 +166,21 @@ class InOrder:
         finally:
             stand_up(desk)
 
-    def _handed_out(self) -> Iterator[int]:
-        """Numbers of parts that nobody has yet, until all are handed out or one has failed."""
+    def _taken_in_order(self) -> Iterator[tuple[int, Any]]:
+        """Numbers of parts that nobody has yet and their jobs, up to the last or the first that failed."""
         while True:
             with self._known:
-                if self._next == self._parts or self._failures:
+                self._known.wait_for(lambda: self._jobs or self._all_given or self._failures)
+                if not self._jobs or self._taken > min(self._failures, default=self._taken):
                     return
-                part, self._next = self._next, self._next + 1
-            yield part
+                part, job = self._taken, self._jobs.popleft()
+                self._taken += 1
+                if not self._all_given:
+                    self._known.notify_all()
+            yield part, job
 
     def _fail(self, part: int, error: BaseException) -> None:
-        """No more parts. Those before this one have all been handed out, and may fail yet."""
+        """No more parts behind this one."""
         with self._known:
             self._failures[part] = error
             self._known.notify_all()

@@ -44,12 +44,12 @@ def finished(pending: deque[Future[Any]], keep: int, bar: Any) -> Iterator[Any]:
 
 
 def stretches_of(
-    texts: Any, replace: bool, threads: int, whole: bool, in_place: bool
+    texts: Any, replace: bool, threads: int, whole: bool, in_place: bool, most: int = STRETCH_BYTES
 ) -> Iterator[tuple[Any, int, int, int, bool]]:
     """(documents, number of their first one, first, last, whether they are a whole part) of each stretch.
 
-    In place of documents there is the exception when reading failed. `whole`: a part is one stretch. in_place: see
-    `documents`.
+    In place of documents there is the exception when reading failed. `whole`: a part is one stretch; else none has
+    many more bytes than `most`. in_place: see `documents`.
     """
     base, parts = 0, documents(texts, replace, in_place)
     while True:
@@ -62,7 +62,7 @@ def stretches_of(
             return
         if docs.starts.size:
             weights = np.cumsum(docs.stops - docs.starts + DOCUMENT_WEIGHT)
-            target = min(max(int(weights[-1]) // (4 * threads), STRETCH_MIN), STRETCH_BYTES)
+            target = min(max(int(weights[-1]) // (4 * threads), STRETCH_MIN), most)
             target = int(weights[-1]) if whole else target
             marks = np.arange(1, -(-int(weights[-1]) // target)) * target
             # no np.unique: at its first call it imports np.ma, 5 to 8 ms

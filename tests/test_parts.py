@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import jittok
-from jittok import batch, parts
+from jittok import batch, inputs, parts, stretches
 from jittok.desk import Desk
 from jittok.errors import EncodingFailed
 from jittok.inputs import Documents
@@ -184,9 +184,9 @@ def test_several_threads_work_at_one_document(monkeypatch):
     text = b"some plain words " * 500_000
     jittok.bundled("gpt-2").encode_batch([text], threads=2)
     sizes = [size for size, _ in counted]
-    assert len(sizes) == len(text) // batch.PART
+    assert len(sizes) == 8
     assert sum(sizes) == len(text)
-    assert max(sizes) < 1.2 * batch.PART
+    assert max(sizes) < 1.1 * len(text) / 8
     assert len({thread for _, thread in counted}) == 2
 
 
@@ -219,7 +219,7 @@ def test_parts_that_fail_late_do_not_stop_those_before_them(failing):
     with ThreadPoolExecutor(3) as pool:
         for room in (0, 1000, None):
             with pytest.raises(ValueError, match=f"^{failing}$"):
-                parts.InOrder(10, room).run(pool, 3, encode, free.pop, free.append)
+                parts.InOrder(room).run(pool, 3, range(10), encode, free.pop, free.append)
             assert set(free) == set(desks)
 
 
@@ -237,8 +237,8 @@ def test_a_slow_part_delays_no_thread_and_changes_no_order(room):
 
     late, expected = threading.Event(), np.repeat(np.arange(40), np.arange(40)).tolist()
     with ThreadPoolExecutor(3) as pool:
-        line = parts.InOrder(40, room)
-        assert line.run(pool, 3, encode, Desk, [].append).tolist() == expected
+        line = parts.InOrder(room)
+        assert line.run(pool, 3, range(40), encode, Desk, [].append).tolist() == expected
     assert line.count == len(expected)
 
 
@@ -252,25 +252,23 @@ def test_an_interrupt_stops_the_threads_behind_their_parts():
         done.append(part)
         return at
 
-    class Interrupted:
-        """A pool whose results the caller does not live to see."""
-
+    class Pool:
         def submit(self, *args):
             threads.append(threading.Thread(target=args[0], args=args[1:]))
             threads[-1].start()
-            return self
 
-        def result(self):
-            assert begun.wait(20)
-            raise KeyboardInterrupt
+    def jobs():
+        yield from range(100)
+        assert begun.wait(20)
+        raise KeyboardInterrupt
 
     threads = []
     with pytest.raises(KeyboardInterrupt):
-        parts.InOrder(10_000, 10).run(Interrupted(), 2, encode, Desk, [].append)
+        parts.InOrder(10).run(Pool(), 2, jobs(), encode, Desk, [].append)
     for thread in threads:
         thread.join(20)
         assert not thread.is_alive()
-    assert len(done) < 100
+    assert 90 < len(done) <= 100
 
 
 @pytest.mark.parametrize("name", ["gpt-2", "mistral", "bert", "t5"])
@@ -281,7 +279,36 @@ def test_one_long_document_is_read_where_it_is_to_its_end_and_no_further(name):
         assert tok.encode_batch([text[:size]], threads=1) == tok.encode_batch([text[:size], b""], threads=1)[:1]
 
 
-def test_ids_of_many_parts_are_put_together_in_order(monkeypatch):
-    monkeypatch.setattr(batch, "MANY_IDS", 10)
-    tok, texts = jittok.bundled("gpt-2"), [text_of(seed, 2000) for seed in range(40)]
-    assert tok.encode_batch(texts, threads=3) == tok.encode_batch(texts, threads=1)
+@pytest.mark.parametrize("threads", [2, 3, 8])
+def test_ids_of_many_stretches_are_put_together_in_order(threads, monkeypatch):
+    monkeypatch.setattr(stretches, "STRETCH_MIN", 3000)
+    monkeypatch.setattr(inputs, "PART_BYTES", 40_000)
+    tok, texts = jittok.bundled("gpt-2"), [b"", *(text_of(seed, 100 * seed) for seed in range(60)), b"", b""]
+    texts[30:30] = [b""] * 2000
+    rules = {"add_special": True, "errors": "replace"}
+    whole = tok.encode_batch(texts, threads=1, **rules)
+    for given in (texts, iter(texts), jittok.Ragged(b"".join(texts), np.cumsum([0, *map(len, texts)]))):
+        assert tok.encode_batch(given, threads=threads, **rules) == whole
+    tok._encoder._ids_per_byte = 0.0001
+    assert tok.encode_batch(texts, threads=threads, progress=True, **rules) == whole
+
+
+@pytest.mark.parametrize("threads", [2, 3, 8])
+def test_the_first_error_of_many_stretches_is_told(threads, monkeypatch):
+    monkeypatch.setattr(stretches, "STRETCH_MIN", 3000)
+    monkeypatch.setattr(inputs, "PART_BYTES", 40_000)
+    tok, texts = jittok.bundled("gpt-2"), [b"some plain words " * 100] * 200
+
+    def broken(first):
+        yield from first
+        raise OSError("cannot be read")
+
+    bad = [*texts[:90], b"x \xf7\xbf\xbf\xbf", *texts[:50], b"\xf7\xbf\xbf\xbf", *texts, *texts, *texts]
+    for _ in range(5):
+        with pytest.raises(EncodingFailed, match="document 90, offset 2"):
+            tok.encode_batch(bad, threads=threads)
+        with pytest.raises(EncodingFailed, match="document 90, offset 2"):
+            tok.encode_batch(broken(bad), threads=threads)
+        with pytest.raises(OSError, match="cannot be read"):
+            tok.encode_batch(broken(4 * texts), threads=threads)
+    assert tok.encode_batch(texts, threads=threads) == tok.encode_batch(texts, threads=1)
