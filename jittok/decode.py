@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -293,21 +293,3 @@ def _clean_closely(text: Window, start: int, stop: int) -> int:
         put_u8(text, at, byte)
         at += 1
     return at
-
-
-def to_ids(ids: Any, vocab_size: int) -> I32:
-    """Any one-dimensional sequence of integers as int32. Raises InvalidToken, TypeError."""
-    ids = ids if hasattr(ids, "__len__") or hasattr(ids, "__array__") else list(ids)
-    array = np.asarray(ids)
-    if array.ndim != 1:
-        raise TypeError(f"found ids of {array.ndim} dimensions, expected 1")
-    if array.dtype == np.int32:
-        return frozen(array, np.int32)
-    if array.size and array.dtype.kind not in "iu":
-        for token in ids:  # NumPy makes objects or floats of what is too large for 64 bits
-            if type(token) is int and not 0 <= token < vocab_size:
-                raise InvalidToken(token, vocab_size)
-        raise TypeError(f"found ids of {array.dtype}, expected integers")
-    if array.size and not (int(array.min()) >= 0 and int(array.max()) < vocab_size):
-        raise InvalidToken(int(array[np.argmax((array < 0) | (array >= vocab_size))]), vocab_size)
-    return frozen(array, np.int32)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._raw.objects import text_at, texts_in_place
-from jittok.errors import EncodingFailed
+from jittok.errors import EncodingFailed, InvalidToken
 from jittok.fragments import PAD
 from jittok.ragged import Ragged
 
@@ -87,6 +87,24 @@ def to_bytes(text: object, replace: bool = False, document: int = 0) -> bytes:
     if isinstance(text, bytearray | memoryview):
         return bytes(text)
     raise TypeError(f"document {document}: found {type(text).__name__}, expected str or bytes")
+
+
+def to_ids(ids: Any, vocab_size: int) -> NDArray[np.int32]:
+    """Any one-dimensional sequence of integers as int32. Raises InvalidToken, TypeError."""
+    ids = ids if hasattr(ids, "__len__") or hasattr(ids, "__array__") else list(ids)
+    array = np.asarray(ids)
+    if array.ndim != 1:
+        raise TypeError(f"found ids of {array.ndim} dimensions, expected 1")
+    if array.dtype == np.int32:
+        return _fixed(array, np.int32)
+    if array.size and array.dtype.kind not in "iu":
+        for token in ids:  # NumPy makes objects or floats of what is too large for 64 bits
+            if type(token) is int and not 0 <= token < vocab_size:
+                raise InvalidToken(token, vocab_size)
+        raise TypeError(f"found ids of {array.dtype}, expected integers")
+    if array.size and not (int(array.min()) >= 0 and int(array.max()) < vocab_size):
+        raise InvalidToken(int(array[np.argmax((array < 0) | (array >= vocab_size))]), vocab_size)
+    return _fixed(array, np.int32)
 
 
 def documents(texts: Any, replace: bool = False, in_place: bool = False) -> Iterator[Documents]:

@@ -36,6 +36,10 @@ class Pieces(NamedTuple):
     facts: I32  # [tokens] length of the piece, and the bits below
     longest: int  # bytes of the longest piece
 
+    def hides(self, token: int) -> bool:
+        """Whether a token prints nothing unless special tokens are asked for."""
+        return bool(self.facts[token] & HIDDEN)
+
 
 HIDDEN, ENDS_SPACE, HOLDS_MOVER = 1 << 24, 1 << 25, 1 << 26
 """The token prints nothing unless special tokens are asked for; its piece ends with a space, or holds one in

@@ -14,13 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from jittok._jit import frozen
 from jittok.compiled import Kept, content_key, keep, recall
-from jittok.decode import Decoder, to_ids
 from jittok.errors import InvalidToken, MalformedVocab, UnsupportedVocab
 from jittok.facts import SPECIAL_IDS, Facts, newline_id, or_none
-from jittok.inputs import Documents, OneText, check_errors, to_bytes
-from jittok.pieces import HIDDEN, Pieces, build_pieces
+from jittok.inputs import Documents, OneText, check_errors, to_bytes, to_ids
 from jittok.ragged import TokenArray
-from jittok.stream import StreamDecoder
 from jittok.vocab import Vocab, bundled_vocab
 from jittok.vocab.bundled import bundled_path
 from jittok.vocab.describe import describe
@@ -28,6 +25,9 @@ from jittok.vocab.describe import describe
 if TYPE_CHECKING:
     from jittok.align import Aligner, Alignment, AlignmentBatch
     from jittok.batch import Encoder, Rule
+    from jittok.decode import Decoder
+    from jittok.pieces import Pieces
+    from jittok.stream import StreamDecoder
     from jittok.trace import Trace
 
 CACHE_BYTES = 64 << 20
@@ -320,6 +320,8 @@ class Tokenizer(Facts):
         self, *, errors: str = "replace", remove_special: bool = False, unparse_special: bool = False
     ) -> StreamDecoder:
         """Text from ids one at a time; what `push` and `finish` give, joined, is what `decode` gives."""
+        from jittok.stream import StreamDecoder
+
         frame = self._decoder.frame(remove_special, unparse_special)
         return StreamDecoder(lambda token: self.token_to_piece(token, special=unparse_special), frame, errors)
 
@@ -327,7 +329,7 @@ class Tokenizer(Facts):
         """What one id prints, without up to `lstrip` spaces in front. Special tokens print nothing unless `special`."""
         token = self._checked(id)
         pieces = self._pieces
-        if not special and pieces.facts[token] & HIDDEN:
+        if not special and pieces.hides(token):
             return b""
         piece = pieces.blob[pieces.offsets[token] : pieces.offsets[token + 1]].tobytes()
         while lstrip > 0 and piece[:1] == b" ":
@@ -352,10 +354,14 @@ class Tokenizer(Facts):
 
     @cached_property
     def _decoder(self) -> Decoder:
+        from jittok.decode import Decoder
+
         return Decoder(self.vocab, self._pieces)
 
     @cached_property
     def _pieces(self) -> Pieces:
+        from jittok.pieces import build_pieces
+
         if self._key is None:
             return build_pieces(self.vocab)
         kept = recall(self._key, "pieces")

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from jittok.decode import Frame, clean_spaces, join_rows, to_ids
+from jittok.decode import Frame, clean_spaces, join_rows
 from jittok.errors import InvalidToken
+from jittok.inputs import to_ids
 from jittok.pieces import HIDDEN, build_pieces, byte_piece, marked_piece
 from jittok.stream import StreamDecoder
 from jittok.tokenizer import Tokenizer
