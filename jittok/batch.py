@@ -113,6 +113,7 @@ class Encoder:
         self._special = {parse: table for parse, table in tables.items() if table is not None}
         self._rules: dict[tuple[bool, bool, bool], Rule] = {}
         self._desks: list[Desk] = []
+        self._parted = 0, 1 << 62  # bytes of the longest document that may be cut, of the shortest that may not
         if hasattr(self.arrays, "chain"):
             self.arrays = self.arrays._replace(chain=self.arrays.chain._replace(state=WANTED))
         self._settled = not hasattr(self.model, "for_much_text")
@@ -237,8 +238,15 @@ class Encoder:
         size = docs.size(first, last)
         if last - first > 1 or size < LEAST:
             return False
-        may_part = getattr(self.model, "may_part", None)
-        return may_part is not None and may_part(self.arrays, size)
+        yes, no = self._parted
+        if yes < size < no:  # what may be done to a text may be done to shorter ones: the model is asked seldom
+            may_part = getattr(self.model, "may_part", None)
+            if may_part is not None and may_part(self.arrays, size):
+                yes = size
+            else:
+                no = size
+            self._parted = yes, no
+        return size <= yes
 
     def _in_parts(
         self, docs: Documents, base: int, document: int, rule: Rule, threads: int, pool: ThreadPoolExecutor, keep: bool

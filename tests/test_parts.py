@@ -312,3 +312,19 @@ def test_the_first_error_of_many_stretches_is_told(threads, monkeypatch):
         with pytest.raises(OSError, match="cannot be read"):
             tok.encode_batch(broken(4 * texts), threads=threads)
     assert tok.encode_batch(texts, threads=threads) == tok.encode_batch(texts, threads=1)
+
+
+def test_a_model_is_not_asked_again_whether_documents_may_be_cut(monkeypatch):
+    monkeypatch.setattr(batch, "LEAST", 1000)
+    tok, asked = jittok.bundled("gpt-2"), []
+
+    def shorter_than_5000(_arrays, size):
+        asked.append(size)
+        return size < 5000
+
+    monkeypatch.setattr(tok._encoder.model, "may_part", shorter_than_5000)
+    for size, worth in ((3000, True), (2000, True), (999, False), (6000, False), (9000, False), (4999, True)):
+        ends = np.array([size])
+        docs = Documents(np.zeros(size, np.uint8), np.zeros(1, np.int64), ends)
+        assert tok._encoder._worth_parting(docs, 0, 1) == worth
+    assert asked == [3000, 6000, 4999]
