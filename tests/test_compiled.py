@@ -3,6 +3,7 @@
 import json
 import logging
 import lzma
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -52,6 +53,24 @@ def test_a_kept_vocabulary_is_the_one_that_was_compiled(name, tmp_path, monkeypa
     for field in tokenizer.fields(first.vocab):
         assert same(getattr(first.vocab, field.name), getattr(second.vocab, field.name)), field.name
     assert (second.vocab.key_bytes is second.vocab.token_bytes) == (first.vocab.key_bytes is first.vocab.token_bytes)
+
+
+def test_threads_may_share_a_kept_vocabulary_from_its_first_text_on(tmp_path):
+    path = unpacked("syn-bpe-rstrip", tmp_path / "a.gguf")
+    expected = jittok.load(path).encode(TEXT, errors="replace").tolist()
+    shared, together = jittok.load(path), threading.Barrier(8)
+    found = []
+
+    def encode() -> None:
+        together.wait()
+        found.append(shared.encode(TEXT, errors="replace").tolist())
+
+    threads = [threading.Thread(target=encode) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [expected] * 8
 
 
 def test_the_same_bytes_elsewhere_and_in_memory_are_the_same_vocabulary(tmp_path, monkeypatch):
