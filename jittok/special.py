@@ -25,8 +25,8 @@ UNKNOWN, CONTROL, LSTRIP, RSTRIP = 1, 8, 128, 256
 STRIPS_LEFT, STRIPS_RIGHT = 1, 2
 FREE, STRIPPED = -1, -2
 """Owners of a byte in a cluster that are no rank: nobody, and a token that strips the blanks beside it."""
-FEW = 8
-"""Up to so many first bytes are looked for in 64 bytes at once."""
+FEW = 12
+"""Up to so many beginnings of tokens are looked for in 64 bytes at once."""
 ANY = 256
 """In place of a second byte: tokens with this first byte end there, or go on in more than one way."""
 RANK_SHIFT = 40
@@ -42,7 +42,7 @@ class SpecialTokens(NamedTuple):
     """
 
     first: U8  # [256] 1 where an admitted token begins with this byte
-    few: I32  # [2 * count] these bytes, each with the second byte of all such tokens or ANY; empty for more than FEW
+    few: I32  # [2 * count] how tokens begin: a byte, then the next one or ANY; empty for more than FEW first bytes
     runs: U8  # [256] 1 where all admitted tokens with this first byte are nothing but that byte, and none strips
     trie: DoubleArray  # text -> rank
     ids: I32  # [ranks]
@@ -87,11 +87,11 @@ def build_special(vocab: Vocab, admitted: NDArray[np.int32]) -> SpecialTokens:
         seconds.setdefault(text[0], set()).add(text[1] if len(text) > 1 else ANY)
     first = np.zeros(256, np.uint8)
     first[list(seconds)] = 1
-    few = [(byte, *(then if len(then) == 1 else {ANY})) for byte, then in sorted(seconds.items())]
+    few = _beginnings(seconds)
     data, offsets = np.frombuffer(b"".join(texts), np.uint8), np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
     return SpecialTokens(
         frozen(first, np.uint8),
-        frozen(np.ravel(few) if 0 < len(few) <= FEW else np.zeros(0), np.int32),
+        frozen(np.ravel(few) if len(few) <= FEW else np.zeros(0), np.int32),
         _runs(texts, strips),
         build_double_array(data, offsets, np.arange(len(texts), dtype=np.int32)),
         frozen(admitted, np.int32),
@@ -99,6 +99,17 @@ def build_special(vocab: Vocab, admitted: NDArray[np.int32]) -> SpecialTokens:
         frozen(strips, np.uint8),
         int(strips.any()),
     )
+
+
+def _beginnings(seconds: dict[int, set[int]]) -> list[tuple[int, int]]:
+    """(first byte, second byte or ANY) of all tokens, at most FEW if that suffices for the first bytes: those with the
+    most second bytes are not told apart further."""
+    kept = {byte: {ANY} if ANY in then else then for byte, then in seconds.items()}
+    for byte in sorted(kept, key=lambda byte: -len(kept[byte])):
+        if sum(map(len, kept.values())) <= FEW:
+            break
+        kept[byte] = {ANY}
+    return [(byte, then) for byte in sorted(kept) for then in sorted(kept[byte])]
 
 
 def _runs(texts: list[bytes], strips: NDArray[Any]) -> U8:
@@ -175,38 +186,51 @@ def _longest_free(w: _Windows, at: int, length: int, offset: int) -> int:
 
 
 @helper
-def _next_occurrence(w: _Windows, at: int, stop: int) -> tuple[int, int]:
-    """The next place from `at` on where a token begins, and the rank of the longest; (stop, NO_VALUE) at the end."""
-    while at < stop:
-        while w.few_size and (at + 65 <= stop or at + 65 <= w.size):
-            mask = np.uint64(0)
-            for k in range(0, w.few_size, 2):
-                here, then = equal_mask(w.data, at, get_i32(w.few, k)), get_i32(w.few, k + 1)
-                if then != ANY:
-                    here &= equal_mask(w.data, at + 1, then)
-                mask |= here
-            if mask != np.uint64(0):
-                at += trailing_zeros(mask)
-                break
-            at += 64
-            if at >= stop:
-                break
-        if at >= stop:
-            break
-        if get_u8(w.first, get_u8(w.data, at)):
-            rank = _longest(w, at, stop)
-            if rank != NO_VALUE:
-                return at, rank
-        at += 1
-    return stop, NO_VALUE
+def _candidates(w: _Windows, at: int) -> np.uint64:
+    """The places at .. at + 63 where one of the few beginnings stands; 65 bytes are readable."""
+    mask = np.uint64(0)
+    for k in range(0, w.few_size, 2):
+        here, then = equal_mask(w.data, at, get_i32(w.few, k)), get_i32(w.few, k + 1)
+        if then != ANY:
+            here &= equal_mask(w.data, at + 1, then)
+        mask |= here
+    return mask
 
 
 @helper
-def _is_run(w: _Windows, at: int, stop: int, rank: int) -> bool:
-    """Whether the token at data[at:stop] is all of a run of one byte, and every token that begins in it lies in it: it
-    is as long as any of these, and first, so it is taken and they are not."""
-    byte, behind = get_u8(w.data, at), at + get_i32(w.lengths, rank)
-    return bool(get_u8(w.runs, byte) != 0 and (behind == stop or get_u8(w.data, behind) != byte))
+def _next_occurrence(w: _Windows, at: int, stop: int, block: int, mask: np.uint64) -> tuple[int, int, int, np.uint64]:
+    """(the next place from `at` on where a token begins, the rank of the longest, block, mask); (stop, NO_VALUE, ...)
+    at the end. mask: candidates of the 64 bytes from `block` on, which is not behind `at`."""
+    while at < stop:
+        if w.few_size and (at < block + 64 or at + 65 <= stop or at + 65 <= w.size):
+            if at >= block + 64:
+                block, mask = at, _candidates(w, at)
+            rest = mask >> np.uint64(at - block)
+            if rest == np.uint64(0):
+                at = block + 64
+                continue
+            at += trailing_zeros(rest)
+            if at >= stop:
+                break
+        if get_u8(w.first, get_u8(w.data, at)):
+            rank = _longest(w, at, stop)
+            if rank != NO_VALUE:
+                return at, rank, block, mask
+        at += 1
+    return stop, NO_VALUE, block, mask
+
+
+@helper
+def _is_alone(w: _Windows, at: int, rank: int, block: int, mask: np.uint64) -> bool:
+    """Whether nothing can overlap the token at `at`, in front of which no occurrence is open: no token begins inside of
+    it; or it is the longest in a run of one byte, and every token that begins there is of that byte and comes later."""
+    if get_u8(w.runs, get_u8(w.data, at)) != 0:
+        return True
+    length = get_i32(w.lengths, rank)
+    if w.few_size == 0 or at + length > block + 64:
+        return False
+    inside = (np.uint64(1) << np.uint64(length - 1)) - np.uint64(1)
+    return bool(mask >> np.uint64(at - block) >> np.uint64(1) & inside == np.uint64(0))
 
 
 @helper
@@ -376,8 +400,9 @@ def cut_documents(
         count, low, high = 0, start, start  # occurrences of the open cluster, its bytes
         ahead, ahead_stop = start - 1, start - 1  # the blanks looked at last in front of an occurrence,
         behind, behind_stop = start - 1, start - 1  # and behind one
+        block, mask = start - 64, np.uint64(0)
         while True:
-            i, rank = _next_occurrence(w, i, stop)
+            i, rank, block, mask = _next_occurrence(w, i, stop, block, mask)
             left, right = i, i
             if rank != NO_VALUE:
                 right += get_i32(w.lengths, rank)
@@ -399,7 +424,7 @@ def cut_documents(
                 count = 0
             if rank == NO_VALUE:
                 break
-            if count == 0 and _is_run(w, i, stop, rank):
+            if count == 0 and not special.any_strips and _is_alone(w, i, rank, block, mask):
                 if at + 5 > room:
                     report[NEED] = at + 5
                     return OUT_OF_ROOM

@@ -30,7 +30,7 @@ from jittok._jit.store import cache_dir
 
 __all__ = [
     "CHECKED", "F32", "I32", "I64", "JIT", "PLAIN", "U8", "U16", "U32", "U64", "Call", "Deferred", "OutF64",
-    "OutI32", "OutI64", "OutU8", "OutU16", "OutU32", "OutU64", "cache_dir", "frozen", "helper", "intrinsic",
+    "OutI32", "OutI64", "OutU8", "OutU16", "OutU32", "OutU64", "cache_dir", "frozen", "helper", "inlined", "intrinsic",
     "kernel", "standalone", "store", "warm", "wide",
 ]  # fmt: skip
 
@@ -76,6 +76,8 @@ class Helper:
     """A function without machine code of its own: called from Python it runs as Python. The compiler makes a
     dispatcher of it when a kernel that calls it is compiled, and keeps it in `made`."""
 
+    inside = False  # see `inlined`
+
     def __init__(self, function: Callable[..., Any]) -> None:
         functools.update_wrapper(self, function)
         self.python, self.made = function, None
@@ -108,6 +110,15 @@ class Deferred(Helper):
 def helper(function: Callable[P, R]) -> Callable[P, R]:
     """Compile as part of the kernels that call it. What Python itself calls should be a kernel."""
     return Helper(function) if JIT else function
+
+
+def inlined(function: Callable[P, R]) -> Callable[P, R]:
+    """A helper whose code stands inside each of its callers whatever its size: for a loop over pieces, where handing
+    windows over by the dozen would take longer than the work."""
+    made = helper(function)
+    if isinstance(made, Helper):
+        made.inside = True
+    return made
 
 
 def intrinsic(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -102,7 +102,8 @@ def _type_of_helper(value: Any, context: Any) -> Any:
         if isinstance(value, Intrinsic):  # Numba's own decorator would register it too late: typing has begun
             value.made = types.Function(make_intrinsic_template(value, value.python, value.python.__name__))
         else:
-            value.made = numba.njit(**OPTIONS, no_cpython_wrapper=True, no_cfunc_wrapper=True)(value.python)
+            options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "forceinline": value.inside}
+            value.made = numba.njit(**OPTIONS, **options)(value.python)
     # The type refers to the dispatcher weakly, so the dispatcher is what is kept.
     return value.made if isinstance(value, Intrinsic) else _HelperType(value.made)
 

@@ -1,17 +1,18 @@
 """The loop over a text's pieces: key, cache line, ids; what is new goes to the model that the loop was made for.
 
 Pieces go in batches of 128: first the keys of all, with a prefetch of the cache line each will need, then the
-comparisons. So the misses of the processor's caches overlap instead of following one another.
+comparisons. So the misses of the processor's caches overlap instead of following one another. A batch of pieces is a
+list of records; `structures.run_loop` makes records of several fragments.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from jittok._jit import OutU64, helper
+from jittok._jit import OutU64, helper, inlined
 from jittok._raw import (
     NO_MATCH,
     Window,
@@ -23,9 +24,12 @@ from jittok._raw import (
     get_word,
     match_pair,
     prefetch,
+    put_i32,
     put_i64,
     put_key,
+    put_u8,
     put_u64,
+    put_word,
 )
 from jittok.structures.piece_cache import (
     EPOCH,
@@ -57,10 +61,13 @@ from jittok.structures.piece_cache import (
 
 BATCH = 128
 RECORD = 4
-"""Words a record: place << PLACE | kind, then the key (or hash and length), then where the text stands."""
+"""Words a record: place << PLACE | HEADED | kind, then the key (or hash and length), then where the text stands. Of an
+END: the fragment, then its token or TEXT."""
 PLACE = 3
 """So that the place of a word, shifted, is its distance in bytes."""
-KIND_SHORT, KIND_MIDDLE, KIND_LONG = 0, 1, 2
+KIND_SHORT, KIND_MIDDLE, KIND_LONG, KIND_END = 0, 1, 2, 3
+KINDS, HEADED = 3, 4
+"""Bits of a record's first word: the kind; a byte stands in front of the piece that the text does not have there."""
 _0, _24, _32, _56 = np.uint64(0), np.uint64(24), np.uint64(32), np.uint64(56)
 _FF, _LOW32 = np.uint64(0xFF), np.uint64(0xFFFFFFFF)
 
@@ -98,8 +105,55 @@ def _expect_nothing(_model: Any, _low: Any, _high: Any) -> None:
     pass
 
 
-def make_look_up(encode_piece: Callable[..., Any], expect: Callable[..., Any] = _expect_nothing) -> Callable[..., Any]:
-    """The loop for one model, as a helper.
+class RunWindow(NamedTuple):
+    """What records of several fragments need besides."""
+
+    head: Window  # bytes: a piece with `first` in front of it
+    first: int  # the byte that stands in front of HEADED pieces
+    ends: Window  # int64: where the ids of each fragment end
+    state: Window  # int64[RUN_STATE]
+
+
+DONE, BARRED, RUN_STATE = range(3)
+"""Places in RunWindow.state: the last fragment whose END has come; the last one that no run may hold."""
+
+
+@inlined
+def put_head(head: Window, first: int, text: Window, start: int, stop: int) -> None:
+    """`first` and text[start:stop] to where they are looked up. Up to seven bytes behind them are read and written."""
+    put_u8(head, 0, first)
+    for k in range(0, stop - start, 8):
+        put_word(head, 1 + k, get_word(text, start + k))
+
+
+@inlined
+def put_record(
+    cache: CacheWindow, records: Window, record: int, text: Window, start: int, stop: int, short: int, middle: int
+) -> None:
+    """The record of text[start:stop], and a prefetch of what it will be compared with; short, middle: bits of the
+    tables."""
+    n = stop - start
+    if n <= SHORT:
+        low, high = put_key(records, record + 1, text, start, cache.masks, n)
+        line = short_line(hash_short(low, high), short)
+        prefetch(cache.short, line, 8)
+        put_u64(records, record, np.uint64(line << PLACE))
+    elif n <= MIDDLE:
+        c, d = put_key(records, record + 1, text, start + 16, cache.masks, n)
+        slot = middle_slot(hash_middle(get_word(text, start), get_word(text, start + 8), c, d), middle)
+        prefetch(cache.middle, slot, 8)
+        put_u64(records, record, np.uint64(slot << PLACE | KIND_MIDDLE))
+    else:
+        put_u64(records, record, np.uint64(KIND_LONG))
+        put_u64(records, record + 1, hash_long(text, start, n))
+        put_u64(records, record + 2, np.uint64(n))
+    put_u64(records, record + 3, np.uint64(start))
+
+
+def make_settle(
+    encode_piece: Callable[..., Any], expect: Callable[..., Any] = _expect_nothing, in_runs: bool = True
+) -> Callable[..., Any]:
+    """What follows the making of records, for one model, as a helper.
 
     encode_piece(model, text, start, stop, low, high, ids, count) -> the new count, or a negative code: a helper that
     encodes one piece; low, high: its key when it has at most 15 bytes, else 0. `model` is any NamedTuple of windows.
@@ -107,9 +161,10 @@ def make_look_up(encode_piece: Callable[..., Any], expect: Callable[..., Any] = 
     expect(model, low, high): a helper that asks for the memory which encode_piece will read first for this key. Once a
     batch has a new piece, it is called for all further ones, so that their waits overlap.
 
-    look_up(cache, records, model, text, begin, places, number, ids, count) -> the new count, or a negative code:
-    ids of the pieces text[begin + places[k]:begin + places[k + 1]], k < number, to ids[count:]. The caller proves room
-    for all ids and SLACK more. After a code, everything before the piece that failed is written.
+    settle(cache, records, model, text, end, run, ids, count) -> the new count, or a negative code: ids of the records
+    in front of `end` to ids[count:]. `run`: a RunWindow; anything when not `in_runs`, where there are neither HEADED
+    records nor ENDs. The caller proves room for all ids and SLACK more. After a code, everything before the piece that
+    failed is written.
     """
 
     @helper
@@ -196,6 +251,89 @@ def make_look_up(encode_piece: Callable[..., Any], expect: Callable[..., Any] = 
         return end
 
     @helper
+    def settle(
+        cache: CacheWindow, records: Window, model: Any, text: Window, end: int, run: Any, ids: Window, count: int
+    ) -> int:
+        record = ahead = 0
+        epoch = get_i64(cache.state, EPOCH)
+        while True:
+            record, count = _short_hits(cache.short, cache.pairs, records, record, end, ids, count)
+            if record == end:
+                break
+            head = np.int64(get_u64(records, record))
+            x, y = get_u64(records, record + 1), get_u64(records, record + 2)
+            source, i = text, np.int64(get_u64(records, record + 3))
+            if in_runs:
+                if head & KINDS == KIND_END:
+                    if np.int64(y) >= 0:
+                        put_i32(ids, count, np.int64(y))
+                        count += 1
+                    put_i64(run.ends, np.int64(x), count)
+                    put_i64(run.state, DONE, np.int64(x))
+                    record += RECORD
+                    continue
+                if head & HEADED:
+                    n = np.int64(y) if head & KINDS == KIND_LONG else np.int64(y >> _56)
+                    put_head(run.head, run.first, text, i, i + n - 1)
+                    source, i = run.head, np.int64(0)
+            if head & KINDS == KIND_SHORT:
+                line = head >> PLACE
+                at = match_pair(cache.short, line, records, record + 1, cache.pairs)
+                tail = get_u64(cache.short, line + at + 3)
+                if (at != NO_MATCH) & (np.int64(tail >> _32) == epoch):
+                    # more ids than fit a slot: every tenth piece of GPT-2 (white space, other scripts)
+                    k, place = np.int64(tail & _LOW32), np.int64(get_u64(cache.short, line + at + 2) >> _32)
+                    for step in range(0, k, 4):
+                        copy_four(ids, count + step, cache.ids, place + step)
+                    count += k
+                else:
+                    if ahead == 0:
+                        ahead = look_ahead(cache, records, model, record, end)
+                    count = new_short(cache, model, source, i, x, y, line, ids, count)
+                    epoch = get_i64(cache.state, EPOCH)
+            elif head & KINDS == KIND_MIDDLE:
+                slot = head >> PLACE
+                a, b = get_word(source, i), get_word(source, i + 8)
+                k = np.int64(get_u64(cache.middle, slot + 4) >> _24 & _FF)
+                differ = (get_u64(cache.middle, slot) ^ a) | (get_u64(cache.middle, slot + 1) ^ b)
+                differ |= (get_u64(cache.middle, slot + 2) ^ x) | (get_u64(cache.middle, slot + 3) ^ y)
+                if (differ == _0) & (k != 0):
+                    copy_ids(ids, count, cache.middle, slot + 4)
+                    copy_ids(ids, count + 4, cache.middle, slot + 6)
+                    count += k - 1
+                else:
+                    count = new_middle(cache, model, source, i, a, b, x, y, slot, ids, count)
+                    epoch = get_i64(cache.state, EPOCH)
+            else:
+                count = any_long(cache, model, source, i, np.int64(y), x, ids, count)
+                epoch = get_i64(cache.state, EPOCH)
+            if count < 0:
+                return count
+            record += RECORD
+        grow_tables(cache)
+        return count
+
+    return settle
+
+
+@helper
+def grow_tables(cache: CacheWindow) -> None:
+    """Double what has become too full; between batches only, as records hold places."""
+    short, middle = get_i64(cache.state, SHORT_BITS), get_i64(cache.state, MIDDLE_BITS)
+    if 4 * get_i64(cache.state, SHORT_COUNT) > 1 << short and short < get_i64(cache.state, SHORT_MOST):
+        grow_short(cache)
+    if 4 * get_i64(cache.state, MIDDLE_COUNT) > 1 << middle and middle < get_i64(cache.state, MIDDLE_MOST):
+        grow_middle(cache)
+
+
+def make_look_up(settle: Callable[..., Any]) -> Callable[..., Any]:
+    """The loop over the pieces of one text, as a helper; settle: made by `make_settle`.
+
+    look_up(cache, records, model, text, begin, places, number, run, ids, count) -> the new count, or a negative code:
+    ids of the pieces text[begin + places[k]:begin + places[k + 1]], k < number, to ids[count:], as `settle` does it.
+    """
+
+    @helper
     def look_up(
         cache: CacheWindow,
         records: Window,
@@ -204,89 +342,25 @@ def make_look_up(encode_piece: Callable[..., Any], expect: Callable[..., Any] = 
         begin: int,
         places: Window,
         number: int,
+        run: Any,
         ids: Window,
         count: int,
     ) -> int:
         piece = 0
         start = begin + get_i32(places, 0)
         while piece < number:
-            short_bits, middle_bits = get_i64(cache.state, SHORT_BITS), get_i64(cache.state, MIDDLE_BITS)
+            short, middle = get_i64(cache.state, SHORT_BITS), get_i64(cache.state, MIDDLE_BITS)
             batch = min(piece + BATCH, number)
             record = 0
             while piece < batch:
                 piece += 1
                 stop = begin + get_i32(places, piece)
-                n = stop - start
-                if n <= SHORT:
-                    low, high = put_key(records, record + 1, text, start, cache.masks, n)
-                    line = short_line(hash_short(low, high), short_bits)
-                    prefetch(cache.short, line, 8)
-                    put_u64(records, record, np.uint64(line << PLACE))
-                elif n <= MIDDLE:
-                    c, d = put_key(records, record + 1, text, start + 16, cache.masks, n)
-                    slot = middle_slot(hash_middle(get_word(text, start), get_word(text, start + 8), c, d), middle_bits)
-                    prefetch(cache.middle, slot, 8)
-                    put_u64(records, record, np.uint64(slot << PLACE | KIND_MIDDLE))
-                else:
-                    put_u64(records, record, np.uint64(KIND_LONG))
-                    put_u64(records, record + 1, hash_long(text, start, n))
-                    put_u64(records, record + 2, np.uint64(n))
-                put_u64(records, record + 3, np.uint64(start))
+                put_record(cache, records, record, text, start, stop, short, middle)
                 record += RECORD
                 start = stop
-            end = record
-            record = ahead = 0
-            epoch = get_i64(cache.state, EPOCH)
-            while True:
-                record, count = _short_hits(cache.short, cache.pairs, records, record, end, ids, count)
-                if record == end:
-                    break
-                head = np.int64(get_u64(records, record))
-                x, y = get_u64(records, record + 1), get_u64(records, record + 2)
-                if head & 3 == KIND_SHORT:
-                    line = head >> PLACE
-                    at = match_pair(cache.short, line, records, record + 1, cache.pairs)
-                    tail = get_u64(cache.short, line + at + 3)
-                    if (at != NO_MATCH) & (np.int64(tail >> _32) == epoch):
-                        # more ids than fit a slot: every tenth piece of GPT-2 (white space, other scripts)
-                        k, place = np.int64(tail & _LOW32), np.int64(get_u64(cache.short, line + at + 2) >> _32)
-                        for step in range(0, k, 4):
-                            copy_four(ids, count + step, cache.ids, place + step)
-                        count += k
-                    else:
-                        if ahead == 0:
-                            ahead = look_ahead(cache, records, model, record, end)
-                        i = np.int64(get_u64(records, record + 3))
-                        count = new_short(cache, model, text, i, x, y, line, ids, count)
-                        epoch = get_i64(cache.state, EPOCH)
-                elif head & 3 == KIND_MIDDLE:
-                    slot, i = head >> PLACE, np.int64(get_u64(records, record + 3))
-                    a, b = get_word(text, i), get_word(text, i + 8)
-                    k = np.int64(get_u64(cache.middle, slot + 4) >> _24 & _FF)
-                    differ = (get_u64(cache.middle, slot) ^ a) | (get_u64(cache.middle, slot + 1) ^ b)
-                    differ |= (get_u64(cache.middle, slot + 2) ^ x) | (get_u64(cache.middle, slot + 3) ^ y)
-                    if (differ == _0) & (k != 0):
-                        copy_ids(ids, count, cache.middle, slot + 4)
-                        copy_ids(ids, count + 4, cache.middle, slot + 6)
-                        count += k - 1
-                    else:
-                        count = new_middle(cache, model, text, i, a, b, x, y, slot, ids, count)
-                        epoch = get_i64(cache.state, EPOCH)
-                else:
-                    i = np.int64(get_u64(records, record + 3))
-                    count = any_long(cache, model, text, i, np.int64(y), x, ids, count)
-                    epoch = get_i64(cache.state, EPOCH)
-                if count < 0:
-                    return count
-                record += RECORD
-            if 4 * get_i64(cache.state, SHORT_COUNT) > 1 << short_bits and short_bits < get_i64(
-                cache.state, SHORT_MOST
-            ):
-                grow_short(cache)
-            if 4 * get_i64(cache.state, MIDDLE_COUNT) > 1 << middle_bits and middle_bits < get_i64(
-                cache.state, MIDDLE_MOST
-            ):
-                grow_middle(cache)
+            count = settle(cache, records, model, text, record, run, ids, count)
+            if count < 0:
+                return count
         return count
 
     return look_up

@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jittok._jit import OutI32, OutU8, OutU64, helper
+from jittok._jit import OutI32, OutI64, OutU8, OutU64, helper
 from jittok._raw import (
     PAD,
     Window,
     get_i32,
+    get_i64,
     get_u8,
     get_word,
     put_i32,
@@ -28,24 +29,35 @@ from jittok._raw import (
 )
 from jittok.fragments import NEED, OUT_OF_ROOM, OUT_OF_WORK
 from jittok.structures.cuts import SpanRules, SpanWindow, open_rules
-from jittok.structures.piece_cache import SLACK, CacheWindow, PieceCache, make_cache, open_cache
-from jittok.structures.piece_lookup import make_records
+from jittok.structures.piece_cache import (
+    MIDDLE_BITS,
+    SHORT_BITS,
+    SLACK,
+    CacheWindow,
+    PieceCache,
+    make_cache,
+    open_cache,
+)
+from jittok.structures.piece_lookup import BARRED, RECORD, RUN_STATE, RunWindow, make_look_up, make_records
+from jittok.structures.run_loop import BLANK, Fragments, make_encode_run, put_headed
 
 CHUNK = 16384
 """Bytes split before their spans are looked up: their places stay in the first-level cache."""
+NO_LIMIT = 1 << 62
 WHOLE = -101
 """A fragment, or a span, that only the slow way can encode; apart from the codes of `jittok.fragments`."""
-BLANK = 0x20
-NO_BLANK, ONE_BLANK, SEPARATE = 0, 1, 2
-"""The first span of a fragment: like any other; like one with a blank in front; by a way of its own, without the
-cache."""
+NO_BLANK, ONE_BLANK, SEPARATE = 0, BLANK, 0xFF
+"""What stands in front of the first span of a fragment when it is looked up: nothing; a blank; a byte that no
+well-formed text holds, so that the model knows such a span and the cache keeps it apart."""
 
 
 class SpanWork(NamedTuple):
     """One thread's memory for fragments of up to `longest` bytes."""
 
-    text: OutU8  # [longest + 8 + PAD] a fragment copied to where PAD bytes follow it, or a span with a blank in front
-    places: OutI32  # [2 * CHUNK + longest + 64] where the spans of a chunk begin
+    text: OutU8  # [longest + PAD] a fragment copied to where PAD bytes follow it
+    head: OutU8  # [longest + 1 + PAD] a first span behind the byte in front of it
+    places: OutI32  # [2 * CHUNK + longest + 64] where the spans of a chunk, or of a run, begin
+    run: OutI64  # [RUN_STATE] see RunWindow
     records: OutU64  # one batch of look-ups
     cache: PieceCache
     chunk: int  # bytes a chunk
@@ -58,17 +70,20 @@ class SpanWorkWindow(NamedTuple):
     text: Window
     text_size: int
     places: Window
-    places_size: int
+    run: RunWindow
     records: Window
     cache: CacheWindow
     chunk: int
+    longest_run: int  # bytes, besides what a chunk may have
 
 
 def make_span_work(longest: int, cache_bytes: int, chunk: int) -> SpanWork:
     """Memory of one thread. Pages that no text needs are never touched."""
     return SpanWork(
-        np.zeros(longest + 8 + PAD, np.uint8),
+        np.zeros(longest + PAD, np.uint8),
+        np.zeros(longest + 1 + PAD, np.uint8),
         np.empty(2 * CHUNK + longest + 64, np.int32),
+        np.zeros(RUN_STATE, np.int64),
         make_records(),
         make_cache(cache_bytes),
         chunk,
@@ -81,17 +96,20 @@ def regrow_span_work(work: SpanWork, longest: int) -> SpanWork:
 
 
 @helper
-def open_span_work(work: SpanWork, rules: SpanRules) -> SpanWorkWindow:
-    """Windows onto the arrays."""
+def open_span_work(work: SpanWork, rules: SpanRules, first: int, ends: OutI64, limit: int) -> SpanWorkWindow:
+    """Windows onto the arrays. first: NO_BLANK, ONE_BLANK or SEPARATE; ends: of the ids of each fragment; limit: bytes
+    of a fragment up to which the rules hold."""
+    work.run[BARRED] = -1
     return SpanWorkWindow(
         open_rules(rules),
         window(work.text),
-        work.text.size - PAD - 8,
+        work.text.size - PAD,
         window(work.places),
-        work.places.size,
+        RunWindow(window(work.head), first, window(ends), window(work.run)),
         window(work.records),
         open_cache(work.cache),
         work.chunk,
+        min(work.text.size - PAD, limit),
     )
 
 
@@ -108,24 +126,50 @@ def copy_bytes(text: Window, start: int, stop: int, out: Window, at: int) -> Non
         at += 1
 
 
-@helper
-def _no_way_of_its_own(_model: Any, _text: Window, _start: int, _stop: int, _ids: Window, _count: int) -> int:
-    return WHOLE
-
-
 def make_encode_spans(
-    split: Callable[..., Any], look_up: Callable[..., Any], encode_first: Callable[..., Any] = _no_way_of_its_own
-) -> Callable[..., Any]:
-    """The loop for one model, as a helper.
+    split: Callable[..., Any], settle: Callable[..., Any]
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """The loops for one model, as helpers.
 
     split(rules, text, begin, end, stop, places) -> number of spans, or a negative number when only the slow way will do
-    look_up: made by `make_look_up`
-    encode_first(model, text, start, stop, ids, count) -> the new count, or a negative code: for SEPARATE
+    settle: made by `make_settle`
 
-    encode_spans(work, model, room_per_byte, first, text, size, start, stop, ids, count, room, report) -> the new
-    count, WHOLE or a code: ids of the fragment text[start:stop] to ids[count:room]. size: readable bytes of `text`.
-    first: NO_BLANK, ONE_BLANK or SEPARATE. `work`: a SpanWorkWindow; `model`: what the model's encode_piece takes.
+    encode_run(work, model, room_per_byte, text, size, fragments, k, last, ids, count, room, report) -> (the first
+    fragment that is not done, the new count or a code): ids of some of the fragments k .. last - 1 to ids[count:room],
+    and where they end; of none where those do not go together.
+
+    encode_spans(work, model, room_per_byte, headed, text, size, start, stop, ids, count, room, report) -> the new
+    count, WHOLE or a code: ids of the fragment text[start:stop]. headed: whether work.run.first stands in front of it.
+
+    size: readable bytes of `text`. `work`: a SpanWorkWindow; `model`: what the model's encode_piece takes.
     """
+    look_up, encode_touching = make_look_up(settle), make_encode_run(split, settle)
+
+    @helper
+    def chunk_bytes(work: SpanWorkWindow, room_per_byte: int) -> int:
+        """Less where a byte may give many ids, so that little room need be left for them."""
+        return max(2 * work.chunk // max(room_per_byte, 2), 64)
+
+    @helper
+    def encode_run(
+        work: SpanWorkWindow,
+        model: Any,
+        room_per_byte: int,
+        text: Window,
+        size: int,
+        fragments: Fragments,
+        k: int,
+        last: int,
+        ids: Window,
+        count: int,
+        room: int,
+        report: Window,
+    ) -> tuple[int, int]:
+        most = min(chunk_bytes(work, room_per_byte), work.longest_run)
+        return encode_touching(  # type: ignore[no-any-return]
+            work.rules, work.cache, work.records, work.places, work.run, model, room_per_byte, most, text, size,
+            fragments, k, last, ids, count, room, report,
+        )  # fmt: skip
 
     @helper
     def first_span(work: SpanWorkWindow, text: Window, start: int, stop: int) -> int:
@@ -143,11 +187,33 @@ def make_encode_spans(
             size *= 2
 
     @helper
+    def encode_head(
+        work: SpanWorkWindow,
+        model: Any,
+        room_per_byte: int,
+        text: Window,
+        start: int,
+        stop: int,
+        ids: Window,
+        count: int,
+        room: int,
+        report: Window,
+    ) -> int:
+        """Ids of the first span of a fragment, text[start:stop]."""
+        need = room_per_byte * (stop - start + 1) + SLACK
+        if count + need > room:
+            put_i64(report, NEED, need)
+            return OUT_OF_ROOM
+        short, middle = get_i64(work.cache.state, SHORT_BITS), get_i64(work.cache.state, MIDDLE_BITS)
+        put_headed(work.cache, work.records, 0, work.run, text, start, stop, short, middle)
+        return settle(work.cache, work.records, model, text, RECORD, work.run, ids, count)  # type: ignore[no-any-return]
+
+    @helper
     def encode_spans(
         work: SpanWorkWindow,
         model: Any,
         room_per_byte: int,
-        first: int,
+        headed: bool,
         text: Window,
         size: int,
         start: int,
@@ -160,53 +226,21 @@ def make_encode_spans(
         if stop - start > work.text_size:
             put_i64(report, NEED, stop - start)
             return OUT_OF_WORK
-        if start == stop and first != ONE_BLANK:
+        if start == stop and not (headed and work.run.first == ONE_BLANK):
             return count
-        prefix = 1 if first == ONE_BLANK else 0
         if stop + PAD > size and not readable_behind(text, stop, PAD):
-            # the end of the text, or a short one: to where it can be read as a whole, with its blank in front
-            put_u8(work.text, 0, BLANK)
-            copy_bytes(text, start, stop, work.text, prefix)
+            copy_bytes(text, start, stop, work.text, 0)
             return encode_padded(
-                work, model, room_per_byte, first, work.text, 0, stop - start + prefix, ids, count, room, report
+                work, model, room_per_byte, headed, work.text, 0, stop - start, ids, count, room, report
             )
-        if prefix != 0:
-            end = first_span(work, text, start, stop)
-            if end < 0:
-                return WHOLE
-            put_u8(work.text, 0, BLANK)
-            copy_bytes(text, start, end, work.text, 1)
-            count = encode_one(work, model, room_per_byte, end - start + 1, ids, count, room, report)
-            if count < 0:
-                return count
-            start = end
-        return encode_padded(work, model, room_per_byte, first, text, start, stop, ids, count, room, report)
-
-    @helper
-    def encode_one(
-        work: SpanWorkWindow,
-        model: Any,
-        room_per_byte: int,
-        length: int,
-        ids: Window,
-        count: int,
-        room: int,
-        report: Window,
-    ) -> int:
-        """Ids of the one span that work.text begins with."""
-        if count + room_per_byte * length + SLACK > room:
-            put_i64(report, NEED, room_per_byte * length + SLACK)
-            return OUT_OF_ROOM
-        put_i32(work.places, 0, 0)
-        put_i32(work.places, 1, length)
-        return look_up(work.cache, work.records, model, work.text, 0, work.places, 1, ids, count)
+        return encode_padded(work, model, room_per_byte, headed, text, start, stop, ids, count, room, report)
 
     @helper
     def encode_padded(
         work: SpanWorkWindow,
         model: Any,
         room_per_byte: int,
-        first: int,
+        headed: bool,
         text: Window,
         start: int,
         stop: int,
@@ -216,15 +250,12 @@ def make_encode_spans(
         report: Window,
     ) -> int:
         """Ids of text[start:stop], behind which PAD bytes are readable."""
-        chunk = max(2 * work.chunk // max(room_per_byte, 2), 64)  # so that little room need be left for it
-        if first == SEPARATE:
+        chunk = chunk_bytes(work, room_per_byte)
+        if headed and work.run.first != NO_BLANK:
             cut = first_span(work, text, start, stop)
             if cut < 0:
                 return WHOLE
-            if count + room_per_byte * (cut - start + 1) + SLACK > room:
-                put_i64(report, NEED, room_per_byte * (stop - start + 1) + SLACK)
-                return OUT_OF_ROOM
-            count = encode_first(model, text, start, cut, ids, count)
+            count = encode_head(work, model, room_per_byte, text, start, cut, ids, count, room, report)
             if count < 0:
                 return count
             start = cut
@@ -245,10 +276,10 @@ def make_encode_spans(
             if count + room_per_byte * (cut - begin) + SLACK > room:
                 put_i64(report, NEED, room_per_byte * (stop - start + 1) + SLACK)
                 return OUT_OF_ROOM
-            count = look_up(work.cache, work.records, model, text, begin, work.places, number, ids, count)
+            count = look_up(work.cache, work.records, model, text, begin, work.places, number, work.run, ids, count)
             if count < 0:
                 return count
             begin, size = cut, chunk
         return count
 
-    return encode_spans
+    return encode_run, encode_spans

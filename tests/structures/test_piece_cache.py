@@ -23,7 +23,7 @@ from jittok.structures.piece_cache import (
     make_cache,
     open_cache,
 )
-from jittok.structures.piece_lookup import make_look_up, make_records
+from jittok.structures.piece_lookup import make_look_up, make_records, make_settle
 
 
 @helper
@@ -57,13 +57,13 @@ def plain_ids(piece: bytes) -> list[int]:
     return [head, *(piece[1:] if piece[:1] == b"=" else piece[1:3])]
 
 
-_look_up = make_look_up(_fake_ids)
+_look_up = make_look_up(make_settle(_fake_ids, in_runs=False))
 
 
 @kernel
 def encode_pieces(cache: PieceCache, records: OutU64, text: U8, places: OutI32, number: int, ids: OutI32) -> int:
     open_ = open_cache(cache)
-    return _look_up(open_, window(records), window(text), window(text), 0, window(places), number, window(ids), 0)
+    return _look_up(open_, window(records), window(text), window(text), 0, window(places), number, 0, window(ids), 0)
 
 
 def encode(cache, pieces):

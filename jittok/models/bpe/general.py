@@ -222,7 +222,7 @@ def _encode_words(
         if number > 1 and (number > work.chunk // 4 or begin + done == stop - start):
             if count + 2 * done + SLACK > room:
                 return OUT_OF_ROOM
-            count = look_up(work.cache, work.records, work, text, start + begin, work.places, number - 1, ids, count)
+            count = look_up(work.cache, work.records, work, text, start + begin, work.places, number - 1, 0, ids, count)
             if count == SPACE_IN_SYMBOL:
                 put_i64(report, OFFSET, origin + _space_in_word(cuts, text, start, stop) - start)
                 put_i64(report, FOUND, SPACE)

@@ -15,7 +15,7 @@ from jittok.models.bpe.words import WordWindow, encode_word, merge_word, open_wo
 from jittok.pretokenize.splitters.general import SplitWindow, SplitWork, make_split_work, open_split
 from jittok.structures.chain import Merger, MergerWork, make_merger_work, open_merger
 from jittok.structures.piece_cache import CacheWindow, PieceCache, make_cache, open_cache
-from jittok.structures.piece_lookup import make_look_up, make_records
+from jittok.structures.piece_lookup import make_look_up, make_records, make_settle
 
 GROWTH = 3
 """Bytes that one byte of text becomes at most: a space or a bad byte three, a lowered character no more than three."""
@@ -113,5 +113,5 @@ def _expect(work: WorkWindow, low: Any, high: Any) -> None:
     expect_seed(work.seeds, low, high)
 
 
-look_up = make_look_up(_encode_new_piece, _expect)
-"""look_up(work.cache, work.records, work, text, begin, places, number, ids, count); see `make_look_up`."""
+look_up = make_look_up(make_settle(_encode_new_piece, _expect, in_runs=False))
+"""look_up(work.cache, work.records, work, text, begin, places, number, 0, ids, count); see `make_look_up`."""

@@ -19,8 +19,9 @@ from jittok.models.spm.whole import SPACE_0, SPACE_1, SPACE_2, character_length,
 from jittok.pretokenize.splitters.spans import split_spans
 from jittok.structures.chain import Merger, merge_list, open_merger
 from jittok.structures.char_table import CharWindow, find_character, open_char_table
-from jittok.structures.piece_lookup import make_look_up
-from jittok.structures.span_loop import WHOLE, make_encode_spans, open_span_work
+from jittok.structures.piece_lookup import make_settle
+from jittok.structures.run_loop import Fragments
+from jittok.structures.span_loop import NO_BLANK, NO_LIMIT, ONE_BLANK, WHOLE, make_encode_spans, open_span_work
 
 BLANK = 0x20
 _1 = np.uint64(1)
@@ -91,8 +92,7 @@ def _byte_ids_of_space(byte_ids: Window, ids: Window, count: int) -> int:
     return -1 if min(a, b, c) < 0 else count + 3
 
 
-_look_up = make_look_up(_encode_span)
-_encode_spans = make_encode_spans(split_spans, _look_up)
+_encode_run, _encode_spans = make_encode_spans(split_spans, make_settle(_encode_span))
 
 
 @kernel
@@ -116,7 +116,8 @@ def encode_fragments(
     there is no chain.
     """
     text, out, notes = window(data), window(ids), window(report)
-    spans = open_span_work(work.spans, model.rules)
+    fragments = Fragments(window(starts), window(stops), window(tokens))
+    spans = open_span_work(work.spans, model.rules, ONE_BLANK if model.add_space_prefix else NO_BLANK, ends, NO_LIMIT)
     merge = open_merger(work.merge, model.pairs, model.chain)
     own = SpanModel(
         merge,
@@ -125,24 +126,33 @@ def encode_fragments(
         window(model.span_byte_ids),
         model.tokens,
     )
-    for fragment in range(first, last):
-        report[FRAGMENT] = fragment
-        if tokens[fragment] >= 0:
+    k = first
+    while k < last:
+        report[FRAGMENT] = k
+        k, count = _encode_run(
+            spans, own, model.room_per_byte, text, data.size, fragments, k, last, out, count, ids.size, notes
+        )
+        if count < 0:
+            return count
+        if k > report[FRAGMENT]:
+            continue
+        if tokens[k] >= 0:
             if count + 1 > ids.size:
                 report[NEED] = 1
                 return OUT_OF_ROOM
-            ids[count] = tokens[fragment]
+            ids[count] = tokens[k]
             count += 1
         else:
-            start, stop = starts[fragment], stops[fragment]
-            prefix = model.add_space_prefix if tokens[fragment] == TEXT_PREFIXED else 0
+            start, stop, prefixed = starts[k], stops[k], tokens[k] == TEXT_PREFIXED
             done = _encode_spans(
-                spans, own, model.room_per_byte, prefix, text, data.size, start, stop, out, count, ids.size, notes
+                spans, own, model.room_per_byte, prefixed, text, data.size, start, stop, out, count, ids.size, notes
             )
             if done == WHOLE:
+                prefix = model.add_space_prefix if prefixed else 0
                 done = encode_whole(model, work, merge, data, start, stop, prefix, count, ids, report)
             if done < 0:
                 return done
             count = done
-        ends[fragment] = count
+        ends[k] = count
+        k += 1
     return count

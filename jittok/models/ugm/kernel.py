@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from jittok._jit import I32, I64, U8, OutI32, OutI64, kernel
 from jittok._raw import window
-from jittok.fragments import FRAGMENT, NEED, OUT_OF_ROOM
+from jittok.fragments import FRAGMENT, NEED, OUT_OF_ROOM, TEXT_PREFIXED
 from jittok.models.ugm.compile import Arrays, Work
-from jittok.models.ugm.span import encode_first_span, encode_span, open_span_model
+from jittok.models.ugm.span import encode_span, open_span_model
 from jittok.models.ugm.whole import encode_whole
 from jittok.pretokenize.splitters.spans import split_spans
-from jittok.structures.piece_lookup import make_look_up
+from jittok.structures.piece_lookup import make_settle
+from jittok.structures.run_loop import Fragments
 from jittok.structures.span_loop import WHOLE, make_encode_spans, open_span_work
 
-_encode_spans = make_encode_spans(split_spans, make_look_up(encode_span), encode_first_span)
+_encode_run, _encode_spans = make_encode_spans(split_spans, make_settle(encode_span))
 
 
 @kernel
@@ -35,9 +36,18 @@ def encode_fragments(
 ) -> int:
     """See jittok.fragments. Codes: OUT_OF_ROOM, OUT_OF_WORK, CHARSMAP_NODE, CHARSMAP_REPLACEMENT."""
     text, out, notes = window(data), window(ids), window(report)
-    spans, own = open_span_work(work.spans, arrays.rules), open_span_model(arrays, work)
-    for k in range(first, last):
+    fragments = Fragments(window(starts), window(stops), window(tokens))
+    spans = open_span_work(work.spans, arrays.rules, arrays.first_span, ends, arrays.cut_limit)
+    own, k = open_span_model(arrays, work), first
+    while k < last:
         report[FRAGMENT] = k
+        k, count = _encode_run(
+            spans, own, arrays.room_per_byte, text, data.size, fragments, k, last, out, count, ids.size, notes
+        )
+        if count < 0:
+            return count
+        if k > report[FRAGMENT]:
+            continue
         if tokens[k] >= 0:
             if count + 1 > ids.size:
                 report[NEED] = 1
@@ -45,12 +55,11 @@ def encode_fragments(
             ids[count] = tokens[k]
             count += 1
         else:
-            start, stop = starts[k], stops[k]
-            done = WHOLE
+            start, stop, done = starts[k], stops[k], WHOLE
             if stop - start <= arrays.cut_limit:
                 done = _encode_spans(
-                    spans, own, arrays.room_per_byte, arrays.first_span, text, data.size, start, stop, out, count,
-                    ids.size, notes,
+                    spans, own, arrays.room_per_byte, tokens[k] == TEXT_PREFIXED, text, data.size, start, stop, out,
+                    count, ids.size, notes,
                 )  # fmt: skip
             if done == WHOLE:
                 done = encode_whole(arrays, work, data, start, stop, ids, count, report)
@@ -58,4 +67,5 @@ def encode_fragments(
                 return done
             count = done
         ends[k] = count
+        k += 1
     return count

@@ -28,7 +28,7 @@ from jittok.normalize.spaces import BLANK, INSIDE, OUTSIDE, PREPENDED
 from jittok.normalize.xcda import CHECK, ENDS, VALUE, base_of
 from jittok.structures.double_array import BASE, NO_VALUE, PARENT, ROOT, SCORE, UNIT
 from jittok.structures.double_array import VALUE as TOKEN
-from jittok.structures.span_loop import WHOLE
+from jittok.structures.span_loop import SEPARATE, WHOLE
 from jittok.structures.utf8 import lead_length
 
 STEP = 64
@@ -88,16 +88,11 @@ def open_span_model(arrays: Arrays, work: Work) -> SpanModel:
 def encode_span(
     model: SpanModel, text: Window, start: int, stop: int, _low: np.uint64, _high: np.uint64, ids: Window, count: int
 ) -> int:
-    """Ids of a span that is not the first one of its fragment, or that has a blank in front; WHOLE."""
-    size, _ = _normalize(model, text, start, stop, INSIDE | PREPENDED)
-    return _best_path(model, size, ids, count) if size >= 0 else WHOLE
-
-
-@helper
-def encode_first_span(model: SpanModel, text: Window, start: int, stop: int, ids: Window, count: int) -> int:
-    """Ids of the first span of a fragment; WHOLE, also when it leaves open where the prepended space goes."""
-    size, state = _normalize(model, text, start, stop, OUTSIDE)
-    if size < 0 or (model.merge == 0 and model.prepend != 0 and state & PREPENDED == 0):
+    """Ids of a span; WHOLE when that is too long, or the first one of its fragment (SEPARATE stands in front of it
+    then) and leaves open where the prepended space goes."""
+    first = get_u8(text, start) == SEPARATE
+    size, state = _normalize(model, text, start + first, stop, OUTSIDE if first else INSIDE | PREPENDED)
+    if size < 0 or (first and model.merge == 0 and model.prepend != 0 and state & PREPENDED == 0):
         return WHOLE
     return _best_path(model, size, ids, count)
 

@@ -16,8 +16,9 @@ from jittok.models.wpm.compile import ALONE, DROPPED, IMAGE, KIND, LETTER, Array
 from jittok.models.wpm.whole import encode_whole
 from jittok.pretokenize.splitters.spans import split_spans
 from jittok.structures.double_array import BASE, NO_NODE, NO_VALUE, PARENT, ROOT, UNIT, VALUE
-from jittok.structures.piece_lookup import make_look_up
-from jittok.structures.span_loop import WHOLE, make_encode_spans, open_span_work
+from jittok.structures.piece_lookup import make_settle
+from jittok.structures.run_loop import Fragments
+from jittok.structures.span_loop import NO_BLANK, NO_LIMIT, WHOLE, make_encode_spans, open_span_work
 from jittok.structures.utf8 import encoded_byte, encoded_length, lead_length
 
 
@@ -101,7 +102,7 @@ def _encode_word(model: SpanModel, size: int, ids: Window, count: int) -> int:
         node, found, j = ROOT, NO_VALUE, end
 
 
-_encode_spans = make_encode_spans(split_spans, make_look_up(_encode_span))
+_encode_run, _encode_spans = make_encode_spans(split_spans, make_settle(_encode_span))
 
 
 @kernel
@@ -121,7 +122,8 @@ def encode_fragments(
 ) -> int:
     """See jittok.fragments. Codes: OUT_OF_ROOM, OUT_OF_WORK, BEYOND_UNICODE. Cost: bytes times the longest match."""
     text, out, notes = window(data), window(ids), window(report)
-    spans = open_span_work(work.spans, model.rules)
+    fragments = Fragments(window(starts), window(stops), window(tokens))
+    spans = open_span_work(work.spans, model.rules, NO_BLANK, ends, NO_LIMIT)
     own = SpanModel(
         window(model.trie.units),
         window(model.pages),
@@ -132,23 +134,32 @@ def encode_fragments(
         model.marker_length,
         model.unk_id,
     )
-    for fragment in range(first, last):
-        report[FRAGMENT] = fragment
-        if tokens[fragment] >= 0:
+    k = first
+    while k < last:
+        report[FRAGMENT] = k
+        k, count = _encode_run(
+            spans, own, model.room_per_byte, text, data.size, fragments, k, last, out, count, ids.size, notes
+        )
+        if count < 0:
+            return count
+        if k > report[FRAGMENT]:
+            continue
+        if tokens[k] >= 0:
             if count + 1 > ids.size:
                 report[NEED] = 1
                 return OUT_OF_ROOM
-            ids[count] = tokens[fragment]
+            ids[count] = tokens[k]
             count += 1
         else:
-            start, stop = starts[fragment], stops[fragment]
+            start, stop = starts[k], stops[k]
             done = _encode_spans(
-                spans, own, model.room_per_byte, 0, text, data.size, start, stop, out, count, ids.size, notes
+                spans, own, model.room_per_byte, False, text, data.size, start, stop, out, count, ids.size, notes
             )
             if done == WHOLE:
                 done = encode_whole(model, work.word, data, start, stop, ids, count, report)
             if done < 0:
                 return done
             count = done
-        ends[fragment] = count
+        ends[k] = count
+        k += 1
     return count

@@ -33,6 +33,7 @@ from jittok.structures.cuts import (
 )
 
 NONE, ONE, ALL = np.uint64(0), np.uint64(1), np.uint64(0xFFFFFFFFFFFFFFFF)
+EVERY_FOURTH = np.uint64(0x1111111111111111)
 B2, B3, B63 = np.uint64(2), np.uint64(3), np.uint64(63)
 
 
@@ -112,6 +113,8 @@ def split_spans(rules: SpanWindow, text: Window, begin: int, end: int, stop: int
             blank |= ~inside  # a run of blanks that ends the text is one span
             after = get_u8(text, i + 64) if i + 64 < stop else 0x20
             starts |= blank & b_blank & ~(blank >> ONE | _is_blank(rules, after) << B63)
+        else:
+            starts &= ~(blank & b_blank) | EVERY_FOURTH  # long runs of blanks: fewer spans, and few different ones
         starts = starts & ~follower | force
         force = NONE
         if end - i < 64:

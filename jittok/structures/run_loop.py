@@ -1,0 +1,188 @@
+"""Short fragments that follow one another, as where a text has many special tokens: their spans go in common batches.
+
+Such a *run* is split once, as if nothing stood between its fragments. Whether a cut is safe depends on its neighbours
+alone, and fewer cuts are as good, so the cuts inside a fragment are its own; its borders are cuts anyway. Only a border
+inside a character, and text that is malformed, are left to the loop over single fragments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jittok._jit import helper, inlined
+from jittok._raw import PAD, Window, get_i32, get_i64, get_u8, get_u64, put_i32, put_i64, put_u64, readable_behind
+from jittok.fragments import NEED, OUT_OF_ROOM, TEXT_PREFIXED
+from jittok.structures.cuts import SpanWindow
+from jittok.structures.piece_cache import MIDDLE_BITS, SHORT_BITS, SLACK, CacheWindow
+from jittok.structures.piece_lookup import (
+    BARRED,
+    BATCH,
+    DONE,
+    HEADED,
+    KIND_END,
+    RECORD,
+    RunWindow,
+    put_head,
+    put_record,
+)
+
+BLANK = 0x20
+
+
+class Fragments(NamedTuple):
+    """Windows onto the fragments, see `jittok.fragments`."""
+
+    starts: Window
+    stops: Window
+    tokens: Window
+
+
+@inlined
+def put_headed(
+    cache: CacheWindow,
+    records: Window,
+    record: int,
+    run: RunWindow,
+    text: Window,
+    start: int,
+    stop: int,
+    short: int,
+    middle: int,
+) -> None:
+    """The record of the first span of a fragment, with run.first in front of it."""
+    put_head(run.head, run.first, text, start, stop)
+    put_record(cache, records, record, run.head, 0, stop - start + 1, short, middle)
+    put_u64(records, record, get_u64(records, record) | np.uint64(HEADED))
+    put_u64(records, record + 3, np.uint64(start))
+
+
+@helper
+def _inside_character(text: Window, i: int) -> bool:
+    return get_u8(text, i) & 0xC0 == 0x80
+
+
+@helper
+def _touching(fragments: Fragments, k: int, last: int, most: int) -> int:
+    """The last fragment, below `last`, of a run of up to `most` bytes from fragment k on."""
+    start, end = get_i64(fragments.starts, k), get_i64(fragments.stops, k)
+    while k + 1 < last and get_i64(fragments.starts, k + 1) == end and get_i64(fragments.stops, k + 1) - start <= most:
+        k += 1
+        end = get_i64(fragments.stops, k)
+    return k
+
+
+@helper
+def _fill(
+    cache: CacheWindow,
+    records: Window,
+    run: RunWindow,
+    fragments: Fragments,
+    text: Window,
+    begin: int,
+    places: Window,
+    piece: int,
+    k: int,
+    last: int,
+    start: int,
+) -> tuple[int, int, int, int]:
+    """A batch of records: (its end, the next place, fragment, and where in it the next span begins or -1).
+
+    text[begin + places[...]] is where spans may begin, the last one being the end of the run. A fragment whose border
+    lies inside a character ends the batch: then fragment and place stay as they are.
+    """
+    short, middle = get_i64(cache.state, SHORT_BITS), get_i64(cache.state, MIDDLE_BITS)
+    record, most = 0, RECORD * (BATCH - 1)
+    while k <= last and record < most:
+        token, stop = get_i32(fragments.tokens, k), get_i64(fragments.stops, k)
+        if token < 0:
+            headed = False
+            if start < 0:
+                start = get_i64(fragments.starts, k)
+                if start < stop and (_inside_character(text, start) or _inside_character(text, stop)):
+                    return record, piece, k, -1
+                headed = run.first != 0 and token == TEXT_PREFIXED and (start < stop or run.first == BLANK)
+                while begin + get_i32(places, piece) <= start < stop:
+                    piece += 1
+            while (start < stop or headed) and record < most:
+                end = stop
+                if start < stop:
+                    end = min(begin + get_i32(places, piece), stop)
+                    piece += begin + get_i32(places, piece) == end
+                if headed:
+                    put_headed(cache, records, record, run, text, start, end, short, middle)
+                else:
+                    put_record(cache, records, record, text, start, end, short, middle)
+                headed, start = False, end
+                record += RECORD
+            if start < stop:
+                break
+        put_u64(records, record, np.uint64(KIND_END))
+        put_u64(records, record + 1, np.uint64(k))
+        put_u64(records, record + 2, np.uint64(token))
+        record += RECORD
+        k, start = k + 1, -1
+    return record, piece, k, start
+
+
+def make_encode_run(split: Callable[..., Any], settle: Callable[..., Any]) -> Callable[..., Any]:
+    """The loop for one model, as a helper; split: as for `make_encode_spans`, settle: made by `make_settle`.
+
+    encode_run(rules, cache, records, places, run, model, room_per_byte, most, text, size, fragments, k, last,
+    ids, count, room, report) -> (the first fragment that is not done, the new count or a code): ids of a run of up to
+    `most` bytes from fragment k on; nothing is done where it has only one fragment. size: readable bytes of `text`;
+    `model`: what the model's encode_piece takes.
+    """
+
+    @helper
+    def encode_run(
+        rules: SpanWindow,
+        cache: CacheWindow,
+        records: Window,
+        places: Window,
+        run: RunWindow,
+        model: Any,
+        room_per_byte: int,
+        most: int,
+        text: Window,
+        size: int,
+        fragments: Fragments,
+        k: int,
+        last: int,
+        ids: Window,
+        count: int,
+        room: int,
+        report: Window,
+    ) -> tuple[int, int]:
+        if k <= get_i64(run.state, BARRED):
+            return k, count
+        run_last = _touching(fragments, k, last, most)
+        begin, end = get_i64(fragments.starts, k), get_i64(fragments.stops, run_last)
+        if run_last == k or begin == end or (end + PAD > size and not readable_behind(text, end, PAD)):
+            return k, count
+        need = room_per_byte * (end - begin + run_last - k + 1) + (run_last - k + 1) + SLACK
+        if count + need > room:
+            put_i64(report, NEED, need)
+            return k, OUT_OF_ROOM
+        number = split(rules, text, begin, end, end, places)
+        if number < 0:
+            put_i64(run.state, BARRED, run_last)
+            return k, count
+        put_i32(places, number, end - begin)
+        piece, start = 0, -1
+        put_i64(run.state, DONE, k - 1)
+        begun, next_ = count, k
+        while next_ <= run_last:
+            filled, piece, next_, start = _fill(
+                cache, records, run, fragments, text, begin, places, piece, next_, run_last, start
+            )
+            count = settle(cache, records, model, text, filled, run, ids, count)
+            if count < 0 or filled == 0:  # a span that only the whole fragment can tell, or a border in a character
+                put_i64(run.state, BARRED, run_last)
+                next_ = get_i64(run.state, DONE) + 1
+                return next_, begun if next_ == k else get_i64(run.ends, next_ - 1)
+        return next_, count
+
+    return encode_run
