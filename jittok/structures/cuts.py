@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import I64, U8, U16, U64, frozen, helper
-from jittok._raw import Window, get_i32, get_u8, get_u16, get_u64, multiply, window
+from jittok._raw import Window, get_i32, get_u8, get_u16, get_u64, multiply, trailing_zeros, window
 from jittok.pretokenize.classes import UNICODE_SIZE, two_stage
 from jittok.structures.double_array import BASE, PARENT, ROOT, UNIT, DoubleArray, build_double_array
 
@@ -25,6 +25,11 @@ CONTROL, LETTER, DIGIT, OTHER, APART, BLANK, WIDE = range(7)
 their own class is free of; BLANK: the space, and controls that count as one; WIDE: everything that is not ASCII."""
 CLASSES = 7
 APART_BYTES, BLANK_BYTES = 6, 5
+MOST_PAIRS = 16
+"""Pairs of bytes that are looked for in 64 places at once."""
+LONGEST_PATH = 63
+ANYWHERE = np.uint64(0xFFFFFFFFFFFFFFFF)
+"""Paths may begin at any place in front of a cut."""
 
 LEFT_WIDE, LEFT_ASCII, LEFT_BLANK, RIGHT_WIDE, RIGHT_ASCII = 1, 2, 4, 8, 16
 """Flags of a wide character: some token has such a neighbour on that side of it."""
@@ -57,10 +62,14 @@ class SpanRules(NamedTuple):
     pairs: U64  # bit filter of pairs of wide characters that stand side by side in some token
     pair_bits: int
     not_before_wide: int  # 1: an ASCII character in front of a wide one is not cut from what stands before it
-    crossings: U64  # [1024] a bit for each pair of bytes that a cut may come between though a path below crosses it,
-    any_crossings: int  # and whether there is such a pair
+    crossings: U64  # [1024] a bit for each pair of bytes that a cut may come between though a path below crosses it
+    crossing_pairs: (
+        U64  # [3 * n] these pairs, and where paths begin (see `crosses_path`); none for more than MOST_PAIRS
+    )
+    any_crossings: int  # whether there is such a pair
     paths: DoubleArray  # texts that no cut may come inside of, wherever a beginning of one stands in a text
     longest_path: int  # bytes of the longest of them
+    odd: U64  # [4] a bit for each byte that may not stand for itself: no cut so near that a path may hold both
 
 
 class SpanWindow(NamedTuple):
@@ -80,9 +89,12 @@ class SpanWindow(NamedTuple):
     pair_bits: int
     not_before_wide: int
     crossings: Window
+    crossing_pairs: Window
+    pairs_size: int
     any_crossings: int
     paths: Window
     longest_path: int
+    odd: Window
 
 
 @helper
@@ -103,9 +115,12 @@ def open_rules(rules: SpanRules) -> SpanWindow:
         rules.pair_bits,
         rules.not_before_wide,
         window(rules.crossings),
+        window(rules.crossing_pairs),
+        rules.crossing_pairs.size,
         rules.any_crossings,
         window(rules.paths.units),
         rules.longest_path,
+        window(rules.odd),
     )
 
 
@@ -142,15 +157,31 @@ def may_join(rules: SpanWindow, left: int, right: int) -> bool:
 
 
 @helper
-def crosses_path(rules: SpanWindow, text: Window, begin: int, at: int, stop: int) -> bool:
-    """Whether a beginning of one of the paths stands in text[begin:stop] so that it goes on across `at` > begin."""
-    first, second = get_u8(text, at - 1), get_u8(text, at)
-    pair = first << 8 | second
-    if (get_u64(rules.crossings, pair >> 6) >> np.uint64(pair & 63)) & np.uint64(1) == np.uint64(0):
-        return False
-    start = at - 1
-    while start >= begin and start > at - rules.longest_path:
-        node, i = ROOT, start
+def may_cross(rules: SpanWindow, text: Window, at: int) -> bool:
+    """Whether the bytes on both sides of `at` > 0 are such a pair."""
+    pair = get_u8(text, at - 1) << 8 | get_u8(text, at)
+    return bool((get_u64(rules.crossings, pair >> 6) >> np.uint64(pair & 63)) & np.uint64(1))
+
+
+@helper
+def crosses_path(rules: SpanWindow, text: Window, begin: int, at: int, stop: int, starts: np.uint64) -> bool:
+    """Whether a beginning of one of the paths stands in text[begin:stop] so that it goes on across `at` > begin.
+
+    starts: bit d for paths that begin at at - d; bit 0 for some that odd bytes may become part of, so that none of
+    these may be near.
+    """
+    if starts & np.uint64(1) != np.uint64(0):
+        for i in range(max(begin, at - rules.longest_path), min(stop, at + rules.longest_path)):
+            byte = get_u8(text, i)
+            if (get_u64(rules.odd, byte >> 6) >> np.uint64(byte & 63)) & np.uint64(1) != np.uint64(0):
+                return True
+    starts &= ~np.uint64(1)
+    while starts != np.uint64(0):
+        i = at - trailing_zeros(starts)
+        if i < begin:
+            return False
+        starts &= starts - np.uint64(1)
+        node = ROOT
         while i < stop and i <= at:
             place = get_i32(rules.paths, UNIT * node + BASE) ^ get_u8(text, i)
             if get_i32(rules.paths, UNIT * place + PARENT) != node:
@@ -159,7 +190,6 @@ def crosses_path(rules: SpanWindow, text: Window, begin: int, at: int, stop: int
             i += 1
         if i > at:
             return True
-        start -= 1
     return False
 
 
@@ -167,12 +197,13 @@ def crosses_path(rules: SpanWindow, text: Window, begin: int, at: int, stop: int
 
 
 class Paths(NamedTuple):
-    """Texts that no cut may come inside of, and those pairs of their bytes (first << 8 | second) that the classes
-    would cut."""
+    """Texts that no cut may come inside of, of up to LONGEST_PATH bytes."""
 
     data: NDArray[np.uint8]
     offsets: NDArray[np.int64]
-    pairs: NDArray[np.int64]
+    pairs: NDArray[np.int64]  # neighbours in them, first << 8 | second, that the classes would cut, each once,
+    starts: NDArray[np.uint64]  # and where texts begin that hold them, see `crosses_path`
+    odd: NDArray[np.int64]  # bytes that may become part of such a text without being in it
 
 
 _NO_TEXTS = np.zeros(0, np.uint8), np.zeros(1, np.int64), np.zeros(0, np.int32)
@@ -311,15 +342,19 @@ def build_rules(
         bits, pair_words = 9, np.full(8, _ALL, np.uint64)
     else:
         checked = (pairs.left >= 0x800) & (pairs.right >= 0x800)
-        both = np.unique(pairs.left[checked] << 21 | pairs.right[checked])
-        bits = max(9, int(8 * both.size).bit_length())
-        pair_words = _pair_filter(both >> 21, both & (1 << 21) - 1, bits)
+        joined = np.unique(pairs.left[checked] << 21 | pairs.right[checked])
+        bits = max(9, int(8 * joined.size).bit_length())
+        pair_words = _pair_filter(joined >> 21, joined & (1 << 21) - 1, bits)
     crossings, trie, longest = np.zeros(1024, np.uint64), build_double_array(*_NO_TEXTS), 0
+    odd, few = np.zeros(4, np.uint64), np.zeros((0, 3), np.uint64)
     if paths is not None:
+        np.bitwise_or.at(odd, paths.odd >> 6, np.uint64(1) << (paths.odd & 63).astype(np.uint64))
         np.bitwise_or.at(crossings, paths.pairs >> 6, np.uint64(1) << (paths.pairs & 63).astype(np.uint64))
         if paths.pairs.size:
             trie = build_double_array(paths.data, paths.offsets, np.zeros(paths.offsets.size - 1, np.int32))
             longest = int(np.diff(paths.offsets).max())
+        if paths.pairs.size <= MOST_PAIRS:
+            few = np.stack([paths.pairs >> 8, paths.pairs & 0xFF, paths.starts.view(np.int64)], 1).view(np.uint64)
     return SpanRules(
         frozen(np.where(cuts, np.uint64(_ALL), np.uint64(0)).reshape(-1), np.uint64),
         frozen(_filled(apart, APART_BYTES, 0xFF), np.int64),
@@ -333,9 +368,11 @@ def build_rules(
         bits,
         int(not_before_wide),
         frozen(crossings, np.uint64),
+        frozen(few.reshape(-1), np.uint64),
         int(longest > 0),
         trie,
         longest,
+        frozen(odd, np.uint64),
     )
 
 

@@ -74,7 +74,9 @@ def compile_vocab(vocab: Vocab) -> Arrays:
     keys, user_texts = charsmap_keys(charsmap), _texts(vocab, user)
     kinds = (byte_kinds(keys) if keys is not None else np.zeros(256, np.uint8)).copy()
     kinds[user_texts.data[user_texts.offsets[:-1][np.diff(user_texts.offsets) > 0]]] |= BEGINS_USER
-    lattice = Lattice(_texts(vocab, usable), scores[usable], np.flatnonzero(usable), vocab.unk_id, unk_score)
+    lattice = Lattice(
+        _texts(vocab, usable), scores[usable], np.flatnonzero(usable), user[usable], vocab.unk_id, unk_score
+    )
     merge = bool(spaces.merge)
     rules, limit = span_rules(lattice, user_texts, keys if spaces.escape and not spaces.append else None, merge)
     # A blank in front of the first word changes nothing where spaces are merged, unless a user's token begins with it.

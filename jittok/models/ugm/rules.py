@@ -8,7 +8,8 @@ A cut between two characters is used only if
    stands before it when a wide one follows;
 3. one of the two is a token by itself, so that two runs of unknown characters, which become one id, never meet;
 4. no path in the trie of user-defined tokens, whose bytes are copied as they are, leads across. Where rule 1 does not
-   see to that, the splitter looks at the text.
+   see to that, the splitter looks at the text. That does for other tokens too if no character that is not inert stands
+   near: user-defined tokens, and the few that alone tie letters to something else, are left to it and not to rule 1.
 
 Sums of scores start anew in each span. Comparisons at a place are between sums that share the best sum at the cut, so
 they do not change if no addition rounds; `exact_bytes` says up to which length of a fragment that is certain.
@@ -25,15 +26,15 @@ from numpy.typing import NDArray
 from jittok.normalize.keys import Keys
 from jittok.pretokenize.classes import UNICODE_SIZE
 from jittok.structures import cuts
-from jittok.structures.cuts import APART, BLANK, CLASSES, CONTROL, DIGIT, LETTER, OTHER, WIDE, Neighbours
+from jittok.structures.cuts import APART, BLANK, CLASSES, CONTROL, DIGIT, LETTER, LONGEST_PATH, OTHER, WIDE, Neighbours
 from jittok.vocab.vocab import SPACE
 
 MARK, SPACE_BYTE = ord(SPACE), 0x20
 RARE = 256
 """See `dominated`."""
 NEVER = -1
-LONGEST_PATH = 64
-"""Bytes of a user-defined token up to which the splitter looks around each cut."""
+FEW = 16
+"""Tokens that tie letters to another class and may be looked for in the text instead."""
 
 
 class Texts(NamedTuple):
@@ -56,6 +57,7 @@ class Lattice(NamedTuple):
     texts: Texts
     scores: NDArray[np.float32]
     ids: NDArray[np.int64]
+    user: NDArray[np.bool_]
     unk_id: int
     unk_score: float
 
@@ -71,14 +73,16 @@ def span_rules(lattice: Lattice, user: Texts, keys: Keys | None, merge: bool) ->
     left_out = dominated(lattice)
     tokens = np.ones(len(lattice.texts), bool)
     tokens[left_out] = False
+    source = _Source(keys)
+    if not source.is_text:
+        return cuts.no_cuts(), NEVER
+    sought = to_look_for(lattice, tokens)
+    tokens &= ~sought
     # Spaces of a text are U+2581 in the lattice, so a token that holds one matches nothing.
     spaces = np.concatenate([[0], np.cumsum(lattice.texts.data == SPACE_BYTE)])
     tokens &= spaces[lattice.texts.offsets[1:]] == spaces[lattice.texts.offsets[:-1]]
     pairs = cuts.neighbours(lattice.texts.data, lattice.texts.offsets, tokens)
     if merge and np.any(pairs.right == MARK):
-        return cuts.no_cuts(), NEVER
-    source = _Source(keys)
-    if not source.is_text:
         return cuts.no_cuts(), NEVER
     blanks = [b for b in range(1, 0x20) if source.image(b) == b" "]
     odd_space = source.image(SPACE_BYTE) not in (None, b" ") or source.long_with([SPACE_BYTE, *blanks])
@@ -91,20 +95,38 @@ def span_rules(lattice: Lattice, user: Texts, keys: Keys | None, merge: bool) ->
         pairs = Neighbours(*(np.where(side == MARK, SPACE_BYTE, side) for side in pairs))
     flags = _wide_flags(pairs, source, known, user, merge)
     cut, apart = _class_cuts(pairs, source, known, blanks, merge)
-    paths = _paths(user, cut, cuts.class_of(apart, blanks))
-    if paths.pairs.size and int(np.diff(user.offsets).max()) > LONGEST_PATH:
+    odd = np.append(np.flatnonzero(source.mapped()[:0x80]), np.arange(0x80, 0x100))
+    more = [lattice.texts.text(k) for k in np.flatnonzero(sought).tolist()]
+    paths = _paths([user.text(k) for k in range(len(user))], more, cut, cuts.class_of(apart, blanks), odd)
+    if paths.pairs.size and int(np.diff(paths.offsets).max()) > LONGEST_PATH:
         return cuts.no_cuts(), NEVER
     return cuts.build_rules(cut, apart, blanks, flags, pairs, merge, True, paths), limit
 
 
-def _paths(user: Texts, cut: NDArray[np.bool_], classes: NDArray[np.int64]) -> cuts.Paths:
-    """The user-defined texts, and the pairs of their bytes between which the classes allow a cut."""
-    owner = np.repeat(np.arange(len(user)), np.diff(user.offsets))
-    left, right = user.data[:-1].astype(np.int64), user.data[1:].astype(np.int64)
+def _paths(
+    user: list[bytes], more: list[bytes], cut: NDArray[np.bool_], classes: NDArray[np.int64], odd: NDArray[np.int64]
+) -> cuts.Paths:
+    """The user-defined texts and `more`, and the pairs of their bytes between which the classes allow a cut; odd bytes
+    may become part of the latter."""
     classes = np.append(classes[:0x80], np.full(0x80, WIDE))
-    allowed = cut[classes[left], classes[right]] | ((classes[left] == BLANK) & (classes[right] == BLANK))
-    inside = (owner[:-1] == owner[1:]) & allowed if left.size else np.zeros(0, bool)
-    return cuts.Paths(user.data, user.offsets, np.unique((left << 8 | right)[inside]))
+    allowed = cut[classes[:, None], classes] | ((classes[:, None] == BLANK) & (classes == BLANK))
+    starts: dict[int, int] = {}
+    for texts, odd_bit in ((user, 0), (more, 1)):
+        for text in texts:
+            for d in range(1, len(text)):
+                if allowed[text[d - 1], text[d]]:
+                    pair = text[d - 1] << 8 | text[d]
+                    starts[pair] = starts.get(pair, 0) | 1 << min(d, 63) | odd_bit
+    data = b"".join([*user, *more])
+    offsets = np.cumsum([0, *map(len, user), *map(len, more)], dtype=np.int64)
+    pairs = sorted(starts)
+    return cuts.Paths(
+        np.frombuffer(data, np.uint8),
+        offsets,
+        np.array(pairs, np.int64),
+        np.array([starts[pair] for pair in pairs], np.uint64),
+        odd,
+    )
 
 
 def _single_characters(lattice: Lattice) -> set[int]:
@@ -153,6 +175,32 @@ class _Source:
         found[self._inner] = True
         found[self._first[self.long & ((self._first >= 0x80) | (self._second < 0x80))]] = True
         return found
+
+
+def _class_pairs(lattice: Lattice) -> NDArray[np.int64]:
+    """int64[2, n]: (pair of ASCII classes but blanks and controls, row that holds such neighbours), each once."""
+    data, offsets = lattice.texts
+    classes = np.append(cuts.class_of()[:128], np.full(128, WIDE))[data]
+    owner = np.repeat(np.arange(len(lattice.texts)), np.diff(offsets))
+    plain = np.isin(classes, (LETTER, DIGIT, OTHER))
+    inside = (owner[:-1] == owner[1:]) & plain[:-1] & plain[1:]
+    pair = (CLASSES * classes[:-1] + classes[1:])[inside]
+    return np.unique(np.stack([pair, owner[:-1][inside]]), axis=1)
+
+
+def to_look_for(lattice: Lattice, tokens: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """The rows that the splitter looks for: user-defined tokens, and those among `tokens` that hold a letter beside
+    another class as at most FEW do. None with a space, which comes and goes where texts are normalized."""
+    pair, row = _class_pairs(lattice)
+    left, right = np.divmod(pair, CLASSES)
+    chosen = tokens[row] & (left != right) & ((left == LETTER) | (right == LETTER))
+    pair, row = pair[chosen], row[chosen]
+    found = lattice.user.copy()
+    found[row[np.bincount(pair, minlength=CLASSES**2)[pair] <= FEW]] = True
+    for k in np.flatnonzero(found).tolist():
+        text = lattice.texts.text(k)
+        found[k] = len(text) <= LONGEST_PATH and b" " not in text and SPACE.encode() not in text
+    return found
 
 
 def _wide_flags(pairs: Neighbours, source: _Source, known: set[int], user: Texts, merge: bool) -> NDArray[np.uint8]:
@@ -222,17 +270,10 @@ def dominated(lattice: Lattice) -> NDArray[np.int64]:
     (Placeholders such as "[PAD250001]" with a score of -10000 are the case in point: they would forbid most cuts.) Only
     tokens with a pair of classes that at most RARE tokens have are looked at.
     """
-    data, offsets = lattice.texts
-    classes = np.append(cuts.class_of()[:128], np.full(128, WIDE))[data]
-    owner = np.repeat(np.arange(len(lattice.texts)), np.diff(offsets))
-    plain = np.isin(classes, (LETTER, DIGIT, OTHER))
-    inside = (owner[:-1] == owner[1:]) & plain[:-1] & plain[1:]
-    pair = (CLASSES * classes[:-1] + classes[1:])[inside]
-    found = np.unique(np.stack([pair, owner[:-1][inside]]), axis=1)
+    found, lengths = _class_pairs(lattice), np.diff(lattice.texts.offsets)
     rare = np.flatnonzero(np.bincount(found[0], minlength=1) <= RARE)
     candidates = np.unique(found[1][np.isin(found[0], rare)]).tolist()
-    lengths = np.diff(offsets)
-    candidates = [k for k in candidates if lengths[k] > 4 and data[offsets[k] : offsets[k + 1]].max() < 0x80]
+    candidates = [k for k in candidates if lengths[k] > 4 and lattice.texts.text(k).isascii()]
     if not candidates:
         return np.zeros(0, np.int64)
     longest = int(lengths[candidates].max())

@@ -14,6 +14,7 @@ from jittok._jit import helper
 from jittok._raw import Window, bit_places, equal_mask, get_i64, get_u8, get_u64, span_masks, trailing_zeros, utf8_masks
 from jittok.pretokenize.splitters.gpt2 import MALFORMED
 from jittok.structures.cuts import (
+    ANYWHERE,
     APART,
     BLANK,
     CLASSES,
@@ -28,6 +29,7 @@ from jittok.structures.cuts import (
     WIDE,
     SpanWindow,
     crosses_path,
+    may_cross,
     may_join,
     wide_character,
 )
@@ -131,11 +133,23 @@ def split_spans(rules: SpanWindow, text: Window, begin: int, end: int, stop: int
 @helper
 def _inside_paths(rules: SpanWindow, text: Window, begin: int, i: int, stop: int, starts: np.uint64) -> np.uint64:
     """Those of the starts in the block at i that lie inside a path."""
-    found, rest = NONE, starts
+    found = NONE
+    for pair in range(0, rules.pairs_size, 3):
+        first, second = np.int64(get_u64(rules.crossing_pairs, pair)), np.int64(get_u64(rules.crossing_pairs, pair + 1))
+        before = np.uint64(i > begin and get_u8(text, i - 1) == first)
+        rest = starts & (equal_mask(text, i, first) << ONE | before) & equal_mask(text, i, second)
+        while rest != NONE:
+            k = trailing_zeros(rest)
+            rest &= rest - ONE
+            if i + k > begin and crosses_path(rules, text, begin, i + k, stop, get_u64(rules.crossing_pairs, pair + 2)):
+                found |= ONE << np.uint64(k)
+    if rules.pairs_size:
+        return found
+    rest = starts
     while rest != NONE:
         k = trailing_zeros(rest)
         rest &= rest - ONE
-        if i + k > begin and crosses_path(rules, text, begin, i + k, stop):
+        if i + k > begin and may_cross(rules, text, i + k) and crosses_path(rules, text, begin, i + k, stop, ANYWHERE):
             found |= ONE << np.uint64(k)
     return found
 
