@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from jittok.pretokenize.definition import pre_type
 from jittok.reference import ugm
 from jittok.reference.detokenize import decode_bytes
 from jittok.reference.mapped import mapped
@@ -95,14 +96,14 @@ def _removed(vocab: Vocab, text: bytes, parse_special: bool) -> set[int]:
 @per_vocab
 def keeps_all(vocab: Vocab) -> bool:
     """Whether every byte, and whatever bytes are merged to, is a token."""
-    raw, ids = (b"<0x%02X>" % byte for byte in range(256)), vocab.ids
+    raw, ids = [b"<0x%02X>" % byte for byte in range(256)], vocab.ids
     merged = all(left + right in ids for left, right in vocab.merges if left and right)
-    return merged and (all(text in ids for text in ENCODED_BYTE) or all(text in ids for text in raw))
+    return merged and all(text in ids for text in (ENCODED_BYTE if pre_type(vocab.pre_type).byte_encode else raw))
 
 
 def _malformed(vocab: Vocab, text: bytes, parse_special: bool) -> list[Span]:
-    """The fragments with bytes that are no UTF-8, which SPM leaves as they are."""
-    if vocab.type == "spm" or _is_well_formed(text):
+    """The fragments with bytes that are no UTF-8, which SPM leaves as they are: special tokens may cut a character."""
+    if vocab.type == "spm":
         return []
     fragments = partition(vocab, text, parse_special)
     return [(i, j) for token, i, j in fragments if token is None and not _is_well_formed(text[i:j])]
