@@ -69,6 +69,7 @@ class SpanRules(NamedTuple):
     any_crossings: int  # whether there is such a pair
     paths: DoubleArray  # texts that no cut may come inside of, wherever a beginning of one stands in a text
     longest_path: int  # bytes of the longest of them
+    lines: int  # 1: runs of newlines are spans of their own, whatever the classes say
     odd: U64  # [4] a bit for each byte that may not stand for itself: no cut so near that a path may hold both
 
 
@@ -94,6 +95,7 @@ class SpanWindow(NamedTuple):
     any_crossings: int
     paths: Window
     longest_path: int
+    lines: int
     odd: Window
 
 
@@ -120,6 +122,7 @@ def open_rules(rules: SpanRules) -> SpanWindow:
         rules.any_crossings,
         window(rules.paths.units),
         rules.longest_path,
+        rules.lines,
         window(rules.odd),
     )
 
@@ -327,6 +330,7 @@ def build_rules(
     last_blank: bool,
     not_before_wide: bool = False,
     paths: Paths | None = None,
+    lines: bool = False,
 ) -> SpanRules:
     """The rules as arrays.
 
@@ -372,6 +376,7 @@ def build_rules(
         int(longest > 0),
         trie,
         longest,
+        int(lines),
         frozen(odd, np.uint64),
     )
 

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from jittok._jit import I32, I64, U8, OutI32, OutI64
 from jittok.fragments import FRAGMENT
-from jittok.models.bpe.arrays import GENERAL, GPT2, LLAMA3, Arrays
+from jittok.models.bpe.arrays import GENERAL, GPT2, LINES, LLAMA3, Arrays
 from jittok.models.bpe.fast import encode_gpt2, encode_llama3
 from jittok.models.bpe.general import encode_general
+from jittok.models.bpe.lines import encode_lines
 from jittok.models.bpe.work import Work, make_work, regrow
 from jittok.pretokenize.splitters.gpt2 import MALFORMED
+from jittok.structures.cuts import BLANK, CLASSES, LETTER
 from jittok.structures.pages import in_huge_pages
 
 if TYPE_CHECKING:
@@ -34,12 +36,14 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-_KERNELS = {GPT2: encode_gpt2, LLAMA3: encode_llama3}
+_KERNELS = {GPT2: encode_gpt2, LLAMA3: encode_llama3, LINES: encode_lines}
 
 
 def may_part(arrays: Arrays, _size: int) -> bool:
     """Whether a text may be cut in front of a space between two ASCII letters: in both families a piece begins there,
-    whatever stands before it."""
+    whatever stands before it, and where lines are cut the rules say so."""
+    if arrays.family == LINES:
+        return bool(arrays.rules.cuts[CLASSES * LETTER + BLANK])
     return arrays.family != GENERAL
 
 

@@ -11,11 +11,12 @@ from jittok.pretokenize.splitters.blocks import CharacterClasses
 from jittok.pretokenize.splitters.general import Splitter
 from jittok.structures.bytes_table import BytesTable
 from jittok.structures.chain import Chain
+from jittok.structures.cuts import SpanRules
 from jittok.structures.pair_table import PairTable
 
 PLAIN, HYBRIDDNA, WHITESPACE = 0, 1, 2
 """Sessions: `hybriddna` and `whitespace` wrap the plain one."""
-GENERAL, GPT2, LLAMA3 = 0, 1, 2
+GENERAL, GPT2, LLAMA3, LINES = 0, 1, 2, 3
 """Families of splitters."""
 KMER_MARK = "\ue000".encode()
 """Ends the texts of k-mers in the map from texts to ids (model hybriddna)."""
@@ -43,7 +44,7 @@ class Arrays(NamedTuple):
     newlines_whole: int  # the same for words of newlines only (GEMMA4)
     session: int
     lowercase: int  # session WHITESPACE
-    family: int  # which splitter: GENERAL, GPT2 or LLAMA3
+    family: int  # which splitter: GENERAL, GPT2, LLAMA3 or LINES
     digits_alone: int  # GPT2: every digit is cut out first
     group: int  # LLAMA3: digits a piece
     cased: int  # LLAMA3: o200k and tekken
@@ -51,6 +52,7 @@ class Arrays(NamedTuple):
     classes: CharacterClasses
     byte_pairs: U64  # [65536] what two neighbouring bytes merge to, as the pair table says
     joints: U64  # [1024] or [16384] bytes or characters that a merge can join, see `joints`
+    rules: SpanRules  # LINES: where a line may be cut
     seeds: Seeds
     chain: Chain  # for long words
     dna: I32  # [3] session HYBRIDDNA: ids of <dna>, </dna>, <oov>

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from jittok._jit import I32, I64, U8, U64, OutI32, OutI64, OutU8, OutU64, frozen, helper, kernel, wide
 from jittok._raw import window
-from jittok.models.bpe.arrays import GENERAL, GPT2, HYBRIDDNA, LLAMA3, PLAIN, WHITESPACE, Arrays
+from jittok.models.bpe.arrays import GENERAL, GPT2, HYBRIDDNA, LINES, LLAMA3, PLAIN, WHITESPACE, Arrays
 from jittok.models.bpe.joints import all_joined, byte_joints, character_joints
+from jittok.models.bpe.line_rules import line_rules
 from jittok.models.bpe.seeds import LONGEST, Seeds, empty_slots, freeze, key_of, plant
 from jittok.models.bpe.words import encode_word, open_words
 from jittok.normalize.case import case_table
@@ -35,12 +36,13 @@ from jittok.structures.bytes_table import (
 )
 from jittok.structures.chain import MergerWork, make_merger_work, open_merger
 from jittok.structures.chain_build import build_chain, character_rows, no_chain
+from jittok.structures.cuts import no_cuts
 from jittok.structures.pair_table import PairTable, build_pair_table, find_pair
 from jittok.unicode import tables
 from jittok.unicode.tables import LETTER, MARK
 from jittok.vocab import Vocab
 
-GEMMA4 = 50
+GEMMA4, SARVAM_MOE = 50, 51
 FAMILIES = {
     **dict.fromkeys((5, 7, 12, 19, 31, 40), (GPT2, 0, 0, 0, PREFIX, LETTER)),
     **dict.fromkeys((6, 8, 9, 21, 22, 25, 27, 55), (GPT2, 1, 0, 0, PREFIX, LETTER)),
@@ -67,6 +69,9 @@ def compile_vocab(vocab: Vocab) -> Arrays:
     general = (GENERAL, 0, 0, 0, WITHOUT, LETTER)
     plain = session == PLAIN and pre.byte_encode and not vocab.escape_whitespaces
     family, digits_alone, group, cased, contractions, letters = (FAMILIES if plain else {}).get(vocab.pre_type, general)
+    # a line that is a token has to be seen whole, and a space that stays one fails where it does not stand alone
+    if pre.number in (GEMMA4, SARVAM_MOE) and session == PLAIN and vocab.escape_whitespaces and not vocab.ignore_merges:
+        family = LINES
     pairs = build_pair_table(left, right, rank, merged)
     byte_symbols = frozen(find_rows(symbols, _encoded_bytes()) if pre.byte_encode else np.full(256, ABSENT), np.int32)
     byte_pairs = np.empty(65536, np.uint64)
@@ -97,6 +102,7 @@ def compile_vocab(vocab: Vocab) -> Arrays:
         classes=character_classes(letters),
         byte_pairs=frozen(byte_pairs, np.uint64),
         joints=_joints(vocab, symbols, left, right, pre.byte_encode),
+        rules=line_rules(symbols, left, right) if family == LINES else no_cuts(),
         seeds=freeze(slots, bits),
         chain=no_chain(),
         dna=dna,

@@ -33,7 +33,7 @@ from jittok.models.bpe.arrays import HYBRIDDNA, KMER_MARK, PLAIN, Arrays
 from jittok.models.bpe.joints import cut_joints
 from jittok.models.bpe.text import BAD, decode, put_code_point
 from jittok.models.bpe.words import SPACE
-from jittok.models.bpe.work import GROWTH, Work, WorkWindow, look_up, open_work
+from jittok.models.bpe.work import GROWTH, Work, WorkWindow, encode_pieces, look_up, open_work
 from jittok.normalize.case import LOWERED, kind_of, lower_case
 from jittok.normalize.case import SPACE as WHITE
 from jittok.pretokenize.splitters.general import SplitterWindow, open_splitter, split_text
@@ -134,16 +134,26 @@ def _encode_text(
 ) -> int:
     """Plain BPE; the text is rewritten first if it must be."""
     if model.escape == 0 and padded != 0:
-        done = _encode_words(work, splitter, text, start, stop, start, False, ids, count, room, report)
+        done = _encode_words(work, splitter, text, start, stop, start, False, True, ids, count, room, report)
         if done != MALFORMED:
             return done
     length = _rewrite(text, start, stop, work.text, model.escape, report)
     if length < 0:
         return length
-    count = _encode_words(work, splitter, work.text, 0, length, 0, True, ids, count, room, report)
+    # the family LINES keeps pieces as the text has them, where a space is U+2581; the few that are left are not
+    cached = model.escape == 0 or not _has_space(work.text, length)
+    count = _encode_words(work, splitter, work.text, 0, length, 0, True, cached, ids, count, room, report)
     if count == SPACE_IN_SYMBOL:
         put_i64(report, OFFSET, _before_rewriting(text, start, stop, work.text, model.escape, get_i64(report, OFFSET)))
     return count
+
+
+@helper
+def _has_space(text: Window, length: int) -> bool:
+    for i in range(length):
+        if get_u8(text, i) == SPACE:
+            return True
+    return False
 
 
 @helper
@@ -198,6 +208,7 @@ def _encode_words(
     stop: int,
     origin: int,
     well_formed: bool,
+    cached: bool,
     ids: Window,
     count: int,
     room: int,
@@ -205,7 +216,8 @@ def _encode_words(
 ) -> int:
     """Ids of the words of text[start:stop]; MALFORMED (and nothing done) when it is not well formed.
 
-    origin: where it stands in the caller's bytes; well_formed: that it is, is known; PAD bytes are readable behind it.
+    origin: where it stands in the caller's bytes; well_formed: that it is, is known; cached: pieces may be looked up;
+    PAD bytes are readable behind it.
     """
     if start == stop:
         return count
@@ -222,7 +234,11 @@ def _encode_words(
         if number > 1 and (number > work.chunk // 4 or begin + done == stop - start):
             if count + 2 * done + SLACK > room:
                 return OUT_OF_ROOM
-            count = look_up(work.cache, work.records, work, text, start + begin, work.places, number - 1, 0, ids, count)
+            at, pieces = start + begin, number - 1
+            if cached:
+                count = look_up(work.cache, work.records, work, text, at, work.places, pieces, 0, ids, count)
+            else:
+                count = encode_pieces(work, text, at, pieces, ids, count)
             if count == SPACE_IN_SYMBOL:
                 put_i64(report, OFFSET, origin + _space_in_word(cuts, text, start, stop) - start)
                 put_i64(report, FOUND, SPACE)
@@ -352,7 +368,7 @@ def _encode_runs(
                 c = lower_case(model.case, c)
             at = put_code_point(work.text, at, c)
         elif at > 0:
-            count = _encode_words(work, splitter, work.text, 0, at, origin, True, ids, count, room, report)
+            count = _encode_words(work, splitter, work.text, 0, at, origin, True, True, ids, count, room, report)
             if count < 0:
                 return count
             at = 0

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jittok._jit import OutI32, OutU8, OutU64, helper
-from jittok._raw import PAD, Window, put_i32, window
+from jittok._jit import OutI32, OutI64, OutU8, OutU64, helper
+from jittok._raw import PAD, Window, get_i32, put_i32, window
 from jittok.fragments import OUT_OF_WORK
 from jittok.models.bpe.arrays import Arrays
 from jittok.models.bpe.seeds import LONGEST, NOT_FOUND, SeedWindow, expect_seed, find_seed, open_seeds
@@ -15,7 +15,7 @@ from jittok.models.bpe.words import WordWindow, encode_word, merge_word, open_wo
 from jittok.pretokenize.splitters.general import SplitWindow, SplitWork, make_split_work, open_split
 from jittok.structures.chain import Merger, MergerWork, make_merger_work, open_merger
 from jittok.structures.piece_cache import CacheWindow, PieceCache, make_cache, open_cache
-from jittok.structures.piece_lookup import make_look_up, make_records, make_settle
+from jittok.structures.piece_lookup import RUN_STATE, make_look_up, make_records, make_settle
 
 GROWTH = 3
 """Bytes that one byte of text becomes at most: a space or a bad byte three, a lowered character no more than three."""
@@ -27,7 +27,9 @@ class Work(NamedTuple):
     """One thread's memory, for fragments of any length with pieces of up to `longest` bytes (see `make_work`)."""
 
     text: OutU8  # [GROWTH * longest + 16 + PAD] a fragment rewritten, or copied to where PAD bytes follow it
+    rewritten: OutU8  # [GROWTH * longest + 16 + PAD] a span of a line rewritten
     split: SplitWork  # for the general splitter
+    run: OutI64  # [RUN_STATE] family LINES, see RunWindow
     places: OutI32  # [2 * CHUNK + longest + 64] where the pieces of a chunk begin
     records: OutU64  # one batch of look-ups
     merge: MergerWork
@@ -39,6 +41,7 @@ class WorkWindow(NamedTuple):
     """The same, and what new pieces need, as windows."""
 
     text: Window
+    rewritten: Window
     split: SplitWindow
     joints: Window
     places: Window
@@ -58,7 +61,9 @@ def make_work(arrays: Arrays, longest: int, cache_bytes: int = 64 << 20, chunk: 
     room = GROWTH * longest + 16
     return Work(
         np.empty(room + PAD, np.uint8),
+        np.empty(room + PAD, np.uint8),
         make_split_work(room),
+        np.zeros(RUN_STATE, np.int64),
         np.empty(2 * CHUNK + longest + 64, np.int32),
         make_records(),
         make_merger_work(room),
@@ -77,6 +82,7 @@ def open_work(model: Arrays, work: Work) -> WorkWindow:
     """Windows onto the arrays."""
     return WorkWindow(
         window(work.text),
+        window(work.rewritten),
         open_split(work.split),
         window(model.joints),
         window(work.places),
@@ -111,6 +117,19 @@ def _encode_new_piece(
 @helper
 def _expect(work: WorkWindow, low: Any, high: Any) -> None:
     expect_seed(work.seeds, low, high)
+
+
+@helper
+def encode_pieces(work: WorkWindow, text: Window, begin: int, number: int, ids: Window, count: int) -> int:
+    """Ids of the pieces that work.places tells, without the cache."""
+    for k in range(number):
+        start, stop = begin + get_i32(work.places, k), begin + get_i32(work.places, k + 1)
+        if stop - start > work.longest:
+            return OUT_OF_WORK
+        count = encode_word(work.words, work.merge, text, start, stop, ids, count)
+        if count < 0:
+            return count
+    return count
 
 
 look_up = make_look_up(make_settle(_encode_new_piece, _expect, in_runs=False))

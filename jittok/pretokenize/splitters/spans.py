@@ -35,6 +35,7 @@ from jittok.structures.cuts import (
 )
 
 NONE, ONE, ALL = np.uint64(0), np.uint64(1), np.uint64(0xFFFFFFFFFFFFFFFF)
+NEWLINE = 0x0A
 EVERY_FOURTH = np.uint64(0x1111111111111111)
 B2, B3, B63 = np.uint64(2), np.uint64(3), np.uint64(63)
 
@@ -47,7 +48,7 @@ def split_spans(rules: SpanWindow, text: Window, begin: int, end: int, stop: int
     places: int32[end - begin + 64] room
     """
     i, count, force = begin, 0, ONE
-    p_control = p_letter = p_digit = p_other = p_apart = p_blank = p_wide = NONE
+    p_control = p_letter = p_digit = p_other = p_apart = p_blank = p_wide = p_newline = NONE
     # the last wide character: code point and flags, the place behind it; bytes of the next block that are its own
     code, flags, behind, owed = 0, 0, begin - 1, 0
     while i < end:
@@ -117,6 +118,11 @@ def split_spans(rules: SpanWindow, text: Window, begin: int, end: int, stop: int
             starts |= blank & b_blank & ~(blank >> ONE | _is_blank(rules, after) << B63)
         else:
             starts &= ~(blank & b_blank) | EVERY_FOURTH  # long runs of blanks: fewer spans, and few different ones
+        if rules.lines != 0:
+            newline = equal_mask(text, i, NEWLINE)
+            b_newline = newline << ONE | p_newline
+            starts = starts & ~(newline & b_newline) | newline ^ b_newline
+            p_newline = newline >> B63
         starts = starts & ~follower | force
         force = NONE
         if end - i < 64:

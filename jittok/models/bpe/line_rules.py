@@ -1,0 +1,39 @@
+"""Where a line of characters may be cut: where no merge joins what stands on both sides."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from jittok._jit import I32
+from jittok.structures import cuts
+from jittok.structures.bytes_table import BytesTable
+from jittok.vocab.vocab import SPACE
+
+NEWLINE, BLANK, MARK = 0x0A, 0x20, ord(SPACE)
+_NONE = -1
+
+
+def line_rules(symbols: BytesTable, left: I32, right: I32) -> cuts.SpanRules:
+    """The rules of a text whose spaces become U+2581 and whose runs of newlines are words of their own.
+
+    symbols: texts; left, right: int32[merges] what merges join. Any two neighbours inside a symbol were joined by the
+    merge of symbols that end and begin with them. Symbols that are no UTF-8, or hold a space, do not occur.
+    """
+    rows = symbols.offsets.size - 1
+    code, owner, _ = cuts.characters(symbols.data, symbols.offsets, np.ones(rows, bool))
+    first, last = np.full(rows, _NONE, np.int64), np.full(rows, _NONE, np.int64)
+    if code.size:
+        begins = np.append(True, owner[1:] != owner[:-1])
+        first[owner[begins]] = code[begins]
+        ends = np.append(begins[1:], True)
+        last[owner[ends]] = code[ends]
+    a, b = last[left], first[right]
+    possible = (a != _NONE) & (b != _NONE) & (a != BLANK) & (b != BLANK) & (a != NEWLINE) & (b != NEWLINE)
+    both = np.unique(a[possible] << 21 | b[possible])
+    pairs = cuts.Neighbours(*(np.where(side == MARK, BLANK, side) for side in (both >> 21, both & (1 << 21) - 1)))
+    flags = cuts.wide_flags(pairs)
+    flags[MARK] = cuts.LIKE_BLANK
+    table = cuts.pair_table(pairs)
+    apart = cuts.choose_apart(table)
+    free = ~cuts.tied_classes(table, cuts.class_of(apart))
+    return cuts.build_rules(free, apart, (), flags, pairs, last_blank=False, lines=True)

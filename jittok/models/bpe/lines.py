@@ -1,0 +1,115 @@
+"""BPE over the characters of lines (GEMMA4 and its like), span by span: what the cache holds is copied, what is new is
+merged.
+
+A line of such a text is one word, and merging the whole of it takes long. It may be cut where no merge joins the
+characters on both sides, and lines are always cut from newlines; `rules` says where that is, so that spans are found by
+masks in the text as it is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, kernel
+from jittok._raw import PAD, Window, get_u8, put_u8, window
+from jittok.fragments import FRAGMENT, NEED, OUT_OF_ROOM, OUT_OF_WORK
+from jittok.models.bpe.arrays import Arrays
+from jittok.models.bpe.words import SPACE, encode_word
+from jittok.models.bpe.work import GROWTH, Work, WorkWindow, open_work
+from jittok.pretokenize.splitters.gpt2 import MALFORMED
+from jittok.pretokenize.splitters.spans import split_spans
+from jittok.structures.cuts import open_rules
+from jittok.structures.piece_lookup import BARRED, RunWindow, make_settle
+from jittok.structures.run_loop import Fragments
+from jittok.structures.span_loop import NO_BLANK, WHOLE, SpanWorkWindow, make_encode_spans
+
+IDS_PER_BYTE = 3
+"""A space may become the tokens of the three bytes of U+2581."""
+MARK = (0xE2, 0x96, 0x81)
+
+
+@helper
+def _encode_span(
+    work: WorkWindow, text: Window, start: int, stop: int, _low: Any, _high: Any, ids: Window, count: int
+) -> int:
+    """Ids of a span of well-formed text; OUT_OF_WORK, LONG_WORD."""
+    at = 0
+    if GROWTH * (stop - start) > work.longest:
+        return OUT_OF_WORK
+    for i in range(start, stop):
+        byte = get_u8(text, i)
+        if byte == SPACE:
+            put_u8(work.rewritten, at, MARK[0])
+            put_u8(work.rewritten, at + 1, MARK[1])
+            put_u8(work.rewritten, at + 2, MARK[2])
+            at += 3
+        else:
+            put_u8(work.rewritten, at, byte)
+            at += 1
+    return encode_word(work.words, work.merge, work.rewritten, 0, at, ids, count)
+
+
+_encode_run, _encode_spans = make_encode_spans(split_spans, make_settle(_encode_span))
+
+
+@kernel
+def encode_lines(
+    model: Arrays,
+    work: Work,
+    data: U8,
+    starts: I64,
+    stops: I64,
+    tokens: I32,
+    first: int,
+    last: int,
+    count: int,
+    ids: OutI32,
+    ends: OutI64,
+    report: OutI64,
+) -> int:
+    """`encode_fragments` for the family LINES; see `jittok.fragments`. MALFORMED: report[FRAGMENT] is not well-formed
+    UTF-8, and `encode_general` is to do it."""
+    text, out, notes = window(data), window(ids), window(report)
+    fragments = Fragments(window(starts), window(stops), window(tokens))
+    own, k = open_work(model, work), first
+    longest = (work.text.size - PAD - 16) // GROWTH
+    work.run[BARRED] = -1
+    spans = SpanWorkWindow(
+        open_rules(model.rules),
+        own.text,
+        longest,
+        own.places,
+        RunWindow(own.rewritten, NO_BLANK, window(ends), window(work.run)),
+        own.records,
+        own.cache,
+        own.chunk,
+        longest,
+    )
+    while k < last:
+        report[FRAGMENT] = k
+        k, count = _encode_run(
+            spans, own, IDS_PER_BYTE, text, data.size, fragments, k, last, out, count, ids.size, notes
+        )
+        if count < 0:
+            return count
+        if k > report[FRAGMENT]:
+            continue
+        if tokens[k] >= 0:
+            if count + 1 > ids.size:
+                report[NEED] = 1
+                return OUT_OF_ROOM
+            ids[count] = tokens[k]
+            count += 1
+        else:
+            start, stop = starts[k], stops[k]
+            done = _encode_spans(
+                spans, own, IDS_PER_BYTE, False, text, data.size, start, stop, out, count, ids.size, notes
+            )
+            if done == OUT_OF_WORK:
+                report[NEED] = stop - start
+            if done < 0:
+                return MALFORMED if done == WHOLE else done
+            count = done
+        ends[k] = count
+        k += 1
+    return count
