@@ -33,14 +33,14 @@ def compiled(name):
     return model, model.compile_vocab(vocab)
 
 
-def encode(name, pieces, tokens, gap, chunk, room):
+def encode(name, pieces, tokens, gap, chunk, room, longest=4096):
     """(code or count, ids, ends) of fragments that lie `gap` bytes apart, by a kernel with that memory at first."""
     model, arrays = compiled(name)
     data = frozen(np.frombuffer((b"." * gap).join([*pieces, bytes(PAD)]), np.uint8), np.uint8)
     starts = np.cumsum([0, *(len(piece) + gap for piece in pieces)])[:-1]
     stops = starts + [len(piece) for piece in pieces]
     fragments = frozen(starts, np.int64), frozen(stops, np.int64), frozen(tokens, np.int32)
-    work = model.make_work(arrays, 16, 1 << 14, chunk)
+    work = model.make_work(arrays, longest, 1 << 14, chunk)
     ids, ends, report, at, count = (
         np.zeros(room, np.int32),
         np.zeros(len(pieces), np.int64),
@@ -73,7 +73,7 @@ def test_touching_fragments_give_the_ids_of_separate_ones(name):
         kinds = [TEXT_PREFIXED, TEXT_PREFIXED, TEXT, 3] if name.startswith("syn-spm") else [TEXT_PREFIXED, 3]
         tokens = [draw.choice(kinds) for _ in pieces]
         chunk = draw.choice([64, 300, 1 << 14])
-        together = encode(name, pieces, tokens, 0, chunk, draw.choice([1, 4096]))
+        together = encode(name, pieces, tokens, 0, chunk, draw.choice([1, 4096]), draw.choice([16, 4096]))
         assert together == encode(name, pieces, tokens, 1, 1 << 14, 4096), (pieces, tokens, chunk)
 
 
