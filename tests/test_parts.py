@@ -34,7 +34,7 @@ WORDS = [
 FOLDER = os.environ.get("JITTOK_VOCABS")
 MADE_UP = sorted(path.name.split(".")[0] for path in (Path(__file__).parent / "data" / "vocabs").glob("*.gguf.xz"))
 WHOLE = {
-    *("syn-bpe-holes", "syn-gemma4", "syn-hybriddna", "syn-kimi", "syn-sarvam"),  # outside the two families
+    *("syn-bpe-holes", "syn-hybriddna", "syn-kimi"),  # outside the families
     *("syn-whitespace", "syn-whitespace-lower", "syn-plamo2"),
     *("syn-ugm-space", "syn-ugm-user"),  # a space before each part; letters that are rewritten
 }
