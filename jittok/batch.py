@@ -1,4 +1,4 @@
-"""Documents to ids: cut around special tokens, through the model's kernel, on several threads.
+"""Many texts to ids, on several threads.
 
 A thread works at a `Desk`, arrays that are kept between calls, on a stretch of documents at a time. Fragments do not
 influence each other, so neither the stretches nor the number of threads can change an id.
@@ -6,516 +6,208 @@ influence each other, so neither the stretches nor the number of threads can cha
 
 from __future__ import annotations
 
-import importlib
-import inspect
-import re
-import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok import special
-from jittok._jit import CHECKED, kernel
-from jittok.desk import HELD, Desk, fixed
-from jittok.errors import EncodingFailed, UnsupportedVocab
-from jittok.fragments import (
-    BEYOND_UNICODE,
-    EXPECTED,
-    FOUND,
-    FRAGMENT,
-    LONG_WORD,
-    NEED,
-    NO_BYTE_TOKEN,
-    OFFSET,
-    OUT_OF_ROOM,
-    OUT_OF_WORK,
-    Failure,
-    found_value,
-)
-from jittok.inputs import PADDING, Documents
+from jittok.desk import Desk
+from jittok.encoder import SPARE, Encoder, Rule
+from jittok.inputs import Documents
 from jittok.parts import LEAST, PART, InOrder, part_fragments
 from jittok.ragged import TokenArray, joined
 from jittok.stretches import STRETCH_BYTES, finished, progress_bar, stretches_of, thread_count
-from jittok.structures.chain import WANTED
-from jittok.uncut import lay_out, lay_out_one, nothing_to_cut
-from jittok.vocab import NO_TOKEN, Vocab
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
-MODELS = {
-    "spm": "jittok.models.spm",
-    "bpe": "jittok.models.bpe",
-    "wpm": "jittok.models.wpm",
-    "ugm": "jittok.models.ugm",
-    "rwkv": "jittok.models.rwkv",
-    "plamo2": "jittok.models.plamo2",
-    "test": "jittok.models.test_model",
-}
-"""Vocabulary type -> the module that encodes it; only the one in use is imported."""
-
-KEPT_IDS = 1 << 24
-"""Arrays of a desk with more room than this are not kept."""
 UNKNOWN_TIMES = 4
 """Iterators are thought to hold so many times what is read at first. Room for ids that are not there costs nothing."""
-FIRST_LONGEST = 1 << 12
-"""Bytes of a fragment that the scratch of a new desk is made for."""
-
-COPIED = 1 << 11
-"""Other single texts of up to this many bytes are copied by the kernel to where it can read past their ends."""
 HANDED_OVER = 1 << 15
 """So many ids are handed over to the caller; fewer are copied, and the desk keeps its array."""
-SMALL = 1 << 16
-"""Texts of up to this many bytes get room for all ids they could give, longer ones as much as texts before needed."""
-MUCH_TEXT = 1 << 18
-"""Bytes of one stretch that make it worth laying the compiled arrays out for speed."""
-SPARE = 48 << 10
-"""Ids of room beyond that: kernels ask for what a chunk of text could give."""
-
-REPLACEMENT = "\ufffd".encode()
-BEYOND = re.compile(rb"\xf4[\x90-\xbf][\x80-\xbf]{2}|[\xf5-\xf7][\x80-\xbf]{3}")
-"""What llama.cpp's decoder makes a code point above U+10FFFF of."""
 
 
-class Rule(NamedTuple):
-    """How documents are encoded: what is cut out, what stands around, what happens to impossible text."""
+def encode_batch(encoder: Encoder, texts: Any, rule: Rule, threads: int | None, progress: bool) -> TokenArray:
+    """One row a text, the same ids as `Encoder.one`. Raises EncodingFailed for the first that cannot be encoded."""
+    parts: list[NDArray[np.int32]] = []
+    ends: list[NDArray[np.int64]] = []
+    for ids, row_ends in stretches(encoder, texts, rule, threads, progress, together=True):
+        parts.append(ids)
+        ends.append(row_ends)
+    return TokenArray(*joined(parts, ends))
 
-    special: special.SpecialTokens
-    before: int  # id in front of each document, or NO_TOKEN
-    after: int  # id behind each document, or NO_TOKEN
-    replace: bool
 
+def stretches(
+    encoder: Encoder,
+    texts: Any,
+    rule: Rule,
+    threads: int | None,
+    progress: bool = False,
+    keep_ids: bool = True,
+    beside: Callable[..., Any] | None = None,
+    together: bool = False,
+) -> Iterator[tuple[Any, ...]]:
+    """ids (int32) and ends of rows (int64) of one stretch of documents after the other, in order.
 
-class Encoder:
-    """A compiled vocabulary that encodes. Immutable but for its desks; safe to share between threads."""
-
-    def __init__(
-        self,
-        vocab: Vocab,
-        arrays: Any = None,
-        cache_bytes: int | None = None,
-        plain: special.SpecialTokens | None = None,
-        parsed: special.SpecialTokens | None = None,
-    ) -> None:
-        if vocab.type not in MODELS:
-            raise UnsupportedVocab(vocab.source, "tokenizer.ggml.model", vocab.model, "a type that can tokenize")
-        self.vocab = vocab
-        self.model = importlib.import_module(MODELS[vocab.type])
-        self._one_kernel = isinstance(self.model.encode_fragments, kernel)
-        self.arrays = self.model.compile_vocab(vocab) if arrays is None else arrays
-        self._cache = {"cache_bytes": cache_bytes} if cache_bytes is not None and _has_cache(self.model) else {}
-        self._ids_per_byte = 0.4
-        tables = {False: plain, True: parsed}
-        self._special = {parse: table for parse, table in tables.items() if table is not None}
-        self._rules: dict[tuple[bool, bool, bool], Rule] = {}
-        self._desks: list[Desk] = []
-        self._parted = 0, 1 << 62  # bytes of the longest document that may be cut, of the shortest that may not
-        if hasattr(self.arrays, "chain"):
-            self.arrays = self.arrays._replace(chain=self.arrays.chain._replace(state=WANTED))
-        self._settled = not hasattr(self.model, "for_much_text")
-        self._settling = threading.Lock()
-
-    def _kernel(self, desk: Desk, *args: Any) -> int:
-        """The model's `encode_fragments`, a kernel or a choice between kernels."""
-        if self._one_kernel:
-            return desk.run(self.model.encode_fragments, *args)  # type: ignore[no-any-return]
-        return self.model.encode_fragments(*args, run=desk.run)  # type: ignore[no-any-return]
-
-    def rule(self, add_special: bool, parse_special: bool, replace: bool) -> Rule:
-        """The rule of one call. EncodingFailed when `add_special` needs an id that the vocabulary does not have."""
-        wanted = (bool(add_special), bool(parse_special), bool(replace))
-        if wanted not in self._rules:
-            before, after = around(self.vocab) if add_special else (NO_TOKEN, NO_TOKEN)
-            self._rules[wanted] = Rule(self._tokens(wanted[1]), before, after, wanted[2])
-        return self._rules[wanted]
-
-    def _tokens(self, parse_special: bool) -> special.SpecialTokens:
-        if parse_special not in self._special:
-            self._special[parse_special] = special.compile_special(self.vocab, parse_special)
-        return self._special[parse_special]
-
-    def compiled(self) -> dict[str, Any]:
-        """What was compiled of the vocabulary, under the names of this class's arguments."""
-        return {"arrays": self.arrays, "plain": self._tokens(False), "parsed": self._tokens(True)}
-
-    def bare_rule(self) -> Rule:
-        """The rule that cuts nothing out and puts nothing around."""
-        return Rule(special.build_special(self.vocab, np.zeros(0, np.int32)), NO_TOKEN, NO_TOKEN, False)
-
-    def one(self, text: bytes, rule: Rule) -> NDArray[np.int32]:
-        """int32[n]: the ids of one text, without the bookkeeping of a batch. Raises EncodingFailed."""
-        desk = self._sit_down()
-        if len(text) <= HELD and desk.work is not None and not CHECKED:  # a check knows where the memory ends
-            fragments = self._cut_one(desk, desk.hold(text), len(text), rule)
-            count = self._kernel(
-                desk, self.arrays, desk.work, desk.held.data, desk.read_starts, desk.read_stops, desk.read_tokens,
-                0, fragments, 0, desk.ids, desk.ends, desk.report,
-            )  # fmt: skip
-            if count >= 0:
-                ids = desk.ids[:count].copy()
-                self._desks.append(desk)  # nothing of it has grown
-                return ids
-        try:
-            padded = text + PADDING if len(text) > COPIED else text  # kernels copy a short one faster
-            desk.one_stop[0] = len(text)
-            docs = Documents(np.frombuffer(padded, np.uint8), desk.one_start, desk.read_one_stop)
-            fragments = self._cut_one(desk, docs, len(text), rule)
-            count = self._encode(desk, docs, 0, 1, fragments, rule, 0)
-            return desk.ids[:count].copy()
-        finally:
-            self._stand_up(desk)
-
-    def batch(self, texts: Any, rule: Rule, threads: int | None, progress: bool) -> TokenArray:
-        """One row a text, the same ids as `one`."""
-        parts: list[NDArray[np.int32]] = []
-        ends: list[NDArray[np.int64]] = []
-        for ids, row_ends in self.stretches(texts, rule, threads, progress, together=True):
-            parts.append(ids)
-            ends.append(row_ends)
-        return TokenArray(*joined(parts, ends))
-
-    def stretches(
-        self,
-        texts: Any,
-        rule: Rule,
-        threads: int | None,
-        progress: bool = False,
-        keep_ids: bool = True,
-        beside: Callable[..., Any] | None = None,
-        together: bool = False,
-    ) -> Iterator[tuple[Any, ...]]:
-        """ids (int32) and ends of rows (int64) of one stretch of documents after the other, in order.
-
-        Without `keep_ids` there are only ends. While threads work, the next texts are read; errors come in the order of
-        the documents, whatever the threads. beside(documents, first, last, document_ends, starts, stops, tokens, ends,
-        ids) is called for each stretch in its thread, with its fragments (see `special.cut_documents`) and their ids;
-        what it returns comes third. together: what several threads encode may come as one stretch.
-        """
-        threads = thread_count(threads)
-        bar = progress_bar(texts) if progress else None
-        pending: deque[Future[Any]] = deque()
-        pool: ThreadPoolExecutor | None = None
-        try:
-            whole = threads == 1 and keep_ids
-            most = PART if together else STRETCH_BYTES
-            source = stretches_of(texts, rule.replace, threads, whole, beside is None, most)
-            for docs, base, first, last, alone in source:
-                if isinstance(docs, BaseException):  # reading failed: documents before it may have failed earlier
-                    yield from finished(pending, 0, bar)
-                    raise docs
-                if alone and not pending and threads > 1 and beside is None and self._worth_parting(docs, first, last):
-                    pool = pool or _threads(threads)
-                    result = self._in_parts(docs, base, first, rule, threads, pool, keep_ids)
-                    if bar is not None:
-                        bar.update(1)
-                    yield result
-                elif threads == 1 or (alone and not pending):
-                    result = self._stretch(docs, base, first, last, rule, keep_ids, beside)
-                    if bar is not None:
-                        bar.update(last - first)
-                    yield result
-                elif together:
-                    pool = pool or _threads(threads)
-                    jobs = chain([(docs, base, first, last, alone)], source)
-                    expected = docs.size(0, docs.starts.size) * _times(texts, docs)
-                    yield self._in_order(jobs, expected, rule, threads, pool, bar)
-                else:
-                    pool = pool or _threads(threads)
-                    pending.append(pool.submit(self._stretch, docs, base, first, last, rule, keep_ids, beside))
-                    yield from finished(pending, 4 * threads, bar)
-            yield from finished(pending, 0, bar)
-        finally:
-            if pool is not None:
-                pool.shutdown(cancel_futures=True)
-            if bar is not None:
-                bar.close()
-
-    def _worth_parting(self, docs: Documents, first: int, last: int) -> bool:
-        size = docs.size(first, last)
-        if last - first > 1 or size < LEAST:
-            return False
-        yes, no = self._parted
-        if yes < size < no:  # what may be done to a text may be done to shorter ones: the model is asked seldom
-            may_part = getattr(self.model, "may_part", None)
-            if may_part is not None and may_part(self.arrays, size):
-                yes = size
-            else:
-                no = size
-            self._parted = yes, no
-        return size <= yes
-
-    def _in_parts(
-        self, docs: Documents, base: int, document: int, rule: Rule, threads: int, pool: ThreadPoolExecutor, keep: bool
-    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """The ids of one document (none unless they are to be kept), and how many it has, by several threads."""
-        desk = self._sit_down()
-        try:
-            count = self._cut(desk, docs, document, document + 1, rule)
-            fragments = desk.starts[:count].copy(), desk.stops[:count].copy(), desk.tokens[:count].copy()
-        finally:
-            self._stand_up(desk)
-        size = docs.size(document, document + 1)
-        cut, first = part_fragments(docs, fragments, max(size // PART, 4 * threads))
-
-        def encode(desk: Desk, part: int, at: int) -> int:
-            its = slice(first[part], first[part + 1])
-            starts, stops, tokens = cut[0][its], cut[1][its], cut[2][its]
-            if desk.ends.size < starts.size:
-                desk.give_fragments(starts.size)
-            part_size = int((stops - starts).sum())
-            done = self._encode_fragments(desk, docs, starts, stops, tokens, starts.size, part_size, rule, at)
-            if not isinstance(done, int):
-                raise self._failed(docs, base, document, done)
-            return done
-
-        line = InOrder(int(1.1 * self._ids_per_byte * size) + count + SPARE if keep else None)
-        ids = line.run(pool, threads, range(len(first) - 1), encode, self._sit_down, self._stand_up)
-        return ids, np.array([line.count])
-
-    def _in_order(
-        self, stretches: Iterable[tuple[Any, int, int, int, bool]], expected: float, rule: Rule, threads: int,
-        pool: ThreadPoolExecutor, bar: Any,
-    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:  # fmt: skip
-        """The ids of many stretches, by several threads, and the ends of their rows. `expected`: bytes, a guess."""
-        rows: list[NDArray[np.int64]] = []
-        sizes: list[int] = []
-
-        def jobs() -> Iterator[tuple[Documents, int, int, int, int]]:
-            for docs, base, first, last, _ in stretches:
-                if isinstance(docs, BaseException):
-                    raise docs
-                rows.append(np.zeros(0, np.int64))
-                sizes.append(0)
-                yield docs, base, first, last, len(rows) - 1
+    Without `keep_ids` there are only ends. While threads work, the next texts are read; errors come in the order of
+    the documents, whatever the threads. beside(documents, first, last, document_ends, starts, stops, tokens, ends,
+    ids) is called for each stretch in its thread, with its fragments (see `special.cut_documents`) and their ids;
+    what it returns comes third. together: what several threads encode may come as one stretch.
+    """
+    threads = thread_count(threads)
+    bar = progress_bar(texts) if progress else None
+    pending: deque[Future[Any]] = deque()
+    pool: ThreadPoolExecutor | None = None
+    try:
+        whole = threads == 1 and keep_ids
+        most = PART if together else STRETCH_BYTES
+        source = stretches_of(texts, rule.replace, threads, whole, beside is None, most)
+        for docs, base, first, last, alone in source:
+            if isinstance(docs, BaseException):  # reading failed: documents before it may have failed earlier
+                yield from finished(pending, 0, bar)
+                raise docs
+            if alone and not pending and threads > 1 and beside is None and _worth_parting(encoder, docs, first, last):
+                pool = pool or _threads(threads)
+                result = _in_parts(encoder, docs, base, first, rule, threads, pool, keep_ids)
                 if bar is not None:
-                    bar.update(sum(row.size for row in rows) - bar.n)
-
-        def encode(desk: Desk, job: tuple[Documents, int, int, int, int], at: int) -> int:
-            docs, base, first, last, number = job
-            fragments = self._cut(desk, docs, first, last, rule)
-            done = self._encode(desk, docs, first, last, fragments, rule, base, at)
-            rows[number], sizes[number] = _row_ends(desk, last - first, at), done - at
-            return done
-
-        line = InOrder(int(1.25 * self._ids_per_byte * expected) + SPARE)
-        ids = line.run(pool, threads, jobs(), encode, self._sit_down, self._stand_up)
-        if bar is not None:
-            bar.update(sum(row.size for row in rows) - bar.n)
-        ends = np.concatenate(rows)
-        ends += np.repeat(np.cumsum([0, *sizes[:-1]]), [row.size for row in rows])
-        return ids, ends
-
-    def _stretch(
-        self,
-        docs: Documents,
-        base: int,
-        first: int,
-        last: int,
-        rule: Rule,
-        keep_ids: bool,
-        beside: Callable[..., Any] | None,
-    ) -> tuple[Any, ...]:
-        """ids of documents first .. last - 1, the ends of their rows, and what `beside` gives. `base`: number of
-        document 0."""
-        desk = self._sit_down()
-        try:
-            fragments = self._cut(desk, docs, first, last, rule)
-            count = self._encode(desk, docs, first, last, fragments, rule, base)
-            ends, row_ends = desk.document_ends[: last - first], _row_ends(desk, last - first)
-            aside: tuple[Any, ...] = ()
-            if beside is not None:
-                cut = (array[:fragments] for array in (desk.starts, desk.stops, desk.tokens, desk.ends))
-                aside = (beside(docs, first, last, ends, *cut, desk.ids[:count]),)
-            if count < HANDED_OVER or not keep_ids:
-                return desk.ids[: count if keep_ids else 0].copy(), row_ends, *aside
-            ids, desk.ids = desk.ids, np.empty(0, np.int32)
-            if 5 * count < 4 * ids.size:
-                ids.resize(count, refcheck=False)  # nobody else has seen it: what is left over goes back in place
-            # Otherwise the little that is left over stays: the C library hands memory of the same size out again
-            # without asking the system, and first touches of new pages cost as much as a fifth of the encoding.
-            return ids[:count], row_ends, *aside
-        finally:
-            self._stand_up(desk)
-
-    def _sit_down(self) -> Desk:
-        try:
-            return self._desks.pop()
-        except IndexError:
-            return Desk()
-
-    def _stand_up(self, desk: Desk) -> None:
-        if desk.longest > KEPT_IDS:
-            self._give_work(desk, FIRST_LONGEST)
-        desk.put_away(KEPT_IDS)
-        self._desks.append(desk)
-
-    def _give_work(self, desk: Desk, longest: int) -> None:
-        """Scratch for fragments of up to `longest` bytes; a cache of pieces that the old one has is kept."""
-        desk.longest = longest
-        if desk.work is not None and hasattr(self.model, "regrow"):
-            desk.work = self.model.regrow(self.arrays, desk.work, longest)
-        else:
-            desk.work = None  # let go of the old one first
-            desk.work = self.model.make_work(self.arrays, longest, **self._cache)
-
-    def _cut_one(self, desk: Desk, docs: Documents, size: int, rule: Rule) -> int:
-        """The fragments of a single document to the desk; how many."""
-        if rule.special.ids.size == 0:
-            return lay_out_one(desk, size, rule.before, rule.after)
-        return self._cut(desk, docs, 0, 1, rule)
-
-    def _cut(self, desk: Desk, docs: Documents, first: int, last: int, rule: Rule) -> int:
-        """The fragments of documents first .. last - 1 to the desk; how many."""
-        if desk.document_ends.size < last - first:
-            desk.give_ends(last - first)
-        if not special.cut_documents.at_hand() and nothing_to_cut(rule.special, docs, first, last):
-            return lay_out(desk, docs, first, last, rule.before, rule.after)
-        while True:
-            code = desk.run(
-                special.cut_documents, rule.special, desk.special_work, docs.data, docs.starts, docs.stops, first, last,
-                rule.before, rule.after, desk.starts, desk.stops, desk.tokens, desk.document_ends, desk.report,
-            )  # fmt: skip
-            if code >= 0:
-                return int(code)
-            need = int(desk.report[NEED])
-            if code == OUT_OF_ROOM:
-                desk.give_fragments(max(need, 2 * desk.starts.size))
-            elif code == OUT_OF_WORK:
-                desk.special_work = special.make_work(max(need, 2 * desk.special_work.keys.size))
+                    bar.update(1)
+                yield result
+            elif threads == 1 or (alone and not pending):
+                result = _stretch(encoder, docs, base, first, last, rule, keep_ids, beside)
+                if bar is not None:
+                    bar.update(last - first)
+                yield result
+            elif together:
+                pool = pool or _threads(threads)
+                jobs = chain([(docs, base, first, last, alone)], source)
+                expected = docs.size(0, docs.starts.size) * _times(texts, docs)
+                yield _in_order(encoder, jobs, expected, rule, threads, pool, bar)
             else:
-                raise AssertionError(f"cutting documents around special tokens gave {code}")
+                pool = pool or _threads(threads)
+                pending.append(pool.submit(_stretch, encoder, docs, base, first, last, rule, keep_ids, beside))
+                yield from finished(pending, 4 * threads, bar)
+        yield from finished(pending, 0, bar)
+    finally:
+        if pool is not None:
+            pool.shutdown(cancel_futures=True)
+        if bar is not None:
+            bar.close()
 
-    def _encode(
-        self, desk: Desk, docs: Documents, first: int, last: int, fragments: int, rule: Rule, base: int, at: int = 0
-    ) -> int:
-        """The ids of the desk's fragments to the desk, behind its first `at`; how many now. Raises EncodingFailed."""
-        done = self._encode_fragments(
-            desk, docs, desk.read_starts, desk.read_stops, desk.read_tokens, fragments, docs.size(first, last), rule, at
-        )
-        if isinstance(done, int):
-            return done
-        document = 0
-        if last - first > 1:
-            document = int(np.searchsorted(desk.document_ends[: last - first], done.fragment, side="right"))
-        raise self._failed(docs, base, first + document, done)
 
-    def _encode_fragments(
-        self, desk: Desk, docs: Documents, starts: NDArray[np.int64], stops: NDArray[np.int64],
-        tokens: NDArray[np.int32], fragments: int, size: int, rule: Rule, at: int = 0,
-    ) -> int | Failure:  # fmt: skip
-        """The same of fragments of `size` bytes together, behind the desk's first `at` ids; or why one cannot be
-        encoded."""
-        if size >= MUCH_TEXT and not self._settled:
-            self._settle()
-        room = int(self._ids_per_byte * size) if size > SMALL else self.model.IDS_PER_BYTE * size
-        room += at + fragments + SPARE
-        if desk.ids.size < room:
-            desk.give_ids(room + at, at)  # twice as much where many wait, so that copying them stays cheap
-        done = self._run(desk, docs, starts, stops, tokens, fragments, at, desk.ends, rule.replace)
-        if isinstance(done, int):
-            desk.written = done
-            if size > SMALL:
-                self._ids_per_byte = (
-                    1.05 * (done - at) / size
-                )  # a guess for the next texts, whichever thread writes it last
+def _worth_parting(encoder: Encoder, docs: Documents, first: int, last: int) -> bool:
+    size = docs.size(first, last)
+    return last - first == 1 and size >= LEAST and encoder.may_part(size)
+
+
+def _in_parts(
+    encoder: Encoder,
+    docs: Documents,
+    base: int,
+    document: int,
+    rule: Rule,
+    threads: int,
+    pool: ThreadPoolExecutor,
+    keep: bool,
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """The ids of one document (none unless they are to be kept), and how many it has, by several threads."""
+    desk = encoder.sit_down()
+    try:
+        count = encoder.cut(desk, docs, document, document + 1, rule)
+        fragments = desk.starts[:count].copy(), desk.stops[:count].copy(), desk.tokens[:count].copy()
+    finally:
+        encoder.stand_up(desk)
+    size = docs.size(document, document + 1)
+    cut, first = part_fragments(docs, fragments, max(size // PART, 4 * threads))
+
+    def encode(desk: Desk, part: int, at: int) -> int:
+        its = slice(first[part], first[part + 1])
+        starts, stops, tokens = cut[0][its], cut[1][its], cut[2][its]
+        if desk.ends.size < starts.size:
+            desk.give_fragments(starts.size)
+        part_size = int((stops - starts).sum())
+        done = encoder.encode_fragments(desk, docs, starts, stops, tokens, starts.size, part_size, rule, at)
+        if not isinstance(done, int):
+            raise encoder.failed(docs, base, document, done)
         return done
 
-    def _failed(self, docs: Documents, base: int, document: int, done: Failure) -> EncodingFailed:
-        start, stop = int(docs.starts[document]), int(docs.stops[document])
-        return EncodingFailed(
-            base + document,
-            done.offset - start,
-            found_value(done, docs.between(done.offset, min(done.offset + 8, stop))),
-            EXPECTED[done.code],
-        )
-
-    def _settle(self) -> None:
-        """Lay the arrays out for much text, once. Desks work with either."""
-        with self._settling:
-            if not self._settled:
-                self.arrays = self.model.for_much_text(self.arrays)
-                self._settled = True
-
-    def _with_chain(self) -> Any:
-        """The arrays with a chain for long words, made when the first of them comes, or with none for good."""
-        with self._settling:
-            if self.arrays.chain.state == WANTED:
-                self.arrays = self.model.with_chain(self.arrays)
-            return self.arrays
-
-    def _run(
-        self, desk: Desk, docs: Documents, starts: NDArray[np.int64], stops: NDArray[np.int64],
-        tokens: NDArray[np.int32], fragments: int, count: int, ends: NDArray[np.int64], replace: bool,
-    ) -> int | Failure:  # fmt: skip
-        """Call the kernel until all fragments are done, giving it what it lacks; ids go to the desk from `count` on."""
-        arrays, model, report, at, origin = self.arrays, self.model, desk.report, 0, count
-        strict_bytes = True
-        if desk.work is None:
-            self._give_work(desk, FIRST_LONGEST)
-        while at < fragments:
-            code = self._kernel(
-                desk, arrays, desk.work, docs.data, starts, stops, tokens, at, fragments, count, desk.ids, ends, report
-            )
-            if code >= 0:
-                return int(code)
-            at, need = int(report[FRAGMENT]), int(report[NEED])
-            count = int(ends[at - 1]) if at else origin
-            if code == OUT_OF_ROOM:
-                desk.give_ids(max(count + need, desk.ids.size + desk.ids.size // 2), count)
-            elif code == OUT_OF_WORK:
-                self._give_work(desk, max(need, 2 * desk.longest))
-            elif code == LONG_WORD:
-                arrays = self._with_chain() if strict_bytes else self._with_unknown_bytes(self._with_chain())
-            elif code == NO_BYTE_TOKEN and replace and strict_bytes and self._can_replace_bytes():
-                arrays, strict_bytes = self._with_unknown_bytes(arrays), False
-            elif code == BEYOND_UNICODE and replace:
-                whole = docs.between(int(starts[at]), int(stops[at]))
-                mended = np.frombuffer(BEYOND.sub(4 * REPLACEMENT, whole), np.uint8)
-                one = (fixed([0]), fixed([mended.size]), fixed([tokens[at]], np.int32))
-                done = self._run(
-                    desk, Documents(mended, one[0], one[1]), *one, 1, count, np.empty(1, np.int64), replace
-                )
-                if not isinstance(done, int):
-                    return Failure(done.code, at, int(starts[at]), done.found)
-                ends[at] = count = done
-                at += 1
-            elif code in EXPECTED:
-                return Failure(code, at, int(report[OFFSET]), int(report[FOUND]))
-            else:
-                raise AssertionError(f"{model.__name__} gave code {code} at fragment {at}")
-        return count
-
-    def _can_replace_bytes(self) -> bool:
-        return self.vocab.unk_id >= 0 and hasattr(self.arrays, "byte_ids")
-
-    def _with_unknown_bytes(self, arrays: Any) -> Any:
-        """The arrays, with the unknown id for bytes that have no token."""
-        byte_ids = arrays.byte_ids
-        return arrays._replace(byte_ids=fixed(np.where(byte_ids < 0, self.vocab.unk_id, byte_ids), np.int32))
+    line = InOrder(int(1.1 * encoder.ids_per_byte * size) + count + SPARE if keep else None)
+    ids = line.run(pool, threads, range(len(first) - 1), encode, encoder.sit_down, encoder.stand_up)
+    return ids, np.array([line.count])
 
 
-def around(vocab: Vocab) -> tuple[int, int]:
-    """The ids in front of and behind a document with `add_special`, NO_TOKEN for none.
+def _in_order(
+    encoder: Encoder,
+    source: Iterable[tuple[Any, int, int, int, bool]],
+    expected: float,
+    rule: Rule,
+    threads: int,
+    pool: ThreadPoolExecutor,
+    bar: Any,
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """The ids of many stretches, by several threads, and the ends of their rows. `expected`: bytes, a guess."""
+    rows: list[NDArray[np.int64]] = []
+    sizes: list[int] = []
 
-    Raises EncodingFailed when the one needed is not in the vocabulary (llama.cpp aborts). Source: llama.cpp,
-    `llama_vocab::impl::tokenize`.
-    """
-    if vocab.type == "wpm":
-        wanted = ((True, "bos", vocab.bos_id), (True, "seperator", vocab.sep_id))
-    elif vocab.type in ("spm", "bpe", "ugm"):
-        wanted = ((vocab.add_bos, "bos", vocab.bos_id), (vocab.add_eos, "eos", vocab.eos_id))
-    else:
-        return NO_TOKEN, NO_TOKEN
-    for needed, name, token in wanted:
-        if needed and token == NO_TOKEN:
-            expected = f"a vocabulary with tokenizer.ggml.{name}_token_id, which add_special needs"
-            raise EncodingFailed(0, 0, vocab, expected)
-    before, after = (token if needed else NO_TOKEN for needed, _, token in wanted)
-    return before, after
+    def jobs() -> Iterator[tuple[Documents, int, int, int, int]]:
+        for docs, base, first, last, _ in source:
+            if isinstance(docs, BaseException):
+                raise docs
+            rows.append(np.zeros(0, np.int64))
+            sizes.append(0)
+            yield docs, base, first, last, len(rows) - 1
+            if bar is not None:
+                bar.update(sum(row.size for row in rows) - bar.n)
+
+    def encode(desk: Desk, job: tuple[Documents, int, int, int, int], at: int) -> int:
+        docs, base, first, last, number = job
+        fragments = encoder.cut(desk, docs, first, last, rule)
+        done = encoder.encode(desk, docs, first, last, fragments, rule, base, at)
+        rows[number], sizes[number] = _row_ends(desk, last - first, at), done - at
+        return done
+
+    line = InOrder(int(1.25 * encoder.ids_per_byte * expected) + SPARE)
+    ids = line.run(pool, threads, jobs(), encode, encoder.sit_down, encoder.stand_up)
+    if bar is not None:
+        bar.update(sum(row.size for row in rows) - bar.n)
+    ends = np.concatenate(rows)
+    ends += np.repeat(np.cumsum([0, *sizes[:-1]]), [row.size for row in rows])
+    return ids, ends
+
+
+def _stretch(
+    encoder: Encoder,
+    docs: Documents,
+    base: int,
+    first: int,
+    last: int,
+    rule: Rule,
+    keep_ids: bool,
+    beside: Callable[..., Any] | None,
+) -> tuple[Any, ...]:
+    """ids of documents first .. last - 1, the ends of their rows, and what `beside` gives. `base`: number of
+    document 0."""
+    desk = encoder.sit_down()
+    try:
+        fragments = encoder.cut(desk, docs, first, last, rule)
+        count = encoder.encode(desk, docs, first, last, fragments, rule, base)
+        ends, row_ends = desk.document_ends[: last - first], _row_ends(desk, last - first)
+        aside: tuple[Any, ...] = ()
+        if beside is not None:
+            cut = (array[:fragments] for array in (desk.starts, desk.stops, desk.tokens, desk.ends))
+            aside = (beside(docs, first, last, ends, *cut, desk.ids[:count]),)
+        if count < HANDED_OVER or not keep_ids:
+            return desk.ids[: count if keep_ids else 0].copy(), row_ends, *aside
+        ids, desk.ids = desk.ids, np.empty(0, np.int32)
+        if 5 * count < 4 * ids.size:
+            ids.resize(count, refcheck=False)  # nobody else has seen it: what is left over goes back in place
+        # Otherwise the little that is left over stays: the C library hands memory of the same size out again
+        # without asking the system, and first touches of new pages cost as much as a fifth of the encoding.
+        return ids[:count], row_ends, *aside
+    finally:
+        encoder.stand_up(desk)
 
 
 def _row_ends(desk: Desk, documents: int, at: int = 0) -> NDArray[np.int64]:
@@ -535,8 +227,3 @@ def _threads(count: int) -> ThreadPoolExecutor:
     from concurrent.futures import ThreadPoolExecutor
 
     return ThreadPoolExecutor(count, thread_name_prefix="jittok")
-
-
-def _has_cache(model: Any) -> bool:
-    """Whether a model keeps pieces it has seen, in memory that can be bounded."""
-    return "cache_bytes" in inspect.signature(model.make_work).parameters

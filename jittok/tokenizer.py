@@ -24,8 +24,8 @@ from jittok.vocab.describe import describe
 
 if TYPE_CHECKING:
     from jittok.align import Aligner, Alignment, AlignmentBatch
-    from jittok.batch import Encoder, Rule
     from jittok.decode import Decoder
+    from jittok.encoder import Encoder, Rule
     from jittok.pieces import Pieces
     from jittok.stream import StreamDecoder
     from jittok.trace import Trace
@@ -123,7 +123,7 @@ class Tokenizer(Facts):
         return self._make_encoder()
 
     def _make_encoder(self) -> Encoder | None:
-        from jittok.batch import Encoder
+        from jittok.encoder import Encoder
 
         if self.vocab.type == "none":
             return None
@@ -159,8 +159,10 @@ class Tokenizer(Facts):
         binary array (read in place), `Ragged`; nulls of tables are empty rows. `threads=None`: every core this process
         may use. `progress`: a bar on standard error.
         """
+        from jittok.batch import encode_batch
+
         rule = self._rule(add_special, parse_special, errors)
-        rows = self._encoder.batch(texts, rule, threads, progress)  # type: ignore[union-attr]
+        rows = encode_batch(self._encoder, texts, rule, threads, progress)  # type: ignore[arg-type]
         return rows.described_by(self.describe)
 
     def encode_stream(
@@ -174,8 +176,10 @@ class Tokenizer(Facts):
         progress: bool = False,
     ) -> Iterator[TokenArray]:
         """The rows of `encode_batch`, some at a time and in order: for corpora that do not fit into memory."""
+        from jittok.batch import stretches
+
         rule = self._rule(add_special, parse_special, errors)
-        for ids, ends in self._encoder.stretches(texts, rule, threads, progress):  # type: ignore[union-attr]
+        for ids, ends in stretches(self._encoder, texts, rule, threads, progress):  # type: ignore[arg-type]
             yield TokenArray(ids, np.concatenate([np.zeros(1, np.int64), ends]))
 
     def count(
@@ -195,9 +199,11 @@ class Tokenizer(Facts):
         progress: bool = False,
     ) -> NDArray[np.int64]:
         """int64[n]: the lengths of the rows of `encode_batch`."""
+        from jittok.batch import stretches
+
         rule = self._rule(add_special, parse_special, errors)
-        stretches = self._encoder.stretches(texts, rule, threads, progress, keep_ids=False)  # type: ignore[union-attr]
-        lengths = [np.diff(ends, prepend=0) for _, ends in stretches]
+        found = stretches(self._encoder, texts, rule, threads, progress, keep_ids=False)  # type: ignore[arg-type]
+        lengths = [np.diff(ends, prepend=0) for _, ends in found]
         return np.concatenate(lengths) if lengths else np.zeros(0, np.int64)
 
     def _rule(self, add_special: bool, parse_special: bool, errors: str) -> Rule:
@@ -231,13 +237,13 @@ class Tokenizer(Facts):
     ) -> Alignment:
         """The ids of one text, and which bytes and characters of it each of them stands for. Raises as `encode`."""
         from jittok.align import Alignment
+        from jittok.batch import stretches
 
         rule = self._rule(add_special, parse_special, errors)
         raw = to_bytes(text, rule.replace)
         start, stop = (frozen([place], np.int64) for place in (0, len(raw)))
         docs = Documents(np.frombuffer(raw, np.uint8), start, stop)
-        stretches = self._encoder.stretches(docs, rule, 1, beside=self._aligner.spans)  # type: ignore[union-attr]
-        ((ids, _, spans),) = stretches
+        ((ids, _, spans),) = stretches(self._encoder, docs, rule, 1, beside=self._aligner.spans)  # type: ignore[arg-type]
         found = Alignment(frozen(ids, np.int32), spans, text if isinstance(text, str) else raw)
         return found.described_by(self.describe)
 
@@ -254,14 +260,15 @@ class Tokenizer(Facts):
     ) -> AlignmentBatch:
         """The ids of many texts (as for `encode_batch`) and their spans, counted in "bytes" or in "characters"."""
         from jittok.align import UNITS, AlignmentBatch
+        from jittok.batch import stretches
 
         if unit not in UNITS:
             raise ValueError(f"unit: found {unit!r}, expected 'bytes' or 'characters'")
         rule = self._rule(add_special, parse_special, errors)
         aligner = self._aligner
         beside = aligner.spans if unit == "bytes" else aligner.spans_in_characters
-        stretches = self._encoder.stretches(texts, rule, threads, progress, beside=beside)  # type: ignore[union-attr]
-        return AlignmentBatch.joined(list(stretches), unit)
+        found = stretches(self._encoder, texts, rule, threads, progress, beside=beside)  # type: ignore[arg-type]
+        return AlignmentBatch.joined(list(found), unit)
 
     @cached_property
     def _aligner(self) -> Aligner:

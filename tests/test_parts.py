@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import jittok
-from jittok import batch, inputs, parts, stretches
+from jittok import batch, encoder, inputs, parts, stretches
 from jittok.desk import Desk
 from jittok.errors import EncodingFailed
 from jittok.inputs import Documents
@@ -42,8 +42,8 @@ WHOLE = {
 
 
 def may_part(tok, size):
-    encoder = tok._encoder
-    return hasattr(encoder.model, "may_part") and encoder.model.may_part(encoder.arrays, size)
+    model, arrays = tok._encoder.model, tok._encoder.arrays
+    return hasattr(model, "may_part") and model.may_part(arrays, size)
 
 
 def answer(tok, text, threads, rules):
@@ -161,11 +161,12 @@ def test_ids_beyond_the_room_that_was_thought_enough_are_in_order(monkeypatch):
     joined = []
     together = parts.together
     monkeypatch.setattr(parts, "together", lambda pool, arrays: joined.append(len(arrays)) or together(pool, arrays))
-    monkeypatch.setattr(batch, "SPARE", 100)
+    for module in (batch, encoder):
+        monkeypatch.setattr(module, "SPARE", 100)
     tok, text = jittok.bundled("gpt-2"), b"plain " * 3000 + b"q z j x " * 3000 + text_of(1, 3000)
     whole = tok.encode_batch([text], threads=1, errors="replace")
     for threads in (2, 3, 8):
-        tok._encoder._ids_per_byte = 0.001
+        tok._encoder.ids_per_byte = 0.001
         assert tok.encode_batch([text], threads=threads, errors="replace") == whole
     assert len(joined) == 3
     assert min(joined) > 2
@@ -174,13 +175,13 @@ def test_ids_beyond_the_room_that_was_thought_enough_are_in_order(monkeypatch):
 def test_several_threads_work_at_one_document(monkeypatch):
     monkeypatch.setattr(batch, "LEAST", 1000)
     counted = []
-    encode = batch.Encoder._encode_fragments
+    encode = encoder.Encoder.encode_fragments
 
     def count(self, *args):
         counted.append((args[6], threading.get_ident()))
         return encode(self, *args)
 
-    monkeypatch.setattr(batch.Encoder, "_encode_fragments", count)
+    monkeypatch.setattr(encoder.Encoder, "encode_fragments", count)
     text = b"some plain words " * 500_000
     jittok.bundled("gpt-2").encode_batch([text], threads=2)
     sizes = [size for size, _ in counted]
@@ -289,7 +290,7 @@ def test_ids_of_many_stretches_are_put_together_in_order(threads, monkeypatch):
     whole = tok.encode_batch(texts, threads=1, **rules)
     for given in (texts, iter(texts), jittok.Ragged(b"".join(texts), np.cumsum([0, *map(len, texts)]))):
         assert tok.encode_batch(given, threads=threads, **rules) == whole
-    tok._encoder._ids_per_byte = 0.0001
+    tok._encoder.ids_per_byte = 0.0001
     assert tok.encode_batch(texts, threads=threads, progress=True, **rules) == whole
 
 
@@ -326,5 +327,5 @@ def test_a_model_is_not_asked_again_whether_documents_may_be_cut(monkeypatch):
     for size, worth in ((3000, True), (2000, True), (999, False), (6000, False), (9000, False), (4999, True)):
         ends = np.array([size])
         docs = Documents(np.zeros(size, np.uint8), np.zeros(1, np.int64), ends)
-        assert tok._encoder._worth_parting(docs, 0, 1) == worth
+        assert batch._worth_parting(tok._encoder, docs, 0, 1) == worth
     assert asked == [3000, 6000, 4999]

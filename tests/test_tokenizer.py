@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jittok
-from jittok import batch, stretches
+from jittok import encoder, stretches
 from jittok.desk import HELD
 from jittok.errors import EncodingFailed, InvalidToken, MalformedVocab, UnsupportedVocab
 from jittok.ragged import Ragged, TokenArray
@@ -264,7 +264,7 @@ def test_a_code_point_above_unicode_fails_or_is_replaced() -> None:
 
 
 def test_scratch_of_a_giant_text_is_not_kept(spm: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batch, "KEPT_IDS", 1 << 16)
+    monkeypatch.setattr(encoder, "KEPT_IDS", 1 << 16)
     tok = Tokenizer(spm.vocab)
     tok.encode("hi")
     assert len(tok._encoder._desks) == 1  # type: ignore[union-attr]

@@ -23,7 +23,8 @@ from run import real_vocabs, shrink
 from texts import Texts
 from vocabs import random_vocab
 
-from jittok.batch import Encoder, Rule
+from jittok.batch import encode_batch
+from jittok.encoder import Encoder, Rule
 from jittok.errors import EncodingFailed, JittokError
 from jittok.reference.tokenize import tokenize
 from jittok.structures.piece_cache import PieceCache, make_cache
@@ -96,7 +97,7 @@ class Pair:
         places, wrong = list(range(len(texts))), []
         while True:
             try:
-                rows = self.kept.batch([texts[k] for k in places], rule, 1, False)
+                rows = encode_batch(self.kept, [texts[k] for k in places], rule, 1, False)
                 break
             except EncodingFailed as error:  # some vocabularies have texts that nothing can replace
                 k = places.pop(error.document)

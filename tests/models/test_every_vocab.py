@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import jittok
-from jittok.batch import MODELS, Encoder
+from jittok.batch import encode_batch
+from jittok.encoder import MODELS, Encoder
 from jittok.errors import EncodingFailed
 from jittok.models import bpe
 from jittok.models.bpe.arrays import GENERAL
@@ -94,7 +95,7 @@ def test_cut_and_uncut_give_the_same_ids(name):
     cut, uncut = Encoder(vocab, arrays), Encoder(vocab, arrays._replace(rules=no_cuts()))
     for seed in range(2):
         several = [*texts(vocab, 400, seed)]
-        rows = [encoder.batch(several, encoder.rule(False, False, True), 1, False) for encoder in (cut, cut, uncut)]
+        rows = [encode_batch(each, several, each.rule(False, False, True), 1, False) for each in (cut, cut, uncut)]
         for text, *found in zip(several, *rows, strict=True):
             assert found[0].tolist() == found[1].tolist() == found[2].tolist(), text
 
@@ -168,7 +169,7 @@ def test_general_bpe_cut_where_no_merge_joins_gives_the_same_ids(name):
     encoders = [Encoder(vocab, each) for each in (arrays, general, general._replace(joints=joined))]
     several = [text for text in texts(vocab, 400, 5) if can_be_encoded(encoders[0], text)]
     assert len(several) > 100
-    rows = [encoder.batch(several, encoder.rule(False, False, True), 1, False) for encoder in encoders]
+    rows = [encode_batch(each, several, each.rule(False, False, True), 1, False) for each in encoders]
     for text, *found in zip(several, *rows, strict=True):
         assert found[0].tolist() == found[1].tolist() == found[2].tolist(), text
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from jittok._jit import JIT, frozen
-from jittok.batch import MODELS
+from jittok.encoder import MODELS
 from jittok.fragments import FRAGMENT, NEED, OUT_OF_ROOM, OUT_OF_WORK, PAD, TEXT, TEXT_PREFIXED
 from jittok.vocab import read_vocab
 

@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jittok._jit import frozen
-from jittok.batch import Encoder
+from jittok.encoder import Encoder
 from jittok.errors import EncodingFailed
 from jittok.fragments import TEXT_PREFIXED
 from jittok.models import spm

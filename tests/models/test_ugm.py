@@ -8,7 +8,7 @@ from charsmap import build_charsmap
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from jittok.batch import Encoder
+from jittok.encoder import Encoder
 from jittok.errors import MalformedVocab
 from jittok.models import ugm
 from jittok.models.ugm.compile import unknown_score

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from jittok.batch import Encoder
+from jittok.encoder import Encoder
 from jittok.models import wpm
 from jittok.models.wpm.compile import IMAGE
 
