@@ -15,7 +15,6 @@ import numpy as np
 from jittok._jit import helper, inlined
 from jittok._raw import PAD, Window, get_i32, get_i64, get_u8, get_u64, put_i32, put_i64, put_u64, readable_behind
 from jittok.fragments import NEED, OUT_OF_ROOM, TEXT_PREFIXED
-from jittok.structures.cuts import SpanWindow
 from jittok.structures.piece_cache import MIDDLE_BITS, SHORT_BITS, SLACK, CacheWindow
 from jittok.structures.piece_lookup import (
     BARRED,
@@ -128,7 +127,10 @@ def _fill(
 
 
 def make_encode_run(split: Callable[..., Any], settle: Callable[..., Any]) -> Callable[..., Any]:
-    """The loop for one model, as a helper; split: as for `make_encode_spans`, settle: made by `make_settle`.
+    """The loop for one model, as a helper; settle: made by `make_settle`.
+
+    split(rules, text, begin, end, fragments, k, last, places) -> number of places, counted from `begin`, where
+    pieces of fragments k .. last begin, or a negative number when only the loop over single fragments will do
 
     encode_run(rules, cache, records, places, run, model, room_per_byte, most, text, size, fragments, k, last,
     ids, count, room, report) -> (the first fragment that is not done, the new count or a code): ids of a run of up to
@@ -138,7 +140,7 @@ def make_encode_run(split: Callable[..., Any], settle: Callable[..., Any]) -> Ca
 
     @helper
     def encode_run(
-        rules: SpanWindow,
+        rules: Any,
         cache: CacheWindow,
         records: Window,
         places: Window,
@@ -166,7 +168,7 @@ def make_encode_run(split: Callable[..., Any], settle: Callable[..., Any]) -> Ca
         if count + need > room:
             put_i64(report, NEED, need)
             return k, OUT_OF_ROOM
-        number = split(rules, text, begin, end, end, places)
+        number = split(rules, text, begin, end, fragments, k, run_last, places)
         if number < 0:
             put_i64(run.state, BARRED, run_last)
             return k, count

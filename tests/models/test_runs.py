@@ -3,6 +3,7 @@
 import importlib
 import lzma
 import random
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -12,12 +13,15 @@ import pytest
 from jittok._jit import JIT, frozen
 from jittok.encoder import MODELS
 from jittok.fragments import FRAGMENT, NEED, OUT_OF_ROOM, OUT_OF_WORK, PAD, TEXT, TEXT_PREFIXED
-from jittok.vocab import read_vocab
+from jittok.vocab import Vocab, read_vocab
+from jittok.vocab.bundled import bundled_vocab
+from jittok.vocab.keys import pre_names
 
 VOCABS = Path(__file__).parents[1] / "data" / "vocabs"
 NAMES = [
     "syn-spm-user", "syn-spm-nobytes", "syn-ugm-user", "syn-ugm-space", "syn-ugm-plain", "syn-wpm-mixed", "syn-gemma4",
 ]  # fmt: skip
+PRE_TYPES = {entry["pre_type"]: entry for entry in pre_names().values()}
 ROUNDS = 60 if JIT else 6
 PARTS = [
     b"the ", b"a", b" b", b"  ", b" ", b"\n", b"\n\n", b"word", b" words and", b"12", b"(x)", b"<x>", b"<unusedtoken>",
@@ -28,7 +32,12 @@ PARTS = [
 
 @cache
 def compiled(name):
-    vocab = read_vocab(lzma.decompress((VOCABS / f"{name}.gguf.xz").read_bytes()))
+    if isinstance(name, int):
+        entry = PRE_TYPES[name]
+        flags = {key: value for key, value in entry["sets"].items() if key in Vocab.__dataclass_fields__}
+        vocab = replace(bundled_vocab("gpt-2"), pre_type=name, **flags)
+    else:
+        vocab = read_vocab(lzma.decompress((VOCABS / f"{name}.gguf.xz").read_bytes()))
     model = importlib.import_module(MODELS[vocab.type])
     return model, model.compile_vocab(vocab)
 
@@ -63,14 +72,14 @@ def encode(name, pieces, tokens, gap, chunk, room, longest=4096):
     raise AssertionError("a fragment asks for memory again and again")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, *(sorted(PRE_TYPES) if JIT else [0, 2, 7])])
 def test_touching_fragments_give_the_ids_of_separate_ones(name):
-    draw = random.Random(name)
+    draw = random.Random(str(name))
     for number in range(ROUNDS):
         pieces = [b"".join(draw.choices(PARTS, k=draw.randint(0, 5))) for _ in range(draw.randint(2, 60))]
         if number % 2:  # well formed, so that runs hold
             pieces = [piece.decode("utf-8", "ignore").encode() for piece in pieces]
-        kinds = [TEXT_PREFIXED, TEXT_PREFIXED, TEXT, 3] if name.startswith("syn-spm") else [TEXT_PREFIXED, 3]
+        kinds = [TEXT_PREFIXED, TEXT_PREFIXED, TEXT, 3] if str(name).startswith("syn-spm") else [TEXT_PREFIXED, 3]
         tokens = [draw.choice(kinds) for _ in pieces]
         chunk = draw.choice([64, 300, 1 << 14])
         together = encode(name, pieces, tokens, 0, chunk, draw.choice([1, 4096]), draw.choice([16, 4096]))

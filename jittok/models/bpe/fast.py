@@ -9,17 +9,18 @@ text is left to the general kernel (the answer MALFORMED), so that most processe
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, kernel
-from jittok._raw import PAD, Window, get_i32, put_i32, put_i64, readable_behind, window
+from jittok._raw import PAD, Window, get_i32, get_i64, put_i32, put_i64, readable_behind, window
 from jittok.fragments import FRAGMENT, NEED, OUT_OF_ROOM, OUT_OF_WORK
 from jittok.models.bpe.arrays import Arrays
-from jittok.models.bpe.work import Work, WorkWindow, look_up, open_work
+from jittok.models.bpe.work import Work, WorkWindow, look_up, open_work, settle
 from jittok.pretokenize.splitters.blocks import ClassWindow, open_classes
 from jittok.pretokenize.splitters.gpt2 import MALFORMED, split_gpt2
 from jittok.pretokenize.splitters.llama3 import split_llama3
 from jittok.structures.piece_cache import SLACK
+from jittok.structures.run_loop import Fragments, make_encode_run
 from jittok.structures.span_loop import copy_bytes
 
 
@@ -72,7 +73,7 @@ def _make_encode_text(split: Callable[..., Any]) -> Callable[..., Any]:
             if count + 2 * (cut - begin) + SLACK > room:
                 put_i64(report, NEED, 2 * (stop - start) + SLACK)
                 return OUT_OF_ROOM
-            count = look_up(work.cache, work.records, work, text, begin, work.places, number, 0, ids, count)
+            count = look_up(work.cache, work.records, work, text, begin, work.places, number, work.run, ids, count)
             if count < 0:
                 put_i64(report, NEED, cut - begin)
                 return count
@@ -82,11 +83,38 @@ def _make_encode_text(split: Callable[..., Any]) -> Callable[..., Any]:
     return encode_text
 
 
-_encode_gpt2 = _make_encode_text(_split_gpt2)
-_encode_llama3 = _make_encode_text(_split_llama3)
+class _Splitting(NamedTuple):
+    """What splitting a run takes."""
+
+    model: Arrays
+    classes: ClassWindow
+    of_one: Window
 
 
-def _make_body(encode_text: Callable[..., Any]) -> Callable[..., Any]:
+def _make_split_run(split: Callable[..., Any]) -> Callable[..., Any]:
+    @helper
+    def split_run(
+        own: _Splitting, text: Window, begin: int, _end: int, fragments: Fragments, k: int, last: int, places: Window
+    ) -> int:
+        """Where pieces of the texts among the fragments begin; MALFORMED."""
+        number = 0
+        for fragment in range(k, last + 1):
+            start, stop = get_i64(fragments.starts, fragment), get_i64(fragments.stops, fragment)
+            if get_i32(fragments.tokens, fragment) < 0 and start < stop:
+                pieces = split(own.model, own.classes, text, start, stop, stop, own.of_one)
+                if pieces < 0:
+                    return MALFORMED
+                for piece in range(pieces):
+                    put_i32(places, number + piece, get_i32(own.of_one, piece) + start - begin)
+                number += pieces
+        return number
+
+    return split_run
+
+
+def _make_body(split: Callable[..., Any]) -> Callable[..., Any]:
+    encode_text, encode_run = _make_encode_text(split), make_encode_run(_make_split_run(split), settle)
+
     @helper
     def encode(
         model: Arrays,
@@ -102,18 +130,29 @@ def _make_body(encode_text: Callable[..., Any]) -> Callable[..., Any]:
         ends: OutI64,
         report: OutI64,
     ) -> int:
-        own, classes = open_work(model, work), open_classes(model.classes)
+        own, classes = open_work(model, work, ends), open_classes(model.classes)
         text, out, notes = window(data), window(ids), window(report)
-        for fragment in range(first, last):
-            report[FRAGMENT] = fragment
-            if tokens[fragment] >= 0:
+        fragments = Fragments(window(starts), window(stops), window(tokens))
+        splitting = _Splitting(model, classes, own.of_one)
+        k, most = first, min(own.chunk, own.longest)
+        while k < last:
+            report[FRAGMENT] = k
+            k, count = encode_run(
+                splitting, own.cache, own.records, own.places, own.run, own, 2, most, text, data.size, fragments, k,
+                last, out, count, ids.size, notes,
+            )  # fmt: skip
+            if count < 0:
+                return count
+            if k > report[FRAGMENT]:
+                continue
+            if tokens[k] >= 0:
                 if count + 1 > ids.size:
                     report[NEED] = 1
                     return OUT_OF_ROOM
-                ids[count] = tokens[fragment]
+                ids[count] = tokens[k]
                 count += 1
             else:
-                start, stop = starts[fragment], stops[fragment]
+                start, stop = starts[k], stops[k]
                 if stop + PAD <= data.size or readable_behind(text, stop, PAD):
                     done = encode_text(model, own, classes, text, start, stop, out, count, ids.size, notes)
                 elif stop - start + PAD <= work.text.size:
@@ -125,14 +164,15 @@ def _make_body(encode_text: Callable[..., Any]) -> Callable[..., Any]:
                 if done < 0:
                     return done
                 count = done
-            ends[fragment] = count
+            ends[k] = count
+            k += 1
         return count
 
     return encode
 
 
-_body_gpt2 = _make_body(_encode_gpt2)
-_body_llama3 = _make_body(_encode_llama3)
+_body_gpt2 = _make_body(_split_gpt2)
+_body_llama3 = _make_body(_split_llama3)
 
 
 @kernel

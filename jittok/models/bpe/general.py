@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, kernel, wide
@@ -33,13 +35,14 @@ from jittok.models.bpe.arrays import HYBRIDDNA, KMER_MARK, PLAIN, Arrays
 from jittok.models.bpe.joints import cut_joints
 from jittok.models.bpe.text import BAD, decode, put_code_point
 from jittok.models.bpe.words import SPACE
-from jittok.models.bpe.work import GROWTH, Work, WorkWindow, encode_pieces, look_up, open_work
+from jittok.models.bpe.work import GROWTH, Work, WorkWindow, encode_pieces, look_up, open_work, settle
 from jittok.normalize.case import LOWERED, kind_of, lower_case
 from jittok.normalize.case import SPACE as WHITE
-from jittok.pretokenize.splitters.general import SplitterWindow, open_splitter, split_text
+from jittok.pretokenize.splitters.general import SplitterWindow, SplitWindow, open_splitter, split_run, split_text
 from jittok.pretokenize.splitters.gpt2 import MALFORMED
 from jittok.structures.bytes_table import find_bytes, open_bytes_table
 from jittok.structures.piece_cache import SLACK
+from jittok.structures.run_loop import Fragments, make_encode_run
 
 ONE, NONE = np.uint64(1), np.uint64(0)
 REPLACEMENT, ESCAPED_SPACE = 0xFFFD, 0x2581
@@ -47,6 +50,31 @@ A, LOWER_A, LOWER_Z = 0x41, 0x61, 0x7A
 KMER = 6
 MARK_0, MARK_1, MARK_2 = KMER_MARK
 DNA_BEGIN, DNA_END = b"<dna>", b"</dna>"
+
+
+class _Splitting(NamedTuple):
+    """What splitting a run takes."""
+
+    splitter: SplitterWindow
+    split: SplitWindow
+    joints: Window
+
+
+@helper
+def _split_run(
+    own: _Splitting, text: Window, begin: int, end: int, fragments: Fragments, k: int, last: int, places: Window
+) -> int:
+    """Where pieces of the fragments begin; MALFORMED."""
+    if split_run(own.splitter, text, begin, end, fragments, k, last, own.split) < end:
+        return MALFORMED
+    cut_joints(own.joints, False, text, begin, end - begin, own.split.cuts)
+    number = 0
+    for word in range((end - begin) // 64 + 1):
+        number = bit_places(places, number, word * 64, get_u64(own.split.cuts, word))
+    return number - 1  # the last one is the end
+
+
+_encode_run = make_encode_run(_split_run, settle)
 
 
 @kernel
@@ -68,24 +96,35 @@ def encode_general(
 
     Codes: OUT_OF_ROOM, OUT_OF_WORK, BEYOND_UNICODE, SPACE_IN_SYMBOL. O(n log n) in the bytes of the longest word.
     """
-    own, splitter = open_work(model, work), open_splitter(model.splitter)
-    for fragment in range(first, last):
-        report[FRAGMENT] = fragment
-        if tokens[fragment] >= 0:
+    own, splitter = open_work(model, work, ends), open_splitter(model.splitter)
+    text, out, notes = window(data), window(ids), window(report)
+    fragments = Fragments(window(starts), window(stops), window(tokens))
+    splitting, k = _Splitting(splitter, own.split, own.joints), first
+    most = min(own.chunk, own.longest - PAD) if model.session == PLAIN and model.byte_encode and not model.escape else 0
+    while k < last:
+        report[FRAGMENT] = k
+        k, count = _encode_run(
+            splitting, own.cache, own.records, own.places, own.run, own, 2, most, text, data.size, fragments, k, last,
+            out, count, ids.size, notes,
+        )  # fmt: skip
+        if count < 0:
+            return count
+        if k > report[FRAGMENT]:
+            continue
+        if tokens[k] >= 0:
             if count + 1 > ids.size:
                 report[NEED] = 1
                 return OUT_OF_ROOM
-            ids[count] = tokens[fragment]
+            ids[count] = tokens[k]
             count += 1
         else:
-            start, stop = starts[fragment], stops[fragment]
-            padded = int(stop + PAD <= data.size or readable_behind(window(data), stop, PAD))
-            count = encode_slowly(
-                model, own, splitter, window(data), start, stop, padded, window(ids), count, ids.size, window(report)
-            )
+            start, stop = starts[k], stops[k]
+            padded = int(stop + PAD <= data.size or readable_behind(text, stop, PAD))
+            count = encode_slowly(model, own, splitter, text, start, stop, padded, out, count, ids.size, notes)
             if count < 0:
                 return count
-        ends[fragment] = count
+        ends[k] = count
+        k += 1
     return count
 
 
@@ -236,7 +275,7 @@ def _encode_words(
                 return OUT_OF_ROOM
             at, pieces = start + begin, number - 1
             if cached:
-                count = look_up(work.cache, work.records, work, text, at, work.places, pieces, 0, ids, count)
+                count = look_up(work.cache, work.records, work, text, at, work.places, pieces, work.run, ids, count)
             else:
                 count = encode_pieces(work, text, at, pieces, ids, count)
             if count == SPACE_IN_SYMBOL:

@@ -19,9 +19,9 @@ from jittok.models.bpe.work import GROWTH, Work, WorkWindow, open_work
 from jittok.pretokenize.splitters.gpt2 import MALFORMED
 from jittok.pretokenize.splitters.spans import split_spans
 from jittok.structures.cuts import open_rules
-from jittok.structures.piece_lookup import BARRED, RunWindow, make_settle
+from jittok.structures.piece_lookup import make_settle
 from jittok.structures.run_loop import Fragments
-from jittok.structures.span_loop import NO_BLANK, WHOLE, SpanWorkWindow, make_encode_spans
+from jittok.structures.span_loop import WHOLE, SpanWorkWindow, make_encode_spans
 
 IDS_PER_BYTE = 3
 """A space may become the tokens of the three bytes of U+2581."""
@@ -71,15 +71,14 @@ def encode_lines(
     UTF-8, and `encode_general` is to do it."""
     text, out, notes = window(data), window(ids), window(report)
     fragments = Fragments(window(starts), window(stops), window(tokens))
-    own, k = open_work(model, work), first
+    own, k = open_work(model, work, ends), first
     longest = (work.text.size - PAD - 16) // GROWTH
-    work.run[BARRED] = -1
     spans = SpanWorkWindow(
         open_rules(model.rules),
         own.text,
         longest,
         own.places,
-        RunWindow(own.rewritten, NO_BLANK, window(ends), window(work.run)),
+        own.run,
         own.records,
         own.cache,
         own.chunk,

@@ -15,7 +15,7 @@ from jittok.models.bpe.words import WordWindow, encode_word, merge_word, open_wo
 from jittok.pretokenize.splitters.general import SplitWindow, SplitWork, make_split_work, open_split
 from jittok.structures.chain import Merger, MergerWork, make_merger_work, open_merger
 from jittok.structures.piece_cache import CacheWindow, PieceCache, make_cache, open_cache
-from jittok.structures.piece_lookup import RUN_STATE, make_look_up, make_records, make_settle
+from jittok.structures.piece_lookup import BARRED, RUN_STATE, RunWindow, make_look_up, make_records, make_settle
 
 GROWTH = 3
 """Bytes that one byte of text becomes at most: a space or a bad byte three, a lowered character no more than three."""
@@ -29,8 +29,9 @@ class Work(NamedTuple):
     text: OutU8  # [GROWTH * longest + 16 + PAD] a fragment rewritten, or copied to where PAD bytes follow it
     rewritten: OutU8  # [GROWTH * longest + 16 + PAD] a span of a line rewritten
     split: SplitWork  # for the general splitter
-    run: OutI64  # [RUN_STATE] family LINES, see RunWindow
+    run: OutI64  # [RUN_STATE] see RunWindow
     places: OutI32  # [2 * CHUNK + longest + 64] where the pieces of a chunk begin
+    of_one: OutI32  # [2 * CHUNK + longest + 64] the same of one fragment of a run
     records: OutU64  # one batch of look-ups
     merge: MergerWork
     cache: PieceCache
@@ -46,7 +47,9 @@ class WorkWindow(NamedTuple):
     joints: Window
     places: Window
     places_size: int
+    of_one: Window
     records: Window
+    run: RunWindow
     cache: CacheWindow
     chunk: int
     words: WordWindow
@@ -65,6 +68,7 @@ def make_work(arrays: Arrays, longest: int, cache_bytes: int = 64 << 20, chunk: 
         make_split_work(room),
         np.zeros(RUN_STATE, np.int64),
         np.empty(2 * CHUNK + longest + 64, np.int32),
+        np.empty(2 * CHUNK + longest + 64, np.int32),
         make_records(),
         make_merger_work(room),
         make_cache(cache_bytes),
@@ -78,8 +82,9 @@ def regrow(arrays: Arrays, work: Work, longest: int) -> Work:
 
 
 @helper
-def open_work(model: Arrays, work: Work) -> WorkWindow:
-    """Windows onto the arrays."""
+def open_work(model: Arrays, work: Work, ends: OutI64) -> WorkWindow:
+    """Windows onto the arrays. ends: of the ids of each fragment."""
+    work.run[BARRED] = -1
     return WorkWindow(
         window(work.text),
         window(work.rewritten),
@@ -87,7 +92,9 @@ def open_work(model: Arrays, work: Work) -> WorkWindow:
         window(model.joints),
         window(work.places),
         work.places.size,
+        window(work.of_one),
         window(work.records),
+        RunWindow(window(work.rewritten), 0, window(ends), window(work.run)),
         open_cache(work.cache),
         work.chunk,
         open_words(model),
@@ -132,5 +139,6 @@ def encode_pieces(work: WorkWindow, text: Window, begin: int, number: int, ids: 
     return count
 
 
-look_up = make_look_up(make_settle(_encode_new_piece, _expect, in_runs=False))
-"""look_up(work.cache, work.records, work, text, begin, places, number, 0, ids, count); see `make_look_up`."""
+settle = make_settle(_encode_new_piece, _expect)
+look_up = make_look_up(settle)
+"""look_up(work.cache, work.records, work, text, begin, places, number, work.run, ids, count); see `make_look_up`."""

@@ -47,6 +47,7 @@ from jittok.pretokenize.splitters.counting import (
     next_cut,
 )
 from jittok.pretokenize.splitters.cutting import ACTION_BITS, collect_cuts, run_cutter
+from jittok.structures.run_loop import Fragments
 
 MATCHER, CUTTER, RUNS, SINGLES, SPACE_POWERS, DIGIT_GROUPS, DIGIT_THREES, TRAILING_SPACE = range(8)
 """Kinds of stages."""
@@ -151,18 +152,53 @@ def split_text(
     Text that is not well formed (three-byte surrogates are) is not cut: the offset of the first bad byte. PAD bytes are
     readable behind it. well_formed: that it is, is known.
     """
-    size, count = stop - start, (splitter.width >> 1) - 1
+    size = stop - start
     if splitter.byte >= 0 and well_formed:
         _split_at_byte(splitter.byte, text, start, size, work.cuts)
         return stop
     bad = _classify(splitter, text, start, stop, work)
     if bad < stop:
         return bad
+    _no_cuts(work, size)
+    _run_stages(splitter, text, start, size, work, False)
+    return stop
+
+
+@helper
+def split_run(
+    splitter: SplitterWindow,
+    text: Window,
+    begin: int,
+    end: int,
+    fragments: Fragments,
+    k: int,
+    last: int,
+    work: SplitWindow,
+) -> int:
+    """The same of fragments k .. last that touch each other and are text[begin:end]: patterns go on in what is cut
+    already, so the borders of the fragments are cuts from the start."""
+    bad = _classify(splitter, text, begin, end, work)
+    if bad < end:
+        return bad
+    _no_cuts(work, end - begin)
+    for fragment in range(k + 1, last + 1):
+        cut_at(work, get_i64(fragments.starts, fragment) - begin)
+    _run_stages(splitter, text, begin, end - begin, work, True)
+    return end
+
+
+@helper
+def _no_cuts(work: SplitWindow, size: int) -> None:
     for word in range(size // BLOCK + 1):
         put_u64(work.cuts, word, NONE)
     cut_at(work, 0)
     cut_at(work, size)
-    behind = False  # classes have yet to learn of the cuts of the cutter before
+
+
+@helper
+def _run_stages(splitter: SplitterWindow, text: Window, start: int, size: int, work: SplitWindow, behind: bool) -> None:
+    """All patterns, one after the other. behind: whether the classes have yet to learn of cuts."""
+    count = (splitter.width >> 1) - 1
     for stage in range(splitter.stages):
         kind, table = get_i64(splitter.kinds, stage), get_i64(splitter.tables_at, stage)
         if kind == CUTTER:
@@ -184,7 +220,6 @@ def split_text(
             cut_digit_threes(work, stage, size)
         else:
             cut_trailing_space(work, stage, size)
-    return stop
 
 
 @helper
