@@ -54,7 +54,7 @@ def stretches(
 
     Without `keep_ids` there are only ends. While threads work, the next texts are read; errors come in the order of
     the documents, whatever the threads. beside(documents, first, last, document_ends, starts, stops, tokens, ends,
-    ids) is called for each stretch in its thread, with its fragments (see `special.cut_documents`) and their ids;
+    ids) is called for each stretch in its thread, with its fragments (see `partition.cut_documents`) and their ids;
     what it returns comes third. together: what several threads encode may come as one stretch.
     """
     threads = thread_count(threads)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok import special
+from jittok import partition
 from jittok._jit import Call
 from jittok.fragments import PAD, REPORT_SIZE
 from jittok.inputs import Documents
@@ -36,7 +36,7 @@ class Desk:
 
     def __init__(self) -> None:
         self.report = np.zeros(REPORT_SIZE, np.int64)
-        self.special_work = special.make_work(64)
+        self.special_work = partition.make_work(64)
         self.longest = 0
         self.work: Any = None
         self.calls: dict[Any, Call] = {}
@@ -90,6 +90,6 @@ class Desk:
         if self.starts.size > most:
             self.give_fragments(64)
         if self.special_work.keys.size > most:
-            self.special_work = special.make_work(64)
+            self.special_work = partition.make_work(64)
         if self.document_ends.size > most:
             self.give_ends(1)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok import special
+from jittok import partition, special
 from jittok._jit import CHECKED, kernel
 from jittok.desk import HELD, Desk, fixed
 from jittok.errors import EncodingFailed, UnsupportedVocab
@@ -201,12 +201,12 @@ class Encoder:
         """The fragments of documents first .. last - 1 to the desk; how many."""
         if desk.document_ends.size < last - first:
             desk.give_ends(last - first)
-        if not special.cut_documents.at_hand() and nothing_to_cut(rule.special, docs, first, last):
+        if not partition.cut_documents.at_hand() and nothing_to_cut(rule.special, docs, first, last):
             return lay_out(desk, docs, first, last, rule.before, rule.after)
         while True:
             code = desk.run(
-                special.cut_documents, rule.special, desk.special_work, docs.data, docs.starts, docs.stops, first, last,
-                rule.before, rule.after, desk.starts, desk.stops, desk.tokens, desk.document_ends, desk.report,
+                partition.cut_documents, rule.special, desk.special_work, docs.data, docs.starts, docs.stops, first,
+                last, rule.before, rule.after, desk.starts, desk.stops, desk.tokens, desk.document_ends, desk.report,
             )  # fmt: skip
             if code >= 0:
                 return int(code)
@@ -214,7 +214,7 @@ class Encoder:
             if code == OUT_OF_ROOM:
                 desk.give_fragments(max(need, 2 * desk.starts.size))
             elif code == OUT_OF_WORK:
-                desk.special_work = special.make_work(max(need, 2 * desk.special_work.keys.size))
+                desk.special_work = partition.make_work(max(need, 2 * desk.special_work.keys.size))
             else:
                 raise AssertionError(f"cutting documents around special tokens gave {code}")
 

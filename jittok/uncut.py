@@ -1,4 +1,4 @@
-"""Fragments of documents in which nothing is to be cut out, laid out without `special.cut_documents`, which takes a
+"""Fragments of documents in which nothing is to be cut out, laid out without `partition.cut_documents`, which takes a
 second to compile: a first text need not wait for it."""
 
 from __future__ import annotations

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from jittok import special
 from jittok.fragments import NEED, OUT_OF_ROOM, OUT_OF_WORK
-from jittok.special import CONTROL, LSTRIP, RSTRIP, UNKNOWN, compile_special, cut_documents, make_work
+from jittok.partition import cut_documents, make_work
+from jittok.special import CONTROL, LSTRIP, RSTRIP, UNKNOWN, compile_special
 
 USER_DEFINED = 16
 BLANKS = b" \t\n\v\f\r"

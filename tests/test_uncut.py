@@ -13,7 +13,8 @@ import jittok
 from jittok import uncut
 from jittok.desk import Desk
 from jittok.inputs import Documents
-from jittok.special import compile_special, cut_documents
+from jittok.partition import cut_documents
+from jittok.special import compile_special
 
 VOCABS = {name: jittok.bundled(name).vocab for name in ("gpt-2", "t5")}
 
@@ -65,7 +66,7 @@ def test_a_text_that_may_have_a_special_token_is_left_to_the_kernel(text):
 def test_a_first_text_does_not_wait_for_the_kernel_that_cuts(tmp_path):
     code = """
 import jittok
-from jittok.special import cut_documents
+from jittok.partition import cut_documents
 tok = jittok.bundled("bert")
 plain = tok.encode_batch(["a first text", ""])
 print(cut_documents.entry is None)
