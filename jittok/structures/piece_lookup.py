@@ -250,7 +250,7 @@ def make_settle(
                 record += RECORD
         return end
 
-    @helper
+    @(helper if in_runs else inlined)
     def settle(
         cache: CacheWindow, records: Window, model: Any, text: Window, end: int, run: Any, ids: Window, count: int
     ) -> int:

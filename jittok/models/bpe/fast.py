@@ -73,7 +73,7 @@ def _make_encode_text(split: Callable[..., Any]) -> Callable[..., Any]:
             if count + 2 * (cut - begin) + SLACK > room:
                 put_i64(report, NEED, 2 * (stop - start) + SLACK)
                 return OUT_OF_ROOM
-            count = look_up(work.cache, work.records, work, text, begin, work.places, number, work.run, ids, count)
+            count = look_up(work.cache, work.records, work, text, begin, work.places, number, 0, ids, count)
             if count < 0:
                 put_i64(report, NEED, cut - begin)
                 return count

@@ -275,7 +275,7 @@ def _encode_words(
                 return OUT_OF_ROOM
             at, pieces = start + begin, number - 1
             if cached:
-                count = look_up(work.cache, work.records, work, text, at, work.places, pieces, work.run, ids, count)
+                count = look_up(work.cache, work.records, work, text, at, work.places, pieces, 0, ids, count)
             else:
                 count = encode_pieces(work, text, at, pieces, ids, count)
             if count == SPACE_IN_SYMBOL:
