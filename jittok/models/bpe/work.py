@@ -141,5 +141,5 @@ def encode_pieces(work: WorkWindow, text: Window, begin: int, number: int, ids: 
 
 settle = make_settle(_encode_new_piece, _expect)
 look_up = make_look_up(make_settle(_encode_new_piece, _expect, in_runs=False))
-"""look_up(work.cache, work.records, work, text, begin, places, number, 0, ids, count); see `make_look_up`. A loop of its
-own: without what records of runs need, first met text is as fast as it was."""
+"""look_up(work.cache, work.records, work, text, begin, places, number, 0, ids, count); see `make_look_up`. A loop of
+its own: without what records of runs need, first met text is as fast as it was."""
