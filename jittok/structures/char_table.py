@@ -9,6 +9,7 @@ import numpy as np
 
 from jittok._jit import I32, U32, U64, OutU64, frozen, helper, kernel, wide
 from jittok._raw import Window, get_u64, multiply, window
+from jittok.structures.bytes_table import BytesTable
 
 ABSENT = -1
 _MIX = np.uint64(0x9E3779B97F4A7C15)
@@ -66,3 +67,22 @@ def find_character(table: CharWindow, key: np.uint64) -> int:
         if slot == _0:
             return ABSENT
         at = (at + 1) & ((1 << table.bits) - 1)
+
+
+def no_characters() -> CharTable:
+    """The table of none."""
+    return build_char_table(frozen([], np.uint32), frozen([], np.int32))
+
+
+def wide_characters(texts: BytesTable) -> CharTable:
+    """The symbols of characters beyond ASCII; of equal texts the first."""
+    lengths = np.diff(texts.offsets)
+    rows = np.flatnonzero((lengths > 0) & (lengths <= 4))
+    padded = np.concatenate([texts.data, np.zeros(4, np.uint8)])
+    columns = [padded[texts.offsets[rows] + k].astype(np.uint32) for k in range(4)]
+    sizes = np.array([1] * 12 + [2, 2, 3, 4])[columns[0] >> 4]
+    chosen = (columns[0] >= 0x80) & (sizes == lengths[rows])
+    keys = np.zeros(rows.size, np.uint32)
+    for k, column in enumerate(columns):
+        keys |= np.where(k < lengths[rows], column << np.uint32(8 * k), np.uint32(0))
+    return build_char_table(frozen(keys[chosen], np.uint32), frozen(rows[chosen], np.int32))

@@ -11,6 +11,7 @@ from jittok.pretokenize.splitters.blocks import CharacterClasses
 from jittok.pretokenize.splitters.general import Splitter
 from jittok.structures.bytes_table import BytesTable
 from jittok.structures.chain import Chain
+from jittok.structures.char_table import CharTable
 from jittok.structures.cuts import SpanRules
 from jittok.structures.pair_table import PairTable
 
@@ -31,7 +32,8 @@ class Arrays(NamedTuple):
     splitter: Splitter
     pairs: PairTable
     tokens: int  # how many; symbols from here on are virtual
-    byte_symbols: I32  # [256] byte encoding: the symbol of each byte
+    byte_symbols: I32  # [256] byte encoding: the symbol of each byte; else that of each ASCII character, or -1
+    characters: CharTable  # without byte encoding: the symbols of other characters
     virtual_ids: I32  # the ids that virtual symbols fall back to, behind each other
     virtual_at: I64  # [virtual + 1]
     texts: BytesTable  # texts of all symbols, as the vocabulary writes them

@@ -36,6 +36,7 @@ from jittok.structures.bytes_table import (
 )
 from jittok.structures.chain import MergerWork, make_merger_work, open_merger
 from jittok.structures.chain_build import build_chain, character_rows, no_chain
+from jittok.structures.char_table import no_characters, wide_characters
 from jittok.structures.cuts import no_cuts
 from jittok.structures.pair_table import PairTable, build_pair_table, find_pair
 from jittok.unicode import tables
@@ -73,7 +74,8 @@ def compile_vocab(vocab: Vocab) -> Arrays:
     if pre.number in (GEMMA4, SARVAM_MOE) and session == PLAIN and vocab.escape_whitespaces and not vocab.ignore_merges:
         family = LINES
     pairs = build_pair_table(left, right, rank, merged)
-    byte_symbols = frozen(find_rows(symbols, _encoded_bytes()) if pre.byte_encode else np.full(256, ABSENT), np.int32)
+    alphabet = _encoded_bytes() if pre.byte_encode else [bytes([byte]) for byte in range(0x80)] + [b""] * 0x80
+    byte_symbols = frozen(find_rows(symbols, alphabet), np.int32)
     byte_pairs = np.empty(65536, np.uint64)
     pair_all_bytes(pairs, byte_symbols, byte_pairs)
     slots, bits = empty_slots(0)
@@ -82,6 +84,7 @@ def compile_vocab(vocab: Vocab) -> Arrays:
         pairs=pairs,
         tokens=len(vocab),
         byte_symbols=byte_symbols,
+        characters=no_characters() if pre.byte_encode else wide_characters(symbols),
         virtual_ids=virtual_ids,
         virtual_at=virtual_at,
         texts=symbols,

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from jittok._jit import helper
-from jittok._raw import Window, get_i32, get_i64, get_u8, get_u64, put_i32, put_u64, window
+from jittok._raw import Window, get_i32, get_i64, get_u8, get_u64, get_word, put_i32, put_u64, window
 from jittok.fragments import LONG_WORD, SPACE_IN_SYMBOL
 from jittok.models.bpe.arrays import Arrays
 from jittok.structures.bytes_table import ABSENT, BytesWindow, find_bytes, open_bytes_table
 from jittok.structures.chain import LONG, READY, WANTED, Merger, merge_list, merge_numbers
+from jittok.structures.char_table import CharWindow, find_character, open_char_table
 from jittok.structures.merge_queue import FEW, SIXTEEN, clear_sixteen, merge_found, merge_noted, note_pair
 from jittok.structures.pair_table import NO_PAIR
 from jittok.structures.utf8 import lead_length
 
 SPACE, NEWLINE = 0x20, 0x0A
+_1 = np.uint64(1)
 
 
 class WordWindow(NamedTuple):
@@ -30,6 +34,7 @@ class WordWindow(NamedTuple):
     virtual_at: Window
     byte_ids: Window
     whole_ids: Window
+    characters: CharWindow
     texts: BytesWindow
     whole: BytesWindow
 
@@ -48,6 +53,7 @@ def open_words(model: Arrays) -> WordWindow:
         window(model.virtual_at),
         window(model.byte_ids),
         window(model.whole_ids),
+        open_char_table(model.characters),
         open_bytes_table(model.texts),
         open_bytes_table(model.whole),
     )
@@ -135,9 +141,14 @@ def _merge_characters(words: WordWindow, merge: Merger, text: Window, start: int
     """Without byte encoding: the same over characters; SPACE_IN_SYMBOL or LONG_WORD."""
     symbols, i, space = 0, start, False
     while i < stop:
-        size = min(lead_length(get_u8(text, i)), stop - i)
-        space = space or get_u8(text, i) == SPACE
-        put_i32(merge.queue.symbols, symbols, find_bytes(words.texts, text, i, i + size))
+        byte, size = get_u8(text, i), 1
+        if byte < 0x80:
+            space = space or byte == SPACE
+            put_i32(merge.queue.symbols, symbols, get_i32(words.byte_symbols, byte))
+        else:
+            size = min(lead_length(byte), stop - i)
+            key = get_word(text, i) & ((_1 << np.uint64(8 * size)) - _1)
+            put_i32(merge.queue.symbols, symbols, find_character(words.characters, key))
         put_i32(merge.queue.places, symbols, i - start)
         symbols += 1
         i += size

@@ -11,7 +11,7 @@ from jittok.models.spm.whole import character_length
 from jittok.structures import cuts
 from jittok.structures.bytes_table import ABSENT, BytesTable, build_bytes_table, find_bytes, find_rows, open_bytes_table
 from jittok.structures.chain_build import build_chain, character_rows, no_chain
-from jittok.structures.char_table import CharTable, build_char_table
+from jittok.structures.char_table import wide_characters
 from jittok.structures.pair_table import build_pair_table
 from jittok.vocab import SPACE, Vocab
 
@@ -53,7 +53,7 @@ def compile_vocab(vocab: Vocab) -> Arrays:
         reachable=frozen(reachable, np.uint8),
         add_space_prefix=int(vocab.add_space_prefix),
         rules=span_rules(data, offsets, reachable != 0),
-        characters=_wide_characters(texts),
+        characters=wide_characters(texts),
         span_ascii=frozen(span_ascii, np.int32),
         span_byte_ids=frozen(byte_ids, np.int32),
         chain=no_chain(),
@@ -93,20 +93,6 @@ def span_rules(data: U8, offsets: I64, reachable: NDArray[np.bool_]) -> cuts.Spa
     apart = cuts.choose_apart(table)
     free = ~cuts.tied_classes(table, cuts.class_of(apart))
     return cuts.build_rules(free, apart, (), flags, pairs, last_blank=False)
-
-
-def _wide_characters(texts: BytesTable) -> CharTable:
-    """The symbols of characters beyond ASCII."""
-    lengths = np.diff(texts.offsets)
-    rows = np.flatnonzero((lengths > 0) & (lengths <= 4))
-    padded = np.concatenate([texts.data, np.zeros(4, np.uint8)])
-    columns = [padded[texts.offsets[rows] + k].astype(np.uint32) for k in range(4)]
-    sizes = np.array([1] * 12 + [2, 2, 3, 4])[columns[0] >> 4]
-    chosen = (columns[0] >= 0x80) & (sizes == lengths[rows])
-    keys = np.zeros(rows.size, np.uint32)
-    for k, column in enumerate(columns):
-        keys |= np.where(k < lengths[rows], column << np.uint32(8 * k), np.uint32(0))
-    return build_char_table(frozen(keys[chosen], np.uint32), frozen(rows[chosen], np.int32))
 
 
 def _with_characters(data: U8, offsets: I64) -> BytesTable:
