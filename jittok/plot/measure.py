@@ -86,7 +86,7 @@ def _script(c: str) -> str:
 
 def tables(tok: Tokenizer) -> list[Table]:
     """The structures of the compiled vocabulary that have slots which may be free, largest first."""
-    found = [table for table in _walk(tok.arrays, "") if table.used.size > 1]
+    found = [table for table in _walk(tok.arrays, "") if np.count_nonzero(table.used) > 1]  # a root alone is none
     return sorted(found, key=lambda table: -table.size)
 
 
