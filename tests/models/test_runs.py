@@ -72,7 +72,7 @@ def encode(name, pieces, tokens, gap, chunk, room, longest=4096):
     raise AssertionError("a fragment asks for memory again and again")
 
 
-@pytest.mark.parametrize("name", [*NAMES, *(sorted(PRE_TYPES) if JIT else [0, 2, 7])])
+@pytest.mark.parametrize("name", [*NAMES, *(sorted(PRE_TYPES) if JIT else [])])
 def test_touching_fragments_give_the_ids_of_separate_ones(name):
     draw = random.Random(str(name))
     for number in range(ROUNDS):
