@@ -306,11 +306,10 @@ def beside(target: Path) -> Path:
 
 
 def joined(
-    parts: Sequence[NDArray[np.int32]], ends: Sequence[NDArray[np.int64]], ids: NDArray[np.int32] | None = None
+    parts: Sequence[NDArray[np.int32]], ends: Sequence[NDArray[np.int64]]
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """One ids array and its offsets from parts and the ends of their rows. ids: the parts joined, if they are."""
-    if ids is None:
-        ids = parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, np.int32), *parts])
+    """One ids array and its offsets from parts and the ends of their rows."""
+    ids = parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, np.int32), *parts])
     offsets = np.zeros(1 + sum(part.size for part in ends), np.int64)
     at, shift = 1, 0
     for part, row_ends in zip(parts, ends, strict=True):

@@ -87,7 +87,7 @@ def _short_hits(
     """
     while record < end:
         head = np.int64(get_u64(records, record))
-        if head & 3 != KIND_SHORT:
+        if head & KINDS != KIND_SHORT:
             break
         at = match_pair(table, head >> PLACE, records, record + 1, pairs)
         hit = (head >> PLACE) + at
@@ -243,7 +243,7 @@ def make_settle(
         if foresees:
             while record < end:
                 head = np.int64(get_u64(records, record))
-                if (head & 3 == KIND_SHORT) & (
+                if (head & KINDS == KIND_SHORT) & (
                     match_pair(cache.short, head >> PLACE, records, record + 1, cache.pairs) == NO_MATCH
                 ):
                     expect(model, get_u64(records, record + 1), get_u64(records, record + 2))
