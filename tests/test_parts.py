@@ -15,7 +15,7 @@ from jittok.desk import Desk
 from jittok.errors import EncodingFailed
 from jittok.inputs import Documents
 from jittok.models import rwkv, ugm
-from jittok.structures.cuts import no_cuts
+from jittok.structures.cut_rules import no_cuts
 
 WORDS = [
     b"word ",

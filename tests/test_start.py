@@ -69,7 +69,9 @@ def home(tmp_path: Path) -> Path:
 def environment(home: Path, **settings: str) -> dict[str, str]:
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("NUMBA_", "JITTOK_", "PYTHON"))}
     path = os.pathsep.join([str(home), str(PACKAGE.parent)])  # the small package first, if there is one
-    if (home / "jittok").exists():  # Python takes its bytecode for that of an edit in the same second, of the same length
+    if (
+        home / "jittok"
+    ).exists():  # Python takes its bytecode for that of an edit in the same second, of the same length
         clean["PYTHONDONTWRITEBYTECODE"] = "1"
     return clean | {"PYTHONPATH": path, "JITTOK_CACHE_DIR": str(home / "cache")} | settings
 

@@ -16,7 +16,7 @@ from jittok.models import bpe
 from jittok.models.bpe.arrays import GENERAL
 from jittok.structures.chain import NEVER, READY, UNORDERED, WANTED
 from jittok.structures.chain import ROW as CHAIN_ROW
-from jittok.structures.cuts import no_cuts
+from jittok.structures.cut_rules import no_cuts
 
 CUT_TYPES = ("spm", "wpm", "ugm")
 FOLDER = os.environ.get("JITTOK_VOCABS")

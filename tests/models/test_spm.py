@@ -10,7 +10,7 @@ from jittok.encoder import Encoder
 from jittok.errors import EncodingFailed
 from jittok.fragments import TEXT_PREFIXED
 from jittok.models import spm
-from jittok.structures.cuts import no_cuts
+from jittok.structures.cut_rules import no_cuts
 
 SPACE = "\u2581".encode()
 BYTES = [b"<0x%02X>" % byte for byte in range(256)]

@@ -37,7 +37,7 @@ from jittok.structures.bytes_table import (
 from jittok.structures.chain import MergerWork, make_merger_work, open_merger
 from jittok.structures.chain_build import build_chain, character_rows, no_chain
 from jittok.structures.char_table import no_characters, wide_characters
-from jittok.structures.cuts import no_cuts
+from jittok.structures.cut_rules import no_cuts
 from jittok.structures.pair_table import PairTable, build_pair_table, find_pair
 from jittok.unicode import tables
 from jittok.unicode.tables import LETTER, MARK

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from jittok._jit import I32
-from jittok.structures import cuts
+from jittok.structures import cut_rules, cuts
 from jittok.structures.bytes_table import BytesTable
-from jittok.vocab.vocab import SPACE
 
-NEWLINE, BLANK, MARK = 0x0A, 0x20, ord(SPACE)
+NEWLINE, BLANK = 0x0A, 0x20
 _NONE = -1
 
 
@@ -20,7 +19,7 @@ def line_rules(symbols: BytesTable, left: I32, right: I32) -> cuts.SpanRules:
     merge of symbols that end and begin with them. Symbols that are no UTF-8, or hold a space, do not occur.
     """
     rows = symbols.offsets.size - 1
-    code, owner, _ = cuts.characters(symbols.data, symbols.offsets, np.ones(rows, bool))
+    code, owner, _ = cut_rules.characters(symbols.data, symbols.offsets, np.ones(rows, bool))
     first, last = np.full(rows, _NONE, np.int64), np.full(rows, _NONE, np.int64)
     if code.size:
         begins = np.append(True, owner[1:] != owner[:-1])
@@ -30,10 +29,4 @@ def line_rules(symbols: BytesTable, left: I32, right: I32) -> cuts.SpanRules:
     a, b = last[left], first[right]
     possible = (a != _NONE) & (b != _NONE) & (a != BLANK) & (b != BLANK) & (a != NEWLINE) & (b != NEWLINE)
     both = np.unique(a[possible] << 21 | b[possible])
-    pairs = cuts.Neighbours(*(np.where(side == MARK, BLANK, side) for side in (both >> 21, both & (1 << 21) - 1)))
-    flags = cuts.wide_flags(pairs)
-    flags[MARK] = cuts.LIKE_BLANK
-    table = cuts.pair_table(pairs)
-    apart = cuts.choose_apart(table)
-    free = ~cuts.tied_classes(table, cuts.class_of(apart))
-    return cuts.build_rules(free, apart, (), flags, pairs, last_blank=False, lines=True)
+    return cut_rules.rules_of(cut_rules.Neighbours(both >> 21, both & (1 << 21) - 1), lines=True)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from jittok._jit import I64, U8, OutI32, OutI64, OutU8, frozen, kernel, wide
 from jittok.models.spm.arrays import Arrays
 from jittok.models.spm.whole import character_length
-from jittok.structures import cuts
+from jittok.structures import cut_rules, cuts
 from jittok.structures.bytes_table import ABSENT, BytesTable, build_bytes_table, find_bytes, find_rows, open_bytes_table
 from jittok.structures.chain_build import build_chain, character_rows, no_chain
 from jittok.structures.char_table import wide_characters
@@ -85,14 +85,8 @@ def span_rules(data: U8, offsets: I64, reachable: NDArray[np.bool_]) -> cuts.Spa
     A text has no space once its spaces are U+2581, so tokens that hold one match nothing.
     """
     spaces = np.concatenate([[0], np.cumsum(data == BLANK)])
-    found = cuts.neighbours(data, offsets, reachable & (spaces[offsets[1:]] == spaces[offsets[:-1]]))
-    pairs = cuts.Neighbours(*(np.where(side == MARK, BLANK, side) for side in found))
-    flags = cuts.wide_flags(pairs)
-    flags[MARK] = cuts.LIKE_BLANK
-    table = cuts.pair_table(pairs)
-    apart = cuts.choose_apart(table)
-    free = ~cuts.tied_classes(table, cuts.class_of(apart))
-    return cuts.build_rules(free, apart, (), flags, pairs, last_blank=False)
+    found = cut_rules.neighbours(data, offsets, reachable & (spaces[offsets[1:]] == spaces[offsets[:-1]]))
+    return cut_rules.rules_of(found)
 
 
 def _with_characters(data: U8, offsets: I64) -> BytesTable:

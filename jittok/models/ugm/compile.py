@@ -16,8 +16,9 @@ from jittok.models.ugm.rules import Lattice, Texts, span_rules
 from jittok.normalize.keys import BEGINS_USER, Keys, byte_kinds, charsmap_keys
 from jittok.normalize.spaces import BLANK, SpaceRules, space_rules
 from jittok.normalize.xcda import Charsmap, read_charsmap, root_base
-from jittok.structures import cuts
-from jittok.structures.cuts import SpanRules, characters
+from jittok.structures import cut_rules, cuts
+from jittok.structures.cut_rules import characters
+from jittok.structures.cuts import SpanRules
 from jittok.structures.double_array import DoubleArray, build_double_array
 from jittok.structures.span_loop import CHUNK, NO_BLANK, ONE_BLANK, SEPARATE, SpanWork, make_span_work, regrow_span_work
 from jittok.vocab.vocab import Vocab
@@ -105,7 +106,7 @@ def may_part(arrays: Arrays, size: int) -> bool:
     are, no token, key or user's text holds a letter in front of a space, and a part that begins with a space gets none
     in front that the whole would not have there. In longer texts than `cut_limit` sums of scores round, so that the
     best path depends on all that stands before."""
-    letters = np.flatnonzero(cuts.class_of() == cuts.LETTER)
+    letters = np.flatnonzero(cut_rules.class_of() == cuts.LETTER)
     crossings = letters << 8 | BLANK
     return bool(
         0 <= size <= arrays.cut_limit

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import I32, U8, OutI64, OutU8, frozen, kernel, wide
-from jittok.structures import cuts
+from jittok.structures import cut_rules, cuts
 from jittok.structures.double_array import (
     NO_NODE,
     NO_VALUE,
@@ -138,14 +138,15 @@ def span_rules(pages: NDArray[np.int32], entries: NDArray[np.int32]) -> cuts.Spa
     """
     kinds = (entries.reshape(-1, 256)[pages] >> KIND).reshape(-1)
     blanks = [b for b in range(0x20) if kinds[b] == BLANK]
-    apart = [b for b in range(0x80) if (kinds[b] == ALONE) != (cuts.class_of()[b] == cuts.OTHER) and kinds[b] != BLANK]
+    other = cut_rules.class_of() == cuts.OTHER
+    apart = [b for b in range(0x80) if (kinds[b] == ALONE) != other[b] and kinds[b] != BLANK]
     if len(blanks) > cuts.BLANK_BYTES or kinds[0x20] != BLANK or apart:
-        return cuts.no_cuts()
+        return cut_rules.no_cuts()
     free = np.zeros((cuts.CLASSES, cuts.CLASSES), bool)
     free[cuts.OTHER], free[:, cuts.OTHER], free[:, cuts.BLANK] = True, True, True
     free[cuts.BLANK], free[cuts.OTHER, cuts.OTHER] = False, False
     flags = np.where((kinds == ALONE) | (kinds == BLANK), cuts.LEFT_BLANK, cuts.JOINS).astype(np.uint8)
-    return cuts.build_rules(free, (), blanks, flags, None, last_blank=True)
+    return cut_rules.build_rules(free, (), blanks, flags, None, last_blank=True)
 
 
 def make_work(_arrays: Arrays, longest: int, cache_bytes: int = 64 << 20, chunk: int = CHUNK) -> Work:
