@@ -15,8 +15,9 @@ import jittok
 from jittok.tokenizer import Tokenizer
 from jittok.vocab.vocab import Vocab
 
-settings.register_profile("default", max_examples=200, deadline=None)  # the first call compiles
-settings.register_profile("slow", max_examples=25, deadline=None)
+# The same examples each time: what new ones find is for `make fuzz` and `make examples` to tell.
+settings.register_profile("default", max_examples=200, deadline=None, derandomize=True)  # the first call compiles
+settings.register_profile("slow", max_examples=25, deadline=None, derandomize=True)
 settings.register_profile("fuzz", max_examples=50_000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 

@@ -51,6 +51,7 @@ def spans(tok, text, **rules):
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=EXAMPLES)
 @given(number=st.integers(0, 1 << 30))
+@example(number=1108)  # spm: a token of a character that ends too early and the first byte of a space
 def test_drawn_vocabularies_align_as_the_reference_does_and_keep_the_rules(kind, number):
     try:
         drawn = Case(f"{kind} {number}", read_vocab(drawn_vocab(kind, number)))

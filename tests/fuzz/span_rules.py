@@ -129,4 +129,13 @@ def _is_own(vocab: Vocab, token: int, found: bytes, is_unit: bool) -> bool:
         {each[1:] for each in own if each[:1] == b" "} if vocab.type == "spm" and vocab.add_space_prefix else set()
     )
     part_of_mark = (found in (b" ", b"") and is_unit | (found == b"")) and own & {MARK[k : k + 1] for k in range(3)}
-    return found in own | in_front or bool(part_of_mark)
+    return found in own | in_front or bool(part_of_mark) or (vocab.type == "spm" and _holds_part(own, found))
+
+
+def _holds_part(own: set[bytes], found: bytes) -> bool:
+    """Whether one of `own` is these bytes but for a part of the first or last U+2581, if they are spaces: behind a
+    character that ends too early, SPM counts some of its bytes to that."""
+    whole = found.replace(b" ", MARK)
+    fronts, backs = range(3 if found[:1] == b" " else 1), range(3 if found[-1:] == b" " else 1)
+    parts = {whole[i : len(whole) - j] for i in fronts for j in backs}
+    return not parts.isdisjoint(each.replace(b" ", MARK) for each in own)
