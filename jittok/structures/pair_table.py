@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jittok._jit import I32, U64, OutU64, frozen, helper, kernel, wide
+from jittok._jit import I32, U64, OutU64, frozen, helper, inlined, kernel, wide
 from jittok._raw import Window, get_u64, multiply, prefetch
 
 NO_PAIR = np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -41,7 +41,8 @@ def build_pair_table(left: I32, right: I32, rank: I32, merged: I32) -> PairTable
 
 
 @helper
-def _key(left: int, right: int) -> np.uint64:
+def pair_key(left: int, right: int) -> np.uint64:
+    """What slots tell pairs by. -1 in place of one symbol gives the key of no pair; of both, that of a free slot."""
     return np.uint64(left + 1) << _32 | np.uint64(right + 1)
 
 
@@ -56,7 +57,7 @@ def fill_pair_table(
     mask = (1 << slot_bits) - 1
     count = 0
     for k in range(left.size):
-        key = _key(wide(left[k]), wide(right[k]))
+        key = pair_key(wide(left[k]), wide(right[k]))
         h = multiply(key, _MIX)
         at = np.int64(h >> np.uint64(64 - slot_bits))
         while slots[2 * at] != _0 and slots[2 * at] != key:
@@ -71,20 +72,17 @@ def fill_pair_table(
 
 
 @helper
-def find_pair(slots: Window, bits: Window, slot_bits: int, filter_bits: int, left: int, right: int) -> np.uint64:
-    """rank << 32 | merged symbol of two neighbours, or NO_PAIR. A negative symbol merges with nothing.
-
-    In bounds by the invariant of PairTable: both places are the top bits of a hash.
-    """
-    if left < 0 or right < 0:
-        return NO_PAIR
-    key = _key(left, right)
+def pair_place(bits: Window, slot_bits: int, filter_bits: int, key: np.uint64) -> int:
+    """The slot where the search for a pair begins; negative when there is no such pair. key: from `pair_key`."""
     h = multiply(key, _MIX)
-    at = np.int64(h >> np.uint64(64 - slot_bits))
-    prefetch(slots, 2 * at, 8)
     f = h >> np.uint64(64 - filter_bits)
-    if (get_u64(bits, np.int64(f >> _6)) >> (f & _63)) & _1 == _0:
-        return NO_PAIR
+    there = np.int64((get_u64(bits, np.int64(f >> _6)) >> (f & _63)) & _1)
+    return np.int64(h >> np.uint64(64 - slot_bits)) | (there - 1)  # type: ignore[return-value]
+
+
+@inlined
+def find_at(slots: Window, slot_bits: int, at: int, key: np.uint64) -> np.uint64:
+    """rank << 32 | merged symbol of the pair with this key, whose search begins at slot `at`, or NO_PAIR."""
     while True:
         found = get_u64(slots, 2 * at)
         if found == key:
@@ -92,3 +90,21 @@ def find_pair(slots: Window, bits: Window, slot_bits: int, filter_bits: int, lef
         if found == _0:
             return NO_PAIR
         at = (at + 1) & ((1 << slot_bits) - 1)
+
+
+@helper
+def find_pair(slots: Window, bits: Window, slot_bits: int, filter_bits: int, left: int, right: int) -> np.uint64:
+    """rank << 32 | merged symbol of two neighbours, or NO_PAIR. A negative symbol merges with nothing.
+
+    In bounds by the invariant of PairTable: both places are the top bits of a hash.
+    """
+    if left < 0 or right < 0:
+        return NO_PAIR
+    key = pair_key(left, right)
+    h = multiply(key, _MIX)
+    at = np.int64(h >> np.uint64(64 - slot_bits))
+    prefetch(slots, 2 * at, 8)
+    f = h >> np.uint64(64 - filter_bits)
+    if (get_u64(bits, np.int64(f >> _6)) >> (f & _63)) & _1 == _0:
+        return NO_PAIR
+    return find_at(slots, slot_bits, at, key)

@@ -77,14 +77,11 @@ def make_records() -> OutU64:
     return np.zeros(RECORD * BATCH, np.uint64)
 
 
-@helper
+@inlined
 def _short_hits(
     table: Window, pairs: Window, records: Window, record: int, end: int, ids: Window, count: int
 ) -> tuple[int, int]:
-    """Ids of short pieces whose line holds them, up to the first record that is anything else: (its place, count).
-
-    A loop of its own, so that what it needs stays in registers.
-    """
+    """Ids of short pieces whose line holds them, up to the first record that is anything else: (its place, count)."""
     while record < end:
         head = np.int64(get_u64(records, record))
         if head & KINDS != KIND_SHORT:
@@ -100,9 +97,27 @@ def _short_hits(
     return record, count
 
 
+@inlined
+def _copy_stored(store: Window, head: np.uint64, tail: np.uint64, ids: Window, count: int) -> int:
+    """The ids in the store that two words of a slot tell of; the new count."""
+    number, place = np.int64(tail & _LOW32), np.int64(head >> _32)
+    for step in range(0, number, 4):
+        copy_four(ids, count + step, store, place + step)
+    return count + number  # type: ignore[return-value]
+
+
 @helper
 def _expect_nothing(_model: Any, _low: Any, _high: Any) -> None:
     pass
+
+
+@helper
+def _finish_nothing(_model: Any, _ids: Any, count: int) -> int:
+    return count
+
+
+ASIDE = 1 << 48
+"""Added to the count by an `encode_piece` that leaves room for a short piece's ids, which come later."""
 
 
 class RunWindow(NamedTuple):
@@ -151,7 +166,11 @@ def put_record(
 
 
 def make_settle(
-    encode_piece: Callable[..., Any], expect: Callable[..., Any] = _expect_nothing, in_runs: bool = True
+    encode_piece: Callable[..., Any],
+    expect: Callable[..., Any] = _expect_nothing,
+    in_runs: bool = True,
+    encode_short: Callable[..., Any] | None = None,
+    make_room: Callable[..., Any] = _finish_nothing,
 ) -> Callable[..., Any]:
     """What follows the making of records, for one model, as a helper.
 
@@ -161,30 +180,42 @@ def make_settle(
     expect(model, low, high): a helper that asks for the memory which encode_piece will read first for this key. Once a
     batch has a new piece, it is called for all further ones, so that their waits overlap.
 
+    encode_short: in place of encode_piece for pieces of up to 15 bytes; it may set them aside (see ASIDE).
+
+    make_room(model, ids, count) -> the new count: a helper that is called in front of it; it may write the ids of all
+    pieces that are aside, and move what stands behind them.
+
     settle(cache, records, model, text, end, run, ids, count) -> the new count, or a negative code: ids of the records
     in front of `end` to ids[count:]. `run`: a RunWindow; anything when not `in_runs`, where there are neither HEADED
     records nor ENDs. The caller proves room for all ids and SLACK more. After a code, everything before the piece that
     failed is written.
     """
+    sets_aside, encode_short = make_room is not _finish_nothing, encode_short or encode_piece
 
-    @helper
+    @inlined
     def new_short(
         cache: CacheWindow, model: Any, text: Window, i: int, low: Any, high: Any, line: int, ids: Window, count: int
     ) -> int:
         """A piece of up to 15 bytes that the main loop did not find complete in its line."""
+        if sets_aside:
+            count = make_room(model, ids, count)
         at, kept = short_home(cache, low, high, line)
         if kept:
             done = read_ids(cache, at + 2, 2, ids, count)
             if done >= 0:
                 return done
         put_i64(cache.state, MISSES, get_i64(cache.state, MISSES) + 1)
-        done = encode_piece(model, text, i, i + np.int64(high >> _56), low, high, ids, count)
+        done = encode_short(model, text, i, i + np.int64(high >> _56), low, high, ids, count)
         if done < 0:
             if not kept:
                 put_u64(cache.short, at + 1, _0)
             return done
         put_u64(cache.short, at, low)
         put_u64(cache.short, at + 1, high)
+        if sets_aside and done >= ASIDE:
+            put_u64(cache.short, at + 2, _0)  # as if its ids had been in a store of long ago
+            put_u64(cache.short, at + 3, _0)
+            return done - ASIDE
         write_ids(cache, cache.short, at + 2, 2, ids, count, done)
         return done
 
@@ -282,10 +313,7 @@ def make_settle(
                 tail = get_u64(cache.short, line + at + 3)
                 if (at != NO_MATCH) & (np.int64(tail >> _32) == epoch):
                     # more ids than fit a slot: every tenth piece of GPT-2 (white space, other scripts)
-                    k, place = np.int64(tail & _LOW32), np.int64(get_u64(cache.short, line + at + 2) >> _32)
-                    for step in range(0, k, 4):
-                        copy_four(ids, count + step, cache.ids, place + step)
-                    count += k
+                    count = _copy_stored(cache.ids, get_u64(cache.short, line + at + 2), tail, ids, count)
                 else:
                     if ahead == 0:
                         ahead = look_ahead(cache, records, model, record, end)
@@ -301,6 +329,10 @@ def make_settle(
                     copy_ids(ids, count, cache.middle, slot + 4)
                     copy_ids(ids, count + 4, cache.middle, slot + 6)
                     count += k - 1
+                elif (differ == _0) & (np.int64(get_u64(cache.middle, slot + 5) >> _32) == epoch):
+                    count = _copy_stored(
+                        cache.ids, get_u64(cache.middle, slot + 4), get_u64(cache.middle, slot + 5), ids, count
+                    )
                 else:
                     count = new_middle(cache, model, source, i, a, b, x, y, slot, ids, count)
                     epoch = get_i64(cache.state, EPOCH)
@@ -326,8 +358,10 @@ def grow_tables(cache: CacheWindow) -> None:
         grow_middle(cache)
 
 
-def make_look_up(settle: Callable[..., Any]) -> Callable[..., Any]:
+def make_look_up(settle: Callable[..., Any], finish: Callable[..., Any] = _finish_nothing) -> Callable[..., Any]:
     """The loop over the pieces of one text, as a helper; settle: made by `make_settle`.
+
+    finish(model, ids, count) -> the new count: a helper that writes the ids of all pieces that were set aside.
 
     look_up(cache, records, model, text, begin, places, number, run, ids, count) -> the new count, or a negative code:
     ids of the pieces text[begin + places[k]:begin + places[k + 1]], k < number, to ids[count:], as `settle` does it.
@@ -361,6 +395,6 @@ def make_look_up(settle: Callable[..., Any]) -> Callable[..., Any]:
             count = settle(cache, records, model, text, record, run, ids, count)
             if count < 0:
                 return count
-        return count
+        return finish(model, ids, count)
 
     return look_up

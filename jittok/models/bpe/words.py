@@ -82,20 +82,27 @@ def merge_word(words: WordWindow, merge: Merger, text: Window, start: int, stop:
         return symbols
     for k in range(symbols):
         symbol = get_i32(merge.queue.symbols, k)
-        if 0 <= symbol < words.tokens:
-            put_i32(ids, count, symbol)
-            count += 1
-        elif words.byte_encode != 0:
-            virtual = symbol - words.tokens
-            for at in range(get_i64(words.virtual_at, virtual), get_i64(words.virtual_at, virtual + 1)):
-                put_i32(ids, count, get_i32(words.virtual_ids, at))
-                count += 1
+        if words.byte_encode != 0 or 0 <= symbol < words.tokens:
+            count = put_symbol(words, symbol, ids, count)
         else:
             for i in range(start + get_i32(merge.queue.places, k), start + get_i32(merge.queue.places, k + 1)):
                 token = get_i32(words.byte_ids, get_u8(text, i))
                 if token != ABSENT:
                     put_i32(ids, count, token)
                     count += 1
+    return count
+
+
+@helper
+def put_symbol(words: WordWindow, symbol: int, ids: Window, count: int) -> int:
+    """With byte encoding: the ids that a symbol stands for to ids[count:]; the new count."""
+    if 0 <= symbol < words.tokens:
+        put_i32(ids, count, symbol)
+        return count + 1
+    virtual = symbol - words.tokens
+    for at in range(get_i64(words.virtual_at, virtual), get_i64(words.virtual_at, virtual + 1)):
+        put_i32(ids, count, get_i32(words.virtual_ids, at))
+        count += 1
     return count
 
 

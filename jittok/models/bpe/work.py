@@ -6,16 +6,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jittok._jit import OutI32, OutI64, OutU8, OutU64, helper
+from jittok._jit import OutI32, OutI64, OutU8, OutU64, helper, inlined
 from jittok._raw import PAD, Window, get_i32, put_i32, window
 from jittok.fragments import OUT_OF_WORK
 from jittok.models.bpe.arrays import Arrays
+from jittok.models.bpe.aside import (
+    AsideWindow,
+    AsideWork,
+    finish_words,
+    has_room,
+    make_aside_work,
+    open_aside,
+    set_aside,
+)
 from jittok.models.bpe.seeds import LONGEST, NOT_FOUND, SeedWindow, expect_seed, find_seed, open_seeds
 from jittok.models.bpe.words import WordWindow, encode_word, merge_word, open_words
 from jittok.pretokenize.splitters.general import SplitWindow, SplitWork, make_split_work, open_split
 from jittok.structures.chain import Merger, MergerWork, make_merger_work, open_merger
 from jittok.structures.piece_cache import CacheWindow, PieceCache, make_cache, open_cache
-from jittok.structures.piece_lookup import BARRED, RUN_STATE, RunWindow, make_look_up, make_records, make_settle
+from jittok.structures.piece_lookup import ASIDE, BARRED, RUN_STATE, RunWindow, make_look_up, make_records, make_settle
 
 GROWTH = 3
 """Bytes that one byte of text becomes at most: a space or a bad byte three, a lowered character no more than three."""
@@ -34,6 +43,7 @@ class Work(NamedTuple):
     of_one: OutI32  # [2 * CHUNK + longest + 64] the same of one fragment of a run
     records: OutU64  # one batch of look-ups
     merge: MergerWork
+    aside: AsideWork
     cache: PieceCache
     chunk: int  # bytes a chunk
 
@@ -54,6 +64,7 @@ class WorkWindow(NamedTuple):
     chunk: int
     words: WordWindow
     merge: Merger
+    aside: AsideWindow
     seeds: SeedWindow
     longest: int  # symbols that `merge` has room for
 
@@ -71,6 +82,7 @@ def make_work(arrays: Arrays, longest: int, cache_bytes: int = 64 << 20, chunk: 
         np.empty(2 * CHUNK + longest + 64, np.int32),
         make_records(),
         make_merger_work(room),
+        make_aside_work(),
         make_cache(cache_bytes),
         chunk,
     )
@@ -99,6 +111,7 @@ def open_work(model: Arrays, work: Work, ends: OutI64) -> WorkWindow:
         work.chunk,
         open_words(model),
         open_merger(work.merge, model.pairs, model.chain),
+        open_aside(work.aside, model.pairs),
         open_seeds(model.seeds),
         work.merge.queue.symbols.size - 1,
     )
@@ -121,6 +134,30 @@ def _encode_new_piece(
     return encode_word(work.words, work.merge, text, start, stop, ids, count)
 
 
+@inlined
+def _encode_or_set_aside(
+    work: WorkWindow, text: Window, start: int, stop: int, low: Any, high: Any, ids: Window, count: int
+) -> int:
+    """The same; what must be merged is set aside if it is short, and merged with others."""
+    if 1 < stop - start <= LONGEST and work.words.byte_encode != 0:
+        token = find_seed(work.seeds, low, high)
+        if token != NOT_FOUND:
+            put_i32(ids, count, token)
+            return count + 1
+        return ASIDE + set_aside(work.aside, work.words, text, start, stop, low, high, count)
+    return _encode_new_piece(work, text, start, stop, low, high, ids, count)
+
+
+@helper
+def _make_room(work: WorkWindow, ids: Window, count: int) -> int:
+    return count if has_room(work.aside) else finish_words(work.aside, work.words, work.cache, ids, count)
+
+
+@helper
+def _finish(work: WorkWindow, ids: Window, count: int) -> int:
+    return finish_words(work.aside, work.words, work.cache, ids, count)
+
+
 @helper
 def _expect(work: WorkWindow, low: Any, high: Any) -> None:
     expect_seed(work.seeds, low, high)
@@ -140,6 +177,6 @@ def encode_pieces(work: WorkWindow, text: Window, begin: int, number: int, ids: 
 
 
 settle = make_settle(_encode_new_piece, _expect)
-look_up = make_look_up(make_settle(_encode_new_piece, _expect, in_runs=False))
+look_up = make_look_up(make_settle(_encode_new_piece, _expect, False, _encode_or_set_aside, _make_room), _finish)
 """look_up(work.cache, work.records, work, text, begin, places, number, 0, ids, count); see `make_look_up`. A loop of
 its own: without what records of runs need, first met text is as fast as it was."""
