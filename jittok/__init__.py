@@ -8,8 +8,9 @@ that was not compiled before.
 from typing import TYPE_CHECKING, Any
 
 from jittok.errors import CorpusError, EncodingFailed, InvalidToken, JittokError, MalformedVocab, UnsupportedVocab
+from jittok.loading import bundled, load
 from jittok.ragged import Ragged, TokenArray
-from jittok.tokenizer import Tokenizer, bundled, load
+from jittok.tokenizer import Tokenizer
 from jittok.vocab import Vocab, bundled_names
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from jittok.tokenizer import Tokenizer, bundled, load
+from jittok.loading import bundled, load
+from jittok.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     import pyarrow as pa

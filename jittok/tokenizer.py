@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,13 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jittok._jit import frozen
-from jittok.compiled import Kept, content_key, keep, recall
-from jittok.errors import InvalidToken, MalformedVocab, UnsupportedVocab
+from jittok.compiled import Kept, keep, recall
+from jittok.errors import InvalidToken, UnsupportedVocab
 from jittok.facts import SPECIAL_IDS, Facts, newline_id, or_none
 from jittok.inputs import Documents, OneText, check_errors, to_bytes, to_ids
 from jittok.ragged import TokenArray
-from jittok.vocab import Vocab, bundled_vocab
-from jittok.vocab.bundled import bundled_path
+from jittok.vocab import Vocab
 from jittok.vocab.describe import describe
 
 if TYPE_CHECKING:
@@ -35,58 +33,6 @@ SHOWN_SPECIAL = 300
 """Special tokens that a tokenizer shows of itself in a notebook."""
 IN_MEMORY = "vocabulary in memory"
 """What Vocab.source says when there was no file."""
-Source = str | os.PathLike[str] | bytes | bytearray | memoryview
-
-
-def load(source: Source, *, cache: bool = True, cache_bytes: int = CACHE_BYTES) -> Tokenizer:
-    """The Tokenizer of a GGUF file (a model, its first part, or a vocabulary) or of bytes with its header.
-
-    Only the header is read. `cache`: keep the compiled vocabulary on disk and use it the next time. `cache_bytes`:
-    upper bound of the piece cache of one thread. Raises MalformedVocab, UnsupportedVocab, OSError.
-    """
-    name = os.fspath(source) if isinstance(source, str | os.PathLike) else IN_MEMORY
-    key = content_key(source) if cache else None
-
-    def read() -> Vocab:
-        from jittok.vocab import read_vocab
-
-        return read_vocab(source)
-
-    return _load(key, str(Path(name)), read, cache=cache, cache_bytes=cache_bytes)
-
-
-def _load(key: str | None, source: str, read: Callable[[], Vocab], **options: Any) -> Tokenizer:
-    """The Tokenizer kept under a key, or else of the Vocab that `read` gives."""
-    kept = None if key is None else recall(key, "encoder")
-    known = None if kept is None else kept.part("vocab")
-    if known is not None:
-        return Tokenizer(replace(known["vocab"], source=source), key=key, kept=kept, **options)
-    tok = Tokenizer(replace(read(), source=source), key=key, **options)
-    if key is not None and tok._encoder is not None:
-        keep(key, "encoder", {"vocab": replace(tok.vocab, source=""), **tok._encoder.compiled()})
-    return tok
-
-
-def bundled(name: str) -> Tokenizer:
-    """The Tokenizer of a vocabulary shipped with the package; `bundled_names()` lists them. ValueError for others."""
-    key = content_key(bundled_path(name))
-    return _load(key, f"bundled vocabulary {name}", lambda: bundled_vocab(name), bundle=name)
-
-
-def _reload(path: str, fingerprint: str, options: dict[str, Any]) -> Tokenizer:
-    """Unpickle a tokenizer that came from a file, which must still hold the same vocabulary."""
-    tok = load(path, **options)
-    if tok.fingerprint != fingerprint:
-        raise MalformedVocab(path, "vocabulary", tok.fingerprint, f"{fingerprint}, as when the tokenizer was pickled")
-    return tok
-
-
-def _rebuild(state: dict[str, Any], options: dict[str, Any]) -> Tokenizer:
-    """Unpickle a tokenizer that came from memory."""
-    for value in state.values():
-        if isinstance(value, np.ndarray):
-            value.flags.writeable = False
-    return Tokenizer(Vocab(**state), **options)
 
 
 class Tokenizer(Facts):
@@ -116,6 +62,8 @@ class Tokenizer(Facts):
         self._rules: dict[tuple[bool, bool, str], Rule] = {}  # what calls with these options have asked for
         if kept is None:
             self._encoder = self._make_encoder()  # now, as it may fail
+            if key is not None and self._encoder is not None:
+                keep(key, "encoder", {"vocab": replace(vocab, source=""), **self._encoder.compiled()})
 
     @cached_property
     def _encoder(self) -> Encoder | None:
@@ -417,9 +365,11 @@ class Tokenizer(Facts):
         return hash(self.fingerprint)
 
     def __reduce__(self) -> tuple[Any, ...]:
+        from jittok.loading import bundled, rebuild, reload
+
         if self._bundle is not None:
             return bundled, (self._bundle,)
         if self.vocab.source != IN_MEMORY:
-            return _reload, (str(Path(self.vocab.source).absolute()), self.fingerprint, self._options)
+            return reload, (str(Path(self.vocab.source).absolute()), self.fingerprint, self._options)
         state = {field.name: getattr(self.vocab, field.name) for field in fields(self.vocab)}
-        return _rebuild, (state, self._options)
+        return rebuild, (state, self._options)

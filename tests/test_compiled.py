@@ -136,7 +136,7 @@ def test_exchanged_pages_are_noticed():
     assert compiled._sum(block) != compiled._sum(other)
 
 
-@pytest.mark.parametrize("kind", ["subprocess:Popen", "jittok.tokenizer:load", "jittok.errors:JittokError"])
+@pytest.mark.parametrize("kind", ["subprocess:Popen", "jittok.loading:load", "jittok.errors:JittokError"])
 def test_only_structures_of_this_package_are_built(kind):
     with pytest.raises(compiled.Damaged):
         compiled._build({"type": kind, "fields": {}}, [])

@@ -8,8 +8,9 @@ import pytest
 
 import jittok
 from jittok.errors import CorpusError, EncodingFailed, InvalidToken, JittokError, MalformedVocab, UnsupportedVocab
+from jittok.loading import bundled, load
 from jittok.ragged import TokenArray
-from jittok.tokenizer import Tokenizer, bundled, load
+from jittok.tokenizer import Tokenizer
 
 ENCODING = {"add_special": False, "parse_special": False, "errors": "strict"}
 BATCH = {**ENCODING, "threads": None, "progress": False}

@@ -1,0 +1,67 @@
+"""Where a Tokenizer comes from: a file, bytes, the package, a pickle. What was compiled before is taken from disk."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jittok.compiled import content_key, recall
+from jittok.errors import MalformedVocab
+from jittok.tokenizer import CACHE_BYTES, IN_MEMORY, Tokenizer
+from jittok.vocab import Vocab, bundled_vocab
+from jittok.vocab.bundled import bundled_path
+
+Source = str | os.PathLike[str] | bytes | bytearray | memoryview
+
+
+def load(source: Source, *, cache: bool = True, cache_bytes: int = CACHE_BYTES) -> Tokenizer:
+    """The Tokenizer of a GGUF file (a model, its first part, or a vocabulary) or of bytes with its header.
+
+    Only the header is read. `cache`: keep the compiled vocabulary on disk and use it the next time. `cache_bytes`:
+    upper bound of the piece cache of one thread. Raises MalformedVocab, UnsupportedVocab, OSError.
+    """
+    name = os.fspath(source) if isinstance(source, str | os.PathLike) else IN_MEMORY
+    key = content_key(source) if cache else None
+
+    def read() -> Vocab:
+        from jittok.vocab import read_vocab
+
+        return read_vocab(source)
+
+    return _load(key, str(Path(name)), read, cache=cache, cache_bytes=cache_bytes)
+
+
+def _load(key: str | None, source: str, read: Callable[[], Vocab], **options: Any) -> Tokenizer:
+    """The Tokenizer kept under a key, or else of the Vocab that `read` gives."""
+    kept = None if key is None else recall(key, "encoder")
+    known = None if kept is None else kept.part("vocab")
+    if known is not None:
+        return Tokenizer(replace(known["vocab"], source=source), key=key, kept=kept, **options)
+    return Tokenizer(replace(read(), source=source), key=key, **options)
+
+
+def bundled(name: str) -> Tokenizer:
+    """The Tokenizer of a vocabulary shipped with the package; `bundled_names()` lists them. ValueError for others."""
+    key = content_key(bundled_path(name))
+    return _load(key, f"bundled vocabulary {name}", lambda: bundled_vocab(name), bundle=name)
+
+
+def reload(path: str, fingerprint: str, options: dict[str, Any]) -> Tokenizer:
+    """Unpickle a tokenizer that came from a file, which must still hold the same vocabulary."""
+    tok = load(path, **options)
+    if tok.fingerprint != fingerprint:
+        raise MalformedVocab(path, "vocabulary", tok.fingerprint, f"{fingerprint}, as when the tokenizer was pickled")
+    return tok
+
+
+def rebuild(state: dict[str, Any], options: dict[str, Any]) -> Tokenizer:
+    """Unpickle a tokenizer that came from memory."""
+    for value in state.values():
+        if isinstance(value, np.ndarray):
+            value.flags.writeable = False
+    return Tokenizer(Vocab(**state), **options)
