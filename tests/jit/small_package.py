@@ -1,0 +1,63 @@
+"""A small package to show the traps of cached machine code on: jittok's `_jit`, a kernel, a helper in another file.
+
+What holds for them holds for all kernels, and compiling them takes no time. `python` starts a process with this
+package, or with jittok as it is.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import jittok
+
+PACKAGE = Path(jittok.__file__).parent
+
+HELPER = """
+from jittok._jit import helper
+
+@helper
+def step(value):
+    return value + 1
+"""
+KERNEL = """
+from jittok._jit import OutI64, kernel
+from jittok.step import step
+
+@kernel
+def climb(out: OutI64) -> int:
+    for i in range(out.size):
+        out[i] = step(i)
+    return out.size
+"""
+
+
+def write_package(home: Path) -> None:
+    """The small package into a folder, under jittok's own name."""
+    package = home / "jittok"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    shutil.copytree(PACKAGE / "_jit", package / "_jit", ignore=shutil.ignore_patterns("__pycache__"))
+    (package / "step.py").write_text(HELPER)
+    (package / "climb.py").write_text(KERNEL)
+
+
+def environment(home: Path, **settings: str) -> dict[str, str]:
+    """Variables for a process of its own: a cache in `home`, the package that lies there (or else the tested one)."""
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("NUMBA_", "JITTOK_", "PYTHON"))}
+    path = os.pathsep.join([str(home), str(PACKAGE.parent)])  # the small package first, if there is one
+    if (home / "jittok").exists():
+        # Python takes its bytecode for that of an edit in the same second, of the same length
+        clean["PYTHONDONTWRITEBYTECODE"] = "1"
+    return clean | {"PYTHONPATH": path, "JITTOK_CACHE_DIR": str(home / "cache")} | settings
+
+
+def python(home: Path, code: str, **settings: str) -> str:
+    """What the code prints, with the package that lies in `home` (or else the one that is tested)."""
+    command = [sys.executable, "-W", "error", "-c", code]
+    done = subprocess.run(
+        command, env=environment(home, **settings), cwd=home, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
