@@ -72,3 +72,14 @@ def vocab_file(model: str, tokens: list[str | bytes], /, **settings: Any) -> byt
         name = key.replace("__", ".")
         values[name if name.startswith("general.") else T + name] = item
     return write_gguf(values)
+
+
+SMALL = vocab_file(
+    "llama",
+    ["<unk>", "<s>", "</s>", "<0x0A>", "▁a", "b"],
+    scores=[0.0, 0.0, 0.0, 0.0, -1.0, -2.0],
+    token_type=[2, 3, 3, 6, 1, 1],
+    bos_token_id=1,
+    add_bos_token=True,
+)
+"""A small vocabulary of SPM, to be cut, flipped and read from wherever it lies."""
