@@ -1,51 +1,26 @@
-"""BPE for every pre type and every text: the general splitter, rewritten text, and the sessions around plain BPE."""
+"""BPE for every pre type and every text: the kernel around the general splitter, and the sessions around plain BPE."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
 from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, kernel, wide
-from jittok._raw import (
-    PAD,
-    Window,
-    bit_places,
-    get_i32,
-    get_i64,
-    get_u8,
-    get_u64,
-    put_i32,
-    put_i64,
-    put_u8,
-    readable_behind,
-    window,
-)
-from jittok.fragments import (
-    BEYOND_UNICODE,
-    FOUND,
-    FRAGMENT,
-    NEED,
-    OFFSET,
-    OUT_OF_ROOM,
-    OUT_OF_WORK,
-    SPACE_IN_SYMBOL,
-)
+from jittok._raw import PAD, Window, bit_places, get_u8, get_u64, put_i32, put_i64, put_u8, readable_behind, window
+from jittok.fragments import BEYOND_UNICODE, FOUND, FRAGMENT, NEED, OFFSET, OUT_OF_ROOM, OUT_OF_WORK
 from jittok.models.bpe.arrays import HYBRIDDNA, KMER_MARK, PLAIN, Arrays
 from jittok.models.bpe.joints import cut_joints
+from jittok.models.bpe.plain import REPLACEMENT, encode_text, encode_words
 from jittok.models.bpe.text import BAD, decode, put_code_point
 from jittok.models.bpe.words import SPACE
-from jittok.models.bpe.work import GROWTH, Work, WorkWindow, encode_pieces, look_up, open_work, settle
+from jittok.models.bpe.work import GROWTH, Work, WorkWindow, open_work, settle
 from jittok.normalize.case import LOWERED, kind_of, lower_case
 from jittok.normalize.case import SPACE as WHITE
-from jittok.pretokenize.splitters.general import SplitterWindow, SplitWindow, open_splitter, split_run, split_text
+from jittok.pretokenize.splitters.general import SplitterWindow, SplitWindow, open_splitter, split_run
 from jittok.pretokenize.splitters.gpt2 import MALFORMED
 from jittok.structures.bytes_table import find_bytes, open_bytes_table
 from jittok.structures.piece_cache import SLACK
 from jittok.structures.run_loop import Fragments, make_encode_run
 
-ONE, NONE = np.uint64(1), np.uint64(0)
-REPLACEMENT, ESCAPED_SPACE = 0xFFFD, 0x2581
 A, LOWER_A, LOWER_Z = 0x41, 0x61, 0x7A
 KMER = 6
 MARK_0, MARK_1, MARK_2 = KMER_MARK
@@ -149,158 +124,12 @@ def encode_slowly(
     # certainly enough: at most two ids a byte of the rewritten text
     put_i64(report, NEED, 2 * GROWTH * (stop - start) + SLACK + 16)
     if model.session == PLAIN:
-        count = _encode_text(model, work, splitter, text, start, stop, padded, ids, count, room, report)
+        count = encode_text(model, work, splitter, text, start, stop, padded, ids, count, room, report)
     elif model.session == HYBRIDDNA:
         count = _encode_dna(model, work, splitter, text, start, stop, padded, ids, count, room, report)
     else:
         count = _encode_runs(model, work, splitter, text, start, stop, ids, count, room, report)
     return count
-
-
-@helper
-def _encode_text(
-    model: Arrays,
-    work: WorkWindow,
-    splitter: SplitterWindow,
-    text: Window,
-    start: int,
-    stop: int,
-    padded: int,
-    ids: Window,
-    count: int,
-    room: int,
-    report: Window,
-) -> int:
-    """Plain BPE; the text is rewritten first if it must be."""
-    if model.escape == 0 and padded != 0:
-        done = _encode_words(work, splitter, text, start, stop, start, False, True, ids, count, room, report)
-        if done != MALFORMED:
-            return done
-    length = _rewrite(text, start, stop, work.text, model.escape, report)
-    if length < 0:
-        return length
-    # the family LINES keeps pieces as the text has them, where a space is U+2581; the few that are left are not
-    cached = model.escape == 0 or not _has_space(work.text, length)
-    count = _encode_words(work, splitter, work.text, 0, length, 0, True, cached, ids, count, room, report)
-    if count == SPACE_IN_SYMBOL:
-        put_i64(report, OFFSET, _before_rewriting(text, start, stop, work.text, model.escape, get_i64(report, OFFSET)))
-    return count
-
-
-@helper
-def _has_space(text: Window, length: int) -> bool:
-    for i in range(length):
-        if get_u8(text, i) == SPACE:
-            return True
-    return False
-
-
-@helper
-def _before_rewriting(text: Window, start: int, stop: int, out: Window, escape: int, place: int) -> int:
-    """Where in text[start:stop] the character stands that rewriting put to `place`; writes to out as rewriting does."""
-    i, at = start, 0
-    while at < place:
-        c, size = _read(text, i, stop, escape)
-        at = put_code_point(out, at, c)
-        i += size
-    return i
-
-
-@helper
-def _read(text: Window, i: int, stop: int, escape: int) -> tuple[int, int]:
-    """(code point that the sequence at i is rewritten to, its bytes)."""
-    c, size = decode(text, i, stop)
-    if c == BAD:
-        c = REPLACEMENT
-    elif escape != 0 and c == SPACE and size == 1:
-        c = ESCAPED_SPACE  # only the byte 20: an overlong space stays one
-    return c, size
-
-
-@helper
-def _rewrite(text: Window, start: int, stop: int, out: Window, escape: int, report: Window) -> int:
-    """text[start:stop] as llama.cpp reads it, into out; returns the length or BEYOND_UNICODE."""
-    i, at = start, 0
-    while i < stop:
-        byte = get_u8(text, i)
-        if byte < 0x80 and (byte != SPACE or escape == 0):
-            put_u8(out, at, byte)
-            i += 1
-            at += 1
-            continue
-        c, size = _read(text, i, stop, escape)
-        if c > 0x10FFFF:
-            put_i64(report, OFFSET, i)
-            put_i64(report, FOUND, c)
-            return BEYOND_UNICODE
-        at = put_code_point(out, at, c)
-        i += size
-    return at
-
-
-@helper
-def _encode_words(
-    work: WorkWindow,
-    splitter: SplitterWindow,
-    text: Window,
-    start: int,
-    stop: int,
-    origin: int,
-    well_formed: bool,
-    cached: bool,
-    ids: Window,
-    count: int,
-    room: int,
-    report: Window,
-) -> int:
-    """Ids of the words of text[start:stop]; MALFORMED (and nothing done) when it is not well formed.
-
-    origin: where it stands in the caller's bytes; well_formed: that it is, is known; cached: pieces may be looked up;
-    PAD bytes are readable behind it.
-    """
-    if start == stop:
-        return count
-    bad = split_text(splitter, text, start, stop, work.split, well_formed)
-    if bad < stop:
-        put_i64(report, OFFSET, bad)
-        return MALFORMED
-    cut_joints(work.joints, work.words.byte_encode == 0, text, start, stop - start, work.split.cuts)
-    cuts, begin, number = work.split.cuts, 0, 0
-    for word in range((stop - start) // 64 + 1):
-        number = bit_places(work.places, number, word * 64 - begin, get_u64(cuts, word))
-        done = get_i32(work.places, number - 1)
-        # the last place is where the next piece begins, or the end
-        if number > 1 and (number > work.chunk // 4 or begin + done == stop - start):
-            if count + 2 * done + SLACK > room:
-                return OUT_OF_ROOM
-            at, pieces = start + begin, number - 1
-            if cached:
-                count = look_up(work.cache, work.records, work, text, at, work.places, pieces, 0, ids, count)
-            else:
-                count = encode_pieces(work, text, at, pieces, ids, count)
-            if count == SPACE_IN_SYMBOL:
-                put_i64(report, OFFSET, origin + _space_in_word(cuts, text, start, stop) - start)
-                put_i64(report, FOUND, SPACE)
-            if count < 0:
-                return count
-            begin += done
-            put_i32(work.places, 0, 0)
-            number = 1
-    return count
-
-
-@helper
-def _space_in_word(cuts: Window, text: Window, start: int, stop: int) -> int:
-    """The first space that is not a word of its own."""
-    for i in range(start, stop):
-        if get_u8(text, i) == SPACE and not (_begins(cuts, i - start) and _begins(cuts, i + 1 - start)):
-            return i
-    return start
-
-
-@helper
-def _begins(cuts: Window, i: int) -> bool:
-    return get_u64(cuts, i // 64) >> np.uint64(i & 63) & ONE != NONE
 
 
 @helper
@@ -334,7 +163,7 @@ def _encode_dna(
     while at < stop:
         begin = _find(text, at, stop, DNA_BEGIN)
         if begin > at:
-            count = _encode_text(model, work, splitter, text, at, begin, padded, ids, count, room, report)
+            count = encode_text(model, work, splitter, text, at, begin, padded, ids, count, room, report)
             if count < 0:
                 return count
         if begin == stop:
@@ -407,7 +236,7 @@ def _encode_runs(
                 c = lower_case(model.case, c)
             at = put_code_point(work.text, at, c)
         elif at > 0:
-            count = _encode_words(work, splitter, work.text, 0, at, origin, True, True, ids, count, room, report)
+            count = encode_words(work, splitter, work.text, 0, at, origin, True, True, ids, count, room, report)
             if count < 0:
                 return count
             at = 0
