@@ -28,7 +28,7 @@ from jittok._raw import (
     window,
 )
 from jittok.structures.merge_queue import NO_WORD
-from jittok.structures.pair_table import PairTable, find_at, pair_key, pair_place
+from jittok.structures.pair_table import PairTable, find_at, find_pair, pair_key, pair_place
 
 LANES = 16
 """Words at once."""
@@ -135,6 +135,26 @@ def note_lane_pair(own: LaneWindow, lane: int, f: np.uint64, place: int) -> None
     """The pair of symbols place and place + 1 (see `find_pair`), behind `clear_lane`."""
     put_u32(own.merged, _ROOM * lane + place, np.int64(f & _LOW))
     put_u32(own.ranks, 16 * lane + place, _word_of(f, place))
+
+
+@helper
+def expect_lane_pairs(own: LaneWindow, lane: int) -> None:
+    """Ask for the memory of all first pairs of a lane, for `find_lane_pairs`."""
+    k, after = 0, next_place(own, lane, 0)
+    while after != NOWHERE:
+        key = pair_key(symbol_at(own, lane, k), symbol_at(own, lane, after))
+        prefetch(own.slots, 2 * max(pair_place(own.filter, own.slot_bits, own.filter_bits, key), 0), 8)
+        k, after = after, next_place(own, lane, after)
+
+
+@helper
+def find_lane_pairs(own: LaneWindow, lane: int) -> None:
+    """Look up and note all first pairs of a lane."""
+    k, after = 0, next_place(own, lane, 0)
+    while after != NOWHERE:
+        left, right = symbol_at(own, lane, k), symbol_at(own, lane, after)
+        note_lane_pair(own, lane, find_pair(own.slots, own.filter, own.slot_bits, own.filter_bits, left, right), k)
+        k, after = after, next_place(own, lane, after)
 
 
 @inlined

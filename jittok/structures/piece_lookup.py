@@ -112,10 +112,19 @@ def _expect_nothing(_model: Any, _low: Any, _high: Any) -> None:
 
 
 @helper
-def _finish_nothing(_model: Any, _ids: Any, count: int) -> int:
+def finish_nothing(_model: Any, _ids: Any, count: int) -> int:
+    """The `finish` of a model that sets nothing aside."""
     return count
 
 
+@helper
+def drop_nothing(_model: Any) -> int:
+    """The `drop` of such a model."""
+    return ALL_WHOLE
+
+
+ALL_WHOLE = 1 << 62
+"""In place of the first fragment with a piece that was set aside: there is none."""
 ASIDE = 1 << 48
 """Added to the count by an `encode_piece` that leaves room for a short piece's ids, which come later."""
 
@@ -170,7 +179,7 @@ def make_settle(
     expect: Callable[..., Any] = _expect_nothing,
     in_runs: bool = True,
     encode_short: Callable[..., Any] | None = None,
-    make_room: Callable[..., Any] = _finish_nothing,
+    make_room: Callable[..., Any] = finish_nothing,
 ) -> Callable[..., Any]:
     """What follows the making of records, for one model, as a helper.
 
@@ -190,7 +199,7 @@ def make_settle(
     records nor ENDs. The caller proves room for all ids and SLACK more. After a code, everything before the piece that
     failed is written.
     """
-    sets_aside, encode_short = make_room is not _finish_nothing, encode_short or encode_piece
+    sets_aside, encode_short = make_room is not finish_nothing, encode_short or encode_piece
 
     @inlined
     def new_short(
@@ -358,10 +367,16 @@ def grow_tables(cache: CacheWindow) -> None:
         grow_middle(cache)
 
 
-def make_look_up(settle: Callable[..., Any], finish: Callable[..., Any] = _finish_nothing) -> Callable[..., Any]:
+def make_look_up(
+    settle: Callable[..., Any],
+    finish: Callable[..., Any] = finish_nothing,
+    drop: Callable[..., Any] = drop_nothing,
+) -> Callable[..., Any]:
     """The loop over the pieces of one text, as a helper; settle: made by `make_settle`.
 
     finish(model, ids, count) -> the new count: a helper that writes the ids of all pieces that were set aside.
+
+    drop(model) -> the first fragment of a run that has such a piece, or ALL_WHOLE: a helper that forgets them.
 
     look_up(cache, records, model, text, begin, places, number, run, ids, count) -> the new count, or a negative code:
     ids of the pieces text[begin + places[k]:begin + places[k + 1]], k < number, to ids[count:], as `settle` does it.
@@ -394,6 +409,7 @@ def make_look_up(settle: Callable[..., Any], finish: Callable[..., Any] = _finis
                 start = stop
             count = settle(cache, records, model, text, record, run, ids, count)
             if count < 0:
+                drop(model)
                 return count
         return finish(model, ids, count)
 

@@ -24,6 +24,8 @@ from jittok.structures.piece_lookup import (
     KIND_END,
     RECORD,
     RunWindow,
+    drop_nothing,
+    finish_nothing,
     put_head,
     put_record,
 )
@@ -126,8 +128,13 @@ def _fill(
     return record, piece, k, start
 
 
-def make_encode_run(split: Callable[..., Any], settle: Callable[..., Any]) -> Callable[..., Any]:
-    """The loop for one model, as a helper; settle: made by `make_settle`.
+def make_encode_run(
+    split: Callable[..., Any],
+    settle: Callable[..., Any],
+    finish: Callable[..., Any] = finish_nothing,
+    drop: Callable[..., Any] = drop_nothing,
+) -> Callable[..., Any]:
+    """The loop for one model, as a helper; settle: made by `make_settle`; finish, drop: see `make_look_up`.
 
     split(rules, text, begin, end, fragments, k, last, places) -> number of places, counted from `begin`, where
     pieces of fragments k .. last begin, or a negative number when only the loop over single fragments will do
@@ -183,8 +190,8 @@ def make_encode_run(split: Callable[..., Any], settle: Callable[..., Any]) -> Ca
             count = settle(cache, records, model, text, filled, run, ids, count)
             if count < 0 or filled == 0:  # a span that only the whole fragment can tell, or a border in a character
                 put_i64(run.state, BARRED, run_last)
-                next_ = get_i64(run.state, DONE) + 1
+                next_ = min(get_i64(run.state, DONE) + 1, drop(model))
                 return next_, begun if next_ == k else get_i64(run.ends, next_ - 1)
-        return next_, count
+        return next_, finish(model, ids, count)
 
     return encode_run

@@ -38,7 +38,16 @@ from jittok.structures.piece_cache import (
     make_cache,
     open_cache,
 )
-from jittok.structures.piece_lookup import BARRED, RECORD, RUN_STATE, RunWindow, make_look_up, make_records
+from jittok.structures.piece_lookup import (
+    BARRED,
+    RECORD,
+    RUN_STATE,
+    RunWindow,
+    drop_nothing,
+    finish_nothing,
+    make_look_up,
+    make_records,
+)
 from jittok.structures.run_loop import BLANK, Fragments, make_encode_run, put_headed
 
 CHUNK = 16384
@@ -127,12 +136,15 @@ def copy_bytes(text: Window, start: int, stop: int, out: Window, at: int) -> Non
 
 
 def make_encode_spans(
-    split: Callable[..., Any], settle: Callable[..., Any]
+    split: Callable[..., Any],
+    settle: Callable[..., Any],
+    finish: Callable[..., Any] = finish_nothing,
+    drop: Callable[..., Any] = drop_nothing,
 ) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """The loops for one model, as helpers.
 
     split(rules, text, begin, end, stop, places) -> number of spans, or a negative number when only the slow way will do
-    settle: made by `make_settle`
+    settle: made by `make_settle`; finish, drop: see `make_look_up`
 
     encode_run(work, model, room_per_byte, text, size, fragments, k, last, ids, count, room, report) -> (the first
     fragment that is not done, the new count or a code): ids of some of the fragments k .. last - 1 to ids[count:room],
@@ -158,7 +170,7 @@ def make_encode_spans(
         """As if nothing stood between the fragments: fewer cuts are as good."""
         return split(rules, text, begin, end, end, places)  # type: ignore[no-any-return]
 
-    look_up, encode_touching = make_look_up(settle), make_encode_run(split_run, settle)
+    look_up, encode_touching = make_look_up(settle, finish, drop), make_encode_run(split_run, settle, finish, drop)
 
     @helper
     def chunk_bytes(work: SpanWorkWindow, room_per_byte: int) -> int:
@@ -221,7 +233,8 @@ def make_encode_spans(
             return OUT_OF_ROOM
         short, middle = get_i64(work.cache.state, SHORT_BITS), get_i64(work.cache.state, MIDDLE_BITS)
         put_headed(work.cache, work.records, 0, work.run, text, start, stop, short, middle)
-        return settle(work.cache, work.records, model, text, RECORD, work.run, ids, count)  # type: ignore[no-any-return]
+        count = settle(work.cache, work.records, model, text, RECORD, work.run, ids, count)
+        return finish(model, ids, count) if count >= 0 else count
 
     @helper
     def encode_spans(

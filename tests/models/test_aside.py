@@ -11,7 +11,7 @@ from jittok.structures.merge_lanes import LANES
 from jittok.unicode.tables import ENCODED_BYTE
 from jittok.vocab import read_vocab
 
-LETTERS = b"abcd"
+LETTERS = "abcd"
 WORDS = 3000 if JIT else 150
 
 
@@ -23,32 +23,55 @@ def vocab(request):
     return read_vocab(vocab_file("gpt2", tokens, pre=request.param, merges=merges))
 
 
-def drawn_text(random, words):
+@pytest.fixture(scope="module", params=["gemma4", "sarvam-moe"])
+def lines_vocab(request):
+    """Merges of characters: "é" is no symbol, "漢字" and "aab" are symbols but no tokens, nor are <0xE6> and "d"; "bb"
+    is a special token, so that there are runs of short fragments."""
+    raw = [b"<0x%02X>" % byte for byte in range(256) if byte != 0xE6]
+    merges = ["a b", "b a", "c d", "ab a", "a ab", "▁ a", "▁ ▁", "漢 字"]
+    joined = [merge.replace(" ", "", 1).encode() for merge in merges if merge not in ("a ab", "漢 字")]
+    tokens = [*raw, *(c.encode() for c in "abc\n漢字.▁"), *joined, b"bb"]
+    types = [6] * len(raw) + [1] * (len(tokens) - len(raw) - 1) + [4]
+    return read_vocab(vocab_file("gpt2", tokens, pre=request.param, merges=merges, token_type=types))
+
+
+def drawn_text(random, words, letters=LETTERS):
     """Words of up to 18 letters; a new one is often met again within the next few."""
-    parts, recent = [], [b"a"]
+    parts, recent = [], ["a"]
     for _ in range(words):
         if random.random() < 0.4:
             word = recent[random.integers(len(recent))]
         else:
-            word = bytes(random.choice(list(LETTERS), random.integers(1, 19)).tolist())
+            word = "".join(random.choice(list(letters), random.integers(1, 19)))
             recent = [*recent[-5:], word]
-        parts.append(word + bytes(random.choice(list(b"  \n."), random.integers(1, 3)).tolist()))
-    return b"".join(parts)
+        parts.append(word + "".join(random.choice(list("  \n."), random.integers(1, 3))))
+    return "".join(parts).encode()
+
+
+def agrees(encoder, vocab, text):
+    """Whether the ids are the reference's, with a cache that knows nothing of the text, and with one that does."""
+    expected = tokenize(vocab, text)
+    rule = encoder.rule(add_special=False, parse_special=False, replace=False)
+    return all(encoder.one(text, rule).tolist() == expected for _ in range(2))
 
 
 @pytest.mark.parametrize("cache_bytes", [1 << 10, 1 << 14, 1 << 22])
 def test_words_that_are_merged_together_stand_where_they_stood(vocab, cache_bytes):
     encoder, random = Encoder(vocab, cache_bytes=cache_bytes), np.random.default_rng(cache_bytes)
     for words in (1, 2, LANES - 1, LANES, LANES + 1, 3 * LANES, WORDS):
-        text = drawn_text(random, words)
-        expected = tokenize(vocab, text)
-        for _ in range(2):  # with a cache that knows nothing of it, and everything
-            assert encoder.one(text, encoder.bare_rule()).tolist() == expected
+        assert agrees(encoder, vocab, drawn_text(random, words))
+
+
+@pytest.mark.parametrize("cache_bytes", [1 << 10, 1 << 22])
+@pytest.mark.parametrize("letters", ["abcd", "ab漢字é", "a漢字 "])
+def test_words_of_lines_and_of_runs_do_too(lines_vocab, cache_bytes, letters):
+    encoder, random = Encoder(lines_vocab, cache_bytes=cache_bytes), np.random.default_rng(cache_bytes)
+    for words in (1, LANES, LANES + 1, WORDS // 3):
+        assert agrees(encoder, lines_vocab, drawn_text(random, words, letters))
 
 
 def test_words_stand_where_they_stood_in_every_document(vocab):
     encoder, random = Encoder(vocab, cache_bytes=1 << 12), np.random.default_rng(7)
     for _ in range(20 if JIT else 2):
-        texts = [drawn_text(random, int(words)) for words in random.integers(0, 60, 12)]
-        for text in texts:
-            assert encoder.one(text, encoder.bare_rule()).tolist() == tokenize(vocab, text)
+        for words in random.integers(0, 60, 12):
+            assert agrees(encoder, vocab, drawn_text(random, int(words)))

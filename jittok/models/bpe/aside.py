@@ -14,17 +14,23 @@ from jittok._raw import (
     get_i64,
     get_u8,
     get_u64,
+    get_word,
+    put_i32,
     put_i64,
     put_u64,
     window,
 )
-from jittok.models.bpe.words import WordWindow, put_symbol
+from jittok.models.bpe.words import MARK_BYTES, SPACE, WordWindow, put_symbol
+from jittok.structures.bytes_table import ABSENT
+from jittok.structures.char_table import find_character
 from jittok.structures.merge_lanes import (
     LANES,
     NOWHERE,
     LaneWindow,
     LaneWork,
     clear_lane,
+    expect_lane_pairs,
+    find_lane_pairs,
     make_lane_work,
     merge_lanes,
     next_place,
@@ -35,10 +41,15 @@ from jittok.structures.merge_lanes import (
 )
 from jittok.structures.pair_table import PairTable
 from jittok.structures.piece_cache import SHORT_BITS, CacheWindow, hash_short, short_home, short_line, write_ids
+from jittok.structures.piece_lookup import ALL_WHOLE, DONE, RunWindow
+from jittok.structures.utf8 import lead_length
 
 MOST = 2 * LANES
 """Words aside. A new word is often met again at once (a name in code), and shares the lane then."""
-_ASIDE, _IN_LANES = 0, 1
+IDS_PER_BYTE, IDS_PER_CHARACTER_BYTE = 2, 3
+"""Room that is left for the ids of a word, with byte encoding and without."""
+_ASIDE, _IN_LANES, _FIRST_END = 0, 1, 2
+_1, _8, _56 = np.uint64(1), np.uint64(8), np.uint64(56)
 
 
 class AsideWork(NamedTuple):
@@ -46,8 +57,8 @@ class AsideWork(NamedTuple):
 
     lanes: LaneWork
     keys: OutU64  # [2 * LANES] the words in the lanes, see `put_key`
-    rooms: OutI64  # [3 * MOST] where in the ids the room for each begins and ends, and its lane
-    state: OutI64  # [2] how many words are aside; how many lanes hold them
+    rooms: OutI64  # [3 * MOST] where in the ids the room for each word begins and ends, and its lane
+    state: OutI64  # [3] how many words are aside; how many lanes hold them; the first fragment that ends behind one
 
 
 class AsideWindow(NamedTuple):
@@ -62,7 +73,7 @@ class AsideWindow(NamedTuple):
 def make_aside_work() -> AsideWork:
     """Scratch without a word."""
     return AsideWork(
-        make_lane_work(), np.zeros(2 * LANES, np.uint64), np.zeros(3 * MOST, np.int64), np.zeros(2, np.int64)
+        make_lane_work(), np.zeros(2 * LANES, np.uint64), np.zeros(3 * MOST, np.int64), np.zeros(3, np.int64)
     )
 
 
@@ -79,10 +90,49 @@ def has_room(aside: AsideWindow) -> bool:
     return get_i64(aside.state, _ASIDE) < MOST and get_i64(aside.state, _IN_LANES) < LANES
 
 
+@helper
+def drop_words(aside: AsideWindow) -> int:
+    """Forget all words that are aside; the first fragment whose end is behind one, or ALL_WHOLE."""
+    number = get_i64(aside.state, _ASIDE)
+    put_i64(aside.state, _ASIDE, 0)
+    put_i64(aside.state, _IN_LANES, 0)
+    return get_i64(aside.state, _FIRST_END) if number > 0 else ALL_WHOLE
+
+
 @inlined
-def set_aside(
+def _lane_of(aside: AsideWindow, low: np.uint64, high: np.uint64) -> int:
+    """The lane that holds a word, or the one that is free."""
+    lanes, lane = get_i64(aside.state, _IN_LANES), 0
+    while lane < lanes and (get_u64(aside.keys, 2 * lane) != low or get_u64(aside.keys, 2 * lane + 1) != high):
+        lane += 1
+    return lane
+
+
+@inlined
+def _take_lane(aside: AsideWindow, lane: int, low: np.uint64, high: np.uint64) -> None:
+    put_i64(aside.state, _IN_LANES, lane + 1)
+    put_u64(aside.keys, 2 * lane, low)
+    put_u64(aside.keys, 2 * lane + 1, high)
+
+
+@inlined
+def _leave_room(aside: AsideWindow, run: RunWindow, lane: int, count: int, room: int) -> int:
+    """Note a word; the count behind the room for its ids."""
+    word = get_i64(aside.state, _ASIDE)
+    if word == 0:
+        put_i64(aside.state, _FIRST_END, get_i64(run.state, DONE) + 1)
+    put_i64(aside.state, _ASIDE, word + 1)
+    put_i64(aside.rooms, 3 * word, count)
+    put_i64(aside.rooms, 3 * word + 1, count + room)
+    put_i64(aside.rooms, 3 * word + 2, lane)
+    return count + room
+
+
+@inlined
+def set_bytes_aside(
     aside: AsideWindow,
     words: WordWindow,
+    run: RunWindow,
     text: Window,
     start: int,
     stop: int,
@@ -92,63 +142,150 @@ def set_aside(
 ) -> int:
     """Keep text[start:stop], 2 to 15 bytes, with byte encoding; the count behind the room for its ids. The caller has
     asked `has_room`."""
-    word, lanes, lane = get_i64(aside.state, _ASIDE), get_i64(aside.state, _IN_LANES), 0
-    while lane < lanes and (get_u64(aside.keys, 2 * lane) != low or get_u64(aside.keys, 2 * lane + 1) != high):
-        lane += 1
-    end = count + 2 * (stop - start)
-    put_i64(aside.state, _ASIDE, word + 1)
-    put_i64(aside.rooms, 3 * word, count)
-    put_i64(aside.rooms, 3 * word + 1, end)
-    put_i64(aside.rooms, 3 * word + 2, lane)
-    if lane == lanes:
-        put_i64(aside.state, _IN_LANES, lanes + 1)
-        put_u64(aside.keys, 2 * lane, low)
-        put_u64(aside.keys, 2 * lane + 1, high)
-        _enter(aside.lanes, words, lane, text, start, stop)
-    return end  # type: ignore[return-value]
-
-
-@inlined
-def _enter(lanes: LaneWindow, words: WordWindow, lane: int, text: Window, start: int, stop: int) -> None:
-    """The symbols of text[start:stop], and their pairs, to a lane."""
-    clear_lane(lanes, lane, stop - start)
-    before = get_u8(text, start)
-    put_lane_symbol(lanes, lane, 0, get_i32(words.byte_symbols, before))
-    for k in range(1, stop - start):
-        byte = get_u8(text, start + k)
-        put_lane_symbol(lanes, lane, k, get_i32(words.byte_symbols, byte))
-        note_lane_pair(lanes, lane, get_u64(words.byte_pairs, before << 8 | byte), k - 1)
-        before = byte
+    lane = _lane_of(aside, low, high)
+    if lane == get_i64(aside.state, _IN_LANES):
+        _take_lane(aside, lane, low, high)
+        clear_lane(aside.lanes, lane, stop - start)
+        before = get_u8(text, start)
+        put_lane_symbol(aside.lanes, lane, 0, get_i32(words.byte_symbols, before))
+        for k in range(1, stop - start):
+            byte = get_u8(text, start + k)
+            put_lane_symbol(aside.lanes, lane, k, get_i32(words.byte_symbols, byte))
+            note_lane_pair(aside.lanes, lane, get_u64(words.byte_pairs, before << 8 | byte), k - 1)
+            before = byte
+    return _leave_room(aside, run, lane, count, IDS_PER_BYTE * (stop - start))
 
 
 @helper
-def finish_words(aside: AsideWindow, words: WordWindow, cache: CacheWindow, ids: Window, count: int) -> int:
+def set_characters_aside(
+    aside: AsideWindow,
+    words: WordWindow,
+    run: RunWindow,
+    text: Window,
+    start: int,
+    stop: int,
+    low: np.uint64,
+    high: np.uint64,
+    count: int,
+) -> int:
+    """The same without byte encoding, for well-formed text whose spaces are U+2581; -1 when a character is no symbol:
+    then nothing is kept. Asks for the memory of all first pairs."""
+    lane = _lane_of(aside, low, high)
+    if lane == get_i64(aside.state, _IN_LANES):
+        symbols, i = 0, start
+        while i < stop:
+            byte, size = get_u8(text, i), 1
+            if byte == SPACE:
+                symbol = find_character(words.characters, MARK_BYTES)
+            elif byte < 0x80:
+                symbol = get_i32(words.byte_symbols, byte)
+            else:
+                size = lead_length(byte)
+                symbol = find_character(words.characters, get_word(text, i) & ((_1 << np.uint64(8 * size)) - _1))
+            if symbol < 0:
+                return -1
+            put_lane_symbol(aside.lanes, lane, symbols, symbol)
+            symbols += 1
+            i += size
+        _take_lane(aside, lane, low, high)
+        clear_lane(aside.lanes, lane, symbols)
+        expect_lane_pairs(aside.lanes, lane)
+    return _leave_room(aside, run, lane, count, IDS_PER_CHARACTER_BYTE * (stop - start))
+
+
+@helper
+def finish_words(
+    aside: AsideWindow, words: WordWindow, cache: CacheWindow, run: RunWindow, ids: Window, count: int
+) -> int:
     """Merge all words that are aside, write their ids, move up what follows them, and keep them; the new count.
 
-    Ids take two a byte at most, so each word's fit the room that was left, and everything moves to the front. A copy of
-    four may write three too many, which a room of at least four behind it takes, or the slack behind the last ids.
+    Ids fit the room that was left, so everything moves to the front. A copy of four may write three too many, which a
+    room of at least four behind it takes, or the slack behind the last ids. The ends of fragments move along.
     """
     number, lanes, kept = get_i64(aside.state, _ASIDE), get_i64(aside.state, _IN_LANES), 0
     if number == 0:
         return count
+    end, last = get_i64(aside.state, _FIRST_END), get_i64(run.state, DONE)
     put_i64(aside.state, _ASIDE, 0)
     put_i64(aside.state, _IN_LANES, 0)
+    if words.byte_encode == 0:
+        for lane in range(lanes):
+            find_lane_pairs(aside.lanes, lane)
     merge_lanes(aside.lanes, lanes)
     to = get_i64(aside.rooms, 0)
     for word in range(number):
-        begin, k, lane = to, 0, get_i64(aside.rooms, 3 * word + 2)
-        while k != NOWHERE:
-            to = put_symbol(words, symbol_at(aside.lanes, lane, k), ids, to)
-            k = next_place(aside.lanes, lane, k)
+        begin, lane = to, get_i64(aside.rooms, 3 * word + 2)
+        low, high = get_u64(aside.keys, 2 * lane), get_u64(aside.keys, 2 * lane + 1)
+        to = _put_word(aside.lanes, words, lane, low, high, ids, to)
         if lane == kept:  # its first word
-            _keep(cache, get_u64(aside.keys, 2 * lane), get_u64(aside.keys, 2 * lane + 1), ids, begin, to)
+            _keep(cache, low, high, ids, begin, to)
             kept += 1
         source = get_i64(aside.rooms, 3 * word + 1)
         until = get_i64(aside.rooms, 3 * word + 3) if word + 1 < number else count
         for k in range(0, until - source, 4):
             copy_four(ids, to + k, ids, source + k)
+        while end <= last and get_i64(run.ends, end) <= until:
+            put_i64(run.ends, end, get_i64(run.ends, end) - source + to)
+            end += 1
         to += until - source
     return to
+
+
+@inlined
+def _put_word(
+    lanes: LaneWindow, words: WordWindow, lane: int, low: np.uint64, high: np.uint64, ids: Window, count: int
+) -> int:
+    """The ids of what a word was merged to; the new count."""
+    begin, k = count, 0
+    while k != NOWHERE:
+        symbol = symbol_at(lanes, lane, k)
+        if words.byte_encode == 0 and symbol >= words.tokens:
+            return _put_bytes(lanes, words, lane, low, high, ids, begin)
+        count = put_symbol(words, symbol, ids, count)
+        k = next_place(lanes, lane, k)
+    return count
+
+
+@helper
+def _put_bytes(
+    lanes: LaneWindow, words: WordWindow, lane: int, low: np.uint64, high: np.uint64, ids: Window, count: int
+) -> int:
+    """The same where a symbol is no token: its bytes stand for it, of which U+2581 has three."""
+    i, place, k = 0, 0, 0
+    while k != NOWHERE:
+        symbol, after = symbol_at(lanes, lane, k), next_place(lanes, lane, k)
+        if symbol < words.tokens:
+            put_i32(ids, count, symbol)
+            count += 1
+        while place != after and i < np.int64(high >> _56):  # the bytes of one character
+            byte = _byte_of(low, high, i)
+            size = lead_length(byte)
+            if symbol >= words.tokens and byte == SPACE:
+                for j in range(3):
+                    count = _put_byte(words, np.int64(MARK_BYTES >> np.uint64(8 * j) & np.uint64(0xFF)), ids, count)
+            elif symbol >= words.tokens:
+                for j in range(size):
+                    count = _put_byte(words, _byte_of(low, high, i + j), ids, count)
+            i += size
+            place += 1
+        k = after
+    return count
+
+
+@inlined
+def _byte_of(low: np.uint64, high: np.uint64, i: int) -> int:
+    """Byte i of a word, given by its key."""
+    half = low if i < 8 else high
+    return np.int64(half >> (_8 * np.uint64(i & 7)) & np.uint64(0xFF))  # type: ignore[return-value]
+
+
+@inlined
+def _put_byte(words: WordWindow, byte: int, ids: Window, count: int) -> int:
+    token = get_i32(words.byte_ids, byte)
+    if token == ABSENT:
+        return count
+    put_i32(ids, count, token)
+    return count + 1
 
 
 @helper

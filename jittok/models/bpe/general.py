@@ -12,7 +12,7 @@ from jittok.models.bpe.joints import cut_joints
 from jittok.models.bpe.plain import REPLACEMENT, encode_text, encode_words
 from jittok.models.bpe.text import BAD, decode, put_code_point
 from jittok.models.bpe.words import SPACE
-from jittok.models.bpe.work import GROWTH, Work, WorkWindow, open_work, settle
+from jittok.models.bpe.work import GROWTH, Work, WorkWindow, drop, finish, open_work, settle
 from jittok.normalize.case import LOWERED, kind_of, lower_case
 from jittok.normalize.case import SPACE as WHITE
 from jittok.pretokenize.splitters.general import SplitterWindow, SplitWindow, open_splitter, split_run
@@ -49,7 +49,7 @@ def _split_run(
     return number - 1  # the last one is the end
 
 
-_encode_run = make_encode_run(_split_run, settle)
+_encode_run = make_encode_run(_split_run, settle, finish, drop)
 
 
 @kernel

@@ -13,11 +13,12 @@ from jittok.models.bpe.arrays import Arrays
 from jittok.models.bpe.aside import (
     AsideWindow,
     AsideWork,
+    drop_words,
     finish_words,
     has_room,
     make_aside_work,
     open_aside,
-    set_aside,
+    set_bytes_aside,
 )
 from jittok.models.bpe.seeds import LONGEST, NOT_FOUND, SeedWindow, expect_seed, find_seed, open_seeds
 from jittok.models.bpe.words import WordWindow, encode_word, merge_word, open_words
@@ -144,18 +145,26 @@ def _encode_or_set_aside(
         if token != NOT_FOUND:
             put_i32(ids, count, token)
             return count + 1
-        return ASIDE + set_aside(work.aside, work.words, text, start, stop, low, high, count)
+        return ASIDE + set_bytes_aside(work.aside, work.words, work.run, text, start, stop, low, high, count)
     return _encode_new_piece(work, text, start, stop, low, high, ids, count)
 
 
 @helper
-def _make_room(work: WorkWindow, ids: Window, count: int) -> int:
-    return count if has_room(work.aside) else finish_words(work.aside, work.words, work.cache, ids, count)
+def make_room(work: WorkWindow, ids: Window, count: int) -> int:
+    """The count, behind all words that were aside if there is no room for one more."""
+    return count if has_room(work.aside) else finish(work, ids, count)
 
 
 @helper
-def _finish(work: WorkWindow, ids: Window, count: int) -> int:
-    return finish_words(work.aside, work.words, work.cache, ids, count)
+def finish(work: WorkWindow, ids: Window, count: int) -> int:
+    """The new count when no word is aside any more, see `finish_words`."""
+    return finish_words(work.aside, work.words, work.cache, work.run, ids, count)
+
+
+@helper
+def drop(work: WorkWindow) -> int:
+    """See `drop_words`."""
+    return drop_words(work.aside)
 
 
 @helper
@@ -176,7 +185,8 @@ def encode_pieces(work: WorkWindow, text: Window, begin: int, number: int, ids: 
     return count
 
 
-settle = make_settle(_encode_new_piece, _expect)
-look_up = make_look_up(make_settle(_encode_new_piece, _expect, False, _encode_or_set_aside, _make_room), _finish)
+settle = make_settle(_encode_new_piece, _expect, True, _encode_or_set_aside, make_room)
+_settle_text = make_settle(_encode_new_piece, _expect, False, _encode_or_set_aside, make_room)
+look_up = make_look_up(_settle_text, finish, drop)
 """look_up(work.cache, work.records, work, text, begin, places, number, 0, ids, count); see `make_look_up`. A loop of
 its own: without what records of runs need, first met text is as fast as it was."""
