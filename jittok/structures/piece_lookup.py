@@ -36,17 +36,11 @@ from jittok.structures.piece_cache import (
     LONGEST_KEPT,
     MIDDLE,
     MIDDLE_BITS,
-    MIDDLE_COUNT,
-    MIDDLE_MOST,
     MISSES,
     SHORT,
     SHORT_BITS,
-    SHORT_COUNT,
-    SHORT_MOST,
     CacheWindow,
     find_long,
-    grow_middle,
-    grow_short,
     hash_long,
     hash_middle,
     hash_short,
@@ -58,6 +52,7 @@ from jittok.structures.piece_cache import (
     short_line,
     write_ids,
 )
+from jittok.structures.piece_growth import grow_tables
 
 BATCH = 128
 RECORD = 4
@@ -357,26 +352,11 @@ def make_settle(
     return settle
 
 
-@helper
-def grow_tables(cache: CacheWindow) -> None:
-    """Double what has become too full; between batches only, as records hold places."""
-    short, middle = get_i64(cache.state, SHORT_BITS), get_i64(cache.state, MIDDLE_BITS)
-    if 4 * get_i64(cache.state, SHORT_COUNT) > 1 << short and short < get_i64(cache.state, SHORT_MOST):
-        grow_short(cache)
-    if 4 * get_i64(cache.state, MIDDLE_COUNT) > 1 << middle and middle < get_i64(cache.state, MIDDLE_MOST):
-        grow_middle(cache)
-
-
-def make_look_up(
-    settle: Callable[..., Any],
-    finish: Callable[..., Any] = finish_nothing,
-    drop: Callable[..., Any] = drop_nothing,
-) -> Callable[..., Any]:
+def make_look_up(settle: Callable[..., Any], finish: Callable[..., Any] = finish_nothing) -> Callable[..., Any]:
     """The loop over the pieces of one text, as a helper; settle: made by `make_settle`.
 
-    finish(model, ids, count) -> the new count: a helper that writes the ids of all pieces that were set aside.
-
-    drop(model) -> the first fragment of a run that has such a piece, or ALL_WHOLE: a helper that forgets them.
+    finish(model, ids, count) -> the new count: a helper that writes the ids of all pieces that were set aside. After a
+    negative code they are still there: a kernel forgets them when it begins.
 
     look_up(cache, records, model, text, begin, places, number, run, ids, count) -> the new count, or a negative code:
     ids of the pieces text[begin + places[k]:begin + places[k + 1]], k < number, to ids[count:], as `settle` does it.
@@ -409,7 +389,6 @@ def make_look_up(
                 start = stop
             count = settle(cache, records, model, text, record, run, ids, count)
             if count < 0:
-                drop(model)
                 return count
         return finish(model, ids, count)
 

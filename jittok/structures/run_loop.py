@@ -134,7 +134,9 @@ def make_encode_run(
     finish: Callable[..., Any] = finish_nothing,
     drop: Callable[..., Any] = drop_nothing,
 ) -> Callable[..., Any]:
-    """The loop for one model, as a helper; settle: made by `make_settle`; finish, drop: see `make_look_up`.
+    """The loop for one model, as a helper; settle: made by `make_settle`; finish: see `make_look_up`.
+
+    drop(model) -> the first fragment with a piece that was set aside, or ALL_WHOLE: a helper that forgets them all
 
     split(rules, text, begin, end, fragments, k, last, places) -> number of places, counted from `begin`, where
     pieces of fragments k .. last begin, or a negative number when only the loop over single fragments will do

@@ -144,7 +144,7 @@ def make_encode_spans(
     """The loops for one model, as helpers.
 
     split(rules, text, begin, end, stop, places) -> number of spans, or a negative number when only the slow way will do
-    settle: made by `make_settle`; finish, drop: see `make_look_up`
+    settle: made by `make_settle`; finish, drop: see `make_encode_run`
 
     encode_run(work, model, room_per_byte, text, size, fragments, k, last, ids, count, room, report) -> (the first
     fragment that is not done, the new count or a code): ids of some of the fragments k .. last - 1 to ids[count:room],
@@ -170,7 +170,7 @@ def make_encode_spans(
         """As if nothing stood between the fragments: fewer cuts are as good."""
         return split(rules, text, begin, end, end, places)  # type: ignore[no-any-return]
 
-    look_up, encode_touching = make_look_up(settle, finish, drop), make_encode_run(split_run, settle, finish, drop)
+    look_up, encode_touching = make_look_up(settle, finish), make_encode_run(split_run, settle, finish, drop)
 
     @helper
     def chunk_bytes(work: SpanWorkWindow, room_per_byte: int) -> int:

@@ -187,6 +187,6 @@ def encode_pieces(work: WorkWindow, text: Window, begin: int, number: int, ids: 
 
 settle = make_settle(_encode_new_piece, _expect, True, _encode_or_set_aside, make_room)
 _settle_text = make_settle(_encode_new_piece, _expect, False, _encode_or_set_aside, make_room)
-look_up = make_look_up(_settle_text, finish, drop)
+look_up = make_look_up(_settle_text, finish)
 """look_up(work.cache, work.records, work, text, begin, places, number, 0, ids, count); see `make_look_up`. A loop of
 its own: without what records of runs need, first met text is as fast as it was."""
