@@ -46,8 +46,8 @@ from jittok.structures.utf8 import lead_length
 
 MOST = 2 * LANES
 """Words aside. A new word is often met again at once (a name in code), and shares the lane then."""
-IDS_PER_BYTE, IDS_PER_CHARACTER_BYTE = 2, 3
-"""Room that is left for the ids of a word, with byte encoding and without."""
+ROOM_PER_BYTE, ROOM_PER_CHARACTER_BYTE = 2, 3
+"""Ids that room is left for, by bytes of a word, with byte encoding and without: a space may be three then."""
 _ASIDE, _IN_LANES, _FIRST_END = 0, 1, 2
 _1, _8, _56 = np.uint64(1), np.uint64(8), np.uint64(56)
 
@@ -153,7 +153,7 @@ def set_bytes_aside(
             put_lane_symbol(aside.lanes, lane, k, get_i32(words.byte_symbols, byte))
             note_lane_pair(aside.lanes, lane, get_u64(words.byte_pairs, before << 8 | byte), k - 1)
             before = byte
-    return _leave_room(aside, run, lane, count, IDS_PER_BYTE * (stop - start))
+    return _leave_room(aside, run, lane, count, ROOM_PER_BYTE * (stop - start))
 
 
 @helper
@@ -190,7 +190,7 @@ def set_characters_aside(
         _take_lane(aside, lane, low, high)
         clear_lane(aside.lanes, lane, symbols)
         expect_lane_pairs(aside.lanes, lane)
-    return _leave_room(aside, run, lane, count, IDS_PER_CHARACTER_BYTE * (stop - start))
+    return _leave_room(aside, run, lane, count, ROOM_PER_CHARACTER_BYTE * (stop - start))
 
 
 @helper
