@@ -70,9 +70,10 @@ ID_LIMIT = 1 << 24
     EPOCH,
     VICTIM,
     MISSES,
+    SHORT_LOST,
     STATES,
-) = range(13)
-"""Places in PieceCache.state. Bits are log2 of slots."""
+) = range(14)
+"""Places in PieceCache.state. Bits are log2 of slots; LOST: pieces that gave up their slots since the table grew."""
 
 K1, K2, K3, K4 = (
     np.uint64(k) for k in (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93)
@@ -331,6 +332,7 @@ def short_home(cache: CacheWindow, low: np.uint64, high: np.uint64, line: int) -
     if empty >= 0:
         put_i64(cache.state, SHORT_COUNT, get_i64(cache.state, SHORT_COUNT) + 1)
         return empty, False
+    put_i64(cache.state, SHORT_LOST, get_i64(cache.state, SHORT_LOST) + 1)
     v = _victim(cache)
     return (line ^ (v & 2) << 2) + ((v & 1) << 2), False
 

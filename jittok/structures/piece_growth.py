@@ -12,6 +12,7 @@ from jittok.structures.piece_cache import (
     MIDDLE_MOST,
     SHORT_BITS,
     SHORT_COUNT,
+    SHORT_LOST,
     SHORT_MOST,
     CacheWindow,
     hash_middle,
@@ -25,9 +26,14 @@ _0 = np.uint64(0)
 
 @helper
 def grow_tables(cache: CacheWindow) -> None:
-    """Double what has become too full; between batches only, as records hold places."""
+    """Double what has become too full; between batches only, as records hold places.
+
+    Some groups are full long before a quarter of the slots is taken, and their pieces are encoded again and again: the
+    short table grows for that, too.
+    """
     short, middle = get_i64(cache.state, SHORT_BITS), get_i64(cache.state, MIDDLE_BITS)
-    if 4 * get_i64(cache.state, SHORT_COUNT) > 1 << short and short < get_i64(cache.state, SHORT_MOST):
+    taken, lost = get_i64(cache.state, SHORT_COUNT), get_i64(cache.state, SHORT_LOST)
+    if max(4 * taken, 256 * lost) > 1 << short and short < get_i64(cache.state, SHORT_MOST):
         grow_short(cache)
     if 4 * get_i64(cache.state, MIDDLE_COUNT) > 1 << middle and middle < get_i64(cache.state, MIDDLE_MOST):
         grow_middle(cache)
@@ -38,6 +44,7 @@ def grow_short(cache: CacheWindow) -> None:
     """Double the short table in place: group g's pieces move to groups 2g and 2g + 1, from the last group down."""
     bits = get_i64(cache.state, SHORT_BITS)
     put_i64(cache.state, SHORT_BITS, bits + 1)
+    put_i64(cache.state, SHORT_LOST, 0)
     table, moved = cache.short, cache.scratch
     g = (1 << bits - 2) - 1
     while g >= 0:

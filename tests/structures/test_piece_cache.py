@@ -128,6 +128,23 @@ def test_tables_grow_with_what_they_hold():
     assert cache.state[MISSES] - misses < 2500  # most of them were kept while the tables grew
 
 
+@pytest.mark.skipif(not JIT, reason="takes long without the compiler")
+def test_a_table_grows_when_pieces_of_full_groups_keep_losing_their_slots():
+    cache = make_cache(8 << 20)
+    bits = int(cache.state[SHORT_BITS])
+    random = np.random.default_rng(1)  # numbers in a row are spread too evenly
+    pieces = [random.bytes(9) for _ in range((1 << bits) // 4 - 50)]  # not enough to fill a quarter
+    passes = 0
+    while cache.state[SHORT_BITS] == bits and passes < 50:
+        assert encode(cache, pieces) == expected(pieces)
+        passes += 1
+    assert 1 < passes < 50
+    assert encode(cache, pieces) == expected(pieces)
+    misses = int(cache.state[MISSES])
+    assert encode(cache, pieces) == expected(pieces)
+    assert cache.state[MISSES] - misses < 20  # a group of five is rare now
+
+
 def test_a_piece_that_was_seen_is_not_encoded_again():
     cache = make_cache(1 << 20)
     pieces = [b"short", b"=of middle length, so", b"=a longer one, of more than thirty-two bytes"]
