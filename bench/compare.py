@@ -56,7 +56,8 @@ def load(name: str) -> jittok.Tokenizer:
 
 def chunks(documents: list[bytes], count: int) -> list[list[bytes]]:
     """`count` parts of about equal bytes."""
-    target, parts, size = sum(map(len, documents)) / count, [[]], 0  # type: ignore[var-annotated]
+    parts: list[list[bytes]] = [[]]
+    target, size = sum(map(len, documents)) / count, 0
     for document in documents:
         if size >= target * len(parts):
             parts.append([])

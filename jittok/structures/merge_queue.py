@@ -32,10 +32,9 @@ SIXTEEN = 16
 """Symbols whose ranks fit one vector."""
 FEW = 40
 """Symbols up to which a scan beats the heap."""
-RANK_LIMIT = 1 << 24
-"""A rank and a place share one 32-bit word: ranks are below this (2**23 merges are allowed in a file)."""
 NONE, NOWHERE = -1, 255
 NO_WORD = 0xFFFFFFFF
+"""Behind every rank << 8 | place: a file holds 1 << 23 merges or 1 << 22 scores at most, and a rank fits 24 bits."""
 _32 = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
 

@@ -40,11 +40,8 @@ from jittok.structures.piece_cache import (
     SHORT,
     SHORT_BITS,
     CacheWindow,
-    find_long,
-    hash_long,
     hash_middle,
     hash_short,
-    keep_long,
     middle_home,
     middle_slot,
     read_ids,
@@ -53,6 +50,7 @@ from jittok.structures.piece_cache import (
     write_ids,
 )
 from jittok.structures.piece_growth import grow_tables
+from jittok.structures.piece_long import find_long, hash_long, keep_long
 
 BATCH = 128
 RECORD = 4
@@ -63,6 +61,10 @@ PLACE = 3
 KIND_SHORT, KIND_MIDDLE, KIND_LONG, KIND_END = 0, 1, 2, 3
 KINDS, HEADED = 3, 4
 """Bits of a record's first word: the kind; a byte stands in front of the piece that the text does not have there."""
+ALL_WHOLE = 1 << 62
+"""In place of the first fragment with a piece that was set aside: there is none."""
+ASIDE = 1 << 48
+"""Added to the count by an `encode_short` that leaves room for a piece's ids, which come later."""
 _0, _24, _32, _56 = np.uint64(0), np.uint64(24), np.uint64(32), np.uint64(56)
 _FF, _LOW32 = np.uint64(0xFF), np.uint64(0xFFFFFFFF)
 
@@ -116,12 +118,6 @@ def finish_nothing(_model: Any, _ids: Any, count: int) -> int:
 def drop_nothing(_model: Any) -> int:
     """The `drop` of such a model."""
     return ALL_WHOLE
-
-
-ALL_WHOLE = 1 << 62
-"""In place of the first fragment with a piece that was set aside: there is none."""
-ASIDE = 1 << 48
-"""Added to the count by an `encode_piece` that leaves room for a short piece's ids, which come later."""
 
 
 class RunWindow(NamedTuple):
@@ -192,7 +188,7 @@ def make_settle(
     settle(cache, records, model, text, end, run, ids, count) -> the new count, or a negative code: ids of the records
     in front of `end` to ids[count:]. `run`: a RunWindow; anything when not `in_runs`, where there are neither HEADED
     records nor ENDs. The caller proves room for all ids and SLACK more. After a code, everything before the piece that
-    failed is written.
+    failed is written but for what is aside.
     """
     sets_aside, encode_short = make_room is not finish_nothing, encode_short or encode_piece
 

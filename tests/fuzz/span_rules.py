@@ -137,5 +137,5 @@ def _holds_part(own: set[bytes], found: bytes) -> bool:
     character that ends too early, SPM counts some of its bytes to that."""
     whole = found.replace(b" ", MARK)
     fronts, backs = range(3 if found[:1] == b" " else 1), range(3 if found[-1:] == b" " else 1)
-    parts = {whole[i : len(whole) - j] for i in fronts for j in backs}
+    parts = {whole[i : len(whole) - j] for i in fronts for j in backs} - {b""}
     return not parts.isdisjoint(each.replace(b" ", MARK) for each in own)

@@ -7,6 +7,7 @@ from write_gguf import vocab_file
 from jittok._jit import JIT
 from jittok.encoder import Encoder
 from jittok.reference.tokenize import tokenize
+from jittok.structures.chain import LONG, READY
 from jittok.structures.merge_lanes import LANES
 from jittok.unicode.tables import ENCODED_BYTE
 from jittok.vocab import read_vocab
@@ -68,6 +69,18 @@ def test_words_of_lines_and_of_runs_do_too(lines_vocab, cache_bytes, letters):
     encoder, random = Encoder(lines_vocab, cache_bytes=cache_bytes), np.random.default_rng(cache_bytes)
     for words in (1, LANES, LANES + 1, WORDS // 3):
         assert agrees(encoder, lines_vocab, drawn_text(random, words, letters))
+
+
+@pytest.mark.skipif(not JIT, reason="the reference takes long for such words")
+@pytest.mark.parametrize("length", [LONG // 2 + 1, 2 * LONG])
+def test_a_word_that_the_kernel_gives_up_at_leaves_nothing_aside(vocab, length):
+    """Too long for the memory at hand, then long enough to make the chain for: with words in front that wait."""
+    random = np.random.default_rng(length)
+    few, word = drawn_text(random, LANES // 2), b"ab" * length  # no place in it is cut
+    for text in (few + b" " + word + b" " + few, few + b" " + word, word + b" " + few + b" " + word):
+        encoder = Encoder(vocab)
+        assert agrees(encoder, vocab, text)
+        assert encoder.arrays.chain.state == READY  # it did give up
 
 
 def test_words_stand_where_they_stood_in_every_document(vocab):

@@ -37,7 +37,6 @@ class WordWindow(NamedTuple):
     byte_ids: Window
     whole_ids: Window
     characters: CharWindow
-    texts: BytesWindow
     whole: BytesWindow
 
 
@@ -56,7 +55,6 @@ def open_words(model: Arrays) -> WordWindow:
         window(model.byte_ids),
         window(model.whole_ids),
         open_char_table(model.characters),
-        open_bytes_table(model.texts),
         open_bytes_table(model.whole),
     )
 
@@ -97,7 +95,7 @@ def merge_word(words: WordWindow, merge: Merger, text: Window, start: int, stop:
 
 @helper
 def put_symbol(words: WordWindow, symbol: int, ids: Window, count: int) -> int:
-    """With byte encoding: the ids that a symbol stands for to ids[count:]; the new count."""
+    """The ids that a symbol stands for to ids[count:]; the new count. Without byte encoding it must be a token."""
     if 0 <= symbol < words.tokens:
         put_i32(ids, count, symbol)
         return count + 1
