@@ -1,5 +1,5 @@
 """The only place that reads and writes memory past Numba's array types: `memory` (elements, words, bits), `blocks`
-(64 bytes or 16 words at once), `keys` (16 bytes at once), `sets` and `words`. Every operation has a checked twin; see
+(64 bytes or 16 words at once), `keys` (16 bytes at once), `maps`, `sets` and `words`. Every operation has a checked twin; see
 `memory`. `objects` reads texts where Python keeps them.
 
 These modules write LLVM code, so they import Numba. Fast kernels that come from the cache do not need them: here their
@@ -22,6 +22,9 @@ _OPERATIONS = {
     """,
     "keys": """
         copy_four copy_ids match_pair put_key
+    """,
+    "maps": """
+        map_block mark_block
     """,
     "memory": """
         add get_f32 get_f64 get_i32 get_i64 get_u8 get_u16 get_u32 get_u64 get_word leading_zeros multiply
@@ -46,6 +49,7 @@ if TYPE_CHECKING or not FAST:
         utf8_masks,
     )
     from jittok._raw.keys import copy_four, copy_ids, match_pair, put_key
+    from jittok._raw.maps import map_block, mark_block
     from jittok._raw.memory import (
         add,
         get_f32,
@@ -105,6 +109,8 @@ __all__ = [
     "key_masks",
     "leading_zeros",
     "lowest_16",
+    "map_block",
+    "mark_block",
     "match_pair",
     "multiply",
     "pair_places",

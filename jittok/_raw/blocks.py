@@ -1,8 +1,8 @@
 """64 bytes to bit masks, 16 words to their minimum: what one vector instruction does and Numba has no words for.
 
-The vectors are LLVM's own (<64 x i8>), which become AVX-512, AVX2, SSE or NEON as the machine has them. The one
-operation that only some x86 processors have is `bit_places`; it has a plain twin that runs everywhere else
-(JITTOK_PLAIN=1 chooses it here too). Every operation has a checked twin over arrays.
+The vectors are LLVM's own (<64 x i8>), which become AVX-512, AVX2, SSE or NEON as the machine has them. Two
+operations only some x86 processors have, `bit_places` and `maps.map_block`; they have plain twins that run everywhere
+else (JITTOK_PLAIN=1 chooses them here too). Every operation has a checked twin over arrays.
 """
 
 from __future__ import annotations
@@ -238,20 +238,20 @@ ones.
 # ---- bit mask -> places
 
 
-def _has_compress() -> bool:
-    """Whether the code is compiled for a processor with vpcompressb: Numba's settings if they name one, else this
-    one."""
+def has_feature(name: str) -> bool:
+    """Whether code is compiled for x86 processors with this extension: Numba's settings if they name one, else this
+    machine's. False where the plain twins are asked for."""
     if PLAIN:
         return False
     if numba.config.CPU_NAME or numba.config.CPU_FEATURES:
-        return "+avx512vbmi2" in (numba.config.CPU_FEATURES or "")
+        return f"+{name}" in (numba.config.CPU_FEATURES or "")
     try:
-        return bool(llvm.get_host_cpu_features().get("avx512vbmi2"))
+        return bool(llvm.get_host_cpu_features().get(name))
     except RuntimeError:
         return False
 
 
-HAS_COMPRESS = FAST and _has_compress()
+HAS_COMPRESS = FAST and has_feature("avx512vbmi2")
 
 
 @intrinsic

@@ -142,7 +142,7 @@ def _splitter(stages: list[_Compiled], starts: NDArray[np.int64], joint: NDArray
         begins=frozen(begins, np.uint8),
         apart=frozen([stage.apart for stage in stages], np.uint8),
         byte=_one_byte(stages, starts, joint),
-        ascii=frozen(begins[first] << 8 | first << 1, np.uint16),
+        ascii=frozen(np.concatenate([first << 1, begins[first]]), np.uint8),
         pages=frozen(pages, np.uint16),
         blocks=frozen(blocks, np.uint8),
     )

@@ -9,7 +9,7 @@ import pytest
 
 from jittok import _raw
 from jittok._jit import U8, frozen, helper, kernel
-from jittok._raw import FAST, blocks, key_masks, keys, memory, pair_places, sets, window, words
+from jittok._raw import FAST, blocks, key_masks, keys, maps, memory, pair_places, sets, window, words
 
 
 @pytest.mark.skipif(FAST, reason="fast code checks nothing: that is what it is")
@@ -40,6 +40,10 @@ OPERATIONS = {
     "utf8_masks": ("blocks.utf8_masks(big, i)", 65),
     "contraction": ("blocks.contraction_masks(big, i, np.uint64(0))", 63),
     "span_masks": ("sets.span_masks(big, i)", 65), "equal_mask": ("sets.equal_mask(big, i, 0)", 65),
+    "map_block table": ("maps.map_block(big, i, big, 0, 0, big, 0)", 1),
+    "map_block from": ("maps.map_block(big, 0, big, i, 0, big, 0)", 65),
+    "map_block to": ("maps.map_block(big, 0, big, 0, 0, big, i)", 65),
+    "mark_block": ("maps.mark_block(big, i, np.uint64(0))", 65),
     "lowest_16": ("blocks.lowest_16(many, i)", 3),
     "set_three": ("blocks.set_three_lowest_16(many, i, 0, 0, 0, 0, 0, 0)", 3),
     "copy_ids to": ("keys.copy_ids(wi, i, w64, 0)", 5), "copy_ids from": ("keys.copy_ids(wi, 0, w64, i)", 7),
@@ -60,7 +64,7 @@ def test_each_checked_operation_takes_the_places_inside_and_no_other(name):
     w8, w16, w32, w64 = (np.zeros(8, dtype) for dtype in (np.uint8, np.uint16, np.uint32, np.uint64))
     known = {"w8": w8, "w16": w16, "w32": w32, "w64": w64, "wi": np.zeros(8, np.int32), "wq": np.zeros(8, np.int64)}
     known |= {"big": np.zeros(128, np.uint8), "many": np.zeros(18, np.uint32), "np": np}
-    known |= {"memory": memory, "blocks": blocks, "sets": sets, "words": words}
+    known |= {"memory": memory, "blocks": blocks, "maps": maps, "sets": sets, "words": words}
     known |= {"keys": keys, "masks": key_masks(), "pairs": pair_places()}
     for i in range(count):
         eval(source, {**known, "i": i})

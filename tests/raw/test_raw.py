@@ -23,7 +23,7 @@ from jittok._jit import (
     OutU64,
     kernel,
 )
-from jittok._raw import FAST, blocks, key_masks, keys, pair_places, sets, tables, window, words
+from jittok._raw import FAST, blocks, key_masks, keys, maps, pair_places, sets, tables, window, words
 
 FOLLOWS = 66
 """Bytes that block operations read from a place on, at most."""
@@ -214,6 +214,24 @@ def test_masks_of_64_bytes_are_what_each_byte_is(text, fold, byte):
         mask(high), mask(letter), mask(digit), mask(lambda c: c < 0x20 or c == 0x7F), mask(space),
         mask(lambda c: c == byte),
     ]  # fmt: skip
+
+
+@kernel
+def mapped(table: U8, text: U8, beyond: int, masks: U64, out: OutU8) -> int:
+    w = window(out)
+    maps.map_block(window(table), 1, window(text), 2, beyond, w, 3)
+    maps.mark_block(w, 3, masks[0])
+    return 0
+
+
+@given(bytes_, st.binary(min_size=129, max_size=129), st.integers(0, 255), st.integers(0, (1 << 64) - 1))
+@example(bytes(range(64, 130)), bytes(range(1, 130)), 0xFE, 0)
+@example(bytes(range(66)), bytes(range(1, 130)), 0xFE, (1 << 64) - 1)
+def test_64_bytes_are_looked_up_in_a_table_and_marked(text, table, beyond, mask):
+    out = np.full(3 + 64 + 1, 7, np.uint8)
+    mapped(array([*table], np.uint8), array([*text], np.uint8), beyond, array([mask], np.uint64), out)
+    found = [(table[1 + c] if c < 0x80 else beyond) | mask >> k & 1 for k, c in enumerate(text[2:66])]
+    assert out.tolist() == [7, 7, 7, *found, 7]
 
 
 @kernel

@@ -117,7 +117,7 @@ def cut_joints(joints: Window, characters: bool, text: Window, start: int, size:
     """
     before = p_letter = p_high = NONE
     for at in range(0, size, BLOCK):
-        high, letter, _, _, _ = span_masks(text, start + at)
+        high, letter, _, _, space = span_masks(text, start + at)
         follower = begins = NONE
         if not characters:
             letter |= high
@@ -131,6 +131,7 @@ def cut_joints(joints: Window, characters: bool, text: Window, start: int, size:
         near |= near << np.uint64(8)
         near |= _near_before(before)
         change = letter ^ (letter << ONE | p_letter)
+        change &= ~(space << ONE)  # a space is nearly always joined to the letter behind it
         if characters:  # what stands for a space is nearly always joined to the letter behind it
             change &= ~(letter & (high << ONE | p_high))
         asked = (change | begins | ~near) & ~cut & ~follower

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from jittok._jit import helper
-from jittok._raw import Window, any_bit_mask, get_u8, get_u64, put_u8, put_u64, trailing_zeros
+from jittok._raw import Window, any_bit_mask, get_u8, get_u64, mark_block, put_u8, put_u64, trailing_zeros
 
 IS_REST = 0x80
 """In `begun`: a continuation byte. The bits below it are one a stage, those of its whole character."""
@@ -65,10 +65,7 @@ def cut_runs(work: SplitWindow, stage: int, size: int, alone: bool) -> None:
         if size - at < BLOCK:
             found &= (ONE << np.uint64(size - at)) - ONE
         put_u64(work.cuts, at // BLOCK, get_u64(work.cuts, at // BLOCK) | found)
-        while found != NONE:
-            i = at + trailing_zeros(found)
-            put_u8(work.classes, i, get_u8(work.classes, i) | 1)
-            found &= found - ONE
+        mark_block(work.classes, at, found)
 
 
 @helper

@@ -29,10 +29,13 @@ from jittok._raw import (
     get_u8,
     get_u16,
     get_u64,
+    map_block,
+    mark_block,
     put_u8,
     put_u64,
     span_masks,
     trailing_zeros,
+    utf8_masks,
     window,
 )
 from jittok.pretokenize.splitters.counting import (
@@ -55,7 +58,7 @@ MATCHED = 1
 """The action of a matcher: a match ends before this character."""
 MOST_CLASSES, MOST_STAGES = 126, 7
 BLOCK = 64
-ONE, NONE = np.uint64(1), np.uint64(0)
+ONE, TWO, THREE, NONE = (np.uint64(k) for k in (1, 2, 3, 0))
 
 
 class Splitter(NamedTuple):
@@ -71,7 +74,7 @@ class Splitter(NamedTuple):
     begins: U8  # [classes] bit s: stage s looks for it, a match may begin here
     apart: U8  # [stages] 1 for a matcher that matches nothing where a space stands before an ASCII letter
     byte: int  # for a pattern of runs of one ASCII character and of all others: it; else -1
-    ascii: U16  # [128] begins << 8 | 2 * class
+    ascii: U8  # [256] 2 * class of the 128 characters, then `begins` of their classes
     pages: U16  # [8704] two-stage table of classes, see `pretokenize.classes`
     blocks: U8
 
@@ -243,56 +246,74 @@ def _split_at_byte(byte: int, text: Window, start: int, size: int, cuts: Window)
 def _mark(work: SplitWindow, size: int) -> None:
     """Puts all cuts into `classes`."""
     for at in range(0, size + 1, BLOCK):
-        word = get_u64(work.cuts, at // BLOCK)
-        while word != NONE:
-            i = at + trailing_zeros(word)
-            put_u8(work.classes, i, get_u8(work.classes, i) | 1)
-            word &= word - ONE
+        mark_block(work.classes, at, get_u64(work.cuts, at // BLOCK))
 
 
 @helper
 def _classify(splitter: SplitterWindow, text: Window, start: int, stop: int, work: SplitWindow) -> int:
-    """work.classes and work.begun of text[start:stop]; returns stop, or where the text is malformed."""
+    """work.classes and work.begun of text[start:stop]; returns stop, or where the text is malformed.
+
+    A cutter that is alone asks for no `begun`, and gets none.
+    """
     rest = splitter.width - 2
-    cutter_alone = splitter.stages == 1 and get_i64(splitter.kinds, 0) == CUTTER
+    asked = splitter.stages > 1 or get_i64(splitter.kinds, 0) != CUTTER
     i = start
-    while i < stop:
-        high, _, _, _, _ = span_masks(text, i)
-        if high == NONE and stop - i >= BLOCK:
-            at = i - start
-            if cutter_alone:  # which asks for nothing more
-                for k in range(BLOCK):
-                    put_u8(work.classes, at + k, get_u16(splitter.ascii, get_u8(text, i + k)))
-            else:
-                for k in range(BLOCK):
-                    entry = get_u16(splitter.ascii, get_u8(text, i + k))
-                    put_u8(work.classes, at + k, entry)
-                    put_u8(work.begun, at + k, entry >> 8)
-            i += BLOCK
-        else:
-            end = min(i + BLOCK, stop)
-            while i < end:
-                byte, at = get_u8(text, i), i - start
-                if byte < 0x80:
-                    entry = get_u16(splitter.ascii, byte)
-                    put_u8(work.classes, at, entry)
-                    put_u8(work.begun, at, entry >> 8)
-                    i += 1
-                    continue
-                c, length = _wide_character(text, i, stop)
+    while i < stop:  # a character begins at i
+        at = i - start
+        map_block(splitter.ascii, 0, text, i, rest, work.classes, at)
+        if asked:
+            map_block(splitter.ascii, 128, text, i, IS_REST, work.begun, at)
+        follower, c0, e0, f0, _ = utf8_masks(text, i)
+        end = i + BLOCK
+        if (follower | c0) != NONE:
+            expected = c0 << ONE | e0 << TWO | f0 << THREE
+            if stop - i < BLOCK:
+                inside = (ONE << np.uint64(stop - i)) - ONE
+                follower &= inside
+                expected &= inside
+                c0 &= inside
+            if follower != expected:
+                return _malformed(text, i, stop)
+            while c0 != NONE:
+                j = i + trailing_zeros(c0)
+                c0 &= c0 - ONE
+                c, length = _wide_character(text, j, stop)
                 if length == 0:
-                    return i
+                    return j
                 kind = get_u8(splitter.blocks, get_u16(splitter.pages, c >> 7) << 7 | c & 127)
-                put_u8(work.classes, at, kind << 1)
+                put_u8(work.classes, j - start, kind << 1)
                 begun = get_u8(splitter.begins, kind)
-                put_u8(work.begun, at, begun)
-                for k in range(1, length):
-                    put_u8(work.classes, at + k, rest)
-                    put_u8(work.begun, at + k, begun | IS_REST)
-                i += length
+                if asked and begun != 0:
+                    put_u8(work.begun, j - start, begun)
+                    put_u8(work.begun, j + 1 - start, begun | IS_REST)
+                    if length > 2:
+                        put_u8(work.begun, j + 2 - start, begun | IS_REST)
+                    if length > 3:
+                        put_u8(work.begun, j + 3 - start, begun | IS_REST)
+                elif asked:
+                    put_u8(work.begun, j - start, 0)
+                if j + length > end:
+                    for k in range(end - start, j + length - start):
+                        put_u8(work.classes, k, rest)
+                        put_u8(work.begun, k, begun | IS_REST)
+                    end = j + length
+        i = end
     put_u8(work.classes, 0, get_u8(work.classes, 0) | 1)
     put_u8(work.classes, stop - start, 1)
     return stop
+
+
+@helper
+def _malformed(text: Window, i: int, stop: int) -> int:
+    """The first byte from i on that is no part of a character."""
+    while i < stop:
+        length = 1
+        if get_u8(text, i) >= 0x80:
+            _, length = _wide_character(text, i, stop)
+            if length == 0:
+                break
+        i += length
+    return i
 
 
 @helper
