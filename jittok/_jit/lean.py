@@ -26,6 +26,8 @@ from numba.core.typing.npydecl import NumpyRulesArrayOperator
 
 from jittok._jit.machine import LOCK
 
+_MANGLED = "_ZN"
+"""How the names of compiled Python functions begin."""
 _compiling: set[int] = set()
 """The thread that compiles a kernel, if one does."""
 
@@ -133,6 +135,9 @@ def _linked_at_the_end(kernel_name: str) -> Any:
             if library.name == kernel_name:
                 library._linking_libraries[:] = _all_parts(library)
                 original(library)
+                for function in library._final_module.functions:
+                    if function.is_declaration and function.name.startswith(_MANGLED):
+                        raise RuntimeError(f"kernel {kernel_name}: its helper {function.name} is missing")
                 return
             library._raise_if_finalized()
             library._finalize_dynamic_globals()
@@ -145,14 +150,18 @@ def _linked_at_the_end(kernel_name: str) -> Any:
 
 
 def _all_parts(library: Any) -> list[Any]:
-    """What a library calls, directly or not."""
-    parts = dict.fromkeys(library._linking_libraries)
-    todo = list(parts)
-    for part in todo:  # grows
-        new = [each for each in dict.fromkeys(part._linking_libraries) if each not in parts]
-        parts.update(dict.fromkeys(new))
-        todo += new
-    return list(parts)
+    """What a library calls, directly or not; each part behind all its callers, as LLVM leaves out what nothing that is
+    linked so far calls."""
+    called: dict[Any, None] = {}
+
+    def visit(part: Any) -> None:
+        for each in part._linking_libraries:
+            if each not in called:
+                visit(each)
+        called[part] = None
+
+    visit(library)
+    return list(reversed(called))[1:]
 
 
 def _module_for_linking(library: Any) -> Any:

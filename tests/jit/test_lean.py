@@ -1,0 +1,48 @@
+"""Kernels compiled the short way have all their helpers inside."""
+
+import numpy as np
+
+from jittok._jit import I64, OutI64, helper, kernel
+
+LIMIT = 15
+
+
+@helper
+def deepest(x: int) -> int:
+    return x * 3 + 1 if x & 1 else x >> 1
+
+
+@helper
+def never(x: int) -> int:
+    """Names `deepest` where no x gets to, which LLVM sees before anything is linked."""
+    if x > LIMIT:
+        return x
+    return x + 1 if x <= LIMIT else deepest(x)
+
+
+@helper
+def deep(x: int) -> int:
+    steps = 0
+    while x != 1:
+        x = deepest(x)
+        steps += 1
+    return steps
+
+
+@helper
+def middle(x: int) -> int:
+    return deep(x) + 1
+
+
+@kernel
+def steps_of(values: I64, out: OutI64) -> int:
+    for k in range(values.size):
+        out[k] = never(values[k]) + middle(values[k])
+    return values.size
+
+
+def test_a_helper_that_one_caller_names_in_vain_is_there_for_another():
+    values, out = np.array([1, 6, 27]), np.zeros(3, np.int64)
+    values.flags.writeable = False
+    assert steps_of(values, out) == 3
+    assert out.tolist() == [2 + 1, 7 + 9, 27 + 112]
