@@ -1,6 +1,6 @@
 """The only place that reads and writes memory past Numba's array types: `memory` (elements, words, bits), `blocks`
-(64 bytes or 16 words at once), `keys` (16 bytes at once), `maps`, `sets` and `words`. Every operation has a checked twin; see
-`memory`. `objects` reads texts where Python keeps them.
+(64 bytes or 16 words at once), `keys` (16 bytes at once), `maps`, `sets` and `words`. Every operation has a checked
+twin; see `memory`. `objects` reads texts where Python keeps them.
 
 These modules write LLVM code, so they import Numba. Fast kernels that come from the cache do not need them: here their
 operations are names that are fetched when a kernel is compiled."""
@@ -18,7 +18,7 @@ Window: TypeAlias = Any
 """Address (fast) or array (checked); see `memory`."""
 _OPERATIONS = {
     "blocks": """
-        bit_places class_masks contraction_masks lowest_16 set_three_lowest_16 utf8_masks
+        bit_places class_masks contraction_masks lowest_16 lowest_32 set_three_lowest_16 set_three_lowest_32 utf8_masks
     """,
     "keys": """
         copy_four copy_ids match_pair put_key
@@ -45,7 +45,9 @@ if TYPE_CHECKING or not FAST:
         class_masks,
         contraction_masks,
         lowest_16,
+        lowest_32,
         set_three_lowest_16,
+        set_three_lowest_32,
         utf8_masks,
     )
     from jittok._raw.keys import copy_four, copy_ids, match_pair, put_key
@@ -109,6 +111,7 @@ __all__ = [
     "key_masks",
     "leading_zeros",
     "lowest_16",
+    "lowest_32",
     "map_block",
     "mark_block",
     "match_pair",
@@ -127,6 +130,7 @@ __all__ = [
     "put_word",
     "readable_behind",
     "set_three_lowest_16",
+    "set_three_lowest_32",
     "span_masks",
     "trailing_zeros",
     "utf8_masks",

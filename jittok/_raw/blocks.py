@@ -1,4 +1,4 @@
-"""64 bytes to bit masks, 16 words to their minimum: what one vector instruction does and Numba has no words for.
+"""64 bytes to bit masks, 16 or 32 words to their minimum: what one vector instruction does and Numba has no words for.
 
 The vectors are LLVM's own (<64 x i8>), which become AVX-512, AVX2, SSE or NEON as the machine has them. Two
 operations only some x86 processors have, `bit_places` and `maps.map_block`; they have plain twins that run everywhere
@@ -162,73 +162,82 @@ contraction_masks = _both(_contraction_raw, _contraction_checked)
 Reads 66 bytes."""
 
 
-# ---- 16 words
+# ---- 16 or 32 words
+
+
+def _words(count: int) -> Any:
+    return ir.VectorType(_I32, count)
 
 
 def _lowest(b: Any, vector: Any) -> Any:
-    function = cgutils.get_or_insert_function(
-        b.module, ir.FunctionType(_I32, (_W16,)), "llvm.vector.reduce.umin.v16i32"
-    )
+    name = f"llvm.vector.reduce.umin.v{vector.type.count}i32"
+    function = cgutils.get_or_insert_function(b.module, ir.FunctionType(_I32, (vector.type,)), name)
     return b.zext(b.call(function, (vector,)), _I64)
 
 
-def _splat_word(b: Any, value: Any) -> Any:
-    one = b.insert_element(ir.Constant(_W16, ir.Undefined), b.trunc(value, _I32), ir.Constant(_I32, 0))
-    return b.shuffle_vector(one, ir.Constant(_W16, ir.Undefined), ir.Constant(_W16, [0] * 16))
+def _splat_word(b: Any, value: Any, count: int = 16) -> Any:
+    kind = _words(count)
+    one = b.insert_element(ir.Constant(kind, ir.Undefined), b.trunc(value, _I32), ir.Constant(_I32, 0))
+    return b.shuffle_vector(one, ir.Constant(kind, ir.Undefined), ir.Constant(kind, [0] * count))
 
 
-@intrinsic
-def _lowest_16_raw(_context: Any, _base: Any, _i: Any) -> Any:
-    def codegen(_c: Any, b: Any, _signature: Any, args: Any) -> Any:
-        return _lowest(b, b.load(_place(b, args[0], args[1], 4, _W16), align=4))
+def _lowest_of(count: int) -> Any:
+    @intrinsic
+    def lowest(_context: Any, _base: Any, _i: Any) -> Any:
+        def codegen(_c: Any, b: Any, _signature: Any, args: Any) -> Any:
+            return _lowest(b, b.load(_place(b, args[0], args[1], 4, _words(count)), align=4))
 
-    return types.int64(types.int64, types.int64), codegen
+        return types.int64(types.int64, types.int64), codegen
 
+    @helper
+    def checked(words: Window, i: int) -> int:
+        _inside(words, i, count)
+        low = np.int64(words[i])
+        for k in range(1, count):
+            low = min(low, np.int64(words[i + k]))
+        return low  # type: ignore[return-value]
 
-@helper
-def _lowest_16_checked(words: Window, i: int) -> int:
-    _inside(words, i, 16)
-    low = np.int64(words[i])
-    for k in range(1, 16):
-        low = min(low, np.int64(words[i + k]))
-    return low  # type: ignore[return-value]
-
-
-lowest_16 = _both(_lowest_16_raw, _lowest_16_checked)
-"""The smallest of elements i .. i + 15 of a uint32 window."""
+    return _both(lowest, checked)
 
 
-@intrinsic
-def _set_three_raw(_context: Any, _base: Any, _i: Any, _a: Any, _x: Any, _b: Any, _y: Any, _c: Any, _z: Any) -> Any:
-    def codegen(_context: Any, b: Any, _signature: Any, args: Any) -> Any:
-        place = _place(b, args[0], args[1], 4, _W16)
-        vector = b.load(place, align=4)
-        lanes = ir.Constant(_W16, list(range(16)))
-        for at, value in ((2, 3), (4, 5), (6, 7)):
-            here = b.icmp_unsigned("==", lanes, _splat_word(b, args[at]))
-            vector = b.select(here, _splat_word(b, args[value]), vector)
-        b.store(vector, place, align=4)
-        return _lowest(b, vector)
+def _set_three_of(count: int) -> Any:
+    @intrinsic
+    def set_three(_context: Any, _base: Any, _i: Any, _a: Any, _x: Any, _b: Any, _y: Any, _c: Any, _z: Any) -> Any:
+        def codegen(_context: Any, b: Any, _signature: Any, args: Any) -> Any:
+            place = _place(b, args[0], args[1], 4, _words(count))
+            vector = b.load(place, align=4)
+            lanes = ir.Constant(_words(count), list(range(count)))
+            for at, value in ((2, 3), (4, 5), (6, 7)):
+                here = b.icmp_unsigned("==", lanes, _splat_word(b, args[at], count))
+                vector = b.select(here, _splat_word(b, args[value], count), vector)
+            b.store(vector, place, align=4)
+            return _lowest(b, vector)
 
-    n = types.int64
-    return n(n, n, n, n, n, n, n, n), codegen
+        n = types.int64
+        return n(n, n, n, n, n, n, n, n), codegen
+
+    @helper
+    def checked(words: Window, i: int, a: int, x: int, b: int, y: int, c: int, z: int) -> int:
+        _inside(words, i, count)
+        low = np.int64(0xFFFFFFFF)
+        for k in range(count):
+            if k == a:
+                words[i + k] = x
+            if k == b:
+                words[i + k] = y
+            if k == c:
+                words[i + k] = z
+            low = min(low, np.int64(words[i + k]))
+        return low  # type: ignore[return-value]
+
+    return _both(set_three, checked)
 
 
-@helper
-def _set_three_checked(words: Window, i: int, a: int, x: int, b: int, y: int, c: int, z: int) -> int:
-    _inside(words, i, 16)
-    for k in range(16):
-        if k == a:
-            words[i + k] = x
-        if k == b:
-            words[i + k] = y
-        if k == c:
-            words[i + k] = z
-    return _lowest_16_checked(words, i)
-
-
-set_three_lowest_16 = _both(_set_three_raw, _set_three_checked)
-"""Of the 16 words from i on, a, b and c become x, y and z (a place outside 0 .. 15 changes nothing); the smallest then.
+lowest_16, lowest_32 = _lowest_of(16), _lowest_of(32)
+"""The smallest of elements i .. i + 15 (i + 31) of a uint32 window."""
+set_three_lowest_16, set_three_lowest_32 = _set_three_of(16), _set_three_of(32)
+"""Of the 16 (32) words from i on, a, b and c become x, y and z (a place that is none of theirs changes nothing); the
+smallest then.
 
 One whole load and store: the next call's load is forwarded from this store, which it would not be from three small
 ones.

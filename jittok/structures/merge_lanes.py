@@ -19,21 +19,24 @@ from jittok._raw import (
     get_u32,
     get_u64,
     lowest_16,
+    lowest_32,
     prefetch,
     put_i32,
     put_u8,
     put_u32,
     put_u64,
     set_three_lowest_16,
+    set_three_lowest_32,
     window,
 )
-from jittok.structures.merge_queue import NO_WORD
+from jittok.structures.merge_queue import NO_WORD, SIXTEEN
 from jittok.structures.pair_table import PairTable, find_at, find_pair, pair_key, pair_place
 
-LANES = 16
-"""Words at once."""
+LANES, MOST_SYMBOLS = 16, 31
+"""Words at once; symbols a word."""
 NOWHERE = 31
-"""The place in front of the first symbol and behind the last one: the symbol there merges with nothing."""
+"""The place in front of the first symbol and behind the last one: the symbol there merges with nothing, so what is
+noted of a pair there is NO_WORD or like it."""
 _ROOM, _BEFORE = 32, 32
 _8, _24 = np.uint64(8), np.uint64(24)
 _LOW, _RANKS = np.uint64(0xFFFFFFFF), np.uint64(0xFFFFFF00)
@@ -42,11 +45,12 @@ NEVER = 1 << 31
 
 
 class LaneWork(NamedTuple):
-    """Scratch for LANES words of up to 16 symbols."""
+    """Scratch for LANES words of up to MOST_SYMBOLS symbols."""
 
     symbols: OutI32  # [LANES * 32]; -1 at NOWHERE
     merged: OutU32  # [LANES * 32] what each pair becomes
-    ranks: OutU32  # [LANES * 16] rank << 8 | place of each pair
+    ranks: OutU32  # [LANES * 32] rank << 8 | place of each pair; the upper 16 only of a wide lane
+    wide: OutU8  # [LANES] 1 for a word of more than 16 symbols
     neighbours: OutU8  # [LANES * 64] next symbol, from 32 on the one before
     steps: OutU64  # [LANES * 4] of a step half done, for two pairs: the key; where its search begins, see `pair_place`
     tasks: OutU64  # [LANES] of each lane at work: its smallest rank << 16 | place << 8 | lane
@@ -58,6 +62,7 @@ class LaneWindow(NamedTuple):
     symbols: Window
     merged: Window
     ranks: Window
+    wide: Window
     neighbours: Window
     steps: Window
     tasks: Window
@@ -72,7 +77,8 @@ def make_lane_work() -> LaneWork:
     return LaneWork(
         np.full(LANES * _ROOM, -1, np.int32),
         np.zeros(LANES * _ROOM, np.uint32),
-        np.zeros(LANES * 16, np.uint32),
+        np.zeros(LANES * _ROOM, np.uint32),
+        np.zeros(LANES, np.uint8),
         np.zeros(LANES * 64, np.uint8),
         np.zeros(LANES * 4, np.uint64),
         np.zeros(LANES, np.uint64),
@@ -86,6 +92,7 @@ def open_lanes(work: LaneWork, pairs: PairTable) -> LaneWindow:
         window(work.symbols),
         window(work.merged),
         window(work.ranks),
+        window(work.wide),
         window(work.neighbours),
         window(work.steps),
         window(work.tasks),
@@ -121,12 +128,20 @@ def _word_of(f: np.uint64, place: int) -> int:
 
 
 @inlined
-def clear_lane(own: LaneWindow, lane: int, count: int) -> None:
-    """Make ready for `count` symbols: no pair merges, each symbol's neighbours are the ones beside it."""
-    for k in range(16):
-        put_u32(own.ranks, 16 * lane + k, NO_WORD)
+def _clear_half(own: LaneWindow, lane: int, first: int) -> None:
+    for k in range(first, first + SIXTEEN):
+        put_u32(own.ranks, _ROOM * lane + k, NO_WORD)
         put_u8(own.neighbours, 64 * lane + k, k + 1)
         put_u8(own.neighbours, 64 * lane + _BEFORE + k, k - 1 & NOWHERE)
+
+
+@inlined
+def clear_lane(own: LaneWindow, lane: int, count: int) -> None:
+    """Make ready for `count` symbols: no pair merges, each symbol's neighbours are the ones beside it."""
+    put_u8(own.wide, lane, int(count > SIXTEEN))
+    _clear_half(own, lane, 0)
+    if count > SIXTEEN:
+        _clear_half(own, lane, SIXTEEN)
     put_u8(own.neighbours, 64 * lane + count - 1, NOWHERE)
 
 
@@ -134,7 +149,7 @@ def clear_lane(own: LaneWindow, lane: int, count: int) -> None:
 def note_lane_pair(own: LaneWindow, lane: int, f: np.uint64, place: int) -> None:
     """The pair of symbols place and place + 1 (see `find_pair`), behind `clear_lane`."""
     put_u32(own.merged, _ROOM * lane + place, np.int64(f & _LOW))
-    put_u32(own.ranks, 16 * lane + place, _word_of(f, place))
+    put_u32(own.ranks, _ROOM * lane + place, _word_of(f, place))
 
 
 @helper
@@ -184,7 +199,8 @@ def merge_lanes(own: LaneWindow, lanes: int) -> None:
     symbols, neighbours = own.symbols, own.neighbours
     busy = 0
     for lane in range(lanes):
-        best = lowest_16(own.ranks, 16 * lane)
+        row = _ROOM * lane
+        best = lowest_16(own.ranks, row) if get_u8(own.wide, lane) == 0 else lowest_32(own.ranks, row)
         if best < NEVER:
             put_u64(own.tasks, busy, np.uint64(best) << _8 | np.uint64(lane))
             busy += 1
@@ -208,7 +224,10 @@ def merge_lanes(own: LaneWindow, lanes: int) -> None:
             task = np.int64(get_u64(own.tasks, at))
             lane, k, right, before = task & 0xFF, task >> 8 & 0xFF, task >> 16 & 0xFF, task >> 24
             mine, other = _answer(own, lane, 4 * lane, k), _answer(own, lane, 4 * lane + 2, before)
-            best = set_three_lowest_16(own.ranks, 16 * lane, right, NO_WORD, k, mine, before, other)
+            if get_u8(own.wide, lane) != 0:
+                best = set_three_lowest_32(own.ranks, _ROOM * lane, right, NO_WORD, k, mine, before, other)
+            else:
+                best = set_three_lowest_16(own.ranks, _ROOM * lane, right, NO_WORD, k, mine, before, other)
             put_u64(own.tasks, left, np.uint64(best << 8 | lane))
             left += best < NEVER
         busy = left

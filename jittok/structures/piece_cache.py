@@ -337,3 +337,12 @@ def middle_home(
         put_i64(cache.state, MIDDLE_COUNT, get_i64(cache.state, MIDDLE_COUNT) + 1)
         return own if get_u64(table, own + 3) == _0 else empty, False
     return group + 8 * _victim(cache), False
+
+
+@helper
+def put_middle_key(cache: CacheWindow, at: int, a: np.uint64, b: np.uint64, c: np.uint64, d: np.uint64) -> None:
+    """The key of the slot at `at`."""
+    put_u64(cache.middle, at, a)
+    put_u64(cache.middle, at + 1, b)
+    put_u64(cache.middle, at + 2, c)
+    put_u64(cache.middle, at + 3, d)

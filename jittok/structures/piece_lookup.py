@@ -44,6 +44,7 @@ from jittok.structures.piece_cache import (
     hash_short,
     middle_home,
     middle_slot,
+    put_middle_key,
     read_ids,
     short_home,
     short_line,
@@ -64,7 +65,7 @@ KINDS, HEADED = 3, 4
 ALL_WHOLE = 1 << 62
 """In place of the first fragment with a piece that was set aside: there is none."""
 ASIDE = 1 << 48
-"""Added to the count by an `encode_short` that leaves room for a piece's ids, which come later."""
+"""Added to the count by an `encode_soon` that leaves room for a piece's ids, which come later."""
 _0, _24, _32, _56 = np.uint64(0), np.uint64(24), np.uint64(32), np.uint64(56)
 _FF, _LOW32 = np.uint64(0xFF), np.uint64(0xFFFFFFFF)
 
@@ -169,7 +170,7 @@ def make_settle(
     encode_piece: Callable[..., Any],
     expect: Callable[..., Any] = _expect_nothing,
     in_runs: bool = True,
-    encode_short: Callable[..., Any] | None = None,
+    encode_soon: Callable[..., Any] | None = None,
     make_room: Callable[..., Any] = finish_nothing,
 ) -> Callable[..., Any]:
     """What follows the making of records, for one model, as a helper.
@@ -180,7 +181,8 @@ def make_settle(
     expect(model, low, high): a helper that asks for the memory which encode_piece will read first for this key. Once a
     batch has a new piece, it is called for all further ones, so that their waits overlap.
 
-    encode_short: in place of encode_piece for pieces of up to 15 bytes; it may set them aside (see ASIDE).
+    encode_soon(model, text, start, stop, key, ids, count): in place of encode_piece for pieces of up to 31 bytes; it
+    may set them aside (see ASIDE). key: four words, see `Key` in `models.bpe.aside`.
 
     make_room(model, ids, count) -> the new count: a helper that is called in front of it; it may write the ids of all
     pieces that are aside, and move what stands behind them.
@@ -190,7 +192,7 @@ def make_settle(
     records nor ENDs. The caller proves room for all ids and SLACK more. After a code, everything before the piece that
     failed is written but for what is aside.
     """
-    sets_aside, encode_short = make_room is not finish_nothing, encode_short or encode_piece
+    sets_aside = make_room is not finish_nothing
 
     @inlined
     def new_short(
@@ -205,7 +207,11 @@ def make_settle(
             if done >= 0:
                 return done
         put_i64(cache.state, MISSES, get_i64(cache.state, MISSES) + 1)
-        done = encode_short(model, text, i, i + np.int64(high >> _56), low, high, ids, count)
+        stop = i + np.int64(high >> _56)
+        if sets_aside:
+            done = encode_soon(model, text, i, stop, (low, high, _0, _0), ids, count)  # type: ignore[misc]
+        else:
+            done = encode_piece(model, text, i, stop, low, high, ids, count)
         if done < 0:
             if not kept:
                 put_u64(cache.short, at + 1, _0)
@@ -234,21 +240,28 @@ def make_settle(
         count: int,
     ) -> int:
         """The same for 16 to 31 bytes."""
+        if sets_aside:
+            count = make_room(model, ids, count)
         at, kept = middle_home(cache, a, b, c, d, own)
         if kept:
             done = read_ids(cache, at + 4, 4, ids, count)
             if done >= 0:
                 return done
         put_i64(cache.state, MISSES, get_i64(cache.state, MISSES) + 1)
-        done = encode_piece(model, text, i, i + np.int64(d >> _56), _0, _0, ids, count)
+        stop = i + np.int64(d >> _56)
+        if sets_aside:
+            done = encode_soon(model, text, i, stop, (a, b, c, d), ids, count)  # type: ignore[misc]
+        else:
+            done = encode_piece(model, text, i, stop, _0, _0, ids, count)
         if done < 0:
             if not kept:
                 put_u64(cache.middle, at + 3, _0)
             return done
-        put_u64(cache.middle, at, a)
-        put_u64(cache.middle, at + 1, b)
-        put_u64(cache.middle, at + 2, c)
-        put_u64(cache.middle, at + 3, d)
+        put_middle_key(cache, at, a, b, c, d)
+        if sets_aside and done >= ASIDE:
+            put_u64(cache.middle, at + 4, _0)
+            put_u64(cache.middle, at + 5, _0)
+            return done - ASIDE
         write_ids(cache, cache.middle, at + 4, 4, ids, count, done)
         return done
 

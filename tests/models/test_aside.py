@@ -37,13 +37,13 @@ def lines_vocab(request):
 
 
 def drawn_text(random, words, letters=LETTERS):
-    """Words of up to 18 letters; a new one is often met again within the next few."""
+    """Words of up to 35 letters; a new one is often met again within the next few."""
     parts, recent = [], ["a"]
     for _ in range(words):
         if random.random() < 0.4:
             word = recent[random.integers(len(recent))]
         else:
-            word = "".join(random.choice(list(letters), random.integers(1, 19)))
+            word = "".join(random.choice(list(letters), random.integers(1, 20 if random.random() < 0.7 else 36)))
             recent = [*recent[-5:], word]
         parts.append(word + "".join(random.choice(list("  \n."), random.integers(1, 3))))
     return "".join(parts).encode()

@@ -44,8 +44,9 @@ OPERATIONS = {
     "map_block from": ("maps.map_block(big, 0, big, i, 0, big, 0)", 65),
     "map_block to": ("maps.map_block(big, 0, big, 0, 0, big, i)", 65),
     "mark_block": ("maps.mark_block(big, i, np.uint64(0))", 65),
-    "lowest_16": ("blocks.lowest_16(many, i)", 3),
-    "set_three": ("blocks.set_three_lowest_16(many, i, 0, 0, 0, 0, 0, 0)", 3),
+    "lowest_16": ("blocks.lowest_16(many, i)", 19), "lowest_32": ("blocks.lowest_32(many, i)", 3),
+    "set_three 16": ("blocks.set_three_lowest_16(many, i, 0, 0, 0, 0, 0, 0)", 19),
+    "set_three 32": ("blocks.set_three_lowest_32(many, i, 0, 0, 0, 0, 0, 0)", 3),
     "copy_ids to": ("keys.copy_ids(wi, i, w64, 0)", 5), "copy_ids from": ("keys.copy_ids(wi, 0, w64, i)", 7),
     "copy_four to": ("keys.copy_four(wi, i, wi, 0)", 5), "copy_four from": ("keys.copy_four(wi, 0, wi, i)", 5),
     "match_pair": ("keys.match_pair(w64, i, w64, 0, pairs)", 1),
@@ -54,7 +55,7 @@ OPERATIONS = {
     "put_key from": ("keys.put_key(w64, 0, big, i, masks, 0)", 113),
     "put_key masks": ("keys.put_key(w64, 0, big, 0, masks, i)", 32),
 }  # fmt: skip
-"""Each operation over arrays of 8 elements (128 in `big`, 18 in `many`), and how many first places are inside."""
+"""Each operation over arrays of 8 elements (128 in `big`, 34 in `many`), and how many first places are inside."""
 
 
 @pytest.mark.skipif(FAST, reason="fast code checks nothing")
@@ -63,7 +64,7 @@ def test_each_checked_operation_takes_the_places_inside_and_no_other(name):
     source, count = OPERATIONS[name]
     w8, w16, w32, w64 = (np.zeros(8, dtype) for dtype in (np.uint8, np.uint16, np.uint32, np.uint64))
     known = {"w8": w8, "w16": w16, "w32": w32, "w64": w64, "wi": np.zeros(8, np.int32), "wq": np.zeros(8, np.int64)}
-    known |= {"big": np.zeros(128, np.uint8), "many": np.zeros(18, np.uint32), "np": np}
+    known |= {"big": np.zeros(128, np.uint8), "many": np.zeros(34, np.uint32), "np": np}
     known |= {"memory": memory, "blocks": blocks, "maps": maps, "sets": sets, "words": words}
     known |= {"keys": keys, "masks": key_masks(), "pairs": pair_places()}
     for i in range(count):

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from jittok._jit import I32, I64, JIT, OutI32, OutI64, frozen, kernel, wide
 from jittok.structures.merge_lanes import (
     LANES,
+    MOST_SYMBOLS,
     NOWHERE,
     LaneWork,
     clear_lane,
@@ -21,7 +22,6 @@ from jittok.structures.merge_lanes import (
     put_lane_symbol,
     symbol_at,
 )
-from jittok.structures.merge_queue import SIXTEEN
 from jittok.structures.pair_table import PairTable, build_pair_table, find_pair
 
 
@@ -73,13 +73,14 @@ def naively(rules, symbols):
 symbol = st.integers(0, 7)
 rank = st.integers(0, 12) | st.integers(0, (1 << 23) - 1)
 rules_ = st.dictionaries(st.tuples(symbol, symbol), st.tuples(rank, symbol), max_size=40)
-words_ = st.lists(st.lists(symbol, min_size=1, max_size=SIXTEEN), min_size=1, max_size=LANES)
+words_ = st.lists(st.lists(symbol, min_size=1, max_size=MOST_SYMBOLS), min_size=1, max_size=LANES)
 RUNS = {(0, 0): (0, 1), (1, 1): (1, 2), (2, 2): (2, 3), (1, 0): (0, 0)}
 
 
 @given(rules_, words_)
-@example(RUNS, [[0] * SIXTEEN] * LANES)
+@example(RUNS, [[0] * MOST_SYMBOLS] * LANES)
 @example(RUNS, [[0]])
+@example(RUNS, [[0] * 16, [0] * 17] * (LANES // 2))
 @example({(0, 1): ((1 << 23) - 1, 2), (2, 2): (0, 3)}, [[0, 1, 0, 1], [1, 0, 1, 0], [0, 1] * 8])
 def test_words_merged_together_end_as_each_does_alone(rules, words):
     assert merged(rules, words) == [naively(rules, word) for word in words]
@@ -90,7 +91,7 @@ def test_what_was_merged_before_does_not_count(lanes):
     work, random = make_lane_work(), np.random.default_rng(lanes)
     for _ in range(200 if JIT else 5):
         rules = {(int(a), int(b)): (int(r), int(c)) for a, b, r, c in random.integers(0, 9, (30, 4)).tolist()}
-        words = [random.integers(0, 9, random.integers(1, SIXTEEN + 1)).tolist() for _ in range(lanes)]
+        words = [random.integers(0, 9, random.integers(1, MOST_SYMBOLS + 1)).tolist() for _ in range(lanes)]
         assert merged(rules, words, work) == [naively(rules, word) for word in words]
 
 
@@ -98,8 +99,8 @@ def test_pairs_the_filter_cannot_tell_from_others_are_looked_up_and_not_found():
     """Many rules on few hash bits: searches that begin at another pair's slot, also at the front and the end."""
     random = np.random.default_rng(4)
     rules = {(int(a), int(b)): (k, int(c)) for k, (a, b, c) in enumerate(random.integers(0, 300, (4000, 3)))}
-    words = [random.integers(0, 300, SIXTEEN).tolist() for _ in range(LANES)]
+    words = [random.integers(0, 300, MOST_SYMBOLS).tolist() for _ in range(LANES)]
     work = make_lane_work()
     for _ in range(20 if JIT else 2):
-        words = [random.integers(0, 300, SIXTEEN).tolist() for _ in range(LANES)]
+        words = [random.integers(0, 300, MOST_SYMBOLS).tolist() for _ in range(LANES)]
         assert merged(rules, words, work) == [naively(rules, word) for word in words]

@@ -1,8 +1,8 @@
-"""New short words set aside, to be merged together: room is left for their ids, and what follows moves up then."""
+"""New words set aside, to be merged together: room is left for their ids, and what follows moves up then."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -40,7 +40,19 @@ from jittok.structures.merge_lanes import (
     symbol_at,
 )
 from jittok.structures.pair_table import PairTable
-from jittok.structures.piece_cache import SHORT_BITS, CacheWindow, hash_short, short_home, short_line, write_ids
+from jittok.structures.piece_cache import (
+    MIDDLE_BITS,
+    SHORT_BITS,
+    CacheWindow,
+    hash_middle,
+    hash_short,
+    middle_home,
+    middle_slot,
+    put_middle_key,
+    short_home,
+    short_line,
+    write_ids,
+)
 from jittok.structures.piece_lookup import ALL_WHOLE, DONE, RunWindow
 from jittok.structures.utf8 import lead_length
 
@@ -49,14 +61,16 @@ MOST = 2 * LANES
 ROOM_PER_BYTE, ROOM_PER_CHARACTER_BYTE = 2, 3
 """Ids that room is left for, by bytes of a word, with byte encoding and without: a space may be three then."""
 _ASIDE, _IN_LANES, _FIRST_END = 0, 1, 2
-_1, _8, _56 = np.uint64(1), np.uint64(8), np.uint64(56)
+_0, _1, _8, _56 = (np.uint64(k) for k in (0, 1, 8, 56))
+Key: TypeAlias = tuple[np.uint64, np.uint64, np.uint64, np.uint64]
+"""A piece of up to MIDDLE bytes, as the piece cache keeps it; the last two of a short one are zeros."""
 
 
 class AsideWork(NamedTuple):
     """Scratch of one thread."""
 
     lanes: LaneWork
-    keys: OutU64  # [2 * LANES] the words in the lanes, see `put_key`
+    keys: OutU64  # [4 * LANES] the words in the lanes: a key as in the piece cache, with zeros behind a short one
     rooms: OutI64  # [3 * MOST] where in the ids the room for each word begins and ends, and its lane
     state: OutI64  # [3] how many words are aside; how many lanes hold them; the first fragment that ends behind one
 
@@ -73,7 +87,7 @@ class AsideWindow(NamedTuple):
 def make_aside_work() -> AsideWork:
     """Scratch without a word."""
     return AsideWork(
-        make_lane_work(), np.zeros(2 * LANES, np.uint64), np.zeros(3 * MOST, np.int64), np.zeros(3, np.int64)
+        make_lane_work(), np.zeros(4 * LANES, np.uint64), np.zeros(3 * MOST, np.int64), np.zeros(3, np.int64)
     )
 
 
@@ -100,19 +114,26 @@ def drop_words(aside: AsideWindow) -> int:
 
 
 @inlined
-def _lane_of(aside: AsideWindow, low: np.uint64, high: np.uint64) -> int:
+def _lane_of(aside: AsideWindow, key: Key) -> int:
     """The lane that holds a word, or the one that is free."""
     lanes, lane = get_i64(aside.state, _IN_LANES), 0
-    while lane < lanes and (get_u64(aside.keys, 2 * lane) != low or get_u64(aside.keys, 2 * lane + 1) != high):
+    while lane < lanes and (
+        get_u64(aside.keys, 4 * lane) != key[0]
+        or get_u64(aside.keys, 4 * lane + 1) != key[1]
+        or get_u64(aside.keys, 4 * lane + 2) != key[2]
+        or get_u64(aside.keys, 4 * lane + 3) != key[3]
+    ):
         lane += 1
     return lane
 
 
 @inlined
-def _take_lane(aside: AsideWindow, lane: int, low: np.uint64, high: np.uint64) -> None:
+def _take_lane(aside: AsideWindow, lane: int, key: Key) -> None:
     put_i64(aside.state, _IN_LANES, lane + 1)
-    put_u64(aside.keys, 2 * lane, low)
-    put_u64(aside.keys, 2 * lane + 1, high)
+    put_u64(aside.keys, 4 * lane, key[0])
+    put_u64(aside.keys, 4 * lane + 1, key[1])
+    put_u64(aside.keys, 4 * lane + 2, key[2])
+    put_u64(aside.keys, 4 * lane + 3, key[3])
 
 
 @inlined
@@ -136,15 +157,14 @@ def set_bytes_aside(
     text: Window,
     start: int,
     stop: int,
-    low: np.uint64,
-    high: np.uint64,
+    key: Key,
     count: int,
 ) -> int:
-    """Keep text[start:stop], 2 to 15 bytes, with byte encoding; the count behind the room for its ids. The caller has
-    asked `has_room`."""
-    lane = _lane_of(aside, low, high)
+    """Keep text[start:stop], 2 to MIDDLE bytes, with byte encoding; the count behind the room for its ids. key: of the
+    piece cache. The caller has asked `has_room`."""
+    lane = _lane_of(aside, key)
     if lane == get_i64(aside.state, _IN_LANES):
-        _take_lane(aside, lane, low, high)
+        _take_lane(aside, lane, key)
         clear_lane(aside.lanes, lane, stop - start)
         before = get_u8(text, start)
         put_lane_symbol(aside.lanes, lane, 0, get_i32(words.byte_symbols, before))
@@ -164,13 +184,12 @@ def set_characters_aside(
     text: Window,
     start: int,
     stop: int,
-    low: np.uint64,
-    high: np.uint64,
+    key: Key,
     count: int,
 ) -> int:
     """The same without byte encoding, for well-formed text whose spaces are U+2581; -1 when a character is no symbol:
     then nothing is kept. Asks for the memory of all first pairs."""
-    lane = _lane_of(aside, low, high)
+    lane = _lane_of(aside, key)
     if lane == get_i64(aside.state, _IN_LANES):
         symbols, i = 0, start
         while i < stop:
@@ -187,7 +206,7 @@ def set_characters_aside(
             put_lane_symbol(aside.lanes, lane, symbols, symbol)
             symbols += 1
             i += size
-        _take_lane(aside, lane, low, high)
+        _take_lane(aside, lane, key)
         clear_lane(aside.lanes, lane, symbols)
         expect_lane_pairs(aside.lanes, lane)
     return _leave_room(aside, run, lane, count, ROOM_PER_CHARACTER_BYTE * (stop - start))
@@ -215,10 +234,9 @@ def finish_words(
     to = get_i64(aside.rooms, 0)
     for word in range(number):
         begin, lane = to, get_i64(aside.rooms, 3 * word + 2)
-        low, high = get_u64(aside.keys, 2 * lane), get_u64(aside.keys, 2 * lane + 1)
-        to = _put_word(aside.lanes, words, lane, low, high, ids, to)
+        to = _put_word(aside, words, lane, ids, to)
         if lane == kept:  # its first word
-            _keep(cache, low, high, ids, begin, to)
+            _keep(cache, _key_of(aside, lane), ids, begin, to)
             kept += 1
         source = get_i64(aside.rooms, 3 * word + 1)
         until = get_i64(aside.rooms, 3 * word + 3) if word + 1 < number else count
@@ -232,40 +250,38 @@ def finish_words(
 
 
 @inlined
-def _put_word(
-    lanes: LaneWindow, words: WordWindow, lane: int, low: np.uint64, high: np.uint64, ids: Window, count: int
-) -> int:
+def _put_word(aside: AsideWindow, words: WordWindow, lane: int, ids: Window, count: int) -> int:
     """The ids of what a word was merged to; the new count."""
     begin, k = count, 0
     while k != NOWHERE:
-        symbol = symbol_at(lanes, lane, k)
+        symbol = symbol_at(aside.lanes, lane, k)
         if words.byte_encode == 0 and symbol >= words.tokens:
-            return _put_bytes(lanes, words, lane, low, high, ids, begin)
+            return _put_bytes(aside, words, lane, ids, begin)
         count = put_symbol(words, symbol, ids, count)
-        k = next_place(lanes, lane, k)
+        k = next_place(aside.lanes, lane, k)
     return count
 
 
 @helper
-def _put_bytes(
-    lanes: LaneWindow, words: WordWindow, lane: int, low: np.uint64, high: np.uint64, ids: Window, count: int
-) -> int:
+def _put_bytes(aside: AsideWindow, words: WordWindow, lane: int, ids: Window, count: int) -> int:
     """The same where a symbol is no token: its bytes stand for it, of which U+2581 has three."""
     i, place, k = 0, 0, 0
+    size_at = 4 * lane + (1 if get_u64(aside.keys, 4 * lane + 3) == _0 else 3)
+    length = np.int64(get_u64(aside.keys, size_at) >> _56)
     while k != NOWHERE:
-        symbol, after = symbol_at(lanes, lane, k), next_place(lanes, lane, k)
+        symbol, after = symbol_at(aside.lanes, lane, k), next_place(aside.lanes, lane, k)
         if symbol < words.tokens:
             put_i32(ids, count, symbol)
             count += 1
-        while place != after and i < np.int64(high >> _56):  # the bytes of one character
-            byte = _byte_of(low, high, i)
+        while place != after and i < length:  # the bytes of one character
+            byte = _byte_of(aside, lane, i)
             size = lead_length(byte)
             if symbol >= words.tokens and byte == SPACE:
                 for j in range(3):
                     count = _put_byte(words, np.int64(MARK_BYTES >> np.uint64(8 * j) & np.uint64(0xFF)), ids, count)
             elif symbol >= words.tokens:
                 for j in range(size):
-                    count = _put_byte(words, _byte_of(low, high, i + j), ids, count)
+                    count = _put_byte(words, _byte_of(aside, lane, i + j), ids, count)
             i += size
             place += 1
         k = after
@@ -273,10 +289,10 @@ def _put_bytes(
 
 
 @inlined
-def _byte_of(low: np.uint64, high: np.uint64, i: int) -> int:
-    """Byte i of a word, given by its key."""
-    half = low if i < 8 else high
-    return np.int64(half >> (_8 * np.uint64(i & 7)) & np.uint64(0xFF))  # type: ignore[return-value]
+def _byte_of(aside: AsideWindow, lane: int, i: int) -> int:
+    """Byte i of a word, from its key."""
+    eight = get_u64(aside.keys, 4 * lane + (i >> 3))
+    return np.int64(eight >> (_8 * np.uint64(i & 7)) & np.uint64(0xFF))  # type: ignore[return-value]
 
 
 @inlined
@@ -288,12 +304,26 @@ def _put_byte(words: WordWindow, byte: int, ids: Window, count: int) -> int:
     return count + 1
 
 
+@inlined
+def _key_of(aside: AsideWindow, lane: int) -> Key:
+    a, b = get_u64(aside.keys, 4 * lane), get_u64(aside.keys, 4 * lane + 1)
+    return a, b, get_u64(aside.keys, 4 * lane + 2), get_u64(aside.keys, 4 * lane + 3)
+
+
 @helper
-def _keep(cache: CacheWindow, low: np.uint64, high: np.uint64, ids: Window, start: int, stop: int) -> None:
-    """Ids of a short piece to its slot, which other pieces may have taken."""
-    line = short_line(hash_short(low, high), get_i64(cache.state, SHORT_BITS))
-    at, kept = short_home(cache, low, high, line)
-    if not kept:
-        put_u64(cache.short, at, low)
-        put_u64(cache.short, at + 1, high)
-    write_ids(cache, cache.short, at + 2, 2, ids, start, stop)
+def _keep(cache: CacheWindow, key: Key, ids: Window, start: int, stop: int) -> None:
+    """Ids of a piece to its slot, which other pieces may have taken."""
+    a, b, c, d = key
+    if d == _0:
+        line = short_line(hash_short(a, b), get_i64(cache.state, SHORT_BITS))
+        at, kept = short_home(cache, a, b, line)
+        if not kept:
+            put_u64(cache.short, at, a)
+            put_u64(cache.short, at + 1, b)
+        write_ids(cache, cache.short, at + 2, 2, ids, start, stop)
+    else:
+        slot = middle_slot(hash_middle(a, b, c, d), get_i64(cache.state, MIDDLE_BITS))
+        at, kept = middle_home(cache, a, b, c, d, slot)
+        if not kept:
+            put_middle_key(cache, at, a, b, c, d)
+        write_ids(cache, cache.middle, at + 4, 4, ids, start, stop)

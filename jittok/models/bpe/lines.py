@@ -14,7 +14,7 @@ from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, kernel
 from jittok._raw import PAD, Window, get_u8, put_u8, window
 from jittok.fragments import FRAGMENT, NEED, OUT_OF_ROOM, OUT_OF_WORK
 from jittok.models.bpe.arrays import Arrays
-from jittok.models.bpe.aside import set_characters_aside
+from jittok.models.bpe.aside import Key, set_characters_aside
 from jittok.models.bpe.words import NEWLINE, SPACE, encode_word
 from jittok.models.bpe.work import GROWTH, Work, WorkWindow, drop, finish, make_room, open_work
 from jittok.pretokenize.splitters.gpt2 import MALFORMED
@@ -52,18 +52,18 @@ def _encode_span(
 
 @helper
 def _encode_or_set_aside(
-    work: WorkWindow, text: Window, start: int, stop: int, low: Any, high: Any, ids: Window, count: int
+    work: WorkWindow, text: Window, start: int, stop: int, key: Key, ids: Window, count: int
 ) -> int:
-    """The same for a span of up to 15 bytes: one that is to be merged is set aside."""
+    """The same for a span of up to 31 bytes: one that is to be merged is set aside."""
     whole = work.words.ignore_merges != 0 or (work.words.newlines_whole != 0 and get_u8(text, start) == NEWLINE)
     if stop - start > 1 and not whole:
-        done = set_characters_aside(work.aside, work.words, work.run, text, start, stop, low, high, count)
+        done = set_characters_aside(work.aside, work.words, work.run, text, start, stop, key, count)
         if done >= 0:
             return ASIDE + done
-    return _encode_span(work, text, start, stop, low, high, ids, count)
+    return _encode_span(work, text, start, stop, key[0], key[1], ids, count)
 
 
-_settle = make_settle(_encode_span, encode_short=_encode_or_set_aside, make_room=make_room)
+_settle = make_settle(_encode_span, encode_soon=_encode_or_set_aside, make_room=make_room)
 _encode_run, _encode_spans = make_encode_spans(split_spans, _settle, finish, drop)
 
 

@@ -63,12 +63,21 @@ def open_words(model: Arrays) -> WordWindow:
 def encode_word(words: WordWindow, merge: Merger, text: Window, start: int, stop: int, ids: Window, count: int) -> int:
     """Ids of one word to ids[count:]; the new count (at most two a byte), SPACE_IN_SYMBOL or LONG_WORD. The room is
     proved by the caller, as is the work's: `stop - start` symbols."""
+    token = whole_word(words, text, start, stop)
+    if token != ABSENT:
+        put_i32(ids, count, token)
+        return count + 1
+    return merge_word(words, merge, text, start, stop, ids, count)
+
+
+@helper
+def whole_word(words: WordWindow, text: Window, start: int, stop: int) -> int:
+    """The token that a word is whatever its merges, or ABSENT."""
     if words.ignore_merges != 0 or (words.newlines_whole != 0 and get_u8(text, start) == NEWLINE):
         row = find_bytes(words.whole, text, start, stop)
         if row != ABSENT:
-            put_i32(ids, count, get_i32(words.whole_ids, row))
-            return count + 1
-    return merge_word(words, merge, text, start, stop, ids, count)
+            return get_i32(words.whole_ids, row)
+    return ABSENT
 
 
 @helper

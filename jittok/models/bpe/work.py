@@ -13,6 +13,7 @@ from jittok.models.bpe.arrays import Arrays
 from jittok.models.bpe.aside import (
     AsideWindow,
     AsideWork,
+    Key,
     drop_words,
     finish_words,
     has_room,
@@ -21,7 +22,7 @@ from jittok.models.bpe.aside import (
     set_bytes_aside,
 )
 from jittok.models.bpe.seeds import LONGEST, NOT_FOUND, SeedWindow, expect_seed, find_seed, open_seeds
-from jittok.models.bpe.words import WordWindow, encode_word, merge_word, open_words
+from jittok.models.bpe.words import WordWindow, encode_word, merge_word, open_words, whole_word
 from jittok.pretokenize.splitters.general import SplitWindow, SplitWork, make_split_work, open_split
 from jittok.structures.chain import Merger, MergerWork, make_merger_work, open_merger
 from jittok.structures.piece_cache import CacheWindow, PieceCache, make_cache, open_cache
@@ -137,16 +138,19 @@ def _encode_new_piece(
 
 @inlined
 def _encode_or_set_aside(
-    work: WorkWindow, text: Window, start: int, stop: int, low: Any, high: Any, ids: Window, count: int
+    work: WorkWindow, text: Window, start: int, stop: int, key: Key, ids: Window, count: int
 ) -> int:
-    """The same; what must be merged is set aside if it is short, and merged with others."""
-    if 1 < stop - start <= LONGEST and work.words.byte_encode != 0:
-        token = find_seed(work.seeds, low, high)
-        if token != NOT_FOUND:
-            put_i32(ids, count, token)
-            return count + 1
-        return ASIDE + set_bytes_aside(work.aside, work.words, work.run, text, start, stop, low, high, count)
-    return _encode_new_piece(work, text, start, stop, low, high, ids, count)
+    """The same for a piece of up to 31 bytes: one that must be merged is set aside, and merged with others."""
+    if work.words.byte_encode == 0 or stop - start < 2:
+        return _encode_new_piece(work, text, start, stop, key[0], key[1], ids, count)
+    if stop - start <= LONGEST:
+        token = find_seed(work.seeds, key[0], key[1])
+    else:
+        token = whole_word(work.words, text, start, stop)
+    if token >= 0:
+        put_i32(ids, count, token)
+        return count + 1
+    return ASIDE + set_bytes_aside(work.aside, work.words, work.run, text, start, stop, key, count)
 
 
 @helper
