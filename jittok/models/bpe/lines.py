@@ -11,12 +11,13 @@ from __future__ import annotations
 from typing import Any
 
 from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, kernel
-from jittok._raw import PAD, Window, get_u8, put_u8, window
+from jittok._raw import PAD, Window, get_u8, put_i32, put_u8, window
 from jittok.fragments import FRAGMENT, NEED, OUT_OF_ROOM, OUT_OF_WORK
 from jittok.models.bpe.arrays import Arrays
 from jittok.models.bpe.aside import Key, set_characters_aside
-from jittok.models.bpe.words import NEWLINE, SPACE, encode_word
-from jittok.models.bpe.work import GROWTH, Work, WorkWindow, drop, finish, make_room, open_work
+from jittok.models.bpe.seeds import LONGEST, NOT_FOUND, find_seed
+from jittok.models.bpe.words import MARK_TEXT, NEWLINE, SPACE, encode_word
+from jittok.models.bpe.work import GROWTH, Work, WorkWindow, drop, expect, finish, make_room, open_work
 from jittok.pretokenize.splitters.gpt2 import MALFORMED
 from jittok.pretokenize.splitters.spans import split_spans
 from jittok.structures.cuts import open_rules
@@ -26,7 +27,6 @@ from jittok.structures.span_loop import WHOLE, SpanWorkWindow, make_encode_spans
 
 IDS_PER_BYTE = 3
 """A space may become the tokens of the three bytes of U+2581."""
-MARK = (0xE2, 0x96, 0x81)
 
 
 @helper
@@ -40,9 +40,9 @@ def _encode_span(
     for i in range(start, stop):
         byte = get_u8(text, i)
         if byte == SPACE:
-            put_u8(work.rewritten, at, MARK[0])
-            put_u8(work.rewritten, at + 1, MARK[1])
-            put_u8(work.rewritten, at + 2, MARK[2])
+            put_u8(work.rewritten, at, MARK_TEXT[0])
+            put_u8(work.rewritten, at + 1, MARK_TEXT[1])
+            put_u8(work.rewritten, at + 2, MARK_TEXT[2])
             at += 3
         else:
             put_u8(work.rewritten, at, byte)
@@ -55,6 +55,11 @@ def _encode_or_set_aside(
     work: WorkWindow, text: Window, start: int, stop: int, key: Key, ids: Window, count: int
 ) -> int:
     """The same for a span of up to 31 bytes: one that is to be merged is set aside."""
+    if stop - start <= LONGEST:
+        token = find_seed(work.seeds, key[0], key[1])
+        if token != NOT_FOUND:
+            put_i32(ids, count, token)
+            return count + 1
     whole = work.words.ignore_merges != 0 or (work.words.newlines_whole != 0 and get_u8(text, start) == NEWLINE)
     if stop - start > 1 and not whole:
         done = set_characters_aside(work.aside, work.words, work.run, text, start, stop, key, count)
@@ -63,7 +68,7 @@ def _encode_or_set_aside(
     return _encode_span(work, text, start, stop, key[0], key[1], ids, count)
 
 
-_settle = make_settle(_encode_span, encode_soon=_encode_or_set_aside, make_room=make_room)
+_settle = make_settle(_encode_span, expect, encode_soon=_encode_or_set_aside, make_room=make_room)
 _encode_run, _encode_spans = make_encode_spans(split_spans, _settle, finish, drop)
 
 

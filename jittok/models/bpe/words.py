@@ -18,8 +18,10 @@ from jittok.structures.pair_table import NO_PAIR
 from jittok.structures.utf8 import lead_length
 
 SPACE, NEWLINE = 0x20, 0x0A
+MARK_TEXT = (0xE2, 0x96, 0x81)
+"""U+2581, which stands for a space where there is no byte encoding."""
 MARK_BYTES = np.uint64(0x8196E2)
-"""U+2581, its first byte lowest."""
+"""The same, its first byte lowest."""
 _1 = np.uint64(1)
 
 

@@ -172,7 +172,8 @@ def drop(work: WorkWindow) -> int:
 
 
 @helper
-def _expect(work: WorkWindow, low: Any, high: Any) -> None:
+def expect(work: WorkWindow, low: Any, high: Any) -> None:
+    """Ask for the memory of a new piece's seed."""
     expect_seed(work.seeds, low, high)
 
 
@@ -189,8 +190,8 @@ def encode_pieces(work: WorkWindow, text: Window, begin: int, number: int, ids: 
     return count
 
 
-settle = make_settle(_encode_new_piece, _expect, True, _encode_or_set_aside, make_room)
-_settle_text = make_settle(_encode_new_piece, _expect, False, _encode_or_set_aside, make_room)
+settle = make_settle(_encode_new_piece, expect, True, _encode_or_set_aside, make_room)
+_settle_text = make_settle(_encode_new_piece, expect, False, _encode_or_set_aside, make_room)
 look_up = make_look_up(_settle_text, finish)
 """look_up(work.cache, work.records, work, text, begin, places, number, 0, ids, count); see `make_look_up`. A loop of
 its own: without what records of runs need, first met text is as fast as it was."""
