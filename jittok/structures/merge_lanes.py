@@ -30,7 +30,7 @@ from jittok._raw import (
     window,
 )
 from jittok.structures.merge_queue import NO_WORD, SIXTEEN
-from jittok.structures.pair_table import PairTable, find_at, find_pair, pair_key, pair_place
+from jittok.structures.pair_table import PairTable, find_at, pair_key, pair_place
 
 LANES, MOST_SYMBOLS = 16, 31
 """Words at once; symbols a word."""
@@ -53,6 +53,7 @@ class LaneWork(NamedTuple):
     wide: OutU8  # [LANES] 1 for a word of more than 16 symbols
     neighbours: OutU8  # [LANES * 64] next symbol, from 32 on the one before
     steps: OutU64  # [LANES * 4] of a step half done, for two pairs: the key; where its search begins, see `pair_place`
+    asked: OutU64  # [LANES * 64] first pairs that are to be looked up: key; slot << 16 | lane << 8 | place
     tasks: OutU64  # [LANES] of each lane at work: its smallest rank << 16 | place << 8 | lane
 
 
@@ -65,6 +66,7 @@ class LaneWindow(NamedTuple):
     wide: Window
     neighbours: Window
     steps: Window
+    asked: Window
     tasks: Window
     slots: Window
     filter: Window
@@ -81,6 +83,7 @@ def make_lane_work() -> LaneWork:
         np.zeros(LANES, np.uint8),
         np.zeros(LANES * 64, np.uint8),
         np.zeros(LANES * 4, np.uint64),
+        np.zeros(LANES * 64, np.uint64),
         np.zeros(LANES, np.uint64),
     )
 
@@ -95,6 +98,7 @@ def open_lanes(work: LaneWork, pairs: PairTable) -> LaneWindow:
         window(work.wide),
         window(work.neighbours),
         window(work.steps),
+        window(work.asked),
         window(work.tasks),
         window(pairs.slots),
         window(pairs.filter),
@@ -138,10 +142,16 @@ def _clear_half(own: LaneWindow, lane: int, first: int) -> None:
 @inlined
 def clear_lane(own: LaneWindow, lane: int, count: int) -> None:
     """Make ready for `count` symbols: no pair merges, each symbol's neighbours are the ones beside it."""
-    put_u8(own.wide, lane, int(count > SIXTEEN))
     _clear_half(own, lane, 0)
     if count > SIXTEEN:
         _clear_half(own, lane, SIXTEEN)
+    end_lane(own, lane, count)
+
+
+@inlined
+def end_lane(own: LaneWindow, lane: int, count: int) -> None:
+    """There are only `count` symbols, no more than the lane was made ready for."""
+    put_u8(own.wide, lane, int(count > SIXTEEN))
     put_u8(own.neighbours, 64 * lane + count - 1, NOWHERE)
 
 
@@ -152,24 +162,25 @@ def note_lane_pair(own: LaneWindow, lane: int, f: np.uint64, place: int) -> None
     put_u32(own.ranks, _ROOM * lane + place, _word_of(f, place))
 
 
-@helper
-def expect_lane_pairs(own: LaneWindow, lane: int) -> None:
-    """Ask for the memory of all first pairs of a lane, for `find_lane_pairs`."""
-    k, after = 0, next_place(own, lane, 0)
-    while after != NOWHERE:
-        key = pair_key(symbol_at(own, lane, k), symbol_at(own, lane, after))
-        prefetch(own.slots, 2 * max(pair_place(own.filter, own.slot_bits, own.filter_bits, key), 0), 8)
-        k, after = after, next_place(own, lane, after)
+@inlined
+def ask_lane_pair(own: LaneWindow, asked: int, lane: int, place: int, left: int, right: int) -> int:
+    """Ask for the memory of the pair of symbols place and place + 1, unless the filter knows it is none; how many pairs
+    are asked for then."""
+    key = pair_key(left, right)
+    at = pair_place(own.filter, own.slot_bits, own.filter_bits, key)
+    prefetch(own.slots, 2 * max(at, 0), 8)
+    put_u64(own.asked, 2 * asked, key)
+    put_u64(own.asked, 2 * asked + 1, np.uint64(at << 16 | lane << 8 | place))
+    return asked + (at >= 0)
 
 
 @helper
-def find_lane_pairs(own: LaneWindow, lane: int) -> None:
-    """Look up and note all first pairs of a lane."""
-    k, after = 0, next_place(own, lane, 0)
-    while after != NOWHERE:
-        left, right = symbol_at(own, lane, k), symbol_at(own, lane, after)
-        note_lane_pair(own, lane, find_pair(own.slots, own.filter, own.slot_bits, own.filter_bits, left, right), k)
-        k, after = after, next_place(own, lane, after)
+def answer_lane_pairs(own: LaneWindow, asked: int) -> None:
+    """Note the first `asked` pairs that were asked for."""
+    for k in range(asked):
+        what = np.int64(get_u64(own.asked, 2 * k + 1))
+        f = find_at(own.slots, own.slot_bits, what >> 16, get_u64(own.asked, 2 * k))
+        note_lane_pair(own, what >> 8 & 0xFF, f, what & 0xFF)
 
 
 @inlined

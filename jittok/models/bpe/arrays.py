@@ -52,7 +52,7 @@ class Arrays(NamedTuple):
     cased: int  # LLAMA3: o200k and tekken
     contractions: int  # LLAMA3: PREFIX, SUFFIX or WITHOUT
     classes: CharacterClasses
-    byte_pairs: U64  # [65536] what two neighbouring bytes merge to, as the pair table says
+    byte_pairs: U64  # [65536] what two neighbouring bytes merge to, as the pair table says; LINES: a space is U+2581
     joints: U64  # [1024] or [16384] bytes or characters that a merge can join, see `joints`
     rules: SpanRules  # LINES: where a line may be cut
     seeds: Seeds

@@ -28,9 +28,10 @@ from jittok.structures.merge_lanes import (
     NOWHERE,
     LaneWindow,
     LaneWork,
+    answer_lane_pairs,
+    ask_lane_pair,
     clear_lane,
-    expect_lane_pairs,
-    find_lane_pairs,
+    end_lane,
     make_lane_work,
     merge_lanes,
     next_place,
@@ -60,7 +61,8 @@ MOST = 2 * LANES
 """Words aside. A new word is often met again at once (a name in code), and shares the lane then."""
 ROOM_PER_BYTE, ROOM_PER_CHARACTER_BYTE = 2, 3
 """Ids that room is left for, by bytes of a word, with byte encoding and without: a space may be three then."""
-_ASIDE, _IN_LANES, _FIRST_END = 0, 1, 2
+_ASIDE, _IN_LANES, _ASKED, _FIRST_END, _STATES = range(5)
+NO_BYTE = 0x100
 _0, _1, _8, _56 = (np.uint64(k) for k in (0, 1, 8, 56))
 Key: TypeAlias = tuple[np.uint64, np.uint64, np.uint64, np.uint64]
 """A piece of up to MIDDLE bytes, as the piece cache keeps it; the last two of a short one are zeros."""
@@ -72,7 +74,10 @@ class AsideWork(NamedTuple):
     lanes: LaneWork
     keys: OutU64  # [4 * LANES] the words in the lanes: a key as in the piece cache, with zeros behind a short one
     rooms: OutI64  # [3 * MOST] where in the ids the room for each word begins and ends, and its lane
-    state: OutI64  # [3] how many words are aside; how many lanes hold them; the first fragment that ends behind one
+    state: (
+        OutI64  # [_STATES] how many words are aside; how many lanes hold them; how many of their pairs are asked for;
+    )
+    # the first fragment that ends behind one
 
 
 class AsideWindow(NamedTuple):
@@ -87,14 +92,14 @@ class AsideWindow(NamedTuple):
 def make_aside_work() -> AsideWork:
     """Scratch without a word."""
     return AsideWork(
-        make_lane_work(), np.zeros(4 * LANES, np.uint64), np.zeros(3 * MOST, np.int64), np.zeros(3, np.int64)
+        make_lane_work(), np.zeros(4 * LANES, np.uint64), np.zeros(3 * MOST, np.int64), np.zeros(_STATES, np.int64)
     )
 
 
 @helper
 def open_aside(work: AsideWork, pairs: PairTable) -> AsideWindow:
     """Windows onto the arrays; no word is aside."""
-    work.state[_ASIDE], work.state[_IN_LANES] = 0, 0
+    work.state[:] = 0
     return AsideWindow(open_lanes(work.lanes, pairs), window(work.keys), window(work.rooms), window(work.state))
 
 
@@ -110,6 +115,7 @@ def drop_words(aside: AsideWindow) -> int:
     number = get_i64(aside.state, _ASIDE)
     put_i64(aside.state, _ASIDE, 0)
     put_i64(aside.state, _IN_LANES, 0)
+    put_i64(aside.state, _ASKED, 0)
     return get_i64(aside.state, _FIRST_END) if number > 0 else ALL_WHOLE
 
 
@@ -188,10 +194,12 @@ def set_characters_aside(
     count: int,
 ) -> int:
     """The same without byte encoding, for well-formed text whose spaces are U+2581; -1 when a character is no symbol:
-    then nothing is kept. Asks for the memory of all first pairs."""
+    then nothing is kept. Asks for the memory of first pairs."""
     lane = _lane_of(aside, key)
     if lane == get_i64(aside.state, _IN_LANES):
-        symbols, i = 0, start
+        lanes, asked, symbols, i = aside.lanes, get_i64(aside.state, _ASKED), 0, start
+        clear_lane(lanes, lane, stop - start)
+        before, last = NO_BYTE, 0
         while i < stop:
             byte, size = get_u8(text, i), 1
             if byte == SPACE:
@@ -203,12 +211,17 @@ def set_characters_aside(
                 symbol = find_character(words.characters, get_word(text, i) & ((_1 << np.uint64(8 * size)) - _1))
             if symbol < 0:
                 return -1
-            put_lane_symbol(aside.lanes, lane, symbols, symbol)
+            put_lane_symbol(lanes, lane, symbols, symbol)
+            if before < 0x80 and byte < 0x80:
+                note_lane_pair(lanes, lane, get_u64(words.byte_pairs, before << 8 | byte), symbols - 1)
+            elif symbols > 0:
+                asked = ask_lane_pair(lanes, asked, lane, symbols - 1, last, symbol)
+            before, last = byte, symbol
             symbols += 1
             i += size
+        end_lane(lanes, lane, symbols)
+        put_i64(aside.state, _ASKED, asked)
         _take_lane(aside, lane, key)
-        clear_lane(aside.lanes, lane, symbols)
-        expect_lane_pairs(aside.lanes, lane)
     return _leave_room(aside, run, lane, count, ROOM_PER_CHARACTER_BYTE * (stop - start))
 
 
@@ -227,9 +240,8 @@ def finish_words(
     end, last = get_i64(aside.state, _FIRST_END), get_i64(run.state, DONE)
     put_i64(aside.state, _ASIDE, 0)
     put_i64(aside.state, _IN_LANES, 0)
-    if words.byte_encode == 0:
-        for lane in range(lanes):
-            find_lane_pairs(aside.lanes, lane)
+    answer_lane_pairs(aside.lanes, get_i64(aside.state, _ASKED))
+    put_i64(aside.state, _ASKED, 0)
     merge_lanes(aside.lanes, lanes)
     to = get_i64(aside.rooms, 0)
     for word in range(number):

@@ -77,8 +77,11 @@ def compile_vocab(vocab: Vocab) -> Arrays:
     pairs = build_pair_table(left, right, rank, merged)
     alphabet = _encoded_bytes() if pre.byte_encode else [bytes([byte]) for byte in range(0x80)] + [b""] * 0x80
     byte_symbols = frozen(find_rows(symbols, alphabet), np.int32)
+    paired = byte_symbols.copy()
+    if family == LINES:
+        paired[SPACE] = find_rows(symbols, [bytes(MARK_TEXT)])[0]
     byte_pairs = np.empty(65536, np.uint64)
-    pair_all_bytes(pairs, byte_symbols, byte_pairs)
+    pair_all_bytes(pairs, frozen(paired, np.int32), byte_pairs)
     slots, bits = empty_slots(0)
     arrays = Arrays(
         splitter=splitter_of(vocab.pre_type),
