@@ -48,6 +48,8 @@ class _Windows(NamedTuple):
     few: Window
     few_size: int
     runs: Window
+    run_ranks: Window
+    run_at: Window
     units: Window
     ids: Window
     lengths: Window
@@ -69,6 +71,26 @@ class _Output(NamedTuple):
 def _blank(byte: int) -> bool:
     """ASCII whitespace, C's isspace."""
     return byte == 32 or 9 <= byte <= 13
+
+
+@helper
+def _run_end(w: _Windows, at: int, stop: int) -> int:
+    """Where the run of one byte that begins at data[at] ends in data[:stop]."""
+    byte, end = get_u8(w.data, at), at + 1
+    while end < stop and (end + 64 <= stop or end + 64 <= w.size):
+        others = ~equal_mask(w.data, end, byte)
+        end += trailing_zeros(others)
+        if others != np.uint64(0):
+            return min(end, stop)
+    while end < stop and get_u8(w.data, end) == byte:
+        end += 1
+    return min(end, stop)
+
+
+@helper
+def _longest_of_run(w: _Windows, byte: int, size: int) -> int:
+    """Rank of the longest token in a run of `size` bytes, whose tokens are runs, or NO_VALUE."""
+    return get_i32(w.run_ranks, get_i32(w.run_at, byte) + min(size, get_i32(w.runs, byte)))
 
 
 @helper
@@ -131,8 +153,10 @@ def _next_occurrence(w: _Windows, at: int, stop: int, block: int, mask: np.uint6
             at += trailing_zeros(rest)
             if at >= stop:
                 break
-        if get_u8(w.first, get_u8(w.data, at)):
-            rank = _longest(w, at, stop)
+        byte = get_u8(w.data, at)
+        if get_u8(w.first, byte):
+            runs = get_i32(w.runs, byte) > 0
+            rank = _longest_of_run(w, byte, _run_end(w, at, stop) - at) if runs else _longest(w, at, stop)
             if rank != NO_VALUE:
                 return at, rank, block, mask
         at += 1
@@ -142,9 +166,7 @@ def _next_occurrence(w: _Windows, at: int, stop: int, block: int, mask: np.uint6
 @helper
 def _is_alone(w: _Windows, at: int, rank: int, block: int, mask: np.uint64) -> bool:
     """Whether nothing can overlap the token at `at`, in front of which no occurrence is open: no token begins inside of
-    it; or it is the longest in a run of one byte, and every token that begins there is of that byte and comes later."""
-    if get_u8(w.runs, get_u8(w.data, at)) != 0:
-        return True
+    it."""
     length = get_i32(w.lengths, rank)
     if w.few_size == 0 or at + length > block + 64:
         return False
@@ -263,6 +285,20 @@ def _put(out: _Output, at: int, start: int, stop: int, token: int) -> int:
 
 
 @helper
+def _put_run(w: _Windows, out: _Output, at: int, text: int, start: int, end: int) -> tuple[int, int, int]:
+    """Write the text from `text` on and the tokens of the run data[start:end]; (the number of fragments, where the text
+    behind the last of them begins, `end`)."""
+    byte = get_u8(w.data, start)
+    at = _put(out, at, text, start, TEXT_PREFIXED)
+    rank = _longest_of_run(w, byte, end - start)
+    while rank != NO_VALUE:
+        after = start + get_i32(w.lengths, rank)
+        at = _put(out, at, start, after, get_i32(w.ids, rank))
+        start, rank = after, _longest_of_run(w, byte, end - after)
+    return at, start, end
+
+
+@helper
 def _emit(w: _Windows, out: _Output, text: int, start: int, stop: int, at: int) -> tuple[int, int]:
     """Write the fragments of the settled cluster data[start:stop], with the text from `text` on that stands before it.
 
@@ -302,8 +338,8 @@ def cut_documents(
     """
     w = _Windows(
         window(data), data.size, window(special.first), window(special.few), special.few.size, window(special.runs),
-        window(special.trie.units), window(special.ids), window(special.lengths),
-        window(special.strips), window(work.keys), window(work.heap), window(work.owners),
+        window(special.run_ranks), window(special.run_at), window(special.trie.units), window(special.ids),
+        window(special.lengths), window(special.strips), window(work.keys), window(work.heap), window(work.owners),
     )  # fmt: skip
     out = _Output(window(out_starts), window(out_stops), window(out_tokens))
     room, at = out_starts.size, 0
@@ -343,6 +379,14 @@ def cut_documents(
                 count = 0
             if rank == NO_VALUE:
                 break
+            if count == 0 and get_i32(w.runs, get_u8(w.data, i)) > 0:
+                # every token that begins in this run is of its byte: the longest that fits is the next, until none does
+                end = _run_end(w, i, stop)
+                if at + end - i + 4 > room:
+                    report[NEED] = at + end - i + 4
+                    return OUT_OF_ROOM
+                at, text, i = _put_run(w, out, at, text, i, end)
+                continue
             if count == 0 and not special.any_strips and _is_alone(w, i, rank, block, mask):
                 if at + 5 > room:
                     report[NEED] = at + 5

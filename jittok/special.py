@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import I32, U8, frozen
-from jittok.structures.double_array import DoubleArray, build_double_array
+from jittok.structures.double_array import NO_VALUE, DoubleArray, build_double_array
 from jittok.vocab import Vocab
 
 UNKNOWN, CONTROL, LSTRIP, RSTRIP = 1, 8, 128, 256
@@ -29,7 +29,10 @@ class SpecialTokens(NamedTuple):
 
     first: U8  # [256] 1 where an admitted token begins with this byte
     few: I32  # [2 * count] how tokens begin: a byte, then the next one or ANY; empty for more than FEW first bytes
-    runs: U8  # [256] 1 where all admitted tokens with this first byte are nothing but that byte, and none strips
+    runs: I32  # [256] bytes of the longest token with this first byte, where all of these are nothing but that byte,
+    # and none strips; else 0
+    run_ranks: I32  # the rank of the longest of these that fits 0, 1 .. `runs` bytes, or NO_VALUE
+    run_at: I32  # [256] where that begins
     trie: DoubleArray  # text -> rank
     ids: I32  # [ranks]
     lengths: I32  # [ranks] bytes
@@ -61,11 +64,12 @@ def build_special(vocab: Vocab, admitted: NDArray[np.int32]) -> SpecialTokens:
     first = np.zeros(256, np.uint8)
     first[list(seconds)] = 1
     few = _beginnings(seconds)
+    runs = _runs(texts, strips)
     data, offsets = np.frombuffer(b"".join(texts), np.uint8), np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
     return SpecialTokens(
         frozen(first, np.uint8),
         frozen(np.ravel(few) if len(few) <= FEW else np.zeros(0), np.int32),
-        _runs(texts, strips),
+        *runs,
         build_double_array(data, offsets, np.arange(len(texts), dtype=np.int32)),
         frozen(admitted, np.int32),
         frozen(lengths, np.int32),
@@ -85,9 +89,15 @@ def _beginnings(seconds: dict[int, set[int]]) -> list[tuple[int, int]]:
     return [(byte, then) for byte in sorted(kept) for then in sorted(kept[byte])]
 
 
-def _runs(texts: list[bytes], strips: NDArray[Any]) -> U8:
-    """`SpecialTokens.runs`."""
-    runs = np.ones(256, np.uint8)
-    for text in filter(None, texts):
-        runs[text[0]] &= text.count(text[0]) == len(text)
-    return frozen(runs if not strips.any() else np.zeros(256), np.uint8)
+def _runs(texts: list[bytes], strips: NDArray[Any]) -> tuple[I32, I32, I32]:
+    """`SpecialTokens.runs`, .run_ranks and .run_at."""
+    runs, run_at = np.zeros(256, np.int32), np.zeros(256, np.int32)
+    ranks: list[int] = []
+    others = {text[0] for text in texts if text and text.count(text[0]) < len(text)}
+    for byte in sorted({text[0] for text in texts if text} - others) if not strips.any() else []:
+        by_length = {len(text): rank for rank, text in reversed(list(enumerate(texts))) if text and text[0] == byte}
+        runs[byte], run_at[byte] = max(by_length), len(ranks)
+        ranks.append(NO_VALUE)
+        for length in range(1, max(by_length) + 1):
+            ranks.append(by_length.get(length, ranks[-1]))
+    return frozen(runs, np.int32), frozen([*ranks, NO_VALUE], np.int32), frozen(run_at, np.int32)

@@ -56,7 +56,7 @@ from jittok.structures.piece_long import find_long, hash_long, keep_long
 BATCH = 128
 RECORD = 4
 """Words a record: place << PLACE | HEADED | kind, then the key (or hash and length), then where the text stands. Of an
-END: the fragment, then its token or TEXT."""
+END: the first fragment that ends, then how many do: behind the first one only tokens."""
 PLACE = 3
 """So that the place of a word, shifted, is its distance in bytes."""
 KIND_SHORT, KIND_MIDDLE, KIND_LONG, KIND_END = 0, 1, 2, 3
@@ -126,6 +126,7 @@ class RunWindow(NamedTuple):
 
     head: Window  # bytes: a piece with `first` in front of it
     first: int  # the byte that stands in front of HEADED pieces
+    tokens: Window  # int32: the fragments' tokens, see `jittok.fragments`
     ends: Window  # int64: where the ids of each fragment end
     state: Window  # int64[RUN_STATE]
 
@@ -309,11 +310,12 @@ def make_settle(
             source, i = text, np.int64(get_u64(records, record + 3))
             if in_runs:
                 if head & KINDS == KIND_END:
-                    if np.int64(y) >= 0:
-                        put_i32(ids, count, np.int64(y))
-                        count += 1
-                    put_i64(run.ends, np.int64(x), count)
-                    put_i64(run.state, DONE, np.int64(x))
+                    for fragment in range(np.int64(x), np.int64(x + y)):
+                        token = get_i32(run.tokens, fragment)
+                        put_i32(ids, count, token)
+                        count += token >= 0
+                        put_i64(run.ends, fragment, count)
+                    put_i64(run.state, DONE, np.int64(x + y) - 1)
                     record += RECORD
                     continue
                 if head & HEADED:

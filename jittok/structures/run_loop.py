@@ -122,9 +122,12 @@ def _fill(
                 break
         put_u64(records, record, np.uint64(KIND_END))
         put_u64(records, record + 1, np.uint64(k))
-        put_u64(records, record + 2, np.uint64(token))
+        ended = 1
+        while k + ended <= last and get_i32(fragments.tokens, k + ended) >= 0:
+            ended += 1
+        put_u64(records, record + 2, np.uint64(ended))
         record += RECORD
-        k, start = k + 1, -1
+        k, start = k + ended, -1
     return record, piece, k, start
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jittok._jit import OutI32, OutI64, OutU8, OutU64, helper
+from jittok._jit import I32, OutI32, OutI64, OutU8, OutU64, helper
 from jittok._raw import (
     PAD,
     Window,
@@ -105,16 +105,18 @@ def regrow_span_work(work: SpanWork, longest: int) -> SpanWork:
 
 
 @helper
-def open_span_work(work: SpanWork, rules: SpanRules, first: int, ends: OutI64, limit: int) -> SpanWorkWindow:
-    """Windows onto the arrays. first: NO_BLANK, ONE_BLANK or SEPARATE; ends: of the ids of each fragment; limit: bytes
-    of a fragment up to which the rules hold."""
+def open_span_work(
+    work: SpanWork, rules: SpanRules, first: int, tokens: I32, ends: OutI64, limit: int
+) -> SpanWorkWindow:
+    """Windows onto the arrays. first: NO_BLANK, ONE_BLANK or SEPARATE; tokens: of the fragments; ends: of the ids of
+    each; limit: bytes of a fragment up to which the rules hold."""
     work.run[BARRED] = -1
     return SpanWorkWindow(
         open_rules(rules),
         window(work.text),
         work.text.size - PAD,
         window(work.places),
-        RunWindow(window(work.head), first, window(ends), window(work.run)),
+        RunWindow(window(work.head), first, window(tokens), window(ends), window(work.run)),
         window(work.records),
         open_cache(work.cache),
         work.chunk,

@@ -130,7 +130,7 @@ def _make_body(split: Callable[..., Any]) -> Callable[..., Any]:
         ends: OutI64,
         report: OutI64,
     ) -> int:
-        own, classes = open_work(model, work, ends), open_classes(model.classes)
+        own, classes = open_work(model, work, tokens, ends), open_classes(model.classes)
         text, out, notes = window(data), window(ids), window(report)
         fragments = Fragments(window(starts), window(stops), window(tokens))
         splitting = _Splitting(model, classes, own.of_one)

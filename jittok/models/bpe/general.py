@@ -71,7 +71,7 @@ def encode_general(
 
     Codes: OUT_OF_ROOM, OUT_OF_WORK, BEYOND_UNICODE, SPACE_IN_SYMBOL. O(n log n) in the bytes of the longest word.
     """
-    own, splitter = open_work(model, work, ends), open_splitter(model.splitter)
+    own, splitter = open_work(model, work, tokens, ends), open_splitter(model.splitter)
     text, out, notes = window(data), window(ids), window(report)
     fragments = Fragments(window(starts), window(stops), window(tokens))
     splitting, k = _Splitting(splitter, own.split, own.joints), first

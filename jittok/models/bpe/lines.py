@@ -91,7 +91,7 @@ def encode_lines(
     UTF-8, and `encode_general` is to do it."""
     text, out, notes = window(data), window(ids), window(report)
     fragments = Fragments(window(starts), window(stops), window(tokens))
-    own, k = open_work(model, work, ends), first
+    own, k = open_work(model, work, tokens, ends), first
     longest = (work.text.size - PAD - 16) // GROWTH
     spans = SpanWorkWindow(
         open_rules(model.rules),

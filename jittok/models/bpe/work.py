@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jittok._jit import OutI32, OutI64, OutU8, OutU64, helper, inlined
+from jittok._jit import I32, OutI32, OutI64, OutU8, OutU64, helper, inlined
 from jittok._raw import PAD, Window, get_i32, put_i32, window
 from jittok.fragments import OUT_OF_WORK
 from jittok.models.bpe.arrays import Arrays
@@ -96,8 +96,8 @@ def regrow(arrays: Arrays, work: Work, longest: int) -> Work:
 
 
 @helper
-def open_work(model: Arrays, work: Work, ends: OutI64) -> WorkWindow:
-    """Windows onto the arrays. ends: of the ids of each fragment."""
+def open_work(model: Arrays, work: Work, tokens: I32, ends: OutI64) -> WorkWindow:
+    """Windows onto the arrays. tokens: of the fragments; ends: of the ids of each."""
     work.run[BARRED] = -1
     return WorkWindow(
         window(work.text),
@@ -108,7 +108,7 @@ def open_work(model: Arrays, work: Work, ends: OutI64) -> WorkWindow:
         work.places.size,
         window(work.of_one),
         window(work.records),
-        RunWindow(window(work.rewritten), 0, window(ends), window(work.run)),
+        RunWindow(window(work.rewritten), 0, window(tokens), window(ends), window(work.run)),
         open_cache(work.cache),
         work.chunk,
         open_words(model),

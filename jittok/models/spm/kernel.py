@@ -117,7 +117,8 @@ def encode_fragments(
     """
     text, out, notes = window(data), window(ids), window(report)
     fragments = Fragments(window(starts), window(stops), window(tokens))
-    spans = open_span_work(work.spans, model.rules, ONE_BLANK if model.add_space_prefix else NO_BLANK, ends, NO_LIMIT)
+    first_span = ONE_BLANK if model.add_space_prefix else NO_BLANK
+    spans = open_span_work(work.spans, model.rules, first_span, tokens, ends, NO_LIMIT)
     merge = open_merger(work.merge, model.pairs, model.chain)
     own = SpanModel(
         merge,

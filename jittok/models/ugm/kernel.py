@@ -37,7 +37,7 @@ def encode_fragments(
     """See jittok.fragments. Codes: OUT_OF_ROOM, OUT_OF_WORK, CHARSMAP_NODE, CHARSMAP_REPLACEMENT."""
     text, out, notes = window(data), window(ids), window(report)
     fragments = Fragments(window(starts), window(stops), window(tokens))
-    spans = open_span_work(work.spans, arrays.rules, arrays.first_span, ends, arrays.cut_limit)
+    spans = open_span_work(work.spans, arrays.rules, arrays.first_span, tokens, ends, arrays.cut_limit)
     own, k = open_span_model(arrays, work), first
     while k < last:
         report[FRAGMENT] = k

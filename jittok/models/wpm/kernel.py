@@ -123,7 +123,7 @@ def encode_fragments(
     """See jittok.fragments. Codes: OUT_OF_ROOM, OUT_OF_WORK, BEYOND_UNICODE. Cost: bytes times the longest match."""
     text, out, notes = window(data), window(ids), window(report)
     fragments = Fragments(window(starts), window(stops), window(tokens))
-    spans = open_span_work(work.spans, model.rules, NO_BLANK, ends, NO_LIMIT)
+    spans = open_span_work(work.spans, model.rules, NO_BLANK, tokens, ends, NO_LIMIT)
     own = SpanModel(
         window(model.trie.units),
         window(model.pages),
