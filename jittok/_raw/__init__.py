@@ -24,7 +24,7 @@ _OPERATIONS = {
         copy_four copy_ids match_pair put_key
     """,
     "maps": """
-        map_block mark_block
+        map_block mark_block pair_block
     """,
     "memory": """
         add get_f32 get_f64 get_i32 get_i64 get_u8 get_u16 get_u32 get_u64 get_word leading_zeros multiply
@@ -35,7 +35,7 @@ _OPERATIONS = {
         any_bit_mask bit_masks equal_mask span_masks
     """,
     "words": """
-        put_word
+        put_two put_word
     """,
 }
 
@@ -51,7 +51,7 @@ if TYPE_CHECKING or not FAST:
         utf8_masks,
     )
     from jittok._raw.keys import copy_four, copy_ids, match_pair, put_key
-    from jittok._raw.maps import map_block, mark_block
+    from jittok._raw.maps import map_block, mark_block, pair_block
     from jittok._raw.memory import (
         add,
         get_f32,
@@ -79,7 +79,7 @@ if TYPE_CHECKING or not FAST:
         window,
     )
     from jittok._raw.sets import any_bit_mask, bit_masks, equal_mask, span_masks
-    from jittok._raw.words import put_word
+    from jittok._raw.words import put_two, put_word
 else:
     globals().update(
         {name: Deferred(f"jittok._raw.{home}", name) for home, names in _OPERATIONS.items() for name in names.split()}
@@ -116,6 +116,7 @@ __all__ = [
     "mark_block",
     "match_pair",
     "multiply",
+    "pair_block",
     "pair_places",
     "popcount",
     "prefetch",
@@ -123,6 +124,7 @@ __all__ = [
     "put_i32",
     "put_i64",
     "put_key",
+    "put_two",
     "put_u8",
     "put_u16",
     "put_u32",

@@ -1,4 +1,4 @@
-"""64 bytes to 64 bytes: each looked up in a table of 128, each marked by a bit of a mask."""
+"""64 bytes to 64 bytes: each looked up in a table of 128, two as one number, each marked by a bit of a mask."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from numba.core import cgutils
 
 from jittok._jit import helper, intrinsic
 from jittok._raw.blocks import _V64, _load_block, has_feature
-from jittok._raw.memory import _I8, _I32, FAST, Window, _both, _inside, _place, get_u8, put_u8
+from jittok._raw.memory import _I8, _I16, _I32, FAST, Window, _both, _inside, _place, get_u8, put_u8, put_u16
 
 _1 = np.uint64(1)
-_MASK = ir.VectorType(ir.IntType(1), 64)
+_MASK, _V32 = ir.VectorType(ir.IntType(1), 64), ir.VectorType(_I16, 32)
 
 
 def _splat_byte(b: Any, value: Any) -> Any:
@@ -58,6 +58,50 @@ HAS_PERMUTE = FAST and has_feature("avx512vbmi")
 map_block = _both(_map_raw if HAS_PERMUTE else _map_plain, _map_checked)
 """out[at + k] = table[first + text[i + k]] for k < 64, or `beyond` where that byte is not ASCII. The uint8 window
 `table` has 128 elements from `first` on."""
+
+
+@intrinsic
+def _pairs_raw(
+    _context: Any, _table: Any, _first: Any, _classes: Any, _i: Any, _width: Any, _out: Any, _at: Any
+) -> Any:
+    def codegen(context: Any, b: Any, _signature: Any, args: Any) -> Any:
+        table, first, classes, i, width, out, at = args
+        kind = ir.FunctionType(_V64, (_V64, _V64, _V64))
+        function = cgutils.get_or_insert_function(b.module, kind, "llvm.x86.avx512.vpermi2var.qi.512")
+        halves = [_load_block(b, table, b.add(first, ir.Constant(first.type, k))) for k in (0, 64)]
+        block, ones = _load_block(b, classes, i), ir.Constant(_V64, [1] * 64)
+        found = b.or_(b.call(function, (halves[0], b.lshr(block, ones), halves[1])), b.and_(block, ones))
+        both = b.bitcast(found, _V32)
+        one = b.insert_element(ir.Constant(_V32, ir.Undefined), b.trunc(width, _I16), ir.Constant(_I32, 0))
+        widths = b.shuffle_vector(one, ir.Constant(_V32, ir.Undefined), ir.Constant(ir.VectorType(_I32, 32), [0] * 32))
+        left = b.and_(both, ir.Constant(_V32, [0xFF] * 32))
+        right = b.lshr(both, ir.Constant(_V32, [8] * 32))
+        b.store(b.add(b.mul(left, widths), right), _place(b, out, at, 2, _V32), align=2)
+        return context.get_dummy_value()
+
+    n = types.int64
+    return types.void(n, n, n, n, n, n, n), codegen
+
+
+@helper
+def _pairs_plain(table: Window, first: int, classes: Window, i: int, width: int, out: Window, at: int) -> None:
+    for k in range(32):
+        a, b = get_u8(classes, i + 2 * k), get_u8(classes, i + 2 * k + 1)
+        left, right = get_u8(table, first + (a >> 1)) | a & 1, get_u8(table, first + (b >> 1)) | b & 1
+        put_u16(out, at + k, left * width + right)
+
+
+@helper
+def _pairs_checked(table: Window, first: int, classes: Window, i: int, width: int, out: Window, at: int) -> None:
+    _inside(table, first, 128)
+    _inside(classes, i, 64)
+    _inside(out, at, 32)
+    _pairs_plain(table, first, classes, i, width, out, at)
+
+
+pair_block = _both(_pairs_raw if HAS_PERMUTE else _pairs_plain, _pairs_checked)
+"""out[at + k] = x * width + y for k < 32, where x and y are what bytes i + 2 * k and i + 2 * k + 1 of `classes` become:
+all bits but the lowest are looked up in the 128 even elements of `table` from `first` on, the lowest is kept."""
 
 
 @intrinsic

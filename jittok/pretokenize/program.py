@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from jittok._jit import frozen
 from jittok.pretokenize.automaton import DEAD, START, Automaton, compile_pattern
 from jittok.pretokenize.classes import UNICODE_SIZE, two_stage
-from jittok.pretokenize.cutter import build_cutter
+from jittok.pretokenize.cutter import Cutter, build_cutter
 from jittok.pretokenize.definition import collapsed_pattern, pre_type, wide_pattern
-from jittok.pretokenize.splitters.cutting import ACTION_BITS
+from jittok.pretokenize.splitters.cutting import ACTION_BITS, COLUMNS, ROW_BITS
 from jittok.pretokenize.splitters.general import (
     CUTTER,
     DIGIT_GROUPS,
@@ -76,7 +76,8 @@ class _Compiled(NamedTuple):
     """A stage over the classes that all stages share."""
 
     kind: int
-    table: NDArray[np.int32]  # next row << ACTION_BITS | actions
+    table: NDArray[np.int32]  # a matcher's: next row << ACTION_BITS | actions; a cutter's: see `_pair_table`
+    columns: NDArray[np.uint8]  # of a cutter, [classes + 1] the column of each class, and of continuation bytes
     sure: NDArray[np.uint8]
     begins: NDArray[np.bool_]  # [classes]
     apart: bool
@@ -99,35 +100,64 @@ def splitter_of(number: int) -> Splitter:
 def _compile(stage: _Stage, members: NDArray[np.uint8], ascii_: NDArray[np.uint8]) -> _Compiled:
     """members: [classes] the stage's own class of each shared class; ascii_: [128] shared classes."""
     kind, automaton, _ = stage
-    table, sure = np.zeros((1, 1), np.int32), np.zeros((members.size, members.size), np.uint8)
+    table, sure = np.zeros((0, 1), np.int32), np.zeros((members.size, members.size), np.uint8)
+    columns = np.zeros(members.size + 1, np.uint8)
     if automaton is None:
-        return _Compiled(kind, table, sure, members == MEMBER, False)
+        return _Compiled(kind, table, columns, sure, members == MEMBER, False)
     rows = automaton.transitions.reshape(-1, automaton.width)
     rows = np.column_stack([rows[:, members], rows[:, -1]])
     simple = _of_one_class(rows)
     if simple is not None:
-        return _Compiled(simple[0], table, sure, simple[1], False)
+        return _Compiled(simple[0], table, columns, sure, simple[1], False)
     begins = rows[START, :-1] != DEAD
     # many places begin a match: cut in one pass; few do: look for those
     cutter = build_cutter(rows) if begins[ascii_].sum() >= MANY else None
     if cutter is not None:
-        return _Compiled(CUTTER, cutter.next_row << ACTION_BITS | cutter.actions, cutter.sure, begins, False)
+        return _Compiled(CUTTER, *_pair_table(cutter), cutter.sure, begins, False)
     space, letters = ascii_[ord(" ")], ascii_[[ord(c) for c in string.ascii_letters]]
     apart = not begins[letters].any() and not rows[rows[START, space] >> 1, letters].any()
-    return _Compiled(MATCHER, _matcher(rows), sure, begins, bool(apart))
+    return _Compiled(MATCHER, _matcher(rows), columns, sure, begins, bool(apart))
+
+
+def _pair_table(cutter: Cutter) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+    """(rows of an entry for each two columns: next row << 2 * ACTION_BITS | actions before the second byte <<
+    ACTION_BITS | actions before the first; the column of each class, and of continuation bytes).
+
+    Classes that this cutter does not tell apart share a column. Rows are filled up to a multiple of 1 << ROW_BITS.
+    """
+    free, cut = (np.concatenate([cutter.next_row[:, k:-2:2], cutter.actions[:, k:-2:2]]) for k in (0, 1))
+    _, chosen, columns = np.unique(np.concatenate([free, cut]), axis=1, return_index=True, return_inverse=True)
+    columns = np.append(columns.reshape(-1), chosen.size)
+    picked = np.concatenate([np.stack([2 * chosen, 2 * chosen + 1], 1).reshape(-1), np.arange(-2, 0)])
+    next_row, actions = cutter.next_row[:, picked], cutter.actions[:, picked]
+    entries = next_row[next_row] << 2 * ACTION_BITS | actions[next_row] << ACTION_BITS | actions[:, :, None]
+    entries = entries.reshape(entries.shape[0], -1)
+    return np.pad(entries, ((0, 0), (0, -entries.shape[1] % (1 << ROW_BITS)))).astype(np.int32), columns.astype(
+        np.uint8
+    )
 
 
 def _splitter(stages: list[_Compiled], starts: NDArray[np.int64], joint: NDArray[np.uint8]) -> Splitter:
     classes = stages[0].begins.size
     width = 2 * classes + 2
-    at = np.cumsum([0, *(stage.table.size for stage in stages)])
-    # an entry says where the next row begins among all stages' tables
-    rows = [
-        ((stage.table >> ACTION_BITS) * width + base << ACTION_BITS | stage.table & ((1 << ACTION_BITS) - 1)).reshape(
-            -1
-        )
-        for stage, base in zip(stages, at[:-1].tolist(), strict=True)
-    ]
+    tables, cutters = [np.zeros(1, np.int32)], [np.zeros(1 << ROW_BITS, np.int32)]
+    at = []
+    for stage in stages:
+        parts = cutters if stage.kind == CUTTER else tables
+        base, low = sum(part.size for part in parts), (1 << ACTION_BITS) - 1
+        at.append(base)
+        if stage.kind == CUTTER:  # an entry says where the next row begins among all stages' tables
+            pitch, low = stage.table.shape[1], (1 << 2 * ACTION_BITS) - 1
+            next_row = (stage.table >> 2 * ACTION_BITS) * pitch + base >> ROW_BITS
+            entries = next_row << 2 * ACTION_BITS | stage.table & low
+        else:
+            entries = ((stage.table >> ACTION_BITS) * width + base) << ACTION_BITS | stage.table & low
+        parts.append(entries.reshape(-1).astype(np.int32))
+    if sum(part.size for part in cutters) >= 1 << 15 + ROW_BITS:
+        raise ValueError("the cutters' tables are too large")
+    columns = np.zeros((len(stages), COLUMNS), np.uint8)
+    for k, stage in enumerate(stages):
+        columns[k, : stage.columns.size] = 2 * stage.columns
     begins = np.zeros(classes, np.int64)
     for k, stage in enumerate(stages):
         begins |= stage.begins.astype(np.int64) << k
@@ -135,8 +165,11 @@ def _splitter(stages: list[_Compiled], starts: NDArray[np.int64], joint: NDArray
     first = blocks.reshape(-1, 128)[pages[0]].astype(np.int64)
     return Splitter(
         kinds=frozen([stage.kind for stage in stages], np.int64),
-        tables_at=frozen(at[:-1], np.int64),
-        tables=frozen(np.concatenate(rows), np.int32),
+        tables_at=frozen(at, np.int64),
+        tables=frozen(np.concatenate(tables), np.int32),
+        cutters=frozen(np.concatenate(cutters), np.int32),
+        columns=frozen(columns.reshape(-1), np.uint8),
+        widths=frozen([2 * (int(stage.columns.max()) + 1) for stage in stages], np.int64),
         width=width,
         sure=frozen(np.concatenate([stage.sure.reshape(-1) for stage in stages]), np.uint8),
         begins=frozen(begins, np.uint8),

@@ -12,8 +12,9 @@ from jittok.pretokenize import cutter as construction
 from jittok.pretokenize.automaton import compile_pattern
 from jittok.pretokenize.cutter import ASK, HERE, NOTED, PREVIOUS, REMEMBER, build_cutter
 from jittok.pretokenize.definition import pre_types
-from jittok.pretokenize.program import splitter_of
-from jittok.pretokenize.splitters.general import CUTTER
+from jittok.pretokenize.program import _pair_table, splitter_of
+from jittok.pretokenize.splitters.cutting import ACTION_BITS, COLUMNS, ROW_BITS
+from jittok.pretokenize.splitters.general import CUTTER, MATCHER
 
 GPT2 = rb"'s| ?a+| ?1+| ?[^\sa1]+|\s+(?!\S)|\s+"
 LLAMA3 = rb"[^\na1]?a+|1{1,3}| ?[^\sa1]+\n*|\s*\n+|\s+(?!\S)|\s+"
@@ -116,9 +117,34 @@ def test_a_pattern_of_too_many_configurations_has_no_cutter(monkeypatch):
 @pytest.mark.parametrize("number", [pre.number for pre in pre_types()])
 def test_tables_lead_only_to_rows_of_their_own_stage(number):
     splitter = splitter_of(number)
-    ends = [*splitter.tables_at[1:].tolist(), splitter.tables.size]
-    for begin, end in zip(splitter.tables_at.tolist(), ends, strict=True):
-        places = splitter.tables[begin:end] >> 8
-        assert (places >= begin).all()
-        assert (places + splitter.width <= max(end, begin + splitter.width)).all()
-        assert ((places - begin) % splitter.width == 0).all()
+    for cutters in (False, True):
+        table = splitter.cutters if cutters else splitter.tables
+        stages = [k for k, kind in enumerate(splitter.kinds.tolist()) if kind == (CUTTER if cutters else MATCHER)]
+        begins = splitter.tables_at[stages].tolist()
+        for k, begin, end in zip(stages, begins, [*begins, table.size][1:], strict=True):
+            if cutters:
+                shift, width = 2 * ACTION_BITS - ROW_BITS, int(splitter.widths[k])
+                read, pitch = width * width, -(-width * width >> ROW_BITS) << ROW_BITS
+                assert splitter.columns[COLUMNS * k :][:COLUMNS].max() + 1 < width
+            else:
+                shift, read, pitch = ACTION_BITS, splitter.width, splitter.width
+            places = table[begin:end].reshape(-1, pitch)[:, :read] >> shift  # the rest fills rows up
+            if cutters:
+                places &= -1 << ROW_BITS
+            assert (places >= begin).all()
+            assert (places + read <= end).all()
+            assert ((places - begin) % pitch == 0).all()
+
+
+def test_a_step_of_two_columns_is_two_steps():
+    """The table of pairs against the cutter that it was made of, all rows and all columns."""
+    _, cutter = built(LLAMA3)
+    table, columns = _pair_table(cutter)
+    width = 2 * (int(columns.max()) + 1)
+    of = [2 * int(columns[c >> 1]) + (c & 1) for c in range(cutter.next_row.shape[1])]
+    for row, a, b in itertools.product(range(len(table)), range(len(of)), range(len(of))):
+        middle = cutter.next_row[row, a]
+        entry = table[row, of[a] * width + of[b]]
+        assert entry >> 2 * ACTION_BITS == cutter.next_row[middle, b]
+        assert entry & 0xFF == cutter.actions[row, a]
+        assert entry >> ACTION_BITS & 0xFF == cutter.actions[middle, b]

@@ -43,6 +43,10 @@ OPERATIONS = {
     "map_block table": ("maps.map_block(big, i, big, 0, 0, big, 0)", 1),
     "map_block from": ("maps.map_block(big, 0, big, i, 0, big, 0)", 65),
     "map_block to": ("maps.map_block(big, 0, big, 0, 0, big, i)", 65),
+    "pair_block table": ("maps.pair_block(big, i, big, 0, 1, pairs_out, 0)", 1),
+    "pair_block from": ("maps.pair_block(big, 0, big, i, 1, pairs_out, 0)", 65),
+    "pair_block to": ("maps.pair_block(big, 0, big, 0, 1, pairs_out, i)", 5),
+    "put_two": ("words.put_two(w8, i, 0)", 7),
     "mark_block": ("maps.mark_block(big, i, np.uint64(0))", 65),
     "lowest_16": ("blocks.lowest_16(many, i)", 19), "lowest_32": ("blocks.lowest_32(many, i)", 3),
     "set_three 16": ("blocks.set_three_lowest_16(many, i, 0, 0, 0, 0, 0, 0)", 19),
@@ -66,6 +70,7 @@ def test_each_checked_operation_takes_the_places_inside_and_no_other(name):
     known = {"w8": w8, "w16": w16, "w32": w32, "w64": w64, "wi": np.zeros(8, np.int32), "wq": np.zeros(8, np.int64)}
     known |= {"big": np.zeros(128, np.uint8), "many": np.zeros(34, np.uint32), "np": np}
     known |= {"memory": memory, "blocks": blocks, "maps": maps, "sets": sets, "words": words}
+    known |= {"pairs_out": np.zeros(36, np.uint16)}
     known |= {"keys": keys, "masks": key_masks(), "pairs": pair_places()}
     for i in range(count):
         eval(source, {**known, "i": i})

@@ -235,6 +235,22 @@ def test_64_bytes_are_looked_up_in_a_table_and_marked(text, table, beyond, mask)
 
 
 @kernel
+def paired(table: U8, classes: U8, width: int, out: OutU16, flags: OutU8) -> int:
+    maps.pair_block(window(table), 1, window(classes), 2, width, window(out), 1)
+    words.put_two(window(flags), 1, width)
+    return 0
+
+
+@given(bytes_, st.lists(st.integers(0, 127), min_size=129, max_size=129), st.integers(1, 256))
+def test_two_classes_become_one_number(classes, columns, width):
+    out, flags = np.full(34, 7, np.uint16), np.full(4, 7, np.uint8)
+    paired(array([2 * column for column in columns], np.uint8), array([*classes], np.uint8), width, out, flags)
+    of = [2 * columns[1 + (c >> 1)] + c % 2 for c in classes[2:66]]
+    assert out.tolist() == [7, *((a * width + b) % 65536 for a, b in zip(of[::2], of[1::2], strict=True)), 7]
+    assert flags.tolist() == [7, width % 256, width >> 8, 7]
+
+
+@kernel
 def lowest(values: OutU32, count: int, places: I64, news: I64, out: OutI64) -> int:
     w = window(values)
     a, b, c = places[0], places[1], places[2]

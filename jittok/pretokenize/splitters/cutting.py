@@ -1,95 +1,138 @@
-"""One stage of the general splitter in one pass: a cutter's table (see `pretokenize.cutter`), four stretches at once.
+"""One stage of the general splitter in one pass: a cutter's table (see `pretokenize.cutter`), two bytes a step, four
+stretches at once.
 
-Every step waits for the one before it (the row it leads to), some six cycles in all; four stretches of the text that
+Every step waits for the one before it (the row it leads to), some eight cycles in all; four stretches of the text that
 are walked side by side wait together. A stretch begins where a cut is sure whatever stands before, so that it can begin
 like a text.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from jittok._jit import helper
-from jittok._raw import Window, bit_masks, get_i32, get_u8, get_u64, leading_zeros, put_u8, put_u64, trailing_zeros
+from jittok._raw import (
+    Window,
+    bit_masks,
+    get_i32,
+    get_u8,
+    get_u16,
+    get_u64,
+    leading_zeros,
+    pair_block,
+    put_two,
+    put_u8,
+    put_u64,
+    trailing_zeros,
+)
 from jittok.pretokenize.cutter import REST
 
-ACTION_BITS = 8
+ACTION_BITS, ROW_BITS = 8, 4
+"""An entry is the place of the next row >> ROW_BITS << 2 * ACTION_BITS | actions before the second byte << ACTION_BITS
+| actions before the first: rows begin at multiples of 1 << ROW_BITS."""
 LEAST = 512
 """Bytes from which on a text is cut into four stretches; a quarter is no shorter than SEARCHED."""
 SEARCHED = 128
 """Bytes that are looked through for a sure cut."""
+BLOCK, COLUMNS = 64, 128
 ONE, NONE = np.uint64(1), np.uint64(0)
 
 
+class CutterWindow(NamedTuple):
+    """A cutter, by windows that all stages share."""
+
+    tables: Window  # int32: its rows from `table` on, an entry for each pair of columns
+    table: int
+    columns: Window  # uint8: from `columns_at` on, [128] twice the column of each class
+    columns_at: int
+    width: int  # columns, with and without a cut in front of them
+    sure: Window  # uint8: from `sure_at` on, [classes, classes] whether a cut is sure between two characters
+    sure_at: int
+    classes: int
+
+
 @helper
-def run_cutter(
-    tables: Window, table: int, width: int, sure: Window, sure_at: int, classes: Window, size: int, flags: Window
-) -> None:
+def run_cutter(own: CutterWindow, classes: Window, size: int, pairs: Window, flags: Window) -> None:
     """flags[i]: the actions before byte i of 0 .. size, the end included.
 
-    tables: int32, the cutter's rows from `table` on, `width` entries each: place of the next row << 8 | actions
-    sure: uint8, from `sure_at` on [classes, classes]; classes: uint8[size + 1] columns; sure cuts are added to it
+    classes: uint8[size + 1] 2 * class of each byte, the lowest bit where a cut is before it; sure cuts are added to it
+    pairs: uint16[size // 2 + 33] scratch; 64 bytes are readable and writable behind the text in all arrays
     """
     end0 = end1 = end2 = size
     if size >= LEAST:
-        end0 = _sure_cut(sure, sure_at, width, classes, size, size >> 2)
+        end0 = _sure_cut(own, classes, size, size >> 2)
         if end0 < size:
-            end1 = _sure_cut(sure, sure_at, width, classes, size, size >> 1)
+            end1 = _sure_cut(own, classes, size, size >> 1)
         if end1 < size:
-            end2 = _sure_cut(sure, sure_at, width, classes, size, (size >> 1) + (size >> 2))
-    row0 = row1 = row2 = row3 = table
-    steps = min(end0, end1 - end0, end2 - end1, size - end2)
+            end2 = _sure_cut(own, classes, size, (size >> 1) + (size >> 2))
+    for at in range(0, size + 1, BLOCK):
+        pair_block(own.columns, own.columns_at, classes, at, own.width, pairs, at >> 1)
+    # from here on in pairs; the last one holds the end of the text
+    begin1, begin2, begin3, end = end0 >> 1, end1 >> 1, end2 >> 1, (size >> 1) + 1
+    if end0 == size:
+        begin1 = begin2 = begin3 = end
+    elif end1 == size:
+        begin2 = begin3 = end
+    elif end2 == size:
+        begin3 = end
+    row0 = row1 = row2 = row3 = own.table
+    steps = min(begin1, begin2 - begin1, begin3 - begin2, end - begin3)
     for k in range(steps):
-        entry0 = get_i32(tables, row0 + get_u8(classes, k))
-        entry1 = get_i32(tables, row1 + get_u8(classes, end0 + k))
-        entry2 = get_i32(tables, row2 + get_u8(classes, end1 + k))
-        entry3 = get_i32(tables, row3 + get_u8(classes, end2 + k))
-        put_u8(flags, k, entry0)
-        put_u8(flags, end0 + k, entry1)
-        put_u8(flags, end1 + k, entry2)
-        put_u8(flags, end2 + k, entry3)
-        row0, row1 = entry0 >> ACTION_BITS, entry1 >> ACTION_BITS
-        row2, row3 = entry2 >> ACTION_BITS, entry3 >> ACTION_BITS
-    row0 = _walk(tables, row0, classes, steps, end0, flags)
-    row1 = _walk(tables, row1, classes, end0 + steps, end1, flags)
-    row2 = _walk(tables, row2, classes, end1 + steps, end2, flags)
-    row3 = _walk(tables, row3, classes, end2 + steps, size, flags)
+        entry0 = get_i32(own.tables, row0 + get_u16(pairs, k))
+        entry1 = get_i32(own.tables, row1 + get_u16(pairs, begin1 + k))
+        entry2 = get_i32(own.tables, row2 + get_u16(pairs, begin2 + k))
+        entry3 = get_i32(own.tables, row3 + get_u16(pairs, begin3 + k))
+        put_two(flags, 2 * k, entry0)
+        put_two(flags, 2 * (begin1 + k), entry1)
+        put_two(flags, 2 * (begin2 + k), entry2)
+        put_two(flags, 2 * (begin3 + k), entry3)
+        row0, row1, row2, row3 = _row_of(entry0), _row_of(entry1), _row_of(entry2), _row_of(entry3)
+    row0 = _walk(own, row0, pairs, steps, begin1, flags)
+    row1 = _walk(own, row1, pairs, begin1 + steps, begin2, flags)
+    row2 = _walk(own, row2, pairs, begin2 + steps, begin3, flags)
+    _walk(own, row3, pairs, begin3 + steps, end, flags)
     # where a stretch ends the next one has begun: both have something to say there
-    put_u8(flags, size, 0)
-    _end(tables, row0, classes, end0, flags)
-    if end0 < size:
-        _end(tables, row1, classes, end1, flags)
-    if end1 < size:
-        _end(tables, row2, classes, end2, flags)
-    if end2 < size:
-        _end(tables, row3, classes, size, flags)
+    _end(own, row0, pairs, begin1, end, flags)
+    _end(own, row1, pairs, begin2, end, flags)
+    _end(own, row2, pairs, begin3, end, flags)
 
 
 @helper
-def _walk(tables: Window, row: int, classes: Window, i: int, end: int, flags: Window) -> int:
-    while i < end:
-        entry = get_i32(tables, row + get_u8(classes, i))
-        put_u8(flags, i, entry)
-        row = entry >> ACTION_BITS
-        i += 1
+def _row_of(entry: int) -> int:
+    return entry >> 2 * ACTION_BITS << ROW_BITS
+
+
+@helper
+def _walk(own: CutterWindow, row: int, pairs: Window, k: int, end: int, flags: Window) -> int:
+    while k < end:
+        entry = get_i32(own.tables, row + get_u16(pairs, k))
+        put_two(flags, 2 * k, entry)
+        row = _row_of(entry)
+        k += 1
     return row
 
 
 @helper
-def _end(tables: Window, row: int, classes: Window, end: int, flags: Window) -> None:
-    put_u8(flags, end, get_u8(flags, end) | get_i32(tables, row + get_u8(classes, end)))
+def _end(own: CutterWindow, row: int, pairs: Window, k: int, end: int, flags: Window) -> None:
+    """What a stretch that ends in front of pair k has to say of that place, unless it is the end of the text."""
+    if k < end:
+        entry = get_i32(own.tables, row + get_u16(pairs, k))
+        put_u8(flags, 2 * k, get_u8(flags, 2 * k) | entry & (1 << ACTION_BITS) - 1)
 
 
 @helper
-def _sure_cut(sure: Window, sure_at: int, width: int, classes: Window, size: int, i: int) -> int:
-    """The first sure cut from i on, marked in `classes`; `size` when there is none nearby."""
-    count = (width >> 1) - 1
-    for j in range(i, min(i + SEARCHED, size)):
+def _sure_cut(own: CutterWindow, classes: Window, size: int, i: int) -> int:
+    """The first sure cut at an even place from i on, marked in `classes`; `size` when there is none nearby."""
+    for j in range(i + (i & 1), min(i + SEARCHED, size), 2):
         left, right = get_u8(classes, j - 1), get_u8(classes, j)
         if right & 1 != 0:
             return j
-        if left >> 1 < count and right >> 1 < count and get_u8(sure, sure_at + (left >> 1) * count + (right >> 1)) != 0:
-            put_u8(classes, j, right | 1)
+        left, right = left >> 1, right >> 1
+        whole = left < own.classes and right < own.classes
+        if whole and get_u8(own.sure, own.sure_at + left * own.classes + right) != 0:
+            put_u8(classes, j, 2 * right + 1)
             return j
     return size
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jittok._jit import I32, I64, U8, U16, OutU8, OutU64, helper
+from jittok._jit import I32, I64, U8, U16, OutU8, OutU16, OutU64, helper
 from jittok._raw import (
     PAD,
     Window,
@@ -49,7 +49,7 @@ from jittok.pretokenize.splitters.counting import (
     looked_for,
     next_cut,
 )
-from jittok.pretokenize.splitters.cutting import ACTION_BITS, collect_cuts, run_cutter
+from jittok.pretokenize.splitters.cutting import ACTION_BITS, COLUMNS, CutterWindow, collect_cuts, run_cutter
 from jittok.structures.run_loop import Fragments
 
 MATCHER, CUTTER, RUNS, SINGLES, SPACE_POWERS, DIGIT_GROUPS, DIGIT_THREES, TRAILING_SPACE = range(8)
@@ -62,13 +62,17 @@ ONE, TWO, THREE, NONE = (np.uint64(k) for k in (1, 2, 3, 0))
 
 
 class Splitter(NamedTuple):
-    """A list of stages. Invariants: classes < width / 2 - 1; entries lead to the beginning of a row of their stage."""
+    """A list of stages. Invariants: classes < width / 2 - 1; entries lead to the beginning of a row of their stage; two
+    columns of a cutter, one * its width + the other, are an entry of each of its rows."""
 
     kinds: I64  # [stages]
     tables_at: I64  # [stages]
     tables: (
-        I32  # rows of `width` entries: place of the next row << 8 | actions. A matcher has a dead row, then its first
+        I32  # a matcher's: rows of `width` entries, place of the next row << 8 | actions; a dead row, then its first
     )
+    cutters: I32  # the same of cutters, see `cutting.CutterWindow`
+    columns: U8  # [stages, 128]
+    widths: I64  # [stages]
     width: int  # 2 * classes + 2
     sure: U8  # [stages, classes, classes] cutters: between these two is a cut, whatever stands around
     begins: U8  # [classes] bit s: stage s looks for it, a match may begin here
@@ -85,6 +89,9 @@ class SplitterWindow(NamedTuple):
     kinds: Window
     tables_at: Window
     tables: Window
+    cutters: Window
+    columns: Window
+    widths: Window
     width: int
     sure: Window
     begins: Window
@@ -102,6 +109,7 @@ class SplitWork(NamedTuple):
     classes: OutU8  # [n + 1 + 64]
     begun: OutU8  # [n + 1 + 64] `begins` of each byte's class
     flags: OutU8  # [n + 1 + 64] what a cutter says of each byte
+    pairs: OutU16  # [n // 2 + 1 + 64] what a cutter reads, two bytes a step
     cuts: OutU64  # [n // 64 + 2] bit i: a piece begins at byte i
 
 
@@ -111,20 +119,25 @@ class SplitWindow(NamedTuple):
     classes: Window
     begun: Window
     flags: Window
+    pairs: Window
     cuts: Window
 
 
 def make_split_work(longest: int) -> SplitWork:
     """Scratch for texts of up to `longest` bytes."""
     return SplitWork(
-        *(np.empty(longest + 1 + PAD, np.uint8) for _ in range(3)), np.empty(longest // BLOCK + 2, np.uint64)
+        *(np.empty(longest + 1 + PAD, np.uint8) for _ in range(3)),
+        np.empty(longest // 2 + 1 + PAD, np.uint16),
+        np.empty(longest // BLOCK + 2, np.uint64),
     )
 
 
 @helper
 def open_split(work: SplitWork) -> SplitWindow:
     """Windows onto the arrays."""
-    return SplitWindow(window(work.classes), window(work.begun), window(work.flags), window(work.cuts))
+    return SplitWindow(
+        window(work.classes), window(work.begun), window(work.flags), window(work.pairs), window(work.cuts)
+    )
 
 
 @helper
@@ -134,6 +147,9 @@ def open_splitter(splitter: Splitter) -> SplitterWindow:
         window(splitter.kinds),
         window(splitter.tables_at),
         window(splitter.tables),
+        window(splitter.cutters),
+        window(splitter.columns),
+        window(splitter.widths),
         splitter.width,
         window(splitter.sure),
         window(splitter.begins),
@@ -207,8 +223,17 @@ def _run_stages(splitter: SplitterWindow, text: Window, start: int, size: int, w
         if kind == CUTTER:
             if behind:
                 _mark(work, size)
-            sure_at = stage * count * count
-            run_cutter(splitter.tables, table, splitter.width, splitter.sure, sure_at, work.classes, size, work.flags)
+            cutter = CutterWindow(
+                splitter.cutters,
+                table,
+                splitter.columns,
+                COLUMNS * stage,
+                get_i64(splitter.widths, stage),
+                splitter.sure,
+                stage * count * count,
+                count,
+            )
+            run_cutter(cutter, work.classes, size, work.pairs, work.flags)
             collect_cuts(work.flags, size, work.cuts)
             behind = True
         elif kind == MATCHER:
