@@ -7,9 +7,8 @@ Three tables by length, all of 64-bit words:
     long    32 bytes and on  slot of 3 words: hash; place of the text | length << 32; place of the ids | number << 32
 
 The length inside the key tells "a" from "a\\0"; a length of 0 is an empty slot. Ids have 24 bits, and the top byte of a
-slot's first id holds their number + 1. 0 there: they did not fit. If they do as 16 bits each (seven, fifteen of them),
-the lowest byte is their number and they stand in the rest of the slot; else that byte is 0, the second half of the word
-is their place in the id store, and the next word holds their number and the epoch of the store.
+slot's first id holds their number + 1. 0 there: they did not fit, the second half of that word is their place in the id
+store, and the last word holds their number and the epoch of the store.
 
 A short or middle piece belongs to a *group* of four slots. The main loop reads one cache line only: the two slots of a
 short piece's own line, both compared without a branch, or a middle piece's own slot. The rest of the group is looked at
@@ -26,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jittok._jit import OutI32, OutI64, OutU8, OutU64, helper, inlined
+from jittok._jit import OutI32, OutI64, OutU8, OutU64, helper
 from jittok._raw import (
     PAD,
     Window,
@@ -53,8 +52,7 @@ SHORT, MIDDLE = 15, 31
 """The longest short and middle piece."""
 FIRST_BITS = 13
 """log2 of the slots that the short table begins with."""
-ID_LIMIT, NARROW_LIMIT = 1 << 24, 1 << 16
-"""Ids from here on do not fit a slot, or not in 16 bits."""
+ID_LIMIT = 1 << 24
 
 (
     SHORT_BITS,
@@ -77,8 +75,8 @@ ID_LIMIT, NARROW_LIMIT = 1 << 24, 1 << 16
 K1, K2, K3, K4 = (
     np.uint64(k) for k in (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93)
 )
-_0, _1, _8, _16, _24, _29, _30, _32, _40, _48, _56 = (np.uint64(k) for k in (0, 1, 8, 16, 24, 29, 30, 32, 40, 48, 56))
-_LOW32, _LOW24, _LOW16, _FF = (np.uint64(k) for k in (0xFFFFFFFF, 0xFFFFFF, 0xFFFF, 0xFF))
+_0, _1, _8, _24, _29, _30, _32, _40, _56 = (np.uint64(k) for k in (0, 1, 8, 24, 29, 30, 32, 40, 56))
+_LOW32, _LOW24 = np.uint64(0xFFFFFFFF), np.uint64(0xFFFFFF)
 
 
 class PieceCache(NamedTuple):
@@ -203,8 +201,6 @@ def read_ids(cache: CacheWindow, word: int, halves: int, ids: Window, count: int
             if 2 * k <= number or k == 0:
                 _copy(ids, count + 2 * k, table, word + k, k == 0)
         return count + number
-    if head & _FF != _0:
-        return copy_narrow(ids, count, table, word)
     tail = get_u64(table, word + 1)
     if np.int64(tail >> _32) != get_i64(cache.state, EPOCH):
         return -1
@@ -225,54 +221,16 @@ def _copy(ids: Window, at: int, table: Window, word: int, first: bool) -> None:
             put_i32(ids, at + 2 * k + 1, np.int64(pair >> _32))
 
 
-@inlined
-def copy_narrow(ids: Window, count: int, table: Window, word: int) -> int:
-    """The ids of 16 bits that a slot holds from `word` on to ids[count:], and up to six more behind them; the new
-    count."""
-    head = get_u64(table, word)
-    number = np.int64(head & _FF)
-    put_i32(ids, count, np.int64(head >> _8 & _LOW16))
-    put_i32(ids, count + 1, np.int64(head >> _32 & _LOW16))
-    put_i32(ids, count + 2, np.int64(head >> _48))
-    for k in range(3, number, 4):
-        word += 1
-        four = get_u64(table, word)
-        put_i32(ids, count + k, np.int64(four & _LOW16))
-        put_i32(ids, count + k + 1, np.int64(four >> _16 & _LOW16))
-        put_i32(ids, count + k + 2, np.int64(four >> _32 & _LOW16))
-        put_i32(ids, count + k + 3, np.int64(four >> _48))
-    return count + number
-
-
-@helper
-def _write_narrow(table: Window, word: int, ids: Window, start: int, stop: int) -> None:
-    """The same backwards."""
-    head = np.uint64(stop - start) | _id_at(ids, start, stop) << _8
-    put_u64(table, word, head | _id_at(ids, start + 1, stop) << _32 | _id_at(ids, start + 2, stop) << _48)
-    for k in range(start + 3, stop, 4):
-        word += 1
-        low = _id_at(ids, k, stop) | _id_at(ids, k + 1, stop) << _16
-        put_u64(table, word, low | _id_at(ids, k + 2, stop) << _32 | _id_at(ids, k + 3, stop) << _48)
-
-
-@helper
-def _id_at(ids: Window, k: int, stop: int) -> np.uint64:
-    return np.uint64(get_i32(ids, k)) if k < stop else _0
-
-
 @helper
 def write_ids(cache: CacheWindow, table: Window, word: int, halves: int, ids: Window, start: int, stop: int) -> None:
     """Keep ids[start:stop] in the words from `word` on (2 words for a short slot, 4 for a middle one) or in the
     store."""
     number = stop - start
-    limit = ID_LIMIT if number <= 2 * halves else NARROW_LIMIT
-    fits, k = number < 4 * halves, start
+    fits = number <= 2 * halves
+    k = start
     while fits and k < stop:
-        fits = 0 <= get_i32(ids, k) < limit
+        fits = 0 <= get_i32(ids, k) < ID_LIMIT
         k += 1
-    if fits and number > 2 * halves:
-        _write_narrow(table, word, ids, start, stop)
-        return
     if fits:
         for k in range(halves):
             low = high = _0

@@ -40,7 +40,6 @@ from jittok.structures.piece_cache import (
     SHORT,
     SHORT_BITS,
     CacheWindow,
-    copy_narrow,
     hash_middle,
     hash_short,
     middle_home,
@@ -326,12 +325,10 @@ def make_settle(
             if head & KINDS == KIND_SHORT:
                 line = head >> PLACE
                 at = match_pair(cache.short, line, records, record + 1, cache.pairs)
-                ids_head, tail = get_u64(cache.short, line + at + 2), get_u64(cache.short, line + at + 3)
-                # more ids than fit a slot as they are: every tenth piece of GPT-2 (white space, other scripts)
-                if (at != NO_MATCH) & (ids_head & _FF != _0):
-                    count = copy_narrow(ids, count, cache.short, line + at + 2)
-                elif (at != NO_MATCH) & (np.int64(tail >> _32) == epoch):
-                    count = _copy_stored(cache.ids, ids_head, tail, ids, count)
+                tail = get_u64(cache.short, line + at + 3)
+                if (at != NO_MATCH) & (np.int64(tail >> _32) == epoch):
+                    # more ids than fit a slot: every tenth piece of GPT-2 (white space, other scripts)
+                    count = _copy_stored(cache.ids, get_u64(cache.short, line + at + 2), tail, ids, count)
                 else:
                     if ahead == 0:
                         ahead = look_ahead(cache, records, model, record, end)
@@ -340,18 +337,17 @@ def make_settle(
             elif head & KINDS == KIND_MIDDLE:
                 slot = head >> PLACE
                 a, b = get_word(source, i), get_word(source, i + 8)
-                ids_head = get_u64(cache.middle, slot + 4)
-                k = np.int64(ids_head >> _24 & _FF)
+                k = np.int64(get_u64(cache.middle, slot + 4) >> _24 & _FF)
                 differ = (get_u64(cache.middle, slot) ^ a) | (get_u64(cache.middle, slot + 1) ^ b)
                 differ |= (get_u64(cache.middle, slot + 2) ^ x) | (get_u64(cache.middle, slot + 3) ^ y)
                 if (differ == _0) & (k != 0):
                     copy_ids(ids, count, cache.middle, slot + 4)
                     copy_ids(ids, count + 4, cache.middle, slot + 6)
                     count += k - 1
-                elif (differ == _0) & (ids_head & _FF != _0):
-                    count = copy_narrow(ids, count, cache.middle, slot + 4)
                 elif (differ == _0) & (np.int64(get_u64(cache.middle, slot + 5) >> _32) == epoch):
-                    count = _copy_stored(cache.ids, ids_head, get_u64(cache.middle, slot + 5), ids, count)
+                    count = _copy_stored(
+                        cache.ids, get_u64(cache.middle, slot + 4), get_u64(cache.middle, slot + 5), ids, count
+                    )
                 else:
                     count = new_middle(cache, model, source, i, a, b, x, y, slot, ids, count)
                     epoch = get_i64(cache.state, EPOCH)
