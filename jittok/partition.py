@@ -77,7 +77,7 @@ def _blank(byte: int) -> bool:
 def _run_end(w: _Windows, at: int, stop: int) -> int:
     """Where the run of one byte that begins at data[at] ends in data[:stop]."""
     byte, end = get_u8(w.data, at), at + 1
-    while end < stop and (end + 64 <= stop or end + 64 <= w.size):
+    while end < stop and end + 64 <= w.size:
         others = ~equal_mask(w.data, end, byte)
         end += trailing_zeros(others)
         if others != np.uint64(0):
@@ -90,7 +90,8 @@ def _run_end(w: _Windows, at: int, stop: int) -> int:
 @helper
 def _longest_of_run(w: _Windows, byte: int, size: int) -> int:
     """Rank of the longest token in a run of `size` bytes, whose tokens are runs, or NO_VALUE."""
-    return get_i32(w.run_ranks, get_i32(w.run_at, byte) + min(size, get_i32(w.runs, byte)))
+    rank: int = get_i32(w.run_ranks, get_i32(w.run_at, byte) + min(size, get_i32(w.runs, byte)))
+    return rank
 
 
 @helper
@@ -155,8 +156,11 @@ def _next_occurrence(w: _Windows, at: int, stop: int, block: int, mask: np.uint6
                 break
         byte = get_u8(w.data, at)
         if get_u8(w.first, byte):
-            runs = get_i32(w.runs, byte) > 0
-            rank = _longest_of_run(w, byte, _run_end(w, at, stop) - at) if runs else _longest(w, at, stop)
+            most = get_i32(w.runs, byte)
+            if most > 0:
+                rank = _longest_of_run(w, byte, _run_end(w, at, min(stop, at + most)) - at)
+            else:
+                rank = _longest(w, at, stop)
             if rank != NO_VALUE:
                 return at, rank, block, mask
         at += 1
@@ -381,9 +385,10 @@ def cut_documents(
                 break
             if count == 0 and get_i32(w.runs, get_u8(w.data, i)) > 0:
                 # every token that begins in this run is of its byte: the longest that fits is the next, until none does
-                end = _run_end(w, i, stop)
-                if at + end - i + 4 > room:
-                    report[NEED] = at + end - i + 4
+                end, most = _run_end(w, i, stop), get_i32(w.runs, get_u8(w.data, i))
+                need = at + (end - i) // most + most + 4  # behind the longest ones fewer than `most` bytes are left
+                if need > room:
+                    report[NEED] = need
                     return OUT_OF_ROOM
                 at, text, i = _put_run(w, out, at, text, i, end)
                 continue

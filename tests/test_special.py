@@ -1,5 +1,6 @@
 """The one pass of `special` against llama.cpp's procedure, token by token."""
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jittok import special
+from jittok._jit import JIT
 from jittok.fragments import NEED, OUT_OF_ROOM, OUT_OF_WORK
 from jittok.partition import cut_documents, make_work
 from jittok.special import CONTROL, LSTRIP, RSTRIP, UNKNOWN, compile_special
@@ -142,6 +144,16 @@ def test_a_long_run_under_thirty_overlapping_tokens_is_cut_at_once(
     size = 31 * 200 + 5
     (row,) = cut(compile_special(vocab, False), [character * size])
     assert row == [29] * 200 + [3]
+
+
+def test_a_long_run_that_another_token_reaches_into_takes_no_longer(vocab_of: Callable[..., Any]) -> None:
+    """The run is part of a cluster then, and each of its places begins a token."""
+    vocab = vocab_of([b"\r\n", *(b"\n" * n for n in (2, 3, 4, 8))], [USER_DEFINED] * 5)
+    tables, size = compile_special(vocab, False), 400_000 if JIT else 4_000
+    began = time.process_time()
+    (row,) = cut(tables, [b"\r" + b"\n" * size])
+    assert row == [b"\r", *[4] * (size // 8)]  # the longest first
+    assert time.process_time() - began < 5  # a look at the whole run from each place would take 20 s
 
 
 def test_tokens_that_win_from_right_to_left_go_through_the_heap(vocab_of: Callable[..., Any]) -> None:

@@ -151,7 +151,7 @@ def _linked_at_the_end(kernel_name: str) -> Any:
 
 def _all_parts(library: Any) -> list[Any]:
     """What a library calls, directly or not; each part behind all its callers, as LLVM leaves out what nothing that is
-    linked so far calls."""
+    linked so far calls. Helpers do not call each other in circles."""
     called: dict[Any, None] = {}
 
     def visit(part: Any) -> None:

@@ -1,4 +1,4 @@
-"""Merging several short words at once, a step of each in turn, so that their waits for memory overlap.
+"""Merging several words at once, a step of each in turn, so that their waits for memory overlap.
 
 One word's merges are a chain: the smallest rank, its neighbours, two look-ups in megabytes of pairs, the smallest rank
 again. Up to LANES words take their steps together: first each asks for the memory of its two look-ups, then each reads
@@ -53,7 +53,9 @@ class LaneWork(NamedTuple):
     wide: OutU8  # [LANES] 1 for a word of more than 16 symbols
     neighbours: OutU8  # [LANES * 64] next symbol, from 32 on the one before
     steps: OutU64  # [LANES * 4] of a step half done, for two pairs: the key; where its search begins, see `pair_place`
-    asked: OutU64  # [LANES * 64] first pairs that are to be looked up: key; slot << 16 | lane << 8 | place
+    asked: (
+        OutU64  # [LANES * 64] first pairs to be looked up: key; slot << 16 | lane << 8 | place. 30 a lane, and one more
+    )
     tasks: OutU64  # [LANES] of each lane at work: its smallest rank << 16 | place << 8 | lane
 
 

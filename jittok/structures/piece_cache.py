@@ -21,11 +21,11 @@ and never an id.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from jittok._jit import OutI32, OutI64, OutU8, OutU64, helper
+from jittok._jit import OutI32, OutI64, OutU8, OutU64, helper, inlined
 from jittok._raw import (
     PAD,
     Window,
@@ -50,6 +50,8 @@ SLACK = 8
 """Ids behind the last one that a copy may overwrite."""
 SHORT, MIDDLE = 15, 31
 """The longest short and middle piece."""
+Key: TypeAlias = tuple[np.uint64, np.uint64, np.uint64, np.uint64]
+"""A piece of up to MIDDLE bytes as the tables keep it; the last two words of a short one are zeros."""
 FIRST_BITS = 13
 """log2 of the slots that the short table begins with."""
 ID_LIMIT = 1 << 24
@@ -339,7 +341,7 @@ def middle_home(
     return group + 8 * _victim(cache), False
 
 
-@helper
+@inlined
 def put_middle_key(cache: CacheWindow, at: int, a: np.uint64, b: np.uint64, c: np.uint64, d: np.uint64) -> None:
     """The key of the slot at `at`."""
     put_u64(cache.middle, at, a)

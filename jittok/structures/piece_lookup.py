@@ -65,7 +65,7 @@ KINDS, HEADED = 3, 4
 ALL_WHOLE = 1 << 62
 """In place of the first fragment with a piece that was set aside: there is none."""
 ASIDE = 1 << 48
-"""Added to the count by an `encode_soon` that leaves room for a piece's ids, which come later."""
+"""Added to the count by an `encode_soon` (see `make_settle`) that leaves room for a piece's ids, which come later."""
 _0, _24, _32, _56 = np.uint64(0), np.uint64(24), np.uint64(32), np.uint64(56)
 _FF, _LOW32 = np.uint64(0xFF), np.uint64(0xFFFFFFFF)
 
@@ -171,8 +171,7 @@ def make_settle(
     encode_piece: Callable[..., Any],
     expect: Callable[..., Any] = _expect_nothing,
     in_runs: bool = True,
-    encode_soon: Callable[..., Any] | None = None,
-    make_room: Callable[..., Any] = finish_nothing,
+    aside: tuple[Callable[..., Any], Callable[..., Any]] | None = None,
 ) -> Callable[..., Any]:
     """What follows the making of records, for one model, as a helper.
 
@@ -182,18 +181,18 @@ def make_settle(
     expect(model, low, high): a helper that asks for the memory which encode_piece will read first for this key. Once a
     batch has a new piece, it is called for all further ones, so that their waits overlap.
 
-    encode_soon(model, text, start, stop, key, ids, count): in place of encode_piece for pieces of up to 31 bytes; it
-    may set them aside (see ASIDE). key: four words, see `Key` in `models.bpe.aside`.
-
-    make_room(model, ids, count) -> the new count: a helper that is called in front of it; it may write the ids of all
-    pieces that are aside, and move what stands behind them.
+    aside: of a model that sets pieces aside two helpers, (encode_soon, make_room). The first stands in place of
+    encode_piece for pieces of up to 31 bytes, and may set them aside (see ASIDE): encode_soon(model, text, start, stop,
+    key, ids, count), key being a Key. make_room(model, ids, count) -> the new count, is called in front of it; it may
+    write the ids of all pieces that are aside, and move what stands behind them.
 
     settle(cache, records, model, text, end, run, ids, count) -> the new count, or a negative code: ids of the records
     in front of `end` to ids[count:]. `run`: a RunWindow; anything when not `in_runs`, where there are neither HEADED
     records nor ENDs. The caller proves room for all ids and SLACK more. After a code, everything before the piece that
     failed is written but for what is aside.
     """
-    sets_aside = make_room is not finish_nothing
+    sets_aside = aside is not None
+    encode_soon, make_room = aside or (encode_piece, finish_nothing)
 
     @inlined
     def new_short(
@@ -210,7 +209,7 @@ def make_settle(
         put_i64(cache.state, MISSES, get_i64(cache.state, MISSES) + 1)
         stop = i + np.int64(high >> _56)
         if sets_aside:
-            done = encode_soon(model, text, i, stop, (low, high, _0, _0), ids, count)  # type: ignore[misc]
+            done = encode_soon(model, text, i, stop, (low, high, _0, _0), ids, count)
         else:
             done = encode_piece(model, text, i, stop, low, high, ids, count)
         if done < 0:
@@ -251,7 +250,7 @@ def make_settle(
         put_i64(cache.state, MISSES, get_i64(cache.state, MISSES) + 1)
         stop = i + np.int64(d >> _56)
         if sets_aside:
-            done = encode_soon(model, text, i, stop, (a, b, c, d), ids, count)  # type: ignore[misc]
+            done = encode_soon(model, text, i, stop, (a, b, c, d), ids, count)
         else:
             done = encode_piece(model, text, i, stop, _0, _0, ids, count)
         if done < 0:

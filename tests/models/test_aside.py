@@ -31,7 +31,7 @@ def lines_vocab(request):
     raw = [b"<0x%02X>" % byte for byte in range(256) if byte != 0xE6]
     merges = ["a b", "b a", "c d", "ab a", "a ab", "▁ a", "▁ ▁", "漢 字"]
     joined = [merge.replace(" ", "", 1).encode() for merge in merges if merge not in ("a ab", "漢 字")]
-    tokens = [*raw, *(c.encode() for c in "abc\n漢字.▁"), *joined, b"bb"]
+    tokens = [*raw, b" ", *(c.encode() for c in "abc\n漢字.▁"), *joined, b"bb"]  # b" " is in no text, as lines are read
     types = [6] * len(raw) + [1] * (len(tokens) - len(raw) - 1) + [4]
     return read_vocab(vocab_file("gpt2", tokens, pre=request.param, merges=merges, token_type=types))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
@@ -45,6 +45,7 @@ from jittok.structures.piece_cache import (
     MIDDLE_BITS,
     SHORT_BITS,
     CacheWindow,
+    Key,
     hash_middle,
     hash_short,
     middle_home,
@@ -64,8 +65,6 @@ ROOM_PER_BYTE, ROOM_PER_CHARACTER_BYTE = 2, 3
 _ASIDE, _IN_LANES, _ASKED, _FIRST_END, _STATES = range(5)
 NO_BYTE = 0x100
 _0, _1, _8, _56 = (np.uint64(k) for k in (0, 1, 8, 56))
-Key: TypeAlias = tuple[np.uint64, np.uint64, np.uint64, np.uint64]
-"""A piece of up to MIDDLE bytes, as the piece cache keeps it; the last two of a short one are zeros."""
 
 
 class AsideWork(NamedTuple):
@@ -75,9 +74,8 @@ class AsideWork(NamedTuple):
     keys: OutU64  # [4 * LANES] the words in the lanes: a key as in the piece cache, with zeros behind a short one
     rooms: OutI64  # [3 * MOST] where in the ids the room for each word begins and ends, and its lane
     state: (
-        OutI64  # [_STATES] how many words are aside; how many lanes hold them; how many of their pairs are asked for;
+        OutI64  # [_STATES] words aside; lanes that hold them; pairs asked for; the first fragment that ends behind one
     )
-    # the first fragment that ends behind one
 
 
 class AsideWindow(NamedTuple):

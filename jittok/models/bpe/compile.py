@@ -173,7 +173,8 @@ def _with_spaces(text: Window, size: int) -> int:
         byte = get_u8(text, i)
         if byte == SPACE:
             return 0
-        if byte == MARK_TEXT[0] and get_u8(text, i + 1) == MARK_TEXT[1] and get_u8(text, i + 2) == MARK_TEXT[2]:
+        last = get_u8(text, i + 2) if i + 2 < size else 0
+        if byte == MARK_TEXT[0] and last == MARK_TEXT[2] and get_u8(text, i + 1) == MARK_TEXT[1]:
             byte = SPACE
             i += MARK_SIZE - 1
         put_u8(text, at, byte)

@@ -111,7 +111,8 @@ def join_merges(data: U8, offsets: I64, left: I32, right: I32, byte_of: I32, out
 @helper
 def cut_joints(joints: Window, characters: bool, text: Window, start: int, size: int, cuts: Window) -> None:
     """More cuts in text[start:start + size], where no merge joins: between an ASCII letter (of bytes: also one beyond
-    ASCII) and something else, before what may stand for a space, and anywhere in pieces of more than 16 bytes.
+    ASCII) and something else but a space in front of it, before what may stand for a space, and anywhere in pieces of
+    more than 16 bytes.
 
     joints: of characters or of bytes; cuts: see `splitters.general`; 64 bytes are readable behind the text
     """

@@ -14,13 +14,14 @@ from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, kernel
 from jittok._raw import PAD, Window, get_u8, put_i32, put_u8, window
 from jittok.fragments import FRAGMENT, NEED, OUT_OF_ROOM, OUT_OF_WORK
 from jittok.models.bpe.arrays import Arrays
-from jittok.models.bpe.aside import Key, set_characters_aside
+from jittok.models.bpe.aside import set_characters_aside
 from jittok.models.bpe.seeds import LONGEST, NOT_FOUND, find_seed
 from jittok.models.bpe.words import MARK_TEXT, NEWLINE, SPACE, encode_word
 from jittok.models.bpe.work import GROWTH, Work, WorkWindow, drop, expect, finish, make_room, open_work
 from jittok.pretokenize.splitters.gpt2 import MALFORMED
 from jittok.pretokenize.splitters.spans import split_spans
 from jittok.structures.cuts import open_rules
+from jittok.structures.piece_cache import Key
 from jittok.structures.piece_lookup import ASIDE, make_settle
 from jittok.structures.run_loop import Fragments
 from jittok.structures.span_loop import WHOLE, SpanWorkWindow, make_encode_spans
@@ -68,7 +69,7 @@ def _encode_or_set_aside(
     return _encode_span(work, text, start, stop, key[0], key[1], ids, count)
 
 
-_settle = make_settle(_encode_span, expect, encode_soon=_encode_or_set_aside, make_room=make_room)
+_settle = make_settle(_encode_span, expect, aside=(_encode_or_set_aside, make_room))
 _encode_run, _encode_spans = make_encode_spans(split_spans, _settle, finish, drop)
 
 

@@ -13,7 +13,6 @@ from jittok.models.bpe.arrays import Arrays
 from jittok.models.bpe.aside import (
     AsideWindow,
     AsideWork,
-    Key,
     drop_words,
     finish_words,
     has_room,
@@ -25,7 +24,7 @@ from jittok.models.bpe.seeds import LONGEST, NOT_FOUND, SeedWindow, expect_seed,
 from jittok.models.bpe.words import WordWindow, encode_word, merge_word, open_words, whole_word
 from jittok.pretokenize.splitters.general import SplitWindow, SplitWork, make_split_work, open_split
 from jittok.structures.chain import Merger, MergerWork, make_merger_work, open_merger
-from jittok.structures.piece_cache import CacheWindow, PieceCache, make_cache, open_cache
+from jittok.structures.piece_cache import CacheWindow, Key, PieceCache, make_cache, open_cache
 from jittok.structures.piece_lookup import ASIDE, BARRED, RUN_STATE, RunWindow, make_look_up, make_records, make_settle
 
 GROWTH = 3
@@ -190,8 +189,8 @@ def encode_pieces(work: WorkWindow, text: Window, begin: int, number: int, ids: 
     return count
 
 
-settle = make_settle(_encode_new_piece, expect, True, _encode_or_set_aside, make_room)
-_settle_text = make_settle(_encode_new_piece, expect, False, _encode_or_set_aside, make_room)
+settle = make_settle(_encode_new_piece, expect, aside=(_encode_or_set_aside, make_room))
+_settle_text = make_settle(_encode_new_piece, expect, in_runs=False, aside=(_encode_or_set_aside, make_room))
 look_up = make_look_up(_settle_text, finish)
 """look_up(work.cache, work.records, work, text, begin, places, number, 0, ids, count); see `make_look_up`. A loop of
 its own: without what records of runs need, first met text is as fast as it was."""

@@ -320,7 +320,8 @@ def _classify(splitter: SplitterWindow, text: Window, start: int, stop: int, wor
                 if j + length > end:
                     for k in range(end - start, j + length - start):
                         put_u8(work.classes, k, rest)
-                        put_u8(work.begun, k, begun | IS_REST)
+                        if asked:
+                            put_u8(work.begun, k, begun | IS_REST)
                     end = j + length
         i = end
     put_u8(work.classes, 0, get_u8(work.classes, 0) | 1)
