@@ -13,6 +13,8 @@ from jittok.structures.merge_lanes import (
     MOST_SYMBOLS,
     NOWHERE,
     LaneWork,
+    answer_lane_pairs,
+    ask_lane_pair,
     clear_lane,
     make_lane_work,
     merge_lanes,
@@ -27,7 +29,7 @@ from jittok.structures.pair_table import PairTable, build_pair_table, find_pair
 
 @kernel
 def merge(pairs: PairTable, work: LaneWork, symbols: I32, offsets: I64, out: OutI32, ends: OutI64) -> int:
-    own = open_lanes(work, pairs)
+    own, asked = open_lanes(work, pairs), 0
     for lane in range(offsets.size - 1):
         start, count = offsets[lane], offsets[lane + 1] - offsets[lane]
         clear_lane(own, lane, count)
@@ -35,8 +37,12 @@ def merge(pairs: PairTable, work: LaneWork, symbols: I32, offsets: I64, out: Out
             put_lane_symbol(own, lane, k, wide(symbols[start + k]))
         for k in range(count - 1):
             left, right = wide(symbols[start + k]), wide(symbols[start + k + 1])
-            f = find_pair(own.slots, own.filter, own.slot_bits, own.filter_bits, left, right)
-            note_lane_pair(own, lane, f, k)
+            if lane & 1 == 0:
+                asked = ask_lane_pair(own, asked, lane, k, left, right)
+            else:
+                f = find_pair(own.slots, own.filter, own.slot_bits, own.filter_bits, left, right)
+                note_lane_pair(own, lane, f, k)
+    answer_lane_pairs(own, asked)
     merge_lanes(own, offsets.size - 1)
     written = 0
     for lane in range(offsets.size - 1):
