@@ -135,6 +135,18 @@ DONE, BARRED, RUN_STATE = range(3)
 """Places in RunWindow.state: the last fragment whose END has come; the last one that no run may hold."""
 
 
+@helper
+def _end_fragments(run: RunWindow, first: int, last: int, ids: Window, count: int) -> int:
+    """The tokens and the ends of fragments first .. last - 1; the new count."""
+    for fragment in range(first, last):
+        token = get_i32(run.tokens, fragment)
+        put_i32(ids, count, token)
+        count += token >= 0
+        put_i64(run.ends, fragment, count)
+    put_i64(run.state, DONE, last - 1)
+    return count
+
+
 @inlined
 def put_head(head: Window, first: int, text: Window, start: int, stop: int) -> None:
     """`first` and text[start:stop] to where they are looked up. Up to seven bytes behind them are read and written."""
@@ -309,12 +321,7 @@ def make_settle(
             source, i = text, np.int64(get_u64(records, record + 3))
             if in_runs:
                 if head & KINDS == KIND_END:
-                    for fragment in range(np.int64(x), np.int64(x + y)):
-                        token = get_i32(run.tokens, fragment)
-                        put_i32(ids, count, token)
-                        count += token >= 0
-                        put_i64(run.ends, fragment, count)
-                    put_i64(run.state, DONE, np.int64(x + y) - 1)
+                    count = _end_fragments(run, np.int64(x), np.int64(x + y), ids, count)
                     record += RECORD
                     continue
                 if head & HEADED:
