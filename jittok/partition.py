@@ -14,9 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from jittok._jit import I64, U8, OutI32, OutI64, helper, kernel
-from jittok._raw import Window, equal_mask, get_i32, get_i64, get_u8, put_i32, put_i64, trailing_zeros, window
+from jittok._raw import Window, get_i32, get_i64, get_u8, put_i32, put_i64, window
 from jittok.fragments import FRAGMENT, NEED, OUT_OF_ROOM, OUT_OF_WORK, TEXT_PREFIXED
-from jittok.special import ANY, STRIPS_LEFT, STRIPS_RIGHT, SpecialTokens
+from jittok.occurrences import SearchWindow, is_alone, longest_of_run, next_occurrence, run_end
+from jittok.special import STRIPS_LEFT, STRIPS_RIGHT, SpecialTokens
 from jittok.structures.double_array import BASE, NO_VALUE, PARENT, ROOT, UNIT, VALUE
 
 FREE, STRIPPED = -1, -2
@@ -39,26 +40,6 @@ def make_work(size: int) -> Work:
     return Work(np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int32))
 
 
-class _Windows(NamedTuple):
-    """What the helpers read and write: `data`, then the arrays of SpecialTokens and Work under their names."""
-
-    data: Window
-    size: int  # bytes of data
-    first: Window
-    few: Window
-    few_size: int
-    runs: Window
-    run_ranks: Window
-    run_at: Window
-    units: Window
-    ids: Window
-    lengths: Window
-    strips: Window
-    keys: Window
-    heap: Window
-    owners: Window
-
-
 class _Output(NamedTuple):
     """Where fragments go."""
 
@@ -74,43 +55,7 @@ def _blank(byte: int) -> bool:
 
 
 @helper
-def _run_end(w: _Windows, at: int, stop: int) -> int:
-    """Where the run of one byte that begins at data[at] ends in data[:stop]."""
-    byte, end = get_u8(w.data, at), at + 1
-    while end < stop and end + 64 <= w.size:
-        others = ~equal_mask(w.data, end, byte)
-        end += trailing_zeros(others)
-        if others != np.uint64(0):
-            return min(end, stop)
-    while end < stop and get_u8(w.data, end) == byte:
-        end += 1
-    return min(end, stop)
-
-
-@helper
-def _longest_of_run(w: _Windows, byte: int, size: int) -> int:
-    """Rank of the longest token in a run of `size` bytes, whose tokens are runs, or NO_VALUE."""
-    rank: int = get_i32(w.run_ranks, get_i32(w.run_at, byte) + min(size, get_i32(w.runs, byte)))
-    return rank
-
-
-@helper
-def _longest(w: _Windows, at: int, stop: int) -> int:
-    """Rank of the longest admitted token at data[at:stop], or NO_VALUE. Linear in its length."""
-    node, rank = ROOT, NO_VALUE
-    for i in range(at, stop):
-        place = get_i32(w.units, UNIT * node + BASE) ^ get_u8(w.data, i)  # inside by the invariant of DoubleArray
-        if get_i32(w.units, UNIT * place + PARENT) != node:
-            break
-        node = place
-        here = get_i32(w.units, UNIT * node + VALUE)
-        if here != NO_VALUE:
-            rank = here
-    return rank
-
-
-@helper
-def _longest_free(w: _Windows, at: int, length: int, offset: int) -> int:
+def _longest_free(w: SearchWindow, at: int, length: int, offset: int) -> int:
     """Rank of the longest admitted token at `at`, shorter than `length`, whose last byte is free, or NO_VALUE.
 
     owners[offset] belongs to data[at], and the cluster reaches to data[at + length - 1].
@@ -125,57 +70,6 @@ def _longest_free(w: _Windows, at: int, length: int, offset: int) -> int:
         if here != NO_VALUE and get_i32(w.owners, offset + i) == FREE:
             rank = here
     return rank
-
-
-@helper
-def _candidates(w: _Windows, at: int) -> np.uint64:
-    """The places at .. at + 63 where one of the few beginnings stands; 65 bytes are readable."""
-    mask = np.uint64(0)
-    for k in range(0, w.few_size, 2):
-        here, then = equal_mask(w.data, at, get_i32(w.few, k)), get_i32(w.few, k + 1)
-        if then != ANY:
-            here &= equal_mask(w.data, at + 1, then)
-        mask |= here
-    return mask
-
-
-@helper
-def _next_occurrence(w: _Windows, at: int, stop: int, block: int, mask: np.uint64) -> tuple[int, int, int, np.uint64]:
-    """(the next place from `at` on where a token begins, the rank of the longest, block, mask); (stop, NO_VALUE, ...)
-    at the end. mask: candidates of the 64 bytes from `block` on, which is not behind `at`."""
-    while at < stop:
-        if w.few_size and (at < block + 64 or at + 65 <= stop or at + 65 <= w.size):
-            if at >= block + 64:
-                block, mask = at, _candidates(w, at)
-            rest = mask >> np.uint64(at - block)
-            if rest == np.uint64(0):
-                at = block + 64
-                continue
-            at += trailing_zeros(rest)
-            if at >= stop:
-                break
-        byte = get_u8(w.data, at)
-        if get_u8(w.first, byte):
-            most = get_i32(w.runs, byte)
-            if most > 0:
-                rank = _longest_of_run(w, byte, _run_end(w, at, min(stop, at + most)) - at)
-            else:
-                rank = _longest(w, at, stop)
-            if rank != NO_VALUE:
-                return at, rank, block, mask
-        at += 1
-    return stop, NO_VALUE, block, mask
-
-
-@helper
-def _is_alone(w: _Windows, at: int, rank: int, block: int, mask: np.uint64) -> bool:
-    """Whether nothing can overlap the token at `at`, in front of which no occurrence is open: no token begins inside of
-    it."""
-    length = get_i32(w.lengths, rank)
-    if w.few_size == 0 or at + length > block + 64:
-        return False
-    inside = (np.uint64(1) << np.uint64(length - 1)) - np.uint64(1)
-    return bool(mask >> np.uint64(at - block) >> np.uint64(1) & inside == np.uint64(0))
 
 
 @helper
@@ -234,7 +128,7 @@ def _sort(keys: Window, heap: Window, count: int) -> None:
 
 
 @helper
-def _settle(w: _Windows, origin: int, start: int, stop: int, count: int) -> None:
+def _settle(w: SearchWindow, origin: int, start: int, stop: int, count: int) -> None:
     """Give each byte of the cluster data[start:stop] its owner; keys[:count]: its occurrences, longest at each place.
 
     `origin`: where the document starts. A place comes again, through the heap, with its next shorter token that can
@@ -289,21 +183,21 @@ def _put(out: _Output, at: int, start: int, stop: int, token: int) -> int:
 
 
 @helper
-def _put_run(w: _Windows, out: _Output, at: int, text: int, start: int, end: int) -> tuple[int, int, int]:
+def _put_run(w: SearchWindow, out: _Output, at: int, text: int, start: int, end: int) -> tuple[int, int, int]:
     """Write the text from `text` on and the tokens of the run data[start:end]; (the number of fragments, where the text
     behind the last of them begins, `end`)."""
     byte = get_u8(w.data, start)
     at = _put(out, at, text, start, TEXT_PREFIXED)
-    rank = _longest_of_run(w, byte, end - start)
+    rank = longest_of_run(w, byte, end - start)
     while rank != NO_VALUE:
         after = start + get_i32(w.lengths, rank)
         at = _put(out, at, start, after, get_i32(w.ids, rank))
-        start, rank = after, _longest_of_run(w, byte, end - after)
+        start, rank = after, longest_of_run(w, byte, end - after)
     return at, start, end
 
 
 @helper
-def _emit(w: _Windows, out: _Output, text: int, start: int, stop: int, at: int) -> tuple[int, int]:
+def _emit(w: SearchWindow, out: _Output, text: int, start: int, stop: int, at: int) -> tuple[int, int]:
     """Write the fragments of the settled cluster data[start:stop], with the text from `text` on that stands before it.
 
     Returns the number of fragments and where the text behind the last token begins.
@@ -340,7 +234,7 @@ def cut_documents(
     past document report[FRAGMENT]'s trouble. Linear in bytes but for occurrences that overlap in no order, which are
     sorted, and for the length of the longest token, which is walked at every place that begins like it.
     """
-    w = _Windows(
+    w = SearchWindow(
         window(data), data.size, window(special.first), window(special.few), special.few.size, window(special.runs),
         window(special.run_ranks), window(special.run_at), window(special.trie.units), window(special.ids),
         window(special.lengths), window(special.strips), window(work.keys), window(work.heap), window(work.owners),
@@ -361,7 +255,7 @@ def cut_documents(
         behind, behind_stop = start - 1, start - 1  # and behind one
         block, mask = start - 64, np.uint64(0)
         while True:
-            i, rank, block, mask = _next_occurrence(w, i, stop, block, mask)
+            i, rank, block, mask = next_occurrence(w, i, stop, block, mask)
             left, right = i, i
             if rank != NO_VALUE:
                 right += get_i32(w.lengths, rank)
@@ -385,14 +279,14 @@ def cut_documents(
                 break
             if count == 0 and get_i32(w.runs, get_u8(w.data, i)) > 0:
                 # every token that begins in this run is of its byte: the longest that fits is the next, until none does
-                end, most = _run_end(w, i, stop), get_i32(w.runs, get_u8(w.data, i))
+                end, most = run_end(w, i, stop), get_i32(w.runs, get_u8(w.data, i))
                 need = at + (end - i) // most + most + 4  # behind the longest ones fewer than `most` bytes are left
                 if need > room:
                     report[NEED] = need
                     return OUT_OF_ROOM
                 at, text, i = _put_run(w, out, at, text, i, end)
                 continue
-            if count == 0 and not special.any_strips and _is_alone(w, i, rank, block, mask):
+            if count == 0 and not special.any_strips and is_alone(w, i, rank, block, mask):
                 if at + 5 > room:
                     report[NEED] = at + 5
                     return OUT_OF_ROOM

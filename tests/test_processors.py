@@ -12,7 +12,7 @@ pytestmark = pytest.mark.process
 ROOT = Path(__file__).parents[1]
 LEAST = {"JITTOK_PLAIN": "1", "NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
 """On x86 that is SSE2: no AVX, no counting of bits; and operations that only some processors have are left out."""
-SETS = ("gpt-2", "bert-bge", "t5", "mistral-v1", "syn-rwkv", "syn-plamo2")
+SETS = ("gpt-2", "syn-sarvam", "syn-gemma4", "bert-bge", "t5", "mistral-v1", "syn-rwkv", "syn-plamo2")
 
 
 def python(*arguments: str) -> str:
@@ -27,11 +27,12 @@ def test_code_for_the_least_processor_asks_for_nothing_that_only_some_have():
     shown = """
 from jittok._jit import MODE
 from jittok._raw.blocks import HAS_COMPRESS
+from jittok._raw.maps import HAS_PERMUTE
 from numba.core.registry import cpu_target
 made = cpu_target.target_context.codegen()
-print(MODE, HAS_COMPRESS, repr(made._tm_features))
+print(MODE, HAS_COMPRESS, HAS_PERMUTE, repr(made._tm_features))
 """
-    assert python("-c", shown) == "plain False ''\n"
+    assert python("-c", shown) == "plain False False ''\n"
 
 
 def test_ids_of_every_type_are_those_of_llama_cpp():

@@ -1,8 +1,8 @@
 """64 bytes to bit masks, 16 or 32 words to their minimum: what one vector instruction does and Numba has no words for.
 
-The vectors are LLVM's own (<64 x i8>), which become AVX-512, AVX2, SSE or NEON as the machine has them. Two
-operations only some x86 processors have, `bit_places` and `maps.map_block`; they have plain twins that run everywhere
-else (JITTOK_PLAIN=1 chooses them here too). Every operation has a checked twin over arrays.
+The vectors are LLVM's own (<64 x i8>), which become AVX-512, AVX2, SSE or NEON as the machine has them. Three
+operations only some x86 processors have, `bit_places`, `maps.map_block` and `maps.pair_block`; they have plain twins
+that run everywhere else (JITTOK_PLAIN=1 chooses them here too). Every operation has a checked twin over arrays.
 """
 
 from __future__ import annotations
@@ -25,6 +25,13 @@ _1 = np.uint64(1)
 
 def _splat(kind: Any, count: int, value: int) -> Any:
     return ir.Constant(ir.VectorType(kind, count), [value] * count)
+
+
+def _in_all_lanes(b: Any, value: Any, kind: Any) -> Any:
+    """A vector of this type whose elements all are the lowest bits of an integer."""
+    undefined = ir.Constant(kind, ir.Undefined)
+    one = b.insert_element(undefined, b.trunc(value, kind.element), ir.Constant(_I32, 0))
+    return b.shuffle_vector(one, undefined, ir.Constant(ir.VectorType(_I32, kind.count), [0] * kind.count))
 
 
 def _equal(b: Any, block: Any, byte: int) -> Any:
@@ -132,8 +139,7 @@ utf8_masks = _both(_masks_of(_utf8_masks, 5), _utf8_masks_checked)
 @intrinsic
 def _contraction_raw(_context: Any, _base: Any, _i: Any, _fold: Any) -> Any:
     def codegen(context: Any, b: Any, signature: Any, args: Any) -> Any:
-        fold = b.insert_element(ir.Constant(_V64, ir.Undefined), b.trunc(args[2], _I8), ir.Constant(_I32, 0))
-        fold = b.shuffle_vector(fold, ir.Constant(_V64, ir.Undefined), ir.Constant(ir.VectorType(_I32, 64), [0] * 64))
+        fold = _in_all_lanes(b, args[2], _V64)
         first, second = (b.or_(_load_block(b, args[0], b.add(args[1], ir.Constant(_I64, k))), fold) for k in (1, 2))
         is_1 = {c: _equal(b, first, ord(c)) for c in "stdmrvl"}
         is_2 = {c: _equal(b, second, ord(c)) for c in "el"}
@@ -175,12 +181,6 @@ def _lowest(b: Any, vector: Any) -> Any:
     return b.zext(b.call(function, (vector,)), _I64)
 
 
-def _splat_word(b: Any, value: Any, count: int = 16) -> Any:
-    kind = _words(count)
-    one = b.insert_element(ir.Constant(kind, ir.Undefined), b.trunc(value, _I32), ir.Constant(_I32, 0))
-    return b.shuffle_vector(one, ir.Constant(kind, ir.Undefined), ir.Constant(kind, [0] * count))
-
-
 def _lowest_of(count: int) -> Any:
     @intrinsic
     def lowest(_context: Any, _base: Any, _i: Any) -> Any:
@@ -195,7 +195,7 @@ def _lowest_of(count: int) -> Any:
         low = np.int64(words[i])
         for k in range(1, count):
             low = min(low, np.int64(words[i + k]))
-        return low  # type: ignore[return-value]
+        return low
 
     return _both(lowest, checked)
 
@@ -208,8 +208,8 @@ def _set_three_of(count: int) -> Any:
             vector = b.load(place, align=4)
             lanes = ir.Constant(_words(count), list(range(count)))
             for at, value in ((2, 3), (4, 5), (6, 7)):
-                here = b.icmp_unsigned("==", lanes, _splat_word(b, args[at], count))
-                vector = b.select(here, _splat_word(b, args[value], count), vector)
+                here = b.icmp_unsigned("==", lanes, _in_all_lanes(b, args[at], _words(count)))
+                vector = b.select(here, _in_all_lanes(b, args[value], _words(count)), vector)
             b.store(vector, place, align=4)
             return _lowest(b, vector)
 
@@ -228,7 +228,7 @@ def _set_three_of(count: int) -> Any:
             if k == c:
                 words[i + k] = z
             low = min(low, np.int64(words[i + k]))
-        return low  # type: ignore[return-value]
+        return low
 
     return _both(set_three, checked)
 
@@ -272,7 +272,7 @@ def _bit_places_raw(_context: Any, _out: Any, _at: Any, _first: Any, _mask: Any)
         function = cgutils.get_or_insert_function(b.module, kind, "llvm.x86.avx512.mask.compress.v64i8")
         lanes = ir.Constant(_V64, list(range(64)))
         packed = b.call(function, (lanes, ir.Constant(_V64, [0] * 64), b.bitcast(mask, bits)))
-        base = _splat_word(b, first)
+        base = _in_all_lanes(b, first, _W16)
 
         def store(k: int) -> None:
             part = b.shuffle_vector(

@@ -10,29 +10,29 @@ from numba import types
 from numba.core import cgutils
 
 from jittok._jit import helper, intrinsic
-from jittok._raw.blocks import _V64, _load_block, has_feature
-from jittok._raw.memory import _I8, _I16, _I32, FAST, Window, _both, _inside, _place, get_u8, put_u8, put_u16
+from jittok._raw.blocks import _V64, _in_all_lanes, _load_block, has_feature
+from jittok._raw.memory import _I16, FAST, Window, _both, _inside, _place, get_u8, put_u8, put_u16
 
 _1 = np.uint64(1)
 _MASK, _V32 = ir.VectorType(ir.IntType(1), 64), ir.VectorType(_I16, 32)
 
 
-def _splat_byte(b: Any, value: Any) -> Any:
-    one = b.insert_element(ir.Constant(_V64, ir.Undefined), b.trunc(value, _I8), ir.Constant(_I32, 0))
-    return b.shuffle_vector(one, ir.Constant(_V64, ir.Undefined), ir.Constant(ir.VectorType(_I32, 64), [0] * 64))
+def _looked_up(b: Any, table: Any, first: Any, block: Any) -> Any:
+    """Of each of 64 bytes the element of a table of 128 that its lower seven bits say."""
+    kind = ir.FunctionType(_V64, (_V64, _V64, _V64))
+    function = cgutils.get_or_insert_function(b.module, kind, "llvm.x86.avx512.vpermi2var.qi.512")
+    low, high = (_load_block(b, table, b.add(first, ir.Constant(first.type, k))) for k in (0, 64))
+    return b.call(function, (low, block, high))
 
 
 @intrinsic
 def _map_raw(_context: Any, _table: Any, _first: Any, _text: Any, _i: Any, _beyond: Any, _out: Any, _at: Any) -> Any:
     def codegen(context: Any, b: Any, _signature: Any, args: Any) -> Any:
         table, first, text, i, beyond, out, at = args
-        kind = ir.FunctionType(_V64, (_V64, _V64, _V64))
-        function = cgutils.get_or_insert_function(b.module, kind, "llvm.x86.avx512.vpermi2var.qi.512")
-        halves = [_load_block(b, table, b.add(first, ir.Constant(first.type, k))) for k in (0, 64)]
         block = _load_block(b, text, i)
-        found = b.call(function, (halves[0], block, halves[1]))
+        found = _looked_up(b, table, first, block)
         high = b.icmp_signed("<", block, ir.Constant(_V64, [0] * 64))
-        b.store(b.select(high, _splat_byte(b, beyond), found), _place(b, out, at, 1, _V64), align=1)
+        b.store(b.select(high, _in_all_lanes(b, beyond, _V64), found), _place(b, out, at, 1, _V64), align=1)
         return context.get_dummy_value()
 
     n = types.int64
@@ -66,14 +66,10 @@ def _pairs_raw(
 ) -> Any:
     def codegen(context: Any, b: Any, _signature: Any, args: Any) -> Any:
         table, first, classes, i, width, out, at = args
-        kind = ir.FunctionType(_V64, (_V64, _V64, _V64))
-        function = cgutils.get_or_insert_function(b.module, kind, "llvm.x86.avx512.vpermi2var.qi.512")
-        halves = [_load_block(b, table, b.add(first, ir.Constant(first.type, k))) for k in (0, 64)]
         block, ones = _load_block(b, classes, i), ir.Constant(_V64, [1] * 64)
-        found = b.or_(b.call(function, (halves[0], b.lshr(block, ones), halves[1])), b.and_(block, ones))
+        found = b.or_(_looked_up(b, table, first, b.lshr(block, ones)), b.and_(block, ones))
         both = b.bitcast(found, _V32)
-        one = b.insert_element(ir.Constant(_V32, ir.Undefined), b.trunc(width, _I16), ir.Constant(_I32, 0))
-        widths = b.shuffle_vector(one, ir.Constant(_V32, ir.Undefined), ir.Constant(ir.VectorType(_I32, 32), [0] * 32))
+        widths = _in_all_lanes(b, width, _V32)
         left = b.and_(both, ir.Constant(_V32, [0xFF] * 32))
         right = b.lshr(both, ir.Constant(_V32, [8] * 32))
         b.store(b.add(b.mul(left, widths), right), _place(b, out, at, 2, _V32), align=2)

@@ -9,8 +9,8 @@ from llvmlite import ir
 from numba import types
 
 from jittok._jit import helper, intrinsic
-from jittok._raw.blocks import _V64, _between, _equal, _load_block, _masks_of
-from jittok._raw.memory import _I8, _I32, _I64, Window, _both, _inside
+from jittok._raw.blocks import _V64, _between, _equal, _in_all_lanes, _load_block, _masks_of
+from jittok._raw.memory import _I64, Window, _both, _inside
 
 _1 = np.uint64(1)
 
@@ -48,9 +48,7 @@ span_masks = _both(_masks_of(_span_masks, 5), _span_masks_checked)
 @intrinsic
 def _equal_raw(_context: Any, _base: Any, _i: Any, _byte: Any) -> Any:
     def codegen(_c: Any, b: Any, _signature: Any, args: Any) -> Any:
-        one = b.insert_element(ir.Constant(_V64, ir.Undefined), b.trunc(args[2], _I8), ir.Constant(_I32, 0))
-        all_lanes = ir.Constant(ir.VectorType(_I32, 64), [0] * 64)
-        same = b.shuffle_vector(one, ir.Constant(_V64, ir.Undefined), all_lanes)
+        same = _in_all_lanes(b, args[2], _V64)
         return b.bitcast(b.icmp_unsigned("==", _load_block(b, args[0], args[1]), same), _I64)
 
     return types.uint64(types.int64, types.int64, types.int64), codegen
@@ -96,18 +94,10 @@ bit_masks = _both(_masks_of(_bit_masks, 5), _bit_masks_checked)
 @intrinsic
 def _any_bit_raw(_context: Any, _base: Any, _i: Any, _bits: Any) -> Any:
     def codegen(_c: Any, b: Any, _signature: Any, args: Any) -> Any:
-        one = b.insert_element(ir.Constant(_V64, ir.Undefined), b.trunc(args[2], _I8), ir.Constant(_I32, 0))
-        all_lanes = ir.Constant(ir.VectorType(_I32, 64), [0] * 64)
-        asked = b.shuffle_vector(one, ir.Constant(_V64, ir.Undefined), all_lanes)
-        there = b.and_(_load_block(b, args[0], args[1]), asked)
+        there = b.and_(_load_block(b, args[0], args[1]), _in_all_lanes(b, args[2], _V64))
         return b.bitcast(b.icmp_unsigned("!=", there, ir.Constant(_V64, [0] * 64)), _I64)
 
     return types.uint64(types.int64, types.int64, types.int64), codegen
-
-
-@helper
-def _any_bit_fast(text: Window, i: int, bits: int) -> np.uint64:
-    return _any_bit_raw(text, i, bits)  # type: ignore[no-any-return]
 
 
 @helper
@@ -120,5 +110,5 @@ def _any_bit_checked(text: Window, i: int, bits: int) -> np.uint64:
     return mask
 
 
-any_bit_mask = _both(_any_bit_fast, _any_bit_checked)
+any_bit_mask = _both(_any_bit_raw, _any_bit_checked)
 """Which of bytes i .. i + 63 have one of the bits `bits` (0 .. 255)."""

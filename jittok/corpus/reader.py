@@ -8,7 +8,6 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -224,8 +223,3 @@ def _is_utf8(raw: Any) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-def total_bytes(texts: Iterable[Documents]) -> int:
-    """Bytes of the documents themselves."""
-    return sum(int((docs.stops - docs.starts).sum()) for docs in texts)

@@ -103,4 +103,4 @@ def byte_kinds(keys: Keys) -> NDArray[np.uint8]:
     kinds[first] = TIED
     kinds[first[second < 0x80]] = MAPPED
     kinds[0x80:] = MAPPED
-    return frozen(kinds, np.uint8)  # type: ignore[no-any-return]
+    return frozen(kinds, np.uint8)

@@ -53,9 +53,7 @@ class LaneWork(NamedTuple):
     wide: OutU8  # [LANES] 1 for a word of more than 16 symbols
     neighbours: OutU8  # [LANES * 64] next symbol, from 32 on the one before
     steps: OutU64  # [LANES * 4] of a step half done, for two pairs: the key; where its search begins, see `pair_place`
-    asked: (
-        OutU64  # [LANES * 64] first pairs to be looked up: key; slot << 16 | lane << 8 | place. 30 a lane, and one more
-    )
+    asked: OutU64  # [LANES * 64] first pairs, 30 a lane and one more: key; slot << 16 | lane << 8 | place
     tasks: OutU64  # [LANES] of each lane at work: its smallest rank << 16 | place << 8 | lane
 
 
@@ -130,7 +128,7 @@ def next_place(own: LaneWindow, lane: int, place: int) -> int:
 @inlined
 def _word_of(f: np.uint64, place: int) -> int:
     """rank << 8 | place; NEVER or more for NO_PAIR, whose upper half is all ones."""
-    return np.int64(f >> _24 & _RANKS) | place  # type: ignore[return-value]
+    return np.int64(f >> _24 & _RANKS) | place
 
 
 @inlined

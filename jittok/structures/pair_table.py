@@ -77,7 +77,7 @@ def pair_place(bits: Window, slot_bits: int, filter_bits: int, key: np.uint64) -
     h = multiply(key, _MIX)
     f = h >> np.uint64(64 - filter_bits)
     there = np.int64((get_u64(bits, np.int64(f >> _6)) >> (f & _63)) & _1)
-    return np.int64(h >> np.uint64(64 - slot_bits)) | (there - 1)  # type: ignore[return-value]
+    return np.int64(h >> np.uint64(64 - slot_bits)) | (there - 1)
 
 
 @inlined

@@ -1,18 +1,18 @@
 """The loop over a text's pieces: key, cache line, ids; what is new goes to the model that the loop was made for.
 
-Pieces go in batches of 128: first the keys of all, with a prefetch of the cache line each will need, then the
-comparisons. So the misses of the processor's caches overlap instead of following one another. A batch of pieces is a
-list of records; `structures.run_loop` makes records of several fragments.
+Pieces go in batches of 128: first the records of all (`piece_records`), with a prefetch of the cache line each will
+need, then the comparisons. So the misses of the processor's caches overlap instead of following one another. A batch
+of pieces is a list of records; `structures.run_loop` makes records of several fragments.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from jittok._jit import OutU64, helper, inlined
+from jittok._jit import helper, inlined
 from jittok._raw import (
     NO_MATCH,
     Window,
@@ -23,56 +23,45 @@ from jittok._raw import (
     get_u64,
     get_word,
     match_pair,
-    prefetch,
-    put_i32,
     put_i64,
-    put_key,
-    put_u8,
     put_u64,
-    put_word,
 )
 from jittok.structures.piece_cache import (
     EPOCH,
     LONGEST_KEPT,
-    MIDDLE,
     MIDDLE_BITS,
     MISSES,
-    SHORT,
     SHORT_BITS,
     CacheWindow,
-    hash_middle,
-    hash_short,
     middle_home,
-    middle_slot,
     put_middle_key,
     read_ids,
     short_home,
-    short_line,
     write_ids,
 )
 from jittok.structures.piece_growth import grow_tables
-from jittok.structures.piece_long import find_long, hash_long, keep_long
+from jittok.structures.piece_long import find_long, keep_long
+from jittok.structures.piece_records import (
+    BATCH,
+    HEADED,
+    KIND_END,
+    KIND_LONG,
+    KIND_MIDDLE,
+    KIND_SHORT,
+    KINDS,
+    PLACE,
+    RECORD,
+    end_fragments,
+    put_head,
+    put_record,
+)
 
-BATCH = 128
-RECORD = 4
-"""Words a record: place << PLACE | HEADED | kind, then the key (or hash and length), then where the text stands. Of an
-END: the first fragment that ends, then how many do: behind the first one only tokens."""
-PLACE = 3
-"""So that the place of a word, shifted, is its distance in bytes."""
-KIND_SHORT, KIND_MIDDLE, KIND_LONG, KIND_END = 0, 1, 2, 3
-KINDS, HEADED = 3, 4
-"""Bits of a record's first word: the kind; a byte stands in front of the piece that the text does not have there."""
 ALL_WHOLE = 1 << 62
 """In place of the first fragment with a piece that was set aside: there is none."""
 ASIDE = 1 << 48
 """Added to the count by an `encode_soon` (see `make_settle`) that leaves room for a piece's ids, which come later."""
 _0, _24, _32, _56 = np.uint64(0), np.uint64(24), np.uint64(32), np.uint64(56)
 _FF, _LOW32 = np.uint64(0xFF), np.uint64(0xFFFFFFFF)
-
-
-def make_records() -> OutU64:
-    """Scratch for one batch."""
-    return np.zeros(RECORD * BATCH, np.uint64)
 
 
 @inlined
@@ -101,7 +90,7 @@ def _copy_stored(store: Window, head: np.uint64, tail: np.uint64, ids: Window, c
     number, place = np.int64(tail & _LOW32), np.int64(head >> _32)
     for step in range(0, number, 4):
         copy_four(ids, count + step, store, place + step)
-    return count + number  # type: ignore[return-value]
+    return count + number
 
 
 @helper
@@ -119,64 +108,6 @@ def finish_nothing(_model: Any, _ids: Any, count: int) -> int:
 def drop_nothing(_model: Any) -> int:
     """The `drop` of such a model."""
     return ALL_WHOLE
-
-
-class RunWindow(NamedTuple):
-    """What records of several fragments need besides."""
-
-    head: Window  # bytes: a piece with `first` in front of it
-    first: int  # the byte that stands in front of HEADED pieces
-    tokens: Window  # int32: the fragments' tokens, see `jittok.fragments`
-    ends: Window  # int64: where the ids of each fragment end
-    state: Window  # int64[RUN_STATE]
-
-
-DONE, BARRED, RUN_STATE = range(3)
-"""Places in RunWindow.state: the last fragment whose END has come; the last one that no run may hold."""
-
-
-@helper
-def _end_fragments(run: RunWindow, first: int, last: int, ids: Window, count: int) -> int:
-    """The tokens and the ends of fragments first .. last - 1; the new count."""
-    for fragment in range(first, last):
-        token = get_i32(run.tokens, fragment)
-        put_i32(ids, count, token)
-        count += token >= 0
-        put_i64(run.ends, fragment, count)
-    put_i64(run.state, DONE, last - 1)
-    return count
-
-
-@inlined
-def put_head(head: Window, first: int, text: Window, start: int, stop: int) -> None:
-    """`first` and text[start:stop] to where they are looked up. Up to seven bytes behind them are read and written."""
-    put_u8(head, 0, first)
-    for k in range(0, stop - start, 8):
-        put_word(head, 1 + k, get_word(text, start + k))
-
-
-@inlined
-def put_record(
-    cache: CacheWindow, records: Window, record: int, text: Window, start: int, stop: int, short: int, middle: int
-) -> None:
-    """The record of text[start:stop], and a prefetch of what it will be compared with; short, middle: bits of the
-    tables."""
-    n = stop - start
-    if n <= SHORT:
-        low, high = put_key(records, record + 1, text, start, cache.masks, n)
-        line = short_line(hash_short(low, high), short)
-        prefetch(cache.short, line, 8)
-        put_u64(records, record, np.uint64(line << PLACE))
-    elif n <= MIDDLE:
-        c, d = put_key(records, record + 1, text, start + 16, cache.masks, n)
-        slot = middle_slot(hash_middle(get_word(text, start), get_word(text, start + 8), c, d), middle)
-        prefetch(cache.middle, slot, 8)
-        put_u64(records, record, np.uint64(slot << PLACE | KIND_MIDDLE))
-    else:
-        put_u64(records, record, np.uint64(KIND_LONG))
-        put_u64(records, record + 1, hash_long(text, start, n))
-        put_u64(records, record + 2, np.uint64(n))
-    put_u64(records, record + 3, np.uint64(start))
 
 
 def make_settle(
@@ -321,7 +252,7 @@ def make_settle(
             source, i = text, np.int64(get_u64(records, record + 3))
             if in_runs:
                 if head & KINDS == KIND_END:
-                    count = _end_fragments(run, np.int64(x), np.int64(x + y), ids, count)
+                    count = end_fragments(run, np.int64(x), np.int64(x + y), ids, count)
                     record += RECORD
                     continue
                 if head & HEADED:

@@ -16,7 +16,8 @@ from jittok._jit import helper, inlined
 from jittok._raw import PAD, Window, get_i32, get_i64, get_u8, get_u64, put_i32, put_i64, put_u64, readable_behind
 from jittok.fragments import NEED, OUT_OF_ROOM, TEXT_PREFIXED
 from jittok.structures.piece_cache import MIDDLE_BITS, SHORT_BITS, SLACK, CacheWindow
-from jittok.structures.piece_lookup import (
+from jittok.structures.piece_lookup import drop_nothing, finish_nothing
+from jittok.structures.piece_records import (
     BARRED,
     BATCH,
     DONE,
@@ -24,8 +25,6 @@ from jittok.structures.piece_lookup import (
     KIND_END,
     RECORD,
     RunWindow,
-    drop_nothing,
-    finish_nothing,
     put_head,
     put_record,
 )

@@ -38,16 +38,8 @@ from jittok.structures.piece_cache import (
     make_cache,
     open_cache,
 )
-from jittok.structures.piece_lookup import (
-    BARRED,
-    RECORD,
-    RUN_STATE,
-    RunWindow,
-    drop_nothing,
-    finish_nothing,
-    make_look_up,
-    make_records,
-)
+from jittok.structures.piece_lookup import drop_nothing, finish_nothing, make_look_up
+from jittok.structures.piece_records import BARRED, RECORD, RUN_STATE, RunWindow, make_records
 from jittok.structures.run_loop import BLANK, Fragments, make_encode_run, put_headed
 
 CHUNK = 16384
@@ -170,7 +162,7 @@ def make_encode_spans(
         places: Window,
     ) -> int:
         """As if nothing stood between the fragments: fewer cuts are as good."""
-        return split(rules, text, begin, end, end, places)  # type: ignore[no-any-return]
+        return split(rules, text, begin, end, end, places)
 
     look_up, encode_touching = make_look_up(settle, finish), make_encode_run(split_run, settle, finish, drop)
 
@@ -195,7 +187,7 @@ def make_encode_spans(
         report: Window,
     ) -> tuple[int, int]:
         most = min(chunk_bytes(work, room_per_byte), work.longest_run)
-        return encode_touching(  # type: ignore[no-any-return]
+        return encode_touching(
             work.rules, work.cache, work.records, work.places, work.run, model, room_per_byte, most, text, size,
             fragments, k, last, ids, count, room, report,
         )  # fmt: skip

@@ -23,7 +23,8 @@ from jittok.structures.piece_cache import (
     make_cache,
     open_cache,
 )
-from jittok.structures.piece_lookup import make_look_up, make_records, make_settle
+from jittok.structures.piece_lookup import make_look_up, make_settle
+from jittok.structures.piece_records import make_records
 
 
 @helper

@@ -31,7 +31,6 @@ from jittok.errors import CorpusError
 
 BATCH_TOKENS = 1 << 22
 GROUP_TOKENS = 1 << 24
-BATCH_DOCUMENTS = 1 << 18
 COLUMN = "input_ids"
 INT32_SIZE = 1 << 31
 

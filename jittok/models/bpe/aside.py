@@ -55,7 +55,8 @@ from jittok.structures.piece_cache import (
     short_line,
     write_ids,
 )
-from jittok.structures.piece_lookup import ALL_WHOLE, DONE, RunWindow
+from jittok.structures.piece_lookup import ALL_WHOLE
+from jittok.structures.piece_records import DONE, RunWindow
 from jittok.structures.utf8 import lead_length
 
 MOST = 2 * LANES
@@ -64,6 +65,7 @@ ROOM_PER_BYTE, ROOM_PER_CHARACTER_BYTE = 2, 3
 """Ids that room is left for, by bytes of a word, with byte encoding and without: a space may be three then."""
 _ASIDE, _IN_LANES, _ASKED, _FIRST_END, _STATES = range(5)
 NO_BYTE = 0x100
+"""In place of the byte in front of a word."""
 _0, _1, _8, _56 = (np.uint64(k) for k in (0, 1, 8, 56))
 
 
@@ -302,7 +304,7 @@ def _put_bytes(aside: AsideWindow, words: WordWindow, lane: int, ids: Window, co
 def _byte_of(aside: AsideWindow, lane: int, i: int) -> int:
     """Byte i of a word, from its key."""
     eight = get_u64(aside.keys, 4 * lane + (i >> 3))
-    return np.int64(eight >> (_8 * np.uint64(i & 7)) & np.uint64(0xFF))  # type: ignore[return-value]
+    return np.int64(eight >> (_8 * np.uint64(i & 7)) & np.uint64(0xFF))
 
 
 @inlined

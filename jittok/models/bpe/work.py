@@ -25,7 +25,8 @@ from jittok.models.bpe.words import WordWindow, encode_word, merge_word, open_wo
 from jittok.pretokenize.splitters.general import SplitWindow, SplitWork, make_split_work, open_split
 from jittok.structures.chain import Merger, MergerWork, make_merger_work, open_merger
 from jittok.structures.piece_cache import CacheWindow, Key, PieceCache, make_cache, open_cache
-from jittok.structures.piece_lookup import ASIDE, BARRED, RUN_STATE, RunWindow, make_look_up, make_records, make_settle
+from jittok.structures.piece_lookup import ASIDE, make_look_up, make_settle
+from jittok.structures.piece_records import BARRED, RUN_STATE, RunWindow, make_records
 
 GROWTH = 3
 """Bytes that one byte of text becomes at most: a space or a bad byte three, a lowered character no more than three."""

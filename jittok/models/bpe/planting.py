@@ -1,0 +1,73 @@
+"""Which tokens are seeds: those that their own text is encoded to, found by encoding each."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from jittok._jit import OutI32, OutU8, OutU64, helper, kernel, wide
+from jittok._raw import PAD, Window, get_u8, put_u8, window
+from jittok.models.bpe.arrays import Arrays
+from jittok.models.bpe.seeds import LONGEST, Seeds, empty_slots, freeze, key_of, plant
+from jittok.models.bpe.words import MARK_TEXT, SPACE, encode_word, open_words
+from jittok.structures.chain import MergerWork, make_merger_work, open_merger
+
+MARK_SIZE = len(MARK_TEXT)
+
+
+def planted_seeds(arrays: Arrays) -> Seeds:
+    """The seeds of a vocabulary whose other arrays are made. Encodes every token of up to 15 bytes once."""
+    count = arrays.whole_ids.size - 1
+    slots, bits = empty_slots(count)
+    longest = int(np.diff(arrays.whole.offsets).max(initial=0))
+    work = make_merger_work(min(longest, MARK_SIZE * LONGEST))
+    text = np.zeros(MARK_SIZE * LONGEST + PAD, np.uint8)
+    plant_seeds(arrays, work, slots, bits, text, np.empty(4 * LONGEST, np.int32))
+    return freeze(slots, bits)
+
+
+@kernel
+def plant_seeds(model: Arrays, work: MergerWork, slots: OutU64, bits: int, text: OutU8, ids: OutI32) -> int:
+    """Enter every token of up to 15 bytes that its own text is encoded to; returns how many.
+
+    slots, bits: from `empty_slots`; text: uint8[45 + PAD], ids: int32[60] scratch. One encoding a token. Lines have a
+    space where tokens have U+2581, and so have the keys of their seeds; a token with a space is in no line.
+    """
+    words, merge, out, copied = (
+        open_words(model),
+        open_merger(work, model.pairs, model.chain),
+        window(ids),
+        window(text),
+    )
+    data = words.whole.data
+    count = 0
+    for row in range(model.whole.offsets.size - 1):
+        start, size = model.whole.offsets[row], model.whole.offsets[row + 1] - model.whole.offsets[row]
+        if 0 < size <= (LONGEST if model.byte_encode else MARK_SIZE * LONGEST):
+            for k in range(size):
+                put_u8(copied, k, get_u8(data, start + k))
+            number = encode_word(words, merge, copied, 0, size, out, 0)
+            if number == 1 and ids[0] == model.whole_ids[row]:
+                if not model.byte_encode:
+                    size = _with_spaces(copied, size)
+                if 0 < size <= LONGEST:
+                    low, high = key_of(copied, 0, size)
+                    plant(window(slots), bits, low, high, wide(ids[0]))
+                    count += 1
+    return count
+
+
+@helper
+def _with_spaces(text: Window, size: int) -> int:
+    """Write spaces for U+2581 in text[:size]; the new size, 0 where there is a space already."""
+    i = at = 0
+    while i < size:
+        byte = get_u8(text, i)
+        if byte == SPACE:
+            return 0
+        last = get_u8(text, i + 2) if i + 2 < size else 0
+        if byte == MARK_TEXT[0] and last == MARK_TEXT[2] and get_u8(text, i + 1) == MARK_TEXT[1]:
+            byte = SPACE
+            i += MARK_SIZE - 1
+        put_u8(text, at, byte)
+        i, at = i + 1, at + 1
+    return at

@@ -1,0 +1,122 @@
+"""Where special tokens begin in a text: 64 bytes at once where they have few beginnings, by runs of one byte, by their
+trie."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from jittok._jit import helper
+from jittok._raw import Window, equal_mask, get_i32, get_u8, trailing_zeros
+from jittok.special import ANY
+from jittok.structures.double_array import BASE, NO_VALUE, PARENT, ROOT, UNIT, VALUE
+
+
+class SearchWindow(NamedTuple):
+    """What the helpers read and write: `data`, then the arrays of SpecialTokens and Work under their names."""
+
+    data: Window
+    size: int  # bytes of data
+    first: Window
+    few: Window
+    few_size: int
+    runs: Window
+    run_ranks: Window
+    run_at: Window
+    units: Window
+    ids: Window
+    lengths: Window
+    strips: Window
+    keys: Window
+    heap: Window
+    owners: Window
+
+
+@helper
+def run_end(w: SearchWindow, at: int, stop: int) -> int:
+    """Where the run of one byte that begins at data[at] ends in data[:stop]."""
+    byte, end = get_u8(w.data, at), at + 1
+    while end < stop and end + 64 <= w.size:
+        others = ~equal_mask(w.data, end, byte)
+        end += trailing_zeros(others)
+        if others != np.uint64(0):
+            return min(end, stop)
+    while end < stop and get_u8(w.data, end) == byte:
+        end += 1
+    return min(end, stop)
+
+
+@helper
+def longest_of_run(w: SearchWindow, byte: int, size: int) -> int:
+    """Rank of the longest token in a run of `size` bytes, whose tokens are runs, or NO_VALUE."""
+    rank: int = get_i32(w.run_ranks, get_i32(w.run_at, byte) + min(size, get_i32(w.runs, byte)))
+    return rank
+
+
+@helper
+def _longest(w: SearchWindow, at: int, stop: int) -> int:
+    """Rank of the longest admitted token at data[at:stop], or NO_VALUE. Linear in its length."""
+    node, rank = ROOT, NO_VALUE
+    for i in range(at, stop):
+        place = get_i32(w.units, UNIT * node + BASE) ^ get_u8(w.data, i)  # inside by the invariant of DoubleArray
+        if get_i32(w.units, UNIT * place + PARENT) != node:
+            break
+        node = place
+        here = get_i32(w.units, UNIT * node + VALUE)
+        if here != NO_VALUE:
+            rank = here
+    return rank
+
+
+@helper
+def _candidates(w: SearchWindow, at: int) -> np.uint64:
+    """The places at .. at + 63 where one of the few beginnings stands; 65 bytes are readable."""
+    mask = np.uint64(0)
+    for k in range(0, w.few_size, 2):
+        here, then = equal_mask(w.data, at, get_i32(w.few, k)), get_i32(w.few, k + 1)
+        if then != ANY:
+            here &= equal_mask(w.data, at + 1, then)
+        mask |= here
+    return mask
+
+
+@helper
+def next_occurrence(
+    w: SearchWindow, at: int, stop: int, block: int, mask: np.uint64
+) -> tuple[int, int, int, np.uint64]:
+    """(the next place from `at` on where a token begins, the rank of the longest, block, mask); (stop, NO_VALUE, ...)
+    at the end. mask: candidates of the 64 bytes from `block` on, which is not behind `at`."""
+    while at < stop:
+        if w.few_size and (at < block + 64 or at + 65 <= stop or at + 65 <= w.size):
+            if at >= block + 64:
+                block, mask = at, _candidates(w, at)
+            rest = mask >> np.uint64(at - block)
+            if rest == np.uint64(0):
+                at = block + 64
+                continue
+            at += trailing_zeros(rest)
+            if at >= stop:
+                break
+        byte = get_u8(w.data, at)
+        if get_u8(w.first, byte):
+            most = get_i32(w.runs, byte)
+            if most > 0:
+                rank = longest_of_run(w, byte, run_end(w, at, min(stop, at + most)) - at)
+            else:
+                rank = _longest(w, at, stop)
+            if rank != NO_VALUE:
+                return at, rank, block, mask
+        at += 1
+    return stop, NO_VALUE, block, mask
+
+
+@helper
+def is_alone(w: SearchWindow, at: int, rank: int, block: int, mask: np.uint64) -> bool:
+    """Whether nothing can overlap the token at `at`, in front of which no occurrence is open: no token begins inside of
+    it."""
+    length = get_i32(w.lengths, rank)
+    if w.few_size == 0 or at + length > block + 64:
+        return False
+    inside = (np.uint64(1) << np.uint64(length - 1)) - np.uint64(1)
+    return bool(mask >> np.uint64(at - block) >> np.uint64(1) & inside == np.uint64(0))
