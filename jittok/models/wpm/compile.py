@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import I32, U8, OutI64, OutU8, frozen, kernel, wide
+from jittok.models.wpm.alphabet import NO_ALPHABET, Alphabet, build_alphabet
 from jittok.structures import cut_rules, cuts
 from jittok.structures.double_array import (
     NO_NODE,
@@ -24,7 +25,7 @@ from jittok.structures.double_array import (
     child,
     value_at,
 )
-from jittok.structures.span_loop import CHUNK, SpanWork, make_span_work, regrow_span_work
+from jittok.structures.span_loop import CHUNK, NO_LIMIT, SpanWork, make_span_work, regrow_span_work
 from jittok.unicode import tables
 from jittok.vocab.vocab import SPACE, Vocab
 
@@ -59,7 +60,9 @@ class Arrays(NamedTuple):
     marker_value: int  # the longest token that is a prefix of U+2581, or NO_VALUE
     marker_length: int  # its bytes
     unk_id: int  # may be -1, and is then emitted as -1
+    alphabet: Alphabet  # all of this once more, for spans
     rules: cuts.SpanRules
+    cut_limit: int  # bytes of a fragment up to which it is cut into spans; negative: none is, there is no alphabet
     room_per_byte: int  # ids that one byte of a text may become
 
 
@@ -79,7 +82,21 @@ def compile_vocab(vocab: Vocab) -> Arrays:
     node, value, length = found.tolist()
     # A word's first token takes the marker along, unless the marker or a part of it is a token.
     room = ROOM_PER_BYTE if value != NO_VALUE else GROWTH
-    return Arrays(trie, pages, entries, node, value, length, vocab.unk_id, span_rules(pages, entries), room)
+    kinds, images = _unpacked(pages, entries)
+    alphabet = build_alphabet(vocab, images, (kinds == LETTER) | (kinds == ALONE), (kinds == BLANK) | (kinds == ALONE))
+    return Arrays(
+        trie,
+        pages,
+        entries,
+        node,
+        value,
+        length,
+        vocab.unk_id,
+        alphabet or NO_ALPHABET,
+        span_rules(kinds),
+        NO_LIMIT if alphabet else -1,
+        room,
+    )
 
 
 @kernel
@@ -130,13 +147,18 @@ def may_part(_arrays: Arrays, _size: int) -> bool:
     return True
 
 
-def span_rules(pages: NDArray[np.int32], entries: NDArray[np.int32]) -> cuts.SpanRules:
-    """Where a text may be cut: around characters that are words of their own or end words.
+def _unpacked(pages: NDArray[np.int32], entries: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """(kinds, what they become) of all code points, from `normal_table`."""
+    full = entries.reshape(-1, 256)[pages].reshape(-1).astype(np.int64)
+    return full >> KIND, np.arange(tables.UNICODE_SIZE) ^ full & IMAGE
+
+
+def span_rules(kinds: NDArray[np.int64]) -> cuts.SpanRules:
+    """Where a text may be cut: around characters that are words of their own or end words. kinds: of all code points.
 
     One ASCII blank stays in front of the word behind it, so that a word costs one span; more of them are a span of
     their own, which gives no ids. Malformed UTF-8 is not cut here: a bad byte vanishes between two letters.
     """
-    kinds = (entries.reshape(-1, 256)[pages] >> KIND).reshape(-1)
     blanks = [b for b in range(0x20) if kinds[b] == BLANK]
     other = cut_rules.class_of() == cuts.OTHER
     apart = [b for b in range(0x80) if (kinds[b] == ALONE) != other[b] and kinds[b] != BLANK]

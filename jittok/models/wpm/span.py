@@ -1,0 +1,154 @@
+"""One span of WordPiece text to ids: its characters in the vocabulary's own alphabet, then the longest token that
+matches, again and again."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from jittok._jit import helper
+from jittok._raw import Window, get_i32, get_u8, get_u64, put_i32, put_u8, window
+from jittok.models.wpm.alphabet import CODE, ENDS, LENGTH, NODE_BITS, UNKNOWN
+from jittok.models.wpm.compile import Arrays, Work
+from jittok.structures.double_array import NO_NODE, ROOT
+from jittok.structures.piece_cache import SHORT
+
+BLANK = 0x20
+NODE, VALUE = np.uint64((1 << NODE_BITS) - 1), np.uint64(2 * NODE_BITS)
+_PARENT = np.uint64(NODE_BITS)
+_0, _HIGH = np.uint64(0), np.uint64(0x8080808080808080)
+
+
+class SpanModel(NamedTuple):
+    """What encoding a span needs: windows and numbers of the Alphabet, and scratch for a word."""
+
+    units: Window
+    pages: Window
+    codes: Window
+    marker_node: int
+    marker_value: int
+    unk_id: int
+    word: Window
+
+
+@helper
+def open_span_model(arrays: Arrays, work: Work) -> SpanModel:
+    """Windows onto the arrays."""
+    own = arrays.alphabet
+    return SpanModel(
+        window(own.units),
+        window(own.pages),
+        window(own.codes),
+        own.marker_node,
+        own.marker_value,
+        arrays.unk_id,
+        window(work.word),
+    )
+
+
+@helper
+def encode_span(
+    model: SpanModel, text: Window, start: int, stop: int, low: np.uint64, high: np.uint64, ids: Window, count: int
+) -> int:
+    """Ids of a span of well-formed text."""
+    if stop - start <= SHORT and (low | high) & _HIGH == _0:
+        size = _put_ascii(model, text, start, stop)
+        if size > 0:
+            return _encode_word(model, size, ids, count)
+    i, size, unknown = start, 0, 0
+    while i <= stop:
+        entry, length = ENDS, 1  # what ends the last word
+        if i < stop:
+            code = get_u8(text, i)
+            if code >= 0x80:
+                code, length = _wide_code_point(text, i, code)
+            entry = _becomes(model, code)
+        if entry & ENDS:
+            if size > 0 or unknown != 0:
+                count = _encode_known(model, size, unknown, ids, count)
+            if entry != ENDS:
+                count = _encode_known(model, _put_code(model, 0, entry), entry & UNKNOWN, ids, count)
+            size = unknown = 0
+        else:
+            size = _put_code(model, size, entry)
+            unknown |= entry & UNKNOWN
+        i += length
+    return count
+
+
+@helper
+def _put_ascii(model: SpanModel, text: Window, start: int, stop: int) -> int:
+    """Bytes of the word that a short ASCII span is, behind a space or none; 0 where it is anything else.
+
+    Always SHORT steps, because a loop whose end cannot be foreseen costs as much as all of them.
+    """
+    first = start + (get_u8(text, start) == BLANK)
+    own, others = get_i32(model.pages, 0) << 8, 0
+    for k in range(SHORT):
+        entry = get_i32(model.codes, own + (get_u8(text, first + k) & 0x7F))
+        put_u8(model.word, k, entry & 0xFF)
+        others |= (entry >> LENGTH != 1) << k
+    size = stop - first
+    return size if others & ((1 << size) - 1) == 0 else 0
+
+
+@helper
+def _wide_code_point(text: Window, i: int, lead: int) -> tuple[int, int]:
+    """(code point, bytes) of the character at i beyond ASCII."""
+    second = get_u8(text, i + 1) & 0x3F
+    if lead < 0xE0:
+        return (lead & 0x1F) << 6 | second, 2
+    third = get_u8(text, i + 2) & 0x3F
+    if lead < 0xF0:
+        return (lead & 0x0F) << 12 | second << 6 | third, 3
+    return (lead & 0x07) << 18 | second << 12 | third << 6 | get_u8(text, i + 3) & 0x3F, 4
+
+
+@helper
+def _becomes(model: SpanModel, code: int) -> int:
+    return get_i32(model.codes, get_i32(model.pages, code >> 8) << 8 | code & 0xFF)
+
+
+@helper
+def _put_code(model: SpanModel, at: int, entry: int) -> int:
+    put_u8(model.word, at, entry & 0xFF)
+    put_u8(model.word, at + 1, (entry & CODE) >> 8)
+    return at + (entry >> LENGTH & 3)
+
+
+@helper
+def _encode_known(model: SpanModel, size: int, unknown: int, ids: Window, count: int) -> int:
+    if unknown != 0:
+        put_i32(ids, count, model.unk_id)
+        return count + 1
+    return _encode_word(model, size, ids, count)
+
+
+@helper
+def _encode_word(model: SpanModel, size: int, ids: Window, count: int) -> int:
+    """Ids of U+2581 and word[:size] by longest match, or the unknown token; the new count."""
+    at, found, end, j = count, model.marker_value + 1, 0, 0
+    node = max(model.marker_node, ROOT)
+    if model.marker_node == NO_NODE:  # no token begins with U+2581
+        j = size
+    unit = get_u64(model.units, node)
+    while True:
+        while j < size:
+            place = np.int64(unit & NODE) ^ get_u8(model.word, j)
+            next_ = get_u64(model.units, place)
+            if np.int64(next_ >> _PARENT & NODE) != node:
+                break
+            node, unit = place, next_
+            j += 1
+            value = np.int64(unit >> VALUE)
+            found, end = value if value != 0 else found, j if value != 0 else end
+        if found == 0:
+            put_i32(ids, count, model.unk_id)
+            return count + 1
+        put_i32(ids, at, found - 1)
+        at += 1
+        if end == size:
+            return at
+        node, found, j = ROOT, 0, end
+        unit = get_u64(model.units, ROOT)
