@@ -322,8 +322,12 @@ def short_home(cache: CacheWindow, low: np.uint64, high: np.uint64, line: int) -
 def middle_home(
     cache: CacheWindow, a: np.uint64, b: np.uint64, c: np.uint64, d: np.uint64, own: int
 ) -> tuple[int, bool]:
-    """The same for a middle key, whose own slot is `own`."""
+    """The same for a middle key, whose own slot is `own`. When that is empty, nothing else is read: pieces of this slot
+    go to others only when it is taken, and it stays taken."""
     table = cache.middle
+    if get_u64(table, own + 3) == _0:
+        put_i64(cache.state, MIDDLE_COUNT, get_i64(cache.state, MIDDLE_COUNT) + 1)
+        return own, False
     group = own & ~31
     empty = -1
     for k in range(4):
@@ -337,7 +341,7 @@ def middle_home(
             empty = at
     if empty >= 0:
         put_i64(cache.state, MIDDLE_COUNT, get_i64(cache.state, MIDDLE_COUNT) + 1)
-        return own if get_u64(table, own + 3) == _0 else empty, False
+        return empty, False
     return group + 8 * _victim(cache), False
 
 

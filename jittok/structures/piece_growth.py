@@ -41,7 +41,10 @@ def grow_tables(cache: CacheWindow) -> None:
 
 @helper
 def grow_short(cache: CacheWindow) -> None:
-    """Double the short table in place: group g's pieces move to groups 2g and 2g + 1, from the last group down."""
+    """Double the short table in place: group g's pieces move to groups 2g and 2g + 1, from the last group down.
+
+    Behind the old table there are only zeros; not to write them again leaves lines that get no piece out of the caches.
+    """
     bits = get_i64(cache.state, SHORT_BITS)
     put_i64(cache.state, SHORT_BITS, bits + 1)
     put_i64(cache.state, SHORT_LOST, 0)
@@ -50,9 +53,9 @@ def grow_short(cache: CacheWindow) -> None:
     while g >= 0:
         for k in range(16):
             put_u64(moved, k, get_u64(table, 16 * g + k))
-            put_u64(table, 16 * g + k, _0)
-        for k in range(32):
-            put_u64(table, 32 * g + k, _0)
+        if 32 * g < 4 << bits:
+            for k in range(32):
+                put_u64(table, 32 * g + k, _0)
         for k in range(4):
             low, high = get_u64(moved, 4 * k), get_u64(moved, 4 * k + 1)
             if high != _0:
