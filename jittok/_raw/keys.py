@@ -10,9 +10,10 @@ from llvmlite import ir
 from numba import types
 
 from jittok._jit import helper, intrinsic
-from jittok._raw.memory import _I8, _I32, _I64, Window, _both, _inside, _place, get_word
+from jittok._raw.memory import _I8, _I16, _I32, _I64, Window, _both, _inside, _place, get_word
 
 _W2, _W4, _W8 = ir.VectorType(_I64, 2), ir.VectorType(_I32, 4), ir.VectorType(_I64, 8)
+_S8, _IDS8 = ir.VectorType(_I16, 8), ir.VectorType(_I32, 8)
 
 
 @intrinsic
@@ -70,6 +71,29 @@ def _copy_ids_checked(ids: Window, at: int, words: Window, i: int) -> None:
 
 copy_ids = _both(_copy_ids_raw, _copy_ids_checked)
 """Four ids from two uint64 words to ids[at .. at + 3]; the top byte of the first is left out (a count lives there)."""
+
+
+@intrinsic
+def _copy_narrow_raw(_context: Any, _to: Any, _at: Any, _source: Any, _i: Any) -> Any:
+    def codegen(context: Any, b: Any, _signature: Any, args: Any) -> Any:
+        vector = b.load(_place(b, args[2], args[3], 8, _S8), align=8)
+        b.store(b.zext(vector, _IDS8), _place(b, args[0], args[1], 4, _IDS8), align=4)
+        return context.get_dummy_value()
+
+    n = types.int64
+    return types.void(n, n, n, n), codegen
+
+
+@helper
+def _copy_narrow_checked(ids: Window, at: int, words: Window, i: int) -> None:
+    _inside(ids, at, 8)
+    _inside(words, i, 2)
+    for k in range(8):
+        ids[at + k] = np.int64(words[i + (k >> 2)] >> np.uint64(16 * (k & 3)) & np.uint64(0xFFFF))
+
+
+copy_narrow = _both(_copy_narrow_raw, _copy_narrow_checked)
+"""Eight ids of 16 bits from two uint64 words to ids[at .. at + 7]."""
 
 
 @intrinsic

@@ -2,13 +2,15 @@
 
 Three tables by length, all of 64-bit words:
 
-    short   1 .. 15 bytes    slot of 4 words: text, zero-padded, its length in byte 15; four ids
+    short   1 .. 15 bytes    slot of 4 words: text, zero-padded, its length in byte 15; four ids, or seven
     middle  16 .. 31 bytes   slot of 8 words: text, zero-padded, its length in byte 31; eight ids
     long    32 bytes and on  slot of 3 words: hash; place of the text | length << 32; place of the ids | number << 32
 
 The length inside the key tells "a" from "a\\0"; a length of 0 is an empty slot. Ids have 24 bits, and the top byte of a
-slot's first id holds their number + 1. 0 there: they did not fit, the second half of that word is their place in the id
-store, and the last word holds their number and the epoch of the store.
+slot's first id holds their number + 1. In a *narrow* cache, that of a vocabulary of up to 65536 tokens, short slots
+hold seven ids of 16 bits, and the top 16 bits of the slot their number + 1. 0 there: they did not fit, the second half
+of the slot's first word of ids is their place in the id store, and the second word holds their number and the epoch of
+the store.
 
 A short or middle piece belongs to a *group* of four slots. The main loop reads one cache line only: the two slots of a
 short piece's own line, both compared without a branch, or a middle piece's own slot. The rest of the group is looked at
@@ -31,6 +33,7 @@ from jittok._raw import (
     Window,
     add,
     copy_ids,
+    copy_narrow,
     get_i32,
     get_i64,
     get_u64,
@@ -54,7 +57,11 @@ Key: TypeAlias = tuple[np.uint64, np.uint64, np.uint64, np.uint64]
 """A piece of up to MIDDLE bytes as the tables keep it; the last two words of a short one are zeros."""
 FIRST_BITS = 13
 """log2 of the slots that the short table begins with."""
-ID_LIMIT = 1 << 24
+ID_LIMIT, NARROW_LIMIT = 1 << 24, 1 << 16
+NARROW_IDS = 7
+"""Ids that a short slot of a narrow cache holds."""
+MOST_STORED = 0xFFFF
+"""Ids of a short or middle piece that the store keeps."""
 
 (
     SHORT_BITS,
@@ -70,15 +77,17 @@ ID_LIMIT = 1 << 24
     VICTIM,
     MISSES,
     SHORT_LOST,
+    NARROW,
     STATES,
-) = range(14)
-"""Places in PieceCache.state. Bits are log2 of slots; LOST: pieces that gave up their slots since the table grew."""
+) = range(15)
+"""Places in PieceCache.state. Bits are log2 of slots; LOST: pieces that gave up their slots since the table grew;
+NARROW: 1 or 0, which never changes."""
 
 K1, K2, K3, K4 = (
     np.uint64(k) for k in (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93)
 )
-_0, _1, _8, _24, _29, _30, _32, _40, _56 = (np.uint64(k) for k in (0, 1, 8, 24, 29, 30, 32, 40, 56))
-_LOW32, _LOW24 = np.uint64(0xFFFFFFFF), np.uint64(0xFFFFFF)
+_0, _1, _8, _16, _24, _29, _30, _32, _40, _48, _56 = (np.uint64(k) for k in (0, 1, 8, 16, 24, 29, 30, 32, 40, 48, 56))
+_LOW32, _LOW16 = np.uint64(0xFFFFFFFF), np.uint64(0xFFFF)
 
 
 class PieceCache(NamedTuple):
@@ -110,11 +119,12 @@ class CacheWindow(NamedTuple):
     long_slots: int
     text_size: int
     ids_size: int
+    narrow: int
 
 
-def make_cache(cache_bytes: int) -> PieceCache:
-    """An empty cache of at most about `cache_bytes`. Memory is taken as pages are touched, so a small use costs
-    little."""
+def make_cache(cache_bytes: int, tokens: int = ID_LIMIT) -> PieceCache:
+    """An empty cache of at most about `cache_bytes` for a vocabulary of so many tokens. Memory is taken as pages are
+    touched, so a small use costs little."""
     bits = max(6, (max(cache_bytes, 1 << 14) // 4 // 32).bit_length() - 1)  # a quarter for the short table
     short_most, middle_most = bits, bits - 2
     short = zeroed((4 << short_most) + 32, np.uint64)
@@ -127,7 +137,7 @@ def make_cache(cache_bytes: int) -> PieceCache:
         min(FIRST_BITS - 3, middle_most),
         middle_most,
     )
-    state[EPOCH] = 1
+    state[EPOCH], state[NARROW] = 1, tokens <= NARROW_LIMIT
     store = max(4 * LONGEST_KEPT, cache_bytes // 4)
     return PieceCache(
         short,
@@ -158,6 +168,7 @@ def open_cache(cache: PieceCache) -> CacheWindow:
         cache.long.size // 3,
         cache.text.size - PAD,
         cache.ids.size - SLACK,
+        cache.state[NARROW],
     )
 
 
@@ -195,18 +206,23 @@ def middle_slot(h: np.uint64, bits: int) -> int:
 @helper
 def read_ids(cache: CacheWindow, word: int, halves: int, ids: Window, count: int) -> int:
     """Ids kept in the words from `word` on to ids[count:]; the new count, or -1 when the store has dropped them."""
-    head = get_u64(cache.short if halves == 2 else cache.middle, word)
-    number = np.int64(head >> _24 & np.uint64(0xFF)) - 1
     table = cache.short if halves == 2 else cache.middle
-    if number >= 0:
-        for k in range(0, halves, 2):
-            if 2 * k <= number or k == 0:
-                _copy(ids, count + 2 * k, table, word + k, k == 0)
-        return count + number
-    tail = get_u64(table, word + 1)
-    if np.int64(tail >> _32) != get_i64(cache.state, EPOCH):
+    head, tail = get_u64(table, word), get_u64(table, word + 1)
+    if halves == 2 and cache.narrow != 0:
+        number = np.int64(tail >> _48) - 1
+        if number >= 0:
+            copy_narrow(ids, count, table, word)
+            return count + number
+    else:
+        number = np.int64(head >> _24 & np.uint64(0xFF)) - 1
+        if number >= 0:
+            for k in range(0, halves, 2):
+                if 2 * k <= number or k == 0:
+                    _copy(ids, count + 2 * k, table, word + k, k == 0)
+            return count + number
+    if np.int64(tail >> _16) != get_i64(cache.state, EPOCH):
         return -1
-    number, place = np.int64(tail & _LOW32), np.int64(head >> _32)
+    number, place = np.int64(tail & _LOW16), np.int64(head >> _32)
     for k in range(number):
         put_i32(ids, count + k, get_i32(cache.ids, place + k))
     return count + number
@@ -228,11 +244,21 @@ def write_ids(cache: CacheWindow, table: Window, word: int, halves: int, ids: Wi
     """Keep ids[start:stop] in the words from `word` on (2 words for a short slot, 4 for a middle one) or in the
     store."""
     number = stop - start
-    fits = number <= 2 * halves
-    k = start
+    narrow = halves == 2 and cache.narrow != 0
+    fits = number <= (NARROW_IDS if narrow else 2 * halves)
+    k, limit = start, NARROW_LIMIT if narrow else ID_LIMIT
     while fits and k < stop:
-        fits = 0 <= get_i32(ids, k) < ID_LIMIT
+        fits = 0 <= get_i32(ids, k) < limit
         k += 1
+    if fits and narrow:
+        low, high = _0, np.uint64(number + 1) << _48
+        for k in range(number):
+            four = np.uint64(get_i32(ids, start + k)) << np.uint64(16 * (k & 3))
+            low |= four if k < 4 else _0
+            high |= four if k >= 4 else _0
+        put_u64(table, word, low)
+        put_u64(table, word + 1, high)
+        return
     if fits:
         for k in range(halves):
             low = high = _0
@@ -244,9 +270,13 @@ def write_ids(cache: CacheWindow, table: Window, word: int, halves: int, ids: Wi
                 low |= np.uint64(number + 1) << _24
             put_u64(table, word + k, low | high << _32)
         return
+    if number > MOST_STORED:
+        put_u64(table, word, _0)
+        put_u64(table, word + 1, _0)
+        return
     place = keep_ids(cache, ids, start, stop)
     put_u64(table, word, np.uint64(place) << _32)
-    put_u64(table, word + 1, np.uint64(number) | np.uint64(get_i64(cache.state, EPOCH)) << _32)
+    put_u64(table, word + 1, np.uint64(number) | np.uint64(get_i64(cache.state, EPOCH)) << _16)
 
 
 @helper

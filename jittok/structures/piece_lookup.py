@@ -18,6 +18,7 @@ from jittok._raw import (
     Window,
     copy_four,
     copy_ids,
+    copy_narrow,
     get_i32,
     get_i64,
     get_u64,
@@ -60,8 +61,8 @@ ALL_WHOLE = 1 << 62
 """In place of the first fragment with a piece that was set aside: there is none."""
 ASIDE = 1 << 48
 """Added to the count by an `encode_soon` (see `make_settle`) that leaves room for a piece's ids, which come later."""
-_0, _24, _32, _56 = np.uint64(0), np.uint64(24), np.uint64(32), np.uint64(56)
-_FF, _LOW32 = np.uint64(0xFF), np.uint64(0xFFFFFFFF)
+_0, _16, _24, _32, _48, _56 = (np.uint64(k) for k in (0, 16, 24, 32, 48, 56))
+_FF, _LOW16 = np.uint64(0xFF), np.uint64(0xFFFF)
 
 
 @inlined
@@ -85,9 +86,29 @@ def _short_hits(
 
 
 @inlined
+def _narrow_hits(
+    table: Window, pairs: Window, records: Window, record: int, end: int, ids: Window, count: int
+) -> tuple[int, int]:
+    """The same for a narrow cache."""
+    while record < end:
+        head = np.int64(get_u64(records, record))
+        if head & KINDS != KIND_SHORT:
+            break
+        at = match_pair(table, head >> PLACE, records, record + 1, pairs)
+        hit = (head >> PLACE) + at
+        k = np.int64(get_u64(table, hit + 3) >> _48)
+        if (at == NO_MATCH) | (k == 0):
+            break
+        copy_narrow(ids, count, table, hit + 2)
+        count += k - 1
+        record += RECORD
+    return record, count
+
+
+@inlined
 def _copy_stored(store: Window, head: np.uint64, tail: np.uint64, ids: Window, count: int) -> int:
     """The ids in the store that two words of a slot tell of; the new count."""
-    number, place = np.int64(tail & _LOW32), np.int64(head >> _32)
+    number, place = np.int64(tail & _LOW16), np.int64(head >> _32)
     for step in range(0, number, 4):
         copy_four(ids, count + step, store, place + step)
     return count + number
@@ -244,7 +265,10 @@ def make_settle(
         record = ahead = 0
         epoch = get_i64(cache.state, EPOCH)
         while True:
-            record, count = _short_hits(cache.short, cache.pairs, records, record, end, ids, count)
+            if cache.narrow != 0:
+                record, count = _narrow_hits(cache.short, cache.pairs, records, record, end, ids, count)
+            else:
+                record, count = _short_hits(cache.short, cache.pairs, records, record, end, ids, count)
             if record == end:
                 break
             head = np.int64(get_u64(records, record))
@@ -263,7 +287,7 @@ def make_settle(
                 line = head >> PLACE
                 at = match_pair(cache.short, line, records, record + 1, cache.pairs)
                 tail = get_u64(cache.short, line + at + 3)
-                if (at != NO_MATCH) & (np.int64(tail >> _32) == epoch):
+                if (at != NO_MATCH) & (np.int64(tail >> _16) == epoch):
                     # more ids than fit a slot: every tenth piece of GPT-2 (white space, other scripts)
                     count = _copy_stored(cache.ids, get_u64(cache.short, line + at + 2), tail, ids, count)
                 else:
@@ -281,7 +305,7 @@ def make_settle(
                     copy_ids(ids, count, cache.middle, slot + 4)
                     copy_ids(ids, count + 4, cache.middle, slot + 6)
                     count += k - 1
-                elif (differ == _0) & (np.int64(get_u64(cache.middle, slot + 5) >> _32) == epoch):
+                elif (differ == _0) & (np.int64(get_u64(cache.middle, slot + 5) >> _16) == epoch):
                     count = _copy_stored(
                         cache.ids, get_u64(cache.middle, slot + 4), get_u64(cache.middle, slot + 5), ids, count
                     )

@@ -78,22 +78,22 @@ class SpanWorkWindow(NamedTuple):
     longest_run: int  # bytes, besides what a chunk may have
 
 
-def make_span_work(longest: int, cache_bytes: int, chunk: int) -> SpanWork:
-    """Memory of one thread. Pages that no text needs are never touched."""
+def make_span_work(longest: int, tokens: int, cache_bytes: int, chunk: int) -> SpanWork:
+    """Memory of one thread for a vocabulary of so many tokens. Pages that no text needs are never touched."""
     return SpanWork(
         np.zeros(longest + PAD, np.uint8),
         np.zeros(longest + 1 + PAD, np.uint8),
         np.empty(2 * CHUNK + longest + 64, np.int32),
         np.zeros(RUN_STATE, np.int64),
         make_records(),
-        make_cache(cache_bytes),
+        make_cache(cache_bytes, tokens),
         chunk,
     )
 
 
 def regrow_span_work(work: SpanWork, longest: int) -> SpanWork:
     """The same for longer fragments: what the cache holds stays."""
-    return make_span_work(longest, 1 << 10, work.chunk)._replace(cache=work.cache)
+    return make_span_work(longest, 0, 1 << 10, work.chunk)._replace(cache=work.cache)
 
 
 @helper

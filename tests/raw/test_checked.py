@@ -53,6 +53,8 @@ OPERATIONS = {
     "set_three 32": ("blocks.set_three_lowest_32(many, i, 0, 0, 0, 0, 0, 0)", 3),
     "copy_ids to": ("keys.copy_ids(wi, i, w64, 0)", 5), "copy_ids from": ("keys.copy_ids(wi, 0, w64, i)", 7),
     "copy_four to": ("keys.copy_four(wi, i, wi, 0)", 5), "copy_four from": ("keys.copy_four(wi, 0, wi, i)", 5),
+    "copy_narrow to": ("keys.copy_narrow(wi, i, w64, 0)", 1),
+    "copy_narrow from": ("keys.copy_narrow(wi, 0, w64, i)", 7),
     "match_pair": ("keys.match_pair(w64, i, w64, 0, pairs)", 1),
     "match_pair key": ("keys.match_pair(w64, 0, w64, i, pairs)", 7),
     "put_key to": ("keys.put_key(w64, i, big, 0, masks, 0)", 7),

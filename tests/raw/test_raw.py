@@ -284,19 +284,21 @@ def test_the_lowest_of_some_words_before_and_after_three_are_set(count, values, 
 def copies(packed: U64, source: I32, ids: OutI32) -> int:
     keys.copy_ids(window(ids), 1, window(packed), 1)
     keys.copy_four(window(ids), 6, window(source), 1)
+    keys.copy_narrow(window(ids), 11, window(packed), 2)
     return 0
 
 
 @given(
     st.lists(any_word, min_size=4, max_size=4), st.lists(st.integers(-(1 << 31), (1 << 31) - 1), min_size=6, max_size=6)
 )
-def test_four_ids_are_copied_without_the_count_in_their_top_byte(keys, source):
-    ids = np.full(11, -7, np.int32)
+def test_ids_are_copied_four_without_the_count_in_their_top_byte_and_eight_narrow_ones(keys, source):
+    ids = np.full(20, -7, np.int32)
     copies(array(keys, np.uint64), array(source, np.int32), ids)
     raw = b"".join(word.to_bytes(8, "little") for word in keys[1:3])
     four = np.frombuffer(raw, np.int32).copy()
     four[0] &= 0xFFFFFF
-    assert ids.tolist() == [-7, *four.tolist(), -7, *source[1:5], -7]
+    eight = np.frombuffer(b"".join(word.to_bytes(8, "little") for word in keys[2:4]), np.uint16)
+    assert ids.tolist() == [-7, *four.tolist(), -7, *source[1:5], -7, *eight.tolist(), -7]
 
 
 @kernel

@@ -32,17 +32,17 @@ def _fake_ids(
     _work: Window, text: Window, start: int, stop: int, _low: np.uint64, _high: np.uint64, ids: Window, count: int
 ) -> int:
     """A stand-in for a model: each byte of a piece gives its value, and in front stands a number made of all of them;
-    pieces that begin with "-" give nothing, with "=" their length thrice."""
+    pieces that begin with "-" give nothing, with "=" or ":" a number for each byte, with ":" none above 16 bits."""
     head = 0
     for i in range(start, stop):
         head = (head * 31 + get_u8(text, i)) % 16777213
     first = get_u8(text, start)
     if first == 0x2D:
         return count
-    put_i32(ids, count, head)
+    put_i32(ids, count, head & 0xFFFF if first == 0x3A else head)
     count += 1
     for i in range(start + 1, stop):
-        if first == 0x3D or i < start + 3:
+        if first in (0x3D, 0x3A) or i < start + 3:
             put_i32(ids, count, get_u8(text, i))
             count += 1
     return count
@@ -55,7 +55,9 @@ def plain_ids(piece: bytes) -> list[int]:
         head = (head * 31 + byte) % 16777213
     if piece[:1] == b"-":
         return []
-    return [head, *(piece[1:] if piece[:1] == b"=" else piece[1:3])]
+    if piece[:1] == b":":
+        head &= 0xFFFF
+    return [head, *(piece[1:] if piece[:1] in b"=:" else piece[1:3])]
 
 
 _look_up = make_look_up(make_settle(_fake_ids, in_runs=False))
@@ -80,20 +82,23 @@ def expected(pieces):
 
 
 lengths = st.sampled_from([1, 2, 7, 8, 9, 14, 15, 16, 17, 23, 24, 30, 31, 32, 33, 47, 64, 100, 2047, 2048, 2049])
-starts = st.sampled_from([b"a", b"b", b"-", b"=", b"\0", b"\xff"])
+starts = st.sampled_from([b"a", b"b", b"-", b"=", b":", b"\0", b"\xff"])
+sizes = pytest.mark.parametrize("tokens", [1 << 16, ID_LIMIT], ids=["narrow", "wide"])
 piece_ = st.tuples(starts, st.sampled_from([b"a", b"ab", b"\0", b"a\0", b"xyz"]), lengths).map(
     lambda drawn: (drawn[0] + drawn[1] * drawn[2])[: drawn[2]]
 )
 lists = st.lists(st.lists(piece_ | st.binary(min_size=1, max_size=40), max_size=40), max_size=4)
 
 
-@given(lists)
-@example([[b"a", b"a\0", b"a\0\0", b"a"]])
-@example([[b"=" + b"x" * n for n in (1, 2, 3, 4, 5, 7, 8, 9, 14, 30, 31, 99)] * 3])
-@example([[b"-"], [b"-" * 16], [b"-" * 32], [b"-", b"-" * 16, b"-" * 32]])
-@example([[b"=" * LONGEST_KEPT, b"=" * LONGEST_KEPT + b"x"] * 9])
-def test_drawn_pieces_give_their_ids_however_often_they_come(calls):
-    cache = make_cache(1 << 14)
+@sizes
+@given(calls=lists)
+@example(calls=[[b"a", b"a\0", b"a\0\0", b"a"]])
+@example(calls=[[b"=" + b"x" * n for n in (1, 2, 3, 4, 5, 7, 8, 9, 14, 30, 31, 99)] * 3])
+@example(calls=[[b":" + b"x" * n for n in range(31)] * 3])
+@example(calls=[[b"-"], [b"-" * 16], [b"-" * 32], [b"-", b"-" * 16, b"-" * 32]])
+@example(calls=[[b"=" * LONGEST_KEPT, b"=" * LONGEST_KEPT + b"x"] * 9])
+def test_drawn_pieces_give_their_ids_however_often_they_come(tokens, calls):
+    cache = make_cache(1 << 14, tokens)
     for pieces in [*calls, *calls]:
         assert encode(cache, pieces) == expected(pieces)
 
@@ -101,12 +106,16 @@ def test_drawn_pieces_give_their_ids_however_often_they_come(calls):
 def words(random, kinds, count):
     """`count` pieces of `kinds` different ones, lengths of all tables."""
     numbers = random.integers(0, kinds, count)
-    return [(b"=" if n % 5 == 0 else b"w") + b"%d" % n + b"abcdefgh" * (int(n) % 7) for n in numbers.tolist()]
+    return [
+        (b"=" if n % 5 == 0 else b":" if n % 5 == 1 else b"w") + b"%d" % n + b"abcdefgh" * (int(n) % 7)
+        for n in numbers.tolist()
+    ]
 
 
+@sizes
 @pytest.mark.parametrize("kinds", [10, 700, 20_000])
-def test_a_tiny_cache_that_grows_evicts_and_drops_its_stores_gives_the_same_ids(kinds):
-    random, cache = np.random.default_rng(kinds), make_cache(1 << 14)
+def test_a_tiny_cache_that_grows_evicts_and_drops_its_stores_gives_the_same_ids(kinds, tokens):
+    random, cache = np.random.default_rng(kinds), make_cache(1 << 14, tokens)
     for _ in range(20 if JIT else 2):
         pieces = words(random, kinds, 1000 if JIT else 300)
         assert encode(cache, pieces) == expected(pieces)
@@ -146,9 +155,16 @@ def test_a_table_grows_when_pieces_of_full_groups_keep_losing_their_slots():
     assert cache.state[MISSES] - misses < 20  # a group of five is rare now
 
 
-def test_a_piece_that_was_seen_is_not_encoded_again():
-    cache = make_cache(1 << 20)
-    pieces = [b"short", b"=of middle length, so", b"=a longer one, of more than thirty-two bytes"]
+@sizes
+def test_a_piece_that_was_seen_is_not_encoded_again(tokens):
+    cache = make_cache(1 << 20, tokens)
+    pieces = [
+        b"short",
+        b":seven",
+        b"::eight",
+        b"=of middle length, so",
+        b"=a longer one, of more than thirty-two bytes",
+    ]
     assert encode(cache, pieces) == expected(pieces)
     misses = int(cache.state[MISSES])
     for _ in range(3):

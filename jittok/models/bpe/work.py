@@ -73,7 +73,6 @@ class WorkWindow(NamedTuple):
 
 def make_work(arrays: Arrays, longest: int, cache_bytes: int = 64 << 20, chunk: int = CHUNK) -> Work:
     """Memory of one thread for pieces of up to `longest` bytes. Pages that no text needs are never touched."""
-    del arrays
     room = GROWTH * longest + 16
     return Work(
         np.empty(room + PAD, np.uint8),
@@ -85,7 +84,7 @@ def make_work(arrays: Arrays, longest: int, cache_bytes: int = 64 << 20, chunk: 
         make_records(),
         make_merger_work(room),
         make_aside_work(),
-        make_cache(cache_bytes),
+        make_cache(cache_bytes, arrays.tokens),
         chunk,
     )
 

@@ -46,9 +46,9 @@ class Work(NamedTuple):
 
 def make_work(arrays: Arrays, longest: int, cache_bytes: int = 64 << 20, chunk: int = CHUNK) -> Work:
     """Memory of one thread for fragments of up to `longest` bytes. Pages that no text needs are never touched."""
-    del arrays
     room = GROWTH * longest + 16
-    return Work(np.empty(room, np.uint8), make_merger_work(room), make_span_work(longest, cache_bytes, chunk))
+    spans = make_span_work(longest, arrays.tokens, cache_bytes, chunk)
+    return Work(np.empty(room, np.uint8), make_merger_work(room), spans)
 
 
 def regrow(arrays: Arrays, work: Work, longest: int) -> Work:

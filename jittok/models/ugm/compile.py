@@ -38,6 +38,7 @@ class Arrays(NamedTuple):
     user: DoubleArray  # user-defined tokens: the texts that are not normalized
     charsmap: Charsmap
     spaces: SpaceRules
+    tokens: int  # how many
     unk_id: int  # may be -1, and is then emitted as -1
     unk_score: float  # of a character that is no token; a float32
     trie_scores: F32  # the trie's units, read as float32
@@ -89,6 +90,7 @@ def compile_vocab(vocab: Vocab) -> Arrays:
         _trie(vocab, user, scores),
         charsmap,
         spaces,
+        len(vocab),
         vocab.unk_id,
         unk_score,
         frozen(trie.units.view(np.float32), np.float32),
@@ -153,8 +155,7 @@ def _trie(vocab: Vocab, chosen: NDArray[np.bool_], scores: NDArray[np.float32]) 
 
 def make_work(arrays: Arrays, longest: int, cache_bytes: int = 64 << 20, chunk: int = CHUNK) -> Work:
     """Memory of one thread for fragments of up to `longest` bytes, if they do not grow more than GROWTH times."""
-    del arrays
-    return Work(*_scratch(longest), make_span_work(longest, cache_bytes, chunk))
+    return Work(*_scratch(longest), make_span_work(longest, arrays.tokens, cache_bytes, chunk))
 
 
 def regrow(arrays: Arrays, work: Work, longest: int) -> Work:

@@ -60,6 +60,7 @@ class Arrays(NamedTuple):
     marker_value: int  # the longest token that is a prefix of U+2581, or NO_VALUE
     marker_length: int  # its bytes
     unk_id: int  # may be -1, and is then emitted as -1
+    tokens: int  # how many
     alphabet: Alphabet  # all of this once more, for spans
     rules: cuts.SpanRules
     cut_limit: int  # bytes of a fragment up to which it is cut into spans; negative: none is, there is no alphabet
@@ -92,6 +93,7 @@ def compile_vocab(vocab: Vocab) -> Arrays:
         value,
         length,
         vocab.unk_id,
+        len(vocab),
         alphabet or NO_ALPHABET,
         span_rules(kinds),
         NO_LIMIT if alphabet else -1,
@@ -171,9 +173,9 @@ def span_rules(kinds: NDArray[np.int64]) -> cuts.SpanRules:
     return cut_rules.build_rules(free, (), blanks, flags, None, last_blank=True)
 
 
-def make_work(_arrays: Arrays, longest: int, cache_bytes: int = 64 << 20, chunk: int = CHUNK) -> Work:
+def make_work(arrays: Arrays, longest: int, cache_bytes: int = 64 << 20, chunk: int = CHUNK) -> Work:
     """Memory of one thread for fragments of up to `longest` bytes. Pages that no text needs are never touched."""
-    return Work(_word(longest), make_span_work(longest, cache_bytes, chunk))
+    return Work(_word(longest), make_span_work(longest, arrays.tokens, cache_bytes, chunk))
 
 
 def regrow(_arrays: Arrays, work: Work, longest: int) -> Work:
