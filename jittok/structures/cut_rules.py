@@ -30,6 +30,7 @@ from jittok.structures.cuts import (
     OTHER,
     PAIR_K1,
     PAIR_K2,
+    PAIR_ROW,
     RIGHT_ASCII,
     RIGHT_WIDE,
     STICKY,
@@ -48,6 +49,7 @@ class Paths(NamedTuple):
     data: NDArray[np.uint8]
     offsets: NDArray[np.int64]
     pairs: NDArray[np.int64]  # neighbours in them, first << 8 | second, that the classes would cut, each once,
+    before: NDArray[np.int64]  # the byte in front of such a pair in all of them, or cuts.ANY_BYTE
     starts: NDArray[np.uint64]  # and where texts begin that hold them, see `crosses_path`
     odd: NDArray[np.int64]  # bytes that may become part of such a text without being in it
 
@@ -193,7 +195,7 @@ def build_rules(
         bits = max(9, int(8 * joined.size).bit_length())
         pair_words = _pair_filter(joined >> 21, joined & (1 << 21) - 1, bits)
     crossings, trie, longest = np.zeros(1024, np.uint64), build_double_array(*_NO_TEXTS), 0
-    odd, few = np.zeros(4, np.uint64), np.zeros((0, 3), np.uint64)
+    odd, few = np.zeros(4, np.uint64), np.zeros((0, PAIR_ROW), np.uint64)
     if paths is not None:
         np.bitwise_or.at(odd, paths.odd >> 6, np.uint64(1) << (paths.odd & 63).astype(np.uint64))
         np.bitwise_or.at(crossings, paths.pairs >> 6, np.uint64(1) << (paths.pairs & 63).astype(np.uint64))
@@ -201,7 +203,8 @@ def build_rules(
             trie = build_double_array(paths.data, paths.offsets, np.zeros(paths.offsets.size - 1, np.int32))
             longest = int(np.diff(paths.offsets).max())
         if paths.pairs.size <= MOST_PAIRS:
-            few = np.stack([paths.pairs >> 8, paths.pairs & 0xFF, paths.starts.view(np.int64)], 1).view(np.uint64)
+            rows = [paths.pairs >> 8, paths.pairs & 0xFF, paths.before, paths.starts.view(np.int64)]
+            few = np.stack(rows, 1).view(np.uint64)
     return SpanRules(
         frozen(np.where(cuts, np.uint64(_ALL), np.uint64(0)).reshape(-1), np.uint64),
         frozen(_filled(apart, APART_BYTES, 0xFF), np.int64),

@@ -25,6 +25,8 @@ CLASSES = 7
 APART_BYTES, BLANK_BYTES = 6, 5
 MOST_PAIRS = 16
 """Pairs of bytes that are looked for in 64 places at once."""
+PAIR_ROW, ANY_BYTE = 4, 0x100
+"""Words such a pair takes: first and second byte, the one in front of them or ANY_BYTE, where paths begin."""
 LONGEST_PATH = 63
 ANYWHERE = np.uint64(0xFFFFFFFFFFFFFFFF)
 """Paths may begin at any place in front of a cut."""
@@ -61,7 +63,7 @@ class SpanRules(NamedTuple):
     not_before_wide: int  # 1: an ASCII character in front of a wide one is not cut from what stands before it
     crossings: U64  # [1024] a bit for each pair of bytes that a cut may come between though a path below crosses it
     crossing_pairs: (
-        U64  # [3 * n] these pairs, and where paths begin (see `crosses_path`); none for more than MOST_PAIRS
+        U64  # [PAIR_ROW * n] these pairs, and where paths begin (see `crosses_path`); none for more than MOST_PAIRS
     )
     any_crossings: int  # whether there is such a pair
     paths: DoubleArray  # texts that no cut may come inside of, wherever a beginning of one stands in a text

@@ -30,6 +30,9 @@ from jittok.structures.piece_records import (
 )
 
 BLANK = 0x20
+NO_BLANK, ONE_BLANK, SEPARATE = 0, BLANK, 0xFF
+"""What stands in front of the first span of a fragment when it is looked up: nothing; a blank; a byte that no
+well-formed text holds, so that the model knows such a span and the cache keeps it apart."""
 
 
 class Fragments(NamedTuple):
@@ -57,6 +60,17 @@ def put_headed(
     put_record(cache, records, record, run.head, 0, stop - start + 1, short, middle)
     put_u64(records, record, get_u64(records, record) | np.uint64(HEADED))
     put_u64(records, record + 3, np.uint64(start))
+
+
+@helper
+def head_size(run: RunWindow, text: Window, start: int, stop: int) -> int:
+    """Bytes that the first span of text[start:stop] has at least: a separate one ends behind the first byte that is no
+    space, because it may be only there that the space of the fragment goes."""
+    i = start
+    if run.first == SEPARATE:
+        while i < stop and get_u8(text, i) == BLANK:
+            i += 1
+    return i + 1 - start
 
 
 @helper
@@ -109,7 +123,11 @@ def _fill(
             while (start < stop or headed) and record < most:
                 end = stop
                 if start < stop:
+                    least = start + (head_size(run, text, start, stop) if headed else 1)
                     end = min(begin + get_i32(places, piece), stop)
+                    while end < min(least, stop):
+                        piece += 1
+                        end = min(begin + get_i32(places, piece), stop)
                     piece += begin + get_i32(places, piece) == end
                 if headed:
                     put_headed(cache, records, record, run, text, start, end, short, middle)

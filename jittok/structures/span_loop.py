@@ -40,16 +40,13 @@ from jittok.structures.piece_cache import (
 )
 from jittok.structures.piece_lookup import drop_nothing, finish_nothing, make_look_up
 from jittok.structures.piece_records import BARRED, RECORD, RUN_STATE, RunWindow, make_records
-from jittok.structures.run_loop import BLANK, Fragments, make_encode_run, put_headed
+from jittok.structures.run_loop import NO_BLANK, ONE_BLANK, Fragments, head_size, make_encode_run, put_headed
 
 CHUNK = 16384
 """Bytes split before their spans are looked up: their places stay in the first-level cache."""
 NO_LIMIT = 1 << 62
 WHOLE = -101
 """A fragment, or a span, that only the slow way can encode; apart from the codes of `jittok.fragments`."""
-NO_BLANK, ONE_BLANK, SEPARATE = 0, BLANK, 0xFF
-"""What stands in front of the first span of a fragment when it is looked up: nothing; a blank; a byte that no
-well-formed text holds, so that the model knows such a span and the cache keeps it apart."""
 
 
 class SpanWork(NamedTuple):
@@ -195,14 +192,16 @@ def make_encode_spans(
     @helper
     def first_span(work: SpanWorkWindow, text: Window, start: int, stop: int) -> int:
         """Where the first span ends; a negative number when only the slow way will do."""
-        size = 64
+        least = head_size(work.run, text, start, stop)
+        size = least + 64
         while True:
             end = min(start + size, stop)
             number = split(work.rules, text, start, end, stop, work.places)
             if number < 0:
                 return number
-            if number > 1:
-                return start + get_i32(work.places, 1)
+            for k in range(1, number):
+                if get_i32(work.places, k) >= least:
+                    return start + get_i32(work.places, k)
             if end == stop:
                 return stop
             size *= 2

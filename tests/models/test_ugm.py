@@ -8,10 +8,14 @@ from charsmap import build_charsmap
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from jittok._jit import frozen
+from jittok._raw import PAD
 from jittok.encoder import Encoder
 from jittok.errors import MalformedVocab
+from jittok.fragments import TEXT_PREFIXED
 from jittok.models import ugm
 from jittok.models.ugm.compile import unknown_score
+from jittok.structures.piece_cache import MISSES
 
 UNKNOWN, UNUSED, NORMAL, CONTROL, USER_DEFINED, BYTE = 1, 2, 4, 8, 16, 32
 SPACE = "\u2581".encode()
@@ -100,7 +104,22 @@ def test_the_unknown_score_is_a_float32_below_the_lowest_number():
     assert unknown_score(np.array([-np.inf], np.float32)) == -math.inf
 
 
-@pytest.mark.parametrize("text", [b"a" * 50_000, b"\xff" * 50_000, b" " * 50_000, b"b c " * 20_000])
+def test_spaces_in_front_of_the_first_word_belong_to_its_span(make_vocab, witnesses):
+    tokens = {token: (-1.0, NORMAL) for token in (SPACE, SPACE + b"b", SPACE * 4, b"a", b"b", b"ab")}
+    vocab = make(make_vocab, tokens, add_space_prefix=True, escape_whitespaces=True)
+    for count in (0, 1, 2, 3, 4, 5, 62, 63, 64, 65, 300, 5000):
+        for words in (b"", b"b", b"ab b ", b"\tb", "\u00e9 a".encode(), b"\xffa"):
+            kernel, reference = witnesses(vocab, b" " * count + words)
+            assert kernel == reference, (count, words)
+    arrays = ugm.compile_vocab(vocab)
+    work, report = ugm.make_work(arrays, 64), np.zeros(4, np.int64)
+    data, one = frozen(np.frombuffer(b"     b ab" + bytes(PAD), np.uint8), np.uint8), frozen([9], np.int64)
+    room, ends, prefixed = np.zeros(99, np.int32), np.zeros(1, np.int64), frozen([TEXT_PREFIXED], np.int32)
+    ugm.encode_fragments(arrays, work, data, frozen([0], np.int64), one, prefixed, 0, 1, 0, room, ends, report)
+    assert work.spans.cache.state[MISSES] == 2  # not encoded as a whole
+
+
+@pytest.mark.parametrize("text", [b"a" * 50_000, b"\xff" * 50_000, b" " * 50_000, b"b c " * 20_000, b" " * 50_000 + b"b"])
 def test_long_texts_take_linear_time(make_vocab, text):
     tokens = {b"a" * n: (-float(n), NORMAL) for n in range(1, 20)}
     encoder = Encoder(make(make_vocab, {**tokens, SPACE: (-1.0, NORMAL), b"b": (-1.0, NORMAL)}))

@@ -20,8 +20,8 @@ from jittok.pretokenize.splitters.spans import split_spans
 from jittok.structures.chain import Merger, merge_list, open_merger
 from jittok.structures.char_table import CharWindow, find_character, open_char_table
 from jittok.structures.piece_lookup import make_settle
-from jittok.structures.run_loop import Fragments
-from jittok.structures.span_loop import NO_BLANK, NO_LIMIT, ONE_BLANK, WHOLE, make_encode_spans, open_span_work
+from jittok.structures.run_loop import NO_BLANK, ONE_BLANK, Fragments
+from jittok.structures.span_loop import NO_LIMIT, WHOLE, make_encode_spans, open_span_work
 
 BLANK = 0x20
 _1 = np.uint64(1)

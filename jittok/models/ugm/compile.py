@@ -20,7 +20,8 @@ from jittok.structures import cut_rules, cuts
 from jittok.structures.cut_rules import characters
 from jittok.structures.cuts import SpanRules
 from jittok.structures.double_array import DoubleArray, build_double_array
-from jittok.structures.span_loop import CHUNK, NO_BLANK, ONE_BLANK, SEPARATE, SpanWork, make_span_work, regrow_span_work
+from jittok.structures.run_loop import NO_BLANK, ONE_BLANK, SEPARATE
+from jittok.structures.span_loop import CHUNK, SpanWork, make_span_work, regrow_span_work
 from jittok.vocab.vocab import Vocab
 
 UNUSED, NORMAL, USER_DEFINED = 2, 4, 16

@@ -112,12 +112,16 @@ def _paths(
     classes = np.append(classes[:0x80], np.full(0x80, WIDE))
     allowed = cut[classes[:, None], classes] | ((classes[:, None] == BLANK) & (classes == BLANK))
     starts: dict[int, int] = {}
+    before: dict[int, set[int]] = {}
     for texts, odd_bit in ((user, 0), (more, 1)):
         for text in texts:
             for d in range(1, len(text)):
                 if allowed[text[d - 1], text[d]]:
                     pair = text[d - 1] << 8 | text[d]
                     starts[pair] = starts.get(pair, 0) | 1 << min(d, 63) | odd_bit
+                    # an odd byte may become any of those in front: then only `crosses_path` can tell
+                    known = d > 1 and not odd_bit
+                    before.setdefault(pair, set()).add(text[d - 2] if known else cuts.ANY_BYTE)
     data = b"".join([*user, *more])
     offsets = np.cumsum([0, *map(len, user), *map(len, more)], dtype=np.int64)
     pairs = sorted(starts)
@@ -125,6 +129,7 @@ def _paths(
         np.frombuffer(data, np.uint8),
         offsets,
         np.array(pairs, np.int64),
+        np.array([before[pair].pop() if len(before[pair]) == 1 else cuts.ANY_BYTE for pair in pairs], np.int64),
         np.array([starts[pair] for pair in pairs], np.uint64),
         odd,
     )

@@ -28,7 +28,8 @@ from jittok.normalize.spaces import BLANK, INSIDE, OUTSIDE, PREPENDED
 from jittok.normalize.xcda import CHECK, ENDS, VALUE, base_of
 from jittok.structures.double_array import BASE, NO_VALUE, PARENT, ROOT, SCORE, UNIT
 from jittok.structures.double_array import VALUE as TOKEN
-from jittok.structures.span_loop import SEPARATE, WHOLE
+from jittok.structures.run_loop import SEPARATE
+from jittok.structures.span_loop import WHOLE
 from jittok.structures.utf8 import lead_length
 
 STEP = 64

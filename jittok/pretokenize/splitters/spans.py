@@ -14,6 +14,7 @@ from jittok._jit import helper
 from jittok._raw import Window, bit_places, equal_mask, get_i64, get_u8, get_u64, span_masks, trailing_zeros, utf8_masks
 from jittok.pretokenize.splitters.gpt2 import MALFORMED
 from jittok.structures.cuts import (
+    ANY_BYTE,
     ANYWHERE,
     APART,
     BLANK,
@@ -24,6 +25,7 @@ from jittok.structures.cuts import (
     LETTER,
     LIKE_BLANK,
     OTHER,
+    PAIR_ROW,
     RIGHT_ASCII,
     STICKY,
     WIDE,
@@ -140,14 +142,19 @@ def split_spans(rules: SpanWindow, text: Window, begin: int, end: int, stop: int
 def _inside_paths(rules: SpanWindow, text: Window, begin: int, i: int, stop: int, starts: np.uint64) -> np.uint64:
     """Those of the starts in the block at i that lie inside a path."""
     found = NONE
-    for pair in range(0, rules.pairs_size, 3):
+    back = 2 if i > begin else 0  # nothing stands in front of the first byte
+    one, two = np.uint64(back == 0), np.uint64(2 - back)
+    starts &= ~one
+    for pair in range(0, rules.pairs_size, PAIR_ROW):
         first, second = np.int64(get_u64(rules.crossing_pairs, pair)), np.int64(get_u64(rules.crossing_pairs, pair + 1))
-        before = np.uint64(i > begin and get_u8(text, i - 1) == first)
-        rest = starts & (equal_mask(text, i, first) << ONE | before) & equal_mask(text, i, second)
+        before = np.int64(get_u64(rules.crossing_pairs, pair + 2))
+        rest = starts & equal_mask(text, i - (back >> 1), first) << one & equal_mask(text, i, second)
+        if before != ANY_BYTE:
+            rest &= equal_mask(text, i - back, before) << two
         while rest != NONE:
             k = trailing_zeros(rest)
             rest &= rest - ONE
-            if i + k > begin and crosses_path(rules, text, begin, i + k, stop, get_u64(rules.crossing_pairs, pair + 2)):
+            if crosses_path(rules, text, begin, i + k, stop, get_u64(rules.crossing_pairs, pair + 3)):
                 found |= ONE << np.uint64(k)
     if rules.pairs_size:
         return found
@@ -155,7 +162,7 @@ def _inside_paths(rules: SpanWindow, text: Window, begin: int, i: int, stop: int
     while rest != NONE:
         k = trailing_zeros(rest)
         rest &= rest - ONE
-        if i + k > begin and may_cross(rules, text, i + k) and crosses_path(rules, text, begin, i + k, stop, ANYWHERE):
+        if may_cross(rules, text, i + k) and crosses_path(rules, text, begin, i + k, stop, ANYWHERE):
             found |= ONE << np.uint64(k)
     return found
 
