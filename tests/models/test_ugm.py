@@ -119,7 +119,9 @@ def test_spaces_in_front_of_the_first_word_belong_to_its_span(make_vocab, witnes
     assert work.spans.cache.state[MISSES] == 2  # not encoded as a whole
 
 
-@pytest.mark.parametrize("text", [b"a" * 50_000, b"\xff" * 50_000, b" " * 50_000, b"b c " * 20_000, b" " * 50_000 + b"b"])
+@pytest.mark.parametrize(
+    "text", [b"a" * 50_000, b"\xff" * 50_000, b" " * 50_000, b"b c " * 20_000, b" " * 50_000 + b"b"]
+)
 def test_long_texts_take_linear_time(make_vocab, text):
     tokens = {b"a" * n: (-float(n), NORMAL) for n in range(1, 20)}
     encoder = Encoder(make(make_vocab, {**tokens, SPACE: (-1.0, NORMAL), b"b": (-1.0, NORMAL)}))

@@ -141,30 +141,34 @@ def split_spans(rules: SpanWindow, text: Window, begin: int, end: int, stop: int
 @helper
 def _inside_paths(rules: SpanWindow, text: Window, begin: int, i: int, stop: int, starts: np.uint64) -> np.uint64:
     """Those of the starts in the block at i that lie inside a path."""
-    found = NONE
+    found = some = NONE
     back = 2 if i > begin else 0  # nothing stands in front of the first byte
     one, two = np.uint64(back == 0), np.uint64(2 - back)
     starts &= ~one
     for pair in range(0, rules.pairs_size, PAIR_ROW):
         first, second = np.int64(get_u64(rules.crossing_pairs, pair)), np.int64(get_u64(rules.crossing_pairs, pair + 1))
         before = np.int64(get_u64(rules.crossing_pairs, pair + 2))
-        rest = starts & equal_mask(text, i - (back >> 1), first) << one & equal_mask(text, i, second)
+        rest = equal_mask(text, i - (back >> 1), first) << one & equal_mask(text, i, second)
         if before != ANY_BYTE:
             rest &= equal_mask(text, i - back, before) << two
-        while rest != NONE:
-            k = trailing_zeros(rest)
-            rest &= rest - ONE
-            if crosses_path(rules, text, begin, i + k, stop, get_u64(rules.crossing_pairs, pair + 3)):
-                found |= ONE << np.uint64(k)
-    if rules.pairs_size:
-        return found
-    rest = starts
+        some |= rest
+    rest = starts & some if rules.pairs_size else starts
     while rest != NONE:
         k = trailing_zeros(rest)
         rest &= rest - ONE
-        if may_cross(rules, text, i + k) and crosses_path(rules, text, begin, i + k, stop, ANYWHERE):
+        if crosses_path(rules, text, begin, i + k, stop, _where_paths_begin(rules, text, i + k)):
             found |= ONE << np.uint64(k)
     return found
+
+
+@helper
+def _where_paths_begin(rules: SpanWindow, text: Window, at: int) -> np.uint64:
+    """Where paths begin that may cross `at`, see `crosses_path`."""
+    first, second = get_u8(text, at - 1), get_u8(text, at)
+    for pair in range(0, rules.pairs_size, PAIR_ROW):
+        if get_u64(rules.crossing_pairs, pair) == first and get_u64(rules.crossing_pairs, pair + 1) == second:
+            return get_u64(rules.crossing_pairs, pair + 3)
+    return ANYWHERE if rules.pairs_size == 0 and may_cross(rules, text, at) else NONE
 
 
 @helper
