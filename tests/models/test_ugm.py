@@ -105,7 +105,7 @@ def test_the_unknown_score_is_a_float32_below_the_lowest_number():
 
 
 def test_spaces_in_front_of_the_first_word_belong_to_its_span(make_vocab, witnesses):
-    tokens = {token: (-1.0, NORMAL) for token in (SPACE, SPACE + b"b", SPACE * 4, b"a", b"b", b"ab")}
+    tokens = dict.fromkeys((SPACE, SPACE + b"b", SPACE * 4, b"a", b"b", b"ab"), (-1.0, NORMAL))
     vocab = make(make_vocab, tokens, add_space_prefix=True, escape_whitespaces=True)
     for count in (0, 1, 2, 3, 4, 5, 62, 63, 64, 65, 300, 5000):
         for words in (b"", b"b", b"ab b ", b"\tb", "\u00e9 a".encode(), b"\xffa"):
