@@ -187,7 +187,11 @@ def _put_run(w: SearchWindow, out: _Output, at: int, text: int, start: int, end:
     """Write the text from `text` on and the tokens of the run data[start:end]; (the number of fragments, where the text
     behind the last of them begins, `end`)."""
     byte = get_u8(w.data, start)
+    most = get_i32(w.runs, byte)
     at = _put(out, at, text, start, TEXT_PREFIXED)
+    longest = get_i32(w.ids, longest_of_run(w, byte, most))
+    while end - start >= most:
+        at, start = _put(out, at, start, start + most, longest), start + most
     rank = longest_of_run(w, byte, end - start)
     while rank != NO_VALUE:
         after = start + get_i32(w.lengths, rank)
@@ -280,10 +284,11 @@ def cut_documents(
             if count == 0 and get_i32(w.runs, get_u8(w.data, i)) > 0:
                 # every token that begins in this run is of its byte: the longest that fits is the next, until none does
                 end, most = run_end(w, i, stop), get_i32(w.runs, get_u8(w.data, i))
-                need = at + (end - i) // most + most + 4  # behind the longest ones fewer than `most` bytes are left
-                if need > room:
-                    report[NEED] = need
-                    return OUT_OF_ROOM
+                if at + (end - i) + 4 > room:
+                    need = at + (end - i) // most + most + 4  # behind the longest ones fewer than `most` bytes are left
+                    if need > room:
+                        report[NEED] = need
+                        return OUT_OF_ROOM
                 at, text, i = _put_run(w, out, at, text, i, end)
                 continue
             if count == 0 and not special.any_strips and is_alone(w, i, rank, block, mask):
