@@ -1,11 +1,16 @@
 """WordPiece: the kernel gives the ids of the reference, for every vocabulary and every text."""
 
+import random
+import unicodedata
+
 import numpy as np
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jittok.encoder import Encoder
 from jittok.models import wpm
+from jittok.models.wpm import alphabet as alphabet_
 from jittok.models.wpm.compile import IMAGE
 
 SPACE = "\u2581".encode()
@@ -53,6 +58,33 @@ def test_room_is_proved_by_a_table_where_ascii_stays_ascii():
             pages, _ = wpm.normal_table(lowercase, strip_accents)
             ascii_entries = entries[pages[0] * 256 :][:128]
             assert ((ascii_entries & IMAGE) < 128).all()
+
+
+@pytest.mark.parametrize("count", [60, 64, 65, 400, alphabet_.CODES, alphabet_.CODES + 1])
+def test_characters_have_codes_of_one_byte_or_two_or_the_vocabulary_has_no_alphabet(make_vocab, witnesses, count):
+    letters = [chr(c) for c in range(0x100, 0x10000) if chr(c).isalpha() and chr(c).lower() == chr(c)]
+    letters = [c for c in letters if unicodedata.normalize("NFD", c) == c][: count - 1]  # U+2581 is one, too
+    assert len(letters) == count - 1
+    draw = random.Random(count)
+    shown = draw.sample(letters, 50)
+    pairs = {a + b for a in shown[:10] for b in shown[5:15]}
+    tokens = [text for word in sorted({*letters, *pairs}) for text in (word.encode(), SPACE + word.encode())]
+    vocab = make_vocab("wpm", [b"[UNK]", *tokens], unk_id=0, lowercase=True, strip_accents=True)
+    assert (wpm.compile_vocab(vocab).cut_limit < 0) == (count > alphabet_.CODES)
+    for _ in range(40):
+        words = ["".join(draw.choices([*shown[:15], draw.choice(shown)], k=draw.randint(1, 9))) for _ in range(9)]
+        kernel, reference = witnesses(vocab, " ".join([*words, "\u0416\U0001f600"]).encode())
+        assert kernel == reference
+
+
+@pytest.mark.parametrize(
+    "odd", [b"\xc1\xa1", b"\xe0\x81\xa1", b"\xed\xa0\x80", b"\xe2\x96", b"\x96\x81a", b"\xf8\x88", b"a\xff"]
+)
+def test_tokens_that_are_no_utf_8_match_as_bytes_do(make_vocab, witnesses, odd):
+    vocab = make_vocab("wpm", [b"[UNK]", SPACE, SPACE + b"a", b"a", b"b", odd, SPACE + odd], unk_id=0)
+    for text in (b"a", b"ab ba", odd, b"a" + odd, odd + b"b a", "\u2581a \u2595b".encode()):
+        kernel, reference = witnesses(vocab, text)
+        assert kernel == reference, text
 
 
 def test_long_texts_take_linear_time(make_vocab):
