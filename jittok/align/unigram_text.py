@@ -180,9 +180,10 @@ def _stride(
 @helper
 def _skip_blanks(w: Walk, inert: InertWindow, at: int, safe: int) -> int:
     """The first byte from `at` on that is no blank, or `safe`."""
+    newline = 10 if get_u8(inert.ascii, 10) & BLANK else 0x20
     while at + 64 <= safe:
         _, _, _, _, space = span_masks(w.text, at)
-        others = ~(space | equal_mask(w.text, at, 10))
+        others = ~(space | equal_mask(w.text, at, newline))
         if others != np.uint64(0):
             at += trailing_zeros(others)
             break

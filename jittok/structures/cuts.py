@@ -62,9 +62,7 @@ class SpanRules(NamedTuple):
     pair_bits: int
     not_before_wide: int  # 1: an ASCII character in front of a wide one is not cut from what stands before it
     crossings: U64  # [1024] a bit for each pair of bytes that a cut may come between though a path below crosses it
-    crossing_pairs: (
-        U64  # [PAIR_ROW * n] these pairs, and where paths begin (see `crosses_path`); none for more than MOST_PAIRS
-    )
+    crossing_pairs: U64  # [PAIR_ROW * n] these pairs, see PAIR_ROW and `crosses_path`; none for more than MOST_PAIRS
     any_crossings: int  # whether there is such a pair
     paths: DoubleArray  # texts that no cut may come inside of, wherever a beginning of one stands in a text
     longest_path: int  # bytes of the longest of them

@@ -2,14 +2,14 @@
 
 Three tables by length, all of 64-bit words:
 
-    short   1 .. 15 bytes    slot of 4 words: text, zero-padded, its length in byte 15; four ids, or seven
+    short   1 .. 15 bytes    slot of 4 words: text, zero-padded, its length in byte 15; four ids, or seven narrow ones
     middle  16 .. 31 bytes   slot of 8 words: text, zero-padded, its length in byte 31; eight ids
     long    32 bytes and on  slot of 3 words: hash; place of the text | length << 32; place of the ids | number << 32
 
 The length inside the key tells "a" from "a\\0"; a length of 0 is an empty slot. Ids have 24 bits, and the top byte of a
-slot's first id holds their number + 1. In a *narrow* cache, that of a vocabulary of up to 65536 tokens, short slots
-hold seven ids of 16 bits, and the top 16 bits of the slot their number + 1. 0 there: they did not fit, the second half
-of the slot's first word of ids is their place in the id store, and the second word holds their number and the epoch of
+slot's first id holds their number + 1; but in a *narrow* cache, that of a vocabulary of up to 65536 tokens, short slots
+have seven ids of 16 bits, and the top 16 bits of the slot hold their number + 1. 0 there: they did not fit, the upper
+half of the first word of ids is their place in the id store, and the second word holds their number and the epoch of
 the store.
 
 A short or middle piece belongs to a *group* of four slots. The main loop reads one cache line only: the two slots of a
@@ -242,7 +242,7 @@ def _copy(ids: Window, at: int, table: Window, word: int, first: bool) -> None:
 @helper
 def write_ids(cache: CacheWindow, table: Window, word: int, halves: int, ids: Window, start: int, stop: int) -> None:
     """Keep ids[start:stop] in the words from `word` on (2 words for a short slot, 4 for a middle one) or in the
-    store."""
+    store; more than that holds are not kept."""
     number = stop - start
     narrow = halves == 2 and cache.narrow != 0
     fits = number <= (NARROW_IDS if narrow else 2 * halves)
@@ -253,9 +253,9 @@ def write_ids(cache: CacheWindow, table: Window, word: int, halves: int, ids: Wi
     if fits and narrow:
         low, high = _0, np.uint64(number + 1) << _48
         for k in range(number):
-            four = np.uint64(get_i32(ids, start + k)) << np.uint64(16 * (k & 3))
-            low |= four if k < 4 else _0
-            high |= four if k >= 4 else _0
+            placed = np.uint64(get_i32(ids, start + k)) << np.uint64(16 * (k & 3))
+            low |= placed if k < 4 else _0
+            high |= placed if k >= 4 else _0
         put_u64(table, word, low)
         put_u64(table, word + 1, high)
         return
@@ -270,7 +270,7 @@ def write_ids(cache: CacheWindow, table: Window, word: int, halves: int, ids: Wi
                 low |= np.uint64(number + 1) << _24
             put_u64(table, word + k, low | high << _32)
         return
-    if number > MOST_STORED:
+    if number > min(MOST_STORED, cache.ids_size):
         put_u64(table, word, _0)
         put_u64(table, word + 1, _0)
         return
@@ -339,7 +339,7 @@ def short_home(cache: CacheWindow, low: np.uint64, high: np.uint64, line: int) -
         if tag == _0:
             if empty < 0:
                 empty = at
-            break  # pieces of this line go to the other one only when this one is full, and it stays full
+            break  # pieces of this line go to the other one only when this one is full, which it mostly stays
     if empty >= 0:
         put_i64(cache.state, SHORT_COUNT, get_i64(cache.state, SHORT_COUNT) + 1)
         return empty, False
@@ -353,7 +353,7 @@ def middle_home(
     cache: CacheWindow, a: np.uint64, b: np.uint64, c: np.uint64, d: np.uint64, own: int
 ) -> tuple[int, bool]:
     """The same for a middle key, whose own slot is `own`. When that is empty, nothing else is read: pieces of this slot
-    go to others only when it is taken, and it stays taken."""
+    go to others only when it is taken. (One whose own slot has become free since is kept twice, with the same ids.)"""
     table = cache.middle
     if get_u64(table, own + 3) == _0:
         put_i64(cache.state, MIDDLE_COUNT, get_i64(cache.state, MIDDLE_COUNT) + 1)

@@ -72,7 +72,7 @@ class Pair:
         self.vocab = vocab
         self.kept = Encoder(vocab, arrays, cache_bytes=cache_bytes)
         self.wiped = Encoder(vocab, self.kept.arrays, cache_bytes=TINY_CACHE)
-        self._fresh = make_cache(TINY_CACHE)
+        self._fresh = make_cache(TINY_CACHE)  # a wide one, so that both kinds of slots are compared
 
     def again(self) -> Pair:
         """The same with nothing seen."""

@@ -104,6 +104,27 @@ def test_the_unknown_score_is_a_float32_below_the_lowest_number():
     assert unknown_score(np.array([-np.inf], np.float32)) == -math.inf
 
 
+def test_a_path_is_seen_wherever_it_stands_in_a_block(make_vocab, witnesses):
+    tokens = dict.fromkeys((SPACE, b"<", b"a", b"b", b"c", b">", b"x"), (-1.0, NORMAL))
+    tokens[b"<a b>"] = (0.0, USER_DEFINED)
+    vocab = make(make_vocab, tokens, build_charsmap({b"b": b"c"}), -1, escape_whitespaces=True)
+    assert ugm.compile_vocab(vocab).cut_limit > 0
+    for count in range(140):
+        kernel, reference = witnesses(vocab, b"x" * count + b"<a b x")  # b is copied there, not mapped
+        assert kernel == reference, count
+
+
+@pytest.mark.parametrize("user", [b"\t\tx", b"<\tx", b"\tx", b"x\t"])
+@pytest.mark.parametrize("merge", [False, True])
+def test_a_control_that_becomes_a_space_is_none_in_a_user_defined_text(make_vocab, witnesses, user, merge):
+    tokens = {SPACE: (-1.0, NORMAL), b"a": (-1.0, NORMAL), b"<": (-1.0, NORMAL), user: (0.0, USER_DEFINED)}
+    charsmap = build_charsmap({b"\t": b" "})
+    vocab = make(make_vocab, tokens, charsmap, 0, escape_whitespaces=True, remove_extra_whitespaces=merge)
+    for text in (b"a\n\ta", b"<\t\n", b"<\t\n\ta", b"a\n\t", b"\t\n", b"x\n\tx \t<\t a", b"\ta\t\ta \t"):
+        kernel, reference = witnesses(vocab, text)
+        assert kernel == reference, text
+
+
 def test_spaces_in_front_of_the_first_word_belong_to_its_span(make_vocab, witnesses):
     tokens = dict.fromkeys((SPACE, SPACE + b"b", SPACE * 4, b"a", b"b", b"ab"), (-1.0, NORMAL))
     vocab = make(make_vocab, tokens, add_space_prefix=True, escape_whitespaces=True)

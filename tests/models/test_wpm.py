@@ -60,8 +60,8 @@ def test_room_is_proved_by_a_table_where_ascii_stays_ascii():
             assert ((ascii_entries & IMAGE) < 128).all()
 
 
-@pytest.mark.parametrize("count", [60, 64, 65, 400, alphabet_.CODES, alphabet_.CODES + 1])
-def test_characters_have_codes_of_one_byte_or_two_or_the_vocabulary_has_no_alphabet(make_vocab, witnesses, count):
+@pytest.mark.parametrize("count", [60, 64, 65, 400, alphabet_.MIDDLE_CODES, 30_000])
+def test_characters_have_codes_of_one_byte_two_or_three(make_vocab, witnesses, count):
     letters = [chr(c) for c in range(0x100, 0x10000) if chr(c).isalpha() and chr(c).lower() == chr(c)]
     letters = [c for c in letters if unicodedata.normalize("NFD", c) == c][: count - 1]  # U+2581 is one, too
     assert len(letters) == count - 1
@@ -70,7 +70,8 @@ def test_characters_have_codes_of_one_byte_or_two_or_the_vocabulary_has_no_alpha
     pairs = {a + b for a in shown[:10] for b in shown[5:15]}
     tokens = [text for word in sorted({*letters, *pairs}) for text in (word.encode(), SPACE + word.encode())]
     vocab = make_vocab("wpm", [b"[UNK]", *tokens], unk_id=0, lowercase=True, strip_accents=True)
-    assert (wpm.compile_vocab(vocab).cut_limit < 0) == (count > alphabet_.CODES)
+    lengths = wpm.compile_vocab(vocab).alphabet.codes >> alphabet_.LENGTH_BIT & 3
+    assert lengths.max() == (1 if count <= alphabet_.SHORT_CODES else 2 if count <= alphabet_.MIDDLE_CODES else 3)
     for _ in range(40):
         words = ["".join(draw.choices([*shown[:15], draw.choice(shown)], k=draw.randint(1, 9))) for _ in range(9)]
         kernel, reference = witnesses(vocab, " ".join([*words, "\u0416\U0001f600"]).encode())
@@ -78,7 +79,8 @@ def test_characters_have_codes_of_one_byte_or_two_or_the_vocabulary_has_no_alpha
 
 
 @pytest.mark.parametrize(
-    "odd", [b"\xc1\xa1", b"\xe0\x81\xa1", b"\xed\xa0\x80", b"\xe2\x96", b"\x96\x81a", b"\xf8\x88", b"a\xff"]
+    "odd",
+    [b"\xc1\xa1", b"\xe0\x81\xa1", b"\xed\xa0\x80", b"\xe2\x96", b"\x96\x81a", b"\xf8\x88", b"a\xff", b"", b"a\0"],
 )
 def test_tokens_that_are_no_utf_8_match_as_bytes_do(make_vocab, witnesses, odd):
     vocab = make_vocab("wpm", [b"[UNK]", SPACE, SPACE + b"a", b"a", b"b", odd, SPACE + odd], unk_id=0)

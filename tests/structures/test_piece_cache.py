@@ -155,6 +155,43 @@ def test_a_table_grows_when_pieces_of_full_groups_keep_losing_their_slots():
     assert cache.state[MISSES] - misses < 20  # a group of five is rare now
 
 
+@helper
+def _many_ids(
+    _work: Window, text: Window, start: int, stop: int, _low: np.uint64, _high: np.uint64, ids: Window, count: int
+) -> int:
+    """A hundred ids for each "#", one for any other byte."""
+    for i in range(start, stop):
+        for _ in range(100 if get_u8(text, i) == 0x23 else 1):
+            put_i32(ids, count, get_u8(text, i))
+            count += 1
+    return count
+
+
+_look_up_many = make_look_up(make_settle(_many_ids, in_runs=False))
+
+
+@kernel
+def encode_many(cache: PieceCache, records: OutU64, text: U8, places: OutI32, number: int, ids: OutI32) -> int:
+    open_ = open_cache(cache)
+    return _look_up_many(
+        open_, window(records), window(text), window(text), 0, window(places), number, 0, window(ids), 0
+    )
+
+
+@sizes
+def test_a_piece_of_more_ids_than_the_store_holds_is_not_kept(tokens):
+    cache = make_cache(0, tokens)
+    cache = cache._replace(ids=cache.ids[: 1000 + SLACK])
+    pieces = [b"a#", b"#" * 9, b"#" * 10, b"#" * 11, b"#" * 31, b"x" * 9, b"#" * 32]
+    text = frozen(np.frombuffer(b"".join(pieces) + bytes(PAD), np.uint8), np.uint8)
+    places = np.cumsum([0, *map(len, pieces)]).astype(np.int32)
+    ids = np.full(20_000, -9, np.int32)
+    wanted = [byte for piece in pieces for byte in piece for _ in range(100 if byte == 0x23 else 1)]
+    for _ in range(3):
+        count = encode_many(cache, make_records(), text, places, len(pieces), ids)
+        assert ids[:count].tolist() == wanted
+
+
 @sizes
 def test_a_piece_that_was_seen_is_not_encoded_again(tokens):
     cache = make_cache(1 << 20, tokens)

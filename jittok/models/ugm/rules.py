@@ -85,7 +85,8 @@ def span_rules(lattice: Lattice, user: Texts, keys: Keys | None, merge: bool) ->
     pairs = cut_rules.neighbours(lattice.texts.data, lattice.texts.offsets, tokens)
     if merge and np.any(pairs.right == MARK):
         return cut_rules.no_cuts(), NEVER
-    blanks = [b for b in range(1, 0x20) if source.image(b) == b" "]
+    # A user-defined text is copied as it is, so a control in one is no blank but a character like others.
+    blanks = [b for b in range(1, 0x20) if source.image(b) == b" " and b not in user.data]
     odd_space = source.image(SPACE_BYTE) not in (None, b" ") or source.long_with([SPACE_BYTE, *blanks])
     if len(blanks) > cuts.BLANK_BYTES or odd_space:
         return cut_rules.no_cuts(), NEVER

@@ -1,8 +1,9 @@
 """A WordPiece vocabulary in an alphabet of its own, which makes its trie small and the walks through it short.
 
 UTF-8 gives the letters of most scripts two or three bytes, and each byte is a step through the trie. Here every
-character beyond ASCII that the tokens have gets a *code* of one byte, the most frequent ones, or of two. A word that
-holds any other character is unknown. As no code begins another one, the longest token that matches is the same.
+character beyond ASCII that the tokens have gets a *code* of one byte, the most frequent ones, of two, or, beyond some
+15,000 of them, of three. A word that holds any other character is unknown. As no code begins another one, the longest
+token that matches is the same.
 """
 
 from __future__ import annotations
@@ -18,13 +19,15 @@ from jittok.structures.double_array import BASE, NO_NODE, NO_VALUE, PARENT, ROOT
 from jittok.unicode.tables import UNICODE_SIZE
 from jittok.vocab.vocab import SPACE, Vocab
 
-ONE_BYTE, TWO_BYTES, END = 0x80, 0xC0, 0x100
-"""Codes begin with a byte below 0x80 (ASCII, which stays what it is), with one below 0xC0, or with another of two."""
-CODES = (TWO_BYTES - ONE_BYTE) + (END - TWO_BYTES) * 256
-LENGTH, UNKNOWN, ENDS = 16, 1 << 18, 1 << 19
-"""What becomes of a character: the bytes of its code, the first one lowest | their number << LENGTH | UNKNOWN where no
+ONE_BYTE, TWO_BYTES, THREE_BYTES = 0x80, 0xC0, 0xFC
+"""Where the first bytes of such codes begin; below is ASCII, which stays what it is."""
+SHORT_CODES = TWO_BYTES - ONE_BYTE
+MIDDLE_CODES = SHORT_CODES + ((THREE_BYTES - TWO_BYTES) << 8)
+ALL_CODES = MIDDLE_CODES + ((0x100 - THREE_BYTES) << 16)
+"""Characters that codes of up to one, two and three bytes are enough for."""
+LENGTH_BIT, UNKNOWN, ENDS = 24, 1 << 26, 1 << 27
+"""What becomes of a character: its code, the first byte lowest | the number of bytes << LENGTH_BIT | UNKNOWN where no
 token has it | ENDS where it ends a word; a character that ends a word and has a code, or is UNKNOWN, is a word too."""
-CODE = (1 << LENGTH) - 1
 NODE_BITS, VALUE_BITS = 22, 20
 """A node is base | parent << NODE_BITS | (value + 1) << 2 * NODE_BITS, so that a step is one load."""
 MOST_NODES, MOST_TOKENS = (1 << NODE_BITS) - 2, (1 << VALUE_BITS) - 2
@@ -35,7 +38,7 @@ class Alphabet(NamedTuple):
 
     units: U64  # [nodes] the trie of the tokens' codes
     pages: I32  # [0x1100] code point >> 8 -> block of `codes`
-    codes: I32  # [256 * blocks] what becomes of a character: normalized first, then see LENGTH
+    codes: I32  # [256 * blocks] what becomes of a character: normalized first, then see LENGTH_BIT
     marker_node: int  # the node of U+2581, or NO_NODE
     marker_value: int  # the token that is U+2581, or NO_VALUE
 
@@ -86,14 +89,16 @@ def _codes(points: NDArray[np.int64]) -> NDArray[np.int64] | None:
     there = np.flatnonzero(counts)
     beyond = there[there >= 0x80]
     beyond = beyond[np.argsort(-counts[beyond], kind="stable")]
-    if beyond.size > CODES:
+    if beyond.size > ALL_CODES:
         return None
     codes = np.full(UNICODE_SIZE, UNKNOWN)
-    ascii_there, few = there[there < 0x80], TWO_BYTES - ONE_BYTE
-    codes[ascii_there] = ascii_there | 1 << LENGTH
-    codes[beyond[:few]] = ONE_BYTE + np.arange(beyond[:few].size) | 1 << LENGTH
-    rest = np.arange(beyond[few:].size)
-    codes[beyond[few:]] = TWO_BYTES + (rest >> 8) | (rest & 0xFF) << 8 | 2 << LENGTH
+    codes[there[there < 0x80]] = there[there < 0x80] | 1 << LENGTH_BIT
+    short, middle, rest = np.split(beyond, [SHORT_CODES, MIDDLE_CODES])
+    k = np.arange(beyond.size)
+    codes[short] = ONE_BYTE + k[: short.size] | 1 << LENGTH_BIT
+    codes[middle] = TWO_BYTES + (k[: middle.size] >> 8) | (k[: middle.size] & 0xFF) << 8 | 2 << LENGTH_BIT
+    lead, second, third = (k[: rest.size] >> shift & 0xFF for shift in (16, 8, 0))
+    codes[rest] = THREE_BYTES + lead | second << 8 | third << 16 | 3 << LENGTH_BIT
     return codes
 
 
@@ -101,11 +106,11 @@ def _coded(
     codes: NDArray[np.int64], owner: NDArray[np.int64], tokens: int
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """(bytes, offsets) of the tokens, whose characters' codes and numbers are given."""
-    sizes = codes >> LENGTH
-    ends = np.cumsum(sizes)
+    sizes = codes >> LENGTH_BIT
+    begins = np.cumsum(sizes) - sizes
     data = np.zeros(int(sizes.sum()), np.uint8)
-    data[ends - sizes] = codes & 0xFF
-    data[ends[sizes == 2] - 1] = codes[sizes == 2] >> 8 & 0xFF
+    for k in range(3):
+        data[begins[sizes > k] + k] = codes[sizes > k] >> 8 * k & 0xFF
     offsets = np.zeros(tokens + 1, np.int64)
     np.add.at(offsets, owner + 1, sizes)
     return data, np.cumsum(offsets)
@@ -114,7 +119,7 @@ def _coded(
 def _marker(trie: NDArray[np.int32], code: int) -> tuple[int, int]:
     """(node, value) of the character with this code."""
     node = NO_NODE if code & UNKNOWN else ROOT
-    for k in range(code >> LENGTH & 3):
+    for k in range(code >> LENGTH_BIT & 3):
         place = int(trie[node, BASE]) ^ code >> 8 * k & 0xFF
         node = place if trie[place, PARENT] == node else NO_NODE
     return node, NO_VALUE if node == NO_NODE else int(trie[node, VALUE])

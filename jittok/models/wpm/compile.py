@@ -45,7 +45,8 @@ CJK = (
 )
 MARKER = SPACE.encode()
 GROWTH = 2
-"""A word of n bytes becomes at most 2n bytes: ASCII stays ASCII, all else has two bytes and becomes at most four."""
+"""A word of n bytes becomes at most 2n bytes: ASCII stays ASCII, all else has two bytes and becomes at most four, or
+a code of three."""
 ROOM_PER_BYTE = GROWTH + 3
 """Three more for the marker; each byte may be a token."""
 
@@ -70,7 +71,7 @@ class Arrays(NamedTuple):
 class Work(NamedTuple):
     """Memory of one thread, for fragments of up to `longest` bytes."""
 
-    word: OutU8  # [2 * longest + 16] U+2581 and the normalized word
+    word: OutU8  # [2 * longest + 16] the normalized word: in the alphabet, or in UTF-8 behind U+2581
     spans: SpanWork
 
 
@@ -184,6 +185,4 @@ def regrow(_arrays: Arrays, work: Work, longest: int) -> Work:
 
 
 def _word(longest: int) -> NDArray[np.uint8]:
-    word = np.empty(GROWTH * longest + 16, np.uint8)
-    word[: len(MARKER)] = tuple(MARKER)
-    return word
+    return np.empty(GROWTH * longest + 16, np.uint8)

@@ -9,12 +9,12 @@ import numpy as np
 
 from jittok._jit import helper
 from jittok._raw import Window, get_i32, get_u8, get_u64, put_i32, put_u8, window
-from jittok.models.wpm.alphabet import CODE, ENDS, LENGTH, NODE_BITS, UNKNOWN
+from jittok.models.wpm.alphabet import ENDS, LENGTH_BIT, NODE_BITS, UNKNOWN
 from jittok.models.wpm.compile import Arrays, Work
 from jittok.structures.double_array import NO_NODE, ROOT
 from jittok.structures.piece_cache import SHORT
 
-BLANK = 0x20
+SPACE_BYTE = 0x20
 NODE, VALUE = np.uint64((1 << NODE_BITS) - 1), np.uint64(2 * NODE_BITS)
 _PARENT = np.uint64(NODE_BITS)
 _0, _HIGH = np.uint64(0), np.uint64(0x8080808080808080)
@@ -83,12 +83,12 @@ def _put_ascii(model: SpanModel, text: Window, start: int, stop: int) -> int:
 
     Always SHORT steps, because a loop whose end cannot be foreseen costs as much as all of them.
     """
-    first = start + (get_u8(text, start) == BLANK)
+    first = start + (get_u8(text, start) == SPACE_BYTE)
     own, others = get_i32(model.pages, 0) << 8, 0
     for k in range(SHORT):
         entry = get_i32(model.codes, own + (get_u8(text, first + k) & 0x7F))
         put_u8(model.word, k, entry & 0xFF)
-        others |= (entry >> LENGTH != 1) << k
+        others |= (entry >> LENGTH_BIT != 1) << k
     size = stop - first
     return size if others & ((1 << size) - 1) == 0 else 0
 
@@ -113,8 +113,9 @@ def _becomes(model: SpanModel, code: int) -> int:
 @helper
 def _put_code(model: SpanModel, at: int, entry: int) -> int:
     put_u8(model.word, at, entry & 0xFF)
-    put_u8(model.word, at + 1, (entry & CODE) >> 8)
-    return at + (entry >> LENGTH & 3)
+    put_u8(model.word, at + 1, entry >> 8 & 0xFF)
+    put_u8(model.word, at + 2, entry >> 16 & 0xFF)
+    return at + (entry >> LENGTH_BIT & 3)
 
 
 @helper

@@ -6,8 +6,11 @@ from jittok._jit import U8, OutI32, OutI64, OutU8, helper, wide
 from jittok.fragments import BEYOND_UNICODE, FOUND, NEED, OFFSET, OUT_OF_ROOM, OUT_OF_WORK
 from jittok.models.wpm.compile import ALONE, DROPPED, IMAGE, KIND, LETTER, ROOM_PER_BYTE, Arrays
 from jittok.structures.double_array import NO_NODE, NO_VALUE, ROOT, child, value_at
-from jittok.structures.utf8 import decode, encode
+from jittok.structures.utf8 import decode, encode, encoded_byte
 from jittok.unicode.tables import LAST_CODE_POINT
+from jittok.vocab.vocab import SPACE
+
+MARK = ord(SPACE)
 
 
 @helper
@@ -19,6 +22,8 @@ def encode_whole(
         report[NEED] = stop - start
         return OUT_OF_WORK
     report[NEED] = ROOM_PER_BYTE * (stop - start)
+    for k in range(3):
+        word[k] = encoded_byte(MARK, 3, k)
     i, size = start, 3
     while i < stop:
         code, length = decode(data, i, stop)
