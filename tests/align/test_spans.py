@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from span_rules import broken_rule
 from texts import Texts
 from vocabs import KINDS, drawn_vocab
+from write_gguf import vocab_file
 
 from jittok._jit import JIT, U8, frozen, kernel
 from jittok._raw import window
@@ -153,3 +154,16 @@ def test_long_texts_keep_the_rules(name, unit):
     text, tok, rules = unit * (10_000 // len(unit)), case(name).tok, {"add_special": True, "parse_special": False}
     found = tok.align(text, **rules)
     assert broken_rule(tok.vocab, text, found.ids.tolist(), found.spans.tolist(), **rules) is None
+
+
+@pytest.mark.parametrize("space", [b"\n", b" "])
+def test_many_newlines_are_characters_where_nothing_makes_them_spaces(space):
+    tokens = ["<pad>", "</s>", "<unk>", "\u2581", "b", "c"]
+    flags = {"add_space_prefix": False, "remove_extra_whitespaces": True, "unknown_token_id": 2}
+    vocab = read_vocab(vocab_file("t5", tokens, scores=[0, 0, 0, -1, -1, -1], token_type=[3, 3, 2, 1, 1, 1], **flags))
+    for count in (1, 31, 32, 33, 64, 65, 200):
+        for letter in (b"b", b"x"):
+            text = space * count + letter * 32 + space * count + letter * 70
+            ids, wanted = literal(vocab, text)
+            found = Tokenizer(vocab).align(text, add_special=False)
+            assert (found.ids.tolist(), spans(Tokenizer(vocab), text, add_special=False)) == (ids, wanted), count
