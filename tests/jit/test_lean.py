@@ -1,9 +1,8 @@
 """Kernels compiled the short way have all their helpers inside."""
 
 import numpy as np
-import pytest
 
-from jittok._jit import I64, JIT, OutI64, helper, kernel
+from jittok._jit import I64, OutI64, helper, kernel
 
 LIMIT = 15
 
@@ -47,12 +46,3 @@ def test_a_helper_that_one_caller_names_in_vain_is_there_for_another():
     values.flags.writeable = False
     assert steps_of(values, out) == 3
     assert out.tolist() == [2 + 1, 7 + 9, 27 + 112]
-
-
-@pytest.mark.skipif(not JIT, reason="nothing is linked without the compiler")
-def test_a_helper_that_was_not_linked_is_an_error_and_no_call_to_nowhere(monkeypatch):
-    from jittok._jit import compiler, lean
-
-    monkeypatch.setattr(lean, "_all_parts", lambda _library: [])
-    with pytest.raises(RuntimeError, match=r"kernel steps_of: its helper .*(never|middle).* is missing"):
-        compiler.compile_kernel(steps_of.python)
