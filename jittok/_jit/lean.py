@@ -134,10 +134,8 @@ def _linked_at_the_end(kernel_name: str) -> Any:
         def finalize(library: Any) -> None:
             if library.name == kernel_name:
                 library._linking_libraries[:] = _all_parts(library)
+                library._verify_declare_only_symbols = lambda: _raise_if_missing(library)
                 original(library)
-                for function in library._final_module.functions:
-                    if function.is_declaration and function.name.startswith(_MANGLED):
-                        raise RuntimeError(f"kernel {kernel_name}: its helper {function.name} is missing")
                 return
             library._raise_if_finalized()
             library._finalize_dynamic_globals()
@@ -147,6 +145,14 @@ def _linked_at_the_end(kernel_name: str) -> Any:
         return finalize
 
     return make
+
+
+def _raise_if_missing(library: Any) -> None:
+    """RuntimeError for a helper that is called and was not linked; Numba looks for fewer names. It asks in front of
+    handing the code to LLVM's engine, which ends the process over such a call."""
+    for function in library._final_module.functions:
+        if function.is_declaration and function.name.startswith(_MANGLED):
+            raise RuntimeError(f"kernel {library.name}: its helper {function.name} is missing")
 
 
 def _all_parts(library: Any) -> list[Any]:

@@ -1,8 +1,9 @@
 """Kernels compiled the short way have all their helpers inside."""
 
 import numpy as np
+import pytest
 
-from jittok._jit import I64, OutI64, helper, kernel
+from jittok._jit import I64, JIT, OutI64, compiler, helper, kernel, lean
 
 LIMIT = 15
 
@@ -46,3 +47,19 @@ def test_a_helper_that_one_caller_names_in_vain_is_there_for_another():
     values.flags.writeable = False
     assert steps_of(values, out) == 3
     assert out.tolist() == [2 + 1, 7 + 9, 27 + 112]
+
+
+@kernel
+def twice(values: I64, out: OutI64) -> int:
+    for k in range(values.size):
+        out[k] = 2 * deepest(values[k])
+    return values.size
+
+
+@pytest.mark.skipif(not JIT, reason="nothing is linked without the compiler")
+def test_a_helper_that_was_not_linked_is_an_error_and_other_kernels_go_on(monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(lean, "_all_parts", lambda _library: [])
+        with pytest.raises(RuntimeError, match=r"kernel twice: its helper .*deepest.* is missing"):
+            compiler.compile_kernel(twice.python)
+    compiler.compile_kernel(twice.python)  # finishes whatever LLVM has been given so far
