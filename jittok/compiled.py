@@ -58,7 +58,8 @@ def _end_of_header(source: Any) -> int:
 
 def folder() -> Path | None:
     """Where compiled vocabularies are kept, None for nowhere."""
-    return None if cache_dir() is None else cache_dir() / "vocabularies"  # type: ignore[operator]
+    root = cache_dir()
+    return None if root is None else root / "vocabularies"
 
 
 @cache
@@ -77,10 +78,11 @@ def content_key(source: Any) -> str | None:
 
     Raises what `read_header` raises; for small files it is not called, and a file that is none has a name too.
     """
-    if folder() is None:
+    where = folder()
+    if where is None:
         return None
     if isinstance(source, str | os.PathLike):
-        return _key_of_file(Path(source))
+        return _key_of_file(Path(source), where)
     view = memoryview(source)
     return _digest(view if view.nbytes <= WHOLE else view.cast("B")[: _end_of_header(source)])
 
@@ -89,12 +91,12 @@ def _digest(content: Any) -> str:
     return hashlib.blake2b(content, digest_size=20).hexdigest()
 
 
-def _key_of_file(path: Path) -> str | None:
+def _key_of_file(path: Path, where: Path) -> str | None:
     facts = path.stat()
     if not stat.S_ISREG(facts.st_mode):
         return None
     place = Path(os.path.abspath(path))  # noqa: PTH100  resolve() would ask about every folder above
-    link = folder() / (_digest(os.fsencode(place)) + LINK_ENDING)  # type: ignore[operator]
+    link = where / (_digest(os.fsencode(place)) + LINK_ENDING)
     state = [facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns]
     try:
         known = json.loads(link.read_bytes())
@@ -133,7 +135,7 @@ def keep(key: str, name: str, structures: dict[str, Any]) -> None:
 
 
 def _place(key: str, name: str) -> Path:
-    return folder() / f"{key}-{name}{ENDING}"  # type: ignore[operator]
+    return folder() / f"{key}-{name}{ENDING}"  # type: ignore[operator]  # without a folder there is no key
 
 
 def _write(place: Path, *parts: bytes | memoryview) -> None:

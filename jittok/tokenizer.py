@@ -59,7 +59,7 @@ class Tokenizer(Facts):
         self._bundle = bundle
         self._key = key  # its name in the cache of compiled vocabularies
         self._kept = kept
-        self._rules: dict[tuple[bool, bool, str], Rule] = {}  # what calls with these options have asked for
+        self._rules: dict[tuple[bool, bool, str], tuple[Encoder, Rule]] = {}  # by the options of calls
         if kept is None:
             self._encoder = self._make_encoder()  # now, as it may fail
             if key is not None and self._encoder is not None:
@@ -88,8 +88,8 @@ class Tokenizer(Facts):
         `errors="replace"`: a lone surrogate of a str, and bytes that no tokenizer can take, are encoded as U+FFFD (or
         as the unknown token). Raises EncodingFailed otherwise.
         """
-        rule = self._rule(add_special, parse_special, errors)
-        return self._encoder.one(to_bytes(text, rule.replace), rule)  # type: ignore[union-attr]  # _rule has checked
+        encoder, rule = self._rule(add_special, parse_special, errors)
+        return encoder.one(to_bytes(text, rule.replace), rule)
 
     def encode_batch(
         self,
@@ -109,8 +109,8 @@ class Tokenizer(Facts):
         """
         from jittok.batch import encode_batch
 
-        rule = self._rule(add_special, parse_special, errors)
-        rows = encode_batch(self._encoder, texts, rule, threads, progress)  # type: ignore[arg-type]
+        encoder, rule = self._rule(add_special, parse_special, errors)
+        rows = encode_batch(encoder, texts, rule, threads, progress)
         return rows.described_by(self.describe)
 
     def encode_stream(
@@ -126,8 +126,8 @@ class Tokenizer(Facts):
         """The rows of `encode_batch`, some at a time and in order: for corpora that do not fit into memory."""
         from jittok.batch import stretches
 
-        rule = self._rule(add_special, parse_special, errors)
-        for ids, ends in stretches(self._encoder, texts, rule, threads, progress):  # type: ignore[arg-type]
+        encoder, rule = self._rule(add_special, parse_special, errors)
+        for ids, ends in stretches(encoder, texts, rule, threads, progress):
             yield TokenArray(ids, np.concatenate([np.zeros(1, np.int64), ends]))
 
     def count(
@@ -149,23 +149,24 @@ class Tokenizer(Facts):
         """int64[n]: the lengths of the rows of `encode_batch`."""
         from jittok.batch import stretches
 
-        rule = self._rule(add_special, parse_special, errors)
-        found = stretches(self._encoder, texts, rule, threads, progress, keep_ids=False)  # type: ignore[arg-type]
+        encoder, rule = self._rule(add_special, parse_special, errors)
+        found = stretches(encoder, texts, rule, threads, progress, keep_ids=False)
         lengths = [np.diff(ends, prepend=0) for _, ends in found]
         return np.concatenate(lengths) if lengths else np.zeros(0, np.int64)
 
-    def _rule(self, add_special: bool, parse_special: bool, errors: str) -> Rule:
+    def _rule(self, add_special: bool, parse_special: bool, errors: str) -> tuple[Encoder, Rule]:
         try:
             return self._rules[add_special, parse_special, errors]
         except (KeyError, TypeError):  # TypeError: nothing that a dictionary can look up, but true or false
             pass
         replace_errors = check_errors(errors)
-        if self._encoder is None:
+        encoder = self._encoder
+        if encoder is None:
             raise UnsupportedVocab(
                 self.vocab.source, "tokenizer.ggml.model", self.vocab.model, "a vocabulary that can tokenize"
             )
-        rule = self._encoder.rule(add_special, parse_special, replace_errors)
-        return self._rules.setdefault((bool(add_special), bool(parse_special), errors), rule)
+        rule = encoder.rule(add_special, parse_special, replace_errors)
+        return self._rules.setdefault((bool(add_special), bool(parse_special), errors), (encoder, rule))
 
     def trace(
         self, text: OneText, *, add_special: bool = False, parse_special: bool = False, errors: str = "strict"
@@ -173,9 +174,9 @@ class Tokenizer(Facts):
         """Every stage of encoding one text, as data and as pictures; slow. Raises as `encode` does."""
         from jittok.trace import trace_text
 
-        rule = self._rule(add_special, parse_special, errors)
+        encoder, rule = self._rule(add_special, parse_special, errors)
         raw = to_bytes(text, rule.replace)
-        ids = self._encoder.one(raw, rule).tolist()  # type: ignore[union-attr]
+        ids = encoder.one(raw, rule).tolist()
         return trace_text(
             self.vocab, raw, ids, add_special=add_special, parse_special=parse_special, replace=rule.replace
         )
@@ -187,11 +188,11 @@ class Tokenizer(Facts):
         from jittok.align import Alignment
         from jittok.batch import stretches
 
-        rule = self._rule(add_special, parse_special, errors)
+        encoder, rule = self._rule(add_special, parse_special, errors)
         raw = to_bytes(text, rule.replace)
         start, stop = (frozen([place], np.int64) for place in (0, len(raw)))
         docs = Documents(np.frombuffer(raw, np.uint8), start, stop)
-        ((ids, _, spans),) = stretches(self._encoder, docs, rule, 1, beside=self._aligner.spans)  # type: ignore[arg-type]
+        ((ids, _, spans),) = stretches(encoder, docs, rule, 1, beside=self._aligner.spans)
         found = Alignment(frozen(ids, np.int32), spans, text if isinstance(text, str) else raw)
         return found.described_by(self.describe)
 
@@ -212,10 +213,10 @@ class Tokenizer(Facts):
 
         if unit not in UNITS:
             raise ValueError(f"unit: found {unit!r}, expected 'bytes' or 'characters'")
-        rule = self._rule(add_special, parse_special, errors)
+        encoder, rule = self._rule(add_special, parse_special, errors)
         aligner = self._aligner
         beside = aligner.spans if unit == "bytes" else aligner.spans_in_characters
-        found = stretches(self._encoder, texts, rule, threads, progress, beside=beside)  # type: ignore[arg-type]
+        found = stretches(encoder, texts, rule, threads, progress, beside=beside)
         return AlignmentBatch.joined(list(found), unit)
 
     @cached_property

@@ -47,16 +47,21 @@ put_key = _both(_put_key_raw, _put_key_checked)
 Written to two uint64 words and returned as these. masks: see `key_masks`. Reads 16 bytes."""
 
 
-@intrinsic
-def _copy_ids_raw(_context: Any, _to: Any, _at: Any, _source: Any, _i: Any) -> Any:
-    def codegen(context: Any, b: Any, _signature: Any, args: Any) -> Any:
-        vector = b.load(_place(b, args[2], args[3], 8, _W4), align=8)
-        keep = ir.Constant(_W4, [0xFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF])
-        b.store(b.and_(vector, keep), _place(b, args[0], args[1], 4, _W4), align=4)
-        return context.get_dummy_value()
+def _vector_copy(kind: Any, size: int, change: Any, result: Any) -> Any:
+    """`copy(ids, at, source, i)`: a vector of `kind` from the elements of `size` bytes at i, as `change` makes it one
+    of `result`, to the int32 elements from `at` on."""
 
-    n = types.int64
-    return types.void(n, n, n, n), codegen
+    @intrinsic
+    def copy(_context: Any, _ids: Any, _at: Any, _source: Any, _i: Any) -> Any:
+        def codegen(context: Any, b: Any, _signature: Any, args: Any) -> Any:
+            vector = b.load(_place(b, args[2], args[3], size, kind), align=size)
+            b.store(change(b, vector), _place(b, args[0], args[1], 4, result), align=4)
+            return context.get_dummy_value()
+
+        n = types.int64
+        return types.void(n, n, n, n), codegen
+
+    return copy
 
 
 @helper
@@ -69,19 +74,9 @@ def _copy_ids_checked(ids: Window, at: int, words: Window, i: int) -> None:
         ids[at + k] = value - (value >> 31 << 32)  # bit 31 is the sign
 
 
-copy_ids = _both(_copy_ids_raw, _copy_ids_checked)
+_ONE_BYTE_LESS = ir.Constant(_W4, [0xFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF])
+copy_ids = _both(_vector_copy(_W4, 8, lambda b, v: b.and_(v, _ONE_BYTE_LESS), _W4), _copy_ids_checked)
 """Four ids from two uint64 words to ids[at .. at + 3]; the top byte of the first is left out (a count lives there)."""
-
-
-@intrinsic
-def _copy_narrow_raw(_context: Any, _to: Any, _at: Any, _source: Any, _i: Any) -> Any:
-    def codegen(context: Any, b: Any, _signature: Any, args: Any) -> Any:
-        vector = b.load(_place(b, args[2], args[3], 8, _S8), align=8)
-        b.store(b.zext(vector, _IDS8), _place(b, args[0], args[1], 4, _IDS8), align=4)
-        return context.get_dummy_value()
-
-    n = types.int64
-    return types.void(n, n, n, n), codegen
 
 
 @helper
@@ -92,19 +87,8 @@ def _copy_narrow_checked(ids: Window, at: int, words: Window, i: int) -> None:
         ids[at + k] = np.int64(words[i + (k >> 2)] >> np.uint64(16 * (k & 3)) & np.uint64(0xFFFF))
 
 
-copy_narrow = _both(_copy_narrow_raw, _copy_narrow_checked)
+copy_narrow = _both(_vector_copy(_S8, 8, lambda b, v: b.zext(v, _IDS8), _IDS8), _copy_narrow_checked)
 """Eight ids of 16 bits from two uint64 words to ids[at .. at + 7]."""
-
-
-@intrinsic
-def _copy_four_raw(_context: Any, _to: Any, _at: Any, _source: Any, _i: Any) -> Any:
-    def codegen(context: Any, b: Any, _signature: Any, args: Any) -> Any:
-        vector = b.load(_place(b, args[2], args[3], 4, _W4), align=4)
-        b.store(vector, _place(b, args[0], args[1], 4, _W4), align=4)
-        return context.get_dummy_value()
-
-    n = types.int64
-    return types.void(n, n, n, n), codegen
 
 
 @helper
@@ -115,7 +99,7 @@ def _copy_four_checked(ids: Window, at: int, source: Window, i: int) -> None:
         ids[at + k] = source[i + k]
 
 
-copy_four = _both(_copy_four_raw, _copy_four_checked)
+copy_four = _both(_vector_copy(_W4, 4, lambda _b, v: v, _W4), _copy_four_checked)
 """source[i .. i + 3] to ids[at .. at + 3], both int32."""
 
 

@@ -6,8 +6,12 @@ different blocks. It is made from runs: sorted starts (the first is 0) and the c
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import numpy as np
 from numpy.typing import NDArray
+
+_Value = TypeVar("_Value", bound=np.generic)
 
 UNICODE_SIZE = 0x110000
 PAGE_BITS = 7
@@ -20,6 +24,13 @@ def two_stage(starts: NDArray[np.int64], classes: NDArray[np.uint8]) -> tuple[ND
     starts: int64[runs] rising from 0; classes: uint8[runs] the class of starts[k] .. starts[k + 1] - 1.
     """
     full = np.repeat(classes, np.diff(starts, append=UNICODE_SIZE))
-    rows = np.ascontiguousarray(full.reshape(PAGES, 1 << PAGE_BITS)).view(f"V{1 << PAGE_BITS}").ravel()
-    blocks, pages = np.unique(rows, return_inverse=True)
-    return pages.astype(np.uint16), np.frombuffer(blocks.tobytes(), np.uint8)
+    pages, blocks = shared_rows(full.reshape(PAGES, 1 << PAGE_BITS))
+    return pages.astype(np.uint16), blocks.reshape(-1)
+
+
+def shared_rows(rows: NDArray[_Value]) -> tuple[NDArray[np.int64], NDArray[_Value]]:
+    """(pages, blocks) of any table: rows[k] is blocks[pages[k]], and no two of blocks are equal."""
+    rows = np.ascontiguousarray(rows)
+    opaque = rows.view(f"V{rows[0].nbytes}").reshape(-1)  # a row is compared as one value
+    _, first, pages = np.unique(opaque, return_index=True, return_inverse=True)
+    return pages.reshape(-1), rows[first]

@@ -65,44 +65,32 @@ _0, _16, _24, _32, _48, _56 = (np.uint64(k) for k in (0, 16, 24, 32, 48, 56))
 _FF, _LOW16 = np.uint64(0xFF), np.uint64(0xFFFF)
 
 
-@inlined
-def _short_hits(
-    table: Window, pairs: Window, records: Window, record: int, end: int, ids: Window, count: int
-) -> tuple[int, int]:
-    """Ids of short pieces whose line holds them, up to the first record that is anything else: (its place, count)."""
-    while record < end:
-        head = np.int64(get_u64(records, record))
-        if head & KINDS != KIND_SHORT:
-            break
-        at = match_pair(table, head >> PLACE, records, record + 1, pairs)
-        hit = (head >> PLACE) + at
-        k = np.int64(get_u64(table, hit + 2) >> _24 & _FF)
-        if (at == NO_MATCH) | (k == 0):
-            break
-        copy_ids(ids, count, table, hit + 2)
-        count += k - 1
-        record += RECORD
-    return record, count
+def _hits_of(count_word: int, count_shift: np.uint64, copy: Callable[..., Any]) -> Callable[..., Any]:
+    """The loop over hits of caches of one kind: where a slot has its number of ids, and what copies them."""
+
+    @inlined
+    def hits(
+        table: Window, pairs: Window, records: Window, record: int, end: int, ids: Window, count: int
+    ) -> tuple[int, int]:
+        """Ids of short pieces whose line holds them, up to the first record that is anything else: its place, count."""
+        while record < end:
+            head = np.int64(get_u64(records, record))
+            if head & KINDS != KIND_SHORT:
+                break
+            at = match_pair(table, head >> PLACE, records, record + 1, pairs)
+            hit = (head >> PLACE) + at
+            k = np.int64(get_u64(table, hit + count_word) >> count_shift & _FF)
+            if (at == NO_MATCH) | (k == 0):
+                break
+            copy(ids, count, table, hit + 2)
+            count += k - 1
+            record += RECORD
+        return record, count
+
+    return hits
 
 
-@inlined
-def _narrow_hits(
-    table: Window, pairs: Window, records: Window, record: int, end: int, ids: Window, count: int
-) -> tuple[int, int]:
-    """The same for a narrow cache."""
-    while record < end:
-        head = np.int64(get_u64(records, record))
-        if head & KINDS != KIND_SHORT:
-            break
-        at = match_pair(table, head >> PLACE, records, record + 1, pairs)
-        hit = (head >> PLACE) + at
-        k = np.int64(get_u64(table, hit + 3) >> _48)
-        if (at == NO_MATCH) | (k == 0):
-            break
-        copy_narrow(ids, count, table, hit + 2)
-        count += k - 1
-        record += RECORD
-    return record, count
+_wide_hits, _narrow_hits = _hits_of(2, _24, copy_ids), _hits_of(3, _48, copy_narrow)
 
 
 @inlined
@@ -268,7 +256,7 @@ def make_settle(
             if cache.narrow != 0:
                 record, count = _narrow_hits(cache.short, cache.pairs, records, record, end, ids, count)
             else:
-                record, count = _short_hits(cache.short, cache.pairs, records, record, end, ids, count)
+                record, count = _wide_hits(cache.short, cache.pairs, records, record, end, ids, count)
             if record == end:
                 break
             head = np.int64(get_u64(records, record))

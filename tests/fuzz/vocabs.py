@@ -41,6 +41,8 @@ KMER = "\ue000".encode()
 KEYS = ["a", "A", "ab", "é", "\u0301", "ﬁ", "\u3000", "\t", "  ", SPACE, "\ufffd", "一", "一二", "#", "e\u0301"]
 REPLACEMENTS = [b"", b" ", b"a", b"fi", b"  _ ", b"\xff", " 一 ".encode(), b"a b", SPACE.encode()]
 """Of the charsmap of type "ugm"."""
+WITH_BLANKS = [b"\t", b"\n", b"a\t", b"\tb", b"a\nb", b" ", b"a b", b" \t", b"\n\n", "一\t".encode()]
+"""Tokens of type "ugm", which a charsmap may take the blanks of."""
 FLAGS = ["add_bos_token", "add_eos_token", "add_sep_token", "add_space_prefix", "remove_extra_whitespaces"]
 
 
@@ -172,8 +174,10 @@ def _wpm(rng: random.Random) -> bytes:
 
 
 def _ugm(rng: random.Random) -> bytes:
-    tokens = _unique([b"<pad>", b"</s>", b"<unk>", *_bodies(rng, rng.randint(5, 60)), b"<extra>"])
+    blanks = rng.sample(WITH_BLANKS, rng.choice([0, 0, 1, 4]))
+    tokens = _unique([b"<pad>", b"</s>", b"<unk>", *_bodies(rng, rng.randint(5, 60)), b"<extra>", *blanks])
     types = [CONTROL, CONTROL, UNKNOWN, *(NORMAL if kind == BYTE else kind for kind in _types(rng, tokens)[3:])]
+    types = [rng.choice([kind, USER]) if token in blanks else kind for token, kind in zip(tokens, types, strict=True)]
     charsmap = None
     if rng.random() < 0.6:
         pairs = {key.encode(): rng.choice(REPLACEMENTS) for key in rng.sample(KEYS, rng.randint(1, len(KEYS)))}

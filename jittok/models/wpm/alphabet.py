@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import I32, U64, frozen
+from jittok.pretokenize.classes import shared_rows
 from jittok.structures.cut_rules import characters
 from jittok.structures.double_array import BASE, NO_NODE, NO_VALUE, PARENT, ROOT, UNIT, VALUE, build_double_array
 from jittok.unicode.tables import UNICODE_SIZE
@@ -70,14 +71,12 @@ def build_alphabet(
     values = (trie[:, VALUE].astype(np.int64) + 1).astype(np.uint64)
     units = fields[:, BASE] | parents << np.uint64(NODE_BITS) | values << np.uint64(2 * NODE_BITS)
     becomes = np.where(joins, codes[image], 0) | np.where(ends, ENDS, 0)
-    # Equal blocks share one entry; a block is compared as one opaque value of 1024 bytes.
-    blocks = becomes.astype(np.int32).reshape(-1, 256)
-    _, where, pages = np.unique(blocks.view("V1024").reshape(-1), return_index=True, return_inverse=True)
+    pages, blocks = shared_rows(becomes.reshape(-1, 256))
     node, value = _marker(trie, codes[ord(SPACE)])
     return Alphabet(
         frozen(units, np.uint64),
-        frozen(pages.reshape(-1), np.int32),
-        frozen(blocks[where].reshape(-1), np.int32),
+        frozen(pages, np.int32),
+        frozen(blocks.reshape(-1), np.int32),
         node,
         value,
     )

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from jittok._jit import I32, U8, OutI64, OutU8, frozen, kernel, wide
 from jittok.models.wpm.alphabet import NO_ALPHABET, Alphabet, build_alphabet
+from jittok.pretokenize.classes import shared_rows
 from jittok.structures import cut_rules, cuts
 from jittok.structures.double_array import (
     NO_NODE,
@@ -139,10 +140,8 @@ def normal_table(lowercase: bool, strip_accents: bool) -> tuple[NDArray[np.int32
     kind[flags & tables.CONTROL != 0] = DROPPED
     kind[[0, tables.REPLACEMENT]] = DROPPED
     kind[flags & tables.WHITESPACE != 0] = BLANK
-    blocks = (kind[base] << KIND | lower[base] ^ everything).astype(np.int32).reshape(-1, 256)
-    # Equal blocks share one entry; a block is compared as one opaque value of 1024 bytes.
-    _, where, pages = np.unique(blocks.view("V1024").reshape(-1), return_index=True, return_inverse=True)
-    return frozen(pages.reshape(-1), np.int32), frozen(blocks[where].reshape(-1), np.int32)
+    pages, blocks = shared_rows((kind[base] << KIND | lower[base] ^ everything).reshape(-1, 256))
+    return frozen(pages, np.int32), frozen(blocks.reshape(-1), np.int32)
 
 
 def may_part(_arrays: Arrays, _size: int) -> bool:

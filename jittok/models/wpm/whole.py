@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from jittok._jit import U8, OutI32, OutI64, OutU8, helper, wide
 from jittok.fragments import BEYOND_UNICODE, FOUND, NEED, OFFSET, OUT_OF_ROOM, OUT_OF_WORK
-from jittok.models.wpm.compile import ALONE, DROPPED, IMAGE, KIND, LETTER, ROOM_PER_BYTE, Arrays
+from jittok.models.wpm.compile import ALONE, DROPPED, IMAGE, KIND, LETTER, MARKER, ROOM_PER_BYTE, Arrays
 from jittok.structures.double_array import NO_NODE, NO_VALUE, ROOT, child, value_at
-from jittok.structures.utf8 import decode, encode, encoded_byte
+from jittok.structures.utf8 import decode, encode
 from jittok.unicode.tables import LAST_CODE_POINT
 from jittok.vocab.vocab import SPACE
 
-MARK = ord(SPACE)
+_MARK, _MARKED = ord(SPACE), len(MARKER)
 
 
 @helper
@@ -22,9 +22,8 @@ def encode_whole(
         report[NEED] = stop - start
         return OUT_OF_WORK
     report[NEED] = ROOM_PER_BYTE * (stop - start)
-    for k in range(3):
-        word[k] = encoded_byte(MARK, 3, k)
-    i, size = start, 3
+    encode(_MARK, word, 0)  # every word begins with it
+    i, size = start, _MARKED
     while i < stop:
         code, length = decode(data, i, stop)
         if code > LAST_CODE_POINT:
@@ -36,22 +35,22 @@ def encode_whole(
         if kind == LETTER:
             size = encode(code ^ entry & IMAGE, word, size)
         elif kind != DROPPED:
-            if size > 3:
+            if size > _MARKED:
                 count = _encode_word(arrays, word, size, ids, count)
             if kind == ALONE and count >= 0:
-                size = encode(code ^ entry & IMAGE, word, 3)
+                size = encode(code ^ entry & IMAGE, word, _MARKED)
                 count = _encode_word(arrays, word, size, ids, count)
             if count < 0:
                 return count
-            size = 3
-    return _encode_word(arrays, word, size, ids, count) if size > 3 else count
+            size = _MARKED
+    return _encode_word(arrays, word, size, ids, count) if size > _MARKED else count
 
 
 @helper
 def _encode_word(arrays: Arrays, word: OutU8, size: int, ids: OutI32, count: int) -> int:
     """Ids of the marked word word[:size] by longest match, or the unknown token; the new count or OUT_OF_ROOM."""
     at = count
-    node, found, end, j = arrays.marker_node, arrays.marker_value, arrays.marker_length, 3
+    node, found, end, j = arrays.marker_node, arrays.marker_value, arrays.marker_length, _MARKED
     if node == NO_NODE:  # no token goes on behind U+2581
         j = size
     while True:
