@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from jittok._jit import I32, I64, U64
+from jittok.models.bpe.joints import Joints
 from jittok.models.bpe.seeds import Seeds
 from jittok.normalize.case import CaseTable
 from jittok.pretokenize.splitters.blocks import CharacterClasses
@@ -53,7 +54,7 @@ class Arrays(NamedTuple):
     contractions: int  # LLAMA3: PREFIX, SUFFIX or WITHOUT
     classes: CharacterClasses
     byte_pairs: U64  # [65536] what two neighbouring bytes merge to, as the pair table says; LINES: a space is U+2581
-    joints: U64  # [1024] or [16384] bytes or characters that a merge can join, see `joints`
+    joints: Joints  # bytes or characters that a merge can join
     rules: SpanRules  # LINES: where a line may be cut
     seeds: Seeds
     chain: Chain  # for long words

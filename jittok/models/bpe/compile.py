@@ -11,10 +11,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import I32, I64, U8, U64, OutI32, OutI64, OutU8, OutU64, frozen, helper, kernel, wide
+from jittok._jit import I32, I64, U8, OutI32, OutI64, OutU8, OutU64, frozen, helper, kernel, wide
 from jittok._raw import window
 from jittok.models.bpe.arrays import GENERAL, GPT2, HYBRIDDNA, LINES, LLAMA3, PLAIN, WHITESPACE, Arrays
-from jittok.models.bpe.joints import all_joined, byte_joints, character_joints
+from jittok.models.bpe.joint_rules import all_joined, byte_joints, character_joints
+from jittok.models.bpe.joints import Joints
 from jittok.models.bpe.line_rules import line_rules
 from jittok.models.bpe.planting import planted_seeds
 from jittok.models.bpe.seeds import empty_slots, freeze
@@ -107,7 +108,7 @@ def compile_vocab(vocab: Vocab) -> Arrays:
         contractions=contractions,
         classes=character_classes(letters),
         byte_pairs=frozen(byte_pairs, np.uint64),
-        joints=_joints(vocab, symbols, left, right, pre.byte_encode),
+        joints=_joints(vocab, symbols, ranks, byte_symbols),
         rules=line_rules(symbols, left, right) if family == LINES else no_cuts(),
         seeds=freeze(slots, bits),
         chain=no_chain(),
@@ -139,11 +140,13 @@ def _encoded_bytes() -> list[bytes]:
     return [tables.byte_encode(bytes([b])) for b in range(256)]
 
 
-def _joints(vocab: Vocab, symbols: BytesTable, left: I32, right: I32, byte_encode: bool) -> U64:
+def _joints(vocab: Vocab, symbols: BytesTable, ranks: tuple[I32, I32, I32, I32], byte_symbols: I32) -> Joints:
+    byte_encode = pre_type(vocab.pre_type).byte_encode
+    left, right, rank, _ = ranks
     if vocab.ignore_merges:
         return all_joined(not byte_encode)
     if byte_encode:
-        return byte_joints(symbols, left, right, _byte_of_character())
+        return byte_joints(symbols, left, right, rank, _byte_of_character(), int(byte_symbols[SPACE]))
     return character_joints(symbols, left, right)
 
 

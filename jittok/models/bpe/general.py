@@ -8,7 +8,7 @@ from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, kernel, wide
 from jittok._raw import PAD, Window, bit_places, get_u8, get_u64, put_i32, put_i64, put_u8, readable_behind, window
 from jittok.fragments import BEYOND_UNICODE, FOUND, FRAGMENT, NEED, OFFSET, OUT_OF_ROOM, OUT_OF_WORK
 from jittok.models.bpe.arrays import HYBRIDDNA, KMER_MARK, PLAIN, Arrays
-from jittok.models.bpe.joints import cut_joints
+from jittok.models.bpe.joints import JointWindow, cut_joints
 from jittok.models.bpe.plain import REPLACEMENT, encode_text, encode_words
 from jittok.models.bpe.text import BAD, decode, put_code_point
 from jittok.models.bpe.words import SPACE
@@ -32,7 +32,7 @@ class _Splitting(NamedTuple):
 
     splitter: SplitterWindow
     split: SplitWindow
-    joints: Window
+    joints: JointWindow
 
 
 @helper

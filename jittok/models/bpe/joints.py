@@ -1,122 +1,94 @@
-"""Which neighbours a merge can ever join: where none can, a piece may be cut in two without another id.
+"""Where a piece may be cut in two without another id: between neighbours that no merge can ever join.
 
 Some patterns leave long pieces: lines, phrases, or all text up to the next number. Hardly one of them comes twice, so
 the piece cache is of no help; their parts do. A merge joins the last byte of its left symbol with the first of its
 right one; two neighbours that no merge joins so stay apart in every text, and what is merged on one side of them does
 not change the other. Where symbols are characters, the same holds for the last and the first character.
 
-With `ignore_merges` a piece that is a token is that token, whatever its merges, and a part of a piece must not be: then
-any two neighbours count as joined. So do those beside a space where a space inside a piece is an error, and newlines,
-which gemma4 takes whole.
+Two bytes may be joined *loosely*: by merges of longer symbols only, which ask for certain bytes beside the two. And a
+run of spaces is joined to what follows less often than it seems. Where two spaces have a rank below all other merges of
+a single one, pairs of them come first, from the left, and in a run of an even number no single space is left; so only
+what two of them are joined to matters behind it. `joint_rules` computes all this from the merges.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from jittok._jit import I32, I64, U8, U64, OutU64, frozen, helper, kernel, wide
+from jittok._jit import U64, helper
 from jittok._raw import (
     Window,
+    add,
     equal_mask,
     get_u8,
     get_u64,
     leading_zeros,
+    multiply,
     put_u64,
     span_masks,
     trailing_zeros,
     utf8_masks,
+    window,
 )
-from jittok.structures.bytes_table import BytesTable
 
 BYTE_BITS, CHARACTER_BITS = 8, 10
 """A joint is the number of the left neighbour and that of the right one; characters share their numbers."""
-BLOCK = 64
-ONE, NONE = np.uint64(1), np.uint64(0)
-NEWLINE, SPACE, ESCAPED_SPACE = 0x0A, 0x20, 0x2581
+PAIRED = 1 << BYTE_BITS
+"""In place of the left byte: an even run of spaces."""
+APART, LOOSE, JOINED = 0, 1, 3
+"""What two bytes are: joined by no merge, by merges of longer symbols only, by others as well."""
+LEFT_LONGER, RIGHT_LONGER = 1, 2
+"""Bits of what is known of a loose joint: that its left or right symbol has more than one byte, and which is next."""
+SPACE, ESCAPED_SPACE = 0x20, 0x2581
 FIRST_OF_ESCAPED = 0xE2
+FIRST_SHARED, NUMBER_OF_ESCAPED = 0x100, 0xFF
+BLOCK = 64
+CONTEXT_K = np.uint64(0x9E3779B97F4A7C15)
+ONE, NONE, ALL, B63 = np.uint64(1), np.uint64(0), ~np.uint64(0), np.uint64(63)
+EVEN = np.uint64(0x5555555555555555)
+_6, _64 = np.uint64(6), np.uint64(64)
 
 
-def all_joined(characters: bool) -> U64:
-    """The table that allows no cut."""
-    return frozen(np.full(1 << 2 * (CHARACTER_BITS if characters else BYTE_BITS) - 6, ~np.uint64(0)), np.uint64)
+class Joints(NamedTuple):
+    """What merges join. Invariant: contexts.size << 6 == 1 << context_bits."""
+
+    pairs: U64  # a bit for each joint of characters; two, APART, LOOSE or JOINED, for each of bytes
+    contexts: U64  # bit filter of what stands around loose joints, see `context`
+    context_bits: int
 
 
-def byte_joints(texts: BytesTable, left: I32, right: I32, byte_of: I32) -> U64:
-    """uint64[1024]: bit a << 8 | b is set when a merge has byte a in front of byte b.
+class JointWindow(NamedTuple):
+    """The same as windows."""
 
-    texts: of all symbols, written in the alphabet of bytes; left, right: int32[merges] symbols
-    byte_of: int32[512] the byte of each character of the alphabet
-    """
-    out = np.zeros(1 << 2 * BYTE_BITS - 6, np.uint64)
-    join_merges(texts.data, texts.offsets, left, right, byte_of, out)
-    return frozen(out, np.uint64)
-
-
-def character_joints(texts: BytesTable, left: I32, right: I32) -> U64:
-    """uint64[16384]: the same for characters, by their numbers (see `_number`); all that stand beside a space, too."""
-    out = np.zeros(1 << 2 * CHARACTER_BITS - 6, np.uint64)
-    join_merges(texts.data, texts.offsets, left, right, frozen(np.zeros(0), np.int32), out)
-    bits = np.unpackbits(out.view(np.uint8), bitorder="little").reshape(1 << CHARACTER_BITS, -1)
-    bits[SPACE], bits[:, SPACE], bits[NEWLINE, NEWLINE] = 1, 1, 1
-    return frozen(np.packbits(bits, bitorder="little").view(np.uint64), np.uint64)
+    pairs: Window
+    contexts: Window
+    context_bits: int
 
 
 @helper
-def _number(c: int) -> int:
-    """Ten bits of a code point: Latin-1 as it is, the character that stands for a space alone, all others shared."""
-    if c < 0x100:
-        return c
-    return 0xFF if c == ESCAPED_SPACE else 0x100 + (((c * 40503) & 0xFFFF) * 0x300 >> 16)
+def open_joints(joints: Joints) -> JointWindow:
+    """Windows onto the arrays."""
+    return JointWindow(window(joints.pairs), window(joints.contexts), joints.context_bits)
 
 
 @helper
-def _enter(out: OutU64, joint: int) -> None:
-    out[joint >> 6] |= ONE << np.uint64(joint & 63)
+def context(kind: int, before: int, left: int, right: int, after: int) -> int:
+    """What is known of a loose joint as a number below 2 ** 34; kind: LEFT_LONGER, or RIGHT_LONGER, or both. The byte
+    of a side that is not longer is 0. Also for arrays."""
+    return before | left << 8 | right << 16 | after << 24 | kind << 32
 
 
 @helper
-def _character(data: U8, i: int, end: int) -> int:
-    """The code point at i, as far as its bytes are there."""
-    c = wide(data[i])
-    if c < 0xC0:
-        return c
-    size = 2 if c < 0xE0 else 3 if c < 0xF0 else 4
-    c &= 0x7F >> size
-    for k in range(i + 1, min(i + size, end)):
-        c = c << 6 | wide(data[k]) & 0x3F
-    return c
-
-
-@kernel
-def join_merges(data: U8, offsets: I64, left: I32, right: I32, byte_of: I32, out: OutU64) -> int:
-    """Enter where the texts of left[k] and right[k] meet, for every k.
-
-    byte_of: int32[512] the bytes that characters stand for (texts with others are skipped), or empty for characters
-    """
-    for k in range(left.size):
-        begin, end = offsets[left[k]], offsets[left[k] + 1]
-        next_begin, next_end = offsets[right[k]], offsets[right[k] + 1]
-        if end > begin and next_end > next_begin:
-            last = end - 1
-            while wide(data[last]) & 0xC0 == 0x80 and last > begin:
-                last -= 1
-            a, b = _character(data, last, end), _character(data, next_begin, next_end)
-            if byte_of.size == 0:
-                _enter(out, _number(a) << CHARACTER_BITS | _number(b))
-            elif a < byte_of.size and b < byte_of.size and byte_of[a] >= 0 and byte_of[b] >= 0:
-                _enter(out, wide(byte_of[a]) << BYTE_BITS | wide(byte_of[b]))
-    return out.size
-
-
-@helper
-def cut_joints(joints: Window, characters: bool, text: Window, start: int, size: int, cuts: Window) -> None:
+def cut_joints(joints: JointWindow, characters: bool, text: Window, start: int, size: int, cuts: Window) -> None:
     """More cuts in text[start:start + size], where no merge joins: between an ASCII letter (of bytes: also one beyond
-    ASCII) and something else but a space in front of it, before what may stand for a space, and anywhere in pieces of
-    more than 16 bytes.
+    ASCII) and something else but a space in front of it, before what may stand for a space, behind an even run of
+    spaces, and anywhere in pieces of more than 16 bytes.
 
     joints: of characters or of bytes; cuts: see `splitters.general`; 64 bytes are readable behind the text
     """
-    before = p_letter = p_high = NONE
+    before = p_letter = p_high = p_space = p_paired = odd = NONE
     for at in range(0, size, BLOCK):
         high, letter, _, _, space = span_masks(text, start + at)
         follower = begins = NONE
@@ -135,22 +107,24 @@ def cut_joints(joints: Window, characters: bool, text: Window, start: int, size:
         change &= ~(space << ONE)  # a space is nearly always joined to the letter behind it
         if characters:  # what stands for a space is nearly always joined to the letter behind it
             change &= ~(letter & (high << ONE | p_high))
-        asked = (change | begins | ~near) & ~cut & ~follower
-        p_letter, p_high = letter >> np.uint64(63), high >> np.uint64(63)
-        if size - at < BLOCK:
-            asked &= (ONE << np.uint64(size - at)) - ONE
-        while asked != NONE:
-            k = trailing_zeros(asked)
-            asked &= asked - ONE
-            i = start + at + k
-            if characters:
-                joint = _number(_code_point_before(text, i)) << CHARACTER_BITS | _number(_code_point(text, i))
-            else:
-                joint = get_u8(text, i - 1) << BYTE_BITS | get_u8(text, i)
-            free = ~get_u64(joints, joint >> 6) >> np.uint64(joint & 63) & ONE
-            cut |= free << np.uint64(k)
-        put_u64(cuts, at // BLOCK, cut)
-        before = cut
+        inside = ALL if size - at >= BLOCK else (ONE << np.uint64(size - at)) - ONE
+        asked = (change | begins | ~near) & ~cut & ~follower & inside
+        p_letter, p_high = letter >> B63, high >> B63
+        if characters:
+            found = _apart_characters(joints, text, start + at, asked)
+        else:
+            found = _apart_bytes(joints, text, start, at, asked)
+            paired = space & (space << ONE | p_space) & ~cut  # behind another space of the same piece
+            ends, odd = _odd_ends(paired, p_paired, odd)
+            p_space, p_paired = space >> B63, paired >> B63
+            ends &= ~cut & inside
+            while ends != NONE:
+                k = trailing_zeros(ends)
+                ends &= ends - ONE
+                joint = PAIRED << BYTE_BITS | get_u8(text, start + at + k)
+                found |= np.uint64(_state(joints, joint) == APART) << np.uint64(k)
+        put_u64(cuts, at // BLOCK, cut | found)
+        before = cut | found
 
 
 @helper
@@ -160,6 +134,91 @@ def _near_before(before: np.uint64) -> np.uint64:
         return NONE
     behind = leading_zeros(before) + 1  # of that cut is the block's first byte
     return (ONE << np.uint64(16 - behind)) - ONE if behind < 16 else NONE
+
+
+@helper
+def _odd_ends(some: np.uint64, before: np.uint64, odd: np.uint64) -> tuple[np.uint64, np.uint64]:
+    """(the places right behind runs of an odd number of bits, 1 if the block ends inside of a run and has an odd number
+    of it so far). before, odd: 1 if the block before ends with a bit, and inside of such a run.
+
+    A run's first bit, added, carries through to the place behind it. Of runs that begin at even places those are odd
+    that end behind an even one.
+    """
+    starts, goes_on = some & ~(some << ONE | before), some & before
+    from_odd = add(some, starts & ~EVEN | goes_on & odd)
+    from_even = add(some, starts & EVEN | goes_on & ~odd)
+    ends = (from_odd & EVEN | from_even & ~EVEN | before & odd) & ~some
+    return ends, (some & ~from_odd) >> B63
+
+
+@helper
+def _state(joints: JointWindow, joint: int) -> int:
+    return np.int64(get_u64(joints.pairs, joint >> 5) >> np.uint64(2 * (joint & 31))) & JOINED
+
+
+@helper
+def _apart_bytes(joints: JointWindow, text: Window, start: int, at: int, asked: np.uint64) -> np.uint64:
+    """Those of the places in the block at text[start + at] whose bytes no merge joins to those in front of them."""
+    found = loose = NONE
+    while asked != NONE:
+        k = trailing_zeros(asked)
+        asked &= asked - ONE
+        i = start + at + k
+        state = _state(joints, get_u8(text, i - 1) << BYTE_BITS | get_u8(text, i))
+        found |= np.uint64(state == APART) << np.uint64(k)
+        loose |= np.uint64(state == LOOSE) << np.uint64(k)
+    while loose != NONE:
+        k = trailing_zeros(loose)
+        loose &= loose - ONE
+        if at + k >= 2:
+            found |= np.uint64(not _is_held(joints, text, start + at + k)) << np.uint64(k)
+    return found
+
+
+@helper
+def _is_held(joints: JointWindow, text: Window, i: int) -> bool:
+    """Whether some merge may join bytes i - 1 and i, a loose joint, between these neighbours. Bytes i - 2 and i + 1 may
+    belong to other pieces: then no merge that they are part of comes, but the answer is only too careful."""
+    before, left, right, after = get_u8(text, i - 2), get_u8(text, i - 1), get_u8(text, i), get_u8(text, i + 1)
+    return (
+        _is_there(joints, context(LEFT_LONGER, before, left, right, 0))
+        or _is_there(joints, context(RIGHT_LONGER, 0, left, right, after))
+        or _is_there(joints, context(LEFT_LONGER | RIGHT_LONGER, before, left, right, after))
+    )
+
+
+@helper
+def _is_there(joints: JointWindow, key: int) -> bool:
+    place = multiply(np.uint64(key), CONTEXT_K) >> (_64 - np.uint64(joints.context_bits))
+    return bool(get_u64(joints.contexts, np.int64(place >> _6)) >> (place & B63) & ONE)
+
+
+@helper
+def _apart_characters(joints: JointWindow, text: Window, begin: int, asked: np.uint64) -> np.uint64:
+    """The same for characters; the block is at text[begin]."""
+    found = NONE
+    while asked != NONE:
+        k = trailing_zeros(asked)
+        asked &= asked - ONE
+        i = begin + k
+        joint = _number(_code_point_before(text, i)) << CHARACTER_BITS | _number(_code_point(text, i))
+        free = ~get_u64(joints.pairs, joint >> 6) >> np.uint64(joint & 63) & ONE
+        found |= free << np.uint64(k)
+    return found
+
+
+@helper
+def _number(c: int) -> int:
+    """Ten bits of a code point: Latin-1 as it is, the character that stands for a space alone, all others shared."""
+    if c < FIRST_SHARED:
+        return c
+    return NUMBER_OF_ESCAPED if c == ESCAPED_SPACE else shared_number(c)
+
+
+@helper
+def shared_number(c: int) -> int:
+    """The number of a code point that shares it with others. Also for arrays."""
+    return FIRST_SHARED + (((c * 40503) & 0xFFFF) * 0x300 >> 16)
 
 
 @helper

@@ -20,6 +20,7 @@ from jittok.models.bpe.aside import (
     open_aside,
     set_bytes_aside,
 )
+from jittok.models.bpe.joints import JointWindow, open_joints
 from jittok.models.bpe.seeds import LONGEST, NOT_FOUND, SeedWindow, expect_seed, find_seed, open_seeds
 from jittok.models.bpe.words import WordWindow, encode_word, merge_word, open_words, whole_word
 from jittok.pretokenize.splitters.general import SplitWindow, SplitWork, make_split_work, open_split
@@ -56,7 +57,7 @@ class WorkWindow(NamedTuple):
     text: Window
     rewritten: Window
     split: SplitWindow
-    joints: Window
+    joints: JointWindow
     places: Window
     places_size: int
     of_one: Window
@@ -102,7 +103,7 @@ def open_work(model: Arrays, work: Work, tokens: I32, ends: OutI64) -> WorkWindo
         window(work.text),
         window(work.rewritten),
         open_split(work.split),
-        window(model.joints),
+        open_joints(model.joints),
         window(work.places),
         work.places.size,
         window(work.of_one),
