@@ -1,0 +1,162 @@
+"""What merges join, from the merges of a vocabulary: the tables that `joints` cuts by.
+
+With `ignore_merges` a piece that is a token is that token, whatever its merges, and a part of a piece must not be: then
+any two neighbours count as joined. So do characters beside a space where a space inside a piece is an error, and
+newlines, which gemma4 takes whole.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok._jit import I32, I64, U8, OutI32, frozen, helper, kernel, wide
+from jittok.models.bpe.joints import (
+    BYTE_BITS,
+    CHARACTER_BITS,
+    CONTEXT_K,
+    ESCAPED_SPACE,
+    FIRST_SHARED,
+    JOINED,
+    LEFT_LONGER,
+    LOOSE,
+    NUMBER_OF_ESCAPED,
+    PAIRED,
+    RIGHT_LONGER,
+    SPACE,
+    Joints,
+    context,
+    shared_number,
+)
+from jittok.structures.bytes_table import BytesTable
+
+NEWLINE = 0x0A
+BITS_PER_CONTEXT = 32
+"""So that one context in 32 is held by mistake; a vocabulary has some ten thousand."""
+NOTHING = -1
+"""In place of a neighbour that is not there."""
+LARGEST = 0x1FFFFF
+"""The largest code point that llama.cpp reads; what is malformed becomes something below, and stands in no text."""
+NO_CONTEXTS = frozen([0], np.uint64)
+
+
+def all_joined(characters: bool) -> Joints:
+    """The tables that allow no cut."""
+    words = 1 << 2 * CHARACTER_BITS - 6 if characters else PAIRED + 1 << BYTE_BITS - 5
+    return Joints(frozen(np.full(words, ~np.uint64(0)), np.uint64), NO_CONTEXTS, 6)
+
+
+def byte_joints(texts: BytesTable, left: I32, right: I32, rank: I32, byte_of: I32, space: int) -> Joints:
+    """What joins bytes.
+
+    texts: of all symbols, written in the alphabet of bytes; left, right, rank: int32[merges], the first two symbols
+    byte_of: int32[512] the byte of each character of the alphabet; space: the symbol of a space
+    """
+    neighbours = _neighbours(texts, left, right)
+    beyond = (neighbours >= byte_of.size) | (neighbours != NOTHING) & (byte_of[neighbours % byte_of.size] < 0)
+    # a merge with a character that is none of the alphabet never comes
+    known = neighbours[:, ~beyond.any(axis=0)]
+    kind = np.where(known[0] == NOTHING, 0, LEFT_LONGER) | np.where(known[3] == NOTHING, 0, RIGHT_LONGER)
+    before, first, second, after = np.where(known == NOTHING, 0, byte_of[known]).astype(np.int64)
+    pair = first << BYTE_BITS | second
+    states = np.zeros(PAIRED + 1 << BYTE_BITS, np.uint64)
+    states[pair] = LOOSE
+    states[pair[kind == 0]] = JOINED
+    of_spaces = (kind & LEFT_LONGER > 0) & (before == SPACE) & (first == SPACE)
+    states[PAIRED << BYTE_BITS | second[of_spaces]] = JOINED
+    if not _paired_first(left == space, right == space, rank):
+        states[PAIRED << BYTE_BITS :] = JOINED
+    loose = states[pair] == LOOSE
+    keys = context(kind[loose], before[loose], first[loose], second[loose], after[loose])
+    shifts = 2 * np.arange(32, dtype=np.uint64)
+    packed = np.bitwise_or.reduce(states.reshape(-1, 32) << shifts, axis=1)
+    return Joints(frozen(packed, np.uint64), *_filter(keys))
+
+
+def _paired_first(left: NDArray[np.bool_], right: NDArray[np.bool_], rank: I32) -> bool:
+    """Whether two spaces are joined before a space is joined to anything else; left, right: the merge's side is one."""
+    two, one = rank[left & right], rank[left ^ right]
+    return two.size > 0 and int(two.max()) < int(one.min(initial=two.max() + 1))
+
+
+def _filter(keys: NDArray[np.int64]) -> tuple[NDArray[np.uint64], int]:
+    """The bit filter of some contexts, and its bits."""
+    if not keys.size:
+        return NO_CONTEXTS, 6
+    keys = np.unique(keys)
+    bits = (BITS_PER_CONTEXT * keys.size - 1).bit_length()
+    places = keys.astype(np.uint64) * CONTEXT_K >> np.uint64(64 - bits)
+    there = np.zeros(1 << bits, np.uint8)
+    there[places] = 1
+    return frozen(np.packbits(there, bitorder="little").view(np.uint64), np.uint64), bits
+
+
+def character_joints(texts: BytesTable, left: I32, right: I32) -> Joints:
+    """What joins characters, by their numbers; all that stand beside a space, too."""
+    _, last, first, _ = _neighbours(texts, left, right)
+    joined = np.zeros((1 << CHARACTER_BITS, 1 << CHARACTER_BITS), np.uint8)
+    joined[_numbers(last), _numbers(first)] = 1
+    joined[SPACE], joined[:, SPACE], joined[NEWLINE, NEWLINE] = 1, 1, 1
+    return Joints(frozen(np.packbits(joined, bitorder="little").view(np.uint64), np.uint64), NO_CONTEXTS, 6)
+
+
+def _numbers(points: NDArray[np.int32]) -> NDArray[np.int64]:
+    """`number` of each code point."""
+    c = points.astype(np.int64)
+    return np.where(c < FIRST_SHARED, c, np.where(c == ESCAPED_SPACE, NUMBER_OF_ESCAPED, shared_number(c)))
+
+
+def _neighbours(texts: BytesTable, left: I32, right: I32) -> NDArray[np.int32]:
+    """int32[4, merges]: the last but one and the last character of each left symbol, the first and the second one of
+    the right symbol; NOTHING where there is none."""
+    out = np.empty((4, left.size), np.int32)
+    merge_neighbours(texts.data, texts.offsets, left, right, out.reshape(-1))
+    return out
+
+
+@kernel
+def merge_neighbours(data: U8, offsets: I64, left: I32, right: I32, out: OutI32) -> int:
+    """See `_neighbours`; out: int32[4 * merges]. Returns how many merges."""
+    count = left.size
+    for k in range(count):
+        begin, end = offsets[left[k]], offsets[left[k] + 1]
+        last = _character_before(data, begin, end)
+        out[k] = _character(data, _character_before(data, begin, last), last)
+        out[count + k] = _character(data, last, end)
+        begin, end = offsets[right[k]], offsets[right[k] + 1]
+        behind = _character_behind(data, begin, end)
+        out[2 * count + k] = _character(data, begin, behind)
+        out[3 * count + k] = _character(data, behind, _character_behind(data, behind, end))
+    return count
+
+
+@helper
+def _character_before(data: U8, begin: int, end: int) -> int:
+    """Where the last character of data[begin:end] begins; `begin` where there is none."""
+    i = max(end - 1, begin)
+    while i > begin and wide(data[i]) & 0xC0 == 0x80:
+        i -= 1
+    return i
+
+
+@helper
+def _character_behind(data: U8, i: int, end: int) -> int:
+    """Where the first character of data[i:end] ends; `end` where there is none."""
+    if i < end:
+        i += 1
+    while i < end and wide(data[i]) & 0xC0 == 0x80:
+        i += 1
+    return i
+
+
+@helper
+def _character(data: U8, i: int, end: int) -> int:
+    """The code point that data[i:end] is, or NOTHING when it is empty."""
+    if i == end:
+        return NOTHING
+    c = wide(data[i])
+    if c >= 0xC0:
+        c &= 0x7F >> (2 if c < 0xE0 else 3 if c < 0xF0 else 4)
+    for k in range(i + 1, end):
+        c = c << 6 | wide(data[k]) & 0x3F
+    return c & LARGEST
