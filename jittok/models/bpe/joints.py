@@ -21,13 +21,13 @@ from jittok._jit import U64, helper
 from jittok._raw import (
     Window,
     add,
+    class_masks,
     equal_mask,
     get_u8,
     get_u64,
     leading_zeros,
     multiply,
     put_u64,
-    span_masks,
     trailing_zeros,
     utf8_masks,
     window,
@@ -84,47 +84,52 @@ def context(kind: int, before: int, left: int, right: int, after: int) -> int:
 def cut_joints(joints: JointWindow, characters: bool, text: Window, start: int, size: int, cuts: Window) -> None:
     """More cuts in text[start:start + size], where no merge joins: between an ASCII letter (of bytes: also one beyond
     ASCII) and something else but a space in front of it, before what may stand for a space, behind an even run of
-    spaces, and anywhere in pieces of more than 16 bytes.
+    spaces, and anywhere in pieces of more than 16 bytes; there, of bytes, first between such that are not alike.
 
     joints: of characters or of bytes; cuts: see `splitters.general`; 64 bytes are readable behind the text
     """
-    before = p_letter = p_high = p_space = p_paired = odd = NONE
+    before = p_letter = p_high = p_capital = p_space = p_paired = odd = NONE
     for at in range(0, size, BLOCK):
-        high, letter, _, _, space = span_masks(text, start + at)
-        follower = begins = NONE
-        if not characters:
-            letter |= high
-        elif high != NONE:
-            follower, _, _, _, _ = utf8_masks(text, start + at)
-            begins = equal_mask(text, start + at, FIRST_OF_ESCAPED)
+        high, letter, _, _, space, _, _, capital, _ = class_masks(text, start + at)
         cut = get_u64(cuts, at // BLOCK)
-        near = cut << ONE | cut
-        near |= near << np.uint64(2)
-        near |= near << np.uint64(4)
-        near |= near << np.uint64(8)
-        near |= _near_before(before)
-        change = letter ^ (letter << ONE | p_letter)
-        change &= ~(space << ONE)  # a space is nearly always joined to the letter behind it
-        if characters:  # what stands for a space is nearly always joined to the letter behind it
-            change &= ~(letter & (high << ONE | p_high))
-        inside = ALL if size - at >= BLOCK else (ONE << np.uint64(size - at)) - ONE
-        asked = (change | begins | ~near) & ~cut & ~follower & inside
-        p_letter, p_high = letter >> B63, high >> B63
+        inside = (ALL if size - at >= BLOCK else (ONE << np.uint64(size - at)) - ONE) & ~cut
+        near = _near(cut, before)
         if characters:
-            found = _apart_characters(joints, text, start + at, asked)
+            follower = begins = NONE
+            if high != NONE:
+                follower, _, _, _, _ = utf8_masks(text, start + at)
+                begins = equal_mask(text, start + at, FIRST_OF_ESCAPED)
+            change = letter ^ (letter << ONE | p_letter)
+            # a space, or what stands for one, is nearly always joined to the letter behind it
+            change &= ~(space << ONE | letter & (high << ONE | p_high))
+            cut |= _apart_characters(joints, text, start + at, (change | begins | ~near) & ~follower & inside)
         else:
-            found = _apart_bytes(joints, text, start, at, asked)
+            letter |= high
+            lower = letter & ~capital
+            change = letter ^ (letter << ONE | p_letter)
+            change &= ~(space << ONE)
+            alike = lower & (lower << ONE | p_letter & ~p_capital) | capital & (capital << ONE | p_capital)
+            alike |= letter & (space << ONE | p_space)
             paired = space & (space << ONE | p_space) & ~cut  # behind another space of the same piece
             ends, odd = _odd_ends(paired, p_paired, odd)
-            p_space, p_paired = space >> B63, paired >> B63
-            ends &= ~cut & inside
-            while ends != NONE:
-                k = trailing_zeros(ends)
-                ends &= ends - ONE
-                joint = PAIRED << BYTE_BITS | get_u8(text, start + at + k)
-                found |= np.uint64(_state(joints, joint) == APART) << np.uint64(k)
-        put_u64(cuts, at // BLOCK, cut | found)
-        before = cut | found
+            found = _behind_spaces(joints, text, start + at, ends & inside)
+            found |= _apart_bytes(joints, text, start, at, (change | ~near & ~alike) & inside)
+            near = _near(cut | found, before)
+            cut |= found | _apart_bytes(joints, text, start, at, ~near & alike & inside)
+            p_space, p_paired, p_capital = space >> B63, paired >> B63, capital >> B63
+        p_letter, p_high = letter >> B63, high >> B63
+        put_u64(cuts, at // BLOCK, cut)
+        before = cut
+
+
+@helper
+def _near(cut: np.uint64, before: np.uint64) -> np.uint64:
+    """Places at or up to 15 behind a cut of the block, or behind the last one of the block before."""
+    near = cut << ONE | cut
+    near |= near << np.uint64(2)
+    near |= near << np.uint64(4)
+    near |= near << np.uint64(8)
+    return near | _near_before(before)
 
 
 @helper
@@ -149,6 +154,18 @@ def _odd_ends(some: np.uint64, before: np.uint64, odd: np.uint64) -> tuple[np.ui
     from_even = add(some, starts & EVEN | goes_on & ~odd)
     ends = (from_odd & EVEN | from_even & ~EVEN | before & odd) & ~some
     return ends, (some & ~from_odd) >> B63
+
+
+@helper
+def _behind_spaces(joints: JointWindow, text: Window, begin: int, ends: np.uint64) -> np.uint64:
+    """Those of the ends of even runs of spaces, in the block at text[begin], behind which nothing is joined to two."""
+    found = NONE
+    while ends != NONE:
+        k = trailing_zeros(ends)
+        ends &= ends - ONE
+        state = _state(joints, PAIRED << BYTE_BITS | get_u8(text, begin + k))
+        found |= np.uint64(state == APART) << np.uint64(k)
+    return found
 
 
 @helper
