@@ -84,7 +84,7 @@ def context(kind: int, before: int, left: int, right: int, after: int) -> int:
 def cut_joints(joints: JointWindow, characters: bool, text: Window, start: int, size: int, cuts: Window) -> None:
     """More cuts in text[start:start + size], where no merge joins: between an ASCII letter (of bytes: also one beyond
     ASCII) and something else but a space in front of it, before what may stand for a space, behind an even run of
-    spaces, and anywhere in pieces of more than 16 bytes; there, of bytes, first between such that are not alike.
+    spaces, and anywhere in pieces of more than 16 bytes; of bytes, first between such that are not alike.
 
     joints: of characters or of bytes; cuts: see `splitters.general`; 64 bytes are readable behind the text
     """
@@ -109,11 +109,12 @@ def cut_joints(joints: JointWindow, characters: bool, text: Window, start: int, 
             change = letter ^ (letter << ONE | p_letter)
             change &= ~(space << ONE)
             alike = lower & (lower << ONE | p_letter & ~p_capital) | capital & (capital << ONE | p_capital)
-            alike |= letter & (space << ONE | p_space)
+            alike |= (letter | space) & (space << ONE | p_space)
             paired = space & (space << ONE | p_space) & ~cut  # behind another space of the same piece
             ends, odd = _odd_ends(paired, p_paired, odd)
             found = _behind_spaces(joints, text, start + at, ends & inside)
-            found |= _apart_bytes(joints, text, start, at, (change | ~near & ~alike) & inside)
+            after = _near(get_u64(cuts, at // BLOCK + 1), cut) if at + BLOCK <= size else ALL
+            found |= _apart_bytes(joints, text, start, at, (change | _in_long(~near, ~after) & ~alike) & inside)
             near = _near(cut | found, before)
             cut |= found | _apart_bytes(joints, text, start, at, ~near & alike & inside)
             p_space, p_paired, p_capital = space >> B63, paired >> B63, capital >> B63
@@ -130,6 +131,16 @@ def _near(cut: np.uint64, before: np.uint64) -> np.uint64:
     near |= near << np.uint64(4)
     near |= near << np.uint64(8)
     return near | _near_before(before)
+
+
+@helper
+def _in_long(far: np.uint64, after: np.uint64) -> np.uint64:
+    """Places in pieces of more than 16 bytes: those far from cuts, and the 15 in front of each. after: of the block
+    behind, those far from cuts."""
+    for shift in (np.uint64(1), np.uint64(2), np.uint64(4), np.uint64(8)):
+        far |= far >> shift | after << (_64 - shift)
+        after |= after >> shift
+    return far
 
 
 @helper
