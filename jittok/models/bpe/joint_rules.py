@@ -35,15 +35,17 @@ BITS_PER_CONTEXT = 32
 """So that one context in 32 is held by mistake; a vocabulary has some ten thousand."""
 NOTHING = -1
 """In place of a neighbour that is not there."""
+LEAST_BITS = 12
+"""Of a filter, however few contexts it holds."""
+NO_CONTEXTS = frozen(np.zeros(1 << LEAST_BITS - 6), np.uint64)
 LARGEST = 0x1FFFFF
 """The largest code point that llama.cpp reads; what is malformed becomes something below, and stands in no text."""
-NO_CONTEXTS = frozen([0], np.uint64)
 
 
 def all_joined(characters: bool) -> Joints:
     """The tables that allow no cut."""
     words = 1 << 2 * CHARACTER_BITS - 6 if characters else PAIRED + 1 << BYTE_BITS - 5
-    return Joints(frozen(np.full(words, ~np.uint64(0)), np.uint64), NO_CONTEXTS, 6)
+    return Joints(frozen(np.full(words, ~np.uint64(0)), np.uint64), NO_CONTEXTS, LEAST_BITS)
 
 
 def byte_joints(texts: BytesTable, left: I32, right: I32, rank: I32, byte_of: I32, space: int) -> Joints:
@@ -81,10 +83,8 @@ def _paired_first(left: NDArray[np.bool_], right: NDArray[np.bool_], rank: I32) 
 
 def _filter(keys: NDArray[np.int64]) -> tuple[NDArray[np.uint64], int]:
     """The bit filter of some contexts, and its bits."""
-    if not keys.size:
-        return NO_CONTEXTS, 6
     keys = np.unique(keys)
-    bits = (BITS_PER_CONTEXT * keys.size - 1).bit_length()
+    bits = max(LEAST_BITS, (BITS_PER_CONTEXT * keys.size - 1).bit_length())
     places = keys.astype(np.uint64) * CONTEXT_K >> np.uint64(64 - bits)
     there = np.zeros(1 << bits, np.uint8)
     there[places] = 1
@@ -97,7 +97,7 @@ def character_joints(texts: BytesTable, left: I32, right: I32) -> Joints:
     joined = np.zeros((1 << CHARACTER_BITS, 1 << CHARACTER_BITS), np.uint8)
     joined[_numbers(last), _numbers(first)] = 1
     joined[SPACE], joined[:, SPACE], joined[NEWLINE, NEWLINE] = 1, 1, 1
-    return Joints(frozen(np.packbits(joined, bitorder="little").view(np.uint64), np.uint64), NO_CONTEXTS, 6)
+    return Joints(frozen(np.packbits(joined, bitorder="little").view(np.uint64), np.uint64), NO_CONTEXTS, LEAST_BITS)
 
 
 def _numbers(points: NDArray[np.int32]) -> NDArray[np.int64]:
