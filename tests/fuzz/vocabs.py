@@ -41,6 +41,8 @@ KMER = "\ue000".encode()
 KEYS = ["a", "A", "ab", "é", "\u0301", "ﬁ", "\u3000", "\t", "  ", SPACE, "\ufffd", "一", "一二", "#", "e\u0301"]
 REPLACEMENTS = [b"", b" ", b"a", b"fi", b"  _ ", b"\xff", " 一 ".encode(), b"a b", SPACE.encode()]
 """Of the charsmap of type "ugm"."""
+LONG_PIECES = ["superbpe", "exaone-moe", "bloom"]
+"""Pre strings that leave pieces which are cut once more."""
 WITH_BLANKS = [b"\t", b"\n", b"a\t", b"\tb", b"a\nb", b" ", b"a b", b" \t", b"\n\n", "一\t".encode()]
 """Tokens of type "ugm", which a charsmap may take the blanks of."""
 FLAGS = ["add_bos_token", "add_eos_token", "add_sep_token", "add_space_prefix", "remove_extra_whitespaces"]
@@ -116,6 +118,8 @@ def _bpe(rng: random.Random) -> bytes:
                 tokens.append(left + right)
     if rng.random() < 0.3:
         rng.shuffle(lines)
+    if rng.random() < 0.4:  # as in most vocabularies of today
+        lines.insert(0, ENCODED_BYTE[0x20] + b" " + ENCODED_BYTE[0x20])
     lines += rng.choice([[], [], [b"nospace", b"", b" ", b"  a", b"a ", b"a b c"]])
     special = [text.encode() for text in rng.sample(KNOWN + ODD, rng.choice([0, 5, 30]))]
     model = rng.choice(["gpt2"] * 6 + ["whitespace", "hybriddna"])
@@ -128,7 +132,7 @@ def _bpe(rng: random.Random) -> bytes:
     tokens = _unique(tokens + special + [b"".join(rng.choices(letters, k=3)) for _ in range(6)])
     types = [rng.choice([NORMAL, CONTROL, USER, UNKNOWN, UNUSED]) if token in special else NORMAL for token in tokens]
     settings: dict[str, Any] = {
-        "pre": rng.choice(sorted(pre_names())),
+        "pre": rng.choice(sorted(pre_names()) if rng.random() < 0.7 else LONG_PIECES),
         "merges": lines,
         "token_type": types,
         **_flags(rng),
