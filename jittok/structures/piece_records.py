@@ -14,6 +14,7 @@ from jittok._jit import OutU64, helper, inlined
 from jittok._raw import (
     Window,
     get_i32,
+    get_u64,
     get_word,
     prefetch,
     put_i32,
@@ -43,6 +44,7 @@ PLACE = 3
 KIND_SHORT, KIND_MIDDLE, KIND_LONG, KIND_END = 0, 1, 2, 3
 KINDS, HEADED = 3, 4
 """Bits of a record's first word: the kind; a byte stands in front of the piece that the text does not have there."""
+_8, _56, _ALL_BUT_LENGTH = np.uint64(8), np.uint64(56), np.uint64((1 << 56) - 1)
 
 
 def make_records() -> OutU64:
@@ -105,4 +107,37 @@ def put_record(
         put_u64(records, record, np.uint64(KIND_LONG))
         put_u64(records, record + 1, hash_long(text, start, n))
         put_u64(records, record + 2, np.uint64(n))
+    put_u64(records, record + 3, np.uint64(start))
+
+
+@inlined
+def put_headed_record(
+    cache: CacheWindow,
+    records: Window,
+    record: int,
+    run: RunWindow,
+    text: Window,
+    start: int,
+    stop: int,
+    short: int,
+    middle: int,
+) -> None:
+    """The same with run.first in front of text[start:stop].
+
+    A short key is shifted: written to memory and read again in other words, it would be waited for.
+    """
+    n = stop - start
+    if n < SHORT:
+        low, high = put_key(records, record + 1, text, start, cache.masks, n)
+        high = (high << _8 | low >> _56) & _ALL_BUT_LENGTH | np.uint64(n + 1) << _56
+        low = low << _8 | np.uint64(run.first)
+        put_u64(records, record + 1, low)
+        put_u64(records, record + 2, high)
+        line = short_line(hash_short(low, high), short)
+        prefetch(cache.short, line, 8)
+        put_u64(records, record, np.uint64(line << PLACE | HEADED))
+    else:
+        put_head(run.head, run.first, text, start, stop)
+        put_record(cache, records, record, run.head, 0, n + 1, short, middle)
+        put_u64(records, record, get_u64(records, record) | np.uint64(HEADED))
     put_u64(records, record + 3, np.uint64(start))

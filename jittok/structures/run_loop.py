@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jittok._jit import helper, inlined
-from jittok._raw import PAD, Window, get_i32, get_i64, get_u8, get_u64, put_i32, put_i64, put_u64, readable_behind
+from jittok._jit import helper
+from jittok._raw import PAD, Window, get_i32, get_i64, get_u8, put_i32, put_i64, put_u64, readable_behind
 from jittok.fragments import NEED, OUT_OF_ROOM, TEXT_PREFIXED
 from jittok.structures.piece_cache import MIDDLE_BITS, SHORT_BITS, SLACK, CacheWindow
 from jittok.structures.piece_lookup import drop_nothing, finish_nothing
@@ -21,11 +21,10 @@ from jittok.structures.piece_records import (
     BARRED,
     BATCH,
     DONE,
-    HEADED,
     KIND_END,
     RECORD,
     RunWindow,
-    put_head,
+    put_headed_record,
     put_record,
 )
 
@@ -41,25 +40,6 @@ class Fragments(NamedTuple):
     starts: Window
     stops: Window
     tokens: Window
-
-
-@inlined
-def put_headed(
-    cache: CacheWindow,
-    records: Window,
-    record: int,
-    run: RunWindow,
-    text: Window,
-    start: int,
-    stop: int,
-    short: int,
-    middle: int,
-) -> None:
-    """The record of the first span of a fragment, with run.first in front of it."""
-    put_head(run.head, run.first, text, start, stop)
-    put_record(cache, records, record, run.head, 0, stop - start + 1, short, middle)
-    put_u64(records, record, get_u64(records, record) | np.uint64(HEADED))
-    put_u64(records, record + 3, np.uint64(start))
 
 
 @helper
@@ -130,7 +110,7 @@ def _fill(
                         end = min(begin + get_i32(places, piece), stop)
                     piece += begin + get_i32(places, piece) == end
                 if headed:
-                    put_headed(cache, records, record, run, text, start, end, short, middle)
+                    put_headed_record(cache, records, record, run, text, start, end, short, middle)
                 else:
                     put_record(cache, records, record, text, start, end, short, middle)
                 headed, start = False, end

@@ -39,8 +39,15 @@ from jittok.structures.piece_cache import (
     open_cache,
 )
 from jittok.structures.piece_lookup import drop_nothing, finish_nothing, make_look_up
-from jittok.structures.piece_records import BARRED, RECORD, RUN_STATE, RunWindow, make_records
-from jittok.structures.run_loop import NO_BLANK, ONE_BLANK, Fragments, head_size, make_encode_run, put_headed
+from jittok.structures.piece_records import (
+    BARRED,
+    RECORD,
+    RUN_STATE,
+    RunWindow,
+    make_records,
+    put_headed_record,
+)
+from jittok.structures.run_loop import NO_BLANK, ONE_BLANK, Fragments, head_size, make_encode_run
 
 CHUNK = 16384
 """Bytes split before their spans are looked up: their places stay in the first-level cache."""
@@ -225,7 +232,7 @@ def make_encode_spans(
             put_i64(report, NEED, need)
             return OUT_OF_ROOM
         short, middle = get_i64(work.cache.state, SHORT_BITS), get_i64(work.cache.state, MIDDLE_BITS)
-        put_headed(work.cache, work.records, 0, work.run, text, start, stop, short, middle)
+        put_headed_record(work.cache, work.records, 0, work.run, text, start, stop, short, middle)
         count = settle(work.cache, work.records, model, text, RECORD, work.run, ids, count)
         return finish(model, ids, count) if count >= 0 else count
 
