@@ -14,10 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import I32, I64, U8, OutI32, OutI64, OutU8, frozen, helper, kernel, wide
+from jittok._raw import Window, get_i32, get_i64, put_i32, put_i64, window
 from jittok.errors import MalformedVocab
 from jittok.fragments import FRAGMENT, NEED, OUT_OF_ROOM, OUT_OF_WORK
 from jittok.structures.double_array import (
+    BASE,
     NO_NODE,
+    PARENT,
     ROOT,
     UNIT,
     DoubleArray,
@@ -303,6 +306,38 @@ def encode_span(
     return count
 
 
+class _PathWindow(NamedTuple):
+    """What the search for the cheapest path reads and writes, as windows."""
+
+    units: Window
+    fails: Window
+    links: Window
+    depths: Window
+    scores: Window
+    codes: Window
+    costs: Window
+    pieces: Window
+
+
+@helper
+def _below(w: _PathWindow, node: int, code: int) -> int:
+    """`step`, byte by byte only for what is not ASCII."""
+    if code < 0x80:
+        return _child(w, node, code)
+    size = encoded_length(code)
+    for k in range(size):
+        node = _child(w, node, encoded_byte(code, size, k))
+        if node == NO_NODE:
+            return NO_NODE
+    return node
+
+
+@helper
+def _child(w: _PathWindow, node: int, byte: int) -> int:
+    place = get_i32(w.units, UNIT * node + BASE) ^ byte
+    return place if get_i32(w.units, UNIT * place + PARENT) == node else NO_NODE
+
+
 @helper
 def find_pieces(arrays: Arrays, work: Work, size: int) -> None:
     """Fill costs and pieces for the code points 0 .. size - 1, from the last to the first.
@@ -310,24 +345,29 @@ def find_pieces(arrays: Arrays, work: Work, size: int) -> None:
     `node` stands for the longest string of the set that the rest of the text begins with, so every piece on its chain
     lies inside the text. A token whose score is exactly UNKNOWN ends both searches early, as in llama.cpp's table.
     """
-    work.costs[size] = 0
-    node = wide(ROOT)
+    w = _PathWindow(
+        window(arrays.trie.units), window(arrays.fails), window(arrays.links), window(arrays.depths),
+        window(arrays.scores), window(work.codes), window(work.costs), window(work.pieces),
+    )  # fmt: skip
+    put_i64(w.costs, size, 0)
+    node = ROOT
     for i in range(size - 1, -1, -1):
-        code = wide(work.codes[i])
-        below = step(arrays.trie, node, code)
-        while below == NO_NODE and arrays.scores[node] != UNKNOWN:
-            node = wide(arrays.fails[node])
-            below = step(arrays.trie, node, code)
-        node = below if below != NO_NODE else wide(ROOT)
-        best, piece, row = wide(FAR), wide(ROOT), node
-        if arrays.scores[row] <= INVALID:
-            row = wide(arrays.links[row])
+        code = get_i32(w.codes, i)
+        below = _below(w, node, code)
+        while below == NO_NODE and get_i32(w.scores, node) != UNKNOWN:
+            node = get_i32(w.fails, node)
+            below = _below(w, node, code)
+        node = below if below != NO_NODE else ROOT
+        best, piece, row = FAR, ROOT, node
+        if get_i32(w.scores, row) <= INVALID:
+            row = get_i32(w.links, row)
         while True:
-            score = wide(arrays.scores[row])
-            cost = wide(work.costs[i + wide(arrays.depths[row])]) - score
+            score = get_i32(w.scores, row)
+            cost = get_i64(w.costs, i + get_i32(w.depths, row)) - score
             if cost < best:
                 best, piece = cost, row
             if score == UNKNOWN:
                 break
-            row = wide(arrays.links[row])
-        work.costs[i], work.pieces[i] = best, piece
+            row = get_i32(w.links, row)
+        put_i64(w.costs, i, best)
+        put_i32(w.pieces, i, piece)
