@@ -90,7 +90,7 @@ class Intrinsic(Helper):
     """A function of types that gives LLVM code, for helpers to call."""
 
     def __call__(self, *_args: Any, **_kwargs: Any) -> Any:
-        raise NotImplementedError(f"{self.__name__} is machine code only")  # type: ignore[attr-defined]
+        raise NotImplementedError(f"{self.python.__name__} is machine code only")
 
 
 class Deferred(Helper):

@@ -185,7 +185,7 @@ class _Run:
         """Find out what an earlier run has left, and make it whole; how many documents it had done."""
         if (self.out / MANIFEST).exists():
             self._check_finished()
-            return self.manifest["documents"]  # type: ignore[no-any-return]
+            return int(self.manifest["documents"])
         strange = sorted(path.name for path in self.out.iterdir() if path.name not in (WORK, LOCK))
         ledger_there = (self.work / LEDGER).exists()
         if strange and not ledger_there:

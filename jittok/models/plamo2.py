@@ -25,7 +25,6 @@ from jittok.structures.double_array import (
     UNIT,
     DoubleArray,
     build_double_array,
-    child,
     value_at,
 )
 from jittok.structures.utf8 import decode, encoded_byte, encoded_length
@@ -183,6 +182,7 @@ def link_nodes(
 
     Returns the longest text in code points. Linear in bytes.
     """
+    units = window(trie.units)
     depths[ROOT], node_scores[ROOT] = 1, UNKNOWN
     left = wide(scores.size)
     for text in range(left):
@@ -196,10 +196,10 @@ def link_nodes(
             stop = wide(offsets[text + 1])
             code, length = decode(texts, i, stop)
             i += length
-            below = step(trie, node, code)
+            below = step(units, node, code)
             if depths[below] == 0:  # its link lies on a level before this one
                 depths[below] = depth
-                fails[below] = _failure(trie, fails, node, code)
+                fails[below] = _failure(units, fails, node, code)
             if i == stop:
                 node_scores[below] = scores[text]
             else:
@@ -215,25 +215,33 @@ def link_nodes(
 
 
 @helper
-def _failure(trie: DoubleArray, fails: OutI32, node: int, code: int) -> int:
+def _failure(units: Window, fails: OutI32, node: int, code: int) -> int:
     """The failure link of the child of `node` under `code`."""
     while node != ROOT:
         node = wide(fails[node])
-        below = step(trie, node, code)
+        below = step(units, node, code)
         if below != NO_NODE:
             return below
     return ROOT
 
 
 @helper
-def step(trie: DoubleArray, node: int, code: int) -> int:
-    """The node under a whole code point, or NO_NODE."""
+def step(units: Window, node: int, code: int) -> int:
+    """The node under a whole code point in a trie's units, or NO_NODE. In bounds by the invariant of DoubleArray."""
+    if code < 0x80:
+        return _child(units, node, code)
     size = encoded_length(code)
     for k in range(size):
-        node = child(trie, node, encoded_byte(code, size, k))
+        node = _child(units, node, encoded_byte(code, size, k))
         if node == NO_NODE:
             return NO_NODE
     return node
+
+
+@helper
+def _child(units: Window, node: int, byte: int) -> int:
+    place = get_i32(units, UNIT * node + BASE) ^ byte
+    return place if get_i32(units, UNIT * place + PARENT) == node else NO_NODE
 
 
 @kernel
@@ -320,25 +328,6 @@ class _PathWindow(NamedTuple):
 
 
 @helper
-def _below(w: _PathWindow, node: int, code: int) -> int:
-    """`step`, byte by byte only for what is not ASCII."""
-    if code < 0x80:
-        return _child(w, node, code)
-    size = encoded_length(code)
-    for k in range(size):
-        node = _child(w, node, encoded_byte(code, size, k))
-        if node == NO_NODE:
-            return NO_NODE
-    return node
-
-
-@helper
-def _child(w: _PathWindow, node: int, byte: int) -> int:
-    place = get_i32(w.units, UNIT * node + BASE) ^ byte
-    return place if get_i32(w.units, UNIT * place + PARENT) == node else NO_NODE
-
-
-@helper
 def find_pieces(arrays: Arrays, work: Work, size: int) -> None:
     """Fill costs and pieces for the code points 0 .. size - 1, from the last to the first.
 
@@ -353,10 +342,10 @@ def find_pieces(arrays: Arrays, work: Work, size: int) -> None:
     node = ROOT
     for i in range(size - 1, -1, -1):
         code = get_i32(w.codes, i)
-        below = _below(w, node, code)
+        below = step(w.units, node, code)
         while below == NO_NODE and get_i32(w.scores, node) != UNKNOWN:
             node = get_i32(w.fails, node)
-            below = _below(w, node, code)
+            below = step(w.units, node, code)
         node = below if below != NO_NODE else ROOT
         best, piece, row = FAR, ROOT, node
         if get_i32(w.scores, row) <= INVALID:

@@ -87,6 +87,16 @@ def put_head(head: Window, first: int, text: Window, start: int, stop: int) -> N
 
 
 @inlined
+def _put_line(
+    cache: CacheWindow, records: Window, record: int, low: np.uint64, high: np.uint64, short: int, kind: int
+) -> None:
+    """The first word of a short piece's record, and a prefetch of its line."""
+    line = short_line(hash_short(low, high), short)
+    prefetch(cache.short, line, 8)
+    put_u64(records, record, np.uint64(line << PLACE | kind))
+
+
+@inlined
 def put_record(
     cache: CacheWindow, records: Window, record: int, text: Window, start: int, stop: int, short: int, middle: int
 ) -> None:
@@ -95,9 +105,7 @@ def put_record(
     n = stop - start
     if n <= SHORT:
         low, high = put_key(records, record + 1, text, start, cache.masks, n)
-        line = short_line(hash_short(low, high), short)
-        prefetch(cache.short, line, 8)
-        put_u64(records, record, np.uint64(line << PLACE))
+        _put_line(cache, records, record, low, high, short, KIND_SHORT)
     elif n <= MIDDLE:
         c, d = put_key(records, record + 1, text, start + 16, cache.masks, n)
         slot = middle_slot(hash_middle(get_word(text, start), get_word(text, start + 8), c, d), middle)
@@ -133,9 +141,7 @@ def put_headed_record(
         low = low << _8 | np.uint64(run.first)
         put_u64(records, record + 1, low)
         put_u64(records, record + 2, high)
-        line = short_line(hash_short(low, high), short)
-        prefetch(cache.short, line, 8)
-        put_u64(records, record, np.uint64(line << PLACE | HEADED))
+        _put_line(cache, records, record, low, high, short, KIND_SHORT | HEADED)
     else:
         put_head(run.head, run.first, text, start, stop)
         put_record(cache, records, record, run.head, 0, n + 1, short, middle)

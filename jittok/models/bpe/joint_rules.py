@@ -64,10 +64,11 @@ def byte_joints(texts: BytesTable, left: I32, right: I32, rank: I32, byte_of: I3
     states = np.zeros(PAIRED + 1 << BYTE_BITS, np.uint64)
     states[pair] = LOOSE
     states[pair[kind == 0]] = JOINED
-    of_spaces = (kind & LEFT_LONGER > 0) & (before == SPACE) & (first == SPACE)
-    states[PAIRED << BYTE_BITS | second[of_spaces]] = JOINED
-    if not _paired_first(left == space, right == space, rank):
-        states[PAIRED << BYTE_BITS :] = JOINED
+    if _paired_first(left == space, right == space, rank):
+        of_two = (kind & LEFT_LONGER > 0) & (before == SPACE) & (first == SPACE)
+        states[PAIRED << BYTE_BITS | second[of_two]] = JOINED
+    else:
+        states[PAIRED << BYTE_BITS :] = states[SPACE << BYTE_BITS : SPACE + 1 << BYTE_BITS]
     loose = states[pair] == LOOSE
     keys = context(kind[loose], before[loose], first[loose], second[loose], after[loose])
     shifts = 2 * np.arange(32, dtype=np.uint64)

@@ -36,7 +36,7 @@ from jittok._raw import (
 BYTE_BITS, CHARACTER_BITS = 8, 10
 """A joint is the number of the left neighbour and that of the right one; characters share their numbers."""
 PAIRED = 1 << BYTE_BITS
-"""In place of the left byte: an even run of spaces."""
+"""In place of a space that ends an even run of them; the same as any other where spaces are not paired first."""
 APART, LOOSE, JOINED = 0, 1, 3
 """What two bytes are: joined by no merge, by merges of longer symbols only, by others as well."""
 LEFT_LONGER, RIGHT_LONGER = 1, 2
@@ -112,11 +112,10 @@ def cut_joints(joints: JointWindow, characters: bool, text: Window, start: int, 
             alike |= (letter | space) & (space << ONE | p_space)
             paired = space & (space << ONE | p_space) & ~cut  # behind another space of the same piece
             ends, odd = _odd_ends(paired, p_paired, odd)
-            found = _behind_spaces(joints, text, start + at, ends & inside)
             after = _near(get_u64(cuts, at // BLOCK + 1), cut) if at + BLOCK <= size else ALL
-            found |= _apart_bytes(joints, text, start, at, (change | _in_long(~near, ~after) & ~alike) & inside)
-            near = _near(cut | found, before)
-            cut |= found | _apart_bytes(joints, text, start, at, ~near & alike & inside)
+            unlike = change | _in_long(~near, ~after) & ~alike
+            cut |= _apart_bytes(joints, text, start, at, (unlike | ends) & inside, ends)
+            cut |= _apart_bytes(joints, text, start, at, ~_near(cut, before) & alike & inside, NONE)
             p_space, p_paired, p_capital = space >> B63, paired >> B63, capital >> B63
         p_letter, p_high = letter >> B63, high >> B63
         put_u64(cuts, at // BLOCK, cut)
@@ -168,31 +167,25 @@ def _odd_ends(some: np.uint64, before: np.uint64, odd: np.uint64) -> tuple[np.ui
 
 
 @helper
-def _behind_spaces(joints: JointWindow, text: Window, begin: int, ends: np.uint64) -> np.uint64:
-    """Those of the ends of even runs of spaces, in the block at text[begin], behind which nothing is joined to two."""
-    found = NONE
-    while ends != NONE:
-        k = trailing_zeros(ends)
-        ends &= ends - ONE
-        state = _state(joints, PAIRED << BYTE_BITS | get_u8(text, begin + k))
-        found |= np.uint64(state == APART) << np.uint64(k)
-    return found
-
-
-@helper
 def _state(joints: JointWindow, joint: int) -> int:
     return np.int64(get_u64(joints.pairs, joint >> 5) >> np.uint64(2 * (joint & 31))) & JOINED
 
 
 @helper
-def _apart_bytes(joints: JointWindow, text: Window, start: int, at: int, asked: np.uint64) -> np.uint64:
-    """Those of the places in the block at text[start + at] whose bytes no merge joins to those in front of them."""
+def _apart_bytes(
+    joints: JointWindow, text: Window, start: int, at: int, asked: np.uint64, ends: np.uint64
+) -> np.uint64:
+    """Those of the places in the block at text[start + at] whose bytes no merge joins to those in front of them.
+
+    ends: the places right behind even runs of spaces
+    """
     found = loose = NONE
     while asked != NONE:
         k = trailing_zeros(asked)
         asked &= asked - ONE
         i = start + at + k
-        state = _state(joints, get_u8(text, i - 1) << BYTE_BITS | get_u8(text, i))
+        left = PAIRED if ends >> np.uint64(k) & ONE != NONE else get_u8(text, i - 1)
+        state = _state(joints, left << BYTE_BITS | get_u8(text, i))
         found |= np.uint64(state == APART) << np.uint64(k)
         loose |= np.uint64(state == LOOSE) << np.uint64(k)
     while loose != NONE:
