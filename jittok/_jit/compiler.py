@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any, get_type_hints
 
 import numba
-import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import typed_passes, untyped_passes
@@ -20,14 +19,12 @@ from numba.core.datamodel.models import OpaqueModel
 from numba.core.datamodel.registry import register_default
 from numba.core.typing.templates import make_intrinsic_template
 from numba.extending import typeof_impl
-from numba.np.arrayobj import populate_array
 
 from jittok._jit import CHECKED, Deferred, Helper, Intrinsic
 from jittok._jit.frame import STATUS
+from jittok._jit.framed import WORD, load, numba_type, words_of
 from jittok._jit.lean import one_kernel
 from jittok._jit.machine import ENTRY
-
-_WORD = ir.IntType(64)
 
 
 class _Passes(CompilerBase):  # type: ignore[misc]
@@ -58,23 +55,6 @@ class _Passes(CompilerBase):  # type: ignore[misc]
 
 
 OPTIONS = {"nogil": True, "boundscheck": CHECKED, "error_model": "numpy", "pipeline_class": _Passes}
-
-
-def numba_type(hint: Any) -> Any:
-    """The Numba type of one annotation that `frame.plan_of` has accepted."""
-    if hint is int:
-        return types.int64
-    if hint is float:
-        return types.float64
-    if hasattr(hint, "__metadata__"):
-        dtype, direction = hint.__metadata__[0]
-        return types.Array(numba.from_dtype(np.dtype(dtype)), 1, "C", readonly=direction == "in")
-    fields = get_type_hints(hint, include_extras=True)
-    # Numba tells NamedTuples apart by short name and fields: without the module in the name, the `Work` of two models
-    # with equal fields is one type to it, and the kernel that comes second refuses its own.
-    hint.__name__ = f"{hint.__module__}.{hint.__qualname__}"
-    # Not types.NamedTuple(...): equal fields make Numba use another type, NamedUniTuple.
-    return types.BaseTuple.from_types([numba_type(field) for field in fields.values()], hint)
 
 
 class _HelperType(types.Dispatcher):  # type: ignore[misc]
@@ -126,46 +106,24 @@ def compile_kernel(function: Callable[..., Any]) -> bytes:
     return bytes(overload.library._get_compiled_object())
 
 
-def _load(context: Any, builder: Any, kind: Any, words: Any, at: int) -> tuple[Any, int]:
-    """The argument whose words begin at `at`, and the place behind them."""
-
-    def word(i: int) -> Any:
-        return builder.load(builder.gep(words, [ir.Constant(_WORD, i)]))
-
-    if isinstance(kind, types.Array):
-        array = context.make_array(kind)(context, builder)
-        size, item = word(at + 1), ir.Constant(_WORD, np.dtype(str(kind.dtype)).itemsize)
-        data = builder.inttoptr(word(at), array.data.type)
-        populate_array(array, data=data, shape=[size], strides=[item], itemsize=item, meminfo=None)
-        return array._getvalue(), at + 2
-    if isinstance(kind, types.BaseTuple):
-        items = []
-        for field in kind:
-            item, at = _load(context, builder, field, words, at)
-            items.append(item)
-        return context.make_tuple(builder, kind, items), at
-    value = word(at)
-    return (builder.bitcast(value, ir.DoubleType()) if kind == types.float64 else value), at + 1
-
-
 def _frame_wrapper(context: Any, library: Any, fndesc: Any, *_unused: Any) -> None:
     """In place of Numba's wrapper for C: int64 entry(int64 *frame)."""
     module = context.create_module("frame_wrapper")
     callee = ir.Function(
         module, context.call_conv.get_function_type(fndesc.restype, fndesc.argtypes), fndesc.llvm_func_name
     )
-    entry = ir.Function(module, ir.FunctionType(_WORD, [_WORD.as_pointer()]), ENTRY)
+    entry = ir.Function(module, ir.FunctionType(WORD, [WORD.as_pointer()]), ENTRY)
     builder = ir.IRBuilder(entry.append_basic_block("entry"))
     at, args = STATUS + 1, []
     for kind in fndesc.argtypes:
-        value, at = _load(context, builder, kind, entry.args[0], at)
-        args.append(value)
+        args.append(load(context, builder, kind, entry.args[0], at))
+        at += words_of(kind)
     status, out = context.call_conv.call_function(builder, callee, fndesc.restype, fndesc.argtypes, args)
     with builder.if_then(status.is_error, likely=False):
-        builder.store(ir.Constant(_WORD, 1), builder.gep(entry.args[0], [ir.Constant(_WORD, STATUS)]))
-        builder.ret(ir.Constant(_WORD, 0))
+        builder.store(ir.Constant(WORD, 1), builder.gep(entry.args[0], [ir.Constant(WORD, STATUS)]))
+        builder.ret(ir.Constant(WORD, 0))
     if fndesc.restype == types.none:
-        builder.ret(ir.Constant(_WORD, 0))
+        builder.ret(ir.Constant(WORD, 0))
     else:
         builder.ret(context.cast(builder, out, fndesc.restype, types.int64))
     library.add_ir_module(module)

@@ -43,6 +43,7 @@ def one_kernel(name: str, wrapper: Callable[..., None]) -> Iterator[None]:
         (event, "end_event", _nothing),
         (PostProcessor, "run", _lives_at_the_end),
         (NumpyRulesArrayOperator, "generic", _numbers_are_no_arrays),
+        (types.Function, "get_call_type", _asked_once),
         (CPUCodeLibrary, "finalize", _linked_at_the_end(name)),
         (JITCPUCodegen, "set_env", _no_place_for_helpers),
         (CPUContext, "create_cfunc_wrapper", _wrapped(name, wrapper)),
@@ -87,6 +88,9 @@ def _no_collection() -> Iterator[None]:
         yield
     finally:
         if enabled:
+            if not gc.get_freeze_count():  # what is new to the oldest objects, or it would all be looked at right now
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
 
 
@@ -124,6 +128,21 @@ def _numbers_are_no_arrays(original: Any) -> Any:
         return original(template, args, kws) if any(isinstance(a, types.ArrayCompatible) for a in args) else None
 
     return generic
+
+
+def _asked_once(original: Any) -> Any:
+    """Which signature fits `int64 + int64` is found by trying all that there are; it is the same a thousand times."""
+    found: dict[tuple[Any, Any], Any] = {}
+
+    def get_call_type(function: Any, context: Any, args: Any, kws: Any) -> Any:
+        if kws:
+            return original(function, context, args, kws)
+        signature = found.get((function, args))
+        if signature is None:
+            signature = found[function, args] = original(function, context, args, kws)
+        return signature
+
+    return get_call_type
 
 
 def _linked_at_the_end(kernel_name: str) -> Any:

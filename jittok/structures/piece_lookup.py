@@ -7,8 +7,9 @@ of pieces is a list of records; `structures.run_loop` makes records of several f
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -119,30 +120,22 @@ def drop_nothing(_model: Any) -> int:
     return ALL_WHOLE
 
 
-def make_settle(
+class _New(NamedTuple):
+    """Helpers for pieces that are new, or not where they are looked for first."""
+
+    short: Callable[..., Any]
+    middle: Callable[..., Any]
+    long: Callable[..., Any]
+    look_ahead: Callable[..., Any]
+
+
+@functools.cache  # two loops of one model share them
+def _make_new(
     encode_piece: Callable[..., Any],
-    expect: Callable[..., Any] = _expect_nothing,
-    in_runs: bool = True,
-    aside: tuple[Callable[..., Any], Callable[..., Any]] | None = None,
-) -> Callable[..., Any]:
-    """What follows the making of records, for one model, as a helper.
-
-    encode_piece(model, text, start, stop, low, high, ids, count) -> the new count, or a negative code: a helper that
-    encodes one piece; low, high: its key when it has at most 15 bytes, else 0. `model` is any NamedTuple of windows.
-
-    expect(model, low, high): a helper that asks for the memory which encode_piece will read first for this key. Once a
-    batch has a new piece, it is called for all further ones, so that their waits overlap.
-
-    aside: of a model that sets pieces aside two helpers, (encode_soon, make_room). The first stands in place of
-    encode_piece for pieces of up to 31 bytes, and may set them aside (see ASIDE): encode_soon(model, text, start, stop,
-    key, ids, count), key being a Key. make_room(model, ids, count) -> the new count, is called in front of it; it may
-    write the ids of all pieces that are aside, and move what stands behind them.
-
-    settle(cache, records, model, text, end, run, ids, count) -> the new count, or a negative code: ids of the records
-    in front of `end` to ids[count:]. `run`: a RunWindow; anything when not `in_runs`, where there are neither HEADED
-    records nor ENDs. The caller proves room for all ids and SLACK more. After a code, everything before the piece that
-    failed is written but for what is aside.
-    """
+    expect: Callable[..., Any],
+    aside: tuple[Callable[..., Any], Callable[..., Any]] | None,
+) -> _New:
+    """What the loop calls for pieces that it did not find, see `make_settle`."""
     sets_aside = aside is not None
     encode_soon, make_room = aside or (encode_piece, finish_nothing)
 
@@ -245,6 +238,35 @@ def make_settle(
                     expect(model, get_u64(records, record + 1), get_u64(records, record + 2))
                 record += RECORD
         return end
+
+    return _New(new_short, new_middle, any_long, look_ahead)
+
+
+def make_settle(
+    encode_piece: Callable[..., Any],
+    expect: Callable[..., Any] = _expect_nothing,
+    in_runs: bool = True,
+    aside: tuple[Callable[..., Any], Callable[..., Any]] | None = None,
+) -> Callable[..., Any]:
+    """What follows the making of records, for one model, as a helper.
+
+    encode_piece(model, text, start, stop, low, high, ids, count) -> the new count, or a negative code: a helper that
+    encodes one piece; low, high: its key when it has at most 15 bytes, else 0. `model` is any NamedTuple of windows.
+
+    expect(model, low, high): a helper that asks for the memory which encode_piece will read first for this key. Once a
+    batch has a new piece, it is called for all further ones, so that their waits overlap.
+
+    aside: of a model that sets pieces aside two helpers, (encode_soon, make_room). The first stands in place of
+    encode_piece for pieces of up to 31 bytes, and may set them aside (see ASIDE): encode_soon(model, text, start, stop,
+    key, ids, count), key being a Key. make_room(model, ids, count) -> the new count, is called in front of it; it may
+    write the ids of all pieces that are aside, and move what stands behind them.
+
+    settle(cache, records, model, text, end, run, ids, count) -> the new count, or a negative code: ids of the records
+    in front of `end` to ids[count:]. `run`: a RunWindow; anything when not `in_runs`, where there are neither HEADED
+    records nor ENDs. The caller proves room for all ids and SLACK more. After a code, everything before the piece that
+    failed is written but for what is aside.
+    """
+    new_short, new_middle, any_long, look_ahead = _make_new(encode_piece, expect, aside)
 
     @(helper if in_runs else inlined)
     def settle(
