@@ -9,8 +9,8 @@ import numpy as np
 
 from jittok._jit import helper
 from jittok._raw import Window, equal_mask, get_i32, get_u8, trailing_zeros
-from jittok.special import ANY
 from jittok.structures.double_array import BASE, NO_VALUE, PARENT, ROOT, UNIT, VALUE
+from jittok.structures.sequences import BLOCK, SequenceWindow, ones_begin, threes_begin, twos_begin
 
 
 class SearchWindow(NamedTuple):
@@ -19,8 +19,7 @@ class SearchWindow(NamedTuple):
     data: Window
     size: int  # bytes of data
     first: Window
-    few: Window
-    few_size: int
+    few: SequenceWindow
     runs: Window
     run_ranks: Window
     run_at: Window
@@ -71,14 +70,8 @@ def _longest(w: SearchWindow, at: int, stop: int) -> int:
 
 @helper
 def _candidates(w: SearchWindow, at: int) -> np.uint64:
-    """The places at .. at + 63 where one of the few beginnings stands; 65 bytes are readable."""
-    mask = np.uint64(0)
-    for k in range(0, w.few_size, 2):
-        here, then = equal_mask(w.data, at, get_i32(w.few, k)), get_i32(w.few, k + 1)
-        if then != ANY:
-            here &= equal_mask(w.data, at + 1, then)
-        mask |= here
-    return mask
+    """The places at .. at + 63 where one of the few beginnings stands; BLOCK bytes are readable."""
+    return ones_begin(w.few, w.data, at) | twos_begin(w.few, w.data, at) | threes_begin(w.few, w.data, at)
 
 
 @helper
@@ -88,7 +81,7 @@ def next_occurrence(
     """(the next place from `at` on where a token begins, the rank of the longest, block, mask); (stop, NO_VALUE, ...)
     at the end. mask: candidates of the 64 bytes from `block` on, which is not behind `at`."""
     while at < stop:
-        if w.few_size and (at < block + 64 or at + 65 <= stop or at + 65 <= w.size):
+        if w.few.threes and (at < block + 64 or at + BLOCK <= stop or at + BLOCK <= w.size):
             if at >= block + 64:
                 block, mask = at, _candidates(w, at)
             rest = mask >> np.uint64(at - block)
@@ -116,7 +109,7 @@ def is_alone(w: SearchWindow, at: int, rank: int, block: int, mask: np.uint64) -
     """Whether nothing can overlap the token at `at`, in front of which no occurrence is open: no token begins inside of
     it."""
     length = get_i32(w.lengths, rank)
-    if w.few_size == 0 or at + length > block + 64:
+    if w.few.threes == 0 or at + length > block + 64:
         return False
     inside = (np.uint64(1) << np.uint64(length - 1)) - np.uint64(1)
     return bool(mask >> np.uint64(at - block) >> np.uint64(1) & inside == np.uint64(0))

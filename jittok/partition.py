@@ -19,6 +19,7 @@ from jittok.fragments import FRAGMENT, NEED, OUT_OF_ROOM, OUT_OF_WORK, TEXT_PREF
 from jittok.occurrences import SearchWindow, is_alone, longest_of_run, next_occurrence, run_end
 from jittok.special import STRIPS_LEFT, STRIPS_RIGHT, SpecialTokens
 from jittok.structures.double_array import BASE, NO_VALUE, PARENT, ROOT, UNIT, VALUE
+from jittok.structures.sequences import open_sequences
 
 FREE, STRIPPED = -1, -2
 """Owners of a byte in a cluster that are no rank: nobody, and a token that strips the blanks beside it."""
@@ -239,7 +240,7 @@ def cut_documents(
     sorted, and for the length of the longest token, which is walked at every place that begins like it.
     """
     w = SearchWindow(
-        window(data), data.size, window(special.first), window(special.few), special.few.size, window(special.runs),
+        window(data), data.size, window(special.first), open_sequences(special.few), window(special.runs),
         window(special.run_ranks), window(special.run_at), window(special.trie.units), window(special.ids),
         window(special.lengths), window(special.strips), window(work.keys), window(work.heap), window(work.owners),
     )  # fmt: skip

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from jittok._jit import I32, U8, frozen
 from jittok.structures.double_array import NO_VALUE, DoubleArray, build_double_array
+from jittok.structures.sequences import Sequences, make_sequences
 from jittok.vocab import Vocab
 
 UNKNOWN, CONTROL, LSTRIP, RSTRIP = 1, 8, 128, 256
@@ -28,7 +29,7 @@ class SpecialTokens(NamedTuple):
     """
 
     first: U8  # [256] 1 where an admitted token begins with this byte
-    few: I32  # [2 * count] how tokens begin: a byte, then the next one or ANY; empty for more than FEW first bytes
+    few: Sequences  # how tokens begin, their first one to three bytes; none for more than FEW first bytes
     runs: I32  # [256] bytes of the longest token with this first byte, where all of these are nothing but that byte,
     # and none strips; else 0
     run_ranks: I32  # the rank of the longest of these that fits 0, 1 .. `runs` bytes, or NO_VALUE
@@ -63,12 +64,12 @@ def build_special(vocab: Vocab, admitted: NDArray[np.int32]) -> SpecialTokens:
         seconds.setdefault(text[0], set()).add(text[1] if len(text) > 1 else ANY)
     first = np.zeros(256, np.uint8)
     first[list(seconds)] = 1
-    few = _beginnings(seconds)
+    few = _beginnings(texts, seconds)
     runs = _runs(texts, strips)
     data, offsets = np.frombuffer(b"".join(texts), np.uint8), np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
     return SpecialTokens(
         frozen(first, np.uint8),
-        frozen(np.ravel(few) if len(few) <= FEW else np.zeros(0), np.int32),
+        make_sequences(few if len(few) <= FEW else ()),
         *runs,
         build_double_array(data, offsets, np.arange(len(texts), dtype=np.int32)),
         frozen(admitted, np.int32),
@@ -78,15 +79,21 @@ def build_special(vocab: Vocab, admitted: NDArray[np.int32]) -> SpecialTokens:
     )
 
 
-def _beginnings(seconds: dict[int, set[int]]) -> list[tuple[int, int]]:
-    """(first byte, second byte or ANY) of all tokens, at most FEW if that suffices for the first bytes: those with the
-    most second bytes are not told apart further."""
+def _beginnings(texts: list[bytes], seconds: dict[int, set[int]]) -> list[bytes]:
+    """How all tokens begin, by one or two bytes, at most FEW if that suffices for the first bytes: those with the most
+    second bytes are not told apart further. Two letters, of which texts are full, have the third byte behind them where
+    it is the same in all tokens."""
     kept = {byte: {ANY} if ANY in then else then for byte, then in seconds.items()}
     for byte in sorted(kept, key=lambda byte: -len(kept[byte])):
         if sum(map(len, kept.values())) <= FEW:
             break
         kept[byte] = {ANY}
-    return [(byte, then) for byte in sorted(kept) for then in sorted(kept[byte])]
+    found = [bytes([byte] if then == ANY else [byte, then]) for byte in sorted(kept) for then in sorted(kept[byte])]
+    for k, text in enumerate(found):
+        longer = {each[:3] for each in texts if each.startswith(text)}
+        if len(text) == 2 and text.isalpha() and len(longer) == 1:
+            found[k] = longer.pop()
+    return found
 
 
 def _runs(texts: list[bytes], strips: NDArray[Any]) -> tuple[I32, I32, I32]:

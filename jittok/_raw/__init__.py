@@ -32,7 +32,7 @@ _OPERATIONS = {
         window
     """,
     "sets": """
-        any_bit_mask bit_masks equal_mask span_masks
+        any_bit_mask bit_masks equal_mask one_mask span_masks three_mask two_mask
     """,
     "words": """
         put_two put_word
@@ -78,7 +78,7 @@ if TYPE_CHECKING or not FAST:
         trailing_zeros,
         window,
     )
-    from jittok._raw.sets import any_bit_mask, bit_masks, equal_mask, span_masks
+    from jittok._raw.sets import any_bit_mask, bit_masks, equal_mask, one_mask, span_masks, three_mask, two_mask
     from jittok._raw.words import put_two, put_word
 else:
     globals().update(
@@ -117,6 +117,7 @@ __all__ = [
     "mark_block",
     "match_pair",
     "multiply",
+    "one_mask",
     "pair_block",
     "pair_places",
     "popcount",
@@ -135,7 +136,9 @@ __all__ = [
     "set_three_lowest_16",
     "set_three_lowest_32",
     "span_masks",
+    "three_mask",
     "trailing_zeros",
+    "two_mask",
     "utf8_masks",
     "window",
 ]  # fmt: skip

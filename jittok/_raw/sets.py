@@ -68,6 +68,42 @@ equal_mask = _both(_equal_raw, _equal_checked)
 """Which of bytes i .. i + 63 are `byte` (0 .. 255)."""
 
 
+def _sequence_mask(size: int) -> Any:
+    """`mask(text, i, wanted, at)` for sequences of `size` bytes."""
+
+    @intrinsic
+    def raw(_context: Any, _text: Any, _i: Any, _wanted: Any, _at: Any) -> Any:
+        def codegen(_c: Any, b: Any, _signature: Any, args: Any) -> Any:
+            text, i, wanted, at = args
+            mask = ir.Constant(ir.VectorType(ir.IntType(1), 64), [1] * 64)
+            for k in range(size):
+                block = _load_block(b, text, b.add(i, ir.Constant(_I64, k)))
+                same = _load_block(b, wanted, b.add(at, ir.Constant(_I64, 64 * k)))
+                mask = b.and_(mask, b.icmp_unsigned("==", block, same))
+            return b.bitcast(mask, _I64)
+
+        n = types.int64
+        return types.uint64(n, n, n, n), codegen
+
+    @helper
+    def checked(text: Window, i: int, wanted: Window, at: int) -> np.uint64:
+        _inside(text, i, 63 + size)
+        _inside(wanted, at, 64 * size)
+        mask = np.uint64(0)
+        for k in range(64):
+            same = _1
+            for j in range(size):
+                same &= np.uint64(text[i + j + k] == wanted[at + 64 * j + k])
+            mask |= same << np.uint64(k)
+        return mask
+
+    return _both(raw, checked)
+
+
+one_mask, two_mask, three_mask = _sequence_mask(1), _sequence_mask(2), _sequence_mask(3)
+"""Which of bytes i .. i + 63 begin a sequence of one, two or three bytes: wanted[at:] has each of these 64 times."""
+
+
 def _bit_masks(b: Any, block: Any) -> list[Any]:
     zero = ir.Constant(_V64, [0] * 64)
     return [b.icmp_unsigned("!=", b.and_(block, ir.Constant(_V64, [1 << k] * 64)), zero) for k in range(5)]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from jittok._jit import frozen
 from jittok.pretokenize.classes import UNICODE_SIZE, two_stage
 from jittok.structures.cuts import (
+    ANY_BYTE,
     APART,
     APART_BYTES,
     BLANK,
@@ -38,6 +39,7 @@ from jittok.structures.cuts import (
     SpanRules,
 )
 from jittok.structures.double_array import build_double_array
+from jittok.structures.sequences import make_sequences
 from jittok.vocab.vocab import SPACE
 
 _ALL = (1 << 64) - 1
@@ -195,7 +197,7 @@ def build_rules(
         bits = max(9, int(8 * joined.size).bit_length())
         pair_words = _pair_filter(joined >> 21, joined & (1 << 21) - 1, bits)
     crossings, trie, longest = np.zeros(1024, np.uint64), build_double_array(*_NO_TEXTS), 0
-    odd, few = np.zeros(4, np.uint64), np.zeros((0, PAIR_ROW), np.uint64)
+    odd, few, sought = np.zeros(4, np.uint64), np.zeros((0, PAIR_ROW), np.uint64), list[bytes]()
     if paths is not None:
         np.bitwise_or.at(odd, paths.odd >> 6, np.uint64(1) << (paths.odd & 63).astype(np.uint64))
         np.bitwise_or.at(crossings, paths.pairs >> 6, np.uint64(1) << (paths.pairs & 63).astype(np.uint64))
@@ -203,8 +205,10 @@ def build_rules(
             trie = build_double_array(paths.data, paths.offsets, np.zeros(paths.offsets.size - 1, np.int32))
             longest = int(np.diff(paths.offsets).max())
         if paths.pairs.size <= MOST_PAIRS:
-            rows = [paths.pairs >> 8, paths.pairs & 0xFF, paths.before, paths.starts.view(np.int64)]
-            few = np.stack(rows, 1).view(np.uint64)
+            first, second = paths.pairs >> 8, paths.pairs & 0xFF
+            few = np.stack([first, second, paths.starts.view(np.int64)], 1).view(np.uint64)
+            rows = zip(paths.before.tolist(), first.tolist(), second.tolist(), strict=True)
+            sought = [bytes(row[row[0] == ANY_BYTE :]) for row in rows]
     return SpanRules(
         frozen(np.where(cuts, np.uint64(_ALL), np.uint64(0)).reshape(-1), np.uint64),
         frozen(_filled(apart, APART_BYTES, 0xFF), np.int64),
@@ -219,6 +223,7 @@ def build_rules(
         int(not_before_wide),
         frozen(crossings, np.uint64),
         frozen(few.reshape(-1), np.uint64),
+        make_sequences(sought),
         int(longest > 0),
         trie,
         longest,

@@ -17,6 +17,7 @@ from jittok._jit import I64, U8, U16, U64, helper
 from jittok._raw import Window, get_i32, get_u8, get_u16, get_u64, multiply, trailing_zeros, window
 from jittok.pretokenize.classes import UNICODE_SIZE
 from jittok.structures.double_array import BASE, PARENT, ROOT, UNIT, DoubleArray
+from jittok.structures.sequences import Sequences, SequenceWindow, open_sequences
 
 CONTROL, LETTER, DIGIT, OTHER, APART, BLANK, WIDE = range(7)
 """Classes. APART: up to APART_BYTES printable bytes or controls that a vocabulary ties to classes that the rest of
@@ -25,8 +26,8 @@ CLASSES = 7
 APART_BYTES, BLANK_BYTES = 6, 5
 MOST_PAIRS = 16
 """Pairs of bytes that are looked for in 64 places at once."""
-PAIR_ROW, ANY_BYTE = 4, 0x100
-"""Words such a pair takes: first and second byte, the one in front of them or ANY_BYTE, where paths begin."""
+PAIR_ROW, ANY_BYTE = 3, 0x100
+"""Words such a pair takes: first and second byte, where paths begin. ANY_BYTE: the one in front of them may be any."""
 LONGEST_PATH = 63
 ANYWHERE = np.uint64(0xFFFFFFFFFFFFFFFF)
 """Paths may begin at any place in front of a cut."""
@@ -63,6 +64,7 @@ class SpanRules(NamedTuple):
     not_before_wide: int  # 1: an ASCII character in front of a wide one is not cut from what stands before it
     crossings: U64  # [1024] a bit for each pair of bytes that a cut may come between though a path below crosses it
     crossing_pairs: U64  # [PAIR_ROW * n] these pairs, see PAIR_ROW and `crosses_path`; none for more than MOST_PAIRS
+    sought: Sequences  # these pairs; of three bytes where the one in front of them is the same in all paths
     any_crossings: int  # whether there is such a pair
     paths: DoubleArray  # texts that no cut may come inside of, wherever a beginning of one stands in a text
     longest_path: int  # bytes of the longest of them
@@ -89,6 +91,7 @@ class SpanWindow(NamedTuple):
     crossings: Window
     crossing_pairs: Window
     pairs_size: int
+    sought: SequenceWindow
     any_crossings: int
     paths: Window
     longest_path: int
@@ -116,6 +119,7 @@ def open_rules(rules: SpanRules) -> SpanWindow:
         window(rules.crossings),
         window(rules.crossing_pairs),
         rules.crossing_pairs.size,
+        open_sequences(rules.sought),
         rules.any_crossings,
         window(rules.paths.units),
         rules.longest_path,

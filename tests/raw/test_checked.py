@@ -40,6 +40,10 @@ OPERATIONS = {
     "utf8_masks": ("blocks.utf8_masks(big, i)", 65),
     "contraction": ("blocks.contraction_masks(big, i, np.uint64(0))", 63),
     "span_masks": ("sets.span_masks(big, i)", 65), "equal_mask": ("sets.equal_mask(big, i, 0)", 65),
+    "one_mask": ("sets.one_mask(big, i, big, 0)", 65), "one_mask wanted": ("sets.one_mask(big, 0, big, i)", 65),
+    "two_mask": ("sets.two_mask(big, i, big, 0)", 64), "two_mask wanted": ("sets.two_mask(big, 0, big, i)", 1),
+    "three_mask": ("sets.three_mask(wider, i, wider, 0)", 135),
+    "three_mask wanted": ("sets.three_mask(wider, 0, wider, i)", 9),
     "map_block table": ("maps.map_block(big, i, big, 0, 0, big, 0)", 1),
     "map_block from": ("maps.map_block(big, 0, big, i, 0, big, 0)", 65),
     "map_block to": ("maps.map_block(big, 0, big, 0, 0, big, i)", 65),
@@ -72,7 +76,7 @@ def test_each_checked_operation_takes_the_places_inside_and_no_other(name):
     known = {"w8": w8, "w16": w16, "w32": w32, "w64": w64, "wi": np.zeros(8, np.int32), "wq": np.zeros(8, np.int64)}
     known |= {"big": np.zeros(128, np.uint8), "many": np.zeros(34, np.uint32), "np": np}
     known |= {"memory": memory, "blocks": blocks, "maps": maps, "sets": sets, "words": words}
-    known |= {"pairs_out": np.zeros(36, np.uint16)}
+    known |= {"pairs_out": np.zeros(36, np.uint16), "wider": np.zeros(200, np.uint8)}
     known |= {"keys": keys, "masks": key_masks(), "pairs": pair_places()}
     for i in range(count):
         eval(source, {**known, "i": i})

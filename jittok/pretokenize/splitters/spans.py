@@ -14,7 +14,6 @@ from jittok._jit import helper
 from jittok._raw import Window, bit_places, equal_mask, get_i64, get_u8, get_u64, span_masks, trailing_zeros, utf8_masks
 from jittok.pretokenize.splitters.gpt2 import MALFORMED
 from jittok.structures.cuts import (
-    ANY_BYTE,
     ANYWHERE,
     APART,
     BLANK,
@@ -35,6 +34,7 @@ from jittok.structures.cuts import (
     may_join,
     wide_character,
 )
+from jittok.structures.sequences import threes_begin, twos_begin
 
 NONE, ONE, ALL = np.uint64(0), np.uint64(1), np.uint64(0xFFFFFFFFFFFFFFFF)
 NEWLINE = 0x0A
@@ -141,17 +141,11 @@ def split_spans(rules: SpanWindow, text: Window, begin: int, end: int, stop: int
 @helper
 def _inside_paths(rules: SpanWindow, text: Window, begin: int, i: int, stop: int, starts: np.uint64) -> np.uint64:
     """Those of the starts in the block at i that lie inside a path."""
-    found = some = NONE
+    found = NONE
     back = 2 if i > begin else 0  # nothing stands in front of the first byte
     one, two = np.uint64(back == 0), np.uint64(2 - back)
     starts &= ~one
-    for pair in range(0, rules.pairs_size, PAIR_ROW):
-        first, second = np.int64(get_u64(rules.crossing_pairs, pair)), np.int64(get_u64(rules.crossing_pairs, pair + 1))
-        before = np.int64(get_u64(rules.crossing_pairs, pair + 2))
-        rest = equal_mask(text, i - (back >> 1), first) << one & equal_mask(text, i, second)
-        if before != ANY_BYTE:
-            rest &= equal_mask(text, i - back, before) << two
-        some |= rest
+    some = twos_begin(rules.sought, text, i - (back >> 1)) << one | threes_begin(rules.sought, text, i - back) << two
     rest = starts & some if rules.pairs_size else starts
     while rest != NONE:
         k = trailing_zeros(rest)
@@ -167,7 +161,7 @@ def _where_paths_begin(rules: SpanWindow, text: Window, at: int) -> np.uint64:
     first, second = get_u8(text, at - 1), get_u8(text, at)
     for pair in range(0, rules.pairs_size, PAIR_ROW):
         if get_u64(rules.crossing_pairs, pair) == first and get_u64(rules.crossing_pairs, pair + 1) == second:
-            return get_u64(rules.crossing_pairs, pair + 3)
+            return get_u64(rules.crossing_pairs, pair + 2)
     return ANYWHERE if rules.pairs_size == 0 and may_cross(rules, text, at) else NONE
 
 
