@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jittok._jit import helper
+from jittok._jit import helper, inlined
 from jittok._raw import Window, equal_mask, get_i32, get_u8, trailing_zeros
 from jittok.structures.double_array import BASE, NO_VALUE, PARENT, ROOT, UNIT, VALUE
 from jittok.structures.sequences import BLOCK, SequenceWindow, ones_begin, threes_begin, twos_begin
@@ -74,7 +74,7 @@ def _candidates(w: SearchWindow, at: int) -> np.uint64:
     return ones_begin(w.few, w.data, at) | twos_begin(w.few, w.data, at) | threes_begin(w.few, w.data, at)
 
 
-@helper
+@inlined
 def next_occurrence(
     w: SearchWindow, at: int, stop: int, block: int, mask: np.uint64
 ) -> tuple[int, int, int, np.uint64]:

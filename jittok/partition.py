@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jittok._jit import I64, U8, OutI32, OutI64, helper, kernel
+from jittok._jit import I64, U8, OutI32, OutI64, helper, inlined, kernel
 from jittok._raw import Window, get_i32, get_i64, get_u8, put_i32, put_i64, window
 from jittok.fragments import FRAGMENT, NEED, OUT_OF_ROOM, OUT_OF_WORK, TEXT_PREFIXED
 from jittok.occurrences import SearchWindow, is_alone, longest_of_run, next_occurrence, run_end
@@ -183,7 +183,7 @@ def _put(out: _Output, at: int, start: int, stop: int, token: int) -> int:
     return at + 1
 
 
-@helper
+@inlined
 def _put_run(w: SearchWindow, out: _Output, at: int, text: int, start: int, end: int) -> tuple[int, int, int]:
     """Write the text from `text` on and the tokens of the run data[start:end]; (the number of fragments, where the text
     behind the last of them begins, `end`)."""

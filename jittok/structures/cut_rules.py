@@ -197,7 +197,8 @@ def build_rules(
         bits = max(9, int(8 * joined.size).bit_length())
         pair_words = _pair_filter(joined >> 21, joined & (1 << 21) - 1, bits)
     crossings, trie, longest = np.zeros(1024, np.uint64), build_double_array(*_NO_TEXTS), 0
-    odd, few, sought = np.zeros(4, np.uint64), np.zeros((0, PAIR_ROW), np.uint64), list[bytes]()
+    odd, few = np.zeros(4, np.uint64), np.zeros((0, PAIR_ROW), np.uint64)
+    forbidden, sought = list[bytes](), list[bytes]()
     if paths is not None:
         np.bitwise_or.at(odd, paths.odd >> 6, np.uint64(1) << (paths.odd & 63).astype(np.uint64))
         np.bitwise_or.at(crossings, paths.pairs >> 6, np.uint64(1) << (paths.pairs & 63).astype(np.uint64))
@@ -207,8 +208,11 @@ def build_rules(
         if paths.pairs.size <= MOST_PAIRS:
             first, second = paths.pairs >> 8, paths.pairs & 0xFF
             few = np.stack([first, second, paths.starts.view(np.int64)], 1).view(np.uint64)
-            rows = zip(paths.before.tolist(), first.tolist(), second.tolist(), strict=True)
-            sought = [bytes(row[row[0] == ANY_BYTE :]) for row in rows]
+            for starts, *row in zip(
+                paths.starts.tolist(), *(x.tolist() for x in (paths.before, first, second)), strict=True
+            ):
+                sequence = bytes(row[row[0] == ANY_BYTE :])
+                (forbidden if starts >> len(sequence) - 1 & 1 else sought).append(sequence)
     return SpanRules(
         frozen(np.where(cuts, np.uint64(_ALL), np.uint64(0)).reshape(-1), np.uint64),
         frozen(_filled(apart, APART_BYTES, 0xFF), np.int64),
@@ -223,6 +227,7 @@ def build_rules(
         int(not_before_wide),
         frozen(crossings, np.uint64),
         frozen(few.reshape(-1), np.uint64),
+        make_sequences(forbidden),
         make_sequences(sought),
         int(longest > 0),
         trie,

@@ -64,7 +64,11 @@ class SpanRules(NamedTuple):
     not_before_wide: int  # 1: an ASCII character in front of a wide one is not cut from what stands before it
     crossings: U64  # [1024] a bit for each pair of bytes that a cut may come between though a path below crosses it
     crossing_pairs: U64  # [PAIR_ROW * n] these pairs, see PAIR_ROW and `crosses_path`; none for more than MOST_PAIRS
-    sought: Sequences  # these pairs; of three bytes where the one in front of them is the same in all paths
+    forbidden: (
+        Sequences  # those that a path begins with, with the byte in front of them where it is the same in all paths:
+    )
+    # a cut between the last two of these bytes crosses one
+    sought: Sequences  # the others, likewise
     any_crossings: int  # whether there is such a pair
     paths: DoubleArray  # texts that no cut may come inside of, wherever a beginning of one stands in a text
     longest_path: int  # bytes of the longest of them
@@ -91,6 +95,7 @@ class SpanWindow(NamedTuple):
     crossings: Window
     crossing_pairs: Window
     pairs_size: int
+    forbidden: SequenceWindow
     sought: SequenceWindow
     any_crossings: int
     paths: Window
@@ -119,6 +124,7 @@ def open_rules(rules: SpanRules) -> SpanWindow:
         window(rules.crossings),
         window(rules.crossing_pairs),
         rules.crossing_pairs.size,
+        open_sequences(rules.forbidden),
         open_sequences(rules.sought),
         rules.any_crossings,
         window(rules.paths.units),

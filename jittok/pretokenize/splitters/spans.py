@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from jittok._jit import helper
+from jittok._jit import helper, inlined
 from jittok._raw import Window, bit_places, equal_mask, get_i64, get_u8, get_u64, span_masks, trailing_zeros, utf8_masks
 from jittok.pretokenize.splitters.gpt2 import MALFORMED
 from jittok.structures.cuts import (
@@ -34,7 +34,7 @@ from jittok.structures.cuts import (
     may_join,
     wide_character,
 )
-from jittok.structures.sequences import threes_begin, twos_begin
+from jittok.structures.sequences import SequenceWindow, threes_begin, twos_begin
 
 NONE, ONE, ALL = np.uint64(0), np.uint64(1), np.uint64(0xFFFFFFFFFFFFFFFF)
 NEWLINE = 0x0A
@@ -138,21 +138,29 @@ def split_spans(rules: SpanWindow, text: Window, begin: int, end: int, stop: int
     return MALFORMED if behind > stop else count
 
 
-@helper
+@inlined
 def _inside_paths(rules: SpanWindow, text: Window, begin: int, i: int, stop: int, starts: np.uint64) -> np.uint64:
     """Those of the starts in the block at i that lie inside a path."""
-    found = NONE
     back = 2 if i > begin else 0  # nothing stands in front of the first byte
     one, two = np.uint64(back == 0), np.uint64(2 - back)
     starts &= ~one
-    some = twos_begin(rules.sought, text, i - (back >> 1)) << one | threes_begin(rules.sought, text, i - back) << two
-    rest = starts & some if rules.pairs_size else starts
+    found = _ends(rules.forbidden, text, i, back, one, two) & starts
+    rest = starts & ~found
+    if rules.pairs_size:
+        rest &= _ends(rules.sought, text, i, back, one, two)
     while rest != NONE:
         k = trailing_zeros(rest)
         rest &= rest - ONE
         if crosses_path(rules, text, begin, i + k, stop, _where_paths_begin(rules, text, i + k)):
             found |= ONE << np.uint64(k)
     return found
+
+
+@helper
+def _ends(own: SequenceWindow, text: Window, i: int, back: int, one: np.uint64, two: np.uint64) -> np.uint64:
+    """Which of bytes i .. i + 63 are the last ones of sequences of two or three bytes, that begin `back` bytes in front
+    of i or later. back: 2, or 0; one, two: by how many bytes the mask of sequences of two and three is behind then."""
+    return twos_begin(own, text, i - (back >> 1)) << one | threes_begin(own, text, i - back) << two
 
 
 @helper
