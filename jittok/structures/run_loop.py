@@ -92,29 +92,34 @@ def _fill(
     while k <= last and record < most:
         token, stop = get_i32(fragments.tokens, k), get_i64(fragments.stops, k)
         if token < 0:
-            headed = False
             if start < 0:
                 start = get_i64(fragments.starts, k)
                 if start < stop and (_inside_character(text, start) or _inside_character(text, stop)):
                     return record, piece, k, -1
-                headed = run.first != 0 and token == TEXT_PREFIXED and (start < stop or run.first == BLANK)
                 while begin + get_i32(places, piece) <= start < stop:
                     piece += 1
-            while (start < stop or headed) and record < most:
-                end = stop
-                if start < stop:
-                    least = start + (head_size(run, text, start, stop) if headed else 1)
-                    end = min(begin + get_i32(places, piece), stop)
-                    while end < min(least, stop):
-                        piece += 1
+                if run.first != 0 and token == TEXT_PREFIXED and (start < stop or run.first == BLANK):
+                    end = start
+                    if start < stop:
+                        least = min(start + head_size(run, text, start, stop), stop)
                         end = min(begin + get_i32(places, piece), stop)
-                    piece += begin + get_i32(places, piece) == end
-                if headed:
+                        while end < least:
+                            piece += 1
+                            end = min(begin + get_i32(places, piece), stop)
+                        piece += begin + get_i32(places, piece) == end
                     put_headed_record(cache, records, record, run, text, start, end, short, middle)
-                else:
-                    put_record(cache, records, record, text, start, end, short, middle)
-                headed, start = False, end
+                    record += RECORD
+                    start = end
+            place = begin + get_i32(places, piece)
+            while start < place <= stop and record < most:
+                put_record(cache, records, record, text, start, place, short, middle)
                 record += RECORD
+                piece += 1
+                start, place = place, begin + get_i32(places, piece)
+            if start < stop < place and record < most:
+                put_record(cache, records, record, text, start, stop, short, middle)
+                record += RECORD
+                start = stop
             if start < stop:
                 break
         put_u64(records, record, np.uint64(KIND_END))
