@@ -59,12 +59,24 @@ def _inside_character(text: Window, i: int) -> bool:
 
 
 @helper
+def _touch(fragments: Fragments, k: int) -> bool:
+    """Whether fragment k + 1 begins where fragment k ends."""
+    return get_i64(fragments.starts, k + 1) == get_i64(fragments.stops, k)
+
+
+@helper
 def _touching(fragments: Fragments, k: int, last: int, most: int) -> int:
-    """The last fragment, below `last`, of a run of up to `most` bytes from fragment k on."""
-    start, end = get_i64(fragments.starts, k), get_i64(fragments.stops, k)
-    while k + 1 < last and get_i64(fragments.starts, k + 1) == end and get_i64(fragments.stops, k + 1) - start <= most:
+    """The last fragment, below `last`, of a run of up to `most` bytes from fragment k on. Four at once, which all touch
+    nearly always: a branch for each takes longer than looking at it."""
+    end = get_i64(fragments.starts, k) + most
+    while (
+        k + 4 < last
+        and _touch(fragments, k) & _touch(fragments, k + 1) & _touch(fragments, k + 2) & _touch(fragments, k + 3)
+        and get_i64(fragments.stops, k + 4) <= end
+    ):
+        k += 4
+    while k + 1 < last and _touch(fragments, k) and get_i64(fragments.stops, k + 1) <= end:
         k += 1
-        end = get_i64(fragments.stops, k)
     return k
 
 
