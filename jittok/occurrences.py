@@ -35,8 +35,10 @@ class SearchWindow(NamedTuple):
 @helper
 def run_end(w: SearchWindow, at: int, stop: int) -> int:
     """Where the run of one byte that begins at data[at] ends in data[:stop]."""
-    byte, end = get_u8(w.data, at), at + 1
-    while end < stop and end + 64 <= w.size:
+    byte, end, readable = get_u8(w.data, at), at + 1, max(stop, w.size)
+    if end < stop and get_u8(w.data, end) != byte:  # most runs of newlines and tabs
+        return end
+    while end < stop and end + 64 <= readable:
         others = ~equal_mask(w.data, end, byte)
         end += trailing_zeros(others)
         if others != np.uint64(0):
@@ -81,7 +83,7 @@ def next_occurrence(
     """(the next place from `at` on where a token begins, the rank of the longest, block, mask); (stop, NO_VALUE, ...)
     at the end. mask: candidates of the 64 bytes from `block` on, which is not behind `at`."""
     while at < stop:
-        if w.few.threes and (at < block + 64 or at + BLOCK <= stop or at + BLOCK <= w.size):
+        if w.few.threes and (at < block + 64 or at + BLOCK <= max(stop, w.size)):
             if at >= block + 64:
                 block, mask = at, _candidates(w, at)
             rest = mask >> np.uint64(at - block)
