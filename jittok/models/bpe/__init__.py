@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from jittok._jit import I32, I64, U8, OutI32, OutI64
 from jittok.fragments import FRAGMENT
-from jittok.models.bpe.arrays import GENERAL, GPT2, LINES, LLAMA3, Arrays
+from jittok.models.bpe.arrays import GENERAL, GPT2, LINES, LLAMA3, PLAIN, Arrays
 from jittok.models.bpe.fast import encode_gpt2, encode_llama3
 from jittok.models.bpe.general import encode_general
 from jittok.models.bpe.lines import encode_lines
+from jittok.models.bpe.sessions import encode_session
 from jittok.models.bpe.work import Work, make_work, regrow
 from jittok.pretokenize.splitters.gpt2 import MALFORMED
 from jittok.structures.cuts import BLANK, CLASSES, LETTER
@@ -74,9 +75,9 @@ def encode_fragments(
     report: OutI64,
     run: Callable[..., int] = _run,
 ) -> int:
-    """The kernel of the vocabulary's family; see `jittok.fragments`. Malformed texts go through the general one,
-    which is compiled when the first of them comes. `run(kernel, *arguments)` calls a kernel."""
-    kernel = _KERNELS.get(model.family, encode_general)
+    """The kernel of the vocabulary's session or family; see `jittok.fragments`. Malformed texts go through the general
+    one, which is compiled when the first of them comes. `run(kernel, *arguments)` calls a kernel."""
+    kernel = _KERNELS.get(model.family, encode_general) if model.session == PLAIN else encode_session
     while True:
         code = run(kernel, model, work, data, starts, stops, tokens, first, last, count, ids, ends, report)
         if code != MALFORMED:

@@ -1,23 +1,18 @@
-"""BPE for every pre type and every text: the kernel around the general splitter, and the sessions around plain BPE."""
+"""BPE for every pre type and every text: the kernel around the general splitter."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, kernel, wide
-from jittok._raw import PAD, Window, bit_places, get_u8, get_u64, put_i32, put_i64, put_u8, readable_behind, window
-from jittok.fragments import BEYOND_UNICODE, FOUND, FRAGMENT, NEED, OFFSET, OUT_OF_ROOM, OUT_OF_WORK
-from jittok.models.bpe.arrays import HYBRIDDNA, KMER_MARK, PLAIN, Arrays
+from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, kernel
+from jittok._raw import PAD, Window, bit_places, get_u64, put_i64, readable_behind, window
+from jittok.fragments import FRAGMENT, NEED, OUT_OF_ROOM, OUT_OF_WORK
+from jittok.models.bpe.arrays import KMER_MARK, Arrays
 from jittok.models.bpe.joints import JointWindow, cut_joints
-from jittok.models.bpe.plain import REPLACEMENT, encode_text, encode_words
-from jittok.models.bpe.text import BAD, decode, put_code_point
-from jittok.models.bpe.words import SPACE
+from jittok.models.bpe.plain import encode_text
 from jittok.models.bpe.work import GROWTH, Work, WorkWindow, drop, finish, open_work, settle
-from jittok.normalize.case import LOWERED, kind_of, lower_case
-from jittok.normalize.case import SPACE as WHITE
 from jittok.pretokenize.splitters.general import SplitterWindow, SplitWindow, open_splitter, split_run
 from jittok.pretokenize.splitters.gpt2 import MALFORMED
-from jittok.structures.bytes_table import find_bytes, open_bytes_table
 from jittok.structures.piece_cache import SLACK
 from jittok.structures.run_loop import Fragments, make_encode_run
 
@@ -67,7 +62,7 @@ def encode_general(
     ends: OutI64,
     report: OutI64,
 ) -> int:
-    """`encode_fragments` for every vocabulary; see `jittok.fragments`.
+    """`encode_fragments` for every vocabulary of the session PLAIN; see `jittok.fragments`.
 
     Codes: OUT_OF_ROOM, OUT_OF_WORK, BEYOND_UNICODE, SPACE_IN_SYMBOL. O(n log n) in the bytes of the longest word.
     """
@@ -75,7 +70,7 @@ def encode_general(
     text, out, notes = window(data), window(ids), window(report)
     fragments = Fragments(window(starts), window(stops), window(tokens))
     splitting, k = _Splitting(splitter, own.split, own.joints), first
-    most = min(own.chunk, own.longest - PAD) if model.session == PLAIN and model.byte_encode and not model.escape else 0
+    most = min(own.chunk, own.longest - PAD) if model.byte_encode and not model.escape else 0
     while k < last:
         report[FRAGMENT] = k
         k, count = _encode_run(
@@ -95,7 +90,9 @@ def encode_general(
         else:
             start, stop = starts[k], stops[k]
             padded = int(stop + PAD <= data.size or readable_behind(text, stop, PAD))
-            count = encode_slowly(model, own, splitter, text, start, stop, padded, out, count, ids.size, notes)
+            if not has_work(own, start, stop, notes):
+                return OUT_OF_WORK
+            count = encode_text(model, own, splitter, text, start, stop, padded, out, count, ids.size, notes)
             if count < 0:
                 return count
         ends[k] = count
@@ -104,141 +101,11 @@ def encode_general(
 
 
 @helper
-def encode_slowly(
-    model: Arrays,
-    work: WorkWindow,
-    splitter: SplitterWindow,
-    text: Window,
-    start: int,
-    stop: int,
-    padded: int,
-    ids: Window,
-    count: int,
-    room: int,
-    report: Window,
-) -> int:
-    """Ids of one fragment text[start:stop] to ids[count:room]; padded: whether PAD bytes are readable behind it."""
+def has_work(work: WorkWindow, start: int, stop: int, report: Window) -> bool:
+    """Whether there is work for a fragment text[start:stop]. Writes what is needed: bytes, or else room for ids that is
+    certainly enough, at most two ids a byte of the rewritten text."""
     if GROWTH * (stop - start) > work.longest - 16:
         put_i64(report, NEED, stop - start)
-        return OUT_OF_WORK
-    # certainly enough: at most two ids a byte of the rewritten text
+        return False
     put_i64(report, NEED, 2 * GROWTH * (stop - start) + SLACK + 16)
-    if model.session == PLAIN:
-        count = encode_text(model, work, splitter, text, start, stop, padded, ids, count, room, report)
-    elif model.session == HYBRIDDNA:
-        count = _encode_dna(model, work, splitter, text, start, stop, padded, ids, count, room, report)
-    else:
-        count = _encode_runs(model, work, splitter, text, start, stop, ids, count, room, report)
-    return count
-
-
-@helper
-def _find(text: Window, start: int, stop: int, what: bytes) -> int:
-    """Where `what` begins in text[start:stop], or stop."""
-    for i in range(start, stop - len(what) + 1):
-        k = 0
-        while k < len(what) and get_u8(text, i + k) == what[k]:
-            k += 1
-        if k == len(what):
-            return i
-    return stop
-
-
-@helper
-def _encode_dna(
-    model: Arrays,
-    work: WorkWindow,
-    splitter: SplitterWindow,
-    text: Window,
-    start: int,
-    stop: int,
-    padded: int,
-    ids: Window,
-    count: int,
-    room: int,
-    report: Window,
-) -> int:
-    """Model hybriddna: BPE outside <dna> ... </dna>, words of six letters inside."""
-    at = start
-    while at < stop:
-        begin = _find(text, at, stop, DNA_BEGIN)
-        if begin > at:
-            count = encode_text(model, work, splitter, text, at, begin, padded, ids, count, room, report)
-            if count < 0:
-                return count
-        if begin == stop:
-            break
-        inner = begin + len(DNA_BEGIN)
-        end = _find(text, inner, stop, DNA_END)
-        if count + (end - inner) // KMER + 3 > room:
-            return OUT_OF_ROOM
-        put_i32(ids, count, wide(model.dna[0]))
-        count += 1
-        for i in range(inner, end, KMER):
-            put_i32(ids, count, _kmer(model, work, text, i, end))
-            count += 1
-        if end == stop:
-            break
-        put_i32(ids, count, wide(model.dna[1]))
-        count += 1
-        at = end + len(DNA_END)
-    return count
-
-
-@helper
-def _kmer(model: Arrays, work: WorkWindow, text: Window, i: int, end: int) -> int:
-    """The id of six letters from i on, as capitals, filled with A behind `end`."""
-    for k in range(KMER):
-        letter = A
-        if i + k < end:
-            letter = get_u8(text, i + k)
-            if LOWER_A <= letter <= LOWER_Z:
-                letter -= 32
-        put_u8(work.text, k, letter)
-    put_u8(work.text, KMER, MARK_0)
-    put_u8(work.text, KMER + 1, MARK_1)
-    put_u8(work.text, KMER + 2, MARK_2)
-    row = find_bytes(open_bytes_table(model.texts), work.text, 0, KMER + 3)
-    return row if 0 <= row < model.tokens else wide(model.dna[2])
-
-
-@helper
-def _encode_runs(
-    model: Arrays,
-    work: WorkWindow,
-    splitter: SplitterWindow,
-    text: Window,
-    start: int,
-    stop: int,
-    ids: Window,
-    count: int,
-    room: int,
-    report: Window,
-) -> int:
-    """Model whitespace: BPE on every run of characters that are no white space, lower-cased if the vocabulary says
-    so."""
-    i, at, origin = start, 0, start
-    while i <= stop:
-        kind, c, size = WHITE, SPACE, 1
-        if i < stop:
-            c, size = decode(text, i, stop)
-            if c > 0x10FFFF:
-                put_i64(report, OFFSET, i)
-                put_i64(report, FOUND, c)
-                return BEYOND_UNICODE
-            if c == BAD:
-                c = REPLACEMENT
-            kind = kind_of(model.case, c)
-        if kind != WHITE:
-            if at == 0:
-                origin = i
-            if kind == LOWERED and model.lowercase != 0:
-                c = lower_case(model.case, c)
-            at = put_code_point(work.text, at, c)
-        elif at > 0:
-            count = encode_words(work, splitter, work.text, 0, at, origin, True, True, ids, count, room, report)
-            if count < 0:
-                return count
-            at = 0
-        i += size
-    return count
+    return True

@@ -1,0 +1,175 @@
+"""The sessions around plain BPE: model hybriddna, whose DNA is words of six letters, and model whitespace."""
+
+from __future__ import annotations
+
+from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, kernel, wide
+from jittok._raw import PAD, Window, get_u8, put_i32, put_i64, put_u8, readable_behind, window
+from jittok.fragments import BEYOND_UNICODE, FOUND, FRAGMENT, NEED, OFFSET, OUT_OF_ROOM, OUT_OF_WORK
+from jittok.models.bpe.arrays import HYBRIDDNA, KMER_MARK, Arrays
+from jittok.models.bpe.general import has_work
+from jittok.models.bpe.plain import REPLACEMENT, encode_text, encode_words
+from jittok.models.bpe.text import BAD, decode, put_code_point
+from jittok.models.bpe.words import SPACE
+from jittok.models.bpe.work import Work, WorkWindow, open_work
+from jittok.normalize.case import LOWERED, kind_of, lower_case
+from jittok.normalize.case import SPACE as WHITE
+from jittok.pretokenize.splitters.general import SplitterWindow, open_splitter
+from jittok.structures.bytes_table import find_bytes, open_bytes_table
+
+A, LOWER_A, LOWER_Z = 0x41, 0x61, 0x7A
+KMER = 6
+MARK_0, MARK_1, MARK_2 = KMER_MARK
+DNA_BEGIN, DNA_END = b"<dna>", b"</dna>"
+
+
+@kernel
+def encode_session(
+    model: Arrays,
+    work: Work,
+    data: U8,
+    starts: I64,
+    stops: I64,
+    tokens: I32,
+    first: int,
+    last: int,
+    count: int,
+    ids: OutI32,
+    ends: OutI64,
+    report: OutI64,
+) -> int:
+    """`encode_fragments` for vocabularies of another session than PLAIN, with the codes of `encode_general`."""
+    own, splitter = open_work(model, work, tokens, ends), open_splitter(model.splitter)
+    text, out, notes = window(data), window(ids), window(report)
+    for k in range(first, last):
+        report[FRAGMENT] = k
+        if tokens[k] >= 0:
+            if count + 1 > ids.size:
+                report[NEED] = 1
+                return OUT_OF_ROOM
+            ids[count] = tokens[k]
+            count += 1
+        else:
+            start, stop = starts[k], stops[k]
+            if not has_work(own, start, stop, notes):
+                return OUT_OF_WORK
+            if model.session == HYBRIDDNA:
+                padded = int(stop + PAD <= data.size or readable_behind(text, stop, PAD))
+                count = _encode_dna(model, own, splitter, text, start, stop, padded, out, count, ids.size, notes)
+            else:
+                count = _encode_runs(model, own, splitter, text, start, stop, out, count, ids.size, notes)
+            if count < 0:
+                return count
+        ends[k] = count
+    return count
+
+
+@helper
+def _find(text: Window, start: int, stop: int, what: bytes) -> int:
+    """Where `what` begins in text[start:stop], or stop."""
+    for i in range(start, stop - len(what) + 1):
+        k = 0
+        while k < len(what) and get_u8(text, i + k) == what[k]:
+            k += 1
+        if k == len(what):
+            return i
+    return stop
+
+
+@helper
+def _encode_dna(
+    model: Arrays,
+    work: WorkWindow,
+    splitter: SplitterWindow,
+    text: Window,
+    start: int,
+    stop: int,
+    padded: int,
+    ids: Window,
+    count: int,
+    room: int,
+    report: Window,
+) -> int:
+    """Model hybriddna: BPE outside <dna> ... </dna>, words of six letters inside."""
+    at = start
+    while at < stop:
+        begin = _find(text, at, stop, DNA_BEGIN)
+        if begin > at:
+            count = encode_text(model, work, splitter, text, at, begin, padded, ids, count, room, report)
+            if count < 0:
+                return count
+        if begin == stop:
+            break
+        inner = begin + len(DNA_BEGIN)
+        end = _find(text, inner, stop, DNA_END)
+        if count + (end - inner) // KMER + 3 > room:
+            return OUT_OF_ROOM
+        put_i32(ids, count, wide(model.dna[0]))
+        count += 1
+        for i in range(inner, end, KMER):
+            put_i32(ids, count, _kmer(model, work, text, i, end))
+            count += 1
+        if end == stop:
+            break
+        put_i32(ids, count, wide(model.dna[1]))
+        count += 1
+        at = end + len(DNA_END)
+    return count
+
+
+@helper
+def _kmer(model: Arrays, work: WorkWindow, text: Window, i: int, end: int) -> int:
+    """The id of six letters from i on, as capitals, filled with A behind `end`."""
+    for k in range(KMER):
+        letter = A
+        if i + k < end:
+            letter = get_u8(text, i + k)
+            if LOWER_A <= letter <= LOWER_Z:
+                letter -= 32
+        put_u8(work.text, k, letter)
+    put_u8(work.text, KMER, MARK_0)
+    put_u8(work.text, KMER + 1, MARK_1)
+    put_u8(work.text, KMER + 2, MARK_2)
+    row = find_bytes(open_bytes_table(model.texts), work.text, 0, KMER + 3)
+    return row if 0 <= row < model.tokens else wide(model.dna[2])
+
+
+@helper
+def _encode_runs(
+    model: Arrays,
+    work: WorkWindow,
+    splitter: SplitterWindow,
+    text: Window,
+    start: int,
+    stop: int,
+    ids: Window,
+    count: int,
+    room: int,
+    report: Window,
+) -> int:
+    """Model whitespace: BPE on every run of characters that are no white space, lower-cased if the vocabulary says
+    so."""
+    i, at, origin = start, 0, start
+    while i <= stop:
+        kind, c, size = WHITE, SPACE, 1
+        if i < stop:
+            c, size = decode(text, i, stop)
+            if c > 0x10FFFF:
+                put_i64(report, OFFSET, i)
+                put_i64(report, FOUND, c)
+                return BEYOND_UNICODE
+            if c == BAD:
+                c = REPLACEMENT
+            kind = kind_of(model.case, c)
+        if kind != WHITE:
+            if at == 0:
+                origin = i
+            if kind == LOWERED and model.lowercase != 0:
+                c = lower_case(model.case, c)
+            at = put_code_point(work.text, at, c)
+        elif at > 0:
+            count = encode_words(work, splitter, work.text, 0, at, origin, True, True, ids, count, room, report)
+            if count < 0:
+                return count
+            at = 0
+        i += size
+    return count
