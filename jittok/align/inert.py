@@ -7,19 +7,21 @@ characters tell. A blank is a byte that becomes a space. Inert stretches are fou
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import U8, U16, frozen, helper
-from jittok._raw import Window, equal_mask, get_u8, get_u16, span_masks, trailing_zeros, utf8_masks, window
+from jittok._jit import U8, U16, U64, frozen, helper
+from jittok._raw import Window, equal_mask, get_u8, get_u16, get_u64, span_masks, trailing_zeros, utf8_masks, window
 from jittok.align.lengths import MARK
 from jittok.align.normalized import USER_DEFINED, UnigramRules, can_match
 from jittok.models.bpe.text import BAD, decode
 from jittok.normalize.keys import Keys, charsmap_keys
 from jittok.pretokenize.classes import UNICODE_SIZE, two_stage
 from jittok.structures.cut_rules import characters
+from jittok.structures.sequences import Sequences, SequenceWindow, make_sequences, ones_begin, open_sequences
 from jittok.vocab import SPACE, Vocab
 
 BLANK_BIT = 4
@@ -27,20 +29,21 @@ MAPPED, LONG, SECOND, KNOWN, BLANK = 1, 2, 4, 8, 1 << BLANK_BIT
 """Flags of a character: becomes something else; begins keys of several characters; stands second in one; is a token by
 itself; becomes a space."""
 BEGINS = 1
-"""Bit of a step: the token begins with U+2581; above it, bytes of its text without that."""
+"""Bit of a step: the token begins with U+2581; above it, bytes of its text without that. Where spaces are not merged,
+each U+2581 is one byte there, and the bit is never set."""
 UNKNOWN, ODD = 0xFFFF, 0xFFFE
-"""Steps of the unknown token, and of those that hold U+2581 elsewhere or are no UTF-8."""
-NOBODY = -1
+"""Steps of the unknown token, and of those that are no UTF-8 or, where spaces are merged, hold U+2581 elsewhere."""
 FREELY = (9, 10, 13, *range(0x20, 0x7F))
-"""Bytes that a block is not stopped by."""
+"""Bytes that a block is not stopped by, but for a few."""
+MOST_STOPS = 12
 _0, _1, _2, _62, _63 = (np.uint64(n) for n in (0, 1, 2, 62, 63))
 
 
 class Inert(NamedTuple):
     """Flags of characters, and what each token does in an inert stretch.
 
-    Invariants: blocks has 128 entries for every page; no byte of FREELY is MAPPED, no ASCII byte is SECOND, U+2581 is
-    KNOWN and MAPPED.
+    Invariants: blocks has 128 entries for every page; the bytes of FREELY that are MAPPED or SECOND are in `stops`;
+    U+2581 is KNOWN and MAPPED.
     """
 
     ascii: U8  # [256] MAPPED from 0x80 on
@@ -49,22 +52,25 @@ class Inert(NamedTuple):
     pages: U16  # [8704] two-stage table, for four-byte forms
     blocks: U8
     steps: U16  # [tokens + 1] of ids from -1 on
-    user_first: int  # the two bytes that all user-defined texts begin with, or NOBODY
-    user_second: int
+    stops: Sequences  # single bytes that a block is stopped by, besides all that are not in FREELY
+    inner: U64  # [1024] a bit for each two bytes that stand behind each other in a user-defined text
     usable: int  # 1: the rest means something
 
 
 def build_inert(vocab: Vocab, rules: UnigramRules) -> Inert:
-    """The tables of a vocabulary of type "ugm"; not usable where spaces are not merged and escaped, or the vocabulary
+    """The tables of a vocabulary of type "ugm"; not usable where spaces are not escaped, or the vocabulary
     or its charsmap is odd."""
-    keys, spaces, user = charsmap_keys(rules.charsmap), rules.spaces, _user_beginning(vocab)
-    flags = None if keys is None or user is None else _flags(vocab, keys)
-    if flags is None or user is None or not (spaces.merge and spaces.escape) or spaces.append or rules.always:
+    keys, spaces = charsmap_keys(rules.charsmap), rules.spaces
+    flags = None if keys is None else _flags(vocab, keys)
+    if flags is None or not spaces.escape or spaces.append or rules.always:
         return _unusable()
-    free, mark = flags[list(FREELY)], int(flags[ord(SPACE)])
-    if (free & MAPPED).any() or (flags[:0x80] & SECOND).any() or not mark & KNOWN or not flags[0x20] & BLANK:
+    if not flags[ord(SPACE)] & KNOWN or not flags[0x20] & BLANK:
         return _unusable()
     flags[ord(SPACE)] |= MAPPED  # one of the text's own is no blank
+    inner = _take_apart(vocab, flags)
+    stops = [bytes([byte]) for byte in FREELY if flags[byte] & (MAPPED | SECOND)]
+    if inner is None or len(stops) > MOST_STOPS:
+        return _unusable()
     ascii_ = np.full(256, MAPPED, np.uint8)
     ascii_[:0x80] = flags[:0x80]
     two, three = flags[:0x800].copy(), flags[:0x10000].copy()
@@ -73,22 +79,42 @@ def build_inert(vocab: Vocab, rules: UnigramRules) -> Inert:
     pages, blocks = two_stage(np.arange(UNICODE_SIZE), flags)
     return Inert(
         frozen(ascii_, np.uint8), frozen(two, np.uint8), frozen(three, np.uint8), frozen(pages, np.uint16),
-        frozen(blocks, np.uint8), _steps(vocab, rules.unk_id), *user, 1,
+        frozen(blocks, np.uint8), _steps(vocab, rules.unk_id, bool(spaces.merge)),
+        make_sequences(stops), frozen(inner, np.uint64), 1,
     )  # fmt: skip
 
 
 def _unusable() -> Inert:
     bytes_, words = frozen([], np.uint8), frozen([], np.uint16)
-    return Inert(bytes_, bytes_, bytes_, words, bytes_, words, NOBODY, NOBODY, 0)
+    return Inert(bytes_, bytes_, bytes_, words, bytes_, words, make_sequences(()), frozen([], np.uint64), 0)
 
 
-def _user_beginning(vocab: Vocab) -> tuple[int, int] | None:
-    """The two ASCII bytes that all user-defined texts begin with, NOBODY if there are none; None if these differ."""
-    texts = {vocab.tokens[k][:2] for k in np.flatnonzero(vocab.file_attributes & USER_DEFINED).tolist()} - {b""}
-    if not texts:
-        return NOBODY, NOBODY
-    text = texts.pop()
-    return (text[0], text[1]) if not texts and len(text) == 2 and text.isascii() else None
+def _take_apart(vocab: Vocab, flags: NDArray[np.uint8]) -> NDArray[np.uint64] | None:
+    """`Inert.inner`; None where a user-defined text has a bad byte.
+
+    Such texts pass unnormalized, and so does what begins like one. What would pass anyway does so in an inert stretch
+    whether or not it is a part of one. So their blanks that are no spaces are marked as MAPPED, and all characters that
+    share the first byte of one of theirs, as these may be taken apart; where a stretch ends, `is_hidden` asks whether a
+    text that began in the stretch may hold the character there.
+    """
+    inner = np.zeros(1024, np.uint64)
+    for token in np.flatnonzero(vocab.file_attributes & USER_DEFINED).tolist():
+        text = vocab.tokens[token]
+        try:
+            codes = [ord(c) for c in text.decode()]
+        except UnicodeDecodeError:
+            return None
+        for code in codes:
+            if flags[code] & BLANK and code != 0x20:
+                flags[code] = flags[code] & ~np.uint8(BLANK) | MAPPED
+        for pair in {before << 8 | byte for before, byte in pairwise(text)}:
+            inner[pair >> 6] |= np.uint64(1) << np.uint64(pair & 63)
+    for lead in {byte for k in np.flatnonzero(vocab.file_attributes & USER_DEFINED) for byte in vocab.tokens[k]}:
+        if lead >= 0xC0:
+            bits = 6 if lead < 0xE0 else 12 if lead < 0xF0 else 18
+            low = (lead & (0x1F, 0xF, 7)[bits // 6 - 1]) << bits
+            flags[low : low + (1 << bits)] |= MAPPED
+    return inner
 
 
 def _flags(vocab: Vocab, keys: Keys) -> NDArray[np.uint8] | None:
@@ -121,17 +147,23 @@ def _sizes(code: NDArray[np.int64]) -> NDArray[np.int64]:
     return 1 + (code >= 0x80).astype(np.int64) + (code >= 0x800) + (code >= 0x10000)
 
 
-def _steps(vocab: Vocab, unk_id: int) -> U16:
+def _steps(vocab: Vocab, unk_id: int, merge: bool) -> U16:
     """See UNKNOWN, ODD and BEGINS."""
     data, offsets = vocab.token_bytes, vocab.token_offsets
     lengths = np.diff(offsets)
     code, owner, bad = characters(data, offsets, np.ones(len(vocab), bool))
-    first = np.diff(owner, prepend=-1) != 0
-    begins = np.bincount(owner[first & (code == ord(SPACE))], minlength=len(vocab)) > 0
+    mark = code == ord(SPACE)
     odd = bad | (lengths == 0) | (lengths > ODD >> 2)
     odd |= np.bincount(owner, _sizes(code), len(vocab)) != lengths  # overlong forms
-    odd[owner[(~first & (code == ord(SPACE))) | (code == 0x20)]] = True
-    steps = np.where(odd, ODD, np.where(begins, lengths - len(MARK) << 1 | BEGINS, lengths << 1))
+    odd[owner[code == 0x20]] = True
+    if merge:
+        first = np.diff(owner, prepend=-1) != 0
+        begins = np.bincount(owner[first & mark], minlength=len(vocab)) > 0
+        odd[owner[~first & mark]] = True
+        steps = np.where(begins, lengths - len(MARK) << 1 | BEGINS, lengths << 1)
+    else:
+        steps = lengths - (len(MARK) - 1) * np.bincount(owner[mark], minlength=len(vocab)) << 1
+    steps = np.where(odd, ODD, steps)
     if unk_id >= 0:
         steps[unk_id] = UNKNOWN
     return frozen(np.concatenate([[UNKNOWN if unk_id < 0 else ODD], steps]), np.uint16)
@@ -146,8 +178,8 @@ class InertWindow(NamedTuple):
     pages: Window
     blocks: Window
     steps: Window
-    user_first: int
-    user_second: int
+    stops: SequenceWindow
+    inner: Window
 
 
 @helper
@@ -155,7 +187,7 @@ def open_inert(inert: Inert) -> InertWindow:
     """Windows onto the arrays."""
     return InertWindow(
         window(inert.ascii), window(inert.two), window(inert.three), window(inert.pages), window(inert.blocks),
-        window(inert.steps), inert.user_first, inert.user_second,
+        window(inert.steps), open_sequences(inert.stops), window(inert.inner),
     )  # fmt: skip
 
 
@@ -181,10 +213,7 @@ def _inert_block(inert: InertWindow, text: Window, i: int) -> int:
     there. A character begins at i; 65 bytes are readable."""
     high, _, _, control, _ = span_masks(text, i)
     free = equal_mask(text, i, 10) | equal_mask(text, i, 9) | equal_mask(text, i, 13)
-    stopping = control & ~free
-    if inert.user_first >= 0:
-        stopping |= equal_mask(text, i, inert.user_first) & equal_mask(text, i + 1, inert.user_second)
-    if stopping != _0:
+    if control & ~free | ones_begin(inert.stops, text, i) != _0:
         return 0
     if high == _0:
         return 64
@@ -228,8 +257,6 @@ def inert_end(inert: InertWindow, text: Window, begin: int, most: int, stop: int
                     return before, True
             if flags & MAPPED:
                 return i, True
-        if get_u8(text, i) == inert.user_first and i + 1 < stop and get_u8(text, i + 1) == inert.user_second:
-            return i, True
         i += length
     return (stop, False) if i == stop else (_begin_of(text, begin, i), False)
 
@@ -242,9 +269,19 @@ def is_inert(inert: InertWindow, text: Window, i: int, stop: int) -> int:
         return 0
     if flags & LONG and i + length < stop and flags_at(inert, text, i + length, stop)[0] & SECOND:
         return 0
-    if get_u8(text, i) == inert.user_first and i + 1 < stop and get_u8(text, i + 1) == inert.user_second:
-        return 0
     return length
+
+
+@helper
+def is_hidden(inert: InertWindow, text: Window, i: int, stop: int) -> bool:
+    """Whether the character at i < stop, in front of which one stands, may pass as a part of a user-defined text and
+    would become something else otherwise."""
+    pair = get_u8(text, i - 1) << 8 | get_u8(text, i)
+    if (get_u64(inert.inner, pair >> 6) >> np.uint64(pair & 63)) & _1 == _0:
+        return False
+    flags, length = flags_at(inert, text, i, stop)
+    long = flags & LONG and i + length < stop and flags_at(inert, text, i + length, stop)[0] & SECOND
+    return bool(flags & MAPPED or long)
 
 
 @helper

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from jittok._jit import I64, U8, OutU8, frozen, helper, kernel, wide
 from jittok._raw import Window, get_u8, put_i64, put_u8, window
 from jittok.align.lengths import MARK
+from jittok.normalize.keys import TIED as TIED_BYTE
+from jittok.normalize.keys import byte_kinds, charsmap_keys
 from jittok.normalize.spaces import SpaceRules, space_rules
 from jittok.normalize.xcda import OUTSIDE, Charsmap, longest_key, read_charsmap
 from jittok.structures.double_array import NO_NODE, ROOT, DoubleArray, build_double_array, child
@@ -20,8 +22,9 @@ UNUSED, NORMAL, USER_DEFINED = 2, 4, 16
 """llama.cpp's attribute bits that matter here."""
 BLANK = 0x20
 BAD_TEXT = (0xEF, 0xBF, 0xBD)
-PLAIN, SPACE, SPECIAL = 0, 1, 2
-"""Kinds of bytes: what passes unchanged wherever it stands; the same, but a space; all else."""
+PLAIN, SPACE, SPECIAL, TIED = 0, 1, 2, 4
+"""Kinds of bytes: what passes unchanged wherever it stands; the same, but a space; all else. TIED, beside one of the
+first two: it does where no byte of a wide character follows."""
 SAME, BAD = -1, -2
 """What comes out of a step: the bytes themselves, U+FFFD."""
 BROKEN = -3
@@ -31,7 +34,7 @@ BROKEN = -3
 class UnigramRules(NamedTuple):
     """How a text is normalized, and which characters can be unknown."""
 
-    kinds: U8  # [256] PLAIN, SPACE or SPECIAL
+    kinds: U8  # [256]
     user: DoubleArray  # texts of user-defined tokens, which are not normalized
     charsmap: Charsmap
     spaces: SpaceRules
@@ -46,13 +49,17 @@ def unigram_rules(vocab: Vocab) -> UnigramRules:
     """The rules of a vocabulary of type "ugm"."""
     attributes = vocab.file_attributes
     matching = can_match(vocab)
+    lengths = np.diff(vocab.token_offsets)
+    first = np.zeros(len(vocab), np.uint8)
+    first[lengths > 0] = vocab.token_bytes[vocab.token_offsets[:-1][lengths > 0]]
     user = trie_of(vocab, attributes & USER_DEFINED != 0)
     charsmap = read_charsmap(vocab.charsmap, vocab.source)
-    kinds = np.full(256, SPECIAL, np.uint8)
+    keys, kinds = charsmap_keys(charsmap), np.full(256, SPECIAL, np.uint8)
     first_bytes(user, charsmap, kinds)
-    first = np.zeros(len(vocab), np.uint8)
-    lengths = np.diff(vocab.token_offsets)
-    first[lengths > 0] = vocab.token_bytes[vocab.token_offsets[:-1][lengths > 0]]
+    if keys is not None:
+        tied = (byte_kinds(keys) == TIED_BYTE) & ~np.isin(np.arange(256), first[attributes & USER_DEFINED != 0])
+        kinds[tied] = PLAIN | TIED
+        kinds[BLANK] |= SPACE if tied[BLANK] else 0
     character = 1 + (first >= 0xC0).astype(np.int64) + (first >= 0xE0) + (first >= 0xF0)
     strange = not np.isfinite(vocab.scores[matching]).all()
     unknown_matches = vocab.unk_id >= 0 and bool(matching[vocab.unk_id])
@@ -149,6 +156,15 @@ def _step(rules: UnigramRules, data: U8, i: int, stop: int) -> tuple[int, int, i
 
 
 @helper
+def _kind(kinds: Window, text: Window, i: int, stop: int) -> int:
+    """PLAIN, SPACE or SPECIAL: what the byte at i is there."""
+    kind: int = get_u8(kinds, get_u8(text, i))
+    if kind & TIED:
+        kind = SPECIAL if i + 1 < stop and get_u8(text, i + 1) >= 0x80 else kind ^ TIED
+    return kind
+
+
+@helper
 def normalize(rules: UnigramRules, out: Normal, data: U8, start: int, stop: int) -> int:
     """The normalized bytes of data[start:stop] and what they stand for, as many as there is room for; how many, or
     BROKEN. Source: llama.cpp, `llm_tokenizer_ugm_session::normalize`."""
@@ -156,11 +172,11 @@ def normalize(rules: UnigramRules, out: Normal, data: U8, start: int, stop: int)
     i, at, inside, prepended = start, 0, False, False
     gap_start, gap_stop = -1, -1  # the spaces that were left out since the last word
     while i < stop:
-        kind = get_u8(kinds, get_u8(text, i))
+        kind = _kind(kinds, text, i, stop)
         while kind == PLAIN and inside:
             at = _put(out, at, get_u8(text, i), i, i + 1)
             i += 1
-            kind = SPECIAL if i == stop else get_u8(kinds, get_u8(text, i))
+            kind = SPECIAL if i == stop else _kind(kinds, text, i, stop)
         if i == stop:
             break
         source, used, size = SAME, 1, 1

@@ -1,6 +1,6 @@
 """Unigram's normalization step by step, over windows: what `normalized` does with arrays.
 
-For vocabularies that merge and escape spaces and whose charsmap has been walked as a whole (`charsmap_keys`), so that
+For vocabularies that escape spaces and whose charsmap has been walked as a whole (`charsmap_keys`), so that
 no link of it can lead outside.
 """
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from jittok._jit import helper
 from jittok._raw import Window, get_i32, get_u8, get_u32, put_i64, put_u8, window
-from jittok.align.inert import InertWindow, is_inert
+from jittok.align.inert import InertWindow, is_hidden, is_inert
 from jittok.align.lengths import MARK
 from jittok.align.normalized import BAD, BAD_TEXT, SAME, Normal, UnigramRules
 from jittok.models.bpe.text import BAD as ILL
@@ -31,14 +31,15 @@ class StepWindow(NamedTuple):
     map_root: int
     replacements: Window
     characters: Window  # tokens that are one character
+    merge: int  # 1: runs of spaces become the one in front of the next word
 
 
 class Cursor(NamedTuple):
     """How far a text is normalized."""
 
-    i: int  # what comes next; -1: there is no room for it
+    i: int  # what comes next; -1: there is no room for it, or what it becomes depends on what stands far in front
     size: int  # bytes that have come out
-    inside: bool  # inside a word
+    inside: bool  # inside a word; where spaces are not merged: behind the space in front of the text, if there is one
     gap_start: int  # blanks that were left out since the last word, -1: none
     gap_stop: int
 
@@ -56,6 +57,7 @@ def open_steps(rules: UnigramRules) -> StepWindow:
         root,
         window(rules.charsmap.replacements),
         window(rules.characters.units),
+        rules.spaces.merge,
     )
 
 
@@ -116,14 +118,17 @@ def normalize_more(
     inert: InertWindow,
     out: Normal,
     text: Window,
+    start: int,
     stop: int,
     cursor: Cursor,
     need: int,
 ) -> Cursor:
-    """The cursor when `need` bytes of text[:stop] have come out, or all."""
+    """The cursor when `need` bytes of the fragment text[start:stop] have come out, or all."""
     i, at, inside, gap_start, gap_stop = cursor
     while i >= 0 and i < stop and at < need:
         source, used, size = SAME, 0, is_inert(inert, text, i, stop)
+        if size == 0 and i > start and is_hidden(inert, text, i, stop):
+            return Cursor(-1, at, inside, gap_start, gap_stop)
         if size == 0:
             source, used, size = _step(steps, text, i, stop)
         else:
@@ -138,6 +143,10 @@ def normalize_more(
                 byte = BAD_TEXT[k]
             else:
                 byte = get_u8(steps.replacements, source + k)
+            if byte == SPACE_BYTE and steps.merge == 0:
+                for mark in MARK:
+                    at = _put(out, at, mark, low, high)
+                continue
             if byte == SPACE_BYTE:
                 gap_start, gap_stop, inside = low if gap_start < 0 else gap_start, high, False
                 continue

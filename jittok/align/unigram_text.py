@@ -1,8 +1,9 @@
 """Spans of Unigram walked over the text itself, as it is mostly normalized to itself.
 
 In an inert stretch (see `inert`) a token covers as many bytes as its text has, and U+2581 in front of it stands for the
-blanks there. Around what is not inert a few bytes are normalized, just as many as the tokens there need. Where ids do
-not tell, and what is far from any real text, is left to the way over the whole normalized text.
+blanks there, or each U+2581 for one where spaces are not merged. Around what is not inert a few bytes are normalized,
+just as many as the tokens there need. Where ids do not tell, and what is far from any real text, is left to the way
+over the whole normalized text.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from jittok.align.inert import (
     inert_end,
     open_inert,
 )
-from jittok.align.lengths import Lengths
+from jittok.align.lengths import MARK, Lengths
 from jittok.align.normalized import Normal, UnigramRules
 from jittok.align.steps import Cursor, StepWindow, is_character, normalize_more, open_steps
 from jittok.structures.utf8 import lead_length
@@ -70,8 +71,9 @@ class Walk(NamedTuple):
     ids: Window
     spans: Window
     origin: int
-    stop: int  # end of the fragment
-    end: int  # and of its ids
+    start: int  # of the fragment
+    stop: int  # its end
+    end: int  # and that of its ids
     steps: StepWindow
     texts: Window  # of tokens
     offsets: Window
@@ -93,10 +95,11 @@ def text_spans(
     for item in range(count):
         fragment, origin = left[2 * item], left[2 * item + 1]
         walk = Walk(
-            window(data), window(lengths.output), window(ids), window(spans), origin, stops[fragment],
-            ends[fragment], steps, window(rules.texts), window(rules.offsets), rules.unk_id,
+            window(data), window(lengths.output), window(ids), window(spans), origin, starts[fragment],
+            stops[fragment], ends[fragment], steps, window(rules.texts), window(rules.offsets), rules.unk_id,
         )  # fmt: skip
-        if not _walk(walk, marks, out, starts[fragment], first_id(window(ends), fragment)):
+        inside = rules.spaces.merge == 0 and rules.spaces.prepend == 0
+        if not _walk(walk, marks, out, walk.start, first_id(window(ends), fragment), inside):
             left[2 * kept], left[2 * kept + 1] = fragment, origin
             kept += 1
     return kept
@@ -109,12 +112,17 @@ def _put_span(w: Walk, k: int, start: int, stop: int) -> None:
 
 
 @helper
-def _walk(w: Walk, inert: InertWindow, out: Normal, i: int, k: int) -> bool:
+def _walk(w: Walk, inert: InertWindow, out: Normal, i: int, k: int, inside: bool) -> bool:
     """Spans of ids k .. w.end - 1, which cover the text from i on; False where they do not tell.
 
-    safe: where the inert stretch ends; whole: whether because of what stands there
+    inside: see `Cursor`; safe: where the inert stretch ends; whole: whether because of what stands there
     """
-    safe, whole, inside = i, False, False
+    safe, whole = i, False
+    if w.steps.merge == 0 and not inside:  # the space in front of the text is nowhere in it
+        i, k, inside = _walk_odd(w, inert, out, i, k, inside)
+        if k < 0 or (i == w.stop and k == w.end):
+            return k >= 0
+        safe = i
     while True:
         begin = k
         i, k = _walk_inert(w, inert, i, safe, k, inside)
@@ -135,7 +143,11 @@ def _walk_inert(w: Walk, inert: InertWindow, i: int, safe: int, k: int, inside: 
     """Spans of the ids from k on that end in the inert text[i:safe]; the place behind the last one and the next id, -1
     where ids do not tell."""
     while k < w.end:
-        if inside:
+        if w.steps.merge == 0:
+            i, k = _stride_evenly(inert.steps, w.ids, w.spans, w.origin, i, safe, k, w.end)
+            if k == w.end:
+                break
+        elif inside:
             i, k = _stride(w.text, inert.ascii, inert.steps, w.ids, w.spans, w.origin, i, safe, k, w.end)
             if k == w.end:
                 break
@@ -178,6 +190,22 @@ def _stride(
 
 
 @helper
+def _stride_evenly(
+    steps: Window, ids: Window, spans: Window, origin: int, i: int, safe: int, k: int, end: int
+) -> tuple[int, int]:
+    """The same where spaces are not merged: each token has its length."""
+    while k < end:
+        step = get_u16(steps, get_i32(ids, k) + 1)
+        after = i + (step >> 1)
+        if step >= ODD or after > safe:
+            break
+        put_i64(spans, 2 * k, i - origin)
+        put_i64(spans, 2 * k + 1, after - origin)
+        i, k = after, k + 1
+    return i, k
+
+
+@helper
 def _skip_blanks(w: Walk, inert: InertWindow, at: int, safe: int) -> int:
     """The first byte from `at` on that is no blank, or `safe`."""
     newline = 10 if get_u8(inert.ascii, 10) & BLANK else 0x20
@@ -210,10 +238,22 @@ def _unknown_end(w: Walk, inert: InertWindow, i: int, safe: int, k: int) -> int:
             return at
         if at > i and after >= 0:
             begin, same = get_i64(w.offsets, after), 0
-            length = get_i64(w.offsets, after + 1) - begin
-            while same < length and at + same < safe and get_u8(w.text, at + same) == get_u8(w.texts, begin + same):
+            end = get_i64(w.offsets, after + 1)
+            while begin < end and at + same < safe:
+                byte = get_u8(w.texts, begin)
+                if get_u8(inert.ascii, get_u8(w.text, at + same)) & BLANK:  # U+2581, which has this first byte alone
+                    if (
+                        byte != MARK[0]
+                        or get_u8(w.texts, begin + 1) != MARK[1]
+                        or get_u8(w.texts, begin + 2) != MARK[2]
+                    ):
+                        break
+                    begin += len(MARK) - 1
+                elif byte != get_u8(w.text, at + same):
+                    break
+                begin += 1
                 same += 1
-            if same == length:
+            if begin == end:
                 return -1
             if at + same == safe:
                 return i
@@ -243,29 +283,29 @@ def _walk_odd(w: Walk, inert: InertWindow, out: Normal, i: int, k: int, inside: 
         token, behind = get_i32(w.ids, k), at
         if token == w.unk_id:
             while True:
-                cursor = normalize_more(w.steps, inert, out, w.text, w.stop, cursor, behind + 1)
+                cursor = normalize_more(w.steps, inert, out, w.text, w.start, w.stop, cursor, behind + 1)
                 if cursor.i < 0 or cursor.size <= behind:
                     break
                 length = lead_length(get_u8(out.text, behind))
-                cursor = normalize_more(w.steps, inert, out, w.text, w.stop, cursor, behind + length)
+                cursor = normalize_more(w.steps, inert, out, w.text, w.start, w.stop, cursor, behind + length)
                 if cursor.i < 0 or is_character(w.steps, out, behind, min(behind + length, cursor.size)):
                     break
                 if behind > at and k + 1 < w.end:
                     after = get_i32(w.ids, k + 1)
                     if after >= 0 and get_u8(out.text, behind) == get_u8(w.texts, get_i64(w.offsets, after)):
                         need = behind + get_i64(w.offsets, after + 1) - get_i64(w.offsets, after)
-                        cursor = normalize_more(w.steps, inert, out, w.text, w.stop, cursor, need)
+                        cursor = normalize_more(w.steps, inert, out, w.text, w.start, w.stop, cursor, need)
                         if cursor.i < 0 or _stands(w, out, behind, cursor.size, after):
                             return i, -1, False
                 behind = min(behind + length, cursor.size)
         else:
             behind += get_i32(w.sizes, token + 1)
-            cursor = normalize_more(w.steps, inert, out, w.text, w.stop, cursor, behind)
+            cursor = normalize_more(w.steps, inert, out, w.text, w.start, w.stop, cursor, behind)
         if cursor.i < 0 or behind == at or behind > cursor.size:
             return i, -1, False
         _put_span(w, k, get_i64(out.starts, at), get_i64(out.stops, behind - 1))
         at, k = behind, k + 1
         if at == cursor.size and cursor.inside and cursor.gap_start < 0:
             return cursor.i, k, True
-    cursor = normalize_more(w.steps, inert, out, w.text, w.stop, cursor, out.room + 1)
+    cursor = normalize_more(w.steps, inert, out, w.text, w.start, w.stop, cursor, out.room + 1)
     return cursor.i, k if cursor.i == w.stop and cursor.size == at else -1, False
