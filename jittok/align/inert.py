@@ -263,9 +263,9 @@ def inert_end(inert: InertWindow, text: Window, begin: int, most: int, stop: int
 
 @helper
 def is_inert(inert: InertWindow, text: Window, i: int, stop: int) -> int:
-    """Bytes of the character at i < stop if it is inert and no blank, else 0."""
+    """Bytes of the character at i < stop if it is inert and no blank but a space, else 0."""
     flags, length = flags_at(inert, text, i, stop)
-    if flags & (MAPPED | BLANK):
+    if flags & MAPPED or (flags & BLANK and get_u8(text, i) != 0x20):
         return 0
     if flags & LONG and i + length < stop and flags_at(inert, text, i + length, stop)[0] & SECOND:
         return 0
