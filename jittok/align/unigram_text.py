@@ -48,6 +48,8 @@ STRETCH = 4096
 """Bytes that are looked at before their tokens are walked."""
 ROOM = 1 << 14
 """Normalized bytes beside what is inert."""
+LONGEST = 1 << 16
+"""Bytes of a token, a run of unknown characters, that is looked at anew with each stretch until its end is seen."""
 
 
 class TextWork(NamedTuple):
@@ -129,6 +131,8 @@ def _walk(w: Walk, inert: InertWindow, out: Normal, i: int, k: int, inside: bool
         if k < 0:
             return False
         inside = inside or k > begin
+        if safe - i > LONGEST:
+            return False
         if not whole and safe < w.stop:
             safe, whole = inert_end(inert, w.text, safe, STRETCH, w.stop)
             continue
