@@ -6,7 +6,7 @@ PIP := $(PY) -m pip install --quiet --disable-pip-version-check -e
 PYTEST := $(PY) -m pytest -q
 KERNELS := -m 'not process and not slow' tests/raw tests/structures tests/normalize tests/pretokenize tests/models tests/align tests/test_special.py tests/test_decode.py
 
-.PHONY: demo test lint bench fuzz differential examples clean
+.PHONY: demo test test-checked test-interpreted test-compiled test-notebooks test-fast lint bench fuzz differential examples clean
 .venv/bin/python:
 	python3 -m venv .venv
 .venv/core: pyproject.toml .venv/bin/python
@@ -21,15 +21,34 @@ KERNELS := -m 'not process and not slow' tests/raw tests/structures tests/normal
 demo: .venv/core  ## a real text, tokenized; a corpus compiled, verified and read back
 	$(PY) examples/demo.py
 
-# Checked first: what is a plain failure there can be a crash without a message in fast code. The run without the
-# compiler goes beside it, and the notebooks beside the compiled run: each is one process, and most machines have two cores.
+# Each part of the tests, alone: test-checked test-interpreted test-compiled test-notebooks. `test` runs two at a time, as most
+# machines have two cores. Checked first: what is a plain failure there can be a crash without a message in fast code.
+TIMED = @begin=$$(date +%s); $(1); code=$$?; echo "$@: $$(($$(date +%s) - begin)) s"; exit $$code
+BESIDE = @$(MAKE) --no-print-directory $(2) >.venv/$(2).log 2>&1 & other=$$!; \
+	$(MAKE) --no-print-directory $(1); first=$$?; wait $$other; second=$$?; cat .venv/$(2).log; exit $$((first + second))
+
 test: .venv/test  ## every index checked; no compiler at all; compiled, everything; the notebooks
-	@NUMBA_DISABLE_JIT=1 HYPOTHESIS_PROFILE=slow $(PYTEST) $(KERNELS) >.venv/interpreted.log 2>&1 & other=$$!; \
-	echo "with every index checked:"; NUMBA_BOUNDSCHECK=1 $(PYTEST) $(KERNELS); first=$$?; \
-	echo "without the compiler:"; wait $$other; second=$$?; cat .venv/interpreted.log; exit $$((first + second))
-	@$(PYTEST) --nbmake notebooks >.venv/notebooks.log 2>&1 & other=$$!; \
-	echo "compiled, everything:"; $(PYTEST); first=$$?; \
-	echo "notebooks:"; wait $$other; second=$$?; cat .venv/notebooks.log; exit $$((first + second))
+	$(call BESIDE,test-checked,test-interpreted)
+	$(call BESIDE,test-compiled,test-notebooks)
+
+test-checked: .venv/test
+	@echo "with every index checked:"
+	$(call TIMED,NUMBA_BOUNDSCHECK=1 $(PYTEST) $(KERNELS))
+
+test-interpreted: .venv/test
+	@echo "without the compiler:"
+	$(call TIMED,NUMBA_DISABLE_JIT=1 HYPOTHESIS_PROFILE=slow $(PYTEST) $(KERNELS))
+
+test-compiled: .venv/test
+	@echo "compiled, everything:"
+	$(call TIMED,$(PYTEST))
+
+test-notebooks: .venv/test
+	@echo "notebooks:"
+	$(call TIMED,$(PYTEST) --nbmake notebooks)
+
+test-fast: .venv/test  ## two minutes, for one at work: no processes, no recorded sets, few examples
+	$(call TIMED,HYPOTHESIS_PROFILE=slow $(PYTEST) -m 'not process and not slow and not recorded_elsewhere' --ignore=tests/corpus --ignore=tests/trace --ignore=tests/fuzz $(FAST))
 
 lint: .venv/dev
 	.venv/bin/ruff format --check . && .venv/bin/ruff check .
