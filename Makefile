@@ -3,10 +3,12 @@ export JITTOK_CACHE_DIR ?= $(CURDIR)/.venv/cache
 
 PY := .venv/bin/python
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check -e
-PYTEST := $(PY) -m pytest -q
+# Tests run in a drawn order, the same each time: make test ORDER=7 is another one.
+ORDER ?= 1
+PYTEST := $(PY) -m pytest -q --randomly-seed=$(ORDER)
 KERNELS := -m 'not process and not slow' tests/raw tests/structures tests/normalize tests/pretokenize tests/models tests/align tests/test_special.py tests/test_decode.py
 
-.PHONY: demo test lint bench fuzz differential examples clean
+.PHONY: demo test alone mutants lint bench fuzz differential examples clean
 .venv/bin/python:
 	python3 -m venv .venv
 .venv/core: pyproject.toml .venv/bin/python
@@ -24,12 +26,20 @@ demo: .venv/core  ## a real text, tokenized; a corpus compiled, verified and rea
 # Checked first: what is a plain failure there can be a crash without a message in fast code. The run without the
 # compiler goes beside it, and the notebooks beside the compiled run: each is one process, and most machines have two cores.
 test: .venv/test  ## every index checked; no compiler at all; compiled, everything; the notebooks
+	@echo "in the order of --randomly-seed=$(ORDER)"
 	@NUMBA_DISABLE_JIT=1 HYPOTHESIS_PROFILE=slow $(PYTEST) $(KERNELS) >.venv/interpreted.log 2>&1 & other=$$!; \
 	echo "with every index checked:"; NUMBA_BOUNDSCHECK=1 $(PYTEST) $(KERNELS); first=$$?; \
 	echo "without the compiler:"; wait $$other; second=$$?; cat .venv/interpreted.log; exit $$((first + second))
 	@$(PYTEST) --nbmake notebooks >.venv/notebooks.log 2>&1 & other=$$!; \
 	echo "compiled, everything:"; $(PYTEST); first=$$?; \
 	echo "notebooks:"; wait $$other; second=$$?; cat .venv/notebooks.log; exit $$((first + second))
+
+ONLY ?=
+alone: .venv/test  ## each test file in a process of its own, in another order each time: make alone ONLY=tests/vocab
+	$(PY) tests/alone.py $(ONLY)
+
+mutants: .venv/test  ## small changes to a copy of the package, which tests must notice: make mutants ONLY=partition
+	$(PY) tests/mutants/run.py $(ONLY)
 
 lint: .venv/dev
 	.venv/bin/ruff format --check . && .venv/bin/ruff check .

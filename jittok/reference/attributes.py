@@ -25,7 +25,8 @@ TEXTS_OF_IDS = """
 """
 END_OF_GENERATION = """
     <|eot_id|> <|im_end|> <|end|> <|return|> <|call|> <|flush|> <|calls|> <end_of_turn> <|endoftext|> </s> <|eom_id|>
-    <EOT> _<EOT> [EOT] [EOS] <|end_of_text|> <end_of_utterance> <eos> <turn|> <|tool_response> <｜end▁of▁sentence｜> [e~[
+    <EOT> _<EOT> [EOT] [EOS] <|end_of_text|> <end_of_utterance> <eos> <turn|> <|tool_response> <｜end▁of▁sentence｜>
+    [e~[
 """
 USER_DEFINED_ALONE = "<|channel|> <|message|> <|start|> <|constrain|>"
 MASK_STRIPS_OF_PRE = "jina-v2-de", "jina-v2-es", "jina-v2-code"

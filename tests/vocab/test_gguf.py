@@ -73,6 +73,7 @@ def test_keys_have_the_names_of_the_files():
     ]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("before", ["", "import gguf; "])
 def test_names_come_from_the_gguf_package_without_what_it_imports(tmp_path, before):
     code = f"""
