@@ -3,10 +3,12 @@ export JITTOK_CACHE_DIR ?= $(CURDIR)/.venv/cache
 
 PY := .venv/bin/python
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check -e
-PYTEST := $(PY) -m pytest -q
+# Tests run in a drawn order, the same each time: make test ORDER=7 is another one.
+ORDER ?= 1
+PYTEST := $(PY) -m pytest -q --randomly-seed=$(ORDER)
 KERNELS := -m 'not process and not slow' tests/raw tests/structures tests/normalize tests/pretokenize tests/models tests/align tests/test_special.py tests/test_decode.py
 
-.PHONY: demo test test-checked test-interpreted test-compiled test-notebooks test-fast lint bench fuzz differential examples clean
+.PHONY: demo test test-checked test-interpreted test-compiled test-notebooks test-fast alone mutants lint bench fuzz differential examples clean
 .venv/bin/python:
 	python3 -m venv .venv
 .venv/core: pyproject.toml .venv/bin/python
@@ -28,6 +30,7 @@ BESIDE = @$(MAKE) --no-print-directory $(2) >.venv/$(2).log 2>&1 & other=$$!; \
 	$(MAKE) --no-print-directory $(1); first=$$?; wait $$other; second=$$?; cat .venv/$(2).log; exit $$((first + second))
 
 test: .venv/test  ## every index checked; no compiler at all; compiled, everything; the notebooks
+	@echo "in the order of --randomly-seed=$(ORDER)"
 	$(call BESIDE,test-checked,test-interpreted)
 	$(call BESIDE,test-compiled,test-notebooks)
 
@@ -49,6 +52,13 @@ test-notebooks: .venv/test
 
 test-fast: .venv/test  ## two minutes, for one at work: no processes, no recorded sets, few examples
 	$(call TIMED,HYPOTHESIS_PROFILE=slow $(PYTEST) -m 'not process and not slow and not recorded_elsewhere' --ignore=tests/corpus --ignore=tests/trace --ignore=tests/fuzz $(FAST))
+
+ONLY ?=
+alone: .venv/test  ## each test file in a process of its own, in another order each time: make alone ONLY=tests/vocab
+	$(PY) tests/alone.py $(ONLY)
+
+mutants: .venv/test  ## small changes to a copy of the package, which tests must notice: make mutants ONLY=partition
+	$(PY) tests/mutants/run.py $(ONLY)
 
 lint: .venv/dev
 	.venv/bin/ruff format --check . && .venv/bin/ruff check .

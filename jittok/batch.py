@@ -40,6 +40,14 @@ def encode_batch(encoder: Encoder, texts: Any, rule: Rule, threads: int | None, 
     return TokenArray(*joined(parts, ends))
 
 
+def encode_one(encoder: Encoder, text: bytes, rule: Rule, threads: int | None) -> NDArray[np.int32]:
+    """`Encoder.one`, by several threads where the text is long and the model lets it be cut. Raises EncodingFailed."""
+    if thread_count(threads) == 1 or len(text) < LEAST or not encoder.may_part(len(text)):
+        return encoder.one(text, rule)
+    ((ids, _),) = stretches(encoder, [text], rule, threads, together=True)
+    return ids  # type: ignore[no-any-return]
+
+
 def stretches(
     encoder: Encoder,
     texts: Any,

@@ -74,6 +74,9 @@ def stretches_of(
 
 def progress_bar(texts: Any) -> Any:
     """tqdm over documents, on standard error."""
-    from tqdm.auto import tqdm
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        raise ImportError("progress=True needs tqdm: in a checkout, pip install '.[cli]'") from None
 
     return tqdm(total=len(texts) if hasattr(texts, "__len__") else None, unit=" documents", unit_scale=True)

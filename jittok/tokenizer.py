@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from jittok.trace import Trace
 
 CACHE_BYTES = 64 << 20
+LONG_TEXT = 1 << 20
+"""Bytes of a text that may be worth asking whether it is shared by threads."""
 SHOWN_SPECIAL = 300
 """Special tokens that a tokenizer shows of itself in a notebook."""
 IN_MEMORY = "vocabulary in memory"
@@ -81,15 +83,27 @@ class Tokenizer(Facts):
     # ---- text to ids
 
     def encode(
-        self, text: OneText, *, add_special: bool = False, parse_special: bool = False, errors: str = "strict"
+        self,
+        text: OneText,
+        *,
+        add_special: bool = False,
+        parse_special: bool = False,
+        errors: str = "strict",
+        threads: int | None = None,
     ) -> NDArray[np.int32]:
         """int32[n]: the ids of one text, str or bytes (which need not be UTF-8).
 
         `errors="replace"`: a lone surrogate of a str, and bytes that no tokenizer can take, are encoded as U+FFFD (or
-        as the unknown token). Raises EncodingFailed otherwise.
+        as the unknown token). Raises EncodingFailed otherwise. `threads`: as for `encode_batch`, for a text of 4 MB and
+        more; a shorter one takes no other thread.
         """
         encoder, rule = self._rule(add_special, parse_special, errors)
-        return encoder.one(to_bytes(text, rule.replace), rule)
+        raw = to_bytes(text, rule.replace)
+        if len(raw) < LONG_TEXT and threads is None:
+            return encoder.one(raw, rule)
+        from jittok.batch import encode_one
+
+        return encode_one(encoder, raw, rule, threads)
 
     def encode_batch(
         self,
@@ -131,10 +145,18 @@ class Tokenizer(Facts):
             yield TokenArray(ids, np.concatenate([np.zeros(1, np.int64), ends]))
 
     def count(
-        self, text: OneText, *, add_special: bool = False, parse_special: bool = False, errors: str = "strict"
+        self,
+        text: OneText,
+        *,
+        add_special: bool = False,
+        parse_special: bool = False,
+        errors: str = "strict",
+        threads: int | None = None,
     ) -> int:
         """How many ids `encode` gives."""
-        return self.encode(text, add_special=add_special, parse_special=parse_special, errors=errors).size
+        return self.encode(
+            text, add_special=add_special, parse_special=parse_special, errors=errors, threads=threads
+        ).size
 
     def count_batch(
         self,

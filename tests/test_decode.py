@@ -1,6 +1,7 @@
 """Pieces and joined rows against llama.cpp's rules, written out."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from jittok.decode import Frame, clean_spaces, join_rows
+from jittok.decode import BAD_ID, Frame, clean_spaces, join_rows
 from jittok.errors import InvalidToken
 from jittok.inputs import to_ids
 from jittok.pieces import HIDDEN, build_pieces, byte_piece, marked_piece
@@ -114,6 +115,44 @@ def test_cleaning_is_the_three_passes(text: bytes) -> None:
     assert ours[: clean_spaces(ours)].tobytes() == literally_cleaned(bytearray(text))
 
 
+@pytest.mark.parametrize("after", [b"s", b"m", b"re", b"ve"])
+def test_a_space_goes_in_front_of_a_contraction(after: bytes) -> None:
+    for behind in (b"", b" x", b"x"):
+        text = np.frombuffer(b"I '" + after + behind, np.uint8).copy()
+        assert text[: clean_spaces(text)].tobytes() == b"I'" + after + behind
+
+
+@pytest.mark.parametrize("after", [b"", b"d", b"t", b"ll", b"r", b"v", b"rs", b"vs", b"n", b"l", b"S", b"M", b"RE"])
+def test_a_space_stays_in_front_of_another_apostrophe(after: bytes) -> None:
+    text = np.frombuffer(b"I '" + after, np.uint8).copy()
+    assert text[: clean_spaces(text)].tobytes() == b"I '" + after
+
+
+@pytest.mark.parametrize("mover", [b"?", b"!", b".", b",", b"'s"])
+def test_a_space_goes_also_where_another_token_begins_behind_it(vocab_of: Callable[..., Any], mover: bytes) -> None:
+    tok = Tokenizer(vocab_of([b"a ", mover, b"b", b" "], [USER_DEFINED] * 4, clean_spaces=True))
+    assert tok.decode_bytes([0, 1]) == b"a" + mover
+    assert tok.decode_bytes([2, 3, 1, 2]) == b"b" + mover + b"b"
+    assert tok.decode_batch([[0, 1], [1, 0], [0, 2]]) == ["a" + mover.decode(), mover.decode() + "a ", "a b"]
+    plain = Tokenizer(vocab_of([b"a ", mover], [USER_DEFINED] * 2, clean_spaces=False))
+    assert plain.decode_bytes([0, 1]) == b"a " + mover
+
+
+@pytest.mark.parametrize("add_bos", [False, True])
+@pytest.mark.parametrize("add_eos", [False, True])
+def test_only_a_frame_that_the_vocabulary_adds_is_removed(
+    vocab_of: Callable[..., Any], add_bos: bool, add_eos: bool
+) -> None:
+    vocab = vocab_of([b"<s>", b"</s>", b"a"], [CONTROL, CONTROL, USER_DEFINED], bos_id=0, eos_id=1)
+    tok = Tokenizer(replace(vocab, add_bos=add_bos, add_eos=add_eos))
+    text = tok.decode_bytes([0, 2, 1], remove_special=True, unparse_special=True)
+    assert text == b"<s>" * (not add_bos) + b"a" + b"</s>" * (not add_eos)
+    assert tok.decode_bytes([0, 2, 1], unparse_special=True) == b"<s>a</s>"
+    assert tok.decode_bytes([0, 0, 2, 1, 1], remove_special=True, unparse_special=True) == (
+        b"<s>" * (2 - add_bos) + b"a" + b"</s>" * (2 - add_eos)  # one of them, not all
+    )
+
+
 @st.composite
 def decodings(draw: st.DrawFn) -> tuple[list[bytes], list[bool], Frame, list[list[int]]]:
     texts = draw(st.lists(CLEANABLE.map(lambda t: t[:4]) | st.just("é☃".encode()[:4]), min_size=1, max_size=6))
@@ -199,6 +238,24 @@ def test_an_id_outside_is_named(wrong: int, spm: Tokenizer) -> None:
     assert isinstance(caught.value, IndexError)
     with pytest.raises(InvalidToken, match=f"token {wrong}"):
         spm.token_to_piece(wrong)
+
+
+def test_the_first_id_outside_is_that_behind_the_last(spm: Tokenizer) -> None:
+    size = spm.vocab_size
+    assert spm.decode_bytes([size - 1]) == spm.token_to_piece(size - 1)
+    for ids in ([size], [5, size], [size, 5]):
+        with pytest.raises(InvalidToken, match=f"token {size}: expected 0 <= id < {size}"):
+            spm.decode_bytes(ids)
+        with pytest.raises(InvalidToken, match=f"token {size}"):
+            spm.decode_batch([[5], ids])
+    out, report = np.empty(100, np.uint8), np.zeros(1, np.int64)
+    ids, offsets = to_ids([5, size - 1], size), np.array([0, 2])
+    offsets.flags.writeable = False
+    made = build_pieces(spm.vocab)
+    assert join_rows(made, Frame(0, -1, -1, 0, 0), ids, offsets, out, np.zeros(1, np.int64), report) >= 0
+    ids = to_ids([5, size], size + 1)
+    assert join_rows(made, Frame(0, -1, -1, 0, 0), ids, offsets, out, np.zeros(1, np.int64), report) == BAD_ID
+    assert report[0] == 1
 
 
 @pytest.mark.parametrize("wrong", [[1.5], ["a"], [None], [[1]], [True], "12", 5.0])

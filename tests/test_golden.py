@@ -63,6 +63,16 @@ def tok(
     return bundled(BUNDLED[name]) if name in BUNDLED else made_up(name)
 
 
+def test_every_recorded_set_is_asked_and_every_made_up_vocabulary_has_one():
+    sets = {path.name.removesuffix(".jsonl.xz") for path in (DATA / "golden").glob("*.jsonl.xz")}
+    assert sets == {*BUNDLED, *MADE_UP, "pre"}
+    assert len(MADE_UP) == 19
+    for name in sets - {"pre"}:
+        kinds = recorded(name)
+        assert min(len(kinds[kind]) for kind in ("case", "decode", "pieces")) > 0, name
+        assert sum("detok" in row for row in kinds["case"]) > 10, name
+
+
 each_set = pytest.mark.parametrize("name", [*BUNDLED, *MADE_UP])
 
 
@@ -190,7 +200,7 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.recorded_elsewhere
 @pytest.mark.skipif(not LARGE, reason="no large recorded sets beside the checkout (or in $JITTOK_SHARED)")
-@pytest.mark.parametrize("name", LARGE)
+@pytest.mark.parametrize("name", LARGE or ["none"])
 def test_a_large_set_agrees(name, unpacked):
     report = parity().check(jittok, name, SHARED / "golden", unpacked, parity().MODES, 3)
     assert report.cases

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import jittok
-from jittok import batch, encoder, inputs, parts, stretches
+from jittok import batch, encoder, inputs, parts, stretches, tokenizer
 from jittok.desk import Desk
 from jittok.errors import EncodingFailed
 from jittok.inputs import Documents
@@ -189,6 +189,55 @@ def test_several_threads_work_at_one_document(monkeypatch):
     assert sum(sizes) == len(text)
     assert max(sizes) < 1.1 * len(text) / 8
     assert len({thread for _, thread in counted}) == 2
+
+
+@pytest.mark.parametrize("call", ["encode", "count"])
+def test_one_long_text_is_shared_by_threads_as_well(monkeypatch, call):
+    tok, text = jittok.bundled("gpt-2"), b"some plain words " * 260_000
+    assert len(text) > parts.LEAST
+    seen = []
+    encode = encoder.Encoder.encode_fragments
+
+    def see(self, *args):
+        seen.append(threading.get_ident())
+        return encode(self, *args)
+
+    monkeypatch.setattr(encoder.Encoder, "encode_fragments", see)
+    whole = getattr(tok, call)(text, threads=1)
+    assert set(seen) == {threading.get_ident()}
+    seen.clear()
+    assert np.array_equal(getattr(tok, call)(text, threads=2), whole)
+    assert threading.get_ident() not in seen
+    assert len(set(seen)) == 2
+    seen.clear()
+    getattr(tok, call)(text[: parts.LEAST - 1], threads=2)
+    assert set(seen) == {threading.get_ident()}  # a shorter one is not worth it
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("name", ["gpt-2", "mistral", "bert", "t5"])
+def test_one_text_has_the_same_ids_for_any_number_of_threads(monkeypatch, name):
+    monkeypatch.setattr(tokenizer, "LONG_TEXT", 1000)
+    monkeypatch.setattr(batch, "thread_count", lambda threads: threads or 3)
+    tok = jittok.bundled(name)
+    text = text_of(11, 900) + b"<s>abcd efgh</s>[SEP]<|endoftext|> abcd efgh"
+    rules = {"parse_special": True, "add_special": True, "errors": "replace"}
+    alone = tok.encode(text, threads=1, **rules)
+    for threads in (None, 2, 8):
+        found = tok.encode(text, threads=threads, **rules)
+        assert found.dtype == alone.dtype
+        assert found.tolist() == alone.tolist()
+        assert found.flags.writeable == alone.flags.writeable
+        assert tok.count(text, threads=threads, **rules) == alone.size
+
+
+@pytest.mark.usefixtures("small")
+def test_the_first_error_of_one_text_is_told():
+    tok, text = jittok.bundled("gpt-2"), b"some plain words " * 400
+    bad = text[:2000] + b"\xf7\xbf\xbf\xbf" + text[2000:] + b"\xf7\xbf\xbf\xbf"
+    for threads in (1, 3):
+        with pytest.raises(EncodingFailed, match="document 0, offset 2000"):
+            tok.encode(bad, threads=threads)
 
 
 @pytest.mark.usefixtures("small")

@@ -16,10 +16,10 @@ ENCODING = {"add_special": False, "parse_special": False, "errors": "strict"}
 BATCH = {**ENCODING, "threads": None, "progress": False}
 DECODING = {"remove_special": False, "unparse_special": False}
 METHODS = {
-    "encode": ENCODING,
+    "encode": {**ENCODING, "threads": None},
     "encode_batch": BATCH,
     "encode_stream": BATCH,
-    "count": ENCODING,
+    "count": {**ENCODING, "threads": None},
     "count_batch": BATCH,
     "decode_bytes": DECODING,
     "decode": {"errors": "replace", **DECODING},

@@ -117,6 +117,15 @@ def test_one_pass_cuts_as_token_after_token(
     ]
 
 
+def test_what_is_stripped_is_what_c_calls_space(vocab_of: Callable[..., Any]) -> None:
+    tables = compile_special(vocab_of([b"<t>"], [USER_DEFINED | LSTRIP | RSTRIP]), False)
+    for byte in range(256):
+        each = bytes([byte])
+        rest = b"" if each in BLANKS else each
+        left = [b"ab" + rest] if rest else [b"ab"]
+        assert cut(tables, [b"ab" + each + b"<t>" + each + b"ab"]) == [[*left, 0, rest + b"ab"]], each
+
+
 def test_longest_first_over_the_whole_text_is_not_leftmost_longest(vocab_of: Callable[..., Any]) -> None:
     vocab = vocab_of([b"ab", b"bcd"], [USER_DEFINED] * 2)
     assert cut(compile_special(vocab, False), [b"abcd"]) == [[b"a", 1]]

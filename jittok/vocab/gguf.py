@@ -22,10 +22,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.errors import MalformedVocab, UnsupportedVocab
+from jittok.vocab.constants import MAGIC, ValueType
 
-U8, I8, U16, I16, U32, I32, F32, BOOL, STRING, ARRAY, U64, I64, F64 = range(13)
-"""Value types; equal to gguf.GGUFValueType."""
-TYPE_NAMES = ["u8", "i8", "u16", "i16", "u32", "i32", "f32", "bool", "string", "array", "u64", "i64", "f64"]
+U8, I8, U16, I16 = int(ValueType.UINT8), int(ValueType.INT8), int(ValueType.UINT16), int(ValueType.INT16)
+U32, I32, U64, I64 = int(ValueType.UINT32), int(ValueType.INT32), int(ValueType.UINT64), int(ValueType.INT64)
+F32, F64, BOOL = int(ValueType.FLOAT32), int(ValueType.FLOAT64), int(ValueType.BOOL)
+STRING, ARRAY = int(ValueType.STRING), int(ValueType.ARRAY)
+"""Types of values."""
+TYPE_NAMES = {
+    U8: "u8", I8: "i8", U16: "u16", I16: "i16", U32: "u32", I32: "i32", F32: "f32", BOOL: "bool", STRING: "string",
+    ARRAY: "array", U64: "u64", I64: "i64", F64: "f64",
+}  # fmt: skip
 _FORMATS = {
     U8: "<B",
     I8: "<b",
@@ -44,7 +51,6 @@ _DTYPES = {kind: np.dtype(code.replace("b", "i1").replace("B", "u1")) for kind, 
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview | mmap.mmap | NDArray[Any]
 """A path, or an object with the bytes of a file; any other bytes-like object does as well."""
 
-MAGIC = b"GGUF"
 VERSIONS = (2, 3)
 MOST_KEYS = 1 << 16
 LONGEST_STRING = 16 << 20

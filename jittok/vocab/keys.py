@@ -1,5 +1,5 @@
-"""Key names and defaults by `tokenizer.ggml.model` and `tokenizer.ggml.pre`. Source: llama.cpp, llama-arch and
-llama-vocab."""
+"""Key names, and defaults by `tokenizer.ggml.model` and `tokenizer.ggml.pre`. Source: the package gguf, and llama.cpp's
+llama-arch and llama-vocab."""
 
 from __future__ import annotations
 
@@ -8,18 +8,20 @@ import json
 from pathlib import Path
 from typing import Any
 
+from jittok.vocab.constants import GeneralKeys
+from jittok.vocab.constants import TokenizerKeys as Names
 from jittok.vocab.vocab import NO_TOKEN
 
 T = "tokenizer.ggml."
-MODEL, PRE = T + "model", T + "pre"
-TOKENS, TOKEN_TYPE, SCORES, MERGES = T + "tokens", T + "token_type", T + "scores", T + "merges"
-TOKEN_TYPE_COUNT = T + "token_type_count"
-CHARSMAP = T + "precompiled_charsmap"
-ADD_BOS, ADD_EOS, ADD_SEP = T + "add_bos_token", T + "add_eos_token", T + "add_sep_token"
-ADD_SPACE_PREFIX, REMOVE_EXTRA = T + "add_space_prefix", T + "remove_extra_whitespaces"
+MODEL, PRE, TOKENS, TOKEN_TYPE = Names.MODEL, Names.PRE, Names.LIST, Names.TOKEN_TYPE
+SCORES, MERGES, TOKEN_TYPE_COUNT = Names.SCORES, Names.MERGES, Names.TOKEN_TYPE_COUNT
+CHARSMAP = Names.PRECOMPILED_CHARSMAP
+ADD_BOS, ADD_EOS, ADD_SPACE_PREFIX = Names.ADD_BOS, Names.ADD_EOS, Names.ADD_PREFIX
+REMOVE_EXTRA = Names.REMOVE_EXTRA_WS
+NAME, ARCHITECTURE, ALIGNMENT = GeneralKeys.NAME, GeneralKeys.ARCHITECTURE, GeneralKeys.ALIGNMENT
+# What llama.cpp reads and gguf, or an older one, does not name.
+ADD_SEP, SUPPRESS = T + "add_sep_token", T + "suppress_tokens"
 LOWERCASE, STRIP_ACCENTS = T + "normalizer.lowercase", T + "normalizer.strip_accents"
-SUPPRESS = T + "suppress_tokens"
-NAME, ARCHITECTURE, ALIGNMENT = "general.name", "general.architecture", "general.alignment"
 
 TYPE_OF_MODEL = {
     "llama": "spm",
@@ -48,25 +50,25 @@ DEFAULT_IDS = {
 NO_IDS = (NO_TOKEN,) * 6
 
 ID_KEYS = (
-    ("bos", "bos_id"),
-    ("eos", "eos_id"),
-    ("eot", "eot_id"),
-    ("eom", "eom_id"),
-    ("unknown", "unk_id"),
-    ("seperator", "sep_id"),  # so spelled in the files
-    ("padding", "pad_id"),
-    ("mask", "mask_id"),
-    ("fim_pre", "fim_prefix_id"),
-    ("fim_suf", "fim_suffix_id"),
-    ("fim_mid", "fim_middle_id"),
-    ("fim_pad", "fim_pad_id"),
-    ("fim_rep", "fim_rep_id"),
-    ("fim_sep", "fim_sep_id"),
-    ("prefix", "fim_prefix_id"),  # the old names are read last, so they win
-    ("suffix", "fim_suffix_id"),
-    ("middle", "fim_middle_id"),
+    (Names.BOS_ID, "bos_id"),
+    (Names.EOS_ID, "eos_id"),
+    (Names.EOT_ID, "eot_id"),
+    (Names.EOM_ID, "eom_id"),
+    (Names.UNK_ID, "unk_id"),
+    (Names.SEP_ID, "sep_id"),
+    (Names.PAD_ID, "pad_id"),
+    (Names.MASK_ID, "mask_id"),
+    (Names.FIM_PRE_ID, "fim_prefix_id"),
+    (Names.FIM_SUF_ID, "fim_suffix_id"),
+    (Names.FIM_MID_ID, "fim_middle_id"),
+    (Names.FIM_PAD_ID, "fim_pad_id"),
+    (Names.FIM_REP_ID, "fim_rep_id"),
+    (Names.FIM_SEP_ID, "fim_sep_id"),
+    (Names.PREFIX_ID, "fim_prefix_id"),  # the old names are read last, so they win
+    (Names.SUFFIX_ID, "fim_suffix_id"),
+    (Names.MIDDLE_ID, "fim_middle_id"),
 )
-"""(key, field of Vocab): the key is tokenizer.ggml.<key>_token_id."""
+"""(key, field of Vocab)."""
 
 GEMMA4 = 50
 """The pre type that adds BOS whatever the file says."""

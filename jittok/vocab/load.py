@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from jittok.errors import MalformedVocab, UnsupportedVocab
 from jittok.vocab import attributes as attr
 from jittok.vocab import gguf, keys
+from jittok.vocab.constants import DEFAULT_ALIGNMENT
 from jittok.vocab.gguf import Header, Source, StringArray
 from jittok.vocab.vocab import NO_TOKEN, Vocab, ragged_bytes
 
@@ -29,7 +30,7 @@ def read_vocab(source: Source) -> Vocab:
 
 def from_header(header: Header) -> Vocab:
     """The vocabulary that a header describes."""
-    alignment = header.scalar(keys.ALIGNMENT, gguf.U32, 32)
+    alignment = header.scalar(keys.ALIGNMENT, gguf.U32, DEFAULT_ALIGNMENT)
     if alignment == 0 or alignment & (alignment - 1):
         raise MalformedVocab(header.file, keys.ALIGNMENT, alignment, "a power of two")
     if keys.MODEL not in header.values:
@@ -251,7 +252,7 @@ def _ids(header: Header, model: str, count: int, *, no_bos: bool) -> dict[str, A
         ids["bos_id"] = NO_TOKEN
     more: dict[str, Any] = {"default_unk_id": ids["unk_id"], "default_pad_id": ids["pad_id"]}
     for key, field in keys.ID_KEYS:
-        value = header.scalar(f"{keys.T}{key}_token_id", gguf.U32, None)
+        value = header.scalar(key, gguf.U32, None)
         if ids[field] >= count:
             ids[field] = NO_TOKEN
         if value is not None and value < count:

@@ -148,7 +148,8 @@ def test_well_formedness_is_told_of_the_stretch_alone(text):
     assert well_formed(data, len(BEFORE), len(BEFORE) + len(text)) == right
 
 
-@pytest.mark.parametrize("name", REAL)
+@pytest.mark.skipif(not JIT, reason="real vocabularies take minutes without the compiler")
+@pytest.mark.parametrize("name", bundled_names())
 @pytest.mark.parametrize("unit", [b"a", b" ", b"\xff", "é".encode(), b"a b ", "\u3000".encode(), "\u0301".encode()])
 def test_long_texts_keep_the_rules(name, unit):
     text, tok, rules = unit * (10_000 // len(unit)), case(name).tok, {"add_special": True, "parse_special": False}

@@ -7,7 +7,7 @@ import random
 from typing import Any
 
 from charsmap import build_charsmap
-from write_gguf import I8, U8, Of, vocab_file
+from write_gguf import I8, U8, Of, T, vocab_file
 
 from jittok.unicode.tables import ENCODED_BYTE
 from jittok.vocab.attributes import EOG_TEXTS, ID_TEXTS, USER_TEXTS
@@ -138,7 +138,7 @@ def _bpe(rng: random.Random) -> bytes:
         **_flags(rng),
     }
     for key, _ in ID_KEYS:
-        settings[f"{key}_token_id"] = _maybe(rng, None, None, rng.randrange(len(tokens)))
+        settings[key.removeprefix(T)] = _maybe(rng, None, None, rng.randrange(len(tokens)))
     return vocab_file(model, tokens, **settings)
 
 

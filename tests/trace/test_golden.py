@@ -107,7 +107,7 @@ def large_sets() -> ModuleType:
 @pytest.mark.slow
 @pytest.mark.recorded_elsewhere
 @pytest.mark.skipif(not LARGE, reason="no large recorded sets beside the checkout (or in $JITTOK_SHARED)")
-@pytest.mark.parametrize("name", LARGE)
+@pytest.mark.parametrize("name", LARGE or ["none"])
 def test_traces_of_a_large_set_have_the_ids_of_llama_cpp(name, tmp_path):
     """Each trace compares its ids with the kernels' as well."""
     tok = jittok.load(large_sets().vocab_bytes(name, Path(os.environ.get("JITTOK_VOCABS") or tmp_path)), cache=False)

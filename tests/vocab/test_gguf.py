@@ -10,7 +10,30 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from write_gguf import BOOL, CODES, F32, I32, SMALL, STRING, U8, U32, Of, Raw, file_of, pair, string, vocab_file
+from small_package import python
+from write_gguf import (
+    ARRAY,
+    BOOL,
+    CODES,
+    F32,
+    F64,
+    I8,
+    I16,
+    I32,
+    I64,
+    SMALL,
+    STRING,
+    U8,
+    U16,
+    U32,
+    U64,
+    Of,
+    Raw,
+    file_of,
+    pair,
+    string,
+    vocab_file,
+)
 
 from jittok.errors import MalformedVocab
 from jittok.vocab import gguf as header_of
@@ -18,35 +41,51 @@ from jittok.vocab import keys
 from jittok.vocab.gguf import StringArray, read_header
 from jittok.vocab.load import read_vocab
 
+TYPES = ["u8", "i8", "u16", "i16", "u32", "i32", "f32", "bool", "string", "array", "u64", "i64", "f64"]
+
 
 def values_of(data: bytes):
     return read_header(data).values
 
 
-def test_type_numbers_and_names_are_those_of_the_gguf_package():
-    names = {"u8": "UINT8", "i8": "INT8", "u16": "UINT16", "i16": "INT16", "u32": "UINT32", "i32": "INT32"}
-    names |= {"f32": "FLOAT32", "bool": "BOOL", "string": "STRING", "array": "ARRAY"}
-    names |= {"u64": "UINT64", "i64": "INT64", "f64": "FLOAT64"}
-    for number, name in enumerate(header_of.TYPE_NAMES):
-        assert gguf.GGUFValueType[names[name]] == number
-    assert len(gguf.GGUFValueType) == len(header_of.TYPE_NAMES)
-    assert struct.unpack("<I", header_of.MAGIC)[0] == gguf.constants.GGUF_MAGIC
+def test_types_of_values_have_the_numbers_of_the_format():
+    ours = [getattr(header_of, name.upper()) for name in TYPES]
+    assert ours == [U8, I8, U16, I16, U32, I32, F32, BOOL, STRING, ARRAY, U64, I64, F64] == list(range(13))
+    assert all(type(number) is int for number in ours)
+    assert [header_of.TYPE_NAMES[number] for number in range(13)] == TYPES
+    assert header_of.MAGIC == b"GGUF"
 
 
-def test_key_names_are_those_of_the_gguf_package():
-    theirs = gguf.constants.Keys.Tokenizer
-    ours = {
-        "MODEL": keys.MODEL, "PRE": keys.PRE, "LIST": keys.TOKENS, "TOKEN_TYPE": keys.TOKEN_TYPE,
-        "TOKEN_TYPE_COUNT": keys.TOKEN_TYPE_COUNT, "SCORES": keys.SCORES, "MERGES": keys.MERGES,
-        "PRECOMPILED_CHARSMAP": keys.CHARSMAP, "ADD_BOS": keys.ADD_BOS, "ADD_EOS": keys.ADD_EOS,
-        "ADD_PREFIX": keys.ADD_SPACE_PREFIX, "REMOVE_EXTRA_WS": keys.REMOVE_EXTRA,
-    }  # fmt: skip
-    for name, key in ours.items():
-        assert getattr(theirs, name) == key
-    general = gguf.constants.Keys.General
-    assert (general.NAME, general.ARCHITECTURE, general.ALIGNMENT) == (keys.NAME, keys.ARCHITECTURE, keys.ALIGNMENT)
-    written = {f"{keys.T}{name}_token_id" for name, _ in keys.ID_KEYS}
-    assert written == {getattr(theirs, name) for name in dir(theirs) if name.endswith("_ID")}
+def test_keys_have_the_names_of_the_files():
+    names = (
+        "model pre tokens token_type token_type_count scores merges precompiled_charsmap add_bos_token add_eos_token"
+    )
+    names += " add_sep_token add_space_prefix remove_extra_whitespaces normalizer.lowercase normalizer.strip_accents"
+    ours = keys.MODEL, keys.PRE, keys.TOKENS, keys.TOKEN_TYPE, keys.TOKEN_TYPE_COUNT, keys.SCORES, keys.MERGES
+    ours += keys.CHARSMAP, keys.ADD_BOS, keys.ADD_EOS, keys.ADD_SEP, keys.ADD_SPACE_PREFIX, keys.REMOVE_EXTRA
+    assert [*ours, keys.LOWERCASE, keys.STRIP_ACCENTS] == [f"tokenizer.ggml.{name}" for name in names.split()]
+    assert keys.SUPPRESS == "tokenizer.ggml.suppress_tokens"
+    general = keys.NAME, keys.ARCHITECTURE, keys.ALIGNMENT
+    assert general == ("general.name", "general.architecture", "general.alignment")
+    ids = "bos eos eot eom unknown seperator padding mask fim_pre fim_suf fim_mid fim_pad fim_rep fim_sep prefix suffix"
+    assert [name for name, _ in keys.ID_KEYS] == [
+        f"tokenizer.ggml.{name}_token_id" for name in [*ids.split(), "middle"]
+    ]
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("before", ["", "import gguf; "])
+def test_names_come_from_the_gguf_package_without_what_it_imports(tmp_path, before):
+    code = f"""
+{before}import sys
+from jittok.vocab import constants
+print(sorted({{"gguf", "requests", "yaml"}} & set(sys.modules)))
+import gguf
+print(constants.TokenType.BYTE == gguf.TokenType.BYTE, constants.TokenizerKeys.LIST == gguf.Keys.Tokenizer.LIST)
+"""
+    loaded, same = python(tmp_path, code).splitlines()
+    assert same == "True True"
+    assert loaded == ("['gguf', 'requests', 'yaml']" if before else "[]")
 
 
 def test_what_the_gguf_package_writes_is_read_back(tmp_path):

@@ -19,6 +19,26 @@ from jittok.vocab.load import read_vocab
 WHERE = "vocabulary in memory: "
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _first_call():
+    """What the first call imports is no memory that a file asked for."""
+    with pytest.raises(MalformedVocab):
+        read_vocab(SMALL[:-1])
+    assert len(read_vocab(SMALL)) == 6
+
+
+@contextlib.contextmanager
+def little_memory():
+    """At most a megabyte at any time."""
+    tracemalloc.start()
+    try:
+        yield
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()  # also when it failed: the next one counts from nothing
+    assert peak < 1 << 20
+
+
 def malformed(data: bytes, message: str):
     with pytest.raises(MalformedVocab, match=message) as caught:
         read_header(data)
@@ -83,20 +103,16 @@ def test_lying_lengths_are_malformed_and_take_no_memory(length, place):
         "value": file_of(pair("a", Raw(STRING, cut))),
         "element": file_of(pair("a", Raw(ARRAY, struct.pack("<iQ", STRING, 1) + cut))),
     }[place]
-    tracemalloc.start()
-    malformed(data, "bytes left|at most|ends behind the file|key count")
-    assert tracemalloc.get_traced_memory()[1] < 1 << 20
-    tracemalloc.stop()
+    with little_memory():
+        malformed(data, "bytes left|at most|ends behind the file|key count")
 
 
 @pytest.mark.parametrize("count", [3, 2**20, header_of.LONGEST_ARRAY + 1, 2**61, 2**63, 2**64 - 1])
 @pytest.mark.parametrize("kind", [U8, I32, STRING, U64])
 def test_lying_counts_are_malformed_and_take_no_memory(count, kind):
     data = file_of(pair("a", Raw(ARRAY, struct.pack("<iQ", kind, count) + b"\x01\0")))
-    tracemalloc.start()
-    malformed(data, f"{count} elements with 2 bytes left', expected as many elements as there are bytes for")
-    assert tracemalloc.get_traced_memory()[1] < 1 << 20
-    tracemalloc.stop()
+    with little_memory():
+        malformed(data, f"{count} elements with 2 bytes left', expected as many elements as there are bytes for")
 
 
 @pytest.mark.parametrize(
@@ -109,16 +125,13 @@ def test_a_lying_count_takes_no_memory_of_a_file_that_has_the_bytes_for_it(tmp_p
     with path.open("wb") as file:
         file.write(file_of(pair(keys.MODEL, "llama"), *tokens, lie))
         file.truncate(9 << 30)  # with holes: it takes no room
-    tracemalloc.start()
-    if key == "x" and kind != STRING:
-        assert len(read_vocab(path)) == 1  # nobody asks for the array
-    else:
-        with pytest.raises(
-            MalformedVocab, match=f"found '{header_of.LONGEST_ARRAY} (strings|elements)', expected at most"
-        ):
-            read_vocab(path)
-    assert tracemalloc.get_traced_memory()[1] < 1 << 20
-    tracemalloc.stop()
+    with little_memory():
+        if key == "x" and kind != STRING:
+            assert len(read_vocab(path)) == 1  # nobody asks for the array
+        else:
+            message = f"found '{header_of.LONGEST_ARRAY} (strings|elements)', expected at most"
+            with pytest.raises(MalformedVocab, match=message):
+                read_vocab(path)
 
 
 def test_arrays_have_most_elements_and_most_bytes(monkeypatch):

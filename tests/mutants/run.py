@@ -1,0 +1,205 @@
+"""Small changes to the package, one at a time, each of which some test must notice.
+
+    python tests/mutants/run.py [--again] [--threads N] [WORD ...]
+
+The changes stand in the files `*.txt` beside this one (see `read`); WORDs choose those whose file or list has one of
+them in its name. Each change is made in a temporary copy of the package, never in the checkout, and the tests of its
+list run there until one fails, without the compiler, which takes seconds where compiling takes minutes. Answers are
+kept in `.venv/mutants.json`, so a run that was stopped goes on; a change of the source, of the tests or of the list
+asks again, and so does --again. Prints what survived and the score; status 1 where a change survives that no reason is
+given for, or one no longer fits the source.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import Queue
+from typing import NamedTuple
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+KEPT = ROOT / ".venv" / "mutants.json"
+LEAST = 90
+"""Percent of changes that are to be noticed."""
+TIMES, SECONDS = 4, 30
+"""A test that takes so many times as long as without a change, and so many seconds more, has noticed it: it hangs."""
+
+
+class Mutant(NamedTuple):
+    """One change: a line of a source file, and what stands there instead."""
+
+    list: str
+    source: str
+    tests: tuple[str, ...]
+    old: str
+    new: str
+    which: int  # of the lines that read like `old`
+    reason: str  # why no test can notice it; "" where one must
+
+    def line(self, text: str) -> int | None:
+        """Which line of the source is changed; None: there is none like this any more."""
+        places = [k for k, line in enumerate(text.split("\n")) if line.strip() == self.old]
+        return places[self.which - 1] if self.which <= len(places) else None
+
+    def applied(self, text: str) -> str:
+        """The source with the change."""
+        lines, at = text.split("\n"), self.line(text)
+        assert at is not None, self
+        lines[at] = lines[at].replace(self.old, self.new)
+        return "\n".join(lines)
+
+
+def read(path: Path) -> list[Mutant]:
+    """The changes of one list.
+
+        == jittok/decode.py: tests/test_decode.py tests/test_golden.py
+        - if frame.clean and dirty >= 0:
+        + if frame.clean and dirty > 0:
+        = why no test can notice this one
+
+    A line without its indent, and what is put there. `-2 ` means the second line that reads like this.
+    """
+    mutants: list[Mutant] = []
+    source, tests, old, which = "", (), "", 1
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        mark, _, rest = line.partition(" ")
+        if mark == "==":
+            source, _, after = rest.partition(":")
+            tests = tuple(after.split())
+        elif mark.startswith("-"):
+            old, which = rest, int(mark[1:] or 1)
+        elif mark == "+":
+            mutants.append(Mutant(path.stem, source, tests, old, rest, which, ""))
+        elif mark == "=":
+            mutants[-1] = mutants[-1]._replace(reason=(mutants[-1].reason + " " + rest).strip())
+        elif line.strip() and not line.startswith("#"):
+            raise ValueError(f"{path.name}, line {number}: found {line!r}, expected ==, -, +, = or # in front")
+    return mutants
+
+
+class Copies:
+    """Copies of the checkout, one for each thread."""
+
+    def __init__(self, folder: Path, count: int) -> None:
+        self.free: Queue[Path] = Queue()
+        for k in range(count):
+            home = folder / str(k)
+            home.mkdir()
+            for part in ("jittok", "tests"):
+                shutil.copytree(ROOT / part, home / part, ignore=shutil.ignore_patterns("__pycache__"))
+            for part in ("pyproject.toml", "README.md"):
+                shutil.copy(ROOT / part, home / part)
+            self.free.put(home)
+
+    def run(self, tests: tuple[str, ...], seconds: float | None) -> tuple[str, float]:
+        """("" if all pass, else what failed; seconds) with the sources as they are in a copy that is free."""
+        home = self.free.get()
+        try:
+            return self.tested(home, tests, seconds)
+        finally:
+            self.free.put(home)
+
+    def tested(self, home: Path, tests: tuple[str, ...], seconds: float | None) -> tuple[str, float]:
+        """The same in this copy."""
+        clean = {name: value for name, value in os.environ.items() if not name.startswith(("JITTOK_", "NUMBA_"))}
+        settings = {"NUMBA_DISABLE_JIT": "1", "HYPOTHESIS_PROFILE": "slow", "PYTHONDONTWRITEBYTECODE": "1"}
+        settings |= {"PYTHONPATH": str(home), "JITTOK_CACHE_DIR": str(home / "cache")}
+        options = ["-x", "-q", "-p", "no:randomly", "-p", "no:cacheprovider", "-m", "not slow and not process"]
+        start = time.perf_counter()
+        try:
+            done = subprocess.run(
+                [sys.executable, "-m", "pytest", *options, *tests],
+                cwd=home, env=clean | settings, capture_output=True, text=True, timeout=seconds, check=False,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return "it does not end", time.perf_counter() - start
+        failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+        found = "" if done.returncode == 0 else (failed or [f"pytest: status {done.returncode}"])[0]
+        return found, time.perf_counter() - start
+
+    def change(self, mutant: Mutant, seconds: float) -> str:
+        """What failed with this change, "" if nothing did."""
+        home = self.free.get()
+        path = home / mutant.source
+        text = path.read_text(encoding="utf-8")
+        try:
+            path.write_text(mutant.applied(text), encoding="utf-8")
+            return self.tested(home, mutant.tests, seconds)[0]
+        finally:
+            path.write_text(text, encoding="utf-8")
+            self.free.put(home)
+
+
+def digest(mutant: Mutant) -> str:
+    """What an answer depends on: the change, its source and its tests."""
+    found = hashlib.sha256(repr(mutant[1:6]).encode())
+    for path in (ROOT / name.partition("::")[0] for name in (mutant.source, *mutant.tests)):
+        for each in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
+            found.update(each.read_bytes())
+    return found.hexdigest()[:24]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("words", nargs="*")
+    parser.add_argument("--again", action="store_true")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    options = parser.parse_args()
+    every = [mutant for path in sorted(HERE.glob("*.txt")) for mutant in read(path)]
+    chosen = [m for m in every if not options.words or any(word in m.source + " " + m.list for word in options.words)]
+    if not chosen:
+        sys.exit(f"{' '.join(options.words)}: found no change with such a name, expected part of a source's or list's")
+    stale = [mutant for mutant in chosen if mutant.line((ROOT / mutant.source).read_text(encoding="utf-8")) is None]
+    chosen = [mutant for mutant in chosen if mutant not in stale]
+    kept: dict[str, str] = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() and not options.again else {}
+    with tempfile.TemporaryDirectory() as folder:
+        answers = _answers(Copies(Path(folder), options.threads), chosen, kept, options.threads)
+    survived = [mutant for mutant, found in zip(chosen, answers, strict=True) if not found and not mutant.reason]
+    argued = [mutant for mutant, found in zip(chosen, answers, strict=True) if not found and mutant.reason]
+    wrong = [mutant for mutant, found in zip(chosen, answers, strict=True) if found and mutant.reason]
+    titles = ("survived", survived), ("noticed, though a reason says it cannot be", wrong), ("no such line", stale)
+    for title, some in titles:
+        for mutant in some:
+            print(f"{title}: {mutant.source}\n  - {mutant.old}\n  + {mutant.new}")
+    noticed = len(chosen) - len(survived) - len(argued)
+    print(f"{noticed} of {len(chosen)} changes noticed, {100 * noticed / len(chosen):.1f} %; {len(argued)} argued away")
+    return int(bool(survived or wrong or stale or noticed < LEAST / 100 * len(chosen)))
+
+
+def _answers(copies: Copies, chosen: list[Mutant], kept: dict[str, str], threads: int) -> list[str]:
+    """What failed with each change, "" where nothing did."""
+    limits: dict[tuple[str, ...], float] = {}
+    keys = {mutant: digest(mutant) for mutant in chosen}  # now: somebody may edit the tests meanwhile
+    with ThreadPoolExecutor(threads) as pool:
+        unknown = sorted({mutant.tests for mutant, key in keys.items() if key not in kept})
+        for tests, (found, took) in zip(unknown, pool.map(lambda t: copies.run(t, None), unknown), strict=True):
+            if found:
+                sys.exit(f"{' '.join(tests)}: fails without any change: {found}")
+            limits[tests] = TIMES * took + SECONDS
+            print(f"{' '.join(tests)}: {took:.1f} s without a change", flush=True)
+
+        def answer(mutant: Mutant) -> str:
+            key = keys[mutant]
+            if key not in kept:
+                kept[key] = copies.change(mutant, limits[mutant.tests])
+                KEPT.parent.mkdir(exist_ok=True)
+                KEPT.write_text(json.dumps(dict(kept)), encoding="utf-8")
+                shown = kept[key] or ("argued" if mutant.reason else "SURVIVED")
+                print(f"{mutant.source}  {mutant.new[:70]}  {shown[:110]}", flush=True)
+            return kept[key]
+
+        return list(pool.map(answer, chosen))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,61 @@
+"""What the package imports is declared, and what is declared is imported."""
+
+import ast
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+tomllib = pytest.importorskip("tomllib", reason="reads pyproject.toml with the standard library of Python 3.11")
+ROOT = Path(__file__).resolve().parents[1]
+COMES_WITH = {"llvmlite": "numba"}
+"""Imported packages that a declared one pins."""
+BROUGHT = {"pandas"}
+"""Imported only for objects of theirs that the caller hands over."""
+ONLY_DECLARED = {"ipykernel"}
+"""What runs the notebooks."""
+RUN_FROM_ITS_FOLDER = {"gguf"}
+"""Not imported by name: see jittok/vocab/constants.py."""
+
+
+def imported():
+    """Top-level package -> files that import it."""
+    found = {}
+    for path in sorted((ROOT / "jittok").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            else:
+                names = [node.module] if isinstance(node, ast.ImportFrom) and not node.level else []
+            for name in names:
+                found.setdefault(name.partition(".")[0], set()).add(str(path.relative_to(ROOT)))
+    return {name: files for name, files in found.items() if name != "jittok" and name not in sys.stdlib_module_names}
+
+
+def declared():
+    """(packages of the core, those of all extras that are for users)."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    lists = [project["dependencies"], [line for name, of in extras.items() for line in of if name not in NOT_FOR_USERS]]
+    core, more = ({re.match(r"[\w-]+", line)[0] for line in lines} - {"jittok"} for lines in lists)
+    return core, more
+
+
+NOT_FOR_USERS = {"test", "bench", "dev"}
+
+
+def test_every_package_that_is_imported_is_declared():
+    core, more = declared()
+    found = imported()
+    assert found.keys() >= {"numpy", "numba", "regex", "pyarrow", "rich"}  # the search finds something
+    undeclared = {name: files for name, files in found.items() if COMES_WITH.get(name, name) not in core | more}
+    assert undeclared.keys() == BROUGHT, undeclared
+
+
+def test_every_package_that_is_declared_is_imported():
+    core, more = declared()
+    assert core == {"gguf", "numba", "numpy", "regex"}
+    text = (ROOT / "jittok" / "vocab" / "constants.py").read_text(encoding="utf-8")
+    assert all(f'"{name}.constants"' in text for name in RUN_FROM_ITS_FOLDER)
+    assert (core | more) - imported().keys() == RUN_FROM_ITS_FOLDER | ONLY_DECLARED
