@@ -30,6 +30,7 @@ from jittok.fragments import (
     OFFSET,
     OUT_OF_ROOM,
     OUT_OF_WORK,
+    SPACE_IN_SYMBOL,
     Failure,
     found_value,
 )
@@ -302,9 +303,8 @@ class Encoder:
                 arrays = self._with_chain() if strict_bytes else self._with_unknown_bytes(self._with_chain())
             elif code == NO_BYTE_TOKEN and replace and strict_bytes and self._can_replace_bytes():
                 arrays, strict_bytes = self._with_unknown_bytes(arrays), False
-            elif code == BEYOND_UNICODE and replace:
-                whole = docs.between(int(starts[at]), int(stops[at]))
-                mended = np.frombuffer(BEYOND.sub(4 * REPLACEMENT, whole), np.uint8)
+            elif replace and (whole := self._mended(code, docs.between(int(starts[at]), int(stops[at])))):
+                mended = np.frombuffer(whole, np.uint8)
                 one = (fixed([0]), fixed([mended.size]), fixed([tokens[at]], np.int32))
                 done = self._run(
                     desk, Documents(mended, one[0], one[1]), *one, 1, count, np.empty(1, np.int64), replace
@@ -318,6 +318,17 @@ class Encoder:
             else:
                 raise AssertionError(f"{model.__name__} gave code {code} at fragment {at}")
         return count
+
+    def _mended(self, code: int, text: bytes) -> bytes | None:
+        """A fragment that failed with this code, with U+FFFD for what llama.cpp dies on; None where that is no help."""
+        if code == BEYOND_UNICODE:
+            return BEYOND.sub(4 * REPLACEMENT, text)
+        if code == SPACE_IN_SYMBOL:
+            from jittok.pretokenize.crowded import crowded_spaces, without_spaces
+
+            spaces = crowded_spaces(self.vocab, text)
+            return without_spaces(text, spaces) if spaces else None
+        return None
 
     def _can_replace_bytes(self) -> bool:
         return self.vocab.unk_id >= 0 and hasattr(self.arrays, "byte_ids")

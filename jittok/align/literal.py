@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from jittok.align.lengths import DNA_BEGIN, DNA_END, DNA_UNKNOWN, KMER_MARK, MARK, is_dna
+from jittok.pretokenize.crowded import crowded_spaces
 from jittok.pretokenize.definition import pre_type, split
 from jittok.unicode.tables import decode, is_whitespace, lower, sequence_length, utf8
 from jittok.vocab import Vocab
@@ -73,7 +74,7 @@ def literal_tokens(vocab: Vocab, raw: bytes, start: int, prefixed: bool) -> list
         return [token for run in _runs(vocab, _mended(source)) for token in _bpe(vocab, run)]
     if is_dna(vocab):
         return [*_dna(vocab, source)]
-    return [*_bpe(vocab, _mended(source))]
+    return [*_bpe(vocab, _uncrowded(vocab, _mended(source)))]
 
 
 def merged(text: bytes, rank: Rank) -> list[bytes]:
@@ -148,6 +149,16 @@ def _mended(source: Mapped) -> Mapped:
         parts += [(utf8(0xFFFD), k, k + 1) for k in range(match.start(), match.end())]
         done = match.end()
     return source.replaced([*parts, (source.text[done:], done, len(source.text))]) if parts else source
+
+
+def _uncrowded(vocab: Vocab, source: Mapped) -> Mapped:
+    """Each byte of a space inside a word as U+FFFD, as often as that makes another one stand in a word."""
+    while spaces := crowded_spaces(vocab, source.text):
+        inside = {k for start, stop in spaces for k in range(start, stop)}
+        source = source.replaced(
+            (utf8(0xFFFD) if k in inside else source.text[k : k + 1], k, k + 1) for k in range(len(source.text))
+        )
+    return source
 
 
 def _bpe(vocab: Vocab, source: Mapped) -> Iterator[Token]:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from jittok.cli.common import add_vocab, open_vocab, positive, write
 
-HELP = "Check the files of a corpus and tokenize a sample of it again."
+HELP = "Check the files of a corpus and tokenize a sample of it again, a little of each shard by the plain reference."
+if TYPE_CHECKING:
+    from jittok.corpus.verifier import Report
+
 SHOWN = 20
 
 
@@ -40,6 +44,17 @@ def run(options: argparse.Namespace) -> int:
         write(f"and {len(found.differences) - SHOWN} more\n")
     write(
         f"{'all is well' if found.ok else f'{len(found.differences)} differences'}: {found.files} files, "
-        f"{found.bytes / 1e6:,.1f} MB hashed; {found.documents:,} of {found.of_documents:,} documents tokenized again\n"
+        f"{found.bytes / 1e6:,.1f} MB hashed; {found.documents:,} of {found.of_documents:,} documents tokenized again "
+        f"by the kernels{_witnessed(found)}\n"
     )
     return 0 if found.ok else 1
+
+
+def _witnessed(found: Report) -> str:
+    """What the plain reference has read; nothing where only files were hashed."""
+    if not found.of_shards:
+        return ""
+    return (
+        f", {found.witnessed:,} also by the plain reference ({found.witnessed_bytes / 1e3:,.1f} KB, from "
+        f"{found.witnessed_shards:,} of {found.of_shards:,} shards)"
+    )

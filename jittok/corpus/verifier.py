@@ -19,6 +19,7 @@ from jittok.corpus.options import from_identity
 from jittok.corpus.ranges import Key, RawRange, read_unit, units
 from jittok.corpus.shards import digest_of
 from jittok.corpus.sources import STDIN, Source, size_and_stamp
+from jittok.corpus.witness import WithTexts, WitnessEncoder
 from jittok.errors import CorpusError
 
 if TYPE_CHECKING:
@@ -37,6 +38,10 @@ class Report:
     ranges: int = 0
     documents: int = 0
     of_documents: int = 0
+    witnessed: int = 0  # documents that the plain reference has tokenized as well,
+    witnessed_bytes: int = 0
+    witnessed_shards: int = 0  # and the shards that they are from
+    of_shards: int = 0
     differences: list[dict[str, Any]] = field(default_factory=list)
 
     @property
@@ -66,7 +71,8 @@ def verify(
     report: Callable[[Report], None] | None = None,
 ) -> Report:
     """Hash every file of a corpus directory and tokenize a sample of its ranges again (`all`: every one, and hash the
-    inputs; `hashes_only`: none).
+    inputs; `hashes_only`: none). Some documents of each shard are tokenized by the plain reference too, so that what
+    kernels have always got wrong is found.
 
     Differences name shard, format and document. CorpusError for a directory without manifest, another vocabulary, or
     inputs that are not there any more.
@@ -88,9 +94,12 @@ def verify(
             found.differences.append({"format": name, "what": f"cannot be read: {error}"})
     if all:
         _check_inputs(manifest, sources, found)
-    encoder = RangeEncoder(tok, sources, from_identity(manifest["options"]))
     places = _places(manifest)
-    chosen = places if all else _sample(places)
+    one_a_shard = _one_a_shard(places)
+    chosen = places if all else sorted({*_sample(places), *one_a_shard.values()}, key=lambda place: place.key)
+    keys = {place.key for place in one_a_shard.values()}
+    encoder = WitnessEncoder(tok, sources, from_identity(manifest["options"]), keys)
+    found.of_shards = len(manifest["shards"])
     again = _encode_again(encoder, chosen, threads)
     for place in chosen:
         encoded = next(again, None)
@@ -100,6 +109,8 @@ def verify(
         found.ranges += 1
         found.documents += encoded.lengths.size
         _compare(encoded, place, corpora, sources, found)
+        if isinstance(encoded, WithTexts):
+            _ask_reference(encoder, encoded, place, found)
         if report is not None:
             report(found)
     return found
@@ -108,6 +119,31 @@ def verify(
 def _sample(places: list[_Place]) -> list[_Place]:
     """Up to SAMPLE of them, the first and the last among these."""
     return [places[i] for i in np.unique(np.linspace(0, len(places) - 1, SAMPLE).astype(int))] if places else []
+
+
+def _one_a_shard(places: list[_Place]) -> dict[int, _Place]:
+    """The first range of each shard that has documents."""
+    first: dict[int, _Place] = {}
+    for place in places:
+        if place.documents:
+            first.setdefault(place.shard, place)
+    return first
+
+
+def _ask_reference(encoder: WitnessEncoder, encoded: WithTexts, place: _Place, found: Report) -> None:
+    """Compare what kernels make of some documents with what the plain reference does."""
+    offsets, before = np.concatenate([[0], np.cumsum(encoded.lengths)]), found.witnessed
+    for row, text, ids in encoder.says(encoded.some):
+        found.witnessed, found.witnessed_bytes = found.witnessed + 1, found.witnessed_bytes + len(text)
+        now, right = encoded.ids[offsets[row] : offsets[row + 1]], np.array(ids, np.int64)
+        if not np.array_equal(now, right):
+            found.differences.append({
+                "shard": place.shard, "document": place.first + row,
+                "document_of_shard": place.first + row - place.first_of_shard,
+                "input": encoder.sources[int(encoded.sources[row])].path,
+                "what": _first_difference(now, right, "by the kernels", "by the plain reference"),
+            })  # fmt: skip
+    found.witnessed_shards += found.witnessed > before
 
 
 def _check_files(folder: Path, manifest: Manifest, found: Report, report: Callable[[Report], None] | None) -> None:
@@ -206,12 +242,12 @@ def _compare(
                 break
 
 
-def _first_difference(written: Any, now: Any) -> str:
+def _first_difference(written: Any, now: Any, where: str = "in the shard", whose: str = "") -> str:
     shorter = min(written.size, now.size)
     apart = np.flatnonzero(written[:shorter] != now[:shorter])
     at = int(apart[0]) if apart.size else shorter
     return (
-        f"token {at}: found {_token(written, at)} in the shard, expected {_token(now, at)} "
+        f"token {at}: found {_token(written, at)} {where}, expected {_token(now, at)} {whose}{' ' if whose else ''}"
         f"({written.size} and {now.size} tokens)"
     )
 

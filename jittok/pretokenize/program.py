@@ -115,7 +115,8 @@ def _compile(stage: _Stage, members: NDArray[np.uint8], ascii_: NDArray[np.uint8
     if cutter is not None:
         return _Compiled(CUTTER, *_pair_table(cutter), cutter.sure, begins, False)
     space, letters = ascii_[ord(" ")], ascii_[[ord(c) for c in string.ascii_letters]]
-    apart = not begins[letters].any() and not rows[rows[START, space] >> 1, letters].any()
+    behind = rows[rows[START, space] >> 1]  # of a space; a letter behind the text's end is none of it: no match there
+    apart = not begins[letters].any() and not behind[letters].any() and not behind[-1] & MATCHED
     return _Compiled(MATCHER, _matcher(rows), columns, sure, begins, bool(apart))
 
 

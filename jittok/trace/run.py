@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from jittok.errors import EncodingFailed, UnsupportedVocab
+from jittok.pretokenize.crowded import crowded_spaces
 from jittok.pretokenize.definition import pre_type
 from jittok.reference.detokenize import full_piece
 from jittok.reference.mapped import Mapped, Token, mapped
@@ -49,9 +50,9 @@ def trace_text(
 ) -> Trace:
     """All stages of tokenizing a text. `ids`: what the kernels gave for it.
 
-    `replace`: a code point above U+10FFFF is read as four U+FFFD, a byte without a token as the unknown one. Raises
-    EncodingFailed and UnsupportedVocab as encoding does, and AssertionError when the ids of the reference are others:
-    one of the two is wrong then, which is for us to mend.
+    `replace`: each byte of a code point above U+10FFFF, and of a space inside a word, is read as U+FFFD, a byte without
+    a token as the unknown one. Raises EncodingFailed and UnsupportedVocab as encoding does, and AssertionError when the
+    ids of the reference are others: one of the two is wrong then, which is for us to mend.
     """
     if vocab.type == "none":
         raise UnsupportedVocab(vocab.source, "tokenizer.ggml.model", vocab.model, "a vocabulary that can tokenize")
@@ -88,7 +89,7 @@ def _session(recorder: Recorder, fragment: Mapped, after_special: bool) -> list[
     try:
         return _session_once(recorder, fragment, after_special)
     except EncodingFailed:
-        mended = _mended(fragment)
+        mended = _uncrowded(recorder.vocab, _mended(fragment))
         if not recorder.replace or mended.text == fragment.text:
             raise
         recorder.back_to(mark)
@@ -115,6 +116,16 @@ def _mended(fragment: Mapped) -> Mapped:
         done = match.end()
     mended.put(raw[done:], fragment, done, len(raw))
     return mended
+
+
+def _uncrowded(vocab: Vocab, fragment: Mapped) -> Mapped:
+    """The fragment with U+FFFD for each byte of a space inside a word."""
+    while spaces := crowded_spaces(vocab, bytes(fragment.text)):
+        inside, mended = {k for start, stop in spaces for k in range(start, stop)}, Mapped()
+        for k in range(len(fragment.text)):
+            mended.put(REPLACEMENT if k in inside else bytes(fragment.text[k : k + 1]), fragment, k, k + 1)
+        fragment = mended
+    return fragment
 
 
 def _token_record(vocab: Vocab, number: int, token: Token) -> Record:

@@ -11,7 +11,7 @@ from conftest import make_texts, write_jsonl
 
 import jittok.corpus
 from jittok.cli import main
-from jittok.corpus import Options, batches, compile_corpus, verify
+from jittok.corpus import Options, batches, compile_corpus, verify, witness
 from jittok.corpus.compiler import formats_of
 from jittok.corpus.encode import RangeEncoder
 from jittok.corpus.predict import predict
@@ -87,6 +87,60 @@ def test_ids_that_the_tokenizer_does_not_give_are_found_though_the_hashes_agree(
     assert (difference["shard"], difference["document"], difference["format"]) == (0, 0, "npy")
     assert difference["what"].startswith("token 0: found 7 in the shard")
     assert verify(out, tok, hashes_only=True).ok
+
+
+def test_some_documents_of_each_shard_are_read_by_the_reference_too(made, tok):
+    found = verify(made[0], tok)
+    assert found.ok
+    assert found.witnessed_shards == found.of_shards > 1
+    assert found.of_shards <= found.witnessed <= witness.DOCUMENTS * found.of_shards
+    assert 0 < found.witnessed_bytes <= witness.BYTES * found.of_shards
+    hashed = verify(made[0], tok, hashes_only=True)
+    assert (hashed.witnessed, hashed.of_shards) == (0, 0)
+
+
+def with_wrong_kernels():
+    """GPT-2 with every digit a word of its own, as the reference does not have it."""
+    wrong = jittok.bundled("gpt-2")
+    wrong._encoder.arrays = wrong._encoder.arrays._replace(digits_alone=1)
+    return wrong
+
+
+@pytest.mark.parametrize("options", [{}, {"append_eos": True}, {"add_special": True, "parse_special": True}])
+def test_kernels_that_were_always_wrong_are_found_by_the_reference(jsonl, tmp_path, capfd, monkeypatch, tok, options):
+    path, texts = jsonl
+    out, wrong = tmp_path / "out", with_wrong_kernels()
+    options = Options(formats=("npy",), range_bytes=10_000, shard_bytes=60_000, **options)
+    compile_corpus([path], wrong, out, options)
+    assert not verify(out, tok).ok
+    for everything in (False, True):
+        found = verify(out, wrong, all=everything, threads=2)
+        assert found.differences
+        for difference in found.differences:
+            text = texts[difference["document"]]
+            assert "1234" in text
+            assert wrong.encode(text).tolist() != tok.encode(text).tolist()
+            assert "by the kernels" in difference["what"]
+            assert "by the plain reference" in difference["what"]
+    monkeypatch.setattr("jittok.cli.verify.open_vocab", lambda _options: wrong)
+    assert main(["verify", str(out), "--vocab", "gpt-2", "--all"]) == 1
+    said = capfd.readouterr().out
+    assert f"{len(found.differences)} differences" in said
+    assert f"also by the plain reference ({found.witnessed_bytes / 1e3:,.1f} KB, from" in said
+    compile_corpus([path], tok, tmp_path / "right", options)
+    assert verify(tmp_path / "right", tok).ok
+
+
+def test_the_reference_reads_few_bytes_and_whole_documents():
+    at_most, few = witness.LONGEST, np.array([0, 5, 0, 7])
+    assert witness.chosen(few) == [1, 3]
+    many = witness.chosen(np.full(10_000, 100))
+    assert (len(many), many[0], many[-1]) == (witness.DOCUMENTS, 0, 9_999)
+    assert witness.chosen(np.array([at_most + 1, at_most, at_most])) == [1]
+    assert witness.chosen(np.array([at_most + 1, 0])) == []
+    assert witness.chosen(np.zeros(3, np.int64)) == witness.chosen(np.zeros(0, np.int64)) == []
+    sizes = np.full(40, witness.BYTES // 3)
+    assert len(witness.chosen(sizes)) == 3
 
 
 def test_changed_inputs_are_found_by_verify(made, tok):

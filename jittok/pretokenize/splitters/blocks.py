@@ -16,6 +16,7 @@ from jittok._raw import (
     Window,
     add,
     class_masks,
+    contraction_masks,
     get_u8,
     get_u16,
     trailing_zeros,
@@ -215,6 +216,22 @@ def class_of_letter(classes: ClassWindow, text: Window, i: int) -> int:
     """Class of the character beyond ASCII at i."""
     kind, _ = _class_at(classes, text, i)
     return kind
+
+
+@helper
+def letters_behind_quotes(text: Window, i: int, stop: int, fold: np.uint64) -> tuple[np.uint64, np.uint64]:
+    """`contraction_masks` of text[i:i + 64], of letters in front of `stop` only: what stands behind is no part of the
+    text."""
+    one, two = contraction_masks(text, i, fold)
+    left = stop - i
+    if left < 66:  # the last bytes of the text have no second one behind them, or not even a first
+        if left == 65:
+            two &= ALL >> ONE
+        else:
+            beyond = np.uint64(64 - left)
+            one &= ALL >> ONE >> beyond
+            two &= ALL >> B2 >> beyond
+    return one, two
 
 
 @helper

@@ -20,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 
 from jittok._jit import helper
-from jittok._raw import Window, bit_places, contraction_masks
+from jittok._raw import Window, bit_places
 from jittok.pretokenize.splitters.blocks import (
     B2,
     B3,
@@ -31,6 +31,7 @@ from jittok.pretokenize.splitters.blocks import (
     NONE,
     ONE,
     ClassWindow,
+    letters_behind_quotes,
     read_block,
 )
 
@@ -81,7 +82,7 @@ def split_gpt2(
         force = clear = NONE
         quotes = now.quote & ~b_other & ~b_space
         if quotes != NONE:
-            one, two = contraction_masks(text, i, NONE)
+            one, two = letters_behind_quotes(text, i, stop, NONE)
             one &= quotes
             two &= quotes
             starts = starts & ~((one | two) << ONE) | one << B2 | two << B3

@@ -26,7 +26,7 @@ from __future__ import annotations
 import numpy as np
 
 from jittok._jit import helper
-from jittok._raw import Window, add, bit_places, contraction_masks, get_u8, leading_zeros, trailing_zeros
+from jittok._raw import Window, add, bit_places, get_u8, leading_zeros, trailing_zeros
 from jittok.pretokenize.splitters.blocks import (
     B2,
     B3,
@@ -40,6 +40,7 @@ from jittok.pretokenize.splitters.blocks import (
     ClassWindow,
     carry_out,
     class_of_letter,
+    letters_behind_quotes,
     more_lines,
     read_block,
 )
@@ -137,7 +138,7 @@ def split_llama3(
         if contractions == PREFIX:
             quotes = now.quote & alone
             if quotes != NONE:
-                one, two = contraction_masks(text, i, FOLD)
+                one, two = letters_behind_quotes(text, i, stop, FOLD)
                 one &= quotes
                 two &= quotes
                 starts = starts & ~((one | two) << ONE) | one << B2 | two << B3
@@ -145,7 +146,7 @@ def split_llama3(
                 force = one >> B62 | two >> B61
         elif contractions == SUFFIX:
             quotes = now.quote & b_letter & ~now.follower
-            starts, clear, force, quote_ends = _suffixes(text, i, quotes, starts, quote_ends)
+            starts, clear, force, quote_ends = _suffixes(text, i, stop, quotes, starts, quote_ends)
         if cased != 0:
             odd = now.capital & (now.wide_letter << ONE | p_wide) & ~starts
             if odd != NONE:
@@ -237,7 +238,7 @@ def _digits(
 
 @helper
 def _suffixes(
-    text: Window, i: int, quotes: np.uint64, starts: np.uint64, ended: np.uint64
+    text: Window, i: int, stop: int, quotes: np.uint64, starts: np.uint64, ended: np.uint64
 ) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64]:
     """o200k: contractions behind words lose their own start. Returns (starts, clear, force, ended) for the next block.
 
@@ -246,7 +247,7 @@ def _suffixes(
     clear = force = ends = NONE
     if quotes == NONE:
         return starts, clear, force, ends
-    one, two = contraction_masks(text, i, FOLD)
+    one, two = letters_behind_quotes(text, i, stop, FOLD)
     todo = (one | two) & quotes
     while todo != NONE:
         k = np.uint64(trailing_zeros(todo))
