@@ -113,6 +113,7 @@ def _in_parts(
     keep: bool,
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """The ids of one document (none unless they are to be kept), and how many it has, by several threads."""
+    docs, base, document, _ = _own(docs, base, document, document + 1)
     desk = encoder.sit_down()
     try:
         count = encoder.cut(desk, docs, document, document + 1, rule)
@@ -162,7 +163,8 @@ def _in_order(
                 bar.update(sum(row.size for row in rows) - bar.n)
 
     def encode(desk: Desk, job: tuple[Documents, int, int, int, int], at: int) -> int:
-        docs, base, first, last, number = job
+        number = job[-1]
+        docs, base, first, last = _own(*job[:-1])
         fragments = encoder.cut(desk, docs, first, last, rule)
         done = encoder.encode(desk, docs, first, last, fragments, rule, base, at)
         rows[number], sizes[number] = _row_ends(desk, last - first, at), done - at
@@ -189,6 +191,7 @@ def _stretch(
 ) -> tuple[Any, ...]:
     """ids of documents first .. last - 1, the ends of their rows, and what `beside` gives. `base`: number of
     document 0."""
+    docs, base, first, last = _own(docs, base, first, last)
     desk = encoder.sit_down()
     try:
         fragments = encoder.cut(desk, docs, first, last, rule)
@@ -208,6 +211,12 @@ def _stretch(
         return ids[:count], row_ends, *aside
     finally:
         encoder.stand_up(desk)
+
+
+def _own(docs: Documents, base: int, first: int, last: int) -> tuple[Documents, int, int, int]:
+    """Documents first .. last - 1 as they are, or a copy where somebody else may write to them; number of document 0,
+    and which they are now."""
+    return (docs.own(first, last), base + first, 0, last - first) if docs.theirs else (docs, base, first, last)
 
 
 def _row_ends(desk: Desk, documents: int, at: int = 0) -> NDArray[np.int64]:
