@@ -54,13 +54,15 @@ class Documents(NamedTuple):
     kept: tuple[bytes, ...] | None = None
     theirs: bool = False
 
-    def own(self, first: int, last: int) -> Documents:
-        """Documents first .. last - 1, which lie in order, in memory that nobody else can change."""
+    def own(self, first: int, last: int, room: NDArray[np.uint8] | None = None) -> Documents:
+        """Documents first .. last - 1, which lie in order, in memory that nobody else can change: in `room`, if that is
+        large enough."""
         starts, stops = self.starts[first:last], self.stops[first:last]
         low, high = (int(starts[0]), int(stops[-1])) if last > first else (0, 0)
         starts, stops = starts - low, stops - low
         proven(starts, stops, high - low, "documents")
-        data = np.empty(high - low + PAD, np.uint8)
+        size = high - low + PAD
+        data = np.empty(size, np.uint8) if room is None or room.size < size else room[:size]
         data[:-PAD], data[-PAD:] = self.data[low:high], 0
         return Documents(_fixed(data, np.uint8), _fixed(starts, np.int64), _fixed(stops, np.int64))
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jittok.inputs import PART_BYTES, documents
+from jittok.inputs import documents
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -63,8 +63,7 @@ def stretches_of(
         if docs.starts.size:
             weights = np.cumsum(docs.stops - docs.starts + DOCUMENT_WEIGHT)
             target = min(max(int(weights[-1]) // (4 * threads), STRETCH_MIN), most)
-            if whole:  # but of what has to be copied no more than a part
-                target = min(int(weights[-1]), PART_BYTES) if docs.theirs else int(weights[-1])
+            target = int(weights[-1]) if whole else target
             marks = np.arange(1, -(-int(weights[-1]) // target)) * target
             # no np.unique: at its first call it imports np.ma, 5 to 8 ms
             cuts = sorted({0, *np.searchsorted(weights, marks, "right").tolist(), docs.starts.size})
