@@ -292,9 +292,12 @@ class TokenArray:
             shutil.rmtree(part, ignore_errors=True)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], mmap: bool = True) -> TokenArray:
-        """What `save` wrote. `mmap`: map the files instead of reading them. ValueError where they do not fit."""
-        ids, offsets = (np.load(Path(path, name), mmap_mode="r" if mmap else None) for name in FILES)
+    def load(cls, path: str | os.PathLike[str], mmap: bool = True) -> TokenArray:  # noqa: ARG003
+        """What `save` wrote. ValueError where the files do not fit.
+
+        They are read, whatever `mmap` says: a process that had mapped a file would be killed by whoever cuts it.
+        """
+        ids, offsets = (np.load(Path(path, name), allow_pickle=False) for name in FILES)
         for name, array, dtype in ((FILES[0], ids, np.int32), (FILES[1], offsets, np.int64)):
             if array.dtype != dtype or array.ndim != 1:
                 raise ValueError(
