@@ -340,7 +340,7 @@ print("calls", done)
 @pytest.mark.process
 @pytest.mark.parametrize(
     ("what", "name"),
-    [("ragged", "gpt-2"), ("arrow", "llama-spm"), ("numpy", "gpt-2"), ("align", "gpt-2"), ("decode", "gpt-2")],
+    [("ragged", "gpt-2"), ("arrow", "mistral"), ("numpy", "gpt-2"), ("align", "gpt-2"), ("decode", "gpt-2")],
 )
 def test_a_thread_that_writes_during_a_call_crashes_nothing(what: str, name: str) -> None:
     done = subprocess.run(
