@@ -65,10 +65,9 @@ def test_what_others_may_write_to_is_not_read(place: Path, up: int, mode: int) -
 def test_what_belongs_to_another_is_not_read(place: Path, up: int, monkeypatch: pytest.MonkeyPatch) -> None:
     inode, real = [place, *place.parents][up].stat().st_ino, os.fstat
 
-    def fstat(descriptor: int) -> object:
+    def fstat(descriptor: int) -> os.stat_result:
         found = real(descriptor)
-        another = found.st_ino == inode
-        return SimpleNamespace(st_uid=NOBODY if another else found.st_uid, st_mode=found.st_mode, st_ino=found.st_ino)
+        return os.stat_result([*found[:4], NOBODY, *found[5:]]) if found.st_ino == inode else found
 
     monkeypatch.setattr(os, "fstat", fstat)
     with pytest.raises(trust.Distrusted, match=f"belongs to user {NOBODY}"):
