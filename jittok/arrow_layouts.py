@@ -1,4 +1,4 @@
-"""Every layout of Arrow's strings and binaries as (data, starts, stops): the bytes of row k are data[starts[k]:stops[k]].
+"""Every layout of Arrow's strings and binaries as (data, starts, stops): row k is data[starts[k]:stops[k]].
 
 Of an array only its type, its length and the sizes of its buffers are believed. Places are copied and checked (`held`);
 bytes are left where they are, and in order. Nulls are empty rows.

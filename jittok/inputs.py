@@ -1,7 +1,8 @@
 """The zoo of what users pass ends here: texts of any container become `Documents`, bytes in flat arrays.
 
-Arrow arrays, NumPy bytes and `Ragged` stay where they are until a thread copies a stretch of them; Python objects are joined in parts of PART_BYTES, so that an
-iterator over a large corpus never stands in memory twice.
+Arrow arrays, NumPy bytes and `Ragged` stay where they are until a thread copies a stretch of them, as somebody else may
+write to them; Python objects are joined in parts of PART_BYTES, so that an iterator over a large corpus never stands in
+memory twice.
 """
 
 from __future__ import annotations

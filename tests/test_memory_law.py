@@ -203,12 +203,15 @@ def test_what_others_may_write_to_is_copied_and_nothing_else() -> None:
         (docs,) = documents(texts)
         assert docs.theirs
         copy = docs.own(0, docs.starts.size)
-        assert not copy.theirs and not np.shares_memory(copy.data, docs.data)
+        assert not copy.theirs
+        assert not np.shares_memory(copy.data, docs.data)
         assert [copy.data[i:j].tobytes() for i, j in zip(copy.starts, copy.stops, strict=True)] == read(texts)
     for texts in (Ragged(b"ab", [0, 2]), ["a"], [b"a"]):
         (docs,) = documents(texts)
         assert not docs.theirs
-    assert is_held(own(np.arange(3))) and not is_held(np.arange(3)) and arrow_valid(pa.array(["a"])) is None
+    assert is_held(own(np.arange(3)))
+    assert not is_held(np.arange(3))
+    assert arrow_valid(pa.array(["a"])) is None
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -248,10 +251,8 @@ WRONG = [50_257, 50_258, -1, 2**31 - 1, -(2**31), 2**31, 2**32, 2**63 - 1, 2**64
 def test_an_id_outside_the_vocabulary_is_named_whatever_holds_it(wrong: int) -> None:
     tok = jittok.bundled("gpt-2")
     assert tok.vocab_size == 50_257
-    made: list[Any] = [[wrong], [0, wrong, 0]]
-    for dtype in (np.int32, np.uint32, np.int64, np.uint64):
-        if np.iinfo(dtype).min <= wrong <= np.iinfo(dtype).max:
-            made.append(np.array([0, wrong], dtype))
+    fitting = [d for d in (np.int32, np.uint32, np.int64, np.uint64) if np.iinfo(d).min <= wrong <= np.iinfo(d).max]
+    made: list[Any] = [[wrong], [0, wrong, 0], *(np.array([0, wrong], dtype) for dtype in fitting)]
     for ids in made:
         with pytest.raises(InvalidToken) as caught:
             tok.decode(ids)
@@ -308,9 +309,11 @@ clean = data.copy()
 words = np.frombuffer(data[:data.size // 60 * 60], "S60")
 ids = np.array(tok.encode(text.decode()), np.int32)
 rows = jittok.TokenArray(ids, np.append(np.arange(0, ids.size, 7), ids.size))
+buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data)]
+column = pa.Array.from_buffers(pa.binary(), offsets.size - 1, buffers)
 calls = {
     "ragged": lambda: tok.encode_batch(jittok.Ragged(data, offsets), errors="replace"),
-    "arrow": lambda: tok.encode_batch(pa.Array.from_buffers(pa.binary(), offsets.size - 1, [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data)]), errors="replace"),
+    "arrow": lambda: tok.encode_batch(column, errors="replace"),
     "numpy": lambda: tok.encode_batch(words, errors="replace"),
     "align": lambda: tok.align_batch(words, errors="replace"),
     "decode": lambda: tok.decode_batch(rows),

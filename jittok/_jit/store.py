@@ -16,7 +16,6 @@ from pathlib import Path
 from jittok._jit import trust
 from jittok._jit.trust import log
 
-
 __all__ = ["cache_dir", "log", "not_kept", "place", "read", "read_kept", "write"]
 MAGIC = b"jittok machine code 1\n"
 DIGEST = 32

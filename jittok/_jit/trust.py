@@ -88,7 +88,7 @@ def open_file(place: Path) -> int:
 
 def read_file(place: Path) -> bytes:
     """The content of root/part/name, in a folder of ours. OSError."""
-    with open(open_file(place), "rb") as file:  # noqa: PTH123  a descriptor
+    with open(open_file(place), "rb") as file:
         return file.read()
 
 
@@ -119,8 +119,8 @@ def _write(front: Path, name: str, folder: int | None, parts: tuple[bytes | memo
                 file.write(part)
             if hasattr(os, "fchmod"):
                 os.fchmod(descriptor, 0o644)
-        os.replace(new, place, src_dir_fd=folder, dst_dir_fd=folder)  # noqa: PTH105
+        os.replace(new, place, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
         with contextlib.suppress(OSError):
-            os.unlink(new, dir_fd=folder)  # noqa: PTH108
+            os.unlink(new, dir_fd=folder)
         raise

@@ -190,15 +190,15 @@ class _Run:
             self._check_finished()
             return int(self.manifest["documents"])
         strange = sorted(path.name for path in self.out.iterdir() if path.name not in (WORK, LOCK))
-        found = self.folder.inner(WORK, make=False)
-        if found is not None:
-            self._files.callback(found.close)
-        ledger_there = found is not None and os.path.lexists(found.path / LEDGER)
+        there = self.folder.inner(WORK, make=False)
+        if there is not None:
+            self._files.callback(there.close)
+        ledger_there = there is not None and os.path.lexists(there.path / LEDGER)
         if strange and not ledger_there:
             raise CorpusError(
                 str(self.out), ", ".join(strange)[:80], "an empty directory, or one that jittok corpus began"
             )
-        work: Any = found or self._files.enter_context(self.folder.inner(WORK, mode=0o700))  # type: ignore[arg-type]
+        work: Any = there or self._files.enter_context(self.folder.inner(WORK, mode=0o700))  # type: ignore[arg-type]
         self.work: Path = work.path
         self.ledger = Ledger(self.work / LEDGER)
         self._files.callback(self.ledger.close)

@@ -7,6 +7,7 @@ no other name.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from pathlib import Path
@@ -98,10 +99,8 @@ class Folder:
         """
         place = self.place / component(name, self.place)
         if make:
-            try:
+            with contextlib.suppress(FileExistsError):
                 (self.path / name).mkdir(mode)
-            except FileExistsError:
-                pass
         try:
             return Folder(place, self)
         except FileNotFoundError:

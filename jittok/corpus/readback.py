@@ -133,7 +133,7 @@ class Corpus:
 
     def to_token_array(self) -> TokenArray:
         """The documents in memory."""
-        parts = [TokenArray(ids, offsets) for ids, offsets in self.stretches()]
+        parts = [TokenArray(np.asarray(ids), offsets) for ids, offsets in self.stretches()]
         return TokenArray.concat(parts) if parts else TokenArray(np.zeros(0, np.int32), [0])
 
     def decode(self, row: int, *, errors: str = "replace", unparse_special: bool = True) -> str:
@@ -149,9 +149,7 @@ class Corpus:
             if isinstance(block.ids, np.ndarray):
                 block.ids.flags.writeable = False
             if block.offsets.size != self._blocks[at].documents + 1:
-                raise CorpusError(
-                    f"block {at}", f"{block.offsets.size - 1} documents", f"{self._blocks[at].documents}"
-                )
+                raise CorpusError(f"block {at}", f"{block.offsets.size - 1} documents", f"{self._blocks[at].documents}")
             proven(block.offsets[:-1], block.offsets[1:], block.ids.size, f"the offsets of block {at}")
             self._open[at] = block
             while len(self._open) > OPEN_BLOCKS:

@@ -19,9 +19,10 @@ def small():
 
 def written(path, array, stream=False):
     batch = pa.record_batch([pa.array(range(len(array))), array], names=["n", "text"])
-    with pa.OSFile(str(path), "wb") as file, (pa.ipc.new_stream if stream else pa.ipc.new_file)(
-        file, batch.schema
-    ) as writer:
+    with (
+        pa.OSFile(str(path), "wb") as file,
+        (pa.ipc.new_stream if stream else pa.ipc.new_file)(file, batch.schema) as writer,
+    ):
         writer.write_batch(batch)
     return path
 

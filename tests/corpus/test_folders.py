@@ -139,7 +139,7 @@ NAMES = ["../x", "/etc/x", "..", ".", "", "a\0b", "a/b/c", "npy/../x", "npy//x",
 
 @pytest.mark.parametrize("name", NAMES, ids=repr)
 @pytest.mark.parametrize("key", ["name", "part"])
-def test_names_in_a_ledger_lead_nowhere(source, precious, tmp_path, tok, name, key, monkeypatch):
+def test_names_in_a_ledger_lead_nowhere(source, tmp_path, tok, name, key, monkeypatch):
     out = tmp_path / "out"
     stopped(source, out, tok, monkeypatch, 12)
     ledger = Ledger(out / WORK / "ledger.jsonl")
