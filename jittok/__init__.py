@@ -7,7 +7,15 @@ that was not compiled before.
 
 from typing import TYPE_CHECKING, Any
 
-from jittok.errors import CorpusError, EncodingFailed, InvalidToken, JittokError, MalformedVocab, UnsupportedVocab
+from jittok.errors import (
+    CorpusError,
+    EncodingFailed,
+    InvalidToken,
+    JittokError,
+    MalformedArray,
+    MalformedVocab,
+    UnsupportedVocab,
+)
 from jittok.loading import bundled, load
 from jittok.ragged import Ragged, TokenArray
 from jittok.tokenizer import Tokenizer
@@ -22,6 +30,7 @@ __all__ = [
     "EncodingFailed",
     "InvalidToken",
     "JittokError",
+    "MalformedArray",
     "MalformedVocab",
     "Ragged",
     "TokenArray",

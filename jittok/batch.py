@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.desk import Desk
+from jittok.desk import COPIED, Desk
 from jittok.encoder import SPARE, Encoder, Rule
 from jittok.inputs import Documents
 from jittok.parts import LEAST, PART, InOrder, part_fragments
@@ -121,6 +121,8 @@ def _in_parts(
     keep: bool,
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """The ids of one document (none unless they are to be kept), and how many it has, by several threads."""
+    if docs.theirs:
+        docs, base, document = docs.own(document, document + 1), base + document, 0
     desk = encoder.sit_down()
     try:
         count = encoder.cut(desk, docs, document, document + 1, rule)
@@ -171,6 +173,8 @@ def _in_order(
 
     def encode(desk: Desk, job: tuple[Documents, int, int, int, int], at: int) -> int:
         docs, base, first, last, number = job
+        if docs.theirs:
+            docs, base, first, last = desk.copy(docs, first, last), base + first, 0, last - first
         fragments = encoder.cut(desk, docs, first, last, rule)
         done = encoder.encode(desk, docs, first, last, fragments, rule, base, at)
         rows[number], sizes[number] = _row_ends(desk, last - first, at), done - at
@@ -197,13 +201,19 @@ def _stretch(
 ) -> tuple[Any, ...]:
     """ids of documents first .. last - 1, the ends of their rows, and what `beside` gives. `base`: number of
     document 0."""
+    if docs.theirs and beside is not None:
+        docs, base, first, last = docs.own(first, last), base + first, 0, last - first
     desk = encoder.sit_down()
     try:
-        fragments = encoder.cut(desk, docs, first, last, rule)
-        count = encoder.encode(desk, docs, first, last, fragments, rule, base)
-        ends, row_ends = desk.document_ends[: last - first], _row_ends(desk, last - first)
+        if docs.theirs:
+            count, row_ends = _copied(encoder, desk, docs, base, first, last, rule)
+        else:
+            fragments = encoder.cut(desk, docs, first, last, rule)
+            count = encoder.encode(desk, docs, first, last, fragments, rule, base)
+            row_ends = _row_ends(desk, last - first)
         aside: tuple[Any, ...] = ()
         if beside is not None:
+            ends = desk.document_ends[: last - first]
             cut = (array[:fragments] for array in (desk.starts, desk.stops, desk.tokens, desk.ends))
             aside = (beside(docs, first, last, ends, *cut, desk.ids[:count]),)
         if count < HANDED_OVER or not keep_ids:
@@ -216,6 +226,27 @@ def _stretch(
         return ids[:count], row_ends, *aside
     finally:
         encoder.stand_up(desk)
+
+
+def _copied(
+    encoder: Encoder, desk: Desk, docs: Documents, base: int, first: int, last: int, rule: Rule
+) -> tuple[int, NDArray[np.int64]]:
+    """The ids of documents that somebody else may write to, to the desk, a copy of a few at a time; how many, and the
+    ends of the rows."""
+    ends = np.cumsum(docs.stops[first:last] - docs.starts[first:last])
+    marks = np.arange(COPIED, int(ends[-1]), COPIED)
+    cuts = sorted({0, *np.searchsorted(ends, marks, "right").tolist(), last - first})
+    room = int(encoder.ids_per_byte * int(ends[-1])) + last - first + 2 * SPARE
+    if len(cuts) > 2 and desk.ids.size < room:
+        desk.give_ids(room, 0)
+    count, rows = 0, []
+    for start, stop in pairwise(cuts):
+        part = desk.copy(docs, first + start, first + stop)
+        fragments = encoder.cut(desk, part, 0, stop - start, rule)
+        done = encoder.encode(desk, part, 0, stop - start, fragments, rule, base + first + start, count)
+        rows.append(_row_ends(desk, stop - start, count) + count)
+        count = done
+    return count, np.concatenate(rows)
 
 
 def _row_ends(desk: Desk, documents: int, at: int = 0) -> NDArray[np.int64]:

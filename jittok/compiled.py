@@ -4,7 +4,8 @@ A file is a head, JSON, that says how scalars and arrays make up NamedTuples and
 arrays behind it. It is found by what the vocabulary's file holds (`content_key`), and belongs to a stamp of the
 package's sources: another version writes it anew. A file's content is hashed once; after that its path, size, times
 and inode stand for it. What is read is checked: sizes, places, types and a sum over all words of the arrays; a damaged
-file is a miss. Files are written beside their place and renamed, so any number of processes may start together.
+file is a miss. Files are written beside their place and renamed, so any number of processes may start together; only
+one that nobody but this user and root can write to is mapped (`_jit.trust`), so nobody else cuts or changes it.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import cache_dir
+from jittok._jit import cache_dir, trust
 from jittok._jit.stamps import MEMO_ENDING, SETTLED, source_stamp
-from jittok._jit.store import log, write_whole
+from jittok._jit.store import log, not_kept, read_kept
 
 MAGIC = b"jittok compiled vocabulary 1\n"
 ALIGNMENT = 64
@@ -99,7 +100,7 @@ def _key_of_file(path: Path, where: Path) -> str | None:
     link = where / (_digest(os.fsencode(place)) + LINK_ENDING)
     state = [facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns]
     try:
-        known = json.loads(link.read_bytes())
+        known = json.loads(read_kept(link) or b"")
         if known["state"] == state and known["path"] == str(place):
             return str(known["key"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -140,9 +141,9 @@ def _place(key: str, name: str) -> Path:
 
 def _write(place: Path, *parts: bytes | memoryview) -> None:
     try:
-        write_whole(place, *parts)
+        trust.write_file(place, *parts)
     except OSError as error:
-        log.warning("compiled vocabulary not kept: %s: %s", place, error)
+        not_kept(place, error)
 
 
 def _describe(value: Any, arrays: list[NDArray[Any]], seen: dict[int, int]) -> Any:
@@ -198,7 +199,7 @@ def recall(key: str, name: str) -> Kept | None:
     """What is kept under a key by this version of the package, its arrays mapped; None if there is nothing."""
     place = _place(key, name)
     try:
-        with open(place, "rb") as file:  # noqa: PTH123  this runs at each load: Path takes longer
+        with open(trust.open_file(place), "rb") as file:  # noqa: PTH123  a descriptor
             size = os.fstat(file.fileno()).st_size
             if size < len(MAGIC) + 40:
                 raise Damaged("too short")
@@ -206,6 +207,9 @@ def recall(key: str, name: str) -> Kept | None:
         found = _tree_and_arrays(memoryview(mapped), key)
         return found and Kept(place, *found)
     except FileNotFoundError:
+        return None
+    except trust.Distrusted as error:
+        trust.tell_once(place.parent.parent, "what is kept is not used: %s", error)
         return None
     except _NOT_WRITTEN as error:
         log.warning("compiled vocabulary ignored: %s: %s", place, error)
@@ -282,11 +286,12 @@ def entries() -> list[Entry]:
     root, found = cache_dir(), []
     if root is None:
         return []
-    for place in sorted(path for part in ("kernels", "vocabularies") for path in (root / part).glob("*")):
+    parts = [root / part for part in ("kernels", "vocabularies") if not (root / part).is_symlink()]
+    for place in sorted(path for part in parts for path in part.glob("*")):
         kind = {".o": "kernel", ENDING: "vocabulary", LINK_ENDING: "path", MEMO_ENDING: "sources"}.get(
             place.suffix, "other"
         )
-        found.append(Entry(place, place.stat().st_size, kind, _describe_file(place, kind)))
+        found.append(Entry(place, place.lstat().st_size, kind, _describe_file(place, kind)))
     return found
 
 

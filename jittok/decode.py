@@ -21,11 +21,11 @@ from jittok._raw import (
     trailing_zeros,
     window,
 )
-from jittok.errors import InvalidToken
+from jittok.errors import InvalidToken, MalformedArray
 from jittok.pieces import ENDS_SPACE, HIDDEN, HOLDS_MOVER, LENGTH, QUOTE, SHORT, SPACE_BYTE, Pieces, moves
 from jittok.vocab import NO_TOKEN, Vocab
 
-OUT_OF_ROOM, BAD_ID = -1, -2
+OUT_OF_ROOM, BAD_ID, BAD_ROW = -1, -2, -3
 BYTES_PER_ID = 8
 """Room that is usually enough."""
 KEPT_BYTES = 1 << 20
@@ -50,32 +50,44 @@ def join_rows(pieces: Pieces, frame: Frame, ids: I32, offsets: I64, out: OutU8, 
 
     out: uint8[room]; ends: int64[rows] where the texts end; report: int64[1]
 
-    Returns the number of bytes, BAD_ID (report: the first place in `ids` outside the vocabulary) or OUT_OF_ROOM
-    (report: room that is enough, SHORT bytes more than the texts). Linear in ids and bytes.
+    Returns the number of bytes, BAD_ID (report: the first place in `ids` outside the vocabulary), BAD_ROW (report: a
+    row outside `ids`) or OUT_OF_ROOM (report: room that is enough, SHORT bytes more than the texts). Linear in ids and
+    bytes. Somebody may write to `ids` meanwhile: each is read once, and what is read is checked before it is followed.
     """
-    tokens, need = pieces.facts.size, SHORT
-    facts, numbers = window(pieces.facts), window(ids)
-    for k in range(ids.size):
+    numbers, text, at = window(ids), window(out), 0
+    for row in range(ends.size):
+        first, last, strip, start = offsets[row], offsets[row + 1], frame.strip, at
+        if not 0 <= first <= last <= ids.size:
+            report[0] = row
+            return BAD_ROW
+        if frame.bos >= 0 and first < last and get_i32(numbers, first) == frame.bos:
+            first, strip = first + 1, 0
+        if frame.eos >= 0 and first < last and get_i32(numbers, last - 1) == frame.eos:
+            last -= 1
+        at, dirty, done = _join_row(pieces, frame.special, strip, numbers, first, last, text, at, out.size - SHORT)
+        if at == BAD_ID:
+            report[0] = done
+            return BAD_ID
+        if at == OUT_OF_ROOM:
+            return _need(pieces, numbers, ids.size, report)
+        if frame.clean and dirty >= 0:
+            at = _clean(text, start, dirty, at)
+        ends[row] = at
+    return at
+
+
+@helper
+def _need(pieces: Pieces, numbers: Window, count: int, report: OutI64) -> int:
+    """Answer OUT_OF_ROOM, with room that is enough for the pieces of all ids, or BAD_ID."""
+    facts, tokens, need = window(pieces.facts), pieces.facts.size, SHORT
+    for k in range(count):
         token = get_i32(numbers, k)
         if not 0 <= token < tokens:
             report[0] = k
             return BAD_ID
         need += get_i32(facts, token) & LENGTH
-    if need > out.size:
-        report[0] = need
-        return OUT_OF_ROOM
-    text, at = window(out), 0
-    for row in range(ends.size):
-        first, last, strip, start = offsets[row], offsets[row + 1], frame.strip, at
-        if frame.bos >= 0 and first < last and get_i32(numbers, first) == frame.bos:
-            first, strip = first + 1, 0
-        if frame.eos >= 0 and first < last and get_i32(numbers, last - 1) == frame.eos:
-            last -= 1
-        at, dirty = _join_row(pieces, frame.special, strip, numbers, first, last, text, at)
-        if frame.clean and dirty >= 0:
-            at = _clean(text, start, dirty, at)
-        ends[row] = at
-    return at
+    report[0] = need
+    return OUT_OF_ROOM
 
 
 class _Scratch:
@@ -140,6 +152,10 @@ class Decoder:
             code = join_rows(self.pieces, frame, ids, frozen(offsets, np.int64), text, ends, report)
             if code >= 0:
                 return text[:code], ends
+            if code == BAD_ROW:
+                raise MalformedArray(
+                    f"row {report[0]}", offsets[report[0] : report[0] + 2].tolist(), f"places from 0 to {ids.size}"
+                )
             text = self._mended(code, int(report[0]), ids)
 
     def _mended(self, code: int, told: int, ids: I32) -> NDArray[np.uint8]:
@@ -150,22 +166,28 @@ class Decoder:
 
 @helper
 def _join_row(
-    pieces: Pieces, special: int, strip: int, numbers: Window, first: int, last: int, text: Window, at: int
-) -> tuple[int, int]:
-    """Write the pieces of ids first .. last - 1 at text[at:]; where they end, and a place that no space in front of one
-    of ? ! . , or an apostrophe comes before (-1: there is none at all). The ids are in the vocabulary, and the text has
-    room for their pieces and SHORT bytes more.
+    pieces: Pieces, special: int, strip: int, numbers: Window, first: int, last: int, text: Window, at: int, room: int
+) -> tuple[int, int, int]:
+    """Write the pieces of ids first .. last - 1 at text[at:]; where they end, a place that no space in front of one
+    of ? ! . , or an apostrophe comes before (-1: there is none at all), and `last`. In place of the end BAD_ID for an
+    id outside the vocabulary, OUT_OF_ROOM for a piece that ends behind `room`, and the place of that id. The text has
+    SHORT bytes more than `room`.
     """
+    tokens = pieces.facts.size
     facts, words, blob, places = (
         window(pieces.facts), window(pieces.words), window(pieces.blob), window(pieces.offsets),
     )  # fmt: skip
     dirty, after_space = -1, 0
     for k in range(first, last):
         token = get_i32(numbers, k)
+        if not 0 <= token < tokens:
+            return BAD_ID, -1, k
         bits = get_i32(facts, token)
         length, begin = bits & LENGTH, at
         if bits & HIDDEN and not special:
             length = 0
+        if length > room - at:
+            return OUT_OF_ROOM, -1, k
         if length:
             put_word(text, at, get_u64(words, 2 * token))
             put_word(text, at + 8, get_u64(words, 2 * token + 1))
@@ -183,7 +205,7 @@ def _join_row(
                     dirty = begin
                 after_space = bits & ENDS_SPACE
         strip = 0
-    return at, dirty
+    return at, dirty, last
 
 
 @kernel

@@ -14,6 +14,8 @@ from jittok.inputs import Documents
 
 HELD = 1 << 11
 """Single texts of up to this many bytes are copied to the desk, where kernels can read past their ends."""
+COPIED = 1 << 20
+"""Bytes of texts that are copied at once from memory that others may write to."""
 
 
 def fixed(values: Any, dtype: Any = np.int64) -> NDArray[Any]:
@@ -50,6 +52,7 @@ class Desk:
         room[:] = 0
         self._room = room.data
         self.held = Documents(text, self.one_start, self.read_one_stop)
+        self._copied: NDArray[np.uint8] | None = None
 
     def run(self, kernel: Any, *args: Any) -> Any:
         """Call a kernel. Most arguments are those of the last call, whose addresses are still known."""
@@ -64,6 +67,13 @@ class Desk:
         self._room[:size] = text
         self.one_stop[0] = size
         return self.held
+
+    def copy(self, docs: Documents, first: int, last: int) -> Documents:
+        """Documents first .. last - 1 where nobody else can write to them, until the next copy. Room for a stretch
+        is kept: first touches of new memory would take longer than copying."""
+        if self._copied is None:
+            self._copied = np.empty(5 * COPIED, np.uint8)
+        return docs.own(first, last, self._copied)
 
     def give_fragments(self, room: int) -> None:
         """Room for fragments and for where their ids end."""

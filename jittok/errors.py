@@ -5,6 +5,7 @@ JittokError
 ├── UnsupportedVocab  (ValueError)  file, key, found, expected
 ├── EncodingFailed    (ValueError)  document, offset, found, expected
 ├── InvalidToken      (IndexError)  token, vocab_size
+├── MalformedArray    (ValueError)  where, found, expected
 └── CorpusError       (ValueError)  where, found, expected
 """
 
@@ -64,6 +65,17 @@ class InvalidToken(JittokError, IndexError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.token, self.vocab_size)
+
+
+class MalformedArray(JittokError, ValueError):
+    """An array of texts or ids whose places lead outside of its memory, or whose memory is too short."""
+
+    def __init__(self, where: str, found: object, expected: str) -> None:
+        super().__init__(f"{where}: found {_clip(found)}, expected {expected}")
+        self.where, self.found, self.expected = where, found, expected
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.where, self.found, self.expected)
 
 
 class CorpusError(JittokError, ValueError):

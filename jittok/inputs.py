@@ -1,7 +1,8 @@
 """The zoo of what users pass ends here: texts of any container become `Documents`, bytes in flat arrays.
 
-Arrow arrays, NumPy bytes and `Ragged` are read in place; Python objects are joined in parts of PART_BYTES, so that an
-iterator over a large corpus never stands in memory twice.
+Arrow arrays, NumPy bytes and `Ragged` stay where they are until a thread copies a stretch of them, as somebody else may
+write to them; Python objects are joined in parts of PART_BYTES, so that an iterator over a large corpus never stands in
+memory twice.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._raw.objects import text_at, texts_in_place
+from jittok.arrow_layouts import rows_of
 from jittok.errors import EncodingFailed, InvalidToken
 from jittok.fragments import PAD
+from jittok.held import is_held, proven
 from jittok.ragged import Ragged
 
 PART_BYTES = 32 << 20
@@ -42,13 +45,27 @@ class Documents(NamedTuple):
     """Texts in one byte buffer: document k is data[starts[k]:stops[k]]. All arrays are read-only.
 
     With `kept` the texts lie where Python keeps them, and the places are distances from the one in front of all others,
-    which is `data`: they go past its end, so only kernels may follow them.
+    which is `data`: they go past its end, so only kernels may follow them. With `theirs` somebody else may write to
+    `data` at any time: kernels, which may read a text twice, are given a copy (`own`).
     """
 
     data: NDArray[np.uint8]
     starts: NDArray[np.int64]
     stops: NDArray[np.int64]
     kept: tuple[bytes, ...] | None = None
+    theirs: bool = False
+
+    def own(self, first: int, last: int, room: NDArray[np.uint8] | None = None) -> Documents:
+        """Documents first .. last - 1, which lie in order, in memory that nobody else can change: in `room`, if that is
+        large enough."""
+        starts, stops = self.starts[first:last], self.stops[first:last]
+        low, high = (int(starts[0]), int(stops[-1])) if last > first else (0, 0)
+        starts, stops = starts - low, stops - low
+        proven(starts, stops, high - low, "documents")
+        size = high - low + PAD
+        data = np.empty(size, np.uint8) if room is None or room.size < size else room[:size]
+        data[:-PAD], data[-PAD:] = self.data[low:high], 0
+        return Documents(_fixed(data, np.uint8), _fixed(starts, np.int64), _fixed(stops, np.int64))
 
     def between(self, start: int, stop: int) -> bytes:
         """A copy of data[start:stop], a part of one document."""
@@ -118,9 +135,13 @@ def documents(texts: Any, replace: bool = False, in_place: bool = False) -> Iter
     if isinstance(texts, Mapping | Set):
         raise TypeError(f"found {type(texts).__name__}, expected texts in an order of their own")
     if isinstance(texts, Documents):
+        if texts.kept is None:
+            proven(texts.starts, texts.stops, texts.data.size, "documents")
         yield texts
     elif isinstance(texts, Ragged):
-        yield Documents(texts.data, texts.offsets[:-1], texts.offsets[1:])
+        starts, stops = texts.offsets[:-1], texts.offsets[1:]
+        proven(starts, stops, texts.data.size, "Ragged")
+        yield Documents(texts.data, starts, stops, theirs=not is_held(texts.data))
     elif isinstance(texts, np.ndarray):
         yield from _of_numpy(texts, replace)
     elif _is_from("pyarrow", texts):
@@ -254,9 +275,9 @@ def _of_numpy(texts: NDArray[Any], replace: bool) -> Iterator[Documents]:
         flat = np.ascontiguousarray(texts)
         starts = np.arange(flat.size, dtype=np.int64) * width
         data = flat.view(np.uint8) if width else np.zeros(0, np.uint8)
-        yield Documents(
-            _fixed(data, np.uint8), _fixed(starts, np.int64), _fixed(starts + np.char.str_len(flat), np.int64)
-        )
+        stops = starts + np.char.str_len(flat)
+        proven(starts, stops, data.size, "a NumPy array")
+        yield Documents(_fixed(data, np.uint8), _fixed(starts, np.int64), _fixed(stops, np.int64), theirs=True)
     elif kind in "OTU":
         yield from _of_iterable(texts.tolist(), replace, nulls=True)
     else:
@@ -327,44 +348,6 @@ def _rejoined(parts: list[Documents]) -> Documents:
     return Documents(_fixed(data, np.uint8), _fixed(starts, np.int64), _fixed(stops, np.int64))
 
 
-def _plain(array: Any) -> Any:
-    """Views and binaries of fixed size with offsets, as Arrow lays them out; other arrays as they are."""
-    import pyarrow as pa
-
-    if pa.types.is_string_view(array.type):
-        return array.cast(pa.large_string())
-    if pa.types.is_binary_view(array.type) or pa.types.is_fixed_size_binary(array.type):
-        return array.cast(pa.large_binary())
-    return array
-
-
 def _of_arrow_array(array: Any) -> Documents:
-    import pyarrow as pa
-
-    kind, t = array.type, pa.types
-    if t.is_dictionary(kind):
-        return _of_arrow_array(_plain(array.dictionary).take(array.indices))
-    if t.is_null(kind):
-        empty = _fixed(np.zeros(len(array)), np.int64)
-        return Documents(_fixed([], np.uint8), empty, empty)
-    array = _plain(array)
-    kind = array.type
-    if t.is_string(kind) or t.is_binary(kind):
-        dtype: Any = np.int32
-    elif t.is_large_string(kind) or t.is_large_binary(kind):
-        dtype = np.int64
-    else:
-        raise TypeError(f"found an Arrow array of {kind}, expected string or binary")
-    _, places, data = array.buffers()
-    count = len(array)
-    if places is None or not count:
-        offsets = np.zeros(count + 1, np.int64)
-    else:
-        offsets = np.frombuffer(places, dtype, count + 1, array.offset * np.dtype(dtype).itemsize).astype(np.int64)
-    low, high = int(offsets[0]), int(offsets[-1])
-    flat = np.frombuffer(data, np.uint8, high - low, low) if data is not None and high > low else np.zeros(0, np.uint8)
-    offsets -= low
-    starts, stops = offsets[:-1], offsets[1:]
-    if array.null_count:  # what lies behind a null is anybody's guess
-        stops = np.where(array.is_valid().to_numpy(zero_copy_only=False), stops, starts)
-    return Documents(_fixed(flat, np.uint8), _fixed(starts, np.int64), _fixed(stops, np.int64))
+    data, starts, stops = rows_of(array)
+    return Documents(_fixed(data, np.uint8), _fixed(starts, np.int64), _fixed(stops, np.int64), theirs=True)

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jittok.held import arrow_numbers, arrow_offsets, arrow_valid, own, proven
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -40,7 +42,7 @@ def _fixed(array: ArrayLike, dtype: type[np.generic], what: str) -> NDArray[Any]
 
 def _fixed_offsets(offsets: ArrayLike, size: int, of: str) -> NDArray[np.int64]:
     """Offsets of rows over `size` elements: n + 1 of them, from 0 to `size`, never falling."""
-    fixed = _fixed(offsets, np.int64, "offsets")
+    fixed = own(_fixed(offsets, np.int64, "offsets"))  # what is checked here stays so: nobody can write to it
     if fixed.size == 0:
         raise ValueError("offsets: found none, expected one more than there are rows")
     if fixed[0] != 0 or fixed[-1] != size:
@@ -51,11 +53,37 @@ def _fixed_offsets(offsets: ArrayLike, size: int, of: str) -> NDArray[np.int64]:
     return fixed
 
 
+def _of_arrow_lists(array: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """The ids of an Arrow array of lists, without what lies behind nulls and outside a slice, and their offsets."""
+    import pyarrow as pa
+
+    items = array.values
+    dtype = np.dtype(items.type.to_pandas_dtype())
+    ids = arrow_numbers(items.buffers()[1], dtype, items.offset, len(items), f"an Arrow array of {array.type}: ids")
+    if pa.types.is_fixed_size_list(array.type):
+        offsets = (np.arange(len(array) + 1) + array.offset) * array.type.list_size
+        proven(offsets[:-1], offsets[1:], ids.size, f"an Arrow array of {array.type}")
+    else:
+        offsets = arrow_offsets(array, np.int64 if pa.types.is_large_list(array.type) else np.int32, ids.size)
+    kept = slice(int(offsets[0]), int(offsets[-1]))
+    there, rows = arrow_valid(items), arrow_valid(array)
+    ids, lengths = ids[kept], np.diff(offsets)
+    there = None if there is None else there[kept]
+    if rows is not None:
+        used = np.repeat(rows, lengths)
+        ids, there = ids[used], None if there is None else there[used]
+        lengths = np.where(rows, lengths, 0)
+    if there is not None and not there.all():
+        raise ValueError(f"found {int((~there).sum())} nulls among the ids, expected none")
+    return ids, np.cumsum(np.append(0, lengths))
+
+
 class Ragged:
     """Texts behind each other in one byte buffer.
 
-    `data`: uint8[bytes]; `offsets`: int64[n + 1], text i is data[offsets[i]:offsets[i + 1]]. Both become read-only
-    views. ValueError where the offsets do not start at 0, fall, or do not end at the end of the data.
+    `data`: uint8[bytes]; `offsets`: int64[n + 1], text i is data[offsets[i]:offsets[i + 1]]. The data become a
+    read-only view, which whoever encodes copies in pieces; the offsets are copied, and can never be written to.
+    ValueError where the offsets do not start at 0, fall, or do not end at the end of the data.
     """
 
     __slots__ = ("data", "offsets")
@@ -100,7 +128,8 @@ class TokenArray:
     """Ids of many texts behind each other.
 
     `ids`: int32[total]; `offsets`: int64[n + 1], row i is ids[offsets[i]:offsets[i + 1]]. Both are read-only and
-    C-contiguous; arrays of the right kind are taken as they are, without a copy.
+    C-contiguous. Ids of the right kind are taken as they are, without a copy: each is checked again when it is used.
+    Offsets are copied, and can never be written to.
     """
 
     __slots__ = ("_describe", "ids", "offsets")
@@ -115,8 +144,9 @@ class TokenArray:
 
     def described_by(self, describe: Describe | None) -> TokenArray:
         """The same rows, which show themselves as tokens: describe(ids) gives a record a token. It is not pickled."""
-        rows = TokenArray(self.ids, self.offsets)
-        object.__setattr__(rows, "_describe", describe)
+        rows = TokenArray.__new__(TokenArray)
+        for name, value in (("ids", self.ids), ("offsets", self.offsets), ("_describe", describe)):
+            object.__setattr__(rows, name, value)
         return rows
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -227,16 +257,7 @@ class TokenArray:
             raise TypeError(f"found {kind or type(array).__name__}, expected an Arrow list of integers")
         if not pa.types.is_integer(kind.value_type):
             raise TypeError(f"found a list of {kind.value_type}, expected a list of integers")
-        values = array.flatten()  # leaves out what lies behind nulls and outside a slice
-        if values.null_count:
-            raise ValueError(f"found {values.null_count} nulls among the ids, expected none")
-        offsets = np.zeros(len(array) + 1, np.int64)
-        if pa.types.is_fixed_size_list(kind):
-            lengths = np.where(array.is_valid().to_numpy(zero_copy_only=False), kind.list_size, 0)
-        else:
-            lengths = array.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
-        np.cumsum(lengths, out=offsets[1:])
-        return cls(values.to_numpy(), offsets)
+        return cls(*_of_arrow_lists(array))
 
     @classmethod
     def concat(cls, arrays: Iterable[TokenArray]) -> TokenArray:
@@ -271,9 +292,12 @@ class TokenArray:
             shutil.rmtree(part, ignore_errors=True)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], mmap: bool = True) -> TokenArray:
-        """What `save` wrote. `mmap`: map the files instead of reading them. ValueError where they do not fit."""
-        ids, offsets = (np.load(Path(path, name), mmap_mode="r" if mmap else None) for name in FILES)
+    def load(cls, path: str | os.PathLike[str], mmap: bool = True) -> TokenArray:  # noqa: ARG003
+        """What `save` wrote. ValueError where the files do not fit.
+
+        They are read, whatever `mmap` says: a process that had mapped a file would be killed by whoever cuts it.
+        """
+        ids, offsets = (np.load(Path(path, name), allow_pickle=False) for name in FILES)
         for name, array, dtype in ((FILES[0], ids, np.int32), (FILES[1], offsets, np.int64)):
             if array.dtype != dtype or array.ndim != 1:
                 raise ValueError(

@@ -19,7 +19,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from jittok._jit.store import cache_dir, log, write_whole
+from jittok._jit import trust
+from jittok._jit.store import cache_dir, log, not_kept, read_kept
 
 MEMO = b"jittok sources 3\n"
 """Begins a memo; another number when what follows changes."""
@@ -106,19 +107,16 @@ def _keep(sources: Sources) -> None:
         return
     body = json.dumps(sources).encode()
     try:
-        write_whole(place, MEMO, hashlib.sha256(body).digest(), body)
+        trust.write_file(place, MEMO, hashlib.sha256(body).digest(), body)
     except OSError as error:
-        log.info("what the sources are is not kept: %s: %s", place, error)
+        not_kept(place, error)
 
 
 @functools.cache
 def _kept() -> Sources:
     """What the memo says; nothing for a damaged one and for none."""
     place = _memo()
-    try:
-        content = place.read_bytes() if place else b""
-    except OSError:
-        return {}
+    content = (read_kept(place) if place else None) or b""
     body = content[len(MEMO) + 32 :]
     if content[: len(MEMO) + 32] != MEMO + hashlib.sha256(body).digest():
         if content[: len(MEMO)] == MEMO:

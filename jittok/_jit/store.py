@@ -7,16 +7,16 @@ and is written anew; a folder that cannot be written costs time, never a failure
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import hashlib
-import logging
 import os
 import sys
 from pathlib import Path
 
-log = logging.getLogger("jittok")
+from jittok._jit import trust
+from jittok._jit.trust import log
 
+__all__ = ["cache_dir", "log", "not_kept", "place", "read", "read_kept", "write"]
 MAGIC = b"jittok machine code 1\n"
 DIGEST = 32
 
@@ -26,11 +26,16 @@ def cache_dir() -> Path | None:
     """Where machine code and compiled vocabularies are kept: $JITTOK_CACHE_DIR, $NUMBA_CACHE_DIR/jittok or the user's
     cache.
 
-    None if it can neither be made nor read. Never a shared temporary folder: what lies there is run.
+    None if it can neither be made nor read, or if another user could write to it: what lies there is run.
     """
     try:
         folder = _chosen_folder()
-        folder.mkdir(parents=True, exist_ok=True)
+        trust.make_folder(folder)
+        reason = trust.doubt(folder.stat())
+        if reason is not None:
+            hint = "chmod go-w makes it safe" if "others" in reason else "JITTOK_CACHE_DIR names another folder"
+            log.warning("nothing is kept for the next process: %s %s; %s", folder, reason, hint)
+            return None
         return folder if os.access(folder, os.R_OK | os.X_OK) else None
     except (OSError, RuntimeError) as error:  # RuntimeError: no home directory
         log.warning("nothing is kept for the next process: no cache folder (%s)", error)
@@ -58,11 +63,21 @@ def place(module: str, name: str, mode: str) -> Path | None:
     return folder / "kernels" / f"{module}.{name}-{mode}-py{sys.version_info[0]}{sys.version_info[1]}.o"
 
 
+def read_kept(place: Path) -> bytes | None:
+    """The content of a file of the cache; None if there is none, or if another user could have written it."""
+    try:
+        return trust.read_file(place)
+    except trust.Distrusted as error:
+        trust.tell_once(place.parent.parent, "what is kept is not used: %s", error)
+    except OSError:
+        pass
+    return None
+
+
 def read(place: Path, stamp: bytes) -> bytes | None:
     """The machine code of a file if it has this stamp and is whole."""
-    try:
-        content = place.read_bytes()
-    except OSError:
+    content = read_kept(place)
+    if content is None:
         return None
     head, code = content[: len(MAGIC) + 2 * DIGEST], content[len(MAGIC) + 2 * DIGEST :]
     if head == MAGIC + stamp + hashlib.sha256(code).digest():
@@ -75,24 +90,12 @@ def read(place: Path, stamp: bytes) -> bytes | None:
 def write(place: Path, stamp: bytes, code: bytes) -> None:
     """Keep machine code; a failure is logged."""
     try:
-        write_whole(place, MAGIC, stamp, hashlib.sha256(code).digest(), code)
+        trust.write_file(place, MAGIC, stamp, hashlib.sha256(code).digest(), code)
     except OSError as error:
-        log.warning("kernel not cached: %s: %s", place, error)
+        not_kept(place, error)
 
 
-def write_whole(place: Path, *parts: bytes | memoryview) -> None:
-    """A file that others see whole or not at all: written beside its place, then renamed. OSError."""
-    import tempfile  # most processes write nothing
-
-    place.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=".new-", dir=place.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            for part in parts:
-                file.write(part)
-        Path(name).chmod(0o644)
-        Path(name).replace(place)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            Path(name).unlink()
-        raise
+def not_kept(place: Path, error: OSError) -> None:
+    """Log that nothing is kept in a cache, once a process: a process keeps dozens of files."""
+    root = place.parent.parent
+    trust.tell_once(root, "nothing is kept for the next process, which compiles again: not kept in %s: %s", root, error)

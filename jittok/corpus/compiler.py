@@ -19,6 +19,7 @@ import numpy as np
 
 from jittok.corpus import disk, shards
 from jittok.corpus.encode import Encoded, RangeEncoder
+from jittok.corpus.folders import Folder
 from jittok.corpus.formats import make_formats
 from jittok.corpus.formats.base import Facts, Format, Rows
 from jittok.corpus.formats.errors import Errors
@@ -90,6 +91,8 @@ def compile_corpus(
     formats = formats_of(tok, sources, options)
     encoder = RangeEncoder(tok, sources, options)
     out.mkdir(parents=True, exist_ok=True)
+    if (out / LOCK).is_symlink() or ((out / LOCK).exists() and not (out / LOCK).is_file()):
+        raise CorpusError(str(out / LOCK), "something that is no file", "a file that jittok made: remove what is there")
     lock = FileLock(out / LOCK, timeout=0)
     try:
         lock.acquire()
@@ -173,30 +176,34 @@ class _Run:
         encoder: RangeEncoder,
     ) -> None:
         self.out, self.plan, self.sources, self.formats, self.encoder = out, plan, sources, formats, encoder
-        self.work = out / WORK
         self.complete = False
         self.hasher = InputHasher(sources)
         self._files = ExitStack()
+        self.folder = self._files.enter_context(Folder(out))
         self._files.callback(self.hasher.close)
 
     # ---- what is there already
 
     def begin(self) -> int:
         """Find out what an earlier run has left, and make it whole; how many documents it had done."""
-        if (self.out / MANIFEST).exists():
+        if os.path.lexists(self.out / MANIFEST):
             self._check_finished()
             return int(self.manifest["documents"])
         strange = sorted(path.name for path in self.out.iterdir() if path.name not in (WORK, LOCK))
-        ledger_there = (self.work / LEDGER).exists()
+        there = self.folder.inner(WORK, make=False)
+        if there is not None:
+            self._files.callback(there.close)
+        ledger_there = there is not None and os.path.lexists(there.path / LEDGER)
         if strange and not ledger_there:
             raise CorpusError(
                 str(self.out), ", ".join(strange)[:80], "an empty directory, or one that jittok corpus began"
             )
-        self.work.mkdir(exist_ok=True)
+        work: Any = there or self._files.enter_context(self.folder.inner(WORK, mode=0o700))  # type: ignore[arg-type]
+        self.work: Path = work.path
         self.ledger = Ledger(self.work / LEDGER)
         self._files.callback(self.ledger.close)
         self._files.callback(lambda: self.writer.close())  # noqa: PLW0108  the writer of that moment
-        self.writer = shards.ShardWriter(self.work, self.out, self.formats, 0)
+        self.writer = shards.ShardWriter(self.work, self.formats, 0)
         if len(self.ledger.facts) == 1:  # nothing has been read yet: any plan may take its place
             self.ledger.cut(0)
         if not self.ledger.facts:
@@ -206,7 +213,11 @@ class _Run:
             self.ledger.add({"plan": self.plan}, sync=True)
             self.state = State(self.plan)
             return 0
-        self._take_up()
+        try:
+            self._take_up()
+        except (LookupError, TypeError, AttributeError, OverflowError, MemoryError) as error:
+            where, found = str(self.out / WORK / LEDGER), f"{type(error).__name__}: {error}"
+            raise CorpusError(where, found, f"lines that jittok wrote: remove {WORK} to begin anew") from error
         return self.state.documents
 
     def _take_up(self) -> None:
@@ -217,8 +228,8 @@ class _Run:
         if found:
             raise different(self.out, found)
         for fact in state.shards:
-            shards.publish(self.work, self.out, fact["files"])
-        self.writer = shards.ShardWriter(self.work, self.out, self.formats, len(state.shards))
+            shards.publish(self.work, self.folder, fact["files"])
+        self.writer = shards.ShardWriter(self.work, self.formats, len(state.shards))
         begun = [(f["streams"], f["documents"], f["tokens"], f["bytes"]) for _, f in state.open_ranges]
         whole = self.writer.resume(begun)
         if whole < len(begun):
@@ -326,16 +337,19 @@ class _Run:
     def _finish_shard(self) -> None:
         fact = self.writer.finish()
         self.ledger.add(fact, sync=True)
-        shards.publish(self.work, self.out, fact["files"])
+        shards.publish(self.work, self.folder, fact["files"])
         self.state.add_shard(fact)
         shards.sweep(self.work, {LEDGER})
-        self.writer = shards.ShardWriter(self.work, self.out, self.formats, len(self.state.shards))
+        self.writer = shards.ShardWriter(self.work, self.formats, len(self.state.shards))
 
     def _clean_up(self) -> None:
         """The manifest stands: the work folder is not needed any more."""
-        if self.work.exists():
-            shards.sweep(self.work, set())
-            self.work.rmdir()
+        with Folder(self.out) as folder:
+            work = folder.inner(WORK, make=False)
+            if work is not None:
+                with work:
+                    shards.sweep(work.path, set())
+                folder.remove(WORK)
 
     def summary(self, seconds: float, resumed: int, left_out: Sequence[str]) -> Summary:
         """Of the finished directory."""

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from jittok.corpus.folders import create
+
 try:
     from isal.isal_zlib import crc32 as _crc32
 except ImportError:  # no wheel for this machine: the same numbers, slower
@@ -54,7 +56,7 @@ def rename(old: Path, new: Path) -> None:
 def write_new(path: Path, data: bytes) -> None:
     """A small file, whole and on the disk or not there: temporary file, fsync, rename, fsync of the folder."""
     part = path.with_name(f".{path.name}.part")
-    with part.open("wb") as file:
+    with open(create(part), "wb") as file:  # noqa: PTH123  a descriptor
         append(file.fileno(), data)
         os.fsync(file.fileno())
     rename(part, path)

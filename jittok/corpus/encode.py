@@ -82,7 +82,7 @@ class RangeEncoder:
 
     def _one_by_one(self, texts: Texts) -> tuple[Texts, NDArray[np.int32], NDArray[np.int64]]:
         """What a vocabulary has no tokens for is an error of the document, as undecodable bytes are."""
-        data, starts, stops, _ = texts.docs
+        data, starts, stops, *_ = texts.docs
         parts: list[Any] = []
         kept = np.ones(starts.size, np.bool_)
         for row, (i, j) in enumerate(zip(starts.tolist(), stops.tolist(), strict=True)):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from jittok.corpus import disk
+from jittok.corpus.folders import open_regular
 
 NAME = "ledger.jsonl"
 Fact = dict[str, Any]
@@ -22,13 +23,13 @@ class Ledger:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        self._descriptor = open_regular(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
         self._places = [0]  # where line k begins, and where the last one ends
         self.facts = list(self._read())
         os.ftruncate(self._descriptor, self._places[-1])
 
     def _read(self) -> Iterator[Fact]:
-        with self.path.open("rb") as file:
+        with open(os.dup(self._descriptor), "rb") as file:  # noqa: PTH123  a descriptor
             for line in file:
                 fact = _parsed(line)
                 if fact is None:
@@ -62,6 +63,6 @@ def _parsed(line: bytes) -> Fact | None:
         if not text.endswith("\n") or disk.crc_of_text(text[:-1]) != checksum:
             return None
         fact = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return fact if isinstance(fact, dict) else None

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from jittok.corpus import disk
+from jittok.corpus.folders import file_name
 from jittok.corpus.state import RANGE_FIELDS, State
 from jittok.errors import CorpusError
 
 NAME = "manifest.json"
-VERSION = 1
+VERSION = 2
+WITHOUT_DIGEST = 1
+"""The version of manifests that say nothing of themselves."""
+DIGEST = "manifest_sha256"
 Manifest = dict[str, Any]
 
 
@@ -48,7 +53,16 @@ def make_manifest(state: State) -> Manifest:
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Write it, one line for each input, shard, file and range so that people and `diff` can read it."""
-    disk.write_new(folder / NAME, (_lines(manifest) + "\n").encode())
+    disk.write_new(folder / NAME, _text({**manifest, DIGEST: _digest(manifest)}))
+
+
+def _text(manifest: Manifest) -> bytes:
+    return (_lines(manifest) + "\n").encode()
+
+
+def _digest(manifest: Manifest) -> str:
+    """SHA-256 of the manifest without this digest."""
+    return hashlib.sha256(_text({key: value for key, value in manifest.items() if key != DIGEST})).hexdigest()
 
 
 def _lines(value: Any, depth: int = 0) -> str:
@@ -63,17 +77,59 @@ def _lines(value: Any, depth: int = 0) -> str:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """The manifest of a finished directory. Raises CorpusError where there is none, or one of a later kind."""
+    """The manifest of a finished directory, which is byte for byte what was written.
+
+    Raises CorpusError where there is none, one of a later kind, or one that somebody has changed.
+    """
     path = folder / NAME
     try:
-        manifest: Manifest = json.loads(path.read_bytes())
+        if path.exists() and not path.is_file():
+            raise CorpusError(str(path), "something that is no file", "the manifest of a finished corpus")
+        content = path.read_bytes()
     except FileNotFoundError:
         raise CorpusError(str(path), "no such file", "the manifest of a finished corpus") from None
-    except ValueError as error:
-        raise CorpusError(str(path), str(error), "JSON") from None
-    if not isinstance(manifest, dict) or manifest.get("manifest") != VERSION:
+    return parsed(content, path)
+
+
+def parsed(content: bytes, path: Path) -> Manifest:
+    """The manifest that these bytes are; `path` is for errors. CorpusError unless each of them is what was written."""
+    try:
+        manifest: Manifest = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise CorpusError(str(path), str(error), "JSON, as it was written") from None
+    version = manifest.get("manifest") if isinstance(manifest, dict) else None
+    if type(version) is not int or version not in (WITHOUT_DIGEST, VERSION):
         raise CorpusError(str(path), "another kind of file", f"a manifest of version {VERSION}")
+    digest = manifest.pop(DIGEST, None)
+    right = {**manifest, DIGEST: _digest(manifest)} if version == VERSION else manifest
+    if _text(right) != content or (digest is None) != (version == WITHOUT_DIGEST):
+        raise CorpusError(str(path), "other bytes", "those that were written: it was changed since")
+    _check_shape(manifest, path)
     return manifest
+
+
+def _check_shape(manifest: Manifest, path: Path) -> None:
+    """CorpusError unless names are names and numbers are numbers, whoever wrote them."""
+    try:
+        numbers = [manifest[key] for key in ("documents", "tokens", "text_bytes", "blank_lines", "bad_documents")]
+        for shard in manifest["shards"]:
+            numbers += [shard["documents"], shard["tokens"], *(n for row in shard["ranges"] for n in row)]
+            if any(len(row) != RANGE_FIELDS for row in shard["ranges"]):
+                raise TypeError("a range of another length")
+            for file in shard["files"]:
+                file_name(file["name"], path)
+                numbers.append(file["bytes"])
+                str.encode(file["sha256"])
+        sources = {row[0] for shard in manifest["shards"] for row in shard["ranges"]}
+        known = all(isinstance(row["path"], str) for row in manifest["inputs"])
+        facts = manifest["vocab"]["fingerprint"], manifest["options"]["formats"]
+        right = all(type(number) is int and 0 <= number < 1 << 63 for number in numbers)
+        right &= known and all(source < len(manifest["inputs"]) for source in sources) and all(facts)
+        right &= sum(shard["documents"] for shard in manifest["shards"]) == manifest["documents"]
+    except (LookupError, TypeError, AttributeError) as error:
+        raise CorpusError(str(path), f"{type(error).__name__}: {error}", "a manifest that jittok wrote") from None
+    if not right:
+        raise CorpusError(str(path), "numbers that cannot be", "a manifest that jittok wrote")
 
 
 def files_of(manifest: Manifest) -> Sequence[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Reading a finished corpus directory: documents as views of mapped files."""
+"""Reading a finished corpus directory: documents are read from its files when they are asked for."""
 
 from __future__ import annotations
 
@@ -16,13 +16,16 @@ from jittok.corpus.formats import make_formats
 from jittok.corpus.formats.base import Block, Facts, Lazy
 from jittok.corpus.manifest import Manifest, read_manifest
 from jittok.errors import CorpusError
+from jittok.held import proven
 from jittok.ragged import TokenArray
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
 
 OPEN_BLOCKS = 16
-"""Blocks that stay open: mapped ones cost their offsets, those of Parquet their ids too."""
+"""Blocks that stay open: they cost their offsets, those of Parquet their ids too."""
+STRETCH = 1 << 20
+"""Ids that are read at once, or one document."""
 FASTEST_FIRST = ("npy", "nanogpt", "llmc", "megatron", "datatrove", "olmo", "arrow", "parquet")
 
 
@@ -111,7 +114,12 @@ class Corpus:
                 continue
             ids, offsets = self._block(at)
             offsets = offsets[first - self._firsts[at] : last - self._firsts[at] + 1]
-            yield Block(ids[offsets[0] : offsets[-1]], offsets - offsets[0])
+            low = 0
+            while low < last - first:
+                high = int(np.searchsorted(offsets, offsets[low] + STRETCH, "right")) - 1
+                high = max(high, low + 1)
+                yield Block(ids[offsets[low] : offsets[high]], offsets[low : high + 1] - offsets[low])
+                low = high
 
     def _one(self, document: int) -> NDArray[Any]:
         at = bisect_right(self._firsts, document) - 1
@@ -125,7 +133,7 @@ class Corpus:
 
     def to_token_array(self) -> TokenArray:
         """The documents in memory."""
-        parts = [TokenArray(ids, offsets) for ids, offsets in self.stretches()]
+        parts = [TokenArray(np.asarray(ids), offsets) for ids, offsets in self.stretches()]
         return TokenArray.concat(parts) if parts else TokenArray(np.zeros(0, np.int32), [0])
 
     def decode(self, row: int, *, errors: str = "replace", unparse_special: bool = True) -> str:
@@ -138,7 +146,11 @@ class Corpus:
         block = self._open.get(at)
         if block is None:
             block = self._blocks[at].load()
-            block.ids.flags.writeable = False
+            if isinstance(block.ids, np.ndarray):
+                block.ids.flags.writeable = False
+            if block.offsets.size != self._blocks[at].documents + 1:
+                raise CorpusError(f"block {at}", f"{block.offsets.size - 1} documents", f"{self._blocks[at].documents}")
+            proven(block.offsets[:-1], block.offsets[1:], block.ids.size, f"the offsets of block {at}")
             self._open[at] = block
             while len(self._open) > OPEN_BLOCKS:
                 self._open.popitem(last=False)

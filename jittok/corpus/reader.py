@@ -175,7 +175,7 @@ def _rows(raw: RawRange, options: Options) -> Texts:
 
 def select(texts: Texts, kept: NDArray[np.bool_]) -> Texts:
     """The same texts less those where `kept` (bool[n]) is false."""
-    data, starts, stops, _ = texts.docs
+    data, starts, stops, *_ = texts.docs
     docs = Documents(data, _fixed(starts[kept]), _fixed(stops[kept]))
     return Texts(docs, texts.sources[kept], texts.lines[kept], texts.seen, texts.blank, texts.bad)
 
@@ -205,7 +205,7 @@ def _checked(docs: Documents, source: int, options: Options) -> Texts:
 
 def _all_utf8(docs: Documents) -> bool:
     """Whether every document is UTF-8 for sure: the bytes as a whole are, and no document begins inside a character."""
-    data, starts, stops, _ = docs
+    data, starts, stops, *_ = docs
     if not data.size or int(data.max()) < 0x80:
         return True
     full = starts[stops > starts]

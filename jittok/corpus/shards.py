@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from jittok.corpus import disk
+from jittok.corpus.folders import Folder, component, create, file_name, open_regular
 from jittok.corpus.formats.base import Format, Rows, Shard, Stream
+from jittok.corpus.ledger import NAME as LEDGER
 from jittok.errors import CorpusError
 
 Places = dict[str, list[int]]
@@ -43,10 +46,10 @@ class OpenStream:
 
 
 class ShardWriter:
-    """One shard after the other, in order. `work` is the hidden folder, `out` the corpus directory."""
+    """One shard after the other, in order. `work` is the hidden folder."""
 
-    def __init__(self, work: Path, out: Path, formats: Sequence[Format], number: int) -> None:
-        self.work, self.out, self.formats = work, out, formats
+    def __init__(self, work: Path, formats: Sequence[Format], number: int) -> None:
+        self.work, self.formats = work, formats
         self.number, self.documents, self.tokens, self.text_bytes, self.ranges = number, 0, 0, 0, 0
         self.streams: dict[str, OpenStream] = {}
 
@@ -56,7 +59,7 @@ class ShardWriter:
     def _open(self) -> None:
         for key, stream in self._kinds().items():
             path = self.work / f"{self.number:05d}.{key}"
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+            descriptor = create(path)
             os.ftruncate(descriptor, stream.header)
             self.streams[key] = OpenStream(stream, path, descriptor, stream.header)
 
@@ -70,7 +73,7 @@ class ShardWriter:
         kinds = self._kinds()
         for key, stream in kinds.items():
             path = self.work / f"{self.number:05d}.{key}"
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+            descriptor = open_regular(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
             if os.fstat(descriptor).st_size < stream.header:
                 os.ftruncate(descriptor, stream.header)
             self.streams[key] = OpenStream(stream, path, descriptor, stream.header)
@@ -94,6 +97,8 @@ class ShardWriter:
         parts = {}
         for key, (end, checksum) in places.items():
             opened = self.streams[key]
+            if not opened.end <= end <= os.fstat(opened.descriptor).st_size:
+                return None
             data = _read(opened.descriptor, opened.end, end - opened.end)
             if len(data) != end - opened.end or disk.crc_of(data) != checksum:
                 return None
@@ -121,6 +126,8 @@ class ShardWriter:
         if not self.streams:
             self._open()
         shard = Shard(self.number, self.documents, self.tokens, self.work)
+        kept = {opened.path.name for opened in self.streams.values()}
+        sweep(self.work, {LEDGER, *kept})  # so what is made now is new, and no link is followed
         outputs = [output for form in self.formats for output in form.finish(shard)]
         known = {o.path: o.digest.hexdigest() for o in self.streams.values() if o.stream.final}
         files = []
@@ -141,24 +148,37 @@ class ShardWriter:
         self.streams = {}
 
 
-def publish(work: Path, out: Path, files: Sequence[dict[str, Any]]) -> None:
+def publish(work: Path, out: Folder, files: Sequence[dict[str, Any]]) -> None:
     """Give the files of a finished shard their names. Done again after a crash: what has its name is left alone."""
-    for file in files:
-        part, name = work / file["part"], out / file["name"]
-        if part.exists():
-            name.parent.mkdir(exist_ok=True)
-            disk.rename(part, name)
-        elif not name.exists() or name.stat().st_size != file["bytes"]:
-            size = name.stat().st_size if name.exists() else "no such file"
-            raise CorpusError(str(name), size, f"{file['bytes']} bytes, as its shard was finished with")
-    for folder in {(out / file["name"]).parent for file in files}:
-        disk.sync(folder)
+    named = [(component(file["part"], out.place), *file_name(file["name"], out.place), file["bytes"]) for file in files]
+    with ExitStack() as opened:
+        folders = {name: out.inner(name) for name in dict.fromkeys(folder for _, folder, _, _ in named)}
+        for part, inside, name, size in named:
+            folder: Any = folders[inside]
+            opened.callback(folder.close)
+            if _size_of(work / part) is not None:
+                disk.rename(work / part, folder.path / name)
+            elif _size_of(folder.path / name) != size:
+                found = _size_of(folder.path / name)
+                what = "no such file" if found is None else found
+                raise CorpusError(str(folder.place / name), what, f"{size} bytes, as its shard was finished with")
+        for folder in folders.values():
+            disk.sync(folder.path)
+
+
+def _size_of(path: Path) -> int | None:
+    """Bytes of a regular file, None for anything else."""
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return None
+    return found.st_size if stat.S_ISREG(found.st_mode) else None
 
 
 def sweep(work: Path, kept: set[str]) -> None:
     """Remove what crashes and finished shards left behind."""
     for path in work.iterdir():
-        if path.name not in kept and path.is_file():
+        if path.name not in kept and (path.is_symlink() or not path.is_dir()):
             with suppress(FileNotFoundError):
                 path.unlink()
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from jittok import arrow_layouts
 from jittok.corpus.options import Options
 from jittok.corpus.sources import Source, is_url
-from jittok.errors import CorpusError
+from jittok.errors import CorpusError, MalformedArray
 
 BATCH_BYTES = 4 << 20
 """Text read from a row group at once, by the average of its rows."""
@@ -67,34 +68,49 @@ def parquet_rows(source: Source, group: int, options: Options, first: int) -> It
 
 
 def arrow_rows(source: Source, options: Options, first: int) -> Iterator[tuple[int, Any, float]]:
-    """The same of an Arrow IPC file or stream, whose batches are mapped, not read, where the file is local."""
+    """The same of an Arrow IPC file or stream, of which this column is read. It is not mapped: whoever cuts a mapped
+    file kills the process. What its places say is checked before anything follows them."""
     pa = _arrow()
-    with source.open() if is_url(source.path) else pa.memory_map(source.path) as file:
+    read = 0
+    with source.open() if is_url(source.path) else pa.OSFile(source.path) as file:
         try:
-            try:
-                reader = pa.ipc.open_file(file)
-            except pa.ArrowInvalid:
-                file.seek(0)
-                reader = pa.ipc.open_stream(file)
-                batches: Iterable[Any] = iter(reader)
-                total = 0
-            else:
-                total = reader.num_record_batches
-                batches = (reader.get_batch(i) for i in range(total))
-            check_column(reader.schema, options.column, source.path)
-            read = 0
+            reader, total = _ipc_reader(file, source, options)
+            batches = (reader.get_batch(i) for i in range(total)) if total is not None else iter(reader)
 
             def columns() -> Iterator[Any]:
                 nonlocal read
                 for batch in batches:
                     read += 1
-                    yield batch.column(options.column)
+                    column = batch.column(options.column)
+                    arrow_layouts.rows_of(column)
+                    yield column
 
             for at, array, _ in cut_rows(columns(), options.range_bytes):
                 if at >= first:
                     yield at, array, read / total if total else file.tell() / max(source.size or 1, 1)
-        except pa.ArrowInvalid as error:
+        except MalformedArray as error:
+            where = f"{source.path}, batch {read - 1}, column {options.column!r}, {error.where}"
+            raise CorpusError(where, error.found, f"{error.expected}: write the file again") from error
+        except (pa.ArrowException, OSError, EOFError) as error:
             raise CorpusError(source.path, str(error), "a whole Arrow IPC file or stream") from error
+
+
+def _ipc_reader(file: Any, source: Source, options: Options) -> tuple[Any, int | None]:
+    """A reader of one column of an IPC file, and its number of batches; None for a stream."""
+    pa = _arrow()
+
+    def opened(kind: Any) -> Any:
+        file.seek(0)
+        schema = kind(file).schema
+        check_column(schema, options.column, source.path)
+        file.seek(0)
+        return kind(file, options=pa.ipc.IpcReadOptions(included_fields=[schema.get_field_index(options.column)]))
+
+    try:
+        reader = opened(pa.ipc.open_file)
+    except pa.ArrowInvalid:
+        return opened(pa.ipc.open_stream), None
+    return reader, reader.num_record_batches
 
 
 def check_column(schema: Any, column: str, path: str) -> None:

@@ -41,7 +41,7 @@ class Sampler(RangeEncoder):
 
     def encode(self, texts: Texts) -> tuple[Texts, NDArray[np.int32], NDArray[np.int64]]:
         """As the encoder does."""
-        data, starts, stops, _ = texts.docs
+        data, starts, stops, *_ = texts.docs
         for i, j in zip(starts.tolist(), stops.tolist(), strict=True):
             self.kept.append(data[i:j].tobytes().decode("utf-8", "replace"))
         return super().encode(texts)

@@ -15,7 +15,7 @@ pytest.importorskip("orjson")
 
 def read(payload, kind, **options):
     found = read_texts(RawRange(Key(0, 0, 0), 0, payload, 0, 0), kind, Options(**options))
-    data, starts, stops, _ = found.docs
+    data, starts, stops, *_ = found.docs
     texts = [data[i:j].tobytes() for i, j in zip(starts.tolist(), stops.tolist(), strict=True)]
     assert len(texts) == found.sources.size == found.lines.size
     return texts, found.lines.tolist(), [(bad.line, bad.found) for bad in found.bad], found

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.corpus.formats.disk_ids import DiskIds
 from jittok.corpus.reader import Bad
 from jittok.errors import CorpusError
 
@@ -99,7 +100,7 @@ IDS32 = Stream("ids32", 0, lambda rows: np.ascontiguousarray(rows.ids, "<i4"))
 class Block(NamedTuple):
     """Documents that lie behind each other: row k is ids[offsets[k]:offsets[k + 1]]."""
 
-    ids: NDArray[Any]
+    ids: NDArray[Any] | DiskIds
     offsets: NDArray[np.int64]
 
 
@@ -152,7 +153,7 @@ class Format(ABC):
 
     @abstractmethod
     def blocks(self, folder: Path, number: int, documents: int) -> list[Lazy]:
-        """The documents of shard `number` in a finished corpus directory, mapped."""
+        """The documents of shard `number` in a finished corpus directory."""
 
     def predict(self, documents: float, tokens: float) -> float:
         """About how many bytes so many documents and tokens take."""
@@ -163,18 +164,9 @@ class Format(ABC):
         """A stream of ids in this format's width."""
         return Stream(key, header, lambda rows: rows.ids.astype(self.dtype), final=not header)
 
-    def map_ids(self, path: Path, header: int = 0) -> NDArray[Any]:
-        """The ids of a file, mapped."""
-        return map_array(path, self.dtype, header)
-
-
-def map_array(path: Path, dtype: Any, header: int = 0, count: int | None = None) -> NDArray[Any]:
-    """Numbers of a file behind `header` bytes, mapped read-only; an empty file gives an empty array."""
-    width = np.dtype(dtype).itemsize
-    count = (path.stat().st_size - header) // width if count is None else count
-    if not count:
-        return np.zeros(0, dtype)
-    return np.memmap(path, dtype, "r", header, (count,))
+    def ids_of(self, path: Path, header: int = 0) -> DiskIds:
+        """The ids of a file, which are read when they are asked for."""
+        return DiskIds(path, self.dtype, header)
 
 
 def npy_header(dtype: np.dtype[Any], count: int) -> bytes:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from jittok.corpus.formats.base import LENGTHS, Block, Format, Lazy, Output, Shard, Stream, map_array
+from jittok.corpus.formats.base import LENGTHS, Block, Format, Lazy, Output, Shard, Stream
+from jittok.corpus.formats.disk_ids import read_array
 
 
 class Datatrove(Format):
@@ -41,8 +42,8 @@ class Datatrove(Format):
         return [Lazy(documents, partial(self._block, folder / "datatrove" / f"{number:05d}_unshuffled.ds"))]
 
     def _block(self, path: Path) -> Block:
-        ends = map_array(path.with_name(f"{path.name}.index"), "<u8")
-        return Block(self.map_ids(path), np.concatenate([np.zeros(1, np.int64), ends.astype(np.int64)]))
+        ends = read_array(path.with_name(f"{path.name}.index"), "<u8")
+        return Block(self.ids_of(path), np.concatenate([np.zeros(1, np.int64), ends.astype(np.int64)]))
 
 
 def readable(tokens: int) -> str:

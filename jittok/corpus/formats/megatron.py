@@ -24,9 +24,9 @@ from jittok.corpus.formats.base import (
     Rows,
     Shard,
     Stream,
-    map_array,
     too_long,
 )
+from jittok.corpus.formats.disk_ids import read_array
 from jittok.errors import CorpusError
 
 MAGIC = b"MMIDIDX\x00\x00"
@@ -87,11 +87,11 @@ class Megatron(Format):
         if head[:9] != MAGIC or head[17] != CODES[self.dtype.name]:
             raise CorpusError(str(index), repr(head[:18]), "the head of a Megatron index of these ids")
         sequences, ends = (int(number) for number in np.frombuffer(head, "<u8", 2, 18))
-        lengths = map_array(index, "<i4", ARRAYS_AT, sequences)
-        places = map_array(index, "<i8", ARRAYS_AT + 12 * sequences, ends)
+        lengths = read_array(index, "<i4", ARRAYS_AT, sequences)
+        places = read_array(index, "<i8", ARRAYS_AT + 12 * sequences, ends)
         starts = np.zeros(sequences + 1, np.int64)
         np.cumsum(lengths, out=starts[1:])
-        return Block(self.map_ids(path), starts[places])
+        return Block(self.ids_of(path), starts[places])
 
 
 def _head(path: Path) -> bytes:

@@ -16,11 +16,11 @@ from jittok.corpus.formats.base import (
     Output,
     Shard,
     Stream,
-    map_array,
     npy_header,
     put_header,
     write_offsets,
 )
+from jittok.corpus.formats.disk_ids import read_array
 
 
 class Npy(Format):
@@ -49,5 +49,5 @@ class Npy(Format):
 def with_offsets(form: Format, ids: Path, header: int) -> Block:
     """Ids behind a header, and the .offsets.npy beside them."""
     stem = ids.name.removesuffix(".ids.npy").removesuffix(".bin")
-    offsets = map_array(ids.with_name(f"{stem}.offsets.npy"), np.dtype("<i8"), NPY_HEADER)
-    return Block(form.map_ids(ids, header), offsets)
+    offsets = read_array(ids.with_name(f"{stem}.offsets.npy"), np.dtype("<i8"), NPY_HEADER)
+    return Block(form.ids_of(ids, header), offsets)

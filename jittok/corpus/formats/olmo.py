@@ -63,7 +63,7 @@ class Olmo(Format):
             path.with_suffix(".csv.gz"), "rt", encoding="utf-8", errors="surrogateescape", newline=""
         ) as file:
             ends = np.fromiter((int(row[1]) for row in csv.reader(file)), np.int64)
-        return Block(self.map_ids(path), np.concatenate([np.zeros(1, np.int64), ends]))
+        return Block(self.ids_of(path), np.concatenate([np.zeros(1, np.int64), ends]))
 
 
 @lru_cache(4096)

@@ -27,7 +27,9 @@ from jittok.corpus.formats.base import (
     Stream,
     too_long,
 )
-from jittok.errors import CorpusError
+from jittok.corpus.formats.disk_ids import DiskIds, read_array
+from jittok.errors import CorpusError, MalformedArray
+from jittok.ragged import TokenArray
 
 BATCH_TOKENS = 1 << 22
 GROUP_TOKENS = 1 << 24
@@ -78,7 +80,7 @@ class _Table(Format):
 
 
 class Arrow(_Table):
-    """Arrow IPC file format, not compressed: readers map it."""
+    """Arrow IPC file format, not compressed: readers may map it."""
 
     name = "arrow"
 
@@ -97,9 +99,37 @@ class Arrow(_Table):
         import pyarrow as pa
 
         path = folder / "arrow" / f"{number:05d}.arrow"
-        reader = pa.ipc.open_file(pa.memory_map(str(path)))
-        found = [reader.get_batch(i) for i in range(reader.num_record_batches)]
-        return [Lazy(batch.num_rows, partial(_block_of, batch.column(0))) for batch in found]
+        try:
+            return _batches_of(path)
+        except (pa.ArrowException, MalformedArray) as error:
+            raise CorpusError(str(path), str(error), "the file that was written") from error
+
+
+def _batches_of(path: Path) -> list[Lazy]:
+    """Where the batches of a file lie in it. It is mapped for as long as its heads are read, and no longer."""
+    import pyarrow as pa
+
+    found = []
+    with pa.memory_map(str(path)) as mapped:
+        reader, size = pa.ipc.open_file(mapped), mapped.size()
+        mapped.seek(0)
+        start = mapped.read_buffer(size).address
+        for number in range(reader.num_record_batches):
+            column = reader.get_batch(number).column(COLUMN)
+            if column.type != pa.list_(pa.int32()) or column.null_count or column.values.null_count:
+                raise CorpusError(str(path), f"a column of {column.type}", "lists of int32 without nulls")
+            _, offsets, _, ids = column.buffers()
+            places = [0 if buffer is None else buffer.address - start for buffer in (offsets, ids)]
+            if not all(0 <= place <= size for place in places):
+                raise CorpusError(str(path), f"batch {number} packed", "batches that are not packed")
+            load = partial(_read_batch, path, places[0], len(column), places[1], len(column.values))
+            found.append(Lazy(len(column), load))
+    return found
+
+
+def _read_batch(path: Path, places: int, documents: int, ids: int, count: int) -> Block:
+    offsets = read_array(path, "<i4", places, documents + 1 if documents else 0).astype(np.int64)
+    return Block(DiskIds(path, "<i4", ids, count), offsets if documents else np.zeros(1, np.int64))
 
 
 class Parquet(_Table):
@@ -141,5 +171,5 @@ def _row_group(path: Path, group: int) -> Block:
 def _block_of(column: Any) -> Block:
     if column.null_count:
         raise CorpusError(COLUMN, f"{column.null_count} nulls", "none")
-    offsets = column.offsets.to_numpy().astype(np.int64)
-    return Block(column.flatten().to_numpy(), offsets - offsets[0])
+    rows = TokenArray.from_arrow(column)
+    return Block(rows.ids.copy(), rows.offsets)

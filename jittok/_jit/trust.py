@@ -1,0 +1,126 @@
+"""Which files of a cache may be run or followed: those that only this user, or root, could have written.
+
+Folder and file are opened without following links and asked through their descriptors, so nothing can be exchanged
+between the question and the use. Whoever may write to a folder may put anything in it; hence both are asked.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+log = logging.getLogger("jittok")
+
+BY_DESCRIPTOR = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW") and hasattr(os, "geteuid")
+"""Whether this system has users, and opens files below a folder's descriptor."""
+_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+_FILE = os.O_RDONLY | _NO_LINK | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+_told: set[str] = set()
+
+
+class Distrusted(OSError):
+    """A file or folder that somebody else could have written."""
+
+
+def doubt(found: os.stat_result) -> str | None:
+    """Why somebody else could have written a file or folder, None if nobody could."""
+    if not hasattr(os, "geteuid"):
+        return None
+    if found.st_uid not in (0, os.geteuid()):
+        return f"belongs to user {found.st_uid}"
+    if found.st_mode & _OTHERS_WRITE:
+        return f"may be written by others (mode {stat.S_IMODE(found.st_mode):o})"
+    return None
+
+
+def check(descriptor: int, name: object) -> None:
+    """Distrusted unless only this user or root can have written what is open."""
+    reason = doubt(os.fstat(descriptor))
+    if reason is not None:
+        raise Distrusted(f"{name} {reason}")
+
+
+def tell_once(about: object, message: str, *args: object) -> None:
+    """A warning, once a process for each folder: what is kept there is asked for dozens of times."""
+    level = logging.DEBUG if str(about) in _told else logging.WARNING
+    _told.add(str(about))
+    log.log(level, message, *args)
+
+
+@contextmanager
+def _folder_of(place: Path) -> Iterator[int]:
+    """The descriptor of the folder of root/part/name, root and part asked for their owner and mode."""
+    root = os.open(place.parent.parent, _FOLDER)
+    try:
+        check(root, place.parent.parent)
+        part = os.open(place.parent.name, _FOLDER | _NO_LINK, dir_fd=root)
+    finally:
+        os.close(root)
+    try:
+        check(part, place.parent)
+        yield part
+    finally:
+        os.close(part)
+
+
+def open_file(place: Path) -> int:
+    """A descriptor to read root/part/name with. OSError if it is not there or no file, Distrusted if it is not ours."""
+    if not BY_DESCRIPTOR:
+        return os.open(place, _FILE)
+    with _folder_of(place) as folder:
+        descriptor = os.open(place.name, _FILE, dir_fd=folder)
+    try:
+        check(descriptor, place)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise Distrusted(f"{place} is no regular file")
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def read_file(place: Path) -> bytes:
+    """The content of root/part/name, in a folder of ours. OSError."""
+    with open(open_file(place), "rb") as file:
+        return file.read()
+
+
+def make_folder(folder: Path) -> None:
+    """A folder that nobody else can write to; as it is if it is there. OSError."""
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=0o755, parents=True)
+
+
+def write_file(place: Path, *parts: bytes | memoryview) -> None:
+    """root/part/name, seen by others whole or not at all: written beside its place, then renamed. OSError."""
+    make_folder(place.parent.parent)
+    make_folder(place.parent)
+    if not BY_DESCRIPTOR:
+        _write(place.parent, place.name, None, parts)
+        return
+    with _folder_of(place) as folder:
+        _write(Path(), place.name, folder, parts)
+
+
+def _write(front: Path, name: str, folder: int | None, parts: tuple[bytes | memoryview, ...]) -> None:
+    new, place = front / f".new-{os.urandom(12).hex()}", front / name
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(new, flags, 0o600, dir_fd=folder)
+    try:
+        with open(descriptor, "wb") as file:  # noqa: PTH123  a descriptor
+            for part in parts:
+                file.write(part)
+            if hasattr(os, "fchmod"):
+                os.fchmod(descriptor, 0o644)
+        os.replace(new, place, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(new, dir_fd=folder)
+        raise

@@ -1,0 +1,129 @@
+"""Every layout of Arrow's strings and binaries as (data, starts, stops): row k is data[starts[k]:stops[k]].
+
+Of an array only its type, its length and the sizes of its buffers are believed. Places are copied and checked (`held`);
+bytes are left where they are, and in order. Nulls are empty rows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.errors import MalformedArray
+from jittok.held import arrow_numbers, arrow_offsets, arrow_valid, own, proven
+
+Rows = tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]
+INLINE = 12
+"""Bytes of a view that stand in the view itself."""
+
+
+def rows_of(array: Any) -> Rows:
+    """The rows of one array. TypeError for a type that holds no texts, MalformedArray for what cannot be right."""
+    import pyarrow as pa
+
+    kind, t = array.type, pa.types
+    if t.is_null(kind):
+        empty = np.zeros(len(array), np.int64)
+        return np.zeros(0, np.uint8), empty, empty
+    if t.is_dictionary(kind):
+        return _of_dictionary(array)
+    if t.is_string_view(kind) or t.is_binary_view(kind):
+        return _of_views(array)
+    if t.is_fixed_size_binary(kind):
+        return _of_fixed_size(array)
+    if t.is_string(kind) or t.is_binary(kind):
+        return _of_offsets(array, np.int32)
+    if t.is_large_string(kind) or t.is_large_binary(kind):
+        return _of_offsets(array, np.int64)
+    raise TypeError(f"found an Arrow array of {kind}, expected string or binary")
+
+
+def _without_nulls(array: Any, starts: NDArray[np.int64], stops: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The stops, in which nulls are empty: what lies behind a null is anybody's guess."""
+    valid = arrow_valid(array)
+    return stops if valid is None else np.where(valid, stops, starts)
+
+
+def _of_offsets(array: Any, dtype: Any) -> Rows:
+    data = array.buffers()[2]
+    offsets = arrow_offsets(array, dtype, 0 if data is None else data.size)
+    low, high = int(offsets[0]), int(offsets[-1])
+    offsets -= low
+    starts, stops = offsets[:-1], offsets[1:]
+    flat = np.frombuffer(data, np.uint8, high - low, low) if high > low else np.zeros(0, np.uint8)
+    return flat, starts, _without_nulls(array, starts, stops)
+
+
+def _of_fixed_size(array: Any) -> Rows:
+    width, count = array.type.byte_width, len(array)
+    flat = arrow_numbers(
+        array.buffers()[1], np.uint8, array.offset * width, count * width, f"an Arrow array of {array.type}"
+    )
+    starts = np.arange(count) * width
+    return flat, starts, _without_nulls(array, starts, starts + width)
+
+
+def _of_dictionary(array: Any) -> Rows:
+    import pyarrow as pa
+
+    what, count = f"an Arrow array of {array.type}", len(array)
+    dtype = np.dtype(array.type.index_type.to_pandas_dtype())
+    indices = arrow_numbers(array.buffers()[1], dtype, array.offset, count, f"{what}: indices").copy()
+    valid = arrow_valid(array)
+    if valid is not None:
+        indices[~valid] = 0
+    words = len(array.dictionary)
+    wrong = (indices < 0) | (indices >= words)
+    if valid is not None:
+        wrong &= valid
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise MalformedArray(f"{what}, row {row}", f"index {indices[row]}", f"one of the {words} entries")
+    picked = _arrow_of(rows_of(array.dictionary)).take(pa.array(indices, mask=None if valid is None else ~valid))
+    return _of_offsets(picked, np.int64)
+
+
+def _arrow_of(rows: Rows) -> Any:
+    """A large binary array of rows in order, in memory of its own."""
+    import pyarrow as pa
+
+    data, starts, stops = rows
+    if np.array_equal(starts[1:], stops[:-1]):
+        kept = data[: int(stops[-1]) if stops.size else 0]
+    else:  # nulls leave something between them
+        kept = np.concatenate([np.zeros(0, np.uint8), *(data[i:j] for i, j in zip(starts, stops, strict=True))])
+    offsets = np.cumsum(np.append(0, stops - starts))
+    buffers = [None, pa.py_buffer(own(offsets)), pa.py_buffer(own(kept))]
+    return pa.Array.from_buffers(pa.large_binary(), starts.size, buffers)
+
+
+def _of_views(array: Any) -> Rows:
+    """Laid out plainly by Arrow, from copies of the views and of the bytes that they name."""
+    import pyarrow as pa
+
+    what, count = f"an Arrow array of {array.type}", len(array)
+    views = arrow_numbers(array.buffers()[1], np.int32, 4 * array.offset, 4 * count, f"{what}: views").copy()
+    views = views.reshape(count, 4)
+    valid = arrow_valid(array)
+    if valid is not None:
+        views[~valid] = 0
+    sizes = views[:, 0]
+    if (sizes < 0).any():
+        row = int(np.argmax(sizes < 0))
+        raise MalformedArray(f"{what}, row {row}", f"{sizes[row]} bytes", "0 or more")
+    far, buffers = np.flatnonzero(sizes > INLINE), array.buffers()[2:]
+    if far.size and not 0 <= views[far, 2].min() <= views[far, 2].max() < len(buffers):
+        raise MalformedArray(what, "a buffer that is not there", f"one of its {len(buffers)} buffers")
+    kept = []
+    for number, buffer in enumerate(buffers):
+        here = far[views[far, 2] == number]
+        starts = views[here, 3].astype(np.int64)
+        stops = starts + sizes[here]
+        proven(starts, stops, 0 if buffer is None else buffer.size, f"{what}, buffer {number}")
+        low, high = (int(starts.min()), int(stops.max())) if here.size else (0, 0)
+        kept.append(pa.py_buffer(np.frombuffer(buffer, np.uint8, high - low, low).tobytes() if here.size else b""))
+        views[here, 3] -= low
+    plain = pa.Array.from_buffers(pa.binary_view(), count, [None, pa.py_buffer(views.tobytes()), *kept])
+    return _of_offsets(plain.cast(pa.large_binary()), np.int64)

@@ -1,0 +1,126 @@
+"""Folders that are written to, opened by descriptor and without following links; names that may stand in a ledger.
+
+Whoever can write beside a corpus may put a link where a folder or a file is to come, or a line into a ledger. Neither
+leads outside: a folder is reached through its descriptor, a name is one component, and a file is a regular one that has
+no other name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from pathlib import Path
+
+from jittok.errors import CorpusError
+
+BY_DESCRIPTOR = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW") and Path("/proc/self/fd").is_dir()
+"""Whether a path can lead through a descriptor. Elsewhere links are looked for by name, just before."""
+NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+LONGEST_NAME = 255
+
+
+def is_component(name: object) -> bool:
+    """Whether a name is one component of a path, so that it cannot lead out of a folder."""
+    return (
+        isinstance(name, str)
+        and 0 < len(name) <= LONGEST_NAME
+        and name not in (".", "..")
+        and not any(mark in name for mark in "/\\\0:")
+    )
+
+
+def component(name: object, where: object) -> str:
+    """A name from a ledger or a manifest. CorpusError unless it is one component."""
+    if not isinstance(name, str) or not is_component(name):
+        raise CorpusError(str(where), f"the name {name!r}", "a name without folders: somebody else wrote this line")
+    return name
+
+
+def file_name(name: object, where: object) -> tuple[str, str]:
+    """Folder and file of a name such as "npy/00000.ids.npy". CorpusError for anything else."""
+    parts = name.split("/") if isinstance(name, str) else []
+    if len(parts) != 2 or not all(map(is_component, parts)):
+        raise CorpusError(str(where), f"the name {name!r}", "FORMAT/FILE: somebody else wrote this line")
+    return parts[0], parts[1]
+
+
+def open_regular(path: Path, flags: int) -> int:
+    """A descriptor of a regular file without another name; no link is followed. CorpusError for anything else."""
+    try:
+        descriptor = os.open(path, flags | NO_LINK, 0o644)
+    except OSError as error:
+        if path.is_symlink() or path.is_dir():
+            raise CorpusError(str(_shown(path)), "a link or a folder", "a file that jittok wrote") from error
+        raise
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+        os.close(descriptor)
+        what = "a file that has another name too" if stat.S_ISREG(found.st_mode) else "something that is no file"
+        raise CorpusError(str(_shown(path)), what, "a file that jittok wrote")
+    return descriptor
+
+
+def create(path: Path) -> int:
+    """A descriptor of a new file to append to; what had its name goes, and no link is followed. OSError."""
+    path.unlink(missing_ok=True)
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | NO_LINK | getattr(os, "O_BINARY", 0), 0o644)
+
+
+def _shown(path: Path) -> Path:
+    """A path for people, not through a descriptor."""
+    try:
+        return path.parent.resolve() / path.name
+    except OSError:
+        return path
+
+
+class Folder:
+    """A folder that is open. `path` leads to it, whatever its name is given to meanwhile."""
+
+    def __init__(self, place: Path, inside: Folder | None = None) -> None:
+        self.place = place
+        if not BY_DESCRIPTOR:
+            if inside is not None and (place.is_symlink() or not place.is_dir()):
+                raise NotADirectoryError(place)
+            self._descriptor, self.path = -1, place
+        elif inside is None:
+            self._descriptor = os.open(place, _FOLDER)
+        else:
+            self._descriptor = os.open(place.name, _FOLDER | NO_LINK, dir_fd=inside._descriptor)
+        if self._descriptor >= 0:
+            self.path = Path(f"/proc/self/fd/{self._descriptor}")
+
+    def inner(self, name: str, make: bool = True, mode: int = 0o777) -> Folder | None:
+        """A folder in this one, made unless it is there; None if it is not there and `make` is not asked for.
+
+        CorpusError for a link, a file or anything else of that name.
+        """
+        place = self.place / component(name, self.place)
+        if make:
+            with contextlib.suppress(FileExistsError):
+                (self.path / name).mkdir(mode)
+        try:
+            return Folder(place, self)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            what = "a link" if place.is_symlink() else "something that is no folder"
+            raise CorpusError(str(place), what, "a folder that jittok made: remove what is there") from error
+
+    def remove(self, name: str) -> None:
+        """Remove an empty folder in this one."""
+        (self.path / component(name, self.place)).rmdir()
+
+    def close(self) -> None:
+        """Give the descriptor back."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __enter__(self) -> Folder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

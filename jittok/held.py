@@ -1,0 +1,76 @@
+"""Memory that others hand in: what is checked before a raw load may follow it, and what is copied.
+
+The law: nothing unproven reaches a raw load. Places of rows are copied to memory that nobody else can change, and then
+checked once (`proven`). Texts that somebody else may still write to are copied before a kernel reads them
+(`inputs.Documents.own`), as many kernels read a text twice; ids are checked by the kernel that uses them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.errors import MalformedArray
+
+
+def own(array: NDArray[Any]) -> NDArray[Any]:
+    """A copy that nobody can change, whatever its flags are set to: its memory is that of a bytes object."""
+    return np.frombuffer(array.tobytes(), array.dtype)
+
+
+def is_held(array: Any) -> bool:
+    """Whether nobody can change the memory of an array, as it is that of a bytes object."""
+    while isinstance(array, np.ndarray):
+        array = array.base
+    if isinstance(array, memoryview):
+        array = array.obj
+    return isinstance(array, bytes)
+
+
+def proven(starts: NDArray[np.int64], stops: NDArray[np.int64], size: int, what: str) -> None:
+    """MalformedArray unless 0 <= start <= stop <= size for every row. The one check of all doors."""
+    if starts.shape != stops.shape:
+        raise MalformedArray(what, f"{starts.size} starts and {stops.size} stops", "as many of both")
+    if not starts.size or (int(starts.min()) >= 0 and int(stops.max()) <= size and bool((starts <= stops).all())):
+        return
+    row = int(np.argmax((starts < 0) | (starts > stops) | (stops > size)))
+    raise MalformedArray(
+        f"{what}, row {row}", f"places {starts[row]} to {stops[row]}", f"0 <= start <= stop <= {size}, the size of it"
+    )
+
+
+# ---- Arrow's buffers, of which only the sizes are believed
+
+
+def arrow_numbers(buffer: Any, dtype: Any, first: int, count: int, what: str) -> NDArray[Any]:
+    """`count` numbers of an Arrow buffer from number `first` on, where they lie. MalformedArray if it is too short."""
+    width, size = np.dtype(dtype).itemsize, 0 if buffer is None else buffer.size
+    if not count:
+        return np.zeros(0, dtype)
+    if first < 0 or (first + count) * width > size:
+        raise MalformedArray(what, f"{size} bytes", f"{(first + count) * width} or more, for {count} from {first} on")
+    return np.frombuffer(buffer, dtype, count, first * width)
+
+
+def arrow_offsets(array: Any, dtype: Any, size: int) -> NDArray[np.int64]:
+    """The offsets of an Arrow array over `size` elements, as an array of their own; none falls or leads outside."""
+    what, count = f"an Arrow array of {array.type}", len(array)
+    if not count:
+        return np.zeros(1, np.int64)
+    places = arrow_numbers(array.buffers()[1], dtype, array.offset, count + 1, f"{what}: offsets")
+    offsets = places.astype(np.int64)  # a copy: what is checked is what is used
+    proven(offsets[:-1], offsets[1:], size, what)
+    return offsets
+
+
+def arrow_valid(array: Any) -> NDArray[np.bool_] | None:
+    """bool[n]: which rows of an Arrow array are no nulls; None: all. What the array says of itself is not believed."""
+    bits, first, count = array.buffers()[0], array.offset, len(array)
+    if bits is None or not count:
+        return None
+    low, high = first // 8, -(-(first + count) // 8)
+    packed = arrow_numbers(bits, np.uint8, low, high - low, f"an Arrow array of {array.type}: validity")
+    valid = np.unpackbits(packed, bitorder="little")[first - 8 * low :][:count].astype(np.bool_)
+    return None if valid.all() else valid
