@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +15,7 @@ from jittok.align.lengths import DNA_BEGIN, DNA_END, DNA_UNKNOWN, build_lengths,
 from jittok.align.literal import literal_tokens
 from jittok.fragments import FOUND, FRAGMENT, NEED, OUT_OF_WORK, REPORT_SIZE, TEXT_PREFIXED
 from jittok.inputs import Documents
+from jittok.locks import once
 from jittok.normalize.case import CaseTable, case_table
 from jittok.vocab import Vocab
 
@@ -158,7 +158,7 @@ class Aligner:
             if not count:
                 return
 
-    @cached_property
+    @once
     def _rewriting(self) -> rewritten.Rewriting:
         vocab = self.vocab
         kind, begins = _WAYS[vocab.type], np.zeros(256, np.uint8)
@@ -180,25 +180,25 @@ class Aligner:
             frozen(begins, np.uint8), frozen(dna, np.int32), case,
         )  # fmt: skip
 
-    @cached_property
+    @once
     def _word_rules(self) -> Any:
         from jittok.align.word_rules import word_rules
 
         return word_rules(self.vocab)
 
-    @cached_property
+    @once
     def _unigram_rules(self) -> Any:
         from jittok.align.normalized import unigram_rules
 
         return unigram_rules(self.vocab)
 
-    @cached_property
+    @once
     def _inert(self) -> Any:
         from jittok.align.inert import build_inert
 
         return build_inert(self.vocab, self._unigram_rules)
 
-    @cached_property
+    @once
     def _lattice(self) -> Any:
         from jittok.align.unigram import build_lattice
 
