@@ -193,10 +193,14 @@ class Encoder:
 
     def stand_up(self, desk: Desk) -> None:
         """Give a desk back, without what it holds of unusually long texts; its cache of pieces is kept."""
-        if desk.longest > KEPT_IDS:
-            self._give_work(desk, FIRST_LONGEST)
+        self.tidy(desk)
         desk.put_away(KEPT_IDS)
         self._desks.append(desk)
+
+    def tidy(self, desk: Desk) -> None:
+        """Let go of scratch for unusually long texts; the cache of pieces is kept."""
+        if desk.longest > KEPT_IDS:
+            self._give_work(desk, FIRST_LONGEST)
 
     def _give_work(self, desk: Desk, longest: int) -> None:
         """Scratch for fragments of up to `longest` bytes; a cache of pieces that the old one has is kept."""

@@ -93,7 +93,7 @@ class Aligner:
             self._unigram(data, cut, flat, left, count, longest)
             return
         if self.vocab.type in _WAYS:
-            room = rewritten.GROWTH * longest + rewritten.SLACK
+            room = rewritten.map_room(int(self.lengths.output.max(initial=0)))
             count = rewritten.rewritten_spans(
                 self.lengths, self._rewriting, data, cut.starts, cut.stops, cut.tokens, cut.ends, cut.ids,
                 np.empty(room, np.int64), np.empty(room, np.int64), flat, left, count,
