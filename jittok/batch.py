@@ -203,7 +203,7 @@ def _stretch(
         ends, row_ends = desk.document_ends[: last - first], _row_ends(desk, last - first)
         aside: tuple[Any, ...] = ()
         if beside is not None:
-            encoder.tidy(desk)
+            encoder.tidy(desk, LEAST)
             cut = (array[:fragments] for array in (desk.starts, desk.stops, desk.tokens, desk.ends))
             aside = (when_long(size)(beside, docs, first, last, ends, *cut, desk.ids[:count]),)
         if count < HANDED_OVER or not keep_ids:

@@ -197,9 +197,9 @@ class Encoder:
         desk.put_away(KEPT_IDS)
         self._desks.append(desk)
 
-    def tidy(self, desk: Desk) -> None:
-        """Let go of scratch for unusually long texts; the cache of pieces is kept."""
-        if desk.longest > KEPT_IDS:
+    def tidy(self, desk: Desk, longest: int = KEPT_IDS) -> None:
+        """Let go of scratch for texts beyond `longest`; the cache of pieces is kept."""
+        if desk.longest > longest:
             self._give_work(desk, FIRST_LONGEST)
 
     def _give_work(self, desk: Desk, longest: int) -> None:

@@ -129,7 +129,7 @@ class Aligner:
         _same(code == 0, -1 - code)
 
     def _unigram(self, data: U8, cut: Cut, flat: OutI64, left: OutI64, count: int, longest: int) -> None:
-        from jittok.align.unigram import make_unigram_work, no_lattice, unigram_spans
+        from jittok.align.unigram import AT_ONCE, make_unigram_work, no_lattice, unigram_spans
 
         if self._inert.usable:
             from jittok.align.unigram_text import make_text_work, text_spans
@@ -140,8 +140,9 @@ class Aligner:
             )  # fmt: skip
             if not count:
                 return
-        report, room = np.zeros(REPORT_SIZE, np.int64), 2 * longest + 64
+        report = np.zeros(REPORT_SIZE, np.int64)
         for use_lattice in (0, 1):
+            room = 2 * longest + 64 if use_lattice else AT_ONCE
             lattice = self._lattice if use_lattice else no_lattice()
             work, item, kept = make_unigram_work(room, bool(use_lattice)), 0, 0
             while True:
