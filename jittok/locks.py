@@ -19,7 +19,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -39,6 +39,7 @@ class Lock:
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
+        self.lost = False  # whether a fork came while another thread held it
         _locks.add(self)
 
     def __enter__(self) -> None:
@@ -55,10 +56,10 @@ class Lock:
         return gone
 
 
-class once(functools.cached_property[T]):
+class once(functools.cached_property[T]):  # noqa: N801  as the one it is like
     """`functools.cached_property`, whose lock (up to Python 3.11) a fork leaves usable."""
 
-    def __init__(self, function: Any) -> None:
+    def __init__(self, function: Callable[[Any], T]) -> None:
         super().__init__(function)
         if hasattr(self, "lock"):
             self.lock = Lock()
@@ -66,12 +67,11 @@ class once(functools.cached_property[T]):
 
 COMPILER = Lock()
 """Held while Numba is imported and compiles."""
-_lost = False
 
 
 def compiler_is_lost() -> bool:
     """Whether this process was forked amid another thread's compiling, so that Numba's state is half of something."""
-    return _lost
+    return COMPILER.lost
 
 
 def _renewed(lock: Any) -> Any:
@@ -84,9 +84,9 @@ def _renewed(lock: Any) -> Any:
 
 def _foreign() -> Iterator[tuple[Any, str]]:
     """(owner, attribute) of the locks of Numba and llvmlite, as far as they are imported."""
-    compiler = sys.modules.get("numba.core.compiler_lock")
-    if hasattr(compiler, "global_compiler_lock"):
-        yield compiler.global_compiler_lock, "_lock"
+    compiler = getattr(sys.modules.get("numba.core.compiler_lock"), "global_compiler_lock", None)
+    if compiler is not None:
+        yield compiler, "_lock"
     llvm = _llvm()
     if llvm is not None:
         yield llvm, "_lock"
@@ -100,7 +100,7 @@ def _llvm() -> Any:
 
 def _importing() -> bool:
     """Whether another thread imports one of our modules. Python does not say so in public."""
-    found = getattr(importlib._bootstrap, "_module_locks", {})  # type: ignore[attr-defined]
+    found = getattr(importlib._bootstrap, "_module_locks", {})
     for name, reference in list(found.items()):
         lock = reference()
         owner = getattr(lock, "owner", None)
@@ -130,17 +130,15 @@ def _release() -> None:
 
 
 def _renew() -> None:
-    global _lost
     _release()
     for lock in list(_locks):
-        if lock.renew() and lock is COMPILER:
-            _lost = True
+        lock.lost |= lock.renew()
     for owner, name in _foreign():
         old = getattr(owner, name)
         new = _renewed(old)
         if new is not old:
             setattr(owner, name, new)
-            _lost = True
+            COMPILER.lost = True
 
 
 if hasattr(os, "register_at_fork"):

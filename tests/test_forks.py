@@ -150,7 +150,7 @@ def run(program, *args, **environment):
     """What a program prints."""
     ended = subprocess.run(
         [sys.executable, "-c", PROGRAM + program, *map(str, args)], env={**os.environ, **environment}, text=True,
-        capture_output=True, timeout=SECONDS,
+        capture_output=True, timeout=SECONDS, check=False,
     )  # fmt: skip
     assert ended.returncode == 0, ended.stderr
     return ended.stdout.strip(), ended.stderr

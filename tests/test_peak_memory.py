@@ -5,15 +5,15 @@ come on top of it is bounded here. Each case runs in a process of its own, whose
 call brings in code and tables.
 """
 
-import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 pytestmark = [
     pytest.mark.process,
-    pytest.mark.skipif(not os.path.exists("/proc/self/clear_refs"), reason="only Linux tells a peak and forgets it"),
+    pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="only Linux tells a peak and forgets it"),
 ]
 
 TIMES = 20

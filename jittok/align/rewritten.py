@@ -144,9 +144,7 @@ def _put_same(places: Map, at: int, start: int, stop: int) -> int:
 
 
 @helper
-def _rewrite(
-    how: Rewriting, places: Map, at: int, text: Window, i: int, behind: int, stop: int
-) -> tuple[int, int]:
+def _rewrite(how: Rewriting, places: Map, at: int, text: Window, i: int, behind: int, stop: int) -> tuple[int, int]:
     """The map of the characters of a text up to `stop` that begin in text[i:behind], from its place `at` on; the places
     behind them in the text and in the map."""
     if how.kind == SPM:

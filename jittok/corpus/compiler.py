@@ -77,8 +77,9 @@ def compile_corpus(
 ) -> Summary:
     """Write the corpus directory `out`, or go on where an earlier run of the same call was interrupted.
 
-    `report` is called after each range. `max_document_bytes`: in place of that of the options. Raises CorpusError for input that cannot be read (with file and line), for a
-    directory that was begun with something else, and when another process is writing it; OSError when the disk is full.
+    `report` is called after each range. `max_document_bytes`: in place of that of the options.
+    Raises CorpusError for input that cannot be read (with file and line), for a directory that was begun with something
+    else, and when another process is writing it; OSError when the disk is full.
     What was written before stays and is taken up by the next call.
     """
     from filelock import FileLock, Timeout

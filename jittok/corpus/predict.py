@@ -129,7 +129,8 @@ def _lines_at(encoder: RangeEncoder, i: int, place: int) -> Row:
     with source.open() as file:
         file.seek(start)
         bare = file.read(size)
-        block = interval(file, start, start + size, Limit(source.path, encoder.options.max_document_bytes, "line")) if b"\n" in bare or start == 0 else b""
+        limit = Limit(source.path, encoder.options.max_document_bytes, "line")
+        block = interval(file, start, start + size, limit) if b"\n" in bare or start == 0 else b""
     if len(block) <= LONG * size and block:
         _, documents, tokens, text_bytes, encoded = _row(encoder, RawRange(Key(i, 1, 0), i, block, 0, 0), size)
         scale = size / len(block)

@@ -215,8 +215,8 @@ def _stream(unit: Unit, source: Source, options: Options, first: int) -> Iterato
 
 
 def cut_lines(read: Read, step: int, limit: Limit) -> Iterator[tuple[int, bytes]]:
-    """(k, the lines that begin in bytes [k * step, (k + 1) * step)) for each k that has any. CorpusError for a line that
-    is too long, when so much of it has been read."""
+    """(k, the lines that begin in bytes [k * step, (k + 1) * step)) for each k that has any. CorpusError for a line
+    that is too long, when so much of it has been read."""
     carry, at = b"", 0  # a line begins at `at`, where carry lies
     while True:
         k = at // step
@@ -256,7 +256,8 @@ def cut_separated(read: Read, step: int, separator: bytes, limit: Limit) -> Iter
     buffer, at, ended = bytearray(), 0, False  # a document begins at `at`, where buffer lies
     while True:
         k = at // step
-        need, found, start, look = (k + 1) * step - at, [], 0, 0
+        need, start, look = (k + 1) * step - at, 0, 0
+        found: list[bytes] = []
         while start < need:
             place = buffer.find(separator, look)
             if place < 0:

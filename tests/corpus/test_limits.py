@@ -96,7 +96,7 @@ class Endless:
 )
 def test_no_more_is_read_than_shows_that_it_is_too_much(read):
     source, most = Endless(), 5 << 20
-    source.seek = lambda place: None
+    source.seek = lambda _place: None
     tracemalloc.start()
     try:
         with pytest.raises(CorpusError, match="--max-document-bytes"):
@@ -125,7 +125,7 @@ def test_the_limit_is_recorded_and_may_change(tmp_path, tok):
     compile_corpus([path], tok, tmp_path / "out", Options(max_document_bytes=50))
     assert json.loads((tmp_path / "out/manifest.json").read_text())["options"]["max_document_bytes"] == 50
     assert compile_corpus([path], tok, tmp_path / "out").documents == 1
-    with pytest.raises(CorpusError, match="--max-document-bytes: found 0"):
+    with pytest.raises(CorpusError, match=r"--max-document-bytes: found 0"):
         Options(max_document_bytes=0)
 
 

@@ -45,7 +45,8 @@ def test_lines_of_a_stream_belong_to_the_range_they_begin_in(lines, ending, step
 def test_intervals_of_a_file_are_the_ranges_of_a_stream(lines, ending, step):
     data = b"\n".join(lines) + (b"\n" if ending else b"")
     found = [
-        (k, interval(io.BytesIO(data), i, min(i + step, len(data)), limit())) for k, i in enumerate(range(0, len(data), step))
+        (k, interval(io.BytesIO(data), i, min(i + step, len(data)), limit()))
+        for k, i in enumerate(range(0, len(data), step))
     ]
     assert [pair for pair in found if pair[1]] == list(cut_lines(chopped(data, 1 << 20), step, limit()))
 

@@ -1,7 +1,7 @@
 """Loading takes time in proportion to the file: no token, however long or repetitive, makes a small file slow.
 
-What is measured is the processor's time of a second load (the first compiles kernels), beside a fixed share for what any
-vocabulary takes: 0.5 s and 4 s a megabyte, several times what is promised, as machines differ. What was found here
+What is measured is the processor's time of a second load (the first compiles kernels), beside a fixed share for what
+any vocabulary takes: 0.5 s and 4 s a megabyte, several times what is promised, as machines differ. What was found here
 once took 20 to 100 s a megabyte.
 """
 

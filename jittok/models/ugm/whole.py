@@ -1,8 +1,9 @@
 """Unigram on a whole fragment: normalize it, then the best path through it. For what cannot be cut, and a second
 witness for what can.
 
-llama.cpp's `llm_tokenizer_ugm_session`, in pieces, so that no text takes much memory. Everything is linear in the bytes (times the longest key and token): a cell a
-byte of the normalized text holds the best sum of scores up to there, its last token and where that starts.
+llama.cpp's `llm_tokenizer_ugm_session`, in pieces, so that no text takes much memory. Everything is linear in the bytes
+(times the longest key and token): a cell a byte of the normalized text holds the best sum of scores up to there, its
+last token and where that starts.
 """
 
 from __future__ import annotations
@@ -118,9 +119,8 @@ def normalize(
 
 @helper
 def find_path(arrays: Arrays, work: Work, size: int, last: bool) -> int:
-    """Fill cells of work.text[:size], of which the first has its sum; how many bytes are decided: all at the `last`, else
-    up to the last place that every path comes through, as no token that begins before it reaches across. What comes
-    behind the text may go on with a token only where that has been walked to the end of the text."""
+    """Fill cells of work.text[:size], of which the first has its sum; how many bytes are decided: all at the `last`,
+    else up to the last place that every path comes through, as no token that begins before it reaches across."""
     for p in range(1, size + 1):
         work.sums[p], work.tokens[p], work.origins[p] = LOWEST, arrays.unk_id, 0
     p, reach, decided = wide(0), wide(0), wide(0)
@@ -160,8 +160,8 @@ def _challenge(work: Work, token: int, start: int, end: int, total: float) -> No
 
 @helper
 def write_path(arrays: Arrays, work: Work, size: int, ids: OutI32, count: int, joined: bool) -> int:
-    """Ids of the best path to cell `size` to ids[count:], runs of the unknown token as one, which a run in front goes on
-    where `joined`; the new count, or how many there are, negative, where there is no room."""
+    """Ids of the best path to cell `size` to ids[count:], runs of the unknown token as one, and as one with what stands
+    in front where `joined`; the new count, or how many there are, negative, where there is no room."""
     found = wide(0)
     p, unknown = size, False
     while p > 0:
