@@ -112,7 +112,7 @@ def test_a_bomb_is_an_error_before_it_is_unpacked(tmp_path, tok):
     path.write_bytes(gzip.compress(bytes(64 << 20)))
     tracemalloc.start()
     try:
-        with pytest.raises(CorpusError, match="bomb.txt.gz: found"):
+        with pytest.raises(CorpusError, match=r"bomb.txt.gz: found"):
             compile_corpus([path], tok, tmp_path / "out", Options(max_document_bytes=1 << 20), check_space=False)
         assert tracemalloc.get_traced_memory()[1] < 24 << 20
     finally:
