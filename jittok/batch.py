@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok._jit import when_long
 from jittok.desk import COPIED, Desk
 from jittok.encoder import SPARE, Encoder, Rule
+from jittok.errors import JittokError
 from jittok.inputs import Documents
 from jittok.parts import LEAST, PART, InOrder, part_fragments
 from jittok.ragged import TokenArray, joined
-from jittok.stretches import STRETCH_BYTES, finished, progress_bar, stretches_of, thread_count
+from jittok.stretches import DOCUMENT_WEIGHT, STRETCH_BYTES, finished, progress_bar, stretches_of, thread_count
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -69,6 +71,7 @@ def stretches(
     bar = progress_bar(texts) if progress else None
     pending: deque[Future[Any]] = deque()
     pool: ThreadPoolExecutor | None = None
+    wait = True
     try:
         whole = threads == 1 and keep_ids
         most = PART if together else STRETCH_BYTES
@@ -98,9 +101,14 @@ def stretches(
                 pending.append(pool.submit(_stretch, encoder, docs, base, first, last, rule, keep_ids, beside))
                 yield from finished(pending, 4 * threads, bar)
         yield from finished(pending, 0, bar)
+    except (JittokError, GeneratorExit):
+        raise
+    except BaseException:  # an interrupt, most likely: threads end what they are at, and nobody waits for it
+        wait = False
+        raise
     finally:
         if pool is not None:
-            pool.shutdown(cancel_futures=True)
+            pool.shutdown(wait, cancel_futures=True)
         if bar is not None:
             bar.close()
 
@@ -123,13 +131,11 @@ def _in_parts(
     """The ids of one document (none unless they are to be kept), and how many it has, by several threads."""
     if docs.theirs:
         docs, base, document = docs.own(document, document + 1), base + document, 0
-    desk = encoder.sit_down()
-    try:
+    size = docs.size(document, document + 1)
+    with encoder.at_desk() as desk:
+        desk.expect(docs, size)
         count = encoder.cut(desk, docs, document, document + 1, rule)
         fragments = desk.starts[:count].copy(), desk.stops[:count].copy(), desk.tokens[:count].copy()
-    finally:
-        encoder.stand_up(desk)
-    size = docs.size(document, document + 1)
     cut, first = part_fragments(docs, fragments, max(size // PART, 4 * threads))
 
     def encode(desk: Desk, part: int, at: int) -> int:
@@ -203,8 +209,9 @@ def _stretch(
     document 0."""
     if docs.theirs and beside is not None:
         docs, base, first, last = docs.own(first, last), base + first, 0, last - first
-    desk = encoder.sit_down()
-    try:
+    with encoder.at_desk() as desk:
+        size = docs.size(first, last) + DOCUMENT_WEIGHT * (last - first)
+        desk.expect(docs, size)
         if docs.theirs:
             count, row_ends = _copied(encoder, desk, docs, base, first, last, rule)
         else:
@@ -213,9 +220,10 @@ def _stretch(
             row_ends = _row_ends(desk, last - first)
         aside: tuple[Any, ...] = ()
         if beside is not None:
+            encoder.tidy(desk, LEAST)
             ends = desk.document_ends[: last - first]
             cut = (array[:fragments] for array in (desk.starts, desk.stops, desk.tokens, desk.ends))
-            aside = (beside(docs, first, last, ends, *cut, desk.ids[:count]),)
+            aside = (when_long(size)(beside, docs, first, last, ends, *cut, desk.ids[:count]),)
         if count < HANDED_OVER or not keep_ids:
             return desk.ids[: count if keep_ids else 0].copy(), row_ends, *aside
         ids, desk.ids = desk.ids, np.empty(0, np.int32)
@@ -224,8 +232,6 @@ def _stretch(
         # Otherwise the little that is left over stays: the C library hands memory of the same size out again
         # without asking the system, and first touches of new pages cost as much as a fifth of the encoding.
         return ids[:count], row_ends, *aside
-    finally:
-        encoder.stand_up(desk)
 
 
 def _copied(

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok import partition
-from jittok._jit import Call
+from jittok._jit import LONG, Call, patiently
 from jittok.fragments import PAD, REPORT_SIZE
 from jittok.inputs import Documents
 
@@ -33,6 +33,11 @@ def _pair(size: int, dtype: Any) -> tuple[NDArray[Any], NDArray[Any]]:
     return array, view
 
 
+def _again(call: Call, args: tuple[Any, ...], _documents: Documents) -> Any:
+    """`call.again`, keeping the documents alive, whatever happens to their owner meanwhile."""
+    return call.again(*args)
+
+
 class Desk:
     """The arrays of one thread. They only grow; what they hold means nothing between two calls."""
 
@@ -40,6 +45,7 @@ class Desk:
         self.report = np.zeros(REPORT_SIZE, np.int64)
         self.special_work = partition.make_work(64)
         self.longest = 0
+        self.long: Documents | None = None
         self.work: Any = None
         self.calls: dict[Any, Call] = {}
         self.ids = np.empty(0, np.int32)
@@ -54,11 +60,17 @@ class Desk:
         self.held = Documents(text, self.one_start, self.read_one_stop)
         self._copied: NDArray[np.uint8] | None = None
 
+    def expect(self, docs: Documents, size: int) -> None:
+        """What is encoded next, so many bytes of these documents: if they are many, Ctrl-C may leave the kernels."""
+        self.long = docs if size >= LONG else None
+
     def run(self, kernel: Any, *args: Any) -> Any:
         """Call a kernel. Most arguments are those of the last call, whose addresses are still known."""
         call = self.calls.get(kernel)
         if call is None:
             call = self.calls[kernel] = kernel.call(*args)
+        if self.long is not None:
+            return patiently(_again, call, args, self.long)
         return call.again(*args)
 
     def hold(self, text: bytes) -> Documents:
@@ -95,6 +107,7 @@ class Desk:
     def put_away(self, most: int) -> None:
         """Let go of arrays of more than `most` elements; but for room for ids that was asked for as a bound, most of
         whose pages were never touched, and for work, whose cache knows pieces."""
+        self.long = None
         if self.written > most or self.ids.size > 16 * most:
             self.ids = np.empty(0, np.int32)
         if self.starts.size > most:

@@ -9,16 +9,17 @@ from __future__ import annotations
 import importlib
 import inspect
 import re
-import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jittok import partition, special
-from jittok._jit import CHECKED, kernel
+from jittok._jit import CHECKED, kernel, patiently
 from jittok.desk import HELD, Desk, fixed
-from jittok.errors import EncodingFailed, UnsupportedVocab
+from jittok.errors import EncodingFailed, JittokError, UnsupportedVocab
 from jittok.fragments import (
     BEYOND_UNICODE,
     EXPECTED,
@@ -35,6 +36,7 @@ from jittok.fragments import (
     found_value,
 )
 from jittok.inputs import PADDING, Documents
+from jittok.locks import Lock
 from jittok.structures.chain import WANTED
 from jittok.uncut import lay_out, lay_out_one, nothing_to_cut
 from jittok.vocab import NO_TOKEN, Vocab
@@ -105,7 +107,7 @@ class Encoder:
         if hasattr(self.arrays, "chain"):
             self.arrays = self.arrays._replace(chain=self.arrays.chain._replace(state=WANTED))
         self._settled = not hasattr(self.model, "for_much_text")
-        self._settling = threading.Lock()
+        self._settling = Lock()
 
     def _kernel(self, desk: Desk, *args: Any) -> int:
         """The model's `encode_fragments`, a kernel or a choice between kernels."""
@@ -147,15 +149,14 @@ class Encoder:
                 ids = desk.ids[:count].copy()
                 self._desks.append(desk)  # nothing of it has grown
                 return ids
-        try:
+        with self._kept(desk):
             padded = text + PADDING if len(text) > COPIED else text  # kernels copy a short one faster
             desk.one_stop[0] = len(text)
             docs = Documents(np.frombuffer(padded, np.uint8), desk.one_start, desk.read_one_stop)
+            desk.expect(docs, len(text))
             fragments = self._cut_one(desk, docs, len(text), rule)
             count = self.encode(desk, docs, 0, 1, fragments, rule, 0)
             return desk.ids[:count].copy()
-        finally:
-            self.stand_up(desk)
 
     def may_part(self, size: int) -> bool:
         """Whether the model lets a text of so many bytes be cut between words (see `parts`)."""
@@ -176,12 +177,31 @@ class Encoder:
         except IndexError:
             return Desk()
 
+    def at_desk(self) -> AbstractContextManager[Desk]:
+        """Sit at a desk for a time."""
+        return self._kept(self.sit_down())
+
+    @contextmanager
+    def _kept(self, desk: Desk) -> Iterator[Desk]:
+        """A desk that one sits at, and stands up from unless the work breaks off anywhere: then its arrays may not fit
+        together, and it is let go."""
+        try:
+            yield desk
+        except JittokError:
+            self.stand_up(desk)
+            raise
+        self.stand_up(desk)
+
     def stand_up(self, desk: Desk) -> None:
         """Give a desk back, without what it holds of unusually long texts; its cache of pieces is kept."""
-        if desk.longest > KEPT_IDS:
-            self._give_work(desk, FIRST_LONGEST)
+        self.tidy(desk)
         desk.put_away(KEPT_IDS)
         self._desks.append(desk)
+
+    def tidy(self, desk: Desk, longest: int = KEPT_IDS) -> None:
+        """Let go of scratch for texts beyond `longest`; the cache of pieces is kept."""
+        if desk.longest > longest:
+            self._give_work(desk, FIRST_LONGEST)
 
     def _give_work(self, desk: Desk, longest: int) -> None:
         """Scratch for fragments of up to `longest` bytes; a cache of pieces that the old one has is kept."""
@@ -268,14 +288,14 @@ class Encoder:
         """Lay the arrays out for much text, once. Desks work with either."""
         with self._settling:
             if not self._settled:
-                self.arrays = self.model.for_much_text(self.arrays)
+                self.arrays = patiently(self.model.for_much_text, self.arrays)
                 self._settled = True
 
     def _with_chain(self) -> Any:
         """The arrays with a chain for long words, made when the first of them comes, or with none for good."""
         with self._settling:
             if self.arrays.chain.state == WANTED:
-                self.arrays = self.model.with_chain(self.arrays)
+                self.arrays = patiently(self.model.with_chain, self.arrays)
             return self.arrays
 
     def _run(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.locks import once
 from jittok.vocab import NO_TOKEN, Vocab
 
 NEWLINE = b"\n"
@@ -107,7 +107,7 @@ class Facts:
         """Ids that end a generation."""
         return frozenset(self.vocab.eog_ids)
 
-    @cached_property
+    @once
     def special_ids(self) -> frozenset[int]:
         """Ids of control, unknown and user-defined tokens: all that can be cut out of a text."""
         return frozenset(self.vocab.special_tokens.tolist())

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from jittok._jit import patiently
 from jittok.compiled import content_key, recall
 from jittok.errors import MalformedVocab
 from jittok.tokenizer import CACHE_BYTES, IN_MEMORY, Tokenizer
@@ -26,14 +27,14 @@ def load(source: Source, *, cache: bool = True, cache_bytes: int = CACHE_BYTES) 
     upper bound of the piece cache of one thread. Raises MalformedVocab, UnsupportedVocab, OSError.
     """
     name = os.fspath(source) if isinstance(source, str | os.PathLike) else IN_MEMORY
-    key = content_key(source) if cache else None
+    key = patiently(content_key, source) if cache else None
 
     def read() -> Vocab:
         from jittok.vocab import read_vocab
 
         return read_vocab(source)
 
-    return _load(key, str(Path(name)), read, cache=cache, cache_bytes=cache_bytes)
+    return patiently(_load, key, str(Path(name)), read, cache=cache, cache_bytes=cache_bytes)
 
 
 def _load(key: str | None, source: str, read: Callable[[], Vocab], **options: Any) -> Tokenizer:
@@ -48,7 +49,7 @@ def _load(key: str | None, source: str, read: Callable[[], Vocab], **options: An
 def bundled(name: str) -> Tokenizer:
     """The Tokenizer of a vocabulary shipped with the package; `bundled_names()` lists them. ValueError for others."""
     key = content_key(bundled_path(name))
-    return _load(key, f"bundled vocabulary {name}", lambda: bundled_vocab(name), bundle=name)
+    return patiently(_load, key, f"bundled vocabulary {name}", lambda: bundled_vocab(name), bundle=name)
 
 
 def reload(path: str, fingerprint: str, options: dict[str, Any]) -> Tokenizer:

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.desk import Desk
+from jittok.errors import JittokError
 from jittok.fragments import TEXT
 from jittok.inputs import Documents
 
@@ -163,8 +164,9 @@ class InOrder:
             self._wait_and_copy(waiting)
         except BaseException as error:  # noqa: BLE001  raised by `run`, if it is the first
             self._fail(part, error)
-        finally:
-            stand_up(desk)
+            if not isinstance(error, JittokError):
+                return  # the desk's arrays may not fit together: it is let go
+        stand_up(desk)
 
     def _taken_in_order(self) -> Iterator[tuple[int, Any]]:
         """Numbers of parts that nobody has yet and their jobs, up to the last or the first that failed."""

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import fields, replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jittok._jit import frozen
+from jittok._jit import frozen, patiently, when_long
 from jittok.compiled import Kept, keep, recall
 from jittok.errors import InvalidToken, UnsupportedVocab
 from jittok.facts import SPECIAL_IDS, Facts, newline_id, or_none
 from jittok.inputs import Documents, OneText, check_errors, to_bytes, to_ids
+from jittok.locks import once
 from jittok.ragged import TokenArray
 from jittok.vocab import Vocab
 from jittok.vocab.describe import describe
@@ -67,7 +67,7 @@ class Tokenizer(Facts):
             if key is not None and self._encoder is not None:
                 keep(key, "encoder", {"vocab": replace(vocab, source=""), **self._encoder.compiled()})
 
-    @cached_property
+    @once
     def _encoder(self) -> Encoder | None:
         """What encodes, None for type "none". What was compiled before is fetched by the first text."""
         return self._make_encoder()
@@ -78,7 +78,8 @@ class Tokenizer(Facts):
         if self.vocab.type == "none":
             return None
         compiled = self._kept.part("arrays", "plain", "parsed") if self._kept else None
-        return Encoder(self.vocab, cache_bytes=self._options["cache_bytes"], **(compiled or {}))
+        options = {"cache_bytes": self._options["cache_bytes"], **(compiled or {})}
+        return patiently(Encoder, self.vocab, **options)
 
     # ---- text to ids
 
@@ -241,7 +242,7 @@ class Tokenizer(Facts):
         found = stretches(encoder, texts, rule, threads, progress, beside=beside)
         return AlignmentBatch.joined(list(found), unit)
 
-    @cached_property
+    @once
     def _aligner(self) -> Aligner:
         from jittok.align import Aligner
 
@@ -257,7 +258,9 @@ class Tokenizer(Facts):
         if self.type == "none":
             return b""
         decoder = self._decoder
-        return decoder.one(to_ids(ids, self.vocab_size), decoder.frame(remove_special, unparse_special))
+        known = to_ids(ids, self.vocab_size)
+        frame = decoder.frame(remove_special, unparse_special)
+        return when_long(known.nbytes)(decoder.one, known, frame)  # type: ignore[no-any-return]
 
     def decode(
         self,
@@ -287,7 +290,8 @@ class Tokenizer(Facts):
             ids = np.concatenate(parts) if parts else np.zeros(0, np.int32)
             rows = TokenArray(ids, np.cumsum([0, *(part.size for part in parts)]))
         decoder = self._decoder
-        text, ends = decoder.rows(rows.ids, rows.offsets, decoder.frame(remove_special, unparse_special))
+        frame = decoder.frame(remove_special, unparse_special)
+        text, ends = when_long(rows.ids.nbytes)(decoder.rows, rows.ids, rows.offsets, frame)
         raw, start, out = text.tobytes(), 0, []
         for end in ends.tolist():
             out.append(raw[start:end].decode("utf-8", errors))
@@ -330,13 +334,13 @@ class Tokenizer(Facts):
             raise InvalidToken(int(token), self.vocab_size)
         return int(token)
 
-    @cached_property
+    @once
     def _decoder(self) -> Decoder:
         from jittok.decode import Decoder
 
         return Decoder(self.vocab, self._pieces)
 
-    @cached_property
+    @once
     def _pieces(self) -> Pieces:
         from jittok.pieces import build_pieces
 
@@ -351,7 +355,7 @@ class Tokenizer(Facts):
 
     # ---- itself
 
-    @cached_property
+    @once
     def nl_id(self) -> int | None:
         """The id of a newline, None when there is none."""
         return or_none(newline_id(self.vocab, self._encoder))

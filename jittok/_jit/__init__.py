@@ -16,7 +16,6 @@ from __future__ import annotations
 import functools
 import importlib
 import os
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, ParamSpec, TypeVar, get_type_hints
@@ -26,12 +25,14 @@ from numpy.typing import NDArray
 
 from jittok._jit import store
 from jittok._jit.frame import Call, plan_of
+from jittok._jit.patient import LONG, patiently, when_long
 from jittok._jit.store import cache_dir
+from jittok.locks import COMPILER, Lock, compiler_is_lost, once
 
 __all__ = [
-    "CHECKED", "F32", "I32", "I64", "JIT", "PLAIN", "U8", "U16", "U32", "U64", "Call", "Deferred", "OutF64",
-    "OutI32", "OutI64", "OutU8", "OutU16", "OutU32", "OutU64", "cache_dir", "frozen", "helper", "inlined", "intrinsic",
-    "kernel", "standalone", "store", "warm", "wide",
+    "CHECKED", "F32", "I32", "I64", "JIT", "LONG", "PLAIN", "U8", "U16", "U32", "U64", "Call", "Deferred", "OutF64",
+    "OutI32", "OutI64", "OutU8", "OutU16", "OutU32", "OutU64", "cache_dir", "frozen", "helper", "inlined",
+    "intrinsic", "kernel", "patiently", "standalone", "store", "warm", "when_long", "wide",
 ]  # fmt: skip
 
 P = ParamSpec("P")
@@ -153,7 +154,7 @@ class kernel(Generic[P, R]):
         self.compiled = JIT
         self.cache_hit: bool | None = None  # None until the first call
         self.entry: Callable[[int], int] | None = None  # frame's address -> result
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._keep: Any = None
         self._missing = False  # the cache has been asked in vain
         kernel.registry.append(self)
@@ -170,7 +171,7 @@ class kernel(Generic[P, R]):
         """The call with these arguments, to be made as often as wanted; `Call.again` takes others."""
         return Call(self, args)
 
-    @functools.cached_property
+    @once
     def plan(self) -> dict[str, Any]:
         """How each argument is laid out in a frame, by name."""
         hints = get_type_hints(self.python, include_extras=True)
@@ -179,6 +180,9 @@ class kernel(Generic[P, R]):
 
     def ready(self) -> Callable[[int], int]:
         """Load from disk, or compile, once."""
+        return patiently(self._ready)
+
+    def _ready(self) -> Callable[[int], int]:
         with self._lock:
             if self.entry is None and not self._missing:
                 self._take(self._kept())
@@ -226,10 +230,17 @@ class kernel(Generic[P, R]):
     def _compiled(self) -> tuple[Any, Any]:
         """What `machine.load` makes of new code, which is kept."""
         from jittok._jit import machine
-        from jittok._jit.compiler import compile_kernel
 
-        code = compile_kernel(self.python)
         place, stamp = self._place()
+        if place and compiler_is_lost():
+            from jittok._jit.outside import compile_outside
+
+            code = compile_outside(self.python.__module__, self.python.__qualname__)
+        else:
+            with COMPILER:
+                from jittok._jit.compiler import compile_kernel
+
+                code = compile_kernel(self.python)
         if place:
             store.write(place, stamp, code)
         return machine.load(code)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import os
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -30,6 +31,10 @@ _MANGLED = "_ZN"
 """How the names of compiled Python functions begin."""
 _compiling: set[int] = set()
 """The thread that compiles a kernel, if one does."""
+_originals: list[tuple[Any, str, Any]] = []
+"""What that thread has replaced: owner, name, original."""
+_collecting: list[bool] = []
+"""Whether garbage was collected before it began."""
 
 
 @contextlib.contextmanager
@@ -59,7 +64,7 @@ def one_kernel(name: str, wrapper: Callable[..., None]) -> Iterator[None]:
 @contextlib.contextmanager
 def _replaced(replacements: list[tuple[Any, str, Callable[[Any], Any]]]) -> Iterator[None]:
     """(owner, name, what makes the replacement of the original); other threads get the original."""
-    thread, originals = threading.get_ident(), []
+    thread = threading.get_ident()
 
     def chosen(ours: Any, original: Any) -> Any:
         def choose(*args: Any, **kwargs: Any) -> Any:
@@ -71,27 +76,48 @@ def _replaced(replacements: list[tuple[Any, str, Callable[[Any], Any]]]) -> Iter
         try:
             for owner, name, make in replacements:
                 original = getattr(owner, name)
-                originals.append((owner, name, original))
+                _originals.append((owner, name, original))
                 setattr(owner, name, chosen(make(original), original))
             yield
         finally:
-            for owner, name, original in originals:
-                setattr(owner, name, original)
+            _put_back()
+
+
+def _put_back() -> None:
+    while _originals:
+        owner, name, original = _originals.pop()
+        setattr(owner, name, original)
 
 
 @contextlib.contextmanager
 def _no_collection() -> Iterator[None]:
     """Without the garbage collector, which takes a tenth of compiling: it finds hardly any garbage."""
     enabled = gc.isenabled()
+    _collecting[:] = [enabled]
     gc.disable()
     try:
         yield
     finally:
+        _collecting.clear()
         if enabled:
             if not gc.get_freeze_count():  # what is new to the oldest objects, or it would all be looked at right now
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()
+
+
+def _after_fork() -> None:
+    """In the child of a fork: undo what a thread that is gone has changed."""
+    if threading.get_ident() in _compiling:
+        return
+    _compiling.clear()
+    _put_back()
+    if _collecting.pop() if _collecting else False:
+        gc.enable()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def _nothing(_original: Any) -> Any:

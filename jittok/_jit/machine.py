@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import threading
 from typing import Any
 
 import llvmlite.binding as llvm
 
+from jittok.locks import Lock
+
 ENTRY = "jittok_entry"
 """The symbol of a kernel in its object code: int64 (int64 *frame)."""
 _PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
-LOCK = threading.RLock()
+LOCK = Lock()
 """LLVM is used by one thread at a time."""
 
 

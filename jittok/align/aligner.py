@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +15,7 @@ from jittok.align.lengths import DNA_BEGIN, DNA_END, DNA_UNKNOWN, build_lengths,
 from jittok.align.literal import literal_tokens
 from jittok.fragments import FOUND, FRAGMENT, NEED, OUT_OF_WORK, REPORT_SIZE, TEXT_PREFIXED
 from jittok.inputs import Documents
+from jittok.locks import once
 from jittok.normalize.case import CaseTable, case_table
 from jittok.vocab import Vocab
 
@@ -93,7 +93,7 @@ class Aligner:
             self._unigram(data, cut, flat, left, count, longest)
             return
         if self.vocab.type in _WAYS:
-            room = rewritten.GROWTH * longest + rewritten.SLACK
+            room = rewritten.map_room(int(self.lengths.output.max(initial=0)))
             count = rewritten.rewritten_spans(
                 self.lengths, self._rewriting, data, cut.starts, cut.stops, cut.tokens, cut.ends, cut.ids,
                 np.empty(room, np.int64), np.empty(room, np.int64), flat, left, count,
@@ -129,7 +129,7 @@ class Aligner:
         _same(code == 0, -1 - code)
 
     def _unigram(self, data: U8, cut: Cut, flat: OutI64, left: OutI64, count: int, longest: int) -> None:
-        from jittok.align.unigram import make_unigram_work, no_lattice, unigram_spans
+        from jittok.align.unigram import AT_ONCE, make_unigram_work, no_lattice, unigram_spans
 
         if self._inert.usable:
             from jittok.align.unigram_text import make_text_work, text_spans
@@ -140,8 +140,9 @@ class Aligner:
             )  # fmt: skip
             if not count:
                 return
-        report, room = np.zeros(REPORT_SIZE, np.int64), 2 * longest + 64
+        report = np.zeros(REPORT_SIZE, np.int64)
         for use_lattice in (0, 1):
+            room = 2 * longest + 64 if use_lattice else AT_ONCE
             lattice = self._lattice if use_lattice else no_lattice()
             work, item, kept = make_unigram_work(room, bool(use_lattice)), 0, 0
             while True:
@@ -158,7 +159,7 @@ class Aligner:
             if not count:
                 return
 
-    @cached_property
+    @once
     def _rewriting(self) -> rewritten.Rewriting:
         vocab = self.vocab
         kind, begins = _WAYS[vocab.type], np.zeros(256, np.uint8)
@@ -180,25 +181,25 @@ class Aligner:
             frozen(begins, np.uint8), frozen(dna, np.int32), case,
         )  # fmt: skip
 
-    @cached_property
+    @once
     def _word_rules(self) -> Any:
         from jittok.align.word_rules import word_rules
 
         return word_rules(self.vocab)
 
-    @cached_property
+    @once
     def _unigram_rules(self) -> Any:
         from jittok.align.normalized import unigram_rules
 
         return unigram_rules(self.vocab)
 
-    @cached_property
+    @once
     def _inert(self) -> Any:
         from jittok.align.inert import build_inert
 
         return build_inert(self.vocab, self._unigram_rules)
 
-    @cached_property
+    @once
     def _lattice(self) -> Any:
         from jittok.align.unigram import build_lattice
 

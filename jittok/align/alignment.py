@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 
 from jittok.align.characters import character_spans
 from jittok.display import html
+from jittok.locks import once
 from jittok.ragged import Describe, TokenArray, joined
 
 Text = str | bytes
@@ -44,7 +44,7 @@ class Alignment:
     def __reduce__(self) -> tuple[Any, ...]:
         return Alignment, (self.ids, self.spans, self.text)
 
-    @cached_property
+    @once
     def char_spans(self) -> NDArray[np.int64]:
         """int64[n, 2]: the spans in characters of a str. Tokens that are parts of a character have its span.
 

@@ -164,26 +164,37 @@ def _kind(kinds: Window, text: Window, i: int, stop: int) -> int:
     return kind
 
 
+class Place(NamedTuple):
+    """How far normalizing has come."""
+
+    i: int  # in the data; BROKEN
+    at: int  # in the normalized text
+    inside: int  # 1: a word
+    prepended: int  # 1: a space was put in front of a word
+    gap_start: int  # the spaces that were left out since the last word; -1: none
+    gap_stop: int
+
+
 @helper
-def normalize(rules: UnigramRules, out: Normal, data: U8, start: int, stop: int) -> int:
-    """The normalized bytes of data[start:stop] and what they stand for, as many as there is room for; how many, or
-    BROKEN. Source: llama.cpp, `llm_tokenizer_ugm_session::normalize`."""
+def normalize(rules: UnigramRules, out: Normal, data: U8, place: Place, stop: int, limit: int) -> Place:
+    """The normalized bytes of data[place.i:stop] and what they stand for, as many as there is room for, until there are
+    `limit`. Source: llama.cpp, `llm_tokenizer_ugm_session::normalize`."""
     spaces, text, kinds = rules.spaces, window(data), window(rules.kinds)
-    i, at, inside, prepended = start, 0, False, False
-    gap_start, gap_stop = -1, -1  # the spaces that were left out since the last word
-    while i < stop:
+    i, at, inside, prepended = place.i, place.at, place.inside != 0, place.prepended != 0
+    gap_start, gap_stop = place.gap_start, place.gap_stop
+    while i < stop and at < limit:
         kind = _kind(kinds, text, i, stop)
-        while kind == PLAIN and inside:
+        while kind == PLAIN and inside and at < limit:
             at = _put(out, at, get_u8(text, i), i, i + 1)
             i += 1
             kind = SPECIAL if i == stop else _kind(kinds, text, i, stop)
-        if i == stop:
+        if i == stop or at >= limit:
             break
         source, used, size = SAME, 1, 1
         if kind == SPECIAL:
             source, used, size = _step(rules, data, i, stop)
             if used == 0:
-                return BROKEN
+                return Place(BROKEN, at, 0, 0, -1, -1)
         for k in range(size):
             low, high = i, i + used
             if source == SAME:
@@ -210,4 +221,6 @@ def normalize(rules: UnigramRules, out: Normal, data: U8, start: int, stop: int)
             inside, gap_start = True, -1
             at = _put(out, at, byte, low, high)
         i += used
-    return _put_space(rules, out, at, stop, stop) if spaces.append else at
+    if i == stop and spaces.append:
+        at = _put_space(rules, out, at, stop, stop)
+    return Place(i, at, int(inside), int(prepended), gap_start, gap_stop)

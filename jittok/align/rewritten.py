@@ -25,6 +25,16 @@ BPE, WHITESPACE, DNA, SPM, PLAMO2, RWKV = range(6)
 """Ways of rewriting."""
 GROWTH, SLACK = 3, 8
 """A stretch of n bytes becomes at most GROWTH * n + SLACK."""
+AT_ONCE = 1 << 14
+"""Bytes of a text that are rewritten before the tokens are walked over them: a map of a whole text would have 48 bytes
+for each of its own."""
+
+
+def map_room(longest: int) -> int:
+    """How many bytes a map must have room for where no token covers more than `longest`."""
+    return longest + GROWTH * AT_ONCE + SLACK
+
+
 BLANK = 0x20
 KMER, TAG = 6, 5
 BEGIN, END = b"<dna>", b"</dna>"
@@ -59,7 +69,7 @@ def rewritten_spans(
 ) -> int:  # fmt: skip
     """Spans of the tokens of the fragments left[:2 * count], a list as `direct_spans` makes it.
 
-    map_starts, map_stops: int64[GROWTH * n + SLACK] scratch for fragments of up to n bytes
+    map_starts, map_stops: int64[map_room(n)] scratch where no token covers more than n bytes
     The other arrays are those of `direct_spans`. Returns how many fragments are left in `left` because the lengths of
     their tokens do not add up. Linear in bytes.
     """
@@ -75,8 +85,7 @@ def rewritten_spans(
             done = _walk_bytes(how, sizes, text, start, stop, numbers, k, end, origin, out)
         else:
             prefix = how.prefix != 0 and tokens[fragment] == TEXT_PREFIXED
-            size = _rewrite(how, places, text, start, stop, prefix)
-            done = _walk(sizes, places, size, numbers, k, end, origin, out)
+            done = _walk_text(how, sizes, places, text, start, stop, prefix, numbers, k, end, origin, out)
         if not done:
             left[2 * kept], left[2 * kept + 1] = fragment, origin
             kept += 1
@@ -84,17 +93,36 @@ def rewritten_spans(
 
 
 @helper
-def _walk(sizes: Window, places: Map, size: int, ids: Window, k: int, end: int, origin: int, spans: Window) -> bool:
-    """Spans of ids k .. end - 1, which cover the `size` bytes of a map; whether they do so exactly."""
-    at = 0
-    while k < end:
-        after = at + get_i32(sizes, get_i32(ids, k) + 1)
-        if after == at or after > size:
+def _walk_text(
+    how: Rewriting, sizes: Window, places: Map, text: Window, start: int, stop: int, prefix: bool, ids: Window, k: int,
+    end: int, origin: int, spans: Window,
+) -> bool:  # fmt: skip
+    """Spans of ids k .. end - 1, which cover text[start:stop] as it is rewritten; whether they do so exactly."""
+    i, size = start, 0  # of the map, whose first byte is the first that no token has covered yet
+    if how.kind == SPM and prefix:
+        size = _put(places, 0, 3, start, start)
+    elif how.kind == PLAMO2 and begins_with_mark(text, start, stop):
+        i += 3
+    while True:
+        i, size = _rewrite(how, places, size, text, i, min(i + AT_ONCE, stop), stop)
+        at = 0
+        while k < end:
+            after = at + get_i32(sizes, get_i32(ids, k) + 1)
+            if after == at or (after > size and i == stop):
+                return False
+            if after > size:
+                break
+            put_i64(spans, 2 * k, get_i64(places.starts, at) - origin)
+            put_i64(spans, 2 * k + 1, get_i64(places.stops, after - 1) - origin)
+            at, k = after, k + 1
+        if i == stop:
+            return at == size and k == end
+        if k == end and at < size:
             return False
-        put_i64(spans, 2 * k, get_i64(places.starts, at) - origin)
-        put_i64(spans, 2 * k + 1, get_i64(places.stops, after - 1) - origin)
-        at, k = after, k + 1
-    return at == size
+        for j in range(at, size):
+            put_i64(places.starts, j - at, get_i64(places.starts, j))
+            put_i64(places.stops, j - at, get_i64(places.stops, j))
+        size -= at
 
 
 @helper
@@ -116,19 +144,16 @@ def _put_same(places: Map, at: int, start: int, stop: int) -> int:
 
 
 @helper
-def _rewrite(how: Rewriting, places: Map, text: Window, start: int, stop: int, prefix: bool) -> int:
-    """The map of text[start:stop]; how many bytes it has."""
+def _rewrite(how: Rewriting, places: Map, at: int, text: Window, i: int, behind: int, stop: int) -> tuple[int, int]:
+    """The map of the characters of a text up to `stop` that begin in text[i:behind], from its place `at` on; the places
+    behind them in the text and in the map."""
     if how.kind == SPM:
-        at = _put(places, 0, 3, start, start) if prefix else 0
-        for i in range(start, stop):
-            at = _put(places, at, 3 if get_u8(text, i) == BLANK else 1, i, i + 1)
-        return at
+        for k in range(i, behind):
+            at = _put(places, at, 3 if get_u8(text, k) == BLANK else 1, k, k + 1)
+        return behind, at
     if how.kind == WHITESPACE:
-        return _rewrite_runs(how, places, text, start, stop)
-    i, at = start, 0
-    if how.kind == PLAMO2 and begins_with_mark(text, start, stop):
-        i += 3
-    while i < stop:
+        return _rewrite_runs(how, places, at, text, i, behind, stop)
+    while i < behind:
         c, size = decode(text, i, stop)
         if c == BAD or (how.kind != PLAMO2 and c > LAST_CODE_POINT):
             at, size = _put(places, at, 3, i, i + 1), 1
@@ -139,14 +164,15 @@ def _rewrite(how: Rewriting, places: Map, text: Window, start: int, stop: int, p
         else:
             at = _put(places, at, encoded_length(c), i, i + size)
         i += size
-    return at
+    return i, at
 
 
 @helper
-def _rewrite_runs(how: Rewriting, places: Map, text: Window, start: int, stop: int) -> int:
+def _rewrite_runs(
+    how: Rewriting, places: Map, at: int, text: Window, i: int, behind: int, stop: int
+) -> tuple[int, int]:
     """The same without white space, perhaps in lower case."""
-    i, at = start, 0
-    while i < stop:
+    while i < behind:
         c, size = decode(text, i, stop)
         if c == BAD or c > LAST_CODE_POINT:
             c, size = REPLACEMENT, 1
@@ -159,7 +185,7 @@ def _rewrite_runs(how: Rewriting, places: Map, text: Window, start: int, stop: i
             else:
                 at = _put(places, at, encoded_length(image), i, i + size)
         i += size
-    return at
+    return i, at
 
 
 @helper
@@ -206,8 +232,7 @@ def _walk_dna(
         for i in range(at, begin - 3):  # U+FFFD in their place would be letters inside
             if get_u8(text, i) >= 0xF4 and decode(text, i, begin)[0] > LAST_CODE_POINT:
                 return False
-        size = _rewrite(how, places, text, at, begin, False)
-        if not _walk(sizes, places, size, ids, k, after, origin, spans):
+        if not _walk_text(how, sizes, places, text, at, begin, False, ids, k, after, origin, spans):
             return False
         if begin == stop:
             return after == end

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jittok._jit import I32, I64, U8, OutF64, OutI32, OutI64, OutU8, frozen, helper, kernel, wide
-from jittok._raw import Window, get_i32, get_i64, get_u8, put_i64, window
+from jittok._raw import Window, get_i32, get_i64, get_u8, put_i64, put_u8, window
 from jittok.align.direct import first_id
 from jittok.align.lengths import Lengths
 from jittok.align.normalized import (
@@ -20,6 +20,7 @@ from jittok.align.normalized import (
     NORMAL,
     USER_DEFINED,
     Normal,
+    Place,
     UnigramRules,
     can_match,
     normalize,
@@ -31,6 +32,9 @@ from jittok.structures.utf8 import lead_length
 from jittok.vocab import Vocab
 
 UNKNOWN_PENALTY = 10.0
+FAR = 1 << 62
+AT_ONCE = 1 << 16
+"""Bytes of normalized text that are walked at once where no lattice is needed."""
 LOWEST = -float(np.finfo(np.float64).max)
 
 
@@ -59,8 +63,17 @@ def no_lattice() -> Lattice:
     return Lattice(DoubleArray(frozen([], np.int32)), 0, 0.0)
 
 
+class Run(NamedTuple):
+    """How far the ids have been walked."""
+
+    k: int  # the next of them
+    at: int  # where it begins in the normalized text, or goes on
+    start: int  # what it stands for so far, if it is the unknown one; -1: nothing
+    stop: int
+
+
 class UnigramWork(NamedTuple):
-    """Scratch for normalized texts of up to text.size bytes."""
+    """Scratch for normalized texts: of up to text.size bytes for the lattice, half of it at a time without."""
 
     text: OutU8
     starts: OutI64  # byte k stands for data[starts[k]:stops[k]]
@@ -100,17 +113,25 @@ def unigram_spans(
         fragment, origin = left[2 * item], left[2 * item + 1]
         start, stop, k, end = starts[fragment], stops[fragment], first_id(window(ends), fragment), ends[fragment]
         report[FRAGMENT], report[FOUND] = item, kept
-        size = normalize(rules, text, data, start, stop)
-        if size < 0:
-            return BROKEN
-        if size > work.text.size:
-            report[NEED] = size
-            return OUT_OF_WORK
+        told = use_lattice == 0 and rules.always == 0
+        if told:
+            code = _walk_text(rules, sizes, text, data, start, stop, numbers, k, end, origin, out)
+            if code < 0:
+                report[NEED] = 2 * work.text.size
+                return BROKEN if code == BROKEN else OUT_OF_WORK
+            told = code == 1
         if use_lattice:
+            place = normalize(rules, text, data, Place(start, 0, 0, 0, -1, -1), stop, FAR)
+            size = place.at
+            if place.i == BROKEN:
+                return BROKEN
+            if size > work.text.size:
+                report[NEED] = size
+                return OUT_OF_WORK
             _find_path(lattice, work, text.text, size)
             if not _walk_path(lattice, work, text, size, numbers, k, end, origin, out):
                 return BROKEN
-        elif rules.always or not _walk(rules, sizes, text, size, numbers, k, end, origin, out):
+        elif not told:
             left[2 * kept], left[2 * kept + 1] = fragment, origin
             kept += 1
         item += 1
@@ -125,27 +146,78 @@ def _put_span(out: Normal, at: int, behind: int, spans: Window, k: int, origin: 
 
 
 @helper
+def _walk_text(
+    rules: UnigramRules, sizes: Window, out: Normal, data: U8, start: int, stop: int, ids: Window, k: int, end: int,
+    origin: int, spans: Window,
+) -> int:  # fmt: skip
+    """Spans of ids k .. end - 1, which cover data[start:stop], half a buffer at a time: 1, 0 where the ids do not tell,
+    BROKEN, or OUT_OF_WORK."""
+    place, limit = Place(start, 0, 0, 0, -1, -1), out.room >> 1
+    run = Run(k, 0, -1, -1)
+    while True:
+        place = normalize(rules, out, data, place, stop, limit)
+        if place.i == BROKEN:
+            return BROKEN
+        size, last = place.at, place.i == stop
+        if size > out.room:
+            return OUT_OF_WORK
+        run = _walk(rules, sizes, out, size, last, ids, run, end, origin, spans)
+        if run.at < 0:
+            return 0
+        if last:
+            return 1 if run.at == size and run.k == end else 0
+        for j in range(run.at, size):
+            put_u8(out.text, j - run.at, get_u8(out.text, j))
+            put_i64(out.starts, j - run.at, get_i64(out.starts, j))
+            put_i64(out.stops, j - run.at, get_i64(out.stops, j))
+        size -= run.at
+        if 2 * size > limit:
+            return OUT_OF_WORK
+        place = Place(place.i, size, place.inside, place.prepended, place.gap_start, place.gap_stop)
+
+
+@helper
 def _walk(
-    rules: UnigramRules, sizes: Window, out: Normal, size: int, ids: Window, k: int, end: int, origin: int,
-    spans: Window,
-) -> bool:  # fmt: skip
-    """Spans of ids k .. end - 1, which cover `size` normalized bytes; False where the ids do not tell."""
-    at = 0
-    while k < end and at < size:
+    rules: UnigramRules, sizes: Window, out: Normal, size: int, last: bool, ids: Window, run: Run, end: int,
+    origin: int, spans: Window,
+) -> Run:  # fmt: skip
+    """Spans of ids run.k .. end - 1 as far as they are certain by `size` normalized bytes, all that there are at the
+    `last`; run.at is then where the next begins, or the unknown one goes on: -1 where the ids do not tell."""
+    at, k, first, behind_run = 0, run.k, run.start, run.stop
+    while k < end:
         token = get_i32(ids, k)
-        if token == rules.unk_id:
-            behind = at
-            while behind < size and _may_be_unknown(rules, out, behind, size):
-                if behind > at and k + 1 < end and _stands(rules, out, behind, size, get_i32(ids, k + 1)):
-                    return False
-                behind = min(behind + lead_length(get_u8(out.text, behind)), size)
-        else:
+        if token != rules.unk_id:
             behind = at + get_i32(sizes, token + 1)
-        if behind == at or behind > size:
-            return False
-        _put_span(out, at, behind, spans, k, origin)
-        at, k = behind, k + 1
-    return at == size and k == end
+            if behind > size:
+                return Run(k, -1 if last else at, -1, -1)
+            if behind == at:
+                return Run(k, -1, -1, -1)
+            _put_span(out, at, behind, spans, k, origin)
+            at, k = behind, k + 1
+            continue
+        while at < size:
+            behind = at + lead_length(get_u8(out.text, at))
+            if behind > size and not last:
+                return Run(k, at, first, behind_run)
+            if not _may_be_unknown(rules, out, at, size):
+                break
+            if first >= 0 and k + 1 < end:
+                after = get_i32(ids, k + 1)
+                if not last and after >= 0 and at + wide(rules.offsets[after + 1] - rules.offsets[after]) > size:
+                    return Run(k, at, first, behind_run)
+                if _stands(rules, out, at, size, after):
+                    return Run(k, -1, -1, -1)
+            behind = min(behind, size)
+            first = get_i64(out.starts, at) if first < 0 else first
+            behind_run, at = get_i64(out.stops, behind - 1), behind
+        if at == size and not last:
+            return Run(k, at, first, behind_run)
+        if first < 0:
+            return Run(k, -1, -1, -1)
+        put_i64(spans, 2 * k, first - origin)
+        put_i64(spans, 2 * k + 1, behind_run - origin)
+        k, first = k + 1, -1
+    return Run(k, at if last or at == size else -1, -1, -1)
 
 
 @helper

@@ -54,6 +54,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--on-error", choices=("fail", "skip", "replace"), default="fail",
         help="a line or document that cannot be read: stop, leave it out, or put U+FFFD for what cannot be read",
     )  # fmt: skip
+    reading.add_argument(
+        "--max-document-bytes", default="1G", metavar="N", help="stop at a document (a line) beyond this (default: 1G)"
+    )
     tokens = parser.add_argument_group("tokens")
     tokens.add_argument("--add-special", action="store_true", help="BOS and EOS where the vocabulary wants them")
     tokens.add_argument("--append-eos", action="store_true", help="end-of-text token at the end of each document")
@@ -102,6 +105,7 @@ def _options(given: argparse.Namespace) -> Options:
         column=given.column, lines=given.lines, separator=separator, add_special=given.add_special,
         parse_special=given.parse_special, append_eos=given.append_eos, on_error=given.on_error, dtype=given.dtype,
         range_bytes=parse_bytes(given.range_bytes), shard_bytes=parse_bytes(given.shard_bytes),
+        max_document_bytes=parse_bytes(given.max_document_bytes),
     )  # fmt: skip
 
 

@@ -74,17 +74,21 @@ def compile_corpus(
     engine: str = "threads",
     check_space: bool = True,
     report: Callable[[Progress], None] | None = None,
+    max_document_bytes: int | None = None,
 ) -> Summary:
     """Write the corpus directory `out`, or go on where an earlier run of the same call was interrupted.
 
-    `report` is called after each range. Raises CorpusError for input that cannot be read (with file and line), for a
-    directory that was begun with something else, and when another process is writing it; OSError when the disk is full.
+    `report` is called after each range. `max_document_bytes`: in place of that of the options.
+    Raises CorpusError for input that cannot be read (with file and line), for a directory that was begun with something
+    else, and when another process is writing it; OSError when the disk is full.
     What was written before stays and is taken up by the next call.
     """
     from filelock import FileLock, Timeout
 
     start = time.perf_counter()
     options, out = options or Options(), Path(out)
+    if max_document_bytes is not None:
+        options = replace(options, max_document_bytes=max_document_bytes)
     if engine not in ENGINES:
         raise CorpusError("--engine", engine, f"one of {', '.join(ENGINES)}")
     sources, left_out = find_sources(inputs, options)

@@ -10,6 +10,7 @@ from jittok.errors import CorpusError
 
 RANGE_BYTES = 8 << 20
 SHARD_BYTES = 1 << 30
+MAX_DOCUMENT_BYTES = 1 << 30
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 ON_ERROR = ("fail", "skip", "replace")
 KINDS = ("txt", "jsonl", "parquet", "arrow")
@@ -33,6 +34,7 @@ class Options:
     dtype: str = "auto"
     range_bytes: int = RANGE_BYTES
     shard_bytes: int = SHARD_BYTES
+    max_document_bytes: int = MAX_DOCUMENT_BYTES
 
     def __post_init__(self) -> None:
         _one_of("--on-error", self.on_error, ON_ERROR)
@@ -45,6 +47,8 @@ class Options:
             raise CorpusError("--separator", "", "a text of one character or more")
         if self.range_bytes < 1:
             raise CorpusError("--range-bytes", self.range_bytes, "1 or more")
+        if self.max_document_bytes < 1:
+            raise CorpusError("--max-document-bytes", self.max_document_bytes, "1 or more")
         if self.shard_bytes < 0:
             raise CorpusError("--shard-bytes", self.shard_bytes, "0 (one shard) or more")
         if not self.formats:

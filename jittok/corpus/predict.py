@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from jittok.corpus import tables
 from jittok.corpus.encode import RangeEncoder
 from jittok.corpus.formats.base import Format
+from jittok.corpus.limits import Limit
 from jittok.corpus.ranges import Key, RawRange, cut_lines, cut_separated, interval, read_unit, units
 from jittok.corpus.reader import Texts
 from jittok.corpus.sources import STDIN, TABLES, Source
@@ -128,7 +129,8 @@ def _lines_at(encoder: RangeEncoder, i: int, place: int) -> Row:
     with source.open() as file:
         file.seek(start)
         bare = file.read(size)
-        block = interval(file, start, start + size) if b"\n" in bare or start == 0 else b""
+        limit = Limit(source.path, encoder.options.max_document_bytes, "line")
+        block = interval(file, start, start + size, limit) if b"\n" in bare or start == 0 else b""
     if len(block) <= LONG * size and block:
         _, documents, tokens, text_bytes, encoded = _row(encoder, RawRange(Key(i, 1, 0), i, block, 0, 0), size)
         scale = size / len(block)
@@ -220,14 +222,14 @@ def _probe_start(encoder: RangeEncoder, i: int) -> Iterator[Row]:
             yield _row(encoder, RawRange(Key(i, 0, 0), i, array, 0, 0), read * (source.size or 0))
             return
     start, ratio = _unpacked_start(source)
-    take = io.BytesIO(start).read
+    take, limit = io.BytesIO(start).read, Limit(source.path, encoder.options.max_document_bytes, "document")
     payload: Any
     if source.kind == "txt":
         payload = [(i, start[:PROBE_BYTES])]
     elif source.kind == "separated":
-        _, payload = next(cut_separated(take, PROBE_BYTES, (encoder.options.separator or "").encode()), (0, []))
+        _, payload = next(cut_separated(take, PROBE_BYTES, (encoder.options.separator or "").encode(), limit), (0, []))
     else:
-        _, payload = next(cut_lines(take, PROBE_BYTES), (0, b""))
+        _, payload = next(cut_lines(take, PROBE_BYTES, limit), (0, b""))
     size = (
         len(payload) if isinstance(payload, bytes) else sum(len(p if isinstance(p, bytes) else p[1]) for p in payload)
     )

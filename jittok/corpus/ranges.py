@@ -10,9 +10,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import IO, Any, NamedTuple
 
 from jittok.corpus import tables
+from jittok.corpus.limits import Limit, newlines, newlines_before
 from jittok.corpus.options import Options
 from jittok.corpus.sources import STDIN, Source
 from jittok.corpus.unpack import Read, open_unpacked
@@ -96,7 +98,7 @@ def read_unit(unit: Unit, sources: Sequence[Source], options: Options, first: in
     source = sources[unit.source]
     if source.kind == "txt":
         if not first:
-            yield from _whole_files(unit, sources)
+            yield from _whole_files(unit, sources, options)
     elif source.kind == "parquet":
         yield from _numbered(unit, tables.parquet_rows(source, unit.part, options, first), source)
     elif source.kind == "arrow":
@@ -105,7 +107,7 @@ def read_unit(unit: Unit, sources: Sequence[Source], options: Options, first: in
         if first:
             return
         with source.open() as file:
-            block = interval(file, unit.start, unit.stop)
+            block = interval(file, unit.start, unit.stop, Limit(source.path, options.max_document_bytes, "line"))
         yield RawRange(Key(unit.source, unit.part, 0), unit.last, block, unit.stop, unit.stop - unit.start)
     else:
         yield from _stream(unit, source, options, first)
@@ -119,16 +121,17 @@ def _numbered(unit: Unit, rows: Iterator[tuple[int, Any, float]], source: Source
         done = read
 
 
-def _whole_files(unit: Unit, sources: Sequence[Source]) -> Iterator[RawRange]:
+def _whole_files(unit: Unit, sources: Sequence[Source], options: Options) -> Iterator[RawRange]:
     found, size, prefix = [], 0, None
     for i in range(unit.source, unit.last + 1):
+        limit = Limit(sources[i].path, options.max_document_bytes)
         if sources[i].path == STDIN:
             tally = _Tally(i, sources[i].open().read)
-            found.append((i, _everything(tally.read)))
+            found.append((i, _everything(tally.read, limit)))
             size, prefix = tally.size, tally.prefix()
             continue
         with sources[i].open() as raw:
-            found.append((i, _everything(open_unpacked(raw, sources[i].packing, sources[i].path))))
+            found.append((i, _everything(open_unpacked(raw, sources[i].packing, sources[i].path), limit)))
         size += sources[i].size or 0
     read = sources[unit.last].size
     yield RawRange(Key(unit.source, 0, 0), unit.last, found, size if read is None else read, size, prefix)
@@ -152,28 +155,38 @@ class _Tally:
         return [self.source, self.size, self._digest.hexdigest()]
 
 
-def _everything(read: Read) -> bytes:
-    return b"".join(iter(lambda: read(AHEAD), b""))
+def _everything(read: Read, limit: Limit) -> bytes:
+    parts, size = [], 0
+    while piece := read(AHEAD):
+        size += len(piece)
+        limit.check(size)
+        parts.append(piece)
+    return b"".join(parts)
 
 
-def interval(file: IO[bytes], start: int, stop: int) -> bytes:
-    """The lines that begin in [start, stop), whole."""
+def interval(file: IO[bytes], start: int, stop: int, limit: Limit) -> bytes:
+    """The lines that begin in [start, stop), whole. CorpusError for one that is too long."""
     before = max(start - 1, 0)
     file.seek(before)
     block = file.read(stop - before)
     if start:  # the line that is under way belongs to an earlier interval
         newline = block.find(b"\n")
         block = block[newline + 1 :] if newline >= 0 else b""
-    if not block or block.endswith(b"\n"):
-        return block
     parts = [block]
-    while piece := file.read(AHEAD):
+    size = len(block) - (block.rfind(b"\n") + 1)  # of the last line
+    while size and (piece := file.read(AHEAD)):
         newline = piece.find(b"\n")
         if newline >= 0:
             parts.append(piece[: newline + 1])
             break
         parts.append(piece)
-    return b"".join(parts)
+        size += len(piece)
+        limit.check(size, partial(newlines_before, file, stop))
+    whole = b"".join(parts)
+    if len(whole) > limit.most:
+        limit.before = newlines_before(file, stop) - newlines(block)
+        limit.lines(whole)
+    return whole
 
 
 def _stream(unit: Unit, source: Source, options: Options, first: int) -> Iterator[RawRange]:
@@ -186,9 +199,10 @@ def _stream(unit: Unit, source: Source, options: Options, first: int) -> Iterato
             read = tally.read
         blocks: Iterator[tuple[int, Any]]
         if source.kind == "separated":
-            blocks = cut_separated(read, options.range_bytes, (options.separator or "").encode())
+            limit = Limit(source.path, options.max_document_bytes, "document")
+            blocks = cut_separated(read, options.range_bytes, (options.separator or "").encode(), limit)
         else:
-            blocks = cut_lines(read, options.range_bytes)
+            blocks = cut_lines(read, options.range_bytes, Limit(source.path, options.max_document_bytes, "line"))
         for at, block in blocks:
             place = raw.tell() if tally is None else tally.size
             if at >= first:
@@ -200,8 +214,9 @@ def _stream(unit: Unit, source: Source, options: Options, first: int) -> Iterato
             raw.close()
 
 
-def cut_lines(read: Read, step: int) -> Iterator[tuple[int, bytes]]:
-    """(k, the lines that begin in bytes [k * step, (k + 1) * step)) for each k that has any."""
+def cut_lines(read: Read, step: int, limit: Limit) -> Iterator[tuple[int, bytes]]:
+    """(k, the lines that begin in bytes [k * step, (k + 1) * step)) for each k that has any. CorpusError for a line
+    that is too long, when so much of it has been read."""
     carry, at = b"", 0  # a line begins at `at`, where carry lies
     while True:
         k = at // step
@@ -215,35 +230,42 @@ def cut_lines(read: Read, step: int) -> Iterator[tuple[int, bytes]]:
         if cut < 0:
             parts = [block]
             carry = b""
-            while piece := read(step):
+            size = len(block) - (block.rfind(b"\n") + 1)  # of the last line
+            limit.check(size, partial(newlines, block))
+            while piece := read(min(step, AHEAD)):
                 newline = piece.find(b"\n")
                 if newline >= 0:
                     parts.append(piece[: newline + 1])
                     carry = piece[newline + 1 :]
                     break
                 parts.append(piece)
+                size += len(piece)
+                limit.check(size, partial(newlines, block))
             block = b"".join(parts)
         else:
             block, carry = block[: cut + 1], block[cut + 1 :]
         if not block:
             return
-        yield k, block
+        yield k, limit.lines(block)
         at += len(block)
 
 
-def cut_separated(read: Read, step: int, separator: bytes) -> Iterator[tuple[int, list[bytes]]]:
-    """(k, the documents that begin in bytes [k * step, (k + 1) * step)). Nothing behind the last separator is none."""
+def cut_separated(read: Read, step: int, separator: bytes, limit: Limit) -> Iterator[tuple[int, list[bytes]]]:
+    """(k, the documents that begin in bytes [k * step, (k + 1) * step)). Nothing behind the last separator is none.
+    CorpusError for a document that is too long, when so much of it has been read."""
     buffer, at, ended = bytearray(), 0, False  # a document begins at `at`, where buffer lies
     while True:
         k = at // step
-        need, found, start, look = (k + 1) * step - at, [], 0, 0
+        need, start, look = (k + 1) * step - at, 0, 0
+        found: list[bytes] = []
         while start < need:
             place = buffer.find(separator, look)
             if place < 0:
                 if ended:
                     break
                 look = max(start, len(buffer) - len(separator) + 1)
-                piece = read(max(step, AHEAD))
+                limit.check(look - start, partial(len, found))
+                piece = read(AHEAD)
                 ended = not piece
                 buffer += piece
                 continue
@@ -252,6 +274,7 @@ def cut_separated(read: Read, step: int, separator: bytes) -> Iterator[tuple[int
         if start < need and start < len(buffer):  # the last document, without a separator behind it
             found.append(bytes(buffer[start:]))
             start = len(buffer)
+        limit.texts(found)
         if found:
             yield k, found
         del buffer[:start]

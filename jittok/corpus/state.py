@@ -50,7 +50,8 @@ def differences(old: Fact, new: Fact, on_error_may_change: bool = False) -> list
     if old["vocab"]["fingerprint"] != new["vocab"]["fingerprint"]:
         said.append(f"vocabulary {_named(new['vocab'])} (begun with {_named(old['vocab'])})")
     for part in ("options", "writers"):
-        for key in sorted({*old[part], *new[part]} - ({"on_error"} if on_error_may_change else set())):
+        free = {"max_document_bytes", *(["on_error"] if on_error_may_change else [])}
+        for key in sorted({*old[part], *new[part]} - free):
             was, now = old[part].get(key), new[part].get(key)
             said += [f"{key} {now!r} (begun with {was!r})"] if was != now else []
     before, after = ([row["path"] for row in plan["inputs"]] for plan in (old, new))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from jittok import arrow_layouts
+from jittok.corpus.limits import Limit
 from jittok.corpus.options import Options
 from jittok.corpus.sources import Source, is_url
 from jittok.errors import CorpusError, MalformedArray
@@ -60,7 +61,9 @@ def parquet_rows(source: Source, group: int, options: Options, first: int) -> It
         try:
             batches = file.iter_batches(batch_size=rows, row_groups=[group], columns=[options.column])
             columns = (batch.column(0) for batch in batches)
+            limit = Limit(f"{source.path}, row group {group}", options.max_document_bytes, "row")
             for at, array, done in cut_rows(columns, options.range_bytes):
+                limit.rows(array, done - len(array))
                 if at >= first:
                     yield at, array, (group + min(done / max(facts.num_rows, 1), 1)) / count
         except (pa.ArrowInvalid, OSError) as error:
@@ -85,7 +88,9 @@ def arrow_rows(source: Source, options: Options, first: int) -> Iterator[tuple[i
                     arrow_layouts.rows_of(column)
                     yield column
 
-            for at, array, _ in cut_rows(columns(), options.range_bytes):
+            limit = Limit(source.path, options.max_document_bytes, "row")
+            for at, array, done in cut_rows(columns(), options.range_bytes):
+                limit.rows(array, done - len(array))
                 if at >= first:
                     yield at, array, read / total if total else file.tell() / max(source.size or 1, 1)
         except MalformedArray as error:

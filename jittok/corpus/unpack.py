@@ -11,8 +11,8 @@ from typing import IO, Any
 
 from jittok.errors import CorpusError
 
-PIECE = 16 << 10
-"""Packed bytes handed to zstandard at once: even a block of zeros then unpacks to no more than 256 MB."""
+PIECE = 4 << 10
+"""Packed bytes handed to zstandard at once: even a block of zeros then unpacks to no more than 64 MB."""
 LARGEST_WINDOW = 1 << 31
 Read = Callable[[int], bytes]
 

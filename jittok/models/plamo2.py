@@ -183,7 +183,7 @@ def link_nodes(
     Returns the longest text in code points. Linear in bytes.
     """
     units = window(trie.units)
-    depths[ROOT], node_scores[ROOT] = 1, UNKNOWN
+    depths[ROOT], node_scores[ROOT], links[ROOT] = 1, UNKNOWN, ROOT
     left = wide(scores.size)
     for text in range(left):
         cursors[3 * text], cursors[3 * text + 1], cursors[3 * text + 2] = text, ROOT, offsets[text]
@@ -197,20 +197,16 @@ def link_nodes(
             code, length = decode(texts, i, stop)
             i += length
             below = step(units, node, code)
-            if depths[below] == 0:  # its link lies on a level before this one
+            if depths[below] == 0:  # its links lie on levels before this one, which are done
                 depths[below] = depth
-                fails[below] = _failure(units, fails, node, code)
+                fail = _failure(units, fails, node, code)
+                fails[below] = fail
+                links[below] = fail if node_scores[fail] > INVALID else links[fail]
             if i == stop:
                 node_scores[below] = scores[text]
             else:
                 cursors[3 * left], cursors[3 * left + 1], cursors[3 * left + 2] = text, below, i
                 left += 1
-    for node in range(depths.size):
-        if depths[node] > 0:
-            link = wide(fails[node])
-            while node_scores[link] <= INVALID:
-                link = wide(fails[link])
-            links[node] = link
     return depth
 
 

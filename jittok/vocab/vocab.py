@@ -8,11 +8,12 @@ need a Python object a token; `tokens`, `ids` and `merges` are the same as Pytho
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
+
+from jittok.locks import once
 
 NO_TOKEN = -1
 """A special id that the vocabulary does not have."""
@@ -91,24 +92,24 @@ class Vocab:
     def __repr__(self) -> str:
         return f"Vocab({self.source!r}, {self.type}, pre={self.pre!r}, {len(self)} tokens)"
 
-    @cached_property
+    @once
     def tokens(self) -> list[bytes]:
         """Texts in id order."""
         return ragged_bytes(self.token_bytes, self.token_offsets)
 
-    @cached_property
+    @once
     def keys(self) -> list[bytes]:
         """Texts in id order as `ids` knows them."""
         if self.key_bytes is self.token_bytes:
             return self.tokens
         return ragged_bytes(self.key_bytes, self.key_offsets)
 
-    @cached_property
+    @once
     def ids(self) -> dict[bytes, int]:
         """text -> id, one to one."""
         return {key: i for i, key in enumerate(self.keys)}
 
-    @cached_property
+    @once
     def merges(self) -> dict[tuple[bytes, bytes], int]:
         """(left, right) -> rank, the first line of a pair. Source: llama.cpp's BPE loading; see `split_merge`."""
         ranks: dict[tuple[bytes, bytes], int] = {}
@@ -116,7 +117,7 @@ class Vocab:
             ranks.setdefault(split_merge(line), rank)
         return ranks
 
-    @cached_property
+    @once
     def fingerprint(self) -> str:
         """32 hex digits over everything that can change an id, a piece or a special-token rule."""
         from jittok.vocab.fingerprint import fingerprint

@@ -9,12 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jittok.corpus.limits import Limit
 from jittok.corpus.options import Options
 from jittok.corpus.ranges import Unit, cut_lines, cut_separated, interval, read_unit, units
 from jittok.corpus.sources import Source
 
 texts = st.lists(st.binary(max_size=12).map(lambda raw: raw.replace(b"\n", b"")), max_size=20)
 steps = st.integers(1, 30)
+
+
+def limit(most=1 << 30):
+    return Limit("name", most, "line")
 
 
 def chopped(data, size):
@@ -26,7 +31,7 @@ def chopped(data, size):
 @given(lines=texts, ending=st.booleans(), step=steps, size=st.integers(1, 40))
 def test_lines_of_a_stream_belong_to_the_range_they_begin_in(lines, ending, step, size):
     data = b"\n".join(lines) + (b"\n" if ending else b"")
-    blocks = list(cut_lines(chopped(data, size), step))
+    blocks = list(cut_lines(chopped(data, size), step, limit()))
     assert b"".join(block for _, block in blocks) == data
     at = 0
     for number, block in blocks:
@@ -40,9 +45,10 @@ def test_lines_of_a_stream_belong_to_the_range_they_begin_in(lines, ending, step
 def test_intervals_of_a_file_are_the_ranges_of_a_stream(lines, ending, step):
     data = b"\n".join(lines) + (b"\n" if ending else b"")
     found = [
-        (k, interval(io.BytesIO(data), i, min(i + step, len(data)))) for k, i in enumerate(range(0, len(data), step))
+        (k, interval(io.BytesIO(data), i, min(i + step, len(data)), limit()))
+        for k, i in enumerate(range(0, len(data), step))
     ]
-    assert [pair for pair in found if pair[1]] == list(cut_lines(chopped(data, 1 << 20), step))
+    assert [pair for pair in found if pair[1]] == list(cut_lines(chopped(data, 1 << 20), step, limit()))
 
 
 @given(
@@ -52,7 +58,7 @@ def test_intervals_of_a_file_are_the_ranges_of_a_stream(lines, ending, step):
     size=st.integers(1, 40),
 )
 def test_separated_documents_are_those_of_split(data, separator, step, size):
-    found = list(cut_separated(chopped(data, size), step, separator))
+    found = list(cut_separated(chopped(data, size), step, separator, limit()))
     expected = data.split(separator)
     if not expected[-1]:
         expected.pop()

@@ -19,15 +19,18 @@ BLANK, MARK = 0x20, ord(SPACE)
 
 
 def compile_vocab(vocab: Vocab) -> Arrays:
-    """Flat arrays of `vocab`; linear in the bytes of its tokens times their characters."""
+    """Flat arrays of `vocab`; the bytes of its tokens times the number of their sizes."""
     data, offsets = frozen(vocab.token_bytes, np.uint8), frozen(vocab.token_offsets, np.int64)
     texts = _with_characters(data, offsets)
     order = frozen(np.argsort(np.diff(offsets), kind="stable"), np.int64)
     reachable = np.zeros(len(vocab), np.uint8)
+    sizes = np.zeros(int(np.max(np.diff(texts.offsets), initial=0)) + 1, np.uint8)
+    sizes[np.diff(texts.offsets)] = 1
+    sizes = frozen(sizes, np.uint8)
     room = 1 << 12
     while True:
         left, right, merged = (np.empty(room, np.int32) for _ in range(3))
-        count = find_pairs(texts, len(vocab), order, reachable, left, right, merged)
+        count = find_pairs(texts, len(vocab), order, sizes, reachable, left, right, merged)
         if count <= room:
             break
         room = count
@@ -130,14 +133,17 @@ def other_characters(table: BytesTable, out: OutU8, ends: OutI64) -> int:
 
 @kernel
 def find_pairs(
-    table: BytesTable, tokens: int, order: I64, reachable: OutU8, left: OutI32, right: OutI32, merged: OutI32
-) -> int:
+    table: BytesTable, tokens: int, order: I64, sizes: U8, reachable: OutU8,
+    left: OutI32, right: OutI32, merged: OutI32,
+) -> int:  # fmt: skip
     """Each way to make a token of two symbols that merging can make themselves.
 
     table: texts of all symbols; order: int64[tokens] ids by rising length; reachable: uint8[tokens] is filled
+    sizes: uint8[longest text + 1] 1 where some text has so many bytes
     left, right, merged: int32[room]
 
-    Returns how many there are; when that is more than the room, only so many were written.
+    Returns how many there are; when that is more than the room, only so many were written. Only where both parts have
+    the size of some text are they looked up: texts of n bytes together have at most sqrt(2 n) sizes.
     """
     strings = open_bytes_table(table)
     count = 0
@@ -149,8 +155,11 @@ def find_pairs(
         i = first
         while i < stop:
             j = min(i + character_length(wide(table.data[i])), stop)
-            a = find_bytes(strings, strings.data, start, i)
-            b = find_bytes(strings, strings.data, i, stop)
+            a, b = ABSENT, ABSENT
+            if sizes[i - start] != 0 and sizes[stop - i] != 0:
+                a = find_bytes(strings, strings.data, start, i)
+                if a != ABSENT:
+                    b = find_bytes(strings, strings.data, i, stop)
             if (
                 ABSENT not in (a, b)
                 and (i == first or (a < tokens and reachable[a] != 0))

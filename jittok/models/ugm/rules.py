@@ -33,6 +33,12 @@ from jittok.vocab.vocab import SPACE
 MARK, SPACE_BYTE = ord(SPACE), 0x20
 RARE = 256
 """See `dominated`."""
+SHORT = 64
+"""Bytes of a token that may be found to be dominated,"""
+STEPS_PER_BYTE = 2
+"""and how many looks for a part of one are taken, a byte of all texts, so that a file of any kind loads soon."""
+LEAST_STEPS = 1 << 17
+"""Looks that are taken in any vocabulary."""
 NEVER = -1
 FEW = 16
 """Tokens that tie letters to another class and may be looked for in the text instead."""
@@ -192,7 +198,8 @@ def _class_pairs(lattice: Lattice) -> NDArray[np.int64]:
     plain = np.isin(classes, (LETTER, DIGIT, OTHER))
     inside = (owner[:-1] == owner[1:]) & plain[:-1] & plain[1:]
     pair = (CLASSES * classes[:-1] + classes[1:])[inside]
-    return np.unique(np.stack([pair, owner[:-1][inside]]), axis=1)
+    rows = max(len(lattice.texts), 1)  # one number for both: sorting pairs of numbers takes ten times as long
+    return np.stack(np.divmod(np.unique(pair * rows + owner[:-1][inside]), rows))
 
 
 def to_look_for(lattice: Lattice, tokens: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -275,12 +282,16 @@ def dominated(lattice: Lattice) -> NDArray[np.int64]:
 
     Other tokens spell the same text with a strictly larger sum, so replacing such a token would improve any path.
     (Placeholders such as "[PAD250001]" with a score of -10000 are the case in point: they would forbid most cuts.) Only
-    tokens with a pair of classes that at most RARE tokens have are looked at.
+    tokens of up to SHORT bytes with a pair of classes that at most RARE tokens have are looked at, the shortest first.
+    One that is not found costs speed, no id.
     """
     found, lengths = _class_pairs(lattice), np.diff(lattice.texts.offsets)
     rare = np.flatnonzero(np.bincount(found[0], minlength=1) <= RARE)
     candidates = np.unique(found[1][np.isin(found[0], rare)]).tolist()
-    candidates = [k for k in candidates if lengths[k] > 4 and lattice.texts.text(k).isascii()]
+    candidates = [k for k in candidates if 4 < lengths[k] <= SHORT and lattice.texts.text(k).isascii()]
+    candidates.sort(key=lambda k: int(lengths[k]))
+    steps = np.cumsum(lengths[candidates] ** 2 // 2)
+    candidates = candidates[: int(np.searchsorted(steps, STEPS_PER_BYTE * lattice.texts.data.size + LEAST_STEPS))]
     if not candidates:
         return np.zeros(0, np.int64)
     longest = int(lengths[candidates].max())

@@ -1,8 +1,9 @@
 """Unigram on a whole fragment: normalize it, then the best path through it. For what cannot be cut, and a second
 witness for what can.
 
-llama.cpp's `llm_tokenizer_ugm_session`. Everything is linear in the bytes (times the longest key and token): a cell a
-byte of the normalized text holds the best sum of scores up to there, its last token and where that starts.
+llama.cpp's `llm_tokenizer_ugm_session`, in pieces, so that no text takes much memory. Everything is linear in the bytes
+(times the longest key and token): a cell a byte of the normalized text holds the best sum of scores up to there, its
+last token and where that starts.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from jittok.normalize.xcda import OUTSIDE, longest_key
 from jittok.structures.double_array import NO_NODE, NO_VALUE, ROOT, child, score_at, value_at
 from jittok.structures.utf8 import lead_length, well_formed
 
+AT_ONCE = 1 << 15
+"""Bytes of normalized text that are looked at together, if no token reaches across all of their places."""
 LOWEST = -float(np.finfo(np.float64).max)
 """The sum of a place that nothing reaches. Adding any float32 gives it again, so nothing is reached from there."""
 
@@ -34,22 +37,54 @@ LOWEST = -float(np.finfo(np.float64).max)
 def encode_whole(
     arrays: Arrays, work: Work, data: U8, start: int, stop: int, ids: OutI32, count: int, report: OutI64
 ) -> int:
-    """Ids of the whole fragment data[start:stop] to ids[count:]; the new count or a code."""
-    size = normalize(arrays, work, data, start, stop, report)
-    if size < 0:
-        return size
-    if size > work.text.size:
-        report[NEED] = size // GROWTH + 1
-        return OUT_OF_WORK
-    find_path(arrays, work, size)
-    return write_path(arrays, work, size, ids, count, report)
+    """Ids of the whole fragment data[start:stop] to ids[count:]; the new count or a code.
+
+    A piece at a time is normalized. What stands in front of the last place in it that no token reaches across
+    (`find_path`) is decided: its ids are written and the rest is moved to the front, with the sum so far.
+    """
+    i, size, state, begin, room = start, wide(0), OUTSIDE_WORD, count, work.text.size
+    limit, joined = min(AT_ONCE, room), False
+    work.sums[0] = 0.0
+    while True:
+        i, size, state = normalize(arrays, work, data, i, stop, state, size, limit, report)
+        if i < 0:
+            return i
+        last = i == stop
+        if last and arrays.spaces.append:
+            size = put_space(arrays.spaces, work.text, size)
+        if size > room:
+            report[NEED] = max(size, 2 * room) // GROWTH + 1
+            return OUT_OF_WORK
+        decided = find_path(arrays, work, size, last)
+        if last and work.sums[size] == LOWEST:  # nothing reaches the end: the unknown token stands for all
+            count, joined = begin, False
+        if decided > 0:
+            after = write_path(arrays, work, decided, ids, count, joined)
+            if after < 0:  # room for the rest by what has been done
+                report[NEED] = (count - begin - after) * (1 + (stop - start) // (i - start + 1)) + 1
+                return OUT_OF_ROOM
+            count, joined = after, wide(work.tokens[decided]) == arrays.unk_id
+        if last:
+            return count
+        if decided > 0:
+            for k in range(decided, size):
+                work.text[k - decided] = work.text[k]
+            work.sums[0] = work.sums[decided]
+            size -= decided
+        if 2 * size > limit:  # so that no byte is looked at more than twice as often as there are pieces
+            if limit == room:
+                report[NEED] = 2 * room // GROWTH + 1
+                return OUT_OF_WORK
+            limit = min(2 * limit, room)
 
 
 @helper
-def normalize(arrays: Arrays, work: Work, data: U8, start: int, stop: int, report: OutI64) -> int:
-    """The normalized bytes of data[start:stop] to work.text, as many as fit; how many there are, or a code."""
-    i, at, state = start, wide(0), OUTSIDE_WORD
-    while i < stop:
+def normalize(
+    arrays: Arrays, work: Work, data: U8, i: int, stop: int, state: int, at: int, limit: int, report: OutI64
+) -> tuple[int, int, int]:
+    """The normalized bytes of data[i:stop] to work.text[at:], as many as fit, until there are `limit`: (place in the
+    data or a code, how many there are, state of the spaces)."""
+    while i < stop and at < limit:
         # A path in the trie of user-defined tokens passes as it is, whether or not a token ends there.
         end, node = i, ROOT
         while end < stop:
@@ -61,11 +96,11 @@ def normalize(arrays: Arrays, work: Work, data: U8, start: int, stop: int, repor
             length, value = longest_key(arrays.charsmap, data, i, stop)
             if length == OUTSIDE:
                 report[OFFSET], report[FOUND] = i, value
-                return CHARSMAP_NODE
+                return CHARSMAP_NODE, at, state
             if length:
                 if value >= arrays.charsmap.replacements_end:
                     report[OFFSET], report[FOUND] = i, value
-                    return CHARSMAP_REPLACEMENT
+                    return CHARSMAP_REPLACEMENT, at, state
                 while arrays.charsmap.replacements[value]:
                     state, at = put_byte(arrays.spaces, state, wide(arrays.charsmap.replacements[value]), work.text, at)
                     value += 1
@@ -79,30 +114,41 @@ def normalize(arrays: Arrays, work: Work, data: U8, start: int, stop: int, repor
         while i < end:
             state, at = put_byte(arrays.spaces, state, wide(data[i]), work.text, at)
             i += 1
-    return put_space(arrays.spaces, work.text, at) if arrays.spaces.append else at
+    return i, at, state
 
 
 @helper
-def find_path(arrays: Arrays, work: Work, size: int) -> None:
-    """Fill cells 0 .. size for work.text[:size]."""
-    for p in range(size + 1):
+def find_path(arrays: Arrays, work: Work, size: int, last: bool) -> int:
+    """Fill cells of work.text[:size], of which the first has its sum; how many bytes are decided: all at the `last`,
+    else up to the last place that every path comes through, as no token that begins before it reaches across."""
+    for p in range(1, size + 1):
         work.sums[p], work.tokens[p], work.origins[p] = LOWEST, arrays.unk_id, 0
-    work.sums[0] = 0.0
-    p = wide(0)
+    p, reach, decided = wide(0), wide(0), wide(0)
     while p < size:
-        after = min(p + lead_length(wide(work.text[p])), size)
+        if p == reach and work.sums[p] > LOWEST:
+            decided = p
+        after, open_end = p + lead_length(wide(work.text[p])), True
+        if after > size and not last:
+            return decided
+        after = min(after, size)
+        reach = max(reach, after)
         here, whole, node = float(work.sums[p]), False, ROOT
         for end in range(p + 1, size + 1):
             node = child(arrays.trie, node, wide(work.text[end - 1]))
             if node == NO_NODE:
+                open_end = False
                 break
             token = value_at(arrays.trie, node)
             if token != NO_VALUE:
                 whole = whole or end == after
+                reach = max(reach, end)
                 _challenge(work, token, p, end, here + score_at(arrays.trie, node))
+        if open_end and not last:
+            return decided
         if not whole:
             _challenge(work, arrays.unk_id, p, after, here + arrays.unk_score)
         p = after
+    return size if last else decided
 
 
 @helper
@@ -113,17 +159,20 @@ def _challenge(work: Work, token: int, start: int, end: int, total: float) -> No
 
 
 @helper
-def write_path(arrays: Arrays, work: Work, size: int, ids: OutI32, count: int, report: OutI64) -> int:
-    """Ids of the best path to cell `size` to ids[count:], runs of the unknown token as one; the new count or a code."""
+def write_path(arrays: Arrays, work: Work, size: int, ids: OutI32, count: int, joined: bool) -> int:
+    """Ids of the best path to cell `size` to ids[count:], runs of the unknown token as one, and as one with what stands
+    in front where `joined`; the new count, or how many there are, negative, where there is no room."""
     found = wide(0)
-    p, behind_unknown = size, False
+    p, unknown = size, False
     while p > 0:
+        behind_unknown = unknown
         unknown = wide(work.tokens[p]) == arrays.unk_id
         found += 0 if unknown and behind_unknown else 1
-        p, behind_unknown = wide(work.origins[p]), unknown
+        p = wide(work.origins[p])
+    if joined and unknown:
+        found -= 1
     if count + found > ids.size:
-        report[NEED] = found
-        return OUT_OF_ROOM
+        return -found
     at = count + found
     p, behind_unknown = size, False
     while p > 0:
@@ -131,6 +180,7 @@ def write_path(arrays: Arrays, work: Work, size: int, ids: OutI32, count: int, r
         unknown = token == arrays.unk_id
         if not (unknown and behind_unknown):
             at -= 1
-            ids[at] = token
+            if at >= count:
+                ids[at] = token
         p, behind_unknown = wide(work.origins[p]), unknown
     return count + found

@@ -1,0 +1,145 @@
+"""What several threads wait for, and a fork leaves usable: this module owns every lock of the package that outlives a
+call.
+
+A fork copies the thread that forks alone. A lock that another thread held stays locked in the child for good, so the
+child gets new ones for those (`_renew`). What such a lock guards is either there or not yet there, never half:
+whoever makes it assigns it as the last step. Three things can be half, and each has an answer:
+
+- a module that another thread was importing: the fork waits for the import (`_wait`), as Python does not mend that;
+- LLVM inside one of its functions: the fork waits for a moment, which is enough for loading machine code;
+- Numba amid compiling: the child leaves it alone and compiles in a process of its own (`compiler_is_lost`).
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+IMPORT_SECONDS = 5.0
+"""A fork waits no longer for another thread's imports,"""
+LLVM_SECONDS = 0.5
+"""nor for a call of LLVM: loading takes milliseconds, compiling may take a minute and is not waited for."""
+OURS = ("jittok", "numba", "llvmlite", "numpy", "regex")
+"""Packages that are imported when they are needed."""
+
+_locks: weakref.WeakSet[Lock] = weakref.WeakSet()
+
+
+class Lock:
+    """A lock for `with`, which its holder may take again. In the child of a fork nobody else holds it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self.lost = False  # whether a fork came while another thread held it
+        _locks.add(self)
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *_error: object) -> None:
+        self._lock.release()
+
+    def renew(self) -> bool:
+        """In the child of a fork: free it if its holder is gone, and say so."""
+        new = _renewed(self._lock)
+        gone = new is not self._lock
+        self._lock = new
+        return gone
+
+
+class once(functools.cached_property[T]):  # noqa: N801  as the one it is like
+    """`functools.cached_property`, whose lock (up to Python 3.11) a fork leaves usable."""
+
+    def __init__(self, function: Callable[[Any], T]) -> None:
+        super().__init__(function)
+        if hasattr(self, "lock"):
+            self.lock = Lock()
+
+
+COMPILER = Lock()
+"""Held while Numba is imported and compiles."""
+
+
+def compiler_is_lost() -> bool:
+    """Whether this process was forked amid another thread's compiling, so that Numba's state is half of something."""
+    return COMPILER.lost
+
+
+def _renewed(lock: Any) -> Any:
+    """In the child of a fork: the lock if it is free or held by this thread, the only one; else a new one."""
+    if lock.acquire(blocking=False):
+        lock.release()
+        return lock
+    return threading.RLock()
+
+
+def _foreign() -> Iterator[tuple[Any, str]]:
+    """(owner, attribute) of the locks of Numba and llvmlite, as far as they are imported."""
+    compiler = getattr(sys.modules.get("numba.core.compiler_lock"), "global_compiler_lock", None)
+    if compiler is not None:
+        yield compiler, "_lock"
+    llvm = _llvm()
+    if llvm is not None:
+        yield llvm, "_lock"
+
+
+def _llvm() -> Any:
+    """What llvmlite holds while a function of LLVM runs."""
+    library = getattr(sys.modules.get("llvmlite.binding.ffi"), "lib", None)
+    return getattr(library, "_lock", None)
+
+
+def _importing() -> bool:
+    """Whether another thread imports one of our modules. Python does not say so in public."""
+    found = getattr(importlib._bootstrap, "_module_locks", {})
+    for name, reference in list(found.items()):
+        lock = reference()
+        owner = getattr(lock, "owner", None)
+        held = owner not in (None, threading.get_ident())
+        if held and isinstance(name, str) and name.partition(".")[0] in OURS:
+            return True
+    return False
+
+
+def _wait() -> None:
+    """In front of a fork: let other threads end what a child could not go on with, if that is soon."""
+    end = time.monotonic() + IMPORT_SECONDS
+    while _importing() and time.monotonic() < end:
+        time.sleep(0.001)
+    llvm = _llvm()
+    if llvm is not None and llvm._lock.acquire(timeout=LLVM_SECONDS):
+        _waited.append(llvm._lock)
+
+
+_waited: list[Any] = []
+"""Locks that `_wait` has taken, for the time of the fork."""
+
+
+def _release() -> None:
+    while _waited:
+        _waited.pop().release()
+
+
+def _renew() -> None:
+    _release()
+    for lock in list(_locks):
+        lock.lost |= lock.renew()
+    for owner, name in _foreign():
+        old = getattr(owner, name)
+        new = _renewed(old)
+        if new is not old:
+            setattr(owner, name, new)
+            COMPILER.lost = True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_wait, after_in_parent=_release, after_in_child=_renew)

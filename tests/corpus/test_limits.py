@@ -1,0 +1,135 @@
+"""No document has more bytes than is allowed: the reading ends there, says where, and has not filled the memory."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+import tracemalloc
+
+import pytest
+
+from jittok.corpus import compile_corpus
+from jittok.corpus.limits import Limit
+from jittok.corpus.options import Options
+from jittok.corpus.ranges import cut_lines, cut_separated, interval
+from jittok.errors import CorpusError
+
+pytest.importorskip("orjson")
+
+MOST = 1000
+LONG = b'{"text": "' + b"x" * MOST + b'"}'
+SHORT = b'{"text": "short"}'
+
+
+def packed(data, suffix):
+    if suffix == ".zst":
+        return pytest.importorskip("zstandard").ZstdCompressor().compress(data)
+    return {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}[suffix](data)
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz", ".bz2", ".xz", ".zst"])
+@pytest.mark.parametrize("range_bytes", [64, 1 << 20])
+@pytest.mark.parametrize("line", [1, 3, 200])
+def test_a_long_line_is_named(tmp_path, tok, suffix, range_bytes, line):
+    path = tmp_path / f"a.jsonl{suffix}"
+    path.write_bytes(packed(b"".join([*[SHORT + b"\n"] * (line - 1), LONG + b"\n", SHORT + b"\n"]), suffix))
+    options = Options(range_bytes=range_bytes, max_document_bytes=MOST)
+    with pytest.raises(CorpusError, match=rf"a.jsonl{suffix}, line {line}: found .*--max-document-bytes"):
+        compile_corpus([path], tok, tmp_path / "out", options)
+    longer = compile_corpus([path], tok, tmp_path / "out", options, max_document_bytes=len(LONG))
+    assert longer.documents == line + 1
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz", ".zst"])
+def test_a_long_file_is_named(tmp_path, tok, suffix):
+    for name, size in (("a", MOST), ("b", MOST + 1)):
+        (tmp_path / f"{name}.txt{suffix}").write_bytes(packed(b"y" * size, suffix))
+    with pytest.raises(CorpusError, match=rf"b.txt{suffix}: found"):
+        compile_corpus([tmp_path], tok, tmp_path / "out", Options(max_document_bytes=MOST))
+
+
+def test_a_long_text_between_separators_is_named(tmp_path, tok):
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"|".join([b"a", b"b" * MOST, b"c" * (MOST + 1), b"d"]))
+    with pytest.raises(CorpusError, match=r"a.txt, document 3: found"):
+        compile_corpus([path], tok, tmp_path / "out", Options(separator="|", max_document_bytes=MOST))
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+def test_a_long_row_is_named(tmp_path, tok, kind):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    path = tmp_path / f"a.{kind}"
+    table = pa.table({"text": ["short", "x" * MOST, None, "y" * (MOST + 1)]})
+    if kind == "parquet":
+        pq.write_table(table, path)
+    else:
+        with pa.ipc.new_file(path, table.schema) as file:
+            file.write_table(table)
+    with pytest.raises(CorpusError, match=rf"a.{kind}.*, row 4: found"):
+        compile_corpus([path], tok, tmp_path / "out", Options(max_document_bytes=MOST))
+
+
+class Endless:
+    """A line without an end."""
+
+    def __init__(self):
+        self.given = 0
+
+    def read(self, count):
+        self.given += count
+        return b"x" * count
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda source, limit: next(cut_lines(source.read, 1 << 20, limit)),
+        lambda source, limit: next(cut_separated(source.read, 1 << 20, b"|", limit)),
+        lambda source, limit: interval(source, 0, 1 << 20, limit),
+    ],
+    ids=["lines", "separated", "interval"],
+)
+def test_no_more_is_read_than_shows_that_it_is_too_much(read):
+    source, most = Endless(), 5 << 20
+    source.seek = lambda _place: None
+    tracemalloc.start()
+    try:
+        with pytest.raises(CorpusError, match="--max-document-bytes"):
+            read(source, Limit("endless", most, "line"))
+        assert tracemalloc.get_traced_memory()[1] < 4 * most
+    finally:
+        tracemalloc.stop()
+    assert source.given < 3 * most
+
+
+def test_a_bomb_is_an_error_before_it_is_unpacked(tmp_path, tok):
+    path = tmp_path / "bomb.txt.gz"
+    path.write_bytes(gzip.compress(bytes(64 << 20)))
+    tracemalloc.start()
+    try:
+        with pytest.raises(CorpusError, match=r"bomb.txt.gz: found"):
+            compile_corpus([path], tok, tmp_path / "out", Options(max_document_bytes=1 << 20), check_space=False)
+        assert tracemalloc.get_traced_memory()[1] < 24 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_the_limit_is_recorded_and_may_change(tmp_path, tok):
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(SHORT + b"\n")
+    compile_corpus([path], tok, tmp_path / "out", Options(max_document_bytes=50))
+    assert json.loads((tmp_path / "out/manifest.json").read_text())["options"]["max_document_bytes"] == 50
+    assert compile_corpus([path], tok, tmp_path / "out").documents == 1
+    with pytest.raises(CorpusError, match=r"--max-document-bytes: found 0"):
+        Options(max_document_bytes=0)
+
+
+def test_an_input_that_is_read_in_small_pieces_ends_as_soon():
+    data = io.BytesIO(b"a\nb\n" + b"c" * 50 + b"\nd")
+    with pytest.raises(CorpusError, match="line 3"):
+        list(cut_lines(lambda count: data.read(min(count, 3)), 10, Limit("name", 49, "line")))

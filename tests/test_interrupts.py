@@ -1,0 +1,137 @@
+"""Ctrl-C: every call is left soon, whatever it is at, and all that it worked with stays right.
+
+A timer stands for the key: its signal is handled by the same rules.
+"""
+
+import lzma
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import jittok
+from jittok._jit import LONG, patiently
+from jittok.vocab.bundled import bundled_path
+
+pytestmark = pytest.mark.process  # without the compiler nothing runs that Python could not leave by itself
+
+AFTER, SOON = 0.04, 0.3
+"""Seconds until the signal, and until the call must be left: three times what is promised, as machines are busy."""
+SIZE = 8 << 20
+
+
+@pytest.fixture(scope="module")
+def letters():
+    """One word that takes most of a second to merge, in one call of a kernel."""
+    return np.random.default_rng(0).integers(97, 123, SIZE, np.uint8).tobytes()
+
+
+@pytest.fixture(scope="module")
+def tok(letters):
+    found = jittok.bundled("gpt-2")
+    found.encode(letters[:10000])  # compiles, and makes what long words need
+    found.align(letters[:10000])
+    found.decode(np.zeros(LONG, np.int32))
+    return found
+
+
+@pytest.fixture(scope="module")
+def ids(tok, letters):
+    return tok.encode(letters[: 1 << 20])
+
+
+def left(call, after=AFTER):
+    """Seconds that `call` went on after the signal; None if it ended before."""
+
+    def press(*_):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, press)
+    start = time.monotonic()
+    signal.setitimer(signal.ITIMER_REAL, after)
+    try:
+        call()
+    except KeyboardInterrupt:
+        return time.monotonic() - start - after
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    return None
+
+
+def soon(call, after=AFTER):
+    """Whether `call` is left soon after the signal. Another program may have had the processor meanwhile: one time
+    of three is enough, as what cannot be left is never left soon."""
+    seconds = [left(call, after)]
+    while seconds[-1] is not None and seconds[-1] >= SOON and len(seconds) < 3:
+        seconds.append(left(call, after))
+    return seconds[-1] is not None and seconds[-1] < SOON
+
+
+CALLS = {
+    "encode": lambda tok, text: tok.encode(text),
+    "count": lambda tok, text: tok.count(text),
+    "encode_batch": lambda tok, text: tok.encode_batch([text], threads=1),
+    "encode_batch, two threads": lambda tok, text: tok.encode_batch([text, text], threads=2),
+    "encode_batch, many texts": lambda tok, text: tok.encode_batch([text[i::99] for i in range(99)], threads=1),
+    "count_batch": lambda tok, text: tok.count_batch([text], threads=1),
+    "encode_stream": lambda tok, text: list(tok.encode_stream([text], threads=1)),
+    "align": lambda tok, text: tok.align(text),
+    "align_batch": lambda tok, text: tok.align_batch([text], threads=1),
+    "trace": lambda tok, text: tok.trace(text),
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_an_encoding_call_is_left_soon_and_gives_the_same_ids_afterwards(tok, letters, ids, call):
+    assert soon(lambda: call(tok, letters))
+    assert np.array_equal(tok.encode(letters[: 1 << 20]), ids)
+    assert tok.encode_batch([b"one text", b"another"]).to_list() == [[505, 2420], [29214]]
+
+
+def test_decoding_is_left_soon(tok, ids):
+    many = np.tile(ids, 200)
+    assert soon(lambda: tok.decode_bytes(many), 0.01)
+    assert tok.decode_bytes(ids) == tok.decode_bytes(np.tile(ids, 2))[: len(tok.decode_bytes(ids))]
+
+
+@pytest.mark.parametrize("after", [0.002, 0.02, 0.05])
+def test_loading_is_left_soon_and_works_the_next_time(after):
+    header = lzma.decompress(bundled_path("gpt-2").read_bytes())
+    assert soon(lambda: jittok.load(header, cache=False), after)
+    assert jittok.load(header, cache=False).encode("Hello, world").tolist() == [15496, 11, 995]
+
+
+def test_interrupts_at_any_moment_leave_the_right_ids(tok, ids, letters):
+    text = letters[: 1 << 20]
+    for after in np.linspace(0.0005, 0.06, 12):
+        left(lambda: tok.encode_batch([text], threads=1), float(after))
+        assert np.array_equal(tok.encode(text), ids)
+
+
+def test_what_a_handler_raises_may_be_any_exception(tok, letters, ids):
+    def expire(*_):
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, expire)
+    signal.setitimer(signal.ITIMER_REAL, AFTER)
+    try:
+        with pytest.raises(TimeoutError):
+            tok.encode(letters)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert np.array_equal(tok.encode(letters[: 1 << 20]), ids)
+
+
+def test_patient_work_returns_and_raises_as_if_it_were_done_here():
+    assert patiently(lambda a, b: (a, b), 1, b=2) == (1, 2)
+    with pytest.raises(ZeroDivisionError):
+        patiently(lambda: 1 // 0)
+    assert patiently(threading.current_thread) is not threading.main_thread()
+    inside = []
+    other = threading.Thread(target=lambda: inside.append(patiently(threading.get_ident)))
+    other.start()
+    other.join()
+    assert inside == [other.ident]

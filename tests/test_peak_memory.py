@@ -1,0 +1,70 @@
+"""Peak memory for a byte of text: no text, call or vocabulary type takes more than twenty times its size.
+
+What a call gives back counts (4 bytes an id, 16 a span) and may alone be more where a byte becomes a token; what may
+come on top of it is bounded here. Each case runs in a process of its own, whose peak the system tells; the first, short
+call brings in code and tables.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="only Linux tells a peak and forgets it"),
+]
+
+TIMES = 20
+MEGABYTES = 20
+
+PROGRAM = """
+import gc, lzma, sys
+import jittok
+name, character, call, size = sys.argv[1], bytes.fromhex(sys.argv[2]), sys.argv[3], int(sys.argv[4]) << 20
+
+def said(key):
+    for line in open("/proc/self/status"):
+        if line.startswith(key):
+            return int(line.split()[1]) << 10
+
+calls = {
+    "encode": lambda text: tok.encode(text).nbytes,
+    "align": lambda text: sum(part.nbytes for part in (lambda made: (made.ids, made.spans))(tok.align(text))),
+}
+tok = jittok.bundled(name)
+calls[call](character * 3000)
+text = character * (size // len(character))
+gc.collect()
+open("/proc/self/clear_refs", "w").write("5")
+before = said("VmRSS")
+given = calls[call](text)
+print((said("VmHWM") - before) / len(text), given / len(text))
+"""
+
+
+def peak(name, character, call):
+    """(Peak, what is given back), in bytes a byte of text."""
+    ended = subprocess.run(
+        [sys.executable, "-c", PROGRAM, name, character.hex(), call, str(MEGABYTES)], check=True, text=True,
+        stdout=subprocess.PIPE,
+    )  # fmt: skip
+    return map(float, ended.stdout.split())
+
+
+CASES = {
+    "a character that becomes 33 bytes": ("t5", "\ufdfa".encode()),
+    "malformed": ("t5", b"\xff"),
+    "unknown characters": ("t5", "这".encode()),
+    "NUL": ("t5", b"\0"),
+    "bytes as tokens": ("mistral", b"\xff"),
+    "spaces": ("gpt-2", b" "),
+}
+
+
+@pytest.mark.parametrize("call", ["encode", "align"])
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_a_text_takes_a_bounded_multiple_of_its_size(case, call):
+    taken, given = peak(*case, call)
+    assert taken <= max(TIMES, given + TIMES / 2)
