@@ -17,6 +17,11 @@ class JittokError(Exception):
     """Base of every error of this package."""
 
 
+def missing(what: str, package: str, extra: str) -> ImportError:
+    """The error for something that needs a package of an extra that is not installed."""
+    return ImportError(f"{what} needs {package}: pip install '.[{extra}]' in a checkout of jittok", name=package)
+
+
 def _clip(found: object, width: int = 120) -> str:
     shown = repr(found)
     return shown if len(shown) <= width else f"{shown[:width]}… ({len(shown)} characters)"

@@ -290,7 +290,10 @@ class TokenArray:
         import shutil  # imports lzma and bz2, which an import of jittok does without
 
         part = beside(target)
-        part.mkdir()
+        try:
+            part.mkdir()
+        except OSError as error:  # the hidden name would tell nobody anything
+            raise OSError(error.errno, error.strerror, str(target)) from None
         try:
             arrays: tuple[NDArray[Any], ...] = (self.ids, self.offsets)
             for name, array in zip(FILES, arrays, strict=True):

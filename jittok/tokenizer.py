@@ -138,6 +138,15 @@ class Tokenizer(Facts):
             rows = TokenArray(ids, np.concatenate([np.zeros(1, np.int64), ends]))
             yield rows.surrounded_by(rule.before >= 0, rule.after >= 0)
 
+    def encode_parts(
+        self, text: OneText, *, add_special: bool = False, parse_special: bool = False, errors: str = "strict"
+    ) -> Iterator[Ids]:
+        """The ids of one long text, some at a time and in order: the first come before all are known."""
+        from jittok.batch import parts_of_one
+
+        encoder, rule = self._rule(add_special, parse_special, errors)
+        return (ids.view(Ids) for ids in parts_of_one(encoder, to_bytes(text, rule.replace), rule))
+
     def count(
         self, text: OneText, *, add_special: bool = False, parse_special: bool = False, errors: str = "strict"
     ) -> int:

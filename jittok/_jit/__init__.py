@@ -142,6 +142,10 @@ def wide(value: Any) -> int:
     return np.int64(value)  # type: ignore[return-value]
 
 
+on_compile: list[Callable[[bool], None]] = []
+"""Told True when a kernel begins to be compiled, which takes seconds, and False when it is done."""
+
+
 class kernel(Generic[P, R]):
     """One compiled entry point; see the module's docstring."""
 
@@ -228,7 +232,13 @@ class kernel(Generic[P, R]):
         from jittok._jit import machine
         from jittok._jit.compiler import compile_kernel
 
-        code = compile_kernel(self.python)
+        for tell in on_compile:
+            tell(True)
+        try:
+            code = compile_kernel(self.python)
+        finally:
+            for tell in on_compile:
+                tell(False)
         place, stamp = self._place()
         if place:
             store.write(place, stamp, code)

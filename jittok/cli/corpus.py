@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_vocab(parser)
     parser.add_argument(
         "inputs", nargs="+", metavar="INPUT",
-        help=".txt .jsonl .parquet .arrow, the first two also .gz .zst .bz2 .xz: files, globs, directories, URLs, -",
+        help=".txt .jsonl .parquet .arrow, the first two also .gz .zst .bz2 .xz: files, globs, directories, URLs, - (stdin)",
     )  # fmt: skip
     parser.add_argument("--out", required=True, metavar="DIR", help="directory to write, or to go on writing")
     parser.add_argument(
@@ -74,8 +74,10 @@ def run(options: argparse.Namespace) -> int:
     """Compile, or predict."""
     from jittok.corpus.compiler import compile_corpus
     from jittok.corpus.progress import ProgressLine
+    from jittok.corpus.sources import check_out
 
     chosen = _options(options)
+    check_out(options.out, "--out")
     tok = open_vocab(options)
     if options.dry_run:
         return _dry_run(tok, options, chosen)

@@ -54,7 +54,10 @@ class TokenWriter:
         target.parent.mkdir(parents=True, exist_ok=True)
         self.target, self.documents, self.tokens = target, 0, 0
         self._part = beside(target)
-        self._part.mkdir()
+        try:
+            self._part.mkdir()
+        except OSError as error:  # the hidden name would tell nobody anything
+            raise OSError(error.errno, error.strerror, str(target)) from None
         self._ids = NpyStream(self._part / FILES[0], np.int32)
         self._offsets = NpyStream(self._part / FILES[1], np.int64)
         self._offsets.append(np.zeros(1, np.int64))

@@ -30,9 +30,9 @@ from jittok.corpus.manifest import files_of, make_manifest, read_manifest, write
 from jittok.corpus.options import Options
 from jittok.corpus.progress import Progress
 from jittok.corpus.ranges import RawRange, read_unit, units
-from jittok.corpus.sources import STDIN, Source, find_sources
+from jittok.corpus.sources import STDIN, Source, check_looks, check_out, find_sources
 from jittok.corpus.state import State, changed, check_inputs, differences, different, make_plan, replay
-from jittok.errors import CorpusError
+from jittok.errors import CorpusError, missing
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
@@ -80,13 +80,17 @@ def compile_corpus(
     directory that was begun with something else, and when another process is writing it; OSError when the disk is full.
     What was written before stays and is taken up by the next call.
     """
-    from filelock import FileLock, Timeout
-
+    try:
+        from filelock import FileLock, Timeout
+    except ImportError:
+        raise missing("compiling a corpus", "filelock", "cli,corpus") from None
     start = time.perf_counter()
-    options, out = options or Options(), Path(out)
+    options, given, out = options or Options(), out, Path(out)
     if engine not in ENGINES:
         raise CorpusError("--engine", engine, f"one of {', '.join(ENGINES)}")
+    check_out(given, "out")
     sources, left_out = find_sources(inputs, options)
+    check_looks(sources, options)
     formats = formats_of(tok, sources, options)
     encoder = RangeEncoder(tok, sources, options)
     out.mkdir(parents=True, exist_ok=True)

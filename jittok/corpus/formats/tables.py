@@ -27,7 +27,7 @@ from jittok.corpus.formats.base import (
     Stream,
     too_long,
 )
-from jittok.errors import CorpusError
+from jittok.errors import CorpusError, missing
 
 BATCH_TOKENS = 1 << 22
 GROUP_TOKENS = 1 << 24
@@ -47,7 +47,7 @@ class _Table(Format):
         try:
             import pyarrow as pa
         except ImportError:
-            raise ImportError(f"format {self.name} needs pyarrow: pip install 'jittok[corpus]'") from None
+            raise missing(f"format {self.name}", "pyarrow", "corpus") from None
         names = {"jittok.vocab.fingerprint": facts.fingerprint, "jittok.vocab.name": facts.vocab_name}
         self.schema = pa.schema([pa.field(COLUMN, pa.list_(pa.int32()))], metadata=names)
 
