@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jittok.errors import check_local
 from jittok.ids import Ids
 
 if TYPE_CHECKING:
@@ -283,6 +284,7 @@ class TokenArray:
 
         An earlier TokenArray at `path` is replaced; FileExistsError for anything else that is there.
         """
+        check_local(path, "save")
         target = Path(path)
         if target.exists() and not is_saved(target):
             raise FileExistsError(f"{target}: found something else than a saved TokenArray, expected a free name")

@@ -57,9 +57,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with _compiling_told():
             status: int = options.run(options)
         sys.stdout.flush()
-    except SystemExit:  # --help and wrong use; whoever reads the help may stop
-        _flush_or_forget()
-        raise
+    except SystemExit as leave:  # --help and wrong use; whoever reads the help may stop
+        error = _flush_or_forget()
+        if error is not None and not isinstance(error, BrokenPipeError):
+            _say(f"jittok: {one_line(error)}")
+            return 2
+        raise leave from None
     except BrokenPipeError:
         _flush_or_forget()
         return 0
@@ -80,13 +83,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status
 
 
-def _flush_or_forget() -> None:
+def _flush_or_forget() -> Exception | None:
     """What has been printed goes out, or nowhere: the interpreter must not try it again, and complain, when it ends."""
     try:
         sys.stdout.flush()
-    except (OSError, ValueError):
+    except (OSError, ValueError) as error:
         with contextlib.suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return error
+    return None
 
 
 def _say(line: str) -> None:

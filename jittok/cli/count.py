@@ -22,8 +22,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Count file by file, in bounded memory."""
-    texts = Texts(options)
     tok = open_vocab(options)
+    texts = Texts(options)
     names = texts.names
     tokens, rows = np.zeros(len(names), np.int64), np.zeros(len(names), np.int64)
     with ProgressOf(texts.size, answers=options.each) as progress:

@@ -35,21 +35,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Encode and print, or write, in bounded memory."""
+    tok = open_vocab(options)
     texts = Texts(options)
-    if options.output is not None:
-        count = _write_files(texts, options)
-    else:
-        count = _print_rows(texts, options)
+    count = _print_rows(tok, texts, options) if options.output is None else _write_files(tok, texts, options)
     if options.show_count and not (options.json and options.output):
         write(json.dumps({"tokens": count}) + "\n" if options.json else f"Total number of tokens: {count}\n")
     return 0
 
 
-def _write_files(texts: Texts, options: argparse.Namespace) -> int:
+def _write_files(tok: Tokenizer, texts: Texts, options: argparse.Namespace) -> int:
     from jittok.cli.token_files import TokenWriter
 
     with TokenWriter(options.output) as writer, ProgressOf(texts.size) as progress:
-        tok = open_vocab(options)
         for read in texts.read():
             for rows in texts.encode(tok, read):
                 writer.append(rows)
@@ -61,9 +58,8 @@ def _write_files(texts: Texts, options: argparse.Namespace) -> int:
     return writer.tokens
 
 
-def _print_rows(texts: Texts, options: argparse.Namespace) -> int:
+def _print_rows(tok: Tokenizer, texts: Texts, options: argparse.Namespace) -> int:
     """One line a document with --ids or --json; else one a token, as llama-tokenize has them, documents apart."""
-    tok = open_vocab(options)
     number = count = 0
     lines = _Lines(tok)
     with ProgressOf(texts.size, answers=True) as progress:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.errors import check_local
 from jittok.ragged import FILES, TokenArray, beside, is_saved, put_in_place
 
 HEADER_BYTES = 128
@@ -49,6 +50,7 @@ class TokenWriter:
     """Collects rows in a hidden directory that gets its name when the `with` block ends well, and goes when not."""
 
     def __init__(self, target: Path) -> None:
+        check_local(target, "--output")
         if target.exists() and not is_saved(target):
             raise FileExistsError(f"{target}: found something else than saved ids, expected a free name")
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -42,8 +42,9 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError("found TEXT and --file, expected one of them")
     if options.gdb and (options.json or options.stage):
         raise ValueError("found --gdb with --json or --stage, expected it alone")
+    tok = open_vocab(options)
     text = _document(options) if options.text == STDIN else os.fsencode(options.text)
-    trace = open_vocab(options).trace(
+    trace = tok.trace(
         text, add_special=options.add_special, parse_special=options.parse_special, errors=options.errors
     )
     if options.gdb:

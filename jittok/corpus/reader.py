@@ -229,7 +229,7 @@ def _checked(docs: Documents, source: int, options: Options) -> Texts:
     if options.on_error == "replace":
         texts.docs = _joined([wrong.get(row, bytes(part)) for row, part in enumerate(parts)])
         return texts
-    return select(texts, ~np.isin(np.arange(count), list(wrong)))
+    return select(texts, ~np.isin(np.arange(len(parts)), list(wrong)))
 
 
 def _all_utf8(docs: Documents) -> bool:

@@ -93,12 +93,6 @@ def check_looks(sources: Iterable[Source], options: Options, files: bool = False
             refuse_other_kinds(source.path, start, source.kind == "lines")
 
 
-def check_out(out: str | os.PathLike[str], option: str) -> None:
-    """CorpusError for an output that is no folder of this machine."""
-    if is_url(os.fspath(out)):
-        raise CorpusError(option, os.fspath(out), "a folder of this machine (write there and copy it to the store)")
-
-
 def is_url(path: str) -> bool:
     """Whether fsspec has to open it."""
     return "://" in path
