@@ -12,7 +12,7 @@ import importlib
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from jittok import __version__
 from jittok.errors import JittokError
@@ -30,6 +30,11 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Print one line and leave with status 2."""
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """As argparse does, which passes over a stream that takes nothing."""
+        if message:
+            (sys.stderr if file is None else file).write(message)
 
 
 def build_parser() -> argparse.ArgumentParser:
