@@ -2,8 +2,8 @@
 
 Vocabularies are bundled names or GGUF files, corpora those beside the checkout or Python's own sources and
 documentation. Both sides take turns on the same documents in one process; the ratio is taken pair by pair and its
-median given. *unseen*: each document once, after a warm-up on others, as a corpus is; *seen*: the same documents again;
-*single*: the same documents again, one call a text, each a str. A peer is called in the way that is its fastest on these
+median given. *unseen*: each document once, after a warm-up on others, as a corpus is; *seen*: the same documents
+again; *single*: the same again, one call a text, each a str. A peer is called in the way that is its fastest on these
 documents. Ids are compared before the clock starts. On one thread the clock is CPU time, so other work counts less.
 """
 
@@ -267,7 +267,9 @@ def options_of(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--vocab", nargs="+", default=list(jittok.bundled_names()), help="bundled names or GGUF files")
     parser.add_argument("--corpora", nargs="+", default=["english", "code", "multilingual"])
     parser.add_argument("--peers", nargs="+", default=NAMES, choices=NAMES)
-    parser.add_argument("--modes", nargs="+", default=["unseen", "seen", "single"], choices=["unseen", "seen", "single"])
+    parser.add_argument(
+        "--modes", nargs="+", default=["unseen", "seen", "single"], choices=["unseen", "seen", "single"]
+    )
     parser.add_argument("--pairs", type=int, default=7, help="turns of both sides")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--results", type=Path, default=HERE / "results", help="folder for the JSON file and the plot")

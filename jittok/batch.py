@@ -162,9 +162,9 @@ def parts_of_one(encoder: Encoder, text: bytes, rule: Rule) -> Iterator[NDArray[
         try:
             if desk.ends.size < j - i:
                 desk.give_fragments(j - i)
-            its = (array[i:j] for array in (starts, stops, tokens))
-            size = int((stops[i:j] - starts[i:j]).sum())
-            done = encoder.encode_fragments(desk, docs, *its, j - i, size, rule)
+            some = slice(i, j)
+            size = int((stops[some] - starts[some]).sum())
+            done = encoder.encode_fragments(desk, docs, starts[some], stops[some], tokens[some], j - i, size, rule)
             if not isinstance(done, int):
                 raise encoder.failed(docs, 0, 0, done)
             ids = desk.ids[:done].copy()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 JOIN = (
     "to join ids write [bos, *ids.tolist(), eos] for a list or np.concatenate([[bos], ids, [eos]]) for an array; "
@@ -42,7 +41,7 @@ class Ids(np.ndarray[Any, np.dtype[Any]]):
     def __radd__(self, other: Any) -> Any:
         return _refused(other) if isinstance(other, list | tuple) else super().__radd__(other)
 
-    def __iadd__(self, other: Any) -> Any:  # type: ignore[misc]
+    def __iadd__(self, other: Any) -> Any:
         return _refused(other) if isinstance(other, list | tuple | Ids) else super().__iadd__(other)
 
     def __bool__(self) -> bool:
@@ -57,8 +56,3 @@ class Ids(np.ndarray[Any, np.dtype[Any]]):
 def _refused(other: object) -> NoReturn:
     kind = "ids" if isinstance(other, Ids) else type(other).__name__
     raise TypeError(f"found {kind} + ids, which would add numbers to the ids and not join them: {JOIN}")
-
-
-def as_ids(array: NDArray[Any]) -> Ids:
-    """The same memory as `Ids`."""
-    return array.view(Ids)

@@ -160,7 +160,7 @@ class TokenArray:
     def __iter__(self) -> Iterator[Ids]:
         ids = self.ids.view(Ids)
         for i, j in pairwise(self.offsets.tolist()):
-            yield ids[i:j]
+            yield ids[i:j]  # type: ignore[misc]  # a part of ids is Ids
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TokenArray):

@@ -58,7 +58,7 @@ JOINS: dict[str, Callable[[Any], Any]] = {
     "ids + ids": lambda ids: ids + ids,
     "list += ids": extended,
     "ids += list": extended_in_place,
-    "sum": lambda ids: sum([ids, ids], []),
+    "sum": lambda ids: sum([ids, ids], []),  # noqa: RUF017
 }
 
 

@@ -24,7 +24,7 @@ SHOWN = 2000
 class Alignment:
     """The ids of one text, and where in the text each of them comes from.
 
-    `ids`: int32[n], see `Ids`. `spans`: int64[n, 2], byte offsets into the text as given (the UTF-8 of a str): token k stands for
+    `ids`: int32[n]. `spans`: int64[n, 2], byte offsets into the text as given (the UTF-8 of a str): token k stands for
     bytes spans[k, 0] up to, not including, spans[k, 1]. Starts never fall, nor do ends. Tokens overlap only where one
     character of the text became several of them, and then share its span; what stands for nothing (a space that was
     put in front, BOS, EOS) is empty. `text`: str or bytes, None for rows of a batch. Arrays are read-only.

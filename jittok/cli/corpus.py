@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_vocab(parser)
     parser.add_argument(
         "inputs", nargs="+", metavar="INPUT",
-        help=".txt .jsonl .parquet .arrow, the first two also .gz .zst .bz2 .xz: files, globs, directories, URLs, - (stdin)",
+        help=".txt .jsonl .parquet .arrow, the first two also .gz .zst .bz2 .xz: files, globs, directories, URLs, -",
     )  # fmt: skip
     parser.add_argument("--out", required=True, metavar="DIR", help="directory to write, or to go on writing")
     parser.add_argument(

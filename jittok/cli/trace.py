@@ -44,9 +44,7 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError("found --gdb with --json or --stage, expected it alone")
     tok = open_vocab(options)
     text = _document(options) if options.text == STDIN else os.fsencode(options.text)
-    trace = tok.trace(
-        text, add_special=options.add_special, parse_special=options.parse_special, errors=options.errors
-    )
+    trace = tok.trace(text, add_special=options.add_special, parse_special=options.parse_special, errors=options.errors)
     if options.gdb:
         write(trace.gdb())
     elif options.json:

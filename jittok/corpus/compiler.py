@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 WORK = ".jittok"
 LOCK = ".jittok.lock"
 FEW_BAD = 1000
-"""Documents that may have no text one after the other from the start, before a run is thought to look for it in vain."""
+"""From the start so many documents without any text mean that the run looks for it in the wrong field."""
 ENGINES = ("threads", "ray")
 
 

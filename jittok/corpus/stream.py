@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from jittok.corpus.options import Options
 from jittok.corpus.ranges import cut_lines, read_unit, units
-from jittok.corpus.reader import Texts, read_texts
+from jittok.corpus.reader import read_texts
 from jittok.corpus.sources import Source
 from jittok.corpus.unpack import open_unpacked
 from jittok.errors import CorpusError

@@ -181,7 +181,13 @@ def test_without_orjson_the_same_lines_are_taken_and_refused(
     run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = [b'{"text": "\\u00e9"}', b'{"text": NaN}', b'{"text": "\\ud800"}', b'{"text": "\xff"}', b'{"text": 1e999}']
-    lines += [b'{"text": "a", "n": Infinity}', b'{"text": "a", "b": "\\ud800"}', b"[", b'{"text": "a"} x', b'{"text": "\n']
+    lines += [
+        b'{"text": "a", "n": Infinity}',
+        b'{"text": "a", "b": "\\ud800"}',
+        b"[",
+        b'{"text": "a"} x',
+        b'{"text": "\n',
+    ]
     status = []
     for _ in range(2):
         for line in lines:
@@ -257,7 +263,10 @@ def test_a_folder_that_may_not_be_read_is_an_error(run: Any, tmp_path: Path, mon
 MESSAGES = [
     (["corpus", "typo/", "--out", "out"], "typo/: found 'nothing of this name', expected a file, a directory"),
     (["count", "typo.txt"], "typo.txt: found 'nothing of this name'"),
-    (["count", "--vocab", "tokenizer.json"], "found a file that begins with b'{\"version\": \"1.0', expected a GGUF file"),
+    (
+        ["count", "--vocab", "tokenizer.json"],
+        'found a file that begins with b\'{"version": "1.0\', expected a GGUF file',
+    ),
     (["count", "--vocab", "."], "--vocab .: found a folder, expected a GGUF file"),
     (["count", "--vocab", "empty"], "--vocab empty: found an empty file, expected a GGUF file"),
     (["count", "--vocab", "half.gguf"], "half.gguf: header (byte 4): found"),
@@ -270,7 +279,12 @@ def test_a_message_says_what_was_found_and_what_would_be_right(
     capfd: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], says: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for name, content in {"tokenizer.json": '{"version": "1.0"}', "empty": "", "half.gguf": "GGUF", "a.txt": "x"}.items():
+    for name, content in {
+        "tokenizer.json": '{"version": "1.0"}',
+        "empty": "",
+        "half.gguf": "GGUF",
+        "a.txt": "x",
+    }.items():
         (tmp_path / name).write_text(content)
     vocab = [] if "--vocab" in arguments else ["--vocab", "gpt-2"]
     assert main([*arguments, *vocab]) == 2
@@ -279,7 +293,9 @@ def test_a_message_says_what_was_found_and_what_would_be_right(
     assert err.count("\n") == 1
 
 
-def test_a_place_that_cannot_be_written_is_named_itself(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_place_that_cannot_be_written_is_named_itself(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     mkdir = Path.mkdir
 
     def refusing(path: Path, *given: Any, **options: Any) -> None:
@@ -288,7 +304,10 @@ def test_a_place_that_cannot_be_written_is_named_itself(run: Any, tmp_path: Path
         mkdir(path, *given, **options)
 
     monkeypatch.setattr(Path, "mkdir", refusing)
-    assert run("encode", "-o", tmp_path / "out", "-p", "hi")[2] == f"jittok encode: {tmp_path / 'out'}: Permission denied\n"
+    assert (
+        run("encode", "-o", tmp_path / "out", "-p", "hi")[2]
+        == f"jittok encode: {tmp_path / 'out'}: Permission denied\n"
+    )
     with pytest.raises(PermissionError, match=r"Permission denied: '[^.]*/out'"):
         jittok.bundled("gpt-2").encode_batch(["a"]).save(tmp_path / "out")
 
@@ -363,9 +382,7 @@ def test_the_first_ids_of_a_long_document_come_before_the_last(tmp_path: Path) -
         assert float(user[2:-1]) < 5, "all 9 MB were printed"
 
 
-def test_a_long_document_is_printed_as_it_is_encoded(
-    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_long_document_is_printed_as_it_is_encoded(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tok, path = jittok.bundled("gpt-2"), tmp_path / "long.txt"
     text = "The quick brown fox <|endoftext|> jumps\nover <|endoftext|>it. " * 3000
     path.write_text(text)
@@ -398,17 +415,26 @@ raise SystemExit(run())
 
 @pytest.mark.process
 def test_ctrl_c_is_one_line_also_while_modules_are_imported() -> None:
-    for module in ("argparse", "jittok.cli", "jittok.cli.encode", "jittok.loading", "numpy", "jittok.batch", "jittok.corpus"):
+    for module in (
+        "argparse",
+        "jittok.cli",
+        "jittok.cli.encode",
+        "jittok.loading",
+        "numpy",
+        "jittok.batch",
+        "jittok.corpus",
+    ):
         done = subprocess.run(
-            [sys.executable, "-c", INTERRUPTED.replace("MODULE", repr(module))], capture_output=True, text=True, check=False, timeout=100,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
+            [sys.executable, "-c", INTERRUPTED.replace("MODULE", repr(module))],
+            capture_output=True, text=True, check=False, timeout=100,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )  # fmt: skip
         assert (done.returncode, done.stdout) == (130, ""), (module, done.stderr)
         assert done.stderr in ("jittok: interrupted\n", "jittok count: interrupted\n"), module
 
 
 @pytest.mark.process
-def test_compiling_is_told_on_a_terminal_and_leaves_a_clean_answer(tmp_path: Path) -> None:
+def test_compiling_is_told_on_a_terminal_and_leaves_a_clean_answer() -> None:
     import pty
 
     master, slave = pty.openpty()
