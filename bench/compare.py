@@ -217,7 +217,7 @@ def write_readme(report: dict[str, Any], path: Path) -> None:
     if any(row["mode"] == "single" for row in report["results"]):
         before, rest = text.split(SINGLE[0])
         _, after = rest.split(SINGLE[1])
-        text = f"{before}{SINGLE[0]}{single_table(report)}{SINGLE[1]}{after}"
+        text = f"{before}{SINGLE[0]}{single_table(report)}\n{SINGLE[1]}{after}"
     if all(row["mode"] == "single" for row in report["results"]):
         path.write_text(text, encoding="utf-8")
         return

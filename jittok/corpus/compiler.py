@@ -92,6 +92,8 @@ def compile_corpus(
     if engine not in ENGINES:
         raise CorpusError("--engine", engine, f"one of {', '.join(ENGINES)}")
     check_local(given, "out")
+    if out.exists() and not out.is_dir():
+        raise CorpusError(str(out), "a file", "a folder to write, or a free name")
     sources, left_out = find_sources(inputs, options)
     check_looks(sources, options)
     formats = formats_of(tok, sources, options)

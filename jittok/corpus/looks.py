@@ -24,6 +24,9 @@ FIRST_BYTES = (
     (b"\xfe\xff", "text in UTF-16", "text in UTF-8 (iconv -f utf-16 -t utf-8)"),
 )
 """How a file that is no text begins, what it is, and what to do."""
+TEXT_ANYHOW = "--input-format txt for text as it is"
+OBJECTS = re.compile(rb'\s*\[\s*\{\s*"')
+"""How a JSON array of objects begins."""
 OBJECT = re.compile(rb'\s*\{\s*"(?:[^"\\]|\\.)*"\s*:')
 """How a line of JSON Lines begins."""
 
@@ -34,7 +37,11 @@ def other_kind(start: bytes) -> tuple[str, str] | None:
         if start.startswith(magic):
             return name, right
     if _is_json_line(start):
-        return "JSON Lines", "--input-format jsonl for a document a line, or --input-format txt for text as it is"
+        return "JSON Lines", f"--input-format jsonl for a document a line, or {TEXT_ANYHOW}"
+    if OBJECTS.match(start.removeprefix(b"\xef\xbb\xbf")):
+        return "a JSON array of objects", f"a document a line (jq -c '.[]' makes JSON Lines), or {TEXT_ANYHOW}"
+    if b"\0" in start:
+        return "binary data (NUL bytes)", f"texts, or {TEXT_ANYHOW}"
     return None
 
 

@@ -158,9 +158,12 @@ def _source(path: str, kind: str, packing: str, streams: bool) -> Source:
             return Source(path, None, "", kind, packing)
         raise CorpusError(path, "something that is no regular file", "a file, a directory or a glob (- for a stream)")
     try:
-        return Source(path, *size_and_stamp(path), kind, packing)
+        source = Source(path, *size_and_stamp(path), kind, packing)
     except FileNotFoundError:
         raise CorpusError(path, "nothing of this name", "a file") from None
+    if packing and not source.size:  # some readers take nothing at all for the end of the data
+        raise CorpusError(path, "an empty file", f"whole .{packing} data")
+    return source
 
 
 def _expand(name: str) -> Iterator[tuple[str, bool]]:

@@ -98,10 +98,13 @@ def test_half_a_packed_file_is_an_error_of_every_command(
     run: Any, tmp_path: Path, command: str, packing: str, kind: str
 ) -> None:
     pack = {"zst": zstandard.compress, "gz": "gzip", "bz2": "bz2", "xz": "lzma"}[packing]
+    empty = tmp_path / f"empty.{kind}.{packing}"
+    empty.touch()
+    more: list[Any] = {"trace": ["-f"], "corpus": ["--out", tmp_path / "out"]}.get(command, [])
+    assert f"{empty}: found 'an empty file', expected whole .{packing} data" in run(command, *more, empty)[2]
     whole = (pack if callable(pack) else __import__(str(pack)).compress)(os.urandom(99).hex().encode() * 3)
     path = tmp_path / f"a.{kind}.{packing}"
     path.write_bytes(whole[: len(whole) // 2])
-    more = {"trace": ["-f"], "corpus": ["--out", tmp_path / "out"]}.get(command, [])
     status, out, err = run(command, *more, path)
     assert (status, out) == (2, "")
     assert f"{path}: found " in err
@@ -117,6 +120,8 @@ LOOKS = {
     b"PAR1\x15\x04": ("a Parquet file", ".parquet"),
     b"ARROW1\0\0": ("an Arrow file", ".arrow"),
     b"GGUF\x03\0\0\0": ("a GGUF file", "--vocab"),
+    b'\n[\n  {"text": "hi"},\n': ("a JSON array of objects", "jq -c"),
+    b"\x7fELF\x02\x01\0\0": ("binary data (NUL bytes)", "--input-format txt"),
     "hi".encode("utf-16"): ("text in UTF-16", "iconv"),
 }
 
@@ -271,6 +276,7 @@ MESSAGES = [
     (["count", "--vocab", "empty"], "--vocab empty: found an empty file, expected a GGUF file"),
     (["count", "--vocab", "half.gguf"], "half.gguf: header (byte 4): found"),
     (["encode", "-o", "a.txt/ids", "-p", "x"], "a.txt"),
+    (["corpus", "a.txt", "--out", "a.txt"], "a.txt: found 'a file', expected a folder"),
 ]
 
 
