@@ -2,8 +2,9 @@
 
 Vocabularies are bundled names or GGUF files, corpora those beside the checkout or Python's own sources and
 documentation. Both sides take turns on the same documents in one process; the ratio is taken pair by pair and its
-median given. *unseen*: each document once, after a warm-up on others, as a corpus is; *seen*: the same documents again.
-Ids are compared before the clock starts. On one thread the clock is CPU time, so other work counts less.
+median given. *unseen*: each document once, after a warm-up on others, as a corpus is; *seen*: the same documents
+again; *single*: the same again, one call a text, each a str. A peer is called in the way that is its fastest on these
+documents. Ids are compared before the clock starts. On one thread the clock is CPU time, so other work counts less.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ import jittok
 HERE = Path(__file__).resolve().parent
 NAMES = ["gigatoken", "tokie", "tokenizers", "tiktoken", "sentencepiece"]
 MARKS = ("<!-- speed -->\n", "<!-- /speed -->")
+SINGLE = ("<!-- single -->\n", "<!-- /single -->")
 SECONDS = 40.0
 """A peer gets no more pairs once its turns have taken so long, but three."""
 LEAST_PAIRS = 3
@@ -66,32 +68,60 @@ def chunks(documents: list[bytes], count: int) -> list[list[bytes]]:
     return parts
 
 
+def own_way(tok: jittok.Tokenizer, mode: str, threads: int) -> peers.Way:
+    """How jittok is called."""
+    if mode == "single":
+        return peers.Way("each str", peers.as_texts, lambda texts: [tok.encode(text) for text in texts], True)
+    return peers.Way("batch of bytes", peers.as_bytes, lambda texts: tok.encode_batch(texts, threads=threads))
+
+
+def ways_of(peer: peers.Peer, mode: str) -> list[peers.Way]:
+    """The ways of a peer that may be taken in a mode; none if it has no call for one text."""
+    if mode != "single":
+        return list(peer.ways)
+    return [way for way in peer.ways if way.single and way.ready is peers.as_texts]
+
+
+def fastest(ways: list[peers.Way], documents: list[bytes], clock: Callable[[], float]) -> peers.Way:
+    """The way that does most bytes a second. Each gets documents of its own after a warm-up, where there are enough."""
+    parts = chunks(documents, 2 * len(ways))
+    rates = {}
+    for k, way in enumerate(ways):
+        part = (parts[2 * k], parts[2 * k + 1]) if len(parts) == 2 * len(ways) else (documents, documents)
+        warm, timed = (way.ready(each) for each in part)
+        way.run(warm)
+        start = clock()
+        way.run(timed)
+        rates[way.name] = sum(map(len, part[1])) / max(clock() - start, 1e-9)
+    return max(ways, key=lambda way: rates[way.name])
+
+
 def compare(
     tok: jittok.Tokenizer, peer: peers.Peer, documents: list[bytes], mode: str, pairs: int, threads: int
 ) -> dict[str, Any]:
     """MB/s of both and the ratio. The tokenizer and the peer must be new when the mode is "unseen"."""
     clock = time.process_time if threads == 1 else time.perf_counter
 
-    def seconds(call: Callable[[list[bytes]], Any], texts: list[bytes]) -> float:
+    def seconds(way: peers.Way, texts: list[bytes]) -> float:
+        ready = way.ready(texts)
         start = clock()
-        call(texts)
+        way.run(ready)
         return clock() - start
 
-    def own(texts: list[bytes]) -> Any:
-        return tok.encode_batch(texts, threads=threads)
-
+    own = own_way(tok, mode, threads)
     parts = chunks(documents, pairs + 1)
-    if mode == "seen":
+    if mode != "unseen":
         parts = [documents] * (pairs + 1)
-    for call in (own, peer.run):  # not measured
-        call(parts[0])
+    theirs_way = fastest(ways_of(peer, mode), parts[0], clock)
+    for way in (own, theirs_way):  # not measured
+        way.run(way.ready(parts[0]))
     mine, theirs, rates = [], [], []
     gc.collect()
     gc.disable()
     begin = time.perf_counter()
     for part in parts[1:]:
         size = sum(map(len, part)) / 1e6
-        a, b = seconds(own, part), seconds(peer.run, part)
+        a, b = seconds(own, part), seconds(theirs_way, part)
         mine.append(size / a)
         theirs.append(size / b)
         rates.append(b / a)
@@ -101,7 +131,7 @@ def compare(
     return {
         "jittok": round(statistics.median(mine), 1), "peer": round(statistics.median(theirs), 1),
         "ratio": round(statistics.median(rates), 2), "least": round(min(rates), 2), "most": round(max(rates), 2),
-        "pairs": len(rates),
+        "pairs": len(rates), "way": theirs_way.name,
     }  # fmt: skip
 
 
@@ -116,9 +146,16 @@ def measure(vocabulary: str, name: str, options: argparse.Namespace) -> list[dic
                 if isinstance(peer, str):
                     print(f"{vocabulary} {name}: {peer}", file=sys.stderr)
                     continue
+                ways = ways_of(peer, mode)
+                if not ways:
+                    print(f"{vocabulary} {name}: {peer.name} has no call for one str", file=sys.stderr)
+                    continue
                 sample = chunks(documents, options.pairs + 1)[0]
-                rows = zip(tok.encode_batch(sample), peer.ids(peer.run(sample)), strict=True)
-                same = sum(row.tolist() == other for row, other in rows) / len(sample)
+                right = tok.encode_batch(sample).to_list()
+                same = min(
+                    sum(row == other for row, other in zip(right, peer.ids(way.run(way.ready(sample))), strict=True))
+                    for way in ways
+                ) / len(sample)
                 found = compare(tok, peer, documents, mode, options.pairs, options.threads)
                 results.append(
                     {"vocabulary": Path(vocabulary).stem, "corpus": name, "mode": mode, "against": peer.name,
@@ -139,6 +176,8 @@ def table(report: dict[str, Any]) -> str:
     """The README's table: the fastest peer of each vocabulary and corpus."""
     best: dict[tuple[str, str], dict[str, Any]] = {}
     for row in report["results"]:
+        if row["mode"] == "single":
+            continue
         cell = best.setdefault((row["vocabulary"], row["corpus"]), {})
         if row["mode"] not in cell or row["peer"] > cell[row["mode"]]["peer"]:
             cell[row["mode"]] = row
@@ -156,9 +195,32 @@ def table(report: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def single_table(report: dict[str, Any]) -> str:
+    """The table of one text at a time: the fastest peer of each vocabulary and corpus."""
+    best: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in report["results"]:
+        key = row["vocabulary"], row["corpus"]
+        if row["mode"] == "single" and (key not in best or row["peer"] > best[key]["peer"]):
+            best[key] = row
+    lines = ["| vocabulary | text | MB/s | fastest peer | its MB/s | ratio |", "|---|---|---|---|---|---|"]
+    for (vocabulary, name), row in best.items():
+        against = row["against"] + ("" if row["same"] == 1 else "*")
+        lines.append(
+            f"| {vocabulary} | {name} | {row['jittok']:.0f} | {against} | {row['peer']:.0f} | {row['ratio']:.2f} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
 def write_readme(report: dict[str, Any], path: Path) -> None:
     """Replace what stands between the marks."""
     text = path.read_text(encoding="utf-8")
+    if any(row["mode"] == "single" for row in report["results"]):
+        before, rest = text.split(SINGLE[0])
+        _, after = rest.split(SINGLE[1])
+        text = f"{before}{SINGLE[0]}{single_table(report)}\n{SINGLE[1]}{after}"
+    if all(row["mode"] == "single" for row in report["results"]):
+        path.write_text(text, encoding="utf-8")
+        return
     before, rest = text.split(MARKS[0])
     _, after = rest.split(MARKS[1])
     about = f"One core of {report['machine']['cpu']}, {report['machine']['python']}; " + ", ".join(
@@ -205,7 +267,9 @@ def options_of(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--vocab", nargs="+", default=list(jittok.bundled_names()), help="bundled names or GGUF files")
     parser.add_argument("--corpora", nargs="+", default=["english", "code", "multilingual"])
     parser.add_argument("--peers", nargs="+", default=NAMES, choices=NAMES)
-    parser.add_argument("--modes", nargs="+", default=["unseen", "seen"], choices=["unseen", "seen"])
+    parser.add_argument(
+        "--modes", nargs="+", default=["unseen", "seen", "single"], choices=["unseen", "seen", "single"]
+    )
     parser.add_argument("--pairs", type=int, default=7, help="turns of both sides")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--results", type=Path, default=HERE / "results", help="folder for the JSON file and the plot")
@@ -230,7 +294,7 @@ def main(arguments: list[str] | None = None) -> int:
     plot(report, options.results / f"{stem}.svg")
     if options.readme:
         write_readme(report, HERE.parent / "README.md")
-    print(table(report))
+    print(table(report), single_table(report), sep="\n")
     return 0
 
 

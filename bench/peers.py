@@ -1,7 +1,8 @@
 """Other tokenizers with the tokens and merges of a jittok vocabulary, so that all encode with the same vocabulary.
 
-`peers(tok)` gives those that are installed and can load it. Each is a function from documents to rows of ids, in the
-peer's fastest form; `ids` makes a list of lists of it.
+`peers(tok)` gives those that are installed and can load it, each with all ways to call it that might be its fastest:
+many texts at once or one after the other, of bytes or of str, whichever it takes; what is timed gets its texts made
+ready. Which way is the fastest is measured (`compare.fastest`). `ids` makes a list of lists of what a way gives.
 """
 
 from __future__ import annotations
@@ -36,12 +37,26 @@ KINDS = {4: 1, 1: 2, 8: 3, 16: 4, 2: 5, 32: 6}
 """Attribute bit -> kind of a SentencePiece piece."""
 
 
+class Way(NamedTuple):
+    """One way to call a tokenizer: `run` takes what `ready` makes of documents, outside the clock."""
+
+    name: str
+    ready: Callable[[list[bytes]], Any]
+    run: Callable[[Any], Any]
+    single: bool = False  # one text at a time
+
+
 class Peer(NamedTuple):
     """One other tokenizer, loaded."""
 
     name: str
-    run: Callable[[list[bytes]], Any]
+    ways: tuple[Way, ...]
     ids: Callable[[Any], list[list[int]]]
+
+
+def as_bytes(documents: list[bytes]) -> list[bytes]:
+    """The documents as they are."""
+    return documents
 
 
 def rows(result: Any) -> list[list[int]]:
@@ -53,7 +68,8 @@ def _text(token: bytes) -> str:
     return token.decode("utf-8", "replace")
 
 
-def _texts(documents: list[bytes]) -> list[str]:
+def as_texts(documents: list[bytes]) -> list[str]:
+    """The documents as str."""
     return [document.decode("utf-8", "replace") for document in documents]
 
 
@@ -147,7 +163,17 @@ def _gigatoken(tok: jittok.Tokenizer, threads: int, folder: Path) -> Peer:
         giga = gigatoken.Tokenizer.from_sentencepiece(str(path))
     else:
         giga = gigatoken.Tokenizer(_json_file(tok, folder))
-    return Peer("gigatoken", lambda documents: giga.encode_batch(documents, parallel=threads > 1), rows)
+
+    def batch(documents: Any) -> Any:
+        return giga.encode_batch(documents, parallel=threads > 1)
+
+    def one_by_one(documents: Any) -> Any:
+        return [giga.encode(document) for document in documents]
+
+    ways = [Way("batch of bytes", as_bytes, batch), Way("batch of str", as_texts, batch)]
+    if threads == 1:
+        ways += [Way("each bytes", as_bytes, one_by_one, True), Way("each str", as_texts, one_by_one, True)]
+    return Peer("gigatoken", tuple(ways), rows)
 
 
 def _tokie(tok: jittok.Tokenizer, _threads: int, folder: Path) -> Peer:
@@ -155,14 +181,14 @@ def _tokie(tok: jittok.Tokenizer, _threads: int, folder: Path) -> Peer:
 
     other = tokie.Tokenizer.from_json(_json_file(tok, folder))
 
-    def run(documents: list[bytes]) -> Any:  # from bytes it would leave the normalizer out
-        return other.encode_batch_flat(_texts(documents), add_special_tokens=False)
+    def run(texts: list[str]) -> Any:  # from bytes it would leave the normalizer out
+        return other.encode_batch_flat(texts, add_special_tokens=False)
 
     def ids(result: Any) -> list[list[int]]:
         flat, lengths = result
         return [row.tolist() for row in np.split(flat, np.cumsum(lengths)[:-1].astype(np.int64))]
 
-    return Peer("tokie", run, ids)
+    return Peer("tokie", (Way("batch of str", as_texts, run),), ids)
 
 
 def _tokenizers(tok: jittok.Tokenizer, _threads: int, folder: Path) -> Peer:
@@ -170,10 +196,14 @@ def _tokenizers(tok: jittok.Tokenizer, _threads: int, folder: Path) -> Peer:
 
     other = tokenizers.Tokenizer.from_file(_json_file(tok, folder))
 
-    def run(documents: list[bytes]) -> Any:
-        return other.encode_batch_fast(_texts(documents), add_special_tokens=False)
+    def batch(texts: list[str]) -> Any:
+        return other.encode_batch_fast(texts, add_special_tokens=False)
 
-    return Peer("tokenizers", run, rows)
+    def one_by_one(texts: list[str]) -> Any:
+        return [other.encode(text, add_special_tokens=False) for text in texts]
+
+    ways = Way("batch of str", as_texts, batch), Way("each str", as_texts, one_by_one, True)
+    return Peer("tokenizers", ways, rows)
 
 
 def _tiktoken(tok: jittok.Tokenizer, threads: int, _folder: Path) -> Peer:
@@ -189,12 +219,17 @@ def _tiktoken(tok: jittok.Tokenizer, threads: int, _folder: Path) -> Peer:
             ranks.setdefault(pieces[i], i)
     other = tiktoken.Encoding("peer", pat_str=PATTERNS[tok.vocab.pre], mergeable_ranks=ranks, special_tokens={})
 
-    def run(documents: list[bytes]) -> Any:
-        if threads == 1:
-            return [other.encode_ordinary(text) for text in _texts(documents)]
-        return other.encode_ordinary_batch(_texts(documents), num_threads=threads)
+    def batch(texts: list[str]) -> Any:
+        return other.encode_ordinary_batch(texts, num_threads=threads)
 
-    return Peer("tiktoken", run, rows)
+    def one_by_one(texts: list[str]) -> Any:
+        return [other.encode_ordinary(text) for text in texts]
+
+    def arrays(texts: list[str]) -> Any:
+        return [other.encode_to_numpy(text, disallowed_special=()) for text in texts]
+
+    each = Way("each str", as_texts, one_by_one, True), Way("each str to NumPy", as_texts, arrays, True)
+    return Peer("tiktoken", each if threads == 1 else (Way("batch of str", as_texts, batch),), rows)
 
 
 def _sentencepiece(tok: jittok.Tokenizer, threads: int, _folder: Path) -> Peer:
@@ -203,7 +238,15 @@ def _sentencepiece(tok: jittok.Tokenizer, threads: int, _folder: Path) -> Peer:
     if tok.type not in ("spm", "ugm"):
         raise KeyError(tok.type)
     other = sentencepiece.SentencePieceProcessor(model_proto=_sentencepiece_model(tok))
-    return Peer("sentencepiece", lambda documents: other.encode(_texts(documents), num_threads=threads), rows)
+
+    def batch(texts: list[str]) -> Any:
+        return other.encode(texts, num_threads=threads)
+
+    def one_by_one(texts: list[str]) -> Any:
+        return [other.encode(text) for text in texts]
+
+    each = (Way("each str", as_texts, one_by_one, True),) if threads == 1 else ()
+    return Peer("sentencepiece", (Way("batch of str", as_texts, batch), *each), rows)
 
 
 LOADERS = (_gigatoken, _tokie, _tokenizers, _tiktoken, _sentencepiece)

@@ -1,28 +1,27 @@
 """jittok: the tokenizers of llama.cpp for large corpora, exactly and fast, from a GGUF vocabulary.
 
-`import jittok` brings in NumPy and what every load of a vocabulary needs, so that a load takes the time of a load;
-neither numba, llvmlite, regex nor pyarrow. What encodes is imported by the first text, what compiles by a vocabulary
-that was not compiled before.
+Names and modules are loaded when first used. The first load of a vocabulary brings in NumPy; neither numba, llvmlite,
+regex nor pyarrow: what encodes is imported by the first text, what compiles by a vocabulary that was not compiled
+before.
 """
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
-from jittok.errors import (
-    CorpusError,
-    EncodingFailed,
-    InvalidToken,
-    JittokError,
-    MalformedArray,
-    MalformedVocab,
-    UnsupportedVocab,
-)
-from jittok.loading import bundled, load
-from jittok.ragged import Ragged, TokenArray
-from jittok.tokenizer import Tokenizer
-from jittok.vocab import Vocab, bundled_names
-
 if TYPE_CHECKING:
-    from jittok.vocab import read_vocab
+    from jittok.errors import (
+        CorpusError,
+        EncodingFailed,
+        InvalidToken,
+        JittokError,
+        MalformedArray,
+        MalformedVocab,
+        UnsupportedVocab,
+    )
+    from jittok.loading import bundled, load
+    from jittok.ragged import Ragged, TokenArray
+    from jittok.tokenizer import Tokenizer
+    from jittok.vocab import Vocab, bundled_names, read_vocab
 
 __version__ = "0.1.0"
 __all__ = [
@@ -42,15 +41,34 @@ __all__ = [
     "load",
     "read_vocab",
 ]
+_HOME = {
+    "errors": (
+        "CorpusError",
+        "EncodingFailed",
+        "InvalidToken",
+        "JittokError",
+        "MalformedArray",
+        "MalformedVocab",
+        "UnsupportedVocab",
+    ),  # fmt: skip
+    "loading": ("bundled", "load"),
+    "ragged": ("Ragged", "TokenArray"),
+    "tokenizer": ("Tokenizer",),
+    "vocab": ("Vocab", "bundled_names", "read_vocab"),
+}
+_MODULES = ("arrow", "corpus", "errors", "plot", "polars", "ray", "tokenizer", "vocab")
+"""What people use as jittok.NAME; some need an extra."""
 
 
 def __getattr__(name: str) -> Any:
-    if name == "read_vocab":
-        from jittok.vocab import read_vocab
-
-        return read_vocab
+    for module, names in _HOME.items():
+        if name in names:
+            found = globals()[name] = getattr(importlib.import_module(f"jittok.{module}"), name)
+            return found
+    if name in _MODULES:
+        return importlib.import_module(f"jittok.{name}")
     raise AttributeError(f"module 'jittok' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_MODULES})

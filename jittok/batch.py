@@ -154,6 +154,41 @@ def _in_parts(
     return ids, np.array([line.count])
 
 
+def parts_of_one(encoder: Encoder, text: bytes, rule: Rule) -> Iterator[NDArray[np.int32]]:
+    """The ids of one text in parts, each encoded when it is asked for; in one where the model does not let it be cut.
+
+    Raises EncodingFailed in the part where it happens: ids of those before it have been given.
+    """
+    if len(text) < PART or not encoder.may_part(len(text)):
+        yield encoder.one(text, rule)
+        return
+    start, stop = (np.array([place]) for place in (0, len(text)))
+    for place in (start, stop):
+        place.flags.writeable = False
+    docs = Documents(np.frombuffer(text, np.uint8), start, stop)
+    desk = encoder.sit_down()
+    try:
+        count = encoder.cut(desk, docs, 0, 1, rule)
+        fragments = desk.starts[:count].copy(), desk.stops[:count].copy(), desk.tokens[:count].copy()
+    finally:
+        encoder.stand_up(desk)
+    (starts, stops, tokens), first = part_fragments(docs, fragments, -(-len(text) // PART))
+    for i, j in pairwise(first):
+        desk = encoder.sit_down()  # nobody's while the caller has the ids
+        try:
+            if desk.ends.size < j - i:
+                desk.give_fragments(j - i)
+            some = slice(i, j)
+            size = int((stops[some] - starts[some]).sum())
+            done = encoder.encode_fragments(desk, docs, starts[some], stops[some], tokens[some], j - i, size, rule)
+            if not isinstance(done, int):
+                raise encoder.failed(docs, 0, 0, done)
+            ids = desk.ids[:done].copy()
+        finally:
+            encoder.stand_up(desk)
+        yield ids
+
+
 def _in_order(
     encoder: Encoder,
     source: Iterable[tuple[Any, int, int, int, bool]],

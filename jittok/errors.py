@@ -11,11 +11,25 @@ JittokError
 
 from __future__ import annotations
 
+import os
+import re
 from typing import Any
 
 
 class JittokError(Exception):
     """Base of every error of this package."""
+
+
+def check_local(out: str | os.PathLike[str], where: str) -> None:
+    """CorpusError for an output that is no place of this machine, where a URL would become a folder of that name."""
+    name = os.fspath(out)
+    if "://" in name or re.match(r"(s3|gs|gcs|az|abfss?|hdfs|https?|hf):/", name):  # pathlib makes one stroke of two
+        raise CorpusError(where, name, "a folder of this machine (write there and copy it to the store)")
+
+
+def missing(what: str, package: str, extra: str) -> ImportError:
+    """The error for something that needs a package of an extra that is not installed."""
+    return ImportError(f"{what} needs {package}: pip install '.[{extra}]' in a checkout of jittok", name=package)
 
 
 def _clip(found: object, width: int = 120) -> str:

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jittok.errors import check_local
 from jittok.held import arrow_numbers, arrow_offsets, arrow_valid, own, proven
+from jittok.ids import Ids
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -132,20 +134,30 @@ class TokenArray:
     Offsets are copied, and can never be written to.
     """
 
-    __slots__ = ("_describe", "ids", "offsets")
+    __slots__ = ("_around", "_describe", "ids", "offsets")
     ids: NDArray[np.int32]
     offsets: NDArray[np.int64]
     _describe: Describe | None
+    _around: tuple[int, int]
 
     def __init__(self, ids: ArrayLike, offsets: ArrayLike) -> None:
         object.__setattr__(self, "ids", _fixed(ids, np.int32, "ids"))
         object.__setattr__(self, "offsets", _fixed_offsets(offsets, self.ids.size, "ids"))
         object.__setattr__(self, "_describe", None)
+        object.__setattr__(self, "_around", (0, 0))
 
     def described_by(self, describe: Describe | None) -> TokenArray:
         """The same rows, which show themselves as tokens: describe(ids) gives a record a token. It is not pickled."""
-        rows = TokenArray.__new__(TokenArray)
-        for name, value in (("ids", self.ids), ("offsets", self.offsets), ("_describe", describe)):
+        return self._same(describe, self._around)
+
+    def surrounded_by(self, front: int, behind: int) -> TokenArray:
+        """The same rows, of which so many first and last ids were put around each text: `to_padded` keeps them."""
+        return self._same(self._describe, (int(front), int(behind)))
+
+    def _same(self, describe: Describe | None, around: tuple[int, int]) -> TokenArray:
+        """The same arrays, which are not checked again."""
+        rows = object.__new__(TokenArray)
+        for name, value in (("ids", self.ids), ("offsets", self.offsets), ("_describe", describe), ("_around", around)):
             object.__setattr__(rows, name, value)
         return rows
 
@@ -153,28 +165,30 @@ class TokenArray:
         raise AttributeError(f"TokenArray is immutable: {name}")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return TokenArray, (self.ids, self.offsets)
+        return _rows, (self.ids, self.offsets, self._around)
 
     def __len__(self) -> int:
         return self.offsets.size - 1
 
     @overload
-    def __getitem__(self, row: int) -> NDArray[np.int32]: ...
+    def __getitem__(self, row: int) -> Ids: ...
     @overload
     def __getitem__(self, row: slice) -> TokenArray: ...
-    def __getitem__(self, row: int | slice) -> NDArray[np.int32] | TokenArray:
+    def __getitem__(self, row: int | slice) -> Ids | TokenArray:
         if not isinstance(row, slice):
             row = _row(row, len(self))
-            return self.ids[self.offsets[row] : self.offsets[row + 1]]
+            return self.ids[self.offsets[row] : self.offsets[row + 1]].view(Ids)
         start, stop, step = row.indices(len(self))
         if step != 1:
             return TokenArray.concat([self[i : i + 1] for i in range(start, stop, step)])
         offsets = self.offsets[start : max(start, stop) + 1]
-        return TokenArray(self.ids[offsets[0] : offsets[-1]], offsets - offsets[0]).described_by(self._describe)
+        rows = TokenArray(self.ids[offsets[0] : offsets[-1]], offsets - offsets[0])
+        return rows._same(self._describe, self._around)
 
-    def __iter__(self) -> Iterator[NDArray[np.int32]]:
+    def __iter__(self) -> Iterator[Ids]:
+        ids = self.ids.view(Ids)
         for i, j in pairwise(self.offsets.tolist()):
-            yield self.ids[i:j]
+            yield ids[i:j]  # type: ignore[misc]  # a part of ids is Ids
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TokenArray):
@@ -205,30 +219,45 @@ class TokenArray:
         return [flat[i:j] for i, j in pairwise(self.offsets.tolist())]
 
     def to_padded(
-        self, length: int | None = None, *, pad_id: int, side: str = "right", truncate: bool = True
+        self,
+        length: int | None = None,
+        *,
+        pad_id: int,
+        side: str = "right",
+        truncate: bool = False,
+        closing: int | None = None,
     ) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
         """A rectangle: int32[n, length] and a bool mask of the same shape, True where an id of the row stands.
 
-        `length=None`: the longest row. `side`: where the padding goes, "right" or "left". A longer row keeps its first
-        `length` ids, or is a ValueError with `truncate=False`.
+        `length=None`: the longest row. `side`: where the padding goes, "right" or "left". A longer row is a ValueError;
+        with `truncate=True` it loses ids of its text, and keeps what `add_special` put around it. `closing`: so many
+        last ids are kept, where the rows do not know it themselves (read from a file, made by hand).
         """
         if side not in ("right", "left"):
             raise ValueError(f"side: found {side!r}, expected 'right' or 'left'")
+        front, behind = self._around if closing is None else (self._around[0], int(closing))
         lengths = self.lengths
         longest = int(lengths.max(initial=0))
         length = longest if length is None else int(length)
-        if length < 0:
-            raise ValueError(f"length: found {length}, expected 0 or more")
+        if length < 0 or behind < 0:
+            raise ValueError(f"length and closing: found {length} and {behind}, expected 0 or more")
         if longest > length and not truncate:
             row = int(np.argmax(lengths > length))
-            raise ValueError(f"row {row}: found {lengths[row]} ids, expected at most {length} (truncate=False)")
+            raise ValueError(
+                f"row {row}: found {lengths[row]} ids, expected at most {length}: length=None pads to the longest row, "
+                "truncate=True cuts the text of longer ones and keeps the special tokens around it"
+            )
+        if longest > length < front + behind:
+            raise ValueError(f"length: found {length}, expected {front + behind} or more, the ids around each text")
         places = np.arange(length)
         wide = lengths[:, None]
         mask = places[None, :] < wide if side == "right" else places[None, :] >= length - wide
         out = np.full((len(self), length), pad_id, np.int32)
         ids = self.ids
         if longest > length:
-            ids = ids[np.arange(ids.size) - np.repeat(self.offsets[:-1], lengths) < length]
+            at = np.arange(ids.size) - np.repeat(self.offsets[:-1], lengths)
+            kept = np.repeat(np.minimum(lengths, length) - behind, lengths)
+            ids = ids[(at < kept) | (at >= np.repeat(lengths - behind, lengths))]
         out[mask] = ids
         return out, mask
 
@@ -265,13 +294,16 @@ class TokenArray:
         parts = list(arrays)
         if len(parts) == 1:
             return parts[0]
-        return cls(*joined([part.ids for part in parts], [part.offsets[1:] for part in parts]))
+        rows = cls(*joined([part.ids for part in parts], [part.offsets[1:] for part in parts]))
+        around = {part._around for part in parts}
+        return rows.surrounded_by(*around.pop()) if len(around) == 1 else rows
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the directory `path` with `ids.npy` and `offsets.npy`: whole or not at all.
 
         An earlier TokenArray at `path` is replaced; FileExistsError for anything else that is there.
         """
+        check_local(path, "save")
         target = Path(path)
         if target.exists() and not is_saved(target):
             raise FileExistsError(f"{target}: found something else than a saved TokenArray, expected a free name")
@@ -279,7 +311,10 @@ class TokenArray:
         import shutil  # imports lzma and bz2, which an import of jittok does without
 
         part = beside(target)
-        part.mkdir()
+        try:
+            part.mkdir()
+        except OSError as error:  # the hidden name would tell nobody anything
+            raise OSError(error.errno, error.strerror, str(target)) from None
         try:
             arrays: tuple[NDArray[Any], ...] = (self.ids, self.offsets)
             for name, array in zip(FILES, arrays, strict=True):
@@ -304,6 +339,11 @@ class TokenArray:
                     f"{Path(path, name)}: found {array.dtype} of shape {array.shape}, expected {np.dtype(dtype)}[n]"
                 )
         return cls(ids, offsets)
+
+
+def _rows(ids: NDArray[np.int32], offsets: NDArray[np.int64], around: tuple[int, int]) -> TokenArray:
+    """Unpickle a TokenArray."""
+    return TokenArray(ids, offsets).surrounded_by(*around)
 
 
 def is_saved(folder: Path) -> bool:

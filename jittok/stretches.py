@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jittok.errors import missing
 from jittok.inputs import documents
 
 if TYPE_CHECKING:
@@ -73,10 +74,10 @@ def stretches_of(
 
 
 def progress_bar(texts: Any) -> Any:
-    """tqdm over documents, on standard error."""
+    """tqdm over documents, on standard error, for what takes a second or more."""
     try:
         from tqdm.auto import tqdm
     except ImportError:
-        raise ImportError("progress=True needs tqdm: in a checkout, pip install '.[cli]'") from None
-
-    return tqdm(total=len(texts) if hasattr(texts, "__len__") else None, unit=" documents", unit_scale=True)
+        raise missing("progress=True", "tqdm", "cli") from None
+    total = len(texts) if hasattr(texts, "__len__") else None
+    return tqdm(total=total, unit=" documents", unit_scale=True, delay=1.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import fields, replace
 from pathlib import Path
@@ -14,10 +15,11 @@ from jittok._jit import frozen, patiently, when_long
 from jittok.compiled import Kept, keep, recall
 from jittok.errors import InvalidToken, UnsupportedVocab
 from jittok.facts import SPECIAL_IDS, Facts, newline_id, or_none
+from jittok.ids import Ids
 from jittok.inputs import Documents, OneText, check_errors, to_bytes, to_ids
 from jittok.locks import once
 from jittok.ragged import TokenArray
-from jittok.vocab import Vocab
+from jittok.vocab import Vocab, bundled_names
 from jittok.vocab.describe import describe
 
 if TYPE_CHECKING:
@@ -54,6 +56,11 @@ class Tokenizer(Facts):
         key: str | None = None,
         kept: Kept | None = None,
     ) -> None:
+        if not isinstance(vocab, Vocab):
+            named = isinstance(vocab, str | os.PathLike)
+            call = f"jittok.bundled({vocab!r})" if vocab in bundled_names() else "jittok.load(path)"
+            found = repr(vocab) if named else type(vocab).__name__
+            raise TypeError(f"Tokenizer: found {found}, expected a Vocab: write {call}")
         if isinstance(cache_bytes, bool) or not isinstance(cache_bytes, int) or cache_bytes < 0:
             raise ValueError(f"cache_bytes: found {cache_bytes!r}, expected a number of bytes, 0 or more")
         self.vocab = vocab
@@ -91,8 +98,8 @@ class Tokenizer(Facts):
         parse_special: bool = False,
         errors: str = "strict",
         threads: int | None = None,
-    ) -> NDArray[np.int32]:
-        """int32[n]: the ids of one text, str or bytes (which need not be UTF-8).
+    ) -> Ids:
+        """int32[n]: the ids of one text, str or bytes (which need not be UTF-8), a NumPy array (see `Ids`).
 
         `errors="replace"`: a lone surrogate of a str, and bytes that no tokenizer can take, are encoded as U+FFFD (or
         as the unknown token). Raises EncodingFailed otherwise. `threads`: as for `encode_batch`, for a text of 4 MB and
@@ -101,10 +108,10 @@ class Tokenizer(Facts):
         encoder, rule = self._rule(add_special, parse_special, errors)
         raw = to_bytes(text, rule.replace)
         if len(raw) < LONG_TEXT and threads is None:
-            return encoder.one(raw, rule)
+            return encoder.one(raw, rule).view(Ids)
         from jittok.batch import encode_one
 
-        return encode_one(encoder, raw, rule, threads)
+        return encode_one(encoder, raw, rule, threads).view(Ids)
 
     def encode_batch(
         self,
@@ -126,7 +133,7 @@ class Tokenizer(Facts):
 
         encoder, rule = self._rule(add_special, parse_special, errors)
         rows = encode_batch(encoder, texts, rule, threads, progress)
-        return rows.described_by(self.describe)
+        return rows.described_by(self.describe).surrounded_by(rule.before >= 0, rule.after >= 0)
 
     def encode_stream(
         self,
@@ -143,7 +150,17 @@ class Tokenizer(Facts):
 
         encoder, rule = self._rule(add_special, parse_special, errors)
         for ids, ends in stretches(encoder, texts, rule, threads, progress):
-            yield TokenArray(ids, np.concatenate([np.zeros(1, np.int64), ends]))
+            rows = TokenArray(ids, np.concatenate([np.zeros(1, np.int64), ends]))
+            yield rows.surrounded_by(rule.before >= 0, rule.after >= 0)
+
+    def encode_parts(
+        self, text: OneText, *, add_special: bool = False, parse_special: bool = False, errors: str = "strict"
+    ) -> Iterator[Ids]:
+        """The ids of one long text, some at a time and in order: the first come before all are known."""
+        from jittok.batch import parts_of_one
+
+        encoder, rule = self._rule(add_special, parse_special, errors)
+        return (ids.view(Ids) for ids in parts_of_one(encoder, to_bytes(text, rule.replace), rule))
 
     def count(
         self,

@@ -60,7 +60,12 @@ def test_facts_are_there(name: str) -> None:
 def test_token_array_has_its_names() -> None:
     for name in ["lengths", "to_list", "to_padded", "to_arrow", "from_arrow", "concat", "save", "load", "_repr_html_"]:
         assert hasattr(TokenArray, name)
-    assert keywords(TokenArray.to_padded) == {"pad_id": inspect.Parameter.empty, "side": "right", "truncate": True}
+    assert keywords(TokenArray.to_padded) == {
+        "pad_id": inspect.Parameter.empty,
+        "side": "right",
+        "truncate": False,
+        "closing": None,
+    }
 
 
 def test_errors_are_what_habits_expect() -> None:

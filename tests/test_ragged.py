@@ -36,7 +36,7 @@ def test_concat_is_the_sum_of_the_lists(parts: list[list[list[int]]]) -> None:
 
 @given(ROWS, st.integers(0, 6) | st.none(), st.sampled_from(["right", "left"]))
 def test_padding_puts_each_row_beside_pads(rows: list[list[int]], length: int | None, side: str) -> None:
-    ids, mask = of_rows(rows).to_padded(length, pad_id=-9, side=side)
+    ids, mask = of_rows(rows).to_padded(length, pad_id=-9, side=side, truncate=True)
     wide = max(map(len, rows), default=0) if length is None else length
     assert ids.shape == mask.shape == (len(rows), wide)
     assert ids.dtype == np.int32
@@ -50,7 +50,7 @@ def test_padding_puts_each_row_beside_pads(rows: list[list[int]], length: int | 
 
 def test_padding_without_truncation_names_the_row_that_is_too_long() -> None:
     with pytest.raises(ValueError, match="row 1: found 3 ids, expected at most 2"):
-        of_rows([[1], [1, 2, 3]]).to_padded(2, pad_id=0, truncate=False)
+        of_rows([[1], [1, 2, 3]]).to_padded(2, pad_id=0)
 
 
 def test_views_share_memory_and_nothing_can_be_written() -> None:

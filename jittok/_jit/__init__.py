@@ -143,6 +143,10 @@ def wide(value: Any) -> int:
     return np.int64(value)  # type: ignore[return-value]
 
 
+on_compile: list[Callable[[bool], None]] = []
+"""Told True when a kernel begins to be compiled, which takes seconds, and False when it is done."""
+
+
 class kernel(Generic[P, R]):
     """One compiled entry point; see the module's docstring."""
 
@@ -228,7 +232,16 @@ class kernel(Generic[P, R]):
         return None
 
     def _compiled(self) -> tuple[Any, Any]:
-        """What `machine.load` makes of new code, which is kept."""
+        """What `machine.load` makes of new code, which is kept. Whoever listens hears of it: it takes seconds."""
+        for tell in on_compile:
+            tell(True)
+        try:
+            return self._compile()
+        finally:
+            for tell in on_compile:
+                tell(False)
+
+    def _compile(self) -> tuple[Any, Any]:
         from jittok._jit import machine
 
         place, stamp = self._place()

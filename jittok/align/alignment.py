@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from jittok.align.characters import character_spans
 from jittok.display import html
+from jittok.ids import Ids
 from jittok.locks import once
 from jittok.ragged import Describe, TokenArray, joined
 
@@ -30,7 +31,7 @@ class Alignment:
     """
 
     def __init__(self, ids: NDArray[np.int32], spans: NDArray[np.int64], text: Text | None = None) -> None:
-        self.ids = ids
+        self.ids = ids.view(Ids)
         self.spans = spans
         self.text = text
         self._describe: Describe | None = None

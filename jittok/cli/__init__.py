@@ -7,11 +7,12 @@ difference, a failed check), 2 (wrong use or bad input: one line on standard err
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import os
 import sys
-from collections.abc import Sequence
-from typing import NoReturn
+from collections.abc import Iterator, Sequence
+from typing import Any, NoReturn
 
 from jittok import __version__
 from jittok.errors import JittokError
@@ -30,6 +31,11 @@ class Parser(argparse.ArgumentParser):
         """Print one line and leave with status 2."""
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """As argparse does, which passes over a stream that takes nothing."""
+        if message:
+            (sys.stderr if file is None else file).write(message)
+
 
 def build_parser() -> argparse.ArgumentParser:
     """The parser of all commands."""
@@ -46,31 +52,90 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; its exit status."""
-    options = build_parser().parse_args(arguments)
+    command = ""
     try:
-        status: int = options.run(options)
+        if sys.stdout is None:
+            _say("jittok: standard output is closed, where the answer would go (/dev/null takes what nobody reads)")
+            return 2
+        options = build_parser().parse_args(arguments)
+        command = f" {options.command}"
+        with _compiling_told():
+            status: int = options.run(options)
         sys.stdout.flush()
+    except SystemExit as leave:  # --help and wrong use; whoever reads the help may stop
+        error = _flush_or_forget()
+        if error is not None and not isinstance(error, BrokenPipeError):
+            _say(f"jittok: {one_line(error)}")
+            return 2
+        raise leave from None
     except BrokenPipeError:
-        # Whoever read our output has enough; the interpreter must not try to flush the rest when it ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _flush_or_forget()
         return 0
     except KeyboardInterrupt:
-        sys.stderr.write(f"jittok {options.command}: interrupted\n")
+        _flush_or_forget()
+        _say(f"jittok{command}: interrupted")
         return INTERRUPTED
     except EXPECTED_FAILURES as error:
-        sys.stderr.write(f"jittok {options.command}: {one_line(error)}\n")
+        _flush_or_forget()
+        _say(f"jittok{command}: {one_line(error)}")
         return 2
     except Exception as error:
         if os.environ.get("JITTOK_TRACEBACK"):
             raise
-        sys.stderr.write(f"jittok {options.command}: a bug (JITTOK_TRACEBACK=1 shows where): {one_line(error)}\n")
+        _flush_or_forget()
+        _say(f"jittok{command}: a bug (JITTOK_TRACEBACK=1 shows where): {one_line(error)}")
         return 2
     return status
+
+
+def _flush_or_forget() -> Exception | None:
+    """What has been printed goes out, or nowhere: the interpreter must not try it again, and complain, when it ends."""
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError) as error:
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return error
+    return None
+
+
+def _say(line: str) -> None:
+    """One line on standard error, if anybody hears it."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
+
+
+@contextlib.contextmanager
+def _compiling_told() -> Iterator[None]:
+    """While kernels are compiled a terminal says so; the line goes when it is done."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield
+        return
+    from jittok import _jit
+
+    line = "compiling for this machine, once ..."
+
+    def tell(begins: bool) -> None:
+        sys.stderr.write(f"\r{line}" if begins else "\r" + " " * len(line) + "\r")
+        sys.stderr.flush()
+
+    _jit.on_compile.append(tell)
+    try:
+        yield
+    finally:
+        _jit.on_compile.remove(tell)
 
 
 def one_line(error: BaseException) -> str:
     """What an exception says, in one line."""
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
+    if isinstance(error, OSError) and error.strerror:
+        return f"standard output: {error.strerror}"  # files have names
+    if isinstance(error, MemoryError):
+        return "found too little memory for this (fewer --threads need less)"
+    if isinstance(error, ModuleNotFoundError) and "pip install" not in str(error):
+        return f"{error.name} is not installed: pip install '.[cli,corpus]' in a checkout of jittok"
     said = error.args[0] if isinstance(error, KeyError) and error.args else error
     return " ".join(str(said).split()) or type(error).__name__

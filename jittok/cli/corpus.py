@@ -77,8 +77,10 @@ def run(options: argparse.Namespace) -> int:
     """Compile, or predict."""
     from jittok.corpus.compiler import compile_corpus
     from jittok.corpus.progress import ProgressLine
+    from jittok.errors import check_local
 
     chosen = _options(options)
+    check_local(options.out, "--out")
     tok = open_vocab(options)
     if options.dry_run:
         return _dry_run(tok, options, chosen)
@@ -151,6 +153,7 @@ def _dry_run(tok: Any, given: argparse.Namespace, chosen: Options) -> int:
     sources, left_out = find_sources(given.inputs, chosen)
     sampler, threads = Sampler(tok, sources, chosen), thread_count(given.threads)
     found = predict(sampler, formats_of(tok, sources, chosen), threads)
+    sampler.refuse_nothing()
     found = with_time(found, sampler.kept, tok, chosen, threads)
     if given.json:
         write(json.dumps({**found.to_dict(), "left_out": left_out}) + "\n")

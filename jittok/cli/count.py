@@ -4,19 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import Any
 
-from jittok.cli.common import (
-    Progress,
-    add_texts,
-    add_vocab,
-    documents,
-    documents_of,
-    encoding_options,
-    open_vocab,
-    sources,
-    write,
-)
+import numpy as np
+
+from jittok.cli.common import add_vocab, open_vocab, write
+from jittok.cli.texts import ProgressOf, Texts, add_texts
 
 HELP = "Count the tokens of texts."
 
@@ -31,24 +23,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Count file by file, in bounded memory."""
     tok = open_vocab(options)
-    how = encoding_options(options)
-    if options.prompt is not None:
-        inputs = [("", documents(options))]
-    else:
-        inputs = [(name, documents_of(name, options)) for name in sources(options)]
-    found: list[dict[str, Any]] = []
-    with Progress(" documents") as progress:
-        for name, texts in inputs:
-            tokens, rows = 0, 0
-            for stretch in tok.encode_stream(texts, **how):
+    texts = Texts(options)
+    names = texts.names
+    tokens, rows = np.zeros(len(names), np.int64), np.zeros(len(names), np.int64)
+    with ProgressOf(texts.size, answers=options.each) as progress:
+        for read in texts.read():
+            done = 0
+            for stretch in texts.encode(tok, read):
+                lengths, sources = stretch.lengths, read.sources[done : done + len(stretch)]
                 if options.each:
-                    _print_each(name, rows, stretch.lengths.tolist(), options.json)
-                tokens, rows = tokens + stretch.ids.size, rows + len(stretch)
-                progress.add(len(stretch), tokens=tokens)
-            found.append({"source": name, "documents": rows, "tokens": tokens})
+                    _print_each(names, sources.tolist(), rows, lengths.tolist(), options.json)
+                np.add.at(tokens, sources, lengths)
+                np.add.at(rows, sources, 1)
+                done += len(stretch)
+                progress.add(len(stretch), stretch.ids.size)
+            progress.add(0, 0, read.new)
     if options.each:
         return 0
-    total = sum(row["tokens"] for row in found)
+    counts = zip(names, rows.tolist(), tokens.tolist(), strict=True)
+    found = [{"source": name, "documents": documents, "tokens": count} for name, documents, count in counts]
+    total = int(tokens.sum())
     if options.json:
         write(json.dumps({"tokens": total, "sources": found}) + "\n")
     elif len(found) == 1:
@@ -60,7 +54,12 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _print_each(name: str, first: int, lengths: list[int], as_json: bool) -> None:
-    for document, count in enumerate(lengths, first):
-        row = {"source": name, "document": document, "tokens": count}
-        write((json.dumps(row) if as_json else str(count)) + "\n")
+def _print_each(names: list[str], sources: list[int], before: np.ndarray, counts: list[int], as_json: bool) -> None:
+    """A line a document. `before`: how many of each source were printed."""
+    if not as_json:
+        write("".join(f"{count}\n" for count in counts))
+        return
+    at = before.tolist()
+    for source, count in zip(sources, counts, strict=True):
+        write(json.dumps({"source": names[source], "document": at[source], "tokens": count}) + "\n")
+        at[source] += 1

@@ -6,9 +6,9 @@ import argparse
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-from jittok.cli.common import STDIN, add_vocab, open_source, open_vocab, write
+from jittok.cli.common import STDIN, add_vocab, open_vocab, write
 
 HELP = "Turn token ids into text; texts of several rows are separated by a newline."
 
@@ -49,13 +49,22 @@ def _rows_of(name: str) -> Iterator[Any]:
 
         yield from TokenArray.load(name)
         return
-    with open_source(name) as file:
-        yield from _parsed(file, name)
+    yield from _parsed(_lines(name), name)
 
 
-def _parsed(file: IO[bytes], name: str) -> Iterator[list[int]]:
+def _lines(name: str) -> Iterator[bytes]:
+    """The lines of a file, packed or not; a packed one that is cut off is an error."""
+    from jittok.corpus.options import Options
+    from jittok.corpus.sources import find_sources
+    from jittok.corpus.stream import lines_of
+
+    (source,), _ = find_sources([name], Options(kind="txt", lines=True), any_name=True)
+    yield from lines_of(source)
+
+
+def _parsed(lines: Iterator[bytes], name: str) -> Iterator[list[int]]:
     """The ids of each line that is not blank."""
-    for number, line in enumerate(file, 1):
+    for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:

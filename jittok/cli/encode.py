@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from jittok.cli.common import Progress, add_texts, add_vocab, documents, encoding_options, open_vocab, write
+from jittok.cli.common import add_vocab, open_vocab, write
+from jittok.cli.texts import ProgressOf, Texts, add_texts
 
 if TYPE_CHECKING:
-    from jittok.ragged import TokenArray
+    from jittok.corpus.stream import Read
     from jittok.tokenizer import Tokenizer
 
 HELP = "Turn texts into token ids."
+LONG = 1 << 20
+"""Bytes of a document whose ids are printed before all of them are known."""
+AT_ONCE = 1 << 14
+"""Ids that are made into text at once."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,38 +36,78 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Encode and print, or write, in bounded memory."""
     tok = open_vocab(options)
-    stretches = tok.encode_stream(documents(options), **encoding_options(options))
-    count = 0
-    with Progress(" documents") as progress:
-        if options.output is not None:
-            from jittok.cli.token_files import TokenWriter
-
-            with TokenWriter(options.output) as writer:
-                for rows in stretches:
-                    writer.append(rows)
-                    progress.add(len(rows), tokens=writer.tokens)
-            count = writer.tokens
-            if options.json:
-                facts = {"output": str(options.output), "documents": writer.documents, "tokens": count}
-                write(json.dumps(facts) + "\n")
-        else:
-            first = 0
-            for rows in stretches:
-                _print_rows(tok, rows, first, options)
-                first, count = first + len(rows), count + rows.ids.size
-                progress.add(len(rows), tokens=count)
+    texts = Texts(options)
+    count = _print_rows(tok, texts, options) if options.output is None else _write_files(tok, texts, options)
     if options.show_count and not (options.json and options.output):
         write(json.dumps({"tokens": count}) + "\n" if options.json else f"Total number of tokens: {count}\n")
     return 0
 
 
-def _print_rows(tok: Tokenizer, rows: TokenArray, first: int, options: argparse.Namespace) -> None:
+def _write_files(tok: Tokenizer, texts: Texts, options: argparse.Namespace) -> int:
+    from jittok.cli.token_files import TokenWriter
+
+    with TokenWriter(options.output) as writer, ProgressOf(texts.size) as progress:
+        for read in texts.read():
+            for rows in texts.encode(tok, read):
+                writer.append(rows)
+                progress.add(len(rows), rows.ids.size)
+            progress.add(0, 0, read.new)
+    if options.json:
+        facts = {"output": str(options.output), "documents": writer.documents, "tokens": writer.tokens}
+        write(json.dumps(facts) + "\n")
+    return writer.tokens
+
+
+def _print_rows(tok: Tokenizer, texts: Texts, options: argparse.Namespace) -> int:
     """One line a document with --ids or --json; else one a token, as llama-tokenize has them, documents apart."""
-    for number, row in enumerate(rows, first):
-        if options.json:
-            write(json.dumps({"document": number, "ids": row.tolist()}) + "\n")
-        elif options.ids:
-            write(f"{row.tolist()}\n")
-        else:
-            lines = [b"%6d -> '%b'\n" % (token, tok.token_to_piece(token, special=True)) for token in row.tolist()]
-            write((b"\n" if number else b"") + b"".join(lines))
+    number = count = 0
+    lines = _Lines(tok)
+    with ProgressOf(texts.size, answers=True) as progress:
+        for read in texts.read():
+            for parts in _rows(texts, tok, read):
+                if options.json:
+                    write(f'{{"document": {number}, "ids": [')
+                elif options.ids:
+                    write("[")
+                elif number:
+                    write("\n")
+                size = 0
+                for ids in parts:
+                    for at in range(0, ids.size, AT_ONCE):
+                        some = ids[at : at + AT_ONCE].tolist()
+                        if options.json or options.ids:
+                            write((", " if size else "") + str(some)[1:-1])
+                        else:
+                            write(b"".join(map(lines.__getitem__, some)))
+                        size += len(some)
+                    progress.add(0, ids.size)
+                if options.json or options.ids:
+                    write("]}\n" if options.json else "]\n")
+                number, count = number + 1, count + size
+                progress.add(1, 0)
+            progress.add(0, 0, read.new)
+    return count
+
+
+def _rows(texts: Texts, tok: Tokenizer, read: Read) -> Iterator[Iterator[Any]]:
+    """The ids of each document of a range, in one part, or in several where it is long."""
+    if read.sources.size == 1 and read.docs.size(0, 1) >= LONG:
+        text = read.docs.between(int(read.docs.starts[0]), int(read.docs.stops[0]))
+        how = {name: value for name, value in texts.encoding.items() if name != "threads"}
+        yield texts.placed(read, lambda: tok.encode_parts(text, **how))
+        return
+    for rows in texts.encode(tok, read):
+        for row in rows:
+            yield iter((row,))
+
+
+class _Lines(dict[int, bytes]):
+    """The line of each id, made when it is first printed."""
+
+    def __init__(self, tok: Tokenizer) -> None:
+        super().__init__()
+        self._tok = tok
+
+    def __missing__(self, token: int) -> bytes:
+        line = self[token] = b"%6d -> '%b'\n" % (token, self._tok.token_to_piece(token, special=True))
+        return line

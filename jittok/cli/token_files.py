@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.errors import check_local
 from jittok.ragged import FILES, TokenArray, beside, is_saved, put_in_place
 
 HEADER_BYTES = 128
@@ -49,12 +50,16 @@ class TokenWriter:
     """Collects rows in a hidden directory that gets its name when the `with` block ends well, and goes when not."""
 
     def __init__(self, target: Path) -> None:
+        check_local(target, "--output")
         if target.exists() and not is_saved(target):
             raise FileExistsError(f"{target}: found something else than saved ids, expected a free name")
         target.parent.mkdir(parents=True, exist_ok=True)
         self.target, self.documents, self.tokens = target, 0, 0
         self._part = beside(target)
-        self._part.mkdir()
+        try:
+            self._part.mkdir()
+        except OSError as error:  # the hidden name would tell nobody anything
+            raise OSError(error.errno, error.strerror, str(target)) from None
         self._ids = NpyStream(self._part / FILES[0], np.int32)
         self._offsets = NpyStream(self._part / FILES[1], np.int64)
         self._offsets.append(np.zeros(1, np.int64))

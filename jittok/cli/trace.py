@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 
-from jittok.cli.common import add_vocab, open_source, open_vocab, write
+from jittok.cli.common import STDIN, add_vocab, open_vocab, positive, write
+from jittok.cli.texts import add_kinds, find
 
 HELP = "Show every stage of tokenizing one text: fragments, words, merges, lattice, tokens."
 STAGES = (
@@ -19,7 +21,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
     add_vocab(parser)
     parser.add_argument("text", nargs="?", default="-", metavar="TEXT", help="the text; - or nothing: standard input")
-    parser.add_argument("-f", "--file", metavar="FILE", help="a file in place of TEXT, also .gz .xz .bz2 .zst")
+    parser.add_argument("-f", "--file", metavar="FILE", help="a file in place of TEXT, of any kind that encode reads")
+    parser.add_argument(
+        "--document", type=positive, metavar="N", help="this document of the file, from 1 (default: the only one)"
+    )
+    add_kinds(parser)
     parser.add_argument("--stage", action="append", choices=STAGES, help="only this stage (may be given several times)")
     parser.add_argument("--add-special", action="store_true", help="BOS and EOS where the vocabulary wants them")
     parser.add_argument("--parse-special", action="store_true", help="control tokens in the text become control tokens")
@@ -36,14 +42,9 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError("found TEXT and --file, expected one of them")
     if options.gdb and (options.json or options.stage):
         raise ValueError("found --gdb with --json or --stage, expected it alone")
-    if options.text == "-":
-        with open_source(options.file or "-") as file:
-            text: str | bytes = file.read()
-    else:
-        text = options.text
-    trace = open_vocab(options).trace(
-        text, add_special=options.add_special, parse_special=options.parse_special, errors=options.errors
-    )
+    tok = open_vocab(options)
+    text = _document(options) if options.text == STDIN else os.fsencode(options.text)
+    trace = tok.trace(text, add_special=options.add_special, parse_special=options.parse_special, errors=options.errors)
     if options.gdb:
         write(trace.gdb())
     elif options.json:
@@ -55,3 +56,25 @@ def run(options: argparse.Namespace) -> int:
     else:
         trace.print(*options.stage or (), stream=sys.stdout, rows=None if options.all else LINES)
     return 0
+
+
+def _document(options: argparse.Namespace) -> bytes:
+    """The text of a file or of standard input. ValueError where there are several and none was chosen."""
+    from jittok.corpus.stream import read_documents
+
+    name = options.file or STDIN
+    sources, how = find([name], options)
+    wanted, before, found = options.document, 0, b""
+    for read in read_documents(sources, how):
+        docs, count = read.docs, read.sources.size
+        k = (wanted or 1) - before - 1
+        if 0 <= k < count:
+            found = docs.between(int(docs.starts[k]), int(docs.stops[k]))
+            if wanted is not None:
+                return found
+        before += count
+        if wanted is None and before > 1:
+            raise ValueError(f"{name}: found several documents, expected one; --document 1 takes the first")
+    if wanted is not None or not before:
+        raise ValueError(f"{name}: found {before} documents, expected {wanted or 1} or more")
+    return found

@@ -31,15 +31,18 @@ from jittok.corpus.manifest import files_of, make_manifest, read_manifest, write
 from jittok.corpus.options import Options
 from jittok.corpus.progress import Progress
 from jittok.corpus.ranges import RawRange, read_unit, units
-from jittok.corpus.sources import STDIN, Source, find_sources
+from jittok.corpus.reader import Bad
+from jittok.corpus.sources import STDIN, Source, check_looks, find_sources
 from jittok.corpus.state import State, changed, check_inputs, differences, different, make_plan, replay
-from jittok.errors import CorpusError
+from jittok.errors import CorpusError, check_local, missing
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
 
 WORK = ".jittok"
 LOCK = ".jittok.lock"
+FEW_BAD = 1000
+"""From the start so many documents without any text mean that the run looks for it in the wrong field."""
 ENGINES = ("threads", "ray")
 
 
@@ -83,15 +86,21 @@ def compile_corpus(
     else, and when another process is writing it; OSError when the disk is full.
     What was written before stays and is taken up by the next call.
     """
-    from filelock import FileLock, Timeout
-
+    try:
+        from filelock import FileLock, Timeout
+    except ImportError:
+        raise missing("compiling a corpus", "filelock", "cli,corpus") from None
     start = time.perf_counter()
-    options, out = options or Options(), Path(out)
+    options, given, out = options or Options(), out, Path(out)
     if max_document_bytes is not None:
         options = replace(options, max_document_bytes=max_document_bytes)
     if engine not in ENGINES:
         raise CorpusError("--engine", engine, f"one of {', '.join(ENGINES)}")
+    check_local(given, "out")
+    if out.exists() and not out.is_dir():
+        raise CorpusError(str(out), "a file", "a folder to write, or a free name")
     sources, left_out = find_sources(inputs, options)
+    check_looks(sources, options)
     formats = formats_of(tok, sources, options)
     encoder = RangeEncoder(tok, sources, options)
     out.mkdir(parents=True, exist_ok=True)
@@ -181,6 +190,7 @@ class _Run:
     ) -> None:
         self.out, self.plan, self.sources, self.formats, self.encoder = out, plan, sources, formats, encoder
         self.complete = False
+        self._first_bad: Bad | None = None
         self.hasher = InputHasher(sources)
         self._files = ExitStack()
         self.folder = self._files.enter_context(Folder(out))
@@ -208,7 +218,7 @@ class _Run:
         self._files.callback(self.ledger.close)
         self._files.callback(lambda: self.writer.close())  # noqa: PLW0108  the writer of that moment
         self.writer = shards.ShardWriter(self.work, self.formats, 0)
-        if len(self.ledger.facts) == 1:  # nothing has been read yet: any plan may take its place
+        if self._nothing_read():  # nothing has been read yet: any plan may take its place
             self.ledger.cut(0)
         if not self.ledger.facts:
             shards.sweep(self.work, {LEDGER})
@@ -223,6 +233,14 @@ class _Run:
             where, found = str(self.out / WORK / LEDGER), f"{type(error).__name__}: {error}"
             raise CorpusError(where, found, f"lines that jittok wrote: remove {WORK} to begin anew") from error
         return self.state.documents
+
+    def _nothing_read(self) -> bool:
+        """Whether the ledger tells of no text at all: only a plan, or documents that all had none (a wrong --field)."""
+        facts = self.ledger.facts
+        if len(facts) < 2:
+            return bool(facts)
+        state = replay(facts)
+        return state.bad > 0 and not state.has_read and not state.shards
 
     def _take_up(self) -> None:
         state = replay(self.ledger.facts)
@@ -287,6 +305,7 @@ class _Run:
                 if report is not None:
                     report(Progress.of(state, total, before, time.perf_counter() - start))
             self._pass_inputs(len(self.sources))
+            self._refuse_nothing(1)
             if self.writer.ranges or not state.shards:
                 self._finish_shard()
             self.manifest = make_manifest(state)
@@ -314,11 +333,23 @@ class _Run:
         fact = {
             "range": list(encoded.key), "documents": int(encoded.lengths.size), "tokens": int(encoded.ids.size),
             "bytes": encoded.text_bytes, "lines": encoded.seen, "blank": encoded.blank, "bad": len(bad),
+            "lost": encoded.lost,
             "read": encoded.new, "streams": places, "prefix": prefix,
         }  # fmt: skip
         self.ledger.add(fact)
         self.state.add_range(fact)
+        if bad and self._first_bad is None:
+            self._first_bad = bad[0]
+        self._refuse_nothing(FEW_BAD)
         self._close_full_shard()
+
+    def _refuse_nothing(self, least: int) -> None:
+        """CorpusError when no document so far could be read, of `least` or more: not the documents are wrong then."""
+        if not self.state.has_read and self.state.bad >= least:
+            bad = self._first_bad
+            where = f"{self.sources[bad.source].path}, line {bad.line}" if bad else str(self.out)
+            found = f"no text in any of {self.state.bad:,} documents; here {bad.found if bad else 'nothing'}"
+            raise CorpusError(where, found, bad.expected if bad else "texts (--field, --column)")
 
     def _pass_inputs(self, upto: int) -> None:
         """Sources before `upto` are done: hash their rest, and see that nobody has written to them meanwhile."""

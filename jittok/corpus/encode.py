@@ -37,6 +37,7 @@ class Encoded:
     text_bytes: int
     bad: list[Bad]
     prefix: list[Any] | None = None
+    lost: int = 0  # of the bad, those without any text, such as all where --field is wrong
 
     def to_bytes(self) -> bytes:
         """As one value of a Ray block. Read by our own processes only."""
@@ -69,7 +70,7 @@ class RangeEncoder:
         size = int((texts.docs.stops - texts.docs.starts).sum())
         return Encoded(
             raw.key, raw.last, raw.read, raw.new, ids, lengths, texts.sources, texts.lines,
-            texts.seen, texts.blank, size, texts.bad, raw.prefix,
+            texts.seen, texts.blank, size, texts.bad, raw.prefix, sum(bad.lost for bad in texts.bad),
         )  # fmt: skip
 
     def encode(self, texts: Texts) -> tuple[Texts, NDArray[np.int32], NDArray[np.int64]]:

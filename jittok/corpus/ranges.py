@@ -194,7 +194,7 @@ def _stream(unit: Unit, source: Source, options: Options, first: int) -> Iterato
     raw = source.open()
     try:
         read, done = open_unpacked(raw, source.packing, source.path), 0
-        tally = _Tally(unit.source, read) if source.path == STDIN else None
+        tally = _Tally(unit.source, read) if source.size is None else None  # a stream cannot tell its place
         if tally is not None:
             read = tally.read
         blocks: Iterator[tuple[int, Any]]

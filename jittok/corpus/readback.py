@@ -17,6 +17,7 @@ from jittok.corpus.formats.base import Block, Facts, Lazy
 from jittok.corpus.manifest import Manifest, read_manifest
 from jittok.errors import CorpusError
 from jittok.held import proven
+from jittok.ids import Ids
 from jittok.ragged import TokenArray
 
 if TYPE_CHECKING:
@@ -92,6 +93,7 @@ class Corpus:
 
     def __iter__(self) -> Iterator[NDArray[Any]]:
         for ids, offsets in self.stretches():
+            ids = ids.view(Ids)  # noqa: PLW2901  the same memory
             for k in range(offsets.size - 1):
                 yield ids[offsets[k] : offsets[k + 1]]
 
@@ -125,7 +127,7 @@ class Corpus:
         at = bisect_right(self._firsts, document) - 1
         ids, offsets = self._block(at)
         place = document - self._firsts[at]
-        return ids[offsets[place] : offsets[place + 1]]
+        return ids[offsets[place] : offsets[place + 1]].view(Ids)
 
     def lengths(self) -> NDArray[np.int64]:
         """int64[n]: tokens of each document."""

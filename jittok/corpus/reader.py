@@ -8,6 +8,7 @@ from __future__ import annotations
 import codecs
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -32,6 +33,7 @@ class Bad(NamedTuple):
     line: int  # from 1, in its range; the compiler makes it a line of the file
     found: str
     expected: str
+    lost: bool = False  # there is no text at all: a wrong --field makes all documents so
 
 
 @dataclass
@@ -46,17 +48,24 @@ class Texts:
     bad: list[Bad] = field(default_factory=list)
 
 
-def read_texts(raw: RawRange, kind: str, options: Options) -> Texts:
-    """The documents of a range, with `options.on_error` applied; "fail" leaves the failing to whoever gets `bad`."""
+Check = Callable[[Documents, int, Options], Texts]
+
+
+def read_texts(raw: RawRange, kind: str, options: Options, *, any_bytes: bool = False) -> Texts:
+    """The documents of a range, with `options.on_error` applied; "fail" leaves the failing to whoever gets `bad`.
+
+    `any_bytes`: a text need not be UTF-8, it is encoded as it is.
+    """
+    check = _taken if any_bytes else _checked
     if kind in TABLES:
-        return _rows(raw, options)
+        return _rows(raw, options, check)
     if kind == "jsonl":
         return _json_lines(raw, options)
     if kind == "lines":
-        return _lines(raw, options)
+        return _lines(raw, options, check)
     if kind == "separated":
-        return _checked(_joined(raw.payload), raw.key.source, options)
-    return _whole_files(raw, options)
+        return check(_joined(raw.payload), raw.key.source, options)
+    return _whole_files(raw, options, check)
 
 
 def _fixed(array: NDArray[Any]) -> NDArray[Any]:
@@ -73,36 +82,52 @@ def _joined(parts: list[bytes]) -> Documents:
     return Documents(data, offsets[:-1], offsets[1:])
 
 
-def _whole_files(raw: RawRange, options: Options) -> Texts:
-    texts = _checked(_joined([text for _, text in raw.payload]), 0, options)
+def _whole_files(raw: RawRange, options: Options, check: Check) -> Texts:
+    texts = check(_joined([text for _, text in raw.payload]), 0, options)
     texts.sources = np.array([source for source, _ in raw.payload], np.int64)[texts.lines - 1]
     texts.bad = [bad._replace(source=raw.payload[bad.line - 1][0], line=1) for bad in texts.bad]
     texts.lines = np.ones_like(texts.lines)
     return texts
 
 
-def _lines(raw: RawRange, options: Options) -> Texts:
+def _lines(raw: RawRange, options: Options, check: Check) -> Texts:
     """Lines end in a newline or a carriage return and a newline; a last line may lack it."""
     if not raw.payload:  # an interval inside one long line
-        return _checked(_joined([]), raw.key.source, options)
+        return check(_joined([]), raw.key.source, options)
     data = np.frombuffer(raw.payload, np.uint8)
     newlines = np.flatnonzero(data == ord("\n"))
     stops = newlines if data[-1] == ord("\n") else np.append(newlines, data.size)
     starts = np.append(0, newlines[: stops.size - 1] + 1)
     ends = stops - ((stops > starts) & (data[np.maximum(stops, 1) - 1] == ord("\r")))
-    return _checked(Documents(data, _fixed(starts), _fixed(ends)), raw.key.source, options)
+    return check(Documents(data, _fixed(starts), _fixed(ends)), raw.key.source, options)
+
+
+def _json() -> Any:
+    """orjson's loads, or one that takes and refuses the same (slower, and without another package)."""
+    try:
+        import orjson
+    except ImportError:
+        return _loads
+    return orjson.loads
+
+
+def _loads(line: bytes) -> Any:
+    def refused(name: str) -> None:
+        raise ValueError(f"{name} is no JSON")
+
+    row = json.loads(line.decode(), parse_constant=refused)
+    json.dumps(row, ensure_ascii=False).encode()  # UnicodeEncodeError, a ValueError, for a lone surrogate
+    return row
 
 
 def _json_lines(raw: RawRange, options: Options) -> Texts:
-    import orjson
-
     block: bytes = raw.payload
     if raw.key.part == raw.key.at == 0:
         block = block.removeprefix(BOM)
     lines = block.split(b"\n")
     if not lines[-1]:
         lines.pop()
-    loads, name = orjson.loads, options.field
+    loads, name = _json(), options.field
     try:
         parts = [loads(line)[name].encode() for line in lines]
     except (ValueError, KeyError, TypeError, AttributeError):
@@ -120,10 +145,11 @@ def _json_line_by_line(lines: list[bytes], source: int, options: Options) -> Tex
             continue
         text, wrong = _json_text(line, options.field)
         if wrong is not None:
-            bad.append(Bad(source, number, *wrong))
+            lenient = _lenient_text(line, options.field)
+            bad.append(Bad(source, number, *wrong, lenient is None))
             if options.on_error != "replace":
                 continue
-            text = _lenient_text(line, options.field)
+            text = lenient or b""
         parts.append(text)
         numbers.append(number)
     return Texts(_joined(parts), np.full(len(parts), source), np.array(numbers, np.int64), len(lines), blank, bad)
@@ -131,10 +157,8 @@ def _json_line_by_line(lines: list[bytes], source: int, options: Options) -> Tex
 
 def _json_text(line: bytes, name: str) -> tuple[bytes, tuple[str, str] | None]:
     """The text of one line, or what was found and expected."""
-    import orjson
-
     try:
-        row = orjson.loads(line)
+        row = _json()(line)
     except ValueError as error:
         return b"", (f"{_shown(line)} ({error})", "a JSON object in UTF-8")
     if not isinstance(row, dict):
@@ -146,25 +170,25 @@ def _json_text(line: bytes, name: str) -> tuple[bytes, tuple[str, str] | None]:
     return row[name].encode(), None
 
 
-def _lenient_text(line: bytes, name: str) -> bytes:
-    """What can be read of a bad line, U+FFFD for what cannot; nothing when it has no such text."""
+def _lenient_text(line: bytes, name: str) -> bytes | None:
+    """What can be read of a bad line, U+FFFD for what cannot; None when it has no such text."""
     try:
         text = json.loads(line.decode("utf-8", "replace"))[name]
     except (ValueError, KeyError, TypeError, RecursionError):
-        return b""
-    return SURROGATE.sub("\ufffd", text).encode() if isinstance(text, str) else b""
+        return None
+    return SURROGATE.sub("\ufffd", text).encode() if isinstance(text, str) else None
 
 
 def _shown(line: bytes) -> str:
     return repr(line[:SHOWN])[1:] + ("…" if len(line) > SHOWN else "")
 
 
-def _rows(raw: RawRange, options: Options) -> Texts:
+def _rows(raw: RawRange, options: Options, check: Check) -> Texts:
     array = raw.payload.combine_chunks()
     if hasattr(array, "chunks"):  # some versions give back a chunked array
         array = array.chunk(0)
     (docs,) = documents(array)
-    texts = _checked(docs, raw.key.source, options)
+    texts = check(docs, raw.key.source, options)
     if not array.null_count:
         return texts
     nulls = np.flatnonzero(~array.is_valid().to_numpy(zero_copy_only=False)) + 1
@@ -180,10 +204,15 @@ def select(texts: Texts, kept: NDArray[np.bool_]) -> Texts:
     return Texts(docs, texts.sources[kept], texts.lines[kept], texts.seen, texts.blank, texts.bad)
 
 
+def _taken(docs: Documents, source: int, options: Options) -> Texts:  # noqa: ARG001  as `_checked`
+    """Documents as they are."""
+    count = docs.starts.size
+    return Texts(docs, np.full(count, source), np.arange(1, count + 1), count)
+
+
 def _checked(docs: Documents, source: int, options: Options) -> Texts:
     """Documents of UTF-8, with `on_error` applied to those that are not."""
-    count = docs.starts.size
-    texts = Texts(docs, np.full(count, source), np.arange(1, count + 1), count)
+    texts = _taken(docs, source, options)
     if _all_utf8(docs):
         return texts
     raw, wrong = docs.data.data, {}
@@ -200,7 +229,7 @@ def _checked(docs: Documents, source: int, options: Options) -> Texts:
     if options.on_error == "replace":
         texts.docs = _joined([wrong.get(row, bytes(part)) for row, part in enumerate(parts)])
         return texts
-    return select(texts, ~np.isin(np.arange(count), list(wrong)))
+    return select(texts, ~np.isin(np.arange(len(parts)), list(wrong)))
 
 
 def _all_utf8(docs: Documents) -> bool:

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from jittok.corpus.looks import LOOKED_AT, Ahead, refuse_other_kinds
 from jittok.corpus.options import Options
-from jittok.errors import CorpusError
+from jittok.errors import CorpusError, missing
 
 STDIN = "-"
 PACKINGS = {".gz": "gz", ".zst": "zst", ".bz2": "bz2", ".xz": "xz"}
@@ -26,12 +27,13 @@ KIND_OF = {
     ".ipc": "arrow",
 }
 TABLES = ("parquet", "arrow")
+TEXTS = ("txt", "lines", "separated")
 MAGIC = "*?["
 
 
 @dataclass(frozen=True)
 class Source:
-    """One input. `size` is None for standard input; `stamp` changes when somebody writes to the file."""
+    """One input. `size` is None for a stream, which is read once; `stamp` changes when somebody writes to the file."""
 
     path: str
     size: int | None
@@ -42,7 +44,7 @@ class Source:
     def open(self) -> IO[bytes]:
         """The bytes as they lie on disk. Raises OSError."""
         if self.path == STDIN:
-            return sys.stdin.buffer
+            return _standard_input()  # type: ignore[return-value]  # read and close are all that is asked of it
         if is_url(self.path):
             fs, path = _filesystem(self.path)
             opened: IO[bytes] = fs.open(path, "rb")
@@ -51,11 +53,44 @@ class Source:
 
     def check_unchanged(self) -> None:
         """CorpusError when the file is not what it was when the run began."""
-        if self.path == STDIN:
+        if self.size is None:
             return
         size, stamp = size_and_stamp(self.path)
         if (size, stamp) != (self.size, self.stamp):
             raise CorpusError(self.path, f"{size} bytes, changed {stamp}", f"{self.size} bytes as when reading began")
+
+
+def _standard_input() -> Ahead:
+    """Standard input, whose first bytes may be looked at; the same object for the same stream."""
+    if sys.stdin is None:
+        raise CorpusError(STDIN, "standard input that is closed", "one that can be read")
+    raw = sys.stdin.buffer
+    known = _known_input.get("raw")
+    if known is None or known[0] is not raw:
+        known = _known_input["raw"] = (raw, Ahead(raw))
+    return known[1]
+
+
+_known_input: dict[str, tuple[Any, Ahead]] = {}
+
+
+def check_looks(sources: Iterable[Source], options: Options, files: bool = False) -> None:
+    """CorpusError when standard input (`files`: any plain file) is taken for text and looks like another kind.
+
+    Whoever says which kind it is (--input-format) is believed.
+    """
+    if options.kind is not None:
+        return
+    for source in sources:
+        if source.kind in TEXTS and not source.packing and (source.path == STDIN or files):
+            if source.path == STDIN:
+                start = _standard_input().start()
+            elif source.size is None or is_url(source.path) or KIND_OF.get(Path(source.path).suffix.lower()) == "txt":
+                continue  # a stream is read once; whoever names a file .txt says what it is
+            else:
+                with source.open() as file:
+                    start = file.read(LOOKED_AT)
+            refuse_other_kinds(source.path, start, source.kind == "lines")
 
 
 def is_url(path: str) -> bool:
@@ -67,7 +102,7 @@ def _filesystem(url: str) -> tuple[Any, str]:
     try:
         import fsspec
     except ImportError:
-        raise ImportError(f"{url}: reading URLs needs fsspec: pip install 'jittok[corpus]'") from None
+        raise missing(f"{url}: reading URLs", "fsspec", "corpus") from None
     fs, path = fsspec.core.url_to_fs(url)
     return fs, path
 
@@ -83,11 +118,14 @@ def size_and_stamp(path: str) -> tuple[int, str]:
     return found.st_size, f"{found.st_mtime_ns} {found.st_ctime_ns}"
 
 
-def find_sources(inputs: Iterable[str | os.PathLike[str]], options: Options) -> tuple[list[Source], list[str]]:
+def find_sources(
+    inputs: Iterable[str | os.PathLike[str]], options: Options, *, any_name: bool = False
+) -> tuple[list[Source], list[str]]:
     """The sources of all inputs, in the order given and sorted inside a glob or directory; and what was left out.
 
-    Left out are files of directories whose names tell no kind that can be read. Raises CorpusError for a name that
-    matches nothing, tells no kind, or comes twice.
+    Left out are files of directories whose names tell no kind that can be read. `any_name`: a file that was named is
+    plain text where its name tells no kind, and may be a pipe. Raises CorpusError for a name that matches nothing,
+    tells no kind, or comes twice.
     """
     sources: list[Source] = []
     left_out: list[str] = []
@@ -97,7 +135,7 @@ def find_sources(inputs: Iterable[str | os.PathLike[str]], options: Options) -> 
         raise CorpusError("INPUT", "none", "files, directories, globs, URLs or - for standard input")
     for name in given:
         for path, named in _expand(name):
-            kind = _kind(path, options)
+            kind = _kind(path, options, any_name and named)
             if kind is None:
                 if named:
                     raise CorpusError(path, "a name that tells no kind", f"{', '.join(KIND_OF)} or --input-format")
@@ -106,22 +144,26 @@ def find_sources(inputs: Iterable[str | os.PathLike[str]], options: Options) -> 
             if path in seen:
                 raise CorpusError(path, "the same input twice", "each once")
             seen.add(path)
-            sources.append(_source(path, *kind))
+            sources.append(_source(path, *kind, any_name))
     if not sources:
         raise CorpusError(", ".join(given), "no file that can be read", "one or more")
     return sources, left_out
 
 
-def _source(path: str, kind: str, packing: str) -> Source:
+def _source(path: str, kind: str, packing: str, streams: bool) -> Source:
     if path == STDIN:
         return Source(path, None, "", kind, packing)
     if not is_url(path) and not Path(path).is_file():
-        what = "nothing of this name" if not Path(path).exists() else "something that is no regular file"
-        raise CorpusError(path, what, "a file, a directory or a glob")
+        if streams and kind not in TABLES:
+            return Source(path, None, "", kind, packing)
+        raise CorpusError(path, "something that is no regular file", "a file, a directory or a glob (- for a stream)")
     try:
-        return Source(path, *size_and_stamp(path), kind, packing)
+        source = Source(path, *size_and_stamp(path), kind, packing)
     except FileNotFoundError:
         raise CorpusError(path, "nothing of this name", "a file") from None
+    if packing and not source.size:  # some readers take nothing at all for the end of the data
+        raise CorpusError(path, "an empty file", f"whole .{packing} data")
+    return source
 
 
 def _expand(name: str) -> Iterator[tuple[str, bool]]:
@@ -138,24 +180,36 @@ def _expand(name: str) -> Iterator[tuple[str, bool]]:
         else:
             yield name, True
     elif Path(name).is_dir():
-        files = (path for path in Path(name).rglob("*") if path.is_file())
-        visible = [path for path in files if not any(part.startswith(".") for part in path.relative_to(name).parts)]
-        yield from ((path, False) for path in sorted(path.as_posix() for path in visible))
+        yield from ((path, False) for path in sorted(_files_in(name)))
     elif any(mark in name for mark in MAGIC) and not Path(name).exists():
         found = sorted(path for path in glob.glob(name, recursive=True) if Path(path).is_file())  # noqa: PTH207  ** and absolute names
         if not found:
             raise CorpusError(name, "no match", "one or more files")
         yield from ((path, True) for path in found)
+    elif not Path(name).exists():
+        raise CorpusError(name, "nothing of this name", "a file, a directory, a glob or a URL")
     else:
         yield name, True
 
 
-def _kind(path: str, options: Options) -> tuple[str, str] | None:
+def _files_in(name: str) -> Iterator[str]:
+    """All files below a folder but hidden ones. OSError for a folder that may not be read: none is passed over."""
+
+    def refused(error: OSError) -> None:
+        raise error
+
+    for folder, below, files in os.walk(name, onerror=refused):
+        below[:] = [each for each in below if not each.startswith(".")]
+        paths = (Path(folder, each) for each in files if not each.startswith("."))
+        yield from (path.as_posix() for path in paths if path.is_file())
+
+
+def _kind(path: str, options: Options, any_name: bool = False) -> tuple[str, str] | None:
     """(kind, packing) of a name, None where it tells none."""
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]
     packing = PACKINGS[suffixes.pop()] if suffixes and suffixes[-1] in PACKINGS else ""
     kind = options.kind or KIND_OF.get(suffixes[-1] if suffixes else "")
-    if kind is None and path == STDIN:
+    if kind is None and (path == STDIN or any_name):
         kind = "txt"
     if kind is None:
         return None

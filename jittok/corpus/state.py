@@ -94,6 +94,7 @@ class State:
     text_bytes: int = 0
     blank: int = 0
     bad: int = 0
+    lost: int = 0  # of these, without any text
     read: int = 0  # bytes of input, for progress
     last_open: array[int] = field(default_factory=lambda: array("q"))
 
@@ -108,8 +109,15 @@ class State:
         self.text_bytes += fact["bytes"]
         self.blank += fact["blank"]
         self.bad += fact["bad"]
+        self.lost += fact.get("lost", 0)
         self.read += fact["read"]
         self.last_open.extend([*key, fact["documents"], fact["tokens"]])
+
+    @property
+    def has_read(self) -> bool:
+        """Whether any document had a text; with "replace" those without one are documents too."""
+        kept = self.documents - (self.lost if self.plan["options"]["on_error"] == "replace" else 0)
+        return kept > 0 or not self.bad
 
     def add_shard(self, fact: Fact) -> None:
         """Close a shard."""

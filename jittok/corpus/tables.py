@@ -12,7 +12,7 @@ from jittok import arrow_layouts
 from jittok.corpus.limits import Limit
 from jittok.corpus.options import Options
 from jittok.corpus.sources import Source, is_url
-from jittok.errors import CorpusError, MalformedArray
+from jittok.errors import CorpusError, MalformedArray, missing
 
 BATCH_BYTES = 4 << 20
 """Text read from a row group at once, by the average of its rows."""
@@ -23,7 +23,7 @@ def _arrow() -> Any:
     try:
         import pyarrow as pa
     except ImportError:
-        raise ImportError("reading and writing tables needs pyarrow: pip install 'jittok[corpus]'") from None
+        raise missing("reading and writing tables", "pyarrow", "corpus") from None
     return pa
 
 

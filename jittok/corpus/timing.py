@@ -17,10 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.corpus.compiler import compile_corpus
-from jittok.corpus.encode import RangeEncoder
+from jittok.corpus.encode import Encoded, RangeEncoder
 from jittok.corpus.options import Options
 from jittok.corpus.predict import Prediction
-from jittok.corpus.reader import Texts
+from jittok.corpus.ranges import RawRange
+from jittok.corpus.reader import Bad, Texts
+from jittok.errors import CorpusError
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
@@ -38,6 +40,22 @@ class Sampler(RangeEncoder):
     def __init__(self, *given: object) -> None:
         super().__init__(*given)  # type: ignore[arg-type]
         self.kept: list[str] = []
+        self._read = 0
+        self._bad: list[tuple[str, Bad]] = []
+
+    def __call__(self, raw: RawRange) -> Encoded:
+        """As the encoder does."""
+        encoded = super().__call__(raw)
+        replaced = encoded.lost if self.options.on_error == "replace" else 0
+        self._read += encoded.lengths.size - replaced
+        self._bad += [(self.sources[bad.source].path, bad) for bad in encoded.bad[:1]]
+        return encoded
+
+    def refuse_nothing(self) -> None:
+        """CorpusError when none of the documents looked at has a text."""
+        if self._bad and not self._read:
+            path, bad = self._bad[0]
+            raise CorpusError(path, f"no text in any document looked at; here {bad.found}", bad.expected)
 
     def encode(self, texts: Texts) -> tuple[Texts, NDArray[np.int32], NDArray[np.int64]]:
         """As the encoder does."""

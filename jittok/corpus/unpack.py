@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Callable
 from typing import IO, Any
 
-from jittok.errors import CorpusError
+from jittok.errors import CorpusError, missing
 
 PIECE = 4 << 10
 """Packed bytes handed to zstandard at once: even a block of zeros then unpacks to no more than 64 MB."""
@@ -24,7 +24,7 @@ def open_unpacked(raw: IO[bytes], packing: str, path: str) -> Read:
     try:
         read, damage = _OPENERS[packing](raw)
     except ImportError:
-        raise ImportError(f"{path}: reading .{packing} needs a package: pip install 'jittok[corpus]'") from None
+        raise missing(f"{path}: reading .{packing}", "zstandard", "cli") from None
 
     def checked(count: int) -> bytes:
         try:

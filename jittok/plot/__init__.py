@@ -1,4 +1,4 @@
-"""Plots of vocabularies and of texts under them. Needs matplotlib: pip install 'jittok[notebook]'.
+"""Plots of vocabularies and of texts under them. Needs matplotlib: pip install '.[notebook]' in a checkout.
 
 `measure` has the numbers, each plot takes the axes to draw on (or makes some) and gives them back:
 

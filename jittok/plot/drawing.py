@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.errors import missing
 from jittok.plot import measure
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def _axes(ax: Axes | None, width: float = 6.4, height: float = 3.2) -> Axes:
     try:
         import matplotlib.pyplot as plt
     except ImportError:
-        raise ImportError("jittok.plot needs matplotlib: pip install 'jittok[notebook]'") from None
+        raise missing("jittok.plot", "matplotlib", "notebook") from None
     _, made = plt.subplots(figsize=(width, height), layout="constrained")
     return made
 

@@ -17,7 +17,8 @@ import pytest
 
 import jittok
 from jittok import cli
-from jittok.cli import common, main
+from jittok.cli import main
+from jittok.cli.texts import ProgressOf
 from jittok.ragged import TokenArray
 from jittok.tokenizer import Tokenizer
 
@@ -78,7 +79,7 @@ def test_zstandard(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setitem(sys.modules, "zstandard", None)
     status, _, err = run("encode", "--ids", str(path))
     assert status == 2
-    assert "pip install 'jittok[cli]'" in err
+    assert "reading .zst needs zstandard: pip install '.[cli]' in a checkout" in err
 
 
 def test_output_is_a_saved_token_array(run: Any, tmp_path: Path) -> None:
@@ -145,10 +146,10 @@ def test_info_shows_facts_as_text_and_data(run: Any, spm: Tokenizer, monkeypatch
 @pytest.mark.parametrize(
     ("arguments", "stdin", "says"),
     [
-        (["encode", "/nowhere/a.txt"], b"", "/nowhere/a.txt: No such file"),
-        (["encode", "--jsonl"], b"{", "-, line 1: found no JSON"),
-        (["encode", "--jsonl"], b"[]", "expected an object with a text in 'text'"),
-        (["encode", "--jsonl"], b'{"text": "\\ud800"}', "document 0, offset 0: found '\\ud800'"),
+        (["encode", "/nowhere/a.txt"], b"", "/nowhere/a.txt: found 'nothing of this name'"),
+        (["encode", "--jsonl"], b"{", "-, line 1: found "),
+        (["encode", "--jsonl"], b"[]", "expected a JSON object with a text in 'text'"),
+        (["encode", "--jsonl"], b'{"text": "\\ud800"}', "-, line 1: found "),
         (["encode", "-p", "a", "file"], b"", "found FILE and --prompt"),
         (["encode", "--threads", "0"], b"", "expected 1 or more"),
         (["encode", "--errors", "ignore"], b"", "invalid choice"),
@@ -253,13 +254,25 @@ def test_ctrl_c_leaves_no_half_written_output(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_progress_is_silent_where_nobody_looks(
+def test_progress_is_silent_where_nobody_looks_and_for_what_is_done_in_a_second(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with common.Progress(" documents") as progress:
-        progress.add(5)
-    assert capsys.readouterr().err == ""
+    with ProgressOf(100) as progress:
+        progress.add(5, 6, 7)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    with common.Progress(" documents") as progress:
-        progress.add(5, tokens=7)
-    assert "documents" in capsys.readouterr().err
+    with ProgressOf(100) as progress:
+        progress.add(5, 6, 7)
+    assert capsys.readouterr().err == ""
+    clock = time.monotonic()
+    monkeypatch.setattr("time.monotonic", lambda: clock)
+    with ProgressOf(100) as progress:
+        clock += 1.1
+        progress.add(5000, 1_234_567, 50)
+        shown = capsys.readouterr().err
+        assert " 50 %  5,000 documents  1,234,567 tokens" in shown
+    assert capsys.readouterr().err.endswith("\r")  # wiped
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    with ProgressOf(100, answers=True) as progress:
+        clock += 2
+        progress.add(5, 6, 7)
+    assert capsys.readouterr().err == ""

@@ -308,6 +308,7 @@ def test_inputs_that_cannot_be(tmp_path, tok):
     (tmp_path / "a.csv").touch()
     (tmp_path / "a.parquet").write_bytes(b"PAR1 not really")
     (tmp_path / "b.arrow").write_bytes(b"ARROW1 not really")
+    (tmp_path / "a.parquet.gz").write_bytes(b"anything")
     for inputs, message in [
         ([tmp_path / "a.csv"], "--input-format"),
         ([tmp_path / "none.txt"], "nothing of this name"),

@@ -28,7 +28,7 @@ from jittok.corpus.formats.base import (
     too_long,
 )
 from jittok.corpus.formats.disk_ids import DiskIds, read_array
-from jittok.errors import CorpusError, MalformedArray
+from jittok.errors import CorpusError, MalformedArray, missing
 from jittok.ragged import TokenArray
 
 BATCH_TOKENS = 1 << 22
@@ -49,7 +49,7 @@ class _Table(Format):
         try:
             import pyarrow as pa
         except ImportError:
-            raise ImportError(f"format {self.name} needs pyarrow: pip install 'jittok[corpus]'") from None
+            raise missing(f"format {self.name}", "pyarrow", "corpus") from None
         names = {"jittok.vocab.fingerprint": facts.fingerprint, "jittok.vocab.name": facts.vocab_name}
         self.schema = pa.schema([pa.field(COLUMN, pa.list_(pa.int32()))], metadata=names)
 

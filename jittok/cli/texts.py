@@ -1,0 +1,165 @@
+"""The texts of a command: one reader for all, the corpus compiler's; encoded as they are read."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from jittok.cli.common import STDIN, encoding_options, positive
+
+if TYPE_CHECKING:
+    from jittok.corpus.options import Options
+    from jittok.corpus.progress import Progress
+    from jittok.corpus.sources import Source
+    from jittok.corpus.stream import Read
+    from jittok.ragged import TokenArray
+    from jittok.tokenizer import Tokenizer
+
+
+def add_texts(parser: argparse.ArgumentParser) -> None:
+    """Where texts come from and how they are encoded."""
+    parser.add_argument(
+        "files",
+        nargs="*",
+        default=[],
+        metavar="FILE",
+        help=".txt .jsonl .parquet .arrow, the first two also .gz .zst .bz2 .xz: files, globs, directories, URLs; "
+        "a file of another name is plain text; - or nothing: standard input",
+    )
+    parser.add_argument("-p", "--prompt", metavar="TEXT", help="this text in place of files")
+    add_kinds(parser)
+    parser.add_argument("--add-special", action="store_true", help="BOS and EOS where the vocabulary wants them")
+    parser.add_argument("--parse-special", action="store_true", help="control tokens in the text become control tokens")
+    parser.add_argument(
+        "--errors", choices=("strict", "replace"), default="strict", help="what to do with impossible text"
+    )
+    parser.add_argument("--threads", type=positive, metavar="N", help="default: every core this process may use")
+
+
+def add_kinds(parser: argparse.ArgumentParser) -> None:
+    """How files are read: the options that `find` takes."""
+    kinds = parser.add_mutually_exclusive_group()
+    kinds.add_argument("--input-format", choices=("txt", "jsonl", "parquet", "arrow"), help="whatever the names say")
+    kinds.add_argument("--jsonl", action="store_true", help="the same as --input-format jsonl: a document a line, JSON")
+    parser.add_argument("--lines", action="store_true", help="plain text: a document a line")
+    parser.add_argument("--field", default="text", help="field of JSON Lines that holds the text (default: text)")
+    parser.add_argument("--column", default="text", help="column of tables that holds the text (default: text)")
+
+
+def find(names: list[str], options: argparse.Namespace) -> tuple[list[Source], Options]:
+    """The inputs of a command, and how to read them. CorpusError where one is not what it is taken for."""
+    from jittok.corpus.options import Options
+    from jittok.corpus.sources import check_looks, find_sources
+
+    how = Options(
+        kind="jsonl" if options.jsonl else options.input_format, field=options.field, column=options.column,
+        lines=options.lines, on_error="replace" if options.errors == "replace" else "fail",
+    )  # fmt: skip
+    if STDIN in names and sys.stdin is not None and sys.stdin.isatty():
+        sys.stderr.write("reading from the terminal: end the text with Ctrl-D on a line of its own\n")
+    sources, left_out = find_sources(names, how, any_name=True)
+    if left_out:
+        more = f" and {len(left_out) - 1} more" if len(left_out) > 1 else ""
+        sys.stderr.write(f"left out, of a kind that is not read: {left_out[0]}{more}\n")
+    check_looks(sources, how, files=True)
+    return sources, how
+
+
+class Texts:
+    """The texts that the options of a command name."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        if options.prompt is not None and options.files:
+            raise ValueError("found FILE and --prompt, expected one of them")
+        self.encoding = encoding_options(options)
+        self.prompt = None if options.prompt is None else os.fsencode(options.prompt)
+        self.sources: list[Source] = []
+        if self.prompt is None:
+            self.sources, self._how = find(options.files or [STDIN], options)
+
+    @property
+    def names(self) -> list[str]:
+        """Of the inputs."""
+        return [source.path for source in self.sources] if self.prompt is None else [""]
+
+    @property
+    def size(self) -> int | None:
+        """Bytes of all inputs on disk, None where nobody knows."""
+        sizes = [source.size for source in self.sources]
+        return None if None in sizes else sum(size or 0 for size in sizes)
+
+    def read(self) -> Iterator[Read]:
+        """The documents, a range at a time."""
+        from jittok.corpus.stream import Read, read_documents
+
+        if self.prompt is None:
+            yield from read_documents(self.sources, self._how)
+            return
+        import numpy as np
+
+        from jittok.inputs import documents
+
+        (docs,) = documents([self.prompt])
+        yield Read(docs, np.zeros(1, np.int64), np.ones(1, np.int64), len(self.prompt))
+
+    def encode(self, tok: Tokenizer, read: Read) -> Iterator[TokenArray]:
+        """The rows of one range, some at a time. CorpusError with file and line for one that cannot be encoded."""
+        return self.placed(read, lambda: tok.encode_stream(read.docs, **self.encoding))
+
+    def placed(self, read: Read, encoded: Callable[[], Iterator[Any]]) -> Iterator[Any]:
+        """What `encoded` gives of a range; its EncodingFailed says file and line."""
+        from jittok.corpus.stream import place
+        from jittok.errors import CorpusError, EncodingFailed
+
+        try:
+            yield from encoded()
+        except EncodingFailed as error:
+            if self.prompt is not None:
+                raise
+            k = error.document
+            where = f"{place(self.sources, int(read.sources[k]), int(read.lines[k]))}, offset {error.offset}"
+            raise CorpusError(where, error.found, error.expected) from None
+
+
+class ProgressOf:
+    """A line on standard error for what lasts: silent in the first second, and where that is no terminal.
+
+    `answers`: the command prints as it goes on; then there is no line where these go to a terminal too.
+    """
+
+    def __init__(self, size: int | None, answers: bool = False) -> None:
+        from jittok.corpus.progress import ProgressLine
+
+        self._line = ProgressLine()
+        self._shown = not (answers and sys.stdout is not None and sys.stdout.isatty())
+        self._size, self._start = size, time.monotonic()
+        self._documents = self._tokens = self._bytes = 0
+
+    def add(self, documents: int, tokens: int, size: int = 0) -> None:
+        """Move on."""
+        self._documents += documents
+        self._tokens += tokens
+        self._bytes += size
+        if self._shown:
+            self._line(self._progress())
+
+    def _progress(self) -> Progress:
+        from jittok.corpus.progress import Progress
+
+        seconds = max(time.monotonic() - self._start, 1e-9)
+        speed = self._bytes / seconds
+        left = None if self._size is None or not speed else max(self._size - self._bytes, 0) / speed
+        return Progress(
+            self._documents, self._tokens, self._bytes, self._bytes, self._size, seconds, speed,
+            self._tokens / seconds, left,
+        )  # fmt: skip
+
+    def __enter__(self) -> ProgressOf:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._line.close()

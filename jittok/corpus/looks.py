@@ -1,0 +1,95 @@
+"""What the first bytes of an input look like: a name may tell nothing, and standard input has none."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import IO
+
+from jittok.errors import CorpusError
+
+LOOKED_AT = 1 << 16
+"""Bytes that are looked at, at most."""
+FIRST_BYTES = (
+    (b"\x1f\x8b", "gzip data", "unpack it first (zcat)"),
+    (b"\x28\xb5\x2f\xfd", "zstandard data", "unpack it first (zstdcat)"),
+    (b"BZh", "bzip2 data", "unpack it first (bzcat)"),
+    (b"\xfd7zXZ\x00", "xz data", "unpack it first (xzcat)"),
+    (b"PK\x03\x04", "a zip archive", "unpack it first (unzip -p)"),
+    (b"PAR1", "a Parquet file", "a file whose name ends in .parquet, or --input-format parquet"),
+    (b"ARROW1", "an Arrow file", "a file whose name ends in .arrow, or --input-format arrow"),
+    (b"GGUF", "a GGUF file", "texts; a vocabulary is given by --vocab"),
+    (b"\x93NUMPY", "a NumPy array", "texts; ids are read by jittok decode"),
+    (b"\xff\xfe", "text in UTF-16", "text in UTF-8 (iconv -f utf-16 -t utf-8)"),
+    (b"\xfe\xff", "text in UTF-16", "text in UTF-8 (iconv -f utf-16 -t utf-8)"),
+)
+"""How a file that is no text begins, what it is, and what to do."""
+TEXT_ANYHOW = "--input-format txt for text as it is"
+OBJECTS = re.compile(rb'\s*\[\s*\{\s*"')
+"""How a JSON array of objects begins."""
+OBJECT = re.compile(rb'\s*\{\s*"(?:[^"\\]|\\.)*"\s*:')
+"""How a line of JSON Lines begins."""
+
+
+def other_kind(start: bytes) -> tuple[str, str] | None:
+    """(what these first bytes look like, what would be right) unless they look like plain text."""
+    for magic, name, right in FIRST_BYTES:
+        if start.startswith(magic):
+            return name, right
+    if _is_json_line(start):
+        return "JSON Lines", f"--input-format jsonl for a document a line, or {TEXT_ANYHOW}"
+    if OBJECTS.match(start.removeprefix(b"\xef\xbb\xbf")):
+        return "a JSON array of objects", f"a document a line (jq -c '.[]' makes JSON Lines), or {TEXT_ANYHOW}"
+    if b"\0" in start:
+        return "binary data (NUL bytes)", f"texts, or {TEXT_ANYHOW}"
+    return None
+
+
+def _is_json_line(start: bytes) -> bool:
+    """Whether the first line that is not blank is a JSON object, as far as it has been read."""
+    start = start.removeprefix(b"\xef\xbb\xbf").lstrip()
+    line, newline, _ = start.partition(b"\n")
+    if OBJECT.match(line) is None:
+        return False
+    if not newline and len(start) >= LOOKED_AT // 2:
+        return True
+    try:
+        json.loads(line)
+    except ValueError:
+        return False
+    return True
+
+
+class Ahead:
+    """A stream that can be read once, and whose first bytes may be looked at before."""
+
+    def __init__(self, raw: IO[bytes]) -> None:
+        self._raw, self._start = raw, b""
+
+    def start(self) -> bytes:
+        """The first line, or as much of it as is looked at; what follows where it has come already."""
+        read = getattr(self._raw, "read1", self._raw.read)
+        while len(self._start) < LOOKED_AT and b"\n" not in self._start.lstrip():
+            piece = read(LOOKED_AT - len(self._start))
+            if not piece:
+                break
+            self._start += piece
+        return self._start
+
+    def read(self, count: int = -1) -> bytes:
+        """Up to `count` bytes, b"" at the end."""
+        if not self._start:
+            return self._raw.read(count)
+        found, self._start = (self._start, b"") if count < 0 else (self._start[:count], self._start[count:])
+        return found + self._raw.read(count if count < 0 else count - len(found))
+
+    def close(self) -> None:
+        """Standard input stays open."""
+
+
+def refuse_other_kinds(path: str, start: bytes, lines: bool) -> None:
+    """CorpusError where something is taken for plain text and looks like another kind."""
+    found = other_kind(start)
+    if found is not None:
+        taken = "plain text, a document a line (--lines)" if lines else "plain text"
+        raise CorpusError(path, found[0], f"{taken}; {found[1]}")

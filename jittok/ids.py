@@ -1,0 +1,58 @@
+"""The ids of one text: a NumPy array that refuses what would be right for a list and silently wrong for an array."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import numpy as np
+
+JOIN = (
+    "to join ids write [bos, *ids.tolist(), eos] for a list or np.concatenate([[bos], ids, [eos]]) for an array; "
+    "encode(text, add_special=True) puts there what the vocabulary wants"
+)
+OF_LISTS = {
+    "append": JOIN,
+    "extend": JOIN,
+    "insert": JOIN,
+    "pop": "ids[:-1] leaves out the last one",
+    "remove": "ids[ids != token] leaves out a token",
+    "index": "np.flatnonzero(ids == token) gives its places",
+    "count": "(ids == token).sum() counts a token",
+    "clear": "ids.tolist() gives a list",
+}
+"""Methods of lists -> what to write with an array."""
+
+
+class Ids(np.ndarray[Any, np.dtype[Any]]):
+    """One row of ids, an np.ndarray in all but this: `+` with a list, a tuple or other ids, which would add numbers to
+    ids, is a TypeError; so is asking whether it is true. What arithmetic makes of it is a plain array."""
+
+    __slots__ = ()
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        """What a ufunc gives: no ids, so a plain array or a number."""
+        del context, return_scalar
+        plain = array.view(np.ndarray)
+        return plain if plain.ndim else plain[()]
+
+    def __add__(self, other: Any) -> Any:
+        return _refused(other) if isinstance(other, list | tuple | Ids) else super().__add__(other)
+
+    def __radd__(self, other: Any) -> Any:
+        return _refused(other) if isinstance(other, list | tuple) else super().__radd__(other)
+
+    def __iadd__(self, other: Any) -> Any:
+        return _refused(other) if isinstance(other, list | tuple | Ids) else super().__iadd__(other)
+
+    def __bool__(self) -> bool:
+        raise ValueError("found ids where true or false is expected: ids.size > 0 says whether there are any")
+
+    def __getattr__(self, name: str) -> NoReturn:
+        """Only for names that an array does not have."""
+        said = f"; {OF_LISTS[name]}" if name in OF_LISTS else ""
+        raise AttributeError(f"ids are a NumPy array, which has no attribute {name!r}{said}", name=name, obj=self)
+
+
+def _refused(other: object) -> NoReturn:
+    kind = "ids" if isinstance(other, Ids) else type(other).__name__
+    raise TypeError(f"found {kind} + ids, which would add numbers to the ids and not join them: {JOIN}")
