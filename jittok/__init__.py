@@ -50,7 +50,7 @@ _HOME = {
         "MalformedArray",
         "MalformedVocab",
         "UnsupportedVocab",
-    ),  # fmt: skip
+    ),
     "loading": ("bundled", "load"),
     "ragged": ("Ragged", "TokenArray"),
     "tokenizer": ("Tokenizer",),

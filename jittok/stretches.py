@@ -80,4 +80,4 @@ def progress_bar(texts: Any) -> Any:
     except ImportError:
         raise missing("progress=True", "tqdm", "cli") from None
     total = len(texts) if hasattr(texts, "__len__") else None
-    return tqdm(total=total, unit=" documents", unit_scale=True, delay=1.0)
+    return tqdm(total=total, unit=" documents", unit_scale=True, delay=BAR_DELAY)

@@ -93,9 +93,8 @@ class Corpus:
 
     def __iter__(self) -> Iterator[NDArray[Any]]:
         for ids, offsets in self.stretches():
-            ids = ids.view(Ids)  # noqa: PLW2901  the same memory
             for k in range(offsets.size - 1):
-                yield ids[offsets[k] : offsets[k + 1]]
+                yield ids[offsets[k] : offsets[k + 1]].view(Ids)
 
     def __repr__(self) -> str:
         return f"Corpus({len(self)} documents, {self.manifest['vocab']['name'] or 'a vocabulary without a name'})"

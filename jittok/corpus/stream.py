@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.corpus.options import Options
+from jittok.corpus.limits import Limit
+from jittok.corpus.options import MAX_DOCUMENT_BYTES, Options
 from jittok.corpus.ranges import cut_lines, read_unit, units
 from jittok.corpus.reader import read_texts
 from jittok.corpus.sources import Source
@@ -52,7 +53,8 @@ def lines_of(source: Source) -> Iterator[bytes]:
     """The lines of a text, packed or not, without their ends."""
     raw = source.open()
     try:
-        for _, block in cut_lines(open_unpacked(raw, source.packing, source.path), LINES_BYTES):
+        limit = Limit(source.path, MAX_DOCUMENT_BYTES, "line")
+        for _, block in cut_lines(open_unpacked(raw, source.packing, source.path), LINES_BYTES, limit):
             yield from block.removesuffix(b"\n").split(b"\n")
     finally:
         raw.close()
