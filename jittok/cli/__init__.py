@@ -114,7 +114,7 @@ def _compiling_told() -> Iterator[None]:
         return
     from jittok import _jit
 
-    line = "compiling for this machine, once ..."
+    line = "compiling kernels for this machine, once ..."
 
     def tell(begins: bool) -> None:
         sys.stderr.write(f"\r{line}" if begins else "\r" + " " * len(line) + "\r")

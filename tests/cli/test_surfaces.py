@@ -461,6 +461,6 @@ def test_compiling_is_told_on_a_terminal_and_leaves_a_clean_answer() -> None:
         pass
     assert child.wait(60) == 0
     os.close(master)
-    assert b"compiling for this machine, once ..." in shown
+    assert b"compiling kernels for this machine, once ..." in shown
     rows = [line.rsplit(b"\r", 1)[-1] for line in shown.replace(b"\r\n", b"\n").split(b"\n")[:-1]]
     assert rows == [b" 15496 -> 'Hello'", b"    11 -> ','", b"   995 -> ' world'"]
