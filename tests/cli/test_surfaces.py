@@ -366,10 +366,12 @@ def shell(command: str, **more: Any) -> subprocess.CompletedProcess[str]:
         ("jittok --help | true", 0, ""),
         ("jittok count --vocab gpt-2 <&-", 2, "standard input that is closed"),
         ("jittok count --vocab nobody -p hi 2>&-", 2, ""),
+        ("touch x.exe a.txt; jittok count --vocab gpt-2 . 2>&-", 0, ""),
+        ("jittok encode --vocab gpt-2 -p hi 2>/dev/full", 0, ""),
     ],
 )
-def test_streams_that_are_closed_or_full(command: str, status: int, says: str) -> None:
-    done = shell(f"set -o pipefail; {command}")
+def test_streams_that_are_closed_or_full(tmp_path: Path, command: str, status: int, says: str) -> None:
+    done = shell(f"set -o pipefail; {command}", cwd=tmp_path)
     assert done.returncode == status, done.stderr
     assert says in done.stderr
     assert done.stderr.count("\n") == bool(says)
