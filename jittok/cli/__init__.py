@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 from jittok import __version__
+from jittok.cli.common import note
 from jittok.errors import JittokError
 
 COMMANDS = ("encode", "decode", "count", "info", "trace", "corpus", "verify", "cache")
@@ -55,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command = ""
     try:
         if sys.stdout is None:
-            _say("jittok: standard output is closed, where the answer would go (/dev/null takes what nobody reads)")
+            note("jittok: standard output is closed, where the answer would go (/dev/null takes what nobody reads)")
             return 2
         options = build_parser().parse_args(arguments)
         command = f" {options.command}"
@@ -65,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SystemExit as leave:  # --help and wrong use; whoever reads the help may stop
         error = _flush_or_forget()
         if error is not None and not isinstance(error, BrokenPipeError):
-            _say(f"jittok: {one_line(error)}")
+            note(f"jittok: {one_line(error)}")
             return 2
         raise leave from None
     except BrokenPipeError:
@@ -73,17 +74,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     except KeyboardInterrupt:
         _flush_or_forget()
-        _say(f"jittok{command}: interrupted")
+        note(f"jittok{command}: interrupted")
         return INTERRUPTED
     except EXPECTED_FAILURES as error:
         _flush_or_forget()
-        _say(f"jittok{command}: {one_line(error)}")
+        note(f"jittok{command}: {one_line(error)}")
         return 2
     except Exception as error:
         if os.environ.get("JITTOK_TRACEBACK"):
             raise
         _flush_or_forget()
-        _say(f"jittok{command}: a bug (JITTOK_TRACEBACK=1 shows where): {one_line(error)}")
+        note(f"jittok{command}: a bug (JITTOK_TRACEBACK=1 shows where): {one_line(error)}")
         return 2
     return status
 
@@ -99,13 +100,6 @@ def _flush_or_forget() -> Exception | None:
     return None
 
 
-def _say(line: str) -> None:
-    """One line on standard error, if anybody hears it."""
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        sys.stderr.write(f"{line}\n")
-        sys.stderr.flush()
-
-
 @contextlib.contextmanager
 def _compiling_told() -> Iterator[None]:
     """While kernels are compiled a terminal says so; the line goes when it is done."""
@@ -114,7 +108,7 @@ def _compiling_told() -> Iterator[None]:
         return
     from jittok import _jit
 
-    line = "compiling for this machine, once ..."
+    line = "compiling kernels for this machine, once ..."
 
     def tell(begins: bool) -> None:
         sys.stderr.write(f"\r{line}" if begins else "\r" + " " * len(line) + "\r")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,6 +70,13 @@ def encoding_options(options: argparse.Namespace) -> dict[str, Any]:
         "errors": options.errors,
         "threads": options.threads,
     }
+
+
+def note(line: str) -> None:
+    """A line beside the answer, on standard error, if anybody hears it."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # AttributeError: closed
+        sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
 
 
 def write(text: bytes | str) -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from typing import TYPE_CHECKING, Any
 
-from jittok.cli.common import add_vocab, open_vocab, positive, write
+from jittok.cli.common import add_vocab, note, open_vocab, positive, write
 
 if TYPE_CHECKING:
     from jittok.corpus.compiler import Summary
@@ -160,7 +159,7 @@ def _dry_run(tok: Any, given: argparse.Namespace, chosen: Options) -> int:
     else:
         write(_prediction_text(found, len(sources), threads))
         if left_out:
-            sys.stderr.write(f"{_count(len(left_out), 'file')} of other kinds to be left out, such as {left_out[0]}\n")
+            note(f"{_count(len(left_out), 'file')} of other kinds to be left out, such as {left_out[0]}")
     return 0
 
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from jittok.cli.common import STDIN, encoding_options, positive
+from jittok.cli.common import STDIN, encoding_options, note, positive
 
 if TYPE_CHECKING:
     from jittok.corpus.options import Options
@@ -60,11 +60,11 @@ def find(names: list[str], options: argparse.Namespace) -> tuple[list[Source], O
         lines=options.lines, on_error="replace" if options.errors == "replace" else "fail",
     )  # fmt: skip
     if STDIN in names and sys.stdin is not None and sys.stdin.isatty():
-        sys.stderr.write("reading from the terminal: end the text with Ctrl-D on a line of its own\n")
+        note("reading from the terminal: end the text with Ctrl-D on a line of its own")
     sources, left_out = find_sources(names, how, any_name=True)
     if left_out:
         more = f" and {len(left_out) - 1} more" if len(left_out) > 1 else ""
-        sys.stderr.write(f"left out, of a kind that is not read: {left_out[0]}{more}\n")
+        note(f"left out, of a kind that is not read: {left_out[0]}{more}")
     check_looks(sources, how, files=True)
     return sources, how
 

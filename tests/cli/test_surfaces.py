@@ -366,10 +366,12 @@ def shell(command: str, **more: Any) -> subprocess.CompletedProcess[str]:
         ("jittok --help | true", 0, ""),
         ("jittok count --vocab gpt-2 <&-", 2, "standard input that is closed"),
         ("jittok count --vocab nobody -p hi 2>&-", 2, ""),
+        ("touch x.exe a.txt; jittok count --vocab gpt-2 . 2>&-", 0, ""),
+        ("jittok encode --vocab gpt-2 -p hi 2>/dev/full", 0, ""),
     ],
 )
-def test_streams_that_are_closed_or_full(command: str, status: int, says: str) -> None:
-    done = shell(f"set -o pipefail; {command}")
+def test_streams_that_are_closed_or_full(tmp_path: Path, command: str, status: int, says: str) -> None:
+    done = shell(f"set -o pipefail; {command}", cwd=tmp_path)
     assert done.returncode == status, done.stderr
     assert says in done.stderr
     assert done.stderr.count("\n") == bool(says)
@@ -461,6 +463,6 @@ def test_compiling_is_told_on_a_terminal_and_leaves_a_clean_answer() -> None:
         pass
     assert child.wait(60) == 0
     os.close(master)
-    assert b"compiling for this machine, once ..." in shown
+    assert b"compiling kernels for this machine, once ..." in shown
     rows = [line.rsplit(b"\r", 1)[-1] for line in shown.replace(b"\r\n", b"\n").split(b"\n")[:-1]]
     assert rows == [b" 15496 -> 'Hello'", b"    11 -> ','", b"   995 -> ' world'"]
