@@ -122,7 +122,7 @@ def _batches_of(path: Path) -> list[Lazy]:
             places = [0 if buffer is None else buffer.address - start for buffer in (offsets, ids)]
             if not all(0 <= place <= size for place in places):
                 raise CorpusError(str(path), f"batch {number} packed", "batches that are not packed")
-            load = partial(_read_batch, path, places[0], len(column), places[1], len(column.values))
+            load = partial(_read_batch, path, places[0], counts[0], places[1], counts[1])
             found.append(Lazy(len(column), load))
     return found
 
