@@ -22,6 +22,8 @@ STRETCH_MIN = 1 << 16
 """and no fewer than this where there are more, so that handing it out costs nothing."""
 DOCUMENT_WEIGHT = 16
 """Bytes that a document counts beside its text when stretches are cut: empty documents cost time as well."""
+BAR_DELAY = 1.0
+"""Seconds that a call must take before it shows a bar."""
 
 
 def thread_count(threads: int | None) -> int:

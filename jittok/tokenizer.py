@@ -126,8 +126,8 @@ class Tokenizer(Facts):
         """One row a text, the same ids as `encode`.
 
         `texts`: a sequence or iterator of str or bytes, a NumPy array, a pandas or polars Series, a pyarrow string or
-        binary array (read in place), `Ragged`; nulls of tables are empty rows. `threads=None`: every core this process
-        may use. `progress`: a bar on standard error.
+        binary array, `Ragged`; nulls of tables are empty rows. What others may write to is copied a stretch at a time.
+        `threads=None`: every core this process may use. `progress`: a bar on standard error.
         """
         from jittok.batch import encode_batch
 

@@ -119,10 +119,11 @@ def _batches_of(path: Path) -> list[Lazy]:
             if column.type != pa.list_(pa.int32()) or column.null_count or column.values.null_count:
                 raise CorpusError(str(path), f"a column of {column.type}", "lists of int32 without nulls")
             _, offsets, _, ids = column.buffers()
-            places = [0 if buffer is None else buffer.address - start for buffer in (offsets, ids)]
+            counts = len(column), len(column.values)  # what is empty lies nowhere
+            places = [b.address - start if b and n else 0 for b, n in zip((offsets, ids), counts, strict=True)]
             if not all(0 <= place <= size for place in places):
                 raise CorpusError(str(path), f"batch {number} packed", "batches that are not packed")
-            load = partial(_read_batch, path, places[0], len(column), places[1], len(column.values))
+            load = partial(_read_batch, path, places[0], counts[0], places[1], counts[1])
             found.append(Lazy(len(column), load))
     return found
 
