@@ -133,9 +133,21 @@ def test_a_space_goes_also_where_another_token_begins_behind_it(vocab_of: Callab
     tok = Tokenizer(vocab_of([b"a ", mover, b"b", b" "], [USER_DEFINED] * 4, clean_spaces=True))
     assert tok.decode_bytes([0, 1]) == b"a" + mover
     assert tok.decode_bytes([2, 3, 1, 2]) == b"b" + mover + b"b"
+    whole = Tokenizer(vocab_of([b"x " + mover, b"y"], [USER_DEFINED] * 2, clean_spaces=True))
+    assert whole.decode_bytes([0]) == b"x" + mover  # in front of all others as well
+    assert whole.decode_bytes([1, 0]) == b"yx" + mover
     assert tok.decode_batch([[0, 1], [1, 0], [0, 2]]) == ["a" + mover.decode(), mover.decode() + "a ", "a b"]
     plain = Tokenizer(vocab_of([b"a ", mover], [USER_DEFINED] * 2, clean_spaces=False))
     assert plain.decode_bytes([0, 1]) == b"a " + mover
+
+
+def test_the_id_0_may_be_either_end(vocab_of: Callable[..., Any]) -> None:
+    for ids, left in (({"bos_id": 0, "eos_id": 1}, [1, 2, 0]), ({"bos_id": 1, "eos_id": 0}, [0, 2, 1])):
+        vocab = vocab_of([b"<0>", b"<1>", b"a"], [CONTROL, CONTROL, USER_DEFINED], add_bos=True, add_eos=True, **ids)
+        tok, row = Tokenizer(vocab), [ids["bos_id"], 2, ids["eos_id"]]
+        assert tok.decode_bytes(row, remove_special=True, unparse_special=True) == b"a"
+        whole = b"".join([b"<0>", b"<1>", b"a"][token] for token in left)
+        assert tok.decode_bytes(left, remove_special=True, unparse_special=True) == whole
 
 
 @pytest.mark.parametrize("add_bos", [False, True])

@@ -107,6 +107,7 @@ def problems(draw: st.DrawFn) -> tuple[list[bytes], list[int], list[bytes]]:
 @example(([b" ", b"  a"], [16, 16 | LSTRIP], [b"x    a   a "]), False)
 @example(([b"a ", b"a"], [16 | RSTRIP, 16], [b"a    a  aa  "]), False)
 @example(([b"<s>"], [CONTROL], [b"a<s>b", b"", b"<s>", b"<s"]), True)
+@example(([b"dxyzw", b"abcd", b"ab"], [16, 16, 16], [b"abcdxyzw"]), False)  # abcd is not free, abc is no token
 def test_one_pass_cuts_as_token_after_token(
     vocab_of: Callable[..., Any], problem: tuple[list[bytes], list[int], list[bytes]], parse_special: bool
 ) -> None:
