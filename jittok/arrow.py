@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from jittok.errors import missing
 from jittok.loading import bundled, load
 from jittok.tokenizer import Tokenizer
 
@@ -35,7 +36,10 @@ def encode_column(
     threads: int | None = None,
 ) -> pa.Array:
     """`list<int32>` (`large_list` from 2^31 ids on) of a string or binary array; nulls stay null. No id is copied."""
-    import pyarrow as pa
+    try:
+        import pyarrow as pa
+    except ImportError:
+        raise missing("jittok.arrow", "pyarrow", "arrow") from None
 
     rows = tok.encode_batch(texts, add_special=add_special, parse_special=parse_special, errors=errors, threads=threads)
     lists = rows.to_arrow()

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import polars as pl
+from jittok.errors import missing
+
+try:
+    import polars as pl
+except ImportError:
+    raise missing("jittok.polars", "polars", "polars") from None
 
 from jittok.arrow import encode_column, table_options
 from jittok.tokenizer import Tokenizer

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jittok.errors import check_local
+from jittok.errors import check_local, missing
 from jittok.held import arrow_numbers, arrow_offsets, arrow_valid, own, proven
 from jittok.ids import Ids
 
@@ -263,8 +263,7 @@ class TokenArray:
 
     def to_arrow(self) -> pa.ListArray | pa.LargeListArray:
         """`list<int32>`, or `large_list<int32>` from 2^31 ids on; the ids are not copied. Needs pyarrow."""
-        import pyarrow as pa
-
+        pa = _pyarrow()
         values = pa.array(self.ids)
         if self.ids.size > INT32_MAX:
             return pa.LargeListArray.from_arrays(pa.array(self.offsets), values)
@@ -277,8 +276,7 @@ class TokenArray:
 
         Raises TypeError for other types, ValueError for a null among the ids or an id that is no int32.
         """
-        import pyarrow as pa
-
+        pa = _pyarrow()
         if isinstance(array, pa.ChunkedArray):
             return cls.concat([cls.from_arrow(chunk) for chunk in array.chunks])
         kind: Any = getattr(array, "type", None)
@@ -339,6 +337,14 @@ class TokenArray:
                     f"{Path(path, name)}: found {array.dtype} of shape {array.shape}, expected {np.dtype(dtype)}[n]"
                 )
         return cls(ids, offsets)
+
+
+def _pyarrow() -> Any:
+    try:
+        import pyarrow as pa
+    except ImportError:
+        raise missing("a TokenArray to or from Arrow", "pyarrow", "arrow") from None
+    return pa
 
 
 def _rows(ids: NDArray[np.int32], offsets: NDArray[np.int64], around: tuple[int, int]) -> TokenArray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from jittok.arrow import Vocabulary, encode_table, table_options, tokenizer_of
+from jittok.errors import missing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,8 +40,10 @@ def encode(
     by default as many as Ray finds room for; other steps of the dataset need CPUs as well. `options`: `add_special`,
     `parse_special`, `errors`, as for `encode_batch`.
     """
-    import ray.data
-
+    try:
+        import ray.data
+    except ImportError:
+        raise missing("jittok.ray", "Ray", "ray") from None
     options = {"threads": 1, **table_options(options)}
     pool = ray.data.ActorPoolStrategy(size=workers) if workers else ray.data.ActorPoolStrategy(min_size=1)
     return ds.map_batches(

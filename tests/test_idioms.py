@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -104,6 +105,26 @@ def test_rows_of_a_table_take_ids() -> None:
     pa = pytest.importorskip("pyarrow")
     ids = jittok.bundled("gpt-2").encode("Hello, world")
     assert pa.array(ids).to_pylist() == pa.array([ids])[0].as_py() == ids.tolist()
+
+
+@pytest.mark.parametrize(("name", "package"), [("arrow", "pyarrow"), ("polars", "polars"), ("ray", "ray.data")])
+def test_a_missing_extra_of_tables_is_named(monkeypatch: pytest.MonkeyPatch, name: str, package: str) -> None:
+    pytest.importorskip("pyarrow")
+    table = pytest.importorskip("pyarrow").table({"text": ["a"]})
+    tok = jittok.bundled("gpt-2")
+    rows = tok.encode_batch(["a"])
+    monkeypatch.delattr(jittok, name, raising=False)
+    monkeypatch.delitem(sys.modules, f"jittok.{name}", raising=False)
+    monkeypatch.setitem(sys.modules, package, None)
+    said = rf"needs .*pip install '\.\[{name}\]' in a checkout"
+    uses: dict[str, list[Callable[[], Any]]] = {
+        "arrow": [lambda: jittok.arrow.encode_table(table, tok), rows.to_arrow, lambda: TokenArray.from_arrow(None)],
+        "polars": [lambda: jittok.polars],
+        "ray": [lambda: jittok.ray.encode(None, vocab=tok)],  # type: ignore[arg-type]
+    }
+    for use in uses[name]:
+        with pytest.raises(ImportError, match=said):
+            use()
 
 
 # ---- rectangles
