@@ -301,7 +301,7 @@ WRITER = r"""
 import sys, threading, time, numpy as np, pyarrow as pa, jittok
 what, name = sys.argv[1:]
 tok = jittok.bundled(name)
-text = ("It's a text of 1234 words, \u4e2d\u6587 \u00e9t\u00e9 <|endoftext|>\n\n   x" * 3000).encode()
+text = ("It's a text of 1234 words, \u4e2d\u6587 \u00e9t\u00e9 <|endoftext|>\n\n   x" * 400).encode()
 data = np.frombuffer(bytearray(text), np.uint8)
 offsets = np.append(np.arange(0, data.size, 61), data.size)
 garbage = np.random.default_rng(5).integers(0, 256, data.size).astype(np.uint8)
