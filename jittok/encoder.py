@@ -66,6 +66,9 @@ MUCH_TEXT = 1 << 18
 SPARE = 48 << 10
 """Ids of room beyond that: kernels ask for what a chunk of text could give."""
 
+GIVEN_AWAY = 1 << 20
+"""So many ids of one text are given to the caller with their array: a copy would double their memory."""
+
 REPLACEMENT = "\ufffd".encode()
 BEYOND = re.compile(rb"\xf4[\x90-\xbf][\x80-\xbf]{2}|[\xf5-\xf7][\x80-\xbf]{3}")
 """What llama.cpp's decoder makes a code point above U+10FFFF of."""
@@ -156,7 +159,11 @@ class Encoder:
             desk.expect(docs, len(text))
             fragments = self._cut_one(desk, docs, len(text), rule)
             count = self.encode(desk, docs, 0, 1, fragments, rule, 0)
-            return desk.ids[:count].copy()
+            if count < GIVEN_AWAY:
+                return desk.ids[:count].copy()
+            ids, desk.ids = desk.ids, np.empty(0, np.int32)
+            ids.resize(count, refcheck=False)  # nobody else has seen it: what is left over goes back in place
+            return ids
 
     def may_part(self, size: int) -> bool:
         """Whether the model lets a text of so many bytes be cut between words (see `parts`)."""
