@@ -1,7 +1,7 @@
 """Many texts to ids, on several threads.
 
-A thread acquires a `Workspace`, arrays that are kept between calls, for one stretch of documents at a time. Fragments do
-not influence each other, so neither the stretches nor the number of threads can change an id.
+A thread acquires a `Workspace`, arrays that are kept between calls, for one stretch of documents at a time. Fragments
+do not influence each other, so neither the stretches nor the number of threads can change an id.
 """
 
 from __future__ import annotations

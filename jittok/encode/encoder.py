@@ -1,7 +1,7 @@
 """One text to ids, or a stretch of documents in a workspace: cut around special tokens, then the model's kernel.
 
 The kernels ask for what they lack, memory or tables that few texts need; an `Encoder` gives it and calls them again.
-It knows nothing of threads: whoever sits at a workspace of its own may encode beside others (`batch`).
+It knows nothing of threads: each thread that encodes has a workspace of its own (`batch`).
 """
 
 from __future__ import annotations
@@ -202,11 +202,11 @@ class Encoder:
 
     def release(self, workspace: Workspace) -> None:
         """Give a workspace back, without what it holds of unusually long texts; its cache of pieces is kept."""
-        self.tidy(workspace)
+        self.tidy(workspace, KEPT_IDS)
         workspace.shrink(KEPT_IDS)
         self._workspaces.append(workspace)
 
-    def tidy(self, workspace: Workspace, longest: int = KEPT_IDS) -> None:
+    def tidy(self, workspace: Workspace, longest: int) -> None:
         """Let go of scratch for texts beyond `longest`; the cache of pieces is kept."""
         if workspace.longest > longest:
             self._give_work(workspace, FIRST_LONGEST)
@@ -259,8 +259,8 @@ class Encoder:
         base: int,
         at: int = 0,
     ) -> int:
-        """Encode the workspace's fragments, which are those of documents first .. last - 1 (see `cut`). The ids go to the
-        workspace, behind its first `at`. Returns how many it has now. `base`: number of document 0. Raises
+        """Encode the workspace's fragments, which are those of documents first .. last - 1 (see `cut`). The ids go
+        behind the workspace's first `at`. Returns how many it has now. `base`: number of document 0. Raises
         EncodingFailed."""
         done = self.encode_fragments(
             workspace,
@@ -328,8 +328,8 @@ class Encoder:
         self, workspace: Workspace, docs: Documents, starts: NDArray[np.int64], stops: NDArray[np.int64],
         tokens: NDArray[np.int32], fragments: int, count: int, ends: NDArray[np.int64], replace: bool,
     ) -> int | Failure:  # fmt: skip
-        """Call the kernel until all fragments are done, and give it what it asks for. Ids go to the workspace from `count`
-        on."""
+        """Call the kernel until all fragments are done, and give it what it asks for. Ids go to the workspace, from
+        `count` on."""
         arrays, model, report, at, origin = self.arrays, self.model, workspace.report, 0, count
         strict_bytes = True
         if workspace.scratch is None:
