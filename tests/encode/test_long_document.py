@@ -33,7 +33,7 @@ WORDS = [
 ]
 
 FOLDER = os.environ.get("JITTOK_VOCABS")
-MADE_UP = sorted(path.name.split(".")[0] for path in (Path(__file__).parent / "data" / "vocabs").glob("*.gguf.xz"))
+MADE_UP = sorted(path.name.split(".")[0] for path in (Path(__file__).parents[1] / "data" / "vocabs").glob("*.gguf.xz"))
 WHOLE = {
     *("syn-bpe-holes", "syn-hybriddna", "syn-kimi"),  # outside the families
     *("syn-whitespace", "syn-whitespace-lower", "syn-plamo2"),

@@ -142,7 +142,7 @@ thread.join()
 def vocab(tmp_path_factory):
     """A file with a BPE vocabulary."""
     path = tmp_path_factory.mktemp("forks") / "bpe.gguf"
-    path.write_bytes(lzma.decompress((Path(__file__).parent / "data/vocabs/syn-bpe-lstrip.gguf.xz").read_bytes()))
+    path.write_bytes(lzma.decompress((Path(__file__).parents[1] / "data/vocabs/syn-bpe-lstrip.gguf.xz").read_bytes()))
     return path
 
 
