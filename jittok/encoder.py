@@ -45,6 +45,7 @@ MODELS = {
     "ugm": "jittok.models.ugm",
     "rwkv": "jittok.models.rwkv",
     "plamo2": "jittok.models.plamo2",
+    "plamo3": "jittok.models.plamo2",
     "test": "jittok.models.test_model",
 }
 """Vocabulary type -> the module that encodes it; only the one in use is imported."""
@@ -336,7 +337,7 @@ def around(vocab: Vocab) -> tuple[int, int]:
     """
     if vocab.type == "wpm":
         wanted = ((True, "bos", vocab.bos_id), (True, "seperator", vocab.sep_id))
-    elif vocab.type in ("spm", "bpe", "ugm"):
+    elif vocab.type in ("spm", "bpe", "ugm", "plamo2", "plamo3") and vocab.adds_around:
         wanted = ((vocab.add_bos, "bos", vocab.bos_id), (vocab.add_eos, "eos", vocab.eos_id))
     else:
         return NO_TOKEN, NO_TOKEN

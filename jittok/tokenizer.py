@@ -48,6 +48,8 @@ class Tokenizer(Facts):
         *,
         cache: bool = True,
         cache_bytes: int = CACHE_BYTES,
+        llama_cpp: str | None = None,
+        pre: str | None = None,
         bundle: str | None = None,
         key: str | None = None,
         kept: Kept | None = None,
@@ -56,6 +58,7 @@ class Tokenizer(Facts):
             raise ValueError(f"cache_bytes: found {cache_bytes!r}, expected a number of bytes, 0 or more")
         self.vocab = vocab
         self._options = {"cache": bool(cache), "cache_bytes": cache_bytes}
+        self._asked = {"llama_cpp": llama_cpp, "pre": pre}  # None: the newest release, what the file says
         self._bundle = bundle
         self._key = key  # its name in the cache of compiled vocabularies
         self._kept = kept
@@ -366,11 +369,16 @@ class Tokenizer(Facts):
         return hash(self.fingerprint)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        from jittok.loading import bundled, rebuild, reload
+        from jittok.loading import rebuild, rebundle, reload
 
         if self._bundle is not None:
-            return bundled, (self._bundle,)
+            return rebundle, (self._bundle, self._read_as())
         if self.vocab.source != IN_MEMORY:
-            return reload, (str(Path(self.vocab.source).absolute()), self.fingerprint, self._options)
+            options = {**self._options, **self._read_as()}
+            return reload, (str(Path(self.vocab.source).absolute()), self.fingerprint, options)
         state = {field.name: getattr(self.vocab, field.name) for field in fields(self.vocab)}
-        return rebuild, (state, self._options)
+        return rebuild, (state, {**self._options, **self._asked})
+
+    def _read_as(self) -> dict[str, Any]:
+        """How to read the vocabulary again, so that a jittok that knows later releases gives the same answers."""
+        return {**self._asked, "llama_cpp": self.llama_cpp}

@@ -12,7 +12,7 @@ from jittok._jit import I32, I64, U8, OutI64, frozen
 from jittok.align import rewritten
 from jittok.align.characters import character_spans
 from jittok.align.direct import DirectRules, direct_spans
-from jittok.align.lengths import DNA_BEGIN, DNA_END, DNA_UNKNOWN, build_lengths, find_key, is_dna
+from jittok.align.lengths import DNA_BEGIN, DNA_END, DNA_UNKNOWN, MMBERT, build_lengths, find_key, is_dna
 from jittok.align.literal import literal_tokens
 from jittok.fragments import FOUND, FRAGMENT, NEED, OUT_OF_WORK, REPORT_SIZE, TEXT_PREFIXED
 from jittok.inputs import Documents
@@ -23,6 +23,7 @@ _WAYS = {
     "bpe": rewritten.BPE,
     "spm": rewritten.SPM,
     "plamo2": rewritten.PLAMO2,
+    "plamo3": rewritten.PLAMO3,
     "rwkv": rewritten.RWKV,
 }
 """Types whose texts are rewritten byte by byte, at most."""
@@ -47,7 +48,7 @@ class Aligner:
         kind = vocab.type
         self._rules = DirectRules(
             prefix=int(kind == "spm" and vocab.add_space_prefix),
-            well_formed=int(kind in ("bpe", "spm", "plamo2")),
+            well_formed=int(kind in ("bpe", "spm", "plamo2", "plamo3")),
             no_mark=int(kind == "plamo2"),
         )
 
@@ -176,7 +177,8 @@ class Aligner:
             begins[raw[ends[:-1][np.diff(ends) > 0]]] = 1
         escape = vocab.type == "bpe" and vocab.escape_whitespaces  # PLaMo-2 has the flag too, and does not do it
         return rewritten.Rewriting(
-            kind, int(escape), self._rules.prefix, int(vocab.lowercase), vocab.unk_id,
+            kind, int(escape), int(vocab.type == "bpe" and vocab.pre_type == MMBERT), int(vocab.shortest_utf8),
+            self._rules.prefix, int(vocab.lowercase), vocab.unk_id,
             frozen(begins, np.uint8), frozen(dna, np.int32), case,
         )  # fmt: skip
 

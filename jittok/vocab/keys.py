@@ -18,6 +18,7 @@ CHARSMAP = T + "precompiled_charsmap"
 ADD_BOS, ADD_EOS, ADD_SEP = T + "add_bos_token", T + "add_eos_token", T + "add_sep_token"
 ADD_SPACE_PREFIX, REMOVE_EXTRA = T + "add_space_prefix", T + "remove_extra_whitespaces"
 LOWERCASE, STRIP_ACCENTS = T + "normalizer.lowercase", T + "normalizer.strip_accents"
+NFC = T + "normalizer.nfc"
 SUPPRESS = T + "suppress_tokens"
 NAME, ARCHITECTURE, ALIGNMENT = "general.name", "general.architecture", "general.alignment"
 
@@ -31,6 +32,7 @@ TYPE_OF_MODEL = {
     "t5": "ugm",
     "rwkv": "rwkv",
     "plamo2": "plamo2",
+    "plamo3": "plamo3",
     "test": "test",
     "none": "none",
     "no_vocab": "none",
@@ -43,6 +45,7 @@ DEFAULT_IDS = {
     "whitespace": (11, 11, -1, -1, -1, -1),
     "t5": (-1, 1, 2, -1, 0, -1),
     "plamo2": (1, 2, 0, -1, 3, -1),
+    "plamo3": (1, 2, 0, -1, 3, -1),
 }
 """bos, eos, unk, sep, pad, mask; models that are not listed have none."""
 NO_IDS = (NO_TOKEN,) * 6
@@ -74,6 +77,9 @@ GEMMA4 = 50
 
 @functools.cache
 def pre_names() -> dict[str, dict[str, Any]]:
-    """tokenizer.ggml.pre -> {"pre_type": number, "pre_type_name": name, "sets": flags}; "" when the key is absent."""
+    """tokenizer.ggml.pre -> {"pre_type": number, "pre_type_name": name, "sets": flags}; "" when the key is absent.
+
+    "since": the first release that knows it; without it, all do.
+    """
     names: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("pre_names.json").read_text("utf-8"))
     return names
