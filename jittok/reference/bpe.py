@@ -79,9 +79,7 @@ def begun_lines(source: Mapped) -> Mapped:
 
 def is_whole(vocab: Vocab, word: bytes) -> bool:
     """Whether a word is taken as the token that it is, without merging."""
-    return word in vocab.ids and (
-        vocab.ignore_merges or (vocab.pre_type in (GEMMA4, MMBERT) and not word.strip(b"\n"))
-    )
+    return word in vocab.ids and (vocab.ignore_merges or (vocab.pre_type in (GEMMA4, MMBERT) and not word.strip(b"\n")))
 
 
 def checked(word: Mapped) -> bytes:

@@ -17,13 +17,8 @@ def nfc(source: Mapped) -> Mapped:
     """
     out = Mapped()
     for stretch in stretches(source):
-        before = [c for c, _, _ in stretch]
-        after = composed(ordered([part for c in before for part in decomposition(c)]))
-        if after == before:
-            for c, i, j in stretch:
-                out.put(utf8(c), source, i, j)
-        else:
-            out.add(b"".join(map(utf8, after)), *source.span(stretch[0][1], stretch[-1][2]))
+        after = composed(ordered([part for c, _, _ in stretch for part in decomposition(c)]))
+        out.put(b"".join(map(utf8, after)), source, stretch[0][1], stretch[-1][2])
     return out
 
 
