@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jittok.corpus import disk, shards
+from jittok.corpus.begun import WORK, as_begun
 from jittok.corpus.encode import Encoded, RangeEncoder
 from jittok.corpus.formats import make_formats
 from jittok.corpus.formats.base import Facts, Format, Rows
@@ -37,7 +38,6 @@ from jittok.errors import CorpusError
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
 
-WORK = ".jittok"
 LOCK = ".jittok.lock"
 ENGINES = ("threads", "ray")
 
@@ -74,7 +74,8 @@ def compile_corpus(
     check_space: bool = True,
     report: Callable[[Progress], None] | None = None,
 ) -> Summary:
-    """Write the corpus directory `out`, or go on where an earlier run of the same call was interrupted.
+    """Write the corpus directory `out`, or go on where an earlier run of the same call was interrupted: with the
+    release of llama.cpp that it was begun with, unless `tok` was loaded for one.
 
     `report` is called after each range. Raises CorpusError for input that cannot be read (with file and line), for a
     directory that was begun with something else, and when another process is writing it; OSError when the disk is full.
@@ -84,6 +85,7 @@ def compile_corpus(
 
     start = time.perf_counter()
     options, out = options or Options(), Path(out)
+    tok = as_begun(tok, out)
     if engine not in ENGINES:
         raise CorpusError("--engine", engine, f"one of {', '.join(ENGINES)}")
     sources, left_out = find_sources(inputs, options)

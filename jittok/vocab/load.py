@@ -139,7 +139,8 @@ def _flags(header: Header, facts: dict[str, Any], release: Release, pre_given: s
         entry = keys.pre_names().get(pre)
         if entry is None or not has(release, entry.get("since")):
             instead = ". Or cut words as another model does: pre=NAME, on the command line --pre NAME"
-            raise _unknown(header.file, keys.PRE, pre, release, entry and entry.get("since"), instead)
+            since = None if entry is None else entry.get("since")
+            raise _unknown(header.file, keys.PRE, pre, release, since, instead)
         flags |= {"escape_whitespaces": False, "clean_spaces": True, "pre_type": entry["pre_type"]}
         sets = dict(entry["sets"])
         flags["no_bos"] = sets.pop("bos", None) is not None
