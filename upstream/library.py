@@ -3,10 +3,10 @@
     python library.py find                 the library that the packages of this Python bring
     python library.py serve LIBRARY        answer questions about vocabularies until standard input ends
 
-A question is {"file": GGUF path, "steps": [...]}, a step ["encode", base64, add_special, parse_special], ["decode", ids,
-remove_special, unparse_special] or ["facts"]; its answer {"load": "ok" or why not, "answers": [...]}. Or it is
-{"try": "pre" or "model", "words": [...]}: those of the words with which a small vocabulary loads. Each vocabulary gets a
-child process, so an abort of llama.cpp is an answer too: {"error": "abort"}.
+A question is {"file": GGUF path, "steps": [...]}, a step ["encode", base64, add_special, parse_special] or ["facts"];
+its answer {"load": "ok" or why not, "answers": [...]}. Or it is {"try": "pre" or "model", "words": [...]}: those of the
+words with which a small vocabulary loads. Each vocabulary gets a child process, so an abort of llama.cpp is an answer
+too: {"error": "abort"}.
 
 Runs on the Python of whatever environment has the library, so it needs the standard library alone. POSIX.
 """
@@ -42,7 +42,7 @@ T = "tokenizer.ggml."
 class Params(ctypes.Structure):
     """llama_model_params, longer than any version's; it is only passed on."""
 
-    _fields_ = [("bytes", ctypes.c_ubyte * 512)]  # noqa: RUF012  ctypes wants a list
+    _fields_ = [("bytes", ctypes.c_ubyte * 512)]
 
 
 def header(pairs: dict[str, tuple[int, Any]]) -> bytes:
@@ -66,6 +66,14 @@ def header(pairs: dict[str, tuple[int, Any]]) -> bytes:
     return b"".join(out)
 
 
+def tiny_vocab(pre: str) -> bytes:
+    """Loads with every pre string."""
+    return header({
+        "general.architecture": (8, "llama"), T + "model": (8, "gpt2"), T + "pre": (8, pre),
+        T + "tokens": (9, (8, ["a", "b", "ab"])), T + "merges": (9, (8, ["a b"])),
+    })  # fmt: skip
+
+
 def small_vocab(model: str = "gpt2", pre: str = "default") -> bytes:
     """Loads with every model that takes byte tokens."""
     tokens = ["<unk>", "<s>", "</s>", "<pad>", *(f"<0x{b:02X}>" for b in range(256)), "\n", "a", "b", "ab"]
@@ -87,7 +95,6 @@ class Llama:
         self.vocab_of = self._function("model_get_vocab", pointer, pointer)
         self.size = self._function("vocab_n_tokens", number, pointer)
         self.tokenize = self._function("tokenize", number, pointer, string, number, pointer, number, flag, flag)
-        self.undo = self._function("detokenize", number, pointer, pointer, number, pointer, number, flag, flag)
         self.attribute = self._function("vocab_get_attr", number, pointer, number)
         self.ends = self._function("vocab_is_eog", flag, pointer, number)
         known = {name: word for name, word in IDS.items() if hasattr(self.lib, f"llama_vocab_{word}")}
@@ -119,16 +126,6 @@ class Llama:
             if count >= 0:
                 return list(out[:count])
             room = -count
-
-    def decode(self, ids: list[int], remove: bool, unparse: bool) -> str:
-        """The bytes of ids, in base64."""
-        given, room = (ctypes.c_int32 * max(1, len(ids)))(*ids), 64 + 16 * len(ids)
-        while True:
-            out = ctypes.create_string_buffer(room)
-            count = self.undo(self.vocab, given, len(ids), out, room, remove, unparse)
-            if count >= 0:
-                return base64.b64encode(out.raw[:count]).decode()
-            room = 8 - count
 
     def facts(self) -> dict[str, Any]:
         """Special ids (None: none), flags, ids that end generation, attributes."""
@@ -220,7 +217,7 @@ def accepted(side: Llama, kind: str, words: Iterable[str]) -> list[str]:
 
             def try_words(pipe: Any) -> None:
                 for word in words[at:]:
-                    path.write_bytes(small_vocab(pre=word) if kind == "pre" else small_vocab(word))
+                    path.write_bytes(tiny_vocab(word) if kind == "pre" else small_vocab(word))
                     try:
                         side.load(str(path))
                         pipe.write("+")
