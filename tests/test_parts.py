@@ -194,7 +194,7 @@ def test_several_threads_work_at_one_document(monkeypatch):
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("threads", [2, 3, 8])
 def test_the_first_error_of_a_document_is_told(threads):
-    tok, text = jittok.bundled("gpt-2"), b"some plain words " * 400
+    tok, text = jittok.bundled("gpt-2", llama_cpp="0.3.36"), b"some plain words " * 400
     bad = text[:2000] + b"\xf7\xbf\xbf\xbf" + text[2000:5000] + b"\xf7\xbf\xbf\xbf" + text
     for _ in range(20):
         with pytest.raises(EncodingFailed, match="document 0, offset 2000"):
@@ -298,7 +298,7 @@ def test_ids_of_many_stretches_are_put_together_in_order(threads, monkeypatch):
 def test_the_first_error_of_many_stretches_is_told(threads, monkeypatch):
     monkeypatch.setattr(stretches, "STRETCH_MIN", 3000)
     monkeypatch.setattr(inputs, "PART_BYTES", 40_000)
-    tok, texts = jittok.bundled("gpt-2"), [b"some plain words " * 100] * 200
+    tok, texts = jittok.bundled("gpt-2", llama_cpp="0.3.36"), [b"some plain words " * 100] * 200
 
     def broken(first):
         yield from first
