@@ -36,7 +36,9 @@ MADE_UP = sorted(path.name.split(".")[0] for path in (Path(__file__).parent / "d
 WHOLE = {
     *("syn-bpe-holes", "syn-hybriddna", "syn-kimi"),  # outside the families
     *("syn-whitespace", "syn-whitespace-lower", "syn-plamo2"),
+    *("syn-plamo2-plain", "syn-plamo2-bos-eos", "syn-plamo3", "syn-plamo3-eos", "syn-mmbert", "syn-mmbert-ignore"),
     *("syn-ugm-space", "syn-ugm-user"),  # a space before each part; letters that are rewritten
+    *("syn-ugm-space-nfc", "syn-ugm-user-nfc"),
 }
 """Vocabularies whose documents no model says may be cut."""
 

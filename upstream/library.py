@@ -196,6 +196,7 @@ def answer(side: Llama, file: str, steps: list[list[Any]]) -> dict[str, Any]:
                 pipe.write(json.dumps(str(error)) + "\n")
                 return
             pipe.write('"ok"\n')
+            pipe.flush()
             for name, *arguments in steps[len(answers) :]:
                 pipe.write(json.dumps(getattr(side, name)(*arguments)) + "\n")
                 pipe.flush()

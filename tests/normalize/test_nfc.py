@@ -92,6 +92,6 @@ def test_the_tables_are_those_that_the_script_makes():
 
 
 def test_many_marks_take_linear_time():
-    text = b"a" + "\u0301\u0323".encode() * (50_000 if JIT else 300)
-    out = nfc(text)
-    assert out == reference(mapped(text, 0, len(text))).text if not JIT else len(out) < len(text)
+    many = 50_000 if JIT else 300
+    text = b"a" + "\u0301\u0323".encode() * many  # the first to be composed stands behind, in order of classes
+    assert nfc(text) == b"\xe1\xba\xa1" + "\u0323".encode() * (many - 1) + "\u0301".encode() * many
