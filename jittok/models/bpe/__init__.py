@@ -14,7 +14,7 @@ from jittok.models.bpe.lines import encode_lines
 from jittok.models.bpe.sessions import encode_session
 from jittok.models.bpe.work import Work, make_work, regrow
 from jittok.pretokenize.splitters.gpt2 import MALFORMED
-from jittok.structures.cuts import BLANK, CLASSES, LETTER
+from jittok.safe_cuts.cuts import BLANK, CLASSES, LETTER
 from jittok.structures.pages import in_huge_pages
 
 if TYPE_CHECKING:
