@@ -85,10 +85,11 @@ def content_key(source: Any) -> str | None:
     if isinstance(source, str | os.PathLike):
         return _key_of_file(Path(source), where)
     view = memoryview(source)
-    return _digest(view if view.nbytes <= WHOLE else view.cast("B")[: _end_of_header(source)])
+    return name_of(view if view.nbytes <= WHOLE else view.cast("B")[: _end_of_header(source)])
 
 
-def _digest(content: Any) -> str:
+def name_of(content: Any) -> str:
+    """40 hex digits of bytes."""
     return hashlib.blake2b(content, digest_size=20).hexdigest()
 
 
@@ -97,7 +98,7 @@ def _key_of_file(path: Path, where: Path) -> str | None:
     if not stat.S_ISREG(facts.st_mode):
         return None
     place = Path(os.path.abspath(path))  # noqa: PTH100  resolve() would ask about every folder above
-    link = where / (_digest(os.fsencode(place)) + LINK_ENDING)
+    link = where / (name_of(os.fsencode(place)) + LINK_ENDING)
     state = [facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns]
     try:
         known = json.loads(read_kept(link) or b"")
@@ -107,7 +108,7 @@ def _key_of_file(path: Path, where: Path) -> str | None:
         pass
     with path.open("rb") as file:
         size = facts.st_size if facts.st_size <= WHOLE else _end_of_header(path)
-        key = _digest(file.read(size))
+        key = name_of(file.read(size))
     if time.time() - max(facts.st_mtime, facts.st_ctime) > SETTLED:
         _write(link, json.dumps({"state": state, "path": str(place), "key": key}).encode())
     return key

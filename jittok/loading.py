@@ -11,30 +11,50 @@ from typing import Any
 import numpy as np
 
 from jittok._jit import patiently
-from jittok.compiled import content_key, recall
+from jittok.compiled import content_key, name_of, recall
 from jittok.errors import MalformedVocab
 from jittok.tokenizer import CACHE_BYTES, IN_MEMORY, Tokenizer
 from jittok.vocab import Vocab, bundled_vocab
 from jittok.vocab.bundled import bundled_path
+from jittok.vocab.releases import NEWEST, release_named
 
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview
 
 
-def load(source: Source, *, cache: bool = True, cache_bytes: int = CACHE_BYTES) -> Tokenizer:
+def load(
+    source: Source,
+    *,
+    llama_cpp: str | None = None,
+    pre: str | None = None,
+    cache: bool = True,
+    cache_bytes: int = CACHE_BYTES,
+) -> Tokenizer:
     """The Tokenizer of a GGUF file (a model, its first part, or a vocabulary) or of bytes with its header.
 
-    Only the header is read. `cache`: keep the compiled vocabulary on disk and use it the next time. `cache_bytes`:
-    upper bound of the piece cache of one thread. Raises MalformedVocab, UnsupportedVocab, OSError.
+    Only the header is read. `llama_cpp`: the release whose answers are wanted, "0.3.36" for example; the newest that
+    jittok knows otherwise. `pre`: a tokenizer.ggml.pre in place of the file's, for one that jittok does not know.
+    `cache`: keep the compiled vocabulary on disk and use it the next time. `cache_bytes`: upper bound of the piece
+    cache of one thread. Raises MalformedVocab, UnsupportedVocab, OSError, ValueError for an unknown release.
     """
+    release_named(llama_cpp)
     name = os.fspath(source) if isinstance(source, str | os.PathLike) else IN_MEMORY
-    key = patiently(content_key, source) if cache else None
+    key = _key_of(patiently(content_key, source) if cache else None, llama_cpp, pre)
 
     def read() -> Vocab:
         from jittok.vocab import read_vocab
 
-        return read_vocab(source)
+        return read_vocab(source, llama_cpp=llama_cpp, pre=pre)
 
-    return patiently(_load, key, str(Path(name)), read, cache=cache, cache_bytes=cache_bytes)
+    options: dict[str, Any] = {"cache": cache, "cache_bytes": cache_bytes, "llama_cpp": llama_cpp, "pre": pre}
+    return patiently(_load, key, str(Path(name)), read, **options)
+
+
+def _key_of(content: str | None, llama_cpp: str | None, pre: str | None) -> str | None:
+    """The name of a content that is read in this way; its own name for the newest release and the file's own `pre`."""
+    asked = ([] if llama_cpp in (None, NEWEST) else [f"llama_cpp {llama_cpp}"]) + (
+        [] if pre is None else [f"pre {pre}"]
+    )
+    return content if content is None or not asked else name_of("\n".join([content, *asked]).encode())
 
 
 def _load(key: str | None, source: str, read: Callable[[], Vocab], **options: Any) -> Tokenizer:
@@ -46,10 +66,24 @@ def _load(key: str | None, source: str, read: Callable[[], Vocab], **options: An
     return Tokenizer(replace(read(), source=source), key=key, **options)
 
 
-def bundled(name: str) -> Tokenizer:
-    """The Tokenizer of a vocabulary shipped with the package; `bundled_names()` lists them. ValueError for others."""
-    key = content_key(bundled_path(name))
-    return patiently(_load, key, f"bundled vocabulary {name}", lambda: bundled_vocab(name), bundle=name)
+def bundled(name: str, *, llama_cpp: str | None = None, pre: str | None = None) -> Tokenizer:
+    """The Tokenizer of a vocabulary shipped with the package; `bundled_names()` lists them. ValueError for others.
+
+    `llama_cpp` and `pre`: as for `load`.
+    """
+    release_named(llama_cpp)
+    key = _key_of(content_key(bundled_path(name)), llama_cpp, pre)
+
+    def read() -> Vocab:
+        return bundled_vocab(name, llama_cpp=llama_cpp, pre=pre)
+
+    options: dict[str, Any] = {"bundle": name, "llama_cpp": llama_cpp, "pre": pre}
+    return patiently(_load, key, f"bundled vocabulary {name}", read, **options)
+
+
+def rebundle(name: str, options: dict[str, Any]) -> Tokenizer:
+    """Unpickle a tokenizer that came from the package."""
+    return bundled(name, **options)
 
 
 def reload(path: str, fingerprint: str, options: dict[str, Any]) -> Tokenizer:

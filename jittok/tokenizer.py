@@ -52,6 +52,8 @@ class Tokenizer(Facts):
         *,
         cache: bool = True,
         cache_bytes: int = CACHE_BYTES,
+        llama_cpp: str | None = None,
+        pre: str | None = None,
         bundle: str | None = None,
         key: str | None = None,
         kept: Kept | None = None,
@@ -64,7 +66,11 @@ class Tokenizer(Facts):
         if isinstance(cache_bytes, bool) or not isinstance(cache_bytes, int) or cache_bytes < 0:
             raise ValueError(f"cache_bytes: found {cache_bytes!r}, expected a number of bytes, 0 or more")
         self.vocab = vocab
-        self._options = {"cache": bool(cache), "cache_bytes": cache_bytes}
+        self._options: dict[str, Any] = {"cache": bool(cache), "cache_bytes": cache_bytes}
+        self._asked: dict[str, Any] = {
+            "llama_cpp": llama_cpp,
+            "pre": pre,
+        }  # None: the newest release, what the file says
         self._bundle = bundle
         self._key = key  # its name in the cache of compiled vocabularies
         self._kept = kept
@@ -409,11 +415,38 @@ class Tokenizer(Facts):
         return hash(self.fingerprint)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        from jittok.loading import bundled, rebuild, reload
+        from jittok.loading import rebuild, rebundle, reload
 
         if self._bundle is not None:
-            return bundled, (self._bundle,)
+            return rebundle, (self._bundle, self._read_as())
         if self.vocab.source != IN_MEMORY:
-            return reload, (str(Path(self.vocab.source).absolute()), self.fingerprint, self._options)
+            options = {**self._options, **self._read_as()}
+            return reload, (str(Path(self.vocab.source).absolute()), self.fingerprint, options)
         state = {field.name: getattr(self.vocab, field.name) for field in fields(self.vocab)}
-        return rebuild, (state, self._options)
+        return rebuild, (state, {**self._options, **self._asked})
+
+    @property
+    def asked_llama_cpp(self) -> str | None:
+        """The release that was asked for; None where the newest was taken without a word."""
+        return self._asked["llama_cpp"]  # type: ignore[no-any-return]
+
+    @property
+    def asked_pre(self) -> str | None:
+        """The `pre` that was asked for in place of the file's, or None."""
+        return self._asked["pre"]  # type: ignore[no-any-return]
+
+    def of_release(self, llama_cpp: str) -> Tokenizer:
+        """The same vocabulary as another release of llama.cpp reads it. ValueError for an unknown release, and for a
+        vocabulary that did not come from a file or the package."""
+        from jittok.loading import bundled, load
+
+        asked = {**self._asked, "llama_cpp": llama_cpp}
+        if self._bundle is not None:
+            return bundled(self._bundle, **asked)
+        if self.vocab.source == IN_MEMORY:
+            raise ValueError(f"{IN_MEMORY}: it cannot be read again; load it with llama_cpp={llama_cpp!r}")
+        return load(self.vocab.source, **self._options, **asked)
+
+    def _read_as(self) -> dict[str, Any]:
+        """How to read the vocabulary again, so that a jittok that knows later releases gives the same answers."""
+        return {**self._asked, "llama_cpp": self.llama_cpp}

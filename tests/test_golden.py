@@ -8,7 +8,6 @@ import json
 import lzma
 import os
 import sys
-from collections.abc import Callable
 from itertools import groupby
 from pathlib import Path
 from types import ModuleType
@@ -18,12 +17,20 @@ import pytest
 from pair_vocab import pair_vocab
 
 import jittok
+from jittok.vocab.keys import pre_names
+from jittok.vocab.releases import RELEASES, Release, has
 
 DATA = Path(__file__).with_name("data")
 SHARED = Path(os.environ.get("JITTOK_SHARED") or Path(__file__).resolve().parents[2] / "shared")
 BUNDLED = {"gpt-2": "gpt-2", "bert-bge": "bert", "t5": "t5", "mistral-v1": "mistral"}
 """Recorded set -> name in the package."""
-MADE_UP = sorted(path.name.removesuffix(".gguf.xz") for path in (DATA / "vocabs").glob("*.gguf.xz"))
+OLDEST = "0.3.36"
+"""The release of the sets in golden/ itself; those of later ones lie in folders of their names."""
+NAMES = sorted(
+    str(path.relative_to(DATA / "golden")).removesuffix(".jsonl.xz")
+    for path in (DATA / "golden").rglob("*.jsonl.xz")
+    if path.name != "pre.jsonl.xz"
+)
 RULES = {"ff": (False, False), "tf": (True, False), "ft": (False, True), "tt": (True, True)}
 """(add_special, parse_special)"""
 UNDO_CASE = (False, False), (True, False), (False, True)
@@ -56,24 +63,41 @@ def failed(answer: Any) -> bool:
     return answer is None or (isinstance(answer, dict) and "error" in answer)
 
 
+@functools.cache
+def tokenizer(name: str) -> jittok.Tokenizer:
+    """Of a set: the vocabulary as the release reads it whose answers are recorded."""
+    *folder, vocab = name.split("/")
+    release = folder[0] if folder else OLDEST
+    if vocab in BUNDLED:
+        return jittok.bundled(BUNDLED[vocab], llama_cpp=release)
+    packed = (DATA / "vocabs" / f"{vocab}.gguf.xz").read_bytes()
+    return jittok.load(lzma.decompress(packed), cache=False, llama_cpp=release)
+
+
 @pytest.fixture
-def tok(
-    name: str, bundled: Callable[[str], jittok.Tokenizer], made_up: Callable[[str], jittok.Tokenizer]
-) -> jittok.Tokenizer:
-    return bundled(BUNDLED[name]) if name in BUNDLED else made_up(name)
+def tok(name: str) -> jittok.Tokenizer:
+    return tokenizer(name)
 
 
-def test_every_recorded_set_is_asked_and_every_made_up_vocabulary_has_one():
-    sets = {path.name.removesuffix(".jsonl.xz") for path in (DATA / "golden").glob("*.jsonl.xz")}
-    assert sets == {*BUNDLED, *MADE_UP, "pre"}
-    assert len(MADE_UP) == 19
-    for name in sets - {"pre"}:
+def test_every_recorded_set_has_cases_and_every_made_up_vocabulary_has_a_set():
+    vocabs = {path.name.removesuffix(".gguf.xz") for path in (DATA / "vocabs").glob("*.gguf.xz")}
+    assert {name.rpartition("/")[2] for name in NAMES} >= vocabs
+    assert {name for name in NAMES if "/" not in name} >= {*BUNDLED}
+    assert len(NAMES) >= 33
+    for name in NAMES:
         kinds = recorded(name)
         assert min(len(kinds[kind]) for kind in ("case", "decode", "pieces")) > 0, name
         assert sum("detok" in row for row in kinds["case"]) > 10, name
 
 
-each_set = pytest.mark.parametrize("name", [*BUNDLED, *MADE_UP])
+each_set = pytest.mark.parametrize("name", NAMES)
+
+
+def test_each_release_that_is_known_has_recorded_sets_and_the_default_is_the_newest():
+    assert {path.name for path in (DATA / "golden").iterdir() if path.is_dir()} | {OLDEST} == {
+        release.name for release in RELEASES
+    }
+    assert jittok.bundled("bert").llama_cpp == RELEASES[-1].name
 
 
 @each_set
@@ -144,28 +168,31 @@ def test_facts_are_those_of_llama_cpp(name, tok):
 # ---- every pre string
 
 
-def known_pre_strings() -> list[str]:
-    names = Path(jittok.__file__).with_name("vocab") / "pre_names.json"
-    return sorted(json.loads(names.read_text(encoding="utf-8")))
+def known_pre_strings(release: Release) -> list[str]:
+    return sorted(pre for pre, entry in pre_names().items() if has(release, entry.get("since")))
 
 
-@functools.cache
-def pre_tokenizer(pre: str) -> jittok.Tokenizer:
-    return jittok.load(pair_vocab(pre), cache=False)
+def set_of(release: Release) -> str:
+    return "pre" if release.name == OLDEST else f"{release.name}/pre"
 
 
-def test_every_known_pre_string_is_recorded():
-    assert sorted(row["pre"] for row in recorded("pre")["settings"]) == known_pre_strings()
+@pytest.mark.parametrize("release", RELEASES, ids=lambda release: release.name)
+def test_every_pre_string_that_a_release_knows_is_recorded(release):
+    assert sorted(row["pre"] for row in recorded(set_of(release))["settings"]) == known_pre_strings(release)
 
 
-@pytest.mark.parametrize("pre", known_pre_strings())
-def test_words_of_a_pre_string_are_those_of_llama_cpp(pre):
-    tok = pre_tokenizer(pre)
-    (settings,) = (row for row in recorded("pre")["settings"] if row["pre"] == pre)
+@pytest.mark.parametrize(
+    ("release", "pre"),
+    [pytest.param(each, pre, id=f"{each.name}-{pre}") for each in RELEASES for pre in known_pre_strings(each)],
+)
+def test_words_of_a_pre_string_are_those_of_llama_cpp(release, pre):
+    tok = jittok.load(pair_vocab(pre), cache=False, llama_cpp=release.name)
+    rows = recorded(set_of(release))
+    (settings,) = (row for row in rows["settings"] if row["pre"] == pre)
     assert tok.encode("Hello", add_special=True).tolist() == settings["with_special"]
-    if settings["ids"] is not None:
+    if settings["ids"] is not None and "decoded" in settings:
         assert tok.decode(settings["ids"]) == settings["decoded"]
-    for row in recorded("pre")["text"]:
+    for row in rows["text"]:
         (answer,) = (answer["ids"] for answer in row["answers"] if pre in answer["pre"])
         if answer is None:
             with pytest.raises(jittok.EncodingFailed):
@@ -202,6 +229,6 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.skipif(not LARGE, reason="no large recorded sets beside the checkout (or in $JITTOK_SHARED)")
 @pytest.mark.parametrize("name", LARGE or ["none"])
 def test_a_large_set_agrees(name, unpacked):
-    report = parity().check(jittok, name, SHARED / "golden", unpacked, parity().MODES, 3)
+    report = parity().check(jittok, name, SHARED / "golden", unpacked, parity().MODES, 3, OLDEST)
     assert report.cases
     assert not report.bad, "\n".join([*report.shown, f"{report.bad} differences: {dict(report.counts)}"])

@@ -11,18 +11,21 @@ from jittok._jit import I32, I64, U8, OutI64, frozen
 from jittok.align import rewritten
 from jittok.align.characters import character_spans
 from jittok.align.direct import DirectRules, direct_spans
-from jittok.align.lengths import DNA_BEGIN, DNA_END, DNA_UNKNOWN, build_lengths, find_key, is_dna
+from jittok.align.lengths import DNA_BEGIN, DNA_END, DNA_UNKNOWN, MMBERT, build_lengths, find_key, is_dna
 from jittok.align.literal import literal_tokens
+from jittok.align.through_nfc import spans_through_nfc
 from jittok.fragments import FOUND, FRAGMENT, NEED, OUT_OF_WORK, REPORT_SIZE, TEXT_PREFIXED
 from jittok.inputs import Documents
 from jittok.locks import once
 from jittok.normalize.case import CaseTable, case_table
+from jittok.normalize.composed import changed_fragments, nfc_tables
 from jittok.vocab import Vocab
 
 _WAYS = {
     "bpe": rewritten.BPE,
     "spm": rewritten.SPM,
     "plamo2": rewritten.PLAMO2,
+    "plamo3": rewritten.PLAMO3,
     "rwkv": rewritten.RWKV,
 }
 """Types whose texts are rewritten byte by byte, at most."""
@@ -47,7 +50,7 @@ class Aligner:
         kind = vocab.type
         self._rules = DirectRules(
             prefix=int(kind == "spm" and vocab.add_space_prefix),
-            well_formed=int(kind in ("bpe", "spm", "plamo2")),
+            well_formed=int(kind in ("bpe", "spm", "plamo2", "plamo3")),
             no_mark=int(kind == "plamo2"),
         )
 
@@ -61,6 +64,19 @@ class Aligner:
         starts, stops: int64[fragments], tokens: int32[fragments] as `jittok.fragments` says
         ends: int64[fragments] where the ids of each end in `ids`: int32[n]
         """
+        if self.vocab.nfc:
+            found = changed_fragments(nfc_tables(), docs.data, starts, stops, tokens, starts.size, with_map=True)
+            if found is not None:
+                return spans_through_nfc(
+                    self._spans, found, docs, first, last, document_ends, starts, stops, tokens, ends, ids
+                )
+        return self._spans(docs, first, last, document_ends, starts, stops, tokens, ends, ids)
+
+    def _spans(
+        self, docs: Documents, first: int, last: int, document_ends: NDArray[np.int64], starts: NDArray[np.int64],
+        stops: NDArray[np.int64], tokens: NDArray[np.int32], ends: NDArray[np.int64], ids: NDArray[np.int32],
+    ) -> NDArray[np.int64]:  # fmt: skip
+        """The same of fragments that are encoded as they stand there."""
         spans = np.empty((ids.size, 2), np.int64)
         left = np.empty(2 * starts.size, np.int64)
         cut = Cut(*(frozen(array, array.dtype) for array in (starts, stops, tokens, ends, ids)))
@@ -177,7 +193,8 @@ class Aligner:
             begins[raw[ends[:-1][np.diff(ends) > 0]]] = 1
         escape = vocab.type == "bpe" and vocab.escape_whitespaces  # PLaMo-2 has the flag too, and does not do it
         return rewritten.Rewriting(
-            kind, int(escape), self._rules.prefix, int(vocab.lowercase), vocab.unk_id,
+            kind, int(escape), int(vocab.type == "bpe" and vocab.pre_type == MMBERT), int(vocab.shortest_utf8),
+            self._rules.prefix, int(vocab.lowercase), vocab.unk_id,
             frozen(begins, np.uint8), frozen(dna, np.int32), case,
         )  # fmt: skip
 

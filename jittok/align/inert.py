@@ -197,7 +197,7 @@ def flags_at(inert: InertWindow, text: Window, i: int, stop: int) -> tuple[int, 
     byte = get_u8(text, i)
     if byte < 0x80:
         return get_u8(inert.ascii, byte), 1
-    c, size = decode(text, i, stop)
+    c, size = decode(text, i, stop, 1)
     if size == 2:
         return get_u8(inert.two, c), 2
     if size == 3:

@@ -26,6 +26,8 @@ MARK = SPACE.encode()
 DNA_BEGIN, DNA_END, DNA_UNKNOWN = b"<dna>", b"</dna>", b"<oov>"
 KMER_MARK = "\ue000".encode()
 """Ends the keys of k-mers (model hybriddna)."""
+MMBERT = 60
+"""The pre type whose lines get U+2581 in front, which stands for nothing."""
 _DIGITS = np.frombuffer(b"0123456789ABCDEF", np.uint8)
 
 
@@ -46,7 +48,7 @@ def build_lengths(vocab: Vocab) -> Lengths:
         output, source = _spm(vocab)
     elif kind == "rwkv":
         output, source = _rwkv(vocab)
-    elif kind == "plamo2":
+    elif kind in ("plamo2", "plamo3"):
         output = np.where(vocab.file_attributes & BYTE, 1, np.diff(vocab.token_offsets))
         source = output
     else:  # wpm and ugm normalize, and "test" knows no tokens
@@ -117,7 +119,7 @@ def _bpe(vocab: Vocab) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
         output = np.diff(vocab.key_offsets)
         ids, bytes_ = _hex_tokens(vocab)
         output[ids] = 1
-    if vocab.model == "whitespace" or (encoded and vocab.escape_whitespaces):
+    if vocab.model == "whitespace" or (encoded and vocab.escape_whitespaces) or vocab.pre_type == MMBERT:
         return output, None
     source = output.copy()
     if vocab.escape_whitespaces:  # not encoded

@@ -11,14 +11,14 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from jittok.align.lengths import DNA_BEGIN, DNA_END, DNA_UNKNOWN, KMER_MARK, MARK, is_dna
+from jittok.align.lengths import DNA_BEGIN, DNA_END, DNA_UNKNOWN, KMER_MARK, MARK, MMBERT, is_dna
 from jittok.pretokenize.crowded import crowded_spaces
 from jittok.pretokenize.definition import pre_type, split
 from jittok.unicode.tables import decode, is_whitespace, lower, sequence_length, utf8
 from jittok.vocab import Vocab
 
 GEMMA4 = 50
-"""The pre type that takes a word of newlines as it is."""
+"""This pre type, and MMBERT, take a word of newlines as it is."""
 KMER, HASHED = 6, 5
 """Letters of DNA a token; bytes a token of llama.cpp's type for its own tests."""
 BEYOND = re.compile(rb"\xf4[\x90-\xbf][\x80-\xbf]{2}|[\xf5-\xf7][\x80-\xbf]{3}")
@@ -46,7 +46,10 @@ class Mapped(NamedTuple):
         texts = []
         for text, i, j in parts:
             texts.append(text)
-            if text == self.text[i:j]:
+            if i == j:
+                out.starts.extend([self.starts[i]] * len(text))
+                out.stops.extend([self.starts[i]] * len(text))
+            elif text == self.text[i:j]:
                 out.starts.extend(self.starts[i:j])
                 out.stops.extend(self.stops[i:j])
             else:
@@ -71,10 +74,10 @@ def literal_tokens(vocab: Vocab, raw: bytes, start: int, prefixed: bool) -> list
     if vocab.type == "spm":
         return [*_spm(vocab, source, prefixed)]
     if vocab.model == "whitespace":
-        return [token for run in _runs(vocab, _mended(source)) for token in _bpe(vocab, run)]
+        return [token for run in _runs(vocab, _mended(vocab, source)) for token in _bpe(vocab, run)]
     if is_dna(vocab):
         return [*_dna(vocab, source)]
-    return [*_bpe(vocab, _uncrowded(vocab, _mended(source)))]
+    return [*_bpe(vocab, _uncrowded(vocab, _mended(vocab, source)))]
 
 
 def merged(text: bytes, rank: Rank) -> list[bytes]:
@@ -141,8 +144,10 @@ def _spm(vocab: Vocab, source: Mapped, prefixed: bool) -> Iterator[Token]:
     return text.located(_fallen(vocab, merged(text.text, rank), byte_id))
 
 
-def _mended(source: Mapped) -> Mapped:
-    """Each byte of a code point above U+10FFFF as U+FFFD."""
+def _mended(vocab: Vocab, source: Mapped) -> Mapped:
+    """Each byte of a code point above U+10FFFF as U+FFFD, where decoding would let it pass."""
+    if vocab.shortest_utf8:
+        return source
     parts, done = [], 0
     for match in BEYOND.finditer(source.text):
         parts.append((source.text[done : match.start()], done, match.start()))
@@ -161,14 +166,27 @@ def _uncrowded(vocab: Vocab, source: Mapped) -> Mapped:
     return source
 
 
+def _begun_lines(text: Mapped) -> Mapped:
+    """U+2581, which stands for nothing, in front of each line that does not begin with it."""
+    parts, at = [], 0
+    for line in re.split(rb"(\n+)", text.text):
+        if line and line[:1] != b"\n" and not line.startswith(MARK):
+            parts.append((MARK, at, at))
+        parts.append((line, at, at + len(line)))
+        at += len(line)
+    return text.replaced(part for part in parts if part[0])
+
+
 def _bpe(vocab: Vocab, source: Mapped) -> Iterator[Token]:
     if vocab.escape_whitespaces:
         source = source.replaced((MARK if b == 0x20 else bytes([b]), i, i + 1) for i, b in enumerate(source.text))
-    text = source.replaced((utf8(c), i, j) for c, i, j in decode(source.text))
+    text = source.replaced((utf8(c), i, j) for c, i, j in decode(source.text, vocab.shortest_utf8))
+    if vocab.pre_type == MMBERT:
+        text = _begun_lines(text)
     pre = pre_type(vocab.pre_type)
     known: dict[bytes, tuple[int, list[Token]]] = {}
     at = 0
-    for word in split(source.text, pre):
+    for word in split(text.text, pre):
         if word not in known:
             known[word] = _word(vocab, word, pre.byte_encode)
         size, tokens = known[word]
@@ -178,7 +196,7 @@ def _bpe(vocab: Vocab, source: Mapped) -> Iterator[Token]:
 
 def _word(vocab: Vocab, word: bytes, encoded: bool) -> tuple[int, list[Token]]:
     """The bytes of text that a word stands for, and its tokens."""
-    whole = vocab.ignore_merges or (vocab.pre_type == GEMMA4 and not word.strip(b"\n"))
+    whole = vocab.ignore_merges or (vocab.pre_type in (GEMMA4, MMBERT) and not word.strip(b"\n"))
     ranks, ids = vocab.merges, vocab.ids
     symbols = [word] if whole and word in ids else merged(word, lambda left, right: ranks.get((left, right)))
     tokens = _fallen(vocab, symbols, lambda byte: ids.get(bytes([byte]) if encoded else b"<0x%02X>" % byte))
@@ -196,7 +214,7 @@ def _word(vocab: Vocab, word: bytes, encoded: bool) -> tuple[int, list[Token]]:
 def _runs(vocab: Vocab, source: Mapped) -> Iterator[Mapped]:
     """The runs between white space, in lower case if the vocabulary wants it."""
     parts: list[tuple[bytes, int, int]] = []
-    for c, i, j in [*decode(source.text), (0x20, len(source.text), len(source.text))]:
+    for c, i, j in [*decode(source.text, vocab.shortest_utf8), (0x20, len(source.text), len(source.text))]:
         if not is_whitespace(c):
             parts.append((utf8(lower(c) if vocab.lowercase else c), i, j))
         elif parts:
@@ -208,7 +226,7 @@ def _dna(vocab: Vocab, source: Mapped) -> Iterator[Token]:
     """BPE outside <dna> ... </dna>, six letters a token inside."""
     outside = re.sub(rb"(?s)<dna>.*?(</dna>|\Z)", b" ", source.text)
     if BEYOND.search(outside):
-        source = _mended(source)
+        source = _mended(vocab, source)
     text, ids, at = source.text, vocab.ids, 0
     while at < len(text):
         begin = text.find(DNA_BEGIN, at)

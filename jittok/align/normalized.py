@@ -43,6 +43,7 @@ class UnigramRules(NamedTuple):
     characters: DoubleArray  # tokens that are one character: these are never unknown
     texts: U8  # [bytes] of all tokens
     offsets: I64  # [tokens + 1]
+    shortest: int  # Vocab.shortest_utf8
 
 
 def unigram_rules(vocab: Vocab) -> UnigramRules:
@@ -66,7 +67,7 @@ def unigram_rules(vocab: Vocab) -> UnigramRules:
     return UnigramRules(
         frozen(kinds, np.uint8), user, charsmap, space_rules(vocab), vocab.unk_id, int(strange or unknown_matches),
         trie_of(vocab, matching & (lengths <= character)),  # shorter at the end of a text
-        frozen(vocab.token_bytes, np.uint8), frozen(vocab.token_offsets, np.int64),
+        frozen(vocab.token_bytes, np.uint8), frozen(vocab.token_offsets, np.int64), int(vocab.shortest_utf8),
     )  # fmt: skip
 
 
@@ -151,7 +152,7 @@ def _step(rules: UnigramRules, data: U8, i: int, stop: int) -> tuple[int, int, i
             same = same and size < used and rules.charsmap.replacements[value + size] == data[i + size]
             size += 1
         return SAME if same and size == used else value, used, size
-    used = well_formed(data, i, stop)
+    used = well_formed(data, i, stop, rules.shortest)
     return (SAME, used, used) if used else (BAD, 1, 3)
 
 

@@ -18,12 +18,13 @@ from jittok.fragments import TEXT_PREFIXED
 from jittok.models.bpe.text import BAD, decode
 from jittok.normalize.case import LOWERED, CaseTable, kind_of, lower_case
 from jittok.normalize.case import SPACE as WHITE
+from jittok.pretokenize.splitters.plamo3 import BOUNDARY
 from jittok.structures.utf8 import encoded_length
 from jittok.unicode.tables import LAST_CODE_POINT, REPLACEMENT
 
-BPE, WHITESPACE, DNA, SPM, PLAMO2, RWKV = range(6)
+BPE, WHITESPACE, DNA, SPM, PLAMO2, RWKV, PLAMO3 = range(7)
 """Ways of rewriting."""
-GROWTH, SLACK = 3, 8
+GROWTH, SLACK = 4, 8
 """A stretch of n bytes becomes at most GROWTH * n + SLACK."""
 AT_ONCE = 1 << 14
 """Bytes of a text that are rewritten before the tokens are walked over them: a map of a whole text would have 48 bytes
@@ -35,7 +36,7 @@ def map_room(longest: int) -> int:
     return longest + GROWTH * AT_ONCE + SLACK
 
 
-BLANK = 0x20
+BLANK, NEWLINE, ESCAPED_BLANK = 0x20, 0x0A, 0x2581
 KMER, TAG = 6, 5
 BEGIN, END = b"<dna>", b"</dna>"
 BROKEN = -1
@@ -47,6 +48,8 @@ class Rewriting(NamedTuple):
 
     kind: int
     escape: int  # BPE: a space becomes U+2581, as it always does in SPM
+    begin_lines: int  # BPE: U+2581 goes in front of each line that does not begin with it
+    shortest: int  # Vocab.shortest_utf8
     prefix: int  # SPM: a space goes in front
     lowercase: int  # WHITESPACE
     unk_id: int  # RWKV: what stands for a byte that no token begins with
@@ -104,7 +107,7 @@ def _walk_text(
     elif how.kind == PLAMO2 and begins_with_mark(text, start, stop):
         i += 3
     while True:
-        i, size = _rewrite(how, places, size, text, i, min(i + AT_ONCE, stop), stop)
+        i, size = _rewrite(how, places, size, text, i, min(i + AT_ONCE, stop), stop, i == start)
         at = 0
         while k < end:
             after = at + get_i32(sizes, get_i32(ids, k) + 1)
@@ -144,17 +147,26 @@ def _put_same(places: Map, at: int, start: int, stop: int) -> int:
 
 
 @helper
-def _rewrite(how: Rewriting, places: Map, at: int, text: Window, i: int, behind: int, stop: int) -> tuple[int, int]:
+def _rewrite(
+    how: Rewriting, places: Map, at: int, text: Window, i: int, behind: int, stop: int, first: bool
+) -> tuple[int, int]:
     """The map of the characters of a text up to `stop` that begin in text[i:behind], from its place `at` on; the places
-    behind them in the text and in the map."""
+    behind them in the text and in the map. `first`: whether the text begins at i."""
     if how.kind == SPM:
         for k in range(i, behind):
             at = _put(places, at, 3 if get_u8(text, k) == BLANK else 1, k, k + 1)
         return behind, at
     if how.kind == WHITESPACE:
         return _rewrite_runs(how, places, at, text, i, behind, stop)
+    begins = how.begin_lines != 0 and (first or get_u8(text, i - 1) == NEWLINE)
     while i < behind:
-        c, size = decode(text, i, stop)
+        c, size = decode(text, i, stop, how.shortest)
+        if how.kind == PLAMO3 and c == BOUNDARY:
+            i += size
+            continue
+        if begins and c not in (NEWLINE, BLANK, ESCAPED_BLANK):
+            at = _put(places, at, 3, i, i)
+        begins = how.begin_lines != 0 and c == NEWLINE
         if c == BAD or (how.kind != PLAMO2 and c > LAST_CODE_POINT):
             at, size = _put(places, at, 3, i, i + 1), 1
         elif how.escape != 0 and c == BLANK and size == 1:
@@ -173,7 +185,7 @@ def _rewrite_runs(
 ) -> tuple[int, int]:
     """The same without white space, perhaps in lower case."""
     while i < behind:
-        c, size = decode(text, i, stop)
+        c, size = decode(text, i, stop, how.shortest)
         if c == BAD or c > LAST_CODE_POINT:
             c, size = REPLACEMENT, 1
         kind, image = kind_of(how.case, c), c
@@ -230,7 +242,7 @@ def _walk_dna(
         while after < end and get_i32(ids, after) != wide(how.dna[0]):  # the text in front cannot give that token
             after += 1
         for i in range(at, begin - 3):  # U+FFFD in their place would be letters inside
-            if get_u8(text, i) >= 0xF4 and decode(text, i, begin)[0] > LAST_CODE_POINT:
+            if get_u8(text, i) >= 0xF4 and decode(text, i, begin, how.shortest)[0] > LAST_CODE_POINT:
                 return False
         if not _walk_text(how, sizes, places, text, at, begin, False, ids, k, after, origin, spans):
             return False

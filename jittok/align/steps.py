@@ -32,6 +32,7 @@ class StepWindow(NamedTuple):
     replacements: Window
     characters: Window  # tokens that are one character
     merge: int  # 1: runs of spaces become the one in front of the next word
+    shortest: int  # Vocab.shortest_utf8
 
 
 class Cursor(NamedTuple):
@@ -58,6 +59,7 @@ def open_steps(rules: UnigramRules) -> StepWindow:
         window(rules.charsmap.replacements),
         window(rules.characters.units),
         rules.spaces.merge,
+        rules.shortest,
     )
 
 
@@ -82,7 +84,7 @@ def _step(steps: StepWindow, text: Window, i: int, stop: int) -> tuple[int, int,
             size += 1
             byte = get_u8(steps.replacements, value + size)
         return SAME if same and size == used else value, used, size
-    c, used = decode(text, i, stop)
+    c, used = decode(text, i, stop, steps.shortest)
     return (BAD, 1, 3) if c == ILL else (SAME, used, used)
 
 

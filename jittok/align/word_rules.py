@@ -43,6 +43,7 @@ class WordRules(NamedTuple):
     steps: U16  # [tokens + 1] for plain stretches; see BEGINS
     plain: int  # 1: there are plain stretches
     unk_id: int  # may be -1
+    shortest: int  # Vocab.shortest_utf8
     ambiguous: int  # 1: the text of the unknown token can begin a word
     trie: DoubleArray  # all tokens, if ambiguous
     entry_pages: I32  # `normal_table`, if ambiguous
@@ -76,7 +77,7 @@ def word_rules(vocab: Vocab) -> WordRules:
         data, offsets = data[:0], frozen([0], np.int64)
     return WordRules(
         frozen(fact_pages, np.uint16), frozen(blocks, np.uint8), frozen(kinds, np.uint8), steps,
-        int(plain and not ambiguous), vocab.unk_id, int(ambiguous),
+        int(plain and not ambiguous), vocab.unk_id, int(vocab.shortest_utf8), int(ambiguous),
         build_double_array(data, offsets, np.arange(offsets.size - 1, dtype=np.int32)),
         *((frozen(pages, np.int32), frozen(entries, np.int32)) if ambiguous else (nothing, nothing)),
     )  # fmt: skip
@@ -119,6 +120,7 @@ class WordWindow(NamedTuple):
     ascii: Window
     steps: Window
     unk_id: int
+    shortest: int
     origin: int
 
 
@@ -132,7 +134,7 @@ def put_span(w: WordWindow, k: int, start: int, stop: int) -> None:
 @helper
 def fact_at(w: WordWindow, i: int, stop: int) -> tuple[int, int]:
     """(fact, bytes) of the code point at i. Bad bytes, and what lies above Unicode, vanish."""
-    c, size = decode(w.text, i, stop)
+    c, size = decode(w.text, i, stop, w.shortest)
     if c == BAD or c > LAST_CODE_POINT:
         return DROPPED, 1
     return get_u8(w.blocks, get_u16(w.pages, c >> 7) << 7 | c & 127), size

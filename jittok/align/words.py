@@ -46,7 +46,7 @@ def word_spans(
         fragment, origin = wide(left[2 * item]), wide(left[2 * item + 1])
         w = WordWindow(
             window(data), window(lengths.output), window(ids), window(spans), window(rules.pages), window(rules.blocks),
-            window(rules.ascii), window(rules.steps), rules.unk_id, origin,
+            window(rules.ascii), window(rules.steps), rules.unk_id, rules.shortest, origin,
         )  # fmt: skip
         i, stop, k, end = starts[fragment], stops[fragment], first_id(window(ends), fragment), ends[fragment]
         while i < stop:
@@ -139,7 +139,7 @@ def _is_known(w: WordWindow, rules: WordRules, word: OutU8, i: int, stop: int) -
         size += 1
     fact = 0
     while fact >= 0:
-        c, length = decode(w.text, behind, stop)
+        c, length = decode(w.text, behind, stop, w.shortest)
         entry = wide(rules.entries[wide(rules.entry_pages[c >> 8]) << 8 | c & 0xFF])
         size = put_code_point(out, size, c ^ entry & IMAGE)
         behind, fact, _ = _next_letter(w, behind + length, stop)

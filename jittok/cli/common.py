@@ -22,6 +22,15 @@ def add_vocab(parser: argparse.ArgumentParser) -> None:
         "--vocab", required=True, metavar="FILE|NAME", help="GGUF file, or name of a bundled vocabulary"
     )
     parser.add_argument(
+        "--llama-cpp",
+        metavar="RELEASE",
+        help="the llama.cpp whose answers are wanted, such as 0.3.36 (default: the newest that jittok knows; for a "
+        "corpus the one it was begun with)",
+    )
+    parser.add_argument(
+        "--pre", metavar="NAME", help="tokenizer.ggml.pre in place of the file's, where jittok does not know that"
+    )
+    parser.add_argument(
         "--no-cache", action="store_true", help="neither read nor write the compiled vocabulary on disk"
     )
     parser.add_argument("--json", action="store_true", help="print data as JSON")
@@ -37,11 +46,12 @@ def positive(text: str) -> int:
 
 def open_vocab(options: argparse.Namespace) -> Tokenizer:
     """The tokenizer that --vocab names: a file if there is one, else a bundled name."""
-    return open_named(options.vocab, cache=not options.no_cache)
+    return open_named(options.vocab, not options.no_cache, options.llama_cpp, options.pre)
 
 
-def open_named(vocab: str, cache: bool) -> Tokenizer:
-    """The tokenizer of a file if there is one, else of a bundled name. Errors say what --vocab reads."""
+def open_named(vocab: str, cache: bool, llama_cpp: str | None = None, pre: str | None = None) -> Tokenizer:
+    """The tokenizer of a file if there is one, else of a bundled name; for a release and with a `pre` if given. Errors
+    say what --vocab reads."""
     import jittok
 
     path = Path(vocab)
@@ -55,10 +65,10 @@ def open_named(vocab: str, cache: bool) -> Tokenizer:
         if not start.startswith(b"GGUF"):
             found = f"a file that begins with {start!r}" if start else "an empty file"
             raise ValueError(f"--vocab {vocab}: found {found}, {expected}")
-        return jittok.load(vocab, cache=cache)
+        return jittok.load(vocab, cache=cache, llama_cpp=llama_cpp, pre=pre)
     names = jittok.bundled_names()
     if vocab in names:
-        return jittok.bundled(vocab)
+        return jittok.bundled(vocab, llama_cpp=llama_cpp, pre=pre)
     raise FileNotFoundError(f"--vocab {vocab}: found no such file, expected one or a name of {', '.join(names)}")
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jittok.cli.common import add_vocab, open_vocab, write
 from jittok.cli.differences import known_differences
 from jittok.display.terminal import print_table, visible
+from jittok.vocab.bundled import bundled_source
+from jittok.vocab.parting import partings
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
@@ -29,10 +32,14 @@ def run(options: argparse.Namespace) -> int:
     """Print the facts."""
     tok = open_vocab(options)
     known = facts_of(tok)
+    source = options.vocab if Path(options.vocab).exists() else bundled_source(options.vocab)
+    known["releases"] = partings(source, options.pre)
     if options.json:
         write(json.dumps(known) + "\n")
         return 0
-    rows = [(name, known[name]) for name in ("name", "architecture", "model", "type", "pre", "fingerprint")]
+    rows = [
+        (name, known[name]) for name in ("name", "architecture", "model", "type", "pre", "llama_cpp", "fingerprint")
+    ]
     rows += [
         ("tokens", known["vocab_size"]),
         ("merges", known["merges"]),
@@ -44,6 +51,8 @@ def run(options: argparse.Namespace) -> int:
     print_table("special ids", specials, sys.stdout)
     print_table("flags", [(name, "yes" if known[name] else "no") for name in FLAGS], sys.stdout)
     print_table("end of generation", [("eog_ids", " ".join(map(str, known["eog_ids"])) or "none")], sys.stdout)
+    sys.stdout.write("where the releases of llama.cpp that jittok knows part for this vocabulary\n")
+    sys.stdout.writelines(f"  - {note}\n" for note in known["releases"] or ["nowhere"])
     notes = known["differences"] or ["none known"]
     sys.stdout.write("where llama.cpp (and jittok) part from the model's own tokenizer\n")
     sys.stdout.writelines(f"  - {note}\n" for note in notes)
@@ -51,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def facts_of(tok: Tokenizer) -> dict[str, Any]:
-    """All that is printed, as data."""
+    """All that a tokenizer tells of itself, as data."""
     from jittok.vocab.facts import SPECIAL_IDS
 
     vocab = tok.vocab
@@ -62,6 +71,7 @@ def facts_of(tok: Tokenizer) -> dict[str, Any]:
         "model": vocab.model,
         "type": tok.type,
         "pre": tok.pre,
+        "llama_cpp": tok.llama_cpp,
         "fingerprint": tok.fingerprint,
         "vocab_size": tok.vocab_size,
         "merges": vocab.merge_offsets.size - 1,

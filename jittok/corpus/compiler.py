@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jittok.corpus import disk, shards
+from jittok.corpus.begun import WORK, as_begun
 from jittok.corpus.encode import Encoded, RangeEncoder
 from jittok.corpus.folders import Folder
 from jittok.corpus.formats import make_formats
@@ -39,7 +40,6 @@ from jittok.errors import CorpusError, check_local, missing
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
 
-WORK = ".jittok"
 LOCK = ".jittok.lock"
 FEW_BAD = 1000
 """From the start so many documents without any text mean that the run looks for it in the wrong field."""
@@ -79,7 +79,8 @@ def compile_corpus(
     report: Callable[[Progress], None] | None = None,
     max_document_bytes: int | None = None,
 ) -> Summary:
-    """Write the corpus directory `out`, or go on where an earlier run of the same call was interrupted.
+    """Write the corpus directory `out`, or go on where an earlier run of the same call was interrupted: with the
+    release of llama.cpp that it was begun with, unless `tok` was loaded for one.
 
     `report` is called after each range. `max_document_bytes`: in place of that of the options.
     Raises CorpusError for input that cannot be read (with file and line), for a directory that was begun with something
@@ -94,6 +95,7 @@ def compile_corpus(
     options, given, out = options or Options(), out, Path(out)
     if max_document_bytes is not None:
         options = replace(options, max_document_bytes=max_document_bytes)
+    tok = as_begun(tok, out)
     if engine not in ENGINES:
         raise CorpusError("--engine", engine, f"one of {', '.join(ENGINES)}")
     check_local(given, "out")

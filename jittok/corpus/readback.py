@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.corpus.begun import as_begun
 from jittok.corpus.formats import make_formats
 from jittok.corpus.formats.base import Block, Facts, Lazy
 from jittok.corpus.manifest import Manifest, read_manifest
@@ -49,6 +50,7 @@ def open(  # noqa: A001  jittok.corpus.open is what one looks for
     if format not in written:
         raise CorpusError(str(folder), f"formats {', '.join(written)}", f"{format}, or one of these")
     vocab = manifest["vocab"]
+    tok = tok and as_begun(tok, folder)
     if tok is not None and tok.fingerprint != vocab["fingerprint"]:
         raise CorpusError(str(folder), f"vocabulary {tok.fingerprint}", f"{vocab['fingerprint']}, as it was made with")
     facts = Facts(vocab["tokens"], vocab["name"] or "", vocab["fingerprint"], manifest["options"]["dtype"], ())

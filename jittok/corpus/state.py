@@ -30,7 +30,8 @@ def make_plan(tok: Tokenizer, sources: Sequence[Source], options: Options) -> Fa
         import pyarrow as pa
 
         writers["pyarrow"] = pa.__version__
-    facts = {name: getattr(tok, name) for name in ("fingerprint", "name", "type", "pre", "bos_id", "eos_id")}
+    names = ("fingerprint", "llama_cpp", "name", "type", "pre", "asked_pre", "bos_id", "eos_id")
+    facts = {name: getattr(tok, name) for name in names}
     return {
         "jittok": __version__,
         "vocab": {**facts, "tokens": tok.vocab_size},
@@ -74,7 +75,8 @@ def different(folder: Path, said: Sequence[str]) -> CorpusError:
 
 
 def _named(vocab: Fact) -> str:
-    return f"{vocab['name'] or 'without a name'} {vocab['fingerprint'][:12]}"
+    release = f" as llama.cpp {vocab['llama_cpp']} reads it" if "llama_cpp" in vocab else ""
+    return f"{vocab['name'] or 'without a name'} {vocab['fingerprint'][:12]}{release}"
 
 
 @dataclass

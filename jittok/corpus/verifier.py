@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jittok.corpus import readback
+from jittok.corpus.begun import as_begun
 from jittok.corpus.compiler import encode_on_threads
 from jittok.corpus.encode import Encoded, RangeEncoder
 from jittok.corpus.hashing import InputHasher
@@ -78,6 +79,7 @@ def verify(
     inputs that are not there any more.
     """
     folder, found = Path(folder), Report()
+    tok = as_begun(tok, folder)
     manifest = read_manifest(folder)
     _check_files(folder, manifest, found, report)
     found.of_documents = manifest["documents"]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from jittok._jit import I32, I64, U8, U64, OutI32, OutI64, OutU8, frozen, helper, kernel
 from jittok._raw import get_i32, get_u8, put_u8, window
+from jittok.unicode.tables import code_points
 from jittok.vocab import SPACE, Vocab
 
 UNKNOWN, NORMAL, CONTROL, USER_DEFINED, BYTE = 1, 4, 8, 16, 32
@@ -62,12 +63,13 @@ def build_pieces(vocab: Vocab) -> Pieces:
     elif vocab.type == "test":
         blob, ends = _flat([b"%x" % i for i in range(count)])
     else:
-        how = PLAMO if vocab.type == "plamo2" else SPACED
+        how = PLAMO if vocab.type in ("plamo2", "plamo3") else SPACED
         if vocab.type == "bpe" and not vocab.escape_whitespaces:
             how = BYTE_LEVEL
         odd = np.empty(count, np.int32)
         attributes = frozen(vocab.piece_attributes, np.int32)
-        odd = odd[: fill_pieces(data, offsets, attributes, how, BYTE_OF_CHARACTER, blob, ends, odd)]
+        least = 0xC2 if vocab.shortest_utf8 else 0xC0
+        odd = odd[: fill_pieces(data, offsets, attributes, how, BYTE_OF_CHARACTER, least, blob, ends, odd)]
         blob, ends = _with_odd_pieces(vocab, blob, ends, odd.tolist())
     hidden = frozen((vocab.attributes & (UNKNOWN | CONTROL)) != 0, np.uint8)
     words, facts = np.zeros(2 * count, np.uint64), np.zeros(count, np.int32)
@@ -93,7 +95,10 @@ def _with_odd_pieces(
     parts, lengths, raw, at = [], np.diff(ends), blob[: ends[-1]].tobytes(), 0
     for i in odd:
         text = vocab.token_bytes[vocab.token_offsets[i] : vocab.token_offsets[i + 1]].tobytes()
-        piece = byte_piece(text, vocab.type) if vocab.piece_attributes[i] & BYTE else marked_piece(text)
+        if vocab.piece_attributes[i] & BYTE:
+            piece = byte_piece(text, vocab.type)
+        else:
+            piece = marked_piece(text, vocab.shortest_utf8)
         parts += [raw[at : ends[i]], piece]
         lengths[i], at = len(piece), int(ends[i])
     parts.append(raw[at:])
@@ -104,42 +109,23 @@ def _with_odd_pieces(
 
 def byte_piece(text: bytes, kind: str) -> bytes:
     """The byte of a byte token: C's strtol of two characters, which accepts anything; PLaMo-2 wants the very form."""
-    if kind == "plamo2":
+    if kind in ("plamo2", "plamo3"):
         match = _BYTE_TOKEN.fullmatch(text)
         return bytes([int(match[1], 16)]) if match else text
     sign, digits = _HEX.match(text[3:5]).groups()  # type: ignore[union-attr]  # it matches the empty text too
     return bytes([(-1 if sign == b"-" else 1) * int(digits or b"0", 16) & 0xFF])
 
 
-def marked_piece(text: bytes) -> bytes:
+def marked_piece(text: bytes, shortest: bool = True) -> bytes:
     """A byte-level token with characters that stand for no byte: each of them gives a marker with the whole text."""
     out = bytearray()
-    for c in _code_points(text):
+    for c in code_points(text, shortest):
         byte = int(BYTE_OF_CHARACTER[c]) if c < BYTE_OF_CHARACTER.size else -1
         if byte >= 0:
             out.append(byte)
         else:
             out += b"[UNK_BYTE_0x" + chr(c).encode("utf-8", "surrogatepass").hex().encode() + text + b"]"
     return bytes(out)
-
-
-def _code_points(text: bytes) -> list[int]:
-    """llama.cpp's permissive decoding: overlong forms and surrogates pass, other bad bytes are U+FFFD each."""
-    found, i = [], 0
-    while i < len(text):
-        lead = text[i]
-        size = 1 if lead < 0x80 else 2 if 0xC0 <= lead < 0xE0 else 3 if 0xE0 <= lead < 0xF0 else 4
-        rest = text[i + 1 : i + size]
-        if (0x80 <= lead < 0xC0) or lead >= 0xF8 or len(rest) < size - 1 or any(b & 0xC0 != 0x80 for b in rest):
-            found.append(0xFFFD)
-            i += 1
-            continue
-        value = lead if size == 1 else lead & (0x7F >> size)
-        for b in rest:
-            value = value << 6 | b & 0x3F
-        found.append(value)
-        i += size
-    return found
 
 
 def _byte_of_character() -> NDArray[np.int32]:
@@ -156,11 +142,12 @@ BYTE_OF_CHARACTER = _byte_of_character()
 
 @kernel
 def fill_pieces(
-    data: U8, offsets: I64, attributes: I32, how: int, byte_of: I32, blob: OutU8, ends: OutI64, odd: OutI32
+    data: U8, offsets: I64, attributes: I32, how: int, byte_of: I32, least: int, blob: OutU8, ends: OutI64, odd: OutI32
 ) -> int:
     """The pieces of all tokens but the odd ones, which are left empty and listed.
 
     data, offsets: texts; attributes: int32[tokens]; how: PLAMO, SPACED or BYTE_LEVEL; byte_of: int32[0x144]
+    least: the lowest byte that begins a character of two bytes
     blob: uint8[data.size], as no piece made here is longer than its text; ends: int64[tokens + 1]; odd: int32[tokens]
 
     Returns how many odd ones there are: byte tokens, and byte-level ones with characters that stand for no byte.
@@ -190,7 +177,7 @@ def fill_pieces(
                     ):
                         byte, i = SPACE_BYTE, i + 2
                 else:
-                    if 0xC0 <= byte < 0xE0 and i + 1 < stop and get_u8(text, i + 1) & 0xC0 == 0x80:
+                    if least <= byte < 0xE0 and i + 1 < stop and get_u8(text, i + 1) & 0xC0 == 0x80:
                         byte, i = (byte & 0x1F) << 6 | get_u8(text, i + 1) & 0x3F, i + 1
                     elif byte >= 0x80:
                         byte = byte_of.size

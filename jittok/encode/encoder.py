@@ -11,6 +11,7 @@ import inspect
 import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,6 +39,7 @@ from jittok.fragments import (
 from jittok.inputs import PADDING, Documents
 from jittok.locks import Lock
 from jittok.merging.chain import WANTED
+from jittok.normalize.composed import Nfc, changed_fragments, nfc_tables
 from jittok.special import partition, tables
 from jittok.vocab import NO_TOKEN, Vocab
 
@@ -48,6 +50,7 @@ MODELS = {
     "ugm": "jittok.models.ugm",
     "rwkv": "jittok.models.rwkv",
     "plamo2": "jittok.models.plamo2",
+    "plamo3": "jittok.models.plamo2",
     "test": "jittok.models.test_model",
 }
 """Vocabulary type -> the module that encodes it; only the one in use is imported."""
@@ -109,6 +112,7 @@ class Encoder:
         self._parted = 0, 1 << 62  # bytes of the longest document that may be cut, of the shortest that may not
         if hasattr(self.arrays, "chain"):
             self.arrays = self.arrays._replace(chain=self.arrays.chain._replace(state=WANTED))
+        self._nfc = nfc_tables() if vocab.nfc else None
         self._settled = not hasattr(self.model, "for_much_text")
         self._settling = Lock()
 
@@ -142,7 +146,8 @@ class Encoder:
     def one(self, text: bytes, rule: Rule) -> NDArray[np.int32]:
         """int32[n]: the ids of one text, without the bookkeeping of a batch. Raises EncodingFailed."""
         workspace = self.acquire()
-        if len(text) <= HELD and workspace.scratch is not None and not CHECKED:  # a check knows where the memory ends
+        quick = len(text) <= HELD and workspace.scratch is not None and self._nfc is None
+        if quick and not CHECKED:  # a check knows where the memory ends
             fragments = self._cut_one(workspace, workspace.hold(text), len(text), rule)
             count = self._kernel(
                 workspace, self.arrays, workspace.scratch, workspace.held.data, workspace.read_starts,
@@ -292,7 +297,8 @@ class Encoder:
         room += at + fragments + SPARE
         if workspace.ids.size < room:
             workspace.give_ids(room + at, at)  # twice as much where many wait, so that copying them stays cheap
-        done = self._run(workspace, docs, starts, stops, tokens, fragments, at, workspace.ends, rule.replace)
+        run = self._run if self._nfc is None else partial(self._run_in_nfc, self._nfc)
+        done = run(workspace, docs, starts, stops, tokens, fragments, at, workspace.ends, rule.replace)
         if isinstance(done, int):
             workspace.written = done
             if size > SMALL:
@@ -323,6 +329,29 @@ class Encoder:
             if self.arrays.chain.state == WANTED:
                 self.arrays = patiently(self.model.with_chain, self.arrays)
             return self.arrays
+
+    def _run_in_nfc(
+        self, tables: Nfc, workspace: Workspace, docs: Documents, starts: NDArray[np.int64], stops: NDArray[np.int64],
+        tokens: NDArray[np.int32], fragments: int, count: int, ends: NDArray[np.int64], replace: bool,
+    ) -> int | Failure:  # fmt: skip
+        """`_run` on fragments that are brought to NFC first; those that change are copied."""
+        found = changed_fragments(tables, docs.data, starts, stops, tokens, fragments)
+        if found is None:
+            return self._run(workspace, docs, starts, stops, tokens, fragments, count, ends, replace)
+        for first, last, changed in found.runs(tokens):
+            if changed:
+                there, begins, behind = Documents(found.data, found.starts, found.stops), found.starts, found.stops
+            else:
+                there, begins, behind = docs, starts, stops
+            part = slice(first, last)
+            done = self._run(
+                workspace, there, begins[part], behind[part], tokens[part], last - first, count, ends[part], replace
+            )
+            if not isinstance(done, int):
+                offset = found.before(first + done.fragment, done.offset) if changed else done.offset
+                return Failure(done.code, first + done.fragment, offset, done.found)
+            count = done
+        return count
 
     def _run(
         self, workspace: Workspace, docs: Documents, starts: NDArray[np.int64], stops: NDArray[np.int64],
@@ -406,7 +435,7 @@ def around(vocab: Vocab) -> tuple[int, int]:
     """
     if vocab.type == "wpm":
         wanted = ((True, "bos", vocab.bos_id), (True, "seperator", vocab.sep_id))
-    elif vocab.type in ("spm", "bpe", "ugm"):
+    elif vocab.type in ("spm", "bpe", "ugm", "plamo2", "plamo3") and vocab.adds_around:
         wanted = ((vocab.add_bos, "bos", vocab.bos_id), (vocab.add_eos, "eos", vocab.eos_id))
     else:
         return NO_TOKEN, NO_TOKEN

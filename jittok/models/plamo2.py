@@ -1,4 +1,6 @@
-"""PLaMo-2: the cheapest segmentation into tokens and unknown code points, found from the end of the text.
+"""PLaMo-2 and 3: the cheapest segmentation into tokens and unknown code points, found from the end of the text.
+
+PLaMo-3 cuts the text first (`splitters.plamo3`) and searches each part for itself.
 
 llama.cpp's `llm_tokenizer_plamo2` has a table: all suffixes of tokens (by code points), for each its prefixes that are
 in the set, longest first. Read backwards this is the automaton of Aho and Corasick (1975) over the reversed texts: a
@@ -17,6 +19,7 @@ from jittok._jit import I32, I64, U8, OutI32, OutI64, OutU8, frozen, helper, ker
 from jittok._raw import Window, get_i32, get_i64, put_i32, put_i64, window
 from jittok.errors import MalformedVocab
 from jittok.fragments import FRAGMENT, NEED, OUT_OF_ROOM, OUT_OF_WORK
+from jittok.pretokenize.splitters.plamo3 import BOUNDARY, mark_segments
 from jittok.structures.double_array import (
     BASE,
     NO_NODE,
@@ -28,7 +31,6 @@ from jittok.structures.double_array import (
     value_at,
 )
 from jittok.structures.utf8 import decode, encoded_byte, encoded_length
-from jittok.unicode.tables import LAST_CODE_POINT
 from jittok.vocab.vocab import Vocab
 
 BYTE = 32
@@ -54,6 +56,8 @@ class Arrays(NamedTuple):
     depths: I32  # [slots] code points; 1 for the root, which stands for one unknown code point
     scores: I32  # [slots] in 1 / SCALE; INVALID for a suffix that is no token, UNKNOWN for the root
     byte_ids: I32  # [256] id of <0xHH>
+    in_segments: int  # 1: PLaMo-3
+    shortest: int  # Vocab.shortest_utf8
 
 
 class Work(NamedTuple):
@@ -62,10 +66,11 @@ class Work(NamedTuple):
     codes: OutI32  # [longest + 1] code points
     costs: OutI64  # [longest + 2] of the text from here on
     pieces: OutI32  # [longest + 1] node of the best piece that starts here
+    cuts: OutU8  # [longest + 1] PLaMo-3: where parts begin
 
 
 def compile_vocab(vocab: Vocab) -> Arrays:
-    """Flat arrays of a vocabulary of type "plamo2".
+    """Flat arrays of a vocabulary of type "plamo2" or "plamo3".
 
     Raises MalformedVocab for what llama.cpp refuses (a byte without a token, code points above U+10FFFF), and for token
     texts that are not UTF-8, with which llama.cpp reads outside its table.
@@ -102,6 +107,8 @@ def compile_vocab(vocab: Vocab) -> Arrays:
         frozen(depths, np.int32),
         frozen(scores, np.int32),
         _byte_ids(vocab),
+        int(vocab.type == "plamo3"),
+        int(vocab.shortest_utf8),
     )
 
 
@@ -138,6 +145,7 @@ def make_work(_arrays: Arrays, longest: int) -> Work:
         np.empty(longest + 1, np.int32),
         np.empty(longest + 2, np.int64),
         np.empty(longest + 1, np.int32),
+        np.empty(longest + 1, np.uint8),
     )
 
 
@@ -151,9 +159,8 @@ def reverse_texts(data: U8, offsets: I64, out: OutU8) -> int:
         i, stop = wide(offsets[text]), wide(offsets[text + 1])
         at = stop
         while i < stop:
-            code, length = decode(data, i, stop)
-            # A bad byte or an overlong form has another length than its code point.
-            if length != encoded_length(code) or code > LAST_CODE_POINT:
+            code, length = decode(data, i, stop, 1)
+            if length != encoded_length(code):  # a bad byte
                 return text
             at -= length
             for k in range(length):
@@ -194,7 +201,7 @@ def link_nodes(
         for k in range(behind):
             text, node, i = cursors[3 * k], cursors[3 * k + 1], cursors[3 * k + 2]
             stop = wide(offsets[text + 1])
-            code, length = decode(texts, i, stop)
+            code, length = decode(texts, i, stop, 1)
             i += length
             below = step(units, node, code)
             if depths[below] == 0:  # its links lie on levels before this one, which are done
@@ -282,27 +289,44 @@ def encode_span(
         return OUT_OF_WORK
     size, i = wide(0), start
     while i < stop:
-        code, length = decode(data, i, stop)
-        if i != start or code != BYTE_ORDER_MARK:
+        code, length = decode(data, i, stop, arrays.shortest)
+        if i != start or code != BYTE_ORDER_MARK or arrays.in_segments:
             work.codes[size] = code
             size += 1
         i += length
-    find_pieces(arrays, work, size)
-    i = wide(0)
-    while i < size:
+    report[NEED] = ROOM_PER_BYTE * (stop - start)
+    if not arrays.in_segments:
+        return encode_part(arrays, work, 0, size, ids, count)
+    mark_segments(work.codes, size, work.cuts)
+    begin, end = wide(0), wide(0)
+    while end < size:
+        dropped = wide(work.codes[end]) == BOUNDARY
+        end += 1
+        if work.cuts[end] or dropped:
+            count = encode_part(arrays, work, begin, end - dropped, ids, count)
+            if count < 0:
+                return count
+            begin = end
+    return count
+
+
+@helper
+def encode_part(arrays: Arrays, work: Work, begin: int, stop: int, ids: OutI32, count: int) -> int:
+    """Ids of the code points begin .. stop - 1 to ids[count:]; the new count or OUT_OF_ROOM."""
+    find_pieces(arrays, work, begin, stop)
+    i = begin
+    while i < stop:
         node = wide(work.pieces[i])
         if node == ROOT:
             code = wide(work.codes[i])
             length = encoded_length(code)
             if count + length > ids.size:
-                report[NEED] = ROOM_PER_BYTE * (stop - start)
                 return OUT_OF_ROOM
             for k in range(length):
                 ids[count + k] = arrays.byte_ids[encoded_byte(code, length, k)]
             count += length
         else:
             if count >= ids.size:
-                report[NEED] = ROOM_PER_BYTE * (stop - start)
                 return OUT_OF_ROOM
             ids[count] = value_at(arrays.trie, node)
             count += 1
@@ -324,8 +348,8 @@ class _PathWindow(NamedTuple):
 
 
 @helper
-def find_pieces(arrays: Arrays, work: Work, size: int) -> None:
-    """Fill costs and pieces for the code points 0 .. size - 1, from the last to the first.
+def find_pieces(arrays: Arrays, work: Work, begin: int, stop: int) -> None:
+    """Fill costs and pieces for the code points begin .. stop - 1, from the last to the first.
 
     `node` stands for the longest string of the set that the rest of the text begins with, so every piece on its chain
     lies inside the text. A token whose score is exactly UNKNOWN ends both searches early, as in llama.cpp's table.
@@ -334,9 +358,9 @@ def find_pieces(arrays: Arrays, work: Work, size: int) -> None:
         window(arrays.trie.units), window(arrays.fails), window(arrays.links), window(arrays.depths),
         window(arrays.scores), window(work.codes), window(work.costs), window(work.pieces),
     )  # fmt: skip
-    put_i64(w.costs, size, 0)
+    put_i64(w.costs, stop, 0)
     node = ROOT
-    for i in range(size - 1, -1, -1):
+    for i in range(stop - 1, begin - 1, -1):
         code = get_i32(w.codes, i)
         below = step(w.units, node, code)
         while below == NO_NODE and get_i32(w.scores, node) != UNKNOWN:

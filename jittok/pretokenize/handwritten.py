@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from jittok.unicode.tables import LETTER, MARK, NUMBER, WHITESPACE, lower
 
 SPACE, QUOTE, NEWLINE, RETURN = 0x20, 0x27, 0x0A, 0x0D
+METASPACE, LONG_S, JOINERS = 0x2581, 0x17F, (0x200C, 0x200D)
 HAN = (
     (0x3400, 0x4DBF),
     (0x4E00, 0x9FFF),
@@ -184,6 +185,39 @@ def newlines(c: _Points, _f: _Flags) -> Iterator[int]:
             yield k
 
 
+def metaspace(c: _Points, _f: _Flags) -> Iterator[int]:
+    """In front of each U+2581, as Hugging Face's splitter of that name does it."""
+    for k in range(1, len(c) + 1):
+        if k == len(c) or c[k] == METASPACE:
+            yield k
+
+
+def k2_horizon(c: _Points, f: _Flags) -> Iterator[int]:
+    """As llama3, but words have marks and joiners, which runs of other characters take along as well."""
+    k = 0
+    while k < len(c):
+        start, first = k, k + (c[k] == SPACE)
+        if size := _contraction(c, k, lambda x: ord("s") if x == LONG_S else lower(x)):
+            k += size
+        elif _is_joined(c, f, k) or (c[k] not in (NEWLINE, RETURN) and not f[k] & NUMBER and _is_joined(c, f, k + 1)):
+            k += 1
+            while _is_joined(c, f, k):
+                k += 1
+        elif f[k] & NUMBER:
+            k = min(_run_end(f, k, NUMBER), k + 3)
+        elif _is_other(f, first, LETTER | NUMBER):
+            k = _newlines_end(c, _other_end(f, first, LETTER | NUMBER))
+        else:
+            k = _space_end(c, f, k, after_newline=True)
+        k = max(k, start + 1)
+        yield k
+
+
+def _is_joined(c: _Points, f: _Flags, k: int) -> bool:
+    """A letter, a mark or a joiner."""
+    return _is(f, k, LETTER | MARK) or (k < len(c) and c[k] in JOINERS)
+
+
 SPLITTERS: dict[str, Splitter] = {
     "gpt2": gpt2,
     "llama3": llama3,
@@ -192,5 +226,7 @@ SPLITTERS: dict[str, Splitter] = {
     "kimi_k2": kimi_k2,
     "digit_groups": digit_groups,
     "newlines": newlines,
+    "metaspace": metaspace,
+    "k2_horizon": k2_horizon,
 }
 """By the names in patterns.json."""

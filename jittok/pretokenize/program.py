@@ -47,6 +47,13 @@ KIMI_K2 = (
 )
 """llama.cpp's kimi_k2 splitter, over collapsed bytes in which ideographs of its blocks that are letters are D6, and
 code points of these blocks that are none (unassigned ones) D7."""
+K2_HORIZON = (
+    r"'[sS\xD7]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD]"
+    r"|[^\r\n\p{L}\p{N}\xD7]?[\p{L}\p{M}\xD6\xD7]+|\p{N}{1,3}"
+    r"| ?[^\s\p{L}\p{N}\xD7]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+"""llama.cpp's k2_horizon splitter, over collapsed bytes in which U+200C and U+200D are D6 and U+017F, a letter, D7."""
+JOINERS, LONG_S = (0x200C, 0x200D), 0x17F
 HAN = (
     (0x3400, 0x4DBF),
     (0x4E00, 0x9FFF),
@@ -245,15 +252,17 @@ def _stage(pattern: str, engine: str) -> _Stage:
         return TRAILING_SPACE, None, _flagged(tables.WHITESPACE)
     if engine == "custom:digit_groups":
         return DIGIT_GROUPS, None, _flagged(tables.NUMBER)
-    if engine == "wide":
+    if engine in ("wide", "custom:metaspace"):
         automaton = compile_pattern(wide_pattern(pattern), UNICODE_SIZE)
         return MATCHER, automaton, _wide_runs(automaton)
     if engine == "custom:gpt2":
         pattern = GPT2
     elif engine == "custom:kimi_k2":
         pattern = KIMI_K2
+    elif engine == "custom:k2_horizon":
+        pattern = K2_HORIZON
     automaton = compile_pattern(collapsed_pattern(pattern), 256)
-    return MATCHER, automaton, _collapsed_runs(automaton, han=engine == "custom:kimi_k2")
+    return MATCHER, automaton, _collapsed_runs(automaton, engine)
 
 
 def _class_of(automaton: Automaton, symbols: NDArray[np.int64]) -> NDArray[np.uint8]:
@@ -269,12 +278,16 @@ def _flag_runs(extra: object = ()) -> tuple[NDArray[np.int64], NDArray[np.int64]
     return starts, flags[starts].astype(np.int64)
 
 
-def _collapsed_runs(automaton: Automaton, *, han: bool) -> _Runs:
-    starts, flags = _flag_runs([edge for low, high in HAN for edge in (low, high + 1)])
+def _collapsed_runs(automaton: Automaton, engine: str) -> _Runs:
+    edges = [edge for low, high in HAN for edge in (low, high + 1)]
+    starts, flags = _flag_runs([*edges, *(c + k for c in (*JOINERS, LONG_S) for k in (0, 1))])
     symbols = np.full(starts.size, 0xD0)
     for bit, byte in tables.COLLAPSED_BYTE.items():
         symbols[flags & bit > 0] = byte
-    if han:
+    if engine == "custom:k2_horizon":
+        symbols[np.isin(starts, JOINERS)] = 0xD6
+        symbols[starts == LONG_S] = 0xD7
+    if engine == "custom:kimi_k2":
         inside = np.zeros(starts.size, bool)
         for low, high in HAN:
             inside |= (starts >= low) & (starts <= high)

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 
 from jittok.errors import EncodingFailed
 from jittok.pretokenize.definition import PreType, pre_type, split
-from jittok.reference.mapped import Mapped, Token, escape_spaces
+from jittok.reference.mapped import SPACE_MARK, Mapped, Token, escape_spaces
 from jittok.reference.merging import Observe, Symbols, merge_pairs
 from jittok.unicode.tables import ENCODED_BYTE, LAST_CODE_POINT, decode, sequence_length, utf8
 from jittok.vocab import Vocab
 
-GEMMA4 = 50
-"""The pre type that takes a word of newlines as it is."""
+GEMMA4, MMBERT = 50, 60
+"""Pre types that take a word of newlines as it is; MMBERT has U+2581 in front of each line, and of each word."""
+NEWLINE = 0x0A
 
 
 def session(vocab: Vocab, fragment: Mapped) -> Iterator[Token]:
@@ -40,27 +41,45 @@ def session(vocab: Vocab, fragment: Mapped) -> Iterator[Token]:
 def words(vocab: Vocab, fragment: Mapped) -> list[Mapped]:
     """The words that merging sees: decoded, cut by the patterns, in the alphabet of bytes if the pre type has it."""
     pre = pre_type(vocab.pre_type)
-    source = escape_spaces(fragment) if vocab.escape_whitespaces else fragment
+    source = written(vocab, fragment)
     text = Mapped()
-    for c, i, j in decode(source.text):
+    for c, i, j in decode(source.text, vocab.shortest_utf8):
         if c > LAST_CODE_POINT:
             raise EncodingFailed(0, source.starts[i], f"U+{c:X}", "no code point above U+10FFFF")
         text.put(utf8(c), source, i, j)
+    cut = split(bytes(text.text), pre)
     if pre.byte_encode:
         encoded = Mapped()
         for k, byte in enumerate(text.text):
             encoded.add(ENCODED_BYTE[byte], text.starts[k], text.stops[k])
         text = encoded
     found, at = [], 0
-    for word in split(bytes(source.text), pre):
+    for word in cut:
         found.append(text.part(at, at + len(word)))
         at += len(word)
     return found
 
 
+def written(vocab: Vocab, fragment: Mapped) -> Mapped:
+    """The text with its spaces as the vocabulary writes them."""
+    source = escape_spaces(fragment) if vocab.escape_whitespaces else fragment
+    return begun_lines(source) if vocab.pre_type == MMBERT else source
+
+
+def begun_lines(source: Mapped) -> Mapped:
+    """U+2581 in front of each run of bytes that are no newlines, unless it begins so: it stands for no text."""
+    out, begins = Mapped(), True
+    for k, byte in enumerate(source.text):
+        if begins and byte != NEWLINE and bytes(source.text[k : k + len(SPACE_MARK)]) != SPACE_MARK:
+            out.add(SPACE_MARK, source.starts[k], source.starts[k])
+        begins = byte == NEWLINE
+        out.put(bytes([byte]), source, k, k + 1)
+    return out
+
+
 def is_whole(vocab: Vocab, word: bytes) -> bool:
     """Whether a word is taken as the token that it is, without merging."""
-    return word in vocab.ids and (vocab.ignore_merges or (vocab.pre_type == GEMMA4 and not word.strip(b"\n")))
+    return word in vocab.ids and (vocab.ignore_merges or (vocab.pre_type in (GEMMA4, MMBERT) and not word.strip(b"\n")))
 
 
 def checked(word: Mapped) -> bytes:

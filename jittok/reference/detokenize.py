@@ -63,22 +63,22 @@ def full_piece(vocab: Vocab, token: int) -> bytes:
         return unescape(text)
     if vocab.type == "test":
         return b"%x" % token
-    if vocab.type == "plamo2":
+    if vocab.type in ("plamo2", "plamo3"):
         match = _BYTE_TOKEN.fullmatch(text)
         return bytes([int(match[1], 16)]) if match and attribute & BYTE else text
     if attribute & (UNKNOWN | CONTROL | USER_DEFINED):
         return text
     if attribute & NORMAL:
         if vocab.type == "bpe" and not vocab.escape_whitespaces:
-            return decode_bytes(text)
+            return decode_bytes(text, vocab.shortest_utf8)
         return text.replace(SPACE_MARK, b" ")
     return bytes([strtol16(text[3:5]) & 0xFF]) if attribute & BYTE else b""
 
 
-def decode_bytes(text: bytes) -> bytes:
+def decode_bytes(text: bytes, shortest: bool = True) -> bytes:
     """The bytes that a token of byte-level BPE is written for; a character that stands for none gives a long marker."""
     out = bytearray()
-    for c in code_points(text):
+    for c in code_points(text, shortest):
         if c in BYTE_OF_CHARACTER:
             out.append(BYTE_OF_CHARACTER[c])
         else:

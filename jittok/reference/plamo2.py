@@ -1,16 +1,20 @@
-"""PLaMo-2: the cheapest way to cut a text, found from its end over a table of suffixes of tokens."""
+"""PLaMo-2 and 3: the cheapest way to cut a text, found from its end over a table of suffixes of tokens.
+
+PLaMo-3 searches segment by segment: the text is cut around control sequences and runs of one character first.
+"""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 from jittok.errors import EncodingFailed, MalformedVocab
 from jittok.reference.mapped import Mapped, Token
 from jittok.reference.per_vocab import file_attributes, per_vocab, scores
-from jittok.unicode.tables import code_points, decode, utf8
+from jittok.unicode.tables import code_points, decode, is_whitespace, utf8
 from jittok.vocab import Vocab
 
 BYTE = 32
@@ -18,6 +22,13 @@ INVALID, UNKNOWN = -20_000_000, -10_000_000
 """Scores of a token that is never used and of a character without a token."""
 NO_PATH = 1 << 60
 BYTE_ORDER_MARK = 0xFEFF
+BOUNDARY, NEWLINE, BLANK = 0xEE00, 0x0A, 0x20
+"""PLaMo-3: ends a segment and is dropped; of newlines no run is long; of spaces two are one, of all else RUN."""
+RUN, LONGEST_BODY = 4, 64
+OPENED, CLOSED = [*b"<|plamo:"], [*b"|>"]
+"""What a control sequence begins and ends with; between stand up to LONGEST_BODY code points, none of them a blank."""
+Point = tuple[int, int, int]
+"""A code point, and where it begins and ends."""
 Observe = Callable[[int, int, int, int, int, bool], None]
 """Called with place, code points, id, score and cost of each piece compared, and whether it was the cheapest so far."""
 _BYTE_TOKEN = re.compile(rb"<0x([0-9a-fA-F]{2})>", re.DOTALL)
@@ -41,14 +52,73 @@ class Table(NamedTuple):
 
 
 def session(vocab: Vocab, fragment: Mapped) -> Iterator[Token]:
-    """Tokens of the text between two special tokens; byte tokens for a character that has none.
+    """Tokens of the text between two special tokens.
 
-    A byte order mark in front is dropped. Source: llama.cpp, `llm_tokenizer_plamo2_session`.
+    PLaMo-2 drops a byte order mark in front. Source: llama.cpp, `llm_tokenizer_plamo2_session` and `..plamo3_session`.
     """
     known = table(vocab)
-    text = list(decode(fragment.text))
-    if text and text[0][0] == BYTE_ORDER_MARK:
-        del text[0]
+    for text in segments(vocab, fragment):
+        yield from searched(known, fragment, text)
+
+
+def segments(vocab: Vocab, fragment: Mapped) -> list[list[Point]]:
+    """The stretches of code points that are searched one by one, each with where it stands. None is empty."""
+    text = list(decode(fragment.text, vocab.shortest_utf8))
+    if vocab.type == "plamo2":
+        return [text[text[0][0] == BYTE_ORDER_MARK :]] if text and len(text) > (text[0][0] == BYTE_ORDER_MARK) else []
+    points = [c for c, _, _ in text]
+    cuts = {0, len(points), *_around_controls(points)}
+    cuts |= _around_runs(points, cuts)
+    places = sorted(cuts)
+    found: list[list[Point]] = []
+    for i, j in pairwise(places):
+        kept: list[Point] = []
+        for point in text[i:j]:
+            if point[0] == BOUNDARY:
+                found.append(kept)
+                kept = []
+            else:
+                kept.append(point)
+        found.append(kept)
+    return [part for part in found if part]
+
+
+def _around_controls(points: list[int]) -> Iterator[int]:
+    """The places around <|plamo:body|>; the body is as long as it can be, and there is none if |> is not behind it."""
+    i = 0
+    while i < len(points):
+        if points[i : i + len(OPENED)] == OPENED:
+            stop = i + len(OPENED)
+            last = stop + LONGEST_BODY
+            while stop < min(last, len(points)) and _in_body(points[stop]):
+                stop += 1
+            if points[stop : stop + len(CLOSED)] == CLOSED:
+                yield from (i, stop + len(CLOSED))
+                i = stop + len(CLOSED)
+                continue
+        i += 1
+
+
+def _in_body(c: int) -> bool:
+    return c != ord("|") and not is_whitespace(c) and not 0x1C <= c <= 0x1F
+
+
+def _around_runs(points: list[int], cuts: set[int]) -> set[int]:
+    """The places around runs of one code point that are long enough and have no cut inside."""
+    found, i = set(), 0
+    while i < len(points):
+        j = i
+        while j < len(points) and points[j] == points[i]:
+            j += 1
+        long = 2 if points[i] == BLANK else RUN
+        if j - i >= long and points[i] != NEWLINE and not any(k in cuts for k in range(i + 1, j)):
+            found |= {i, j}
+        i = j
+    return found
+
+
+def searched(known: Table, fragment: Mapped, text: list[Point]) -> Iterator[Token]:
+    """The tokens of one segment; byte tokens for a character that has none."""
     at = 0
     for size, token in best_pieces(known, [c for c, _, _ in text], [fragment.starts[i] for _, i, _ in text]):
         start, stop = text[at][1], text[at + size - 1][2]

@@ -18,6 +18,7 @@ SESSIONS = {
     "bpe": bpe.session,
     "hybriddna": hybriddna.session,
     "plamo2": plamo2.session,
+    "plamo3": plamo2.session,
     "rwkv": rwkv.session,
     "test": test_model.session,
     "ugm": ugm.session,
@@ -74,8 +75,9 @@ def around(vocab: Vocab) -> tuple[int, int]:
 
     EncodingFailed: the vocabulary does not have the one that it wants to add.
     """
-    before = {"wpm": True, "spm": vocab.add_bos, "bpe": vocab.add_bos, "ugm": vocab.add_bos}.get(vocab.type, False)
-    after = {"wpm": True, "spm": vocab.add_eos, "bpe": vocab.add_eos, "ugm": vocab.add_eos}.get(vocab.type, False)
+    obeys = vocab.type in ("spm", "bpe", "ugm", "plamo2", "plamo3") and vocab.adds_around
+    before = vocab.type == "wpm" or (obeys and vocab.add_bos)
+    after = vocab.type == "wpm" or (obeys and vocab.add_eos)
     name, last = ("seperator", vocab.sep_id) if vocab.type == "wpm" else ("eos", vocab.eos_id)
     for needed, key, token in ((before, "bos", vocab.bos_id), (after, name, last)):
         if needed and token == NO_TOKEN:

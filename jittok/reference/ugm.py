@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from jittok.errors import EncodingFailed
 from jittok.reference.mapped import SPACE_MARK, Mapped, Token
+from jittok.reference.nfc import nfc
 from jittok.reference.per_vocab import attributes, file_attributes, per_vocab, scores
 from jittok.reference.xcda import charsmap, longest_key, replacement
 from jittok.unicode.tables import REPLACEMENT, sequence_length, utf8, well_formed
@@ -74,7 +75,7 @@ def session(vocab: Vocab, fragment: Mapped) -> Iterator[Token]:
 
     EncodingFailed: a spoiled character map. Source: llama.cpp, `llm_tokenizer_ugm_session`.
     """
-    text = normalize(vocab, fragment)
+    text = normalize(vocab, nfc(fragment) if vocab.nfc else fragment)
     if not text.text:
         return
     yield from joined(vocab, text, best_path(lattice(vocab, bytes(text.text))))
@@ -106,7 +107,7 @@ def step(vocab: Vocab, text: bytes | bytearray, at: int) -> tuple[bytes, int]:
     size, value = longest_key(chars, text, at)
     if size:
         return replacement(chars, value, at), size
-    size = well_formed(text, at)
+    size = well_formed(text, at, vocab.shortest_utf8)
     return (bytes(text[at : at + size]), size) if size else (utf8(REPLACEMENT), 1)
 
 

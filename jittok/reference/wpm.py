@@ -56,7 +56,7 @@ def words(vocab: Vocab, fragment: Mapped) -> list[Mapped]:
     """The words, each with U+2581 in front. Source: llama.cpp, `preprocess`."""
     found: list[Mapped] = []
     word = None  # the open one
-    for c, i, j in decode(fragment.text):
+    for c, i, j in decode(fragment.text, vocab.shortest_utf8):
         if vocab.strip_accents:
             c = nfd(c)  # noqa: PLW2901  llama.cpp goes on with the first code point of the decomposition
         if flags(c) & WHITESPACE:

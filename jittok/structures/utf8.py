@@ -1,6 +1,7 @@
-"""UTF-8 as llama.cpp reads and writes it: overlong forms, surrogates and values up to 0x1FFFFF pass, in and out.
+"""UTF-8 as llama.cpp reads and writes it; surrogates pass, in and out.
 
-A byte that starts nothing well-formed is one bad byte. Nothing here ever reads behind `stop`.
+A byte that starts nothing well-formed is one bad byte. Nothing here ever reads behind `stop`. `shortest` (0 or 1) is
+`Vocab.shortest_utf8`: overlong forms and values above U+10FFFF are bad; else they pass, up to 0x1FFFFF.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ def lead_length(byte: int) -> int:
 
 
 @helper
-def well_formed(text: U8, i: int, stop: int) -> int:
+def well_formed(text: U8, i: int, stop: int, shortest: int) -> int:
     """Bytes of the character at text[i:stop], i < stop; 0 for a bad byte."""
     byte = wide(text[i])
     if byte < 0x80:
@@ -29,13 +30,25 @@ def well_formed(text: U8, i: int, stop: int) -> int:
     for k in range(i + 1, i + size):
         if wide(text[k]) & 0xC0 != 0x80:
             return 0
-    return size
+    return 0 if shortest and not is_shortest(byte, wide(text[i + 1])) else size
 
 
 @helper
-def decode(text: U8, i: int, stop: int) -> tuple[int, int]:
+def is_shortest(first: int, second: int) -> bool:
+    """Whether a sequence of two bytes or more that begins so is the shortest form of a value up to U+10FFFF."""
+    if first < 0xE0:
+        return first >= 0xC2
+    if first == 0xE0:
+        return second >= 0xA0
+    if first == 0xF0:
+        return second >= 0x90
+    return first < 0xF4 or (first == 0xF4 and second < 0x90)
+
+
+@helper
+def decode(text: U8, i: int, stop: int, shortest: int) -> tuple[int, int]:
     """(code point, bytes) of the character at text[i:stop], i < stop; (REPLACEMENT, 1) for a bad byte."""
-    size = well_formed(text, i, stop)
+    size = well_formed(text, i, stop, shortest)
     if size == 0:
         return REPLACEMENT, 1
     if size == 1:

@@ -128,7 +128,7 @@ def stops(vocab: Vocab, stages: Stages) -> Iterator[Stop]:
         ("special_id", "match"),
         found,
     )
-    by_type = {"bpe": _bpe, "spm": _spm, "wpm": _wpm, "ugm": _ugm, "rwkv": _rwkv, "plamo2": _plamo2}
+    by_type = {"bpe": _bpe, "spm": _spm, "wpm": _wpm, "ugm": _ugm, "rwkv": _rwkv, "plamo2": _plamo2, "plamo3": _plamo2}
     if vocab.type in by_type:
         yield from by_type[vocab.type](stages)
 

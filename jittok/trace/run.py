@@ -26,6 +26,7 @@ SESSIONS: dict[str, Callable[[Recorder, Mapped], list[Token]]] = {
     "bpe": bpe.session,
     "hybriddna": bpe.hybriddna_session,
     "plamo2": plamo2.session,
+    "plamo3": plamo2.session,
     "rwkv": rwkv.session,
     "ugm": ugm.session,
     "whitespace": bpe.whitespace_session,

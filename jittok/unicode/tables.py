@@ -110,41 +110,46 @@ def sequence_length(byte: int) -> int:
     return (1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 3, 4)[byte >> 4]
 
 
-def well_formed(text: bytes | bytearray, at: int) -> int:
-    """Length of the sequence at `at`, 0 if there is none.
+def well_formed(text: bytes | bytearray, at: int, shortest: bool) -> int:
+    """Length of the sequence at `at`, 0 if there is none. Surrogates in three bytes pass.
 
-    Only the continuation bytes are checked: overlong forms, surrogates and values up to 0x1FFFFF pass.
-    Source: llama.cpp, `unicode_cpt_from_utf8`.
+    shortest: overlong forms and values above U+10FFFF are none; else only the continuation bytes are checked, and
+    values up to 0x1FFFFF pass (llama.cpp's way before b11739). Source: llama.cpp, `unicode_cpt_from_utf8`.
     """
     byte = text[at]
     size = (
         1 if byte < 0x80 else 0 if byte < 0xC0 else 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4 if byte < 0xF8 else 0
     )
     tail = text[at + 1 : at + size]
-    return size if size and len(tail) == size - 1 and all(b & 0xC0 == 0x80 for b in tail) else 0
+    if not size or len(tail) != size - 1 or any(b & 0xC0 != 0x80 for b in tail):
+        return 0
+    c = value(text, at, size)
+    return size if not shortest or (c <= LAST_CODE_POINT and len(utf8(c)) == size) else 0
 
 
-def decode(text: bytes | bytearray) -> Iterator[tuple[int, int, int]]:
+def value(text: bytes | bytearray, at: int, size: int) -> int:
+    """The number that a sequence of `size` bytes holds."""
+    c = text[at] if size == 1 else text[at] & 0x7F >> size
+    for byte in text[at + 1 : at + size]:
+        c = c << 6 | byte & 0x3F
+    return c
+
+
+def decode(text: bytes | bytearray, shortest: bool = True) -> Iterator[tuple[int, int, int]]:
     """(code point, start, stop) of each sequence; a byte that begins none is U+FFFD by itself.
 
-    Source: llama.cpp, `unicode_cpts_from_utf8`.
+    shortest: as for `well_formed`. Source: llama.cpp, `unicode_cpts_from_utf8`.
     """
     at = 0
     while at < len(text):
-        size = well_formed(text, at)
-        c = REPLACEMENT
-        if size:
-            c = text[at] if size == 1 else text[at] & 0x7F >> size
-            for byte in text[at + 1 : at + size]:
-                c = c << 6 | byte & 0x3F
-        size = size or 1
-        yield c, at, at + size
-        at += size
+        size = well_formed(text, at, shortest)
+        yield value(text, at, size) if size else REPLACEMENT, at, at + (size or 1)
+        at += size or 1
 
 
-def code_points(text: bytes | bytearray) -> list[int]:
+def code_points(text: bytes | bytearray, shortest: bool = True) -> list[int]:
     """The code points of `decode`."""
-    return [c for c, _, _ in decode(text)]
+    return [c for c, _, _ in decode(text, shortest)]
 
 
 def utf8(c: int) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,7 @@ ID_TEXTS = {
         "▁<PRE>",
         "<|code_prefix|>",
         "<|prefix|>",
+        "<|plamo:fim_prefix|>",
     ],
     "fim_suffix_id": [
         "<|fim_suffix|>",
@@ -47,6 +48,7 @@ ID_TEXTS = {
         "▁<SUF>",
         "<|code_suffix|>",
         "<|suffix|>",
+        "<|plamo:fim_suffix|>",
     ],
     "fim_middle_id": [
         "<|fim_middle|>",
@@ -57,12 +59,13 @@ ID_TEXTS = {
         "▁<MID>",
         "<|code_middle|>",
         "<|middle|>",
+        "<|plamo:fim_middle|>",
     ],
     "fim_pad_id": ["<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]"],
     "fim_rep_id": ["<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>"],
-    "fim_sep_id": ["<|file_sep|>"],
+    "fim_sep_id": ["<|file_sep|>", "<|plamo:file_separator|>"],
 }
-"""Texts that an id is found by while no key names it."""
+"""Texts that an id is found by while no key names it. Here and below: `releases.TEXTS_SINCE` says which are new."""
 EOG_TEXTS = [
     "<|eot_id|>",
     "<|im_end|>",
@@ -86,6 +89,8 @@ EOG_TEXTS = [
     "<|tool_response>",
     "<｜end▁of▁sentence｜>",
     "[e~[",
+    "<|ifm|im_end|>",
+    "<|eot|>",
 ]
 """Texts of tokens that end generation; they become control tokens, whatever the file says."""
 USER_TEXTS = ["<|channel|>", "<|message|>", "<|start|>", "<|constrain|>"]
@@ -125,10 +130,13 @@ class Texts:
         return found
 
 
-def find_ids(texts: Texts, ids: dict[str, int], attributes: NDArray[np.int32]) -> None:
-    """Special ids that no key named, by their texts; each one found becomes a control token."""
+def find_ids(texts: Texts, ids: dict[str, int], attributes: NDArray[np.int32], later: Collection[str] = ()) -> None:
+    """Special ids that no key named, by their texts; each one found becomes a control token.
+
+    later: texts that the release in question does not know yet.
+    """
     rank: NDArray[np.int64] | None = None
-    known = texts.find([text.encode() for names in ID_TEXTS.values() for text in names])
+    known = texts.find([text.encode() for names in ID_TEXTS.values() for text in names if text not in later])
     for name, names in ID_TEXTS.items():
         rivals = [known[text.encode()] for text in names if text.encode() in known]
         if ids[name] != NO_TOKEN or not rivals:
@@ -150,11 +158,14 @@ def mark_unused(texts: Texts, attributes: NDArray[np.int32]) -> None:
 
 
 def end_of_generation(
-    texts: Texts, ids: dict[str, int], attributes: NDArray[np.int32], spelled: Texts
+    texts: Texts, ids: dict[str, int], attributes: NDArray[np.int32], spelled: Texts, later: Collection[str] = ()
 ) -> frozenset[int]:
-    """The ids that end generation; attributes of some texts are rewritten on the way. `spelled`: id -> text."""
+    """The ids that end generation; attributes of some texts are rewritten on the way.
+
+    spelled: id -> text; later: texts that the release in question does not know yet.
+    """
     eog = {ids[name] for name in ("fim_pad_id", "fim_rep_id", "fim_sep_id")}
-    known = texts.find([text.encode() for text in (*EOG_TEXTS, *USER_TEXTS)])
+    known = texts.find([text.encode() for text in (*EOG_TEXTS, *USER_TEXTS) if text not in later])
     for text in EOG_TEXTS:
         token = known.get(text.encode(), NO_TOKEN)
         if token != NO_TOKEN:
@@ -189,7 +200,7 @@ def mark_strips(
 ) -> None:
     """LSTRIP and RSTRIP: the first rule that applies. about: pre, name and architecture as bytes."""
     name = bytes(c + 32 if 65 <= c <= 90 else c for c in about["name"])
-    if any(s in about["pre"] for s in (b"jina-v2-de", b"jina-v2-es", b"jina-v2-code")) or any(
+    if any(s in about["pre"] for s in (b"jina-v2-de", b"jina-v2-es", b"jina-v2-code", b"mmbert")) or any(
         s in about["architecture"] for s in (b"nomic-bert-moe", b"jina-bert-v3")
     ):
         for token in texts.find([b"<mask>"]).values():

@@ -29,8 +29,8 @@ def bundled_source(name: str) -> bytes:
     return lzma.decompress(bundled_path(name).read_bytes())
 
 
-def bundled_vocab(name: str) -> Vocab:
-    """The Vocab of a bundled vocabulary. ValueError for a name that is none."""
+def bundled_vocab(name: str, *, llama_cpp: str | None = None, pre: str | None = None) -> Vocab:
+    """The Vocab of a bundled vocabulary, read as `read_vocab` does. ValueError for a name that is none."""
     from jittok.vocab.load import read_vocab
 
-    return read_vocab(bundled_source(name))
+    return read_vocab(bundled_source(name), llama_cpp=llama_cpp, pre=pre)

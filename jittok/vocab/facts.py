@@ -56,13 +56,18 @@ class Facts:
 
     @property
     def type(self) -> str:
-        """One of spm, bpe, wpm, ugm, rwkv, plamo2, none."""
+        """One of spm, bpe, wpm, ugm, rwkv, plamo2, plamo3, none."""
         return self.vocab.type
 
     @property
     def pre(self) -> str | None:
         """tokenizer.ggml.pre of the file, or None."""
         return self.vocab.pre
+
+    @property
+    def llama_cpp(self) -> str:
+        """The release of llama.cpp whose answers these are: "b11739" for example."""
+        return self.vocab.llama_cpp
 
     @property
     def name(self) -> str:

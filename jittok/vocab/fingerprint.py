@@ -71,6 +71,9 @@ def fingerprint(vocab: Vocab) -> str:
 
     for name in _FIELDS:
         add(name, repr(getattr(vocab, name)).encode())
+    for name, matters in _since_the_first_release(vocab):
+        if matters:
+            add(name, b"True")
     add("eog_ids", repr(sorted(vocab.eog_ids)).encode())
     for name in _ARRAYS:
         array = np.ascontiguousarray(getattr(vocab, name))
@@ -78,6 +81,17 @@ def fingerprint(vocab: Vocab) -> str:
     add("scores", (vocab.scores + np.float32(0)).astype("<f4").tobytes())
     add("merges", _canonical_merges(vocab))
     return digest.hexdigest()
+
+
+def _since_the_first_release(vocab: Vocab) -> tuple[tuple[str, bool], ...]:
+    """What releases of llama.cpp do otherwise with a vocabulary, where it can change an answer: the oldest adds
+    nothing, so that fingerprints that were written down stay."""
+    decodes = vocab.type in ("bpe", "wpm", "ugm", "plamo2", "plamo3")
+    return (
+        ("shortest_utf8", vocab.shortest_utf8 and decodes),
+        ("adds_around", vocab.adds_around and vocab.model == "plamo2" and (vocab.add_bos or vocab.add_eos)),
+        ("nfc", vocab.nfc),
+    )
 
 
 def _canonical_merges(vocab: Vocab) -> bytes:

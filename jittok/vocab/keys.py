@@ -22,6 +22,7 @@ NAME, ARCHITECTURE, ALIGNMENT = GeneralKeys.NAME, GeneralKeys.ARCHITECTURE, Gene
 # What llama.cpp reads and gguf, or an older one, does not name.
 ADD_SEP, SUPPRESS = T + "add_sep_token", T + "suppress_tokens"
 LOWERCASE, STRIP_ACCENTS = T + "normalizer.lowercase", T + "normalizer.strip_accents"
+NFC = T + "normalizer.nfc"
 
 TYPE_OF_MODEL = {
     "llama": "spm",
@@ -33,6 +34,7 @@ TYPE_OF_MODEL = {
     "t5": "ugm",
     "rwkv": "rwkv",
     "plamo2": "plamo2",
+    "plamo3": "plamo3",
     "test": "test",
     "none": "none",
     "no_vocab": "none",
@@ -45,6 +47,7 @@ DEFAULT_IDS = {
     "whitespace": (11, 11, -1, -1, -1, -1),
     "t5": (-1, 1, 2, -1, 0, -1),
     "plamo2": (1, 2, 0, -1, 3, -1),
+    "plamo3": (1, 2, 0, -1, 3, -1),
 }
 """bos, eos, unk, sep, pad, mask; models that are not listed have none."""
 NO_IDS = (NO_TOKEN,) * 6
@@ -76,6 +79,9 @@ GEMMA4 = 50
 
 @functools.cache
 def pre_names() -> dict[str, dict[str, Any]]:
-    """tokenizer.ggml.pre -> {"pre_type": number, "pre_type_name": name, "sets": flags}; "" when the key is absent."""
+    """tokenizer.ggml.pre -> {"pre_type": number, "pre_type_name": name, "sets": flags}; "" when the key is absent.
+
+    "since": the first release that knows it; without it, all do.
+    """
     names: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("pre_names.json").read_text("utf-8"))
     return names

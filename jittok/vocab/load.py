@@ -12,24 +12,32 @@ from jittok.vocab import attributes as attr
 from jittok.vocab import gguf, keys
 from jittok.vocab.constants import DEFAULT_ALIGNMENT
 from jittok.vocab.gguf import Header, Source, StringArray
+from jittok.vocab.releases import MODELS_SINCE, TEXTS_SINCE, Release, has, release_named, release_names
 from jittok.vocab.vocab import NO_TOKEN, Vocab, ragged_bytes
 
-MOST_TOKENS, MOST_MERGES, LONGEST_TOKEN = 1 << 22, 1 << 23, 1 << 16
+MOST_TOKENS, MOST_MERGES, LONGEST_TOKEN = 1 << 22, 1 << 23, (1 << 24) - 1
+"""LONGEST_TOKEN: lengths of pieces stand in 24 bits. llama.cpp has no bound of its own."""
+NEVER_EMPTY = ("wpm", "ugm", "test")
+"""Types of which llama.cpp refuses a vocabulary without tokens."""
 KMER_MARK = "\ue000".encode()
 _EMPTY = np.zeros(0, np.uint8)
 
 
-def read_vocab(source: Source) -> Vocab:
+def read_vocab(source: Source, *, llama_cpp: str | None = None, pre: str | None = None) -> Vocab:
     """The vocabulary of a GGUF file, of a whole model or on its own, or of bytes that begin with one's header.
+
+    llama_cpp: the release whose answers are wanted, the newest if None; pre: in place of the file's tokenizer.ggml.pre.
 
     Raises MalformedVocab (what llama.cpp refuses or dies on), UnsupportedVocab, OSError (no such file, no permission).
     Only the header is read, and nothing of the source is kept.
     """
-    return from_header(gguf.read_header(source))
+    release = release_named(llama_cpp)
+    return from_header(gguf.read_header(source), release, pre)
 
 
-def from_header(header: Header) -> Vocab:
-    """The vocabulary that a header describes."""
+def from_header(header: Header, release: Release | None = None, pre_given: str | None = None) -> Vocab:
+    """The vocabulary that a header describes, as a release of llama.cpp reads it (see `read_vocab`)."""
+    release = release or release_named(None)
     alignment = header.scalar(keys.ALIGNMENT, gguf.U32, DEFAULT_ALIGNMENT)
     if alignment == 0 or alignment & (alignment - 1):
         raise MalformedVocab(header.file, keys.ALIGNMENT, alignment, "a power of two")
@@ -39,9 +47,10 @@ def from_header(header: Header) -> Vocab:
         )
     model = _text(header.scalar(keys.MODEL, gguf.STRING, b""))
     pre = header.scalar(keys.PRE, gguf.STRING, None)
+    pre = pre if pre_given is None else pre_given.encode()
     header.scalar(keys.TOKEN_TYPE_COUNT, gguf.U32, 0)
-    if model not in keys.TYPE_OF_MODEL:
-        raise UnsupportedVocab(header.file, keys.MODEL, model, f"one of {', '.join(keys.TYPE_OF_MODEL)}")
+    if model not in keys.TYPE_OF_MODEL or not has(release, MODELS_SINCE.get(model)):
+        raise _unknown(header.file, keys.MODEL, model, release, MODELS_SINCE.get(model))
     about = {
         "pre": pre or b"",
         "name": header.scalar(keys.NAME, gguf.STRING, b""),
@@ -55,15 +64,33 @@ def from_header(header: Header) -> Vocab:
         "pre_type": 0,
         "name": _text(about["name"]),
         "architecture": _text(about["architecture"]),
+        "llama_cpp": release.name,
+        "shortest_utf8": release.shortest_utf8,
+        "adds_around": release.plamo_adds or model != "plamo2",
     }
     if facts["type"] == "none":
         return _without_tokens(header, facts)
-    facts |= _flags(header, facts)
+    facts |= _flags(header, facts, release, pre_given)
     facts |= _tokens(header, facts)
     facts |= _ids(header, model, len(facts["token_offsets"]) - 1, no_bos=facts.pop("no_bos"))
     facts["add_bos"] |= facts["pre_type"] == keys.GEMMA4 and facts["type"] == "bpe"
-    _rewrite(header.file, facts, about)
+    _rewrite(header.file, facts, about, release)
     return Vocab(**{name: _frozen(value) for name, value in facts.items()})
+
+
+def _unknown(
+    file: str, key: str, found: str, release: Release, since: str | None, instead: str = ""
+) -> UnsupportedVocab:
+    """A name that a release does not know: what it may be, and what to do."""
+    if since is not None:
+        return UnsupportedVocab(
+            file, key, found, f"a name that llama.cpp {release.name} knows; this one came with {since}: ask for that"
+        )
+    return UnsupportedVocab(
+        file, key, found,
+        f"a name that llama.cpp {release_names()} knows (the releases that jittok knows); a later jittok may know this "
+        f"one: pip install --upgrade jittok{instead}",
+    )  # fmt: skip
 
 
 def _text(raw: bytes) -> str:
@@ -99,7 +126,7 @@ def _without_tokens(header: Header, facts: dict[str, Any]) -> Vocab:
     return Vocab(**facts, **{name: _frozen(value) for name, value in arrays.items()})
 
 
-def _flags(header: Header, facts: dict[str, Any]) -> dict[str, Any]:
+def _flags(header: Header, facts: dict[str, Any], release: Release, pre_given: str | None) -> dict[str, Any]:
     """Flags by type and pre name, then by keys; merges and charsmap where the type has them."""
     kind, model = facts["type"], facts["model"]
     flags: dict[str, Any] = dict.fromkeys(
@@ -108,11 +135,13 @@ def _flags(header: Header, facts: dict[str, Any]) -> dict[str, Any]:
     flags |= {"escape_whitespaces": True, "lowercase": True, "charsmap": _EMPTY}
     flags |= {"merge_bytes": _EMPTY, "merge_offsets": np.zeros(1, np.int64)}
     if kind == "bpe":
-        pre = "gemma4" if model == "gemma4" else facts["pre"] or ""
+        pre = "gemma4" if model == "gemma4" and pre_given is None else facts["pre"] or ""
         flags |= _merges(header, optional=pre == "kimi-k2")
-        if pre not in keys.pre_names():
-            raise UnsupportedVocab(header.file, keys.PRE, pre, "a pre-tokenizer that llama.cpp knows")
-        entry = keys.pre_names()[pre]
+        entry = keys.pre_names().get(pre)
+        if entry is None or not has(release, entry.get("since")):
+            instead = ". Or cut words as another model does: pre=NAME, on the command line --pre NAME"
+            since = None if entry is None else entry.get("since")
+            raise _unknown(header.file, keys.PRE, pre, release, since, instead)
         flags |= {"escape_whitespaces": False, "clean_spaces": True, "pre_type": entry["pre_type"]}
         sets = dict(entry["sets"])
         flags["no_bos"] = sets.pop("bos", None) is not None
@@ -135,6 +164,7 @@ def _flags(header: Header, facts: dict[str, Any]) -> dict[str, Any]:
         flags[name] = header.scalar(key, gguf.BOOL, flags[name])
     flags["remove_extra_whitespaces"] = header.scalar(keys.REMOVE_EXTRA, gguf.BOOL, False)
     flags["strip_accents"] = header.scalar(keys.STRIP_ACCENTS, gguf.BOOL, flags["lowercase"])
+    flags["nfc"] = release.nfc and header.scalar(keys.NFC, gguf.BOOL, False) and kind == "ugm"
     return flags
 
 
@@ -168,7 +198,7 @@ def _tokens(header: Header, facts: dict[str, Any]) -> dict[str, Any]:
     if texts is None:
         raise MalformedVocab(header.file, keys.TOKENS, None, "the list of tokens")
     count = len(texts)
-    if count > MOST_TOKENS or (count == 0 and facts["type"] == "test"):
+    if count > MOST_TOKENS or (count == 0 and facts["type"] in NEVER_EMPTY):
         raise MalformedVocab(header.file, keys.TOKENS, f"{count} tokens", f"1 to {MOST_TOKENS} tokens")
     data, offsets = texts.packed()
     lengths = np.diff(offsets)
@@ -192,6 +222,7 @@ def _tokens(header: Header, facts: dict[str, Any]) -> dict[str, Any]:
         bits = attr.OF_TYPE[np.where(known, types[:count], 0)]
     floats = np.zeros(count, np.float32) if scores is None else scores[:count].astype(np.float32)
     if facts["type"] == "spm" and np.isnan(floats).any():
+        # llama.cpp loads it, and merges in an order that is chance: its queue of pairs needs scores that compare
         token = int(np.flatnonzero(np.isnan(floats))[0])
         raise MalformedVocab(header.file, f"{keys.SCORES}[{token}]", "not a number", "a score that can be compared")
     return {
@@ -263,15 +294,16 @@ def _ids(header: Header, model: str, count: int, *, no_bos: bool) -> dict[str, A
     return ids | more
 
 
-def _rewrite(file: str, facts: dict[str, Any], about: dict[str, Any]) -> None:
+def _rewrite(file: str, facts: dict[str, Any], about: dict[str, Any], release: Release) -> None:
     """Attributes, ids found by text, the end-of-generation set, the partition's list, the checks of pieces, strips."""
     texts = attr.Texts(facts["key_bytes"], facts["key_offsets"])
     same = facts["token_bytes"] is facts["key_bytes"]
     spelled = texts if same else attr.Texts(facts["token_bytes"], facts["token_offsets"])
     bits = facts["file_attributes"].copy()
-    attr.find_ids(texts, facts, bits)
+    later = frozenset(text for text, since in TEXTS_SINCE.items() if not has(release, since))
+    attr.find_ids(texts, facts, bits, later)
     attr.mark_unused(texts, bits)
-    facts["eog_ids"] = attr.end_of_generation(texts, facts, bits, spelled)
+    facts["eog_ids"] = attr.end_of_generation(texts, facts, bits, spelled, later)
     special = attr.special_order(spelled.lengths, bits)
     facts["special_tokens"] = np.array(special, np.int32)
     _check_pieces(file, facts, spelled, bits)
@@ -290,7 +322,7 @@ def _check_pieces(file: str, facts: dict[str, Any], texts: attr.Texts, bits: NDA
         if facts["type"] == "wpm" or texts.lengths[token] < 3:
             expected = "no byte token in a WordPiece vocabulary" if facts["type"] == "wpm" else "a text like <0x0A>"
             raise MalformedVocab(file, f"{keys.TOKENS}[{token}]", texts[token], expected)
-    if facts["type"] != "bpe" or facts["escape_whitespaces"]:
+    if facts["type"] != "bpe" or facts["escape_whitespaces"] or facts["shortest_utf8"]:
         return
     data, offsets = texts.data, texts.offsets
     high = np.flatnonzero((data[:-1] >= 0xF4) & (data[:-1] < 0xF8) & (data[1:] & 0xC0 == 0x80)) if data.size else data
@@ -303,4 +335,4 @@ def _beyond_unicode(text: bytes) -> bool:
     """Whether permissive decoding finds a code point above U+10FFFF."""
     from jittok.unicode.tables import code_points
 
-    return max(code_points(text)) > 0x10FFFF
+    return max(code_points(text, shortest=False)) > 0x10FFFF

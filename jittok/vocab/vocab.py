@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.locks import once
+from jittok.vocab.releases import NEWEST
 
 NO_TOKEN = -1
 """A special id that the vocabulary does not have."""
@@ -34,8 +35,8 @@ class Vocab:
 
     source: str  # the file's path, or "vocabulary in memory"
     model: str  # tokenizer.ggml.model: "llama", "gpt2", "bert", ...
-    type: str  # "spm" "bpe" "wpm" "ugm" "rwkv" "plamo2" "test" "none"
-    pre: str | None  # tokenizer.ggml.pre as the file has it
+    type: str  # "spm" "bpe" "wpm" "ugm" "rwkv" "plamo2" "plamo3" "test" "none"
+    pre: str | None  # tokenizer.ggml.pre as the file has it, or what was asked for in its place
     pre_type: int  # llama.cpp's enumeration; 0 where it has no meaning
     name: str  # general.name
     architecture: str  # general.architecture
@@ -85,6 +86,11 @@ class Vocab:
     lowercase: bool = True
     strip_accents: bool = True
     max_token_length: int = 0  # bytes of the longest token
+
+    llama_cpp: str = NEWEST  # the release whose answers these are, see `releases`
+    shortest_utf8: bool = True  # overlong forms and values above U+10FFFF are bad bytes
+    adds_around: bool = True  # add_bos and add_eos are obeyed: releases before b11739 did not for PLaMo-2
+    nfc: bool = False  # Unigram: each fragment is normalized to NFC first
 
     def __len__(self) -> int:
         return self.token_offsets.size - 1

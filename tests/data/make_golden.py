@@ -2,9 +2,10 @@
 
     python tests/data/make_golden.py SHARED
 
-SHARED holds golden/, vocabs/ and the README that says what a row means. Drawn are all made-up vocabularies, and the
-real ones that the package ships; of each, the facts, some pieces and decodings, and cases of every group. Rows are
-copied, never edited.
+SHARED holds golden/, vocabs/ and the README that says what a row means, and golden-newer/ the same of a later release
+of llama.cpp: what it answers otherwise, and what is new in it (golden/<release>/<name>.jsonl.xz). Drawn are all made-up
+vocabularies, and the real ones that the package ships; of each, the facts, some pieces and decodings, and cases of
+every group. Rows are copied, never edited.
 """
 
 from __future__ import annotations
@@ -13,13 +14,17 @@ import json
 import lzma
 import random
 import shutil
+import struct
 import sys
 from pathlib import Path
 from typing import Any
 
+from write_gguf import BOOL, pair, string
+
 HERE = Path(__file__).resolve().parent
 BUNDLED = ("gpt-2", "bert-bge", "t5", "mistral-v1")
 """Recorded sets of the vocabularies in the package."""
+NEWER = "b11739"
 CASES, PIECES, DECODES = 100, 60, 12
 LONGEST = 1500
 """Characters of a text: longer ones are left to the big sets."""
@@ -28,6 +33,13 @@ LONGEST = 1500
 def read(path: Path) -> list[dict[str, Any]]:
     with lzma.open(path, "rt", encoding="utf-8") as file:
         return [json.loads(line) for line in file]
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> None:
+    path.parent.mkdir(exist_ok=True)
+    with lzma.open(path, "wt", encoding="utf-8", newline="\n", preset=9) as file:
+        file.writelines(json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n" for row in rows)
+    print(f"{path.parent.name}/{path.name:32} {len(rows):4} rows {path.stat().st_size:7} bytes")
 
 
 def draw(rows: list[dict[str, Any]], seed: str) -> list[dict[str, Any]]:
@@ -58,16 +70,40 @@ def draw(rows: list[dict[str, Any]], seed: str) -> list[dict[str, Any]]:
     return [about, *kinds["facts"], *pieces, *cases, *kinds["decode"][:DECODES]]
 
 
+def with_flag(file: bytes, key: str, flag: bool) -> bytes:
+    """A GGUF file with another value of a boolean key, which it may not have yet."""
+    at = file.find(string(key) + struct.pack("<i", BOOL))
+    if at >= 0:
+        last = at + len(pair(key, flag)) - 1
+        return file[:last] + bytes([flag]) + file[last + 1 :]
+    return file[:16] + struct.pack("<Q", int.from_bytes(file[16:24], "little") + 1) + pair(key, flag) + file[24:]
+
+
+def newer(shared: Path) -> None:
+    """The sets of a later release, of made-up vocabularies; those that are another one with other keys are made."""
+    names = sorted(path.name.removesuffix(".jsonl.xz") for path in (shared / "golden-newer").glob("syn-*.jsonl.xz"))
+    recipes = json.loads((shared / "golden-newer" / "vocabs" / "recipes.json").read_text())
+    for name in names:
+        rows = read(shared / "golden-newer" / f"{name}.jsonl.xz")
+        place = HERE / "vocabs" / f"{name}.gguf.xz"
+        if name in recipes:
+            file = lzma.decompress((shared / "vocabs" / f"{recipes[name]['base']}.gguf.xz").read_bytes())
+            for key, (_, flag) in recipes[name]["set"].items():
+                file = with_flag(file, key, flag)
+            place.write_bytes(lzma.compress(file, preset=9))
+        elif not place.exists():
+            shutil.copyfile(shared / "golden-newer" / "vocabs" / f"{name}.gguf.xz", place)
+        write(HERE / "golden" / NEWER / f"{name}.jsonl.xz", draw(rows, name))
+
+
 def main(shared: Path) -> None:
     made_up = sorted(path.name.removesuffix(".gguf.xz") for path in (shared / "vocabs").glob("syn-*.gguf.xz"))
     for name in made_up:
         shutil.copyfile(shared / "vocabs" / f"{name}.gguf.xz", HERE / "vocabs" / f"{name}.gguf.xz")
     for name in (*BUNDLED, *made_up):
         rows = draw(read(shared / "golden" / f"{name}.jsonl.xz"), name)
-        path = HERE / "golden" / f"{name}.jsonl.xz"
-        with lzma.open(path, "wt", encoding="utf-8", newline="\n", preset=9) as file:
-            file.writelines(json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n" for row in rows)
-        print(f"{name:24} {len(rows):4} rows {path.stat().st_size:7} bytes")
+        write(HERE / "golden" / f"{name}.jsonl.xz", rows)
+    newer(shared)
 
 
 if __name__ == "__main__":

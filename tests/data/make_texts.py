@@ -18,6 +18,7 @@ from typing import Any
 
 SETS = {
     "0.3.36": "many/texts-0.3.36.jsonl.xz",
+    "b11739": "many/texts.jsonl.xz",
 }
 """Version of llama.cpp (that of llama-cpp-python, or its build) -> its answers."""
 HERE = Path(__file__).resolve().parent

@@ -65,7 +65,8 @@ def test_a_byte_token_is_what_strtol_reads(text: bytes, piece: bytes) -> None:
 
 
 def test_marked_pieces_decode_permissively() -> None:
-    assert marked_piece(b"\xc0\xa1") == b"!"
+    assert marked_piece(b"\xc0\xa1", shortest=False) == b"!"
+    assert marked_piece(b"\xc0\xa1") == 2 * b"[UNK_BYTE_0xefbfbd\xc0\xa1]"
     assert marked_piece(b"a\xff") == b"a[UNK_BYTE_0xefbfbda\xff]"
     assert marked_piece(b"\xed\xa0\x80") == b"[UNK_BYTE_0xeda080\xed\xa0\x80]"
 

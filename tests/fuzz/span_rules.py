@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from jittok.pretokenize.definition import pre_type
 from jittok.reference import ugm
 from jittok.reference.detokenize import decode_bytes
-from jittok.reference.mapped import mapped
+from jittok.reference.mapped import Mapped, mapped
+from jittok.reference.nfc import nfc
 from jittok.reference.per_vocab import per_vocab
 from jittok.reference.special import partition
 from jittok.reference.wpm import is_dropped
@@ -16,7 +17,8 @@ from jittok.unicode.tables import ENCODED_BYTE, decode, is_whitespace, nfd
 from jittok.vocab import SPACE, Vocab
 
 MARK = SPACE.encode()
-BYTE_ORDER_MARK = 0xFEFF
+BYTE_ORDER_MARK, BOUNDARY = 0xFEFF, 0xEE00
+MMBERT = 60
 BYTE_TOKEN = re.compile(rb"<0x([0-9A-F]{2})>")
 OWN_BYTES = ("gpt2", "gemma4", "llama")
 """Models that cut a text into tokens without rewriting more than its spaces."""
@@ -57,13 +59,19 @@ def _units(vocab: Vocab, text: bytes, parse_special: bool) -> set[Span]:
         units = set()
         for token, start, stop in partition(vocab, text, parse_special):
             if token is None:
-                out = ugm.normalize(vocab, mapped(text, start, stop))
+                out = ugm.normalize(vocab, source_of(vocab, text, start, stop))
                 units |= set(zip(out.starts, out.stops, strict=True))
         return units
     if vocab.type == "spm":
         return {(i, i + 1) for i, byte in enumerate(text) if byte == 0x20}
-    units = {(i, j) for _, i, j in decode(text)}
+    units = {(i, j) for _, i, j in decode(text, vocab.shortest_utf8)}
     return units | {(i, i + 1) for i in range(len(text))}  # inside a fragment, or with bad bytes
+
+
+def source_of(vocab: Vocab, text: bytes, start: int, stop: int) -> Mapped:
+    """What Unigram normalizes."""
+    source = mapped(text, start, stop)
+    return nfc(source) if vocab.nfc else source
 
 
 def _uncovered(text: bytes, spans: Sequence[Span]) -> set[int]:
@@ -77,14 +85,15 @@ def _removed(vocab: Vocab, text: bytes, parse_special: bool) -> set[int]:
     for token, start, stop in fragments:
         if token is not None:
             continue
-        for c, i, j in decode(text[start:stop]):
+        for c, i, j in decode(text[start:stop], vocab.shortest_utf8):
             dropped = is_whitespace(c) or (vocab.type == "plamo2" and i == 0 and c == BYTE_ORDER_MARK)
+            dropped = dropped or (vocab.type == "plamo3" and c == BOUNDARY)
             if vocab.type == "wpm":
                 dropped = dropped or is_dropped(vocab, nfd(c) if vocab.strip_accents else c)
             if dropped:
                 gone.update(range(start + i, start + j))
         if vocab.type == "ugm":
-            out = ugm.normalize(vocab, mapped(text, start, stop))
+            out = ugm.normalize(vocab, source_of(vocab, text, start, stop))
             kept = set().union(*(range(i, j) for i, j in zip(out.starts, out.stops, strict=True)))
             gone |= set(range(start, stop)) - kept
         if vocab.type == "bpe" and not keeps_all(vocab):  # a symbol without a token leaves no trace
@@ -125,9 +134,8 @@ def _is_own(vocab: Vocab, token: int, found: bytes, is_unit: bool) -> bool:
         own.add(bytes([int(match[1], 16)]))
     found = found.replace(MARK, b" ")
     own = {each.replace(MARK, b" ") for each in own}
-    in_front = (
-        {each[1:] for each in own if each[:1] == b" "} if vocab.type == "spm" and vocab.add_space_prefix else set()
-    )
+    added = (vocab.type == "spm" and vocab.add_space_prefix) or vocab.pre_type == MMBERT  # a space of nothing
+    in_front = {each[1:] for each in own if each[:1] == b" "} if added else set()
     part_of_mark = (found in (b" ", b"") and is_unit | (found == b"")) and own & {MARK[k : k + 1] for k in range(3)}
     return found in own | in_front or bool(part_of_mark) or (vocab.type == "spm" and _holds_part(own, found))
 

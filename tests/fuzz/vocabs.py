@@ -152,7 +152,7 @@ def _raw_bpe(rng: random.Random) -> bytes:
         "merges": lines,
         "token_type": _types(rng, tokens),
         "bos_token_id": 1,
-        "pre": rng.choice(["gemma4", "sarvam-moe", "whitespace"]),
+        "pre": rng.choice(["gemma4", "sarvam-moe", "whitespace", "mmbert"]),
     }
     return vocab_file(rng.choice(["gemma4", "gpt2", "whitespace"]), tokens, **settings)
 
@@ -188,7 +188,9 @@ def _ugm(rng: random.Random) -> bytes:
         raw = build_charsmap(pairs)
         charsmap = rng.choice([Of(U8, [*raw]), Of(I8, [*memoryview(raw).cast("b")])])
     scores = _scores(rng, len(tokens))
-    return vocab_file("t5", tokens, scores=scores, token_type=types, precompiled_charsmap=charsmap, **_flags(rng))
+    nfc = {"normalizer__nfc": _maybe(rng, True, None)}
+    more = nfc | _flags(rng)
+    return vocab_file("t5", tokens, scores=scores, token_type=types, precompiled_charsmap=charsmap, **more)
 
 
 def _rwkv(rng: random.Random) -> bytes:
@@ -205,7 +207,9 @@ def _plamo2(rng: random.Random) -> bytes:
     )])  # fmt: skip
     types = [UNKNOWN, CONTROL, CONTROL, CONTROL, *_types(rng, tokens)[4:]]
     types = [BYTE if token in BYTES else kind for token, kind in zip(tokens, types, strict=True)]  # else it is refused
-    return vocab_file("plamo2", tokens, scores=_scores(rng, len(tokens)), token_type=types)
+    model = rng.choice(["plamo2", "plamo3"])
+    flags = {"add_bos_token": _maybe(rng, True, None), "add_eos_token": _maybe(rng, True, None)}
+    return vocab_file(model, tokens, scores=_scores(rng, len(tokens)), token_type=types, **flags)
 
 
 def _test(rng: random.Random) -> bytes:

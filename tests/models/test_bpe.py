@@ -49,7 +49,7 @@ def both(vocab, text):
 @settings(max_examples=settings().max_examples // 3)  # each compiles a vocabulary
 @given(st.data(), st.sampled_from(sorted(ONE_NAME_EACH)), lines, st.lists(texts, min_size=1, max_size=4))
 def test_drawn_vocabularies_encode_as_the_reference_does(data, pre, merges, documents):
-    raw = pre in ("gemma4", "granite-embed-multi-311m", "sarvam-moe", "whitespace")
+    raw = pre in ("gemma4", "granite-embed-multi-311m", "sarvam-moe", "whitespace", "mmbert")
     base = [c.encode() for c in "abc'1\né▁"] + HEX if raw else ENCODED_BYTE
     missing = set(data.draw(st.lists(st.sampled_from(base), max_size=4)))  # bytes without a token
     joined = [line.replace(b" ", b"", 1) for line in merges if b" " in line]
@@ -68,9 +68,9 @@ def small():
     """A vocabulary of each session, by model and pre."""
     made = {}
 
-    def make(model, pre):
-        if (model, pre) not in made:
-            raw = pre in ("gemma4", "sarvam-moe", "whitespace")
+    def make(model, pre, release="b11739"):
+        if (model, pre, release) not in made:
+            raw = pre in ("gemma4", "sarvam-moe", "whitespace", "mmbert")
             tokens = [
                 *([*HEX, b"a", b"b", "▁".encode(), b"\n", "é".encode()] if raw else ENCODED_BYTE),
                 b"ab",
@@ -88,8 +88,9 @@ def small():
                 b"\n\n",
             ]
             merges = [b"a b", b"ab ab", "▁ a".encode(), b"\n \n", "\u0120 t".encode()]
-            made[model, pre] = read_vocab(vocab_file(model, list(dict.fromkeys(tokens)), pre=pre, merges=merges))
-        return made[model, pre]
+            file = vocab_file(model, list(dict.fromkeys(tokens)), pre=pre, merges=merges)
+            made[model, pre, release] = read_vocab(file, llama_cpp=release)
+        return made[model, pre, release]
 
     return make
 
@@ -114,14 +115,21 @@ PARTS = [
 ]
 
 
-@given(st.sampled_from(SESSIONS), st.lists(st.sampled_from(PARTS), max_size=12).map(b"".join))
-@example(("gpt2", "whitespace"), b"a  b")
-@example(("gpt2", "llama-bpe"), b"\xff>the")
-@example(("gpt2", "whitespace"), b"\xff  ")
-@example(("hybriddna", "gpt-2"), b"x<dna>ACGTACN</dna>y<dna>AC")
-@example(("gemma4", "gemma4"), b"a\xc0\xa0b")
-def test_every_session_encodes_as_the_reference_does(small, session, text):
-    kernel, reference = both(small(*session), text)
+RELEASE = st.sampled_from(["0.3.36", "b11739"])
+NEW = [("gpt2", "mmbert"), ("gpt2", "k2-horizon")]
+"""Only b11739 knows these."""
+
+
+@given(st.sampled_from(SESSIONS + NEW), st.lists(st.sampled_from(PARTS), max_size=12).map(b"".join), RELEASE)
+@example(("gpt2", "whitespace"), b"a  b", "0.3.36")
+@example(("gpt2", "llama-bpe"), b"\xff>the", "b11739")
+@example(("gpt2", "whitespace"), b"\xff  ", "b11739")
+@example(("hybriddna", "gpt-2"), b"x<dna>ACGTACN</dna>y<dna>AC", "b11739")
+@example(("gemma4", "gemma4"), b"a\xc0\xa0b", "0.3.36")
+@example(("gpt2", "mmbert"), b"\xff\n\xff\n\xff\n\xff", "b11739")
+@example(("gpt2", "mmbert"), "\n\n a  \u2581\u2581a\nab".encode(), "b11739")
+def test_every_session_encodes_as_the_reference_does(small, session, text, release):
+    kernel, reference = both(small(*session, "b11739" if session in NEW else release), text)
     assert kernel == reference
 
 
@@ -129,10 +137,19 @@ def test_every_session_encodes_as_the_reference_does(small, session, text):
 @pytest.mark.parametrize("beyond", [b"\xf4\x90\x80\x80", b"\xf5\x80\x80\x80", b"\xf7\xbf\xbf\xbf"])
 @pytest.mark.parametrize("before", [b"", b"ab", b"\xff\xff", "é".encode() * 40])
 def test_code_points_beyond_unicode_fail_at_their_offset(small, session, beyond, before):
-    encoder = Encoder(small(*session))
+    encoder = Encoder(small(*session, "0.3.36"))
     with pytest.raises(EncodingFailed, match=r"expected no code point above U\+10FFFF") as caught:
         encoder.one(before + beyond + b"ab", encoder.bare_rule())
     assert caught.value.offset == len(before)
+
+
+@pytest.mark.parametrize("session", SESSIONS + NEW, ids="-".join)
+@pytest.mark.parametrize("wrong", [b"\xf4\x90\x80\x80", b"\xf7\xbf\xbf\xbf", b"\xc0\xa0", b"\xe0\x9f\xbf"])
+def test_each_byte_of_what_is_not_the_shortest_form_is_replaced(small, session, wrong):
+    encoder = Encoder(small(*session))
+    rule = encoder.bare_rule()
+    replaced = b"ab" + "\ufffd".encode() * len(wrong) + b"ab"
+    assert encoder.one(b"ab" + wrong + b"ab", rule).tolist() == encoder.one(replaced, rule).tolist()
 
 
 def test_long_pieces_are_encoded_as_the_reference_encodes_them(small):

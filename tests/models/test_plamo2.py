@@ -1,5 +1,7 @@
 """PLaMo-2: the kernel gives the ids of the reference, for every vocabulary and every text."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import example, given
@@ -36,6 +38,30 @@ def make(make_vocab, tokens):
 def test_kernel_equals_reference(make_vocab, witnesses, tokens, text):
     kernel, reference = witnesses(make(make_vocab, tokens), text)
     assert kernel == reference
+
+
+PARTS = [b"<|plamo:", b"|>", b"x" * 64, b"x", b" ", b"  ", b"aaaa", b"\n\n\n\n", b"<|plamo:a|>", "\uee00".encode(),
+         b"ab", "\ufeff".encode(), b"\x1c", "\u3000".encode(), b"<" * 4, b">" * 4, b"\xf4\x90\x80\x80", b"|"]  # fmt: skip
+
+
+@given(token_lists, st.lists(st.sampled_from(PARTS), max_size=8).map(b"".join))
+@example({b"a": -1.0, b"aaaa": -1.0}, b"aaaaa  a<|plamo:x|>>>>>")
+@example({b"a": -1.0}, "\uee00\uee00\uee00\uee00a\uee00".encode())
+@example({b"a": -1.0}, b"<|plamo:" + b"x" * 65 + b"|>")
+def test_segments_are_those_of_the_reference(witnesses, make_vocab, tokens, text):
+    vocab = dataclasses.replace(make(make_vocab, tokens), type="plamo3", model="plamo3")
+    kernel, reference = witnesses(vocab, text)
+    assert kernel == reference
+
+
+def test_a_token_never_reaches_across_the_border_of_a_segment(witnesses, make_vocab):
+    across = {b"b====": -0.1, b"====": -1.0, b"b": -1.0, b"a<|plamo:x|>": -0.1, b"<|plamo:x|>": -1.0, b"a": -1.0}
+    plain = make(make_vocab, across)
+    cut = dataclasses.replace(plain, type="plamo3", model="plamo3")
+    for text in (b"b====", b"a<|plamo:x|>"):
+        assert len(witnesses(plain, text)[0]) == 1
+        assert len(witnesses(cut, text)[0]) == 2
+    assert witnesses(cut, "a\uee00a".encode())[0] == witnesses(cut, b"a")[0] * 2
 
 
 @given(token_lists, st.lists(texts | st.integers(0, 5), max_size=6))

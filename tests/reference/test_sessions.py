@@ -75,13 +75,17 @@ class TestBpe:
         assert tokenize(vocab, b"aa\n\n\xff") == [0, 0, 2, *(3 + byte for byte in b"\xef\xbf\xbd")]
 
     def test_what_lies_above_unicode_is_refused_at_its_place(self, vocab_of: Make) -> None:
-        vocab = vocab_of(texts("a"), type="bpe", pre_type=GPT2, escape_whitespaces=False)
+        kind = {"type": "bpe", "pre_type": GPT2, "escape_whitespaces": False}
+        vocab = vocab_of(texts("a"), shortest_utf8=False, **kind)
         assert fails(vocab, b"a\xc3\xa9\xf4\x90\x80\x80") == (3, "U+110000")
+        strict = vocab_of([b"a", "\u00f0".encode(), "\u013d".encode()], **kind)  # U+FFFD is EF BF BD
+        assert len(tokenize(strict, b"a\xf4\x90\x80\x80a")) == 2
         assert tokenize(vocab, b"a\xf4\x90\x80") == [0]  # cut short, it is three times U+FFFD
 
     def test_an_overlong_space_is_refused_without_the_byte_alphabet(self, vocab_of: Make) -> None:
-        vocab = vocab_of(texts("a", "▁"), type="bpe", pre_type=GEMMA4)
+        vocab = vocab_of(texts("a", "▁"), type="bpe", pre_type=GEMMA4, shortest_utf8=False)
         assert tokenize(vocab, b"a a") == [0, 1, 0]
+        assert tokenize(vocab_of(texts("a", "▁"), type="bpe", pre_type=GEMMA4), b"a\xc0\xa0a") == [0, 0]
         assert fails(vocab, b"a a\xc0\xa0")[0] == 3
 
     def test_kmers_stand_between_dna_marks(self, vocab_of: Make) -> None:

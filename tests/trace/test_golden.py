@@ -17,7 +17,12 @@ from jittok.reference.tokenize import align
 
 DATA = Path(__file__).parents[1] / "data"
 BUNDLED = {"gpt-2": "gpt-2", "bert-bge": "bert", "t5": "t5", "mistral-v1": "mistral"}
-NAMES = [*BUNDLED, *sorted(path.name.removesuffix(".gguf.xz") for path in (DATA / "vocabs").glob("*.gguf.xz"))]
+NAMES = sorted(
+    str(path.relative_to(DATA / "golden")).removesuffix(".jsonl.xz")
+    for path in (DATA / "golden").rglob("*.jsonl.xz")
+    if path.name != "pre.jsonl.xz"
+)
+"""Recorded sets; those of later releases of llama.cpp than the first lie in folders of their names."""
 SHARED = Path(os.environ.get("JITTOK_SHARED") or Path(__file__).resolve().parents[3] / "shared")
 LARGE = sorted(path.name.removesuffix(".jsonl.xz") for path in (SHARED / "golden").glob("*.jsonl.xz"))
 RULES = {"ff": (False, False), "tf": (True, False), "ft": (False, True), "tt": (True, True)}
@@ -28,9 +33,12 @@ SIDE_BY_SIDE = 7
 
 @functools.cache
 def tokenizer(name: str) -> jittok.Tokenizer:
-    if name in BUNDLED:
-        return jittok.bundled(BUNDLED[name])
-    return jittok.load(lzma.decompress((DATA / "vocabs" / f"{name}.gguf.xz").read_bytes()), cache=False)
+    *folder, vocab = name.split("/")
+    release = folder[0] if folder else "0.3.36"
+    if vocab in BUNDLED:
+        return jittok.bundled(BUNDLED[vocab], llama_cpp=release)
+    packed = (DATA / "vocabs" / f"{vocab}.gguf.xz").read_bytes()
+    return jittok.load(lzma.decompress(packed), cache=False, llama_cpp=release)
 
 
 @functools.cache

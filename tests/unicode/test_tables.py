@@ -96,16 +96,22 @@ def test_above_unicode_everything_is_undefined() -> None:
         (b"", []),
         (b"a\x00\x7f", [0x61, 0, 0x7F]),
         ("é▁😀".encode(), [0xE9, 0x2581, 0x1F600]),
-        (b"\xc0\x80\xc0\xa0\xe0\x80\xaf", [0, 0x20, 0x2F]),  # overlong
+        (b"\xc0\x80\xc0\xa0\xe0\x80\xaf\xf0\x8f\xbf\xbf", [0xFFFD] * 11),  # overlong
+        (b"\xc2\x80\xe0\xa0\x80\xf0\x90\x80\x80\xf4\x8f\xbf\xbf", [0x80, 0x800, 0x10000, 0x10FFFF]),
         (b"\xed\xa0\x80", [0xD800]),  # a surrogate
-        (b"\xf4\x90\x80\x80\xf7\xbf\xbf\xbf", [0x110000, 0x1FFFFF]),
+        (b"\xf4\x90\x80\x80\xf7\xbf\xbf\xbf", [0xFFFD] * 8),
         (b"\xe4\xb8a", [0xFFFD, 0xFFFD, 0x61]),  # each byte of a sequence that fails
         (b"\x80\xff\xf8\x88\x80\x80\x80", [0xFFFD] * 7),
         (b"\xf0\x9f\x98", [0xFFFD] * 3),
     ],
 )
-def test_bytes_are_read_permissively(text: bytes, points: list[int]) -> None:
+def test_bytes_are_read_as_llama_cpp_does(text: bytes, points: list[int]) -> None:
     assert tables.code_points(text) == points
+
+
+def test_before_b11739_bytes_were_read_permissively() -> None:
+    assert tables.code_points(b"\xc0\x80\xc0\xa0\xe0\x80\xaf", shortest=False) == [0, 0x20, 0x2F]
+    assert tables.code_points(b"\xf4\x90\x80\x80\xf7\xbf\xbf\xbf", shortest=False) == [0x110000, 0x1FFFFF]
 
 
 @given(st.binary(max_size=40))

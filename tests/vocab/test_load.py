@@ -7,6 +7,7 @@ import pytest
 from write_gguf import ARRAY, BOOL, I8, I16, I32, STRING, U8, U32, U64, Of, Raw, vocab_file, write_gguf
 
 from jittok.errors import MalformedVocab, UnsupportedVocab
+from jittok.tokenizer import Tokenizer
 from jittok.vocab import load as loading
 from jittok.vocab import read_vocab
 from jittok.vocab.keys import pre_names
@@ -14,7 +15,7 @@ from jittok.vocab.keys import pre_names
 WORDS = [f"w{k}" for k in range(120)]
 IDS = ["bos_id", "eos_id", "unk_id", "sep_id", "pad_id", "mask_id"]
 FLAGS = ["add_bos", "add_eos", "add_sep", "add_space_prefix", "clean_spaces", "escape_whitespaces"]
-MODELS = ["llama", "bert", "gpt2", "hybriddna", "whitespace", "gemma4", "t5", "rwkv", "plamo2", "test"]
+MODELS = ["llama", "bert", "gpt2", "hybriddna", "whitespace", "gemma4", "t5", "rwkv", "plamo2", "plamo3", "test"]
 
 
 def vocab(model="llama", tokens=WORDS, /, **settings):
@@ -38,6 +39,7 @@ def malformed(message, model="llama", tokens=WORDS, /, **settings):
         ("t5", "ugm", (-1, 1, 2, -1, 0, -1), "add_eos escape_whitespaces"),
         ("rwkv", "rwkv", (-1, -1, -1, -1, -1, -1), "escape_whitespaces"),
         ("plamo2", "plamo2", (1, 2, 0, -1, 3, -1), "escape_whitespaces"),
+        ("plamo3", "plamo3", (1, 2, 0, -1, 3, -1), "escape_whitespaces"),
         ("test", "test", (-1, -1, -1, -1, -1, -1), "escape_whitespaces"),
     ],
 )
@@ -115,8 +117,8 @@ SETS = {
     "ignore_merges": "llama3 llama-v3 llama-bpe falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano tekken glm4 glm5 youtu minicpm5 granite-embed-multi-97m",  # noqa: E501
     "add_bos": "llama3 llama-v3 llama-bpe falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano tekken chameleon gemma4 granite-embed-multi-311m",  # noqa: E501
     "add_sep": "jina-v1-en jina-v2-code roberta-bpe",
-    "escape_whitespaces": "gemma4 granite-embed-multi-311m sarvam-moe",
-    "clean_spaces": "default falcon mpt starcoder llama3 llama-v3 llama-bpe falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano jina-v1-en jina-v2-code roberta-bpe gpt-2 phi-2 jina-es jina-de gigachat jina-v2-es jina-v2-de a.x-4.0 mellum modern-bert exaone4 refact stablelm2 megrez olmo dbrx smaug-bpe glm4 glm5 chatglm-bpe jais codeshell bloom gpt3-finnish exaone minerva-7b exaone-moe jais-2 gemma4 granite-embed-multi-311m minicpm5 whitespace mellum2",  # noqa: E501
+    "escape_whitespaces": "gemma4 granite-embed-multi-311m sarvam-moe mmbert",
+    "clean_spaces": "default falcon mpt starcoder llama3 llama-v3 llama-bpe falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano jina-v1-en jina-v2-code roberta-bpe gpt-2 phi-2 jina-es jina-de gigachat jina-v2-es jina-v2-de a.x-4.0 mellum modern-bert exaone4 refact stablelm2 megrez olmo dbrx smaug-bpe glm4 glm5 chatglm-bpe jais codeshell bloom gpt3-finnish exaone minerva-7b exaone-moe jais-2 gemma4 granite-embed-multi-311m minicpm5 whitespace mellum2 mmbert",  # noqa: E501
 }
 
 
@@ -146,7 +148,7 @@ def test_a_bos_key_counts_where_the_pre_name_takes_the_default_away():
 
 @pytest.mark.parametrize("name", ["llama4x", "GPT-2", "gpt2", " "])
 def test_unknown_pre_names_are_not_supported(name):
-    with pytest.raises(UnsupportedVocab, match=f"tokenizer.ggml.pre: found '{name}', expected a pre-tokenizer"):
+    with pytest.raises(UnsupportedVocab, match=f"tokenizer.ggml.pre: found '{name}', expected a name that"):
         vocab("gpt2", pre=name)
 
 
@@ -156,7 +158,7 @@ def test_only_bpe_looks_at_the_pre_name():
 
 @pytest.mark.parametrize("model", ["", "gpt-2", "LLAMA", "bpe"])
 def test_unknown_models_are_not_supported(model):
-    with pytest.raises(UnsupportedVocab, match=f"tokenizer.ggml.model: found '{model}', expected one of llama, bert"):
+    with pytest.raises(UnsupportedVocab, match=f"tokenizer.ggml.model: found '{model}', expected a name that"):
         vocab(model)
 
 
@@ -226,13 +228,24 @@ def test_missing_tokens_are_malformed():
         read_vocab(write_gguf({"tokenizer.ggml.model": "llama"}))
 
 
-@pytest.mark.parametrize("model", [model for model in MODELS if model != "test"])
+@pytest.mark.parametrize("model", [model for model in MODELS if model not in ("test", "bert", "t5")])
 def test_an_empty_vocabulary_is_one(model):
     assert len(vocab(model, [])) == 0
 
 
-def test_an_empty_vocabulary_of_type_test_is_malformed():
-    malformed("tokenizer.ggml.tokens: found '0 tokens', expected 1 to", "test", [])
+@pytest.mark.parametrize("model", ["test", "bert", "t5"])
+def test_an_empty_vocabulary_is_malformed_where_llama_cpp_refuses_it(model):
+    malformed("tokenizer.ggml.tokens: found '0 tokens', expected 1 to", model, [])
+
+
+def test_a_token_of_100_kb_loads_and_is_found():
+    long = "a" * 100_000
+    for model, settings in (("llama", {}), ("t5", {}), ("rwkv", {}), ("gpt2", {"merges": []}), ("bert", {})):
+        found = vocab(model, [*WORDS, long], token_type=[1] * 120 + [4], **settings)
+        tok = Tokenizer(found)
+        assert found.max_token_length == 100_000
+        assert tok.encode(f"{long}", parse_special=True).tolist() == [120], model
+        assert tok.decode([120]) == long
 
 
 def test_tokens_are_c_strings_and_empty_ones_get_a_name():
@@ -303,9 +316,12 @@ def test_byte_tokens_need_a_text_to_read_the_byte_from():
     malformed("expected no byte token in a WordPiece vocabulary", "bert", ["<0x0A>"], token_type=[6])
 
 
-def test_tokens_beyond_unicode_are_malformed_where_their_piece_is_decoded():
+def test_tokens_beyond_unicode_were_malformed_where_their_piece_is_decoded():
     beyond, last = b"a\xf4\x90\x80\x80", b"\xf4\x8f\xbf\xbf"
-    malformed(r"tokens\[1\]: found .*, expected no code point above U\+10FFFF", "gpt2", [last, beyond])
+    with pytest.raises(MalformedVocab, match=r"tokens\[1\]: found .*, expected no code point above U\+10FFFF"):
+        read_vocab(vocab_file("gpt2", [last, beyond]), llama_cpp="0.3.36")
+    marked = b"[UNK_BYTE_0xefbfbd" + beyond + b"]"
+    assert Tokenizer(vocab("gpt2", [last, beyond])).token_to_piece(1) == b"a" + 4 * marked
     assert len(vocab("gpt2", [beyond], token_type=[4])) == 1  # user-defined: its text is its piece
     assert len(vocab("llama", [beyond])) == 1
     assert len(vocab("gemma4", [beyond])) == 1

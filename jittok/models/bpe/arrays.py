@@ -43,8 +43,10 @@ class Arrays(NamedTuple):
     whole_ids: I32  # [rows of whole] their ids
     byte_encode: int  # 0 or 1, as all flags here
     escape: int  # every space becomes U+2581
+    begin_lines: int  # each run of characters that are no newlines gets U+2581 in front, if it does not begin so
+    shortest: int  # Vocab.shortest_utf8
     ignore_merges: int  # a word that is a token is that token
-    newlines_whole: int  # the same for words of newlines only (GEMMA4)
+    newlines_whole: int  # the same for words of newlines only (GEMMA4, MMBERT)
     session: int
     lowercase: int  # session WHITESPACE
     family: int  # which splitter: GENERAL, GPT2, LLAMA3 or LINES

@@ -44,7 +44,7 @@ from jittok.unicode import tables
 from jittok.unicode.tables import LETTER, MARK
 from jittok.vocab import Vocab
 
-GEMMA4, SARVAM_MOE = 50, 51
+GEMMA4, SARVAM_MOE, MMBERT = 50, 51, 60
 FAMILIES = {
     **dict.fromkeys((5, 7, 12, 19, 31, 40), (GPT2, 0, 0, 0, PREFIX, LETTER)),
     **dict.fromkeys((6, 8, 9, 21, 22, 25, 27, 55), (GPT2, 1, 0, 0, PREFIX, LETTER)),
@@ -97,8 +97,10 @@ def compile_vocab(vocab: Vocab) -> Arrays:
         whole_ids=whole_ids,
         byte_encode=int(pre.byte_encode),
         escape=int(vocab.escape_whitespaces),
+        begin_lines=int(vocab.pre_type == MMBERT),
+        shortest=int(vocab.shortest_utf8),
         ignore_merges=int(vocab.ignore_merges),
-        newlines_whole=int(vocab.pre_type == GEMMA4),
+        newlines_whole=int(vocab.pre_type in (GEMMA4, MMBERT)),
         session=session,
         lowercase=int(vocab.lowercase),
         family=family,

@@ -90,7 +90,7 @@ def encode_general(
         else:
             start, stop = starts[k], stops[k]
             padded = int(stop + PAD <= data.size or readable_behind(text, stop, PAD))
-            if not has_work(own, start, stop, notes):
+            if not has_work(own, start, stop, GROWTH + model.begin_lines, notes):
                 return OUT_OF_WORK
             count = encode_text(model, own, splitter, text, start, stop, padded, out, count, ids.size, notes)
             if count < 0:
@@ -101,11 +101,11 @@ def encode_general(
 
 
 @helper
-def has_work(work: WorkWindow, start: int, stop: int, report: Window) -> bool:
-    """Whether there is work for a fragment text[start:stop]. Writes what is needed: bytes, or else room for ids that is
-    certainly enough, at most two ids a byte of the rewritten text."""
-    if GROWTH * (stop - start) > work.longest - 16:
+def has_work(work: WorkWindow, start: int, stop: int, growth: int, report: Window) -> bool:
+    """Whether there is work for a fragment text[start:stop], a byte of which may become `growth`. Writes what is
+    needed: bytes, or else room for ids that is certainly enough, at most two ids a byte of the rewritten text."""
+    if growth * (stop - start) > work.longest - 16:
         put_i64(report, NEED, stop - start)
         return False
-    put_i64(report, NEED, 2 * GROWTH * (stop - start) + SLACK + 16)
+    put_i64(report, NEED, 2 * growth * (stop - start) + SLACK + 16)
     return True

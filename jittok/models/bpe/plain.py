@@ -10,7 +10,7 @@ from jittok.fragments import BEYOND_UNICODE, FOUND, OFFSET, OUT_OF_ROOM, SPACE_I
 from jittok.models.bpe.arrays import Arrays
 from jittok.models.bpe.joints import cut_joints
 from jittok.models.bpe.text import BAD, decode, put_code_point
-from jittok.models.bpe.words import SPACE
+from jittok.models.bpe.words import NEWLINE, SPACE
 from jittok.models.bpe.work import WorkWindow, encode_pieces, look_up
 from jittok.piece_cache.tables import SLACK
 from jittok.pretokenize.splitters.general import SplitterWindow, split_text
@@ -35,18 +35,18 @@ def encode_text(
     report: Window,
 ) -> int:
     """Plain BPE; the text is rewritten first if it must be."""
-    if model.escape == 0 and padded != 0:
+    if model.escape == 0 and model.begin_lines == 0 and padded != 0:
         done = encode_words(work, splitter, text, start, stop, start, False, True, ids, count, room, report)
         if done != MALFORMED:
             return done
-    length = _rewrite(text, start, stop, work.text, model.escape, report)
+    length = _rewrite(model, text, start, stop, work.text, report)
     if length < 0:
         return length
     # the family LINES keeps pieces as the text has them, where a space is U+2581; the few that are left are not
     cached = model.escape == 0 or not _has_space(work.text, length)
     count = encode_words(work, splitter, work.text, 0, length, 0, True, cached, ids, count, room, report)
     if count == SPACE_IN_SYMBOL:
-        put_i64(report, OFFSET, _before_rewriting(text, start, stop, work.text, model.escape, get_i64(report, OFFSET)))
+        put_i64(report, OFFSET, _before_rewriting(model, text, start, stop, work.text, get_i64(report, OFFSET)))
     return count
 
 
@@ -59,39 +59,48 @@ def _has_space(text: Window, length: int) -> bool:
 
 
 @helper
-def _before_rewriting(text: Window, start: int, stop: int, out: Window, escape: int, place: int) -> int:
+def _before_rewriting(model: Arrays, text: Window, start: int, stop: int, out: Window, place: int) -> int:
     """Where in text[start:stop] the character stands that rewriting put to `place`; writes to out as rewriting does."""
-    i, at = start, 0
+    i, at, begins = start, 0, model.begin_lines != 0
     while at < place:
-        c, size = _read(text, i, stop, escape)
+        c, size = _read(model, text, i, stop)
+        if begins and c not in (NEWLINE, ESCAPED_SPACE):
+            at = put_code_point(out, at, ESCAPED_SPACE)
+        begins = model.begin_lines != 0 and c == NEWLINE
         at = put_code_point(out, at, c)
         i += size
     return i
 
 
 @helper
-def _read(text: Window, i: int, stop: int, escape: int) -> tuple[int, int]:
+def _read(model: Arrays, text: Window, i: int, stop: int) -> tuple[int, int]:
     """(code point that the sequence at i is rewritten to, its bytes)."""
-    c, size = decode(text, i, stop)
+    c, size = decode(text, i, stop, model.shortest)
     if c == BAD:
         c = REPLACEMENT
-    elif escape != 0 and c == SPACE and size == 1:
+    elif model.escape != 0 and c == SPACE and size == 1:
         c = ESCAPED_SPACE  # only the byte 20: an overlong space stays one
     return c, size
 
 
 @helper
-def _rewrite(text: Window, start: int, stop: int, out: Window, escape: int, report: Window) -> int:
+def _rewrite(model: Arrays, text: Window, start: int, stop: int, out: Window, report: Window) -> int:
     """text[start:stop] as llama.cpp reads it, into out; returns the length or BEYOND_UNICODE."""
-    i, at = start, 0
+    i, at, begins = start, 0, model.begin_lines != 0
     while i < stop:
         byte = get_u8(text, i)
-        if byte < 0x80 and (byte != SPACE or escape == 0):
+        if byte < 0x80 and (byte != SPACE or model.escape == 0):
+            if begins and byte != NEWLINE:
+                at = put_code_point(out, at, ESCAPED_SPACE)
+            begins = model.begin_lines != 0 and byte == NEWLINE
             put_u8(out, at, byte)
             i += 1
             at += 1
             continue
-        c, size = _read(text, i, stop, escape)
+        c, size = _read(model, text, i, stop)
+        if begins and c != ESCAPED_SPACE:
+            at = put_code_point(out, at, ESCAPED_SPACE)
+        begins = False
         if c > 0x10FFFF:
             put_i64(report, OFFSET, i)
             put_i64(report, FOUND, c)

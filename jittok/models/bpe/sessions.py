@@ -10,7 +10,7 @@ from jittok.models.bpe.general import has_work
 from jittok.models.bpe.plain import REPLACEMENT, encode_text, encode_words
 from jittok.models.bpe.text import BAD, decode, put_code_point
 from jittok.models.bpe.words import SPACE
-from jittok.models.bpe.work import Work, WorkWindow, open_work
+from jittok.models.bpe.work import GROWTH, Work, WorkWindow, open_work
 from jittok.normalize.case import LOWERED, kind_of, lower_case
 from jittok.normalize.case import SPACE as WHITE
 from jittok.pretokenize.splitters.general import SplitterWindow, open_splitter
@@ -50,7 +50,7 @@ def encode_session(
             count += 1
         else:
             start, stop = starts[k], stops[k]
-            if not has_work(own, start, stop, notes):
+            if not has_work(own, start, stop, GROWTH, notes):
                 return OUT_OF_WORK
             if model.session == HYBRIDDNA:
                 padded = int(stop + PAD <= data.size or readable_behind(text, stop, PAD))
@@ -152,7 +152,7 @@ def _encode_runs(
     while i <= stop:
         kind, c, size = WHITE, SPACE, 1
         if i < stop:
-            c, size = decode(text, i, stop)
+            c, size = decode(text, i, stop, model.shortest)
             if c > 0x10FFFF:
                 put_i64(report, OFFSET, i)
                 put_i64(report, FOUND, c)

@@ -1,4 +1,4 @@
-"""Reading text as llama.cpp's BPE does: permissive UTF-8, and everything it is rewritten to before words are cut."""
+"""Reading text as llama.cpp's BPE does: UTF-8, and everything it is rewritten to before words are cut."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ import numpy as np
 
 from jittok._jit import helper
 from jittok._raw import Window, get_u8, get_word, put_u8
+from jittok.structures.utf8 import is_shortest
 
 _HIGH = np.uint64(0x8080808080808080)
 BAD = -1
 
 
 @helper
-def decode(text: Window, i: int, stop: int) -> tuple[int, int]:
-    """(code point, bytes) of the sequence at i: any value up to 0x1FFFFF whose continuation bytes are there; else
-    (BAD, 1). Overlong forms and surrogates pass. Source: llama.cpp, unicode_cpt_from_utf8."""
+def decode(text: Window, i: int, stop: int, shortest: int) -> tuple[int, int]:
+    """(code point, bytes) of the sequence at i, (BAD, 1) if there is none. Surrogates pass.
+
+    shortest (0 or 1): overlong forms and values above U+10FFFF are none; else any value up to 0x1FFFFF passes whose
+    continuation bytes are there. Source: llama.cpp, unicode_cpt_from_utf8.
+    """
     byte = get_u8(text, i)
     if byte < 0x80:
         return byte, 1
@@ -27,6 +31,8 @@ def decode(text: Window, i: int, stop: int) -> tuple[int, int]:
         if follower & 0xC0 != 0x80:
             return BAD, 1
         c = c << 6 | follower & 0x3F
+    if shortest != 0 and not is_shortest(byte, get_u8(text, i + 1)):
+        return BAD, 1
     return c, size
 
 
@@ -40,14 +46,8 @@ def first_malformed(text: Window, start: int, stop: int) -> int:
             i += 8
         if i >= stop:
             break
-        c, size = decode(text, i, stop)
-        if (
-            c == BAD
-            or c > 0x10FFFF
-            or (size == 2 and c < 0x80)
-            or (size == 3 and c < 0x800)
-            or (size == 4 and c < 0x10000)
-        ):
+        c, size = decode(text, i, stop, 1)
+        if c == BAD:
             return i
         i += size
     return stop

@@ -30,7 +30,8 @@ from jittok.piece_cache.tables import CacheWindow, Key, PieceCache, make_cache, 
 from jittok.pretokenize.splitters.general import SplitWindow, SplitWork, make_split_work, open_split
 
 GROWTH = 3
-"""Bytes that one byte of text becomes at most: a space or a bad byte three, a lowered character no more than three."""
+"""Bytes that one byte of text becomes at most: a space or a bad byte three, a lowered character no more than three. One
+more where U+2581 is put in front of lines (`Arrays.begin_lines`), of which every second byte may be one."""
 CHUNK = 16384
 """Bytes split before their pieces are looked up: their places stay in the first-level cache."""
 

@@ -49,6 +49,7 @@ class Arrays(NamedTuple):
     cut_limit: int  # bytes of a fragment up to which the rules hold; negative: none is cut
     first_span: int  # how the first span of a fragment is encoded, see structures.span_loop
     room_per_byte: int  # ids that one byte of a text may become
+    shortest: int  # Vocab.shortest_utf8
 
 
 class Work(NamedTuple):
@@ -101,6 +102,7 @@ def compile_vocab(vocab: Vocab) -> Arrays:
         limit,
         first_span,
         _room_per_byte(keys, lattice.texts, user_texts),
+        int(vocab.shortest_utf8),
     )
 
 

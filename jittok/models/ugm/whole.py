@@ -106,7 +106,7 @@ def normalize(
                     value += 1
                 i += length
                 continue
-            end = i + well_formed(data, i, stop)
+            end = i + well_formed(data, i, stop, arrays.shortest)
         if end == i:  # a bad byte becomes U+FFFD
             for byte in (0xEF, 0xBF, 0xBD):
                 state, at = put_byte(arrays.spaces, state, byte, work.text, at)

@@ -67,6 +67,7 @@ class Arrays(NamedTuple):
     rules: cuts.SpanRules
     cut_limit: int  # bytes of a fragment up to which it is cut into spans; negative: none is, there is no alphabet
     room_per_byte: int  # ids that one byte of a text may become
+    shortest: int  # Vocab.shortest_utf8
 
 
 class Work(NamedTuple):
@@ -100,6 +101,7 @@ def compile_vocab(vocab: Vocab) -> Arrays:
         span_rules(kinds),
         NO_LIMIT if alphabet else -1,
         room,
+        int(vocab.shortest_utf8),
     )
 
 

@@ -25,7 +25,7 @@ def encode_whole(
     encode(_MARK, word, 0)  # every word begins with it
     i, size = start, _MARKED
     while i < stop:
-        code, length = decode(data, i, stop)
+        code, length = decode(data, i, stop, arrays.shortest)
         if code > LAST_CODE_POINT:
             report[OFFSET], report[FOUND] = i, code
             return BEYOND_UNICODE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jittok.pretokenize.definition import PreType, pre_type, stages
 from jittok.reference import bpe, hybriddna, whitespace
-from jittok.reference.mapped import Mapped, Token, escape_spaces
+from jittok.reference.mapped import Mapped, Token
 from jittok.reference.merging import Symbols
 from jittok.trace.recorder import Merging, Recorder, units
 from jittok.trace.stage import Record
@@ -17,8 +17,8 @@ def session(recorder: Recorder, fragment: Mapped) -> list[Token]:
     """The tokens of one fragment."""
     vocab = recorder.vocab
     words = bpe.words(vocab, fragment)
-    text = escape_spaces(fragment) if vocab.escape_whitespaces else fragment
-    cuts = cut_by(pre_type(vocab.pre_type), code_points(text.text))
+    text = bpe.written(vocab, fragment)
+    cuts = cut_by(pre_type(vocab.pre_type), code_points(text.text, vocab.shortest_utf8))
     tokens, at = [], fragment.starts[0] if fragment.starts else 0
     for word, (regex, matched) in zip(words, cuts, strict=True):
         start, stop = word.span(0, len(word.text)) if word.text else (at, at)

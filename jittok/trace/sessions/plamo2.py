@@ -1,4 +1,4 @@
-"""PLaMo-2: the pieces that were compared at each place, from the end of the text, and the cheapest way."""
+"""PLaMo-2 and 3: the pieces that were compared at each place, from the end of the text, and the cheapest way."""
 
 from __future__ import annotations
 
@@ -6,16 +6,23 @@ from jittok.reference import plamo2
 from jittok.reference.mapped import Mapped, Token
 from jittok.trace.recorder import Recorder
 from jittok.trace.stage import Record
-from jittok.unicode.tables import decode, utf8
+from jittok.unicode.tables import utf8
 from jittok.vocab.describe import shown
 
 
 def session(recorder: Recorder, fragment: Mapped) -> list[Token]:
     """The tokens of one fragment."""
     vocab = recorder.vocab
-    text = list(decode(fragment.text))
-    if text and text[0][0] == plamo2.BYTE_ORDER_MARK:
-        del text[0]
+    known = plamo2.table(vocab)
+    tokens: list[Token] = []
+    for text in plamo2.segments(vocab, fragment):
+        _record_part(recorder, fragment, text)
+        tokens += plamo2.searched(known, fragment, text)
+    return tokens
+
+
+def _record_part(recorder: Recorder, fragment: Mapped, text: list[plamo2.Point]) -> None:
+    """A record a place of one part that is searched, from its end."""
     points, places = [c for c, _, _ in text], [fragment.starts[i] for _, i, _ in text]
     challengers: dict[int, list[Record]] = {}
 
@@ -24,7 +31,7 @@ def session(recorder: Recorder, fragment: Mapped) -> list[Token]:
             {"token_id": token, "length": size, "score": score, "cost": cost, "won": won}
         )
 
-    pieces = plamo2.best_pieces(plamo2.table(vocab), points, places, observe)
+    pieces = plamo2.best_pieces(plamo2.table(recorder.vocab), points, places, observe)
     on_path, at = set(), 0
     for size, _ in pieces:
         on_path.add(at)
@@ -42,4 +49,3 @@ def session(recorder: Recorder, fragment: Mapped) -> list[Token]:
             on_path=place in on_path,
             challengers=challengers[place],
         )
-    return list(plamo2.session(vocab, fragment))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from jittok.reference import ugm, xcda
 from jittok.reference.mapped import Mapped, Token
+from jittok.reference.nfc import nfc
 from jittok.reference.ugm import Cell, Challenge
 from jittok.trace.recorder import Recorder, units
 from jittok.trace.stage import Record
@@ -14,6 +15,10 @@ from jittok.vocab.describe import shown
 def session(recorder: Recorder, fragment: Mapped) -> list[Token]:
     """The tokens of one fragment."""
     vocab = recorder.vocab
+    composed = {}
+    if vocab.nfc:
+        fragment = nfc(fragment)
+        composed["nfc"] = shown(fragment.text)
     steps: list[Record] = []
 
     def observe(at: int, used: int, piece: bytes, size: int) -> None:
@@ -28,7 +33,7 @@ def session(recorder: Recorder, fragment: Mapped) -> list[Token]:
         )
 
     text = ugm.normalize(vocab, fragment, observe)
-    recorder.add("normalized", text=shown(text.text), length=len(text.text), map=units(text), steps=steps)
+    recorder.add("normalized", text=shown(text.text), length=len(text.text), map=units(text), steps=steps, **composed)
     if not text.text:
         return []
     seen: list[Challenge] = []
@@ -65,7 +70,7 @@ def _rule(recorder: Recorder, fragment: Mapped, at: int) -> str:
         )
     if size:
         return "charsmap"
-    return "unchanged" if well_formed(text, at) else "replacement"
+    return "unchanged" if well_formed(text, at, vocab.shortest_utf8) else "replacement"
 
 
 def _record_lattice(

@@ -36,7 +36,7 @@ def session(recorder: Recorder, fragment: Mapped) -> list[Token]:
 def _steps(vocab: Vocab, fragment: Mapped) -> list[Record]:
     """What becomes of each code point. `rule`: "kept", "alone" (a word of its own), "space" or "dropped"."""
     steps = []
-    for c, i, j in decode(fragment.text):
+    for c, i, j in decode(fragment.text, vocab.shortest_utf8):
         first = nfd(c) if vocab.strip_accents else c
         if flags(first) & WHITESPACE:
             rule = "space"

@@ -1,0 +1,55 @@
+"""A corpus goes on with the release of llama.cpp that it was begun with, unless another was asked for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jittok.corpus.ledger import NAME as LEDGER
+from jittok.corpus.manifest import NAME as MANIFEST
+from jittok.errors import CorpusError
+from jittok.vocab.releases import RELEASES
+
+if TYPE_CHECKING:
+    from jittok.tokenizer import Tokenizer
+
+WORK = ".jittok"
+"""The folder of a corpus that is not finished."""
+FIRST = RELEASES[0].name
+"""Corpora that do not say their release are older than this was written down."""
+
+
+def as_begun(tok: Tokenizer, folder: Path) -> Tokenizer:
+    """The tokenizer, or the one of the release that the corpus in `folder` was begun with.
+
+    The same if there is no corpus, if a release was asked for, or if nothing differs. CorpusError where the vocabulary
+    cannot be read again.
+    """
+    begun = _begun_vocab(folder)
+    if begun is None or tok.asked_llama_cpp is not None or begun.get("fingerprint") == tok.fingerprint:
+        return tok
+    release = begun.get("llama_cpp", FIRST)
+    if release == tok.llama_cpp:
+        return tok
+    try:
+        return tok.of_release(release)
+    except ValueError as error:
+        raise CorpusError(
+            str(folder), f"a corpus begun with llama.cpp {release} ({error})",
+            f"that release: jittok.load(..., llama_cpp={release!r}), on the command line --llama-cpp {release}",
+        ) from None  # fmt: skip
+
+
+def _begun_vocab(folder: Path) -> dict[str, Any] | None:
+    """What the manifest or the ledger of a corpus says about its vocabulary; None where there is none to be read."""
+    try:
+        manifest = folder / MANIFEST
+        if manifest.exists():
+            found = json.loads(manifest.read_bytes())["vocab"]
+        else:
+            with (folder / WORK / LEDGER).open("rb") as ledger:
+                found = json.loads(ledger.readline().partition(b" ")[2])["plan"]["vocab"]  # behind its checksum
+    except (OSError, ValueError, KeyError, TypeError):
+        return None  # whoever opens the corpus says what is wrong with it
+    return found if isinstance(found, dict) else None

@@ -1,0 +1,363 @@
+"""NFC of Unicode 16.0, bytes to bytes: a quick check, and a copy of what changes with the way back.
+
+A text falls into *stretches*: a code point begins a new one where nothing in front of it can change it, or be changed
+by it (`unicode.nfc.begins_anew`). A stretch that is in NFC stays byte for byte; of another all bytes that come out
+stand for all that went in. Bytes that are no UTF-8 become U+FFFD, one each; surrogates stay. Linear, also where
+thousands of marks follow each other.
+
+Nothing here knows a vocabulary: whoever normalizes fragments asks `find_changed`, makes room, and calls
+`normalize_changed`.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from jittok._jit import I32, I64, U8, U16, OutI32, OutI64, OutU8, frozen, helper, kernel, wide
+from jittok._raw import Window, get_u8, get_u16, utf8_masks, window
+from jittok.pretokenize.classes import UNICODE_SIZE, two_stage
+from jittok.structures.utf8 import decode, encode
+from jittok.unicode.nfc import (
+    L_BASE,
+    L_COUNT,
+    S_BASE,
+    S_COUNT,
+    T_BASE,
+    T_COUNT,
+    V_BASE,
+    V_COUNT,
+    class_table,
+    compositions,
+    decompositions,
+    seconds,
+)
+
+CLASS, MAY_CHANGE, CONTINUES = 0xFF, 0x100, 0x200
+"""A fact is the combining class, with MAY_CHANGE for code points that decompose for good or compose with one in front
+of them, and CONTINUES for those that do not begin a stretch. Most code points have 0."""
+GROWTH = 3
+"""Bytes that a byte becomes at most."""
+NO_MAP = 0
+"""Size of `starts` and `stops` where nobody wants to know what bytes stand for."""
+SHORT_RUN = 24
+"""Marks that are put in order by insertion; more are counted by class."""
+_NONE = np.uint64(0)
+
+
+class Nfc(NamedTuple):
+    """The tables. Both lists are sorted by what they are looked up by."""
+
+    pages: U16  # [8704] two-stage table: the number of a code point's fact
+    blocks: U8
+    facts: U16
+    decomposed: I32  # [n] code points, without Hangul
+    parts_at: I32  # [n + 1] where their full decompositions begin
+    parts: I32
+    pairs: I64  # [m] first << 21 | second
+    composed: I32  # [m] what they compose to
+
+
+class NfcWork(NamedTuple):
+    """Scratch for fragments of up to `longest` bytes."""
+
+    points: OutI32  # [2 * longest + 8] a stretch, decomposed
+    marks: OutI32  # [2 * longest + 8] while marks are put in order
+
+
+@cache
+def nfc_tables() -> Nfc:
+    """The tables, made once."""
+    classes, known, pairs = class_table(), decompositions(), compositions()
+    facts = classes.astype(np.uint16)
+    hangul = range(S_BASE, S_BASE + S_COUNT)
+    composite = {*pairs.values()}
+    for c, parts in known.items():
+        # a composition that comes back as itself stands as long as no mark follows
+        facts[c] |= MAY_CHANGE * (c not in composite) | CONTINUES * bool(classes[parts[0]] or parts[0] in seconds())
+    follow = np.array(sorted(seconds()))
+    facts[follow] |= MAY_CHANGE
+    facts[follow] |= CONTINUES
+    facts[classes > 0] |= CONTINUES
+    facts[hangul.start : hangul.stop] = 0
+    values, numbers = np.unique(facts, return_inverse=True)
+    pages, blocks = two_stage(np.arange(UNICODE_SIZE), numbers.reshape(-1).astype(np.uint8))
+    order = sorted(known)
+    ends = np.cumsum([0, *(len(known[c]) for c in order)])
+    keys = sorted((first << 21 | second, whole) for (first, second), whole in pairs.items())
+    return Nfc(
+        frozen(pages, np.uint16), frozen(blocks, np.uint8), frozen(values, np.uint16), frozen(order, np.int32),
+        frozen(ends, np.int32), frozen([c for point in order for c in known[point]], np.int32),
+        frozen([key for key, _ in keys], np.int64), frozen([whole for _, whole in keys], np.int32),
+    )  # fmt: skip
+
+
+def make_nfc_work(longest: int) -> NfcWork:
+    """Scratch for fragments of up to `longest` bytes: a code point of two bytes has at most three parts."""
+    return NfcWork(np.empty(2 * longest + 8, np.int32), np.empty(2 * longest + 8, np.int32))
+
+
+@kernel
+def find_changed(tables: Nfc, data: U8, starts: I64, stops: I64, tokens: I32, count: int, places: OutI64) -> int:
+    """How many bytes the fragments have together that NFC changes.
+
+    starts, stops: int64[count], tokens: int32[count] as `jittok.fragments` says; ids are no texts
+    places: int64[count] receives for each fragment where its first stretch begins that changes, or -1
+    """
+    text, total = window(data), wide(0)
+    for k in range(count):
+        places[k] = -1
+        if tokens[k] < 0:
+            place = first_change(tables, text, data, wide(starts[k]), wide(stops[k]))
+            if place < stops[k]:
+                places[k] = place
+                total += wide(stops[k]) - wide(starts[k])
+    return total
+
+
+@kernel
+def normalize_changed(
+    tables: Nfc, work: NfcWork, data: U8, starts: I64, stops: I64, changes: I64, count: int, out: OutU8,
+    map_starts: OutI64, map_stops: OutI64, places: OutI64,
+) -> int:  # fmt: skip
+    """The fragments that change to `out`, behind each other; how many bytes these are.
+
+    changes: int64[count] as `find_changed` left it
+    out: uint8[GROWTH * what `find_changed` returned]
+    map_starts, map_stops: int64[the same] or int64[NO_MAP]: byte k of `out` stands for data[map_starts[k]:map_stops[k]]
+    places: int64[2 * count] receives where each begins and ends in `out`, all others being empty there
+    """
+    text, at = window(data), wide(0)
+    for k in range(count):
+        places[2 * k], places[2 * k + 1] = at, at
+        if changes[k] < 0:
+            continue
+        i, stop = wide(changes[k]), wide(stops[k])
+        at = _copy(data, wide(starts[k]), i, out, at, map_starts, map_stops)
+        while i < stop:
+            end = _stretch_end(tables, data, i, stop)
+            at = _put_stretch(tables, work, data, i, end, out, at, map_starts, map_stops)
+            i = end
+            place = first_change(tables, text, data, i, stop)
+            at = _copy(data, i, place, out, at, map_starts, map_stops)
+            i = place
+        places[2 * k + 1] = at
+    return at
+
+
+@helper
+def first_change(tables: Nfc, text: Window, data: U8, start: int, stop: int) -> int:
+    """Where the first stretch of data[start:stop] begins that NFC changes, or stop; a stretch begins at `start`."""
+    pages, blocks, facts = window(tables.pages), window(tables.blocks), window(tables.facts)
+    i, begin, last = start, start, 0  # last: the combining class of the code point in front, in this stretch
+    while i < stop:
+        if i + 64 <= stop:
+            followers, firsts, _, _, _ = utf8_masks(text, i)
+            if followers | firsts == _NONE:
+                i += 64
+                begin, last = i - 1, 0
+                continue
+        block = min(i + 64, stop)
+        while i < block:
+            if get_u8(text, i) < 0x80:
+                begin, last = i, 0
+                i += 1
+                continue
+            c, size = decode(data, i, stop, 1)
+            if size == 1:  # a bad byte begins a stretch, and is one that changes
+                return i
+            fact = get_u16(facts, get_u8(blocks, get_u16(pages, c >> 7) << 7 | c & 127))
+            if fact & CONTINUES == 0:
+                begin, last = i, 0
+            if fact != 0:
+                own = fact & CLASS
+                if (fact & MAY_CHANGE and _changes(tables, data, begin, i, c)) or (own != 0 and own < last):
+                    return begin
+                last = own
+            i += size
+    return stop
+
+
+@helper
+def _changes(tables: Nfc, data: U8, begin: int, i: int, c: int) -> bool:
+    """Whether the stretch that begins at `begin` changes for the code point c at i, as may be: it decomposes for good,
+    or composes with what is in front of it. Where that takes more than a look, yes: then it may come out the same."""
+    if _find(tables.decomposed, c) >= 0:
+        return True
+    if i == begin:
+        return False
+    first, size = decode(data, begin, i, 1)
+    alone = begin + size == i and not S_BASE <= first < S_BASE + S_COUNT and _find(tables.decomposed, first) < 0
+    return not alone or _pair(tables, first, c) >= 0
+
+
+@helper
+def _fact(tables: Nfc, c: int) -> int:
+    return wide(tables.facts[wide(tables.blocks[wide(tables.pages[c >> 7]) << 7 | c & 127])])
+
+
+@helper
+def _stretch_end(tables: Nfc, data: U8, i: int, stop: int) -> int:
+    """Where the stretch ends that begins at i < stop."""
+    _, size = decode(data, i, stop, 1)
+    i += size
+    while i < stop:
+        c, size = decode(data, i, stop, 1)
+        if _fact(tables, c) & CONTINUES == 0:
+            break
+        i += size
+    return i
+
+
+@helper
+def _copy(data: U8, i: int, stop: int, out: OutU8, at: int, starts: OutI64, stops: OutI64) -> int:
+    """data[i:stop] as it is; the place behind."""
+    for k in range(i, stop):
+        out[at] = data[k]
+        if starts.size > NO_MAP:
+            starts[at], stops[at] = k, k + 1
+        at += 1
+    return at
+
+
+@helper
+def _put_stretch(
+    tables: Nfc, work: NfcWork, data: U8, start: int, stop: int, out: OutU8, at: int, starts: OutI64, stops: OutI64
+) -> int:
+    """What one stretch becomes; the place behind."""
+    points, size, i, same = work.points, wide(0), start, wide(0)
+    while i < stop:
+        c, length = decode(data, i, stop, 1)
+        size = _decompose(tables, c, points, size)
+        i += length
+    _sort_marks(tables, points, work.marks, size)
+    size = _compose(tables, points, size)
+    end = at
+    for k in range(size):
+        end = encode(wide(points[k]), out, end)
+    while same < stop - start and same < end - at and out[at + same] == data[start + same]:
+        same += 1
+    changed = end - at != stop - start or same < end - at
+    if starts.size > NO_MAP:
+        for k in range(end - at):
+            starts[at + k] = start if changed else start + k
+            stops[at + k] = stop if changed else start + k + 1
+    return end
+
+
+@helper
+def _decompose(tables: Nfc, c: int, points: OutI32, size: int) -> int:
+    """The parts of a code point behind the first `size` points; how many there are now."""
+    syllable = c - S_BASE
+    if 0 <= syllable < S_COUNT:
+        points[size] = L_BASE + syllable // (V_COUNT * T_COUNT)
+        points[size + 1] = V_BASE + syllable % (V_COUNT * T_COUNT) // T_COUNT
+        points[size + 2] = T_BASE + syllable % T_COUNT
+        return size + (3 if syllable % T_COUNT else 2)
+    row = _find(tables.decomposed, c) if c >= 0xC0 else -1
+    if row < 0:
+        points[size] = c
+        return size + 1
+    for k in range(wide(tables.parts_at[row]), wide(tables.parts_at[row + 1])):
+        points[size] = tables.parts[k]
+        size += 1
+    return size
+
+
+@helper
+def _find(sorted_: I32, wanted: int) -> int:
+    """The row of a number, -1 where it is not."""
+    low, high = 0, sorted_.size
+    while low < high:
+        middle = (low + high) >> 1
+        if wide(sorted_[middle]) < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < sorted_.size and wide(sorted_[low]) == wanted else -1
+
+
+@helper
+def _sort_marks(tables: Nfc, points: OutI32, marks: OutI32, size: int) -> None:
+    """Marks that follow each other, by their classes; those of one class keep their order."""
+    i = wide(0)
+    while i < size:
+        if _fact(tables, wide(points[i])) & CLASS == 0:
+            i += 1
+            continue
+        stop = i + 1
+        while stop < size and _fact(tables, wide(points[stop])) & CLASS:
+            stop += 1
+        if stop - i <= SHORT_RUN:
+            for k in range(i + 1, stop):
+                c, j = wide(points[k]), k
+                own = _fact(tables, c) & CLASS
+                while j > i and _fact(tables, wide(points[j - 1])) & CLASS > own:
+                    points[j] = points[j - 1]
+                    j -= 1
+                points[j] = c
+        else:
+            _sort_long(tables, points, marks, i, stop)
+        i = stop
+
+
+@helper
+def _sort_long(tables: Nfc, points: OutI32, marks: OutI32, i: int, stop: int) -> None:
+    """The same of many: for each class that occurs, in rising order, all its marks."""
+    own = wide(0)
+    at = wide(0)
+    while at < stop - i:
+        least = wide(CLASS + 1)
+        for k in range(i, stop):
+            found = _fact(tables, wide(points[k])) & CLASS
+            if found > own and found < least:
+                least = found
+        own = least
+        for k in range(i, stop):
+            if _fact(tables, wide(points[k])) & CLASS == own:
+                marks[at] = points[k]
+                at += 1
+    for k in range(at):
+        points[i + k] = marks[k]
+
+
+@helper
+def _compose(tables: Nfc, points: OutI32, size: int) -> int:
+    """Each point joined with the last starter where they compose and nothing between blocks it; how many are left."""
+    starter, last, kept = wide(-1), wide(-1), wide(0)  # last: class of what is kept behind the starter, -1 for nothing
+    for k in range(size):
+        c = wide(points[k])
+        own = _fact(tables, c) & CLASS
+        if starter >= 0 and (last == -1 or last < own):
+            whole = _pair(tables, wide(points[starter]), c)
+            if whole >= 0:
+                points[starter] = whole
+                continue
+        if own == 0:
+            starter, last = kept, -1
+        else:
+            last = own
+        points[kept] = c
+        kept += 1
+    return kept
+
+
+@helper
+def _pair(tables: Nfc, first: int, second: int) -> int:
+    """What two code points compose to, or -1."""
+    if L_BASE <= first < L_BASE + L_COUNT and V_BASE <= second < V_BASE + V_COUNT:
+        return S_BASE + ((first - L_BASE) * V_COUNT + second - V_BASE) * T_COUNT
+    syllable = first - S_BASE
+    if 0 <= syllable < S_COUNT and syllable % T_COUNT == 0 and T_BASE < second < T_BASE + T_COUNT:
+        return first + second - T_BASE
+    wanted = first << 21 | second
+    low, high = 0, tables.pairs.size
+    while low < high:
+        middle = (low + high) >> 1
+        if tables.pairs[middle] < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return wide(tables.composed[low]) if low < tables.pairs.size and tables.pairs[low] == wanted else -1

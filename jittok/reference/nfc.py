@@ -1,0 +1,65 @@
+"""NFC of Unicode 16.0, step by step: decompose, put marks in order, compose."""
+
+from __future__ import annotations
+
+from jittok.reference.mapped import Mapped
+from jittok.unicode.nfc import begins_anew, combining_class, composition, decomposition
+from jittok.unicode.tables import decode, utf8
+
+Point = tuple[int, int, int]
+"""A code point, and where it begins and ends."""
+
+
+def nfc(source: Mapped) -> Mapped:
+    """The text in NFC; a byte that belongs to no sequence is U+FFFD. A stretch that changes is one unit.
+
+    Source: llama.cpp, `unicode_normalize_nfc`; the stretches are ours.
+    """
+    out = Mapped()
+    for stretch in stretches(source):
+        after = composed(ordered([part for c, _, _ in stretch for part in decomposition(c)]))
+        out.put(b"".join(map(utf8, after)), source, stretch[0][1], stretch[-1][2])
+    return out
+
+
+def stretches(source: Mapped) -> list[list[Point]]:
+    """The code points of a text, cut where what stands in front and behind cannot change each other."""
+    found: list[list[Point]] = []
+    for point in decode(source.text):
+        if not found or begins_anew(point[0]):
+            found.append([])
+        found[-1].append(point)
+    return found
+
+
+def ordered(points: list[int]) -> list[int]:
+    """Marks that follow each other by their classes; those of one class stay as they are."""
+    out: list[int] = []
+    run: list[int] = []
+    for c in points:
+        if combining_class(c) == 0:
+            out += sorted(run, key=combining_class)
+            out.append(c)
+            run = []
+        else:
+            run.append(c)
+    return out + sorted(run, key=combining_class)
+
+
+def composed(points: list[int]) -> list[int]:
+    """Each mark, and each second half of a pair, with the last starter if nothing between them blocks it."""
+    out: list[int] = []
+    starter, last = -1, -1  # place of the last starter; class of what was left behind it, -1 for nothing
+    for c in points:
+        own = combining_class(c)
+        if starter >= 0 and (last == -1 or last < own):
+            whole = composition(out[starter], c)
+            if whole is not None:
+                out[starter] = whole
+                continue
+        if own == 0:
+            starter, last = len(out), -1
+        else:
+            last = own
+        out.append(c)
+    return out

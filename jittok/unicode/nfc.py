@@ -1,0 +1,108 @@
+"""What NFC of Unicode 16.0 is made of: combining classes, canonical decompositions and compositions.
+
+Made by `make_nfc.py`; loaded when first used. Decompositions here are full (nothing in them decomposes); Hangul's are
+arithmetic and not in the tables. The functions of one code point are for references and for people.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.unicode.tables import UNICODE_SIZE
+
+S_BASE, L_BASE, V_BASE, T_BASE = 0xAC00, 0x1100, 0x1161, 0x11A7
+L_COUNT, V_COUNT, T_COUNT = 19, 21, 28
+S_COUNT = L_COUNT * V_COUNT * T_COUNT
+"""Hangul: syllables, and leading, vowel and trailing letters (T_BASE itself is none)."""
+
+
+@cache
+def load_nfc() -> dict[str, NDArray[np.uint32]]:
+    """The arrays of nfc.npz by name.
+
+    class_start, class_value: runs of equal combining classes; decomposed, first, second: one step of each
+    decomposition (second 0: of one code point); composes: 1 where the two compose again.
+    """
+    with np.load(Path(__file__).with_name("nfc.npz")) as file:
+        return dict(file)
+
+
+@cache
+def class_table() -> NDArray[np.uint8]:
+    """uint8[0x110000]: the combining class of every code point."""
+    tables = load_nfc()
+    starts = tables["class_start"].astype(np.int64)
+    full = np.zeros(UNICODE_SIZE, np.uint8)
+    full[starts[0] :] = np.repeat(tables["class_value"], np.diff(starts, append=UNICODE_SIZE))
+    return full
+
+
+@cache
+def decompositions() -> dict[int, tuple[int, ...]]:
+    """Code point -> its full decomposition, without Hangul."""
+    tables = load_nfc()
+    steps = {
+        c: (first, second) if second else (first,)
+        for c, first, second in zip(*(tables[name].tolist() for name in ("decomposed", "first", "second")), strict=True)
+    }
+
+    def whole(c: int) -> tuple[int, ...]:
+        return tuple(part for step in steps[c] for part in whole(step)) if c in steps else (c,)
+
+    return {c: whole(c) for c in steps}
+
+
+@cache
+def compositions() -> dict[tuple[int, int], int]:
+    """(first, second) -> what they compose to, without Hangul."""
+    tables = load_nfc()
+    kept = tables["composes"] > 0
+    first, second, whole = (tables[name][kept].tolist() for name in ("first", "second", "decomposed"))
+    return dict(zip(zip(first, second, strict=True), whole, strict=True))
+
+
+@cache
+def seconds() -> frozenset[int]:
+    """Code points that can compose with one in front of them."""
+    vowels, trailing = range(V_BASE, V_BASE + V_COUNT), range(T_BASE + 1, T_BASE + T_COUNT)
+    return frozenset({second for _, second in compositions()} | {*vowels, *trailing})
+
+
+@cache
+def _classes() -> memoryview:
+    return class_table().data
+
+
+def combining_class(c: int) -> int:
+    """0 for what stands by itself."""
+    return int(_classes()[c])
+
+
+def decomposition(c: int) -> tuple[int, ...]:
+    """The full canonical decomposition, (c,) if there is none."""
+    if S_BASE <= c < S_BASE + S_COUNT:
+        syllable = c - S_BASE
+        vowel, trailing = V_BASE + syllable % (V_COUNT * T_COUNT) // T_COUNT, T_BASE + syllable % T_COUNT
+        parts = L_BASE + syllable // (V_COUNT * T_COUNT), vowel, trailing
+        return parts if trailing > T_BASE else parts[:2]
+    return decompositions().get(c, (c,))
+
+
+def composition(first: int, second: int) -> int | None:
+    """What two code points compose to, None if they do not."""
+    if L_BASE <= first < L_BASE + L_COUNT and V_BASE <= second < V_BASE + V_COUNT:
+        return S_BASE + ((first - L_BASE) * V_COUNT + second - V_BASE) * T_COUNT
+    syllable = first - S_BASE
+    if 0 <= syllable < S_COUNT and syllable % T_COUNT == 0 and T_BASE < second < T_BASE + T_COUNT:
+        return first + second - T_BASE
+    return compositions().get((first, second))
+
+
+def begins_anew(c: int) -> bool:
+    """Whether what stands in front of `c` neither changes it nor is changed by it: texts may be cut here."""
+    first = decomposition(c)[0]
+    return combining_class(first) == 0 and first not in seconds()

@@ -1,0 +1,58 @@
+"""The releases of llama.cpp whose answers are recorded, and what each of them brought: all of it as data, here.
+
+A release is known by the name of a package that ships it or by llama.cpp's own number. What a vocabulary is like under
+a release is decided while it is read (`load`); the fields of `Vocab` tell the rest of the package.
+A `tokenizer.ggml.pre` string has its release in its own record (`pre_names.json`, "since").
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Release(NamedTuple):
+    """One llama.cpp, and those of its rules that are no matter of names. Flags say what a text shows."""
+
+    name: str
+    about: str
+    shortest_utf8: bool  # overlong forms and values above U+10FFFF are bad bytes; before, they passed or were fatal
+    plamo_adds: bool  # PLaMo-2 obeys add_bos_token and add_eos_token; before, add_special added nothing
+    nfc: bool  # tokenizer.ggml.normalizer.nfc is read, and used by Unigram
+
+
+RELEASES = (
+    Release("0.3.36", "llama-cpp-python 0.3.36, about 1 October 2026", False, False, False),
+    Release("b11739", "llama.cpp b11739, 19 October 2026", True, True, True),
+)
+"""Oldest first. Each gives its own recorded answers; of those, only what differs is a flag or a name below."""
+NEWEST = RELEASES[-1].name
+
+MODELS_SINCE = {"plamo3": "b11739"}
+"""tokenizer.ggml.model -> the first release that knows it; all others are as old as the first one here."""
+TEXTS_SINCE = {
+    "<|plamo:fim_prefix|>": "b11739",
+    "<|plamo:fim_suffix|>": "b11739",
+    "<|plamo:fim_middle|>": "b11739",
+    "<|plamo:file_separator|>": "b11739",
+    "<|ifm|im_end|>": "b11739",
+    "<|eot|>": "b11739",
+}
+"""The same of texts that tokens are treated by (`attributes`)."""
+
+
+def release_named(name: str | None) -> Release:
+    """The release of a name, the newest for None. ValueError, naming all, for a name that is none."""
+    for release in RELEASES:
+        if release.name == (NEWEST if name is None else name):
+            return release
+    raise ValueError(f"llama_cpp: found {name!r}, expected one of {release_names()}")
+
+
+def release_names() -> str:
+    """All of them in words, newest first."""
+    return ", ".join(release.name for release in reversed(RELEASES))
+
+
+def has(release: Release, since: str | None) -> bool:
+    """Whether a release has what came with the one named `since`; None: what was always there."""
+    return since is None or RELEASES.index(release_named(since)) <= RELEASES.index(release)

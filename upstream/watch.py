@@ -1,0 +1,117 @@
+"""Is there a newer llama.cpp, and what does it do that jittok does not know? Installs what PyPI has, compares, reports.
+
+    python upstream/watch.py [--report FILE] [--libraries DIR] [--library PATH ...] [--texts N]
+
+The newest builds of PACKAGES go into environments of their own under DIR; --library names a build that lies elsewhere,
+and takes the place of installing. Each is asked for all recorded texts (tests/data, and those beside the checkout), for
+every pre string on a vocabulary of all byte pairs with drawn texts, and for the words in its own strings: as pre
+strings, as models, and as tokens. Whatever no release that jittok knows answers so is told. Exit status: 0 nothing is
+new, 1 something is (the report says what, and CONTRIBUTING what to do), 2 wrong use.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import venv
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), *(str(HERE.parent / "tests" / name) for name in ("", "data", "fuzz"))]
+
+import compare  # noqa: E402  beside this file
+from asking import Side  # noqa: E402
+
+PACKAGES = ("llama-cpp-python", "xllamacpp", "llama-cpp-py-sync")
+"""What ships llama.cpp on PyPI, with a library that has its C interface."""
+MOST = 12
+"""Examples of one difference."""
+
+
+class Build:
+    """A library and where it comes from."""
+
+    def __init__(self, name: str, python: Path, library: str) -> None:
+        self.name, self.python, self.library = name, python, library
+
+
+def installed(package: str, folder: Path) -> Build:
+    """The newest build of a package, in an environment of its own. RuntimeError when it cannot be had."""
+    home = folder / package
+    python = home / ("Scripts" if sys.platform == "win32" else "bin") / "python"
+    if not python.exists():
+        venv.create(home, with_pip=True)
+    _run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--upgrade", package])
+    version = _run([python, "-c", f"import importlib.metadata as m; print(m.version({package!r}))"])
+    return Build(f"{package} {version}", python, _run([python, HERE / "library.py", "find"]))
+
+
+def _run(command: list[Any]) -> str:
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
+    if done.returncode:
+        lines = (done.stderr or done.stdout).strip().splitlines() or [f"status {done.returncode}"]
+        raise RuntimeError(lines[-1])
+    return done.stdout.strip()
+
+
+def builds(options: argparse.Namespace) -> tuple[list[Build], list[str]]:
+    """The builds to look at, and what could not be had."""
+    if options.library:
+        return [Build(Path(path).name, Path(sys.executable), str(Path(path).resolve())) for path in options.library], []
+    found, missing = [], []
+    for package in PACKAGES:
+        try:
+            found.append(installed(package, options.libraries))
+        except RuntimeError as error:  # noqa: PERF203
+            missing.append(f"{package}: {error}")
+    return found, missing
+
+
+def section(build: Build, texts: int) -> tuple[list[str], bool]:
+    """Lines of the report about one build, and whether it does anything new."""
+    try:
+        side = Side(build.python, build.library)
+    except RuntimeError as error:
+        return [f"## {build.name}", "", f"Cannot be asked here: {error}", ""], False
+    with side:
+        checks = [check for kind in compare.CHECKS for check in kind(side, texts)]
+    lines, new = [f"## {build.name}", "", "| asked | answers | " + " | ".join(compare.RELEASE_NAMES) + " |"], []
+    lines.append("|---|---|" + "---|" * len(compare.RELEASE_NAMES))
+    for check in checks:
+        counts = " | ".join(str(check.differing[name]) for name in compare.RELEASE_NAMES)
+        lines.append(f"| {check.name} | {check.asked} | {counts} |")
+        new += check.new
+    close = min(compare.RELEASE_NAMES, key=lambda name: sum(check.differing[name] for check in checks))
+    lines += ["", f"Numbers are answers that differ from jittok's of that release. The closest is {close}.", ""]
+    if new:
+        lines += [f"**New: {len(new)} answers that no release gives.**", ""]
+        lines += [f"- {note}" for note in new[:MOST]] + ([f"- and {len(new) - MOST} more"] if len(new) > MOST else [])
+        lines.append("")
+    return lines, bool(new)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Write the report; the exit status."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--report", type=Path, default=Path("upstream-report.md"), metavar="FILE")
+    parser.add_argument("--libraries", type=Path, default=Path(".venv/upstream"), metavar="DIR")
+    parser.add_argument("--library", action="append", default=[], metavar="PATH", help="a library in place of packages")
+    parser.add_argument("--texts", type=int, default=40, metavar="N", help="drawn texts a pre string (default 40)")
+    options = parser.parse_args(arguments)
+    found, missing = builds(options)
+    lines, new = ["# llama.cpp, as PyPI has it, beside jittok", ""], False
+    lines += [f"jittok knows the releases {', '.join(compare.RELEASE_NAMES)}.", ""]
+    for build in found:
+        more, is_new = section(build, options.texts)
+        lines, new = lines + more, new or is_new
+    if missing:
+        lines += ["## Not installed", "", *(f"- {each}" for each in missing), ""]
+    options.report.write_text("\n".join(lines), encoding="utf-8")
+    sys.stdout.write("\n".join(lines))
+    return 1 if new else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
