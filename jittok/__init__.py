@@ -5,6 +5,7 @@ neither numba, llvmlite, regex nor pyarrow. What encodes is imported by the firs
 that was not compiled before.
 """
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from jittok.errors import CorpusError, EncodingFailed, InvalidToken, JittokError, MalformedVocab, UnsupportedVocab
@@ -14,6 +15,7 @@ from jittok.tokenizer import Tokenizer
 from jittok.vocab import Vocab, bundled_names
 
 if TYPE_CHECKING:
+    from jittok import train
     from jittok.vocab import read_vocab
 
 __version__ = "0.1.0"
@@ -32,6 +34,7 @@ __all__ = [
     "bundled_names",
     "load",
     "read_vocab",
+    "train",
 ]
 
 
@@ -40,6 +43,8 @@ def __getattr__(name: str) -> Any:
         from jittok.vocab import read_vocab
 
         return read_vocab
+    if name == "train":  # a module that can be called
+        return importlib.import_module("jittok.train")
     raise AttributeError(f"module 'jittok' has no attribute {name!r}")
 
 
