@@ -115,7 +115,8 @@ def learn(
     """Merges until there are `target` ids, `base` of which exist before the first.
 
     longest: first symbols that those of a pair must add up to less than
-    known: texts that exist and that a merge could make, with their ids; first_texts: text of each first id
+    known: texts that exist and that a merge could make, with their ids, -1: such a pair is not merged
+    first_texts: text of each first id
     forced: [n, 2] pairs to merge first, in this order
     threshold: pairs of lower counts are left out until they are needed; the result does not depend on it
     """

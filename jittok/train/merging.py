@@ -56,7 +56,7 @@ WORK = 1 << 21
 MERGE_COST = 32
 DONE, NEED_POOL, NEED_PAIRS, NEED_TABLE, NEED_QUEUE, BELOW, WATCH, PAUSE = range(8)
 """BELOW: no pair reaches the threshold. WATCH: pair state[BEST] may make a text that exists; the caller says in
-state[ID] which id it makes, and calls again. Other codes ask for room; no merge is half done."""
+state[ID] which id it makes, or -1 for none (the pair is then dropped), and calls again. Other codes ask for room; no merge is half done."""
 NEXT, USED, PAIRS, IN_QUEUE, NEED, MERGES, BEST, ID = range(8)
 """Places in the state: ids so far, what is used of the pool, pairs, entries of the queue, room that is needed."""
 
@@ -343,6 +343,10 @@ def _make_merge(before: Any, allowed: Any, pieces: bool) -> Any:
                     return WATCH
                 c = state[ID]
                 state[BEST] = -1
+                if c < 0:
+                    put_i64(own.counts, best, 0)
+                    put_i64(own.size, best, 0)
+                    continue
             line.lengths[c] = length
             made.pairs[2 * n], made.pairs[2 * n + 1] = a, b
             made.counts[n] = get_i64(own.counts, best) if best >= 0 else 0

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jittok._jit import U8, U64, OutI64, OutU8, OutU64, helper, kernel
+from jittok._jit import I64, U8, U64, OutI64, OutU8, OutU64, helper, kernel
 from jittok._raw import (
     Window,
     get_i32,
