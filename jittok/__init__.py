@@ -15,8 +15,9 @@ from jittok.tokenizer import Tokenizer
 from jittok.vocab import Vocab, bundled_names
 
 if TYPE_CHECKING:
-    from jittok import train
     from jittok.vocab import read_vocab
+
+    train: Any  # the module `jittok.train`, which can be called
 
 __version__ = "0.1.0"
 __all__ = [

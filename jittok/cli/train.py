@@ -36,6 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--size", type=positive, metavar="N", help="ids in all: special tokens, bytes, merges")
     parser.add_argument("--sizes", metavar="N,N,...", help="several sizes from one training")
     parser.add_argument("--out", action="append", default=[], metavar="FILE", help=".gguf, .json (tokenizer.json), vocab.json (and merges.txt), .tiktoken; may be given again")  # fmt: skip
+    parser.add_argument("--model", choices=("bpe", "spm", "wordpiece"), default="bpe", help="bpe: byte-level BPE; spm: sentencepiece's BPE, as .gguf or .model; wordpiece: BERT's, as .gguf or .txt")  # fmt: skip
+    parser.add_argument("--extend", metavar="VOCAB", help="--size more tokens behind those of a GGUF or bundled name")
+    parser.add_argument("--prune", metavar="VOCAB", help="that vocabulary without the tokens these documents never use")
     parser.add_argument("--json", action="store_true", help="print data as JSON")
     rule = parser.add_argument_group("the vocabulary")
     rule.add_argument("--pre", metavar="NAME", help="how words are cut: any tokenizer.ggml.pre (default: qwen2)")
@@ -75,13 +78,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Count, learn, write."""
     sizes = _sizes(options)
+    base = None
+    if options.extend or options.prune:
+        base = _base(options)
     start = time.perf_counter()
     words = _words(options)
     counted = time.perf_counter()
     if options.save_words:
         words.save(options.save_words)
-    report: dict[str, Any] = {"documents": words.documents, "bytes": words.bytes, "words": len(words), "occurrences": words.total, "seconds_counting": round(counted - start, 3)}  # fmt: skip
-    if sizes:
+    report: dict[str, Any] = {"documents": words.documents, "bytes": words.text_bytes, "words": len(words), "occurrences": words.total, "seconds_counting": round(counted - start, 3)}  # fmt: skip
+    if base is not None:
+        report["vocabularies"] = [_edited(options, base, words)]
+    elif sizes and options.model != "bpe":
+        report["vocabularies"] = [_other_model(options, words, size, len(sizes) > 1) for size in sizes]
+    elif sizes:
         trained = _train(options, words, max(sizes))
         report["seconds_learning"] = round(time.perf_counter() - counted, 3)
         report["vocabularies"] = [_save(options, trained, size, len(sizes) > 1) for size in sizes]
@@ -102,7 +112,7 @@ def _sizes(options: argparse.Namespace) -> list[int]:
         if options.size is not None:
             raise ValueError("found --size and --sizes, expected one of them")
         return sorted({positive(part) for part in options.sizes.split(",")})
-    if options.size is None and not options.save_words:
+    if options.size is None and not options.save_words and not options.prune:
         raise ValueError("found no --size, expected --size N (or --save-words FILE, to count only)")
     return [] if options.size is None else [options.size]
 
@@ -126,8 +136,17 @@ def _words(options: argparse.Namespace) -> Counts:
     from jittok.train.cutter import DEFAULT_PRE
     from jittok.train.files import count_files
 
+    runs, lines = None, None
+    if options.model == "spm":
+        from jittok.train.spm import SEPARATORS, SpmOptions
+
+        runs, lines = SEPARATORS, SpmOptions(0).max_sentence_length
+    elif options.model == "wordpiece":
+        from jittok.train.wordpiece import SPACES
+
+        runs = SPACES
     how = How(
-        pre=options.pre or DEFAULT_PRE, pre_regex=options.pre_regex,
+        pre=options.pre or DEFAULT_PRE, pre_regex=options.pre_regex, runs=runs, lines=lines,
         special=() if options.like == "hf" else tuple(options.special), by=options.by, sample=options.sample,
         seed=options.seed, threads=options.threads, memory=None if options.memory is None else parse_bytes(options.memory),
     )  # fmt: skip
@@ -169,6 +188,54 @@ def _save(options: argparse.Namespace, trained: Trained, size: int, several: boo
     return {"size": len(own), "merges": own.learned.merges.ids.size, "files": files, "bytes_per_token": last["bytes_per_token"] if last else 1.0}  # fmt: skip
 
 
+def _base(options: argparse.Namespace) -> Any:
+    """The vocabulary to be changed; its pre type cuts the words."""
+    from jittok.cli.common import open_named
+
+    tok = open_named(options.extend or options.prune, cache=True)
+    if options.pre is not None and options.pre != tok.vocab.pre:
+        raise ValueError(f"found --pre {options.pre}, expected none: the vocabulary has {tok.vocab.pre}")
+    options.pre = tok.vocab.pre
+    return tok
+
+
+def _edited(options: argparse.Namespace, tok: Any, words: Counts) -> dict[str, Any]:
+    """Extend or prune, and write."""
+    from jittok.train.surgery import extend, prune
+
+    if options.extend:
+        made = extend(tok, None, options.size, words=words, min_frequency=options.min_frequency)
+    else:
+        made = prune(tok, None, words=words, least=max(options.min_frequency, 1))
+    for out in options.out:
+        made.save(out)
+    facts = {"size": len(made.tokens), "merges": len(made.merges), "files": list(options.out)}
+    return {**facts, "new": made.old_ids.count(-1), "gone": len(tok.vocab) - len(made.tokens) + made.old_ids.count(-1)}
+
+
+def _other_model(options: argparse.Namespace, words: Counts, size: int, several: bool) -> dict[str, Any]:
+    """Train and write pieces of another model."""
+    made: Any
+    if options.model == "spm":
+        from jittok.train.spm import SpmOptions, train_spm_counts
+
+        made = train_spm_counts(words, SpmOptions(size, control=tuple(options.special)))
+    else:
+        from jittok.train.wordpiece import SPECIAL, train_wordpiece
+
+        special = tuple(options.special) or SPECIAL
+        made = train_wordpiece(None, size, words=words, special=special, min_frequency=options.min_frequency)
+    files = []
+    for out in options.out:
+        path = Path(out)
+        path = path.with_name(f"{path.stem}-{size}{path.suffix}") if several else path
+        made.save(path)
+        files.append(str(path))
+    for warning in made.warnings:
+        sys.stderr.write(f"jittok train: {warning}\n")
+    return {"size": len(made), "merges": made.merges.ids.size, "files": files}
+
+
 def _look(options: argparse.Namespace, trained: Trained, words: Counts, report: dict[str, Any]) -> None:
     if options.trace:
         trained.save_trace(options.trace)
@@ -190,7 +257,9 @@ def _text(report: dict[str, Any]) -> str:
     ]
     for vocab in report.get("vocabularies", []):
         files = ", ".join(vocab["files"]) or "not written (--out)"
-        rows.append(f"{vocab['size']:,} tokens, {vocab['merges']:,} merges, {vocab['bytes_per_token']:.2f} bytes a token here: {files}")  # fmt: skip
+        rate = f", {vocab['bytes_per_token']:.2f} bytes a token here" if "bytes_per_token" in vocab else ""
+        changed = f", {vocab['new']:,} new, {vocab['gone']:,} gone" if "new" in vocab else ""
+        rows.append(f"{vocab['size']:,} tokens, {vocab['merges']:,} merges{changed}{rate}: {files}")
     if "seconds_learning" in report:
         rows.append(f"learned in {report['seconds_learning']:.2f} s")
     for told in report.get("explained", []):

@@ -20,7 +20,7 @@ class Step(NamedTuple):
     left: int
     right: int
     id: int
-    count: int
+    times: int
     done: int
 
 

@@ -104,7 +104,9 @@ class Counter:
             if c > LAST_CODE_POINT:
                 raise EncodingFailed(k, start, f"U+{c:X}", f"no code point above U+{LAST_CODE_POINT:X}")
         raw = b"".join(map(utf8, points))
-        weights, documents = (array[k : k + 1] if array.size > 1 else array for array in (texts.weights, texts.documents))
+        weights, documents = (
+            array[k : k + 1] if array.size > 1 else array for array in (texts.weights, texts.documents)
+        )
         kept = state.copy()
         part = np.frombuffer(raw + bytes(PAD), np.uint8)
         self._add(Texts(part, np.zeros(1, np.int64), np.array([len(raw)]), weights, documents))
@@ -174,7 +176,9 @@ def _make_work(longest: int, chunk: int) -> CutWork:
     return CutWork(make_split_work(longest), np.empty(longest + 64, np.int32), np.zeros(5, np.int64), chunk)
 
 
-def _picked(data: Any, starts: Any, stops: Any, weights: Any, documents: Any, kept: NDArray[np.bool_]) -> tuple[Any, ...]:
+def _picked(
+    data: Any, starts: Any, stops: Any, weights: Any, documents: Any, kept: NDArray[np.bool_]
+) -> tuple[Any, ...]:
     """Some of the texts."""
     return (
         data,

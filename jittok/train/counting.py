@@ -24,7 +24,7 @@ from jittok.inputs import Documents
 from jittok.stretches import stretches_of, thread_count
 from jittok.train.counter import Counter, Counters
 from jittok.train.counts import UNIT, Counts, of_table
-from jittok.train.cutter import DEFAULT_PRE, Cutter, RegexCutter, cutter_of, regex_cutter
+from jittok.train.cutter import DEFAULT_PRE, Cutter, RegexCutter, cutter_of, regex_cutter, runs_cutter
 from jittok.train.export import REGEX
 from jittok.train.runs import slices_of, write_run
 
@@ -40,6 +40,8 @@ class How:
 
     pre: str = DEFAULT_PRE
     pre_regex: str | None = None
+    runs: str | None = None  # in place of both: characters that separate words, as the inside of a set
+    lines: int | None = None  # documents are cut into lines, those of more bytes are left out
     special: tuple[str, ...] = ()  # texts that are cut out of documents first
     by: str = "occurrences"  # or "documents": a word counts once in each
     sample: float = 1.0
@@ -58,10 +60,14 @@ class How:
     @property
     def name(self) -> str:
         """The pre type, or the pattern."""
+        if self.runs is not None:
+            return f"runs:{self.runs}"
         return self.pre if self.pre_regex is None else REGEX + self.pre_regex
 
     def cutter(self) -> Cutter | RegexCutter:
         """What cuts words."""
+        if self.runs is not None:
+            return runs_cutter(self.name, self.runs)
         return cutter_of(self.pre) if self.pre_regex is None else regex_cutter(self.pre_regex)
 
 
@@ -89,7 +95,10 @@ class Tally:
     def add(self, docs: Documents, weights: NDArray[np.int64] | None) -> Counter:
         """Count documents; the counter that did it, which the caller gives back."""
         counter = self.counters.take()
-        counter.add(*self._sampled(docs, weights))
+        docs, weights = self._sampled(docs, weights)
+        if self.how.lines is not None:
+            docs, weights = lines_of(docs, weights, self.how.lines)
+        counter.add(docs, weights)
         return counter
 
     def add_and_give_back(self, docs: Documents, weights: NDArray[np.int64] | None) -> None:
@@ -134,7 +143,7 @@ class Tally:
             found = of_table(counters[0].table)
         how = self.how
         return replace(
-            found, pre=how.name, unit=self.unit, documents=self.documents, bytes=self.bytes, special=how.special,
+            found, pre=how.name, unit=self.unit, documents=self.documents, text_bytes=self.bytes, special=how.special,
             once=how.by == "documents",
         )  # fmt: skip
 
@@ -155,6 +164,26 @@ class Tally:
         """Remove runs that nobody asked to keep."""
         if self._own is not None:
             self._own.cleanup()
+
+
+def lines_of(docs: Documents, weights: Any, longest: int) -> tuple[Documents, Any]:
+    """The lines of documents that have 1 to `longest` bytes."""
+    ends = np.flatnonzero(docs.data == ord("\n"))
+    starts: list[Any] = []
+    stops: list[Any] = []
+    rows: list[Any] = []
+    for row, (start, stop) in enumerate(zip(docs.starts.tolist(), docs.stops.tolist(), strict=True)):
+        own = ends[np.searchsorted(ends, start) : np.searchsorted(ends, stop)]
+        starts.append(np.concatenate([[start], own + 1]))
+        stops.append(np.concatenate([own, [stop]]))
+        rows.append(np.full(own.size + 1, row))
+    begin, end, row_of = (
+        np.concatenate([np.zeros(0, np.int64), *parts]).astype(np.int64) for parts in (starts, stops, rows)
+    )
+    end -= (end > begin) & (docs.data[np.maximum(end - 1, 0)] == ord("\r"))
+    kept = (end > begin) & (end - begin <= longest)
+    weights = weights[row_of[kept]] if weights is not None and weights.size > 1 else weights
+    return Documents(docs.data, begin[kept], end[kept]), weights
 
 
 def scaled(weights: Any) -> NDArray[np.int64]:

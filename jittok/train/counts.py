@@ -40,7 +40,7 @@ class Counts:
     pre: str = ""  # what cut them; "" when unknown, "regex:..." for a pattern of one's own
     unit: int = 1
     documents: int = 0
-    bytes: int = 0
+    text_bytes: int = 0
     special: tuple[str, ...] = field(default=())  # texts that were cut out first
     once: bool = False  # a word counts once a document
 
@@ -84,18 +84,18 @@ class Counts:
         both = of_table(counter.table)
         return replace(
             self, words=both.words, starts=both.starts, counts=both.counts, unit=unit,
-            documents=self.documents + other.documents, bytes=self.bytes + other.bytes,
+            documents=self.documents + other.documents, text_bytes=self.text_bytes + other.text_bytes,
         )  # fmt: skip
 
     def without_bytes(self, dropped: NDArray[np.bool_]) -> Counts:
-        """The same words less the bytes for which `dropped` (bool[256]) is true; what stood around them is neighbours."""
+        """The words less the bytes for which `dropped` (bool[256]) is true; what stood around them is neighbours."""
         kept = ~dropped[self.words]
         ends = np.concatenate([[0], np.cumsum(kept)])
         return replace(self, words=self.words[kept], starts=ends[self.starts])
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the file."""
-        facts = {"pre": self.pre, "unit": self.unit, "documents": self.documents, "bytes": self.bytes}
+        facts = {"pre": self.pre, "unit": self.unit, "documents": self.documents, "bytes": self.text_bytes}
         facts |= {"special": list(self.special), "once": self.once}
         rows = sorted(self.items(), key=lambda item: (-item[1], item[0]))
         with Path(path).open("w", encoding="utf-8", newline="\n") as file:
@@ -124,6 +124,7 @@ class Counts:
                 except (ValueError, KeyError):
                     expected = "a count, a tab and a word in the alphabet of bytes"
                     raise CorpusError(f"{path}, line {number}", line[:80], expected) from None
+        facts["text_bytes"] = facts.pop("bytes", 0)
         facts["special"] = tuple(facts.get("special", ()))
         return cls(*flat_words(words), np.array(counts, np.int64), **facts)
 

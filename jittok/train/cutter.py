@@ -12,7 +12,7 @@ from jittok.errors import UnsupportedVocab
 from jittok.models.bpe.arrays import GENERAL, GPT2, LLAMA3
 from jittok.models.bpe.compile import FAMILIES
 from jittok.pretokenize.definition import pre_type
-from jittok.pretokenize.program import splitter_of
+from jittok.pretokenize.program import splitter_of, splitter_of_patterns
 from jittok.pretokenize.splitters.blocks import character_classes
 from jittok.pretokenize.splitters.llama3 import WITHOUT
 from jittok.train.cutting import Family, count_general, count_gpt2, count_llama3
@@ -70,6 +70,13 @@ def cutter_of(pre: str) -> Cutter:
     kernel = {GPT2: count_gpt2, LLAMA3: count_llama3}.get(kind, count_general)
     arrays = Family(character_classes(letters), splitter_of(number), digits_alone, group, cased, contractions)
     return Cutter(pre, arrays, kernel, kernel is count_general)
+
+
+@cache
+def runs_cutter(name: str, separators: str) -> Cutter:
+    """Words are runs of other characters than `separators` (the inside of a set), and the runs of these."""
+    splitter = splitter_of_patterns([(f"[^{separators}]+", "wide")])
+    return Cutter(name, Family(character_classes(LETTER), splitter, 0, 0, 0, WITHOUT), count_general, True)
 
 
 def regex_cutter(pattern: str) -> RegexCutter:

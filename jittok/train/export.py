@@ -38,7 +38,9 @@ def roles_of(made: Learned, given: Mapping[str, str | None]) -> dict[str, int]:
             names = {"bos": BEGIN_NAMES, "eos": END_NAMES}.get(role, ())
             text = next((name for name in names if name in ids), None)
         elif text not in ids:
-            raise CorpusError(f"train: {role}", text, f"one of the special tokens {', '.join(made.special) or '(none)'}")
+            raise CorpusError(
+                f"train: {role}", text, f"one of the special tokens {', '.join(made.special) or '(none)'}"
+            )
         if text is not None:
             roles[role] = ids[text]
     return roles
@@ -51,6 +53,8 @@ def write_gguf(path: str | os.PathLike[str], made: Learned, pre: str, roles: Map
     if pre.startswith(REGEX):
         expected = "a `pre` that llama.cpp knows (a pattern of one's own can be written as .json)"
         raise UnsupportedVocab(os.fspath(path), "tokenizer.ggml.pre", pre.removeprefix(REGEX), expected)
+    if not made.merges.ids.size:
+        raise CorpusError(os.fspath(path), "no merges", "one or more, which llama.cpp asks for (a larger size, more text)")
     writer = gguf.GGUFWriter(path, "llama")
     if name:
         writer.add_name(name)
@@ -138,8 +142,5 @@ def write_tiktoken(path: str | os.PathLike[str], made: Learned) -> None:
     """A .tiktoken file: base64 of each token's bytes, a space, its rank. Special tokens are not in it, so a rank is the
     id less the number of special tokens."""
     count = len(made.special)
-    rows = (
-        base64.b64encode(made.raw(token)) + b" %d\n" % (token - count)
-        for token in range(count, made.size)
-    )
+    rows = (base64.b64encode(made.raw(token)) + b" %d\n" % (token - count) for token in range(count, made.size))
     Path(path).write_bytes(b"".join(rows))

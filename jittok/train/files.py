@@ -99,7 +99,8 @@ class _Run:
         if work is not None:
             work.mkdir(parents=True, exist_ok=True)
         self.tally = Tally(how, work, 1 if self.weights is None else UNIT)
-        self.work, self.ledger, self.done = work, None, set[tuple[int, ...]]()
+        self.work, self.done = work, set[tuple[int, ...]]()
+        self.ledger: Ledger | None = None
         self._lock = threading.Lock()
         self._ranges: dict[int, list[RawRange]] = {}  # of each counter: what it has counted since its last run
         self._since: dict[int, list[int]] = {}  # of each counter: documents and bytes then
@@ -136,7 +137,9 @@ class _Run:
         if not self.ledger.facts:
             self.ledger.add({"plan": plan}, sync=True)
         elif self.ledger.facts[0].get("plan") != plan:
-            raise CorpusError(str(work), "counts of other inputs or options", "those it was begun with, or a new folder")
+            raise CorpusError(
+                str(work), "counts of other inputs or options", "those it was begun with, or a new folder"
+            )
         for fact in self.ledger.facts[1:]:
             path = work / fact["run"]
             if not check_run(path, fact["crc"]):
@@ -231,5 +234,3 @@ def finished(work: str | os.PathLike[str]) -> None:
         path.unlink(missing_ok=True)
     if not any(folder.iterdir()):
         folder.rmdir()
-
-

@@ -38,7 +38,7 @@ from jittok.train.merging import (
     merge_bpe,
     merge_pieces,
 )
-from jittok.train.pairs import ABSENT, LOW, PAIR_SHIFT, Line, Pairs, Queue, Rules, Texts, mixed
+from jittok.train.pairs import ABSENT, K1, LOW, PAIR_SHIFT, Line, Pairs, Queue, Rules, Texts
 
 UNBOUNDED = 1 << 60
 MOST_PLACES = (1 << 31) - 1
@@ -46,6 +46,7 @@ FIRST_PAIRS, FIRST_SLOTS = 1 << 16, 1 << 18
 FEWER = 8
 """The next threshold is this much lower."""
 OF_WEIGHT = 64
+WATCHED = 1 << 12
 _NO_I64, _NO_I32 = np.zeros(0, np.int64), np.zeros(0, np.int32)
 
 
@@ -81,7 +82,7 @@ class Pieces:
     """What sentencepiece's rule needs of first symbols; ranks are their order as texts."""
 
     ranks: NDArray[np.int32]  # int32[base]
-    kinds: NDArray[np.int32]  # int32[base] script << 1 | begins with the mark of a space
+    kinds: NDArray[np.int32]  # int32[base] see `pairs.Texts`
     longest: int  # symbols of the longest piece
 
 
@@ -111,6 +112,7 @@ def learn(
     forced: Any = None,
     pieces: Pieces | None = None,
     threshold: int | None = None,
+    watch_all: bool = False,
 ) -> Merges:
     """Merges until there are `target` ids, `base` of which exist before the first.
 
@@ -119,12 +121,13 @@ def learn(
     first_texts: text of each first id
     forced: [n, 2] pairs to merge first, in this order
     threshold: pairs of lower counts are left out until they are needed; the result does not depend on it
+    watch_all: first symbols have texts of any length, so that each merge may make a text that exists
     """
     forced = _NO_I32 if forced is None else np.ascontiguousarray(forced, np.int32).reshape(-1)
     known = known or {}
     if base >= target:
         return Merges(np.zeros((0, 2), np.int32), _NO_I64, _NO_I64, _NO_I32)
-    arrays, total = _arrays(words, base, target, longest, known, forced, pieces)
+    arrays, total = _arrays(words, base, target, longest, known, forced, pieces, watch_all)
     last = max(min_frequency, 1)
     chosen = total // (OF_WEIGHT * (target - base)) if threshold is None else threshold
     least = 1 if forced.size else max(last, chosen)
@@ -143,12 +146,12 @@ def learn(
 def _arrays(
     words: Words, base: int, target: int, longest: int | None, known: Mapping[bytes, int], forced: Any,
     pieces: Pieces | None,
+    watch_all: bool,
 ) -> tuple[_Arrays, int]:  # fmt: skip
     line, total = _line(words, target)
     room = target - base + len(known)
-    watched = np.zeros(max(map(len, known), default=0) + 1, np.uint8)
-    for text in known:
-        watched[len(text)] = 1
+    watched = np.zeros(WATCHED if watch_all else max(map(len, known), default=0) + 1, np.uint8)
+    watched[slice(None) if watch_all else [len(text) for text in known]] = 1
     limit = UNBOUNDED if longest is None else longest
     texts = _texts(None, 0, 0)
     if pieces is not None:
@@ -197,7 +200,7 @@ def _texts(pieces: Pieces | None, base: int, target: int) -> Texts:
     hashes = np.zeros(most, np.uint64)
     known = np.full(1 << (2 * most).bit_length(), ABSENT, np.int32)
     for token, rank in enumerate(pieces.ranks.tolist()):
-        h = int(mixed(np.uint64(0), rank))
+        h = _hash_of_rank(rank)
         hashes[token] = h
         i = h & (known.size - 1)
         while known[i] != ABSENT:
@@ -206,6 +209,12 @@ def _texts(pieces: Pieces | None, base: int, target: int) -> Texts:
     kinds = np.zeros(most, np.int32)
     kinds[:base] = pieces.kinds
     return Texts(at, ranks, hashes, known, kinds, pieces.longest)
+
+
+def _hash_of_rank(rank: int) -> int:
+    """`pairs.mixed` of nothing and a rank."""
+    h = (rank + 1) * int(K1) % (1 << 64)
+    return h ^ h >> 32
 
 
 def _columns(count: int) -> tuple[NDArray[np.int64], ...]:
@@ -224,7 +233,8 @@ class _Trainer:
     def __init__(
         self, arrays: _Arrays, ids: NDArray[np.int32], pieces: bool, known: dict[bytes, int], first: list[bytes]
     ) -> None:
-        self.a, self.pieces, self.known, self.first = arrays, pieces, known, first
+        self.a, self.pieces, self.known = arrays, pieces, known
+        self.texts, self.told = dict(enumerate(first)), 0  # texts of ids; merges whose texts are among them
         seen = ids[ids >= 0]
         self.low = int(seen.min()) if seen.size else 0
         self.dense = bool(seen.size and int(seen.max()) - self.low < scanning.DENSE)
@@ -241,9 +251,7 @@ class _Trainer:
         count = int(a.state[PAIRS])
         room = max(2 * count, 1 << 16)
         a.queue = Queue(np.empty(room, np.int64), np.empty(room, np.int32))
-        a.state[IN_QUEUE] = scanning.fill_queue(
-            a.line, a.pairs, a.queue, a.texts, a.rules, int(self.pieces), count
-        )
+        a.state[IN_QUEUE] = scanning.fill_queue(a.line, a.pairs, a.queue, a.texts, a.rules, int(self.pieces), count)
         noted = 2 * int(a.pairs.size[:count].max(initial=0)) + 2
         a.near = a.near._replace(symbols=np.empty(noted, np.int32), places=np.empty(noted, np.int32))
         while True:
@@ -291,9 +299,7 @@ class _Trainer:
         a.pairs.table[:] = ABSENT
         numbers, state = np.empty(a.pairs.keys.size, np.int64), np.array([1, 0], np.int64)
         while state[0] < places:
-            code = scanning.count_pairs(
-                a.line, a.pairs, a.queue, a.texts, a.rules, int(self.pieces), numbers, state
-            )
+            code = scanning.count_pairs(a.line, a.pairs, a.queue, a.texts, a.rules, int(self.pieces), numbers, state)
             if code == scanning.NEED_PAIRS:
                 a.state[PAIRS], a.state[NEED] = state[1], 1
                 self._make_room(NEED_PAIRS)
@@ -334,21 +340,9 @@ class _Trainer:
             a.queue = Queue(_longer(a.queue.counts, size), _longer(a.queue.pairs, size))
 
     def _watched_text(self) -> bytes:
-        key, made = int(self.a.state[BEST]), self.a.made
-        merges = {token: k for k, token in enumerate(made.ids[: int(self.a.state[MERGES])].tolist())}
-        known = {token: text for text, token in self.known.items()}
-
-        def text(token: int) -> bytes:
-            parts, todo = [], [token]
-            while todo:
-                each = todo.pop()
-                if each in known:
-                    parts.append(known[each])
-                elif each < len(self.first):
-                    parts.append(self.first[each])
-                else:
-                    k = merges[each]
-                    todo += [int(made.pairs[2 * k + 1]), int(made.pairs[2 * k])]
-            return b"".join(parts)
-
-        return text(key >> PAIR_SHIFT) + text(key & LOW)
+        """The text of the pair that the kernel asks about."""
+        key, made, texts = int(self.a.state[BEST]), self.a.made, self.texts
+        for k in range(self.told, int(self.a.state[MERGES])):
+            texts[int(made.ids[k])] = texts[int(made.pairs[2 * k])] + texts[int(made.pairs[2 * k + 1])]
+        self.told = int(self.a.state[MERGES])
+        return texts[key >> PAIR_SHIFT] + texts[key & LOW]

@@ -42,6 +42,7 @@ from jittok.train.pairs import (
     before_by_text,
     find,
     hash_of,
+    joined_kind,
     key_of,
     known_slot,
     level_of,
@@ -228,8 +229,7 @@ def _learn_text(own: PairWindow, a: int, b: int, c: int) -> None:
     put_i64(own.text_at, c + 1, start + size)
     put_u64(own.hashes, c, h)
     put_i32(own.known, -1 - slot, c)
-    left, right = get_i32(own.kinds, a), get_i32(own.kinds, b)
-    put_i32(own.kinds, c, (left >> 1 if left >> 1 != 0 else right >> 1) << 1 | left & 1)
+    put_i32(own.kinds, c, joined_kind(get_i32(own.kinds, a), get_i32(own.kinds, b)))
 
 
 def _make_merge(before: Any, allowed: Any, pieces: bool) -> Any:

@@ -11,7 +11,7 @@ what stands at a place only grows.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,8 @@ K1 = np.uint64(0x9E3779B97F4A7C15)
 S32 = np.uint64(32)
 PAIR_SHIFT = 32
 LOW = 0xFFFFFFFF
+ANY, SAME, BYTE = 0, 255, 255
+"""Scripts: one that goes with all, and that of what stands before."""
 
 
 class Line(NamedTuple):
@@ -60,7 +62,7 @@ class Texts(NamedTuple):
     ranks: OutI32  # [symbols] its first symbols, by rank
     hashes: OutU64  # [ids] of these
     known: OutI32  # [slots] ids by the hash of their texts, or ABSENT
-    kinds: OutI32  # [ids] script << 1 | begins with a mark that no piece has inside
+    kinds: OutI32  # [ids] alone << 17 | script at the end << 9 | script at the beginning << 1 | begins with a mark
     longest: int  # symbols of the longest text
 
 
@@ -223,14 +225,29 @@ def allowed_by_length(own: PairWindow, a: int, b: int) -> bool:
 
 @helper
 def allowed_as_piece(own: PairWindow, a: int, b: int) -> bool:
-    """Whether the text is a valid piece: not too long, no mark inside, of one script (0: of any)."""
+    """Whether the text is a valid piece: not too long, no mark inside, no symbol that stands alone, and the script that
+    a ends with is the one that b begins with (or one of them is of any, or the same as what stands before)."""
     if get_i32(own.lengths, a) + get_i32(own.lengths, b) >= own.longest:
         return False
     left, right = get_i32(own.kinds, a), get_i32(own.kinds, b)
-    return right & 1 == 0 and (left >> 1 == right >> 1 or left >> 1 == 0 or right >> 1 == 0)
+    if right & 1 != 0 or (left | right) >> 17 != 0:
+        return False
+    last, first = left >> 9 & BYTE, right >> 1 & BYTE
+    return last == first or last == ANY or first == ANY or last == SAME or first == SAME  # noqa: SIM109, PLR1714
 
 
-def make_queue(before):  # type: ignore[no-untyped-def]
+@helper
+def joined_kind(left: int, right: int) -> int:
+    """The kind of a text that is joined of two."""
+    first, last = left >> 1 & BYTE, right >> 9 & BYTE
+    if first == SAME:
+        first = right >> 1 & BYTE
+    if last == SAME:
+        last = left >> 9 & BYTE
+    return last << 9 | first << 1 | left & 1
+
+
+def make_queue(before: Any) -> tuple[Any, Any]:
     """(push, sink) of a heap in which `before` says what comes first."""
 
     @helper

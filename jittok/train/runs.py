@@ -51,7 +51,8 @@ def write_run(path: Path, table: Table) -> int:
             tail = long[longs[long_slices == k]]
             lengths = (tail[:, 3] >> S32).astype(np.int64)
             words = [
-                table.blob[at : at + n] for at, n in zip(tail[:, 1].astype(np.int64).tolist(), lengths.tolist(), strict=True)
+                table.blob[at : at + n]
+                for at, n in zip(tail[:, 1].astype(np.int64).tolist(), lengths.tolist(), strict=True)
             ]
             tail[:, 1] = np.cumsum(lengths) - lengths
             blob = np.concatenate([np.zeros(0, np.uint8), *words])

@@ -5,6 +5,8 @@ Kernels over the whole line take a stretch of it at a time (STEP places), so tha
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, kernel, wide
@@ -112,7 +114,7 @@ def list_dense(line: Line, low: int, places: OutI64, pool: OutI32, begin: int, e
     return end
 
 
-def _make_count(allowed):  # type: ignore[no-untyped-def]
+def _make_count(allowed: Any) -> Any:
     @helper
     def count(own: PairWindow, room: int, slots: int, numbers: OutI64, places: int, state: OutI64) -> int:
         p, pairs, level = state[0], state[1], 0
@@ -231,9 +233,7 @@ _push_by_text, _ = make_queue(before_by_text)
 
 
 @kernel
-def fill_queue(
-    line: Line, pairs: Pairs, queue: Queue, texts: Texts, rules: Rules, pieces: int, count: int
-) -> int:
+def fill_queue(line: Line, pairs: Pairs, queue: Queue, texts: Texts, rules: Rules, pieces: int, count: int) -> int:
     """Puts pairs 0 .. count - 1 into the empty queue; its size."""
     own, size = open_pairs(line, pairs, queue, texts, rules), 0
     for e in range(count):

@@ -256,7 +256,9 @@ def test_merges_are_those_that_hugging_face_makes() -> None:
         model = json.loads(tok.to_str())["model"]
         made = learned(texts, size=size, pre="gpt-2", like="hf", min_frequency=least, special=special)
         assert {text: token for token, text in enumerate(made.texts)} == model["vocab"]
-        assert [[made.texts[a], made.texts[b]] for a, b in made.merges.pairs.tolist()] == [list(m) for m in model["merges"]]
+        assert [[made.texts[a], made.texts[b]] for a, b in made.merges.pairs.tolist()] == [
+            list(m) for m in model["merges"]
+        ]
 
 
 def test_importing_the_package_does_not_import_training() -> None:

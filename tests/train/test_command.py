@@ -57,6 +57,27 @@ def test_sizes_words_and_trace(tmp_path: Path, capsys: Any) -> None:
     assert found["vocabularies"][1]["bytes_per_token"] == rows[-1]["bytes_per_token"]
 
 
+def test_other_models_and_changed_vocabularies(tmp_path: Path, capsys: Any) -> None:
+    readme, out = ROOT / "README.md", tmp_path / "x.gguf"
+    kinds = {"spm": 500, "wordpiece": 400}
+    for model, size in kinds.items():
+        found = run(capsys, readme, "--model", model, "--size", size, "--out", out)
+        assert found["vocabularies"][0]["size"] == size
+        assert jittok.load(out).type == {"spm": "spm", "wordpiece": "wpm"}[model]
+    found = run(capsys, readme, "--extend", "gpt-2", "--size", 20, "--out", out)["vocabularies"][0]
+    assert (found["size"], found["new"], found["gone"]) == (50_277, 20, 0)
+    pruned = run(capsys, readme, "--prune", out, "--out", tmp_path / "y.gguf")["vocabularies"][0]
+    assert pruned["size"] == jittok.load(tmp_path / "y.gguf").vocab_size < 3000
+    assert pruned["gone"] == 50_277 - pruned["size"]
+
+
+def test_explained_and_held_out(capsys: Any) -> None:
+    given = ["--size", 500, "--explain", " the", "--held-out", ROOT / "DESIGN.md"]
+    found = run(capsys, ROOT / "README.md", *given)
+    assert found["explained"][0]["token"] == "Ġthe"
+    assert found["held_out"]["500"] > found["held_out"]["300"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -63,7 +63,9 @@ def test_texts_longer_than_a_chunk_are_cut_alike(pre: str) -> None:
 
 
 def test_words_of_any_length_are_told_apart() -> None:
-    words = ["a" * n for n in range(1, 70)] + ["a" * n + "b" for n in range(1, 70)] + ["b" + "a" * n for n in range(1, 70)]
+    words = (
+        ["a" * n for n in range(1, 70)] + ["a" * n + "b" for n in range(1, 70)] + ["b" + "a" * n for n in range(1, 70)]
+    )
     texts = [" ".join(words)] * 3
     found = counted(texts, pre="gpt-2", threads=1)
     assert found == {"a": 3, **{"Ġ" + word: 3 for word in words[1:]}}
@@ -172,7 +174,7 @@ def test_files_of_all_kinds_give_the_counts_of_their_texts(tmp_path: Path) -> No
     plain = count(texts, threads=1).to_dict()
     found = count_files([tmp_path], How(threads=2))
     assert found.to_dict() == plain
-    assert (found.documents, found.bytes) == (50, sum(len(text) for text in texts))
+    assert (found.documents, found.text_bytes) == (50, sum(len(text) for text in texts))
     names = [tmp_path / "b.jsonl.xz", *sorted(tmp_path.glob("c*"), reverse=True), tmp_path / "a.jsonl"]
     assert count_files(names, How(threads=1, memory=1 << 20)).to_dict() == plain
     heavy = count_files([tmp_path], How(threads=1), weights={"*.jsonl": 3})
@@ -218,7 +220,9 @@ def test_counting_goes_on_from_what_a_work_folder_holds(tmp_path: Path, monkeypa
     kept = len(list(work.glob("run-*.words")))
     assert kept >= 4
     again: list[Any] = []
-    monkeypatch.setattr(files, "read_texts", lambda raw, kind, reading: again.append(raw.key) or read(raw, kind, reading))
+    monkeypatch.setattr(
+        files, "read_texts", lambda raw, kind, reading: again.append(raw.key) or read(raw, kind, reading)
+    )
     found = count_files([data], How(threads=1), work=work)
     assert found.to_dict() == plain
     assert found.documents == 12

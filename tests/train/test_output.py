@@ -75,7 +75,11 @@ def test_tokenizers_reads_vocab_and_merges(trained: Any, documents: list[str], t
 
 
 def _pre_tokenizer(tokenizers: Any, pre: str) -> Any:
-    bare = {"version": "1.0", "pre_tokenizer": hf_pre_tokenizer(pre), "model": {"type": "BPE", "vocab": {}, "merges": []}}
+    bare = {
+        "version": "1.0",
+        "pre_tokenizer": hf_pre_tokenizer(pre),
+        "model": {"type": "BPE", "vocab": {}, "merges": []},
+    }
     return tokenizers.Tokenizer.from_str(json.dumps(bare)).pre_tokenizer
 
 
@@ -120,6 +124,8 @@ def test_forms_that_cannot_say_a_vocabulary_are_refused(documents: list[str], tm
     with pytest.raises(UnsupportedVocab, match=r"a `pre` that llama.cpp knows"):
         own.save(tmp_path / "x.gguf")
     own.save(tmp_path / "x.json")
+    with pytest.raises(CorpusError, match="found 'no merges'"):
+        jittok.train(["abc"], size=256).save(tmp_path / "x.gguf")
     kimi = jittok.train(documents[:3], size=300, pre="kimi-k2")
     with pytest.raises(UnsupportedVocab, match="for this format a pre-tokenizer such as qwen2"):
         kimi.save(tmp_path / "k.json")
