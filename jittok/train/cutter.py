@@ -8,12 +8,15 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from jittok._jit import frozen
 from jittok.errors import UnsupportedVocab
-from jittok.models.bpe.arrays import GENERAL, GPT2, LLAMA3
-from jittok.models.bpe.compile import FAMILIES
 from jittok.pretokenize.definition import pre_type
+from jittok.pretokenize.families import FAMILIES, GENERAL, GPT2, LLAMA3
 from jittok.pretokenize.program import splitter_of, splitter_of_patterns
 from jittok.pretokenize.splitters.blocks import character_classes
+from jittok.pretokenize.splitters.general import Splitter
 from jittok.pretokenize.splitters.llama3 import WITHOUT
 from jittok.train.cutting import Family, count_general, count_gpt2, count_llama3
 from jittok.unicode.tables import LETTER
@@ -68,8 +71,18 @@ def cutter_of(pre: str) -> Cutter:
     family = FAMILIES.get(number, (GENERAL, 0, 0, 0, WITHOUT, LETTER))
     kind, digits_alone, group, cased, contractions, letters = family
     kernel = {GPT2: count_gpt2, LLAMA3: count_llama3}.get(kind, count_general)
-    arrays = Family(character_classes(letters), splitter_of(number), digits_alone, group, cased, contractions)
+    splitter = splitter_of(number) if kernel is count_general else no_splitter()
+    arrays = Family(character_classes(letters), splitter, digits_alone, group, cased, contractions)
     return Cutter(pre, arrays, kernel, kernel is count_general)
+
+
+def no_splitter() -> Splitter:
+    """What a kernel of a fast family is given in place of the general splitter."""
+    none64, none32, none16, none8 = (frozen([], kind) for kind in (np.int64, np.int32, np.uint16, np.uint8))
+    return Splitter(
+        kinds=none64, tables_at=none64, tables=none32, cutters=none32, columns=none8, widths=none64, width=0, sure=none8,
+        begins=none8, apart=none8, byte=0, ascii=none8, pages=none16, blocks=none8,
+    )  # fmt: skip
 
 
 @cache
