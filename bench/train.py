@@ -28,9 +28,8 @@ PEERS = ("jittok", "tokenizers", "gigabpe", "jittok-spm", "sentencepiece-bpe")
 
 
 def read(corpus: str) -> list[str]:
-    opened = lzma.open(corpus, "rt", encoding="utf-8") if corpus.endswith(".xz") else Path(corpus).open(encoding="utf-8")
-    with opened as file:
-        return [json.loads(line)["text"] for line in file]
+    raw = Path(corpus).read_bytes()
+    return [json.loads(line)["text"] for line in (lzma.decompress(raw) if corpus.endswith(".xz") else raw).splitlines()]
 
 
 def jittok(texts: list[str], size: int, threads: int) -> list[list[str]]:
@@ -139,9 +138,14 @@ def main() -> None:
         first, again = (middle["user"][n] + middle["system"][n] for n in (0, -1))
         own = own or again
         cells = [
-            peer, f"{middle['user'][0]:.2f} + {middle['system'][0]:.2f}", f"{again:.2f} (first {first:.2f})", f"{again / own:.2f}",
-            f"{rows[0]['before']:.0f}, {max(row['peak'] for row in rows):.0f}", str(rows[0]["merges"]), rows[0]["digest"],
-        ]  # fmt: skip
+            peer,
+            f"{middle['user'][0]:.2f} + {middle['system'][0]:.2f}",
+            f"{again:.2f} (first {first:.2f})",
+            f"{again / own:.2f}",
+            f"{rows[0]['before']:.0f}, {max(row['peak'] for row in rows):.0f}",
+            str(rows[0]["merges"]),
+            rows[0]["digest"],
+        ]
         print(f"| {' | '.join(cells)} |")
 
 

@@ -24,7 +24,7 @@ EXAMPLES = """examples:
   jittok train data/ --sizes 8000,32000,128000 --out my.gguf                     my-8000.gguf ...; one training
   jittok train data/ --save-words words.tsv                                      count once,
   jittok train --words words.tsv --words more.tsv --size 50000 --out my.gguf     train often
-  jittok train corpus/ --size 50000 --memory 64M --work counting --out my.gguf   more words than memory; goes on after a crash
+  jittok train corpus/ --size 50000 --memory 64M --work counting --out my.gguf   goes on after a crash
 """
 
 
@@ -32,42 +32,80 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = EXAMPLES
-    parser.add_argument("inputs", nargs="*", metavar="INPUT", help="files, directories, globs, URLs, - as `jittok corpus` reads them")  # fmt: skip
+    parser.add_argument(
+        "inputs", nargs="*", metavar="INPUT", help="files, directories, globs, URLs, - as `jittok corpus` reads them"
+    )
     parser.add_argument("--size", type=positive, metavar="N", help="ids in all: special tokens, bytes, merges")
     parser.add_argument("--sizes", metavar="N,N,...", help="several sizes from one training")
-    parser.add_argument("--out", action="append", default=[], metavar="FILE", help=".gguf, .json (tokenizer.json), vocab.json (and merges.txt), .tiktoken; may be given again")  # fmt: skip
-    parser.add_argument("--model", choices=("bpe", "spm", "wordpiece"), default="bpe", help="bpe: byte-level BPE; spm: sentencepiece's BPE, as .gguf or .model; wordpiece: BERT's, as .gguf or .txt")  # fmt: skip
+    parser.add_argument(
+        "--out",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help=".gguf, .json (tokenizer.json), vocab.json (and merges.txt), .tiktoken; repeat for more",
+    )
+    parser.add_argument(
+        "--model",
+        choices=("bpe", "spm", "wordpiece"),
+        default="bpe",
+        help="byte-level BPE; sentencepiece's BPE (.gguf, .model); BERT's WordPiece (.gguf, .txt)",
+    )
     parser.add_argument("--extend", metavar="VOCAB", help="--size more tokens behind those of a GGUF or bundled name")
     parser.add_argument("--prune", metavar="VOCAB", help="that vocabulary without the tokens these documents never use")
     parser.add_argument("--json", action="store_true", help="print data as JSON")
     rule = parser.add_argument_group("the vocabulary")
     rule.add_argument("--pre", metavar="NAME", help="how words are cut: any tokenizer.ggml.pre (default: qwen2)")
     rule.add_argument("--pre-regex", metavar="PATTERN", help="a pattern of your own (not for .gguf)")
-    rule.add_argument("--like", choices=("jittok", "hf"), default="jittok", help="hf: the merges of Hugging Face's BpeTrainer")  # fmt: skip
-    rule.add_argument("--special", action="append", default=[], metavar="TEXT", help="a special token; may be given again")  # fmt: skip
+    rule.add_argument(
+        "--like", choices=("jittok", "hf"), default="jittok", help="hf: the merges of Hugging Face's BpeTrainer"
+    )
+    rule.add_argument(
+        "--special", action="append", default=[], metavar="TEXT", help="a special token; may be given again"
+    )
     for role, what in (("bos", "begins"), ("eos", "ends"), ("pad", "fills up"), ("unk", "stands for unknown")):
         rule.add_argument(f"--{role}", metavar="TEXT", help=f"the special token that {what} texts")
     rule.add_argument("--min-frequency", type=int, default=0, metavar="N", help="no merge of a pair that counts less")
-    rule.add_argument("--alphabet", choices=("bytes", "seen"), default="bytes", help="all 256 bytes, or those that occur")  # fmt: skip
+    rule.add_argument(
+        "--alphabet", choices=("bytes", "seen"), default="bytes", help="all 256 bytes, or those that occur"
+    )
     rule.add_argument("--max-token-length", type=positive, metavar="N", help="bytes of the longest token")
     rule.add_argument("--limit-alphabet", type=positive, metavar="N", help="keep the most frequent bytes")
     rule.add_argument("--name", default="", help="general.name of the GGUF")
     counting = parser.add_argument_group("counting")
-    counting.add_argument("--words", action="append", default=[], metavar="FILE", help="counted words in place of documents; may be given again")  # fmt: skip
+    counting.add_argument(
+        "--words",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="counted words in place of documents; may be given again",
+    )
     counting.add_argument("--save-words", metavar="FILE", help="write the counted words")
-    counting.add_argument("--weight", action="append", default=[], metavar="GLOB=X", help="words of matching files count X times")  # fmt: skip
-    counting.add_argument("--by", choices=("occurrences", "documents"), default="occurrences", help="documents: a word counts once in each, so that pasted texts make no tokens")  # fmt: skip
-    counting.add_argument("--sample", type=float, default=1.0, metavar="SHARE", help="a part of the documents, by their content")  # fmt: skip
+    counting.add_argument(
+        "--weight", action="append", default=[], metavar="GLOB=X", help="words of matching files count X times"
+    )
+    counting.add_argument(
+        "--by",
+        choices=("occurrences", "documents"),
+        default="occurrences",
+        help="documents: a word counts once in each, so that pasted texts make no tokens",
+    )
+    counting.add_argument(
+        "--sample", type=float, default=1.0, metavar="SHARE", help="a part of the documents, by their content"
+    )
     counting.add_argument("--seed", type=int, default=0, help="which part")
     reading = parser.add_argument_group("reading")
     reading.add_argument("--input-format", choices=("txt", "jsonl", "parquet", "arrow"), help="whatever the names say")
     reading.add_argument("--field", default="text", help="field of JSON Lines that holds the text (default: text)")
     reading.add_argument("--column", default="text", help="column of tables that holds the text (default: text)")
     reading.add_argument("--lines", action="store_true", help=".txt: a document a line")
-    reading.add_argument("--on-error", choices=("fail", "skip", "replace"), default="fail", help="documents that cannot be read")  # fmt: skip
+    reading.add_argument(
+        "--on-error", choices=("fail", "skip", "replace"), default="fail", help="documents that cannot be read"
+    )
     looking = parser.add_argument_group("looking")
     looking.add_argument("--trace", metavar="FILE", help="every merge with its counts, as JSON Lines")
-    looking.add_argument("--explain", action="append", default=[], metavar="TOKEN", help="how a token was made, from which words")  # fmt: skip
+    looking.add_argument(
+        "--explain", action="append", default=[], metavar="TOKEN", help="how a token was made, from which words"
+    )
     looking.add_argument("--held-out", metavar="FILE", help="print bytes a token on these texts, by size")
     work = parser.add_argument_group("work")
     work.add_argument("--threads", type=positive, metavar="N", help="default: every core this process may use")
@@ -86,7 +124,13 @@ def run(options: argparse.Namespace) -> int:
     counted = time.perf_counter()
     if options.save_words:
         words.save(options.save_words)
-    report: dict[str, Any] = {"documents": words.documents, "bytes": words.text_bytes, "words": len(words), "occurrences": words.total, "seconds_counting": round(counted - start, 3)}  # fmt: skip
+    report: dict[str, Any] = {
+        "documents": words.documents,
+        "bytes": words.text_bytes,
+        "words": len(words),
+        "occurrences": words.total,
+        "seconds_counting": round(counted - start, 3),
+    }
     if base is not None:
         report["vocabularies"] = [_edited(options, base, words)]
     elif sizes and options.model != "bpe":
@@ -148,7 +192,8 @@ def _words(options: argparse.Namespace) -> Counts:
     how = How(
         pre=options.pre or DEFAULT_PRE, pre_regex=options.pre_regex, runs=runs, lines=lines,
         special=() if options.like == "hf" else tuple(options.special), by=options.by, sample=options.sample,
-        seed=options.seed, threads=options.threads, memory=None if options.memory is None else parse_bytes(options.memory),
+        seed=options.seed, threads=options.threads,
+        memory=None if options.memory is None else parse_bytes(options.memory),
     )  # fmt: skip
     reading = Reading(
         kind=options.input_format, field=options.field, column=options.column, lines=options.lines,
@@ -185,7 +230,12 @@ def _save(options: argparse.Namespace, trained: Trained, size: int, several: boo
     last = None
     for last in own.trace():  # noqa: B007  the last row is what is wanted
         pass
-    return {"size": len(own), "merges": own.learned.merges.ids.size, "files": files, "bytes_per_token": last["bytes_per_token"] if last else 1.0}  # fmt: skip
+    return {
+        "size": len(own),
+        "merges": own.learned.merges.ids.size,
+        "files": files,
+        "bytes_per_token": last["bytes_per_token"] if last else 1.0,
+    }
 
 
 def _base(options: argparse.Namespace) -> Any:
@@ -251,10 +301,11 @@ def _look(options: argparse.Namespace, trained: Trained, words: Counts, report: 
 
 
 def _text(report: dict[str, Any]) -> str:
-    rows = [
+    counted = (
         f"{report['documents']:,} documents, {report['bytes']:,} bytes: {report['words']:,} words, "
         f"{report['occurrences']:,} occurrences; counted in {report['seconds_counting']:.2f} s"
-    ]
+    )
+    rows = [counted]
     for vocab in report.get("vocabularies", []):
         files = ", ".join(vocab["files"]) or "not written (--out)"
         rate = f", {vocab['bytes_per_token']:.2f} bytes a token here" if "bytes_per_token" in vocab else ""
@@ -262,8 +313,7 @@ def _text(report: dict[str, Any]) -> str:
         rows.append(f"{vocab['size']:,} tokens, {vocab['merges']:,} merges{changed}{rate}: {files}")
     if "seconds_learning" in report:
         rows.append(f"learned in {report['seconds_learning']:.2f} s")
-    for told in report.get("explained", []):
-        rows.append(told["text"])
+    rows += [told["text"] for told in report.get("explained", [])]
     for size, rate in report.get("held_out", {}).items():
         rows.append(f"held out, {int(size):>9,} tokens: {rate:.3f} bytes a token")
     return "\n".join(rows) + "\n"

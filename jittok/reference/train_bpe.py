@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from jittok.pretokenize.definition import pre_type, split
@@ -49,7 +50,7 @@ def learn(
     while len(texts) < size:
         pairs: Counter[tuple[int, int]] = Counter()
         for line, count in lines:
-            for a, b in zip(line, line[1:], strict=False):
+            for a, b in pairwise(line):
                 length = lengths[a] + lengths[b]
                 if longest is None or length < longest or length == 2:
                     pairs[a, b] += count

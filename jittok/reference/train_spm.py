@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 
 
 def learn(words: Mapping[str, int], number: int, valid: Callable[[str], bool]) -> list[str]:
@@ -14,7 +15,7 @@ def learn(words: Mapping[str, int], number: int, valid: Callable[[str], bool]) -
     while len(pieces) < number:
         pairs: Counter[tuple[str, str]] = Counter()
         for line, count in lines:
-            for pair in zip(line, line[1:], strict=False):
+            for pair in pairwise(line):
                 if pair not in dropped and valid("".join(pair)):
                     pairs[pair] += count
         if not pairs:

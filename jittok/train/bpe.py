@@ -77,7 +77,9 @@ class Learned:
             return self
         made = np.flatnonzero(self.merges.ids >= size)
         count = int(made[0]) if made.size else self.merges.ids.size
-        kept = Merges(*(column[:count] for column in (self.merges.pairs, self.merges.counts, self.merges.done, self.merges.ids)))  # fmt: skip
+        kept = Merges(
+            *(column[:count] for column in (self.merges.pairs, self.merges.counts, self.merges.done, self.merges.ids))
+        )
         options = None if self.options is None else replace(self.options, size=size)
         return replace(self, texts=self.texts[: max(size, self.first)], merges=kept, options=options)
 
@@ -127,7 +129,7 @@ def byte_weights(counts: Counts) -> NDArray[np.int64]:
 
 
 def train_counts(counts: Counts, options: Options, forced: Any = None, threshold: int | None = None) -> Learned:
-    """The merges of counted words. CorpusError when the size is below special tokens and alphabet (our own rule only)."""
+    """The merges of counted words. CorpusError when the size is below special tokens and alphabet (own rule)."""
     counts, texts, ids = alphabet_ids(counts, options)
     special = list(dict.fromkeys(options.special))
     hf = options.like == "hf"
@@ -152,7 +154,9 @@ def train_counts(counts: Counts, options: Options, forced: Any = None, threshold
         if token == len(texts):
             texts.append(texts[a] + texts[b])
         else:
-            made.warnings.append(f"the merge {texts[a]} {texts[b]} makes the text of special token {texts[token]!r}: they share id {token}")  # fmt: skip
+            made.warnings.append(
+                f"merge {texts[a]} {texts[b]} makes the text of a special token: they share id {token}"
+            )
     _warn(made, options, counts)
     return made
 
@@ -161,12 +165,12 @@ def _warn(made: Learned, options: Options, counts: Counts) -> None:
     merges = made.merges
     if made.size < options.size:
         if options.min_frequency > 1 and merges.best_left:
-            best = merges.best_left // counts.unit
-            made.warnings.append(f"{made.size} ids: the best pair left counts {best}, below min_frequency {options.min_frequency}")  # fmt: skip
+            best, least = merges.best_left // counts.unit, options.min_frequency
+            made.warnings.append(f"{made.size} ids: the best pair left counts {best}, below min_frequency {least}")
         else:
             made.warnings.append(f"{made.size} ids: no pair is left to merge (asked for {options.size})")
     if options.like == "hf" and merges.counts.size and int(merges.counts.max()) > HF_MOST:
-        made.warnings.append("a pair counts more than 2^31: Hugging Face's trainer, which counts in 32 bits, would never merge it")  # fmt: skip
+        made.warnings.append("a pair counts more than 2^31: Hugging Face's trainer, of 32 bits, never merges it")
 
 
 def _is_in_alphabet(text: str) -> bool:

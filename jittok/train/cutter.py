@@ -80,8 +80,8 @@ def no_splitter() -> Splitter:
     """What a kernel of a fast family is given in place of the general splitter."""
     none64, none32, none16, none8 = (frozen([], kind) for kind in (np.int64, np.int32, np.uint16, np.uint8))
     return Splitter(
-        kinds=none64, tables_at=none64, tables=none32, cutters=none32, columns=none8, widths=none64, width=0, sure=none8,
-        begins=none8, apart=none8, byte=0, ascii=none8, pages=none16, blocks=none8,
+        kinds=none64, tables_at=none64, tables=none32, cutters=none32, columns=none8, widths=none64, width=0,
+        sure=none8, begins=none8, apart=none8, byte=0, ascii=none8, pages=none16, blocks=none8,
     )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jittok._jit import U8, I64, OutI32, OutI64, helper, kernel
+from jittok._jit import I64, U8, OutI32, OutI64, helper, kernel
 from jittok._raw import Window, bit_places, get_i32, get_u64, put_i32, window
 from jittok.pretokenize.splitters.blocks import CharacterClasses, ClassWindow, open_classes
 from jittok.pretokenize.splitters.general import (
@@ -139,7 +139,7 @@ def _split_llama3(family: Family, own: CutWindow, text: Window, begin: int, end:
 
 
 @helper
-def _split_general(_family: Family, own: CutWindow, text: Window, begin: int, end: int, stop: int) -> int:
+def _split_general(_family: Family, own: CutWindow, text: Window, begin: int, _end: int, stop: int) -> int:
     if split_text(own.splitter, text, begin, stop, own.split, False) < stop:
         return MALFORMED
     number = 0
@@ -153,7 +153,7 @@ _gpt2, _llama3, _general = (_make_count(split) for split in (_split_gpt2, _split
 
 @kernel
 def count_gpt2(family: Family, texts: Texts, work: CutWork, table: Table) -> int:
-    """Counts words from where the state says. 0, PAUSE, MALFORMED (the text at hand), or what there is too little of."""
+    """Counts words from where the state says. 0, PAUSE, MALFORMED (this text), or what there is too little of."""
     return _gpt2(family, texts, work, table)
 
 

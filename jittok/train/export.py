@@ -54,7 +54,9 @@ def write_gguf(path: str | os.PathLike[str], made: Learned, pre: str, roles: Map
         expected = "a `pre` that llama.cpp knows (a pattern of one's own can be written as .json)"
         raise UnsupportedVocab(os.fspath(path), "tokenizer.ggml.pre", pre.removeprefix(REGEX), expected)
     if not made.merges.ids.size:
-        raise CorpusError(os.fspath(path), "no merges", "one or more, which llama.cpp asks for (a larger size, more text)")
+        raise CorpusError(
+            os.fspath(path), "no merges", "one or more, which llama.cpp asks for (a larger size, more text)"
+        )
     writer = gguf.GGUFWriter(path, "llama")
     if name:
         writer.add_name(name)
@@ -110,11 +112,13 @@ def hf_pre_tokenizer(pre: str) -> dict[str, Any]:
 def write_tokenizer_json(path: str | os.PathLike[str], made: Learned, pre: str) -> None:
     """A tokenizer.json of Hugging Face's tokenizers."""
     added = [
-        {"id": token, "content": text, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+        {"id": token, "content": text, "single_word": False, "lstrip": False, "rstrip": False,
+         "normalized": False, "special": True}
         for token, text in enumerate(made.special)
     ]  # fmt: skip
     model = {
-        "type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": None, "end_of_word_suffix": None,
+        "type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": None,
+        "end_of_word_suffix": None,
         "fuse_unk": False, "byte_fallback": False, "ignore_merges": False, "vocab": _ids(made),
         "merges": [[made.texts[a], made.texts[b]] for a, b in made.merges.pairs.tolist()],
     }  # fmt: skip

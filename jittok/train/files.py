@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-
 from jittok.corpus.ledger import NAME as LEDGER
 from jittok.corpus.ledger import Ledger
 from jittok.corpus.options import Options as Reading

@@ -157,14 +157,18 @@ def _arrays(
     if pieces is not None:
         texts, limit = _texts(pieces, base, target), pieces.longest + 1
     rules = Rules(1, limit, target, frozen(forced, np.int32), frozen(watched, np.uint8))
-    pairs = Pairs(np.full(FIRST_SLOTS, ABSENT, np.int32), *_columns(FIRST_PAIRS), np.empty(2 * line.symbols.size + 1024, np.int32))  # fmt: skip
+    pairs = Pairs(
+        np.full(FIRST_SLOTS, ABSENT, np.int32), *_columns(FIRST_PAIRS), np.empty(2 * line.symbols.size + 1024, np.int32)
+    )
     queue = Queue(np.empty(1 << 16, np.int64), np.empty(1 << 16, np.int32))
     most = target + 1
     near = Near(
         np.zeros(2 * most, np.int64), np.zeros(2 * most, np.int64), np.empty(most, np.int32), np.empty(most, np.int32),
         np.empty(2, np.int32), np.empty(2, np.int32),
     )  # fmt: skip
-    made = Made(np.empty(2 * room, np.int32), np.empty(room, np.int64), np.zeros(room, np.int64), np.empty(room, np.int32))  # fmt: skip
+    made = Made(
+        np.empty(2 * room, np.int32), np.empty(room, np.int64), np.zeros(room, np.int64), np.empty(room, np.int32)
+    )
     state = np.zeros(8, np.int64)
     state[NEXT], state[BEST] = base, -1
     return _Arrays(line, pairs, queue, texts, rules, near, made, state), total
@@ -191,7 +195,14 @@ def _line(words: Words, target: int) -> tuple[Line, int]:
 
 def _texts(pieces: Pieces | None, base: int, target: int) -> Texts:
     if pieces is None:
-        return Texts(np.zeros(1, np.int64), *(np.zeros(0, np.int32),), np.zeros(0, np.uint64), np.zeros(1, np.int32), _NO_I32.copy(), 0)  # fmt: skip
+        return Texts(
+            np.zeros(1, np.int64),
+            *(np.zeros(0, np.int32),),
+            np.zeros(0, np.uint64),
+            np.zeros(1, np.int32),
+            _NO_I32.copy(),
+            0,
+        )
     most = target + 1
     at = np.zeros(most + 1, np.int64)
     at[: base + 1] = np.arange(base + 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,9 @@ def curve(trained: Trained, texts: Any, sizes: list[int] | None = None) -> dict[
     left = total - np.concatenate([[0], np.cumsum(forced.done)])
     if sizes is None:
         sizes = [size for size in (300 * 2**k for k in range(20)) if made.first <= size < made.size] + [made.size]
-    made_at = np.concatenate([[made.first], np.maximum.accumulate(made.merges.ids) + 1]) if made.merges.ids.size else [0]
+    made_at = (
+        np.concatenate([[made.first], np.maximum.accumulate(made.merges.ids) + 1]) if made.merges.ids.size else [0]
+    )
     rows = np.searchsorted(made_at, sizes, "right") - 1
     return {size: total / max(int(left[max(row, 0)]), 1) for size, row in zip(sizes, rows.tolist(), strict=True)}
 
@@ -89,14 +92,23 @@ def explain(trained: Trained, words: Counts, token: str | int) -> dict[str, Any]
         rows[0] += ", a special token" if number < len(made.special) else ", a byte"
     for k in steps:
         a, b = made.merges.pairs[k].tolist()
-        step = {"merge": k, "left": made.texts[a], "right": made.texts[b], "count": int(made.merges.counts[k]) // made.unit}
+        step = {
+            "merge": k,
+            "left": made.texts[a],
+            "right": made.texts[b],
+            "count": int(made.merges.counts[k]) // made.unit,
+        }
         found["steps"].append(step)
         rows.append(f"  merge {k}: {step['left']} {step['right']}, which stood together {step['count']:,} times")
     if number in merges:
         found["words"] = [[to_text(word), n] for word, n in _makers(made, words, merges[number])]
         rows.append("  in words such as " + ", ".join(f"{word} ({n:,})" for word, n in found["words"]))
         after = merges[number] + 1
-        into = [made.texts[c] for (a, b), c in zip(made.merges.pairs[after:].tolist(), made.merges.ids[after:].tolist(), strict=True) if number in (a, b)]  # fmt: skip
+        into = [
+            made.texts[c]
+            for (a, b), c in zip(made.merges.pairs[after:].tolist(), made.merges.ids[after:].tolist(), strict=True)
+            if number in (a, b)
+        ]
         found["part_of"] = into[:SHOWN]
         if into:
             rows.append(f"  later a part of {len(into):,} tokens: {' '.join(into[:SHOWN])}")
@@ -115,7 +127,7 @@ def _makers(made: Learned, words: Counts, merge: int) -> list[tuple[bytes, int]]
         line = [ids[byte] for byte in word]
         done = False
         while not done:
-            best = min((ranks.get(pair, merge + 1) for pair in zip(line, line[1:], strict=False)), default=merge + 1)
+            best = min((ranks.get(pair, merge + 1) for pair in pairwise(line)), default=merge + 1)
             if best >= merge:
                 break
             a, b = made.merges.pairs[best].tolist()
@@ -124,7 +136,7 @@ def _makers(made: Learned, words: Counts, merge: int) -> list[tuple[bytes, int]]
                 if (line[at], line[at + 1]) == (a, b):
                     line[at : at + 2] = [made_ids[best]]
                 at += 1
-        if tuple(made.merges.pairs[merge].tolist()) in zip(line, line[1:], strict=False):
+        if tuple(made.merges.pairs[merge].tolist()) in pairwise(line):
             found.append((word, n // words.unit))
             if len(found) == SHOWN:
                 break

@@ -57,7 +57,7 @@ WORK = 1 << 21
 MERGE_COST = 32
 DONE, NEED_POOL, NEED_PAIRS, NEED_TABLE, NEED_QUEUE, BELOW, WATCH, PAUSE = range(8)
 """BELOW: no pair reaches the threshold. WATCH: pair state[BEST] may make a text that exists; the caller says in
-state[ID] which id it makes, or -1 for none (the pair is then dropped), and calls again. Other codes ask for room; no merge is half done."""
+state[ID] which id it makes, or -1 for none (the pair is then dropped), and calls again. Others ask for room."""
 NEXT, USED, PAIRS, IN_QUEUE, NEED, MERGES, BEST, ID = range(8)
 """Places in the state: ids so far, what is used of the pool, pairs, entries of the queue, room that is needed."""
 

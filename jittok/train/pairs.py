@@ -233,7 +233,7 @@ def allowed_as_piece(own: PairWindow, a: int, b: int) -> bool:
     if right & 1 != 0 or (left | right) >> 17 != 0:
         return False
     last, first = left >> 9 & BYTE, right >> 1 & BYTE
-    return last == first or last == ANY or first == ANY or last == SAME or first == SAME  # noqa: SIM109, PLR1714
+    return last == first or last == ANY or first == ANY or last == SAME or first == SAME  # noqa: PLR1714
 
 
 @helper

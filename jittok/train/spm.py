@@ -1,9 +1,10 @@
 """sentencepiece's BPE (`bpe_model_trainer.cc`): the rule with the true maximum.
 
 Sentences are lines. Words begin with U+2581, which stands for a space; characters below the coverage become unknown,
-and no piece has one. A pair is valid if its text is a piece: not too long, U+2581 only in front, one script only, digits
-alone if asked for. The best pair has the highest count, of these the shortest text, of these the smallest. A text that
-another pair made already is dropped without being merged. The score of piece k is -k; the characters follow by count.
+and no piece has one. A pair is valid if its text is a piece: not too long, U+2581 only in front, one script only, and
+digits alone if asked for. The best pair has the highest count, of these the shortest text, of these the smallest. A
+text that another pair made already is dropped without being merged. The score of piece k is -k; the characters follow
+by count.
 """
 
 from __future__ import annotations
@@ -107,7 +108,7 @@ def runs_of(options: SpmOptions, threads: int | None = None, memory: int | None 
 
 
 def marked_words(counts: Counts, options: SpmOptions) -> CharacterWords:
-    """The words with U+2581 in front, texts of symbols as a character that no piece has; runs of separators left out."""
+    """The words with U+2581 in front, symbols as a character that no piece has; runs of separators left out."""
     first = counts.words[np.minimum(counts.starts[:-1], max(counts.words.size - 1, 0))] if len(counts) else counts.words
     kept = np.flatnonzero((first != 0x20) & (first != 0x0A))
     sizes = counts.lengths[kept]
@@ -230,7 +231,14 @@ def write_spm_model(path: str, made: SpmTrained) -> None:
     spec = model.trainer_spec
     spec.model_type = {"unigram": 1, "bpe": 2}[made.model]
     spec.vocab_size = len(made.pieces)
-    for name in ("character_coverage", "max_sentence_length", "byte_fallback", "split_by_unicode_script", "split_by_number", "split_digits"):  # fmt: skip
+    for name in (
+        "character_coverage",
+        "max_sentence_length",
+        "byte_fallback",
+        "split_by_unicode_script",
+        "split_by_number",
+        "split_digits",
+    ):
         setattr(spec, name, getattr(options, name))
     spec.max_sentencepiece_length = options.max_piece_length
     spec.control_symbols.extend(options.control)

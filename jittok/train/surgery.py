@@ -64,7 +64,9 @@ def _words(tok: Tokenizer, texts: Any, words: Counts | None) -> tuple[Counts, An
     """(counted words, their tokens: int32 of all, int64[words + 1])."""
     vocab = tok.vocab
     if vocab.type != "bpe" or vocab.model != "gpt2":
-        raise UnsupportedVocab(vocab.source, "tokenizer.ggml.model", vocab.model, "a vocabulary of byte-level BPE (gpt2)")
+        raise UnsupportedVocab(
+            vocab.source, "tokenizer.ggml.model", vocab.model, "a vocabulary of byte-level BPE (gpt2)"
+        )
     if words is None:
         words = count(texts, how=How(pre=vocab.pre or "default"))
     rows = tok.encode_batch([word for word, _ in words.items()])
@@ -115,7 +117,9 @@ def prune(tok: Tokenizer, texts: Any, *, words: Counts | None = None, least: int
     for line in lines:
         left, _, right = line.partition(b" ")
         makers.setdefault(left + right, []).append((left, right))
-    todo = [token for token in range(len(vocab)) if kept[token] or len(vocab.tokens[token].decode("utf-8", "replace")) == 1]
+    todo = [
+        token for token in range(len(vocab)) if kept[token] or len(vocab.tokens[token].decode("utf-8", "replace")) == 1
+    ]
     kept[todo] = True
     while todo:  # what a token that stays is made of stays
         for pair in makers.get(vocab.tokens[todo.pop()], []):
@@ -127,7 +131,11 @@ def prune(tok: Tokenizer, texts: Any, *, words: Counts | None = None, least: int
     old = np.flatnonzero(kept).tolist()
     tokens = [vocab.tokens[token] for token in old]
     there = set(tokens)
-    left_lines = [line for line in lines if {line.partition(b" ")[0], line.partition(b" ")[2], line.replace(b" ", b"", 1)} <= there]  # fmt: skip
+    left_lines = [
+        line
+        for line in lines
+        if {line.partition(b" ")[0], line.partition(b" ")[2], line.replace(b" ", b"", 1)} <= there
+    ]
     types = types_of(vocab)
     gone = np.flatnonzero(~kept)
     return Edited(vocab, tokens, [types[token] for token in old], left_lines, old, used[gone].tolist())

@@ -56,7 +56,10 @@ class Trained:
         if not self.pre.startswith(export.REGEX):
             if cleans_spaces(self.pre):
                 names = ", ".join(lossless_names(self.pre)[:3])
-                said.append(f"pre {self.pre}: llama.cpp takes spaces before punctuation away when it decodes, so texts do not come back byte for byte; {names} cut alike or nearly so and lose nothing")  # fmt: skip
+                said.append(
+                    f"pre {self.pre}: llama.cpp takes spaces before punctuation away when it decodes, so texts do not "
+                    f"come back byte for byte; {names} cut alike or nearly so and lose nothing"
+                )
             if "eos" not in self.roles:
                 said.append("no end-of-text token: llama.cpp then takes id 11 for it; name one with special and eos")
         return said
@@ -101,12 +104,17 @@ class Trained:
         the tokens that the corpus has left, so that bytes / tokens_left is the compression at each size."""
         made = self.learned
         left = made.symbols
-        columns = (made.merges.pairs.tolist(), made.merges.counts.tolist(), made.merges.done.tolist(), made.merges.ids.tolist())  # fmt: skip
+        columns = (
+            made.merges.pairs.tolist(),
+            made.merges.counts.tolist(),
+            made.merges.done.tolist(),
+            made.merges.ids.tolist(),
+        )
         for number, ((a, b), count, done, token) in enumerate(zip(*columns, strict=True)):
             left -= done
             yield {
                 "merge": number, "left": made.texts[a], "right": made.texts[b], "token": made.texts[token], "id": token,
-                "count": count / made.unit if made.unit > 1 else count, "done": done / made.unit if made.unit > 1 else done,
+                "count": _each(count, made.unit), "done": _each(done, made.unit),
                 "bytes_per_token": round(made.symbols / left, 4) if left else 0.0,
             }  # fmt: skip
 
@@ -114,3 +122,8 @@ class Trained:
         """The trace as JSON Lines."""
         with Path(path).open("w", encoding="utf-8") as file:
             file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in self.trace())
+
+
+def _each(count: int, unit: int) -> float:
+    """A count in occurrences: a whole number where documents have no weights."""
+    return count / unit if unit > 1 else count

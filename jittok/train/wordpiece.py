@@ -114,7 +114,11 @@ def words_of(text: str, lowercase: bool = True, strip_accents: bool = True) -> l
         if kind & WHITESPACE:
             open_ = False
         elif c not in (0, REPLACEMENT) and not kind & CONTROL and not (strip_accents and kind & MARK):
-            alone = bool(kind & PUNCTUATION) or (c < 0x7F and bool(kind & SYMBOL)) or any(a <= c <= b for a, b in IDEOGRAPHS)  # fmt: skip
+            alone = (
+                bool(kind & PUNCTUATION)
+                or (c < 0x7F and bool(kind & SYMBOL))
+                or any(a <= c <= b for a, b in IDEOGRAPHS)
+            )
             if not open_ or alone:
                 found.append([])
             found[-1].append(chr(lower(c) if lowercase else c))

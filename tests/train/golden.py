@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
+from jittok.inputs import documents
 from jittok.train.bpe import Options, train_counts
 from jittok.train.counter import Counter
 from jittok.train.counts import of_table
 from jittok.train.cutter import cutter_of
-from jittok.inputs import documents
 
 
 def train_golden(

@@ -89,7 +89,13 @@ def check_reference(texts: list[str], threshold: int | None, **options: Any) -> 
     options["longest"] = options.pop("max_token_length", None)
     names, steps = reference(texts, **options)
     assert made.texts == names
-    found = zip(made.merges.pairs.tolist(), made.merges.ids.tolist(), made.merges.counts.tolist(), made.merges.done.tolist(), strict=True)  # fmt: skip
+    found = zip(
+        made.merges.pairs.tolist(),
+        made.merges.ids.tolist(),
+        made.merges.counts.tolist(),
+        made.merges.done.tolist(),
+        strict=True,
+    )
     assert [(a, b, c, n, done) for (a, b), c, n, done in found] == [tuple(step) for step in steps]
 
 
@@ -240,7 +246,8 @@ def test_merges_are_those_that_hugging_face_makes() -> None:
         letters = chosen.choice(["ab", "aab", "abc", "aé", "日本語本", "aaaa", "abcdefgh", "ab1-"])
         texts = [
             chosen.choice([" ", "", " \n"]).join(
-                "".join(chosen.choice(letters) for _ in range(chosen.choice([1, 2, 3, 6, 15]))) for _ in range(chosen.randint(0, 20))
+                "".join(chosen.choices(letters, k=chosen.choice([1, 2, 3, 6, 15])))
+                for _ in range(chosen.randint(0, 20))
             )
             for _ in range(chosen.randint(1, 5))
         ]  # fmt: skip

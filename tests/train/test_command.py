@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,7 @@ def test_sizes_words_and_trace(tmp_path: Path, capsys: Any) -> None:
     assert large.tokens[:300] == small.tokens
     rows = [json.loads(line) for line in trace.read_text("utf-8").splitlines()]
     assert len(rows) == 244
-    assert all(a["count"] >= b["count"] for a, b in zip(rows, rows[1:], strict=False))
+    assert all(a["count"] >= b["count"] for a, b in pairwise(rows))
     assert found["vocabularies"][1]["bytes_per_token"] == rows[-1]["bytes_per_token"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,7 @@ def test_a_token_is_explained_by_the_merges_and_words_that_made_it(texts: list[s
     assert told["token"] == "Ġreturn"
     last = told["steps"][-1]
     assert last["left"] + last["right"] == "Ġreturn"
-    assert all(a["count"] >= b["count"] for a, b in zip(told["steps"], told["steps"][1:], strict=False))
+    assert all(a["count"] >= b["count"] for a, b in pairwise(told["steps"]))
     assert ["Ġreturn", words.to_dict()[b" return"]] in told["words"]
     assert "stood together" in told["text"]
     assert explain(trained, words, "a")["words"] == []

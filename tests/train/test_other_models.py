@@ -6,6 +6,7 @@ import io
 import json
 import random
 from collections import Counter as Tally
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -46,10 +47,10 @@ def test_pieces_and_scores_are_sentencepieces(size: int, more: dict[str, Any], t
     texts = documents()
     given_: dict[str, Any] = {{"user_defined": "user_defined_symbols"}.get(k, k): v for k, v in more.items()}
     given_ = {k: ",".join(v) if isinstance(v, tuple) else v for k, v in given_.items()}
-    out = io.BytesIO()
+    out, lines = io.BytesIO(), [line for text in texts for line in text.split("\n")]
     spm.SentencePieceTrainer.train(
-        sentence_iterator=iter([line for text in texts for line in text.split("\n")]), model_writer=out, vocab_size=size,
-        model_type="bpe", byte_fallback=True, normalization_rule_name="identity", num_threads=1, minloglevel=2, **given_,
+        sentence_iterator=iter(lines), model_writer=out, vocab_size=size, model_type="bpe", byte_fallback=True,
+        normalization_rule_name="identity", num_threads=1, minloglevel=2, **given_,
     )  # fmt: skip
     theirs = spm.SentencePieceProcessor(model_proto=out.getvalue())
     ours = train_spm(texts, size, threads=1, **more)
@@ -149,7 +150,7 @@ def test_wordpiece_merges_are_plain_ones(words: dict[str, int]) -> None:
     for a, b in made.merges.pairs.tolist():
         pairs: Tally[tuple[str, str]] = Tally()
         for line, n in lines:
-            for pair in zip(line, line[1:], strict=False):
+            for pair in pairwise(line):
                 pairs[pair] += n
         best = min(pairs, key=lambda pair: (-pairs[pair], ids[pair[0]], ids[pair[1]]))
         assert best == (made.texts[a], made.texts[b])
