@@ -13,8 +13,8 @@ from jittok.batch import encode_batch
 from jittok.encoder import MODELS, Encoder
 from jittok.errors import EncodingFailed
 from jittok.models import bpe
-from jittok.models.bpe.arrays import GENERAL
 from jittok.models.bpe.joint_rules import all_joined
+from jittok.pretokenize.families import GENERAL
 from jittok.structures.chain import NEVER, READY, UNORDERED, WANTED
 from jittok.structures.chain import ROW as CHAIN_ROW
 from jittok.structures.cut_rules import no_cuts
