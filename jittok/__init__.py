@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
     from jittok.vocab import Vocab, bundled_names, read_vocab
 
+    train: Any  # the module `jittok.train`, which can be called
+
 __version__ = "0.1.0"
 __all__ = [
     "CorpusError",
@@ -40,6 +42,7 @@ __all__ = [
     "bundled_names",
     "load",
     "read_vocab",
+    "train",
 ]
 _HOME = {
     "errors": (
@@ -56,8 +59,8 @@ _HOME = {
     "tokenizer": ("Tokenizer",),
     "vocab": ("Vocab", "bundled_names", "read_vocab"),
 }
-_MODULES = ("arrow", "corpus", "errors", "plot", "polars", "ray", "tokenizer", "vocab")
-"""What people use as jittok.NAME; some need an extra."""
+_MODULES = ("arrow", "corpus", "errors", "plot", "polars", "ray", "tokenizer", "train", "vocab")
+"""What people use as jittok.NAME; some need an extra. `jittok.train` can be called."""
 
 
 def __getattr__(name: str) -> Any:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import string
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -93,12 +94,12 @@ class _Compiled(NamedTuple):
 @functools.cache
 def splitter_of(number: int) -> Splitter:
     """The arrays of a pre type (llama.cpp's number)."""
-    entry = pre_type(number)
-    stages = [
-        stage
-        for pattern, engine in zip(entry.regexes, entry.engines, strict=True)
-        for stage in _stages(pattern, engine)
-    ]
+    return splitter_of_patterns(pre_type(number).patterns)
+
+
+def splitter_of_patterns(patterns: Sequence[tuple[str, str]]) -> Splitter:
+    """The arrays of (pattern, engine), applied one after the other."""
+    stages = [stage for pattern, engine in patterns for stage in _stages(pattern, engine)]
     starts, joint, members = _join([runs for _, _, runs in stages])
     ascii_ = joint[np.searchsorted(starts, np.arange(128), "right") - 1]
     return _splitter([_compile(stage, members[:, k], ascii_) for k, stage in enumerate(stages)], starts, joint)

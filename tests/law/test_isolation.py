@@ -26,8 +26,8 @@ from jittok.encode.encoder import Encoder
 from jittok.errors import EncodingFailed
 from jittok.inputs import Documents
 from jittok.models import bpe
-from jittok.models.bpe.compile import FAMILIES
 from jittok.pretokenize.definition import pre_type, pre_types
+from jittok.pretokenize.families import FAMILIES
 from jittok.pretokenize.program import splitter_of
 from jittok.pretokenize.splitters.blocks import character_classes
 from jittok.pretokenize.splitters.llama3 import WITHOUT

@@ -15,8 +15,8 @@ from jittok.errors import EncodingFailed
 from jittok.merging.chain import NEVER, READY, UNORDERED, WANTED
 from jittok.merging.chain import ROW as CHAIN_ROW
 from jittok.models import bpe
-from jittok.models.bpe.arrays import GENERAL
 from jittok.models.bpe.joint_rules import all_joined
+from jittok.pretokenize.families import GENERAL
 from jittok.safe_cuts.rules import no_cuts
 
 CUT_TYPES = ("spm", "wpm", "ugm")

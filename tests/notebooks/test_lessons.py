@@ -79,6 +79,14 @@ ANSWERS: dict[str, dict[str, tuple[str, str]]] = {
             "1e9",
         ),
     },
+    "11_training": {
+        "smallest": (
+            "next(size for size in range(258, 421) if trained.cut(size).tokenizer.encode(' comet').size == 1)",
+            "300",
+        ),
+        "first_zq": ("['zq zq']", "['qz']"),
+        "long_word": ("' kuunnellen'", "' the'"),
+    },
 }
 """Notebook -> name -> (a right answer, a wrong one), as expressions over the names of the notebook."""
 WORDS = ("right", "not yet, try again", "no answer yet")

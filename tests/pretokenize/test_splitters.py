@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from jittok._jit import JIT, U8, OutI32, frozen, kernel
 from jittok._raw import PAD, window
-from jittok.models.bpe.arrays import GPT2
-from jittok.models.bpe.compile import FAMILIES
 from jittok.pretokenize.definition import pre_type, pre_types, stages
+from jittok.pretokenize.families import FAMILIES, GPT2
 from jittok.pretokenize.program import splitter_of
 from jittok.pretokenize.splitters.blocks import CharacterClasses, character_classes, open_classes
 from jittok.pretokenize.splitters.general import (

@@ -18,8 +18,8 @@ from jittok.structures.pair_table import PairTable
 
 PLAIN, HYBRIDDNA, WHITESPACE = 0, 1, 2
 """Sessions: `hybriddna` and `whitespace` wrap the plain one."""
-GENERAL, GPT2, LLAMA3, LINES = 0, 1, 2, 3
-"""Families of splitters."""
+LINES = 3
+"""A family of splitters, beside those of `pretokenize.families`."""
 KMER_MARK = "\ue000".encode()
 """Ends the texts of k-mers in the map from texts to ids (model hybriddna)."""
 

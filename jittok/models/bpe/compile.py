@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from jittok._jit import I32, I64, U8, OutI32, OutI64, OutU8, OutU64, frozen, helper, kernel, wide
 from jittok._raw import window
 from jittok.merging.chain_build import build_chain, character_rows, no_chain
-from jittok.models.bpe.arrays import GENERAL, GPT2, HYBRIDDNA, LINES, LLAMA3, PLAIN, WHITESPACE, Arrays
+from jittok.models.bpe.arrays import HYBRIDDNA, LINES, PLAIN, WHITESPACE, Arrays
 from jittok.models.bpe.joint_rules import all_joined, byte_joints, character_joints
 from jittok.models.bpe.joints import Joints
 from jittok.models.bpe.line_rules import line_rules
@@ -23,9 +23,10 @@ from jittok.models.bpe.seeds import empty_slots, freeze
 from jittok.models.bpe.words import MARK_TEXT, SPACE
 from jittok.normalize.case import case_table
 from jittok.pretokenize.definition import pre_type
+from jittok.pretokenize.families import FAMILIES, GENERAL
 from jittok.pretokenize.program import splitter_of
 from jittok.pretokenize.splitters.blocks import character_classes
-from jittok.pretokenize.splitters.llama3 import PREFIX, SUFFIX, WITHOUT
+from jittok.pretokenize.splitters.llama3 import WITHOUT
 from jittok.safe_cuts.rules import no_cuts
 from jittok.structures.bytes_table import (
     ABSENT,
@@ -41,22 +42,10 @@ from jittok.structures.bytes_table import (
 from jittok.structures.char_table import no_characters, wide_characters
 from jittok.structures.pair_table import PairTable, build_pair_table, find_pair
 from jittok.unicode import tables
-from jittok.unicode.tables import LETTER, MARK
+from jittok.unicode.tables import LETTER
 from jittok.vocab import Vocab
 
 GEMMA4, SARVAM_MOE, MMBERT = 50, 51, 60
-FAMILIES = {
-    **dict.fromkeys((5, 7, 12, 19, 31, 40), (GPT2, 0, 0, 0, PREFIX, LETTER)),
-    **dict.fromkeys((6, 8, 9, 21, 22, 25, 27, 55), (GPT2, 1, 0, 0, PREFIX, LETTER)),
-    **dict.fromkeys((1, 13, 14, 17), (LLAMA3, 0, 3, 0, PREFIX, LETTER)),
-    **dict.fromkeys((10, 11, 36, 39, 43), (LLAMA3, 0, 1, 0, PREFIX, LETTER)),
-    46: (LLAMA3, 0, 1, 0, PREFIX, LETTER | MARK),
-    **dict.fromkeys((29, 41), (LLAMA3, 0, 3, 1, SUFFIX, LETTER)),
-    20: (LLAMA3, 0, 1, 1, WITHOUT, LETTER),
-    59: (LLAMA3, 0, 1, 0, WITHOUT, LETTER),
-}
-"""pre type -> (family, digits_alone, group, cased, contractions, flags that make a letter), as in Arrays. All others,
-and vocabularies without byte encoding, have the general splitter."""
 OUT_OF_ROOM = -1
 
 

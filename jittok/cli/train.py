@@ -1,0 +1,319 @@
+"""`jittok train`: documents to a vocabulary."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jittok.cli.common import positive, write
+
+if TYPE_CHECKING:
+    from jittok.train.counts import Counts
+    from jittok.train.trained import Trained
+
+HELP = "Learn a vocabulary from documents."
+EXAMPLES = """examples:
+  jittok train data/ --size 32000 --special '<|endoftext|>' --out my.gguf        a vocabulary of your own
+  jittok encode --vocab my.gguf README.md                                        and its tokens
+  jittok train data/ --size 32000 --out my.gguf --out my.json --out my.tiktoken   the same for other libraries
+  jittok train data/ --size 32000 --pre gpt-2 --like hf --out my.json            the merges of Hugging Face's trainer
+  jittok train data/ --sizes 8000,32000,128000 --out my.gguf                     my-8000.gguf ...; one training
+  jittok train data/ --save-words words.tsv                                      count once,
+  jittok train --words words.tsv --words more.tsv --size 50000 --out my.gguf     train often
+  jittok train corpus/ --size 50000 --memory 64M --work counting --out my.gguf   goes on after a crash
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of this command."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = EXAMPLES
+    parser.add_argument(
+        "inputs", nargs="*", metavar="INPUT", help="files, directories, globs, URLs, - as `jittok corpus` reads them"
+    )
+    parser.add_argument("--size", type=positive, metavar="N", help="ids in all: special tokens, bytes, merges")
+    parser.add_argument("--sizes", metavar="N,N,...", help="several sizes from one training")
+    parser.add_argument(
+        "--out",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help=".gguf, .json (tokenizer.json), vocab.json (and merges.txt), .tiktoken; repeat for more",
+    )
+    parser.add_argument(
+        "--model",
+        choices=("bpe", "spm", "wordpiece"),
+        default="bpe",
+        help="byte-level BPE; sentencepiece's BPE (.gguf, .model); BERT's WordPiece (.gguf, .txt)",
+    )
+    parser.add_argument("--extend", metavar="VOCAB", help="--size more tokens behind those of a GGUF or bundled name")
+    parser.add_argument("--prune", metavar="VOCAB", help="that vocabulary without the tokens these documents never use")
+    parser.add_argument("--json", action="store_true", help="print data as JSON")
+    rule = parser.add_argument_group("the vocabulary")
+    rule.add_argument("--pre", metavar="NAME", help="how words are cut: any tokenizer.ggml.pre (default: qwen2)")
+    rule.add_argument("--pre-regex", metavar="PATTERN", help="a pattern of your own (not for .gguf)")
+    rule.add_argument(
+        "--like", choices=("jittok", "hf"), default="jittok", help="hf: the merges of Hugging Face's BpeTrainer"
+    )
+    rule.add_argument(
+        "--special", action="append", default=[], metavar="TEXT", help="a special token; may be given again"
+    )
+    for role, what in (("bos", "begins"), ("eos", "ends"), ("pad", "fills up"), ("unk", "stands for unknown")):
+        rule.add_argument(f"--{role}", metavar="TEXT", help=f"the special token that {what} texts")
+    rule.add_argument("--min-frequency", type=int, default=0, metavar="N", help="no merge of a pair that counts less")
+    rule.add_argument(
+        "--alphabet", choices=("bytes", "seen"), default="bytes", help="all 256 bytes, or those that occur"
+    )
+    rule.add_argument("--max-token-length", type=positive, metavar="N", help="bytes of the longest token")
+    rule.add_argument("--limit-alphabet", type=positive, metavar="N", help="keep the most frequent bytes")
+    rule.add_argument("--name", default="", help="general.name of the GGUF")
+    counting = parser.add_argument_group("counting")
+    counting.add_argument(
+        "--words",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="counted words in place of documents; may be given again",
+    )
+    counting.add_argument("--save-words", metavar="FILE", help="write the counted words")
+    counting.add_argument(
+        "--weight", action="append", default=[], metavar="GLOB=X", help="words of matching files count X times"
+    )
+    counting.add_argument(
+        "--by",
+        choices=("occurrences", "documents"),
+        default="occurrences",
+        help="documents: a word counts once in each, so that pasted texts make no tokens",
+    )
+    counting.add_argument(
+        "--sample", type=float, default=1.0, metavar="SHARE", help="a part of the documents, by their content"
+    )
+    counting.add_argument("--seed", type=int, default=0, help="which part")
+    reading = parser.add_argument_group("reading")
+    reading.add_argument("--input-format", choices=("txt", "jsonl", "parquet", "arrow"), help="whatever the names say")
+    reading.add_argument("--field", default="text", help="field of JSON Lines that holds the text (default: text)")
+    reading.add_argument("--column", default="text", help="column of tables that holds the text (default: text)")
+    reading.add_argument("--lines", action="store_true", help=".txt: a document a line")
+    reading.add_argument(
+        "--on-error", choices=("fail", "skip", "replace"), default="fail", help="documents that cannot be read"
+    )
+    looking = parser.add_argument_group("looking")
+    looking.add_argument("--trace", metavar="FILE", help="every merge with its counts, as JSON Lines")
+    looking.add_argument(
+        "--explain", action="append", default=[], metavar="TOKEN", help="how a token was made, from which words"
+    )
+    looking.add_argument("--held-out", metavar="FILE", help="print bytes a token on these texts, by size")
+    work = parser.add_argument_group("work")
+    work.add_argument("--threads", type=positive, metavar="N", help="default: every core this process may use")
+    work.add_argument("--memory", metavar="N", help="of counting, such as 64M; the result is the same for any")
+    work.add_argument("--work", metavar="DIR", help="keep counts here, and go on from them after a crash")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Count, learn, write."""
+    sizes = _sizes(options)
+    base = None
+    if options.extend or options.prune:
+        base = _base(options)
+    start = time.perf_counter()
+    words = _words(options)
+    counted = time.perf_counter()
+    if options.save_words:
+        words.save(options.save_words)
+    report: dict[str, Any] = {
+        "documents": words.documents,
+        "bytes": words.text_bytes,
+        "words": len(words),
+        "occurrences": words.total,
+        "seconds_counting": round(counted - start, 3),
+    }
+    if base is not None:
+        report["vocabularies"] = [_edited(options, base, words)]
+    elif sizes and options.model != "bpe":
+        report["vocabularies"] = [_other_model(options, words, size, len(sizes) > 1) for size in sizes]
+    elif sizes:
+        trained = _train(options, words, max(sizes))
+        report["seconds_learning"] = round(time.perf_counter() - counted, 3)
+        report["vocabularies"] = [_save(options, trained, size, len(sizes) > 1) for size in sizes]
+        report["warnings"] = trained.warnings
+        for warning in trained.warnings:
+            sys.stderr.write(f"jittok train: {warning}\n")
+        _look(options, trained, words, report)
+    if options.work:
+        from jittok.train.files import finished
+
+        finished(options.work)
+    write(json.dumps(report, ensure_ascii=False) + "\n" if options.json else _text(report))
+    return 0
+
+
+def _sizes(options: argparse.Namespace) -> list[int]:
+    if options.sizes is not None:
+        if options.size is not None:
+            raise ValueError("found --size and --sizes, expected one of them")
+        return sorted({positive(part) for part in options.sizes.split(",")})
+    if options.size is None and not options.save_words and not options.prune:
+        raise ValueError("found no --size, expected --size N (or --save-words FILE, to count only)")
+    return [] if options.size is None else [options.size]
+
+
+def _words(options: argparse.Namespace) -> Counts:
+    from jittok.train.counts import Counts
+
+    if options.words:
+        if options.inputs:
+            raise ValueError("found INPUT and --words, expected one of them")
+        found = [Counts.load(path) for path in options.words]
+        total = found[0]
+        for more in found[1:]:
+            total += more
+        if options.pre is not None and total.pre not in ("", options.pre):
+            raise ValueError(f"found --pre {options.pre} and words cut by {total.pre}, expected the same")
+        return total
+    from jittok.corpus.options import Options as Reading
+    from jittok.corpus.options import parse_bytes
+    from jittok.train.counting import How
+    from jittok.train.cutter import DEFAULT_PRE
+    from jittok.train.files import count_files
+
+    runs, lines = None, None
+    if options.model == "spm":
+        from jittok.train.spm import SEPARATORS, SpmOptions
+
+        runs, lines = SEPARATORS, SpmOptions(0).max_sentence_length
+    elif options.model == "wordpiece":
+        from jittok.train.wordpiece import SPACES
+
+        runs = SPACES
+    how = How(
+        pre=options.pre or DEFAULT_PRE, pre_regex=options.pre_regex, runs=runs, lines=lines,
+        special=() if options.like == "hf" else tuple(options.special), by=options.by, sample=options.sample,
+        seed=options.seed, threads=options.threads,
+        memory=None if options.memory is None else parse_bytes(options.memory),
+    )  # fmt: skip
+    reading = Reading(
+        kind=options.input_format, field=options.field, column=options.column, lines=options.lines,
+        on_error=options.on_error,
+    )  # fmt: skip
+    weights = {}
+    for given in options.weight:
+        glob, _, number = given.rpartition("=")
+        weights[glob] = float(number)
+    return count_files(options.inputs, how, reading, weights, options.work)
+
+
+def _train(options: argparse.Namespace, words: Counts, size: int) -> Trained:
+    from jittok.train import train
+
+    return train(
+        words=words, size=size, pre=words.pre or options.pre or "qwen2", like=options.like, special=options.special,
+        min_frequency=options.min_frequency, alphabet=options.alphabet, max_token_length=options.max_token_length,
+        limit_alphabet=options.limit_alphabet, name=options.name,
+        **{role: getattr(options, role) for role in ("bos", "eos", "pad", "unk")},
+    )  # fmt: skip
+
+
+def _save(options: argparse.Namespace, trained: Trained, size: int, several: bool) -> dict[str, Any]:
+    """Write one size; what was written."""
+    own = trained.cut(size)
+    files = []
+    for out in options.out:
+        path = Path(out)
+        if several:
+            path = path.with_name(f"{path.stem}-{size}{path.suffix}")
+        own.save(path)
+        files.append(str(path))
+    last = None
+    for last in own.trace():  # noqa: B007  the last row is what is wanted
+        pass
+    return {
+        "size": len(own),
+        "merges": own.learned.merges.ids.size,
+        "files": files,
+        "bytes_per_token": last["bytes_per_token"] if last else 1.0,
+    }
+
+
+def _base(options: argparse.Namespace) -> Any:
+    """The vocabulary to be changed; its pre type cuts the words."""
+    from jittok.cli.common import open_named
+
+    tok = open_named(options.extend or options.prune, cache=True)
+    if options.pre is not None and options.pre != tok.vocab.pre:
+        raise ValueError(f"found --pre {options.pre}, expected none: the vocabulary has {tok.vocab.pre}")
+    options.pre = tok.vocab.pre
+    return tok
+
+
+def _edited(options: argparse.Namespace, tok: Any, words: Counts) -> dict[str, Any]:
+    """Extend or prune, and write."""
+    from jittok.train.surgery import extend, prune
+
+    if options.extend:
+        made = extend(tok, None, options.size, words=words, min_frequency=options.min_frequency)
+    else:
+        made = prune(tok, None, words=words, least=max(options.min_frequency, 1))
+    for out in options.out:
+        made.save(out)
+    facts = {"size": len(made.tokens), "merges": len(made.merges), "files": list(options.out)}
+    return {**facts, "new": made.old_ids.count(-1), "gone": len(tok.vocab) - len(made.tokens) + made.old_ids.count(-1)}
+
+
+def _other_model(options: argparse.Namespace, words: Counts, size: int, several: bool) -> dict[str, Any]:
+    """Train and write pieces of another model."""
+    made: Any
+    if options.model == "spm":
+        from jittok.train.spm import SpmOptions, train_spm_counts
+
+        made = train_spm_counts(words, SpmOptions(size, control=tuple(options.special)))
+    else:
+        from jittok.train.wordpiece import SPECIAL, train_wordpiece
+
+        special = tuple(options.special) or SPECIAL
+        made = train_wordpiece(None, size, words=words, special=special, min_frequency=options.min_frequency)
+    files = []
+    for out in options.out:
+        path = Path(out)
+        path = path.with_name(f"{path.stem}-{size}{path.suffix}") if several else path
+        made.save(path)
+        files.append(str(path))
+    for warning in made.warnings:
+        sys.stderr.write(f"jittok train: {warning}\n")
+    return {"size": len(made), "merges": made.merges.ids.size, "files": files}
+
+
+def _look(options: argparse.Namespace, trained: Trained, words: Counts, report: dict[str, Any]) -> None:
+    if options.trace:
+        trained.save_trace(options.trace)
+    if options.explain:
+        from jittok.train.looking import explain
+
+        report["explained"] = [explain(trained, words, token) for token in options.explain]
+    if options.held_out:
+        from jittok.train.looking import curve
+
+        text = Path(options.held_out).read_bytes()
+        report["held_out"] = {str(size): round(rate, 4) for size, rate in curve(trained, [text]).items()}
+
+
+def _text(report: dict[str, Any]) -> str:
+    counted = (
+        f"{report['documents']:,} documents, {report['bytes']:,} bytes: {report['words']:,} words, "
+        f"{report['occurrences']:,} occurrences; counted in {report['seconds_counting']:.2f} s"
+    )
+    rows = [counted]
+    for vocab in report.get("vocabularies", []):
+        files = ", ".join(vocab["files"]) or "not written (--out)"
+        rate = f", {vocab['bytes_per_token']:.2f} bytes a token here" if "bytes_per_token" in vocab else ""
+        changed = f", {vocab['new']:,} new, {vocab['gone']:,} gone" if "new" in vocab else ""
+        rows.append(f"{vocab['size']:,} tokens, {vocab['merges']:,} merges{changed}{rate}: {files}")
+    if "seconds_learning" in report:
+        rows.append(f"learned in {report['seconds_learning']:.2f} s")
+    rows += [told["text"] for told in report.get("explained", [])]
+    for size, rate in report.get("held_out", {}).items():
+        rows.append(f"held out, {int(size):>9,} tokens: {rate:.3f} bytes a token")
+    return "\n".join(rows) + "\n"

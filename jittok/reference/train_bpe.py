@@ -1,0 +1,76 @@
+"""Training of byte-level BPE, step by step: words, pairs counted anew each time, the best one merged.
+
+Source: Hugging Face tokenizers, `BpeTrainer` (counts in Python's integers); words are llama.cpp's.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from jittok.pretokenize.definition import pre_type, split
+from jittok.unicode.tables import CHARACTER_OF_BYTE
+from jittok.vocab.keys import pre_names
+
+
+class Step(NamedTuple):
+    """One merge."""
+
+    left: int
+    right: int
+    id: int
+    times: int
+    done: int
+
+
+def count_words(texts: Iterable[bytes], pre: str) -> Counter[str]:
+    """Words, in the alphabet of bytes, with how often each occurs."""
+    kind = pre_type(pre_names()[pre]["pre_type"])
+    return Counter(word.decode() for text in texts for word in split(text, kind))
+
+
+def learn(
+    words: Counter[str],
+    size: int,
+    special: Sequence[str] = (),
+    min_frequency: int = 0,
+    alphabet: str = "bytes",
+    longest: int | None = None,
+) -> tuple[list[str], list[Step]]:
+    """(texts of all ids, merges). longest: symbols of a new pair must add up to less, but for two single ones."""
+    texts = list(dict.fromkeys(special))
+    seen = {chr(c) for c in CHARACTER_OF_BYTE} if alphabet == "bytes" else {c for word in words for c in word}
+    texts += sorted(seen - set(texts))
+    ids = {text: number for number, text in enumerate(texts)}
+    lengths = dict.fromkeys(range(len(texts)), 1)
+    lines = [([ids[c] for c in word], count) for word, count in words.items()]
+    steps: list[Step] = []
+    while len(texts) < size:
+        pairs: Counter[tuple[int, int]] = Counter()
+        for line, count in lines:
+            for a, b in pairwise(line):
+                length = lengths[a] + lengths[b]
+                if longest is None or length < longest or length == 2:
+                    pairs[a, b] += count
+        if not pairs:
+            break
+        (a, b), best = min(pairs.items(), key=lambda item: (-item[1], item[0]))
+        if best < max(1, min_frequency):
+            break
+        text = texts[a] + texts[b]
+        if text not in ids:
+            ids[text] = len(texts)
+            texts.append(text)
+        c, done = ids[text], 0
+        lengths[c] = lengths[a] + lengths[b]
+        for line, count in lines:
+            at = 0
+            while at < len(line) - 1:
+                if line[at] == a and line[at + 1] == b:
+                    line[at : at + 2] = [c]
+                    done += count
+                at += 1
+        steps.append(Step(a, b, c, best, done))
+    return texts, steps

@@ -1,0 +1,61 @@
+"""`jittok.train(texts, size=...)`: words counted, merges learned, a vocabulary."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any
+
+from jittok.train.bpe import Options, train_counts
+from jittok.train.counting import How, count
+from jittok.train.counts import Counts
+from jittok.train.trained import Trained
+
+ROLES = ("bos", "eos", "pad", "unk")
+
+
+def train(
+    texts: Any = None,
+    size: int = 32000,
+    *,
+    words: Counts | str | os.PathLike[str] | None = None,
+    weights: Sequence[float] | None = None,
+    name: str = "",
+    **options: Any,
+) -> Trained:
+    """A vocabulary of byte-level BPE, learned from texts (any that `encode_batch` takes) or from counted words.
+
+    pre: how words are cut, any `tokenizer.ggml.pre`; default qwen2, which llama.cpp decodes byte for byte
+    pre_regex: a pattern of one's own in its place (a GGUF cannot say it)
+    like: "jittok", or "hf" for the merges of Hugging Face's BpeTrainer
+    special: texts of special tokens, first ids; bos, eos, pad, unk: which of them are these
+    min_frequency, alphabet ("bytes" or "seen"), max_token_length, limit_alphabet: see `Options`
+    by: "documents" counts a word once in each; weights: what each document counts; sample, seed: a part of them
+    threads, memory: never change the result
+
+    Raises CorpusError and UnsupportedVocab for options that cannot be, EncodingFailed for texts that are none.
+    """
+    roles = {role: options.pop(role, None) for role in ROLES}
+    chosen = Options(size=size, **_taken(options, Options))
+    if isinstance(words, str | os.PathLike):
+        words = Counts.load(words)
+    if words is None:
+        how = _taken(options, How)
+        if chosen.like == "hf":
+            how["special"] = ()  # Hugging Face's trainer learns their texts
+        words = count(texts, weights, How(**how))
+    elif texts is not None:
+        raise TypeError("found texts and words, expected one of them")
+    unknown = set(options) - {field.name for kind in (Options, How) for field in fields(kind)}
+    if unknown:
+        raise TypeError(f"found unknown options {', '.join(sorted(unknown))}")
+    return Trained(train_counts(words, chosen), words.pre or chosen.pre, roles, name)
+
+
+def _taken(options: dict[str, Any], kind: Any) -> dict[str, Any]:
+    """Those of the options that `kind` knows."""
+    taken = {field.name: options[field.name] for field in fields(kind) if field.name in options}
+    if "special" in taken and not isinstance(taken["special"], str):
+        taken["special"] = tuple(taken["special"])
+    return taken

@@ -1,0 +1,181 @@
+"""Byte-level BPE: options, the alphabet, and merges of counted words.
+
+The rule. Ids: special tokens in the given order, then the alphabet by the code points of GPT-2's alphabet of bytes,
+then merges. Each step merges the pair of neighbours with the highest count; among these the smallest left id, then the
+smallest right id. A pair of equal symbols counts at every place where it stands, and is merged from the left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.errors import CorpusError
+from jittok.train.counts import Counts, to_bytes
+from jittok.train.learn import Merges, Words, learn
+from jittok.unicode.tables import BYTE_OF_CHARACTER, CHARACTER_OF_BYTE
+
+LIKE = ("jittok", "hf")
+ALPHABETS = ("bytes", "seen")
+HF_MOST = (1 << 31) - 1
+"""Hugging Face's trainer counts in 32 bits."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What decides the merges, beside the words."""
+
+    size: int  # ids in all
+    pre: str = "qwen2"
+    like: str = "jittok"
+    min_frequency: int = 0  # a pair that counts less is not merged
+    special: tuple[str, ...] = ()
+    alphabet: str = "bytes"  # all 256, or those that are seen
+    max_token_length: int | None = None  # bytes of the longest token; like "hf": one more than that
+    limit_alphabet: int | None = None  # keep the most frequent bytes
+
+    def __post_init__(self) -> None:
+        _one_of("like", self.like, LIKE)
+        _one_of("alphabet", self.alphabet, ALPHABETS)
+        for name in ("size", "min_frequency", "max_token_length", "limit_alphabet"):
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 0):
+                raise CorpusError(f"train: {name}", value, "a whole number, 0 or more")
+        if isinstance(self.special, str):
+            raise CorpusError("train: special", self.special, "a list of texts")
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """The ids of a vocabulary in the alphabet of bytes, and its merges."""
+
+    texts: list[str]  # by id: special tokens as they are, all others in the alphabet of bytes
+    special: list[str]  # without doubles
+    merges: Merges
+    first: int  # ids before the first merge
+    symbols: int  # bytes of all occurrences, each a symbol before the first merge
+    unit: int = 1  # what one occurrence counts
+    options: Options | None = None
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        """Ids in all."""
+        return len(self.texts)
+
+    def raw(self, token: int) -> bytes:
+        """The bytes of an id."""
+        text = self.texts[token]
+        return text.encode() if token < len(self.special) else to_bytes(text)
+
+    def cut(self, size: int) -> Learned:
+        """The vocabulary of a smaller size: its merges are the first of these."""
+        if size >= self.size:
+            return self
+        made = np.flatnonzero(self.merges.ids >= size)
+        count = int(made[0]) if made.size else self.merges.ids.size
+        kept = Merges(
+            *(column[:count] for column in (self.merges.pairs, self.merges.counts, self.merges.done, self.merges.ids))
+        )
+        options = None if self.options is None else replace(self.options, size=size)
+        return replace(self, texts=self.texts[: max(size, self.first)], merges=kept, options=options)
+
+
+def _one_of(name: str, found: str, allowed: tuple[str, ...]) -> None:
+    if found not in allowed:
+        raise CorpusError(f"train: {name}", found, f"one of {', '.join(allowed)}")
+
+
+def alphabet_ids(counts: Counts, options: Options) -> tuple[Counts, list[str], NDArray[np.int32]]:
+    """(the counts without bytes that are left out, texts of the first ids, int32[256] id of each byte or -1)."""
+    weights = np.zeros(256, np.int64)
+    if counts.words.size:
+        weights = byte_weights(counts)
+    seen = weights > 0
+    kept = seen | (options.alphabet == "bytes")
+    if options.limit_alphabet is not None and int(kept.sum()) > options.limit_alphabet:
+        order = sorted(np.flatnonzero(kept).tolist(), key=lambda byte: (-weights[byte], CHARACTER_OF_BYTE[byte]))
+        dropped = np.zeros(256, np.bool_)
+        dropped[order[options.limit_alphabet :]] = True
+        kept &= ~dropped
+        counts = counts.without_bytes(dropped)
+    texts: dict[str, int] = {}
+    for text in options.special:
+        texts.setdefault(text, len(texts))
+    for character in sorted(chr(CHARACTER_OF_BYTE[byte]) for byte in np.flatnonzero(kept).tolist()):
+        texts.setdefault(character, len(texts))
+    ids = np.full(256, -1, np.int32)
+    for byte in np.flatnonzero(kept).tolist():
+        ids[byte] = texts[chr(CHARACTER_OF_BYTE[byte])]
+    return counts, list(texts), ids
+
+
+def byte_weights(counts: Counts) -> NDArray[np.int64]:
+    """int64[256]: how often each byte occurs."""
+    sums = np.zeros(256, np.int64)
+    sizes = counts.lengths
+    for start in range(0, len(counts), 1 << 18):  # in parts: an int64 for each byte of all words would be much
+        part = slice(start, start + (1 << 18))
+        words = counts.words[counts.starts[start] : counts.starts[min(start + (1 << 18), len(counts))]]
+        each = np.repeat(counts.counts[part], sizes[part])
+        order = np.argsort(words, kind="stable")
+        ends = np.cumsum(np.bincount(words, minlength=256))
+        added = np.concatenate([[0], np.cumsum(each[order])])
+        sums += added[ends] - added[np.concatenate([[0], ends[:-1]])]
+    return sums
+
+
+def train_counts(counts: Counts, options: Options, forced: Any = None, threshold: int | None = None) -> Learned:
+    """The merges of counted words. CorpusError when the size is below special tokens and alphabet (own rule)."""
+    counts, texts, ids = alphabet_ids(counts, options)
+    special = list(dict.fromkeys(options.special))
+    hf = options.like == "hf"
+    if options.size < len(texts) and not hf:
+        expected = f"{len(texts)} or more: {len(special)} special tokens and {len(texts) - len(special)} bytes"
+        raise CorpusError("train: size", options.size, expected)
+    first = len(texts)
+    longest = options.max_token_length
+    if longest is not None and not hf:
+        longest += 1
+    target = first if longest is not None and longest < 3 and not hf else options.size
+    known = {_in_bytes(text): token for token, text in enumerate(texts) if len(text) > 1 and _is_in_alphabet(text)}
+    words = Words(counts.starts, counts.counts, counts.words, ids)
+    merges = learn(
+        words, first, target, min_frequency=options.min_frequency * counts.unit, longest=longest, known=known,
+        first_texts=[_in_bytes(text) if _is_in_alphabet(text) else b"" for text in texts], forced=forced,
+        threshold=threshold,
+    )  # fmt: skip
+    symbols = int((counts.lengths * counts.counts).sum())
+    made = Learned(texts, special, merges, first, symbols, counts.unit, options)
+    for (a, b), token in zip(merges.pairs.tolist(), merges.ids.tolist(), strict=True):
+        if token == len(texts):
+            texts.append(texts[a] + texts[b])
+        else:
+            made.warnings.append(
+                f"merge {texts[a]} {texts[b]} makes the text of a special token: they share id {token}"
+            )
+    _warn(made, options, counts)
+    return made
+
+
+def _warn(made: Learned, options: Options, counts: Counts) -> None:
+    merges = made.merges
+    if made.size < options.size:
+        if options.min_frequency > 1 and merges.best_left:
+            best, least = merges.best_left // counts.unit, options.min_frequency
+            made.warnings.append(f"{made.size} ids: the best pair left counts {best}, below min_frequency {least}")
+        else:
+            made.warnings.append(f"{made.size} ids: no pair is left to merge (asked for {options.size})")
+    if options.like == "hf" and merges.counts.size and int(merges.counts.max()) > HF_MOST:
+        made.warnings.append("a pair counts more than 2^31: Hugging Face's trainer, of 32 bits, never merges it")
+
+
+def _is_in_alphabet(text: str) -> bool:
+    return all(ord(c) in BYTE_OF_CHARACTER for c in text)
+
+
+def _in_bytes(text: str) -> bytes:
+    return to_bytes(text)

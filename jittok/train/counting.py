@@ -1,0 +1,242 @@
+"""Words of texts or files with their counts: threads, a bound of memory, and going on after a crash.
+
+When a thread's table has grown past its share of the memory, it is written as a run (see `runs`) and emptied; at the
+end runs are added slice by slice. Sums are sums, so neither memory nor threads change a count.
+"""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+import zlib
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.encode.stretches import stretches_of, thread_count
+from jittok.errors import CorpusError
+from jittok.inputs import Documents
+from jittok.train.counter import Counter, Counters
+from jittok.train.counts import UNIT, Counts, of_table
+from jittok.train.cutter import DEFAULT_PRE, Cutter, RegexCutter, cutter_of, regex_cutter, runs_cutter
+from jittok.train.export import REGEX
+from jittok.train.runs import slices_of, write_run
+
+SHARE = 4
+"""A table may have this part of a thread's memory: growing it takes twice as much again, and texts are there too."""
+LEAST_MEMORY = 1 << 20
+SAMPLED = 1 << 32
+
+
+@dataclass(frozen=True)
+class How:
+    """What decides the counts, beside the documents; and how much memory may be taken."""
+
+    pre: str = DEFAULT_PRE
+    pre_regex: str | None = None
+    runs: str | None = None  # in place of both: characters that separate words, as the inside of a set
+    lines: int | None = None  # documents are cut into lines, those of more bytes are left out
+    special: tuple[str, ...] = ()  # texts that are cut out of documents first
+    by: str = "occurrences"  # or "documents": a word counts once in each
+    sample: float = 1.0
+    seed: int = 0
+    threads: int | None = None
+    memory: int | None = None  # bytes
+
+    def __post_init__(self) -> None:
+        if self.by not in ("occurrences", "documents"):
+            raise CorpusError("train: by", self.by, "occurrences or documents")
+        if not 0 < self.sample <= 1:
+            raise CorpusError("train: sample", self.sample, "a share above 0, at most 1")
+        if self.memory is not None and self.memory < LEAST_MEMORY:
+            raise CorpusError("train: memory", self.memory, f"{LEAST_MEMORY} bytes or more")
+
+    @property
+    def name(self) -> str:
+        """The pre type, or the pattern."""
+        if self.runs is not None:
+            return f"runs:{self.runs}"
+        return self.pre if self.pre_regex is None else REGEX + self.pre_regex
+
+    def cutter(self) -> Cutter | RegexCutter:
+        """What cuts words."""
+        if self.runs is not None:
+            return runs_cutter(self.name, self.runs)
+        return cutter_of(self.pre) if self.pre_regex is None else regex_cutter(self.pre_regex)
+
+
+class Tally:
+    """Counters of all threads, and the runs they have written."""
+
+    def __init__(self, how: How, folder: Path | None = None, unit: int = 1) -> None:
+        self.how, self.unit = how, unit
+        cutter, once = how.cutter(), how.by == "documents"
+        self.counters = Counters(lambda: Counter(cutter, how.special, once))
+        self.threads = thread_count(how.threads)
+        self.budget = None if how.memory is None else how.memory // (SHARE * self.threads)
+        self.runs: list[Path] = []
+        self._folder, self._own = folder, None if folder is not None else tempfile.TemporaryDirectory(prefix="jittok-")
+        self._numbers = itertools.count()
+        self.documents = self.bytes = 0
+
+    def new_run(self) -> Path:
+        """A name for one more run."""
+        folder = self._folder or Path(self._own.name)  # type: ignore[union-attr]
+        path = folder / f"part-{next(self._numbers):06d}.words"
+        self.runs.append(path)
+        return path
+
+    def add(self, docs: Documents, weights: NDArray[np.int64] | None) -> Counter:
+        """Count documents; the counter that did it, which the caller gives back."""
+        counter = self.counters.take()
+        docs, weights = self._sampled(docs, weights)
+        if self.how.lines is not None:
+            docs, weights = lines_of(docs, weights, self.how.lines)
+        counter.add(docs, weights)
+        return counter
+
+    def add_and_give_back(self, docs: Documents, weights: NDArray[np.int64] | None) -> None:
+        """Count documents, and write a run where the table has grown too large."""
+        counter = self.add(docs, weights)
+        if self.is_full(counter):
+            write_run(self.new_run(), counter.table)
+            counter.clear()
+        self.counters.give(counter)
+
+    def is_full(self, counter: Counter) -> bool:
+        """Whether a counter's table has had its share of the memory."""
+        return self.budget is not None and counter.table_bytes > self.budget
+
+    def _sampled(self, docs: Documents, weights: Any) -> tuple[Documents, Any]:
+        """The documents of the sample: those whose CRC, begun with the seed, is low enough."""
+        if self.how.sample == 1:
+            return docs, weights
+        places = zip(docs.starts.tolist(), docs.stops.tolist(), strict=True)
+        limit = int(self.how.sample * SAMPLED)
+        kept = np.array([zlib.crc32(docs.data[i:j], self.how.seed) < limit for i, j in places], np.bool_)
+        if weights is not None and weights.size > 1:
+            weights = weights[kept]
+        return Documents(docs.data, docs.starts[kept], docs.stops[kept]), weights
+
+    def finish(self) -> Counts:
+        """The counts of everything."""
+        counters = self.counters.all or [self.counters.take()]
+        for counter in counters:
+            self.documents += counter.documents
+            self.bytes += counter.bytes
+        if self.runs:
+            for counter in counters:
+                if counter.table.used.any():
+                    write_run(self.new_run(), counter.table)
+                    counter.clear()
+            found = self._from_runs()
+        else:
+            for counter in counters[1:]:
+                counters[0].add_table(counter.table)
+                counter.clear()
+            found = of_table(counters[0].table)
+        how = self.how
+        return replace(
+            found, pre=how.name, unit=self.unit, documents=self.documents, text_bytes=self.bytes, special=how.special,
+            once=how.by == "documents",
+        )  # fmt: skip
+
+    def _from_runs(self) -> Counts:
+        parts = []
+        for tables in slices_of(self.runs):
+            counter = Counter(self.how.cutter())
+            for table in tables:
+                counter.add_table(table)
+            parts.append(of_table(counter.table))
+        lengths = np.concatenate([part.lengths for part in parts])
+        starts = np.zeros(lengths.size + 1, np.int64)
+        np.cumsum(lengths, out=starts[1:])
+        words = np.concatenate([part.words for part in parts])
+        return Counts(words, starts, np.concatenate([part.counts for part in parts]))
+
+    def close(self) -> None:
+        """Remove runs that nobody asked to keep."""
+        if self._own is not None:
+            self._own.cleanup()
+
+
+def lines_of(docs: Documents, weights: Any, longest: int) -> tuple[Documents, Any]:
+    """The lines of documents that have 1 to `longest` bytes."""
+    ends = np.flatnonzero(docs.data == ord("\n"))
+    starts: list[Any] = []
+    stops: list[Any] = []
+    rows: list[Any] = []
+    for row, (start, stop) in enumerate(zip(docs.starts.tolist(), docs.stops.tolist(), strict=True)):
+        own = ends[np.searchsorted(ends, start) : np.searchsorted(ends, stop)]
+        starts.append(np.concatenate([[start], own + 1]))
+        stops.append(np.concatenate([own, [stop]]))
+        rows.append(np.full(own.size + 1, row))
+    begin, end, row_of = (
+        np.concatenate([np.zeros(0, np.int64), *parts]).astype(np.int64) for parts in (starts, stops, rows)
+    )
+    end -= (end > begin) & (docs.data[np.maximum(end - 1, 0)] == ord("\r"))
+    kept = (end > begin) & (end - begin <= longest)
+    weights = weights[row_of[kept]] if weights is not None and weights.size > 1 else weights
+    return Documents(docs.data, begin[kept], end[kept]), weights
+
+
+def scaled(weights: Any) -> NDArray[np.int64]:
+    """Weights of documents in units of 1 / UNIT. CorpusError for what is no weight."""
+    found = np.asarray(weights, np.float64).reshape(-1)
+    if not (np.isfinite(found).all() and (found >= 0).all() and (found <= 1 << 20).all()):
+        raise CorpusError("train: weights", weights, "numbers from 0 to 2^20")
+    return np.round(found * UNIT).astype(np.int64)
+
+
+def in_turn(pool: ThreadPoolExecutor, threads: int, jobs: Iterator[Callable[[], Any]]) -> Iterator[Any]:
+    """Results of jobs in their order, a few jobs ahead."""
+    pending: deque[Future[Any]] = deque()
+    try:
+        for job in jobs:
+            pending.append(pool.submit(job))
+            while len(pending) > 2 * threads:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
+    finally:
+        for future in pending:
+            future.cancel()
+
+
+def count(texts: Any, weights: Sequence[float] | None = None, how: How | None = None, **options: Any) -> Counts:
+    """Words of texts (any that `encode_batch` takes; each is a document) with their counts.
+
+    weights: a number a document. options: fields of `How`.
+    """
+    how = replace(how or How(), **options)
+    given = None if weights is None else scaled(weights)
+    tally = Tally(how, unit=1 if given is None else UNIT)
+
+    def jobs() -> Iterator[Callable[[], None]]:
+        whole = tally.threads == 1
+        for docs, base, first, last, _ in stretches_of(texts, False, tally.threads, whole, False):
+            if isinstance(docs, BaseException):
+                raise docs
+            part = Documents(docs.data, docs.starts[first:last], docs.stops[first:last])
+            its = None if given is None else given[base + first : base + last]
+            if its is not None and its.size != last - first:
+                raise CorpusError("train: weights", given.size, "one a document")  # type: ignore[union-attr]
+            yield lambda part=part, its=its: tally.add_and_give_back(part, its)  # type: ignore[misc]
+
+    try:
+        if tally.threads == 1:
+            for job in jobs():
+                job()
+        else:
+            with ThreadPoolExecutor(tally.threads, thread_name_prefix="jittok-train") as pool:
+                for _ in in_turn(pool, tally.threads, jobs()):
+                    pass
+        return tally.finish()
+    finally:
+        tally.close()

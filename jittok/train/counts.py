@@ -1,0 +1,164 @@
+"""Distinct words with their counts: what training needs of a corpus, as arrays and as a file that adds up.
+
+The file is text, a line a word: its count, a tab, the word in GPT-2's alphabet of bytes (every byte a printable
+character, so no word holds a space, a tab or a line end). The first line is a comment that says how the words were cut.
+Lines are sorted, highest count first and then by the word's bytes, so equal counts are equal files.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.errors import CorpusError
+from jittok.train.counter import Counter, flat_words
+from jittok.train.cutter import Cutter
+from jittok.train.table import N_BLOB, SLOT, Table
+from jittok.unicode.tables import BYTE_OF_CHARACTER, CHARACTER_OF_BYTE
+
+MAGIC = "#jittok words 1 "
+UNIT = 1 << 16
+"""What a document of weight 1 counts where documents have weights."""
+_TO_TEXT = {byte: chr(c) for byte, c in enumerate(CHARACTER_OF_BYTE)}
+_TO_BYTES = {c: chr(byte) for c, byte in BYTE_OF_CHARACTER.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """Words and how often each occurs. `a + b` are the counts of both corpora."""
+
+    words: NDArray[np.uint8]  # uint8[bytes] all words behind each other
+    starts: NDArray[np.int64]  # int64[words + 1]
+    counts: NDArray[np.int64]  # int64[words], in units of 1 / unit
+    pre: str = ""  # what cut them; "" when unknown, "regex:..." for a pattern of one's own
+    unit: int = 1
+    documents: int = 0
+    text_bytes: int = 0
+    special: tuple[str, ...] = field(default=())  # texts that were cut out first
+    once: bool = False  # a word counts once a document
+
+    def __len__(self) -> int:
+        return self.counts.size
+
+    def __repr__(self) -> str:
+        return f"Counts({len(self)} words, {self.total} occurrences, pre={self.pre!r})"
+
+    @property
+    def total(self) -> int:
+        """Occurrences of all words."""
+        return int(self.counts.sum()) // self.unit
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """int64[words]: bytes of each."""
+        return np.diff(self.starts)
+
+    def items(self) -> Iterable[tuple[bytes, int]]:
+        """(word, count) of each word, in no order of its own."""
+        raw = self.words.tobytes()
+        ends = self.starts.tolist()
+        return ((raw[ends[k] : ends[k + 1]], count) for k, count in enumerate(self.counts.tolist()))
+
+    def to_dict(self) -> dict[bytes, int]:
+        """word -> count."""
+        return dict(self.items())
+
+    def __add__(self, other: Counts) -> Counts:
+        if not isinstance(other, Counts):
+            return NotImplemented
+        if (self.pre, self.special, self.once) != (other.pre, other.special, other.once):
+            found = f"{other.pre!r}, special {list(other.special)}, once {other.once}"
+            expected = f"words cut as the others: {self.pre!r}, special {list(self.special)}, once {self.once}"
+            raise CorpusError("counts", found, expected)
+        unit = max(self.unit, other.unit)
+        counter = Counter(Cutter("", None, lambda: 0, False))  # type: ignore[arg-type]
+        for part in (self, other):
+            counter.add_words(part.words, part.starts, part.counts * (unit // part.unit))
+        both = of_table(counter.table)
+        return replace(
+            self, words=both.words, starts=both.starts, counts=both.counts, unit=unit,
+            documents=self.documents + other.documents, text_bytes=self.text_bytes + other.text_bytes,
+        )  # fmt: skip
+
+    def without_bytes(self, dropped: NDArray[np.bool_]) -> Counts:
+        """The words less the bytes for which `dropped` (bool[256]) is true; what stood around them is neighbours."""
+        kept = ~dropped[self.words]
+        ends = np.concatenate([[0], np.cumsum(kept)])
+        return replace(self, words=self.words[kept], starts=ends[self.starts])
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the file."""
+        facts = {"pre": self.pre, "unit": self.unit, "documents": self.documents, "bytes": self.text_bytes}
+        facts |= {"special": list(self.special), "once": self.once}
+        rows = sorted(self.items(), key=lambda item: (-item[1], item[0]))
+        with Path(path).open("w", encoding="utf-8", newline="\n") as file:
+            file.write(f"{MAGIC}{json.dumps(facts)}\n")
+            file.writelines(f"{count}\t{to_text(word)}\n" for word, count in rows)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Counts:
+        """Read a file that `save` wrote, or lines of a count, a tab and a word. CorpusError for anything else."""
+        words: list[bytes] = []
+        counts: list[int] = []
+        facts: dict[str, Any] = {}
+        with Path(path).open("rb") as file:
+            for number, line in enumerate(file, 1):
+                try:
+                    text = line.decode().rstrip("\r\n")
+                    if text.startswith("#"):
+                        if number == 1 and text.startswith(MAGIC):
+                            facts = json.loads(text[len(MAGIC) :])
+                        continue
+                    count, word = text.split("\t")
+                    words.append(to_bytes(word))
+                    counts.append(int(count))
+                    if not 0 <= counts[-1] < 1 << 62:
+                        raise ValueError
+                except (ValueError, KeyError):
+                    expected = "a count, a tab and a word in the alphabet of bytes"
+                    raise CorpusError(f"{path}, line {number}", line[:80], expected) from None
+        facts["text_bytes"] = facts.pop("bytes", 0)
+        facts["special"] = tuple(facts.get("special", ()))
+        return cls(*flat_words(words), np.array(counts, np.int64), **facts)
+
+    @classmethod
+    def of(cls, words: Mapping[bytes, int] | Mapping[str, int], **facts: Any) -> Counts:
+        """Counts of a dictionary."""
+        parts = [word.encode() if isinstance(word, str) else word for word in words]
+        return cls(*flat_words(parts), np.fromiter(words.values(), np.int64, len(words)), **facts)
+
+
+def to_text(word: bytes) -> str:
+    """A word in the alphabet of bytes."""
+    return word.decode("latin-1").translate(_TO_TEXT)
+
+
+def to_bytes(text: str) -> bytes:
+    """The bytes of a text in the alphabet of bytes. ValueError where it is in no such alphabet."""
+    return text.translate(_TO_BYTES).encode("latin-1") if all(ord(c) in BYTE_OF_CHARACTER for c in text) else _wrong()
+
+
+def _wrong() -> bytes:
+    raise ValueError("a character that stands for no byte")
+
+
+def of_table(table: Table) -> Counts:
+    """The words of a table."""
+    short, long = table.short.reshape(-1, SLOT), table.long.reshape(-1, SLOT)
+    short, long = short[short[:, 2] > 0], long[long[:, 2] > 0]
+    sizes = (short[:, 1] >> np.uint64(56)).astype(np.int64)
+    keys = np.ascontiguousarray(short[:, :2]).view(np.uint8).reshape(-1, 16)
+    head = keys[np.arange(16)[None, :] < sizes[:, None]]
+    long = long[np.argsort(long[:, 1])]  # as they lie in the blob
+    lengths = np.concatenate([sizes, (long[:, 3] >> np.uint64(32)).astype(np.int64)])
+    starts = np.zeros(lengths.size + 1, np.int64)
+    np.cumsum(lengths, out=starts[1:])
+    words = np.concatenate([head, table.blob[: int(table.used[N_BLOB])]])
+    return Counts(words, starts, np.concatenate([short[:, 2], long[:, 2]]).astype(np.int64))

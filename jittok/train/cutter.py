@@ -1,0 +1,123 @@
+"""How documents become words: a pre type's splitter, or a regular expression of one's own."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter as Tally
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jittok._jit import frozen
+from jittok.errors import UnsupportedVocab
+from jittok.pretokenize.definition import pre_type
+from jittok.pretokenize.families import FAMILIES, GENERAL, GPT2, LLAMA3
+from jittok.pretokenize.program import splitter_of, splitter_of_patterns
+from jittok.pretokenize.splitters.blocks import character_classes
+from jittok.pretokenize.splitters.general import Splitter
+from jittok.pretokenize.splitters.llama3 import WITHOUT
+from jittok.train.cutting import Family, count_general, count_gpt2, count_llama3
+from jittok.unicode.tables import LETTER
+from jittok.vocab.keys import pre_names
+
+DEFAULT_PRE = "qwen2"
+"""Lossless (llama.cpp cleans no spaces when it decodes), and known to every library."""
+
+
+class Cutter(NamedTuple):
+    """The splitter of a pre type."""
+
+    pre: str
+    family: Family
+    count: Callable[..., int]  # its kernel
+    whole: bool  # texts are cut as a whole
+
+
+class RegexCutter(NamedTuple):
+    """A pattern whose matches, and what lies between them, are the words. Python's speed, not a kernel's."""
+
+    pattern: str
+    compiled: Any
+
+    def words(self, text: str) -> Iterable[str]:
+        """The words of a text, in order."""
+        done = 0
+        for match in self.compiled.finditer(text):
+            if match.start() > done:
+                yield text[done : match.start()]
+            if match.end() > match.start():
+                yield match.group()
+            done = match.end()
+        if done < len(text):
+            yield text[done:]
+
+    def tally(self, text: str) -> Tally[str]:
+        """The words of a text with how often each occurs."""
+        return Tally(self.words(text))
+
+
+@cache
+def cutter_of(pre: str) -> Cutter:
+    """The splitter that llama.cpp uses for this `tokenizer.ggml.pre`. UnsupportedVocab for one it does not know, or
+    whose words are no bytes."""
+    if pre not in pre_names() or not pre:
+        known = ", ".join(sorted(name for name in pre_names() if name))
+        raise UnsupportedVocab("train", "pre", pre, f"one of {known}")
+    number = pre_names()[pre]["pre_type"]
+    if not pre_type(number).byte_encode:
+        raise UnsupportedVocab("train", "pre", pre, "a pre-tokenizer of byte-level BPE, such as qwen2 or gpt-2")
+    family = FAMILIES.get(number, (GENERAL, 0, 0, 0, WITHOUT, LETTER))
+    kind, digits_alone, group, cased, contractions, letters = family
+    kernel = {GPT2: count_gpt2, LLAMA3: count_llama3}.get(kind, count_general)
+    splitter = splitter_of(number) if kernel is count_general else no_splitter()
+    arrays = Family(character_classes(letters), splitter, digits_alone, group, cased, contractions)
+    return Cutter(pre, arrays, kernel, kernel is count_general)
+
+
+def no_splitter() -> Splitter:
+    """What a kernel of a fast family is given in place of the general splitter."""
+    none64, none32, none16, none8 = (frozen([], kind) for kind in (np.int64, np.int32, np.uint16, np.uint8))
+    return Splitter(
+        kinds=none64, tables_at=none64, tables=none32, cutters=none32, columns=none8, widths=none64, width=0,
+        sure=none8, begins=none8, apart=none8, byte=0, ascii=none8, pages=none16, blocks=none8,
+    )  # fmt: skip
+
+
+@cache
+def runs_cutter(name: str, separators: str) -> Cutter:
+    """Words are runs of other characters than `separators` (the inside of a set), and the runs of these."""
+    splitter = splitter_of_patterns([(f"[^{separators}]+", "wide")])
+    return Cutter(name, Family(character_classes(LETTER), splitter, 0, 0, 0, WITHOUT), count_general, True)
+
+
+def regex_cutter(pattern: str) -> RegexCutter:
+    """A cutter by the `regex` package's Unicode rules. UnsupportedVocab for what is no pattern."""
+    import regex
+
+    try:
+        return RegexCutter(pattern, regex.compile(pattern))
+    except regex.error as error:
+        raise UnsupportedVocab("train", "pre_regex", pattern, f"a regular expression ({error})") from None
+
+
+def cleans_spaces(pre: str) -> bool:
+    """Whether llama.cpp's detokenizer takes spaces away before punctuation under this pre type."""
+    return bool(pre_names()[pre]["sets"].get("clean_spaces", True))
+
+
+def lossless_names(pre: str) -> list[str]:
+    """Pre types that cut as this one does, or else nearly so, and clean no spaces."""
+    number = pre_names()[pre]["pre_type"]
+    kept = {name: entry["pre_type"] for name, entry in pre_names().items() if name and not cleans_spaces(name)}
+    same = [name for name, found in kept.items() if pre_type(found).patterns == pre_type(number).patterns]
+    family = FAMILIES.get(number, (None,))
+    near = [name for name, found in kept.items() if FAMILIES.get(found, (None,))[0] == family[0] is not None]
+    return same or near or [DEFAULT_PRE]
+
+
+def special_pattern(special: Iterable[str]) -> re.Pattern[bytes] | None:
+    """What finds the texts of special tokens in a document, longer ones first; None without any."""
+    texts = sorted({text.encode() for text in special if text}, key=lambda text: (-len(text), text))
+    return re.compile(b"|".join(map(re.escape, texts))) if texts else None

@@ -1,0 +1,235 @@
+"""Words of files with their counts, by the readers of the corpus compiler: ranges, and a ledger to go on from.
+
+With a work folder, what is counted is written there from time to time, with the names of its ranges; a run that was
+interrupted counts only the ranges that are in no whole run.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from jittok.corpus.ledger import NAME as LEDGER
+from jittok.corpus.ledger import Ledger
+from jittok.corpus.options import Options as Reading
+from jittok.corpus.ranges import RawRange, read_unit, units
+from jittok.corpus.reader import Texts, read_texts
+from jittok.corpus.sources import STDIN, Source, find_sources
+from jittok.errors import CorpusError
+from jittok.train.counter import Counter
+from jittok.train.counting import How, Tally, in_turn, scaled
+from jittok.train.counts import UNIT, Counts
+from jittok.train.runs import check_run, write_run
+
+LEAST_RANGE = 1 << 18
+RANGES_OF_MEMORY = 32
+KEEP_EVERY = 256 << 20
+"""Text after which a thread writes what it has counted to the work folder."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far counting has come."""
+
+    documents: int
+    text_bytes: int
+    read: int
+    total: int | None
+
+
+def sources_of(inputs: Sequence[str | os.PathLike[str]], reading: Reading) -> list[Source]:
+    """The sources of all inputs. A file that is named and tells no kind is text."""
+    found: list[Source] = []
+    for name in inputs or [""]:
+        plain = os.fspath(name)
+        try:
+            found += find_sources([plain] if plain else [], reading)[0]
+        except CorpusError as error:
+            if error.found != "a name that tells no kind" or not Path(plain).is_file():
+                raise
+            found += find_sources([plain], replace(reading, kind="txt"))[0]
+    seen: set[str] = set()
+    for source in found:
+        if source.path in seen:
+            raise CorpusError(source.path, "the same input twice", "each once")
+        seen.add(source.path)
+    return found
+
+
+def count_files(
+    inputs: Sequence[str | os.PathLike[str]],
+    how: How,
+    reading: Reading | None = None,
+    weights: Mapping[str, float] | None = None,
+    work: str | os.PathLike[str] | None = None,
+    report: Callable[[Progress], None] | None = None,
+) -> Counts:
+    """Words of all documents of files.
+
+    weights: pattern of names -> what each word of such a file counts (the first that matches; 1 without)
+    work: a folder from which an interrupted call goes on. CorpusError for what cannot be read, with file and line.
+    """
+    reading = reading or Reading()
+    if how.memory is not None:
+        step = max(LEAST_RANGE, min(reading.range_bytes, how.memory // RANGES_OF_MEMORY))
+        reading = replace(reading, range_bytes=step)
+    sources = sources_of(inputs, reading)
+    run = _Run(sources, how, reading, dict(weights or {}), Path(work) if work is not None else None)
+    try:
+        return run.go(report)
+    finally:
+        run.close()
+
+
+class _Run:
+    """One call of `count_files`."""
+
+    def __init__(
+        self, sources: list[Source], how: How, reading: Reading, weights: dict[str, float], work: Path | None
+    ) -> None:
+        self.sources, self.reading, self.how = sources, reading, how
+        self.weights = self._weights_of(weights)
+        if work is not None:
+            work.mkdir(parents=True, exist_ok=True)
+        self.tally = Tally(how, work, 1 if self.weights is None else UNIT)
+        self.work, self.done = work, set[tuple[int, ...]]()
+        self.ledger: Ledger | None = None
+        self._lock = threading.Lock()
+        self._ranges: dict[int, list[RawRange]] = {}  # of each counter: what it has counted since its last run
+        self._since: dict[int, list[int]] = {}  # of each counter: documents and bytes then
+        if work is not None:
+            self._take_up(work)
+
+    def _weights_of(self, weights: dict[str, float]) -> Any:
+        """int64[sources], or None where all are 1."""
+        if not weights:
+            return None
+        unused = set(weights)
+        found = []
+        for source in self.sources:
+            name = next((name for name in weights if fnmatch.fnmatch(source.path, name)), None)
+            unused.discard(name or "")
+            found.append(weights[name] if name is not None else 1.0)
+        if unused:
+            raise CorpusError("train: weight", ", ".join(sorted(unused)), "patterns that match an input")
+        return scaled(found)
+
+    def _plan(self) -> dict[str, Any]:
+        how = {name: getattr(self.how, name) for name in ("name", "by", "sample", "seed")}
+        weights = None if self.weights is None else self.weights.tolist()
+        inputs = [[source.path, source.size, source.stamp] for source in self.sources]
+        reading = self.reading.identity()
+        return {"how": how, "special": list(self.how.special), "reading": reading, "inputs": inputs, "weights": weights}
+
+    def _take_up(self, work: Path) -> None:
+        """What an earlier call has left: the ranges of its whole runs need not be counted again."""
+        if any(source.path == STDIN for source in self.sources):
+            raise CorpusError("train: work", STDIN, "files, which can be read again")
+        self.ledger = Ledger(work / LEDGER)
+        plan = self._plan()
+        if not self.ledger.facts:
+            self.ledger.add({"plan": plan}, sync=True)
+        elif self.ledger.facts[0].get("plan") != plan:
+            raise CorpusError(
+                str(work), "counts of other inputs or options", "those it was begun with, or a new folder"
+            )
+        for fact in self.ledger.facts[1:]:
+            path = work / fact["run"]
+            if not check_run(path, fact["crc"]):
+                continue
+            self.tally.runs.append(path)
+            self.tally.documents += fact["documents"]
+            self.tally.bytes += fact["bytes"]
+            self.done.update(tuple(key) for key in fact["ranges"])
+        self._number = len(self.ledger.facts)
+
+    def go(self, report: Callable[[Progress], None] | None) -> Counts:
+        """Count what is not counted yet."""
+        sizes = [source.size for source in self.sources]
+        total = None if None in sizes else sum(size or 0 for size in sizes)
+        documents = size = read = 0
+        lines = (-1, 0)  # a source, and how many of its lines have been seen
+        with ThreadPoolExecutor(self.tally.threads, thread_name_prefix="jittok-train") as pool:
+            jobs = ((lambda raw=raw: (raw, self._count(raw))) for raw in self._raw_ranges())
+            for raw, texts in in_turn(pool, self.tally.threads, jobs):
+                base = lines[1] if lines[0] == raw.key.source else 0
+                lines = (raw.key.source, base + texts.seen)
+                if texts.bad and self.reading.on_error == "fail":
+                    bad = texts.bad[0]
+                    where = f"{self.sources[bad.source].path}, line {bad.line + base}"
+                    raise CorpusError(where, bad.found, f"{bad.expected} (--on-error skip leaves it out)")
+                documents += texts.docs.starts.size
+                size += int((texts.docs.stops - texts.docs.starts).sum())
+                read += raw.new
+                if report is not None:
+                    report(Progress(documents, size, read, total))
+        if self.ledger is not None:
+            for counter in self.tally.counters.all:
+                self._keep(counter)
+                counter.clear()
+        return self.tally.finish()
+
+    def _raw_ranges(self) -> Iterator[RawRange]:
+        for unit in units(self.sources, self.reading):
+            whole = (unit.source, unit.part, 0)
+            if whole in self.done and (unit.stop or self.sources[unit.source].kind == "txt"):
+                continue
+            for raw in read_unit(unit, self.sources, self.reading):
+                if tuple(raw.key) not in self.done:
+                    yield raw
+
+    def _count(self, raw: RawRange) -> Texts:
+        texts = read_texts(raw, self.sources[raw.key.source].kind, self.reading)
+        if texts.bad and self.reading.on_error == "fail":
+            return texts
+        weights = None if self.weights is None else self.weights[texts.sources]
+        raw.payload = None
+        if self.ledger is None:
+            self.tally.add_and_give_back(texts.docs, weights)
+        else:
+            counter = self.tally.add(texts.docs, weights)
+            since = self._since.setdefault(id(counter), [0, 0])
+            self._ranges.setdefault(id(counter), []).append(raw)
+            if self.tally.is_full(counter) or counter.bytes - since[1] > KEEP_EVERY:
+                self._keep(counter)
+                counter.clear()
+            self.tally.counters.give(counter)
+        return texts
+
+    def _keep(self, counter: Counter) -> None:
+        """What a counter holds becomes a run that the ledger knows."""
+        ranges = self._ranges.pop(id(counter), [])
+        since = self._since.get(id(counter), [0, 0])
+        if not ranges or self.work is None or self.ledger is None:
+            return
+        with self._lock:
+            name = f"run-{self._number:06d}.words"
+            self._number += 1
+        crc = write_run(self.work / name, counter.table)
+        fact = {"run": name, "crc": crc, "ranges": [list(raw.key) for raw in ranges],
+                "documents": counter.documents - since[0], "bytes": counter.bytes - since[1]}  # fmt: skip
+        self._since[id(counter)] = [counter.documents, counter.bytes]
+        with self._lock:
+            self.ledger.add(fact, sync=True)
+            self.tally.runs.append(self.work / name)
+
+    def close(self) -> None:
+        """Give files back."""
+        if self.ledger is not None:
+            self.ledger.close()
+        self.tally.close()
+
+
+def finished(work: str | os.PathLike[str]) -> None:
+    """Remove the runs and the ledger of a work folder, and the folder if nothing else is in it."""
+    folder = Path(work)
+    for path in [*folder.glob("run-*.words"), folder / LEDGER]:
+        path.unlink(missing_ok=True)
+    if not any(folder.iterdir()):
+        folder.rmdir()

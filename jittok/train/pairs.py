@@ -1,0 +1,334 @@
+"""Pairs of neighbouring symbols: where they stand, how often, and the queue of the best.
+
+All words stand in one array, separators between them, sorted by count, highest first, so that a word's count is found
+by its place among few levels. A symbol of length n at place p has its id at p and at p + n - 1, GONE between. So the
+symbol before p ends at p - 1 and the one behind it begins at p + n: no links are needed.
+
+An occurrence of a pair is the place of its left symbol. Nothing is ever removed from a pair's list of places: a place
+is stale when `symbols[p] != left or symbols[p + lengths[left]] != right`, which ids and lengths alone decide, because
+what stands at a place only grows.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jittok._jit import I32, I64, U8, OutI32, OutI64, OutU64, helper
+from jittok._raw import Window, get_i32, get_i64, get_u64, multiply, put_i32, put_i64, window
+
+SEPARATOR, GONE = -1, -2
+ABSENT = -1
+K1 = np.uint64(0x9E3779B97F4A7C15)
+S32 = np.uint64(32)
+PAIR_SHIFT = 32
+LOW = 0xFFFFFFFF
+ANY, SAME, BYTE = 0, 255, 255
+"""Scripts: one that goes with all, and that of what stands before."""
+
+
+class Line(NamedTuple):
+    """The words. `symbols` begins and ends with a separator."""
+
+    symbols: OutI32  # [places] ids, SEPARATOR, GONE
+    lengths: OutI32  # [ids] first symbols that each id stands for
+    level_at: I64  # [levels + 1] where the words of each count begin; the last one is behind all places
+    level_count: I64  # [levels] falling
+
+
+class Pairs(NamedTuple):
+    """Pairs of at least some count. Slots of the table are a power of two, at most half of them full."""
+
+    table: OutI32  # [slots] number of a pair, or ABSENT
+    keys: OutI64  # [pairs] left << 32 | right
+    counts: OutI64  # [pairs] never rising
+    at: OutI64  # [pairs] where its list begins in the pool
+    size: OutI64  # [pairs] length of its list, stale places included
+    pool: OutI32  # [places] lists of places, each rising
+
+
+class Queue(NamedTuple):
+    """A heap of four children; counts that fell are put down when they come up."""
+
+    counts: OutI64  # [room] the count a pair had when it was put in
+    pairs: OutI32  # [room]
+
+
+class Texts(NamedTuple):
+    """What the order of equal counts and the rules of valid pieces need beside ids; empty for BPE's rule."""
+
+    at: OutI64  # [ids + 1] where the text of each id begins
+    ranks: OutI32  # [symbols] its first symbols, by rank
+    hashes: OutU64  # [ids] of these
+    known: OutI32  # [slots] ids by the hash of their texts, or ABSENT
+    kinds: OutI32  # [ids] alone << 17 | script at the end << 9 | script at the beginning << 1 | begins with a mark
+    longest: int  # symbols of the longest text
+
+
+class PairWindow(NamedTuple):
+    """All of it as windows."""
+
+    symbols: Window
+    lengths: Window
+    level_at: Window
+    level_count: Window
+    levels: int
+    table: Window
+    mask: np.uint64
+    keys: Window
+    counts: Window
+    at: Window
+    size: Window
+    pool: Window
+    heap_counts: Window
+    heap_pairs: Window
+    text_at: Window
+    ranks: Window
+    hashes: Window
+    known: Window
+    known_mask: np.uint64
+    kinds: Window
+    longest: int  # lengths of a new pair's symbols must add up to less
+
+
+class Rules(NamedTuple):
+    """What may be merged, and when it ends."""
+
+    least: int  # pairs of lower counts have no entry
+    longest: int
+    target: int  # ids in all
+    forced: I32  # [2 * merges] pairs to merge first, in this order
+    watched: U8  # [lengths] 1: a merge of this length may make a text that exists already
+
+
+@helper
+def open_pairs(line: Line, pairs: Pairs, queue: Queue, texts: Texts, rules: Rules) -> PairWindow:
+    """Windows onto the arrays."""
+    return PairWindow(
+        window(line.symbols),
+        window(line.lengths),
+        window(line.level_at),
+        window(line.level_count),
+        line.level_count.size,
+        window(pairs.table),
+        np.uint64(pairs.table.size - 1),
+        window(pairs.keys),
+        window(pairs.counts),
+        window(pairs.at),
+        window(pairs.size),
+        window(pairs.pool),
+        window(queue.counts),
+        window(queue.pairs),
+        window(texts.at),
+        window(texts.ranks),
+        window(texts.hashes),
+        window(texts.known),
+        np.uint64(texts.known.size - 1),
+        window(texts.kinds),
+        rules.longest,
+    )
+
+
+@helper
+def key_of(left: int, right: int) -> int:
+    """The key of a pair."""
+    return left << PAIR_SHIFT | right
+
+
+@helper
+def slot_of(key: int, mask: np.uint64) -> int:
+    """Where a key is looked for first."""
+    h = multiply(np.uint64(key), K1)
+    return np.int64((h ^ h >> S32) & mask)
+
+
+@helper
+def find(own: PairWindow, key: int) -> int:
+    """The number of a pair, or -1 - the slot where it would stand."""
+    i = slot_of(key, own.mask)
+    while True:
+        e = get_i32(own.table, i)
+        if e == ABSENT:
+            return -1 - i
+        if get_i64(own.keys, e) == key:
+            return e
+        i = i + 1 & np.int64(own.mask)
+
+
+@helper
+def level_of(own: PairWindow, level: int, place: int) -> int:
+    """The level in which a place stands, at or behind `level`: by steps that double, then by halving."""
+    if place < get_i64(own.level_at, level + 1):
+        return level
+    step, low = 1, level + 1
+    high = low + 1
+    while high < own.levels and get_i64(own.level_at, high) <= place:
+        low = high
+        step *= 2
+        high = min(low + step, own.levels)
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if get_i64(own.level_at, middle) <= place:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+# ---- which of two pairs is merged first
+
+
+@helper
+def before_by_id(own: PairWindow, count: int, pair: int, other_count: int, other: int) -> bool:
+    """Highest count; of these the smallest left id, then the smallest right id."""
+    if count != other_count:
+        return count > other_count
+    return get_i64(own.keys, pair) < get_i64(own.keys, other)
+
+
+@helper
+def before_by_text(own: PairWindow, count: int, pair: int, other_count: int, other: int) -> bool:
+    """Highest count; of these the shortest text, then the smallest one (sentencepiece's rule)."""
+    if count != other_count:
+        return count > other_count
+    key, other_key = get_i64(own.keys, pair), get_i64(own.keys, other)
+    a, b, x, y = key >> PAIR_SHIFT, key & LOW, other_key >> PAIR_SHIFT, other_key & LOW
+    cut, other_cut = get_i32(own.lengths, a), get_i32(own.lengths, x)
+    size, other_size = cut + get_i32(own.lengths, b), other_cut + get_i32(own.lengths, y)
+    if size != other_size:
+        return size < other_size
+    for k in range(size):
+        c, d = rank_at(own, a, b, cut, k), rank_at(own, x, y, other_cut, k)
+        if c != d:
+            return c < d
+    return key < other_key
+
+
+@helper
+def rank_at(own: PairWindow, a: int, b: int, cut: int, k: int) -> int:
+    """Symbol k of the text of a and b, a having `cut` symbols."""
+    if k < cut:
+        return get_i32(own.ranks, get_i64(own.text_at, a) + k)
+    return get_i32(own.ranks, get_i64(own.text_at, b) + k - cut)
+
+
+# ---- which pairs may be merged
+
+
+@helper
+def allowed_by_length(own: PairWindow, a: int, b: int) -> bool:
+    """Whether the merge is not too long; one of two single symbols never is."""
+    size = get_i32(own.lengths, a) + get_i32(own.lengths, b)
+    return size < own.longest or size == 2
+
+
+@helper
+def allowed_as_piece(own: PairWindow, a: int, b: int) -> bool:
+    """Whether the text is a valid piece: not too long, no mark inside, no symbol that stands alone, and the script that
+    a ends with is the one that b begins with (or one of them is of any, or the same as what stands before)."""
+    if get_i32(own.lengths, a) + get_i32(own.lengths, b) >= own.longest:
+        return False
+    left, right = get_i32(own.kinds, a), get_i32(own.kinds, b)
+    if right & 1 != 0 or (left | right) >> 17 != 0:
+        return False
+    last, first = left >> 9 & BYTE, right >> 1 & BYTE
+    return last == first or last == ANY or first == ANY or last == SAME or first == SAME  # noqa: PLR1714
+
+
+@helper
+def joined_kind(left: int, right: int) -> int:
+    """The kind of a text that is joined of two."""
+    first, last = left >> 1 & BYTE, right >> 9 & BYTE
+    if first == SAME:
+        first = right >> 1 & BYTE
+    if last == SAME:
+        last = left >> 9 & BYTE
+    return last << 9 | first << 1 | left & 1
+
+
+def make_queue(before: Any) -> tuple[Any, Any]:
+    """(push, sink) of a heap in which `before` says what comes first."""
+
+    @helper
+    def push(own: PairWindow, size: int, count: int, pair: int) -> int:
+        """The size with (count, pair) put in."""
+        i = size
+        while i > 0:
+            up = (i - 1) >> 2
+            if not before(own, count, pair, get_i64(own.heap_counts, up), get_i32(own.heap_pairs, up)):
+                break
+            put_i64(own.heap_counts, i, get_i64(own.heap_counts, up))
+            put_i32(own.heap_pairs, i, get_i32(own.heap_pairs, up))
+            i = up
+        put_i64(own.heap_counts, i, count)
+        put_i32(own.heap_pairs, i, pair)
+        return size + 1
+
+    @helper
+    def sink(own: PairWindow, size: int, count: int, pair: int) -> None:
+        """Puts (count, pair) in place of the top."""
+        i = 0
+        while True:
+            child = 4 * i + 1
+            if child >= size:
+                break
+            best = child
+            best_count, best_pair = get_i64(own.heap_counts, child), get_i32(own.heap_pairs, child)
+            for k in range(child + 1, min(child + 4, size)):
+                other_count, other = get_i64(own.heap_counts, k), get_i32(own.heap_pairs, k)
+                if before(own, other_count, other, best_count, best_pair):
+                    best, best_count, best_pair = k, other_count, other
+            if not before(own, best_count, best_pair, count, pair):
+                break
+            put_i64(own.heap_counts, i, best_count)
+            put_i32(own.heap_pairs, i, best_pair)
+            i = best
+        put_i64(own.heap_counts, i, count)
+        put_i32(own.heap_pairs, i, pair)
+
+    return push, sink
+
+
+@helper
+def same_text(own: PairWindow, token: int, a: int, b: int) -> bool:
+    """Whether an id's text is that of a and b."""
+    cut = get_i32(own.lengths, a)
+    size = cut + get_i32(own.lengths, b)
+    start = get_i64(own.text_at, token)
+    if get_i64(own.text_at, token + 1) - start != size:
+        return False
+    for k in range(size):
+        if get_i32(own.ranks, start + k) != rank_at(own, a, b, cut, k):
+            return False
+    return True
+
+
+@helper
+def hash_of(own: PairWindow, a: int, b: int) -> np.uint64:
+    """The hash of the text of a and b: symbols from the left, h = (h + symbol + 1) * K1 turned about."""
+    h = get_u64(own.hashes, a)
+    start = get_i64(own.text_at, b)
+    for k in range(get_i32(own.lengths, b)):
+        h = mixed(h, get_i32(own.ranks, start + k))
+    return h
+
+
+@helper
+def mixed(h: np.uint64, rank: int) -> np.uint64:
+    """The hash with one more symbol."""
+    h = multiply(h ^ np.uint64(rank + 1), K1)
+    return h ^ h >> S32
+
+
+@helper
+def known_slot(own: PairWindow, h: np.uint64, a: int, b: int) -> int:
+    """The id whose text is that of a and b, or -1 - the slot where it would stand."""
+    i = np.int64(h & own.known_mask)
+    while True:
+        token = get_i32(own.known, i)
+        if token == ABSENT:
+            return -1 - i
+        if get_u64(own.hashes, token) == h and same_text(own, token, a, b):
+            return token
+        i = i + 1 & np.int64(own.known_mask)

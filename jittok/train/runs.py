@@ -1,0 +1,109 @@
+"""Tables of words on disk: what one thread has counted, cut into slices by the words' hashes.
+
+A run is a header (RUN, then int64[3 * SLICES]: short words, long words and bytes of each slice) and the slices: the
+slots of short words, those of long ones, and the bytes of these. Slices of all runs are added one after the other, so
+no more than one slice of the whole has to be in memory as a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.corpus import disk
+from jittok.errors import CorpusError
+from jittok.train.table import K1, K2, K3, N_BLOB, S29, S32, SLOT, Table
+
+RUN = b"jittok words run 1".ljust(24)
+SLICES = 64
+TOP = np.uint64(58)
+AT_ONCE = 1 << 16
+"""Slots hashed at once."""
+
+
+def _short_slices(slots: NDArray[np.uint64]) -> NDArray[np.uint8]:
+    """uint8[slots]: the slice of each short word, by `table.hash_short`."""
+    out = np.empty(slots.shape[0], np.uint8)
+    for at in range(0, slots.shape[0], AT_ONCE):
+        a, b = slots[at : at + AT_ONCE, 0], slots[at : at + AT_ONCE, 1]
+        h = (a ^ a >> S32) * K1 ^ (b ^ b >> S29) * K2
+        h = (h ^ h >> S32) * K3
+        out[at : at + AT_ONCE] = (h ^ h >> S29) >> TOP
+    return out
+
+
+def write_run(path: Path, table: Table) -> int:
+    """Write a table; the CRC-32 of the file."""
+    short, long = table.short.reshape(-1, SLOT), table.long.reshape(-1, SLOT)
+    places = np.flatnonzero(short[:, 2])
+    longs = np.flatnonzero(long[:, 2])
+    slices, long_slices = _short_slices(short[places]), (long[longs, 0] >> TOP).astype(np.uint8)
+    sizes = np.zeros((SLICES, 3), np.int64)
+    crc = 0
+    with path.open("wb") as file:
+        file.write(RUN + sizes.tobytes())
+        for k in range(SLICES):
+            head = short[places[slices == k]]
+            tail = long[longs[long_slices == k]]
+            lengths = (tail[:, 3] >> S32).astype(np.int64)
+            words = [
+                table.blob[at : at + n]
+                for at, n in zip(tail[:, 1].astype(np.int64).tolist(), lengths.tolist(), strict=True)
+            ]
+            tail[:, 1] = np.cumsum(lengths) - lengths
+            blob = np.concatenate([np.zeros(0, np.uint8), *words])
+            for part in (head, tail, blob):
+                raw = np.ascontiguousarray(part)
+                crc = disk.crc32(raw.tobytes(), crc)
+                file.write(raw.tobytes())
+            sizes[k] = head.shape[0], tail.shape[0], blob.size
+        file.seek(len(RUN))
+        file.write(sizes.tobytes())
+    return disk.crc32(sizes.tobytes(), crc)
+
+
+def _sizes(path: Path, file: Any) -> NDArray[np.int64]:
+    head = file.read(len(RUN) + 24 * SLICES)
+    if head[: len(RUN)] != RUN or len(head) != len(RUN) + 24 * SLICES:
+        raise CorpusError(str(path), head[:24], "a run of counted words")
+    return np.frombuffer(head[len(RUN) :], np.int64).reshape(SLICES, 3)
+
+
+def check_run(path: Path, crc: int) -> bool:
+    """Whether a run is there and whole."""
+    try:
+        with path.open("rb") as file:
+            sizes = _sizes(path, file)
+            found = 0
+            while piece := file.read(disk.PIECE):
+                found = disk.crc32(piece, found)
+    except (OSError, CorpusError):
+        return False
+    return disk.crc32(sizes.tobytes(), found) == crc
+
+
+def slices_of(paths: Sequence[Path]) -> Iterator[list[Table]]:
+    """For each slice in turn: the tables of all runs, in their order."""
+    files = [path.open("rb") for path in paths]
+    try:
+        sizes = [_sizes(path, file) for path, file in zip(paths, files, strict=True)]
+        for k in range(SLICES):
+            yield [_read_slice(file, *size[k].tolist()) for file, size in zip(files, sizes, strict=True)]
+    finally:
+        for file in files:
+            file.close()
+
+
+def _read_slice(file: Any, short: int, long: int, blob: int) -> Table:
+    def read(count: int, dtype: Any) -> Any:
+        return np.frombuffer(bytearray(file.read(count * np.dtype(dtype).itemsize)), dtype)
+
+    head, tail = read(SLOT * short, np.uint64), read(SLOT * long, np.uint64)
+    words = np.concatenate([read(blob, np.uint8), np.zeros(16, np.uint8)])
+    used = np.zeros(3, np.int64)
+    used[N_BLOB] = blob
+    return Table(head, tail, words, used, np.zeros(0, np.uint64))

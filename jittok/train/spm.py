@@ -1,0 +1,251 @@
+"""sentencepiece's BPE (`bpe_model_trainer.cc`): the rule with the true maximum.
+
+Sentences are lines. Words begin with U+2581, which stands for a space; characters below the coverage become unknown,
+and no piece has one. A pair is valid if its text is a piece: not too long, U+2581 only in front, one script only, and
+digits alone if asked for. The best pair has the highest count, of these the shortest text, of these the smallest. A
+text that another pair made already is dropped without being merged. The score of piece k is -k; the characters follow
+by count.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.errors import CorpusError
+from jittok.train.characters import CharacterWords, characters_of, scripts_of
+from jittok.train.counting import How, count
+from jittok.train.counts import Counts
+from jittok.train.learn import Merges, Pieces, Words, learn
+from jittok.train.pairs import ANY, SAME
+
+if TYPE_CHECKING:
+    from jittok.tokenizer import Tokenizer
+
+MARK, UNKNOWN_MARK = 0x2581, 0x2585
+SEPARATORS = r" \n"
+NORMAL, UNKNOWN, CONTROL, USER, BYTE = 1, 2, 3, 4, 6
+NO_PIECE = (0x0, 0x20, UNKNOWN_MARK)
+FULL_WIDTH = (0xFF10, 0xFF19)
+
+
+@dataclass(frozen=True)
+class SpmOptions:
+    """Names and defaults are sentencepiece's, but for the normalization, which is `identity` (a GGUF of llama.cpp's
+    SPM has no other)."""
+
+    size: int
+    character_coverage: float = 0.9995
+    max_sentence_length: int = 4192  # bytes; longer lines are left out
+    max_piece_length: int = 16
+    byte_fallback: bool = True
+    split_by_unicode_script: bool = True
+    split_by_number: bool = True
+    split_digits: bool = False
+    control: tuple[str, ...] = ()
+    user_defined: tuple[str, ...] = ()
+
+
+@dataclass(eq=False)
+class SpmTrained:
+    """Pieces in the order of their ids."""
+
+    pieces: list[str]
+    scores: list[float]
+    types: list[int]
+    options: SpmOptions
+    merges: Merges | None = None
+    warnings: list[str] = field(default_factory=list)
+    model: str = "bpe"
+
+    def __len__(self) -> int:
+        return len(self.pieces)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a .gguf for llama.cpp, or a .model for sentencepiece."""
+        plain = os.fspath(path)
+        if plain.endswith(".gguf"):
+            write_spm_gguf(plain, self)
+        elif plain.endswith(".model"):
+            write_spm_model(plain, self)
+        else:
+            raise CorpusError("train: out", plain, "a name that ends in .gguf or .model")
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """Encodes and decodes with the vocabulary."""
+        import tempfile
+
+        import jittok
+
+        with tempfile.TemporaryDirectory(prefix="jittok-") as folder:
+            path = Path(folder) / "trained.gguf"
+            self.save(path)
+            return jittok.load(path.read_bytes(), cache=False)
+
+
+def train_spm(
+    texts: Any = None, size: int = 32000, *, words: Counts | None = None, threads: int | None = None,
+    memory: int | None = None, **options: Any,
+) -> SpmTrained:  # fmt: skip
+    """Train sentencepiece's BPE on texts (lines are sentences), or on runs of other characters than spaces that were
+    counted with `runs_of`. options: fields of `SpmOptions`."""
+    chosen = SpmOptions(size, **options)
+    if words is None:
+        words = count(texts, how=runs_of(chosen, threads, memory))
+    return train_spm_counts(words, chosen)
+
+
+def runs_of(options: SpmOptions, threads: int | None = None, memory: int | None = None) -> How:
+    """How words are counted for this trainer."""
+    return How(runs=SEPARATORS, lines=options.max_sentence_length, threads=threads, memory=memory)
+
+
+def marked_words(counts: Counts, options: SpmOptions) -> CharacterWords:
+    """The words with U+2581 in front, symbols as a character that no piece has; runs of separators left out."""
+    first = counts.words[np.minimum(counts.starts[:-1], max(counts.words.size - 1, 0))] if len(counts) else counts.words
+    kept = np.flatnonzero((first != 0x20) & (first != 0x0A))
+    sizes = counts.lengths[kept]
+    starts = np.zeros(kept.size + 1, np.int64)
+    np.cumsum(sizes + 3, out=starts[1:])
+    out = np.empty(int(starts[-1]), np.uint8)
+    for k, byte in enumerate(chr(MARK).encode()):
+        out[starts[:-1] + k] = byte
+    inside = np.ones(out.size, np.bool_)
+    for k in range(3):
+        inside[starts[:-1] + k] = False
+    taken = np.zeros(len(counts), np.bool_)
+    taken[kept] = True
+    out[inside] = counts.words[np.repeat(taken, counts.lengths)]
+    found = Counts(out, starts, counts.counts[kept])
+    symbols = [*options.control, *options.user_defined]
+    if symbols:
+        parts: dict[bytes, int] = {}
+        for word, number in found.items():
+            for text in symbols:
+                word = word.replace(text.encode(), chr(UNKNOWN_MARK).encode())  # noqa: PLW2901
+            parts[word] = parts.get(word, 0) + number
+        found = Counts.of(parts)
+    return characters_of(found)
+
+
+def required_characters(words: CharacterWords, options: SpmOptions) -> list[int]:
+    """Code points that are kept, by (count falling, code point rising), until the coverage is reached."""
+    points, sums = words.weights()
+    order = np.lexsort((points, -sums))
+    total, seen, kept = int(sums.sum()), 0, []
+    for k in order.tolist():
+        if np.float32(seen / total) >= np.float32(options.character_coverage):
+            break
+        seen += int(sums[k])
+        if int(points[k]) not in NO_PIECE:
+            kept.append(int(points[k]))
+    return kept
+
+
+def piece_kinds(points: NDArray[np.int64], options: SpmOptions) -> NDArray[np.int32]:
+    """int32[n]: what `pairs.allowed_as_piece` looks at; see there."""
+    scripts = scripts_of(points) if options.split_by_unicode_script else np.zeros(points.size, np.int64)
+    digits = ((points >= 0x30) & (points <= 0x39)) | ((points >= FULL_WIDTH[0]) & (points <= FULL_WIDTH[1]))
+    if not options.split_by_number:
+        scripts[digits] = ANY
+    marks = points == MARK
+    scripts[marks] = SAME
+    alone = digits & options.split_digits
+    return (alone * (1 << 17) | scripts << 9 | scripts << 1 | marks).astype(np.int32)
+
+
+def train_spm_counts(counts: Counts, options: SpmOptions) -> SpmTrained:
+    """The pieces of counted runs. CorpusError when the size is below symbols, bytes and characters."""
+    words = marked_words(counts, options)
+    required = required_characters(words, options)
+    heads, scores, types = first_pieces(options)
+    wanted = options.size - len(heads) - len(required)
+    if wanted < 0:
+        expected = f"{options.size - wanted} or more: {len(heads)} symbols and bytes, {len(required)} characters"
+        raise CorpusError("train: size", options.size, expected)
+    ranks = np.array(sorted(required), np.int64)
+    symbols = words.rows(ranks)
+    base = ranks.size
+    merges = learn(
+        Words(words.starts, words.counts, symbols=symbols), base, base + wanted,
+        pieces=Pieces(np.arange(base, dtype=np.int32), piece_kinds(ranks, options), options.max_piece_length),
+    )  # fmt: skip
+    texts = [chr(c) for c in ranks.tolist()]
+    for a, b in merges.pairs.tolist():
+        texts.append(texts[a] + texts[b])
+    made = texts[base:]
+    pieces = [*heads, *made, *(chr(c) for c in required)]
+    scores += [-float(k) for k in range(len(made) + len(required))]
+    types += [NORMAL] * (len(made) + len(required))
+    said = [f"{len(pieces)} pieces: no pair is left to merge (asked for {options.size})"] if len(made) < wanted else []
+    return SpmTrained(pieces, scores, types, options, merges, said)
+
+
+def first_pieces(options: SpmOptions) -> tuple[list[str], list[float], list[int]]:
+    """(texts, scores, types) of unknown, BOS, EOS, symbols and bytes."""
+    rows = [("<unk>", UNKNOWN), ("<s>", CONTROL), ("</s>", CONTROL)]
+    rows += [(text, USER) for text in options.user_defined] + [(text, CONTROL) for text in options.control]
+    if options.byte_fallback:
+        rows += [(f"<0x{byte:02X}>", BYTE) for byte in range(256)]
+    return [text for text, _ in rows], [0.0] * len(rows), [kind for _, kind in rows]
+
+
+def write_spm_gguf(path: str, made: SpmTrained) -> None:
+    """A GGUF of llama.cpp's model "llama"."""
+    import gguf
+
+    if not made.options.byte_fallback:
+        raise CorpusError(path, "a vocabulary without byte tokens", "byte_fallback: llama.cpp dies on unknown text")
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_tokenizer_model("llama")
+    writer.add_token_list([piece.encode() for piece in made.pieces])
+    writer.add_token_scores(made.scores)
+    writer.add_token_types(made.types)
+    writer.add_unk_token_id(0)
+    writer.add_bos_token_id(1)
+    writer.add_eos_token_id(2)
+    writer.add_add_bos_token(False)
+    writer.add_add_eos_token(False)
+    writer.add_add_space_prefix(True)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.close()
+
+
+def write_spm_model(path: str, made: SpmTrained) -> None:
+    """A sentencepiece .model, by the `sentencepiece` package's own message."""
+    try:
+        messages: Any = importlib.import_module("sentencepiece.sentencepiece_model_pb2")
+    except ImportError:
+        raise ImportError(f"{path}: writing .model needs sentencepiece and protobuf") from None
+    model, options = messages.ModelProto(), made.options
+    for piece, score, kind in zip(made.pieces, made.scores, made.types, strict=True):
+        model.pieces.add(piece=piece, score=score, type=kind)
+    spec = model.trainer_spec
+    spec.model_type = {"unigram": 1, "bpe": 2}[made.model]
+    spec.vocab_size = len(made.pieces)
+    for name in (
+        "character_coverage",
+        "max_sentence_length",
+        "byte_fallback",
+        "split_by_unicode_script",
+        "split_by_number",
+        "split_digits",
+    ):
+        setattr(spec, name, getattr(options, name))
+    spec.max_sentencepiece_length = options.max_piece_length
+    spec.control_symbols.extend(options.control)
+    spec.user_defined_symbols.extend(options.user_defined)
+    spec.pad_id = -1
+    model.normalizer_spec.name = "identity"
+    model.normalizer_spec.add_dummy_prefix = True
+    model.normalizer_spec.remove_extra_whitespaces = True
+    model.normalizer_spec.escape_whitespaces = True
+    Path(path).write_bytes(model.SerializeToString(deterministic=True))

@@ -1,0 +1,339 @@
+"""The hash table in which words are counted.
+
+A word of up to 15 bytes is its own key: its bytes, with their number on top, are two words of a slot, so counting one
+that is known touches one cache line. A longer one is found by a hash of 64 bits and compared in the blob, where long
+words lie behind each other. Pieces come in batches: all of a batch are hashed and their slots asked for, then they are
+compared.
+
+A slot is four words of 64 bits, a count of 0 an empty one:
+
+    short   bytes 0..7 | bytes 8..14 and the length in the top byte | count | the last document it was met in
+    long    hash | place in the blob | count | length << 32 and the last document
+
+Documents are numbered from 1; their numbers are only kept where a word counts once a document.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from jittok._jit import I64, U8, U64, OutI64, OutU8, OutU64, helper, kernel
+from jittok._raw import (
+    Window,
+    get_i32,
+    get_i64,
+    get_u64,
+    get_word,
+    multiply,
+    prefetch,
+    put_i64,
+    put_u64,
+    put_word,
+    window,
+)
+
+SLOT = 4
+SHORT = 15
+"""Bytes of the longest word that is its own key."""
+BATCH = 64
+NEED_SHORT, NEED_LONG, NEED_BLOB = -1, -2, -3
+"""There is too little of this for the next batch; nothing of it has been counted."""
+N_SHORT, N_LONG, N_BLOB = range(3)
+"""Places in `Table.used`."""
+K1, K2, K3 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F), np.uint64(0x165667B19E3779F9)
+NONE, ONE = np.uint64(0), np.uint64(1)
+S29, S32, S56 = np.uint64(29), np.uint64(32), np.uint64(56)
+LOW = np.uint64(0xFFFFFFFF)
+
+
+class Table(NamedTuple):
+    """Words with their counts. Slots are a power of two, and no more than five in eight are full."""
+
+    short: OutU64  # [SLOT * slots]
+    long: OutU64  # [SLOT * slots]
+    blob: OutU8  # [bytes] long words, with 16 bytes of room behind
+    used: OutI64  # [3] short words, long words, bytes of the blob
+    keys: OutU64  # [3 * BATCH] scratch: the keys and slots of one batch
+
+
+class TableWindow(NamedTuple):
+    """The same as windows."""
+
+    short: Window
+    long: Window
+    blob: Window
+    used: Window
+    keys: Window
+    short_mask: np.uint64
+    long_mask: np.uint64
+    short_limit: int
+    long_limit: int
+    blob_size: int
+
+
+def make_table(slots: int = 1 << 14, blob: int = 1 << 16) -> Table:
+    """An empty table; `slots` is a power of two, 128 or more."""
+    return Table(
+        np.zeros(SLOT * slots, np.uint64),
+        np.zeros(SLOT * slots, np.uint64),
+        np.empty(blob, np.uint8),
+        np.zeros(3, np.int64),
+        np.zeros(3 * BATCH, np.uint64),
+    )
+
+
+@helper
+def open_table(table: Table) -> TableWindow:
+    """Windows onto the arrays."""
+    short, long = table.short.size // SLOT, table.long.size // SLOT
+    return TableWindow(
+        window(table.short),
+        window(table.long),
+        window(table.blob),
+        window(table.used),
+        window(table.keys),
+        np.uint64(short - 1),
+        np.uint64(long - 1),
+        short * 5 // 8,
+        long * 5 // 8,
+        table.blob.size,
+    )
+
+
+@helper
+def hash_short(a: np.uint64, b: np.uint64) -> np.uint64:
+    """The hash of a short word's two keys."""
+    h = multiply(a ^ a >> S32, K1) ^ multiply(b ^ b >> S29, K2)
+    h = multiply(h ^ h >> S32, K3)
+    return h ^ h >> S29
+
+
+@helper
+def _hash_long(text: Window, at: int, size: int) -> np.uint64:
+    h = multiply(np.uint64(size), K1)
+    i = 0
+    while i + 8 <= size:
+        h = multiply(h ^ get_word(text, at + i), K2)
+        h ^= h >> S29
+        i += 8
+    h = multiply(h ^ get_word(text, at + size - 8), K3)
+    return h ^ h >> S32
+
+
+@helper
+def _same(blob: Window, at: int, text: Window, place: int, size: int) -> bool:
+    """Whether two words of `size` bytes, eight or more, are equal."""
+    i = 0
+    while i + 8 <= size:
+        if get_word(blob, at + i) != get_word(text, place + i):
+            return False
+        i += 8
+    return get_word(blob, at + size - 8) == get_word(text, place + size - 8)
+
+
+@helper
+def _add_short(table: TableWindow, i: int, a: np.uint64, b: np.uint64, weight: np.uint64, mark: np.uint64) -> None:
+    """`weight` more of a short word, to be looked for from slot i on; none if it has the mark already."""
+    while True:
+        count = get_u64(table.short, SLOT * i + 2)
+        if count == NONE:
+            put_u64(table.short, SLOT * i, a)
+            put_u64(table.short, SLOT * i + 1, b)
+            put_u64(table.short, SLOT * i + 2, weight)
+            put_u64(table.short, SLOT * i + 3, mark)
+            put_i64(table.used, N_SHORT, get_i64(table.used, N_SHORT) + 1)
+            return
+        if get_u64(table.short, SLOT * i) == a and get_u64(table.short, SLOT * i + 1) == b:
+            if mark != NONE:
+                if get_u64(table.short, SLOT * i + 3) == mark:
+                    return
+                put_u64(table.short, SLOT * i + 3, mark)
+            put_u64(table.short, SLOT * i + 2, count + weight)
+            return
+        i = i + 1 & np.int64(table.short_mask)
+
+
+@helper
+def _add_long(
+    table: TableWindow, h: np.uint64, text: Window, at: int, size: int, weight: np.uint64, mark: np.uint64
+) -> None:
+    """`weight` more of the long word text[at:at + size] with hash h; none if it has the mark already."""
+    i = np.int64(h & table.long_mask)
+    while True:
+        count = get_u64(table.long, SLOT * i + 2)
+        if count == NONE:
+            place = get_i64(table.used, N_BLOB)
+            for k in range(0, size - 7, 8):
+                put_word(table.blob, place + k, get_word(text, at + k))
+            put_word(table.blob, place + size - 8, get_word(text, at + size - 8))
+            put_u64(table.long, SLOT * i, h)
+            put_u64(table.long, SLOT * i + 1, np.uint64(place))
+            put_u64(table.long, SLOT * i + 2, weight)
+            put_u64(table.long, SLOT * i + 3, np.uint64(size) << S32 | mark)
+            put_i64(table.used, N_BLOB, place + size)
+            put_i64(table.used, N_LONG, get_i64(table.used, N_LONG) + 1)
+            return
+        if get_u64(table.long, SLOT * i) == h:
+            found = get_u64(table.long, SLOT * i + 3)
+            place = np.int64(get_u64(table.long, SLOT * i + 1))
+            if np.int64(found >> S32) == size and _same(table.blob, place, text, at, size):
+                if mark != NONE:
+                    if (found & LOW) == mark:
+                        return
+                    put_u64(table.long, SLOT * i + 3, np.uint64(size) << S32 | mark)
+                put_u64(table.long, SLOT * i + 2, count + weight)
+                return
+        i = i + 1 & np.int64(table.long_mask)
+
+
+@helper
+def has_room(table: TableWindow, words: int, size: int) -> int:
+    """0 if there is room for so many words of so many bytes in all, else what there is too little of."""
+    if get_i64(table.used, N_SHORT) + words > table.short_limit:
+        return NEED_SHORT
+    if get_i64(table.used, N_LONG) + min(words, size // (SHORT + 1)) > table.long_limit:
+        return NEED_LONG
+    if get_i64(table.used, N_BLOB) + size + 16 > table.blob_size:
+        return NEED_BLOB
+    return 0
+
+
+@helper
+def _keys(text: Window, at: int, size: int) -> tuple[np.uint64, np.uint64]:
+    """The two keys of text[at:at + size]; what they are for a long word means nothing."""
+    a, b = get_word(text, at), get_word(text, at + 8)
+    if size < 8:
+        a &= (ONE << np.uint64(8 * size)) - ONE
+        b = NONE
+    else:
+        b &= (ONE << np.uint64(8 * (size & 7))) - ONE
+    return a, b | np.uint64(size & 0xFF) << S56
+
+
+@helper
+def count_batch(
+    table: TableWindow, text: Window, begin: int, places: Window, first: int, number: int, weight: np.uint64,
+    mark: np.uint64,
+) -> int:  # fmt: skip
+    """Count pieces first .. first + number - 1, at most BATCH, which begin at text[begin + places[k]] and end where the
+    next one begins. 16 bytes are readable from where each begins. 0, or what there is too little of (see `has_room`).
+    """
+    code = has_room(table, number, get_i32(places, first + number) - get_i32(places, first))
+    if code != 0:
+        return code
+    for k in range(number):
+        at = get_i32(places, first + k)
+        size = get_i32(places, first + k + 1) - at
+        a, b = _keys(text, begin + at, size)
+        slot = hash_short(a, b) & table.short_mask
+        put_u64(table.keys, 3 * k, a)
+        put_u64(table.keys, 3 * k + 1, b)
+        put_u64(table.keys, 3 * k + 2, slot)
+        prefetch(table.short, np.int64(slot) * SLOT, 8)
+    for k in range(number):
+        at = get_i32(places, first + k)
+        size = get_i32(places, first + k + 1) - at
+        if size <= SHORT:
+            slot = np.int64(get_u64(table.keys, 3 * k + 2))
+            _add_short(table, slot, get_u64(table.keys, 3 * k), get_u64(table.keys, 3 * k + 1), weight, mark)
+        else:
+            _add_long(table, _hash_long(text, begin + at, size), text, begin + at, size, weight, mark)
+    return 0
+
+
+@kernel
+def add_table(table: Table, short: U64, long: U64, blob: U8, state: OutI64) -> int:
+    """Adds the counts of another table's slots; the state (int64[2], 0 at first) says where to go on. 0, or NEED_*.
+
+    Linear in the slots. Marks are not taken over: sums of two tables are of different documents.
+    """
+    own, others, longer, text = open_table(table), window(short), window(long), window(blob)
+    k = state[0]
+    while k < short.size // SLOT:
+        count = get_u64(others, SLOT * k + 2)
+        if count != NONE:
+            code = has_room(own, 1, 0)
+            if code != 0:
+                state[0] = k
+                return code
+            a, b = get_u64(others, SLOT * k), get_u64(others, SLOT * k + 1)
+            _add_short(own, np.int64(hash_short(a, b) & own.short_mask), a, b, count, NONE)
+        k += 1
+    state[0] = k
+    k = state[1]
+    while k < long.size // SLOT:
+        count = get_u64(longer, SLOT * k + 2)
+        if count != NONE:
+            size = np.int64(get_u64(longer, SLOT * k + 3) >> S32)
+            code = has_room(own, 1, size)
+            if code != 0:
+                state[1] = k
+                return code
+            place = np.int64(get_u64(longer, SLOT * k + 1))
+            _add_long(own, get_u64(longer, SLOT * k), text, place, size, count, NONE)
+        k += 1
+    state[1] = k
+    return 0
+
+
+@kernel
+def add_words(table: Table, words: U8, starts: I64, counts: I64, state: OutI64) -> int:
+    """Adds words with counts: word k is words[starts[k]:starts[k + 1]], with 16 readable bytes behind the last one.
+
+    The state (int64[1], 0 at first) says where to go on. 0, or NEED_*.
+    """
+    own, text = open_table(table), window(words)
+    k = state[0]
+    while k < counts.size:
+        at, size = starts[k], starts[k + 1] - starts[k]
+        code = has_room(own, 1, size)
+        if code != 0:
+            state[0] = k
+            return code
+        weight = np.uint64(counts[k])
+        if weight != NONE and size > SHORT:
+            _add_long(own, _hash_long(text, at, size), text, at, size, weight, NONE)
+        elif weight != NONE and size > 0:
+            a, b = _keys(text, at, size)
+            _add_short(own, np.int64(hash_short(a, b) & own.short_mask), a, b, weight, NONE)
+        k += 1
+    state[0] = k
+    return 0
+
+
+@kernel
+def move_slots(old: U64, new: OutU64, long: int) -> int:
+    """Puts the slots of a table of short words (of long ones, if `long`) into an empty one with more of them."""
+    source, target, mask = window(old), window(new), np.int64(new.size // SLOT - 1)
+    moved = 0
+    for k in range(old.size // SLOT):
+        if get_u64(source, SLOT * k + 2) == NONE:
+            continue
+        h = get_u64(source, SLOT * k)
+        if long == 0:
+            h = hash_short(h, get_u64(source, SLOT * k + 1))
+        i = np.int64(h & np.uint64(mask))
+        while get_u64(target, SLOT * i + 2) != NONE:
+            i = i + 1 & mask
+        for j in range(SLOT):
+            put_u64(target, SLOT * i + j, get_u64(source, SLOT * k + j))
+        moved += 1
+    return moved
+
+
+def grown(table: Table, code: int, size: int = 0) -> Table:
+    """The table with more of what `code` says there is too little of; `size`: bytes that the blob must take."""
+    if code == NEED_SHORT:
+        short = np.zeros(2 * table.short.size, np.uint64)
+        move_slots(table.short, short, 0)
+        return table._replace(short=short)
+    if code == NEED_LONG:
+        long = np.zeros(2 * table.long.size, np.uint64)
+        move_slots(table.long, long, 1)
+        return table._replace(long=long)
+    used = int(table.used[N_BLOB])
+    blob = np.empty(max(2 * table.blob.size, used + size + 1024), np.uint8)
+    blob[:used] = table.blob[:used]
+    return table._replace(blob=blob)

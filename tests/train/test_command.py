@@ -1,0 +1,99 @@
+"""`jittok train` as a command."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import jittok
+from jittok._jit import JIT
+from jittok.cli import main
+
+ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.skipif(not JIT, reason="encodes whole files")
+
+
+def run(capsys: Any, *arguments: object) -> dict[str, Any]:
+    assert main(["train", *map(str, arguments), "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_a_readme_becomes_a_vocabulary_that_encodes_it(tmp_path: Path, capsys: Any) -> None:
+    out = tmp_path / "x.gguf"
+    assert main(["train", str(ROOT / "README.md"), "--size", "300", "--out", str(out)]) == 0
+    said = capsys.readouterr()
+    assert "300 tokens, 44 merges" in said.out
+    assert main(["encode", "--vocab", str(out), "--ids", str(ROOT / "README.md")]) == 0
+    ids = json.loads(capsys.readouterr().out)
+    tok = jittok.load(out)
+    assert tok.decode(ids) == (ROOT / "README.md").read_text("utf-8")
+
+
+def test_the_same_file_with_any_threads_memory_and_order(tmp_path: Path, capsys: Any) -> None:
+    files = sorted((ROOT / "jittok" / "reference").glob("*.py"))
+    outs = [tmp_path / f"{k}.gguf" for k in range(3)]
+    common = ["--input-format", "txt", "--size", 800, "--special", "<|endoftext|>"]
+    run(capsys, *files, *common, "--threads", 1, "--out", outs[0])
+    run(capsys, *files[::-1], *common, "--threads", 2, "--memory", "1M", "--out", outs[1])
+    found = run(capsys, ROOT / "jittok" / "reference" / "*.py", *common, "--work", tmp_path / "work", "--out", outs[2])
+    assert outs[0].read_bytes() == outs[1].read_bytes() == outs[2].read_bytes()
+    assert not (tmp_path / "work").exists()
+    assert found["vocabularies"][0]["merges"] == 800 - 257
+
+
+def test_sizes_words_and_trace(tmp_path: Path, capsys: Any) -> None:
+    words, out, trace = tmp_path / "words.tsv", tmp_path / "v.gguf", tmp_path / "trace.jsonl"
+    assert run(capsys, ROOT / "README.md", "--save-words", words)["documents"] == 1
+    found = run(capsys, "--words", words, "--words", words, "--sizes", "300,500", "--out", out, "--trace", trace)
+    assert [vocab["size"] for vocab in found["vocabularies"]] == [300, 500]
+    small, large = (jittok.read_vocab(tmp_path / f"v-{size}.gguf") for size in (300, 500))
+    assert large.tokens[:300] == small.tokens
+    rows = [json.loads(line) for line in trace.read_text("utf-8").splitlines()]
+    assert len(rows) == 244
+    assert all(a["count"] >= b["count"] for a, b in pairwise(rows))
+    assert found["vocabularies"][1]["bytes_per_token"] == rows[-1]["bytes_per_token"]
+
+
+def test_other_models_and_changed_vocabularies(tmp_path: Path, capsys: Any) -> None:
+    readme, out = ROOT / "README.md", tmp_path / "x.gguf"
+    kinds = {"spm": 500, "wordpiece": 400}
+    for model, size in kinds.items():
+        found = run(capsys, readme, "--model", model, "--size", size, "--out", out)
+        assert found["vocabularies"][0]["size"] == size
+        assert jittok.load(out).type == {"spm": "spm", "wordpiece": "wpm"}[model]
+    found = run(capsys, readme, "--extend", "gpt-2", "--size", 20, "--out", out)["vocabularies"][0]
+    assert (found["size"], found["new"], found["gone"]) == (50_277, 20, 0)
+    pruned = run(capsys, readme, "--prune", out, "--out", tmp_path / "y.gguf")["vocabularies"][0]
+    assert pruned["size"] == jittok.load(tmp_path / "y.gguf").vocab_size < 3000
+    assert pruned["gone"] == 50_277 - pruned["size"]
+
+
+def test_explained_and_held_out(capsys: Any) -> None:
+    given = ["--size", 500, "--explain", " the", "--held-out", ROOT / "DESIGN.md"]
+    found = run(capsys, ROOT / "README.md", *given)
+    assert found["explained"][0]["token"] == "Ġthe"
+    assert found["held_out"]["500"] > found["held_out"]["300"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--size", "300"], "found 'none', expected files"),
+        (["nowhere.txt", "--size", "300"], "nothing of this name"),
+        (["README.md"], "expected --size N"),
+        (["README.md", "--size", "300", "--sizes", "300"], "found --size and --sizes"),
+        (["README.md", "--size", "10"], "found 10, expected 256 or more"),
+        (["README.md", "--size", "300", "--pre", "x"], "expected one of"),
+        (["README.md", "--size", "300", "--memory", "1"], "1048576 bytes or more"),
+        (["README.md", "--size", "300", "--out", "x.bin"], "a name that ends in one of"),
+    ],
+)
+def test_wrong_use_is_told_in_one_line(arguments: list[str], said: str, capsys: Any, monkeypatch: Any) -> None:
+    monkeypatch.chdir(ROOT)
+    assert main(["train", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert said in error.splitlines()[-1]
