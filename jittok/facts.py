@@ -38,6 +38,7 @@ class Facts:
     """The facts of `self.vocab`, read-only. Special ids are None where the vocabulary has none."""
 
     vocab: Vocab
+    _asked: dict[str, Any]
 
     bos_id = SpecialId()
     eos_id = SpecialId()
@@ -68,6 +69,16 @@ class Facts:
     def llama_cpp(self) -> str:
         """The release of llama.cpp whose answers these are: "b11739" for example."""
         return self.vocab.llama_cpp
+
+    @property
+    def asked_llama_cpp(self) -> str | None:
+        """The release that was asked for; None where the newest was taken without a word."""
+        return self._asked["llama_cpp"]  # type: ignore[no-any-return]
+
+    @property
+    def asked_pre(self) -> str | None:
+        """The `pre` that was asked for in place of the file's, or None."""
+        return self._asked["pre"]  # type: ignore[no-any-return]
 
     @property
     def name(self) -> str:

@@ -81,6 +81,17 @@ def bundled(name: str, *, llama_cpp: str | None = None, pre: str | None = None) 
     return patiently(_load, key, f"bundled vocabulary {name}", read, **options)
 
 
+def of_release(tok: Tokenizer, llama_cpp: str) -> Tokenizer:
+    """The vocabulary of a tokenizer as another release of llama.cpp reads it. ValueError for an unknown release, and
+    for a vocabulary that came neither from a file nor from the package."""
+    asked: dict[str, Any] = {"llama_cpp": llama_cpp, "pre": tok.asked_pre}
+    if tok._bundle is not None:
+        return bundled(tok._bundle, **asked)
+    if tok.vocab.source == IN_MEMORY:
+        raise ValueError(f"{IN_MEMORY}: it cannot be read again; load it with llama_cpp={llama_cpp!r}")
+    return load(tok.vocab.source, **tok._options, **asked)
+
+
 def rebundle(name: str, options: dict[str, Any]) -> Tokenizer:
     """Unpickle a tokenizer that came from the package."""
     return bundled(name, **options)

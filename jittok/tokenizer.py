@@ -425,28 +425,6 @@ class Tokenizer(Facts):
         state = {field.name: getattr(self.vocab, field.name) for field in fields(self.vocab)}
         return rebuild, (state, {**self._options, **self._asked})
 
-    @property
-    def asked_llama_cpp(self) -> str | None:
-        """The release that was asked for; None where the newest was taken without a word."""
-        return self._asked["llama_cpp"]  # type: ignore[no-any-return]
-
-    @property
-    def asked_pre(self) -> str | None:
-        """The `pre` that was asked for in place of the file's, or None."""
-        return self._asked["pre"]  # type: ignore[no-any-return]
-
-    def of_release(self, llama_cpp: str) -> Tokenizer:
-        """The same vocabulary as another release of llama.cpp reads it. ValueError for an unknown release, and for a
-        vocabulary that did not come from a file or the package."""
-        from jittok.loading import bundled, load
-
-        asked = {**self._asked, "llama_cpp": llama_cpp}
-        if self._bundle is not None:
-            return bundled(self._bundle, **asked)
-        if self.vocab.source == IN_MEMORY:
-            raise ValueError(f"{IN_MEMORY}: it cannot be read again; load it with llama_cpp={llama_cpp!r}")
-        return load(self.vocab.source, **self._options, **asked)
-
     def _read_as(self) -> dict[str, Any]:
         """How to read the vocabulary again, so that a jittok that knows later releases gives the same answers."""
         return {**self._asked, "llama_cpp": self.llama_cpp}
