@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.pipeline import Pipeline
 from jittok.vocab import NO_TOKEN, Vocab
 
 NEWLINE = b"\n"
@@ -37,7 +38,7 @@ class SpecialId:
 class Facts:
     """The facts of `self.vocab`, read-only. Special ids are None where the vocabulary has none."""
 
-    vocab: Vocab
+    vocab: Vocab | Pipeline
 
     bos_id = SpecialId()
     eos_id = SpecialId()
@@ -56,7 +57,7 @@ class Facts:
 
     @property
     def type(self) -> str:
-        """One of spm, bpe, wpm, ugm, rwkv, plamo2, none."""
+        """One of spm, bpe, wpm, ugm, rwkv, plamo2, none; of other files also words, word, char."""
         return self.vocab.type
 
     @property

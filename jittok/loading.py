@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,8 @@ import numpy as np
 
 from jittok.compiled import content_key, recall
 from jittok.errors import MalformedVocab
+from jittok.files import gguf_of
+from jittok.pipeline import Pipeline
 from jittok.tokenizer import CACHE_BYTES, IN_MEMORY, Tokenizer
 from jittok.vocab import Vocab, bundled_vocab
 from jittok.vocab.bundled import bundled_path
@@ -19,12 +21,29 @@ from jittok.vocab.bundled import bundled_path
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview
 
 
-def load(source: Source, *, cache: bool = True, cache_bytes: int = CACHE_BYTES) -> Tokenizer:
-    """The Tokenizer of a GGUF file (a model, its first part, or a vocabulary) or of bytes with its header.
+def load(
+    source: Source,
+    *,
+    cache: bool = True,
+    cache_bytes: int = CACHE_BYTES,
+    pattern: str | None = None,
+    special_tokens: Mapping[str, int] | None = None,
+    encoding: str | None = None,
+) -> Tokenizer:
+    """The Tokenizer of a file, a folder, or the bytes of a file, told apart by what it holds.
 
-    Only the header is read. `cache`: keep the compiled vocabulary on disk and use it the next time. `cache_bytes`:
-    upper bound of the piece cache of one thread. Raises MalformedVocab, UnsupportedVocab, OSError.
+    A GGUF file (a model, its first part, or a vocabulary; only the header is read) answers as llama.cpp. tokenizer.json,
+    tekken.json, a sentencepiece model, tiktoken ranks, RWKV's list, vocab.txt, and a folder with one of these or with
+    vocab.json and merges.txt answer as the model's own library. `pattern`, `special_tokens`: of rank files other than
+    tiktoken's own, which do not hold them; `encoding`: the name of one of tiktoken's.
+
+    `cache`: keep the compiled vocabulary on disk and use it the next time. `cache_bytes`: upper bound of the piece cache
+    of one thread. Raises MalformedVocab, UnsupportedVocab, OSError.
     """
+    given = {"pattern": pattern, "special_tokens": special_tokens and dict(special_tokens), "encoding": encoding}
+    options = {name: value for name, value in given.items() if value is not None}
+    if options or not gguf_of(source):
+        return _load_file(source, options, cache=cache, cache_bytes=cache_bytes)
     name = os.fspath(source) if isinstance(source, str | os.PathLike) else IN_MEMORY
     key = content_key(source) if cache else None
 
@@ -34,6 +53,13 @@ def load(source: Source, *, cache: bool = True, cache_bytes: int = CACHE_BYTES) 
         return read_vocab(source)
 
     return _load(key, str(Path(name)), read, cache=cache, cache_bytes=cache_bytes)
+
+
+def _load_file(source: Any, options: dict[str, Any], *, cache: bool, cache_bytes: int) -> Tokenizer:
+    """The Tokenizer of any file but GGUF."""
+    from jittok.files import read_pipeline
+
+    return Tokenizer(read_pipeline(source, **options), cache=cache, cache_bytes=cache_bytes, file_options=options)
 
 
 def _load(key: str | None, source: str, read: Callable[[], Vocab], **options: Any) -> Tokenizer:
@@ -59,9 +85,9 @@ def reload(path: str, fingerprint: str, options: dict[str, Any]) -> Tokenizer:
     return tok
 
 
-def rebuild(state: dict[str, Any], options: dict[str, Any]) -> Tokenizer:
+def rebuild(state: dict[str, Any], options: dict[str, Any], other: bool = False) -> Tokenizer:
     """Unpickle a tokenizer that came from memory."""
     for value in state.values():
         if isinstance(value, np.ndarray):
             value.flags.writeable = False
-    return Tokenizer(Vocab(**state), **options)
+    return Tokenizer(Pipeline(**state) if other else Vocab(**state), **options)

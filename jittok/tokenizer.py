@@ -16,14 +16,16 @@ from jittok.compiled import Kept, keep, recall
 from jittok.errors import InvalidToken, UnsupportedVocab
 from jittok.facts import SPECIAL_IDS, Facts, newline_id, or_none
 from jittok.inputs import Documents, OneText, check_errors, to_bytes, to_ids
+from jittok.pipeline import Pipeline
 from jittok.ragged import TokenArray
 from jittok.vocab import Vocab
-from jittok.vocab.describe import describe
+from jittok.vocab.describe import describe, described
 
 if TYPE_CHECKING:
     from jittok.align import Aligner, Alignment, AlignmentBatch
     from jittok.decode import Decoder
     from jittok.encoder import Encoder, Rule
+    from jittok.general import GeneralDecoder
     from jittok.pieces import Pieces
     from jittok.stream import StreamDecoder
     from jittok.trace import Trace
@@ -36,7 +38,8 @@ IN_MEMORY = "vocabulary in memory"
 
 
 class Tokenizer(Facts):
-    """A vocabulary that encodes and decodes as llama.cpp does. Immutable, safe to share between threads and to pickle.
+    """A tokenizer that encodes and decodes as llama.cpp does (of a GGUF vocabulary) or as the model's own library (of
+    any other file). Immutable, safe to share between threads and to pickle.
 
     A text gives its own tokens and nothing else unless asked: `add_special=False` puts no BOS or EOS around it,
     `parse_special=False` reads the text of a control token as text.
@@ -44,13 +47,14 @@ class Tokenizer(Facts):
 
     def __init__(
         self,
-        vocab: Vocab,
+        vocab: Vocab | Pipeline,
         *,
         cache: bool = True,
         cache_bytes: int = CACHE_BYTES,
         bundle: str | None = None,
         key: str | None = None,
         kept: Kept | None = None,
+        file_options: dict[str, Any] | None = None,
     ) -> None:
         if isinstance(cache_bytes, bool) or not isinstance(cache_bytes, int) or cache_bytes < 0:
             raise ValueError(f"cache_bytes: found {cache_bytes!r}, expected a number of bytes, 0 or more")
@@ -59,11 +63,13 @@ class Tokenizer(Facts):
         self._bundle = bundle
         self._key = key  # its name in the cache of compiled vocabularies
         self._kept = kept
+        self._file_options = file_options or {}  # what `load` was told beside the file
         self._rules: dict[tuple[bool, bool, str], tuple[Encoder, Rule]] = {}  # by the options of calls
         if kept is None:
             self._encoder = self._make_encoder()  # now, as it may fail
             if key is not None and self._encoder is not None:
-                keep(key, "encoder", {"vocab": replace(vocab, source=""), **self._encoder.compiled()})
+                compiled = self._encoder.compiled()
+                keep(key, "encoder", {"vocab": replace(vocab, source=""), **compiled})
 
     @cached_property
     def _encoder(self) -> Encoder | None:
@@ -71,6 +77,10 @@ class Tokenizer(Facts):
         return self._make_encoder()
 
     def _make_encoder(self) -> Encoder | None:
+        if isinstance(self.vocab, Pipeline):
+            from jittok.pipeline_encoder import make_encoder
+
+            return make_encoder(self.vocab, self._options["cache_bytes"], self._kept)  # type: ignore[return-value]
         from jittok.encoder import Encoder
 
         if self.vocab.type == "none":
@@ -90,6 +100,37 @@ class Tokenizer(Facts):
         """
         encoder, rule = self._rule(add_special, parse_special, errors)
         return encoder.one(to_bytes(text, rule.replace), rule)
+
+    def encode_pair(
+        self,
+        first: OneText,
+        second: OneText,
+        *,
+        add_special: bool = True,
+        parse_special: bool = False,
+        errors: str = "strict",
+    ) -> NDArray[np.int32]:
+        """int32[n]: the ids of two texts, with `add_special` as the file's template for pairs joins them.
+
+        A GGUF vocabulary has no such template: UnsupportedVocab with `add_special`.
+        """
+        ids = [self.encode(text, parse_special=parse_special, errors=errors) for text in (first, second)]
+        if not add_special:
+            return np.concatenate(ids)
+        parts = [ids[-1 - item] if item < 0 else [item] for item in self._pipeline("a template for pairs").pair]
+        return np.concatenate([np.asarray(part, np.int32) for part in parts])
+
+    def _pipeline(self, wanted: str) -> Pipeline:
+        if not isinstance(self.vocab, Pipeline):
+            raise UnsupportedVocab(self.vocab.source, "file", "a GGUF vocabulary", wanted)
+        return self.vocab
+
+    def _gguf(self, what: str) -> Vocab:
+        """The vocabulary of what is there for GGUF alone."""
+        if isinstance(self.vocab, Pipeline):
+            expected = f"a GGUF vocabulary: {what} of other files is not built yet"
+            raise UnsupportedVocab(self.vocab.source, what, self.vocab.format, expected)
+        return self.vocab
 
     def encode_batch(
         self,
@@ -162,9 +203,8 @@ class Tokenizer(Facts):
         replace_errors = check_errors(errors)
         encoder = self._encoder
         if encoder is None:
-            raise UnsupportedVocab(
-                self.vocab.source, "tokenizer.ggml.model", self.vocab.model, "a vocabulary that can tokenize"
-            )
+            found = self.vocab.model if isinstance(self.vocab, Vocab) else self.vocab.format
+            raise UnsupportedVocab(self.vocab.source, "tokenizer.ggml.model", found, "a vocabulary that can tokenize")
         rule = encoder.rule(add_special, parse_special, replace_errors)
         return self._rules.setdefault((bool(add_special), bool(parse_special), errors), (encoder, rule))
 
@@ -174,11 +214,12 @@ class Tokenizer(Facts):
         """Every stage of encoding one text, as data and as pictures; slow. Raises as `encode` does."""
         from jittok.trace import trace_text
 
+        vocab = self._gguf("trace")
         encoder, rule = self._rule(add_special, parse_special, errors)
         raw = to_bytes(text, rule.replace)
         ids = encoder.one(raw, rule).tolist()
         return trace_text(
-            self.vocab, raw, ids, add_special=add_special, parse_special=parse_special, replace=rule.replace
+            vocab, raw, ids, add_special=add_special, parse_special=parse_special, replace=rule.replace
         )
 
     def align(
@@ -188,6 +229,7 @@ class Tokenizer(Facts):
         from jittok.align import Alignment
         from jittok.batch import stretches
 
+        self._gguf("align")
         encoder, rule = self._rule(add_special, parse_special, errors)
         raw = to_bytes(text, rule.replace)
         start, stop = (frozen([place], np.int64) for place in (0, len(raw)))
@@ -223,19 +265,34 @@ class Tokenizer(Facts):
     def _aligner(self) -> Aligner:
         from jittok.align import Aligner
 
-        return Aligner(self.vocab)
+        return Aligner(self._gguf("align"))
 
     # ---- ids to text
 
     def decode_bytes(
-        self, ids: ArrayLike | Iterable[int], *, remove_special: bool = False, unparse_special: bool = False
+        self,
+        ids: ArrayLike | Iterable[int],
+        *,
+        remove_special: bool = False,
+        unparse_special: bool = False,
+        skip_special: bool | None = None,
     ) -> bytes:
-        """The bytes of ids, as llama.cpp's detokenize: `remove_special` drops a BOS in front and an EOS behind,
-        `unparse_special` prints the text of special tokens. Raises InvalidToken."""
+        """The bytes of ids, as llama.cpp's detokenize or the file's own decoder. Raises InvalidToken.
+
+        `remove_special` drops what `add_special` has put around, `skip_special` the text of special tokens everywhere.
+        Left out, it is as in the file's library: special tokens of a GGUF vocabulary print nothing unless
+        `unparse_special` is set, those of other files print their text.
+        """
         if self.type == "none":
             return b""
         decoder = self._decoder
-        return decoder.one(to_ids(ids, self.vocab_size), decoder.frame(remove_special, unparse_special))
+        frame = decoder.frame(remove_special, self._prints_special(unparse_special, skip_special))
+        return decoder.one(to_ids(ids, self.vocab_size), frame)
+
+    def _prints_special(self, unparse_special: bool, skip_special: bool | None) -> bool:
+        if skip_special is not None:
+            return not skip_special
+        return unparse_special or (isinstance(self.vocab, Pipeline) and self.vocab.format != "tekken")
 
     def decode(
         self,
@@ -244,9 +301,12 @@ class Tokenizer(Facts):
         errors: str = "replace",
         remove_special: bool = False,
         unparse_special: bool = False,
+        skip_special: bool | None = None,
     ) -> str:
-        """The text of ids; `errors` as for bytes.decode."""
-        raw = self.decode_bytes(ids, remove_special=remove_special, unparse_special=unparse_special)
+        """The text of ids; `errors` as for bytes.decode, the rest as for `decode_bytes`."""
+        raw = self.decode_bytes(
+            ids, remove_special=remove_special, unparse_special=unparse_special, skip_special=skip_special
+        )
         return raw.decode("utf-8", errors)
 
     def decode_batch(
@@ -256,6 +316,7 @@ class Tokenizer(Facts):
         errors: str = "replace",
         remove_special: bool = False,
         unparse_special: bool = False,
+        skip_special: bool | None = None,
     ) -> list[str]:
         """The text of each row of a TokenArray (or of any sequence of rows of ids)."""
         if self.type == "none":
@@ -265,7 +326,11 @@ class Tokenizer(Facts):
             ids = np.concatenate(parts) if parts else np.zeros(0, np.int32)
             rows = TokenArray(ids, np.cumsum([0, *(part.size for part in parts)]))
         decoder = self._decoder
-        text, ends = decoder.rows(rows.ids, rows.offsets, decoder.frame(remove_special, unparse_special))
+        text, ends = decoder.rows(
+            rows.ids,
+            rows.offsets,
+            decoder.frame(remove_special, self._prints_special(unparse_special, skip_special)),
+        )
         raw, start, out = text.tobytes(), 0, []
         for end in ends.tolist():
             out.append(raw[start:end].decode("utf-8", errors))
@@ -278,12 +343,17 @@ class Tokenizer(Facts):
         """Text from ids one at a time; what `push` and `finish` give, joined, is what `decode` gives."""
         from jittok.stream import StreamDecoder
 
+        if isinstance(self.vocab, Pipeline):
+            return self._general.stream(errors, remove_special, self._prints_special(unparse_special, None))
         frame = self._decoder.frame(remove_special, unparse_special)
         return StreamDecoder(lambda token: self.token_to_piece(token, special=unparse_special), frame, errors)
 
     def token_to_piece(self, id: int, *, lstrip: int = 0, special: bool = False) -> bytes:  # noqa: A002  llama.cpp's
         """What one id prints, without up to `lstrip` spaces in front. Special tokens print nothing unless `special`."""
         token = self._checked(id)
+        if isinstance(self.vocab, Pipeline):
+            piece = b"" if not special and token in self.special_ids else self._general.piece(token)
+            return piece[min(lstrip, _blanks(piece)) :]
         pieces = self._pieces
         if not special and pieces.hides(token):
             return b""
@@ -310,20 +380,29 @@ class Tokenizer(Facts):
 
     @cached_property
     def _decoder(self) -> Decoder:
+        if isinstance(self.vocab, Pipeline):
+            return self._general  # type: ignore[return-value]
         from jittok.decode import Decoder
 
         return Decoder(self.vocab, self._pieces)
 
     @cached_property
+    def _general(self) -> GeneralDecoder:
+        from jittok.general import GeneralDecoder
+
+        return GeneralDecoder(self._pipeline("the decoder of a file"))
+
+    @cached_property
     def _pieces(self) -> Pieces:
         from jittok.pieces import build_pieces
 
+        vocab = self._gguf("pieces")
         if self._key is None:
-            return build_pieces(self.vocab)
+            return build_pieces(vocab)
         kept = recall(self._key, "pieces")
         known = kept and kept.part("pieces")
         if not known:
-            known = {"pieces": build_pieces(self.vocab)}
+            known = {"pieces": build_pieces(vocab)}
             keep(self._key, "pieces", known)
         return known["pieces"]  # type: ignore[no-any-return]
 
@@ -332,6 +411,9 @@ class Tokenizer(Facts):
     @cached_property
     def nl_id(self) -> int | None:
         """The id of a newline, None when there is none."""
+        if isinstance(self.vocab, Pipeline):
+            ids = self.encode("\n")
+            return int(ids[0]) if ids.size == 1 else None
         return or_none(newline_id(self.vocab, self._encoder))
 
     def __repr__(self) -> str:
@@ -345,13 +427,15 @@ class Tokenizer(Facts):
 
     def describe(self, ids: Iterable[int]) -> list[dict[str, Any]]:
         """A record for each id: piece, bytes, text, attributes, score, merge rank. Raises InvalidToken."""
+        if isinstance(self.vocab, Pipeline):
+            return [described(self.vocab, token, self._general.piece(self._checked(token))) for token in ids]
         return [describe(self.vocab, token, self.token_to_piece(token, special=True)) for token in ids]
 
     def _repr_html_(self) -> str:
         from jittok.display import html
 
         ids = {name: token for name in SPECIAL_IDS if (token := getattr(self, name)) is not None}
-        merges = self.vocab.merge_offsets.size - 1
+        merges = self.vocab.merge_offsets.size - 1 if isinstance(self.vocab, Vocab) else self.vocab.merges
         rows = [("type", self.type), ("pre", self.pre), ("tokens", self.vocab_size), ("merges", merges or None)]
         flags = [(name, getattr(self, name)) for name in ("add_bos", "add_eos", "add_space_prefix")]
         facts = [(name, value) for name, value in [*rows, *ids.items(), *flags] if value is not None]
@@ -371,6 +455,12 @@ class Tokenizer(Facts):
         if self._bundle is not None:
             return bundled, (self._bundle,)
         if self.vocab.source != IN_MEMORY:
-            return reload, (str(Path(self.vocab.source).absolute()), self.fingerprint, self._options)
+            options = {**self._options, **self._file_options}
+            return reload, (str(Path(self.vocab.source).absolute()), self.fingerprint, options)
         state = {field.name: getattr(self.vocab, field.name) for field in fields(self.vocab)}
-        return rebuild, (state, self._options)
+        return rebuild, (state, self._options, isinstance(self.vocab, Pipeline))
+
+
+def _blanks(piece: bytes) -> int:
+    """Spaces in front."""
+    return len(piece) - len(piece.lstrip(b" "))

@@ -80,8 +80,8 @@ def read_sentencepiece(file: str, content: bytes, add_bos: bool = False, add_eos
         source=file,
         format="sentencepiece",
         library="sentencepiece",
-        token_bytes=data,
-        token_offsets=offsets,
+        model_bytes=data,
+        model_offsets=offsets,
         holes=fixed([], np.int32),
         model=Pieces(
             KINDS[kind - 1], fixed(types, np.uint8), fixed(scores, np.float32), unknown, bool(trainer["byte_fallback"])

@@ -51,8 +51,8 @@ class Pipeline:
     source: str
     format: str  # "tokenizer.json", "sentencepiece", "tiktoken", "tekken", "rwkv", "vocab.txt", "vocab.json"
     library: str  # whose answers these are
-    token_bytes: NDArray[np.uint8]  # texts of the model's vocabulary, as it writes them
-    token_offsets: NDArray[np.int64]  # [tokens + 1]
+    model_bytes: NDArray[np.uint8]  # texts of the model's vocabulary, as it writes them
+    model_offsets: NDArray[np.int64]  # [tokens + 1]
     holes: NDArray[np.int32]  # ids without a token
     model: Model
     normalize: tuple[Normalizer, ...] = ()
@@ -73,15 +73,15 @@ class Pipeline:
 
     def __len__(self) -> int:
         most = self.added_ids.max(initial=-1)
-        return max(self.token_offsets.size - 1, int(most) + 1)
+        return max(self.model_offsets.size - 1, int(most) + 1)
 
     def __repr__(self) -> str:
         return f"Pipeline({self.source!r}, {self.format}, {self.type}, {len(self)} tokens)"
 
     @cached_property
-    def tokens(self) -> list[bytes | None]:
+    def model_tokens(self) -> list[bytes | None]:
         """Texts of the model's vocabulary by id, None for a hole."""
-        texts: list[bytes | None] = list(_rows(self.token_bytes, self.token_offsets))
+        texts: list[bytes | None] = list(_rows(self.model_bytes, self.model_offsets))
         for hole in self.holes.tolist():
             texts[hole] = None
         return texts
@@ -89,7 +89,7 @@ class Pipeline:
     @cached_property
     def vocabulary(self) -> dict[bytes, int]:
         """text -> id in the model; of equal texts the last."""
-        return {text: token for token, text in enumerate(self.tokens) if text is not None}
+        return {text: token for token, text in enumerate(self.model_tokens) if text is not None}
 
     @cached_property
     def added(self) -> tuple[AddedToken, ...]:
@@ -105,12 +105,26 @@ class Pipeline:
         return {**self.vocabulary, **{token.content.encode(): token.id for token in self.added}}
 
     @cached_property
-    def texts(self) -> list[bytes | None]:
+    def tokens(self) -> list[bytes | None]:
         """id -> text, added tokens before the model's; None for an id without one."""
-        texts = self.tokens + [None] * (len(self) - len(self.tokens))
+        texts = self.model_tokens + [None] * (len(self) - len(self.model_tokens))
         for token in self.added:
             texts[token.id] = token.content.encode()
         return texts
+
+    @cached_property
+    def _flat_tokens(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        return packed([text or b"" for text in self.tokens])
+
+    @property
+    def token_bytes(self) -> NDArray[np.uint8]:
+        """uint8[bytes]: the texts of all tokens behind each other."""
+        return self._flat_tokens[0]
+
+    @property
+    def token_offsets(self) -> NDArray[np.int64]:
+        """int64[n + 1]: where they begin and end."""
+        return self._flat_tokens[1]
 
     @cached_property
     def fingerprint(self) -> str:
@@ -159,6 +173,21 @@ class Pipeline:
         return fixed(np.unique(np.concatenate([self.added_ids, own])), np.int32)
 
     @property
+    def merges(self) -> int:
+        """How many merges."""
+        return int(self.model.left.size) if isinstance(self.model, Merges) else 0
+
+    @cached_property
+    def _merge_ranks(self) -> dict[int, int]:
+        if not isinstance(self.model, Merges):
+            return {}
+        return {token: rank for rank, token in reversed(list(enumerate(self.model.merged.tolist())))}
+
+    def merge_rank(self, token: int) -> int | None:
+        """The lowest rank of a merge that makes a token, None when there is none."""
+        return self._merge_ranks.get(token)
+
+    @cached_property
     def scores(self) -> NDArray[np.float32]:
         """float32[n]: the scores of all tokens, 0 where the model has none."""
         out = np.zeros(len(self), np.float32)
@@ -166,7 +195,7 @@ class Pipeline:
             out[: self.model.scores.size] = self.model.scores
         return fixed(out, np.float32)
 
-    @property
+    @cached_property
     def attributes(self) -> NDArray[np.int32]:
         """int32[n]: the attribute bits that a GGUF file would have: normal, unknown, control, user-defined, byte."""
         out = np.full(len(self), _ATTRIBUTES[NORMAL], np.int32)

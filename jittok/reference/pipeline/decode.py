@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from jittok.pipeline import models, steps
@@ -38,11 +38,15 @@ def decoder(step: steps.Decoder) -> Callable[[Texts], Texts]:
     return makers[type(step)](step)
 
 
-def _join_bytes(texts: Texts) -> Texts:
-    raw = b"".join(
+def raw_bytes(texts: Iterable[str]) -> bytes:
+    """Texts in the byte alphabet to bytes; one with another character stands for its UTF-8."""
+    return b"".join(
         bytes(BYTES[c] for c in text) if all(c in BYTES for c in text) else text.encode() for text in texts
     )
-    return [raw.decode("utf-8", "replace")]
+
+
+def _join_bytes(texts: Texts) -> Texts:
+    return [raw_bytes(texts).decode("utf-8", "replace")]
 
 
 def _join_fallback(texts: Texts) -> Texts:
@@ -118,7 +122,7 @@ def pieces_decoder(pipeline: Pipeline) -> Callable[[list[int]], str]:
     """sentencepiece's: ids to text."""
     model, (step,) = pipeline.model, pipeline.decode
     assert isinstance(model, models.Pieces) and isinstance(step, steps.JoinPieces)
-    types, texts = model.types.tolist(), [(text or b"").decode() for text in pipeline.tokens]
+    types, texts = model.types.tolist(), [(text or b"").decode() for text in pipeline.model_tokens]
 
     def decode(ids: list[int]) -> str:
         out, run, first, trimmed = Texts(), b"", True, False

@@ -89,7 +89,7 @@ def _merges(pipeline: Pipeline, model: models.Merges) -> Word:
 
 
 def _ranks(pipeline: Pipeline, _: models.Ranks) -> Word:
-    ids, tokens = pipeline.vocabulary, pipeline.tokens
+    ids, tokens = pipeline.vocabulary, pipeline.model_tokens
 
     def joined(left: int, right: int) -> tuple[int, int] | None:
         token = ids.get((tokens[left] or b"") + (tokens[right] or b""))

@@ -11,7 +11,7 @@ from jittok.pipeline import steps
 from jittok.pipeline.models import CONTROL, Pieces, UNKNOWN
 from jittok.pipeline.pipeline import FIRST_TEXT, SECOND_TEXT, Pipeline
 from jittok.reference.pipeline.added import Search
-from jittok.reference.pipeline.decode import decoder, pieces_decoder
+from jittok.reference.pipeline.decode import decoder, pieces_decoder, raw_bytes
 from jittok.reference.pipeline.models import word_model
 from jittok.reference.pipeline.normalize import Piece, normalizer
 from jittok.reference.pipeline.sentencepiece import Encoder
@@ -102,14 +102,14 @@ class Runner:
 
     @cached_property
     def _texts(self) -> dict[int, str]:
-        texts = {token: text.decode() for token, text in enumerate(self.pipeline.tokens) if text is not None}
+        texts = {token: text.decode() for token, text in enumerate(self.pipeline.model_tokens) if text is not None}
         for search in (self.later, self.raw):
             texts |= {token.id: text for text, token in search.tokens.items()}
         return texts
 
     @cached_property
     def _raw_texts(self) -> dict[int, bytes]:
-        return {token: text for token, text in enumerate(self.pipeline.texts) if text is not None}
+        return {token: text for token, text in enumerate(self.pipeline.tokens) if text is not None}
 
     @cached_property
     def _decoders(self) -> list[Callable[[list[str]], list[str]]]:
@@ -126,6 +126,12 @@ class Runner:
         if isinstance(self.pipeline.model, Pieces):
             found |= {token for token, kind in enumerate(self.pipeline.model.types.tolist()) if kind in (CONTROL, UNKNOWN)}
         return frozenset(found)
+
+    def decode_bytes(self, ids: list[int]) -> bytes:
+        """The text of ids before it is read as UTF-8, where that is what the decoder does at the end."""
+        if len(self.pipeline.decode) == 1 and isinstance(self.pipeline.decode[0], steps.JoinBytes):
+            return raw_bytes(self._texts[token] for token in ids if token in self._texts)
+        return self.decode(ids)
 
     def decode(self, ids: list[int], skip_special: bool = False) -> bytes:
         """The text of ids; an id without a token is passed over."""
