@@ -1,14 +1,156 @@
-"""Which encoder a Pipeline gets: kernels where they say the same, else the general path."""
+"""The encoder of a Pipeline: kernels where they say the same, else the general path (`general`)."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok._jit import I32, frozen
 from jittok.compiled import Kept
-from jittok.general import GeneralEncoder
+from jittok.desk import Desk
+from jittok.encoder import Encoder
+from jittok.fragments import NEED, NOT_UTF8, OUT_OF_ROOM, Failure
+from jittok.general import GeneralEncoder, as_text
+from jittok.inputs import Documents
+from jittok.leftmost import cut_leftmost
+from jittok.models.bpe import compile_pipeline
 from jittok.pipeline import Pipeline
+from jittok.pipeline.pipeline import FIRST_TEXT, LSTRIP, NORMALIZED, RSTRIP, SINGLE_WORD, SPECIAL, UNSEARCHED
+from jittok.special import STRIPS_LEFT, STRIPS_RIGHT, SpecialTokens, tables_of
+from jittok.structures.valid import VALID, first_malformed
+
+PARTS = ("arrays", "raw", "later", "raw_parsed", "later_parsed")
 
 
-def make_encoder(pipeline: Pipeline, cache_bytes: int, kept: Kept | None) -> Any:
-    """The encoder of a Pipeline."""
-    return GeneralEncoder(pipeline)
+def make_encoder(pipeline: Pipeline, cache_bytes: int, kept: Kept | None) -> Encoder | GeneralEncoder:
+    """The encoder of a Pipeline, of what was compiled before if it is kept."""
+    known = kept.part(*PARTS) if kept else None
+    if known is not None:
+        return PipelineEncoder(pipeline, cache_bytes, **known)
+    arrays = None if (pipeline.added_flags & SINGLE_WORD).any() else compile_pipeline(pipeline)
+    if arrays is None:
+        return GeneralEncoder(pipeline)
+    return PipelineEncoder(pipeline, cache_bytes, arrays)
+
+
+class FileRule(NamedTuple):
+    """How documents are encoded: what is cut out in two searches, what stands around, what happens to bad bytes."""
+
+    raw: SpecialTokens
+    later: SpecialTokens
+    before: I32
+    after: I32
+    replace: bool
+
+
+class PipelineEncoder(Encoder):
+    """A compiled Pipeline that encodes. Immutable but for its desks; safe to share between threads."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        cache_bytes: int,
+        arrays: Any,
+        raw: SpecialTokens | None = None,
+        later: SpecialTokens | None = None,
+        raw_parsed: SpecialTokens | None = None,
+        later_parsed: SpecialTokens | None = None,
+    ) -> None:
+        super().__init__(pipeline, arrays, cache_bytes)
+        tables = {(False, False): raw, (True, False): later, (False, True): raw_parsed, (True, True): later_parsed}
+        self._searches = {key: table for key, table in tables.items() if table is not None}
+
+    def _search(self, later: bool, parse_special: bool) -> SpecialTokens:
+        if (later, parse_special) not in self._searches:
+            self._searches[later, parse_special] = search_tables(self.vocab, later, parse_special)
+        return self._searches[later, parse_special]
+
+    def compiled(self) -> dict[str, Any]:
+        """What was compiled, under the names of this class's arguments."""
+        searches = [self._search(later, parse) for parse in (False, True) for later in (False, True)]
+        return dict(zip(PARTS, [self.arrays, *searches], strict=True))
+
+    def rule(self, add_special: bool, parse_special: bool, replace: bool) -> FileRule:  # type: ignore[override]
+        """The rule of one call."""
+        wanted = (bool(add_special), bool(parse_special), bool(replace))
+        if wanted not in self._rules:
+            single = self.vocab.single if add_special else (FIRST_TEXT,)
+            at = single.index(FIRST_TEXT)
+            around = (frozen(single[:at], np.int32), frozen(single[at + 1 :], np.int32))
+            searches = (self._search(False, wanted[1]), self._search(True, wanted[1]))
+            self._rules[wanted] = FileRule(*searches, *around, wanted[2])  # type: ignore[assignment]
+        return self._rules[wanted]  # type: ignore[return-value]
+
+    def one(self, text: bytes, rule: FileRule) -> NDArray[np.int32]:  # type: ignore[override]
+        """int32[n]: the ids of one text. Raises EncodingFailed."""
+        if not text.isascii():
+            text = as_text(text, rule.replace).encode()
+        return super().one(text, rule)  # type: ignore[arg-type]
+
+    def _cut_one(self, desk: Desk, docs: Documents, _size: int, rule: FileRule) -> int:  # type: ignore[override]
+        return self.cut(desk, docs, 0, 1, rule)
+
+    def cut(self, desk: Desk, docs: Documents, first: int, last: int, rule: FileRule) -> int:  # type: ignore[override]
+        """The fragments of documents first .. last - 1 to the desk; how many."""
+        if desk.document_ends.size < last - first:
+            desk.give_ends(last - first)
+        while True:
+            code = desk.run(
+                cut_leftmost, rule.raw, rule.later, desk.special_work, docs.data, docs.starts, docs.stops, first, last,
+                rule.before, rule.after, desk.starts, desk.stops, desk.tokens, desk.document_ends, desk.report,
+            )  # fmt: skip
+            if code != OUT_OF_ROOM:
+                return int(code)
+            desk.give_fragments(int(desk.report[NEED]))
+
+    def encode_fragments(
+        self, desk: Desk, docs: Documents, starts: NDArray[np.int64], stops: NDArray[np.int64],
+        tokens: NDArray[np.int32], fragments: int, size: int, rule: FileRule, at: int = 0,
+    ) -> int | Failure:  # type: ignore[override]  # fmt: skip
+        """The ids of so many fragments, or why one cannot be encoded: it is no UTF-8."""
+        bad = desk.run(first_malformed, docs.data, starts, stops, tokens, 0, fragments)
+        if bad == VALID:
+            return super().encode_fragments(desk, docs, starts, stops, tokens, fragments, size, rule, at)  # type: ignore[arg-type]
+        raw = docs.between(int(starts[bad]), int(stops[bad]))
+        if not rule.replace:
+            try:
+                raw.decode()
+            except UnicodeDecodeError as error:
+                return Failure(NOT_UTF8, int(bad), int(starts[bad]) + error.start, 0)
+            raise AssertionError("text that is UTF-8 was said to be none")
+        return self._replaced(desk, docs, starts, stops, tokens, fragments, rule, at)
+
+    def _replaced(
+        self, desk: Desk, docs: Documents, starts: NDArray[np.int64], stops: NDArray[np.int64],
+        tokens: NDArray[np.int32], fragments: int, rule: FileRule, at: int,
+    ) -> int | Failure:  # fmt: skip
+        """The same, with U+FFFD for what is no UTF-8: all fragments in a copy."""
+        texts = [
+            docs.between(start, stop).decode("utf-8", "replace").encode() if token < 0 else b""
+            for start, stop, token in zip(
+                starts[:fragments].tolist(), stops[:fragments].tolist(), tokens[:fragments].tolist(), strict=True
+            )
+        ]
+        ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
+        begins = ends - [len(text) for text in texts]
+        data = frozen(np.frombuffer(b"".join(texts), np.uint8), np.uint8)
+        copied = (frozen(begins, np.int64), frozen(ends, np.int64), frozen(tokens[:fragments].copy(), np.int32))
+        mended = Documents(data, copied[0], copied[1])
+        return super().encode_fragments(desk, mended, *copied, fragments, data.size, rule, at)  # type: ignore[arg-type]
+
+
+def search_tables(pipeline: Pipeline, later: bool, parse_special: bool) -> SpecialTokens:
+    """The tokens of one search. With `parse_special` off, those flagged special are found and left as text: id -1."""
+    rows = []
+    for token, flags in zip(pipeline.added, pipeline.added_flags.tolist(), strict=True):
+        if bool(flags & NORMALIZED) == later and not flags & UNSEARCHED:
+            hidden = bool(flags & SPECIAL) and not parse_special
+            strips = (STRIPS_LEFT if flags & LSTRIP else 0) | (STRIPS_RIGHT if flags & RSTRIP else 0)
+            rows.append((token.content.encode(), -1 if hidden else token.id, strips))
+    if all(token < 0 for _, token, _ in rows):
+        rows = []
+    rows.sort(key=lambda row: -len(row[0]))
+    ids = np.array([token for _, token, _ in rows], np.int32)
+    return tables_of([text for text, _, _ in rows], ids, np.array([strips for _, _, strips in rows], np.uint8))

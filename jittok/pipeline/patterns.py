@@ -64,9 +64,9 @@ def compiled(pattern: Pattern) -> Any:
     )
 
 
-def is_possessive(pattern: str) -> bool:
-    """Whether a pattern keeps what it has taken: then it may be another one than its greedy form."""
-    return any(sign in pattern for sign in ("++", "?+", "*+", "}+"))
+def is_possessive(written_out: str) -> bool:
+    """Whether a pattern that `explicit` gave keeps what it has taken: then it may differ from its greedy form."""
+    return any(sign in written_out for sign in ("++", "?+", "*+", "}+"))
 
 
 class _Reader:
