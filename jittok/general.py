@@ -21,6 +21,9 @@ from jittok.pipeline.steps import JoinBytes, JoinRaw
 from jittok.reference.pipeline import runner
 from jittok.stream import StreamDecoder
 
+GENERAL_ARRAYS = ("general path",)
+"""What is kept in place of arrays."""
+
 
 class GeneralRule(NamedTuple):
     """How documents are encoded."""
@@ -44,8 +47,8 @@ class GeneralEncoder:
         return GeneralRule(bool(add_special), bool(parse_special), bool(replace))
 
     def compiled(self) -> dict[str, Any]:
-        """Nothing is compiled."""
-        return {}
+        """Nothing is compiled; that is kept too."""
+        return dict.fromkeys(("arrays", "raw", "later", "raw_parsed", "later_parsed"), GENERAL_ARRAYS)
 
     def may_part(self, _size: int) -> bool:
         """No text is cut between words."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -10,13 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from jittok.compiled import content_key, recall
+from jittok.compiled import WHOLE, content_key, folder, recall
 from jittok.errors import MalformedVocab
-from jittok.files import gguf_of
 from jittok.pipeline import Pipeline
 from jittok.tokenizer import CACHE_BYTES, IN_MEMORY, Tokenizer
 from jittok.vocab import Vocab, bundled_vocab
 from jittok.vocab.bundled import bundled_path
+
+GGUF = b"GGUF"
+BESIDE = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
+"""Files that say more of the one beside them."""
+ENDINGS = (".json", ".model", ".txt", ".tiktoken", ".v3", ".spm", "")
+"""Of files that make up tokenizers."""
 
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview
 
@@ -55,14 +61,52 @@ def load(
     return _load(key, str(Path(name)), read, cache=cache, cache_bytes=cache_bytes)
 
 
+def gguf_of(source: Any) -> bool:
+    """Whether a source is a GGUF file or its bytes, or nothing that another reader takes."""
+    if isinstance(source, str | os.PathLike):
+        path = Path(source)
+        if not path.is_file():
+            return not path.is_dir()
+        with path.open("rb") as file:
+            return file.read(4) in (GGUF, b"")
+    try:
+        return bytes(memoryview(source).cast("B")[:4]) in (GGUF, b"")
+    except TypeError:
+        return True
+
+
 def _load_file(source: Any, options: dict[str, Any], *, cache: bool, cache_bytes: int) -> Tokenizer:
     """The Tokenizer of any file but GGUF."""
-    from jittok.files import read_pipeline
 
-    return Tokenizer(read_pipeline(source, **options), cache=cache, cache_bytes=cache_bytes, file_options=options)
+    def read() -> Pipeline:
+        from jittok.files import read_pipeline
+
+        return read_pipeline(source, **options)
+
+    name = str(Path(source)) if isinstance(source, str | os.PathLike) else IN_MEMORY
+    key = _file_key(source, options) if cache else None
+    return _load(key, name, read, cache=cache, cache_bytes=cache_bytes, file_options=options)
 
 
-def _load(key: str | None, source: str, read: Callable[[], Vocab], **options: Any) -> Tokenizer:
+def _file_key(source: Any, options: dict[str, Any]) -> str | None:
+    """The name of all that decides what a file means: its content, the files beside it, what `load` was told."""
+    if folder() is None:
+        return None
+    digest = hashlib.blake2b(repr(sorted(options.items())).encode(), digest_size=20)
+    if not isinstance(source, str | os.PathLike):
+        digest.update(memoryview(source).cast("B"))
+        return digest.hexdigest()
+    path = Path(source)
+    parts = sorted(path.glob("*")) if path.is_dir() else [path, *(path.parent / name for name in BESIDE)]
+    for part in parts:
+        if part.is_file() and part.suffix in ENDINGS and part.stat().st_size <= WHOLE:
+            digest.update(f"{part.name} {content_key(part)}\n".encode())
+        elif part == path:
+            return None  # a file with another ending, or a very large one, is read each time
+    return digest.hexdigest()
+
+
+def _load(key: str | None, source: str, read: Callable[[], Vocab | Pipeline], **options: Any) -> Tokenizer:
     """The Tokenizer kept under a key, or else of the Vocab that `read` gives."""
     kept = None if key is None else recall(key, "encoder")
     known = None if kept is None else kept.part("vocab")

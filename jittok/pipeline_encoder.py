@@ -12,10 +12,9 @@ from jittok.compiled import Kept
 from jittok.desk import Desk
 from jittok.encoder import Encoder
 from jittok.fragments import NEED, NOT_UTF8, OUT_OF_ROOM, Failure
-from jittok.general import GeneralEncoder, as_text
+from jittok.general import GENERAL_ARRAYS, GeneralEncoder, as_text
 from jittok.inputs import Documents
 from jittok.leftmost import cut_leftmost
-from jittok.models.bpe import compile_pipeline
 from jittok.pipeline import Pipeline
 from jittok.pipeline.pipeline import FIRST_TEXT, LSTRIP, NORMALIZED, RSTRIP, SINGLE_WORD, SPECIAL, UNSEARCHED
 from jittok.special import STRIPS_LEFT, STRIPS_RIGHT, SpecialTokens, tables_of
@@ -28,7 +27,10 @@ def make_encoder(pipeline: Pipeline, cache_bytes: int, kept: Kept | None) -> Enc
     """The encoder of a Pipeline, of what was compiled before if it is kept."""
     known = kept.part(*PARTS) if kept else None
     if known is not None:
-        return PipelineEncoder(pipeline, cache_bytes, **known)
+        general = known["arrays"] == GENERAL_ARRAYS
+        return GeneralEncoder(pipeline) if general else PipelineEncoder(pipeline, cache_bytes, **known)
+    from jittok.models.bpe.files import compile_pipeline  # not for one that is kept
+
     arrays = None if (pipeline.added_flags & SINGLE_WORD).any() else compile_pipeline(pipeline)
     if arrays is None:
         return GeneralEncoder(pipeline)

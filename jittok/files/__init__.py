@@ -16,9 +16,8 @@ from jittok.files.contents import IN_MEMORY, exists, parse_json, read_file
 from jittok.files.places import Node
 from jittok.pipeline import Pipeline
 
-__all__ = ["gguf_of", "read_pipeline"]
+__all__ = ["read_pipeline"]
 
-GGUF = b"GGUF"
 EXPECTED = "a GGUF file, tokenizer.json, tekken.json, a sentencepiece model, tiktoken ranks or an RWKV list"
 SINGLE = {
     "merges.txt": "vocab.json beside it, and the folder's name in place of the file's",
@@ -27,20 +26,6 @@ SINGLE = {
 }
 """Files that are a part of a tokenizer -> what they need."""
 RANK_OPTIONS = ("pattern", "special_tokens", "encoding")
-
-
-def gguf_of(source: Any) -> bool:
-    """Whether a source is a GGUF file, or bytes that begin as one does, or nothing that other readers take."""
-    if isinstance(source, str | os.PathLike):
-        path = Path(source)
-        if not path.is_file():
-            return not path.is_dir()
-        with path.open("rb") as file:
-            return file.read(4) in (GGUF, b"")
-    try:
-        return bytes(memoryview(source).cast("B")[:4]) in (GGUF, b"")
-    except TypeError:
-        return True
 
 
 def read_pipeline(source: Any, **options: Any) -> Pipeline:

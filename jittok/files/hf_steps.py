@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 from jittok.files.charsmap import checked_charsmap
 from jittok.files.places import Node
+from jittok.pipeline.known_patterns import GPT2
 from jittok.pipeline.patterns import PatternError, explicit
 from jittok.pipeline.steps import (
     ALWAYS, BEHAVIORS, CONTIGUOUS, CRATE, FORMS, ISOLATED, NEVER, REMOVED, SCHEMES, Chars, Clusters, Compose, Ctc, Cut,
@@ -15,8 +16,6 @@ from jittok.pipeline.steps import (
     Prepend, Replace, ReplaceEach, SpellBytes, Splitter, Strip, StripEach, Unmark, Unsuffix,
 )  # fmt: skip
 
-GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
-"""The pattern of the component ByteLevel."""
 MARK = "\u2581"
 MOST_STEPS = 100
 DEEPEST = 16

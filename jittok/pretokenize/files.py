@@ -6,7 +6,7 @@ import functools
 
 import numpy as np
 
-from jittok.files.tiktoken_encodings import GREEDY
+from jittok.pipeline.known_patterns import GPT2, GREEDY, R50K
 from jittok.pipeline.patterns import PatternError, explicit, is_possessive
 from jittok.pipeline.steps import CONTIGUOUS, ISOLATED, REMOVED, Cut, CutClass, SpellBytes, Splitter
 from jittok.pretokenize.automaton import DEAD, START, Automaton, compile_pattern
@@ -25,9 +25,9 @@ _FOLDED = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|"
 _BOTH = r"(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])|"
 _CL100K = r"'(?i:[sdmt]|ll|ve|re)|"
 GPT2_FORMS = (
-    r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
+    GPT2,
     r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
-    r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s",
+    GREEDY[R50K],
 )
 """Patterns that cut as `splitters.gpt2`. Where `\\s+(?!\\S)` has failed one character of white space is left."""
 

@@ -19,10 +19,9 @@ from jittok.structures.pages import in_huge_pages
 
 if TYPE_CHECKING:
     from jittok.models.bpe.compile import compile_vocab, with_chain
-    from jittok.models.bpe.files import compile_pipeline
 
 __all__ = [
-    "IDS_PER_BYTE", "Arrays", "Work", "compile_pipeline", "compile_vocab", "encode_fragments", "for_much_text", "make_work", "may_part",
+    "IDS_PER_BYTE", "Arrays", "Work", "compile_vocab", "encode_fragments", "for_much_text", "make_work", "may_part",
     "regrow", "with_chain",
 ]  # fmt: skip
 
@@ -31,10 +30,6 @@ IDS_PER_BYTE = 1
 
 def __getattr__(name: str) -> Any:
     """What compiles is imported when a vocabulary is compiled: one that is kept needs none of it."""
-    if name == "compile_pipeline":
-        from jittok.models.bpe.files import compile_pipeline
-
-        return compile_pipeline
     if name in ("compile_vocab", "with_chain"):
         from jittok.models.bpe import compile as compiler
 
