@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any, NamedTuple
+from unicodedata import is_normalized
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +16,13 @@ from jittok.fragments import NEED, NOT_UTF8, OUT_OF_ROOM, Failure
 from jittok.general import GENERAL_ARRAYS, GeneralEncoder, as_text
 from jittok.inputs import Documents
 from jittok.leftmost import cut_leftmost
+from jittok.normalize.quick import mark_changed, quick_table
 from jittok.pipeline import Pipeline
 from jittok.pipeline.pipeline import FIRST_TEXT, LSTRIP, NORMALIZED, RSTRIP, SINGLE_WORD, SPECIAL, UNSEARCHED
+from jittok.pipeline.steps import Compose
 from jittok.special import STRIPS_LEFT, STRIPS_RIGHT, SpecialTokens, tables_of
 from jittok.structures.valid import VALID, first_malformed
+from jittok.unicode.libraries import nfc_table, normal_form
 
 PARTS = ("arrays", "raw", "later", "raw_parsed", "later_parsed")
 
@@ -61,6 +65,7 @@ class PipelineEncoder(Encoder):
         later_parsed: SpecialTokens | None = None,
     ) -> None:
         super().__init__(pipeline, arrays, cache_bytes)
+        self._quick = quick_table(nfc_table()) if pipeline.normalize == (Compose("NFC"),) else None
         tables = {(False, False): raw, (True, False): later, (False, True): raw_parsed, (True, True): later_parsed}
         self._searches = {key: table for key, table in tables.items() if table is not None}
 
@@ -88,8 +93,23 @@ class PipelineEncoder(Encoder):
     def one(self, text: bytes, rule: FileRule) -> NDArray[np.int32]:  # type: ignore[override]
         """int32[n]: the ids of one text. Raises EncodingFailed."""
         if not text.isascii():
-            text = as_text(text, rule.replace).encode()
+            valid = as_text(text, rule.replace)
+            if self._quick is not None and not is_normalized("NFC", valid):
+                return self._one_rewritten(valid.encode(), rule)
+            text = valid.encode()
         return super().one(text, rule)  # type: ignore[arg-type]
+
+    def _one_rewritten(self, text: bytes, rule: FileRule) -> NDArray[np.int32]:
+        """The ids of one text that NFC may change: tokens are cut out before."""
+        desk = self.sit_down()
+        try:
+            place = (frozen([0], np.int64), frozen([len(text)], np.int64))
+            docs = Documents(frozen(np.frombuffer(text, np.uint8), np.uint8), *place)
+            fragments = self.cut(desk, docs, 0, 1, rule)
+            count = self.encode(desk, docs, 0, 1, fragments, rule, 0)  # type: ignore[arg-type]
+            return desk.ids[:count].copy()
+        finally:
+            self.stand_up(desk)
 
     def _cut_one(self, desk: Desk, docs: Documents, _size: int, rule: FileRule) -> int:  # type: ignore[override]
         return self.cut(desk, docs, 0, 1, rule)
@@ -114,6 +134,10 @@ class PipelineEncoder(Encoder):
         """The ids of so many fragments, or why one cannot be encoded: it is no UTF-8."""
         bad = desk.run(first_malformed, docs.data, starts, stops, tokens, 0, fragments)
         if bad == VALID:
+            if self._quick is not None:
+                changed = np.empty(fragments, np.uint8)
+                if desk.run(mark_changed, self._quick, docs.data, starts, stops, tokens, 0, fragments, changed):
+                    return self._rewritten(desk, docs, starts, stops, tokens, fragments, rule, at, changed)
             return super().encode_fragments(desk, docs, starts, stops, tokens, fragments, size, rule, at)  # type: ignore[arg-type]
         raw = docs.between(int(starts[bad]), int(stops[bad]))
         if not rule.replace:
@@ -122,19 +146,22 @@ class PipelineEncoder(Encoder):
             except UnicodeDecodeError as error:
                 return Failure(NOT_UTF8, int(bad), int(starts[bad]) + error.start, 0)
             raise AssertionError("text that is UTF-8 was said to be none")
-        return self._replaced(desk, docs, starts, stops, tokens, fragments, rule, at)
+        everything = np.ones(fragments, np.uint8)
+        return self._rewritten(desk, docs, starts, stops, tokens, fragments, rule, at, everything)
 
-    def _replaced(
+    def _rewritten(
         self, desk: Desk, docs: Documents, starts: NDArray[np.int64], stops: NDArray[np.int64],
-        tokens: NDArray[np.int32], fragments: int, rule: FileRule, at: int,
+        tokens: NDArray[np.int32], fragments: int, rule: FileRule, at: int, changed: NDArray[np.uint8],
     ) -> int | Failure:  # fmt: skip
-        """The same, with U+FFFD for what is no UTF-8: all fragments in a copy."""
-        texts = [
-            docs.between(start, stop).decode("utf-8", "replace").encode() if token < 0 else b""
-            for start, stop, token in zip(
-                starts[:fragments].tolist(), stops[:fragments].tolist(), tokens[:fragments].tolist(), strict=True
-            )
-        ]
+        """The same in a copy of all fragments: those that change in normal form, U+FFFD for what is no UTF-8."""
+        texts = []
+        places = (array[:fragments].tolist() for array in (starts, stops, tokens, changed))
+        for start, stop, token, new in zip(*places, strict=True):
+            raw = docs.between(start, stop) if token < 0 else b""
+            if new and raw:
+                text = raw.decode("utf-8", "replace")
+                raw = (text if self._quick is None else normal_form("NFC", text)).encode()
+            texts.append(raw)
         ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
         begins = ends - [len(text) for text in texts]
         data = frozen(np.frombuffer(b"".join(texts), np.uint8), np.uint8)

@@ -94,7 +94,7 @@ def _content(file: str, content: bytes, given: Mapping[str, Any], config: Node |
     from jittok.files.sentencepiece import read_sentencepiece
     from jittok.files.tokenizer_json import pipeline_of
 
-    if _is_ranks(content):
+    if _is_ranks(content) or (given and content.lstrip()[:1] != b"{"):
         return read_ranks(file, content, **given)
     _none_of(file, given)
     if content[:1] == b"\n":

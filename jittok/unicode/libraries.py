@@ -11,6 +11,7 @@ from __future__ import annotations
 import unicodedata
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,9 @@ NMT_SPACES = (
     (9, 10), (12, 13), (0x1680, 0x1680), (0x200B, 0x200F), (0x2028, 0x2029), (0x2581, 0x2581), (0xFEFF, 0xFEFF),
     (0xFFFD, 0xFFFD),
 )  # fmt: skip
+
+MAY_CHANGE = 255
+"""In place of a combining class."""
 
 Ranges = tuple[tuple[int, int], ...]
 
@@ -88,13 +92,27 @@ MAPS = ("bert_clean", "bert_chinese", "bert_accents", "accents", "lowercase", "n
 """Names of maps."""
 
 
+@cache
+def _newer() -> Any:
+    import re
+
+    return re.compile("[" + "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in ranges("newer")) + "]")
+
+
 def normal_form(form: str, text: str) -> str:
     """NFC, NFD, NFKC or NFKD as tokenizers' crate does it: what its tables do not know is a starter by itself."""
-    if text.isascii():
+    if text.isascii() or unicodedata.is_normalized(form, text):  # a part of a normal form is one
         return text
-    newer, parts, start = characters("newer"), [], 0
-    for k, c in enumerate(text):
-        if c in newer:
-            parts += [unicodedata.normalize(form, text[start:k]), c]  # type: ignore[arg-type]
-            start = k + 1
-    return "".join([*parts, unicodedata.normalize(form, text[start:])])  # type: ignore[arg-type]
+    parts, done = [], 0
+    for found in _newer().finditer(text):
+        parts += [unicodedata.normalize(form, text[done : found.start()]), found[0]]
+        done = found.end()
+    return "".join([*parts, unicodedata.normalize(form, text[done:])])
+
+
+def nfc_table() -> NDArray[np.uint8]:
+    """uint8[0x110000]: the combining class of each code point, 0 for starters; MAY_CHANGE for what NFC may compose with
+    what stands before it, or changes alone."""
+    tables = _tables()
+    starts = tables["nfc_start"].astype(np.int64)
+    return np.repeat(tables["nfc_value"], np.diff(starts, append=0x110000))

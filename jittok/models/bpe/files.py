@@ -23,6 +23,7 @@ from jittok.normalize.case import case_table
 from jittok.pipeline import Pipeline
 from jittok.pipeline.models import Merges, Ranks
 from jittok.pipeline.pipeline import packed
+from jittok.pipeline.steps import Compose
 from jittok.pretokenize.files import Family, family_of, splitter_of_stages
 from jittok.pretokenize.splitters.llama3 import WITHOUT
 from jittok.structures.bytes_table import ABSENT, BytesTable, BytesWindow, build_bytes_table, find_bytes, find_rows
@@ -110,10 +111,19 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
     return arrays._replace(seeds=planted_seeds(arrays))
 
 
+def normal_form_alone(pipeline: Pipeline) -> bool:
+    """Whether nothing is normalized but by NFC, and tokens that are looked for behind that are white space: it neither
+    makes, changes nor composes with any."""
+    if not pipeline.normalize:
+        return True
+    later = [token.content for token in pipeline.added if token.normalized]
+    return pipeline.normalize == (Compose("NFC"),) and all(text.isascii() and text.isspace() for text in later)
+
+
 def _spelled(pipeline: Pipeline) -> tuple[U8, I64] | None:
     """The vocabulary in the byte alphabet; None where the model does not see bytes."""
     model = pipeline.model
-    if pipeline.normalize:
+    if not normal_form_alone(pipeline):
         return None
     if isinstance(model, Ranks):
         alphabet = tables.ENCODED_BYTE
