@@ -48,7 +48,7 @@ class GeneralEncoder:
 
     def compiled(self) -> dict[str, Any]:
         """Nothing is compiled; that is kept too."""
-        return dict.fromkeys(("arrays", "raw", "later", "raw_parsed", "later_parsed"), GENERAL_ARRAYS)
+        return dict.fromkeys(("arrays", "raw", "later", "raw_parsed", "later_parsed", "family"), GENERAL_ARRAYS)
 
     def may_part(self, _size: int) -> bool:
         """No text is cut between words."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, NamedTuple
-from unicodedata import is_normalized
+from unicodedata import is_normalized, normalize
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,20 +12,19 @@ from numpy.typing import NDArray
 from jittok._jit import I32, frozen
 from jittok.compiled import Kept
 from jittok.desk import Desk
-from jittok.encoder import Encoder
+from jittok.encoder import SMALL, SPARE, Encoder
 from jittok.fragments import NEED, NOT_UTF8, OUT_OF_ROOM, Failure
 from jittok.general import GENERAL_ARRAYS, GeneralEncoder, as_text
 from jittok.inputs import Documents
 from jittok.leftmost import cut_leftmost
-from jittok.normalize.quick import mark_changed, quick_table
+from jittok.normalize.quick import MIXED, PLAIN, mark_changed, quick_table
 from jittok.pipeline import Pipeline
 from jittok.pipeline.pipeline import FIRST_TEXT, LSTRIP, NORMALIZED, RSTRIP, SINGLE_WORD, SPECIAL, UNSEARCHED
-from jittok.pipeline.steps import Compose
 from jittok.special import STRIPS_LEFT, STRIPS_RIGHT, SpecialTokens, tables_of
 from jittok.structures.valid import VALID, first_malformed
 from jittok.unicode.libraries import nfc_table, normal_form
 
-PARTS = ("arrays", "raw", "later", "raw_parsed", "later_parsed")
+PARTS = ("arrays", "raw", "later", "raw_parsed", "later_parsed", "family")
 
 
 def make_encoder(pipeline: Pipeline, cache_bytes: int, kept: Kept | None) -> Encoder | GeneralEncoder:
@@ -33,12 +33,15 @@ def make_encoder(pipeline: Pipeline, cache_bytes: int, kept: Kept | None) -> Enc
     if known is not None:
         general = known["arrays"] == GENERAL_ARRAYS
         return GeneralEncoder(pipeline) if general else PipelineEncoder(pipeline, cache_bytes, **known)
-    from jittok.models.bpe.files import compile_pipeline  # not for one that is kept
+    from jittok.models.bpe.files import compile_pipeline as compile_bytes  # not for one that is kept
+    from jittok.models.spm.files import compile_pipeline as compile_characters
 
-    arrays = None if (pipeline.added_flags & SINGLE_WORD).any() else compile_pipeline(pipeline)
-    if arrays is None:
-        return GeneralEncoder(pipeline)
-    return PipelineEncoder(pipeline, cache_bytes, arrays)
+    if not (pipeline.added_flags & SINGLE_WORD).any():
+        for family, compiler in (("bpe", compile_bytes), ("spm", compile_characters)):
+            arrays = compiler(pipeline)
+            if arrays is not None:
+                return PipelineEncoder(pipeline, cache_bytes, arrays, family=family)
+    return GeneralEncoder(pipeline)
 
 
 class FileRule(NamedTuple):
@@ -63,9 +66,11 @@ class PipelineEncoder(Encoder):
         later: SpecialTokens | None = None,
         raw_parsed: SpecialTokens | None = None,
         later_parsed: SpecialTokens | None = None,
+        family: str = "bpe",
     ) -> None:
-        super().__init__(pipeline, arrays, cache_bytes)
-        self._quick = quick_table(nfc_table()) if pipeline.normalize == (Compose("NFC"),) else None
+        super().__init__(pipeline, arrays, cache_bytes, kernels=family)
+        self.family = family
+        self._quick = quick_table(nfc_table()) if pipeline.composes_alone else None
         tables = {(False, False): raw, (True, False): later, (False, True): raw_parsed, (True, True): later_parsed}
         self._searches = {key: table for key, table in tables.items() if table is not None}
 
@@ -77,7 +82,7 @@ class PipelineEncoder(Encoder):
     def compiled(self) -> dict[str, Any]:
         """What was compiled, under the names of this class's arguments."""
         searches = [self._search(later, parse) for parse in (False, True) for later in (False, True)]
-        return dict(zip(PARTS, [self.arrays, *searches], strict=True))
+        return dict(zip(PARTS, [self.arrays, *searches, self.family], strict=True))
 
     def rule(self, add_special: bool, parse_special: bool, replace: bool) -> FileRule:  # type: ignore[override]
         """The rule of one call."""
@@ -146,28 +151,45 @@ class PipelineEncoder(Encoder):
             except UnicodeDecodeError as error:
                 return Failure(NOT_UTF8, int(bad), int(starts[bad]) + error.start, 0)
             raise AssertionError("text that is UTF-8 was said to be none")
-        everything = np.ones(fragments, np.uint8)
+        everything = np.full(fragments, MIXED, np.uint8)
         return self._rewritten(desk, docs, starts, stops, tokens, fragments, rule, at, everything)
 
     def _rewritten(
         self, desk: Desk, docs: Documents, starts: NDArray[np.int64], stops: NDArray[np.int64],
         tokens: NDArray[np.int32], fragments: int, rule: FileRule, at: int, changed: NDArray[np.uint8],
     ) -> int | Failure:  # fmt: skip
-        """The same in a copy of all fragments: those that change in normal form, U+FFFD for what is no UTF-8."""
+        """The same, with a copy of each fragment that changes: NFC, or U+FFFD for what is no UTF-8."""
+        size = int((stops[:fragments] - starts[:fragments]).sum())
+        room = at + fragments + SPARE + (int(self.ids_per_byte * size) if size > SMALL else size)
+        if desk.ids.size < room:
+            desk.give_ids(room + at, at)
+        borders = [0, *(np.flatnonzero(np.diff(changed)) + 1).tolist(), fragments]
+        for first, last in pairwise(borders):
+            its = slice(first, last)
+            part = docs, starts[its], stops[its], tokens[its]
+            if changed[first]:
+                part = self._copies(*part, changed[first] == PLAIN)
+            done = self._run(desk, *part, last - first, at, desk.ends[its], rule.replace)
+            if not isinstance(done, int):
+                return done._replace(fragment=first + done.fragment)
+            at = done
+        desk.written = at
+        return at
+
+    def _copies(
+        self, docs: Documents, starts: NDArray[np.int64], stops: NDArray[np.int64], tokens: NDArray[np.int32], plain: bool
+    ) -> tuple[Documents, NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]:
+        """Fragments as they are encoded. `plain`: they hold nothing that the library does not know."""
+        form = normalize if plain else normal_form
         texts = []
-        places = (array[:fragments].tolist() for array in (starts, stops, tokens, changed))
-        for start, stop, token, new in zip(*places, strict=True):
-            raw = docs.between(start, stop) if token < 0 else b""
-            if new and raw:
-                text = raw.decode("utf-8", "replace")
-                raw = (text if self._quick is None else normal_form("NFC", text)).encode()
-            texts.append(raw)
+        for start, stop, token in zip(starts.tolist(), stops.tolist(), tokens.tolist(), strict=True):
+            text = docs.between(start, stop).decode("utf-8", "replace") if token < 0 else ""
+            texts.append((text if self._quick is None else form("NFC", text)).encode())
         ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
-        begins = ends - [len(text) for text in texts]
+        begins = frozen(ends - [len(text) for text in texts], np.int64)
         data = frozen(np.frombuffer(b"".join(texts), np.uint8), np.uint8)
-        copied = (frozen(begins, np.int64), frozen(ends, np.int64), frozen(tokens[:fragments].copy(), np.int32))
-        mended = Documents(data, copied[0], copied[1])
-        return super().encode_fragments(desk, mended, *copied, fragments, data.size, rule, at)  # type: ignore[arg-type]
+        stops = frozen(ends, np.int64)
+        return Documents(data, begins, stops), begins, stops, frozen(tokens.copy(), np.int32)
 
 
 def search_tables(pipeline: Pipeline, later: bool, parse_special: bool) -> SpecialTokens:

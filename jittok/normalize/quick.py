@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 from jittok._jit import I32, I64, U8, U16, OutU8, frozen, helper, kernel
 from jittok._raw import Window, get_u8, get_u16, get_word, trailing_zeros, window
 from jittok.pretokenize.classes import two_stage
-from jittok.unicode.libraries import MAY_CHANGE
+from jittok.unicode.libraries import MAY_CHANGE, NEWER
 
 HIGH = np.uint64(0x8080808080808080)
 NONE = np.uint64(0)
+STAYS, PLAIN, MIXED = 0, 1, 2
+"""A text is in normal form; may change; may change and holds a character of a later Unicode."""
 
 
 class QuickTable(NamedTuple):
@@ -39,21 +41,23 @@ def mark_changed(
     """Mark each of the texts first .. last - 1 that may not be in normal form; returns how many.
 
     starts, stops: int64[], tokens: int32[] fragments as `jittok.fragments` says, all UTF-8; ids are passed over
-    out: uint8[last], 1 for a text that may change
+    out: uint8[last] STAYS, PLAIN or MIXED
     """
     text, count = window(data), 0
     pages, blocks = window(table.pages), window(table.blocks)
     for k in range(first, last):
-        out[k] = 0
-        if tokens[k] < 0 and _may_change(pages, blocks, text, starts[k], stops[k]):
-            out[k] = 1
+        kind = STAYS
+        if tokens[k] < 0:
+            kind = _kind(pages, blocks, text, starts[k], stops[k])
+        out[k] = kind
+        if kind != STAYS:
             count += 1
     return count
 
 
 @helper
-def _may_change(pages: Window, blocks: Window, text: Window, i: int, stop: int) -> bool:
-    before = 0
+def _kind(pages: Window, blocks: Window, text: Window, i: int, stop: int) -> int:
+    before, kind, newer = 0, STAYS, 0
     while i < stop:
         if i + 8 <= stop:
             high = get_word(text, i) & HIGH
@@ -76,8 +80,10 @@ def _may_change(pages: Window, blocks: Window, text: Window, i: int, stop: int) 
         for k in range(1, size):
             c = c << 6 | get_u8(text, i + k) & 0x3F
         value = get_u8(blocks, get_u16(pages, c >> 7) << 7 | c & 127)
+        if value == NEWER:
+            newer, value = 1, 0
         if value == MAY_CHANGE or (value > 0 and value < before):
-            return True
+            kind = PLAIN
         before = value
         i += size
-    return False
+    return kind + newer if kind == PLAIN else STAYS

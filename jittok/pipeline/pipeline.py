@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from jittok.pipeline.models import NO_TOKEN, BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER, Longest, Merges, Model, Pieces, Ranks
 from jittok.pipeline.models import Unigram, WordPiece
-from jittok.pipeline.steps import Decoder, Normalizer, Splitter
+from jittok.pipeline.steps import Compose, Decoder, Normalizer, Splitter
 
 FIRST_TEXT, SECOND_TEXT = -1, -2
 """In a template: where the ids of the texts stand."""
@@ -125,6 +125,12 @@ class Pipeline:
     def token_offsets(self) -> NDArray[np.int64]:
         """int64[n + 1]: where they begin and end."""
         return self._flat_tokens[1]
+
+    @property
+    def composes_alone(self) -> bool:
+        """Whether NFC is the only normalizer."""
+        steps = self.normalize
+        return len(steps) == 1 and isinstance(steps[0], Compose) and steps[0].form == "NFC"
 
     @cached_property
     def fingerprint(self) -> str:

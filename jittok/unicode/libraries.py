@@ -31,8 +31,8 @@ NMT_SPACES = (
     (0xFFFD, 0xFFFD),
 )  # fmt: skip
 
-MAY_CHANGE = 255
-"""In place of a combining class."""
+MAY_CHANGE, NEWER = 255, 254
+"""In place of a combining class; of code points that the normal forms leave alone, NEWER."""
 
 Ranges = tuple[tuple[int, int], ...]
 
@@ -103,6 +103,8 @@ def normal_form(form: str, text: str) -> str:
     """NFC, NFD, NFKC or NFKD as tokenizers' crate does it: what its tables do not know is a starter by itself."""
     if text.isascii() or unicodedata.is_normalized(form, text):  # a part of a normal form is one
         return text
+    if characters("newer").isdisjoint(text):
+        return unicodedata.normalize(form, text)
     parts, done = [], 0
     for found in _newer().finditer(text):
         parts += [unicodedata.normalize(form, text[done : found.start()]), found[0]]
@@ -112,7 +114,7 @@ def normal_form(form: str, text: str) -> str:
 
 def nfc_table() -> NDArray[np.uint8]:
     """uint8[0x110000]: the combining class of each code point, 0 for starters; MAY_CHANGE for what NFC may compose with
-    what stands before it, or changes alone."""
+    what stands before it, or changes alone; NEWER for what is left alone."""
     tables = _tables()
     starts = tables["nfc_start"].astype(np.int64)
     return np.repeat(tables["nfc_value"], np.diff(starts, append=0x110000))

@@ -23,7 +23,6 @@ from jittok.normalize.case import case_table
 from jittok.pipeline import Pipeline
 from jittok.pipeline.models import Merges, Ranks
 from jittok.pipeline.pipeline import packed
-from jittok.pipeline.steps import Compose
 from jittok.pretokenize.files import Family, family_of, splitter_of_stages
 from jittok.pretokenize.splitters.llama3 import WITHOUT
 from jittok.structures.bytes_table import ABSENT, BytesTable, BytesWindow, build_bytes_table, find_bytes, find_rows
@@ -117,7 +116,7 @@ def normal_form_alone(pipeline: Pipeline) -> bool:
     if not pipeline.normalize:
         return True
     later = [token.content for token in pipeline.added if token.normalized]
-    return pipeline.normalize == (Compose("NFC"),) and all(text.isascii() and text.isspace() for text in later)
+    return pipeline.composes_alone and all(text.isascii() and text.isspace() for text in later)
 
 
 def _spelled(pipeline: Pipeline) -> tuple[U8, I64] | None:
