@@ -1,4 +1,4 @@
-"""jittok: the tokenizers of llama.cpp for large corpora, exactly and fast, from a GGUF vocabulary.
+"""jittok: the tokenizers of open models for large corpora, exactly and fast, from GGUF or a model's own file.
 
 `import jittok` brings in NumPy and what every load of a vocabulary needs, so that a load takes the time of a load;
 neither numba, llvmlite, regex nor pyarrow. What encodes is imported by the first text, what compiles by a vocabulary
@@ -14,6 +14,7 @@ from jittok.tokenizer import Tokenizer
 from jittok.vocab import Vocab, bundled_names
 
 if TYPE_CHECKING:
+    from jittok.objects import from_sentencepiece, from_tiktoken, from_tokenizers, from_transformers
     from jittok.vocab import read_vocab
 
 __version__ = "0.1.0"
@@ -30,12 +31,20 @@ __all__ = [
     "Vocab",
     "bundled",
     "bundled_names",
+    "from_sentencepiece",
+    "from_tiktoken",
+    "from_tokenizers",
+    "from_transformers",
     "load",
     "read_vocab",
 ]
 
 
 def __getattr__(name: str) -> Any:
+    if name.startswith("from_") and name in __all__:
+        from jittok import objects
+
+        return getattr(objects, name)
     if name == "read_vocab":
         from jittok.vocab import read_vocab
 

@@ -1,11 +1,12 @@
 """The general path: a `Pipeline` that no kernel covers is run by its plain reference, exactly and slowly.
 
-`GeneralEncoder` has the protocol of `Encoder`, so that batches, corpora and threads know no difference; a document is one
-fragment.
+`GeneralEncoder` has the protocol of `Encoder`, so that batches, corpora and threads know no difference; a document is
+one fragment.
 """
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -61,7 +62,9 @@ class GeneralEncoder:
     def pair(self, first: bytes, second: bytes, rule: GeneralRule) -> NDArray[np.int32]:
         """int32[n]: the ids of two texts as the file's template joins them."""
         run = runner(self.vocab)
-        parts = [run.encode(as_text(text, rule.replace, k), rule.parse_special) for k, text in enumerate((first, second))]
+        parts = [
+            run.encode(as_text(text, rule.replace, k), rule.parse_special) for k, text in enumerate((first, second))
+        ]
         return np.array(run.around(parts[0], parts[1], rule.add_special), np.int32)
 
     def _ids(self, text: bytes, rule: GeneralRule, document: int) -> list[int]:
@@ -152,7 +155,7 @@ class GeneralDecoder:
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """(the texts of rows behind each other, where they end)."""
         places = offsets.tolist()
-        texts = [self.one(ids[start:stop], frame) for start, stop in zip(places[:-1], places[1:], strict=True)]
+        texts = [self.one(ids[start:stop], frame) for start, stop in pairwise(places)]
         return np.frombuffer(b"".join(texts), np.uint8), np.cumsum([len(text) for text in texts], dtype=np.int64)
 
     def piece(self, token: int) -> bytes:
@@ -163,7 +166,9 @@ class GeneralDecoder:
         """Text from ids one at a time, where what an id prints does not depend on its neighbours."""
         if not self.by_token or remove_special:
             expected = "a decoder by bytes: streams of others are not built yet, nor without what stands around a text"
-            raise UnsupportedVocab(self.vocab.source, "decoder", [type(step).__name__ for step in self.vocab.decode], expected)
+            raise UnsupportedVocab(
+                self.vocab.source, "decoder", [type(step).__name__ for step in self.vocab.decode], expected
+            )
         hidden = frozenset() if unparse_special else runner(self.vocab).special
 
         def piece(token: int) -> bytes:
@@ -179,8 +184,8 @@ class GeneralDecoder:
         return len(self.vocab.decode) == 1 and isinstance(self.vocab.decode[0], JoinBytes | JoinRaw)
 
 
-def slow_steps(pipeline: Pipeline) -> tuple[str, ...]:
-    """Names of the steps that no kernel runs: all of them on the general path."""
+def steps_of(pipeline: Pipeline) -> tuple[str, ...]:
+    """Names of the steps of a Pipeline; on the general path none of them has a kernel."""
     names = [type(step).__name__ for step in (*pipeline.normalize, *pipeline.split)]
     model = pipeline.model
     own = f"{type(model).__name__}({model.kind})" if isinstance(model, Pieces) else type(model).__name__

@@ -38,13 +38,13 @@ def load(
 ) -> Tokenizer:
     """The Tokenizer of a file, a folder, or the bytes of a file, told apart by what it holds.
 
-    A GGUF file (a model, its first part, or a vocabulary; only the header is read) answers as llama.cpp. tokenizer.json,
-    tekken.json, a sentencepiece model, tiktoken ranks, RWKV's list, vocab.txt, and a folder with one of these or with
-    vocab.json and merges.txt answer as the model's own library. `pattern`, `special_tokens`: of rank files other than
-    tiktoken's own, which do not hold them; `encoding`: the name of one of tiktoken's.
+    A GGUF file (a model, its first part, or a vocabulary; only the header is read) answers as llama.cpp.
+    tokenizer.json, tekken.json, a sentencepiece model, tiktoken ranks, RWKV's list, vocab.txt, and a folder with one of
+    these or with vocab.json and merges.txt answer as the model's own library. `pattern`, `special_tokens`: of rank
+    files other than tiktoken's own, which do not hold them; `encoding`: the name of one of tiktoken's.
 
-    `cache`: keep the compiled vocabulary on disk and use it the next time. `cache_bytes`: upper bound of the piece cache
-    of one thread. Raises MalformedVocab, UnsupportedVocab, OSError.
+    `cache`: keep the compiled vocabulary on disk and use it the next time. `cache_bytes`: upper bound of the piece
+    cache of one thread. Raises MalformedVocab, UnsupportedVocab, OSError.
     """
     given = {"pattern": pattern, "special_tokens": special_tokens and dict(special_tokens), "encoding": encoding}
     options = {name: value for name, value in given.items() if value is not None}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 from unicodedata import is_normalized, normalize
 
 import numpy as np
@@ -68,15 +68,15 @@ class PipelineEncoder(Encoder):
         later_parsed: SpecialTokens | None = None,
         family: str = "bpe",
     ) -> None:
-        super().__init__(pipeline, arrays, cache_bytes, kernels=family)
-        self.family = family
+        super().__init__(cast(Any, pipeline), arrays, cache_bytes, kernels=family)
+        self.family, self.pipeline = family, pipeline
         self._quick = quick_table(nfc_table()) if pipeline.composes_alone else None
         tables = {(False, False): raw, (True, False): later, (False, True): raw_parsed, (True, True): later_parsed}
         self._searches = {key: table for key, table in tables.items() if table is not None}
 
     def _search(self, later: bool, parse_special: bool) -> SpecialTokens:
         if (later, parse_special) not in self._searches:
-            self._searches[later, parse_special] = search_tables(self.vocab, later, parse_special)
+            self._searches[later, parse_special] = search_tables(self.pipeline, later, parse_special)
         return self._searches[later, parse_special]
 
     def compiled(self) -> dict[str, Any]:
@@ -84,42 +84,42 @@ class PipelineEncoder(Encoder):
         searches = [self._search(later, parse) for parse in (False, True) for later in (False, True)]
         return dict(zip(PARTS, [self.arrays, *searches, self.family], strict=True))
 
-    def rule(self, add_special: bool, parse_special: bool, replace: bool) -> FileRule:  # type: ignore[override]
+    def rule(self, add_special: bool, parse_special: bool, replace: bool) -> Any:
         """The rule of one call."""
         wanted = (bool(add_special), bool(parse_special), bool(replace))
         if wanted not in self._rules:
-            single = self.vocab.single if add_special else (FIRST_TEXT,)
+            single = self.pipeline.single if add_special else (FIRST_TEXT,)
             at = single.index(FIRST_TEXT)
             around = (frozen(single[:at], np.int32), frozen(single[at + 1 :], np.int32))
             searches = (self._search(False, wanted[1]), self._search(True, wanted[1]))
-            self._rules[wanted] = FileRule(*searches, *around, wanted[2])  # type: ignore[assignment]
-        return self._rules[wanted]  # type: ignore[return-value]
+            self._rules[wanted] = cast(Any, FileRule)(*searches, *around, wanted[2])
+        return self._rules[wanted]
 
-    def one(self, text: bytes, rule: FileRule) -> NDArray[np.int32]:  # type: ignore[override]
+    def one(self, text: bytes, rule: Any) -> NDArray[np.int32]:
         """int32[n]: the ids of one text. Raises EncodingFailed."""
         if not text.isascii():
             valid = as_text(text, rule.replace)
             if self._quick is not None and not is_normalized("NFC", valid):
                 return self._one_rewritten(valid.encode(), rule)
             text = valid.encode()
-        return super().one(text, rule)  # type: ignore[arg-type]
+        return super().one(text, rule)
 
-    def _one_rewritten(self, text: bytes, rule: FileRule) -> NDArray[np.int32]:
+    def _one_rewritten(self, text: bytes, rule: Any) -> NDArray[np.int32]:
         """The ids of one text that NFC may change: tokens are cut out before."""
         desk = self.sit_down()
         try:
             place = (frozen([0], np.int64), frozen([len(text)], np.int64))
             docs = Documents(frozen(np.frombuffer(text, np.uint8), np.uint8), *place)
             fragments = self.cut(desk, docs, 0, 1, rule)
-            count = self.encode(desk, docs, 0, 1, fragments, rule, 0)  # type: ignore[arg-type]
+            count = self.encode(desk, docs, 0, 1, fragments, rule, 0)
             return desk.ids[:count].copy()
         finally:
             self.stand_up(desk)
 
-    def _cut_one(self, desk: Desk, docs: Documents, _size: int, rule: FileRule) -> int:  # type: ignore[override]
+    def _cut_one(self, desk: Desk, docs: Documents, _size: int, rule: Any) -> int:
         return self.cut(desk, docs, 0, 1, rule)
 
-    def cut(self, desk: Desk, docs: Documents, first: int, last: int, rule: FileRule) -> int:  # type: ignore[override]
+    def cut(self, desk: Desk, docs: Documents, first: int, last: int, rule: Any) -> int:
         """The fragments of documents first .. last - 1 to the desk; how many."""
         if desk.document_ends.size < last - first:
             desk.give_ends(last - first)
@@ -134,8 +134,8 @@ class PipelineEncoder(Encoder):
 
     def encode_fragments(
         self, desk: Desk, docs: Documents, starts: NDArray[np.int64], stops: NDArray[np.int64],
-        tokens: NDArray[np.int32], fragments: int, size: int, rule: FileRule, at: int = 0,
-    ) -> int | Failure:  # type: ignore[override]  # fmt: skip
+        tokens: NDArray[np.int32], fragments: int, size: int, rule: Any, at: int = 0,
+    ) -> int | Failure:  # fmt: skip
         """The ids of so many fragments, or why one cannot be encoded: it is no UTF-8."""
         bad = desk.run(first_malformed, docs.data, starts, stops, tokens, 0, fragments)
         if bad == VALID:
@@ -143,7 +143,7 @@ class PipelineEncoder(Encoder):
                 changed = np.empty(fragments, np.uint8)
                 if desk.run(mark_changed, self._quick, docs.data, starts, stops, tokens, 0, fragments, changed):
                     return self._rewritten(desk, docs, starts, stops, tokens, fragments, rule, at, changed)
-            return super().encode_fragments(desk, docs, starts, stops, tokens, fragments, size, rule, at)  # type: ignore[arg-type]
+            return super().encode_fragments(desk, docs, starts, stops, tokens, fragments, size, rule, at)
         raw = docs.between(int(starts[bad]), int(stops[bad]))
         if not rule.replace:
             try:
@@ -156,7 +156,7 @@ class PipelineEncoder(Encoder):
 
     def _rewritten(
         self, desk: Desk, docs: Documents, starts: NDArray[np.int64], stops: NDArray[np.int64],
-        tokens: NDArray[np.int32], fragments: int, rule: FileRule, at: int, changed: NDArray[np.uint8],
+        tokens: NDArray[np.int32], fragments: int, rule: Any, at: int, changed: NDArray[np.uint8],
     ) -> int | Failure:  # fmt: skip
         """The same, with a copy of each fragment that changes: NFC, or U+FFFD for what is no UTF-8."""
         size = int((stops[:fragments] - starts[:fragments]).sum())
@@ -177,7 +177,12 @@ class PipelineEncoder(Encoder):
         return at
 
     def _copies(
-        self, docs: Documents, starts: NDArray[np.int64], stops: NDArray[np.int64], tokens: NDArray[np.int32], plain: bool
+        self,
+        docs: Documents,
+        starts: NDArray[np.int64],
+        stops: NDArray[np.int64],
+        tokens: NDArray[np.int32],
+        plain: bool,
     ) -> tuple[Documents, NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]:
         """Fragments as they are encoded. `plain`: they hold nothing that the library does not know."""
         form = normalize if plain else normal_form

@@ -218,9 +218,7 @@ class Tokenizer(Facts):
         encoder, rule = self._rule(add_special, parse_special, errors)
         raw = to_bytes(text, rule.replace)
         ids = encoder.one(raw, rule).tolist()
-        return trace_text(
-            vocab, raw, ids, add_special=add_special, parse_special=parse_special, replace=rule.replace
-        )
+        return trace_text(vocab, raw, ids, add_special=add_special, parse_special=parse_special, replace=rule.replace)
 
     def align(
         self, text: OneText, *, add_special: bool = False, parse_special: bool = False, errors: str = "strict"
@@ -407,6 +405,15 @@ class Tokenizer(Facts):
         return known["pieces"]  # type: ignore[no-any-return]
 
     # ---- itself
+
+    @property
+    def runs(self) -> str:
+        """What encodes: "kernels", or "general path" and the steps that run in plain Python, exactly and slowly."""
+        from jittok.general import GeneralEncoder, steps_of
+
+        if isinstance(self._encoder, GeneralEncoder):
+            return f"general path, plain Python: {', '.join(steps_of(self._encoder.vocab))}"
+        return "kernels"
 
     @cached_property
     def nl_id(self) -> int | None:

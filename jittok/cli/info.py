@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from jittok.cli.common import add_vocab, open_vocab, write
 from jittok.cli.differences import known_differences
 from jittok.display.terminal import print_table, visible
+from jittok.vocab import Vocab
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
@@ -28,6 +29,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print the facts."""
     tok = open_vocab(options)
+    if not isinstance(tok.vocab, Vocab):
+        from jittok.cli.info_file import show
+
+        return show(tok, tok.vocab, options.json)
     known = facts_of(tok)
     if options.json:
         write(json.dumps(known) + "\n")
@@ -55,6 +60,7 @@ def facts_of(tok: Tokenizer) -> dict[str, Any]:
     from jittok.facts import SPECIAL_IDS
 
     vocab = tok.vocab
+    assert isinstance(vocab, Vocab)
     return {
         "source": vocab.source,
         "name": tok.name,

@@ -64,7 +64,9 @@ def _folder(folder: Path, given: Mapping[str, Any]) -> Pipeline:
         if exists(folder, name):
             raise MalformedVocab(str(folder), "folder", f"{name} alone", expected)
     found = sorted(path.name for path in folder.iterdir())[:10]
-    raise MalformedVocab(str(folder), "folder", found, "a tokenizer.json, .model, .tiktoken, vocab or tekken file in it")
+    raise MalformedVocab(
+        str(folder), "folder", found, "a tokenizer.json, .model, .tiktoken, vocab or tekken file in it"
+    )
 
 
 def _file(path: Path, content: bytes, given: Mapping[str, Any]) -> Pipeline:

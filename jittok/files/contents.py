@@ -25,8 +25,7 @@ def read_file(path: Path) -> bytes:
     if facts.st_size > MOST_BYTES:
         raise UnsupportedVocab(str(path), "size", facts.st_size, f"a tokenizer file of up to {MOST_BYTES} bytes")
     with path.open("rb") as file:
-        content = file.read(MOST_BYTES + 1)
-    return content
+        return file.read(MOST_BYTES + 1)
 
 
 def parse_json(file: str, content: bytes) -> Node:

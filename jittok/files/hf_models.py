@@ -176,10 +176,11 @@ def _scores(node: Node, content: bytes, rows: list[list[Any]]) -> list[float]:
         again = json.loads(content, parse_float=str)
     except (ValueError, RecursionError) as error:
         raise not_json(node.file, content, error) from None
-    scores = []
-    for k, row in enumerate(again["model"]["vocab"]):
-        try:
-            scores.append(as_read(str(row[1])))
-        except (OverflowError, ValueError):
-            raise Node(node.file, f"{node.place}.vocab[{k}]", None).bad(row[1], "a finite score") from None
+    scores: list[float] = []
+    texts = [str(row[1]) for row in again["model"]["vocab"]]
+    try:
+        scores.extend(map(as_read, texts))
+    except (OverflowError, ValueError):
+        k = len(scores)
+        raise Node(node.file, f"{node.place}.vocab[{k}]", None).bad(texts[k], "a finite score") from None
     return scores

@@ -11,9 +11,40 @@ from jittok.files.places import Node
 from jittok.pipeline.known_patterns import GPT2
 from jittok.pipeline.patterns import PatternError, explicit
 from jittok.pipeline.steps import (
-    ALWAYS, BEHAVIORS, CONTIGUOUS, CRATE, FORMS, ISOLATED, NEVER, REMOVED, SCHEMES, Chars, Clusters, Compose, Ctc, Cut,
-    CutClass, Decoder, Fuse, JoinBytes, JoinFallback, JoinWords, Map, Metaspace, Normalizer, Pattern, PrefixSpace,
-    Prepend, Replace, ReplaceEach, SpellBytes, Splitter, Strip, StripEach, Unmark, Unsuffix,
+    ALWAYS,
+    BEHAVIORS,
+    CONTIGUOUS,
+    CRATE,
+    FORMS,
+    ISOLATED,
+    NEVER,
+    REMOVED,
+    SCHEMES,
+    Chars,
+    Clusters,
+    Compose,
+    Ctc,
+    Cut,
+    CutClass,
+    Decoder,
+    Fuse,
+    JoinBytes,
+    JoinFallback,
+    JoinWords,
+    Map,
+    Metaspace,
+    Normalizer,
+    Pattern,
+    PrefixSpace,
+    Prepend,
+    Replace,
+    ReplaceEach,
+    SpellBytes,
+    Splitter,
+    Strip,
+    StripEach,
+    Unmark,
+    Unsuffix,
 )  # fmt: skip
 
 MARK = "\u2581"
@@ -64,8 +95,9 @@ def normalizers(node: Node) -> tuple[Normalizer, ...]:
 
 def _normalizer(node: Node) -> list[Normalizer]:
     kind = node.type()
-    if kind in FORMS:
-        return [Compose(kind)]
+    for form in FORMS:
+        if kind == form:
+            return [Compose(form)]
     if kind == "Lowercase":
         return [Map("lowercase")]
     if kind == "StripAccents":
@@ -107,7 +139,7 @@ def _precompiled(node: Node) -> list[Normalizer]:
         data = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
         raise node.child("precompiled_charsmap").bad(text, "base64") from None
-    return [Clusters(checked_charsmap(data, lambda found, expected: node.bad(found, expected)))]
+    return [Clusters(checked_charsmap(data, node.bad))]
 
 
 # ---- pre-tokenizers

@@ -7,7 +7,14 @@ from typing import Any
 from jittok.errors import MalformedVocab, UnsupportedVocab
 
 MISSING = object()
-_NAMES = {dict: "an object", list: "a list", str: "a text", bool: "true or false", int: "a whole number", float: "a number"}
+_NAMES = {
+    dict: "an object",
+    list: "a list",
+    str: "a text",
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+}
 
 
 class Node:

@@ -117,9 +117,7 @@ def ranked(
     )
 
 
-def _special_rows(
-    file: str, special: dict[str, int], texts: list[bytes | None], first: int
-) -> list[tuple[str, int]]:
+def _special_rows(file: str, special: dict[str, int], texts: list[bytes | None], first: int) -> list[tuple[str, int]]:
     seen: set[int] = set()
     for text, token in special.items():
         if not isinstance(text, str) or isinstance(token, bool) or not isinstance(token, int):

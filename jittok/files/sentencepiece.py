@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,9 @@ NORMALIZER: dict[int, tuple[str, int, Any]] = {
 def read_sentencepiece(file: str, content: bytes, add_bos: bool = False, add_eos: bool = False) -> Pipeline:
     """The Pipeline of a model. `add_bos`, `add_eos`: what `add_special` adds (a model itself says nothing)."""
     proto = Message(file, "model", content, 0, len(content))
-    texts, types, scores = [], [], []
+    texts: list[bytes] = []
+    types: list[int] = []
+    scores: list[float] = []
     spans: dict[int, list[tuple[int, int]]] = {2: [], 3: [], 5: []}
     for number, wire, value, stop in proto.fields():
         if number == 1:
@@ -119,7 +122,7 @@ def _piece(message: Message) -> tuple[bytes, int, float]:
         raise message.bad(message.start, "an empty piece", "a text")
     if not NORMAL <= kind <= BYTE:
         raise message.bad(message.start, f"type {kind}", "1 to 6")
-    if score != score or score in (float("inf"), float("-inf")):
+    if not math.isfinite(score):
         raise message.bad(message.start, f"score {score}", "a finite number")
     try:
         text.decode()
@@ -168,5 +171,3 @@ def _checked(file: str, texts: list[bytes], types: list[int], byte_fallback: boo
         if missing:
             raise MalformedVocab(file, "pieces", f"no {missing[0].decode()}", "a piece for each byte (byte_fallback)")
     return ids
-
-

@@ -12,7 +12,18 @@ from jittok.files.hf_steps import decoders, flat, normalizers, splitters
 from jittok.files.places import Node
 from jittok.pipeline.models import Model
 from jittok.pipeline.pipeline import (
-    FIRST_TEXT, LSTRIP, NORMALIZED, RSTRIP, SECOND_TEXT, SINGLE_WORD, SPECIAL, UNSEARCHED, AddedToken, Pipeline, fixed, packed,
+    FIRST_TEXT,
+    LSTRIP,
+    NORMALIZED,
+    RSTRIP,
+    SECOND_TEXT,
+    SINGLE_WORD,
+    SPECIAL,
+    UNSEARCHED,
+    AddedToken,
+    Pipeline,
+    fixed,
+    packed,
 )  # fmt: skip
 from jittok.pipeline.steps import Spaced
 

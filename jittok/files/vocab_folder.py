@@ -38,7 +38,9 @@ def read_vocab_txt(path: Path) -> Pipeline:
     try:
         lines = content.decode().split("\n")
     except UnicodeDecodeError as error:
-        raise MalformedVocab(str(path), f"byte {error.start}", content[error.start : error.start + 8], "UTF-8") from None
+        raise MalformedVocab(
+            str(path), f"byte {error.start}", content[error.start : error.start + 8], "UTF-8"
+        ) from None
     if lines and not lines[-1]:
         lines.pop()
     ids: dict[str, int] = {}
@@ -89,7 +91,10 @@ def read_vocab_json(folder: Path, vocab: Path, merges: Path) -> Pipeline:
         split = {"type": "Split", "pattern": {"Regex": CLIP}, "behavior": "Removed", "invert": True}
         steps = [{"type": "NFC"}, spaces, {"type": "Lowercase"}]
         root["normalizer"] = {"type": "Sequence", "normalizers": steps}
-        root["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [split, {**byte_level, "add_prefix_space": False}]}
+        root["pre_tokenizer"] = {
+            "type": "Sequence",
+            "pretokenizers": [split, {**byte_level, "add_prefix_space": False}],
+        }
         root["model"] |= {"end_of_word_suffix": "</w>", "unk_token": beside.text("unk_token")}
     if name in ("CLIPTokenizer", "RobertaTokenizer"):
         parts = ("bos_token", "eos_token") if name == "CLIPTokenizer" else ("cls_token", "sep_token")
@@ -119,7 +124,9 @@ def _merge_lines(path: Path) -> list[str]:
     try:
         lines = content.decode().split("\n")
     except UnicodeDecodeError as error:
-        raise MalformedVocab(str(path), f"byte {error.start}", content[error.start : error.start + 8], "UTF-8") from None
+        raise MalformedVocab(
+            str(path), f"byte {error.start}", content[error.start : error.start + 8], "UTF-8"
+        ) from None
     if lines and not lines[-1]:
         lines.pop()
     return [line.removesuffix("\r") for line in lines]
@@ -162,8 +169,10 @@ class _Beside:
     def special(self, key: str) -> Any:
         """What a named special token is: a text, an object with its flags, or None."""
         found = self.config.get(key, self.map.get(key, SPECIALS[self.name].get(key)))
-        if found is not None and not isinstance(found, str) and not (
-            isinstance(found, dict) and isinstance(found.get("content"), str)
+        if (
+            found is not None
+            and not isinstance(found, str)
+            and not (isinstance(found, dict) and isinstance(found.get("content"), str))
         ):
             raise self.node.child(key).bad(found, "a text, or an object with content")
         return found
@@ -211,4 +220,3 @@ class _Beside:
             elif found is not None:
                 enter(found["content"], None, found, True)
         return list(rows.values())
-

@@ -1,9 +1,9 @@
 """Regular expressions of other engines, written out so that any engine gives the same answer.
 
 Oniguruma (tokenizers), fancy-regex (tiktoken) and Rust's regex crate know other characters than Python's engines, and
-write some things otherwise. `explicit` reads what tokenizer files use of their syntax and writes classes as sets of code
-points of Unicode 16.0, `(?i:` as sets of both cases, and anchors as look-ahead. What it does not know is refused, and so is
-what takes a backtracking engine more than linear time by a repeat within a repeat, or matches the empty text.
+write some things otherwise. `explicit` reads what tokenizer files use of their syntax and writes classes as sets of
+code points of Unicode 16.0, `(?i:` as sets of both cases, and anchors as look-ahead. What it does not know is refused,
+and so is a repeat within a repeat, which takes a backtracking engine endless time, and what matches the empty text.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ class _Reader:
         if c == "$":
             self.at += 1  # Ruby's is the end of any line
             return _Part(r"(?![^\n])" if self.engine == ONIG else r"(?![\x00-\U0010ffff])", True, False)
-        if c == "^" or c == "]":
+        if c in ("^", "]"):
             raise self.error("no ^ and no lone ]")
         if c == ".":
             self.at += 1

@@ -13,8 +13,22 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.pipeline.models import NO_TOKEN, BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER, Longest, Merges, Model, Pieces, Ranks
-from jittok.pipeline.models import Unigram, WordPiece
+from jittok.pipeline.models import (
+    BYTE,
+    CONTROL,
+    NO_TOKEN,
+    NORMAL,
+    UNKNOWN,
+    UNUSED,
+    USER,
+    Longest,
+    Merges,
+    Model,
+    Pieces,
+    Ranks,
+    Unigram,
+    WordPiece,
+)
 from jittok.pipeline.steps import Compose, Decoder, Normalizer, Splitter
 
 FIRST_TEXT, SECOND_TEXT = -1, -2
@@ -97,7 +111,9 @@ class Pipeline:
         texts = _rows(self.added_bytes, self.added_offsets)
         rows = zip(texts, self.added_ids.tolist(), self.added_flags.tolist(), strict=True)
         bits = (SPECIAL, NORMALIZED, LSTRIP, RSTRIP, SINGLE_WORD, UNSEARCHED)
-        return tuple(AddedToken(text.decode(), token, *(bool(flags & bit) for bit in bits)) for text, token, flags in rows)
+        return tuple(
+            AddedToken(text.decode(), token, *(bool(flags & bit) for bit in bits)) for text, token, flags in rows
+        )
 
     @cached_property
     def ids(self) -> dict[bytes, int]:

@@ -1,15 +1,17 @@
 """Steps of a Pipeline as data: of normalizers, of splitters, of decoders.
 
-Normalizers rewrite a piece of text. Splitters cut pieces into words; each stage gets every word of the stage before as a
-text of its own. Decoders turn a list of token texts to a list of texts, which are joined at the end.
+Normalizers rewrite a piece of text. Splitters cut pieces into words; each stage gets every word of the stage before as
+a text of its own. Decoders turn a list of token texts to a list of texts, which are joined at the end.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+
+from jittok.unicode.libraries import Form
 
 ONIG, CRATE = "onig", "crate"
 """Engines of regular expressions: Oniguruma (tokenizers; tiktoken's fancy-regex agrees), and Rust's regex crate."""
@@ -20,7 +22,7 @@ BEHAVIORS = (ISOLATED, REMOVED, CONTIGUOUS, MERGED_WITH_PREVIOUS, MERGED_WITH_NE
 ALWAYS, FIRST, NEVER = "always", "first", "never"
 SCHEMES = (ALWAYS, FIRST, NEVER)
 """When U+2581 is put in front of a piece."""
-FORMS = ("NFC", "NFD", "NFKC", "NFKD")
+FORMS: tuple[Form, ...] = get_args(Form)
 
 
 class Pattern(NamedTuple):
@@ -43,7 +45,7 @@ class Map(NamedTuple):
 class Compose(NamedTuple):
     """A normal form, by tables that leave alone what is newer than Unicode 10."""
 
-    form: str
+    form: Form
 
 
 class Clusters(NamedTuple):
@@ -208,6 +210,6 @@ DECODERS = (JoinBytes, JoinFallback, Fuse, ReplaceEach, Unmark, StripEach, JoinW
 Normalizer = Map | Compose | Clusters | Replace | Prepend | Strip | SpellBytes | Squeeze
 Splitter = PrefixSpace | Cut | CutClass | Metaspace | Chars | SpellBytes
 Decoder = (
-    JoinBytes | JoinFallback | Fuse | ReplaceEach | Unmark | StripEach | JoinWords | Unsuffix | Ctc | Spaced | JoinPieces
-    | Trim | JoinRaw
+    JoinBytes | JoinFallback | Fuse | ReplaceEach | Unmark | StripEach | JoinWords | Unsuffix | Ctc | Spaced
+    | JoinPieces | Trim | JoinRaw
 )  # fmt: skip

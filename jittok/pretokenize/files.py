@@ -35,9 +35,10 @@ GPT2_FORMS = (
 class Family:
     """A fast splitter and its settings, under the names of the BPE arrays."""
 
-    def __init__(self, name: str, digits_alone: int = 0, group: int = 0, contractions: int = WITHOUT, marks: bool = False,
-                 folded: bool = False) -> None:  # fmt: skip
-        self.name, self.digits_alone, self.group, self.contractions = name, digits_alone, group, contractions
+    def __init__(
+        self, name: str, group: int = 0, contractions: int = WITHOUT, marks: bool = False, folded: bool = False
+    ) -> None:
+        self.name, self.group, self.contractions = name, group, contractions
         self.marks, self.folded = marks, folded
 
     def classes(self) -> CharacterClasses:
@@ -60,7 +61,7 @@ def _llama3_forms() -> dict[str, Family]:
             # of a run of white space the same is left, and where \s+(?!\S) fails it is one character
             short = plain.replace(r"\s*[\r\n]+|\s+(?!\S)|\s+", r"\s*[\r\n]|\s+(?!\S)|\s")
             for text, with_marks in ((plain, False), (marks, True), (short, False)):
-                found[explicit(text)] = Family("llama3", 0, group, PREFIX, with_marks, folded)
+                found[explicit(text)] = Family("llama3", group, PREFIX, with_marks, folded)
     return found
 
 

@@ -78,8 +78,8 @@ def _rest_is_bad(text: Window, i: int, stop: int, owed: int) -> bool:
 def first_malformed(data: U8, starts: I64, stops: I64, tokens: I32, first: int, last: int) -> int:
     """The first of texts first .. last - 1 that is no UTF-8, or VALID.
 
-    starts, stops: int64[], tokens: int32[] fragments as `jittok.fragments` says; ids are passed over. Nothing outside of
-    a text is read.
+    starts, stops: int64[], tokens: int32[] fragments as `jittok.fragments` says; ids are passed over. Nothing
+    outside of a text is read.
     """
     text = window(data)
     for k in range(first, last):

@@ -1,9 +1,9 @@
 """What the libraries of other tokenizer files know about characters, each by its own Unicode version.
 
-Three authors made these tables, and they differ: the regular expressions of tokenizers and tiktoken are of Unicode 16.0,
-Rust's own predicates (white space, numbers, lower case) are newer, BertNormalizer's categories are of Unicode 8, and the
-normal forms leave alone what Unicode 10 did not know. Every table in libraries.npz was read out of the library itself
-over all code points.
+Three authors made these tables, and they differ: the regular expressions of tokenizers and tiktoken are of Unicode
+16.0, Rust's own predicates (white space, numbers, lower case) are newer, BertNormalizer's categories are of Unicode 8,
+and the normal forms leave alone what Unicode 10 did not know. Every table in libraries.npz was read out of the library
+itself over all code points.
 """
 
 from __future__ import annotations
@@ -11,15 +11,34 @@ from __future__ import annotations
 import unicodedata
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 SETS = ("whitespace", "numeric", "punctuation", "combining", "bert_nonspacing", "bert_removed", "newer")
 """Names of sets that are no classes of regular expressions. "newer": code points that the normal forms leave alone."""
-CLASSES = ("L", "Lu", "Ll", "Lt", "Lm", "Lo", "N", "Nd", "M", "P", "S", "Z", "C", "Han", "space", "digit", "word", "word_crate")
-"""Names of classes of regular expressions. "word_crate": what `\\w` is to the regex crate (U+200C and U+200D belong to it)."""
+CLASSES = (
+    "L",
+    "Lu",
+    "Ll",
+    "Lt",
+    "Lm",
+    "Lo",
+    "N",
+    "Nd",
+    "M",
+    "P",
+    "S",
+    "Z",
+    "C",
+    "Han",
+    "space",
+    "digit",
+    "word",
+    "word_crate",
+)
+"""Names of classes of regular expressions. "word_crate": the regex crate's `\\w`, which has U+200C and U+200D."""
 CHINESE = (
     (0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x2A6DF), (0x2A700, 0x2B73F), (0x2B740, 0x2B81F),
     (0x2B920, 0x2CEAF), (0x2F800, 0x2FA1F),
@@ -34,6 +53,7 @@ NMT_SPACES = (
 MAY_CHANGE, NEWER = 255, 254
 """In place of a combining class; of code points that the normal forms leave alone, NEWER."""
 
+Form = Literal["NFC", "NFD", "NFKC", "NFKD"]
 Ranges = tuple[tuple[int, int], ...]
 
 
@@ -99,7 +119,7 @@ def _newer() -> Any:
     return re.compile("[" + "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in ranges("newer")) + "]")
 
 
-def normal_form(form: str, text: str) -> str:
+def normal_form(form: Form, text: str) -> str:
     """NFC, NFD, NFKC or NFKD as tokenizers' crate does it: what its tables do not know is a starter by itself."""
     if text.isascii() or unicodedata.is_normalized(form, text):  # a part of a normal form is one
         return text

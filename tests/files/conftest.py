@@ -12,7 +12,6 @@ import pytest
 from recorded_files import HERE, SHARED
 
 
-
 class Recorded(NamedTuple):
     path: Path
     options: dict[str, Any]

@@ -8,7 +8,9 @@ from jittok.files import read_pipeline
 from jittok.reference.pipeline import Runner
 
 NAMES = sorted(path.name.removesuffix(".tar.xz") for path in HERE.glob("*.tar.xz"))
-ELSEWHERE = sorted({path.name.removesuffix(".jsonl.xz") for path in (SHARED / "golden-files").glob("*.jsonl.xz")} - {*NAMES})
+ELSEWHERE = sorted(
+    {path.name.removesuffix(".jsonl.xz") for path in (SHARED / "golden-files").glob("*.jsonl.xz")} - {*NAMES}
+)
 RULES = {"ff": (False, False), "tf": (True, False), "ft": (False, True), "tt": (True, True)}
 
 

@@ -36,7 +36,9 @@ def mutations(content: bytes, count: int, seed: int) -> Iterator[bytes]:
             if kind == 0:
                 new[at : at + 1] = bytes([draw.randrange(256)])
             elif kind == 1:
-                new[at:at] = draw.choice([b"\x00", b"\xff", b'"', b"9", b"[", b"{", b"]", b",", b"-1", b"null", b" ", b"\n"])
+                new[at:at] = draw.choice(
+                    [b"\x00", b"\xff", b'"', b"9", b"[", b"{", b"]", b",", b"-1", b"null", b" ", b"\n"]
+                )
             elif kind == 2:
                 del new[at : at + draw.randrange(1, 20)]
             elif kind == 3:
@@ -54,7 +56,25 @@ def mutations(content: bytes, count: int, seed: int) -> Iterator[bytes]:
         yield bytes(new)
 
 
-VALUES = [None, True, False, 0, -1, 1 << 40, 1.5, "", "a", "\u2581", [], {}, [[]], "(a+)+", "[", "(?<=a)b", {"type": "Sequence"}]
+VALUES = [
+    None,
+    True,
+    False,
+    0,
+    -1,
+    1 << 40,
+    1.5,
+    "",
+    "a",
+    "\u2581",
+    [],
+    {},
+    [[]],
+    "(a+)+",
+    "[",
+    "(?<=a)b",
+    {"type": "Sequence"},
+]
 
 
 def changed_values(content: bytes, count: int, seed: int) -> Iterator[bytes]:
@@ -83,8 +103,7 @@ def check(content: bytes, options: dict[str, object]) -> bool:
     start = time.process_time()
     try:
         pipeline = read_pipeline(content, **options)
-    except JittokError as error:
-        assert str(error)
+    except JittokError:
         pipeline = None
     took = time.process_time() - start
     assert took < SLOW, f"{took} seconds"
@@ -92,7 +111,7 @@ def check(content: bytes, options: dict[str, object]) -> bool:
         return False
     try:
         ids = GeneralEncoder(pipeline).one(TEXT.encode(), GeneralRule(True, True, False))
-        assert ids.size == 0 or 0 <= ids.min()
+        assert ids.size == 0 or ids.min() >= 0
         jittok.general.GeneralDecoder(pipeline).one(ids, jittok.general.GeneralFrame(False, False))
     except JittokError:
         pass
@@ -107,14 +126,11 @@ def main() -> None:
     read = 0
     kinds = [mutations, changed_values] if path.suffix == ".json" else [mutations]
     changed = (each for kind in kinds for each in kind(path.read_bytes(), count // len(kinds), seed))
-    for number, content in enumerate(changed):
-        try:
-            read += check(content, options)
-        except BaseException:
-            Path("mutated").write_bytes(content)
-            print(f"mutation {number} of seed {seed}, written to the file mutated", file=sys.stderr)
-            raise
-    print(f"{path.name}: {read} of {count} are still read")
+    for content in changed:
+        Path("mutated").write_bytes(content)  # what a failure leaves behind
+        read += check(content, options)
+    Path("mutated").unlink()
+    sys.stdout.write(f"{path.name}: {read} of {count} are still read\n")
 
 
 if __name__ == "__main__":

@@ -25,8 +25,15 @@ from jittok.pipeline.models import Merges, Ranks
 from jittok.pipeline.pipeline import packed
 from jittok.pretokenize.files import Family, family_of, splitter_of_stages
 from jittok.pretokenize.splitters.llama3 import WITHOUT
-from jittok.structures.bytes_table import ABSENT, BytesTable, BytesWindow, build_bytes_table, find_bytes, find_rows
-from jittok.structures.bytes_table import open_bytes_table
+from jittok.structures.bytes_table import (
+    ABSENT,
+    BytesTable,
+    BytesWindow,
+    build_bytes_table,
+    find_bytes,
+    find_rows,
+    open_bytes_table,
+)
 from jittok.structures.chain_build import no_chain
 from jittok.structures.char_table import no_characters
 from jittok.structures.cut_rules import no_cuts
@@ -94,7 +101,7 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
         session=PLAIN,
         lowercase=0,
         family=FAMILIES.get(family.name, GENERAL),
-        digits_alone=family.digits_alone,
+        digits_alone=0,
         group=family.group,
         cased=0,
         contractions=family.contractions if family.name else WITHOUT,

@@ -1,4 +1,4 @@
-"""A `Pipeline` run literally: every step on every character, as its library does it. Shares no code with the kernels."""
+"""A `Pipeline` run literally: every step on every character, as its library does. It shares no code with kernels."""
 
 from jittok.reference.pipeline.run import Runner, runner
 

@@ -39,7 +39,8 @@ class Search:
         """The tokens of a text and what lies between."""
         out, done = [], 0
         white = characters("whitespace")
-        for start, stop, token in self.matches(text) if self.tokens else ():
+        for begin, end, token in self.matches(text) if self.tokens else ():
+            start, stop = begin, end
             if token.special and not parse_special:
                 continue
             if token.single_word and (_is_word(text, start - 1) or _is_word(text, stop)):

@@ -40,9 +40,7 @@ def decoder(step: steps.Decoder) -> Callable[[Texts], Texts]:
 
 def raw_bytes(texts: Iterable[str]) -> bytes:
     """Texts in the byte alphabet to bytes; one with another character stands for its UTF-8."""
-    return b"".join(
-        bytes(BYTES[c] for c in text) if all(c in BYTES for c in text) else text.encode() for text in texts
-    )
+    return b"".join(bytes(BYTES[c] for c in text) if all(c in BYTES for c in text) else text.encode() for text in texts)
 
 
 def _join_bytes(texts: Texts) -> Texts:
@@ -121,7 +119,8 @@ def _ctc(texts: Texts, step: steps.Ctc) -> Texts:
 def pieces_decoder(pipeline: Pipeline) -> Callable[[list[int]], str]:
     """sentencepiece's: ids to text."""
     model, (step,) = pipeline.model, pipeline.decode
-    assert isinstance(model, models.Pieces) and isinstance(step, steps.JoinPieces)
+    assert isinstance(model, models.Pieces)
+    assert isinstance(step, steps.JoinPieces)
     types, texts = model.types.tolist(), [(text or b"").decode() for text in pipeline.model_tokens]
 
     def decode(ids: list[int]) -> str:

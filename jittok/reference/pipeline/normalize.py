@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from jittok.pipeline import steps
 from jittok.pipeline.patterns import compiled
-from jittok.unicode.libraries import characters, mapping, normal_form
+from jittok.unicode.libraries import Form, characters, mapping, normal_form
 from jittok.unicode.tables import CHARACTER_OF_BYTE
 
 ALPHABET = [chr(c) for c in CHARACTER_OF_BYTE]
@@ -73,7 +73,7 @@ def _mapped(piece: Piece, table: dict[int, str]) -> Piece:
     return Piece(text, places)
 
 
-def _composed(piece: Piece, form: str) -> Piece:
+def _composed(piece: Piece, form: Form) -> Piece:
     text = normal_form(form, piece.text)
     if text == piece.text:
         return piece

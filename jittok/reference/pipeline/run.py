@@ -8,7 +8,7 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from jittok.pipeline import steps
-from jittok.pipeline.models import CONTROL, Pieces, UNKNOWN
+from jittok.pipeline.models import CONTROL, UNKNOWN, Pieces
 from jittok.pipeline.pipeline import FIRST_TEXT, SECOND_TEXT, Pipeline
 from jittok.reference.pipeline.added import Search
 from jittok.reference.pipeline.decode import decoder, pieces_decoder, raw_bytes
@@ -124,7 +124,9 @@ class Runner:
         """Ids that `skip_special` leaves out."""
         found = {token.id for token in self.pipeline.added if token.special}
         if isinstance(self.pipeline.model, Pieces):
-            found |= {token for token, kind in enumerate(self.pipeline.model.types.tolist()) if kind in (CONTROL, UNKNOWN)}
+            found |= {
+                token for token, kind in enumerate(self.pipeline.model.types.tolist()) if kind in (CONTROL, UNKNOWN)
+            }
         return frozenset(found)
 
     def decode_bytes(self, ids: list[int]) -> bytes:

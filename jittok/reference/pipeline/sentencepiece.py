@@ -29,7 +29,8 @@ class Encoder:
 
     def __init__(self, pipeline: Pipeline) -> None:
         model, (step,) = pipeline.model, pipeline.normalize
-        assert isinstance(model, models.Pieces) and isinstance(step, steps.Squeeze)
+        assert isinstance(model, models.Pieces)
+        assert isinstance(step, steps.Squeeze)
         self.model, self.step = model, step
         self.charsmap = CharacterMap(step.charsmap.tobytes()) if step.charsmap.size else None
         self.types, self.scores = model.types.tolist(), model.scores.tolist()
