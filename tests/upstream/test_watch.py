@@ -50,13 +50,13 @@ def vocab(compare):
 def test_a_release_that_is_known_brings_nothing_new(compare, release):
     found = compare.check_answers(Fake(compare, release), "x", vocab(compare), [b"ab", b"<|eot|>", b"\xf4\x90\x80\x80"])
     assert found.new == []
-    assert found.differing[release] == 0
-    assert all(found.differing[other] > 0 for other in compare.RELEASE_NAMES if other != release)
+    places = [*compare.RELEASE_NAMES]
+    assert [found.differing[name] > 0 for name in places] == [k < places.index(release) for k in range(len(places))]
 
 
 def test_an_answer_that_no_release_gives_is_new(compare):
     found = compare.check_answers(Fake(compare, "b11739", {0: [1, 0]}), "x", vocab(compare), [b"ab"])
-    assert found.differing == Counter({"b11739": 1, "0.3.36": 2})  # and its facts
+    assert found.differing == Counter({"b11739": 1, "0.3.36": 1})
     (note,) = found.new
     assert "b'ab'" in note
     assert "[1, 0], jittok [2]" in note
