@@ -40,7 +40,7 @@ class How:
 
     pre: str = DEFAULT_PRE
     pre_regex: str | None = None
-    runs: str | None = None  # in place of both: characters that separate words, as the inside of a set
+    runs: str | None = None  # in place of both: a pattern of the wide engine, such as `[^ ]+`
     lines: int | None = None  # documents are cut into lines, those of more bytes are left out
     special: tuple[str, ...] = ()  # texts that are cut out of documents first
     by: str = "occurrences"  # or "documents": a word counts once in each
