@@ -1,7 +1,8 @@
 """Kernels of Unigram's training: seeds from sorted suffixes, the lattice of each word, its best path.
 
 Words are rows of character ranks. A word's edges are all pieces that begin at each of its characters, by length
-ascending; they are found once and only grow fewer. Where no piece of one character begins, an unknown edge stands for it.
+ascending; they are found once and only grow fewer. Where no piece of one character begins, an unknown edge stands for
+it.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def _valid(text: I32, kinds: I32, start: int, size: int) -> bool:
             return False
         own = kind >> 1 & BYTE
         if own != SAME:
-            if own != ANY and script != ANY and own != script:
+            if own != ANY and script != ANY and own != script:  # noqa: PLR1714
                 return False
             script = own
     return True

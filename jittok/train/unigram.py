@@ -1,9 +1,9 @@
 """sentencepiece's Unigram (`unigram_model_trainer.cc`): seeds, expectation and maximization, pruning.
 
 Seeds are the characters and all texts that go on in more than one way and are pieces, scored by frequency times
-length. Then, in turns: expected counts over all segmentations of all words, scores from them, twice; and pruning by what
-the likelihood loses when a piece is taken away. Sums are 64-bit and in the order of pieces and words, so the result
-does not depend on threads; sentencepiece's are 32-bit in slices, and its last digits depend on their number.
+length. Then, in turns: expected counts over all segmentations of all words, scores from them, twice; and pruning by
+what the likelihood loses when a piece is taken away. Sums are 64-bit and in the order of pieces and words, so the
+result does not depend on threads; sentencepiece's are 32-bit in slices, and its last digits depend on their number.
 """
 
 from __future__ import annotations
@@ -287,7 +287,9 @@ def _paths(
 def _prune(model: _Model, words: _Words, edges: _Edges, goal: int) -> None:
     """Keep the pieces whose loss would cost most, three quarters of them but no fewer than the goal."""
     count = model.starts.size
-    places = np.repeat(model.starts - (np.cumsum(model.sizes) - model.sizes), model.sizes) + np.arange(model.sizes.sum())
+    places = np.repeat(model.starts - (np.cumsum(model.sizes) - model.sizes), model.sizes) + np.arange(
+        model.sizes.sum()
+    )
     own = _Words(model.text[places].copy(), np.concatenate([[0], np.cumsum(model.sizes)]), np.ones(count, np.int64))
     own_edges = _edges(model, own)
     others, other_ends, totals = _paths(model, own, own_edges, True)
