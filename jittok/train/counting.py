@@ -29,8 +29,8 @@ from jittok.train.export import REGEX
 from jittok.train.runs import slices_of, write_run
 
 SHARE = 8
-"""A table that has had this part of a thread's memory is written: it is twice as large by then, growing it takes as much
-again, and texts are there too."""
+"""A table that has had this part of a thread's memory is written: it is twice as large by then, growing it takes as
+much again, and texts are there too."""
 LEAST_MEMORY = 1 << 20
 SAMPLED = 1 << 32
 
