@@ -268,7 +268,10 @@ def test_a_folder_that_may_not_be_read_is_an_error(run: Any, tmp_path: Path, mon
 MESSAGES = [
     (["corpus", "typo/", "--out", "out"], "typo/: found 'nothing of this name', expected a file, a directory"),
     (["count", "typo.txt"], "typo.txt: found 'nothing of this name'"),
-    (["count", "--vocab", "tokenizer.json"], "file: found \"JSON with 'version'\", expected a GGUF file, tokenizer.json"),
+    (
+        ["count", "--vocab", "tokenizer.json"],
+        "file: found \"JSON with 'version'\", expected a GGUF file, tokenizer.json",
+    ),
     (["count", "--vocab", "."], "tokenizer.json: file: found"),
     (["count", "--vocab", "empty"], "empty: magic: found b'', expected the bytes 'GGUF'"),
     (["count", "--vocab", "half.gguf"], "half.gguf: header (byte 4): found"),
@@ -394,7 +397,7 @@ def test_a_long_document_is_printed_as_it_is_encoded(run: Any, tmp_path: Path, m
     plain = run("encode", path)[1]
     monkeypatch.setattr("jittok.cli.encode.LONG", 1000)
     monkeypatch.setattr("jittok.cli.encode.AT_ONCE", 100)
-    monkeypatch.setattr("jittok.batch.PART", 10_000)
+    monkeypatch.setattr("jittok.encode.batch.PART", 10_000)
     assert run("encode", path)[1] == plain
     for option in ("--ids", "--json"):
         ids = json.loads(run("encode", option, "--parse-special", "--add-special", path)[1])
@@ -426,7 +429,7 @@ def test_ctrl_c_is_one_line_also_while_modules_are_imported() -> None:
         "jittok.cli.encode",
         "jittok.loading",
         "numpy",
-        "jittok.batch",
+        "jittok.encode.batch",
         "jittok.corpus",
     ):
         done = subprocess.run(
