@@ -8,7 +8,7 @@ ORDER ?= 1
 PYTEST := $(PY) -m pytest -q --randomly-seed=$(ORDER)
 KERNELS := -m 'not process and not slow' tests/raw tests/structures tests/normalize tests/pretokenize tests/models tests/align tests/special tests/decode tests/merging tests/piece_cache tests/law/test_isolation.py
 
-.PHONY: demo test test-checked test-interpreted test-compiled test-notebooks test-fast alone mutants lint bench fuzz differential examples clean
+.PHONY: demo test test-checked test-interpreted test-compiled test-notebooks test-fast alone mutants lint bench fuzz differential examples upstream clean
 .venv/bin/python:
 	python3 -m venv .venv
 .venv/core: pyproject.toml .venv/bin/python
@@ -81,6 +81,10 @@ differential: .venv/test  ## every vocabulary and pre type, a cache that is kept
 
 examples: .venv/test  ## 50,000 examples of every property of the kernels, every index checked: hours
 	HYPOTHESIS_PROFILE=fuzz NUMBA_BOUNDSCHECK=1 $(PYTEST) $(KERNELS)
+
+REPORT ?= upstream-report.md
+upstream: .venv/test  ## is there a newer llama.cpp, and what does it do that jittok does not know? make upstream REPORT=x.md
+	$(PY) upstream/watch.py --report $(REPORT)
 
 clean:
 	rm -rf .venv .hypothesis .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .benchmarks

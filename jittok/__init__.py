@@ -1,4 +1,4 @@
-"""jittok: the tokenizers of llama.cpp for large corpora, exactly and fast, from a GGUF vocabulary.
+"""jittok: the tokenizers of open models for large corpora, exactly and fast, from GGUF or a model's own file.
 
 Names and modules are loaded when first used. The first load of a vocabulary brings in NumPy; neither numba, llvmlite,
 regex nor pyarrow: what encodes is imported by the first text, what compiles by a vocabulary that was not compiled
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         UnsupportedVocab,
     )
     from jittok.loading import bundled, load
+    from jittok.objects import from_sentencepiece, from_tiktoken, from_tokenizers, from_transformers
     from jittok.ragged import Ragged, TokenArray
     from jittok.tokenizer import Tokenizer
     from jittok.vocab import Vocab, bundled_names, read_vocab
@@ -40,6 +41,10 @@ __all__ = [
     "Vocab",
     "bundled",
     "bundled_names",
+    "from_sentencepiece",
+    "from_tiktoken",
+    "from_tokenizers",
+    "from_transformers",
     "load",
     "read_vocab",
     "train",
@@ -55,6 +60,7 @@ _HOME = {
         "UnsupportedVocab",
     ),
     "loading": ("bundled", "load"),
+    "objects": ("from_sentencepiece", "from_tiktoken", "from_tokenizers", "from_transformers"),
     "ragged": ("Ragged", "TokenArray"),
     "tokenizer": ("Tokenizer",),
     "vocab": ("Vocab", "bundled_names", "read_vocab"),

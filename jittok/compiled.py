@@ -39,7 +39,8 @@ ROW = 4099
 """Words of a row of the sum: no multiple of a page, so that exchanged pages are noticed."""
 ENDING, LINK_ENDING = ".vocab", ".path"
 _ROOTS = ("encode.encoder", "decode.pieces", "models.spm", "models.bpe", "models.wpm", "models.ugm", "models.rwkv",
-          "models.plamo2", "models.test_model", "vocab.load", "compiled")  # fmt: skip
+          "models.plamo2", "models.test_model", "vocab.load", "encode.pipeline_encoder", "files",
+          "compiled")  # fmt: skip
 """Modules that together import all that makes a compiled vocabulary."""
 
 

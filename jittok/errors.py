@@ -38,7 +38,7 @@ def _clip(found: object, width: int = 120) -> str:
 
 
 class MalformedVocab(JittokError, ValueError):
-    """A vocabulary file that cannot be right: llama.cpp refuses it too, or dies on it."""
+    """A vocabulary or tokenizer file that cannot be right: its own library refuses it too, or dies on it."""
 
     def __init__(self, file: str, key: str, found: object, expected: str) -> None:
         super().__init__(f"{file}: {key}: found {_clip(found)}, expected {expected}")

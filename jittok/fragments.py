@@ -54,6 +54,8 @@ CHARSMAP_NODE = -14
 """UGM: the charsmap leads to unit report[FOUND], outside of it, at report[OFFSET]."""
 CHARSMAP_REPLACEMENT = -15
 """UGM: the charsmap's replacement at report[FOUND] lies outside of it or has no end."""
+NOT_UTF8 = -16
+"""A file other than GGUF: the text is no UTF-8 at report[OFFSET]."""
 
 EXPECTED = {
     BEYOND_UNICODE: "no code point above U+10FFFF",
@@ -62,6 +64,7 @@ EXPECTED = {
     NO_TOKEN_ON_PATH: "text that some token is a prefix of",
     CHARSMAP_NODE: "a character map whose links stay inside it",
     CHARSMAP_REPLACEMENT: "a character map whose replacements stay inside it",
+    NOT_UTF8: "UTF-8 (errors='replace' makes it U+FFFD)",
 }
 """What would have been right, for EncodingFailed."""
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,19 @@ from typing import Any
 import numpy as np
 
 from jittok._jit import patiently
-from jittok.compiled import content_key, name_of, recall
+from jittok.compiled import WHOLE, content_key, folder, name_of, recall
 from jittok.errors import MalformedVocab
+from jittok.pipeline import Pipeline
 from jittok.tokenizer import CACHE_BYTES, IN_MEMORY, Tokenizer
 from jittok.vocab import Vocab, bundled_vocab
 from jittok.vocab.bundled import bundled_path
 from jittok.vocab.releases import NEWEST, release_named
+
+GGUF = b"GGUF"
+BESIDE = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
+"""Files that say more of the one beside them."""
+ENDINGS = (".json", ".model", ".txt", ".tiktoken", ".v3", ".spm", "")
+"""Of files that make up tokenizers."""
 
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview
 
@@ -24,19 +32,35 @@ Source = str | os.PathLike[str] | bytes | bytearray | memoryview
 def load(
     source: Source,
     *,
-    llama_cpp: str | None = None,
-    pre: str | None = None,
     cache: bool = True,
     cache_bytes: int = CACHE_BYTES,
+    llama_cpp: str | None = None,
+    pre: str | None = None,
+    pattern: str | None = None,
+    special_tokens: Mapping[str, int] | None = None,
+    encoding: str | None = None,
 ) -> Tokenizer:
-    """The Tokenizer of a GGUF file (a model, its first part, or a vocabulary) or of bytes with its header.
+    """The Tokenizer of a file, a folder, or the bytes of a file, told apart by what it holds.
 
-    Only the header is read. `llama_cpp`: the release whose answers are wanted, "0.3.36" for example; the newest that
-    jittok knows otherwise. `pre`: a tokenizer.ggml.pre in place of the file's, for one that jittok does not know.
+    A GGUF file (a model, its first part, or a vocabulary; only the header is read) answers as llama.cpp. `llama_cpp`:
+    the release whose answers are wanted, "0.3.36" for example; the newest that jittok knows otherwise. `pre`: a
+    tokenizer.ggml.pre in place of the file's, for one that jittok does not know.
+
+    tokenizer.json, tekken.json, a sentencepiece model, tiktoken ranks, RWKV's list, vocab.txt, and a folder with one of
+    these or with vocab.json and merges.txt answer as the model's own library. `pattern`, `special_tokens`: of rank
+    files other than tiktoken's own, which do not hold them; `encoding`: the name of one of tiktoken's.
+
     `cache`: keep the compiled vocabulary on disk and use it the next time. `cache_bytes`: upper bound of the piece
-    cache of one thread. Raises MalformedVocab, UnsupportedVocab, OSError, ValueError for an unknown release.
+    cache of one thread. Raises MalformedVocab, UnsupportedVocab, OSError, ValueError for an unknown release or an
+    option that is not for this kind of file.
     """
     release_named(llama_cpp)
+    given = {"pattern": pattern, "special_tokens": special_tokens and dict(special_tokens), "encoding": encoding}
+    asked = {name: value for name, value in given.items() if value is not None}
+    if asked or not gguf_of(source):
+        if llama_cpp is not None or pre is not None:
+            raise ValueError("llama_cpp and pre are for GGUF files alone, found another file or its options")
+        return patiently(_load_file, source, asked, cache=cache, cache_bytes=cache_bytes)
     name = os.fspath(source) if isinstance(source, str | os.PathLike) else IN_MEMORY
     key = _key_of(patiently(content_key, source) if cache else None, llama_cpp, pre)
 
@@ -57,7 +81,52 @@ def _key_of(content: str | None, llama_cpp: str | None, pre: str | None) -> str 
     return content if content is None or not asked else name_of("\n".join([content, *asked]).encode())
 
 
-def _load(key: str | None, source: str, read: Callable[[], Vocab], **options: Any) -> Tokenizer:
+def gguf_of(source: Any) -> bool:
+    """Whether a source is a GGUF file or its bytes, or nothing that another reader takes."""
+    if isinstance(source, str | os.PathLike):
+        path = Path(source)
+        if not path.is_file():
+            return not path.is_dir()
+        with path.open("rb") as file:
+            return file.read(4) in (GGUF, b"")
+    try:
+        return bytes(memoryview(source).cast("B")[:4]) in (GGUF, b"")
+    except TypeError:
+        return True
+
+
+def _load_file(source: Any, options: dict[str, Any], *, cache: bool, cache_bytes: int) -> Tokenizer:
+    """The Tokenizer of any file but GGUF."""
+
+    def read() -> Pipeline:
+        from jittok.files import read_pipeline
+
+        return read_pipeline(source, **options)
+
+    name = str(Path(source)) if isinstance(source, str | os.PathLike) else IN_MEMORY
+    key = _file_key(source, options) if cache else None
+    return _load(key, name, read, cache=cache, cache_bytes=cache_bytes, file_options=options)
+
+
+def _file_key(source: Any, options: dict[str, Any]) -> str | None:
+    """The name of all that decides what a file means: its content, the files beside it, what `load` was told."""
+    if folder() is None:
+        return None
+    digest = hashlib.blake2b(repr(sorted(options.items())).encode(), digest_size=20)
+    if not isinstance(source, str | os.PathLike):
+        digest.update(memoryview(source).cast("B"))
+        return digest.hexdigest()
+    path = Path(source)
+    parts = sorted(path.glob("*")) if path.is_dir() else [path, *(path.parent / name for name in BESIDE)]
+    for part in parts:
+        if part.is_file() and part.suffix in ENDINGS and part.stat().st_size <= WHOLE:
+            digest.update(f"{part.name} {content_key(part)}\n".encode())
+        elif part == path:
+            return None  # a file with another ending, or a very large one, is read each time
+    return digest.hexdigest()
+
+
+def _load(key: str | None, source: str, read: Callable[[], Vocab | Pipeline], **options: Any) -> Tokenizer:
     """The Tokenizer kept under a key, or else of the Vocab that `read` gives."""
     kept = None if key is None else recall(key, "encoder")
     known = None if kept is None else kept.part("vocab")
@@ -81,6 +150,17 @@ def bundled(name: str, *, llama_cpp: str | None = None, pre: str | None = None) 
     return patiently(_load, key, f"bundled vocabulary {name}", read, **options)
 
 
+def of_release(tok: Tokenizer, llama_cpp: str) -> Tokenizer:
+    """The vocabulary of a tokenizer as another release of llama.cpp reads it. ValueError for an unknown release, and
+    for a vocabulary that came neither from a file nor from the package."""
+    asked: dict[str, Any] = {"llama_cpp": llama_cpp, "pre": tok.asked_pre}
+    if tok._bundle is not None:
+        return bundled(tok._bundle, **asked)
+    if tok.vocab.source == IN_MEMORY:
+        raise ValueError(f"{IN_MEMORY}: it cannot be read again; load it with llama_cpp={llama_cpp!r}")
+    return load(tok.vocab.source, **tok._options, **asked)
+
+
 def rebundle(name: str, options: dict[str, Any]) -> Tokenizer:
     """Unpickle a tokenizer that came from the package."""
     return bundled(name, **options)
@@ -94,9 +174,9 @@ def reload(path: str, fingerprint: str, options: dict[str, Any]) -> Tokenizer:
     return tok
 
 
-def rebuild(state: dict[str, Any], options: dict[str, Any]) -> Tokenizer:
+def rebuild(state: dict[str, Any], options: dict[str, Any], other: bool = False) -> Tokenizer:
     """Unpickle a tokenizer that came from memory."""
     for value in state.values():
         if isinstance(value, np.ndarray):
             value.flags.writeable = False
-    return Tokenizer(Vocab(**state), **options)
+    return Tokenizer(Pipeline(**state) if other else Vocab(**state), **options)

@@ -17,13 +17,15 @@ from jittok.errors import InvalidToken, UnsupportedVocab
 from jittok.ids import Ids
 from jittok.inputs import Documents, OneText, check_errors, to_bytes, to_ids
 from jittok.locks import once
+from jittok.pipeline import Pipeline
 from jittok.ragged import TokenArray
 from jittok.vocab import Vocab, bundled_names
-from jittok.vocab.describe import describe
+from jittok.vocab.describe import describe, described
 from jittok.vocab.facts import SPECIAL_IDS, Facts, newline_id, or_none
 
 if TYPE_CHECKING:
     from jittok.align import Aligner, Alignment, AlignmentBatch
+    from jittok.decode.general import GeneralDecoder
     from jittok.decode.pieces import Pieces
     from jittok.decode.rows import Decoder
     from jittok.decode.stream import StreamDecoder
@@ -40,7 +42,8 @@ IN_MEMORY = "vocabulary in memory"
 
 
 class Tokenizer(Facts):
-    """A vocabulary that encodes and decodes as llama.cpp does. Immutable, safe to share between threads and to pickle.
+    """A tokenizer that encodes and decodes as llama.cpp does (of a GGUF vocabulary) or as the model's own library (of
+    any other file). Immutable, safe to share between threads and to pickle.
 
     A text gives its own tokens and nothing else unless asked: `add_special=False` puts no BOS or EOS around it,
     `parse_special=False` reads the text of a control token as text.
@@ -48,7 +51,7 @@ class Tokenizer(Facts):
 
     def __init__(
         self,
-        vocab: Vocab,
+        vocab: Vocab | Pipeline,
         *,
         cache: bool = True,
         cache_bytes: int = CACHE_BYTES,
@@ -57,8 +60,9 @@ class Tokenizer(Facts):
         bundle: str | None = None,
         key: str | None = None,
         kept: Kept | None = None,
+        file_options: dict[str, Any] | None = None,
     ) -> None:
-        if not isinstance(vocab, Vocab):
+        if not isinstance(vocab, Vocab | Pipeline):
             named = isinstance(vocab, str | os.PathLike)
             call = f"jittok.bundled({vocab!r})" if vocab in bundled_names() else "jittok.load(path)"
             found = repr(vocab) if named else type(vocab).__name__
@@ -74,11 +78,13 @@ class Tokenizer(Facts):
         self._bundle = bundle
         self._key = key  # its name in the cache of compiled vocabularies
         self._kept = kept
+        self._file_options = file_options or {}  # what `load` was told beside the file
         self._rules: dict[tuple[bool, bool, str], tuple[Encoder, Rule]] = {}  # by the options of calls
         if kept is None:
             self._encoder = self._make_encoder()  # now, as it may fail
             if key is not None and self._encoder is not None:
-                keep(key, "encoder", {"vocab": replace(vocab, source=""), **self._encoder.compiled()})
+                compiled = self._encoder.compiled()
+                keep(key, "encoder", {"vocab": replace(vocab, source=""), **compiled})
 
     @once
     def _encoder(self) -> Encoder | None:
@@ -86,6 +92,10 @@ class Tokenizer(Facts):
         return self._make_encoder()
 
     def _make_encoder(self) -> Encoder | None:
+        if isinstance(self.vocab, Pipeline):
+            from jittok.encode.pipeline_encoder import make_encoder
+
+            return make_encoder(self.vocab, self._options["cache_bytes"], self._kept)  # type: ignore[return-value]
         from jittok.encode.encoder import Encoder
 
         if self.vocab.type == "none":
@@ -118,6 +128,37 @@ class Tokenizer(Facts):
         from jittok.encode.batch import encode_one
 
         return encode_one(encoder, raw, rule, threads).view(Ids)
+
+    def encode_pair(
+        self,
+        first: OneText,
+        second: OneText,
+        *,
+        add_special: bool = True,
+        parse_special: bool = False,
+        errors: str = "strict",
+    ) -> NDArray[np.int32]:
+        """int32[n]: the ids of two texts, with `add_special` as the file's template for pairs joins them.
+
+        A GGUF vocabulary has no such template: UnsupportedVocab with `add_special`.
+        """
+        ids = [self.encode(text, parse_special=parse_special, errors=errors) for text in (first, second)]
+        if not add_special:
+            return np.concatenate(ids)
+        parts = [ids[-1 - item] if item < 0 else [item] for item in self._pipeline("a template for pairs").pair]
+        return np.concatenate([np.asarray(part, np.int32) for part in parts])
+
+    def _pipeline(self, wanted: str) -> Pipeline:
+        if not isinstance(self.vocab, Pipeline):
+            raise UnsupportedVocab(self.vocab.source, "file", "a GGUF vocabulary", wanted)
+        return self.vocab
+
+    def gguf(self, what: str) -> Vocab:
+        """The vocabulary of what is there for GGUF alone."""
+        if isinstance(self.vocab, Pipeline):
+            expected = f"a GGUF vocabulary: {what} of other files is not built yet"
+            raise UnsupportedVocab(self.vocab.source, what, self.vocab.format, expected)
+        return self.vocab
 
     def encode_batch(
         self,
@@ -208,9 +249,8 @@ class Tokenizer(Facts):
         replace_errors = check_errors(errors)
         encoder = self._encoder
         if encoder is None:
-            raise UnsupportedVocab(
-                self.vocab.source, "tokenizer.ggml.model", self.vocab.model, "a vocabulary that can tokenize"
-            )
+            found = self.vocab.model if isinstance(self.vocab, Vocab) else self.vocab.format
+            raise UnsupportedVocab(self.vocab.source, "tokenizer.ggml.model", found, "a vocabulary that can tokenize")
         rule = encoder.rule(add_special, parse_special, replace_errors)
         return self._rules.setdefault((bool(add_special), bool(parse_special), errors), (encoder, rule))
 
@@ -220,12 +260,11 @@ class Tokenizer(Facts):
         """Every stage of encoding one text, as data and as pictures; slow. Raises as `encode` does."""
         from jittok.trace import trace_text
 
+        vocab = self.gguf("trace")
         encoder, rule = self._rule(add_special, parse_special, errors)
         raw = to_bytes(text, rule.replace)
         ids = encoder.one(raw, rule).tolist()
-        return trace_text(
-            self.vocab, raw, ids, add_special=add_special, parse_special=parse_special, replace=rule.replace
-        )
+        return trace_text(vocab, raw, ids, add_special=add_special, parse_special=parse_special, replace=rule.replace)
 
     def align(
         self, text: OneText, *, add_special: bool = False, parse_special: bool = False, errors: str = "strict"
@@ -234,6 +273,7 @@ class Tokenizer(Facts):
         from jittok.align import Alignment
         from jittok.encode.batch import stretches
 
+        self.gguf("align")
         encoder, rule = self._rule(add_special, parse_special, errors)
         raw = to_bytes(text, rule.replace)
         start, stop = (frozen([place], np.int64) for place in (0, len(raw)))
@@ -269,21 +309,35 @@ class Tokenizer(Facts):
     def _aligner(self) -> Aligner:
         from jittok.align import Aligner
 
-        return Aligner(self.vocab)
+        return Aligner(self.gguf("align"))
 
     # ---- ids to text
 
     def decode_bytes(
-        self, ids: ArrayLike | Iterable[int], *, remove_special: bool = False, unparse_special: bool = False
+        self,
+        ids: ArrayLike | Iterable[int],
+        *,
+        remove_special: bool = False,
+        unparse_special: bool = False,
+        skip_special: bool | None = None,
     ) -> bytes:
-        """The bytes of ids, as llama.cpp's detokenize: `remove_special` drops a BOS in front and an EOS behind,
-        `unparse_special` prints the text of special tokens. Raises InvalidToken."""
+        """The bytes of ids, as llama.cpp's detokenize or the file's own decoder. Raises InvalidToken.
+
+        `remove_special` drops what `add_special` has put around, `skip_special` the text of special tokens everywhere.
+        Left out, it is as in the file's library: special tokens of a GGUF vocabulary print nothing unless
+        `unparse_special` is set, those of other files print their text.
+        """
         if self.type == "none":
             return b""
         decoder = self._decoder
         known = to_ids(ids, self.vocab_size)
-        frame = decoder.frame(remove_special, unparse_special)
+        frame = decoder.frame(remove_special, self._prints_special(unparse_special, skip_special))
         return when_long(known.nbytes)(decoder.one, known, frame)  # type: ignore[no-any-return]
+
+    def _prints_special(self, unparse_special: bool, skip_special: bool | None) -> bool:
+        if skip_special is not None:
+            return not skip_special
+        return unparse_special or (isinstance(self.vocab, Pipeline) and self.vocab.format != "tekken")
 
     def decode(
         self,
@@ -292,9 +346,12 @@ class Tokenizer(Facts):
         errors: str = "replace",
         remove_special: bool = False,
         unparse_special: bool = False,
+        skip_special: bool | None = None,
     ) -> str:
-        """The text of ids; `errors` as for bytes.decode."""
-        raw = self.decode_bytes(ids, remove_special=remove_special, unparse_special=unparse_special)
+        """The text of ids; `errors` as for bytes.decode, the rest as for `decode_bytes`."""
+        raw = self.decode_bytes(
+            ids, remove_special=remove_special, unparse_special=unparse_special, skip_special=skip_special
+        )
         return raw.decode("utf-8", errors)
 
     def decode_batch(
@@ -304,6 +361,7 @@ class Tokenizer(Facts):
         errors: str = "replace",
         remove_special: bool = False,
         unparse_special: bool = False,
+        skip_special: bool | None = None,
     ) -> list[str]:
         """The text of each row of a TokenArray (or of any sequence of rows of ids)."""
         if self.type == "none":
@@ -313,7 +371,7 @@ class Tokenizer(Facts):
             ids = np.concatenate(parts) if parts else np.zeros(0, np.int32)
             rows = TokenArray(ids, np.cumsum([0, *(part.size for part in parts)]))
         decoder = self._decoder
-        frame = decoder.frame(remove_special, unparse_special)
+        frame = decoder.frame(remove_special, self._prints_special(unparse_special, skip_special))
         text, ends = when_long(rows.ids.nbytes)(decoder.rows, rows.ids, rows.offsets, frame)
         raw, start, out = text.tobytes(), 0, []
         for end in ends.tolist():
@@ -327,12 +385,17 @@ class Tokenizer(Facts):
         """Text from ids one at a time; what `push` and `finish` give, joined, is what `decode` gives."""
         from jittok.decode.stream import StreamDecoder
 
+        if isinstance(self.vocab, Pipeline):
+            return self._general.stream(errors, remove_special, self._prints_special(unparse_special, None))
         frame = self._decoder.frame(remove_special, unparse_special)
         return StreamDecoder(lambda token: self.token_to_piece(token, special=unparse_special), frame, errors)
 
     def token_to_piece(self, id: int, *, lstrip: int = 0, special: bool = False) -> bytes:  # noqa: A002  llama.cpp's
         """What one id prints, without up to `lstrip` spaces in front. Special tokens print nothing unless `special`."""
         token = self._checked(id)
+        if isinstance(self.vocab, Pipeline):
+            piece = b"" if not special and token in self.special_ids else self._general.piece(token)
+            return piece[min(lstrip, _blanks(piece)) :]
         pieces = self._pieces
         if not special and pieces.hides(token):
             return b""
@@ -359,28 +422,49 @@ class Tokenizer(Facts):
 
     @once
     def _decoder(self) -> Decoder:
+        if isinstance(self.vocab, Pipeline):
+            return self._general  # type: ignore[return-value]
         from jittok.decode.rows import Decoder
 
         return Decoder(self.vocab, self._pieces)
 
     @once
+    def _general(self) -> GeneralDecoder:
+        from jittok.decode.general import GeneralDecoder
+
+        return GeneralDecoder(self._pipeline("the decoder of a file"))
+
+    @once
     def _pieces(self) -> Pieces:
         from jittok.decode.pieces import build_pieces
 
+        vocab = self.gguf("pieces")
         if self._key is None:
-            return build_pieces(self.vocab)
+            return build_pieces(vocab)
         kept = recall(self._key, "pieces")
         known = kept and kept.part("pieces")
         if not known:
-            known = {"pieces": build_pieces(self.vocab)}
+            known = {"pieces": build_pieces(vocab)}
             keep(self._key, "pieces", known)
         return known["pieces"]  # type: ignore[no-any-return]
 
     # ---- itself
 
+    @property
+    def runs(self) -> str:
+        """What encodes: "kernels", or "general path" and the steps that run in plain Python, exactly and slowly."""
+        from jittok.encode.general import GeneralEncoder, steps_of
+
+        if isinstance(self._encoder, GeneralEncoder):
+            return f"general path, plain Python: {', '.join(steps_of(self._encoder.vocab))}"
+        return "kernels"
+
     @once
     def nl_id(self) -> int | None:
         """The id of a newline, None when there is none."""
+        if isinstance(self.vocab, Pipeline):
+            ids = self.encode("\n")
+            return int(ids[0]) if ids.size == 1 else None
         return or_none(newline_id(self.vocab, self._encoder))
 
     def __repr__(self) -> str:
@@ -394,13 +478,15 @@ class Tokenizer(Facts):
 
     def describe(self, ids: Iterable[int]) -> list[dict[str, Any]]:
         """A record for each id: piece, bytes, text, attributes, score, merge rank. Raises InvalidToken."""
+        if isinstance(self.vocab, Pipeline):
+            return [described(self.vocab, token, self._general.piece(self._checked(token))) for token in ids]
         return [describe(self.vocab, token, self.token_to_piece(token, special=True)) for token in ids]
 
     def _repr_html_(self) -> str:
         from jittok.display import html
 
         ids = {name: token for name in SPECIAL_IDS if (token := getattr(self, name)) is not None}
-        merges = self.vocab.merge_offsets.size - 1
+        merges = self.vocab.merge_offsets.size - 1 if isinstance(self.vocab, Vocab) else self.vocab.merges
         rows = [("type", self.type), ("pre", self.pre), ("tokens", self.vocab_size), ("merges", merges or None)]
         flags = [(name, getattr(self, name)) for name in ("add_bos", "add_eos", "add_space_prefix")]
         facts = [(name, value) for name, value in [*rows, *ids.items(), *flags] if value is not None]
@@ -423,30 +509,15 @@ class Tokenizer(Facts):
             options = {**self._options, **self._read_as()}
             return reload, (str(Path(self.vocab.source).absolute()), self.fingerprint, options)
         state = {field.name: getattr(self.vocab, field.name) for field in fields(self.vocab)}
-        return rebuild, (state, {**self._options, **self._asked})
-
-    @property
-    def asked_llama_cpp(self) -> str | None:
-        """The release that was asked for; None where the newest was taken without a word."""
-        return self._asked["llama_cpp"]  # type: ignore[no-any-return]
-
-    @property
-    def asked_pre(self) -> str | None:
-        """The `pre` that was asked for in place of the file's, or None."""
-        return self._asked["pre"]  # type: ignore[no-any-return]
-
-    def of_release(self, llama_cpp: str) -> Tokenizer:
-        """The same vocabulary as another release of llama.cpp reads it. ValueError for an unknown release, and for a
-        vocabulary that did not come from a file or the package."""
-        from jittok.loading import bundled, load
-
-        asked = {**self._asked, "llama_cpp": llama_cpp}
-        if self._bundle is not None:
-            return bundled(self._bundle, **asked)
-        if self.vocab.source == IN_MEMORY:
-            raise ValueError(f"{IN_MEMORY}: it cannot be read again; load it with llama_cpp={llama_cpp!r}")
-        return load(self.vocab.source, **self._options, **asked)
+        return rebuild, (state, {**self._options, **self._asked}, isinstance(self.vocab, Pipeline))
 
     def _read_as(self) -> dict[str, Any]:
         """How to read the vocabulary again, so that a jittok that knows later releases gives the same answers."""
+        if isinstance(self.vocab, Pipeline):
+            return self._file_options
         return {**self._asked, "llama_cpp": self.llama_cpp}
+
+
+def _blanks(piece: bytes) -> int:
+    """Spaces in front."""
+    return len(piece) - len(piece.lstrip(b" "))

@@ -1,11 +1,12 @@
 """What a build of llama.cpp answers, beside what jittok answers for each release that it knows.
 
-A check gives, for each release, how many answers differ from jittok's; an answer that no release gives is new.
+Answers that the newest release does not give are asked of the one before, and so on; what none gives is new.
 """
 
 from __future__ import annotations
 
 import base64
+import fnmatch
 import json
 import lzma
 import os
@@ -25,7 +26,7 @@ import jittok
 from jittok.vocab import read_vocab
 from jittok.vocab.bundled import bundled_source
 from jittok.vocab.keys import TYPE_OF_MODEL, pre_names
-from jittok.vocab.releases import RELEASES, has
+from jittok.vocab.releases import MODELS_SINCE, RELEASES, has, release_named
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT / "tests" / "data"
@@ -37,6 +38,8 @@ RULES = ((False, False), (True, False), (False, True), (True, True))
 FEW_TOKENS = 4000
 """Vocabularies of up to so many tokens are asked for their facts: of each token."""
 MORE = ("pad_id", "sep_id", "mask_id", "nl_id", "bos_id", "eos_id", "eot_id")
+PRE_PATTERNS = ["*"]
+"""Which pre strings are asked for on all byte pairs."""
 T = "tokenizer.ggml."
 _WORD = re.compile(rb"[A-Za-z0-9][A-Za-z0-9._-]{1,39}")
 _MODEL = re.compile(r"[a-z][a-z0-9_-]{2,15}")
@@ -49,7 +52,7 @@ class Check(NamedTuple):
 
     name: str
     asked: int
-    differing: Counter[str]  # release -> answers that differ from jittok's
+    differing: Counter[str]  # release -> answers that are neither its own nor those of a later one
     new: list[str]  # answers that no release gives, in words
 
 
@@ -63,13 +66,14 @@ def check_answers(
         place.write(file)
         place.flush()
         theirs = [_plain(answer) for answer in side.answers(Path(place.name), steps)]
-    ours = {release: _ours(file, steps, release, pre) for release in RELEASE_NAMES}
-    differing, new = Counter[str](), []
-    for k, step in enumerate(steps):
-        wrong = [release for release in RELEASE_NAMES if not _same(theirs[k], ours[release][k])]
-        differing.update(wrong)
-        if len(wrong) == len(RELEASE_NAMES):
-            new.append(f"{name}: {_shown(step)}: {_clip(theirs[k])}, jittok {_clip(ours[RELEASE_NAMES[0]][k])}")
+    differing, left, newest = Counter[str](), [*range(len(steps))], []
+    for release in RELEASE_NAMES:  # an older one is asked for what the newer ones do not answer so
+        if left:
+            ours = dict(zip(left, _ours(file, [steps[k] for k in left], release, pre), strict=True))
+            left = [k for k in left if not _same(theirs[k], ours[k])]
+            newest = newest or [ours]
+        differing[release] = len(left)
+    new = [f"{name}: {_shown(steps[k])}: {_clip(theirs[k])}, jittok {_clip(newest[0][k])}" for k in left]
     return Check(name, len(steps), differing, new)
 
 
@@ -152,7 +156,8 @@ def byte_pairs(side: Side, texts: int) -> Iterator[Check]:
     asked = [text.encode() if isinstance(text, str) else base64.b64decode(text["b64"]) for text in told]
     draw = Texts(1, read_vocab(pair_vocab("gpt-2")))
     asked += [draw.one()[:400] for _ in range(texts)]
-    for pre in sorted(pre_names()):
+    chosen = [pre for pre in sorted(pre_names()) if any(fnmatch.fnmatchcase(pre, each) for each in PRE_PATTERNS)]
+    for pre in chosen:
         yield check_answers(side, f"byte pairs, pre {pre!r}", pair_vocab(pre), asked, facts=False)
 
 
@@ -162,19 +167,24 @@ def names(side: Side, texts: int) -> Iterator[Check]:
     words = sorted(words_of(Path(side.library).read_bytes()))
     since: dict[str, dict[str, Any]] = {
         "pre": {name: entry.get("since") for name, entry in pre_names().items() if name},
-        "model": {name: jittok.vocab.releases.MODELS_SINCE.get(name) for name in TYPE_OF_MODEL},
+        "model": {name: MODELS_SINCE.get(name) for name in TYPE_OF_MODEL},
     }
     for kind, known in since.items():
         likely = [word for word in words if kind == "pre" or _MODEL.fullmatch(word)]
         theirs = side.accepted(kind, sorted({*likely, *known}))
-        differing = Counter[str]()
-        for release in RELEASES:
-            ours = {name for name, first in known.items() if has(release, first)}
-            differing[release.name] = len(ours ^ theirs)
+        differing, left = Counter[str](), theirs ^ {name for name in known if _at(known[name], 0)}
+        for k, release in enumerate(RELEASE_NAMES):
+            left &= theirs ^ {name for name in known if _at(known[name], k)}
+            differing[release] = len(left)
         new = [f"{T}{kind} {name!r} is known to it" for name in sorted(theirs - known.keys())]
         gone = sorted(set(known) - theirs - {name for name, first in known.items() if first})
         new += [f"{T}{kind} {name!r} is not known to it any more" for name in gone]
         yield Check(f"words as {kind} strings", len(likely), differing, new)
+
+
+def _at(since: str | None, k: int) -> bool:
+    """Whether the k-th release, the newest being number 0, knows what came with another."""
+    return has(release_named(RELEASE_NAMES[k]), since)
 
 
 def tokens(side: Side, texts: int) -> Iterator[Check]:

@@ -1,6 +1,6 @@
 """Is there a newer llama.cpp, and what does it do that jittok does not know? Installs what PyPI has, compares, reports.
 
-    python upstream/watch.py [--report FILE] [--libraries DIR] [--library PATH ...] [--texts N]
+    python upstream/watch.py [--report FILE] [--libraries DIR] [--library PATH ...] [--texts N] [--pre PATTERN ...]
 
 The newest builds of PACKAGES go into environments of their own under DIR; --library names a build that lies elsewhere,
 and takes the place of installing. Each is asked for all recorded texts (tests/data, and those beside the checkout), for
@@ -83,8 +83,7 @@ def section(build: Build, texts: int) -> tuple[list[str], bool]:
         counts = " | ".join(str(check.differing[name]) for name in compare.RELEASE_NAMES)
         lines.append(f"| {check.name} | {check.asked} | {counts} |")
         new += check.new
-    close = min(compare.RELEASE_NAMES, key=lambda name: sum(check.differing[name] for check in checks))
-    lines += ["", f"Numbers are answers that differ from jittok's of that release. The closest is {close}.", ""]
+    lines += ["", "Numbers are answers that are neither jittok's for that release nor for a later one.", ""]
     if new:
         lines += [f"**New: {len(new)} answers that no release gives.**", ""]
         lines += [f"- {note}" for note in new[:MOST]] + ([f"- and {len(new) - MOST} more"] if len(new) > MOST else [])
@@ -99,7 +98,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--libraries", type=Path, default=Path(".venv/upstream"), metavar="DIR")
     parser.add_argument("--library", action="append", default=[], metavar="PATH", help="a library in place of packages")
     parser.add_argument("--texts", type=int, default=40, metavar="N", help="drawn texts a pre string (default 40)")
+    parser.add_argument("--pre", nargs="+", default=["*"], metavar="PATTERN", help="pre strings to try on byte pairs")
     options = parser.parse_args(arguments)
+    compare.PRE_PATTERNS[:] = options.pre
     found, missing = builds(options)
     lines, new = ["# llama.cpp, as PyPI has it, beside jittok", ""], False
     lines += [f"jittok knows the releases {', '.join(compare.RELEASE_NAMES)}.", ""]

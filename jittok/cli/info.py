@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from jittok.cli.common import add_vocab, open_vocab, write
 from jittok.cli.differences import known_differences
 from jittok.display.terminal import print_table, visible
+from jittok.vocab import Vocab
 from jittok.vocab.bundled import bundled_source
 from jittok.vocab.parting import partings
 
@@ -31,6 +32,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print the facts."""
     tok = open_vocab(options)
+    if not isinstance(tok.vocab, Vocab):
+        from jittok.cli.info_file import show
+
+        return show(tok, tok.vocab, options.json)
     known = facts_of(tok)
     source = options.vocab if Path(options.vocab).exists() else bundled_source(options.vocab)
     known["releases"] = partings(source, options.pre)
@@ -64,6 +69,7 @@ def facts_of(tok: Tokenizer) -> dict[str, Any]:
     from jittok.vocab.facts import SPECIAL_IDS
 
     vocab = tok.vocab
+    assert isinstance(vocab, Vocab)
     return {
         "source": vocab.source,
         "name": tok.name,

@@ -46,9 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--model",
-        choices=("bpe", "spm", "wordpiece"),
+        choices=("bpe", "spm", "unigram", "wordpiece"),
         default="bpe",
-        help="byte-level BPE; sentencepiece's BPE (.gguf, .model); BERT's WordPiece (.gguf, .txt)",
+        help="byte-level BPE; sentencepiece's BPE or Unigram (.gguf, .model); BERT's WordPiece (.gguf, .txt)",
     )
     parser.add_argument("--extend", metavar="VOCAB", help="--size more tokens behind those of a GGUF or bundled name")
     parser.add_argument("--prune", metavar="VOCAB", help="that vocabulary without the tokens these documents never use")
@@ -182,13 +182,18 @@ def _words(options: argparse.Namespace) -> Counts:
 
     runs, lines = None, None
     if options.model == "spm":
-        from jittok.train.spm import SEPARATORS, SpmOptions
+        from jittok.train.spm import RUNS, SpmOptions
 
-        runs, lines = SEPARATORS, SpmOptions(0).max_sentence_length
+        runs, lines = RUNS, SpmOptions(0).max_sentence_length
+    elif options.model == "unigram":
+        from jittok.train.spm import SpmOptions
+        from jittok.train.unigram import FOLLOWED
+
+        runs, lines = FOLLOWED, SpmOptions(0).max_sentence_length
     elif options.model == "wordpiece":
-        from jittok.train.wordpiece import SPACES
+        from jittok.train.wordpiece import RUNS
 
-        runs = SPACES
+        runs = RUNS
     how = How(
         pre=options.pre or DEFAULT_PRE, pre_regex=options.pre_regex, runs=runs, lines=lines,
         special=() if options.like == "hf" else tuple(options.special), by=options.by, sample=options.sample,
@@ -270,6 +275,11 @@ def _other_model(options: argparse.Namespace, words: Counts, size: int, several:
         from jittok.train.spm import SpmOptions, train_spm_counts
 
         made = train_spm_counts(words, SpmOptions(size, control=tuple(options.special)))
+    elif options.model == "unigram":
+        from jittok.train.spm import SpmOptions
+        from jittok.train.unigram import train_unigram_counts
+
+        made = train_unigram_counts(words, SpmOptions(size, byte_fallback=False, control=tuple(options.special)))
     else:
         from jittok.train.wordpiece import SPECIAL, train_wordpiece
 
@@ -283,7 +293,7 @@ def _other_model(options: argparse.Namespace, words: Counts, size: int, several:
         files.append(str(path))
     for warning in made.warnings:
         sys.stderr.write(f"jittok train: {warning}\n")
-    return {"size": len(made), "merges": made.merges.ids.size, "files": files}
+    return {"size": len(made), "merges": made.merges.ids.size if made.merges else 0, "files": files}
 
 
 def _look(options: argparse.Namespace, trained: Trained, words: Counts, report: dict[str, Any]) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from jittok.corpus.ledger import NAME as LEDGER
 from jittok.corpus.manifest import NAME as MANIFEST
 from jittok.errors import CorpusError
+from jittok.loading import of_release
 from jittok.vocab.releases import RELEASES
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def as_begun(tok: Tokenizer, folder: Path) -> Tokenizer:
     if release == tok.llama_cpp:
         return tok
     try:
-        return tok.of_release(release)
+        return of_release(tok, release)
     except ValueError as error:
         raise CorpusError(
             str(folder), f"a corpus begun with llama.cpp {release} ({error})",

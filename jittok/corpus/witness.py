@@ -19,6 +19,7 @@ from jittok.corpus.ranges import Key, RawRange
 from jittok.corpus.reader import read_texts
 from jittok.corpus.sources import Source
 from jittok.errors import EncodingFailed, UnsupportedVocab
+from jittok.pipeline import Pipeline
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
@@ -60,11 +61,18 @@ class WitnessEncoder(RangeEncoder):
     def says(self, some: Sequence[tuple[int, bytes]]) -> Iterator[tuple[int, bytes, list[int]]]:
         """(row, text, ids that the reference gives it) of each document that it can tell of: none of those that only
         `--on-error replace` lets pass, and none of a vocabulary that it does not know."""
+        from jittok.reference.pipeline import runner
         from jittok.reference.tokenize import tokenize
 
+        vocab = self.tok.vocab
         for row, text in some:
             try:
-                ids = tokenize(self.tok.vocab, text, **self._special)
+                if isinstance(vocab, Pipeline):
+                    run = runner(vocab)
+                    found = run.encode(text.decode("utf-8", "replace"), self._special["parse_special"])
+                    ids = run.around(found, None, self._special["add_special"])
+                else:
+                    ids = tokenize(vocab, text, **self._special)
             except (EncodingFailed, UnsupportedVocab):
                 continue
             yield row, text, ids if self.eos is None else [*ids, self.eos]

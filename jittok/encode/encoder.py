@@ -96,11 +96,12 @@ class Encoder:
         cache_bytes: int | None = None,
         plain: tables.SpecialTokens | None = None,
         parsed: tables.SpecialTokens | None = None,
+        kernels: str | None = None,
     ) -> None:
         if vocab.type not in MODELS:
             raise UnsupportedVocab(vocab.source, "tokenizer.ggml.model", vocab.model, "a type that can tokenize")
         self.vocab = vocab
-        self.model = importlib.import_module(MODELS[vocab.type])
+        self.model = importlib.import_module(MODELS[kernels or vocab.type])
         self._one_kernel = isinstance(self.model.encode_fragments, kernel)
         self.arrays = self.model.compile_vocab(vocab) if arrays is None else arrays
         self._cache = {"cache_bytes": cache_bytes} if cache_bytes is not None and _has_cache(self.model) else {}

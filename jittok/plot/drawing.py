@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.errors import missing
+from jittok.pipeline import Pipeline
 from jittok.plot import measure
 
 if TYPE_CHECKING:
@@ -53,7 +54,11 @@ def scores(tok: Tokenizer, ax: Axes | None = None) -> Axes:
     if tok.type == "bpe":
         from jittok.vocab.describe import merge_rank
 
-        ranks = [merge_rank(tok.vocab, token) for token in range(tok.vocab_size)]
+        vocab = tok.vocab
+        ranks = [
+            vocab.merge_rank(token) if isinstance(vocab, Pipeline) else merge_rank(vocab, token)
+            for token in range(tok.vocab_size)
+        ]
         shown = np.array([np.nan if rank is None else rank for rank in ranks])
         name = "merge rank"
     else:

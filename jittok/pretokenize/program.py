@@ -74,8 +74,8 @@ SPACE_POWERS_PATTERN = "|".join(rf"\s{{{2**k}}}(?!\S)" for k in range(9, 1, -1))
 MANY = 16
 """ASCII characters that begin a match from which on a stage is a cutter; it loses to a matcher only where few do."""
 
-_Runs = tuple[NDArray[np.int64], NDArray[np.uint8]]
-_Stage = tuple[int, Automaton | None, _Runs]
+Runs = tuple[NDArray[np.int64], NDArray[np.uint8]]
+Stage = tuple[int, Automaton | None, Runs]
 MEMBER = 1
 """Class of the characters that the stages without an automaton ask for."""
 
@@ -99,13 +99,17 @@ def splitter_of(number: int) -> Splitter:
 
 def splitter_of_patterns(patterns: Sequence[tuple[str, str]]) -> Splitter:
     """The arrays of (pattern, engine), applied one after the other."""
-    stages = [stage for pattern, engine in patterns for stage in _stages(pattern, engine)]
+    return splitter_from([stage for pattern, engine in patterns for stage in _stages(pattern, engine)])
+
+
+def splitter_from(stages: list[Stage]) -> Splitter:
+    """The arrays of stages. ValueError for more classes or stages than there is room for."""
     starts, joint, members = _join([runs for _, _, runs in stages])
     ascii_ = joint[np.searchsorted(starts, np.arange(128), "right") - 1]
     return _splitter([_compile(stage, members[:, k], ascii_) for k, stage in enumerate(stages)], starts, joint)
 
 
-def _compile(stage: _Stage, members: NDArray[np.uint8], ascii_: NDArray[np.uint8]) -> _Compiled:
+def _compile(stage: Stage, members: NDArray[np.uint8], ascii_: NDArray[np.uint8]) -> _Compiled:
     """members: [classes] the stage's own class of each shared class; ascii_: [128] shared classes."""
     kind, automaton, _ = stage
     table, sure = np.zeros((0, 1), np.int32), np.zeros((members.size, members.size), np.uint8)
@@ -227,7 +231,7 @@ def _matcher(rows: NDArray[np.uint16]) -> NDArray[np.int32]:
     return table >> 1 << ACTION_BITS | table & MATCHED
 
 
-def _join(parts: list[_Runs]) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.uint8]]:
+def _join(parts: list[Runs]) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.uint8]]:
     """(starts, class of each run, [class, stage] its class in each stage) of characters that no stage tells apart."""
     starts = np.unique(np.concatenate([starts for starts, _ in parts]))
     columns = [classes[np.searchsorted(begun, starts, "right") - 1] for begun, classes in parts]
@@ -237,7 +241,7 @@ def _join(parts: list[_Runs]) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDA
     return starts, joint.reshape(-1).astype(np.uint8), members
 
 
-def _stages(pattern: str, engine: str) -> list[_Stage]:
+def _stages(pattern: str, engine: str) -> list[Stage]:
     if SPACE_POWERS_PATTERN in pattern:
         simpler = pattern.replace(SPACE_POWERS_PATTERN, r"\s+(?!\S)|\s+")
         starts, flags = _flag_runs()
@@ -246,7 +250,7 @@ def _stages(pattern: str, engine: str) -> list[_Stage]:
     return [_stage(pattern, engine)]
 
 
-def _stage(pattern: str, engine: str) -> _Stage:
+def _stage(pattern: str, engine: str) -> Stage:
     if pattern == DIGIT_THREES_PATTERN:
         return DIGIT_THREES, None, _members([(0x30, 0x39)])
     if pattern == TRAILING_PATTERN:
@@ -279,7 +283,7 @@ def _flag_runs(extra: object = ()) -> tuple[NDArray[np.int64], NDArray[np.int64]
     return starts, flags[starts].astype(np.int64)
 
 
-def _collapsed_runs(automaton: Automaton, engine: str) -> _Runs:
+def _collapsed_runs(automaton: Automaton, engine: str) -> Runs:
     edges = [edge for low, high in HAN for edge in (low, high + 1)]
     starts, flags = _flag_runs([*edges, *(c + k for c in (*JOINERS, LONG_S) for k in (0, 1))])
     symbols = np.full(starts.size, 0xD0)
@@ -298,16 +302,16 @@ def _collapsed_runs(automaton: Automaton, engine: str) -> _Runs:
     return starts, _class_of(automaton, symbols)
 
 
-def _wide_runs(automaton: Automaton) -> _Runs:
+def _wide_runs(automaton: Automaton) -> Runs:
     starts, flags = _flag_runs(automaton.starts)
     return starts, _class_of(automaton, np.where((flags & tables.WHITESPACE > 0) & (starts > 127), 0x0B, starts))
 
 
-def _flagged(bit: int) -> _Runs:
+def _flagged(bit: int) -> Runs:
     starts, flags = _flag_runs()
     return starts, np.where(flags & bit > 0, MEMBER, 0).astype(np.uint8)
 
 
-def _members(ranges: list[tuple[int, int]]) -> _Runs:
+def _members(ranges: list[tuple[int, int]]) -> Runs:
     borders = [0] + [edge for low, high in ranges for edge in (low, high + 1)]
     return np.array(borders, np.int64), np.array([0] + [MEMBER, 0] * len(ranges), np.uint8)

@@ -54,11 +54,16 @@ def build_special(vocab: Vocab, admitted: NDArray[np.int32]) -> SpecialTokens:
     texts = [
         vocab.token_bytes[vocab.token_offsets[i] : vocab.token_offsets[i + 1]].tobytes() for i in admitted.tolist()
     ]
+    attributes = vocab.attributes[admitted]
+    strips = np.where(attributes & LSTRIP, STRIPS_LEFT, 0) | np.where(attributes & RSTRIP, STRIPS_RIGHT, 0)
+    return tables_of(texts, admitted, strips)
+
+
+def tables_of(texts: list[bytes], ids: NDArray[Any], strips: NDArray[Any]) -> SpecialTokens:
+    """Tables of tokens, longest first: their texts, ids, and STRIPS_LEFT | STRIPS_RIGHT."""
     lengths = np.fromiter(map(len, texts), np.int32, len(texts))
     if np.any(lengths[1:] > lengths[:-1]):
         raise AssertionError("special tokens do not come longest first")
-    attributes = vocab.attributes[admitted]
-    strips = np.where(attributes & LSTRIP, STRIPS_LEFT, 0) | np.where(attributes & RSTRIP, STRIPS_RIGHT, 0)
     seconds: dict[int, set[int]] = {}
     for text in filter(None, texts):
         seconds.setdefault(text[0], set()).add(text[1] if len(text) > 1 else ANY)
@@ -72,7 +77,7 @@ def build_special(vocab: Vocab, admitted: NDArray[np.int32]) -> SpecialTokens:
         make_sequences(few if len(few) <= FEW else ()),
         *runs,
         build_double_array(data, offsets, np.arange(len(texts), dtype=np.int32)),
-        frozen(admitted, np.int32),
+        frozen(ids, np.int32),
         frozen(lengths, np.int32),
         frozen(strips, np.uint8),
         int(strips.any()),

@@ -28,8 +28,9 @@ from jittok.train.cutter import DEFAULT_PRE, Cutter, RegexCutter, cutter_of, reg
 from jittok.train.export import REGEX
 from jittok.train.runs import slices_of, write_run
 
-SHARE = 4
-"""A table may have this part of a thread's memory: growing it takes twice as much again, and texts are there too."""
+SHARE = 8
+"""A table that has had this part of a thread's memory is written: it is twice as large by then, growing it takes as
+much again, and texts are there too."""
 LEAST_MEMORY = 1 << 20
 SAMPLED = 1 << 32
 
@@ -40,7 +41,7 @@ class How:
 
     pre: str = DEFAULT_PRE
     pre_regex: str | None = None
-    runs: str | None = None  # in place of both: characters that separate words, as the inside of a set
+    runs: str | None = None  # in place of both: a pattern of the wide engine, such as `[^ ]+`
     lines: int | None = None  # documents are cut into lines, those of more bytes are left out
     special: tuple[str, ...] = ()  # texts that are cut out of documents first
     by: str = "occurrences"  # or "documents": a word counts once in each

@@ -86,9 +86,9 @@ def no_splitter() -> Splitter:
 
 
 @cache
-def runs_cutter(name: str, separators: str) -> Cutter:
-    """Words are runs of other characters than `separators` (the inside of a set), and the runs of these."""
-    splitter = splitter_of_patterns([(f"[^{separators}]+", "wide")])
+def runs_cutter(name: str, pattern: str) -> Cutter:
+    """Words are matches of a pattern (of the wide engine, see `pretokenize.definition`) and what lies between them."""
+    splitter = splitter_of_patterns([(pattern, "wide")])
     return Cutter(name, Family(character_classes(LETTER), splitter, 0, 0, 0, WITHOUT), count_general, True)
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
 
 MARK, UNKNOWN_MARK = 0x2581, 0x2585
-SEPARATORS = r" \n"
+RUNS = r"[^ \n]+"
 NORMAL, UNKNOWN, CONTROL, USER, BYTE = 1, 2, 3, 4, 6
 NO_PIECE = (0x0, 0x20, UNKNOWN_MARK)
 FULL_WIDTH = (0xFF10, 0xFF19)
@@ -104,7 +104,7 @@ def train_spm(
 
 def runs_of(options: SpmOptions, threads: int | None = None, memory: int | None = None) -> How:
     """How words are counted for this trainer."""
-    return How(runs=SEPARATORS, lines=options.max_sentence_length, threads=threads, memory=memory)
+    return How(runs=RUNS, lines=options.max_sentence_length, threads=threads, memory=memory)
 
 
 def marked_words(counts: Counts, options: SpmOptions) -> CharacterWords:
@@ -198,13 +198,14 @@ def first_pieces(options: SpmOptions) -> tuple[list[str], list[float], list[int]
 
 
 def write_spm_gguf(path: str, made: SpmTrained) -> None:
-    """A GGUF of llama.cpp's model "llama"."""
+    """A GGUF of llama.cpp's model "llama", for Unigram of model "t5"."""
     import gguf
 
-    if not made.options.byte_fallback:
+    unigram = made.model == "unigram"
+    if not made.options.byte_fallback and not unigram:
         raise CorpusError(path, "a vocabulary without byte tokens", "byte_fallback: llama.cpp dies on unknown text")
     writer = gguf.GGUFWriter(path, "llama")
-    writer.add_tokenizer_model("llama")
+    writer.add_tokenizer_model("t5" if unigram else "llama")
     writer.add_token_list([piece.encode() for piece in made.pieces])
     writer.add_token_scores(made.scores)
     writer.add_token_types(made.types)
@@ -214,6 +215,7 @@ def write_spm_gguf(path: str, made: SpmTrained) -> None:
     writer.add_add_bos_token(False)
     writer.add_add_eos_token(False)
     writer.add_add_space_prefix(True)
+    writer.add_remove_extra_whitespaces(unigram)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.close()

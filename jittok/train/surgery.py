@@ -62,7 +62,7 @@ class Edited:
 
 def _words(tok: Tokenizer, texts: Any, words: Counts | None) -> tuple[Counts, Any, Any]:
     """(counted words, their tokens: int32 of all, int64[words + 1])."""
-    vocab = tok.vocab
+    vocab = tok.gguf("surgery")
     if vocab.type != "bpe" or vocab.model != "gpt2":
         raise UnsupportedVocab(
             vocab.source, "tokenizer.ggml.model", vocab.model, "a vocabulary of byte-level BPE (gpt2)"
@@ -75,7 +75,7 @@ def _words(tok: Tokenizer, texts: Any, words: Counts | None) -> tuple[Counts, An
 
 def extend(tok: Tokenizer, texts: Any, more: int, *, words: Counts | None = None, min_frequency: int = 0) -> Edited:
     """`more` new tokens for texts (or counted words), behind those of a vocabulary of byte-level BPE."""
-    vocab = tok.vocab
+    vocab = tok.gguf("surgery")
     words, ids, ends = _words(tok, texts, words)
     base = len(vocab)
     first = [_in_bytes(text) for text in vocab.tokens]
@@ -107,7 +107,7 @@ def _in_bytes(text: bytes) -> bytes:
 
 def prune(tok: Tokenizer, texts: Any, *, words: Counts | None = None, least: int = 1) -> Edited:
     """The vocabulary without normal tokens that these texts use less than `least` times."""
-    vocab = tok.vocab
+    vocab = tok.gguf("surgery")
     words, ids, ends = _words(tok, texts, words)
     each = np.repeat(words.counts, np.diff(ends)) // words.unit
     used = np.bincount(ids, weights=each, minlength=len(vocab)).astype(np.int64)
@@ -143,7 +143,7 @@ def prune(tok: Tokenizer, texts: Any, *, words: Counts | None = None, least: int
 
 def dead_tokens(tok: Tokenizer) -> list[int]:
     """Normal tokens that their own text is not encoded as: no text ever gives them by merging it alone."""
-    vocab = tok.vocab
+    vocab = tok.gguf("surgery")
     normal = [token for token in range(len(vocab)) if vocab.attributes[token] & NORMAL]
     texts = [_in_bytes(vocab.tokens[token]) for token in normal]
     texts = [text if text.decode("utf-8", "ignore").encode() == text else b"" for text in texts]  # parts of characters

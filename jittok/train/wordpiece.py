@@ -29,7 +29,7 @@ SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 ROLES = {"[PAD]": "pad", "[UNK]": "unk", "[CLS]": "bos", "[SEP]": "sep", "[MASK]": "mask"}
 CONTINUES = "##"
 WORD_MARK = "\u2581"
-SPACES = r" \t-\r"
+RUNS = r"[^ \t-\r]+"
 IDEOGRAPHS = (
     (0x3400, 0x4DBF),
     (0x4E00, 0x9FFF),
@@ -140,7 +140,7 @@ def train_wordpiece(
 ) -> WordPieceTrained:
     """A WordPiece vocabulary of texts, or of counted runs between spaces."""
     if words is None:
-        words = count(texts, how=How(runs=SPACES, threads=threads, memory=memory))
+        words = count(texts, how=How(runs=RUNS, threads=threads, memory=memory))
     sums: Tally[str] = Tally()
     for run, number in words.items():
         for word in words_of(run.decode("utf-8", "replace"), lowercase, strip_accents):

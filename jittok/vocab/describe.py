@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from jittok.pipeline import Pipeline
 from jittok.vocab.vocab import Vocab, ragged_bytes, split_merge
 
 ATTRIBUTES = (
@@ -50,4 +51,18 @@ def describe(vocab: Vocab, token: int, piece: bytes) -> dict[str, Any]:
         "attributes": attribute_names(int(vocab.attributes[token])) if known else [],
         "score": float(vocab.scores[token]) if known else None,
         "rank": merge_rank(vocab, token) if known and vocab.type == "bpe" else None,
+    }
+
+
+def described(pipeline: Pipeline, token: int, piece: bytes) -> dict[str, Any]:
+    """The same of a token of another file."""
+    text = pipeline.tokens[token]
+    return {
+        "id": token,
+        "piece": shown(piece),
+        "bytes": spaced(piece),
+        "text": None if text is None else shown(text),
+        "attributes": attribute_names(int(pipeline.attributes[token])),
+        "score": float(pipeline.scores[token]),
+        "rank": pipeline.merge_rank(token),
     }

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.locks import once
+from jittok.pipeline import Pipeline
 from jittok.vocab import NO_TOKEN, Vocab
 
 NEWLINE = b"\n"
@@ -37,7 +38,8 @@ class SpecialId:
 class Facts:
     """The facts of `self.vocab`, read-only. Special ids are None where the vocabulary has none."""
 
-    vocab: Vocab
+    vocab: Vocab | Pipeline
+    _asked: dict[str, Any]
 
     bos_id = SpecialId()
     eos_id = SpecialId()
@@ -56,7 +58,7 @@ class Facts:
 
     @property
     def type(self) -> str:
-        """One of spm, bpe, wpm, ugm, rwkv, plamo2, plamo3, none."""
+        """One of spm, bpe, wpm, ugm, rwkv, plamo2, plamo3, none; of other files also words, word, char."""
         return self.vocab.type
 
     @property
@@ -65,9 +67,19 @@ class Facts:
         return self.vocab.pre
 
     @property
-    def llama_cpp(self) -> str:
-        """The release of llama.cpp whose answers these are: "b11739" for example."""
-        return self.vocab.llama_cpp
+    def llama_cpp(self) -> str | None:
+        """The release of llama.cpp whose answers these are: "b11739" for example; None for files of other libraries."""
+        return self.vocab.llama_cpp if isinstance(self.vocab, Vocab) else None
+
+    @property
+    def asked_llama_cpp(self) -> str | None:
+        """The release that was asked for; None where the newest was taken without a word."""
+        return self._asked["llama_cpp"]  # type: ignore[no-any-return]
+
+    @property
+    def asked_pre(self) -> str | None:
+        """The `pre` that was asked for in place of the file's, or None."""
+        return self._asked["pre"]  # type: ignore[no-any-return]
 
     @property
     def name(self) -> str:

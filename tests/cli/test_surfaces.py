@@ -270,10 +270,10 @@ MESSAGES = [
     (["count", "typo.txt"], "typo.txt: found 'nothing of this name'"),
     (
         ["count", "--vocab", "tokenizer.json"],
-        'found a file that begins with b\'{"version": "1.0\', expected a GGUF file',
+        "file: found \"JSON with 'version'\", expected a GGUF file, tokenizer.json",
     ),
-    (["count", "--vocab", "."], "--vocab .: found a folder, expected a GGUF file"),
-    (["count", "--vocab", "empty"], "--vocab empty: found an empty file, expected a GGUF file"),
+    (["count", "--vocab", "."], "tokenizer.json: file: found"),
+    (["count", "--vocab", "empty"], "empty: magic: found b'', expected the bytes 'GGUF'"),
     (["count", "--vocab", "half.gguf"], "half.gguf: header (byte 4): found"),
     (["encode", "-o", "a.txt/ids", "-p", "x"], "a.txt"),
     (["corpus", "a.txt", "--out", "a.txt"], "a.txt: found 'a file', expected a folder"),

@@ -158,7 +158,7 @@ def test_another_call_on_a_begun_directory_is_refused(jsonl, tmp_path, tok):
         compile_corpus([path], tok, out, Options(append_eos=True, **SMALL))
     with pytest.raises(CorpusError, match=r"a new input .*b.jsonl"):
         compile_corpus([path, other], tok, out, Options(**SMALL))
-    with pytest.raises(CorpusError, match="begun with gpt-2 4b37"):
+    with pytest.raises(CorpusError, match="begun with gpt-2 8161"):
         compile_corpus([path], jittok.bundled("mistral"), out, Options(**SMALL))
     compile_corpus([path], tok, out, Options(**SMALL))
     with pytest.raises(CorpusError, match="formats \\['npy'\\]"):

@@ -154,7 +154,8 @@ def _raw_bpe(rng: random.Random) -> bytes:
         "bos_token_id": 1,
         "pre": rng.choice(["gemma4", "sarvam-moe", "whitespace", "mmbert"]),
     }
-    return vocab_file(rng.choice(["gemma4", "gpt2", "whitespace"]), tokens, **settings)
+    models = ["gpt2"] if settings["pre"] == "mmbert" else ["gemma4", "gpt2", "whitespace"]
+    return vocab_file(rng.choice(models), tokens, **settings)
 
 
 def _spm(rng: random.Random) -> bytes:

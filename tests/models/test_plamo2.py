@@ -41,7 +41,8 @@ def test_kernel_equals_reference(make_vocab, witnesses, tokens, text):
 
 
 PARTS = [b"<|plamo:", b"|>", b"x" * 64, b"x", b" ", b"  ", b"aaaa", b"\n\n\n\n", b"<|plamo:a|>", "\uee00".encode(),
-         b"ab", "\ufeff".encode(), b"\x1c", "\u3000".encode(), b"<" * 4, b">" * 4, b"\xf4\x90\x80\x80", b"|"]  # fmt: skip
+         b"ab", "\ufeff".encode(), b"\x1c", "\u3000".encode(), b"<" * 4, b">" * 4, b"\xf4\x90\x80\x80",
+         b"|"]  # fmt: skip
 
 
 @given(token_lists, st.lists(st.sampled_from(PARTS), max_size=8).map(b"".join))

@@ -60,11 +60,11 @@ def test_sizes_words_and_trace(tmp_path: Path, capsys: Any) -> None:
 
 def test_other_models_and_changed_vocabularies(tmp_path: Path, capsys: Any) -> None:
     readme, out = ROOT / "README.md", tmp_path / "x.gguf"
-    kinds = {"spm": 500, "wordpiece": 400}
+    kinds = {"spm": 500, "unigram": 300, "wordpiece": 400}
     for model, size in kinds.items():
         found = run(capsys, readme, "--model", model, "--size", size, "--out", out)
         assert found["vocabularies"][0]["size"] == size
-        assert jittok.load(out).type == {"spm": "spm", "wordpiece": "wpm"}[model]
+        assert jittok.load(out).type == {"spm": "spm", "unigram": "ugm", "wordpiece": "wpm"}[model]
     found = run(capsys, readme, "--extend", "gpt-2", "--size", 20, "--out", out)["vocabularies"][0]
     assert (found["size"], found["new"], found["gone"]) == (50_277, 20, 0)
     pruned = run(capsys, readme, "--prune", out, "--out", tmp_path / "y.gguf")["vocabularies"][0]

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(not JIT, reason="encodes whole files")
 @pytest.fixture(scope="module")
 def documents() -> list[str]:
     files = [*sorted((ROOT / "jittok" / "reference").glob("*.py")), *sorted(ROOT.glob("*.md"))]
-    texts = [path.read_text("utf-8") for path in files]
+    texts = [path.read_text("utf-8").replace("<|", "< |") for path in files]  # no texts of special tokens
     return [*texts, "日本語のテキスト、déjà vu! Ünïcödé… 12345 naïve\u00a0x\u3000y", "", " \n\n  \t", "👩‍🚀🎉"]
 
 

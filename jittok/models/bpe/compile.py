@@ -64,7 +64,7 @@ def compile_vocab(vocab: Vocab) -> Arrays:
     if pre.number in (GEMMA4, SARVAM_MOE) and session == PLAIN and vocab.escape_whitespaces and not vocab.ignore_merges:
         family = LINES
     pairs = build_pair_table(left, right, rank, merged)
-    alphabet = _encoded_bytes() if pre.byte_encode else [bytes([byte]) for byte in range(0x80)] + [b""] * 0x80
+    alphabet = encoded_bytes() if pre.byte_encode else [bytes([byte]) for byte in range(0x80)] + [b""] * 0x80
     byte_symbols = frozen(find_rows(symbols, alphabet), np.int32)
     paired = byte_symbols.copy()
     if family == LINES:
@@ -127,7 +127,8 @@ def pair_all_bytes(pairs: PairTable, byte_symbols: I32, out: OutU64) -> int:
     return out.size
 
 
-def _encoded_bytes() -> list[bytes]:
+def encoded_bytes() -> list[bytes]:
+    """Each byte in the alphabet."""
     return [tables.byte_encode(bytes([b])) for b in range(256)]
 
 
@@ -137,7 +138,7 @@ def _joints(vocab: Vocab, symbols: BytesTable, ranks: tuple[I32, I32, I32, I32],
     if vocab.ignore_merges:
         return all_joined(not byte_encode)
     if byte_encode:
-        return byte_joints(symbols, left, right, rank, _byte_of_character(), int(byte_symbols[SPACE]))
+        return byte_joints(symbols, left, right, rank, byte_of_character(), int(byte_symbols[SPACE]))
     return character_joints(symbols, left, right)
 
 
@@ -152,7 +153,7 @@ def _tokens_only(rows: I32, tokens: int) -> I32:
 
 def _resolve(vocab: Vocab, byte_encode: bool) -> tuple[BytesTable, tuple[I32, I32, I32, I32]]:
     """(texts of all symbols, (left, right, rank, merged) of every merge line that can match)."""
-    bytes_first = _flat(_encoded_bytes() if byte_encode else [])
+    bytes_first = _flat(encoded_bytes() if byte_encode else [])
     count = vocab.merge_offsets.size - 1
     merges = [np.empty(count, np.int32) for _ in range(4)]
     spare = 1024
@@ -282,18 +283,25 @@ def _fallbacks(vocab: Vocab, symbols: BytesTable) -> tuple[I64, I32]:
 def _whole_words(vocab: Vocab, byte_encode: bool) -> tuple[BytesTable, I32]:
     """(raw texts of all tokens that a word can be, their ids)."""
     data, offsets = frozen(vocab.key_bytes, np.uint8), frozen(vocab.key_offsets, np.int64)
-    ids = np.arange(len(vocab), dtype=np.int32)
     if byte_encode:
-        raw, ends = np.empty(data.size, np.uint8), np.zeros(len(vocab) + 1, np.int64)
-        count = decode_texts(data, offsets, _byte_of_character(), raw, ends, ids)
-        data, offsets = frozen(raw[: ends[count]].copy(), np.uint8), frozen(ends[: count + 1].copy(), np.int64)
-        ids = ids[:count].copy()
+        return whole_words(data, offsets)
+    ids = np.arange(len(vocab), dtype=np.int32)
     return build_bytes_table(data, offsets), frozen(np.append(ids, ABSENT), np.int32)
 
 
-def _byte_of_character() -> I32:
+def whole_words(data: U8, offsets: I64) -> tuple[BytesTable, I32]:
+    """(raw texts of the tokens that are written in the byte alphabet, their ids). data, offsets: texts by id."""
+    tokens = offsets.size - 1
+    raw, ends, ids = np.empty(data.size, np.uint8), np.zeros(tokens + 1, np.int64), np.arange(tokens, dtype=np.int32)
+    count = decode_texts(data, offsets, byte_of_character(), raw, ends, ids)
+    data, offsets = frozen(raw[: ends[count]].copy(), np.uint8), frozen(ends[: count + 1].copy(), np.int64)
+    return build_bytes_table(data, offsets), frozen(np.append(ids[:count], ABSENT), np.int32)
+
+
+def byte_of_character() -> I32:
+    """int32[512]: the byte of each character of the alphabet, or ABSENT."""
     table = np.full(0x200, ABSENT, np.int32)
-    for byte, text in enumerate(_encoded_bytes()):
+    for byte, text in enumerate(encoded_bytes()):
         table[ord(text.decode())] = byte
     return frozen(table, np.int32)
 

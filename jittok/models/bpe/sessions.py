@@ -7,7 +7,7 @@ from jittok._raw import PAD, Window, get_u8, put_i32, put_i64, put_u8, readable_
 from jittok.fragments import BEYOND_UNICODE, FOUND, FRAGMENT, NEED, OFFSET, OUT_OF_ROOM, OUT_OF_WORK
 from jittok.models.bpe.arrays import HYBRIDDNA, KMER_MARK, Arrays
 from jittok.models.bpe.general import has_work
-from jittok.models.bpe.plain import REPLACEMENT, encode_text, encode_words
+from jittok.models.bpe.plain import ESCAPED_SPACE, REPLACEMENT, encode_text, encode_words
 from jittok.models.bpe.text import BAD, decode, put_code_point
 from jittok.models.bpe.words import SPACE
 from jittok.models.bpe.work import GROWTH, Work, WorkWindow, open_work
@@ -163,6 +163,8 @@ def _encode_runs(
         if kind != WHITE:
             if at == 0:
                 origin = i
+                if model.begin_lines != 0 and c != ESCAPED_SPACE:
+                    at = put_code_point(work.text, at, ESCAPED_SPACE)
             if kind == LOWERED and model.lowercase != 0:
                 c = lower_case(model.case, c)
             at = put_code_point(work.text, at, c)

@@ -21,7 +21,7 @@ BLANK, MARK = 0x20, ord(SPACE)
 def compile_vocab(vocab: Vocab) -> Arrays:
     """Flat arrays of `vocab`; the bytes of its tokens times the number of their sizes."""
     data, offsets = frozen(vocab.token_bytes, np.uint8), frozen(vocab.token_offsets, np.int64)
-    texts = _with_characters(data, offsets)
+    texts = other_characters_entered(data, offsets)
     order = frozen(np.argsort(np.diff(offsets), kind="stable"), np.int64)
     reachable = np.zeros(len(vocab), np.uint8)
     sizes = np.zeros(int(np.max(np.diff(texts.offsets), initial=0)) + 1, np.uint8)
@@ -92,7 +92,7 @@ def span_rules(data: U8, offsets: I64, reachable: NDArray[np.bool_]) -> cuts.Spa
     return rules.rules_of(found)
 
 
-def _with_characters(data: U8, offsets: I64) -> BytesTable:
+def other_characters_entered(data: U8, offsets: I64) -> BytesTable:
     """The tokens' texts, and behind them each character inside a token that is no token itself."""
     table = build_bytes_table(data, offsets)
     more, ends = np.empty(data.size, np.uint8), np.zeros(data.size + 1, np.int64)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jittok._jit import U8, U16, frozen, helper
 from jittok._raw import (
@@ -57,6 +58,11 @@ def character_classes(letter_flags: int) -> CharacterClasses:
     classes[flags & letter_flags > 0] = LETTER
     classes[flags & tables.NUMBER > 0] = DIGIT
     classes[flags & tables.WHITESPACE > 0] = SPACE
+    return class_tables(classes)
+
+
+def class_tables(classes: NDArray[np.uint8]) -> CharacterClasses:
+    """The tables of classes: uint8[0x110000], one a code point. A character of class BAD is not read on this way."""
     pages, blocks = two_stage(np.arange(UNICODE_SIZE), classes)
     two, three = classes[:0x800].copy(), classes[:0x10000].copy()
     two[:0x80] = BAD

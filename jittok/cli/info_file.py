@@ -1,0 +1,72 @@
+"""`jittok info` of a file other than GGUF: its steps, which of them kernels run, and what the file leaves open."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jittok.cli.common import write
+from jittok.display.terminal import print_table
+from jittok.pipeline import Pipeline
+from jittok.pipeline.pipeline import FIRST_TEXT
+
+if TYPE_CHECKING:
+    from jittok.tokenizer import Tokenizer
+
+
+def show(tok: Tokenizer, pipeline: Pipeline, as_json: bool) -> int:
+    """Print the facts."""
+    known = facts(tok, pipeline)
+    if as_json:
+        write(json.dumps(known) + "\n")
+        return 0
+    names = ("format", "library", "type", "fingerprint", "vocab_size", "merges", "added", "special", "runs")
+    print_table(pipeline.source, [(name, known[name]) for name in names], sys.stdout)
+    steps = [
+        (f"{part} {k}", step) for part in ("normalize", "split", "decode") for k, step in enumerate(known[part], 1)
+    ]
+    print_table("steps", [*steps, ("model", known["model"]), ("around", known["around"])], sys.stdout)
+    sys.stdout.write("notes\n")
+    sys.stdout.writelines(f"  - {note}\n" for note in known["notes"] or ["none"])
+    return 0
+
+
+def facts(tok: Tokenizer, pipeline: Pipeline) -> dict[str, Any]:
+    """All that is printed, as data."""
+    around = ["text" if item == FIRST_TEXT else item for item in pipeline.single]
+    return {
+        "source": pipeline.source,
+        "format": pipeline.format,
+        "library": pipeline.library,
+        "type": pipeline.type,
+        "fingerprint": pipeline.fingerprint,
+        "vocab_size": len(pipeline),
+        "merges": pipeline.merges,
+        "added": len(pipeline.added),
+        "special": sum(token.special for token in pipeline.added),
+        "normalize": [shown(step) for step in pipeline.normalize],
+        "split": [shown(step) for step in pipeline.split],
+        "decode": [shown(step) for step in pipeline.decode],
+        "model": shown(pipeline.model),
+        "around": around,
+        "runs": tok.runs,
+        "notes": list(pipeline.notes),
+    }
+
+
+def shown(step: Any) -> str:
+    """A step in words: its name and settings, arrays by their size."""
+    values = (f"{name}={_value(getattr(step, name))}" for name in step._fields)
+    return f"{type(step).__name__}({', '.join(values)})"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"<{value.size}>"
+    if hasattr(value, "_fields"):
+        return shown(value)
+    text = repr(value)
+    return text if len(text) <= 100 else f"{text[:100]}…"

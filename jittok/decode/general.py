@@ -1,0 +1,81 @@
+"""Ids to text by a file's own decoder, in plain Python: for a `Pipeline`, which has no kernel for it."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.decode.rows import Frame
+from jittok.decode.stream import StreamDecoder
+from jittok.errors import InvalidToken, UnsupportedVocab
+from jittok.pipeline.models import NO_TOKEN
+from jittok.pipeline.pipeline import Pipeline
+from jittok.pipeline.steps import JoinBytes, JoinRaw
+from jittok.reference.pipeline import runner
+
+
+class GeneralFrame(NamedTuple):
+    """What of a row of ids is left out."""
+
+    around: bool  # the ids that the file's template puts around a text
+    special: bool
+
+
+class GeneralDecoder:
+    """Ids to text by the file's decoder."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self.vocab = pipeline
+
+    def frame(self, remove_special: bool, unparse_special: bool) -> GeneralFrame:
+        """How rows are decoded."""
+        return GeneralFrame(bool(remove_special), not unparse_special)
+
+    def one(self, ids: NDArray[np.int32], frame: GeneralFrame) -> bytes:
+        """The text of one row."""
+        row = ids.tolist()
+        for token in row:
+            if not 0 <= token < len(self.vocab):
+                raise InvalidToken(token, len(self.vocab))
+        if frame.around:
+            at = self.vocab.single.index(-1)
+            before, after = list(self.vocab.single[:at]), list(self.vocab.single[at + 1 :])
+            row = row[len(before) :] if before and row[: len(before)] == before else row
+            row = row[: -len(after)] if after and row[-len(after) :] == after else row
+        return runner(self.vocab).decode(row, skip_special=frame.special)
+
+    def rows(
+        self, ids: NDArray[np.int32], offsets: NDArray[np.int64], frame: GeneralFrame
+    ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """(the texts of rows behind each other, where they end)."""
+        places = offsets.tolist()
+        texts = [self.one(ids[start:stop], frame) for start, stop in pairwise(places)]
+        return np.frombuffer(b"".join(texts), np.uint8), np.cumsum([len(text) for text in texts], dtype=np.int64)
+
+    def piece(self, token: int) -> bytes:
+        """What one id prints by itself."""
+        return runner(self.vocab).decode_bytes([token])
+
+    def stream(self, errors: str, remove_special: bool, unparse_special: bool) -> StreamDecoder:
+        """Text from ids one at a time, where what an id prints does not depend on its neighbours."""
+        if not self.by_token or remove_special:
+            expected = "a decoder by bytes: streams of others are not built yet, nor without what stands around a text"
+            raise UnsupportedVocab(
+                self.vocab.source, "decoder", [type(step).__name__ for step in self.vocab.decode], expected
+            )
+        hidden = frozenset() if unparse_special else runner(self.vocab).special
+
+        def piece(token: int) -> bytes:
+            if not 0 <= token < len(self.vocab):
+                raise InvalidToken(token, len(self.vocab))
+            return b"" if token in hidden else self.piece(token)
+
+        return StreamDecoder(piece, Frame(0, NO_TOKEN, NO_TOKEN, 1, 0), errors)
+
+    @property
+    def by_token(self) -> bool:
+        """Whether what an id prints does not depend on its neighbours."""
+        return len(self.vocab.decode) == 1 and isinstance(self.vocab.decode[0], JoinBytes | JoinRaw)

@@ -1,0 +1,132 @@
+"""The general path: a `Pipeline` that no kernel covers is run by its plain reference, exactly and slowly.
+
+`GeneralEncoder` has the protocol of `Encoder`, so that batches, corpora and threads know no difference; a document is
+one fragment.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.encode.workspace import Workspace
+from jittok.errors import EncodingFailed
+from jittok.inputs import Documents
+from jittok.pipeline.models import Pieces
+from jittok.pipeline.pipeline import Pipeline
+from jittok.reference.pipeline import runner
+
+GENERAL_ARRAYS = ("general path",)
+"""What is kept in place of arrays."""
+
+
+class GeneralRule(NamedTuple):
+    """How documents are encoded."""
+
+    add_special: bool
+    parse_special: bool
+    replace: bool
+
+
+class GeneralEncoder:
+    """A Pipeline that encodes without kernels. Safe to share between threads."""
+
+    arrays = None
+    ids_per_byte = 0.4
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self.vocab = pipeline
+
+    def rule(self, add_special: bool, parse_special: bool, replace: bool) -> GeneralRule:
+        """The rule of one call."""
+        return GeneralRule(bool(add_special), bool(parse_special), bool(replace))
+
+    def compiled(self) -> dict[str, Any]:
+        """Nothing is compiled; that is kept too."""
+        return dict.fromkeys(("arrays", "raw", "later", "raw_parsed", "later_parsed", "family"), GENERAL_ARRAYS)
+
+    def may_part(self, _size: int) -> bool:
+        """No text is cut between words."""
+        return False
+
+    def one(self, text: bytes, rule: GeneralRule) -> NDArray[np.int32]:
+        """int32[n]: the ids of one text. Raises EncodingFailed."""
+        return np.array(self._ids(text, rule, 0), np.int32)
+
+    def pair(self, first: bytes, second: bytes, rule: GeneralRule) -> NDArray[np.int32]:
+        """int32[n]: the ids of two texts as the file's template joins them."""
+        run = runner(self.vocab)
+        parts = [
+            run.encode(as_text(text, rule.replace, k), rule.parse_special) for k, text in enumerate((first, second))
+        ]
+        return np.array(run.around(parts[0], parts[1], rule.add_special), np.int32)
+
+    def _ids(self, text: bytes, rule: GeneralRule, document: int) -> list[int]:
+        run = runner(self.vocab)
+        try:
+            ids = run.encode(as_text(text, rule.replace, document), rule.parse_special)
+        except EncodingFailed as error:
+            raise EncodingFailed(document, error.offset, error.found, error.expected) from None
+        return run.around(ids, None, rule.add_special)
+
+    def acquire(self) -> Workspace:
+        """A new workspace."""
+        return Workspace()
+
+    def release(self, workspace: Workspace) -> None:
+        """Nothing is kept."""
+
+    def workspace(self) -> AbstractContextManager[Workspace]:
+        """A new workspace for a time."""
+        return nullcontext(Workspace())
+
+    def tidy(self, workspace: Workspace, longest: int) -> None:
+        """There is no scratch."""
+
+    def cut(self, workspace: Workspace, docs: Documents, first: int, last: int, _rule: GeneralRule) -> int:
+        """A fragment for each document; how many."""
+        count = last - first
+        if workspace.document_ends.size < count:
+            workspace.give_ends(count)
+        if workspace.starts.size < count:
+            workspace.give_fragments(count)
+        workspace.document_ends[:count] = np.arange(1, count + 1)
+        workspace.starts[:count], workspace.stops[:count] = docs.starts[first:last], docs.stops[first:last]
+        return count
+
+    def encode(
+        self, workspace: Workspace, docs: Documents, first: int, last: int, _fragments: int, rule: GeneralRule,
+        base: int, at: int = 0,
+    ) -> int:  # fmt: skip
+        """The ids of documents first .. last - 1 to the workspace, behind its first `at`; how many now."""
+        for k in range(first, last):
+            text = docs.between(int(docs.starts[k]), int(docs.stops[k]))
+            ids = self._ids(text, rule, base + k)
+            if workspace.ids.size < at + len(ids):
+                workspace.give_ids(2 * (at + len(ids)), at)
+            workspace.ids[at : at + len(ids)] = ids
+            at += len(ids)
+            workspace.ends[k - first] = at
+        return at
+
+
+def as_text(raw: bytes, replace: bool, document: int = 0) -> str:
+    """The text of bytes, which must be UTF-8: U+FFFD for what is not, or EncodingFailed."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        if replace:
+            return raw.decode("utf-8", "replace")
+        expected = "UTF-8 (errors='replace' makes it U+FFFD)"
+        raise EncodingFailed(document, error.start, raw[error.start : error.start + 4], expected) from None
+
+
+def steps_of(pipeline: Pipeline) -> tuple[str, ...]:
+    """Names of the steps of a Pipeline; on the general path none of them has a kernel."""
+    names = [type(step).__name__ for step in (*pipeline.normalize, *pipeline.split)]
+    model = pipeline.model
+    own = f"{type(model).__name__}({model.kind})" if isinstance(model, Pieces) else type(model).__name__
+    return (*dict.fromkeys(names), own)

@@ -1,0 +1,144 @@
+"""Tokenizer files of other libraries to Pipelines, told apart by what they hold.
+
+One small reader a format. A reader checks everything it takes: what cannot be right is MalformedVocab with its place,
+what this version does not know UnsupportedVocab with the component's name.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from jittok.errors import MalformedVocab, UnsupportedVocab
+from jittok.files.contents import IN_MEMORY, exists, parse_json, read_file
+from jittok.files.places import Node
+from jittok.pipeline import Pipeline
+
+__all__ = ["read_pipeline"]
+
+EXPECTED = "a GGUF file, tokenizer.json, tekken.json, a sentencepiece model, tiktoken ranks or an RWKV list"
+SINGLE = {
+    "merges.txt": "vocab.json beside it, and the folder's name in place of the file's",
+    "vocab.json": "merges.txt beside it, and the folder's name in place of the file's",
+    "tokenizer_config.json": "tokenizer.json, tokenizer.model or vocab.txt beside it, and the folder's name",
+}
+"""Files that are a part of a tokenizer -> what they need."""
+RANK_OPTIONS = ("pattern", "special_tokens", "encoding")
+
+
+def read_pipeline(source: Any, **options: Any) -> Pipeline:
+    """The Pipeline of a file, a folder, or the bytes of a file. `options`: of rank files, see `jittok.load`.
+
+    MalformedVocab, UnsupportedVocab, OSError; TypeError for options that the file does not take.
+    """
+    given = {name: value for name, value in options.items() if value is not None}
+    if isinstance(source, str | os.PathLike):
+        path = Path(source)
+        if path.is_dir():
+            return _folder(path, given)
+        return _file(path, read_file(path), given)
+    return _content(IN_MEMORY, bytes(memoryview(source).cast("B")), given)
+
+
+def _folder(folder: Path, given: Mapping[str, Any]) -> Pipeline:
+    from jittok.files.vocab_folder import read_vocab_json, read_vocab_txt
+
+    for name in ("tokenizer.json", "tekken.json", "tokenizer.model", "spiece.model"):
+        if path := exists(folder, name):
+            return _file(path, read_file(path), given)
+    for pattern in ("*.model", "*.tiktoken"):
+        if path := next(iter(sorted(folder.glob(pattern))), None):
+            return _file(path, read_file(path), given)
+    vocab, merges, plain = (exists(folder, name) for name in ("vocab.json", "merges.txt", "vocab.txt"))
+    if vocab and merges:
+        _none_of(str(folder), given)
+        return read_vocab_json(folder, vocab, merges)
+    if plain:
+        _none_of(str(folder), given)
+        return read_vocab_txt(plain)
+    if path := next(iter(sorted(folder.glob("rwkv*.txt"))), None):
+        return _file(path, read_file(path), given)
+    for name, expected in SINGLE.items():
+        if exists(folder, name):
+            raise MalformedVocab(str(folder), "folder", f"{name} alone", expected)
+    found = sorted(path.name for path in folder.iterdir())[:10]
+    raise MalformedVocab(
+        str(folder), "folder", found, "a tokenizer.json, .model, .tiktoken, vocab or tekken file in it"
+    )
+
+
+def _file(path: Path, content: bytes, given: Mapping[str, Any]) -> Pipeline:
+    from jittok.files.vocab_folder import read_vocab_txt
+
+    if path.name in SINGLE and not _is_tokenizer(str(path), content):
+        raise MalformedVocab(str(path), "file", f"{path.name} alone", SINGLE[path.name])
+    if path.name == "vocab.txt" and not _is_rwkv(content):
+        _none_of(str(path), given)
+        return read_vocab_txt(path)
+    beside = path.parent / "tokenizer_config.json"
+    config = parse_json(str(beside), read_file(beside)) if beside.is_file() else None
+    return _content(str(path), content, given, config)
+
+
+def _is_tokenizer(file: str, content: bytes) -> bool:
+    return content.lstrip()[:1] == b"{" and isinstance(parse_json(file, content).of(dict).get("model"), dict)
+
+
+def _is_rwkv(content: bytes) -> bool:
+    return content.startswith(b"1 '\\x00' 1")
+
+
+def _content(file: str, content: bytes, given: Mapping[str, Any], config: Node | None = None) -> Pipeline:
+    from jittok.files.ranks import read_ranks, read_tekken
+    from jittok.files.rwkv import read_rwkv
+    from jittok.files.sentencepiece import read_sentencepiece
+    from jittok.files.tokenizer_json import pipeline_of
+
+    if _is_ranks(content) or (given and content.lstrip()[:1] != b"{"):
+        return read_ranks(file, content, **given)
+    _none_of(file, given)
+    if content[:1] == b"\n":
+        wanted = [config.get(key, bool, False) if config else False for key in ("add_bos_token", "add_eos_token")]
+        return read_sentencepiece(file, content, *wanted)
+    if _is_rwkv(content):
+        return read_rwkv(file, content)
+    if content.lstrip()[:1] == b"{":
+        root = parse_json(file, content)
+        keys = root.of(dict)
+        if "model" in keys:
+            return pipeline_of(root, content, _transformers_notes(root, config))
+        if "config" in keys and "vocab" in keys:
+            return read_tekken(file, content)
+        raise UnsupportedVocab(file, "file", f"JSON with {', '.join(map(repr, sorted(keys)[:6]))}", EXPECTED)
+    raise UnsupportedVocab(file, "file", content[:16], EXPECTED)
+
+
+def _is_ranks(content: bytes) -> bool:
+    """Whether the first line is base64, a space and a number."""
+    first = content[:1000].split(b"\n", 1)[0].strip().split(b" ")
+    return (
+        len(first) == 2 and first[1].isdigit() and len(first[0]) % 4 == 0 and first[0] != b""
+        and not first[0].strip(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=")
+    )  # fmt: skip
+
+
+def _none_of(file: str, given: Mapping[str, Any]) -> None:
+    if given:
+        raise TypeError(f"{file}: found {', '.join(given)}, which only rank files take")
+
+
+REBUILT = ("LlamaTokenizer", "T5Tokenizer", "PegasusTokenizer", "GPT2Tokenizer")
+"""Classes of transformers that rebuild a normalizer and pre-tokenizer of their own."""
+
+
+def _transformers_notes(root: Node, config: Node | None) -> tuple[str, ...]:
+    """A note where transformers' AutoTokenizer may answer otherwise than the file does."""
+    if config is None:
+        return ()
+    name = config.get("tokenizer_class", str, "").removesuffix("Fast")
+    own_split = name != "GPT2Tokenizer" or (root.child("pre_tokenizer").value or {}).get("type") != "ByteLevel"
+    if name in REBUILT and own_split:
+        return (f"transformers' AutoTokenizer takes {name}'s own steps in place of the file's: its ids may differ",)
+    return ()

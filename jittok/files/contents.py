@@ -1,0 +1,50 @@
+"""What a reader gets: the bytes of a file, never more than are reasonable."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from jittok.errors import MalformedVocab, UnsupportedVocab
+from jittok.files.places import Node
+
+MOST_BYTES = 512 << 20
+"""The largest real file has 33 MB."""
+IN_MEMORY = "vocabulary in memory"
+
+
+def read_file(path: Path) -> bytes:
+    """The bytes of a regular file. MalformedVocab, UnsupportedVocab, OSError."""
+    facts = path.stat()
+    if not stat.S_ISREG(facts.st_mode):
+        raise MalformedVocab(str(path), "file", "a device or pipe", "a file")
+    if facts.st_size > MOST_BYTES:
+        raise UnsupportedVocab(str(path), "size", facts.st_size, f"a tokenizer file of up to {MOST_BYTES} bytes")
+    with path.open("rb") as file:
+        return file.read(MOST_BYTES + 1)
+
+
+def parse_json(file: str, content: bytes) -> Node:
+    """The JSON value of a file. MalformedVocab where it is none."""
+    try:
+        return Node(file, "", orjson.loads(content))
+    except orjson.JSONDecodeError as error:
+        raise not_json(file, content, error) from None
+
+
+def not_json(file: str, content: bytes, error: Any) -> MalformedVocab:
+    """The error of a file that is not JSON. `error`: a json.JSONDecodeError."""
+    line = getattr(error, "lineno", 0)
+    column = getattr(error, "colno", 0)
+    near = content[max(0, getattr(error, "pos", 0)) :][:40]
+    return MalformedVocab(file, f"line {line}, column {column}", near, f"JSON ({getattr(error, 'msg', error)})")
+
+
+def exists(folder: Path, name: str) -> Path | None:
+    """A file of a folder, None where there is none."""
+    path = folder / name
+    return path if os.path.isfile(path) else None  # noqa: PTH113  a name may be too long for Path

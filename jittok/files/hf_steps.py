@@ -1,0 +1,240 @@
+"""The normalizers, pre-tokenizers and decoders of a tokenizer.json as steps of a Pipeline."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Iterator
+
+from jittok.files.charsmap import checked_charsmap
+from jittok.files.places import Node
+from jittok.pipeline.known_patterns import GPT2
+from jittok.pipeline.patterns import PatternError, explicit
+from jittok.pipeline.steps import (
+    ALWAYS,
+    BEHAVIORS,
+    CONTIGUOUS,
+    CRATE,
+    FORMS,
+    ISOLATED,
+    NEVER,
+    REMOVED,
+    SCHEMES,
+    Chars,
+    Clusters,
+    Compose,
+    Ctc,
+    Cut,
+    CutClass,
+    Decoder,
+    Fuse,
+    JoinBytes,
+    JoinFallback,
+    JoinWords,
+    Map,
+    Metaspace,
+    Normalizer,
+    Pattern,
+    PrefixSpace,
+    Prepend,
+    Replace,
+    ReplaceEach,
+    SpellBytes,
+    Splitter,
+    Strip,
+    StripEach,
+    Unmark,
+    Unsuffix,
+)  # fmt: skip
+
+MARK = "\u2581"
+MOST_STEPS = 100
+DEEPEST = 16
+
+
+def flat(node: Node, key: str, depth: int = 0) -> Iterator[Node]:
+    """The components of a part of the file, Sequences unfolded; `key` is under which a Sequence has its own."""
+    if node.value is None:
+        return
+    if depth > DEEPEST:
+        raise node.bad("Sequences within Sequences", f"at most {DEEPEST} levels")
+    if node.type() == "Sequence":
+        parts = node.child(key).items()
+        if len(parts) > MOST_STEPS:
+            raise node.bad(f"{len(parts)} components", f"at most {MOST_STEPS}")
+        for part in parts:
+            yield from flat(part, key, depth + 1)
+    else:
+        yield node
+
+
+def read_pattern(node: Node) -> Pattern:
+    """{"String": text} or {"Regex": pattern}."""
+    if set(node.of(dict)) == {"String"}:
+        text = node.get("String", str)
+        if not text:
+            raise node.unknown(text, "a text that is not empty")
+        return Pattern(text, literal=True)
+    if set(node.of(dict)) != {"Regex"}:
+        raise node.bad(node.value, '{"String": text} or {"Regex": pattern}')
+    text = node.get("Regex", str)
+    try:
+        explicit(text)
+    except PatternError as error:
+        raise node.unknown(text, f"a pattern that jittok knows: {error}") from None
+    return Pattern(text)
+
+
+# ---- normalizers
+
+
+def normalizers(node: Node) -> tuple[Normalizer, ...]:
+    """The steps of the file's normalizer."""
+    return tuple(step for part in flat(node, "normalizers") for step in _normalizer(part))
+
+
+def _normalizer(node: Node) -> list[Normalizer]:
+    kind = node.type()
+    for form in FORMS:
+        if kind == form:
+            return [Compose(form)]
+    if kind == "Lowercase":
+        return [Map("lowercase")]
+    if kind == "StripAccents":
+        return [Map("accents")]
+    if kind == "Nmt":
+        return [Map("nmt")]
+    if kind == "ByteLevel":
+        return [SpellBytes()]
+    if kind == "Strip":
+        return [Strip(node.get("strip_left", bool), node.get("strip_right", bool))]
+    if kind == "Prepend":
+        return [Prepend(node.get("prepend", str))]
+    if kind == "Replace":
+        return [Replace(read_pattern(node.child("pattern")), node.get("content", str))]
+    if kind == "BertNormalizer":
+        return _bert(node)
+    if kind == "Precompiled":
+        return _precompiled(node)
+    raise node.child("type").unknown(kind, "a normalizer that jittok knows")
+
+
+def _bert(node: Node) -> list[Normalizer]:
+    lowercase = node.get("lowercase", bool)
+    steps: list[Normalizer] = []
+    if node.get("clean_text", bool):
+        steps.append(Map("bert_clean"))
+    if node.get("handle_chinese_chars", bool):
+        steps.append(Map("bert_chinese"))
+    if node.get("strip_accents", bool, lowercase):
+        steps += [Compose("NFD"), Map("bert_accents")]
+    return [*steps, Map("lowercase")] if lowercase else steps
+
+
+def _precompiled(node: Node) -> list[Normalizer]:
+    text = node.get("precompiled_charsmap", str, "")
+    if not text:
+        return []
+    try:
+        data = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise node.child("precompiled_charsmap").bad(text, "base64") from None
+    return [Clusters(checked_charsmap(data, node.bad))]
+
+
+# ---- pre-tokenizers
+
+
+def splitters(node: Node) -> tuple[Splitter, ...]:
+    """The stages of the file's pre-tokenizer."""
+    return tuple(stage for part in flat(node, "pretokenizers") for stage in _splitter(part))
+
+
+def _behavior(node: Node, default: str | None = None) -> str:
+    found = node.get("behavior", str) if default is None else node.get("behavior", str, default)
+    wanted = found.lower().replace("_", "")
+    for name in BEHAVIORS:
+        if name.replace("_", "") == wanted:
+            return name
+    raise node.child("behavior").bad(found, "one of " + ", ".join(BEHAVIORS))
+
+
+def _splitter(node: Node) -> list[Splitter]:
+    kind = node.type()
+    known: dict[str, Callable[[], list[Splitter]]] = {
+        "ByteLevel": lambda: _byte_level(node),
+        "Metaspace": lambda: [_metaspace(node)],
+        "Split": lambda: [Cut(read_pattern(node.child("pattern")), _behavior(node), node.get("invert", bool))],
+        "Whitespace": lambda: [Cut(Pattern(r"\w+|[^\w\s]+", engine=CRATE), REMOVED, invert=True)],
+        "WhitespaceSplit": lambda: [CutClass("whitespace", REMOVED)],
+        "BertPreTokenizer": lambda: [CutClass("whitespace", REMOVED), CutClass("punctuation", ISOLATED)],
+        "Punctuation": lambda: [CutClass("punctuation", _behavior(node, ISOLATED))],
+        "Digits": lambda: [CutClass("numeric", ISOLATED if node.get("individual_digits", bool) else CONTIGUOUS)],
+        "CharDelimiterSplit": lambda: [Cut(Pattern(_character(node, "delimiter"), literal=True), REMOVED)],
+        "FixedLength": lambda: [Chars(_length(node))],
+    }
+    if kind not in known:
+        raise node.child("type").unknown(kind, "a pre-tokenizer that jittok knows")
+    return known[kind]()
+
+
+def _byte_level(node: Node) -> list[Splitter]:
+    stages: list[Splitter] = [PrefixSpace()] if node.get("add_prefix_space", bool, True) else []
+    if node.get("use_regex", bool, True):
+        stages.append(Cut(Pattern(GPT2), ISOLATED))
+    return [*stages, SpellBytes()]
+
+
+def _metaspace(node: Node) -> Metaspace:
+    scheme = node.one_of("prepend_scheme", SCHEMES, ALWAYS)
+    if node.get("add_prefix_space", bool, True) is False:
+        if node.has("prepend_scheme") and scheme != NEVER:
+            raise node.bad("add_prefix_space false", f"prepend_scheme never beside it, not {scheme}")
+        scheme = NEVER
+    return Metaspace(_character(node, "replacement", MARK), scheme, node.get("split", bool, True))
+
+
+def _character(node: Node, key: str, default: str | None = None) -> str:
+    found = node.get(key, str) if default is None else node.get(key, str, default)
+    if len(found) != 1:
+        raise node.child(key).bad(found, "one character")
+    return str(found)
+
+
+def _length(node: Node) -> int:
+    length = node.count("length", 5)
+    if length < 1:
+        raise node.child("length").bad(length, "1 or more")
+    return length
+
+
+# ---- decoders
+
+
+def decoders(node: Node) -> tuple[Decoder, ...]:
+    """The steps of the file's decoder."""
+    return tuple(_decoder(part) for part in flat(node, "decoders"))
+
+
+def _decoder(node: Node) -> Decoder:
+    kind = node.type()
+    if kind == "ByteLevel":
+        return JoinBytes()
+    if kind == "ByteFallback":
+        return JoinFallback()
+    if kind == "Fuse":
+        return Fuse()
+    if kind == "Replace":
+        return ReplaceEach(read_pattern(node.child("pattern")), node.get("content", str))
+    if kind == "Metaspace":
+        stage = _metaspace(node)
+        return Unmark(stage.mark, stage.scheme == NEVER)
+    if kind == "Strip":
+        return StripEach(_character(node, "content"), node.count("start"), node.count("stop"))
+    if kind == "WordPiece":
+        return JoinWords(node.get("prefix", str), node.get("cleanup", bool))
+    if kind == "BPEDecoder":
+        return Unsuffix(node.get("suffix", str))
+    if kind == "CTC":
+        return Ctc(node.get("pad_token", str), node.get("word_delimiter_token", str), node.get("cleanup", bool))
+    raise node.child("type").unknown(kind, "a decoder that jittok knows")

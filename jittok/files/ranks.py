@@ -1,0 +1,188 @@
+"""Rank files: tiktoken's, and tekken.json, which holds the same in JSON."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from jittok.errors import MalformedVocab, UnsupportedVocab
+from jittok.files.contents import parse_json
+from jittok.files.places import Node
+from jittok.files.tiktoken_encodings import BY_SHA256, ENCODINGS
+from jittok.pipeline.models import Ranks
+from jittok.pipeline.patterns import PatternError, explicit
+from jittok.pipeline.pipeline import FIRST_TEXT, SECOND_TEXT, SPECIAL, UNSEARCHED, Pipeline, fixed, packed
+from jittok.pipeline.steps import CRATE, REMOVED, Cut, JoinRaw, Pattern
+
+MOST_RANKS = 1 << 22
+HOW = "jittok.load(file, pattern=r'...', special_tokens={'<|endoftext|>': 100257})"
+FILLER = "<SPECIAL_{}>"
+TEKKEN_SPECIAL = (
+    "<unk>", "<s>", "</s>", "[INST]", "[/INST]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]", "[TOOL_RESULTS]",
+    "[/TOOL_RESULTS]", "[TOOL_CALLS]", "[IMG]", "<pad>", "[IMG_BREAK]", "[IMG_END]", "[PREFIX]", "[MIDDLE]", "[SUFFIX]",
+    "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]", "[TOOL_CONTENT]",
+)  # fmt: skip
+"""Special tokens of files up to version 7 that do not name their own."""
+
+
+def read_ranks(
+    file: str,
+    content: bytes,
+    pattern: str | None = None,
+    special_tokens: Mapping[str, int] | None = None,
+    encoding: str | None = None,
+) -> Pipeline:
+    """The Pipeline of a file of lines `base64 rank`. Pattern and special tokens are known for tiktoken's own files."""
+    known = None if pattern is not None else _known(file, content, encoding)
+    if known is not None:
+        pattern, special = known
+        special_tokens = special if special_tokens is None else special_tokens
+    elif pattern is None:
+        found = "a rank file that is not one of tiktoken's own"
+        raise UnsupportedVocab(file, "pattern", found, f"its pattern and special tokens, which it does not hold: {HOW}")
+    return ranked(file, "tiktoken", rank_lines(file, content), pattern, dict(special_tokens or {}), name=encoding or "")
+
+
+def _known(file: str, content: bytes, encoding: str | None) -> tuple[str, dict[str, int]] | None:
+    names = BY_SHA256.get(hashlib.sha256(content).hexdigest(), ())
+    if encoding is None:
+        return ENCODINGS[names[0]]() if names else None
+    if encoding not in ENCODINGS or (names and encoding not in names):
+        raise UnsupportedVocab(file, "encoding", encoding, f"one of {', '.join(names or ENCODINGS)}")
+    return ENCODINGS[encoding]()
+
+
+def rank_lines(file: str, content: bytes) -> dict[bytes, int]:
+    """bytes -> rank of the lines."""
+    ranks: dict[bytes, int] = {}
+    for number, line in enumerate(content.split(b"\n"), 1):
+        if not line.strip():
+            continue
+        text, _, rank = line.strip().partition(b" ")
+        try:
+            raw = base64.b64decode(text, validate=True)
+        except (binascii.Error, ValueError):
+            raise MalformedVocab(file, f"line {number}", line, "base64, a space and a rank") from None
+        if not rank.isdigit() or len(rank) > 9:
+            raise MalformedVocab(file, f"line {number}", line, "a rank below 10^9 behind one space")
+        if not raw or raw in ranks:
+            raise MalformedVocab(file, f"line {number}", raw, "bytes that no line before has")
+        ranks[raw] = int(rank)
+    return ranks
+
+
+def ranked(
+    file: str, kind: str, ranks: dict[bytes, int], pattern: str, special: dict[str, int], name: str = "", first: int = 0
+) -> Pipeline:
+    """The Pipeline of ranks, a pattern and special tokens. `first`: the id of rank 0."""
+    try:
+        explicit(pattern, CRATE)
+    except PatternError as error:
+        raise UnsupportedVocab(file, "pattern", pattern, f"a pattern that jittok knows: {error}") from None
+    size = max(ranks.values(), default=-1) + 1
+    if not 256 <= size <= min(MOST_RANKS, 2 * len(ranks) + (1 << 16)):
+        raise MalformedVocab(file, "ranks", f"{len(ranks)} up to {size - 1}", "ranks of at least all 256 bytes")
+    texts: list[bytes | None] = [None] * size
+    for raw, rank in ranks.items():
+        if texts[rank] is not None:
+            raise MalformedVocab(file, f"rank {rank}", raw, f"one text, which is {texts[rank]!r}")
+        texts[rank] = raw
+    for byte in range(256):
+        if bytes([byte]) not in ranks:
+            raise MalformedVocab(file, "ranks", f"none for {bytes([byte])!r}", "a rank for each byte")
+    rows = _special_rows(file, special, texts, first)
+    data, offsets = packed([b""] * first + [text or b"" for text in texts])
+    holes = [*range(first), *(first + rank for rank, text in enumerate(texts) if text is None)]
+    added, added_offsets = packed([text.encode() for text, _ in rows])
+    return Pipeline(
+        source=file,
+        format=kind,
+        library="tiktoken",
+        model_bytes=data,
+        model_offsets=offsets,
+        holes=fixed(holes, np.int32),
+        model=Ranks(first),
+        split=(Cut(Pattern(pattern, engine=CRATE), REMOVED, invert=True),),
+        decode=(JoinRaw(),),
+        added_bytes=added,
+        added_offsets=added_offsets,
+        added_ids=fixed([token for _, token in rows], np.int32),
+        added_flags=fixed([SPECIAL] * len(rows), np.uint8),
+        name=name,
+    )
+
+
+def _special_rows(file: str, special: dict[str, int], texts: list[bytes | None], first: int) -> list[tuple[str, int]]:
+    seen: set[int] = set()
+    for text, token in special.items():
+        if not isinstance(text, str) or isinstance(token, bool) or not isinstance(token, int):
+            raise TypeError(f"special_tokens: found {text!r}: {token!r}, expected texts and ids")
+        taken = 0 <= token - first < len(texts) and texts[token - first] is not None
+        if not text or taken or token in seen or not 0 <= token < MOST_RANKS:
+            raise MalformedVocab(file, f"special_tokens[{text!r}]", token, "an id that no other token has")
+        seen.add(token)
+    return list(special.items())
+
+
+def read_tekken(file: str, content: bytes) -> Pipeline:
+    """The Pipeline of a tekken.json."""
+    root = parse_json(file, content)
+    config = root.child("config")
+    special_count, size = config.count("default_num_special_tokens"), config.count("default_vocab_size")
+    rows = root.child("vocab").items()
+    if not 0 <= size - special_count <= len(rows):
+        raise config.bad(size, f"a vocabulary size of {special_count} to {special_count + len(rows)}")
+    if special_count > MOST_RANKS:
+        raise config.child("default_num_special_tokens").bad(special_count, f"at most {MOST_RANKS}")
+    ranks: dict[bytes, int] = {}
+    for number, row in enumerate(rows[: size - special_count]):
+        try:
+            raw = base64.b64decode(row.get("token_bytes", str), validate=True)
+        except (binascii.Error, ValueError):
+            raise row.child("token_bytes").bad(row.child("token_bytes").value, "base64") from None
+        if row.count("rank") != number or not raw or raw in ranks:
+            raise row.bad(row.value, f"rank {number} and bytes that no row before has")
+        ranks[raw] = number
+    names = _tekken_special(root, special_count)
+    made = ranked(file, "tekken", ranks, config.get("pattern", str), {}, first=special_count)
+    data, offsets = packed([name.encode() for name in names])
+    bos, eos, unk, pad = (names.index(name) if name in names else -1 for name in ("<s>", "</s>", "<unk>", "<pad>"))
+    before = (bos,) if bos >= 0 else ()
+    return replace(
+        made,
+        library="mistral-common",
+        added_bytes=data,
+        added_offsets=offsets,
+        added_ids=fixed(range(special_count), np.int32),
+        added_flags=fixed([SPECIAL | UNSEARCHED] * special_count, np.uint8),
+        single=(*before, FIRST_TEXT),
+        pair=(*before, FIRST_TEXT, SECOND_TEXT),
+        bos_id=bos,
+        eos_id=eos,
+        unk_id=unk,
+        pad_id=pad,
+    )
+
+
+def _tekken_special(root: Node, count: int) -> list[str]:
+    """Texts of the special tokens, by id; those without a name get one."""
+    rows = root.child("special_tokens")
+    if rows.value is None:
+        version = root.child("config").get("version", str)
+        if not version.removeprefix("v").isdigit() or int(version.removeprefix("v")) > 7:
+            raise rows.bad(None, f"special tokens in a file of version {version}")
+        names = list(TEKKEN_SPECIAL)
+    else:
+        names = []
+        for number, row in enumerate(rows.items()):
+            if row.count("rank") != number:
+                raise row.bad(row.value, f"rank {number}")
+            names.append(row.get("token_str", str))
+    if len(names) > count or len(set(names)) != len(names):
+        raise rows.bad(f"{len(names)} special tokens", f"at most {count}, each once")
+    return names + [FILLER.format(k) for k in range(len(names), count)]

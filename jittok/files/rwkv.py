@@ -1,0 +1,64 @@
+"""RWKV World's list: lines `id literal bytes`, a literal being a text or bytes as Python writes them."""
+
+from __future__ import annotations
+
+import ast
+
+import numpy as np
+
+from jittok.errors import MalformedVocab
+from jittok.pipeline.models import Longest
+from jittok.pipeline.pipeline import Pipeline, fixed, packed
+from jittok.pipeline.steps import JoinRaw
+
+MOST_ID = 1 << 20
+LONGEST_LINE = 4096
+
+
+def read_rwkv(file: str, content: bytes) -> Pipeline:
+    """The Pipeline of a list."""
+    try:
+        lines = content.decode().splitlines()
+    except UnicodeDecodeError as error:
+        raise MalformedVocab(file, f"byte {error.start}", content[error.start : error.start + 8], "UTF-8") from None
+    tokens: dict[int, bytes] = {}
+    seen: set[bytes] = set()
+    for number, line in enumerate(lines, 1):
+        first, last = line.find(" "), line.rfind(" ")
+        raw = _literal(line[first + 1 : last]) if 0 < first < last and len(line) <= LONGEST_LINE else None
+        ascii_numbers = line[:first].isdecimal() and line[last + 1 :].isdecimal() and line.isprintable()
+        if raw is None or not ascii_numbers or int(line[last + 1 :][:9]) != len(raw):
+            raise MalformedVocab(file, f"line {number}", line[:80], "an id, a literal and its number of bytes")
+        token = int(line[:first][:9])
+        if not 0 < token < MOST_ID or token in tokens or not raw or raw in seen:
+            raise MalformedVocab(file, f"line {number}", line[:80], f"an id below {MOST_ID} and a text, each once")
+        tokens[token] = raw
+        seen.add(raw)
+    if not tokens:
+        raise MalformedVocab(file, "line 1", b"", "a token a line")
+    missing = [byte for byte in range(256) if bytes([byte]) not in seen]
+    if missing:
+        raise MalformedVocab(file, "tokens", f"none for byte {missing[0]}", "a token for each byte")
+    rows = [tokens.get(token, b"") for token in range(max(tokens) + 1)]
+    data, offsets = packed(rows)
+    return Pipeline(
+        source=file,
+        format="rwkv",
+        library="RWKV World",
+        model_bytes=data,
+        model_offsets=offsets,
+        holes=fixed([token for token, text in enumerate(rows) if not text], np.int32),
+        model=Longest(),
+        decode=(JoinRaw(),),
+    )
+
+
+def _literal(text: str) -> bytes | None:
+    """The bytes of a literal, None for what is none."""
+    if not text.startswith(("'", '"', "b'", 'b"')):
+        return None
+    try:
+        value = ast.literal_eval(text)
+        return value.encode() if isinstance(value, str) else value if isinstance(value, bytes) else None
+    except (ValueError, SyntaxError, MemoryError, RecursionError, UnicodeEncodeError):
+        return None

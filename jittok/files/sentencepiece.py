@@ -1,0 +1,173 @@
+"""sentencepiece's models (ModelProto) to a Pipeline."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from jittok.errors import MalformedVocab, UnsupportedVocab
+from jittok.files.charsmap import checked_charsmap
+from jittok.files.protobuf import BYTES, FIXED32, VARINT, Message, single
+from jittok.pipeline.models import BYTE, CONTROL, KINDS, NO_TOKEN, NORMAL, UNKNOWN, Pieces
+from jittok.pipeline.pipeline import FIRST_TEXT, SECOND_TEXT, Pipeline, fixed, packed
+from jittok.pipeline.steps import JoinPieces, Squeeze
+
+MOST_PIECES = 1 << 22
+TRAINER: dict[int, tuple[str, int, Any]] = {
+    3: ("model_type", VARINT, 1),
+    24: ("treat_whitespace_as_suffix", VARINT, 0),
+    35: ("byte_fallback", VARINT, 0),
+    44: ("unk_surface", BYTES, " \u2047 "),
+    45: ("unk_piece", BYTES, "<unk>"),
+    46: ("bos_piece", BYTES, "<s>"),
+    47: ("eos_piece", BYTES, "</s>"),
+    48: ("pad_piece", BYTES, "<pad>"),
+}
+"""Field of the TrainerSpec -> name, wire type, default."""
+NORMALIZER: dict[int, tuple[str, int, Any]] = {
+    2: ("precompiled_charsmap", BYTES, b""),
+    3: ("add_dummy_prefix", VARINT, 1),
+    4: ("remove_extra_whitespaces", VARINT, 1),
+    5: ("escape_whitespaces", VARINT, 1),
+}
+"""The same of the NormalizerSpec and the denormalizer's."""
+
+
+def read_sentencepiece(file: str, content: bytes, add_bos: bool = False, add_eos: bool = False) -> Pipeline:
+    """The Pipeline of a model. `add_bos`, `add_eos`: what `add_special` adds (a model itself says nothing)."""
+    proto = Message(file, "model", content, 0, len(content))
+    texts: list[bytes] = []
+    types: list[int] = []
+    scores: list[float] = []
+    spans: dict[int, list[tuple[int, int]]] = {2: [], 3: [], 5: []}
+    for number, wire, value, stop in proto.fields():
+        if number == 1:
+            proto.expect(wire, BYTES, value, "pieces")
+            text, kind, score = _piece(Message(file, f"pieces[{len(texts)}]", content, value, stop))
+            texts.append(text)
+            types.append(kind)
+            scores.append(score)
+        elif number in spans:
+            proto.expect(wire, BYTES, value, "a specification")
+            spans[number].append((value, stop))
+    if not texts or len(texts) > MOST_PIECES:
+        raise MalformedVocab(file, "pieces", len(texts), f"1 to {MOST_PIECES}")
+    trainer = _spec(file, "trainer_spec", content, spans[2], TRAINER)
+    normalizer = _spec(file, "normalizer_spec", content, spans[3], NORMALIZER)
+    if _spec(file, "denormalizer_spec", content, spans[5], NORMALIZER)["precompiled_charsmap"]:
+        raise UnsupportedVocab(file, "denormalizer_spec", "a character map", "none: decoding would be rewritten")
+    ids = _checked(file, texts, types, bool(trainer["byte_fallback"]))
+    kind = trainer["model_type"]
+    if not 1 <= kind <= len(KINDS):
+        raise UnsupportedVocab(file, "trainer_spec.model_type", kind, "1 to 4")
+
+    def named(name: str, wanted: int) -> int:
+        token = ids.get(trainer[name].encode(), NO_TOKEN)
+        return token if token != NO_TOKEN and types[token] == wanted else NO_TOKEN
+
+    bos, eos = named("bos_piece", CONTROL), named("eos_piece", CONTROL)
+    before = (bos,) if add_bos and bos != NO_TOKEN else ()
+    after = (eos,) if add_eos and eos != NO_TOKEN else ()
+    data, offsets = packed(texts)
+    unknown = types.index(UNKNOWN)
+    squeeze, prefix = bool(normalizer["remove_extra_whitespaces"]), bool(normalizer["add_dummy_prefix"])
+    charsmap = fixed([], np.uint8)
+    if normalizer["precompiled_charsmap"]:
+        charsmap = checked_charsmap(
+            normalizer["precompiled_charsmap"],
+            lambda found, expected: MalformedVocab(file, "normalizer_spec.precompiled_charsmap", found, expected),
+        )
+    return Pipeline(
+        source=file,
+        format="sentencepiece",
+        library="sentencepiece",
+        model_bytes=data,
+        model_offsets=offsets,
+        holes=fixed([], np.int32),
+        model=Pieces(
+            KINDS[kind - 1], fixed(types, np.uint8), fixed(scores, np.float32), unknown, bool(trainer["byte_fallback"])
+        ),
+        normalize=(
+            Squeeze(
+                charsmap, prefix, squeeze, bool(normalizer["escape_whitespaces"]),
+                bool(trainer["treat_whitespace_as_suffix"]),
+            ),
+        ),
+        decode=(JoinPieces(prefix or squeeze, squeeze, trainer["unk_surface"]),),
+        single=(*before, FIRST_TEXT, *after),
+        pair=(*before, FIRST_TEXT, SECOND_TEXT, *after),
+        bos_id=bos,
+        eos_id=eos,
+        unk_id=unknown,
+        pad_id=named("pad_piece", CONTROL),
+        notes=("Unigram as sentencepiece 0.2.3 sums it",) if KINDS[kind - 1] == "unigram" else (),
+    )  # fmt: skip
+
+
+def _piece(message: Message) -> tuple[bytes, int, float]:
+    text, kind, score = b"", NORMAL, 0.0
+    for number, wire, value, stop in message.fields():
+        if number == 1:
+            message.expect(wire, BYTES, value, "piece")
+            text = message.data[value:stop]
+        elif number == 2:
+            message.expect(wire, FIXED32, stop, "score")
+            score = single(value)
+        elif number == 3:
+            message.expect(wire, VARINT, stop, "type")
+            kind = value
+    if not text:
+        raise message.bad(message.start, "an empty piece", "a text")
+    if not NORMAL <= kind <= BYTE:
+        raise message.bad(message.start, f"type {kind}", "1 to 6")
+    if not math.isfinite(score):
+        raise message.bad(message.start, f"score {score}", "a finite number")
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        raise message.bad(message.start, text, "UTF-8") from None
+    return text, kind, score
+
+
+def _spec(
+    file: str, place: str, content: bytes, spans: list[tuple[int, int]], known: dict[int, tuple[str, int, Any]]
+) -> dict[str, Any]:
+    """The values of a specification; of a field that comes twice the last."""
+    values = {name: default for name, _, default in known.values()}
+    for start, stop in spans:
+        message = Message(file, place, content, start, stop)
+        for number, wire, value, end in message.fields():
+            if number not in known:
+                continue
+            name, wanted, default = known[number]
+            message.expect(wire, wanted, end, name)
+            if wanted == VARINT:
+                values[name] = value
+            else:
+                raw = content[value:end]
+                try:
+                    values[name] = raw if isinstance(default, bytes) else raw.decode()
+                except UnicodeDecodeError:
+                    raise message.bad(value, raw, "UTF-8") from None
+    return values
+
+
+def _checked(file: str, texts: list[bytes], types: list[int], byte_fallback: bool) -> dict[bytes, int]:
+    """text -> id. MalformedVocab for what sentencepiece refuses too."""
+    ids: dict[bytes, int] = {}
+    for token, text in enumerate(texts):
+        if ids.setdefault(text, token) != token:
+            raise MalformedVocab(file, f"pieces[{token}]", text, f"a text that piece {ids[text]} has not")
+    if types.count(UNKNOWN) != 1:
+        raise MalformedVocab(file, "pieces", f"{types.count(UNKNOWN)} of type UNKNOWN", "one")
+    wanted = {b"<0x%02X>" % byte for byte in range(256)}
+    for token, (text, kind) in enumerate(zip(texts, types, strict=True)):
+        if kind == BYTE and text not in wanted:
+            raise MalformedVocab(file, f"pieces[{token}]", text, "<0x00> to <0xFF> for a piece of type BYTE")
+    if byte_fallback:
+        missing = sorted(wanted - {text for text, kind in zip(texts, types, strict=True) if kind == BYTE})
+        if missing:
+            raise MalformedVocab(file, "pieces", f"no {missing[0].decode()}", "a piece for each byte (byte_fallback)")
+    return ids

@@ -1,0 +1,178 @@
+"""tokenizer.json, as Hugging Face's `tokenizers` writes it, to a Pipeline."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from jittok.files.contents import parse_json
+from jittok.files.hf_models import Vocabulary, read_model
+from jittok.files.hf_steps import decoders, flat, normalizers, splitters
+from jittok.files.places import Node
+from jittok.pipeline.models import Model
+from jittok.pipeline.pipeline import (
+    FIRST_TEXT,
+    LSTRIP,
+    NORMALIZED,
+    RSTRIP,
+    SECOND_TEXT,
+    SINGLE_WORD,
+    SPECIAL,
+    UNSEARCHED,
+    AddedToken,
+    Pipeline,
+    fixed,
+    packed,
+)  # fmt: skip
+from jittok.pipeline.steps import Spaced
+
+LIBRARY = "tokenizers"
+MOST_ADDED = 1 << 20
+NAMES = ("bos", "eos", "unk", "pad")
+
+
+def read_tokenizer_json(file: str, content: bytes) -> Pipeline:
+    """The Pipeline of a tokenizer.json. MalformedVocab, UnsupportedVocab."""
+    return pipeline_of(parse_json(file, content), content)
+
+
+def pipeline_of(root: Node, content: bytes, notes: tuple[str, ...] = ()) -> Pipeline:
+    """The Pipeline of the JSON object of a tokenizer.json."""
+    vocabulary, model = read_model(root.child("model"), content)
+    added, moved = read_added(root.child("added_tokens"), vocabulary)
+    single, pair = read_template(root.child("post_processor"))
+    return make_pipeline(
+        root.file,
+        "tokenizer.json",
+        vocabulary,
+        model,
+        added,
+        normalize=normalizers(root.child("normalizer")),
+        split=splitters(root.child("pre_tokenizer")),
+        decode=decoders(root.child("decoder")) if root.has("decoder") else (Spaced(),),
+        single=single,
+        pair=pair,
+        notes=(*notes, *moved, *_not_applied(root)),
+    )
+
+
+def make_pipeline(
+    file: str, kind: str, vocabulary: Vocabulary, model: Model, added: list[AddedToken], **parts: Any
+) -> Pipeline:
+    """A Pipeline with added tokens as arrays."""
+    data, offsets = packed([token.content.encode() for token in added])
+    bits = ((SPECIAL, "special"), (NORMALIZED, "normalized"), (LSTRIP, "lstrip"), (RSTRIP, "rstrip"),
+            (SINGLE_WORD, "single_word"), (UNSEARCHED, "unsearched"))  # fmt: skip
+    flags = [sum(bit for bit, name in bits if getattr(token, name)) for token in added]
+    return Pipeline(
+        source=file,
+        format=kind,
+        library=LIBRARY,
+        model_bytes=vocabulary.token_bytes,
+        model_offsets=vocabulary.token_offsets,
+        holes=vocabulary.holes,
+        model=model,
+        added_bytes=data,
+        added_offsets=offsets,
+        added_ids=fixed([token.id for token in added], np.int32),
+        added_flags=fixed(flags, np.uint8),
+        unk_id=getattr(model, "unknown", -1),
+        **parts,
+    )
+
+
+def read_added(node: Node, vocabulary: Vocabulary) -> tuple[list[AddedToken], tuple[str, ...]]:
+    """(the added tokens, notes on those whose id is not what the file says).
+
+    A token has the id that the model's vocabulary has for its text, else the next free one from the vocabulary's size
+    on; the file's own is only compared.
+    """
+    found: dict[str, AddedToken] = {}
+    moved, top = [], len(vocabulary.ids)
+    rows = [] if node.value is None else node.items()
+    if len(rows) > MOST_ADDED:
+        raise node.bad(f"{len(rows)} added tokens", f"at most {MOST_ADDED}")
+    for row in rows:
+        content, said = row.get("content", str), row.count("id")
+        flags = [row.get(name, bool) for name in ("special", "normalized", "lstrip", "rstrip", "single_word")]
+        if not content:
+            continue
+        token = found[content].id if content in found else vocabulary.ids.get(content)
+        if token is None:
+            token, top = top, top + 1
+        if token != said:
+            moved.append(f"{content!r} is {token}, not {said}")
+        found[content] = AddedToken(content, token, *flags)
+    one_an_id = {token.id: token for token in found.values()}
+    shown = "; ".join(moved[:3]) + (f" and {len(moved) - 3} more" if len(moved) > 3 else "")
+    return list(one_an_id.values()), (f"added tokens have other ids than the file says: {shown}",) if moved else ()
+
+
+# ---- post-processors
+
+
+def read_template(node: Node) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """(single, pair) of the file's post-processor."""
+    plain = (FIRST_TEXT,), (FIRST_TEXT, SECOND_TEXT)
+    parts = [part for part in flat(node, "processors") if part.type() != "ByteLevel"]
+    if len(parts) > 1:
+        raise node.unknown([part.type() for part in parts], "one post-processor that adds tokens")
+    if not parts:
+        return plain
+    (part,) = parts
+    kind = part.type()
+    if kind == "TemplateProcessing":
+        return _template(part, "single"), _template(part, "pair")
+    if kind not in ("BertProcessing", "RobertaProcessing"):
+        raise part.child("type").unknown(kind, "a post-processor that jittok knows")
+    cls, sep = (_named_id(part.child(name)) for name in ("cls", "sep"))
+    between = (sep, sep) if kind == "RobertaProcessing" else (sep,)
+    return (cls, FIRST_TEXT, sep), (cls, FIRST_TEXT, *between, SECOND_TEXT, sep)
+
+
+def _named_id(node: Node) -> int:
+    """The id of ["</s>", 2]."""
+    row = node.of(list)
+    if len(row) != 2 or type(row[0]) is not str or type(row[1]) is not int or not 0 <= row[1] < 1 << 31:
+        raise node.bad(row, "a token's text and id")
+    return int(row[1])
+
+
+def _template(part: Node, key: str) -> tuple[int, ...]:
+    out: list[int] = []
+    for item in part.child(key).items():
+        if set(item.of(dict)) == {"Sequence"}:
+            name = item.child("Sequence").one_of("id", ("A", "B"))
+            if name == "B" and key == "single":
+                raise item.bad(item.value, "the sequence A alone")
+            out.append(FIRST_TEXT if name == "A" else SECOND_TEXT)
+        elif set(item.of(dict)) == {"SpecialToken"}:
+            out += _special_ids(part, item.child("SpecialToken"))
+        else:
+            raise item.bad(item.value, "a Sequence or a SpecialToken")
+    if out.count(FIRST_TEXT) != 1 or out.count(SECOND_TEXT) != (key == "pair"):
+        raise part.child(key).unknown(part.child(key).value, "each sequence once")
+    return tuple(out)
+
+
+def _special_ids(part: Node, item: Node) -> list[int]:
+    name = item.get("id", str)
+    known = part.child("special_tokens")
+    if name not in known.of(dict):
+        raise item.bad(name, f"one of special_tokens: {', '.join(sorted(known.value)[:20])}")
+    ids = known.child(name).child("ids")
+    for each in ids.items():
+        if not 0 <= each.of(int) < 1 << 31:
+            raise each.bad(each.value, "an id")
+    return list(ids.value)
+
+
+def _not_applied(root: Node) -> tuple[str, ...]:
+    """What the file asks for that jittok leaves to its callers."""
+    notes = []
+    if root.has("truncation"):
+        notes.append(f"the file truncates ({root.child('truncation').value}); not applied")
+    if root.has("padding"):
+        notes.append(f"the file pads ({root.child('padding').value}); not applied")
+    return tuple(notes)

@@ -1,0 +1,222 @@
+"""vocab.txt, and vocab.json with merges.txt: the tokenizer.json that transformers builds of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from jittok.errors import MalformedVocab
+from jittok.files.contents import exists, parse_json, read_file
+from jittok.files.places import Node
+from jittok.files.tokenizer_json import pipeline_of
+from jittok.pipeline.pipeline import Pipeline
+from jittok.pipeline.steps import JoinBytes, Pattern, ReplaceEach, Trim
+
+CLIP = r"<\|startoftext\|>|<\|endoftext\|>|'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
+END = "<|endoftext|>"
+ORDER = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
+SPECIALS: dict[str, dict[str, str]] = {
+    "BertTokenizer": {
+        "unk_token": "[UNK]", "sep_token": "[SEP]", "pad_token": "[PAD]", "cls_token": "[CLS]", "mask_token": "[MASK]",
+    },
+    "GPT2Tokenizer": {"bos_token": END, "eos_token": END, "unk_token": END},
+    "WhisperTokenizer": {"bos_token": END, "eos_token": END, "unk_token": END},
+    "CLIPTokenizer": {"bos_token": "<|startoftext|>", "eos_token": END, "unk_token": END, "pad_token": END},
+    "RobertaTokenizer": {
+        "bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "sep_token": "</s>", "pad_token": "<pad>",
+        "cls_token": "<s>", "mask_token": "<mask>",
+    },
+}  # fmt: skip
+"""Class of transformers -> its named special tokens where the files beside say nothing."""
+FLAGS = ("single_word", "lstrip", "rstrip", "normalized")
+
+
+def read_vocab_txt(path: Path) -> Pipeline:
+    """The Pipeline of a vocab.txt: line number = id, white space behind a token cut off."""
+    content = read_file(path)
+    try:
+        lines = content.decode().split("\n")
+    except UnicodeDecodeError as error:
+        raise MalformedVocab(
+            str(path), f"byte {error.start}", content[error.start : error.start + 8], "UTF-8"
+        ) from None
+    if lines and not lines[-1]:
+        lines.pop()
+    ids: dict[str, int] = {}
+    for number, line in enumerate(lines):
+        ids[line.rstrip()] = number  # of equal lines the last
+    if not ids:
+        raise MalformedVocab(str(path), "line 1", b"", "a token a line")
+    beside = _Beside(path.parent, "BertTokenizer")
+    lowercase = beside.flag("do_lower_case", True)
+    model = {
+        "type": "WordPiece", "vocab": ids, "unk_token": beside.text("unk_token"), "continuing_subword_prefix": "##",
+        "max_input_chars_per_word": 100,
+    }  # fmt: skip
+    added = beside.added(ids)
+    cls, sep = (_id_of(path, beside.text(name), ids, added) for name in ("cls_token", "sep_token"))
+    accents = beside.config.get("strip_accents")
+    root = {
+        "added_tokens": added,
+        "normalizer": {
+            "type": "BertNormalizer", "clean_text": True, "lowercase": lowercase,
+            "handle_chinese_chars": beside.flag("tokenize_chinese_chars", True), "strip_accents": accents,
+        },
+        "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "post_processor": {"type": "BertProcessing", "cls": cls, "sep": sep},
+        "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
+        "model": model,
+    }  # fmt: skip
+    return _made(path, root, "vocab.txt", beside)
+
+
+def read_vocab_json(folder: Path, vocab: Path, merges: Path) -> Pipeline:
+    """The Pipeline of a vocab.json and the merges.txt beside it."""
+    beside = _Beside(folder, "GPT2Tokenizer")
+    ids = parse_json(str(vocab), read_file(vocab)).of(dict)
+    name = beside.name
+    if name == "BertTokenizer":
+        raise beside.node.child("tokenizer_class").unknown(name, "a class whose files are vocab.json and merges.txt")
+    added = beside.added(ids)
+    byte_level: dict[str, Any] = {"type": "ByteLevel", "add_prefix_space": beside.flag("add_prefix_space", False)}
+    root: dict[str, Any] = {
+        "added_tokens": added,
+        "pre_tokenizer": byte_level,
+        "decoder": {"type": "ByteLevel"},
+        "model": {"type": "BPE", "vocab": ids, "merges": _merge_lines(merges)},
+    }
+    if name == "CLIPTokenizer":
+        spaces = {"type": "Replace", "pattern": {"Regex": r"\s+"}, "content": " "}
+        split = {"type": "Split", "pattern": {"Regex": CLIP}, "behavior": "Removed", "invert": True}
+        steps = [{"type": "NFC"}, spaces, {"type": "Lowercase"}]
+        root["normalizer"] = {"type": "Sequence", "normalizers": steps}
+        root["pre_tokenizer"] = {
+            "type": "Sequence",
+            "pretokenizers": [split, {**byte_level, "add_prefix_space": False}],
+        }
+        root["model"] |= {"end_of_word_suffix": "</w>", "unk_token": beside.text("unk_token")}
+    if name in ("CLIPTokenizer", "RobertaTokenizer"):
+        parts = ("bos_token", "eos_token") if name == "CLIPTokenizer" else ("cls_token", "sep_token")
+        cls, sep = (_id_of(vocab, beside.text(part), ids, added) for part in parts)
+        root["post_processor"] = {"type": "RobertaProcessing", "cls": cls, "sep": sep}
+    if name == "WhisperTokenizer":
+        start, silent = (_id_of(vocab, text, ids, added) for text in ("<|startoftranscript|>", "<|notimestamps|>"))
+        root["post_processor"] = _around([start, silent], [_id_of(vocab, beside.text("eos_token"), ids, added)])
+    made = _made(vocab, root, "vocab.json+merges.txt", beside, str(merges))
+    if name == "CLIPTokenizer":
+        return replace(made, decode=(JoinBytes(), ReplaceEach(Pattern("</w>", literal=True), " "), Trim()))
+    return made
+
+
+def _around(before: list[list[Any]], after: list[list[Any]]) -> dict[str, Any]:
+    def item(row: list[Any]) -> dict[str, Any]:
+        return {"SpecialToken": {"id": row[0], "type_id": 0}}
+
+    single = [*map(item, before), {"Sequence": {"id": "A", "type_id": 0}}, *map(item, after)]
+    pair = [*single[: -len(after)], {"Sequence": {"id": "B", "type_id": 0}}, *map(item, after)]
+    special = {row[0]: {"id": row[0], "ids": [row[1]], "tokens": [row[0]]} for row in before + after}
+    return {"type": "TemplateProcessing", "single": single, "pair": pair, "special_tokens": special}
+
+
+def _merge_lines(path: Path) -> list[str]:
+    content = read_file(path)
+    try:
+        lines = content.decode().split("\n")
+    except UnicodeDecodeError as error:
+        raise MalformedVocab(
+            str(path), f"byte {error.start}", content[error.start : error.start + 8], "UTF-8"
+        ) from None
+    if lines and not lines[-1]:
+        lines.pop()
+    return [line.removesuffix("\r") for line in lines]
+
+
+def _id_of(path: Path, text: str, ids: dict[str, Any], added: list[dict[str, Any]]) -> list[Any]:
+    known = {row["content"]: row["id"] for row in added}
+    if text not in known and text not in ids:
+        raise MalformedVocab(str(path), "tokens", f"no {text!r}", "the special tokens that stand around a text")
+    return [text, ids.get(text, known.get(text))]
+
+
+def _made(path: Path, root: dict[str, Any], kind: str, beside: _Beside, merges: str = "") -> Pipeline:
+    file = merges or str(path)
+    made = pipeline_of(Node(file, "", root), b"", beside.notes)
+    return replace(made, source=str(path), format=kind, library="transformers")
+
+
+class _Beside:
+    """What tokenizer_config.json and its like say, beside a vocabulary in a folder."""
+
+    def __init__(self, folder: Path, default: str) -> None:
+        def read(name: str) -> Node:
+            path = exists(folder, name)
+            return parse_json(str(path), read_file(path)) if path else Node(str(folder / name), "", {})
+
+        self.node = read("tokenizer_config.json")
+        self.config: dict[str, Any] = self.node.of(dict)
+        self.map: dict[str, Any] = read("special_tokens_map.json").of(dict)
+        self.more: dict[str, Any] = read("added_tokens.json").of(dict)
+        name = self.node.get("tokenizer_class", str, default).removesuffix("Fast")
+        self.name = default if name == "PreTrainedTokenizer" else name
+        self.notes = (f"as transformers' {self.name} reads these files",)
+        if self.name not in SPECIALS:
+            raise self.node.child("tokenizer_class").unknown(self.name, "one of " + ", ".join(SPECIALS))
+
+    def flag(self, key: str, default: bool) -> bool:
+        return bool(self.node.get(key, bool, default))
+
+    def special(self, key: str) -> Any:
+        """What a named special token is: a text, an object with its flags, or None."""
+        found = self.config.get(key, self.map.get(key, SPECIALS[self.name].get(key)))
+        if (
+            found is not None
+            and not isinstance(found, str)
+            and not (isinstance(found, dict) and isinstance(found.get("content"), str))
+        ):
+            raise self.node.child(key).bad(found, "a text, or an object with content")
+        return found
+
+    def text(self, key: str) -> str:
+        """The text of a named special token. MalformedVocab where there is none."""
+        found = self.special(key)
+        if found is None:
+            raise self.node.child(key).bad(None, "a special token")
+        return str(found if isinstance(found, str) else found["content"])
+
+    def added(self, ids: dict[str, Any]) -> list[dict[str, Any]]:
+        """All added tokens as rows of a tokenizer.json."""
+        rows: dict[str, dict[str, Any]] = {}
+        top = len(ids)
+
+        def enter(content: str, said: Any, flags: dict[str, Any], special: bool) -> None:
+            nonlocal top
+            token = rows[content]["id"] if content in rows else ids.get(content, said)
+            if token is None:
+                token, top = top, top + 1
+            chosen = {name: bool(flags.get(name, name == "normalized" and not special)) for name in FLAGS}
+            rows[content] = {"id": token, "content": content, "special": special, **chosen}
+
+        decoder = self.node.get("added_tokens_decoder", dict, {})
+        for number, entry in sorted(decoder.items(), key=lambda row: int(row[0]) if row[0].isdecimal() else -1):
+            if not number.isdecimal() or not isinstance(entry, dict) or not isinstance(entry.get("content"), str):
+                raise self.node.child("added_tokens_decoder").bad(entry, "an id and a token with content")
+            enter(entry["content"], int(number), entry, bool(entry.get("special")))
+            top = max(top, int(number) + 1)
+        for content, number in self.more.items():
+            if content not in rows:
+                if type(number) is not int or number < 0:
+                    raise Node(self.node.file, f"added_tokens.json[{content!r}]", None).bad(number, "an id")
+                enter(content, number, {}, False)
+                top = max(top, number + 1)
+        for key in ORDER:
+            found = self.special(key)
+            if isinstance(found, str) and found not in rows:
+                enter(found, None, {}, True)
+            elif isinstance(found, str):
+                rows[found].update(special=True)
+                if not decoder:
+                    rows[found].update(dict.fromkeys(FLAGS, False))
+            elif found is not None:
+                enter(found["content"], None, found, True)
+        return list(rows.values())

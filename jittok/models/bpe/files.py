@@ -1,0 +1,198 @@
+"""A byte-level BPE of another file as the flat arrays of BPE.
+
+The arrays are those of a GGUF vocabulary: bytes are symbols, pairs of ids have ranks. tiktoken's ranks have no merges;
+what two tokens are joined to is the token of their joined text. Of each token one pair is enough: merging inside a
+stretch that ends as one token does not depend on what stands around it, so a token is always made by the last merge of
+its own text merged alone.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from jittok._jit import I32, I64, U8, OutI32, frozen, helper, kernel
+from jittok.merging.chain_build import no_chain
+from jittok.models.bpe.arrays import PLAIN, Arrays
+from jittok.models.bpe.compile import byte_of_character, encoded_bytes, pair_all_bytes, whole_words
+from jittok.models.bpe.joint_rules import all_joined, byte_joints
+from jittok.models.bpe.planting import planted_seeds
+from jittok.models.bpe.seeds import empty_slots, freeze
+from jittok.models.bpe.words import SPACE
+from jittok.normalize.case import case_table
+from jittok.pipeline import Pipeline
+from jittok.pipeline.models import Merges, Ranks
+from jittok.pipeline.pipeline import packed
+from jittok.pretokenize.families import GENERAL, GPT2, LLAMA3
+from jittok.pretokenize.files import Family, family_of, splitter_of_stages
+from jittok.pretokenize.splitters.llama3 import WITHOUT
+from jittok.safe_cuts.rules import no_cuts
+from jittok.structures.bytes_table import (
+    ABSENT,
+    BytesTable,
+    BytesWindow,
+    build_bytes_table,
+    find_bytes,
+    find_rows,
+    open_bytes_table,
+)
+from jittok.structures.char_table import no_characters
+from jittok.structures.pair_table import build_pair_table
+from jittok.unicode import tables
+
+FAMILIES = {"gpt2": GPT2, "llama3": LLAMA3}
+NO_FAMILY = Family("")
+MOST_PARTS = 1 << 12
+"""Bytes of a token of ranks that is merged to find its pair."""
+
+
+class Pairs(NamedTuple):
+    """Merges, none of whose pairs comes twice."""
+
+    left: I32
+    right: I32
+    rank: I32
+    merged: I32
+
+
+def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
+    """The arrays of a byte-level BPE without normalizer, None for any other."""
+    model = pipeline.model
+    spelled = _spelled(pipeline)
+    if spelled is None:
+        return None
+    splitter, family = splitter_of_stages(pipeline.split), family_of(pipeline.split) or NO_FAMILY
+    if splitter is None:
+        return None
+    tokens = pipeline.model_offsets.size - 1
+    symbols = build_bytes_table(*spelled)
+    byte_symbols = frozen(find_rows(symbols, encoded_bytes()), np.int32)
+    if (byte_symbols == ABSENT).any():
+        return None  # a byte without a token is unknown, or vanishes
+    if isinstance(model, Ranks):
+        pairs = pairs_of_ranks(build_bytes_table(pipeline.model_bytes, pipeline.model_offsets), byte_symbols)
+    else:
+        assert isinstance(model, Merges)
+        ranks = frozen(np.arange(model.left.size), np.int32)
+        pairs = Pairs(*(frozen(a, np.int32) for a in (model.left, model.right)), ranks, frozen(model.merged, np.int32))
+    whole_known = isinstance(model, Ranks) or model.whole_words
+    whole, whole_ids = whole_words(symbols.data, symbols.offsets)
+    table = build_pair_table(*pairs)
+    byte_pairs = np.empty(65536, np.uint64)
+    pair_all_bytes(table, byte_symbols, byte_pairs)
+    slots, bits = empty_slots(0)
+    joints = byte_joints(symbols, pairs.left, pairs.right, pairs.rank, byte_of_character(), int(byte_symbols[SPACE]))
+    arrays = Arrays(
+        splitter=splitter,
+        pairs=table,
+        tokens=tokens,
+        byte_symbols=byte_symbols,
+        characters=no_characters(),
+        virtual_ids=frozen([ABSENT], np.int32),
+        virtual_at=frozen([0], np.int64),
+        texts=symbols,
+        byte_ids=frozen(np.full(256, ABSENT), np.int32),
+        whole=whole,
+        whole_ids=whole_ids,
+        byte_encode=1,
+        escape=0,
+        ignore_merges=int(whole_known),
+        newlines_whole=0,
+        session=PLAIN,
+        lowercase=0,
+        family=FAMILIES.get(family.name, GENERAL),
+        digits_alone=0,
+        group=family.group,
+        cased=0,
+        contractions=family.contractions if family.name else WITHOUT,
+        classes=family.classes(),
+        byte_pairs=frozen(byte_pairs, np.uint64),
+        joints=all_joined(False) if whole_known else joints,
+        rules=no_cuts(),
+        seeds=freeze(slots, bits),
+        chain=no_chain(),
+        dna=frozen(np.full(3, ABSENT), np.int32),
+        case=case_table(),
+    )
+    return arrays._replace(seeds=planted_seeds(arrays))
+
+
+def normal_form_alone(pipeline: Pipeline) -> bool:
+    """Whether nothing is normalized but by NFC, and tokens that are looked for behind that are white space: it neither
+    makes, changes nor composes with any."""
+    if not pipeline.normalize:
+        return True
+    later = [token.content for token in pipeline.added if token.normalized]
+    return pipeline.composes_alone and all(text.isascii() and text.isspace() for text in later)
+
+
+def _spelled(pipeline: Pipeline) -> tuple[U8, I64] | None:
+    """The vocabulary in the byte alphabet; None where the model does not see bytes."""
+    model = pipeline.model
+    if not normal_form_alone(pipeline):
+        return None
+    if isinstance(model, Ranks):
+        alphabet = tables.ENCODED_BYTE
+        data, offsets = packed([b"".join([alphabet[byte] for byte in text or b""]) for text in pipeline.model_tokens])
+        return frozen(data, np.uint8), frozen(offsets, np.int64)
+    spells = bool(pipeline.split) and type(pipeline.split[-1]).__name__ == "SpellBytes"
+    if not isinstance(model, Merges) or not spells or model.prefix or model.suffix:
+        return None
+    return frozen(pipeline.model_bytes, np.uint8), frozen(pipeline.model_offsets, np.int64)
+
+
+def pairs_of_ranks(texts: BytesTable, byte_tokens: I32) -> Pairs:
+    """The one pair that makes each token of ranks. texts: raw texts by id; byte_tokens: int32[256]."""
+    count = texts.offsets.size - 1
+    columns = [np.empty(count, np.int32) for _ in range(3)]
+    scratch = [np.empty(MOST_PARTS, np.int32) for _ in range(2)]
+    used = last_merges(texts, byte_tokens, *columns, *scratch)
+    left, right, merged = (frozen(column[:used].copy(), np.int32) for column in columns)
+    return Pairs(left, right, merged, merged)
+
+
+@kernel
+def last_merges(
+    texts: BytesTable, byte_tokens: I32, left: OutI32, right: OutI32, merged: OutI32, ids: OutI32, ends: OutI32
+) -> int:
+    """Merge the text of each token alone, lowest joined id first, and note the last pair; returns how many have one.
+
+    texts: raw texts by id; byte_tokens: int32[256]; left, right, merged: int32[tokens]
+    ids, ends: int32[MOST_PARTS] scratch; a longer token is left out: it is only found whole
+    """
+    table, count = open_bytes_table(texts), 0
+    for token in range(texts.offsets.size - 1):
+        start, size = texts.offsets[token], texts.offsets[token + 1] - texts.offsets[token]
+        if size < 2 or size > ids.size:
+            continue
+        for k in range(size):
+            ids[k] = byte_tokens[texts.data[start + k]]
+            ends[k] = k + 1
+        parts = size
+        while parts > 2:
+            best, at = texts.offsets.size, -1
+            for k in range(parts - 1):
+                found = _joined(table, start, ends, k)
+                if found != ABSENT and found < best:
+                    best, at = found, k
+            if at < 0:
+                break
+            ids[at], ends[at] = best, ends[at + 1]
+            parts -= 1
+            for k in range(at + 1, parts):
+                ids[k], ends[k] = ids[k + 1], ends[k + 1]
+        if parts == 2:
+            left[count], right[count], merged[count] = ids[0], ids[1], token
+            count += 1
+    return count
+
+
+@helper
+def _joined(table: BytesWindow, start: int, ends: OutI32, k: int) -> int:
+    """The token of parts k and k + 1 together, or ABSENT. A text that is the whole token stays two parts: it is asked
+    for with more than two."""
+    begin = 0
+    if k > 0:
+        begin = ends[k - 1]
+    return find_bytes(table, table.data, start + begin, start + ends[k + 1])

@@ -1,0 +1,132 @@
+"""BPE over characters of another file as the arrays of SPM: spaces are U+2581, characters without a token are bytes.
+
+Two kinds of files say so: a tokenizer.json with the normalizers Prepend and Replace and merges of ids, whose ranks are
+those of the list; and a sentencepiece model, whose pieces merge by score, as SPM's do. SPM's kernel asks for a pair's
+rank alone, so both are tables of pairs.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok._jit import I32, I64, U8, frozen
+from jittok.merging.chain_build import no_chain
+from jittok.models.spm.arrays import Arrays
+from jittok.models.spm.compile import BLANK, find_pairs, other_characters_entered, span_rules
+from jittok.pipeline import Pipeline
+from jittok.pipeline.models import BPE, BYTE, NORMAL, UNUSED, USER, Merges, Pieces
+from jittok.pipeline.pipeline import packed
+from jittok.pipeline.steps import MERGED_WITH_PREVIOUS, Cut, Pattern, Prepend, Replace, Squeeze
+from jittok.structures.bytes_table import ABSENT, BytesTable, build_bytes_table, find_rows
+from jittok.structures.char_table import wide_characters
+from jittok.structures.pair_table import build_pair_table
+from jittok.vocab import SPACE
+
+ESCAPE = Replace(Pattern(" ", literal=True), SPACE)
+NO_WORDS = Cut(Pattern(" ", literal=True), MERGED_WITH_PREVIOUS)
+"""Cuts at spaces, of which none is left."""
+NO_TEXT = b""
+"""In place of a token that merging cannot make."""
+
+
+def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
+    """The arrays of such a file, None for any other."""
+    if isinstance(pipeline.model, Merges):
+        return _of_merges(pipeline, pipeline.model)
+    if isinstance(pipeline.model, Pieces):
+        return _of_pieces(pipeline, pipeline.model)
+    return None
+
+
+def _of_merges(pipeline: Pipeline, model: Merges) -> Arrays | None:
+    forms = {(Prepend(SPACE), ESCAPE): 1, (ESCAPE,): 0}
+    if not all(isinstance(step, Prepend | Replace) for step in pipeline.normalize):
+        return None
+    prefix = forms.get(pipeline.normalize)  # type: ignore[call-overload]
+    plain = model.byte_fallback and not (model.whole_words or model.prefix or model.suffix)
+    if prefix is None or not plain or pipeline.split not in ((), (NO_WORDS,)):
+        return None
+    if any(token.normalized for token in pipeline.added):
+        return None  # looked for where spaces are U+2581 already
+    texts = build_bytes_table(frozen(pipeline.model_bytes, np.uint8), frozen(pipeline.model_offsets, np.int64))
+    bytes_ = find_rows(texts, [b"<0x%02X>" % byte for byte in range(256)])
+    joined = np.isin(bytes_, np.concatenate([model.left, model.right]))
+    if (bytes_ == ABSENT).any() or joined.any():
+        return None  # an unknown token, or bytes that merge
+    if _starts_within_character(pipeline.model_bytes, pipeline.model_offsets):
+        return None
+    made = np.zeros(texts.offsets.size - 1, np.bool_)
+    made[model.merged] = True
+    ranks = np.arange(model.left.size)
+    return _arrays(texts, made | _single(texts), bytes_, (model.left, model.right, ranks, model.merged), prefix)
+
+
+def _of_pieces(pipeline: Pipeline, model: Pieces) -> Arrays | None:
+    (step,) = pipeline.normalize
+    assert isinstance(step, Squeeze)
+    plain = not (step.charsmap.size or step.squeeze or step.suffix) and step.escape
+    if model.kind != BPE or not plain or not model.byte_fallback or np.isin(model.types, (USER, UNUSED)).any():
+        return None
+    tokens = pipeline.model_tokens
+    texts_of = [text or NO_TEXT if kind == NORMAL else NO_TEXT for text, kind in zip(tokens, model.types, strict=True)]
+    data, offsets = packed(texts_of)
+    room = np.append(data, np.uint8(BLANK))  # a last token without a text is looked at
+    texts = other_characters_entered(frozen(room, np.uint8), frozen(offsets, np.int64))
+    bytes_ = np.full(256, ABSENT, np.int32)
+    for token, (text, kind) in enumerate(zip(tokens, model.types.tolist(), strict=True)):
+        if kind == BYTE and text is not None:
+            bytes_[int(text[3:5], 16)] = token
+    count = offsets.size - 1
+    order = frozen(np.argsort(np.diff(offsets), kind="stable"), np.int64)
+    reachable, size = np.zeros(count, np.uint8), 1 << 12
+    while True:
+        left, right, merged = (np.empty(size, np.int32) for _ in range(3))
+        found = find_pairs(texts, count, order, reachable, left, right, merged)
+        if found <= size:
+            break
+        size = found
+    left, right, merged = left[:found].copy(), right[:found].copy(), merged[:found].copy()
+    _, ranks = np.unique(-model.scores, return_inverse=True)  # equal scores have equal ranks, the best has 0
+    columns = (left, right, ranks.reshape(-1)[merged], merged)
+    return _arrays(texts, reachable != 0, bytes_, columns, int(step.prefix), count)
+
+
+def _arrays(
+    texts: BytesTable, reachable: NDArray[np.bool_], bytes_: NDArray[np.int32],
+    columns: tuple[NDArray[np.integer], ...], prefix: int, tokens: int | None = None,
+) -> Arrays:  # fmt: skip
+    count = texts.offsets.size - 1 if tokens is None else tokens
+    singles = find_rows(texts, [bytes([byte]) for byte in range(256)])
+    mark = int(find_rows(texts, [SPACE.encode()])[0])
+    span_ascii = singles[:128].copy()
+    span_ascii[BLANK] = mark
+    own: tuple[U8, I64] = (texts.data, frozen(texts.offsets[: count + 1], np.int64))
+    pairs: list[I32] = [frozen(column, np.int32) for column in columns]
+    return Arrays(
+        pairs=build_pair_table(*pairs),
+        tokens=count,
+        texts=texts,
+        ascii=frozen(singles[:128], np.int32),
+        byte_ids=frozen(bytes_, np.int32),
+        reachable=frozen(reachable, np.uint8),
+        add_space_prefix=prefix,
+        rules=span_rules(*own, reachable),
+        characters=wide_characters(texts),
+        span_ascii=frozen(span_ascii, np.int32),
+        span_byte_ids=frozen(bytes_, np.int32),
+        chain=no_chain(),
+        room_per_byte=1 if 0 <= mark < count else 3,
+    )
+
+
+def _single(texts: BytesTable) -> NDArray[np.bool_]:
+    """Which tokens are one character."""
+    follower = np.concatenate([[0], np.cumsum((texts.data & 0xC0) != 0x80)])
+    return follower[texts.offsets[1:]] - follower[texts.offsets[:-1]] == 1
+
+
+def _starts_within_character(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> bool:
+    """Whether a text begins with a byte that goes on: JSON has none, and the rules want none."""
+    filled = offsets[:-1][np.diff(offsets) > 0]
+    return bool((data[filled] & 0xC0 == 0x80).any())

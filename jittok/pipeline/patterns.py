@@ -1,0 +1,313 @@
+"""Regular expressions of other engines, written out so that any engine gives the same answer.
+
+Oniguruma (tokenizers), fancy-regex (tiktoken) and Rust's regex crate know other characters than Python's engines, and
+write some things otherwise. `explicit` reads what tokenizer files use of their syntax and writes classes as sets of
+code points of Unicode 16.0, `(?i:` as sets of both cases, and anchors as look-ahead. What it does not know is refused,
+and so is a repeat within a repeat, which takes a backtracking engine endless time, and what matches the empty text.
+"""
+
+from __future__ import annotations
+
+import string
+from functools import cache
+from typing import Any, NamedTuple
+
+from jittok.pipeline.steps import CRATE, ONIG, Pattern
+from jittok.unicode.libraries import CLASSES, Ranges, ranges
+
+LONGEST_PATTERN = 10_000
+MOST_REPEATS = 1_000
+DEEPEST = 20
+LAST = 0x10FFFF
+_ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "f": "\f", "v": "\v", "a": "\a", "e": "\x1b"}
+_CLASS_ESCAPES = {"s": "space", "d": "digit", "w": "word"}
+_FOLDED = {"s": "sS\u017f", "k": "kK\u212a"}
+_JOINED = ("ss", "st", "ff", "fi", "fl")
+"""What single letters fold to: Oniguruma finds them too, so such texts are refused where case does not matter."""
+
+
+class PatternError(ValueError):
+    """Something in a pattern that is not known here: `found` at character `at`; `expected`."""
+
+    def __init__(self, at: int, found: str, expected: str) -> None:
+        super().__init__(f"character {at}: found {found!r}, expected {expected}")
+        self.at, self.found, self.expected = at, found, expected
+
+
+class _Part(NamedTuple):
+    text: str
+    empty: bool  # can match nothing
+    endless: bool  # holds a repeat without a limit
+
+
+@cache
+def explicit(pattern: str, engine: str = ONIG) -> str:
+    """The pattern for Python's engines, classes written out. Raises PatternError."""
+    if len(pattern) > LONGEST_PATTERN:
+        raise PatternError(LONGEST_PATTERN, f"{len(pattern)} characters", f"at most {LONGEST_PATTERN}")
+    reader = _Reader(pattern, engine)
+    part = reader.alternatives(0, False)
+    if reader.at < len(pattern):
+        raise reader.error("nothing: a group ends that did not begin")
+    if part.empty:
+        raise PatternError(0, pattern[:40], "a pattern that matches no empty text")
+    return part.text
+
+
+@cache
+def compiled(pattern: Pattern) -> Any:
+    """The `regex.Pattern` of what is looked for."""
+    import regex
+
+    return regex.compile(
+        regex.escape(pattern.text) if pattern.literal else explicit(pattern.text, pattern.engine), regex.V0
+    )
+
+
+def is_possessive(written_out: str) -> bool:
+    """Whether a pattern that `explicit` gave keeps what it has taken: then it may differ from its greedy form."""
+    return any(sign in written_out for sign in ("++", "?+", "*+", "}+"))
+
+
+class _Reader:
+    def __init__(self, pattern: str, engine: str) -> None:
+        self.pattern, self.engine, self.at = pattern, engine, 0
+
+    def error(self, expected: str) -> PatternError:
+        return PatternError(self.at, self.pattern[self.at : self.at + 12], expected)
+
+    def peek(self, size: int = 1) -> str:
+        return self.pattern[self.at : self.at + size]
+
+    def take(self, text: str) -> bool:
+        if not self.pattern.startswith(text, self.at):
+            return False
+        self.at += len(text)
+        return True
+
+    def alternatives(self, depth: int, folded: bool) -> _Part:
+        if depth > DEEPEST:
+            raise self.error(f"groups at most {DEEPEST} deep")
+        parts = [self.sequence(depth, folded)]
+        while self.take("|"):
+            parts.append(self.sequence(depth, folded))
+        text = "|".join(part.text for part in parts)
+        return _Part(text, any(part.empty for part in parts), any(part.endless for part in parts))
+
+    def sequence(self, depth: int, folded: bool) -> _Part:
+        texts, empty, endless, before = [], True, False, ""
+        while self.at < len(self.pattern) and self.peek() not in "|)":
+            if folded and (before + self.peek()).lower() in _JOINED:
+                raise self.error("letters that no single character folds to, where case does not matter")
+            before = self.peek()
+            part = self.repeated(self.atom(depth, folded))
+            texts.append(part.text)
+            empty, endless = empty and part.empty, endless or part.endless
+        return _Part("".join(texts), empty, endless)
+
+    def repeated(self, part: _Part) -> _Part:
+        least, most, sign = 1, 1, self.peek()
+        if sign and sign in "*+?":
+            self.at += 1
+            least, most = {"*": (0, -1), "+": (1, -1), "?": (0, 1)}[sign]
+        elif sign == "{":
+            start, (least, most) = self.at, self.counts()
+            sign = self.pattern[start : self.at]
+        else:
+            return part
+        if part.endless and most != 1:
+            raise self.error("no repeat of what holds a repeat without a limit")
+        if part.text.startswith("(?=") or part.text.startswith("(?!"):
+            raise self.error("no repeat of a look-ahead")
+        after = self.peek()
+        if after == "+" and (self.engine != ONIG or not sign.startswith("{")):  # in Ruby {1,3}+ repeats, and is refused
+            self.at += 1
+            sign += "+"
+        elif after == "?":
+            raise self.error("no lazy repeat")
+        if self.peek() and self.peek() in "*+?{":
+            raise self.error("one repeat")
+        return _Part(part.text + sign, part.empty or least == 0, part.endless or most < 0)
+
+    def counts(self) -> tuple[int, int]:
+        end = self.pattern.find("}", self.at)
+        low, comma, high = self.pattern[self.at + 1 : max(end, self.at)].partition(",")
+        if end < 0 or not low.isascii() or not low.isdigit() or not (high.isdigit() or not high) or len(low + high) > 8:
+            raise self.error("{n}, {n,} or {n,m}")
+        least = int(low)
+        most = (int(high) if high else -1) if comma else least
+        if max(least, most) > MOST_REPEATS or 0 <= most < least or most == 0:
+            raise self.error(f"counts of up to {MOST_REPEATS}")
+        self.at = end + 1
+        return least, most
+
+    def atom(self, depth: int, folded: bool) -> _Part:
+        c = self.peek()
+        if c == "(":
+            return self.group(depth, folded)
+        if c == "[":
+            return _Part(_written(self.set(folded)), False, False)
+        if c in "*+?{":
+            raise self.error("something to repeat")
+        if c == "$":
+            self.at += 1  # Ruby's is the end of any line
+            return _Part(r"(?![^\n])" if self.engine == ONIG else r"(?![\x00-\U0010ffff])", True, False)
+        if c in ("^", "]"):
+            raise self.error("no ^ and no lone ]")
+        if c == ".":
+            self.at += 1
+            return _Part(r"[^\n]", False, False)
+        return _Part(_written(self.character(folded)), False, False)
+
+    def group(self, depth: int, folded: bool) -> _Part:
+        if self.take("(?i:"):
+            opening, folded, look = "(?:", True, False
+        elif self.take("(?:"):
+            opening, look = "(?:", False
+        elif self.peek(3) in ("(?!", "(?="):
+            opening, look = self.peek(3), True
+            self.at += 3
+        elif self.peek(2) == "(?":
+            raise self.error("(?:, (?i:, (?! or (?=")
+        else:
+            self.at += 1
+            opening, look = "(?:", False
+        inside = self.alternatives(depth + 1, folded)
+        if not self.take(")"):
+            raise self.error("the end of a group")
+        return _Part(f"{opening}{inside.text})", look or inside.empty, inside.endless and not look)
+
+    def character(self, folded: bool) -> Ranges:
+        """The code points of one character outside of a set, or of one escape."""
+        c = self.peek()
+        self.at += 1
+        if c != "\\":
+            return _cases(c) if folded else ((ord(c), ord(c)),)
+        c = self.peek()
+        self.at += 1
+        if c and c in "pP":
+            return self.property(c == "P")
+        if c and c in "sdwSDW":
+            inside = ranges("word_crate" if c in "wW" and self.engine == CRATE else _CLASS_ESCAPES[c.lower()])
+            return inside if c.islower() else _complement(inside)
+        if c in ("x", "u"):
+            return self.number(c)
+        if c in _ESCAPES:
+            return ((ord(_ESCAPES[c]), ord(_ESCAPES[c])),)
+        if not c or c in string.ascii_letters + string.digits:
+            self.at -= 2
+            raise self.error("a known escape")
+        return ((ord(c), ord(c)),)
+
+    def number(self, kind: str) -> Ranges:
+        if self.peek() == "{":
+            end = self.pattern.find("}", self.at)
+            digits, after = self.pattern[self.at + 1 : max(end, self.at)], end + 1
+        else:
+            size = 2 if kind == "x" else 4
+            digits, after = self.peek(size), self.at + size
+        if not 1 <= len(digits) <= 6 or set(digits) - set(string.hexdigits) or int(digits, 16) > LAST:
+            raise self.error("a hexadecimal number")
+        if kind == "x" and int(digits, 16) > 0x7F and self.engine == ONIG and self.peek() != "{":
+            raise self.error("a character: in Oniguruma this is a byte")
+        self.at = after
+        return ((int(digits, 16), int(digits, 16)),)
+
+    def property(self, negated: bool) -> Ranges:
+        if self.take("{"):
+            end = self.pattern.find("}", self.at)
+            name, after = self.pattern[self.at : max(end, self.at)], end + 1
+        else:
+            name, after = self.peek(), self.at + 1
+        if name.startswith("^"):
+            negated, name = not negated, name[1:]
+        if name not in CLASSES or name.islower():
+            raise self.error(f"one of {', '.join(c for c in CLASSES if not c.islower())}")
+        self.at = after
+        return _complement(ranges(name)) if negated else ranges(name)
+
+    def set(self, folded: bool) -> Ranges:
+        """The code points of a set, with sets within it; && is the intersection of what stands on its sides."""
+        self.at += 1
+        negated, whole = self.take("^"), None
+        part: list[tuple[int, int]] = []
+        begin = self.at
+        while not (self.peek() == "]" and self.at > begin):
+            if self.at >= len(self.pattern):
+                raise self.error("the end of a set")
+            if self.take("&&"):
+                whole, part = _common(whole, part), []
+            elif self.peek(2) == "[:":
+                raise self.error("no POSIX class")
+            elif self.peek() == "[":
+                part += self.set(folded)
+            else:
+                part += self.member(folded)
+        self.at += 1
+        found = _common(whole, part)
+        return _complement(found) if negated else found
+
+    def member(self, folded: bool) -> Ranges:
+        """A character of a set, a range, or a class."""
+        first = self.character(False)
+        if self.peek() == "-" and self.peek(2) != "-]" and len(first) == 1 and first[0][0] == first[0][1]:
+            self.at += 1
+            if self.peek() == "[" or not self.peek():
+                raise self.error("the last character of a range")
+            last = self.character(False)
+            if len(last) != 1 or last[0][0] != last[0][1] or last[0][0] < first[0][0]:
+                raise self.error("the last character of a range, not before its first")
+            first = ((first[0][0], last[0][1]),)
+        if not folded:
+            return first
+        if sum(last - low + 1 for low, last in first) > 128:
+            raise self.error("few characters in a set where case does not matter")
+        return tuple(each for low, last in first for c in range(low, last + 1) for each in _cases(chr(c)))
+
+
+def _cases(c: str) -> Ranges:
+    """A character in both cases, and what else folds to it."""
+    if not c.isascii():
+        raise PatternError(0, c, "ASCII characters where case does not matter")
+    found = _FOLDED.get(c.lower(), {c.lower(), c.upper()})
+    return tuple(sorted((ord(each), ord(each)) for each in found))
+
+
+def _merged(parts: list[tuple[int, int]] | Ranges) -> Ranges:
+    out: list[tuple[int, int]] = []
+    for low, high in sorted(parts):
+        if out and low <= out[-1][1] + 1:
+            out[-1] = (out[-1][0], max(high, out[-1][1]))
+        else:
+            out.append((low, high))
+    return tuple(out)
+
+
+def _complement(parts: list[tuple[int, int]] | Ranges) -> Ranges:
+    out, at = [], 0
+    for low, high in _merged(parts):
+        if at < low:
+            out.append((at, low - 1))
+        at = high + 1
+    return tuple([*out, (at, LAST)] if at <= LAST else out)
+
+
+def _common(whole: Ranges | None, part: list[tuple[int, int]]) -> Ranges:
+    if whole is None:
+        return _merged(part)
+    return _complement(_complement(whole) + _complement(part))
+
+
+def _written(members: Ranges) -> str:
+    """A set as any engine reads it."""
+    members = _merged(members)
+    if not members:
+        return r"(?!)"
+    if len(members) == 1 and members[0][0] == members[0][1]:
+        c = chr(members[0][0])
+        return c if c.isalnum() and c.isascii() else _code(members[0][0])
+    return "[" + "".join(_code(low) if low == high else f"{_code(low)}-{_code(high)}" for low, high in members) + "]"
+
+
+def _code(c: int) -> str:
+    return rf"\x{c:02x}" if c < 0x100 else rf"\u{c:04x}" if c < 0x10000 else rf"\U{c:08x}"

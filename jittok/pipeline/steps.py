@@ -1,0 +1,215 @@
+"""Steps of a Pipeline as data: of normalizers, of splitters, of decoders.
+
+Normalizers rewrite a piece of text. Splitters cut pieces into words; each stage gets every word of the stage before as
+a text of its own. Decoders turn a list of token texts to a list of texts, which are joined at the end.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.unicode.libraries import Form
+
+ONIG, CRATE = "onig", "crate"
+"""Engines of regular expressions: Oniguruma (tokenizers; tiktoken's fancy-regex agrees), and Rust's regex crate."""
+ISOLATED, REMOVED, CONTIGUOUS = "isolated", "removed", "contiguous"
+MERGED_WITH_PREVIOUS, MERGED_WITH_NEXT = "merged_with_previous", "merged_with_next"
+BEHAVIORS = (ISOLATED, REMOVED, CONTIGUOUS, MERGED_WITH_PREVIOUS, MERGED_WITH_NEXT)
+"""What becomes of the matches of a pattern that words are cut by."""
+ALWAYS, FIRST, NEVER = "always", "first", "never"
+SCHEMES = (ALWAYS, FIRST, NEVER)
+"""When U+2581 is put in front of a piece."""
+FORMS: tuple[Form, ...] = get_args(Form)
+
+
+class Pattern(NamedTuple):
+    """What is looked for: a literal text, or a regular expression."""
+
+    text: str
+    literal: bool = False
+    engine: str = ONIG
+
+
+# ---- normalizers
+
+
+class Map(NamedTuple):
+    """Each character becomes a text, by a map of `jittok.unicode.libraries`."""
+
+    name: str
+
+
+class Compose(NamedTuple):
+    """A normal form, by tables that leave alone what is newer than Unicode 10."""
+
+    form: Form
+
+
+class Clusters(NamedTuple):
+    """sentencepiece's character map as tokenizers applies it: grapheme clusters of under 6 bytes by the shortest key
+    that they begin with, else each character so."""
+
+    charsmap: NDArray[np.uint8]
+
+
+class Replace(NamedTuple):
+    """All matches, from the left."""
+
+    pattern: Pattern
+    content: str
+
+
+class Prepend(NamedTuple):
+    """A text in front of each piece that is not empty."""
+
+    text: str
+
+
+class Strip(NamedTuple):
+    """White space at the ends."""
+
+    left: bool
+    right: bool
+
+
+class SpellBytes(NamedTuple):
+    """Each byte becomes a character of the byte alphabet. A normalizer, or the last stage of a splitter."""
+
+
+class Squeeze(NamedTuple):
+    """sentencepiece's normalizer: user-defined pieces, then the longest key of the character map, then spaces."""
+
+    charsmap: NDArray[np.uint8]
+    prefix: bool  # a space in front, or behind with `suffix`
+    squeeze: bool  # leading, doubled and trailing spaces go
+    escape: bool  # a space becomes U+2581
+    suffix: bool
+
+
+# ---- splitters
+
+
+class PrefixSpace(NamedTuple):
+    """A space in front of a piece that does not begin with one."""
+
+
+class Cut(NamedTuple):
+    """Words by a pattern."""
+
+    pattern: Pattern
+    behavior: str
+    invert: bool = False  # matches and what lies between change places
+
+
+class CutClass(NamedTuple):
+    """Words by the characters of a set of `jittok.unicode.libraries`, each a match."""
+
+    name: str
+    behavior: str
+
+
+class Metaspace(NamedTuple):
+    """Spaces become `mark`, one is put in front by `scheme`, and `split` cuts in front of each."""
+
+    mark: str
+    scheme: str
+    split: bool
+
+
+class Chars(NamedTuple):
+    """Words of so many characters."""
+
+    size: int
+
+
+# ---- decoders
+
+
+class JoinBytes(NamedTuple):
+    """Tokens in the byte alphabet to bytes, read as UTF-8; one with another character stands for its UTF-8."""
+
+
+class JoinFallback(NamedTuple):
+    """Runs of <0xXX> to text; U+FFFD a byte where the run is no UTF-8."""
+
+
+class Fuse(NamedTuple):
+    """All tokens to one."""
+
+
+class ReplaceEach(NamedTuple):
+    """All matches in each token."""
+
+    pattern: Pattern
+    content: str
+
+
+class Unmark(NamedTuple):
+    """`mark` becomes a space; in the first token nothing, unless `keep_first`."""
+
+    mark: str
+    keep_first: bool
+
+
+class StripEach(NamedTuple):
+    """Up to so many `content` characters at the ends of each token."""
+
+    content: str
+    start: int
+    stop: int
+
+
+class JoinWords(NamedTuple):
+    """WordPiece: a space between tokens, but for those with the prefix, which goes."""
+
+    prefix: str
+    cleanup: bool
+
+
+class Unsuffix(NamedTuple):
+    """The suffix becomes a space, in the last token nothing."""
+
+    suffix: str
+
+
+class Ctc(NamedTuple):
+    """Equal neighbours are one, padding goes, the delimiter is a space."""
+
+    pad: str
+    delimiter: str
+    cleanup: bool
+
+
+class Spaced(NamedTuple):
+    """No decoder: tokens joined by spaces."""
+
+
+class JoinPieces(NamedTuple):
+    """sentencepiece's."""
+
+    trim_first: bool  # a U+2581 that the text begins with goes
+    squeezed: bool  # every U+2581 until there is text
+    unknown: str  # what an unknown piece prints
+
+
+class Trim(NamedTuple):
+    """White space at the ends of each token goes."""
+
+
+class JoinRaw(NamedTuple):
+    """Tokens are bytes."""
+
+
+NORMALIZERS = (Map, Compose, Clusters, Replace, Prepend, Strip, SpellBytes, Squeeze)
+SPLITTERS = (PrefixSpace, Cut, CutClass, Metaspace, Chars, SpellBytes)
+DECODERS = (JoinBytes, JoinFallback, Fuse, ReplaceEach, Unmark, StripEach, JoinWords, Unsuffix, Ctc, Spaced, JoinPieces,
+            Trim, JoinRaw)  # fmt: skip
+Normalizer = Map | Compose | Clusters | Replace | Prepend | Strip | SpellBytes | Squeeze
+Splitter = PrefixSpace | Cut | CutClass | Metaspace | Chars | SpellBytes
+Decoder = (
+    JoinBytes | JoinFallback | Fuse | ReplaceEach | Unmark | StripEach | JoinWords | Unsuffix | Ctc | Spaced
+    | JoinPieces | Trim | JoinRaw
+)  # fmt: skip

@@ -1,0 +1,148 @@
+"""The splitters of other files as arrays: patterns over true classes of Unicode 16.0, no engine in between."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from jittok.pipeline.known_patterns import GPT2, GREEDY, R50K
+from jittok.pipeline.patterns import PatternError, explicit, is_possessive
+from jittok.pipeline.steps import CONTIGUOUS, ISOLATED, REMOVED, Cut, CutClass, SpellBytes, Splitter
+from jittok.pretokenize.automaton import DEAD, START, Automaton, compile_pattern
+from jittok.pretokenize.classes import UNICODE_SIZE
+from jittok.pretokenize.program import Stage, splitter_from
+from jittok.pretokenize.splitters import general
+from jittok.pretokenize.splitters.blocks import BAD, DIGIT, LETTER, SPACE, CharacterClasses, class_tables
+from jittok.pretokenize.splitters.general import MATCHER
+from jittok.pretokenize.splitters.llama3 import PREFIX, WITHOUT
+from jittok.unicode.libraries import ranges
+
+LONG_S = 0x17F
+"""U+017F, which `(?i:'s)` matches beside s and S: the fast splitters leave such texts to the automaton."""
+_REST = r"[^\r\n\p{L}\p{N}]?\p{L}+|%s| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+_FOLDED = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|"
+_BOTH = r"(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])|"
+_CL100K = r"'(?i:[sdmt]|ll|ve|re)|"
+GPT2_FORMS = (
+    GPT2,
+    r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
+    GREEDY[R50K],
+)
+"""Patterns that cut as `splitters.gpt2`. Where `\\s+(?!\\S)` has failed one character of white space is left."""
+
+
+class Family:
+    """A fast splitter and its settings, under the names of the BPE arrays."""
+
+    def __init__(
+        self, name: str, group: int = 0, contractions: int = WITHOUT, marks: bool = False, folded: bool = False
+    ) -> None:
+        self.name, self.group, self.contractions = name, group, contractions
+        self.marks, self.folded = marks, folded
+
+    def classes(self) -> CharacterClasses:
+        """Its table of characters."""
+        table = np.zeros(UNICODE_SIZE, np.uint8)
+        for name, kind in (("L", LETTER), *((("M", LETTER),) if self.marks else ()), ("N", DIGIT), ("space", SPACE)):
+            for first, last in ranges(name):
+                table[first : last + 1] = kind
+        if self.folded:
+            table[LONG_S] = BAD
+        return class_tables(table)
+
+
+def _llama3_forms() -> dict[str, Family]:
+    found = {}
+    for contraction, folded in ((_FOLDED, True), (_CL100K, True), (_BOTH, False)):
+        for digits, group in ((r"\p{N}{1,3}", 3), (r"\p{N}", 1)):
+            plain = contraction + _REST % digits
+            marks = plain.replace(r"?\p{L}+", r"?[\p{L}\p{M}]+").replace(r"[^\s\p{L}\p{N}]", r"[^\s\p{L}\p{M}\p{N}]")
+            # of a run of white space the same is left, and where \s+(?!\S) fails it is one character
+            short = plain.replace(r"\s*[\r\n]+|\s+(?!\S)|\s+", r"\s*[\r\n]|\s+(?!\S)|\s")
+            for text, with_marks in ((plain, False), (marks, True), (short, False)):
+                found[explicit(text)] = Family("llama3", group, PREFIX, with_marks, folded)
+    return found
+
+
+@functools.cache
+def _forms() -> dict[str, Family]:
+    return {**{explicit(text): Family("gpt2") for text in GPT2_FORMS}, **_llama3_forms()}
+
+
+def family_of(stages: tuple[Splitter, ...]) -> Family | None:
+    """The fast splitter that cuts as these stages, None where there is none."""
+    cuts = _without_spelling(stages)
+    if len(cuts) == 1 and isinstance(cuts[0], Cut) and not cuts[0].pattern.literal and _keeps_all(cuts[0]):
+        return _forms().get(explicit(_greedy(cuts[0].pattern.text), cuts[0].pattern.engine))
+    return None
+
+
+def _without_spelling(stages: tuple[Splitter, ...]) -> tuple[Splitter, ...]:
+    """The stages without a SpellBytes that stands last: the model sees bytes in any case."""
+    return stages[:-1] if stages and isinstance(stages[-1], SpellBytes) else stages
+
+
+def _keeps_all(stage: Cut) -> bool:
+    return (stage.behavior == ISOLATED and not stage.invert) or (stage.behavior == REMOVED and stage.invert)
+
+
+def _greedy(text: str) -> str:
+    return GREEDY.get(text, text)
+
+
+@functools.cache
+def splitter_of_stages(stages: tuple[Splitter, ...]) -> general.Splitter | None:
+    """The arrays of a splitter, None for one that kernels do not cover. A last SpellBytes is left to the model."""
+    try:
+        parts = [_stage(stage) for stage in _without_spelling(stages)]
+        known = [part for part in parts if part is not None]
+        return splitter_from(known or [_whole()]) if len(known) == len(parts) else None
+    except (ValueError, PatternError):
+        return None
+
+
+def _whole() -> Stage:
+    """A stage that cuts nothing: runs of all characters."""
+    automaton = compile_pattern("[\\x00-\\U0010ffff]+", UNICODE_SIZE)
+    return MATCHER, automaton, (automaton.starts, automaton.classes)
+
+
+def _stage(stage: Splitter) -> Stage | None:
+    """One stage, None where it drops what matters or needs more than an automaton."""
+    if isinstance(stage, CutClass):
+        if stage.behavior not in (ISOLATED, CONTIGUOUS):
+            return None
+        members = "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in ranges(stage.name))
+        text = f"[{members}]" + ("+" if stage.behavior == CONTIGUOUS else "")
+    elif isinstance(stage, Cut) and not stage.pattern.literal:
+        text = explicit(_greedy(stage.pattern.text), stage.pattern.engine)
+        if is_possessive(text):
+            return None
+    else:
+        return None
+    automaton = compile_pattern(text, UNICODE_SIZE)
+    if isinstance(stage, Cut):
+        whole = stage.behavior == REMOVED and stage.invert and covers(automaton)
+        if not whole and not (stage.behavior == ISOLATED and not stage.invert):
+            return None
+    return MATCHER, automaton, (automaton.starts, automaton.classes)
+
+
+def covers(automaton: Automaton) -> bool:
+    """Whether matches leave nothing of any text between them: a match begins at every character, whatever follows."""
+    rows = automaton.transitions.reshape(-1, automaton.width).astype(np.int64)
+    first = rows[START, :-1] >> 1
+    todo, seen = set(first.tolist()), set[int]()
+    while todo:
+        state = todo.pop()
+        if state == DEAD:
+            return False
+        if state in seen:
+            continue
+        seen.add(state)
+        waiting = rows[state, :-1][rows[state, :-1] & 1 == 0] >> 1
+        if rows[state, -1] & 1 == 0:
+            return False
+        todo |= set(waiting.tolist())
+    return True

@@ -1,0 +1,39 @@
+"""Merging of neighbours, lowest rank first and leftmost among equals."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Sequence
+
+Merge = Callable[[int, int], tuple[int, int] | None]
+"""(left, right) symbols to (rank, what they become), None where they stay apart."""
+
+
+def merge(symbols: Sequence[int], joined: Merge) -> list[int]:
+    """The symbols that stay when nothing more is joined."""
+    count = len(symbols)
+    ids, before, behind = list(symbols), list(range(-1, count - 1)), [*range(1, count), -1]
+    alive, queue = [True] * count, list[tuple[int, int, int]]()
+
+    def ask(left: int) -> None:
+        if left >= 0 and behind[left] >= 0:
+            found = joined(ids[left], ids[behind[left]])
+            if found is not None:
+                heapq.heappush(queue, (found[0], left, found[1]))
+
+    for place in range(count - 1):
+        ask(place)
+    while queue:
+        _, left, made = heapq.heappop(queue)
+        right = behind[left]
+        if not alive[left] or right < 0:
+            continue
+        found = joined(ids[left], ids[right])
+        if found is None or found[1] != made:  # only what is made is compared
+            continue
+        ids[left], alive[right], behind[left] = made, False, behind[right]
+        if behind[right] >= 0:
+            before[behind[right]] = left
+        ask(before[left])
+        ask(left)
+    return [token for token, stays in zip(ids, alive, strict=True) if stays]

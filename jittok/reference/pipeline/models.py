@@ -1,0 +1,206 @@
+"""Models: the ids of one word."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn
+
+from jittok.errors import EncodingFailed
+from jittok.pipeline import models
+from jittok.pipeline.models import NO_TOKEN
+from jittok.pipeline.pipeline import Pipeline
+from jittok.reference.pipeline.merging import merge
+
+UNKNOWN_PENALTY = 10.0
+REMEMBERED = 1 << 16
+"""Words whose ids are kept."""
+Word = Callable[[str], list[int]]
+
+
+def word_model(pipeline: Pipeline) -> Word:
+    """What makes ids of a word; it remembers words."""
+    makers: dict[type, Callable[[Pipeline, Any], Word]] = {
+        models.Merges: _merges,
+        models.Ranks: _ranks,
+        models.Unigram: _unigram,
+        models.WordPiece: _wordpiece,
+        models.Words: _words,
+        models.Longest: _longest,
+    }
+    encode, known = makers[type(pipeline.model)](pipeline, pipeline.model), dict[str, list[int]]()
+
+    def remembered(word: str) -> list[int]:
+        found = known.get(word)
+        if found is None:
+            found = encode(word)
+            if len(word) < 64 and len(known) < REMEMBERED:
+                known[word] = found
+        return found
+
+    return remembered
+
+
+def texts_of(pipeline: Pipeline) -> dict[str, int]:
+    """text -> id of a vocabulary whose tokens are texts."""
+    return {text.decode(): token for text, token in pipeline.vocabulary.items()}
+
+
+def _fail(found: str, expected: str) -> NoReturn:
+    raise EncodingFailed(0, 0, found, expected)
+
+
+def _bytes_of(ids: dict[str, int], text: str) -> list[int] | None:
+    """The tokens <0xXX> of a text's bytes, None where one is missing."""
+    found = [ids.get(f"<0x{byte:02X}>", NO_TOKEN) for byte in text.encode()]
+    return None if NO_TOKEN in found else found
+
+
+def _merges(pipeline: Pipeline, model: models.Merges) -> Word:
+    ids = texts_of(pipeline)
+    rows = zip(model.left.tolist(), model.right.tolist(), model.merged.tolist(), strict=True)
+    ranks = {(left, right): (rank, made) for rank, (left, right, made) in enumerate(rows)}
+
+    def symbols(word: str) -> Iterator[int]:
+        waiting = NO_TOKEN  # an unknown that waits is written in front of the next known character
+        for k, c in enumerate(word):
+            text = (model.prefix if k else "") + c + (model.suffix if k == len(word) - 1 else "")
+            if text in ids:
+                if waiting != NO_TOKEN:
+                    yield waiting
+                waiting = NO_TOKEN
+                yield ids[text]
+                continue
+            parts = _bytes_of(ids, text) if model.byte_fallback else None
+            if parts is not None:
+                yield from parts
+            elif model.unknown != NO_TOKEN:
+                if waiting != NO_TOKEN and not model.fuse_unknown:
+                    yield waiting
+                waiting = model.unknown
+        if waiting != NO_TOKEN:
+            yield waiting
+
+    def encode(word: str) -> list[int]:
+        if model.whole_words and word in ids:
+            return [ids[word]]
+        return merge(list(symbols(word)), lambda left, right: ranks.get((left, right)))
+
+    return encode
+
+
+def _ranks(pipeline: Pipeline, _: models.Ranks) -> Word:
+    ids, tokens = pipeline.vocabulary, pipeline.model_tokens
+
+    def joined(left: int, right: int) -> tuple[int, int] | None:
+        token = ids.get((tokens[left] or b"") + (tokens[right] or b""))
+        return None if token is None else (token, token)
+
+    def encode(word: str) -> list[int]:
+        raw = word.encode()
+        if raw in ids:
+            return [ids[raw]]
+        return merge([ids[raw[k : k + 1]] for k in range(len(raw))], joined)
+
+    return encode
+
+
+def _longest(pipeline: Pipeline, _: models.Longest) -> Word:
+    ids = pipeline.vocabulary
+    most = max(map(len, ids))
+
+    def encode(word: str) -> list[int]:
+        raw, out, at = word.encode(), [], 0
+        while at < len(raw):
+            size = next(size for size in range(min(most, len(raw) - at), 0, -1) if raw[at : at + size] in ids)
+            out.append(ids[raw[at : at + size]])
+            at += size
+        return out
+
+    return encode
+
+
+def _wordpiece(pipeline: Pipeline, model: models.WordPiece) -> Word:
+    ids = texts_of(pipeline)
+    most = max(map(len, ids), default=0)
+
+    def unknown(word: str) -> list[int]:
+        if model.unknown == NO_TOKEN:
+            _fail(word, "a word of the vocabulary: it has no unknown token")
+        return [model.unknown]
+
+    def encode(word: str) -> list[int]:
+        if len(word) > model.longest:
+            return unknown(word)
+        out, at = [], 0
+        while at < len(word):
+            front = model.prefix if at else ""
+            for stop in range(min(len(word), at + most), at, -1):
+                token = ids.get(front + word[at:stop])
+                if token is not None:
+                    break
+            else:
+                return unknown(word)
+            out.append(token)
+            at = stop
+        return out
+
+    return encode
+
+
+def _words(pipeline: Pipeline, model: models.Words) -> Word:
+    ids = texts_of(pipeline)
+
+    def encode(word: str) -> list[int]:
+        token = ids.get(word, model.unknown)
+        if token == NO_TOKEN:
+            _fail(word, "a word of the vocabulary: it has no unknown token")
+        return [token]
+
+    return encode
+
+
+def _unigram(pipeline: Pipeline, model: models.Unigram) -> Word:
+    ids = texts_of(pipeline)  # of equal texts the last
+    scores = model.scores.tolist()
+    worst = min(scores, default=0.0) - UNKNOWN_PENALTY
+    most = max(map(len, ids), default=0)
+
+    def best_starts(word: str) -> list[tuple[int, bool]]:
+        """For each place the start of the best path's last token, and whether that is a known one."""
+        size = len(word)
+        best, last = [0.0] * (size + 1), [(-1, False)] * (size + 1)
+        for start in range(size):
+            single = False
+            for stop in range(start + 1, min(size, start + most) + 1):
+                token = ids.get(word[start:stop])
+                if token is None:
+                    continue
+                score = scores[token] + best[start]
+                if last[stop][0] < 0 or score > best[stop]:
+                    best[stop], last[stop] = score, (start, token != model.unknown)
+                single |= stop == start + 1
+            score = worst + best[start]
+            if not single and (last[start + 1][0] < 0 or score > best[start + 1]):
+                best[start + 1], last[start + 1] = score, (start, False)
+        return last
+
+    def encode(word: str) -> list[int]:
+        last, stop, parts, unknown = best_starts(word), len(word), list[str](), ""
+        while stop > 0:
+            start, known = last[stop]
+            if known:
+                parts += [unknown, word[start:stop]]
+                unknown = ""
+            else:
+                unknown = word[start:stop] + unknown
+            stop = start
+        parts.append(unknown)
+        out: list[int] = []
+        for part in filter(None, reversed(parts)):
+            tokens = [ids[part]] if part in ids else _bytes_of(ids, part) if model.byte_fallback else None
+            if tokens is None and model.unknown == NO_TOKEN:
+                _fail(part, "text of the vocabulary: it has no unknown token")
+            out += [model.unknown] if tokens is None else tokens
+        return out
+
+    return encode

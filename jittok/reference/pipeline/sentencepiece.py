@@ -1,0 +1,200 @@
+"""sentencepiece's models, version 0.2.3: its normalizer, and what its four kinds make of the normalized text."""
+
+from __future__ import annotations
+
+import heapq
+import struct
+from collections.abc import Callable, Iterator
+
+from jittok.pipeline import models, steps
+from jittok.pipeline.models import BPE, CHAR, NORMAL, UNIGRAM, UNKNOWN, UNUSED, USER, WORD
+from jittok.pipeline.pipeline import Pipeline
+from jittok.reference.pipeline.normalize import CharacterMap
+
+SPACE = "\u2581"
+LONGEST_KEY = 40
+"""Characters that a key of the character map may have, and more."""
+UNKNOWN_PENALTY = 10.0
+Part = tuple[str, int]
+"""A part of the normalized text and its id."""
+
+
+def single(number: float) -> float:
+    """Rounded to single precision."""
+    return float(struct.unpack("<f", struct.pack("<f", number))[0])
+
+
+class Encoder:
+    """Text to ids."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        model, (step,) = pipeline.model, pipeline.normalize
+        assert isinstance(model, models.Pieces)
+        assert isinstance(step, steps.Squeeze)
+        self.model, self.step = model, step
+        self.charsmap = CharacterMap(step.charsmap.tobytes()) if step.charsmap.size else None
+        self.types, self.scores = model.types.tolist(), model.scores.tolist()
+        ids = {text.decode(): token for text, token in pipeline.vocabulary.items()}
+        self.ids = {text: token for text, token in ids.items() if self.types[token] in (NORMAL, USER, UNUSED)}
+        self.all_ids = ids
+        self.longest = max(map(len, ids))
+        self.users: dict[str, list[str]] = {}
+        for text in sorted((text for text, token in ids.items() if self.types[token] == USER), key=len, reverse=True):
+            self.users.setdefault(text[0], []).append(text)
+        normal = [score for score, kind in zip(self.scores, self.types, strict=True) if kind == NORMAL]
+        self.unknown_score = single(min(normal, default=0.0) - UNKNOWN_PENALTY)
+        self.parts: Callable[[str], list[Part]] = {
+            UNIGRAM: self._unigram, BPE: self._bpe, WORD: self._words, CHAR: self._characters,
+        }[model.kind]  # fmt: skip
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of a text; unknown pieces in a row are one, or their bytes."""
+        out: list[int] = []
+        before = False
+        for part, token in self.parts(self.normalize(text)):
+            unknown = self.types[token] == UNKNOWN
+            if unknown and self.model.byte_fallback:
+                out += [self.all_ids[f"<0x{byte:02X}>"] for byte in part.encode()]
+            elif not (unknown and before):
+                out.append(token)
+            before = unknown
+        return out
+
+    # ---- the normalizer
+
+    def user_defined(self, text: str, at: int) -> str | None:
+        """The longest user-defined piece that stands at a place."""
+        return next((piece for piece in self.users.get(text[at], ()) if text.startswith(piece, at)), None)
+
+    def _prefix(self, text: str, at: int) -> tuple[str, int]:
+        """(what the text at a place becomes, characters taken)."""
+        piece = self.user_defined(text, at)
+        if piece is not None:
+            return piece, len(piece)
+        if self.charsmap is not None:
+            found = _mapped(self.charsmap, text[at : at + LONGEST_KEY])
+            if found is not None:
+                return found
+        return text[at], 1
+
+    def normalize(self, text: str) -> str:
+        """What the models see."""
+        step, at, out = self.step, 0, list[str]()
+        while step.squeeze and at < len(text):
+            new, taken = self._prefix(text, at)
+            if new != " ":
+                break
+            at += taken
+        if at == len(text):
+            return ""
+        mark = SPACE if step.escape else " "
+        if step.prefix and not step.suffix:
+            out.append(mark)
+        spaced = step.squeeze
+        while at < len(text):
+            new, taken = self._prefix(text, at)
+            new = new.lstrip(" ") if spaced else new
+            if new:
+                out.append(new.replace(" ", mark))
+                spaced = step.squeeze and new.endswith(" ")
+            at += taken
+        joined = "".join(out)
+        while step.squeeze and joined.endswith(mark):
+            joined = joined[: -len(mark)]
+        return joined + mark if step.prefix and step.suffix else joined
+
+    # ---- the models
+
+    def _id(self, piece: str) -> int:
+        return self.all_ids.get(piece, self.model.unknown)
+
+    def _symbols(self, text: str) -> Iterator[tuple[str, bool]]:
+        """Characters and user-defined pieces, and which of them is one."""
+        at = 0
+        while at < len(text):
+            piece = self.user_defined(text, at)
+            yield piece or text[at], piece is not None
+            at += len(piece or text[at])
+
+    def _characters(self, text: str) -> list[Part]:
+        return [(symbol, self._id(symbol)) for symbol, _ in self._symbols(text)]
+
+    def _words(self, text: str) -> list[Part]:
+        words: list[str] = []
+        for c in text:
+            if not words or c == SPACE:
+                words.append("")
+            words[-1] += c
+        return [(word, self._id(word)) for word in words]
+
+    def _bpe(self, text: str) -> list[Part]:
+        symbols = [[symbol, frozen] for symbol, frozen in self._symbols(text)]
+        count = len(symbols)
+        before, behind = list(range(-1, count - 1)), [*range(1, count), -1]
+        queue: list[tuple[float, int, int, int]] = []
+        made: dict[str, tuple[str, str]] = {}
+
+        def ask(left: int, right: int) -> None:
+            if left < 0 or right < 0 or symbols[left][1] or symbols[right][1]:
+                return
+            joined = str(symbols[left][0]) + str(symbols[right][0])
+            token = self.ids.get(joined)
+            if token is not None:
+                heapq.heappush(queue, (-self.scores[token], left, right, len(joined)))
+                if self.types[token] == UNUSED:
+                    made[joined] = str(symbols[left][0]), str(symbols[right][0])
+
+        for k in range(1, count):
+            ask(k - 1, k)
+        while queue:
+            _, left, right, size = heapq.heappop(queue)
+            a, b = str(symbols[left][0]), str(symbols[right][0])
+            if not a or not b or len(a) + len(b) != size:
+                continue
+            symbols[left][0], symbols[right][0], behind[left] = a + b, "", behind[right]
+            if behind[right] >= 0:
+                before[behind[right]] = left
+            ask(before[left], left)
+            ask(left, behind[left])
+
+        def split(piece: str) -> list[Part]:
+            """A piece of type UNUSED is what it was made of."""
+            token = self._id(piece)
+            if self.types[token] != UNUSED or piece not in made:
+                return [(piece, token)]
+            return [part for half in made[piece] for part in split(half)]
+
+        return [part for symbol, _ in symbols if symbol for part in split(str(symbol))]
+
+    def _unigram(self, text: str) -> list[Part]:
+        size = len(text)
+        best, last = [0.0] * (size + 1), [(-1, self.model.unknown)] * (size + 1)
+        for start in range(size):
+            alone = False
+            for stop in range(start + 1, min(size, start + self.longest) + 1):
+                token = self.ids.get(text[start:stop])
+                if token is None or self.types[token] == UNUSED:
+                    continue
+                own = self.scores[token]
+                if self.types[token] == USER:
+                    own = single(0.1 * len(text[start:stop].encode()) - 0.1)
+                score = single(own + best[start])
+                if last[stop][0] < 0 or score > best[stop]:
+                    best[stop], last[stop] = score, (start, token)
+                alone |= stop == start + 1
+            score = single(self.unknown_score + best[start])
+            if not alone and (last[start + 1][0] < 0 or score > best[start + 1]):
+                best[start + 1], last[start + 1] = score, (start, self.model.unknown)
+        parts, stop = [], size
+        while stop > 0:
+            start, token = last[stop]
+            parts.append((text[start:stop], token))
+            stop = start
+        return parts[::-1]
+
+
+def _mapped(charsmap: CharacterMap, text: str) -> tuple[str, int] | None:
+    """(replacement, characters) of the longest key that a text begins with."""
+    raw = text.encode()
+    keys = charsmap.keys(raw)
+    return (charsmap.replacement(keys[-1][1]), len(raw[: keys[-1][0]].decode())) if keys else None

@@ -1,0 +1,112 @@
+"""Splitters: a piece to words, stage after stage, each on every word of the one before as on a text of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from jittok.pipeline import steps
+from jittok.pipeline.patterns import compiled
+from jittok.reference.pipeline.normalize import Piece, prepended, spelled
+from jittok.unicode.libraries import characters
+
+
+class Stretch(NamedTuple):
+    """text[start:stop], a match or what lies between matches."""
+
+    start: int
+    stop: int
+    matched: bool
+
+
+def splitter(stage: steps.Splitter) -> Callable[[Piece], Iterable[Piece]]:
+    """What one stage makes of a word."""
+    makers: dict[type, Callable[[Any], Callable[[Piece], Iterable[Piece]]]] = {
+        steps.PrefixSpace: lambda _: lambda piece: [piece if piece.text[:1] == " " else prepended(piece, " ")],
+        steps.Cut: _cut,
+        steps.CutClass: _cut_class,
+        steps.Metaspace: lambda s: lambda piece: _metaspace(piece, s),
+        steps.Chars: lambda s: lambda piece: _chars(piece, s.size),
+        steps.SpellBytes: lambda _: lambda piece: [spelled(piece)],
+    }
+    return makers[type(stage)](stage)
+
+
+def _cut(stage: steps.Cut) -> Callable[[Piece], Iterable[Piece]]:
+    pattern = compiled(stage.pattern)
+
+    def run(piece: Piece) -> Iterable[Piece]:
+        return words(piece, [match.span() for match in pattern.finditer(piece.text)], stage.behavior, stage.invert)
+
+    return run
+
+
+def _cut_class(stage: steps.CutClass) -> Callable[[Piece], Iterable[Piece]]:
+    members = characters(stage.name)
+
+    def run(piece: Piece) -> Iterable[Piece]:
+        spans = [(k, k + 1) for k, c in enumerate(piece.text) if c in members]
+        return words(piece, spans, stage.behavior, False)
+
+    return run
+
+
+def words(piece: Piece, spans: list[tuple[int, int]], behavior: str, invert: bool) -> Iterator[Piece]:
+    """The words that matches cut a piece into; no word is empty."""
+    parts = [Stretch(start, stop, matched != invert) for start, stop, matched in _stretches(spans, len(piece.text))]
+    for start, stop in _kept(parts, behavior):
+        if start < stop:
+            yield Piece(piece.text[start:stop], piece.places[start:stop])
+
+
+def _stretches(spans: list[tuple[int, int]], size: int) -> Iterator[Stretch]:
+    done = 0
+    for start, stop in spans:
+        if done < start:
+            yield Stretch(done, start, False)
+        yield Stretch(start, stop, True)
+        done = stop
+    if done < size:
+        yield Stretch(done, size, False)
+
+
+def _kept(parts: list[Stretch], behavior: str) -> list[tuple[int, int]]:
+    """(start, stop) of what stays."""
+    if behavior == steps.ISOLATED:
+        return [(part.start, part.stop) for part in parts]
+    if behavior == steps.REMOVED:
+        return [(part.start, part.stop) for part in parts if not part.matched]
+    out: list[tuple[int, int]] = []
+    before = False
+    if behavior == steps.MERGED_WITH_NEXT:
+        for part in reversed(parts):
+            joined = part.matched and not before and bool(out)
+            out[-1:] = [(part.start, out[-1][1])] if joined else [*out[-1:], (part.start, part.stop)]
+            before = part.matched
+        return out[::-1]
+    for part in parts:
+        if behavior == steps.CONTIGUOUS:
+            joined = part.matched == before and bool(out)
+        else:  # merged with the one before
+            joined = part.matched and not before and bool(out)
+        out[-1:] = [(out[-1][0], part.stop)] if joined else [*out[-1:], (part.start, part.stop)]
+        before = part.matched
+    return out
+
+
+def _metaspace(piece: Piece, stage: steps.Metaspace) -> Iterator[Piece]:
+    piece = Piece(piece.text.replace(" ", stage.mark), piece.places)
+    first = bool(piece.places) and piece.places[0] == 0
+    wanted = stage.scheme == steps.ALWAYS or (stage.scheme == steps.FIRST and first)
+    if wanted and not piece.text.startswith(stage.mark):
+        piece = prepended(piece, stage.mark)
+    if not stage.split:
+        yield piece
+        return
+    spans = [(k, k + 1) for k, c in enumerate(piece.text) if c == stage.mark]
+    yield from words(piece, spans, steps.MERGED_WITH_NEXT, False)
+
+
+def _chars(piece: Piece, size: int) -> Iterator[Piece]:
+    for k in range(0, len(piece.text), size):
+        yield Piece(piece.text[k : k + size], piece.places[k : k + size])

@@ -1,0 +1,140 @@
+"""What the libraries of other tokenizer files know about characters, each by its own Unicode version.
+
+Three authors made these tables, and they differ: the regular expressions of tokenizers and tiktoken are of Unicode
+16.0, Rust's own predicates (white space, numbers, lower case) are newer, BertNormalizer's categories are of Unicode 8,
+and the normal forms leave alone what Unicode 10 did not know. Every table in libraries.npz was read out of the library
+itself over all code points.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+SETS = ("whitespace", "numeric", "punctuation", "combining", "bert_nonspacing", "bert_removed", "newer")
+"""Names of sets that are no classes of regular expressions. "newer": code points that the normal forms leave alone."""
+CLASSES = (
+    "L",
+    "Lu",
+    "Ll",
+    "Lt",
+    "Lm",
+    "Lo",
+    "N",
+    "Nd",
+    "M",
+    "P",
+    "S",
+    "Z",
+    "C",
+    "Han",
+    "space",
+    "digit",
+    "word",
+    "word_crate",
+)
+"""Names of classes of regular expressions. "word_crate": the regex crate's `\\w`, which has U+200C and U+200D."""
+CHINESE = (
+    (0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x2A6DF), (0x2A700, 0x2B73F), (0x2B740, 0x2B81F),
+    (0x2B920, 0x2CEAF), (0x2F800, 0x2FA1F),
+)  # fmt: skip
+"""What BertNormalizer puts spaces around; that one block begins at 2B920 and not at 2B820 is so there."""
+NMT_REMOVED = ((1, 8), (0xB, 0xB), (0xE, 0x1F), (0x7F, 0x7F), (0x8F, 0x8F), (0x9F, 0x9F))
+NMT_SPACES = (
+    (9, 10), (12, 13), (0x1680, 0x1680), (0x200B, 0x200F), (0x2028, 0x2029), (0x2581, 0x2581), (0xFEFF, 0xFEFF),
+    (0xFFFD, 0xFFFD),
+)  # fmt: skip
+
+MAY_CHANGE, NEWER = 255, 254
+"""In place of a combining class; of code points that the normal forms leave alone, NEWER."""
+
+Form = Literal["NFC", "NFD", "NFKC", "NFKD"]
+Ranges = tuple[tuple[int, int], ...]
+
+
+@cache
+def _tables() -> dict[str, NDArray[np.uint32]]:
+    with np.load(Path(__file__).with_name("libraries.npz")) as file:
+        return dict(file)
+
+
+@cache
+def ranges(name: str) -> Ranges:
+    """The code points of a set or class as rising (first, last), which do not touch."""
+    rows = _tables()[name if name in SETS else f"class_{name}"]
+    return tuple((first, stop - 1) for first, stop in rows.astype(np.int64).tolist())
+
+
+@cache
+def characters(name: str) -> frozenset[str]:
+    """The same as characters."""
+    return frozenset(chr(c) for first, last in ranges(name) for c in range(first, last + 1))
+
+
+def _points(parts: Ranges) -> frozenset[int]:
+    return frozenset(c for first, last in parts for c in range(first, last + 1))
+
+
+@cache
+def lower_map() -> dict[int, str]:
+    """Code point -> its lower case by Rust's table, each character alone; U+0130 alone has two characters."""
+    tables = _tables()
+    columns = (tables[name].tolist() for name in ("lower_from", "lower_to", "lower_then"))
+    return {c: chr(to) + (chr(then) if then else "") for c, to, then in zip(*columns, strict=True)}
+
+
+@cache
+def mapping(name: str) -> dict[int, str]:
+    """A map of characters as `str.translate` takes it, by the name that a `Map` step has.
+
+    "bert_clean": BertNormalizer's clean_text; "bert_chinese": spaces around ideographs; "bert_accents" and "accents":
+    marks removed; "lowercase"; "nmt".
+    """
+    if name == "lowercase":
+        return lower_map()
+    if name == "bert_clean":
+        return {**{ord(c): " " for c in characters("whitespace")}, **{ord(c): "" for c in characters("bert_removed")}}
+    if name == "bert_chinese":
+        return {c: f" {chr(c)} " for c in _points(CHINESE)}
+    if name in ("bert_accents", "accents"):
+        return {ord(c): "" for c in characters("bert_nonspacing" if name == "bert_accents" else "combining")}
+    if name == "nmt":
+        return {**dict.fromkeys(_points(NMT_SPACES), " "), **dict.fromkeys(_points(NMT_REMOVED), "")}
+    raise KeyError(name)
+
+
+MAPS = ("bert_clean", "bert_chinese", "bert_accents", "accents", "lowercase", "nmt")
+"""Names of maps."""
+
+
+@cache
+def _newer() -> Any:
+    import re
+
+    return re.compile("[" + "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in ranges("newer")) + "]")
+
+
+def normal_form(form: Form, text: str) -> str:
+    """NFC, NFD, NFKC or NFKD as tokenizers' crate does it: what its tables do not know is a starter by itself."""
+    if text.isascii() or unicodedata.is_normalized(form, text):  # a part of a normal form is one
+        return text
+    if characters("newer").isdisjoint(text):
+        return unicodedata.normalize(form, text)
+    parts, done = [], 0
+    for found in _newer().finditer(text):
+        parts += [unicodedata.normalize(form, text[done : found.start()]), found[0]]
+        done = found.end()
+    return "".join([*parts, unicodedata.normalize(form, text[done:])])
+
+
+def nfc_table() -> NDArray[np.uint8]:
+    """uint8[0x110000]: the combining class of each code point, 0 for starters; MAY_CHANGE for what NFC may compose with
+    what stands before it, or changes alone; NEWER for what is left alone."""
+    tables = _tables()
+    starts = tables["nfc_start"].astype(np.int64)
+    return np.repeat(tables["nfc_value"], np.diff(starts, append=0x110000))

@@ -1,0 +1,76 @@
+"""Kernels and the plain reference give the same ids for drawn files, and for drawn texts of real ones."""
+
+import random
+
+import numpy as np
+import pytest
+from drawn_files import drawn_json, drawn_text
+
+import jittok
+from jittok._jit import JIT, frozen
+from jittok.files import read_pipeline
+from jittok.normalize.quick import MIXED, PLAIN, STAYS, mark_changed, quick_table
+from jittok.reference.pipeline import Runner
+from jittok.structures.valid import VALID, first_malformed
+from jittok.unicode.libraries import nfc_table, normal_form
+
+FILES = 24 if JIT else 2
+
+
+def one(raw):
+    data = frozen(np.frombuffer(raw, np.uint8) if raw else np.zeros(0), np.uint8)
+    return data, frozen([0], np.int64), frozen([len(raw)], np.int64), frozen([-2], np.int32)
+
+
+@pytest.mark.parametrize("seed", range(FILES))
+def test_a_drawn_file_gives_the_ids_of_the_reference(seed):
+    draw = random.Random(seed)
+    content = drawn_json(draw)
+    tok, plain = jittok.load(content, cache=False), Runner(read_pipeline(content))
+    texts = [drawn_text(draw) for _ in range(60)]
+    assert tok.runs == "kernels"
+    for parse in (False, True):
+        rows = tok.encode_batch(texts, parse_special=parse, threads=1).to_list()
+        for text, ids in zip(texts, rows, strict=True):
+            assert ids == plain.encode(text, parse), text
+        assert [tok.encode(text, parse_special=parse).tolist() for text in texts[::7]] == rows[::7]
+
+
+@pytest.mark.skipif(not JIT, reason="real vocabularies take long in the interpreter")
+@pytest.mark.parametrize("name", ["r50k_base", "mistral-v1"])
+def test_texts_of_all_kinds_give_the_ids_of_the_reference(recorded, name):
+    draw, found = random.Random(7), recorded(name)
+    tok, plain = jittok.load(found.path, cache=False), Runner(read_pipeline(found.path))
+    texts = [drawn_text(draw) for _ in range(150)]
+    assert tok.encode_batch(texts).to_list() == [plain.encode(text) for text in texts]
+
+
+def test_bytes_are_utf8_where_python_says_so():
+    draw, seen = random.Random(3), set()
+    for _ in range(600 if JIT else 60):
+        raw = bytearray(drawn_text(draw).encode() * draw.choice([1, 1, 3]))
+        for _ in range(draw.randrange(3)):
+            at = draw.randrange(len(raw) + 1)
+            raw[at : at + draw.randrange(2)] = bytes(
+                [draw.choice(b"\x80\xbf\xc0\xc1\xc3\xe0\xed\xa0\xf0\x8f\x90\xf4\xf5\xffa")]
+            )
+        try:
+            bytes(raw).decode()
+            wanted = VALID
+        except UnicodeDecodeError:
+            wanted = 0
+        assert first_malformed(*one(bytes(raw)), 0, 1) == wanted, bytes(raw)
+        seen.add(wanted)
+    assert seen == {VALID, 0}
+
+
+def test_no_text_that_nfc_changes_is_passed_over():
+    table, out, draw = quick_table(nfc_table()), np.empty(1, np.uint8), random.Random(4)
+    seen = set()
+    for _ in range(600 if JIT else 60):
+        text = drawn_text(draw)
+        mark_changed(table, *one(text.encode()), 0, 1, out)
+        seen.add(int(out[0]))
+        if normal_form("NFC", text) != text:
+            assert out[0] != STAYS, text
+    assert seen == {STAYS, PLAIN, MIXED}
