@@ -48,8 +48,8 @@ def test_methods_have_their_options_and_defaults(name: str) -> None:
 
 
 def test_load_has_its_options() -> None:
-    assert keywords(load) == {"cache": True, "cache_bytes": 64 << 20}
-    assert list(inspect.signature(bundled).parameters) == ["name"]
+    assert keywords(load) == {"llama_cpp": None, "pre": None, "cache": True, "cache_bytes": 64 << 20}
+    assert list(inspect.signature(bundled).parameters) == ["name", "llama_cpp", "pre"]
 
 
 @pytest.mark.parametrize("name", FACTS)
