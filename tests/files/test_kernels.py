@@ -51,7 +51,9 @@ def test_bytes_are_utf8_where_python_says_so():
         raw = bytearray(drawn_text(draw).encode() * draw.choice([1, 1, 3]))
         for _ in range(draw.randrange(3)):
             at = draw.randrange(len(raw) + 1)
-            raw[at : at + draw.randrange(2)] = bytes([draw.choice(b"\x80\xbf\xc0\xc1\xc3\xe0\xed\xa0\xf0\x8f\x90\xf4\xf5\xffa")])
+            raw[at : at + draw.randrange(2)] = bytes(
+                [draw.choice(b"\x80\xbf\xc0\xc1\xc3\xe0\xed\xa0\xf0\x8f\x90\xf4\xf5\xffa")]
+            )
         try:
             bytes(raw).decode()
             wanted = VALID
