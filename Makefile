@@ -4,7 +4,7 @@ export JITTOK_CACHE_DIR ?= $(CURDIR)/.venv/cache
 PY := .venv/bin/python
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check -e
 PYTEST := $(PY) -m pytest -q
-KERNELS := -m 'not process and not slow' tests/raw tests/structures tests/normalize tests/pretokenize tests/models tests/align tests/test_special.py tests/test_decode.py
+KERNELS := -m 'not process and not slow' tests/raw tests/structures tests/normalize tests/pretokenize tests/models tests/align tests/files/test_kernels.py tests/test_special.py tests/test_decode.py
 
 .PHONY: demo test lint bench fuzz differential examples clean
 .venv/bin/python:
