@@ -18,7 +18,7 @@ from jittok.desk import Desk
 from jittok.errors import EncodingFailed, InvalidToken, UnsupportedVocab
 from jittok.inputs import Documents
 from jittok.pipeline.models import NO_TOKEN, Pieces
-from jittok.pipeline.pipeline import Pipeline
+from jittok.pipeline.pipeline import FIRST_TEXT, Pipeline
 from jittok.pipeline.steps import JoinBytes, JoinRaw
 from jittok.reference.pipeline import runner
 from jittok.stream import StreamDecoder
@@ -33,6 +33,7 @@ class GeneralRule(NamedTuple):
     add_special: bool
     parse_special: bool
     replace: bool
+    around: tuple[int, int]  # how many ids stand in front of each document, and behind it
 
 
 class GeneralEncoder:
@@ -46,7 +47,10 @@ class GeneralEncoder:
 
     def rule(self, add_special: bool, parse_special: bool, replace: bool) -> GeneralRule:
         """The rule of one call."""
-        return GeneralRule(bool(add_special), bool(parse_special), bool(replace))
+        single = self.vocab.single if add_special else (FIRST_TEXT,)
+        at = single.index(FIRST_TEXT)
+        around = at, len(single) - at - 1
+        return GeneralRule(bool(add_special), bool(parse_special), bool(replace), around)
 
     def compiled(self) -> dict[str, Any]:
         """Nothing is compiled; that is kept too."""
@@ -166,9 +170,10 @@ class GeneralDecoder:
         texts = [self.one(ids[start:stop], frame) for start, stop in pairwise(places)]
         return np.frombuffer(b"".join(texts), np.uint8), np.cumsum([len(text) for text in texts], dtype=np.int64)
 
-    def piece(self, token: int) -> bytes:
-        """What one id prints by itself."""
-        return runner(self.vocab).decode_bytes([token])
+    def piece(self, token: int, lstrip: int = 0) -> bytes:
+        """What one id prints by itself, without up to `lstrip` spaces in front."""
+        piece = runner(self.vocab).decode_bytes([token])
+        return piece[min(max(lstrip, 0), len(piece) - len(piece.lstrip(b" "))) :]
 
     def stream(self, errors: str, remove_special: bool, unparse_special: bool) -> StreamDecoder:
         """Text from ids one at a time, where what an id prints does not depend on its neighbours."""

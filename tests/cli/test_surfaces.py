@@ -268,7 +268,10 @@ def test_a_folder_that_may_not_be_read_is_an_error(run: Any, tmp_path: Path, mon
 MESSAGES = [
     (["corpus", "typo/", "--out", "out"], "typo/: found 'nothing of this name', expected a file, a directory"),
     (["count", "typo.txt"], "typo.txt: found 'nothing of this name'"),
-    (["count", "--vocab", "tokenizer.json"], "file: found \"JSON with 'version'\", expected a GGUF file, tokenizer.json"),
+    (
+        ["count", "--vocab", "tokenizer.json"],
+        "file: found \"JSON with 'version'\", expected a GGUF file, tokenizer.json",
+    ),
     (["count", "--vocab", "."], "tokenizer.json: file: found"),
     (["count", "--vocab", "empty"], "empty: magic: found b'', expected the bytes 'GGUF'"),
     (["count", "--vocab", "half.gguf"], "half.gguf: header (byte 4): found"),
