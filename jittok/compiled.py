@@ -38,8 +38,8 @@ WHOLE = 64 << 20
 ROW = 4099
 """Words of a row of the sum: no multiple of a page, so that exchanged pages are noticed."""
 ENDING, LINK_ENDING = ".vocab", ".path"
-_ROOTS = ("encoder", "pieces", "models.spm", "models.bpe", "models.wpm", "models.ugm", "models.rwkv", "models.plamo2",
-          "models.test_model", "vocab.load", "pipeline_encoder", "files", "compiled")  # fmt: skip
+_ROOTS = ("encode.encoder", "decode.pieces", "models.spm", "models.bpe", "models.wpm", "models.ugm", "models.rwkv",
+          "models.plamo2", "models.test_model", "vocab.load", "pipeline_encoder", "files", "compiled")  # fmt: skip
 """Modules that together import all that makes a compiled vocabulary."""
 
 

@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.errors import UnsupportedVocab
-from jittok.facts import Facts
 from jittok.inputs import OneText
 from jittok.locks import once
 from jittok.pipeline import Pipeline
 from jittok.vocab import Vocab
+from jittok.vocab.facts import Facts
 
 if TYPE_CHECKING:
-    from jittok.general import GeneralDecoder
+    from jittok.encode.general import GeneralDecoder
 
 
 class OtherFiles(Facts):
@@ -62,14 +62,14 @@ class OtherFiles(Facts):
 
     @once
     def _general(self) -> GeneralDecoder:
-        from jittok.general import GeneralDecoder
+        from jittok.encode.general import GeneralDecoder
 
         return GeneralDecoder(self._pipeline("the decoder of a file"))
 
     @property
     def runs(self) -> str:
         """What encodes: "kernels", or "general path" and the steps that run in plain Python, exactly and slowly."""
-        from jittok.general import GeneralEncoder, steps_of
+        from jittok.encode.general import GeneralEncoder, steps_of
 
         if isinstance(self._encoder, GeneralEncoder):
             return f"general path, plain Python: {', '.join(steps_of(self._encoder.vocab))}"

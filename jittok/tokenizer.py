@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 from jittok._jit import frozen, patiently, when_long
 from jittok.compiled import Kept, keep, recall
 from jittok.errors import UnsupportedVocab
-from jittok.facts import SPECIAL_IDS, newline_id, or_none
 from jittok.ids import Ids
 from jittok.inputs import Documents, OneText, check_errors, to_bytes, to_ids
 from jittok.locks import once
@@ -23,13 +22,14 @@ from jittok.pipeline import Pipeline
 from jittok.ragged import TokenArray
 from jittok.vocab import Vocab, bundled_names
 from jittok.vocab.describe import describe, described
+from jittok.vocab.facts import SPECIAL_IDS, newline_id, or_none
 
 if TYPE_CHECKING:
     from jittok.align import Aligner, Alignment, AlignmentBatch
-    from jittok.decode import Decoder
-    from jittok.encoder import Encoder, Rule
-    from jittok.pieces import Pieces
-    from jittok.stream import StreamDecoder
+    from jittok.decode.pieces import Pieces
+    from jittok.decode.rows import Decoder
+    from jittok.decode.stream import StreamDecoder
+    from jittok.encode.encoder import Encoder, Rule
     from jittok.trace import Trace
 
 CACHE_BYTES = 64 << 20
@@ -93,10 +93,10 @@ class Tokenizer(OtherFiles):
 
     def _make_encoder(self) -> Encoder | None:
         if isinstance(self.vocab, Pipeline):
-            from jittok.pipeline_encoder import make_encoder
+            from jittok.encode.pipeline_encoder import make_encoder
 
             return make_encoder(self.vocab, self._options["cache_bytes"], self._kept)  # type: ignore[return-value]
-        from jittok.encoder import Encoder
+        from jittok.encode.encoder import Encoder
 
         if self.vocab.type == "none":
             return None
@@ -125,7 +125,7 @@ class Tokenizer(OtherFiles):
         raw = to_bytes(text, rule.replace)
         if len(raw) < LONG_TEXT and threads is None:
             return encoder.one(raw, rule).view(Ids)
-        from jittok.batch import encode_one
+        from jittok.encode.batch import encode_one
 
         return encode_one(encoder, raw, rule, threads).view(Ids)
 
@@ -145,7 +145,7 @@ class Tokenizer(OtherFiles):
         binary array, `Ragged`; nulls of tables are empty rows. What others may write to is copied a stretch at a time.
         `threads=None`: every core this process may use. `progress`: a bar on standard error.
         """
-        from jittok.batch import encode_batch
+        from jittok.encode.batch import encode_batch
 
         encoder, rule = self._rule(add_special, parse_special, errors)
         rows = encode_batch(encoder, texts, rule, threads, progress)
@@ -162,7 +162,7 @@ class Tokenizer(OtherFiles):
         progress: bool = False,
     ) -> Iterator[TokenArray]:
         """The rows of `encode_batch`, some at a time and in order: for corpora that do not fit into memory."""
-        from jittok.batch import stretches
+        from jittok.encode.batch import stretches
 
         encoder, rule = self._rule(add_special, parse_special, errors)
         for ids, ends in stretches(encoder, texts, rule, threads, progress):
@@ -173,7 +173,7 @@ class Tokenizer(OtherFiles):
         self, text: OneText, *, add_special: bool = False, parse_special: bool = False, errors: str = "strict"
     ) -> Iterator[Ids]:
         """The ids of one long text, some at a time and in order: the first come before all are known."""
-        from jittok.batch import parts_of_one
+        from jittok.encode.batch import parts_of_one
 
         encoder, rule = self._rule(add_special, parse_special, errors)
         return (ids.view(Ids) for ids in parts_of_one(encoder, to_bytes(text, rule.replace), rule))
@@ -203,7 +203,7 @@ class Tokenizer(OtherFiles):
         progress: bool = False,
     ) -> NDArray[np.int64]:
         """int64[n]: the lengths of the rows of `encode_batch`."""
-        from jittok.batch import stretches
+        from jittok.encode.batch import stretches
 
         encoder, rule = self._rule(add_special, parse_special, errors)
         found = stretches(encoder, texts, rule, threads, progress, keep_ids=False)
@@ -240,7 +240,7 @@ class Tokenizer(OtherFiles):
     ) -> Alignment:
         """The ids of one text, and which bytes and characters of it each of them stands for. Raises as `encode`."""
         from jittok.align import Alignment
-        from jittok.batch import stretches
+        from jittok.encode.batch import stretches
 
         self.gguf("align")
         encoder, rule = self._rule(add_special, parse_special, errors)
@@ -264,7 +264,7 @@ class Tokenizer(OtherFiles):
     ) -> AlignmentBatch:
         """The ids of many texts (as for `encode_batch`) and their spans, counted in "bytes" or in "characters"."""
         from jittok.align import UNITS, AlignmentBatch
-        from jittok.batch import stretches
+        from jittok.encode.batch import stretches
 
         if unit not in UNITS:
             raise ValueError(f"unit: found {unit!r}, expected 'bytes' or 'characters'")
@@ -347,7 +347,7 @@ class Tokenizer(OtherFiles):
         self, *, errors: str = "replace", remove_special: bool = False, unparse_special: bool = False
     ) -> StreamDecoder:
         """Text from ids one at a time; what `push` and `finish` give, joined, is what `decode` gives."""
-        from jittok.stream import StreamDecoder
+        from jittok.decode.stream import StreamDecoder
 
         if isinstance(self.vocab, Pipeline):
             return self._general.stream(errors, remove_special, self._prints_special(unparse_special, None))
@@ -371,13 +371,13 @@ class Tokenizer(OtherFiles):
     def _decoder(self) -> Decoder:
         if isinstance(self.vocab, Pipeline):
             return self._general  # type: ignore[return-value]
-        from jittok.decode import Decoder
+        from jittok.decode.rows import Decoder
 
         return Decoder(self.vocab, self._pieces)
 
     @once
     def _pieces(self) -> Pieces:
-        from jittok.pieces import build_pieces
+        from jittok.decode.pieces import build_pieces
 
         vocab = self.gguf("pieces")
         if self._key is None:

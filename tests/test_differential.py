@@ -7,7 +7,7 @@ from pathlib import Path
 import differential
 import pytest
 
-from jittok.batch import encode_batch
+from jittok.encode.batch import encode_batch
 from jittok.ragged import TokenArray
 from jittok.vocab import read_vocab
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jittok
-from jittok import encoder, stretches
-from jittok.desk import HELD
+from jittok.encode import encoder, stretches
+from jittok.encode.workspace import HELD
 from jittok.errors import EncodingFailed, InvalidToken, MalformedVocab, UnsupportedVocab
 from jittok.ragged import Ragged, TokenArray
 from jittok.tokenizer import Tokenizer
@@ -273,10 +273,10 @@ def test_scratch_of_a_giant_text_is_not_kept(spm: Tokenizer, monkeypatch: pytest
     monkeypatch.setattr(encoder, "KEPT_IDS", 1 << 16)
     tok = Tokenizer(spm.vocab)
     tok.encode("hi")
-    assert len(tok._encoder._desks) == 1  # type: ignore[union-attr]
+    assert len(tok._encoder._workspaces) == 1  # type: ignore[union-attr]
     tok.encode("hi " * 200_000)
-    (desk,) = tok._encoder._desks  # type: ignore[union-attr]
-    assert max(desk.ids.size, desk.starts.size, desk.longest) <= 1 << 16
+    (workspace,) = tok._encoder._workspaces  # type: ignore[union-attr]
+    assert max(workspace.ids.size, workspace.starts.size, workspace.longest) <= 1 << 16
 
 
 @pytest.mark.parametrize("name", ["gpt-2", "mistral", "bert", "t5"])
@@ -300,7 +300,7 @@ def test_a_single_text_is_not_changed_by_the_one_before_it(name: str) -> None:
     for size in (HELD + 1, HELD, HELD - 1, *range(70, -1, -1)):
         part = text[:size]
         assert tok.encode(part, errors="replace").tolist() == tok.encode_batch([part], errors="replace")[0].tolist()
-    assert len(tok._encoder._desks) == 1  # type: ignore[union-attr]
+    assert len(tok._encoder._workspaces) == 1  # type: ignore[union-attr]
 
 
 def test_options_are_taken_by_their_truth(spm: Tokenizer) -> None:

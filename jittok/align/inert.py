@@ -20,7 +20,7 @@ from jittok.align.normalized import USER_DEFINED, UnigramRules, can_match
 from jittok.models.bpe.text import BAD, decode
 from jittok.normalize.keys import Keys, charsmap_keys
 from jittok.pretokenize.classes import UNICODE_SIZE, two_stage
-from jittok.structures.cut_rules import characters
+from jittok.safe_cuts.rules import characters
 from jittok.structures.sequences import Sequences, SequenceWindow, make_sequences, ones_begin, open_sequences
 from jittok.vocab import SPACE, Vocab
 

@@ -147,7 +147,7 @@ def _dry_run(tok: Any, given: argparse.Namespace, chosen: Options) -> int:
     from jittok.corpus.predict import predict
     from jittok.corpus.sources import find_sources
     from jittok.corpus.timing import Sampler, with_time
-    from jittok.stretches import thread_count
+    from jittok.encode.stretches import thread_count
 
     sources, left_out = find_sources(given.inputs, chosen)
     sampler, threads = Sampler(tok, sources, chosen), thread_count(given.threads)

@@ -67,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
 
 def facts_of(tok: Tokenizer) -> dict[str, Any]:
     """All that a tokenizer tells of itself, as data."""
-    from jittok.facts import SPECIAL_IDS
+    from jittok.vocab.facts import SPECIAL_IDS
 
     vocab = tok.vocab
     assert isinstance(vocab, Vocab)
@@ -92,7 +92,7 @@ def facts_of(tok: Tokenizer) -> dict[str, Any]:
 
 
 def _shown_specials(tok: Tokenizer) -> dict[str, tuple[int, str]]:
-    from jittok.facts import SPECIAL_IDS
+    from jittok.vocab.facts import SPECIAL_IDS
 
     ids = {name: getattr(tok, name) for name in SPECIAL_IDS}
     return {name: (token, visible(tok.id_to_token(token))) for name, token in ids.items() if token is not None}

@@ -161,7 +161,7 @@ def raw_ranges(encoder: RangeEncoder, state: State) -> Iterator[RawRange]:
 
 def encode_on_threads(encoder: RangeEncoder, ranges: Iterator[RawRange], threads: int | None) -> Iterator[Encoded]:
     """Ranges in order, each encoded by one thread; this thread reads ahead, and whoever takes them writes."""
-    from jittok.stretches import thread_count
+    from jittok.encode.stretches import thread_count
 
     count = thread_count(threads)
     pending: deque[Future[Encoded]] = deque()

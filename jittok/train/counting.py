@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.encode.stretches import stretches_of, thread_count
 from jittok.errors import CorpusError
 from jittok.inputs import Documents
-from jittok.stretches import stretches_of, thread_count
 from jittok.train.counter import Counter, Counters
 from jittok.train.counts import UNIT, Counts, of_table
 from jittok.train.cutter import DEFAULT_PRE, Cutter, RegexCutter, cutter_of, regex_cutter, runs_cutter

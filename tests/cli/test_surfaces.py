@@ -397,7 +397,7 @@ def test_a_long_document_is_printed_as_it_is_encoded(run: Any, tmp_path: Path, m
     plain = run("encode", path)[1]
     monkeypatch.setattr("jittok.cli.encode.LONG", 1000)
     monkeypatch.setattr("jittok.cli.encode.AT_ONCE", 100)
-    monkeypatch.setattr("jittok.batch.PART", 10_000)
+    monkeypatch.setattr("jittok.encode.batch.PART", 10_000)
     assert run("encode", path)[1] == plain
     for option in ("--ids", "--json"):
         ids = json.loads(run("encode", option, "--parse-special", "--add-special", path)[1])
@@ -429,7 +429,7 @@ def test_ctrl_c_is_one_line_also_while_modules_are_imported() -> None:
         "jittok.cli.encode",
         "jittok.loading",
         "numpy",
-        "jittok.batch",
+        "jittok.encode.batch",
         "jittok.corpus",
     ):
         done = subprocess.run(

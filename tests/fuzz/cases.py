@@ -7,7 +7,7 @@ from typing import Any
 
 from span_rules import broken_rule
 
-from jittok.encoder import Encoder
+from jittok.encode.encoder import Encoder
 from jittok.errors import EncodingFailed
 from jittok.reference.detokenize import detokenize
 from jittok.reference.tokenize import align

@@ -23,11 +23,11 @@ from run import real_vocabs, shrink
 from texts import Texts
 from vocabs import random_vocab
 
-from jittok.batch import encode_batch
-from jittok.encoder import Encoder, Rule
+from jittok.encode.batch import encode_batch
+from jittok.encode.encoder import Encoder, Rule
 from jittok.errors import EncodingFailed, JittokError
+from jittok.piece_cache.tables import PieceCache, make_cache
 from jittok.reference.tokenize import tokenize
-from jittok.structures.piece_cache import PieceCache, make_cache
 from jittok.vocab import Vocab, bundled_vocab, read_vocab
 from jittok.vocab.keys import pre_names
 
@@ -84,8 +84,8 @@ class Pair:
 
     def without(self, text: bytes, rule: Rule) -> list[int]:
         """Ids by kernels that have seen nothing."""
-        for desk in self.wiped._desks:
-            for cache in _caches(desk.work):
+        for workspace in self.wiped._workspaces:
+            for cache in _caches(workspace.scratch):
                 for name in ("short", "middle", "long", "state"):
                     array, first = getattr(cache, name), getattr(self._fresh, name)
                     array[: first.size] = first

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import jittok
+from jittok.encode.general import GeneralEncoder, GeneralRule
 from jittok.errors import JittokError
 from jittok.files import read_pipeline
-from jittok.general import GeneralEncoder, GeneralRule
 
 TEXT = "The quick (brown) fox's 12345 été\n\n 中文 <s>\u200d"
 SLOW = 2.0
@@ -112,7 +112,7 @@ def check(content: bytes, options: dict[str, object]) -> bool:
     try:
         ids = GeneralEncoder(pipeline).one(TEXT.encode(), GeneralRule(True, True, False))
         assert ids.size == 0 or ids.min() >= 0
-        jittok.general.GeneralDecoder(pipeline).one(ids, jittok.general.GeneralFrame(False, False))
+        jittok.encode.general.GeneralDecoder(pipeline).one(ids, jittok.encode.general.GeneralFrame(False, False))
     except JittokError:
         pass
     return True

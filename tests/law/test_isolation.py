@@ -21,8 +21,8 @@ from texts import Texts
 
 import jittok
 from jittok._jit import CHECKED, JIT, frozen
-from jittok.batch import encode_batch
-from jittok.encoder import Encoder
+from jittok.encode.batch import encode_batch
+from jittok.encode.encoder import Encoder
 from jittok.errors import EncodingFailed
 from jittok.inputs import Documents
 from jittok.models import bpe
@@ -238,13 +238,13 @@ def test_chunks_of_any_size_give_the_same_ids(name):
 
 def in_chunks(encoder, rule, text, chunk):
     """The ids of a text that is cut into words so many bytes at a time."""
-    desk = encoder.sit_down()
-    desk.longest = len(text) + 64
-    desk.work = encoder.model.make_work(encoder.arrays, desk.longest, 1 << 14, chunk)
+    workspace = encoder.acquire()
+    workspace.longest = len(text) + 64
+    workspace.scratch = encoder.model.make_work(encoder.arrays, workspace.longest, 1 << 14, chunk)
     start, stop = (frozen([place], np.int64) for place in (0, len(text)))
     docs = Documents(np.frombuffer(text, np.uint8), start, stop)
-    count = encoder.encode(desk, docs, 0, 1, encoder.cut(desk, docs, 0, 1, rule), rule, 0)
-    return desk.ids[:count].tolist()
+    count = encoder.encode(workspace, docs, 0, 1, encoder.cut(workspace, docs, 0, 1, rule), rule, 0)
+    return workspace.ids[:count].tolist()
 
 
 def pages(texts):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from jittok._jit import frozen
-from jittok.encoder import Encoder
+from jittok.encode.encoder import Encoder
 from jittok.errors import EncodingFailed
 from jittok.vocab.vocab import Vocab
 

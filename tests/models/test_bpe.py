@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from write_gguf import vocab_file
 
 from jittok._jit import JIT
-from jittok.encoder import Encoder
+from jittok.encode.encoder import Encoder
 from jittok.errors import EncodingFailed
 from jittok.models import bpe
 from jittok.models.bpe.work import make_work

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 import jittok
-from jittok.batch import encode_batch
-from jittok.encoder import MODELS, Encoder
+from jittok.encode.batch import encode_batch
+from jittok.encode.encoder import MODELS, Encoder
 from jittok.errors import EncodingFailed
+from jittok.merging.chain import NEVER, READY, UNORDERED, WANTED
+from jittok.merging.chain import ROW as CHAIN_ROW
 from jittok.models import bpe
 from jittok.models.bpe.joint_rules import all_joined
 from jittok.pretokenize.families import GENERAL
-from jittok.structures.chain import NEVER, READY, UNORDERED, WANTED
-from jittok.structures.chain import ROW as CHAIN_ROW
-from jittok.structures.cut_rules import no_cuts
+from jittok.safe_cuts.rules import no_cuts
 
 CUT_TYPES = ("spm", "wpm", "ugm")
 FOLDER = os.environ.get("JITTOK_VOCABS")

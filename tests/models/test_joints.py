@@ -8,7 +8,7 @@ from write_gguf import vocab_file
 
 from jittok._jit import JIT, U8, OutU64, frozen, kernel, standalone
 from jittok._raw import window
-from jittok.encoder import Encoder
+from jittok.encode.encoder import Encoder
 from jittok.models import bpe
 from jittok.models.bpe import joints as made
 from jittok.models.bpe.joints import PAIRED, Joints, cut_joints, open_joints

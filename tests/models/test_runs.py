@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from jittok._jit import JIT, frozen
-from jittok.encoder import MODELS
+from jittok.encode.encoder import MODELS
 from jittok.fragments import FRAGMENT, NEED, OUT_OF_ROOM, OUT_OF_WORK, PAD, TEXT, TEXT_PREFIXED
 from jittok.vocab import Vocab, read_vocab
 from jittok.vocab.bundled import bundled_vocab

@@ -6,11 +6,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jittok._jit import frozen
-from jittok.encoder import Encoder
+from jittok.encode.encoder import Encoder
 from jittok.errors import EncodingFailed
 from jittok.fragments import TEXT_PREFIXED
 from jittok.models import spm
-from jittok.structures.cut_rules import no_cuts
+from jittok.safe_cuts.rules import no_cuts
 
 SPACE = "\u2581".encode()
 BYTES = [b"<0x%02X>" % byte for byte in range(256)]

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from jittok._jit import frozen
 from jittok._raw import PAD
-from jittok.encoder import Encoder
+from jittok.encode.encoder import Encoder
 from jittok.errors import MalformedVocab
 from jittok.fragments import TEXT_PREFIXED
 from jittok.models import ugm
 from jittok.models.ugm.compile import unknown_score
-from jittok.structures.piece_cache import MISSES
+from jittok.piece_cache.tables import MISSES
 
 UNKNOWN, UNUSED, NORMAL, CONTROL, USER_DEFINED, BYTE = 1, 2, 4, 8, 16, 32
 SPACE = "\u2581".encode()

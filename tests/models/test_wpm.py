@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jittok._jit import JIT
-from jittok.encoder import Encoder
+from jittok.encode.encoder import Encoder
 from jittok.models import wpm
 from jittok.models.wpm import alphabet as alphabet_
 from jittok.models.wpm.compile import IMAGE

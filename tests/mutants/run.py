@@ -62,7 +62,7 @@ class Mutant(NamedTuple):
 def read(path: Path) -> list[Mutant]:
     """The changes of one list.
 
-        == jittok/decode.py: tests/test_decode.py tests/test_golden.py
+        == jittok/decode/rows.py: tests/decode/test_decode.py tests/test_golden.py
         - if frame.clean and dirty >= 0:
         + if frame.clean and dirty > 0:
         = why no test can notice this one

@@ -15,7 +15,7 @@ from jittok.models.bpe.sessions import encode_session
 from jittok.models.bpe.work import Work, make_work, regrow
 from jittok.pretokenize.families import GENERAL, GPT2, LLAMA3
 from jittok.pretokenize.splitters.gpt2 import MALFORMED
-from jittok.structures.cuts import BLANK, CLASSES, LETTER
+from jittok.safe_cuts.cuts import BLANK, CLASSES, LETTER
 from jittok.structures.pages import in_huge_pages
 
 if TYPE_CHECKING:

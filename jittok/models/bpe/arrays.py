@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from jittok._jit import I32, I64, U64
+from jittok.merging.chain import Chain
 from jittok.models.bpe.joints import Joints
 from jittok.models.bpe.seeds import Seeds
 from jittok.normalize.case import CaseTable
 from jittok.pretokenize.splitters.blocks import CharacterClasses
 from jittok.pretokenize.splitters.general import Splitter
+from jittok.safe_cuts.cuts import SpanRules
 from jittok.structures.bytes_table import BytesTable
-from jittok.structures.chain import Chain
 from jittok.structures.char_table import CharTable
-from jittok.structures.cuts import SpanRules
 from jittok.structures.pair_table import PairTable
 
 PLAIN, HYBRIDDNA, WHITESPACE = 0, 1, 2

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from jittok._jit import I32, I64, U8, OutI32, OutI64, OutU8, OutU64, frozen, helper, kernel, wide
 from jittok._raw import window
+from jittok.merging.chain_build import build_chain, character_rows, no_chain
 from jittok.models.bpe.arrays import HYBRIDDNA, LINES, PLAIN, WHITESPACE, Arrays
 from jittok.models.bpe.joint_rules import all_joined, byte_joints, character_joints
 from jittok.models.bpe.joints import Joints
@@ -26,6 +27,7 @@ from jittok.pretokenize.families import FAMILIES, GENERAL
 from jittok.pretokenize.program import splitter_of
 from jittok.pretokenize.splitters.blocks import character_classes
 from jittok.pretokenize.splitters.llama3 import WITHOUT
+from jittok.safe_cuts.rules import no_cuts
 from jittok.structures.bytes_table import (
     ABSENT,
     BytesTable,
@@ -37,9 +39,7 @@ from jittok.structures.bytes_table import (
     find_rows,
     slot_count,
 )
-from jittok.structures.chain_build import build_chain, character_rows, no_chain
 from jittok.structures.char_table import no_characters, wide_characters
-from jittok.structures.cut_rules import no_cuts
 from jittok.structures.pair_table import PairTable, build_pair_table, find_pair
 from jittok.unicode import tables
 from jittok.unicode.tables import LETTER

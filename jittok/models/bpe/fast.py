@@ -15,13 +15,13 @@ from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, kernel
 from jittok._raw import PAD, Window, get_i32, get_i64, put_i32, put_i64, readable_behind, window
 from jittok.fragments import FRAGMENT, NEED, OUT_OF_ROOM, OUT_OF_WORK
 from jittok.models.bpe.arrays import Arrays
-from jittok.models.bpe.work import Work, WorkWindow, drop, finish, look_up, open_work, settle
+from jittok.models.bpe.work import Work, WorkWindow, drop, finish, look_up, open_work, resolve
+from jittok.piece_cache.run_loop import Fragments, make_encode_run
+from jittok.piece_cache.span_loop import copy_bytes
+from jittok.piece_cache.tables import SLACK
 from jittok.pretokenize.splitters.blocks import ClassWindow, open_classes
 from jittok.pretokenize.splitters.gpt2 import MALFORMED, split_gpt2
 from jittok.pretokenize.splitters.llama3 import split_llama3
-from jittok.structures.piece_cache import SLACK
-from jittok.structures.run_loop import Fragments, make_encode_run
-from jittok.structures.span_loop import copy_bytes
 
 
 @helper
@@ -113,7 +113,7 @@ def _make_split_run(split: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _make_body(split: Callable[..., Any]) -> Callable[..., Any]:
-    encode_text, encode_run = _make_encode_text(split), make_encode_run(_make_split_run(split), settle, finish, drop)
+    encode_text, encode_run = _make_encode_text(split), make_encode_run(_make_split_run(split), resolve, finish, drop)
 
     @helper
     def encode(

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jittok._jit import I32, I64, U8, OutI32, frozen, helper, kernel
+from jittok.merging.chain_build import no_chain
 from jittok.models.bpe.arrays import PLAIN, Arrays
 from jittok.models.bpe.compile import byte_of_character, encoded_bytes, pair_all_bytes, whole_words
 from jittok.models.bpe.joint_rules import all_joined, byte_joints
@@ -26,6 +27,7 @@ from jittok.pipeline.pipeline import packed
 from jittok.pretokenize.families import GENERAL, GPT2, LLAMA3
 from jittok.pretokenize.files import Family, family_of, splitter_of_stages
 from jittok.pretokenize.splitters.llama3 import WITHOUT
+from jittok.safe_cuts.rules import no_cuts
 from jittok.structures.bytes_table import (
     ABSENT,
     BytesTable,
@@ -35,9 +37,7 @@ from jittok.structures.bytes_table import (
     find_rows,
     open_bytes_table,
 )
-from jittok.structures.chain_build import no_chain
 from jittok.structures.char_table import no_characters
-from jittok.structures.cut_rules import no_cuts
 from jittok.structures.pair_table import build_pair_table
 from jittok.unicode import tables
 

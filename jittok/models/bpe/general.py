@@ -10,11 +10,11 @@ from jittok.fragments import FRAGMENT, NEED, OUT_OF_ROOM, OUT_OF_WORK
 from jittok.models.bpe.arrays import KMER_MARK, Arrays
 from jittok.models.bpe.joints import JointWindow, cut_joints
 from jittok.models.bpe.plain import encode_text
-from jittok.models.bpe.work import GROWTH, Work, WorkWindow, drop, finish, open_work, settle
+from jittok.models.bpe.work import GROWTH, Work, WorkWindow, drop, finish, open_work, resolve
+from jittok.piece_cache.run_loop import Fragments, make_encode_run
+from jittok.piece_cache.tables import SLACK
 from jittok.pretokenize.splitters.general import SplitterWindow, SplitWindow, open_splitter, split_run
 from jittok.pretokenize.splitters.gpt2 import MALFORMED
-from jittok.structures.piece_cache import SLACK
-from jittok.structures.run_loop import Fragments, make_encode_run
 
 A, LOWER_A, LOWER_Z = 0x41, 0x61, 0x7A
 KMER = 6
@@ -44,7 +44,7 @@ def _split_run(
     return number - 1  # the last one is the end
 
 
-_encode_run = make_encode_run(_split_run, settle, finish, drop)
+_encode_run = make_encode_run(_split_run, resolve, finish, drop)
 
 
 @kernel

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from jittok._jit import I32
-from jittok.structures import cut_rules, cuts
+from jittok.safe_cuts import cuts, rules
 from jittok.structures.bytes_table import BytesTable
 
 NEWLINE, BLANK = 0x0A, 0x20
@@ -19,7 +19,7 @@ def line_rules(symbols: BytesTable, left: I32, right: I32) -> cuts.SpanRules:
     merge of symbols that end and begin with them. Symbols that are no UTF-8, or hold a space, do not occur.
     """
     rows = symbols.offsets.size - 1
-    code, owner, _ = cut_rules.characters(symbols.data, symbols.offsets, np.ones(rows, bool))
+    code, owner, _ = rules.characters(symbols.data, symbols.offsets, np.ones(rows, bool))
     first, last = np.full(rows, _NONE, np.int64), np.full(rows, _NONE, np.int64)
     if code.size:
         begins = np.append(True, owner[1:] != owner[:-1])
@@ -29,4 +29,4 @@ def line_rules(symbols: BytesTable, left: I32, right: I32) -> cuts.SpanRules:
     a, b = last[left], first[right]
     possible = (a != _NONE) & (b != _NONE) & (a != BLANK) & (b != BLANK) & (a != NEWLINE) & (b != NEWLINE)
     both = np.unique(a[possible] << 21 | b[possible])
-    return cut_rules.rules_of(cut_rules.Neighbours(both >> 21, both & (1 << 21) - 1), lines=True)
+    return rules.rules_of(rules.Neighbours(both >> 21, both & (1 << 21) - 1), lines=True)

@@ -14,17 +14,17 @@ from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, kernel
 from jittok._raw import PAD, Window, get_u8, put_i32, put_u8, window
 from jittok.fragments import FRAGMENT, NEED, OUT_OF_ROOM, OUT_OF_WORK
 from jittok.models.bpe.arrays import Arrays
-from jittok.models.bpe.aside import set_characters_aside
+from jittok.models.bpe.deferred import defer_characters
 from jittok.models.bpe.seeds import LONGEST, NOT_FOUND, find_seed
 from jittok.models.bpe.words import MARK_TEXT, NEWLINE, SPACE, encode_word
 from jittok.models.bpe.work import GROWTH, Work, WorkWindow, drop, expect, finish, make_room, open_work
+from jittok.piece_cache.lookup import DEFERRED, make_resolve
+from jittok.piece_cache.run_loop import Fragments
+from jittok.piece_cache.span_loop import WHOLE, SpanWorkWindow, make_encode_spans
+from jittok.piece_cache.tables import Key
 from jittok.pretokenize.splitters.gpt2 import MALFORMED
 from jittok.pretokenize.splitters.spans import split_spans
-from jittok.structures.cuts import open_rules
-from jittok.structures.piece_cache import Key
-from jittok.structures.piece_lookup import ASIDE, make_settle
-from jittok.structures.run_loop import Fragments
-from jittok.structures.span_loop import WHOLE, SpanWorkWindow, make_encode_spans
+from jittok.safe_cuts.cuts import open_rules
 
 IDS_PER_BYTE = 3
 """A space may become the tokens of the three bytes of U+2581."""
@@ -52,10 +52,8 @@ def _encode_span(
 
 
 @helper
-def _encode_or_set_aside(
-    work: WorkWindow, text: Window, start: int, stop: int, key: Key, ids: Window, count: int
-) -> int:
-    """The same for a span of up to 31 bytes: one that is to be merged is set aside."""
+def _encode_or_defer(work: WorkWindow, text: Window, start: int, stop: int, key: Key, ids: Window, count: int) -> int:
+    """The same for a span of up to 31 bytes: one that is to be merged is deferred."""
     if stop - start <= LONGEST:
         token = find_seed(work.seeds, key[0], key[1])
         if token != NOT_FOUND:
@@ -63,14 +61,14 @@ def _encode_or_set_aside(
             return count + 1
     whole = work.words.ignore_merges != 0 or (work.words.newlines_whole != 0 and get_u8(text, start) == NEWLINE)
     if stop - start > 1 and not whole:
-        done = set_characters_aside(work.aside, work.words, work.run, text, start, stop, key, count)
+        done = defer_characters(work.deferred, work.words, work.run, text, start, stop, key, count)
         if done >= 0:
-            return ASIDE + done
+            return DEFERRED + done
     return _encode_span(work, text, start, stop, key[0], key[1], ids, count)
 
 
-_settle = make_settle(_encode_span, expect, aside=(_encode_or_set_aside, make_room))
-_encode_run, _encode_spans = make_encode_spans(split_spans, _settle, finish, drop)
+_resolve = make_resolve(_encode_span, expect, deferred=(_encode_or_defer, make_room))
+_encode_run, _encode_spans = make_encode_spans(split_spans, _resolve, finish, drop)
 
 
 @kernel

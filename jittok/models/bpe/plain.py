@@ -12,9 +12,9 @@ from jittok.models.bpe.joints import cut_joints
 from jittok.models.bpe.text import BAD, decode, put_code_point
 from jittok.models.bpe.words import NEWLINE, SPACE
 from jittok.models.bpe.work import WorkWindow, encode_pieces, look_up
+from jittok.piece_cache.tables import SLACK
 from jittok.pretokenize.splitters.general import SplitterWindow, split_text
 from jittok.pretokenize.splitters.gpt2 import MALFORMED
-from jittok.structures.piece_cache import SLACK
 
 ONE, NONE = np.uint64(1), np.uint64(0)
 REPLACEMENT, ESCAPED_SPACE = 0xFFFD, 0x2581

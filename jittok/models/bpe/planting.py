@@ -6,10 +6,10 @@ import numpy as np
 
 from jittok._jit import OutI32, OutU8, OutU64, helper, kernel, wide
 from jittok._raw import PAD, Window, get_u8, put_u8, window
+from jittok.merging.chain import MergerWork, make_merger_work, open_merger
 from jittok.models.bpe.arrays import Arrays
 from jittok.models.bpe.seeds import LONGEST, Seeds, empty_slots, freeze, key_of, plant
 from jittok.models.bpe.words import MARK_TEXT, SPACE, encode_word, open_words
-from jittok.structures.chain import MergerWork, make_merger_work, open_merger
 
 MARK_SIZE = len(MARK_TEXT)
 

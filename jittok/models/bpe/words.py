@@ -9,11 +9,11 @@ import numpy as np
 from jittok._jit import helper
 from jittok._raw import Window, get_i32, get_i64, get_u8, get_u64, get_word, put_i32, put_u64, window
 from jittok.fragments import LONG_WORD, SPACE_IN_SYMBOL
+from jittok.merging.chain import LONG, READY, WANTED, Merger, merge_list, merge_numbers
+from jittok.merging.queue import FEW, SIXTEEN, clear_sixteen, merge_found, merge_noted, note_pair
 from jittok.models.bpe.arrays import Arrays
 from jittok.structures.bytes_table import ABSENT, BytesWindow, find_bytes, open_bytes_table
-from jittok.structures.chain import LONG, READY, WANTED, Merger, merge_list, merge_numbers
 from jittok.structures.char_table import CharWindow, find_character, open_char_table
-from jittok.structures.merge_queue import FEW, SIXTEEN, clear_sixteen, merge_found, merge_noted, note_pair
 from jittok.structures.pair_table import NO_PAIR
 from jittok.structures.utf8 import lead_length
 

@@ -9,25 +9,25 @@ import numpy as np
 from jittok._jit import I32, OutI32, OutI64, OutU8, OutU64, helper, inlined
 from jittok._raw import PAD, Window, get_i32, put_i32, window
 from jittok.fragments import OUT_OF_WORK
+from jittok.merging.chain import Merger, MergerWork, make_merger_work, open_merger
 from jittok.models.bpe.arrays import Arrays
-from jittok.models.bpe.aside import (
-    AsideWindow,
-    AsideWork,
+from jittok.models.bpe.deferred import (
+    DeferredWindow,
+    DeferredWork,
+    defer_bytes,
     drop_words,
     finish_words,
     has_room,
-    make_aside_work,
-    open_aside,
-    set_bytes_aside,
+    make_deferred_work,
+    open_deferred,
 )
 from jittok.models.bpe.joints import JointWindow, open_joints
 from jittok.models.bpe.seeds import LONGEST, NOT_FOUND, SeedWindow, expect_seed, find_seed, open_seeds
 from jittok.models.bpe.words import WordWindow, encode_word, merge_word, open_words, whole_word
+from jittok.piece_cache.lookup import DEFERRED, make_look_up, make_resolve
+from jittok.piece_cache.records import BARRED, RUN_STATE, RunWindow, make_records
+from jittok.piece_cache.tables import CacheWindow, Key, PieceCache, make_cache, open_cache
 from jittok.pretokenize.splitters.general import SplitWindow, SplitWork, make_split_work, open_split
-from jittok.structures.chain import Merger, MergerWork, make_merger_work, open_merger
-from jittok.structures.piece_cache import CacheWindow, Key, PieceCache, make_cache, open_cache
-from jittok.structures.piece_lookup import ASIDE, make_look_up, make_settle
-from jittok.structures.piece_records import BARRED, RUN_STATE, RunWindow, make_records
 
 GROWTH = 3
 """Bytes that one byte of text becomes at most: a space or a bad byte three, a lowered character no more than three. One
@@ -47,7 +47,7 @@ class Work(NamedTuple):
     of_one: OutI32  # [2 * CHUNK + longest + 64] the same of one fragment of a run
     records: OutU64  # one batch of look-ups
     merge: MergerWork
-    aside: AsideWork
+    deferred: DeferredWork
     cache: PieceCache
     chunk: int  # bytes a chunk
 
@@ -68,7 +68,7 @@ class WorkWindow(NamedTuple):
     chunk: int
     words: WordWindow
     merge: Merger
-    aside: AsideWindow
+    deferred: DeferredWindow
     seeds: SeedWindow
     longest: int  # symbols that `merge` has room for
 
@@ -85,7 +85,7 @@ def make_work(arrays: Arrays, longest: int, cache_bytes: int = 64 << 20, chunk: 
         np.empty(2 * CHUNK + longest + 64, np.int32),
         make_records(),
         make_merger_work(room),
-        make_aside_work(),
+        make_deferred_work(),
         make_cache(cache_bytes, arrays.tokens),
         chunk,
     )
@@ -114,7 +114,7 @@ def open_work(model: Arrays, work: Work, tokens: I32, ends: OutI64) -> WorkWindo
         work.chunk,
         open_words(model),
         open_merger(work.merge, model.pairs, model.chain),
-        open_aside(work.aside, model.pairs),
+        open_deferred(work.deferred, model.pairs),
         open_seeds(model.seeds),
         work.merge.queue.symbols.size - 1,
     )
@@ -138,10 +138,8 @@ def _encode_new_piece(
 
 
 @inlined
-def _encode_or_set_aside(
-    work: WorkWindow, text: Window, start: int, stop: int, key: Key, ids: Window, count: int
-) -> int:
-    """The same for a piece of up to 31 bytes: one that must be merged is set aside, and merged with others."""
+def _encode_or_defer(work: WorkWindow, text: Window, start: int, stop: int, key: Key, ids: Window, count: int) -> int:
+    """The same for a piece of up to 31 bytes: one that must be merged is deferred, and merged with others."""
     if work.words.byte_encode == 0 or stop - start < 2:
         return _encode_new_piece(work, text, start, stop, key[0], key[1], ids, count)
     if stop - start <= LONGEST:
@@ -151,25 +149,25 @@ def _encode_or_set_aside(
     if token >= 0:
         put_i32(ids, count, token)
         return count + 1
-    return ASIDE + set_bytes_aside(work.aside, work.words, work.run, text, start, stop, key, count)
+    return DEFERRED + defer_bytes(work.deferred, work.words, work.run, text, start, stop, key, count)
 
 
 @helper
 def make_room(work: WorkWindow, ids: Window, count: int) -> int:
-    """The count, behind all words that were aside if there is no room for one more."""
-    return count if has_room(work.aside) else finish(work, ids, count)
+    """The count, behind all words that were deferred if there is no room for one more."""
+    return count if has_room(work.deferred) else finish(work, ids, count)
 
 
 @helper
 def finish(work: WorkWindow, ids: Window, count: int) -> int:
-    """The new count when no word is aside any more, see `finish_words`."""
-    return finish_words(work.aside, work.words, work.cache, work.run, ids, count)
+    """The new count when no word is deferred any more, see `finish_words`."""
+    return finish_words(work.deferred, work.words, work.cache, work.run, ids, count)
 
 
 @helper
 def drop(work: WorkWindow) -> int:
     """See `drop_words`."""
-    return drop_words(work.aside)
+    return drop_words(work.deferred)
 
 
 @helper
@@ -191,8 +189,8 @@ def encode_pieces(work: WorkWindow, text: Window, begin: int, number: int, ids: 
     return count
 
 
-settle = make_settle(_encode_new_piece, expect, aside=(_encode_or_set_aside, make_room))
-_settle_text = make_settle(_encode_new_piece, expect, in_runs=False, aside=(_encode_or_set_aside, make_room))
-look_up = make_look_up(_settle_text, finish)
+resolve = make_resolve(_encode_new_piece, expect, deferred=(_encode_or_defer, make_room))
+_resolve_text = make_resolve(_encode_new_piece, expect, in_runs=False, deferred=(_encode_or_defer, make_room))
+look_up = make_look_up(_resolve_text, finish)
 """look_up(work.cache, work.records, work, text, begin, places, number, 0, ids, count); see `make_look_up`. A loop of
 its own: without what records of runs need, first met text is as fast as it was."""

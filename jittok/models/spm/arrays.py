@@ -7,12 +7,12 @@ from typing import NamedTuple
 import numpy as np
 
 from jittok._jit import I32, U8, OutU8
+from jittok.merging.chain import Chain, MergerWork, make_merger_work
+from jittok.piece_cache.span_loop import CHUNK, SpanWork, make_span_work, regrow_span_work
+from jittok.safe_cuts.cuts import SpanRules
 from jittok.structures.bytes_table import BytesTable
-from jittok.structures.chain import Chain, MergerWork, make_merger_work
 from jittok.structures.char_table import CharTable
-from jittok.structures.cuts import SpanRules
 from jittok.structures.pair_table import PairTable
-from jittok.structures.span_loop import CHUNK, SpanWork, make_span_work, regrow_span_work
 
 GROWTH = 3
 """A space becomes the three bytes of U+2581."""

@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import I64, U8, OutI32, OutI64, OutU8, frozen, kernel, wide
+from jittok.merging.chain_build import build_chain, character_rows, no_chain
 from jittok.models.spm.arrays import Arrays
 from jittok.models.spm.whole import character_length
-from jittok.structures import cut_rules, cuts
+from jittok.safe_cuts import cuts, rules
 from jittok.structures.bytes_table import ABSENT, BytesTable, build_bytes_table, find_bytes, find_rows, open_bytes_table
-from jittok.structures.chain_build import build_chain, character_rows, no_chain
 from jittok.structures.char_table import wide_characters
 from jittok.structures.pair_table import build_pair_table
 from jittok.vocab import SPACE, Vocab
@@ -86,8 +86,8 @@ def span_rules(data: U8, offsets: I64, reachable: NDArray[np.bool_]) -> cuts.Spa
     A text has no space once its spaces are U+2581, so tokens that hold one match nothing.
     """
     spaces = np.concatenate([[0], np.cumsum(data == BLANK)])
-    found = cut_rules.neighbours(data, offsets, reachable & (spaces[offsets[1:]] == spaces[offsets[:-1]]))
-    return cut_rules.rules_of(found)
+    found = rules.neighbours(data, offsets, reachable & (spaces[offsets[1:]] == spaces[offsets[:-1]]))
+    return rules.rules_of(found)
 
 
 def other_characters_entered(data: U8, offsets: I64) -> BytesTable:

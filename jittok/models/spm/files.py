@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import I32, I64, U8, frozen
+from jittok.merging.chain_build import no_chain
 from jittok.models.spm.arrays import Arrays
 from jittok.models.spm.compile import BLANK, find_pairs, other_characters_entered, sizes_of, span_rules
 from jittok.pipeline import Pipeline
@@ -18,7 +19,6 @@ from jittok.pipeline.models import BPE, BYTE, NORMAL, UNUSED, USER, Merges, Piec
 from jittok.pipeline.pipeline import packed
 from jittok.pipeline.steps import MERGED_WITH_PREVIOUS, Cut, Pattern, Prepend, Replace, Squeeze
 from jittok.structures.bytes_table import ABSENT, BytesTable, build_bytes_table, find_rows
-from jittok.structures.chain_build import no_chain
 from jittok.structures.char_table import wide_characters
 from jittok.structures.pair_table import build_pair_table
 from jittok.vocab import SPACE

@@ -14,14 +14,14 @@ import numpy as np
 from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, kernel
 from jittok._raw import Window, get_i32, get_u8, get_word, put_i32, window
 from jittok.fragments import FRAGMENT, NEED, OUT_OF_ROOM, TEXT_PREFIXED
+from jittok.merging.chain import Merger, merge_list, open_merger
 from jittok.models.spm.arrays import Arrays, Work
 from jittok.models.spm.whole import SPACE_0, SPACE_1, SPACE_2, character_length, encode_whole
+from jittok.piece_cache.lookup import make_resolve
+from jittok.piece_cache.run_loop import NO_BLANK, ONE_BLANK, Fragments
+from jittok.piece_cache.span_loop import NO_LIMIT, WHOLE, make_encode_spans, open_span_work
 from jittok.pretokenize.splitters.spans import split_spans
-from jittok.structures.chain import Merger, merge_list, open_merger
 from jittok.structures.char_table import CharWindow, find_character, open_char_table
-from jittok.structures.piece_lookup import make_settle
-from jittok.structures.run_loop import NO_BLANK, ONE_BLANK, Fragments
-from jittok.structures.span_loop import NO_LIMIT, WHOLE, make_encode_spans, open_span_work
 
 BLANK = 0x20
 _1 = np.uint64(1)
@@ -92,7 +92,7 @@ def _byte_ids_of_space(byte_ids: Window, ids: Window, count: int) -> int:
     return -1 if min(a, b, c) < 0 else count + 3
 
 
-_encode_run, _encode_spans = make_encode_spans(split_spans, make_settle(_encode_span))
+_encode_run, _encode_spans = make_encode_spans(split_spans, make_resolve(_encode_span))
 
 
 @kernel

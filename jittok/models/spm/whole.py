@@ -9,9 +9,9 @@ from __future__ import annotations
 from jittok._jit import U8, OutI32, OutI64, OutU8, helper, wide
 from jittok._raw import get_i32, get_u8, put_i32, put_u8, window
 from jittok.fragments import FOUND, NEED, NO_BYTE_TOKEN, OFFSET, OUT_OF_ROOM, OUT_OF_WORK
+from jittok.merging.chain import Merger, merge_list
 from jittok.models.spm.arrays import GROWTH, Arrays, Work
 from jittok.structures.bytes_table import ABSENT, find_bytes, open_bytes_table
-from jittok.structures.chain import Merger, merge_list
 from jittok.vocab import SPACE
 
 SPACE_0, SPACE_1, SPACE_2 = SPACE.encode()

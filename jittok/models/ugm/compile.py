@@ -16,12 +16,12 @@ from jittok.models.ugm.rules import Lattice, Texts, span_rules
 from jittok.normalize.keys import BEGINS_USER, Keys, byte_kinds, charsmap_keys
 from jittok.normalize.spaces import BLANK, SpaceRules, space_rules
 from jittok.normalize.xcda import Charsmap, read_charsmap, root_base
-from jittok.structures import cut_rules, cuts
-from jittok.structures.cut_rules import characters
-from jittok.structures.cuts import SpanRules
+from jittok.piece_cache.run_loop import NO_BLANK, ONE_BLANK, SEPARATE
+from jittok.piece_cache.span_loop import CHUNK, SpanWork, make_span_work, regrow_span_work
+from jittok.safe_cuts import cuts, rules
+from jittok.safe_cuts.cuts import SpanRules
+from jittok.safe_cuts.rules import characters
 from jittok.structures.double_array import DoubleArray, build_double_array
-from jittok.structures.run_loop import NO_BLANK, ONE_BLANK, SEPARATE
-from jittok.structures.span_loop import CHUNK, SpanWork, make_span_work, regrow_span_work
 from jittok.vocab.vocab import Vocab
 
 UNUSED, NORMAL, USER_DEFINED = 2, 4, 16
@@ -111,7 +111,7 @@ def may_part(arrays: Arrays, size: int) -> bool:
     are, no token, key or user's text holds a letter in front of a space, and a part that begins with a space gets none
     in front that the whole would not have there. In longer texts than `cut_limit` sums of scores round, so that the
     best path depends on all that stands before."""
-    letters = np.flatnonzero(cut_rules.class_of() == cuts.LETTER)
+    letters = np.flatnonzero(rules.class_of() == cuts.LETTER)
     crossings = letters << 8 | BLANK
     return bool(
         0 <= size <= arrays.cut_limit

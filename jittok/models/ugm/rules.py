@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 
 from jittok.normalize.keys import Keys
 from jittok.pretokenize.classes import UNICODE_SIZE
-from jittok.structures import cut_rules, cuts
-from jittok.structures.cut_rules import Neighbours
-from jittok.structures.cuts import APART, BLANK, CLASSES, CONTROL, DIGIT, LETTER, LONGEST_PATH, OTHER, WIDE
+from jittok.safe_cuts import cuts, rules
+from jittok.safe_cuts.cuts import APART, BLANK, CLASSES, CONTROL, DIGIT, LETTER, LONGEST_PATH, OTHER, WIDE
+from jittok.safe_cuts.rules import Neighbours
 from jittok.vocab.vocab import SPACE
 
 MARK, SPACE_BYTE = ord(SPACE), 0x20
@@ -76,26 +76,26 @@ def span_rules(lattice: Lattice, user: Texts, keys: Keys | None, merge: bool) ->
     """
     known = _single_characters(lattice)
     if keys is None or MARK not in known or lattice.unk_id in lattice.ids or not np.isfinite(lattice.scores).all():
-        return cut_rules.no_cuts(), NEVER
+        return rules.no_cuts(), NEVER
     left_out = dominated(lattice)
     tokens = np.ones(len(lattice.texts), bool)
     tokens[left_out] = False
     source = _Source(keys)
     if not source.is_text:
-        return cut_rules.no_cuts(), NEVER
+        return rules.no_cuts(), NEVER
     sought = to_look_for(lattice, tokens)
     tokens &= ~sought
     # Spaces of a text are U+2581 in the lattice, so a token that holds one matches nothing.
     spaces = np.concatenate([[0], np.cumsum(lattice.texts.data == SPACE_BYTE)])
     tokens &= spaces[lattice.texts.offsets[1:]] == spaces[lattice.texts.offsets[:-1]]
-    pairs = cut_rules.neighbours(lattice.texts.data, lattice.texts.offsets, tokens)
+    pairs = rules.neighbours(lattice.texts.data, lattice.texts.offsets, tokens)
     if merge and np.any(pairs.right == MARK):
-        return cut_rules.no_cuts(), NEVER
+        return rules.no_cuts(), NEVER
     # A user-defined text is copied as it is, so a control in one is no blank but a character like others.
     blanks = [b for b in range(1, 0x20) if source.image(b) == b" " and b not in user.data]
     odd_space = source.image(SPACE_BYTE) not in (None, b" ") or source.long_with([SPACE_BYTE, *blanks])
     if len(blanks) > cuts.BLANK_BYTES or odd_space:
-        return cut_rules.no_cuts(), NEVER
+        return rules.no_cuts(), NEVER
     limit = exact_bytes(lattice, left_out, source.steps_per_byte)
     if merge:  # U+2581 stands in front of words only; one of the text's own is never cut from anything
         pairs = Neighbours(*(side[pairs.left != MARK] for side in pairs))
@@ -105,15 +105,15 @@ def span_rules(lattice: Lattice, user: Texts, keys: Keys | None, merge: bool) ->
     cut, apart = _class_cuts(pairs, source, known, blanks, merge)
     odd = np.append(np.flatnonzero(source.mapped()[:0x80]), np.arange(0x80, 0x100))
     more = [lattice.texts.text(k) for k in np.flatnonzero(sought).tolist()]
-    paths = _paths([user.text(k) for k in range(len(user))], more, cut, cut_rules.class_of(apart, blanks), odd)
+    paths = _paths([user.text(k) for k in range(len(user))], more, cut, rules.class_of(apart, blanks), odd)
     if paths.pairs.size and int(np.diff(paths.offsets).max()) > LONGEST_PATH:
-        return cut_rules.no_cuts(), NEVER
-    return cut_rules.build_rules(cut, apart, blanks, flags, pairs, merge, True, paths), limit
+        return rules.no_cuts(), NEVER
+    return rules.build_rules(cut, apart, blanks, flags, pairs, merge, True, paths), limit
 
 
 def _paths(
     user: list[bytes], more: list[bytes], cut: NDArray[np.bool_], classes: NDArray[np.int64], odd: NDArray[np.int64]
-) -> cut_rules.Paths:
+) -> rules.Paths:
     """The user-defined texts and `more`, and the pairs of their bytes between which the classes allow a cut; odd bytes
     may become part of the latter."""
     classes = np.append(classes[:0x80], np.full(0x80, WIDE))
@@ -132,7 +132,7 @@ def _paths(
     data = b"".join([*user, *more])
     offsets = np.cumsum([0, *map(len, user), *map(len, more)], dtype=np.int64)
     pairs = sorted(starts)
-    return cut_rules.Paths(
+    return rules.Paths(
         np.frombuffer(data, np.uint8),
         offsets,
         np.array(pairs, np.int64),
@@ -145,7 +145,7 @@ def _paths(
 def _single_characters(lattice: Lattice) -> set[int]:
     """Code points that are tokens by themselves, ASCII and wide."""
     lengths = np.diff(lattice.texts.offsets)
-    code, owner, _ = cut_rules.characters(*lattice.texts, (lengths > 0) & (lengths <= 4))
+    code, owner, _ = rules.characters(*lattice.texts, (lengths > 0) & (lengths <= 4))
     return set(code[np.bincount(owner, minlength=lengths.size)[owner] == 1].tolist())
 
 
@@ -154,8 +154,8 @@ class _Source:
 
     def __init__(self, keys: Keys) -> None:
         everything = np.ones(keys.offsets.size - 1, bool)
-        code, owner, bad = cut_rules.characters(keys.data, keys.offsets, everything)
-        image, image_owner, bad_image = cut_rules.characters(keys.images, keys.image_offsets, everything)
+        code, owner, bad = rules.characters(keys.data, keys.offsets, everything)
+        image, image_owner, bad_image = rules.characters(keys.images, keys.image_offsets, everything)
         self.is_text = not (bad.any() or bad_image.any())
         count, first = np.bincount(owner, minlength=everything.size), np.append(True, owner[1:] != owner[:-1])
         images = np.bincount(image_owner, minlength=everything.size)
@@ -193,7 +193,7 @@ class _Source:
 def _class_pairs(lattice: Lattice) -> NDArray[np.int64]:
     """int64[2, n]: (pair of ASCII classes but blanks and controls, row that holds such neighbours), each once."""
     data, offsets = lattice.texts
-    classes = np.append(cut_rules.class_of()[:128], np.full(128, WIDE))[data]
+    classes = np.append(rules.class_of()[:128], np.full(128, WIDE))[data]
     owner = np.repeat(np.arange(len(lattice.texts)), np.diff(offsets))
     plain = np.isin(classes, (LETTER, DIGIT, OTHER))
     inside = (owner[:-1] == owner[1:]) & plain[:-1] & plain[1:]
@@ -219,7 +219,7 @@ def to_look_for(lattice: Lattice, tokens: NDArray[np.bool_]) -> NDArray[np.bool_
 
 def _wide_flags(pairs: Neighbours, source: _Source, known: set[int], user: Texts, merge: bool) -> NDArray[np.uint8]:
     """Flags of wide characters; STICKY for all that are not inert, unknown, or may be taken apart by a user's token."""
-    flags = cut_rules.wide_flags(pairs)
+    flags = rules.wide_flags(pairs)
     sticky = np.ones(UNICODE_SIZE, bool)
     sticky[sorted(known)] = False
     sticky |= source.mapped()
@@ -249,7 +249,7 @@ def _class_cuts(
     """(which class may be cut from which, the bytes of class APART)."""
     never = np.zeros((CLASSES, CLASSES), bool)
     mapped = np.flatnonzero(source.mapped()[:0x80])
-    kinds = cut_rules.class_of((), blanks)
+    kinds = rules.class_of((), blanks)
     odd = [b for b in mapped.tolist() if kinds[b] in (LETTER, DIGIT, OTHER)]
     odd_control = any(kinds[b] == CONTROL for b in mapped.tolist())
     if merge:
@@ -257,10 +257,10 @@ def _class_cuts(
         never[BLANK, BLANK] = False
     if len(odd) > cuts.APART_BYTES:
         return never, []
-    table = cut_rules.pair_table(pairs)
-    apart = odd + cut_rules.choose_apart(table, odd)[: cuts.APART_BYTES - len(odd)]
-    classes = cut_rules.class_of(apart, blanks)
-    tied = cut_rules.tied_classes(table, classes)
+    table = rules.pair_table(pairs)
+    apart = odd + rules.choose_apart(table, odd)[: cuts.APART_BYTES - len(odd)]
+    classes = rules.class_of(apart, blanks)
+    tied = rules.tied_classes(table, classes)
     whole = [known.issuperset(np.flatnonzero(classes[:0x80] == c).tolist()) for c in range(CLASSES)]
     plain = [LETTER, DIGIT, OTHER] + ([APART] if not odd else []) + ([CONTROL] if not odd_control and not merge else [])
     cut = never.copy()

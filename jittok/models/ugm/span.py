@@ -26,10 +26,10 @@ from jittok.models.ugm.whole import LOWEST
 from jittok.normalize.keys import BEGINS_USER, PLAIN, TIED
 from jittok.normalize.spaces import BLANK, INSIDE, OUTSIDE, PREPENDED
 from jittok.normalize.xcda import CHECK, ENDS, VALUE, base_of
+from jittok.piece_cache.run_loop import SEPARATE
+from jittok.piece_cache.span_loop import WHOLE
 from jittok.structures.double_array import BASE, NO_VALUE, PARENT, ROOT, SCORE, UNIT
 from jittok.structures.double_array import VALUE as TOKEN
-from jittok.structures.run_loop import SEPARATE
-from jittok.structures.span_loop import WHOLE
 from jittok.structures.utf8 import lead_length
 
 STEP = 64

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from jittok._jit import I32, U64, frozen
 from jittok.pretokenize.classes import shared_rows
-from jittok.structures.cut_rules import characters
+from jittok.safe_cuts.rules import characters
 from jittok.structures.double_array import BASE, NO_NODE, NO_VALUE, PARENT, ROOT, UNIT, VALUE, build_double_array
 from jittok.unicode.tables import UNICODE_SIZE
 from jittok.vocab.vocab import SPACE, Vocab

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from jittok._jit import I32, U8, OutI64, OutU8, frozen, kernel, wide
 from jittok.models.wpm.alphabet import NO_ALPHABET, Alphabet, build_alphabet
+from jittok.piece_cache.span_loop import CHUNK, NO_LIMIT, SpanWork, make_span_work, regrow_span_work
 from jittok.pretokenize.classes import shared_rows
-from jittok.structures import cut_rules, cuts
+from jittok.safe_cuts import cuts, rules
 from jittok.structures.double_array import (
     NO_NODE,
     NO_VALUE,
@@ -26,7 +27,6 @@ from jittok.structures.double_array import (
     child,
     value_at,
 )
-from jittok.structures.span_loop import CHUNK, NO_LIMIT, SpanWork, make_span_work, regrow_span_work
 from jittok.unicode import tables
 from jittok.vocab.vocab import SPACE, Vocab
 
@@ -164,15 +164,15 @@ def span_rules(kinds: NDArray[np.int64]) -> cuts.SpanRules:
     their own, which gives no ids. Malformed UTF-8 is not cut here: a bad byte vanishes between two letters.
     """
     blanks = [b for b in range(0x20) if kinds[b] == BLANK]
-    other = cut_rules.class_of() == cuts.OTHER
+    other = rules.class_of() == cuts.OTHER
     apart = [b for b in range(0x80) if (kinds[b] == ALONE) != other[b] and kinds[b] != BLANK]
     if len(blanks) > cuts.BLANK_BYTES or kinds[0x20] != BLANK or apart:
-        return cut_rules.no_cuts()
+        return rules.no_cuts()
     free = np.zeros((cuts.CLASSES, cuts.CLASSES), bool)
     free[cuts.OTHER], free[:, cuts.OTHER], free[:, cuts.BLANK] = True, True, True
     free[cuts.BLANK], free[cuts.OTHER, cuts.OTHER] = False, False
     flags = np.where((kinds == ALONE) | (kinds == BLANK), cuts.LEFT_BLANK, cuts.JOINS).astype(np.uint8)
-    return cut_rules.build_rules(free, (), blanks, flags, None, last_blank=True)
+    return rules.build_rules(free, (), blanks, flags, None, last_blank=True)
 
 
 def make_work(arrays: Arrays, longest: int, cache_bytes: int = 64 << 20, chunk: int = CHUNK) -> Work:

@@ -11,12 +11,12 @@ from jittok.fragments import FRAGMENT, NEED, OUT_OF_ROOM
 from jittok.models.wpm.compile import Arrays, Work
 from jittok.models.wpm.span import encode_span, open_span_model
 from jittok.models.wpm.whole import encode_whole
+from jittok.piece_cache.lookup import make_resolve
+from jittok.piece_cache.run_loop import NO_BLANK, Fragments
+from jittok.piece_cache.span_loop import WHOLE, make_encode_spans, open_span_work
 from jittok.pretokenize.splitters.spans import split_spans
-from jittok.structures.piece_lookup import make_settle
-from jittok.structures.run_loop import NO_BLANK, Fragments
-from jittok.structures.span_loop import WHOLE, make_encode_spans, open_span_work
 
-_encode_run, _encode_spans = make_encode_spans(split_spans, make_settle(encode_span))
+_encode_run, _encode_spans = make_encode_spans(split_spans, make_resolve(encode_span))
 
 
 @kernel

@@ -11,8 +11,8 @@ from jittok._jit import helper
 from jittok._raw import Window, get_i32, get_u8, get_u64, put_i32, put_u8, window
 from jittok.models.wpm.alphabet import ENDS, LENGTH_BIT, NODE_BITS, UNKNOWN
 from jittok.models.wpm.compile import Arrays, Work
+from jittok.piece_cache.tables import SHORT
 from jittok.structures.double_array import NO_NODE, ROOT
-from jittok.structures.piece_cache import SHORT
 
 SPACE_BYTE = 0x20
 NODE, VALUE = np.uint64((1 << NODE_BITS) - 1), np.uint64(2 * NODE_BITS)

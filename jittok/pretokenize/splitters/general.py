@@ -38,6 +38,7 @@ from jittok._raw import (
     utf8_masks,
     window,
 )
+from jittok.piece_cache.run_loop import Fragments
 from jittok.pretokenize.splitters.counting import (
     IS_REST,
     cut_at,
@@ -50,7 +51,6 @@ from jittok.pretokenize.splitters.counting import (
     next_cut,
 )
 from jittok.pretokenize.splitters.cutting import ACTION_BITS, COLUMNS, CutterWindow, collect_cuts, run_cutter
-from jittok.structures.run_loop import Fragments
 
 MATCHER, CUTTER, RUNS, SINGLES, SPACE_POWERS, DIGIT_GROUPS, DIGIT_THREES, TRAILING_SPACE = range(8)
 """Kinds of stages."""

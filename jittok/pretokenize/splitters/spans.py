@@ -13,7 +13,7 @@ import numpy as np
 from jittok._jit import helper, inlined
 from jittok._raw import Window, bit_places, equal_mask, get_i64, get_u8, get_u64, span_masks, trailing_zeros, utf8_masks
 from jittok.pretokenize.splitters.gpt2 import MALFORMED
-from jittok.structures.cuts import (
+from jittok.safe_cuts.cuts import (
     ANYWHERE,
     APART,
     BLANK,

@@ -1,0 +1,317 @@
+"""Rows of ids joined to text and cleaned as llama.cpp does it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok._jit import I32, I64, OutI64, OutU8, frozen, helper, kernel
+from jittok._raw import (
+    Window,
+    equal_mask,
+    get_i32,
+    get_i64,
+    get_u8,
+    get_u64,
+    get_word,
+    put_u8,
+    put_word,
+    trailing_zeros,
+    window,
+)
+from jittok.decode.pieces import ENDS_SPACE, HIDDEN, HOLDS_MOVER, LENGTH, QUOTE, SHORT, SPACE_BYTE, Pieces, moves
+from jittok.errors import InvalidToken, MalformedArray
+from jittok.vocab import NO_TOKEN, Vocab
+
+OUT_OF_ROOM, BAD_ID, BAD_ROW = -1, -2, -3
+BYTES_PER_ID = 8
+"""Room that is usually enough."""
+KEPT_BYTES = 1 << 20
+"""Room that a thread keeps for texts."""
+CLEANED_NEAR = 3
+"""An apostrophe decides about bytes up to so far behind it."""
+
+
+class Frame(NamedTuple):
+    """What of a row of ids is left out, and whether it is cleaned."""
+
+    strip: int  # 1: a space in front of the first piece is left out
+    bos: int  # id that is dropped from the front, once; -1: none
+    eos: int  # id that is dropped from the end, once; -1: none
+    special: int  # 1: special tokens print their text
+    clean: int  # 1: see `clean_spaces`
+
+
+@kernel
+def join_rows(pieces: Pieces, frame: Frame, ids: I32, offsets: I64, out: OutU8, ends: OutI64, report: OutI64) -> int:
+    """The text of each row ids[offsets[r]:offsets[r + 1]], behind each other, as llama.cpp's detokenize.
+
+    out: uint8[room]; ends: int64[rows] where the texts end; report: int64[1]
+
+    Returns the number of bytes, BAD_ID (report: the first place in `ids` outside the vocabulary), BAD_ROW (report: a
+    row outside `ids`) or OUT_OF_ROOM (report: room that is enough, SHORT bytes more than the texts). Linear in ids and
+    bytes. Somebody may write to `ids` meanwhile: each is read once, and what is read is checked before it is followed.
+    """
+    numbers, text, at = window(ids), window(out), 0
+    for row in range(ends.size):
+        first, last, strip, start = offsets[row], offsets[row + 1], frame.strip, at
+        if not 0 <= first <= last <= ids.size:
+            report[0] = row
+            return BAD_ROW
+        if frame.bos >= 0 and first < last and get_i32(numbers, first) == frame.bos:
+            first, strip = first + 1, 0
+        if frame.eos >= 0 and first < last and get_i32(numbers, last - 1) == frame.eos:
+            last -= 1
+        at, dirty, done = _join_row(pieces, frame.special, strip, numbers, first, last, text, at, out.size - SHORT)
+        if at == BAD_ID:
+            report[0] = done
+            return BAD_ID
+        if at == OUT_OF_ROOM:
+            return _need(pieces, numbers, ids.size, report)
+        if frame.clean and dirty >= 0:
+            at = _clean(text, start, dirty, at)
+        ends[row] = at
+    return at
+
+
+@helper
+def _need(pieces: Pieces, numbers: Window, count: int, report: OutI64) -> int:
+    """Answer OUT_OF_ROOM, with room that is enough for the pieces of all ids, or BAD_ID."""
+    facts, tokens, need = window(pieces.facts), pieces.facts.size, SHORT
+    for k in range(count):
+        token = get_i32(numbers, k)
+        if not 0 <= token < tokens:
+            report[0] = k
+            return BAD_ID
+        need += get_i32(facts, token) & LENGTH
+    report[0] = need
+    return OUT_OF_ROOM
+
+
+class _Scratch:
+    """What one thread joins single rows with. Between calls only its own arrays are held."""
+
+    def __init__(self, pieces: Pieces) -> None:
+        self.offsets, self.ends, self.report = np.zeros(2, np.int64), np.empty(1, np.int64), np.zeros(1, np.int64)
+        self.read_offsets = frozen(self.offsets, np.int64)
+        self.text = np.empty(KEPT_BYTES, np.uint8)
+        nothing = frozen(np.zeros(0, np.int32), np.int32)
+        self.call = join_rows.call(
+            pieces, Frame(0, NO_TOKEN, NO_TOKEN, 0, 0), nothing, self.read_offsets, self.text, self.ends, self.report
+        )
+
+
+class Decoder:
+    """The pieces of a vocabulary, joined. Safe to share between threads."""
+
+    def __init__(self, vocab: Vocab, pieces: Pieces) -> None:
+        self.vocab, self.pieces = vocab, pieces
+        self._frames: dict[tuple[bool, bool], Frame] = {}
+        self._scratch: list[_Scratch] = []
+
+    def frame(self, remove_special: bool, unparse_special: bool) -> Frame:
+        """How rows are joined: `remove_special` drops BOS and EOS, `unparse_special` prints special tokens."""
+        key = bool(remove_special), bool(unparse_special)
+        if key not in self._frames:
+            vocab = self.vocab
+            self._frames[key] = Frame(
+                strip=int(vocab.add_space_prefix),
+                bos=vocab.bos_id if remove_special and vocab.add_bos else NO_TOKEN,
+                eos=vocab.eos_id if remove_special and vocab.add_eos else NO_TOKEN,
+                special=int(key[1]),
+                clean=int(vocab.clean_spaces),
+            )
+        return self._frames[key]
+
+    def one(self, ids: I32, frame: Frame) -> bytes:
+        """The bytes of one row. Raises InvalidToken."""
+        try:
+            own = self._scratch.pop()
+        except IndexError:
+            own = _Scratch(self.pieces)
+        try:
+            own.offsets[1] = ids.size
+            room = BYTES_PER_ID * ids.size + SHORT
+            text = own.text if room <= KEPT_BYTES else np.empty(room, np.uint8)
+            while True:
+                code = own.call.again(self.pieces, frame, ids, own.read_offsets, text, own.ends, own.report)
+                if code >= 0:
+                    return text[:code].tobytes()
+                text = self._mended(code, int(own.report[0]), ids)
+        finally:
+            own.call.let_go(2, 4)
+            self._scratch.append(own)
+
+    def rows(self, ids: I32, offsets: I64, frame: Frame) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """The texts of rows behind each other, and their ends. Raises InvalidToken."""
+        ends, report = np.empty(offsets.size - 1, np.int64), np.zeros(1, np.int64)
+        text = np.empty(BYTES_PER_ID * ids.size + SHORT, np.uint8)
+        while True:
+            code = join_rows(self.pieces, frame, ids, frozen(offsets, np.int64), text, ends, report)
+            if code >= 0:
+                return text[:code], ends
+            if code == BAD_ROW:
+                raise MalformedArray(
+                    f"row {report[0]}", offsets[report[0] : report[0] + 2].tolist(), f"places from 0 to {ids.size}"
+                )
+            text = self._mended(code, int(report[0]), ids)
+
+    def _mended(self, code: int, told: int, ids: I32) -> NDArray[np.uint8]:
+        if code != OUT_OF_ROOM:
+            raise InvalidToken(int(ids[told]), len(self.vocab))
+        return np.empty(told, np.uint8)
+
+
+@helper
+def _join_row(
+    pieces: Pieces, special: int, strip: int, numbers: Window, first: int, last: int, text: Window, at: int, room: int
+) -> tuple[int, int, int]:
+    """Write the pieces of ids first .. last - 1 at text[at:]; where they end, a place that no space in front of one
+    of ? ! . , or an apostrophe comes before (-1: there is none at all), and `last`. In place of the end BAD_ID for an
+    id outside the vocabulary, OUT_OF_ROOM for a piece that ends behind `room`, and the place of that id. The text has
+    SHORT bytes more than `room`.
+    """
+    tokens = pieces.facts.size
+    facts, words, blob, places = (
+        window(pieces.facts), window(pieces.words), window(pieces.blob), window(pieces.offsets),
+    )  # fmt: skip
+    dirty, after_space = -1, 0
+    for k in range(first, last):
+        token = get_i32(numbers, k)
+        if not 0 <= token < tokens:
+            return BAD_ID, -1, k
+        bits = get_i32(facts, token)
+        length, begin = bits & LENGTH, at
+        if bits & HIDDEN and not special:
+            length = 0
+        if length > room - at:
+            return OUT_OF_ROOM, -1, k
+        if length:
+            put_word(text, at, get_u64(words, 2 * token))
+            put_word(text, at + 8, get_u64(words, 2 * token + 1))
+            if length > SHORT:
+                start = get_i64(places, token)
+                for i in range(SHORT, length):
+                    put_u8(text, at + i, get_u8(blob, start + i))
+            at += length
+            if strip and get_u8(text, begin) == SPACE_BYTE:
+                for i in range(begin + 1, at):
+                    put_u8(text, i - 1, get_u8(text, i))
+                at -= 1
+            if at > begin:
+                if dirty < 0 and (bits & HOLDS_MOVER or (after_space and moves(get_u8(text, begin)))):
+                    dirty = begin
+                after_space = bits & ENDS_SPACE
+        strip = 0
+    return at, dirty, last
+
+
+@kernel
+def clean_spaces(text: OutU8) -> int:
+    """Clean text in place; the length of what is left. Source: llama.cpp, `detokenize`, clean_spaces.
+
+    Three passes, each over the result of the one before: a space goes in front of ? ! . and , ; an apostrophe between
+    two spaces loses both; a space goes in front of 's 'm 're 've.
+    """
+    return _clean(window(text), 0, 0, text.size)
+
+
+@helper
+def _clean(text: Window, start: int, begin: int, stop: int) -> int:
+    """`clean_spaces` of text[start:stop], in which nothing has to go in front of `begin`; where it then ends.
+
+    Only stretches around a space that is followed by one of ? ! . , or an apostrophe are looked at closely; they are
+    cut where both sides, cleaned alone, are the whole, cleaned (see `can_cut`). What lies between them is moved up.
+    """
+    read = write = start
+    i = max(begin, start + 1)
+    while True:
+        i = _next_moved(text, i, stop)
+        if i >= stop:
+            break
+        low, high = i - 1, i + 1
+        while low > read and not can_cut(text, read, low):
+            low -= 1
+        while high < stop and not can_cut(text, low, high):
+            high += 1
+        write = _move(text, read, low, write)
+        write = _move(text, low, _clean_closely(text, low, high), write)
+        read, i = high, high + 1
+    return _move(text, read, stop, write)
+
+
+@helper
+def _next_moved(text: Window, i: int, stop: int) -> int:
+    """The next place from i >= 1 on that holds one of ? ! . , or an apostrophe behind a space, or stop."""
+    while i + 64 <= stop:
+        mask = equal_mask(text, i - 1, SPACE_BYTE)
+        if mask != np.uint64(0):
+            ends = equal_mask(text, i, 0x3F) | equal_mask(text, i, 0x21) | equal_mask(text, i, 0x2E)
+            mask &= ends | equal_mask(text, i, 0x2C) | equal_mask(text, i, QUOTE)
+        if mask != np.uint64(0):
+            return i + trailing_zeros(mask)
+        i += 64
+    while i < stop and (get_u8(text, i - 1) != SPACE_BYTE or not moves(get_u8(text, i))):
+        i += 1
+    return i
+
+
+@helper
+def can_cut(text: Window, start: int, at: int) -> bool:
+    """Whether text[start:] can be cut at `at`: no space is in front of it, and no apostrophe near.
+
+    A space goes for what follows it; an apostrophe looks three bytes ahead at most (" ' re" becomes "'re", as one more
+    space goes first).
+    """
+    for i in range(max(start, at - CLEANED_NEAR), at):
+        if get_u8(text, i) == QUOTE:
+            return False
+    return bool(get_u8(text, at - 1) != SPACE_BYTE)
+
+
+@helper
+def _move(text: Window, start: int, stop: int, to: int) -> int:
+    """Move text[start:stop] down to `to`; where it then ends. Eight bytes at a time, each read before it is written."""
+    if to == start:
+        return stop
+    while start + 8 <= stop:
+        put_word(text, to, get_word(text, start))
+        start, to = start + 8, to + 8
+    while start < stop:
+        put_u8(text, to, get_u8(text, start))
+        start, to = start + 1, to + 1
+    return to
+
+
+@helper
+def _clean_closely(text: Window, start: int, stop: int) -> int:
+    """The three passes over text[start:stop], as llama.cpp has them; where it then ends."""
+    at = min(start + 1, stop)
+    for i in range(start + 1, stop):
+        byte = get_u8(text, i)
+        if get_u8(text, i - 1) == SPACE_BYTE and byte != QUOTE and moves(byte):
+            at -= 1
+        put_u8(text, at, byte)
+        at += 1
+    stop, at, i = at, min(start + 1, at), start + 1
+    while i < stop:
+        byte = get_u8(text, i)
+        if byte == QUOTE and i + 1 < stop and get_u8(text, i - 1) == SPACE_BYTE and get_u8(text, i + 1) == SPACE_BYTE:
+            at -= 1
+            i += 1
+            put_u8(text, i, 0)  # so the space behind is not the space in front of another apostrophe
+        put_u8(text, at, byte)
+        at, i = at + 1, i + 1
+    stop, at = at, min(start + 1, at)
+    for i in range(start + 1, stop):
+        byte = get_u8(text, i)
+        if byte == QUOTE and i + 1 < stop and get_u8(text, i - 1) == SPACE_BYTE:
+            after = get_u8(text, i + 1)
+            then = get_u8(text, i + 2) if i + 2 < stop else 0
+            if after in (0x73, 0x6D) or (after in (0x72, 0x76) and then == 0x65):
+                at -= 1
+        put_u8(text, at, byte)
+        at += 1
+    return at

@@ -1,0 +1,309 @@
+"""Many texts to ids, on several threads.
+
+A thread acquires a `Workspace`, arrays that are kept between calls, for one stretch of documents at a time. Fragments
+do not influence each other, so neither the stretches nor the number of threads can change an id.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok._jit import when_long
+from jittok.encode.encoder import SPARE, Encoder, Rule
+from jittok.encode.long_document import LEAST, PART, InOrder, part_fragments
+from jittok.encode.stretches import DOCUMENT_WEIGHT, STRETCH_BYTES, finished, progress_bar, stretches_of, thread_count
+from jittok.encode.workspace import COPIED, Workspace
+from jittok.errors import JittokError
+from jittok.inputs import Documents
+from jittok.ragged import TokenArray, joined
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
+
+UNKNOWN_TIMES = 4
+"""Iterators are thought to hold so many times what is read at first. Room for ids that are not there costs nothing."""
+HANDED_OVER = 1 << 15
+"""So many ids are handed over to the caller; fewer are copied, and the workspace keeps its array."""
+
+
+def encode_batch(encoder: Encoder, texts: Any, rule: Rule, threads: int | None, progress: bool) -> TokenArray:
+    """One row a text, the same ids as `Encoder.one`. Raises EncodingFailed for the first that cannot be encoded."""
+    parts: list[NDArray[np.int32]] = []
+    ends: list[NDArray[np.int64]] = []
+    for ids, row_ends in stretches(encoder, texts, rule, threads, progress, together=True):
+        parts.append(ids)
+        ends.append(row_ends)
+    return TokenArray(*joined(parts, ends))
+
+
+def encode_one(encoder: Encoder, text: bytes, rule: Rule, threads: int | None) -> NDArray[np.int32]:
+    """`Encoder.one`, by several threads where the text is long and the model lets it be cut. Raises EncodingFailed."""
+    if thread_count(threads) == 1 or len(text) < LEAST or not encoder.may_part(len(text)):
+        return encoder.one(text, rule)
+    ((ids, _),) = stretches(encoder, [text], rule, threads, together=True)
+    return ids  # type: ignore[no-any-return]
+
+
+def stretches(
+    encoder: Encoder,
+    texts: Any,
+    rule: Rule,
+    threads: int | None,
+    progress: bool = False,
+    keep_ids: bool = True,
+    beside: Callable[..., Any] | None = None,
+    together: bool = False,
+) -> Iterator[tuple[Any, ...]]:
+    """ids (int32) and ends of rows (int64) of one stretch of documents after the other, in order.
+
+    Without `keep_ids` there are only ends. While threads work, the next texts are read; errors come in the order of
+    the documents, whatever the threads. beside(documents, first, last, document_ends, starts, stops, tokens, ends,
+    ids) is called for each stretch in its thread, with its fragments (see `partition.cut_documents`) and their ids;
+    what it returns comes third. together: what several threads encode may come as one stretch.
+    """
+    threads = thread_count(threads)
+    bar = progress_bar(texts) if progress else None
+    pending: deque[Future[Any]] = deque()
+    pool: ThreadPoolExecutor | None = None
+    wait = True
+    try:
+        whole = threads == 1 and keep_ids
+        most = PART if together else STRETCH_BYTES
+        source = stretches_of(texts, rule.replace, threads, whole, beside is None, most)
+        for docs, base, first, last, alone in source:
+            if isinstance(docs, BaseException):  # reading failed: documents before it may have failed earlier
+                yield from finished(pending, 0, bar)
+                raise docs
+            if alone and not pending and threads > 1 and beside is None and _worth_parting(encoder, docs, first, last):
+                pool = pool or _threads(threads)
+                result = _in_parts(encoder, docs, base, first, rule, threads, pool, keep_ids)
+                if bar is not None:
+                    bar.update(1)
+                yield result
+            elif threads == 1 or (alone and not pending):
+                result = _stretch(encoder, docs, base, first, last, rule, keep_ids, beside)
+                if bar is not None:
+                    bar.update(last - first)
+                yield result
+            elif together:
+                pool = pool or _threads(threads)
+                jobs = chain([(docs, base, first, last, alone)], source)
+                expected = docs.size(0, docs.starts.size) * _times(texts, docs)
+                yield _in_order(encoder, jobs, expected, rule, threads, pool, bar)
+            else:
+                pool = pool or _threads(threads)
+                pending.append(pool.submit(_stretch, encoder, docs, base, first, last, rule, keep_ids, beside))
+                yield from finished(pending, 4 * threads, bar)
+        yield from finished(pending, 0, bar)
+    except (JittokError, GeneratorExit):
+        raise
+    except BaseException:  # an interrupt, most likely: threads end what they are at, and nobody waits for it
+        wait = False
+        raise
+    finally:
+        if pool is not None:
+            pool.shutdown(wait, cancel_futures=True)
+        if bar is not None:
+            bar.close()
+
+
+def _worth_parting(encoder: Encoder, docs: Documents, first: int, last: int) -> bool:
+    size = docs.size(first, last)
+    return last - first == 1 and size >= LEAST and encoder.may_part(size)
+
+
+def _in_parts(
+    encoder: Encoder,
+    docs: Documents,
+    base: int,
+    document: int,
+    rule: Rule,
+    threads: int,
+    pool: ThreadPoolExecutor,
+    keep: bool,
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """The ids of one document (none unless they are to be kept), and how many it has, by several threads."""
+    if docs.theirs:
+        docs, base, document = docs.own(document, document + 1), base + document, 0
+    size = docs.size(document, document + 1)
+    with encoder.workspace() as workspace:
+        workspace.expect(docs, size)
+        count = encoder.cut(workspace, docs, document, document + 1, rule)
+        fragments = workspace.starts[:count].copy(), workspace.stops[:count].copy(), workspace.tokens[:count].copy()
+    cut, first = part_fragments(docs, fragments, max(size // PART, 4 * threads))
+
+    def encode(workspace: Workspace, part: int, at: int) -> int:
+        its = slice(first[part], first[part + 1])
+        starts, stops, tokens = cut[0][its], cut[1][its], cut[2][its]
+        if workspace.ends.size < starts.size:
+            workspace.give_fragments(starts.size)
+        part_size = int((stops - starts).sum())
+        done = encoder.encode_fragments(workspace, docs, starts, stops, tokens, starts.size, part_size, rule, at)
+        if not isinstance(done, int):
+            raise encoder.failed(docs, base, document, done)
+        return done
+
+    line = InOrder(int(1.1 * encoder.ids_per_byte * size) + count + SPARE if keep else None)
+    ids = line.run(pool, threads, range(len(first) - 1), encode, encoder.acquire, encoder.release)
+    return ids, np.array([line.count])
+
+
+def parts_of_one(encoder: Encoder, text: bytes, rule: Rule) -> Iterator[NDArray[np.int32]]:
+    """The ids of one text in parts, each encoded when it is asked for; in one where the model does not let it be cut.
+
+    Raises EncodingFailed in the part where it happens: ids of those before it have been given.
+    """
+    if len(text) < PART or not encoder.may_part(len(text)):
+        yield encoder.one(text, rule)
+        return
+    start, stop = (np.array([place]) for place in (0, len(text)))
+    for place in (start, stop):
+        place.flags.writeable = False
+    docs = Documents(np.frombuffer(text, np.uint8), start, stop)
+    workspace = encoder.acquire()
+    try:
+        count = encoder.cut(workspace, docs, 0, 1, rule)
+        fragments = workspace.starts[:count].copy(), workspace.stops[:count].copy(), workspace.tokens[:count].copy()
+    finally:
+        encoder.release(workspace)
+    (starts, stops, tokens), first = part_fragments(docs, fragments, -(-len(text) // PART))
+    for i, j in pairwise(first):
+        workspace = encoder.acquire()  # nobody's while the caller has the ids
+        try:
+            if workspace.ends.size < j - i:
+                workspace.give_fragments(j - i)
+            some = slice(i, j)
+            size = int((stops[some] - starts[some]).sum())
+            done = encoder.encode_fragments(workspace, docs, starts[some], stops[some], tokens[some], j - i, size, rule)
+            if not isinstance(done, int):
+                raise encoder.failed(docs, 0, 0, done)
+            ids = workspace.ids[:done].copy()
+        finally:
+            encoder.release(workspace)
+        yield ids
+
+
+def _in_order(
+    encoder: Encoder,
+    source: Iterable[tuple[Any, int, int, int, bool]],
+    expected: float,
+    rule: Rule,
+    threads: int,
+    pool: ThreadPoolExecutor,
+    bar: Any,
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """The ids of many stretches, by several threads, and the ends of their rows. `expected`: bytes, a guess."""
+    rows: list[NDArray[np.int64]] = []
+    sizes: list[int] = []
+
+    def jobs() -> Iterator[tuple[Documents, int, int, int, int]]:
+        for docs, base, first, last, _ in source:
+            if isinstance(docs, BaseException):
+                raise docs
+            rows.append(np.zeros(0, np.int64))
+            sizes.append(0)
+            yield docs, base, first, last, len(rows) - 1
+            if bar is not None:
+                bar.update(sum(row.size for row in rows) - bar.n)
+
+    def encode(workspace: Workspace, job: tuple[Documents, int, int, int, int], at: int) -> int:
+        docs, base, first, last, number = job
+        if docs.theirs:
+            docs, base, first, last = workspace.copy(docs, first, last), base + first, 0, last - first
+        fragments = encoder.cut(workspace, docs, first, last, rule)
+        done = encoder.encode(workspace, docs, first, last, fragments, rule, base, at)
+        rows[number], sizes[number] = _row_ends(workspace, last - first, at), done - at
+        return done
+
+    line = InOrder(int(1.25 * encoder.ids_per_byte * expected) + SPARE)
+    ids = line.run(pool, threads, jobs(), encode, encoder.acquire, encoder.release)
+    if bar is not None:
+        bar.update(sum(row.size for row in rows) - bar.n)
+    ends = np.concatenate(rows)
+    ends += np.repeat(np.cumsum([0, *sizes[:-1]]), [row.size for row in rows])
+    return ids, ends
+
+
+def _stretch(
+    encoder: Encoder,
+    docs: Documents,
+    base: int,
+    first: int,
+    last: int,
+    rule: Rule,
+    keep_ids: bool,
+    beside: Callable[..., Any] | None,
+) -> tuple[Any, ...]:
+    """ids of documents first .. last - 1, the ends of their rows, and what `beside` gives. `base`: number of
+    document 0."""
+    if docs.theirs and beside is not None:
+        docs, base, first, last = docs.own(first, last), base + first, 0, last - first
+    with encoder.workspace() as workspace:
+        size = docs.size(first, last) + DOCUMENT_WEIGHT * (last - first)
+        workspace.expect(docs, size)
+        if docs.theirs:
+            count, row_ends = _copied(encoder, workspace, docs, base, first, last, rule)
+        else:
+            fragments = encoder.cut(workspace, docs, first, last, rule)
+            count = encoder.encode(workspace, docs, first, last, fragments, rule, base)
+            row_ends = _row_ends(workspace, last - first)
+        aside: tuple[Any, ...] = ()
+        if beside is not None:
+            encoder.tidy(workspace, LEAST)
+            ends = workspace.document_ends[: last - first]
+            cut = (array[:fragments] for array in (workspace.starts, workspace.stops, workspace.tokens, workspace.ends))
+            aside = (when_long(size)(beside, docs, first, last, ends, *cut, workspace.ids[:count]),)
+        if count < HANDED_OVER or not keep_ids:
+            return workspace.ids[: count if keep_ids else 0].copy(), row_ends, *aside
+        ids, workspace.ids = workspace.ids, np.empty(0, np.int32)
+        if 5 * count < 4 * ids.size:
+            ids.resize(count, refcheck=False)  # nobody else has seen it: what is left over goes back in place
+        # Otherwise the little that is left over stays: the C library hands memory of the same size out again
+        # without asking the system, and first touches of new pages cost as much as a fifth of the encoding.
+        return ids[:count], row_ends, *aside
+
+
+def _copied(
+    encoder: Encoder, workspace: Workspace, docs: Documents, base: int, first: int, last: int, rule: Rule
+) -> tuple[int, NDArray[np.int64]]:
+    """Encode documents that somebody else may write to: a few are copied at a time. The ids are in the workspace.
+    Returns how many there are, and the ends of the rows."""
+    ends = np.cumsum(docs.stops[first:last] - docs.starts[first:last])
+    marks = np.arange(COPIED, int(ends[-1]), COPIED)
+    cuts = sorted({0, *np.searchsorted(ends, marks, "right").tolist(), last - first})
+    room = int(encoder.ids_per_byte * int(ends[-1])) + last - first + 2 * SPARE
+    if len(cuts) > 2 and workspace.ids.size < room:
+        workspace.give_ids(room, 0)
+    count, rows = 0, []
+    for start, stop in pairwise(cuts):
+        part = workspace.copy(docs, first + start, first + stop)
+        fragments = encoder.cut(workspace, part, 0, stop - start, rule)
+        done = encoder.encode(workspace, part, 0, stop - start, fragments, rule, base + first + start, count)
+        rows.append(_row_ends(workspace, stop - start, count) + count)
+        count = done
+    return count, np.concatenate(rows)
+
+
+def _row_ends(workspace: Workspace, documents: int, at: int = 0) -> NDArray[np.int64]:
+    """Where the ids of the workspace's documents end, counted from `at`, where those of the first begin."""
+    ends = workspace.document_ends[:documents]
+    row_ends = workspace.ends[ends - 1] - at
+    row_ends[ends == 0] = 0
+    return row_ends
+
+
+def _times(texts: Any, docs: Documents) -> float:
+    """How many times as many texts there are as in this part, which is not empty; a guess for what has no length."""
+    return max(1, len(texts) / docs.starts.size) if hasattr(texts, "__len__") else UNKNOWN_TIMES
+
+
+def _threads(count: int) -> ThreadPoolExecutor:
+    from concurrent.futures import ThreadPoolExecutor
+
+    return ThreadPoolExecutor(count, thread_name_prefix="jittok")

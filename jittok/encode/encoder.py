@@ -1,0 +1,458 @@
+"""One text to ids, or a stretch of documents in a workspace: cut around special tokens, then the model's kernel.
+
+The kernels ask for what they lack, memory or tables that few texts need; an `Encoder` gives it and calls them again.
+It knows nothing of threads: each thread that encodes has a workspace of its own (`batch`).
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok._jit import CHECKED, kernel, patiently
+from jittok.encode.uncut import lay_out, lay_out_one, nothing_to_cut
+from jittok.encode.workspace import HELD, Workspace, fixed
+from jittok.errors import EncodingFailed, JittokError, UnsupportedVocab
+from jittok.fragments import (
+    BEYOND_UNICODE,
+    EXPECTED,
+    FOUND,
+    FRAGMENT,
+    LONG_WORD,
+    NEED,
+    NO_BYTE_TOKEN,
+    OFFSET,
+    OUT_OF_ROOM,
+    OUT_OF_WORK,
+    SPACE_IN_SYMBOL,
+    Failure,
+    found_value,
+)
+from jittok.inputs import PADDING, Documents
+from jittok.locks import Lock
+from jittok.merging.chain import WANTED
+from jittok.normalize.composed import Nfc, changed_fragments, nfc_tables
+from jittok.special import partition, tables
+from jittok.vocab import NO_TOKEN, Vocab
+
+MODELS = {
+    "spm": "jittok.models.spm",
+    "bpe": "jittok.models.bpe",
+    "wpm": "jittok.models.wpm",
+    "ugm": "jittok.models.ugm",
+    "rwkv": "jittok.models.rwkv",
+    "plamo2": "jittok.models.plamo2",
+    "plamo3": "jittok.models.plamo2",
+    "test": "jittok.models.test_model",
+}
+"""Vocabulary type -> the module that encodes it; only the one in use is imported."""
+
+KEPT_IDS = 1 << 24
+"""Arrays of a workspace with more room than this are not kept."""
+FIRST_LONGEST = 1 << 12
+"""Bytes of a fragment that the scratch of a new workspace is made for."""
+
+COPIED = 1 << 11
+"""Other single texts of up to this many bytes are copied by the kernel to where it can read past their ends."""
+SMALL = 1 << 16
+"""Texts of up to this many bytes get room for all ids they could give, longer ones as much as texts before needed."""
+MUCH_TEXT = 1 << 18
+"""Bytes of one stretch that make it worth laying the compiled arrays out for speed."""
+SPARE = 48 << 10
+"""Ids of room beyond that: kernels ask for what a chunk of text could give."""
+
+GIVEN_AWAY = 1 << 20
+"""So many ids of one text are given to the caller with their array: a copy would double their memory."""
+
+REPLACEMENT = "\ufffd".encode()
+BEYOND = re.compile(rb"\xf4[\x90-\xbf][\x80-\xbf]{2}|[\xf5-\xf7][\x80-\xbf]{3}")
+"""What llama.cpp's decoder makes a code point above U+10FFFF of."""
+
+
+class Rule(NamedTuple):
+    """How documents are encoded: what is cut out, what stands around, what happens to impossible text."""
+
+    special: tables.SpecialTokens
+    before: int  # id in front of each document, or NO_TOKEN
+    after: int  # id behind each document, or NO_TOKEN
+    replace: bool
+
+    @property
+    def around(self) -> tuple[int, int]:
+        """How many ids stand in front of each document, and behind it."""
+        return int(self.before >= 0), int(self.after >= 0)
+
+
+class Encoder:
+    """A compiled vocabulary that encodes. Immutable but for its workspaces; safe to share between threads."""
+
+    def __init__(
+        self,
+        vocab: Vocab,
+        arrays: Any = None,
+        cache_bytes: int | None = None,
+        plain: tables.SpecialTokens | None = None,
+        parsed: tables.SpecialTokens | None = None,
+        kernels: str | None = None,
+    ) -> None:
+        if vocab.type not in MODELS:
+            raise UnsupportedVocab(vocab.source, "tokenizer.ggml.model", vocab.model, "a type that can tokenize")
+        self.vocab = vocab
+        self.model = importlib.import_module(MODELS[kernels or vocab.type])
+        self._one_kernel = isinstance(self.model.encode_fragments, kernel)
+        self.arrays = self.model.compile_vocab(vocab) if arrays is None else arrays
+        self._cache = {"cache_bytes": cache_bytes} if cache_bytes is not None and _has_cache(self.model) else {}
+        self.ids_per_byte = 0.4  # a guess for the next texts, by the last: whichever thread writes it
+        tables = {False: plain, True: parsed}
+        self._special = {parse: table for parse, table in tables.items() if table is not None}
+        self._rules: dict[tuple[bool, bool, bool], Rule] = {}
+        self._workspaces: list[Workspace] = []
+        self._parted = 0, 1 << 62  # bytes of the longest document that may be cut, of the shortest that may not
+        if hasattr(self.arrays, "chain"):
+            self.arrays = self.arrays._replace(chain=self.arrays.chain._replace(state=WANTED))
+        self._nfc = nfc_tables() if vocab.nfc else None
+        self._settled = not hasattr(self.model, "for_much_text")
+        self._settling = Lock()
+
+    def _kernel(self, workspace: Workspace, *args: Any) -> int:
+        """The model's `encode_fragments`, a kernel or a choice between kernels."""
+        if self._one_kernel:
+            return workspace.run(self.model.encode_fragments, *args)  # type: ignore[no-any-return]
+        return self.model.encode_fragments(*args, run=workspace.run)  # type: ignore[no-any-return]
+
+    def rule(self, add_special: bool, parse_special: bool, replace: bool) -> Rule:
+        """The rule of one call. EncodingFailed when `add_special` needs an id that the vocabulary does not have."""
+        wanted = (bool(add_special), bool(parse_special), bool(replace))
+        if wanted not in self._rules:
+            before, after = around(self.vocab) if add_special else (NO_TOKEN, NO_TOKEN)
+            self._rules[wanted] = Rule(self._tokens(wanted[1]), before, after, wanted[2])
+        return self._rules[wanted]
+
+    def _tokens(self, parse_special: bool) -> tables.SpecialTokens:
+        if parse_special not in self._special:
+            self._special[parse_special] = tables.compile_special(self.vocab, parse_special)
+        return self._special[parse_special]
+
+    def compiled(self) -> dict[str, Any]:
+        """What was compiled of the vocabulary, under the names of this class's arguments."""
+        return {"arrays": self.arrays, "plain": self._tokens(False), "parsed": self._tokens(True)}
+
+    def bare_rule(self) -> Rule:
+        """The rule that cuts nothing out and puts nothing around."""
+        return Rule(tables.build_special(self.vocab, np.zeros(0, np.int32)), NO_TOKEN, NO_TOKEN, False)
+
+    def one(self, text: bytes, rule: Rule) -> NDArray[np.int32]:
+        """int32[n]: the ids of one text, without the bookkeeping of a batch. Raises EncodingFailed."""
+        workspace = self.acquire()
+        quick = len(text) <= HELD and workspace.scratch is not None and self._nfc is None
+        if quick and not CHECKED:  # a check knows where the memory ends
+            fragments = self._cut_one(workspace, workspace.hold(text), len(text), rule)
+            count = self._kernel(
+                workspace, self.arrays, workspace.scratch, workspace.held.data, workspace.read_starts,
+                workspace.read_stops, workspace.read_tokens, 0, fragments, 0, workspace.ids, workspace.ends,
+                workspace.report,
+            )  # fmt: skip
+            if count >= 0:
+                ids = workspace.ids[:count].copy()
+                self._workspaces.append(workspace)  # nothing of it has grown
+                return ids
+        with self._kept(workspace):
+            padded = text + PADDING if len(text) > COPIED else text  # kernels copy a short one faster
+            workspace.one_stop[0] = len(text)
+            docs = Documents(np.frombuffer(padded, np.uint8), workspace.one_start, workspace.read_one_stop)
+            workspace.expect(docs, len(text))
+            fragments = self._cut_one(workspace, docs, len(text), rule)
+            count = self.encode(workspace, docs, 0, 1, fragments, rule, 0)
+            if count < GIVEN_AWAY:
+                return workspace.ids[:count].copy()
+            ids, workspace.ids = workspace.ids, np.empty(0, np.int32)
+            ids.resize(count, refcheck=False)  # nobody else has seen it: what is left over goes back in place
+            return ids
+
+    def may_part(self, size: int) -> bool:
+        """Whether the model lets a text of so many bytes be cut between words (see `parts`)."""
+        yes, no = self._parted
+        if yes < size < no:  # what may be done to a text may be done to shorter ones: the model is asked seldom
+            may_part = getattr(self.model, "may_part", None)
+            if may_part is not None and may_part(self.arrays, size):
+                yes = size
+            else:
+                no = size
+            self._parted = yes, no
+        return size <= yes
+
+    def acquire(self) -> Workspace:
+        """A workspace that no other thread uses, perhaps a new one. `release` gives it back."""
+        try:
+            return self._workspaces.pop()
+        except IndexError:
+            return Workspace()
+
+    def workspace(self) -> AbstractContextManager[Workspace]:
+        """A workspace for the time of a block."""
+        return self._kept(self.acquire())
+
+    @contextmanager
+    def _kept(self, workspace: Workspace) -> Iterator[Workspace]:
+        """Release a workspace at the end of a block. If the work breaks off anywhere, its arrays may not fit together:
+        then it is dropped."""
+        try:
+            yield workspace
+        except JittokError:
+            self.release(workspace)
+            raise
+        self.release(workspace)
+
+    def release(self, workspace: Workspace) -> None:
+        """Give a workspace back, without what it holds of unusually long texts; its cache of pieces is kept."""
+        self.tidy(workspace, KEPT_IDS)
+        workspace.shrink(KEPT_IDS)
+        self._workspaces.append(workspace)
+
+    def tidy(self, workspace: Workspace, longest: int) -> None:
+        """Let go of scratch for texts beyond `longest`; the cache of pieces is kept."""
+        if workspace.longest > longest:
+            self._give_work(workspace, FIRST_LONGEST)
+
+    def _give_work(self, workspace: Workspace, longest: int) -> None:
+        """Scratch for fragments of up to `longest` bytes; a cache of pieces that the old one has is kept."""
+        workspace.longest = longest
+        if workspace.scratch is not None and hasattr(self.model, "regrow"):
+            workspace.scratch = self.model.regrow(self.arrays, workspace.scratch, longest)
+        else:
+            workspace.scratch = None  # let go of the old one first
+            workspace.scratch = self.model.make_work(self.arrays, longest, **self._cache)
+
+    def _cut_one(self, workspace: Workspace, docs: Documents, size: int, rule: Rule) -> int:
+        """The fragments of a single document to the workspace; how many."""
+        if rule.special.ids.size == 0:
+            return lay_out_one(workspace, size, rule.before, rule.after)
+        return self.cut(workspace, docs, 0, 1, rule)
+
+    def cut(self, workspace: Workspace, docs: Documents, first: int, last: int, rule: Rule) -> int:
+        """The fragments of documents first .. last - 1 to the workspace; how many."""
+        if workspace.document_ends.size < last - first:
+            workspace.give_ends(last - first)
+        if not partition.cut_documents.at_hand() and nothing_to_cut(rule.special, docs, first, last):
+            return lay_out(workspace, docs, first, last, rule.before, rule.after)
+        while True:
+            code = workspace.run(
+                partition.cut_documents, rule.special, workspace.special_work, docs.data, docs.starts, docs.stops,
+                first, last, rule.before, rule.after, workspace.starts, workspace.stops, workspace.tokens,
+                workspace.document_ends, workspace.report,
+            )  # fmt: skip
+            if code >= 0:
+                return int(code)
+            need = int(workspace.report[NEED])
+            if code == OUT_OF_ROOM:
+                workspace.give_fragments(max(need, 2 * workspace.starts.size))
+            elif code == OUT_OF_WORK:
+                workspace.special_work = partition.make_work(max(need, 2 * workspace.special_work.keys.size))
+            else:
+                raise AssertionError(f"cutting documents around special tokens gave {code}")
+
+    def encode(
+        self,
+        workspace: Workspace,
+        docs: Documents,
+        first: int,
+        last: int,
+        fragments: int,
+        rule: Rule,
+        base: int,
+        at: int = 0,
+    ) -> int:
+        """Encode the workspace's fragments, which are those of documents first .. last - 1 (see `cut`). The ids go
+        behind the workspace's first `at`. Returns how many it has now. `base`: number of document 0. Raises
+        EncodingFailed."""
+        done = self.encode_fragments(
+            workspace,
+            docs,
+            workspace.read_starts,
+            workspace.read_stops,
+            workspace.read_tokens,
+            fragments,
+            docs.size(first, last),
+            rule,
+            at,
+        )
+        if isinstance(done, int):
+            return done
+        document = 0
+        if last - first > 1:
+            document = int(np.searchsorted(workspace.document_ends[: last - first], done.fragment, side="right"))
+        raise self.failed(docs, base, first + document, done)
+
+    def encode_fragments(
+        self, workspace: Workspace, docs: Documents, starts: NDArray[np.int64], stops: NDArray[np.int64],
+        tokens: NDArray[np.int32], fragments: int, size: int, rule: Rule, at: int = 0,
+    ) -> int | Failure:  # fmt: skip
+        """The same of so many fragments (see `fragments`) of `size` bytes together, or why one cannot be encoded. The
+        workspace has room for their ends."""
+        if size >= MUCH_TEXT and not self._settled:
+            self._settle()
+        room = int(self.ids_per_byte * size) if size > SMALL else self.model.IDS_PER_BYTE * size
+        room += at + fragments + SPARE
+        if workspace.ids.size < room:
+            workspace.give_ids(room + at, at)  # twice as much where many wait, so that copying them stays cheap
+        run = self._run if self._nfc is None else partial(self._run_in_nfc, self._nfc)
+        done = run(workspace, docs, starts, stops, tokens, fragments, at, workspace.ends, rule.replace)
+        if isinstance(done, int):
+            workspace.written = done
+            if size > SMALL:
+                self.ids_per_byte = 1.05 * (done - at) / size
+        return done
+
+    @staticmethod
+    def failed(docs: Documents, base: int, document: int, done: Failure) -> EncodingFailed:
+        """The error of a document that cannot be encoded, the one that is `docs`' number `document`."""
+        start, stop = int(docs.starts[document]), int(docs.stops[document])
+        return EncodingFailed(
+            base + document,
+            done.offset - start,
+            found_value(done, docs.between(done.offset, min(done.offset + 8, stop))),
+            EXPECTED[done.code],
+        )
+
+    def _settle(self) -> None:
+        """Lay the arrays out for much text, once. Workspaces work with either."""
+        with self._settling:
+            if not self._settled:
+                self.arrays = patiently(self.model.for_much_text, self.arrays)
+                self._settled = True
+
+    def _with_chain(self) -> Any:
+        """The arrays with a chain for long words, made when the first of them comes, or with none for good."""
+        with self._settling:
+            if self.arrays.chain.state == WANTED:
+                self.arrays = patiently(self.model.with_chain, self.arrays)
+            return self.arrays
+
+    def _run_in_nfc(
+        self, tables: Nfc, workspace: Workspace, docs: Documents, starts: NDArray[np.int64], stops: NDArray[np.int64],
+        tokens: NDArray[np.int32], fragments: int, count: int, ends: NDArray[np.int64], replace: bool,
+    ) -> int | Failure:  # fmt: skip
+        """`_run` on fragments that are brought to NFC first; those that change are copied."""
+        found = changed_fragments(tables, docs.data, starts, stops, tokens, fragments)
+        if found is None:
+            return self._run(workspace, docs, starts, stops, tokens, fragments, count, ends, replace)
+        for first, last, changed in found.runs(tokens):
+            if changed:
+                there, begins, behind = Documents(found.data, found.starts, found.stops), found.starts, found.stops
+            else:
+                there, begins, behind = docs, starts, stops
+            part = slice(first, last)
+            done = self._run(
+                workspace, there, begins[part], behind[part], tokens[part], last - first, count, ends[part], replace
+            )
+            if not isinstance(done, int):
+                offset = found.before(first + done.fragment, done.offset) if changed else done.offset
+                return Failure(done.code, first + done.fragment, offset, done.found)
+            count = done
+        return count
+
+    def _run(
+        self, workspace: Workspace, docs: Documents, starts: NDArray[np.int64], stops: NDArray[np.int64],
+        tokens: NDArray[np.int32], fragments: int, count: int, ends: NDArray[np.int64], replace: bool,
+    ) -> int | Failure:  # fmt: skip
+        """Call the kernel until all fragments are done, and give it what it asks for. Ids go to the workspace, from
+        `count` on."""
+        arrays, model, report, at, origin = self.arrays, self.model, workspace.report, 0, count
+        strict_bytes = True
+        if workspace.scratch is None:
+            self._give_work(workspace, FIRST_LONGEST)
+        while at < fragments:
+            code = self._kernel(
+                workspace,
+                arrays,
+                workspace.scratch,
+                docs.data,
+                starts,
+                stops,
+                tokens,
+                at,
+                fragments,
+                count,
+                workspace.ids,
+                ends,
+                report,
+            )
+            if code >= 0:
+                return int(code)
+            at, need = int(report[FRAGMENT]), int(report[NEED])
+            count = int(ends[at - 1]) if at else origin
+            if code == OUT_OF_ROOM:
+                workspace.give_ids(max(count + need, workspace.ids.size + workspace.ids.size // 2), count)
+            elif code == OUT_OF_WORK:
+                self._give_work(workspace, max(need, 2 * workspace.longest))
+            elif code == LONG_WORD:
+                arrays = self._with_chain() if strict_bytes else self._with_unknown_bytes(self._with_chain())
+            elif code == NO_BYTE_TOKEN and replace and strict_bytes and self._can_replace_bytes():
+                arrays, strict_bytes = self._with_unknown_bytes(arrays), False
+            elif replace and (whole := self._mended(code, docs.between(int(starts[at]), int(stops[at])))):
+                mended = np.frombuffer(whole, np.uint8)
+                one = (fixed([0]), fixed([mended.size]), fixed([tokens[at]], np.int32))
+                done = self._run(
+                    workspace, Documents(mended, one[0], one[1]), *one, 1, count, np.empty(1, np.int64), replace
+                )
+                if not isinstance(done, int):
+                    return Failure(done.code, at, int(starts[at]), done.found)
+                ends[at] = count = done
+                at += 1
+            elif code in EXPECTED:
+                return Failure(code, at, int(report[OFFSET]), int(report[FOUND]))
+            else:
+                raise AssertionError(f"{model.__name__} gave code {code} at fragment {at}")
+        return count
+
+    def _mended(self, code: int, text: bytes) -> bytes | None:
+        """A fragment that failed with this code, with U+FFFD for what llama.cpp dies on; None where that is no help."""
+        if code == BEYOND_UNICODE:
+            return BEYOND.sub(4 * REPLACEMENT, text)
+        if code == SPACE_IN_SYMBOL:
+            from jittok.pretokenize.crowded import crowded_spaces, without_spaces
+
+            spaces = crowded_spaces(self.vocab, text)
+            return without_spaces(text, spaces) if spaces else None
+        return None
+
+    def _can_replace_bytes(self) -> bool:
+        return self.vocab.unk_id >= 0 and hasattr(self.arrays, "byte_ids")
+
+    def _with_unknown_bytes(self, arrays: Any) -> Any:
+        """The arrays, with the unknown id for bytes that have no token."""
+        byte_ids = arrays.byte_ids
+        return arrays._replace(byte_ids=fixed(np.where(byte_ids < 0, self.vocab.unk_id, byte_ids), np.int32))
+
+
+def around(vocab: Vocab) -> tuple[int, int]:
+    """The ids in front of and behind a document with `add_special`, NO_TOKEN for none.
+
+    Raises EncodingFailed when the one needed is not in the vocabulary (llama.cpp aborts). Source: llama.cpp,
+    `llama_vocab::impl::tokenize`.
+    """
+    if vocab.type == "wpm":
+        wanted = ((True, "bos", vocab.bos_id), (True, "seperator", vocab.sep_id))
+    elif vocab.type in ("spm", "bpe", "ugm", "plamo2", "plamo3") and vocab.adds_around:
+        wanted = ((vocab.add_bos, "bos", vocab.bos_id), (vocab.add_eos, "eos", vocab.eos_id))
+    else:
+        return NO_TOKEN, NO_TOKEN
+    for needed, name, token in wanted:
+        if needed and token == NO_TOKEN:
+            expected = f"a vocabulary with tokenizer.ggml.{name}_token_id, which add_special needs"
+            raise EncodingFailed(0, 0, vocab, expected)
+    before, after = (token if needed else NO_TOKEN for needed, _, token in wanted)
+    return before, after
+
+
+def _has_cache(model: Any) -> bool:
+    """Whether a model keeps pieces it has seen, in memory that can be bounded."""
+    return "cache_bytes" in inspect.signature(model.make_work).parameters

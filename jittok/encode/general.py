@@ -1,0 +1,205 @@
+"""The general path: a `Pipeline` that no kernel covers is run by its plain reference, exactly and slowly.
+
+`GeneralEncoder` has the protocol of `Encoder`, so that batches, corpora and threads know no difference; a document is
+one fragment.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.decode.rows import Frame
+from jittok.decode.stream import StreamDecoder
+from jittok.encode.workspace import Workspace
+from jittok.errors import EncodingFailed, InvalidToken, UnsupportedVocab
+from jittok.inputs import Documents
+from jittok.pipeline.models import NO_TOKEN, Pieces
+from jittok.pipeline.pipeline import FIRST_TEXT, Pipeline
+from jittok.pipeline.steps import JoinBytes, JoinRaw
+from jittok.reference.pipeline import runner
+
+GENERAL_ARRAYS = ("general path",)
+"""What is kept in place of arrays."""
+
+
+class GeneralRule(NamedTuple):
+    """How documents are encoded."""
+
+    add_special: bool
+    parse_special: bool
+    replace: bool
+    around: tuple[int, int]  # how many ids stand in front of each document, and behind it
+
+
+class GeneralEncoder:
+    """A Pipeline that encodes without kernels. Safe to share between threads."""
+
+    arrays = None
+    ids_per_byte = 0.4
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self.vocab = pipeline
+
+    def rule(self, add_special: bool, parse_special: bool, replace: bool) -> GeneralRule:
+        """The rule of one call."""
+        single = self.vocab.single if add_special else (FIRST_TEXT,)
+        at = single.index(FIRST_TEXT)
+        around = at, len(single) - at - 1
+        return GeneralRule(bool(add_special), bool(parse_special), bool(replace), around)
+
+    def compiled(self) -> dict[str, Any]:
+        """Nothing is compiled; that is kept too."""
+        return dict.fromkeys(("arrays", "raw", "later", "raw_parsed", "later_parsed", "family"), GENERAL_ARRAYS)
+
+    def may_part(self, _size: int) -> bool:
+        """No text is cut between words."""
+        return False
+
+    def one(self, text: bytes, rule: GeneralRule) -> NDArray[np.int32]:
+        """int32[n]: the ids of one text. Raises EncodingFailed."""
+        return np.array(self._ids(text, rule, 0), np.int32)
+
+    def pair(self, first: bytes, second: bytes, rule: GeneralRule) -> NDArray[np.int32]:
+        """int32[n]: the ids of two texts as the file's template joins them."""
+        run = runner(self.vocab)
+        parts = [
+            run.encode(as_text(text, rule.replace, k), rule.parse_special) for k, text in enumerate((first, second))
+        ]
+        return np.array(run.around(parts[0], parts[1], rule.add_special), np.int32)
+
+    def _ids(self, text: bytes, rule: GeneralRule, document: int) -> list[int]:
+        run = runner(self.vocab)
+        try:
+            ids = run.encode(as_text(text, rule.replace, document), rule.parse_special)
+        except EncodingFailed as error:
+            raise EncodingFailed(document, error.offset, error.found, error.expected) from None
+        return run.around(ids, None, rule.add_special)
+
+    def acquire(self) -> Workspace:
+        """A new workspace."""
+        return Workspace()
+
+    def release(self, workspace: Workspace) -> None:
+        """Nothing is kept."""
+
+    def workspace(self) -> AbstractContextManager[Workspace]:
+        """A new workspace for a time."""
+        return nullcontext(Workspace())
+
+    def tidy(self, workspace: Workspace, longest: int) -> None:
+        """There is no scratch."""
+
+    def cut(self, workspace: Workspace, docs: Documents, first: int, last: int, _rule: GeneralRule) -> int:
+        """A fragment for each document; how many."""
+        count = last - first
+        if workspace.document_ends.size < count:
+            workspace.give_ends(count)
+        if workspace.starts.size < count:
+            workspace.give_fragments(count)
+        workspace.document_ends[:count] = np.arange(1, count + 1)
+        workspace.starts[:count], workspace.stops[:count] = docs.starts[first:last], docs.stops[first:last]
+        return count
+
+    def encode(
+        self, workspace: Workspace, docs: Documents, first: int, last: int, _fragments: int, rule: GeneralRule, base: int,
+        at: int = 0,
+    ) -> int:  # fmt: skip
+        """The ids of documents first .. last - 1 to the workspace, behind its first `at`; how many now."""
+        for k in range(first, last):
+            text = docs.between(int(docs.starts[k]), int(docs.stops[k]))
+            ids = self._ids(text, rule, base + k)
+            if workspace.ids.size < at + len(ids):
+                workspace.give_ids(2 * (at + len(ids)), at)
+            workspace.ids[at : at + len(ids)] = ids
+            at += len(ids)
+            workspace.ends[k - first] = at
+        return at
+
+
+def as_text(raw: bytes, replace: bool, document: int = 0) -> str:
+    """The text of bytes, which must be UTF-8: U+FFFD for what is not, or EncodingFailed."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        if replace:
+            return raw.decode("utf-8", "replace")
+        expected = "UTF-8 (errors='replace' makes it U+FFFD)"
+        raise EncodingFailed(document, error.start, raw[error.start : error.start + 4], expected) from None
+
+
+class GeneralFrame(NamedTuple):
+    """What of a row of ids is left out."""
+
+    around: bool  # the ids that the file's template puts around a text
+    special: bool
+
+
+class GeneralDecoder:
+    """Ids to text by the file's decoder."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self.vocab = pipeline
+
+    def frame(self, remove_special: bool, unparse_special: bool) -> GeneralFrame:
+        """How rows are decoded."""
+        return GeneralFrame(bool(remove_special), not unparse_special)
+
+    def one(self, ids: NDArray[np.int32], frame: GeneralFrame) -> bytes:
+        """The text of one row."""
+        row = ids.tolist()
+        for token in row:
+            if not 0 <= token < len(self.vocab):
+                raise InvalidToken(token, len(self.vocab))
+        if frame.around:
+            at = self.vocab.single.index(-1)
+            before, after = list(self.vocab.single[:at]), list(self.vocab.single[at + 1 :])
+            row = row[len(before) :] if before and row[: len(before)] == before else row
+            row = row[: -len(after)] if after and row[-len(after) :] == after else row
+        return runner(self.vocab).decode(row, skip_special=frame.special)
+
+    def rows(
+        self, ids: NDArray[np.int32], offsets: NDArray[np.int64], frame: GeneralFrame
+    ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """(the texts of rows behind each other, where they end)."""
+        places = offsets.tolist()
+        texts = [self.one(ids[start:stop], frame) for start, stop in pairwise(places)]
+        return np.frombuffer(b"".join(texts), np.uint8), np.cumsum([len(text) for text in texts], dtype=np.int64)
+
+    def piece(self, token: int, lstrip: int = 0) -> bytes:
+        """What one id prints by itself, without up to `lstrip` spaces in front."""
+        piece = runner(self.vocab).decode_bytes([token])
+        return piece[min(max(lstrip, 0), len(piece) - len(piece.lstrip(b" "))) :]
+
+    def stream(self, errors: str, remove_special: bool, unparse_special: bool) -> StreamDecoder:
+        """Text from ids one at a time, where what an id prints does not depend on its neighbours."""
+        if not self.by_token or remove_special:
+            expected = "a decoder by bytes: streams of others are not built yet, nor without what stands around a text"
+            raise UnsupportedVocab(
+                self.vocab.source, "decoder", [type(step).__name__ for step in self.vocab.decode], expected
+            )
+        hidden = frozenset() if unparse_special else runner(self.vocab).special
+
+        def piece(token: int) -> bytes:
+            if not 0 <= token < len(self.vocab):
+                raise InvalidToken(token, len(self.vocab))
+            return b"" if token in hidden else self.piece(token)
+
+        return StreamDecoder(piece, Frame(0, NO_TOKEN, NO_TOKEN, 1, 0), errors)
+
+    @property
+    def by_token(self) -> bool:
+        """Whether what an id prints does not depend on its neighbours."""
+        return len(self.vocab.decode) == 1 and isinstance(self.vocab.decode[0], JoinBytes | JoinRaw)
+
+
+def steps_of(pipeline: Pipeline) -> tuple[str, ...]:
+    """Names of the steps of a Pipeline; on the general path none of them has a kernel."""
+    names = [type(step).__name__ for step in (*pipeline.normalize, *pipeline.split)]
+    model = pipeline.model
+    own = f"{type(model).__name__}({model.kind})" if isinstance(model, Pieces) else type(model).__name__
+    return (*dict.fromkeys(names), own)

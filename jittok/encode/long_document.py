@@ -1,0 +1,235 @@
+"""One long document for several threads: cut where no word reaches across, and put together again.
+
+Special tokens are cut out first, in the document as a whole. Fragments do not influence each other, so parts may begin
+with any of them. A long stretch of text may be cut in front of a space with four ASCII letters on its left and one on
+its right, where a model says so (`may_part`). Four letters: as far as the first byte of a malformed character could
+reach.
+
+Parts are handed out in order and are small, so that their ids are still in the cache when they are copied (`InOrder`).
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.encode.workspace import Workspace
+from jittok.errors import JittokError
+from jittok.fragments import TEXT
+from jittok.inputs import Documents
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
+LEAST = 4 << 20
+"""Bytes of a document that is worth cutting."""
+PART = 2 << 20
+"""Bytes of a part: its ids are still in the cache when they are copied."""
+AHEAD = 4
+"""Parts for each thread that may wait for it."""
+WINDOW = 1 << 14
+"""Bytes that are searched for a place to cut."""
+_PLACE = re.compile(rb"[A-Za-z]{4} (?=[A-Za-z])")
+
+Fragments = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]
+Encode = Callable[[Workspace, Any, int], int]
+"""encode(workspace, job, at): the ids of a part to the workspace's, from place `at` on; the place behind them."""
+
+
+def part_fragments(docs: Documents, fragments: Fragments, parts: int) -> tuple[Fragments, list[int]]:
+    """(starts, stops and tokens of fragments, some of them cut; the first fragment of each part and their number).
+
+    Parts have about the same number of bytes, if there are places to cut.
+    """
+    starts, stops, tokens = fragments
+    ends = np.cumsum(stops - starts)
+    marks = int(ends[-1]) * np.arange(1, parts) // parts
+    cuts: list[tuple[int, int]] = []  # (fragment, place)
+    first = [0]
+    for mark, fragment in zip(marks.tolist(), np.searchsorted(ends, marks, "right").tolist(), strict=True):
+        stop = int(stops[fragment])
+        at = stop - (int(ends[fragment]) - mark)
+        begins = fragment + 1 + len(cuts)  # the fragment behind this one, in the new count
+        found = None if tokens[fragment] >= 0 else _PLACE.search(docs.between(at, min(at + WINDOW, stop)))
+        if found is not None:
+            cut = fragment, at + found.end() - 1
+            if cut in cuts[-1:]:
+                continue
+            cuts.append(cut)
+        elif stop - at > WINDOW:
+            continue
+        if first[-1] < begins < starts.size + len(cuts):
+            first.append(begins)
+    where, places = [fragment for fragment, _ in cuts], [place for _, place in cuts]
+    new = [fragment + 1 for fragment in where]
+    pieces = np.insert(starts, new, places), np.insert(stops, where, places), np.insert(tokens, new, TEXT)
+    for column in pieces:
+        column.flags.writeable = False
+    return pieces, [*first, starts.size + len(cuts)]
+
+
+def together(run: ThreadPoolExecutor, parts: list[NDArray[np.int32]]) -> NDArray[np.int32]:
+    """The parts behind each other, copied by several threads: touching new memory takes longer than copying."""
+    ends = np.cumsum([0, *(part.size for part in parts)]).tolist()
+    ids = np.empty(ends[-1], np.int32)
+
+    def copy(k: int) -> None:
+        ids[ends[k] : ends[k + 1]] = parts[k]
+
+    list(run.map(copy, range(len(parts))))
+    return ids
+
+
+class InOrder:
+    """Ids of parts that several threads make, in one array, each copied by the thread that made it.
+
+    Where a part's ids go is known once all parts before it are encoded; until then they wait with their thread, which
+    goes on. So nobody waits for a turn but at the end. When `room` was too little another array begins, and all are
+    joined at the end: no array moves while somebody writes to it. `room` None: ids are only counted.
+    """
+
+    def __init__(self, room: int | None) -> None:
+        self.count = 0  # ids of all parts that have a place
+        self._keep = room is not None
+        self._arrays = [np.empty(room or 0, np.int32)]
+        self._before = 0  # ids in all arrays but the last
+        self._known = threading.Condition()
+        self._jobs: deque[Any] = deque()  # of parts that nobody has yet
+        self._given = self._taken = 0  # parts that were ever in there, and that have left
+        self._all_given = False
+        self._sizes: dict[int, int] = {}  # of parts that are encoded, while one before them is not
+        self._placed = 0  # parts that have a place
+        self._places: dict[int, NDArray[np.int32]] = {}  # of these, for those whose ids are not there yet
+        self._failures: dict[int, BaseException] = {}
+
+    def run(
+        self,
+        pool: ThreadPoolExecutor,
+        threads: int,
+        jobs: Iterable[Any],
+        encode: Encode,
+        acquire: Callable[[], Workspace],
+        release: Callable[[Workspace], None],
+    ) -> NDArray[np.int32]:
+        """All ids. `jobs`, one for each part, are read by the caller's thread, a few ahead of what is encoded. Raises
+        what the first part that failed did, or reading the jobs if all before were right."""
+        try:
+            futures = [pool.submit(self._work, encode, acquire, release) for _ in range(threads)]
+            self._give(jobs, AHEAD * threads)
+            for future in futures:
+                future.result()
+        except BaseException as error:  # an interrupt: the threads stop behind the parts they are at
+            self._fail(-1, error)
+            raise
+        if self._failures:
+            raise self._failures[min(self._failures)]
+        return self._joined(pool)
+
+    def _give(self, jobs: Iterable[Any], ahead: int) -> None:
+        """Offer the jobs to the threads, so many ahead."""
+        try:
+            for job in jobs:
+                with self._known:
+                    self._known.wait_for(lambda: len(self._jobs) < ahead or self._failures)
+                    if self._failures:
+                        break
+                    self._jobs.append(job)
+                    self._given += 1
+                    self._known.notify_all()
+        except Exception as error:  # noqa: BLE001  parts before may fail yet
+            self._fail(self._given, error)
+        with self._known:
+            self._all_given = True
+            self._known.notify_all()
+
+    def _work(self, encode: Encode, acquire: Callable[[], Workspace], release: Callable[[Workspace], None]) -> None:
+        """What each thread does."""
+        part, workspace = 0, acquire()
+        waiting: list[tuple[int, NDArray[np.int32]]] = []
+        try:
+            done = 0
+            for part, job in self._taken_in_order():
+                at = done if waiting else 0
+                done = encode(workspace, job, at)
+                self._encoded(part, done - at)
+                if self._keep:
+                    waiting.append((part, workspace.ids[at:done]))
+                    self._copy(waiting)
+            self._wait_and_copy(waiting)
+        except BaseException as error:  # noqa: BLE001  raised by `run`, if it is the first
+            self._fail(part, error)
+            if not isinstance(error, JittokError):
+                return  # the workspace's arrays may not fit together: it is let go
+        release(workspace)
+
+    def _taken_in_order(self) -> Iterator[tuple[int, Any]]:
+        """Numbers of parts that nobody has yet and their jobs, up to the last or the first that failed."""
+        while True:
+            with self._known:
+                self._known.wait_for(lambda: self._jobs or self._all_given or self._failures)
+                if not self._jobs or self._taken > min(self._failures, default=self._taken):
+                    return
+                part, job = self._taken, self._jobs.popleft()
+                self._taken += 1
+                if not self._all_given:
+                    self._known.notify_all()
+            yield part, job
+
+    def _fail(self, part: int, error: BaseException) -> None:
+        """No more parts behind this one."""
+        with self._known:
+            self._failures[part] = error
+            self._known.notify_all()
+
+    def _encoded(self, part: int, size: int) -> None:
+        """Give places to a part of so many ids and to those that waited for it, if none before it is missing."""
+        with self._known:
+            self._sizes[part] = size
+            while self._placed in self._sizes:
+                size = self._sizes.pop(self._placed)
+                if self._keep:
+                    self._places[self._placed] = self._place(size)
+                self._placed, self.count = self._placed + 1, self.count + size
+            self._known.notify_all()
+
+    def _place(self, size: int) -> NDArray[np.int32]:
+        start = self.count - self._before
+        if start + size > self._arrays[-1].size:
+            self._arrays[-1] = self._arrays[-1][:start]
+            self._arrays.append(np.empty(max(size, self.count // 2), np.int32))
+            self._before, start = self.count, 0
+        return self._arrays[-1][start : start + size]
+
+    def _copy(self, waiting: list[tuple[int, NDArray[np.int32]]]) -> None:
+        """Copy the ids of those parts (number, ids) that have a place, and leave the others in the list."""
+        while waiting:
+            part, ids = waiting[0]
+            with self._known:
+                place = self._places.pop(part, None)
+            if place is None:
+                return
+            place[:] = ids
+            del waiting[0]
+
+    def _wait_and_copy(self, waiting: list[tuple[int, NDArray[np.int32]]]) -> None:
+        if waiting:
+            last = waiting[-1][0]
+            with self._known:
+                self._known.wait_for(lambda: last < self._placed or self._failures)
+            self._copy(waiting)
+
+    def _joined(self, pool: ThreadPoolExecutor) -> NDArray[np.int32]:
+        if len(self._arrays) > 1:
+            return together(pool, [*self._arrays[:-1], self._arrays[-1][: self.count - self._before]])
+        ids = self._arrays.pop()
+        if not self._keep:
+            return ids
+        if 5 * self.count < 4 * ids.size:
+            ids.resize(self.count, refcheck=False)  # nobody else has seen it: what is left over goes back in place
+        return ids[: self.count]

@@ -1,0 +1,217 @@
+"""The encoder of a Pipeline: kernels where they say the same, else the general path (`general`)."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any, NamedTuple, cast
+from unicodedata import is_normalized, normalize
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok._jit import I32, frozen
+from jittok.compiled import Kept
+from jittok.encode.encoder import SMALL, SPARE, Encoder
+from jittok.encode.general import GENERAL_ARRAYS, GeneralEncoder, as_text
+from jittok.encode.workspace import Workspace
+from jittok.fragments import NEED, NOT_UTF8, OUT_OF_ROOM, Failure
+from jittok.inputs import Documents
+from jittok.normalize.quick import MIXED, PLAIN, mark_changed, quick_table
+from jittok.pipeline import Pipeline
+from jittok.pipeline.pipeline import FIRST_TEXT, LSTRIP, NORMALIZED, RSTRIP, SINGLE_WORD, SPECIAL, UNSEARCHED
+from jittok.special.leftmost import cut_leftmost
+from jittok.special.tables import STRIPS_LEFT, STRIPS_RIGHT, SpecialTokens, tables_of
+from jittok.structures.valid import VALID, first_malformed
+from jittok.unicode.libraries import nfc_table, normal_form
+
+PARTS = ("arrays", "raw", "later", "raw_parsed", "later_parsed", "family")
+
+
+def make_encoder(pipeline: Pipeline, cache_bytes: int, kept: Kept | None) -> Encoder | GeneralEncoder:
+    """The encoder of a Pipeline, of what was compiled before if it is kept."""
+    known = kept.part(*PARTS) if kept else None
+    if known is not None:
+        general = known["arrays"] == GENERAL_ARRAYS
+        return GeneralEncoder(pipeline) if general else PipelineEncoder(pipeline, cache_bytes, **known)
+    from jittok.models.bpe.files import compile_pipeline as compile_bytes  # not for one that is kept
+    from jittok.models.spm.files import compile_pipeline as compile_characters
+
+    if not (pipeline.added_flags & SINGLE_WORD).any():
+        for family, compiler in (("bpe", compile_bytes), ("spm", compile_characters)):
+            arrays = compiler(pipeline)
+            if arrays is not None:
+                return PipelineEncoder(pipeline, cache_bytes, arrays, family=family)
+    return GeneralEncoder(pipeline)
+
+
+class FileRule(NamedTuple):
+    """How documents are encoded: what is cut out in two searches, what stands around, what happens to bad bytes."""
+
+    raw: SpecialTokens
+    later: SpecialTokens
+    before: I32
+    after: I32
+    replace: bool
+
+    @property
+    def around(self) -> tuple[int, int]:
+        """How many ids stand in front of each document, and behind it."""
+        return self.before.size, self.after.size
+
+
+class PipelineEncoder(Encoder):
+    """A compiled Pipeline that encodes. Immutable but for its workspaces; safe to share between threads."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        cache_bytes: int,
+        arrays: Any,
+        raw: SpecialTokens | None = None,
+        later: SpecialTokens | None = None,
+        raw_parsed: SpecialTokens | None = None,
+        later_parsed: SpecialTokens | None = None,
+        family: str = "bpe",
+    ) -> None:
+        super().__init__(cast(Any, pipeline), arrays, cache_bytes, kernels=family)
+        self.family, self.pipeline = family, pipeline
+        self._quick = quick_table(nfc_table()) if pipeline.composes_alone else None
+        tables = {(False, False): raw, (True, False): later, (False, True): raw_parsed, (True, True): later_parsed}
+        self._searches = {key: table for key, table in tables.items() if table is not None}
+
+    def _search(self, later: bool, parse_special: bool) -> SpecialTokens:
+        if (later, parse_special) not in self._searches:
+            self._searches[later, parse_special] = search_tables(self.pipeline, later, parse_special)
+        return self._searches[later, parse_special]
+
+    def compiled(self) -> dict[str, Any]:
+        """What was compiled, under the names of this class's arguments."""
+        searches = [self._search(later, parse) for parse in (False, True) for later in (False, True)]
+        return dict(zip(PARTS, [self.arrays, *searches, self.family], strict=True))
+
+    def rule(self, add_special: bool, parse_special: bool, replace: bool) -> Any:
+        """The rule of one call."""
+        wanted = (bool(add_special), bool(parse_special), bool(replace))
+        if wanted not in self._rules:
+            single = self.pipeline.single if add_special else (FIRST_TEXT,)
+            at = single.index(FIRST_TEXT)
+            around = (frozen(single[:at], np.int32), frozen(single[at + 1 :], np.int32))
+            searches = (self._search(False, wanted[1]), self._search(True, wanted[1]))
+            self._rules[wanted] = cast(Any, FileRule)(*searches, *around, wanted[2])
+        return self._rules[wanted]
+
+    def one(self, text: bytes, rule: Any) -> NDArray[np.int32]:
+        """int32[n]: the ids of one text. Raises EncodingFailed."""
+        if not text.isascii():
+            valid = as_text(text, rule.replace)
+            if self._quick is not None and not is_normalized("NFC", valid):
+                return self._one_rewritten(valid.encode(), rule)
+            text = valid.encode()
+        return super().one(text, rule)
+
+    def _one_rewritten(self, text: bytes, rule: Any) -> NDArray[np.int32]:
+        """The ids of one text that NFC may change: tokens are cut out before."""
+        workspace = self.acquire()
+        try:
+            place = (frozen([0], np.int64), frozen([len(text)], np.int64))
+            docs = Documents(frozen(np.frombuffer(text, np.uint8), np.uint8), *place)
+            fragments = self.cut(workspace, docs, 0, 1, rule)
+            count = self.encode(workspace, docs, 0, 1, fragments, rule, 0)
+            return workspace.ids[:count].copy()
+        finally:
+            self.release(workspace)
+
+    def _cut_one(self, workspace: Workspace, docs: Documents, _size: int, rule: Any) -> int:
+        return self.cut(workspace, docs, 0, 1, rule)
+
+    def cut(self, workspace: Workspace, docs: Documents, first: int, last: int, rule: Any) -> int:
+        """The fragments of documents first .. last - 1 to the workspace; how many."""
+        if workspace.document_ends.size < last - first:
+            workspace.give_ends(last - first)
+        while True:
+            code = workspace.run(
+                cut_leftmost, rule.raw, rule.later, workspace.special_work, docs.data, docs.starts, docs.stops, first, last,
+                rule.before, rule.after, workspace.starts, workspace.stops, workspace.tokens, workspace.document_ends, workspace.report,
+            )  # fmt: skip
+            if code != OUT_OF_ROOM:
+                return int(code)
+            workspace.give_fragments(int(workspace.report[NEED]))
+
+    def encode_fragments(
+        self, workspace: Workspace, docs: Documents, starts: NDArray[np.int64], stops: NDArray[np.int64],
+        tokens: NDArray[np.int32], fragments: int, size: int, rule: Any, at: int = 0,
+    ) -> int | Failure:  # fmt: skip
+        """The ids of so many fragments, or why one cannot be encoded: it is no UTF-8."""
+        bad = workspace.run(first_malformed, docs.data, starts, stops, tokens, 0, fragments)
+        if bad == VALID:
+            if self._quick is not None:
+                changed = np.empty(fragments, np.uint8)
+                if workspace.run(mark_changed, self._quick, docs.data, starts, stops, tokens, 0, fragments, changed):
+                    return self._rewritten(workspace, docs, starts, stops, tokens, fragments, rule, at, changed)
+            return super().encode_fragments(workspace, docs, starts, stops, tokens, fragments, size, rule, at)
+        raw = docs.between(int(starts[bad]), int(stops[bad]))
+        if not rule.replace:
+            try:
+                raw.decode()
+            except UnicodeDecodeError as error:
+                return Failure(NOT_UTF8, int(bad), int(starts[bad]) + error.start, 0)
+            raise AssertionError("text that is UTF-8 was said to be none")
+        everything = np.full(fragments, MIXED, np.uint8)
+        return self._rewritten(workspace, docs, starts, stops, tokens, fragments, rule, at, everything)
+
+    def _rewritten(
+        self, workspace: Workspace, docs: Documents, starts: NDArray[np.int64], stops: NDArray[np.int64],
+        tokens: NDArray[np.int32], fragments: int, rule: Any, at: int, changed: NDArray[np.uint8],
+    ) -> int | Failure:  # fmt: skip
+        """The same, with a copy of each fragment that changes: NFC, or U+FFFD for what is no UTF-8."""
+        size = int((stops[:fragments] - starts[:fragments]).sum())
+        room = at + fragments + SPARE + (int(self.ids_per_byte * size) if size > SMALL else size)
+        if workspace.ids.size < room:
+            workspace.give_ids(room + at, at)
+        borders = [0, *(np.flatnonzero(np.diff(changed)) + 1).tolist(), fragments]
+        for first, last in pairwise(borders):
+            its = slice(first, last)
+            part = docs, starts[its], stops[its], tokens[its]
+            if changed[first]:
+                part = self._copies(*part, changed[first] == PLAIN)
+            done = self._run(workspace, *part, last - first, at, workspace.ends[its], rule.replace)
+            if not isinstance(done, int):
+                return done._replace(fragment=first + done.fragment)
+            at = done
+        workspace.written = at
+        return at
+
+    def _copies(
+        self,
+        docs: Documents,
+        starts: NDArray[np.int64],
+        stops: NDArray[np.int64],
+        tokens: NDArray[np.int32],
+        plain: bool,
+    ) -> tuple[Documents, NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]:
+        """Fragments as they are encoded. `plain`: they hold nothing that the library does not know."""
+        form = normalize if plain else normal_form
+        texts = []
+        for start, stop, token in zip(starts.tolist(), stops.tolist(), tokens.tolist(), strict=True):
+            text = docs.between(start, stop).decode("utf-8", "replace") if token < 0 else ""
+            texts.append((text if self._quick is None else form("NFC", text)).encode())
+        ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
+        begins = frozen(ends - [len(text) for text in texts], np.int64)
+        data = frozen(np.frombuffer(b"".join(texts), np.uint8), np.uint8)
+        stops = frozen(ends, np.int64)
+        return Documents(data, begins, stops), begins, stops, frozen(tokens.copy(), np.int32)
+
+
+def search_tables(pipeline: Pipeline, later: bool, parse_special: bool) -> SpecialTokens:
+    """The tokens of one search. With `parse_special` off, those flagged special are found and left as text: id -1."""
+    rows = []
+    for token, flags in zip(pipeline.added, pipeline.added_flags.tolist(), strict=True):
+        if bool(flags & NORMALIZED) == later and not flags & UNSEARCHED:
+            hidden = bool(flags & SPECIAL) and not parse_special
+            strips = (STRIPS_LEFT if flags & LSTRIP else 0) | (STRIPS_RIGHT if flags & RSTRIP else 0)
+            rows.append((token.content.encode(), -1 if hidden else token.id, strips))
+    if all(token < 0 for _, token, _ in rows):
+        rows = []
+    rows.sort(key=lambda row: -len(row[0]))
+    ids = np.array([token for _, token, _ in rows], np.int32)
+    return tables_of([text for text, _, _ in rows], ids, np.array([strips for _, _, strips in rows], np.uint8))

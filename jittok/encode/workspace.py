@@ -1,0 +1,118 @@
+"""The arrays that one thread encodes with, kept between calls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok._jit import LONG, Call, patiently
+from jittok.fragments import PAD, REPORT_SIZE
+from jittok.inputs import Documents
+from jittok.special import partition
+
+HELD = 1 << 11
+"""Single texts of up to this many bytes are copied to the workspace, where kernels can read past their ends."""
+COPIED = 1 << 20
+"""Bytes of texts that are copied at once from memory that others may write to."""
+
+
+def fixed(values: Any, dtype: Any = np.int64) -> NDArray[Any]:
+    """A read-only array."""
+    array = np.array(values, dtype)
+    array.flags.writeable = False
+    return array
+
+
+def _pair(size: int, dtype: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    """A new array and a read-only view of it: a kernel writes the one, another reads the other."""
+    array = np.empty(size, dtype)
+    view = array.view()
+    view.flags.writeable = False
+    return array, view
+
+
+def _again(call: Call, args: tuple[Any, ...], _documents: Documents) -> Any:
+    """`call.again`, keeping the documents alive, whatever happens to their owner meanwhile."""
+    return call.again(*args)
+
+
+class Workspace:
+    """The arrays of one thread. They only grow; what they hold means nothing between two calls."""
+
+    def __init__(self) -> None:
+        self.report = np.zeros(REPORT_SIZE, np.int64)
+        self.special_work = partition.make_work(64)
+        self.longest = 0
+        self.long: Documents | None = None
+        self.scratch: Any = None
+        self.calls: dict[Any, Call] = {}
+        self.ids = np.empty(0, np.int32)
+        self.written = 0  # ids of the last texts, whose pages are there
+        self.give_fragments(64)
+        self.give_ends(1)
+        self.one_start = fixed([0])
+        self.one_stop, self.read_one_stop = _pair(1, np.int64)
+        room, text = _pair(HELD + PAD, np.uint8)
+        room[:] = 0
+        self._room = room.data
+        self.held = Documents(text, self.one_start, self.read_one_stop)
+        self._copied: NDArray[np.uint8] | None = None
+
+    def expect(self, docs: Documents, size: int) -> None:
+        """What is encoded next, so many bytes of these documents: if they are many, Ctrl-C may leave the kernels."""
+        self.long = docs if size >= LONG else None
+
+    def run(self, kernel: Any, *args: Any) -> Any:
+        """Call a kernel. Most arguments are those of the last call, whose addresses are still known."""
+        call = self.calls.get(kernel)
+        if call is None:
+            call = self.calls[kernel] = kernel.call(*args)
+        if self.long is not None:
+            return patiently(_again, call, args, self.long)
+        return call.again(*args)
+
+    def hold(self, text: bytes) -> Documents:
+        """`held` with a text of up to HELD bytes, the same arrays each time: no word of a frame changes."""
+        size = len(text)
+        self._room[:size] = text
+        self.one_stop[0] = size
+        return self.held
+
+    def copy(self, docs: Documents, first: int, last: int) -> Documents:
+        """Documents first .. last - 1 where nobody else can write to them, until the next copy. Room for a stretch
+        is kept: first touches of new memory would take longer than copying."""
+        if self._copied is None:
+            self._copied = np.empty(5 * COPIED, np.uint8)
+        return docs.own(first, last, self._copied)
+
+    def give_fragments(self, room: int) -> None:
+        """Room for fragments and for where their ids end."""
+        self.starts, self.read_starts = _pair(room, np.int64)
+        self.stops, self.read_stops = _pair(room, np.int64)
+        self.tokens, self.read_tokens = _pair(room, np.int32)
+        self.ends = np.empty(room, np.int64)
+
+    def give_ends(self, room: int) -> None:
+        """Room for where the fragments of documents end."""
+        self.document_ends = np.empty(room, np.int64)
+
+    def give_ids(self, room: int, keep: int) -> None:
+        """Room for ids, of which the first `keep` are kept."""
+        ids = np.empty(room, np.int32)
+        ids[:keep] = self.ids[:keep]
+        self.ids = ids
+
+    def shrink(self, most: int) -> None:
+        """Let go of arrays of more than `most` elements; but for room for ids that was asked for as a bound, most of
+        whose pages were never touched, and for work, whose cache knows pieces."""
+        self.long = None
+        if self.written > most or self.ids.size > 16 * most:
+            self.ids = np.empty(0, np.int32)
+        if self.starts.size > most:
+            self.give_fragments(64)
+        if self.special_work.keys.size > most:
+            self.special_work = partition.make_work(64)
+        if self.document_ends.size > most:
+            self.give_ends(1)

@@ -1,0 +1,337 @@
+"""Long words from the left: each symbol of a merged word is right if it may stand beside its neighbour.
+
+Merging by rank (`merge_queue`) looks at the whole word. What it ends with can be said of neighbours alone. Let B(x) be
+the symbols that a list x is merged to.
+
+- No merge crosses the border of two symbols of B(x). So on either side the same merges happen as without the other
+  side, and any run of neighbours in B(x) is B of the part of x that it stands for.
+- If in a list of symbols each two neighbours are B of their part of x, the list is B(x): take the first merge that
+  would cross a border. Until then both neighbours went through the steps that they go through by themselves, so it
+  would cross the border there as well.
+
+So B(x) is the only list of symbols with that property, and it can be looked for from the left: the longest symbol that
+the text goes on with and that may stand behind the last one, a shorter one if that leads nowhere. Only one list leads
+to a place, so a place that was left in vain is never come to again. That is linear, whatever the text.
+
+Whether b may stand behind a is answered from how both were made. Undo their merges, the latest first, and look at each
+pair of symbols that faced each other across the border: if it has a rank, and its turn came before either side was
+merged further, the border was crossed. This takes symbols whose merges happen in the order of their ranks, nearly all
+in real vocabularies. Others are *unordered*, and merged on trial. Answers are kept.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from jittok._jit import I32, U64, OutI32, OutU64, helper
+from jittok._raw import Window, get_i32, get_u64, multiply, put_i32, put_u64, window
+from jittok.fragments import LONG_WORD
+from jittok.merging.queue import (
+    FEW,
+    MergeWindow,
+    MergeWork,
+    make_merge_work,
+    merge_symbols,
+    open_merge,
+)
+from jittok.structures.pair_table import NO_PAIR, PairTable, find_pair
+
+NEVER, WANTED, READY = 0, 1, 2
+"""States of a chain: words are merged by the queue; a long word is to be refused, so that the caller makes the chain;
+it is there."""
+LONG = 4096
+"""Symbols of a word that is worth making the chain for."""
+LONGEST = 1024
+"""Bases of a symbol; vocabularies with longer ones have no chain."""
+LEFT, RIGHT, RANK, SHORTER, LENGTH, UNORDERED, ROW = 0, 1, 2, 3, 4, 5, 8
+"""Columns of a row: what it was made of (LEFT of a base: its number; RIGHT: NONE) and with which rank (NONE), the next
+shorter symbol that it begins with or NONE, its bases (0: no text is merged to this symbol), whether it or a part of it
+has a lower rank than a part of its own."""
+NONE = -1
+ROOTS = 256
+"""Bases whose first two steps are read from a table."""
+VERDICT_BITS = 15
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+_0, _1, _2, _16, _24, _32 = (np.uint64(k) for k in (0, 1, 2, 16, 24, 32))
+_CHILD, _LOW = np.uint64((1 << 24) - 1), np.uint64(0xFFFFFFFF)
+
+
+class Chain(NamedTuple):
+    """The trie of all symbols over *bases*, which lists of symbols begin with, and how symbols are made.
+
+    Nodes below rows.size // ROW are symbols, others lead to some. Invariants, by construction: numbers of bases are
+    below bases.size <= 1 << 16, nodes below 1 << 24; edges.size == 1 << edge_bits, and at least a third of them is 0;
+    the symbols in rows and bases have rows.
+    """
+
+    state: int
+    rows: I32  # [ROW * symbols]
+    bases: I32  # [numbers] the symbol of each base
+    roots: I32  # [ROOTS * ROOTS] the node behind two bases below ROOTS, or NONE
+    edges: (
+        U64  # [1 << edge_bits] node << 40 | number << 24 | child; 0 where free (node 0 with base 0 has no such child)
+    )
+    edge_bits: int
+
+
+class ChainWindow(NamedTuple):
+    """The same as windows."""
+
+    state: int
+    rows: Window
+    bases: Window
+    roots: Window
+    edges: Window
+    edge_bits: int
+    symbols: int
+
+
+class PairWindow(NamedTuple):
+    """The pair table as windows."""
+
+    slots: Window
+    filter: Window
+    slot_bits: int
+    filter_bits: int
+
+
+class MergerWork(NamedTuple):
+    """Scratch of one thread for one vocabulary."""
+
+    queue: MergeWork
+    trial: OutI32  # [2 * LONGEST]
+    verdicts: OutU64  # [1 << VERDICT_BITS] left << 26 | right << 2 | 2 | whether it may stand there; 0 where free
+
+
+class Merger(NamedTuple):
+    """What merges lists of symbols: the scratch, the pair table and the chain, as windows."""
+
+    queue: MergeWindow
+    trial: Window
+    verdicts: Window
+    chain: ChainWindow
+
+
+def make_merger_work(longest: int) -> MergerWork:
+    """Scratch for up to `longest` symbols. Pages that no text needs are never touched."""
+    return MergerWork(make_merge_work(longest), np.empty(2 * LONGEST, np.int32), np.zeros(1 << VERDICT_BITS, np.uint64))
+
+
+@helper
+def open_merger(work: MergerWork, pairs: PairTable, chain: Chain) -> Merger:
+    """Windows onto the arrays."""
+    return Merger(open_merge(work.queue, pairs), window(work.trial), window(work.verdicts), _open_chain(chain))
+
+
+@helper
+def _open_chain(chain: Chain) -> ChainWindow:
+    """Windows onto the arrays."""
+    return ChainWindow(
+        chain.state,
+        window(chain.rows),
+        window(chain.bases),
+        window(chain.roots),
+        window(chain.edges),
+        chain.edge_bits,
+        chain.rows.size // ROW,
+    )
+
+
+@helper
+def edge_place(key: np.uint64, bits: int) -> int:
+    """Where the search for an edge begins; key: node << 16 | number."""
+    return np.int64(multiply(key, _MIX) >> np.uint64(64 - bits))
+
+
+@helper
+def next_node(edges: Window, bits: int, node: int, number: int) -> int:
+    """The node behind `node` by the base of this number, or NONE."""
+    key = np.uint64(node) << _16 | np.uint64(number)
+    at = edge_place(key, bits)
+    while True:
+        found = get_u64(edges, at)
+        if found >> np.uint64(24) == key and found != _0:
+            return np.int64(found & _CHILD)
+        if found == _0:
+            return NONE
+        at = (at + 1) & ((1 << bits) - 1)
+
+
+@helper
+def spell(rows: Window, symbol: int, out: Window, start: int) -> int:
+    """The numbers of a symbol's bases to out[start:]; the place behind them.
+
+    From the last one on. What is still to be taken apart stands at the beginning: each of these has one base at least,
+    so they end before the place that is written next.
+    """
+    depth, at = 1, get_i32(rows, ROW * symbol + LENGTH)
+    stop = start + at
+    put_i32(out, start, symbol)
+    while depth > 0:
+        top = get_i32(out, start + depth - 1)
+        if get_i32(rows, ROW * top + RIGHT) < 0:
+            depth -= 1
+            at -= 1
+            put_i32(out, start + at, get_i32(rows, ROW * top + LEFT))
+        else:
+            put_i32(out, start + depth - 1, get_i32(rows, ROW * top + LEFT))
+            put_i32(out, start + depth, get_i32(rows, ROW * top + RIGHT))
+            depth += 1
+    return stop
+
+
+@helper
+def merge_on_trial(rows: Window, bases: Window, pairs: PairWindow, trial: Window, a: int, b: int) -> int:
+    """Merge what a and b stand for, in `trial`: how many symbols are left there. O(n^2) look-ups, for few symbols."""
+    count = spell(rows, b, trial, spell(rows, a, trial, 0))
+    for k in range(count):
+        put_i32(trial, k, get_i32(bases, get_i32(trial, k)))
+    while True:
+        best, at = NO_PAIR, NONE
+        for k in range(count - 1):
+            f = find_pair(
+                pairs.slots, pairs.filter, pairs.slot_bits, pairs.filter_bits, get_i32(trial, k), get_i32(trial, k + 1)
+            )
+            if f >> _32 < best >> _32:
+                best, at = f, k
+        if at == NONE:
+            return count
+        put_i32(trial, at, np.int64(best & _LOW))
+        count -= 1
+        for k in range(at + 1, count):
+            put_i32(trial, k, get_i32(trial, k + 1))
+
+
+@helper
+def may_stand(rows: Window, pairs: PairWindow, a: int, b: int, joined: bool) -> bool:
+    """Whether merging what two ordered symbols stand for ends with them; joined: whether it comes to them alone, before
+    it joins them.
+
+    A pair that a's next merge ended was merged before if its rank is lower; one that b's next merge ended also if the
+    ranks are equal, as it stands on the left. So twice its rank is compared with twice the other, or one more.
+    """
+    bound = np.int64(1) << 62
+    while True:
+        if not joined:
+            f = find_pair(pairs.slots, pairs.filter, pairs.slot_bits, pairs.filter_bits, a, b)
+            if f != NO_PAIR and 2 * np.int64(f >> _32) < bound:
+                return False
+        joined = False
+        rank_a, rank_b = get_i32(rows, ROW * a + RANK), get_i32(rows, ROW * b + RANK)
+        if rank_b >= rank_a:  # of equal ranks the left one is merged first, so b's came later
+            if rank_b < 0:
+                return True
+            bound = 2 * rank_b + 1
+            b = get_i32(rows, ROW * b + LEFT)
+        else:
+            bound = 2 * rank_a
+            a = get_i32(rows, ROW * a + RIGHT)
+
+
+@helper
+def _judge(rows: Window, bases: Window, pairs: PairWindow, trial: Window, a: int, b: int) -> bool:
+    """Whether b may stand behind a."""
+    if get_i32(rows, ROW * a + UNORDERED) | get_i32(rows, ROW * b + UNORDERED):
+        left = merge_on_trial(rows, bases, pairs, trial, a, b)
+        return left == 2 and get_i32(trial, 0) == a and get_i32(trial, 1) == b
+    return may_stand(rows, pairs, a, b, False)
+
+
+@helper
+def _longest(
+    bases: Window, roots: Window, edges: Window, bits: int, symbols: int, numbers: Window, at: int, stop: int
+) -> int:
+    """The longest symbol that numbers[at:stop] begin with; the first is none of NONE."""
+    number = get_i32(numbers, at)
+    found = get_i32(bases, number)
+    at += 1
+    if at == stop or get_i32(numbers, at) < 0:
+        return found
+    second = get_i32(numbers, at)
+    if max(number, second) < ROOTS:
+        node = get_i32(roots, ROOTS * number + second)
+    else:
+        node = next_node(edges, bits, found, second)
+    while node != NONE:
+        if node < symbols:
+            found = node
+        at += 1
+        if at == stop or get_i32(numbers, at) < 0:
+            break
+        node = next_node(edges, bits, node, get_i32(numbers, at))
+    return found
+
+
+@helper
+def merge_numbers(own: Merger, count: int) -> int:
+    """queue.symbols[:count], numbers of bases or NONE, as symbols to queue.links; how many. NONE stays, and merges with
+    nothing. The chain is READY.
+
+    Linear: only one list leads to a place, so none is come to twice, and at each as many symbols are tried as one
+    begins with another. Helpers that are called at each step get few arguments, as those that the compiler leaves out
+    of line get them on the stack.
+    """
+    rows, bases, verdicts = own.chain.rows, own.chain.bases, own.verdicts
+    numbers, out = own.queue.symbols, own.queue.links
+    pairs = PairWindow(own.queue.slots, own.queue.filter, own.queue.slot_bits, own.queue.filter_bits)
+    at = left = 0
+    last = NONE
+    while at < count:
+        if get_i32(numbers, at) < 0:
+            put_i32(out, left, NONE)
+            left += 1
+            at += 1
+            last = NONE
+            continue
+        symbol = _longest(
+            bases, own.chain.roots, own.chain.edges, own.chain.edge_bits, own.chain.symbols, numbers, at, count
+        )
+        while True:
+            if symbol == NONE:  # nothing goes on here: the last one must be shorter. There is one, as B(x) exists
+                left -= 1
+                symbol = last
+                at -= get_i32(rows, ROW * symbol + LENGTH)
+                last = get_i32(out, left - 1) if left > 0 else NONE
+            elif last == NONE:
+                break
+            else:
+                key = np.uint64(last) << _24 | np.uint64(symbol)
+                place = np.int64(multiply(key, _MIX) >> np.uint64(64 - VERDICT_BITS))
+                known = get_u64(verdicts, place)
+                if known >> _2 != key or known == _0:
+                    good = _judge(rows, bases, pairs, own.trial, last, symbol)
+                    known = key << _2 | _2 | np.uint64(good)
+                    put_u64(verdicts, place, known)
+                if known & _1 != _0:
+                    break
+            symbol = get_i32(rows, ROW * symbol + SHORTER)
+        put_i32(out, left, symbol)
+        left += 1
+        at += get_i32(rows, ROW * symbol + LENGTH)
+        last = symbol
+    return left
+
+
+@helper
+def merge_list(own: Merger, count: int) -> int:
+    """What `merge_symbols` makes of queue.symbols[:count] and queue.places; or LONG_WORD."""
+    if count <= FEW or own.chain.state == NEVER or (own.chain.state == WANTED and count <= LONG):
+        return merge_symbols(own.queue, count)
+    if own.chain.state == WANTED:
+        return LONG_WORD
+    rows, symbols, places = own.chain.rows, own.queue.symbols, own.queue.places
+    end = get_i32(places, count)
+    for k in range(count):
+        symbol = get_i32(symbols, k)
+        put_i32(symbols, k, get_i32(rows, ROW * symbol + LEFT) if symbol >= 0 else NONE)
+    left = merge_numbers(own, count)
+    at = 0
+    for k in range(left):
+        symbol = get_i32(own.queue.links, k)
+        put_i32(symbols, k, symbol)
+        put_i32(places, k, get_i32(places, at))
+        at += get_i32(rows, ROW * symbol + LENGTH) if symbol >= 0 else 1
+    put_i32(places, left, end)
+    return left

@@ -1,0 +1,244 @@
+"""Merging several words at once, a step of each in turn, so that their waits for memory overlap.
+
+One word's merges are a chain: the smallest rank, its neighbours, two look-ups in megabytes of pairs, the smallest rank
+again. Up to LANES words take their steps together: first each asks for the memory of its two look-ups, then each reads
+it. What is merged, and in which order within a word, is what `merge_queue` does.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from jittok._jit import OutI32, OutU8, OutU32, OutU64, helper, inlined
+from jittok._raw import (
+    Window,
+    get_i32,
+    get_u8,
+    get_u32,
+    get_u64,
+    lowest_16,
+    lowest_32,
+    prefetch,
+    put_i32,
+    put_u8,
+    put_u32,
+    put_u64,
+    set_three_lowest_16,
+    set_three_lowest_32,
+    window,
+)
+from jittok.merging.queue import NO_WORD, SIXTEEN
+from jittok.structures.pair_table import PairTable, find_at, pair_key, pair_place
+
+LANES, MOST_SYMBOLS = 16, 31
+"""Words at once; symbols a word."""
+NOWHERE = 31
+"""The place in front of the first symbol and behind the last one: the symbol there merges with nothing, so what is
+noted of a pair there is NO_WORD or like it."""
+_ROOM, _BEFORE = 32, 32
+_8, _24 = np.uint64(8), np.uint64(24)
+_LOW, _RANKS = np.uint64(0xFFFFFFFF), np.uint64(0xFFFFFF00)
+NEVER = 1 << 31
+"""Ranks are below 1 << 23, so a word of `ranks` that is no less is no pair's."""
+
+
+class LaneWork(NamedTuple):
+    """Scratch for LANES words of up to MOST_SYMBOLS symbols."""
+
+    symbols: OutI32  # [LANES * 32]; -1 at NOWHERE
+    merged: OutU32  # [LANES * 32] what each pair becomes
+    ranks: OutU32  # [LANES * 32] rank << 8 | place of each pair; the upper 16 only of a wide lane
+    wide: OutU8  # [LANES] 1 for a word of more than 16 symbols
+    neighbours: OutU8  # [LANES * 64] next symbol, from 32 on the one before
+    steps: OutU64  # [LANES * 4] of a step half done, for two pairs: the key; where its search begins, see `pair_place`
+    asked: OutU64  # [LANES * 64] first pairs, 30 a lane and one more: key; slot << 16 | lane << 8 | place
+    tasks: OutU64  # [LANES] of each lane at work: its smallest rank << 16 | place << 8 | lane
+
+
+class LaneWindow(NamedTuple):
+    """The same, and the pair table, as windows."""
+
+    symbols: Window
+    merged: Window
+    ranks: Window
+    wide: Window
+    neighbours: Window
+    steps: Window
+    asked: Window
+    tasks: Window
+    slots: Window
+    filter: Window
+    slot_bits: int
+    filter_bits: int
+
+
+def make_lane_work() -> LaneWork:
+    """Scratch of one thread."""
+    return LaneWork(
+        np.full(LANES * _ROOM, -1, np.int32),
+        np.zeros(LANES * _ROOM, np.uint32),
+        np.zeros(LANES * _ROOM, np.uint32),
+        np.zeros(LANES, np.uint8),
+        np.zeros(LANES * 64, np.uint8),
+        np.zeros(LANES * 4, np.uint64),
+        np.zeros(LANES * 64, np.uint64),
+        np.zeros(LANES, np.uint64),
+    )
+
+
+@helper
+def open_lanes(work: LaneWork, pairs: PairTable) -> LaneWindow:
+    """Windows onto the arrays."""
+    return LaneWindow(
+        window(work.symbols),
+        window(work.merged),
+        window(work.ranks),
+        window(work.wide),
+        window(work.neighbours),
+        window(work.steps),
+        window(work.asked),
+        window(work.tasks),
+        window(pairs.slots),
+        window(pairs.filter),
+        pairs.slot_bits,
+        pairs.filter_bits,
+    )
+
+
+@inlined
+def put_lane_symbol(own: LaneWindow, lane: int, place: int, symbol: int) -> None:
+    """One of the symbols that a lane begins with."""
+    put_i32(own.symbols, _ROOM * lane + place, symbol)
+
+
+@inlined
+def symbol_at(own: LaneWindow, lane: int, place: int) -> int:
+    """The symbol that stands at a place."""
+    return get_i32(own.symbols, _ROOM * lane + place)
+
+
+@inlined
+def next_place(own: LaneWindow, lane: int, place: int) -> int:
+    """The place of the next symbol, or NOWHERE."""
+    return get_u8(own.neighbours, 64 * lane + place)
+
+
+@inlined
+def _word_of(f: np.uint64, place: int) -> int:
+    """rank << 8 | place; NEVER or more for NO_PAIR, whose upper half is all ones."""
+    return np.int64(f >> _24 & _RANKS) | place
+
+
+@inlined
+def _clear_half(own: LaneWindow, lane: int, first: int) -> None:
+    for k in range(first, first + SIXTEEN):
+        put_u32(own.ranks, _ROOM * lane + k, NO_WORD)
+        put_u8(own.neighbours, 64 * lane + k, k + 1)
+        put_u8(own.neighbours, 64 * lane + _BEFORE + k, k - 1 & NOWHERE)
+
+
+@inlined
+def clear_lane(own: LaneWindow, lane: int, count: int) -> None:
+    """Make ready for `count` symbols: no pair merges, each symbol's neighbours are the ones beside it."""
+    _clear_half(own, lane, 0)
+    if count > SIXTEEN:
+        _clear_half(own, lane, SIXTEEN)
+    end_lane(own, lane, count)
+
+
+@inlined
+def end_lane(own: LaneWindow, lane: int, count: int) -> None:
+    """There are only `count` symbols, no more than the lane was made ready for."""
+    put_u8(own.wide, lane, int(count > SIXTEEN))
+    put_u8(own.neighbours, 64 * lane + count - 1, NOWHERE)
+
+
+@inlined
+def note_lane_pair(own: LaneWindow, lane: int, f: np.uint64, place: int) -> None:
+    """The pair of symbols place and place + 1 (see `find_pair`), behind `clear_lane`."""
+    put_u32(own.merged, _ROOM * lane + place, np.int64(f & _LOW))
+    put_u32(own.ranks, _ROOM * lane + place, _word_of(f, place))
+
+
+@inlined
+def ask_lane_pair(own: LaneWindow, asked: int, lane: int, place: int, left: int, right: int) -> int:
+    """Ask for the memory of the pair of symbols place and place + 1, unless the filter knows it is none; how many pairs
+    are asked for then."""
+    key = pair_key(left, right)
+    at = pair_place(own.filter, own.slot_bits, own.filter_bits, key)
+    prefetch(own.slots, 2 * max(at, 0), 8)
+    put_u64(own.asked, 2 * asked, key)
+    put_u64(own.asked, 2 * asked + 1, np.uint64(at << 16 | lane << 8 | place))
+    return asked + (at >= 0)
+
+
+@helper
+def answer_lane_pairs(own: LaneWindow, asked: int) -> None:
+    """Note the first `asked` pairs that were asked for."""
+    for k in range(asked):
+        what = np.int64(get_u64(own.asked, 2 * k + 1))
+        f = find_at(own.slots, own.slot_bits, what >> 16, get_u64(own.asked, 2 * k))
+        note_lane_pair(own, what >> 8 & 0xFF, f, what & 0xFF)
+
+
+@inlined
+def _ask(own: LaneWindow, step: int, left: int, right: int) -> None:
+    """Note a pair that is to be looked up, and ask for its memory unless the filter knows it is none."""
+    key = pair_key(left, right)
+    at = pair_place(own.filter, own.slot_bits, own.filter_bits, key)
+    prefetch(own.slots, 2 * max(at, 0), 8)
+    put_u64(own.steps, step, key)
+    put_u64(own.steps, step + 1, np.uint64(at))
+
+
+@inlined
+def _answer(own: LaneWindow, lane: int, step: int, place: int) -> int:
+    at = np.int64(get_u64(own.steps, step + 1))
+    if at < 0:
+        return NO_WORD
+    f = find_at(own.slots, own.slot_bits, at, get_u64(own.steps, step))
+    put_u32(own.merged, _ROOM * lane + place, np.int64(f & _LOW))
+    return _word_of(f, place)
+
+
+@helper
+def merge_lanes(own: LaneWindow, lanes: int) -> None:
+    """Merge the words of the first `lanes` lanes, whose pairs are noted. What is left of a word: symbols 0, the one
+    behind it by `neighbours`, and so on up to NOWHERE."""
+    symbols, neighbours = own.symbols, own.neighbours
+    busy = 0
+    for lane in range(lanes):
+        row = _ROOM * lane
+        best = lowest_16(own.ranks, row) if get_u8(own.wide, lane) == 0 else lowest_32(own.ranks, row)
+        if best < NEVER:
+            put_u64(own.tasks, busy, np.uint64(best) << _8 | np.uint64(lane))
+            busy += 1
+    while busy > 0:
+        for at in range(busy):
+            task = np.int64(get_u64(own.tasks, at))
+            lane, k = task & 0xFF, task >> 8 & 0xFF
+            new = get_u32(own.merged, _ROOM * lane + k)
+            row = 64 * lane
+            right = get_u8(neighbours, row + k)
+            after = get_u8(neighbours, row + right)
+            before = get_u8(neighbours, row + _BEFORE + k)
+            put_i32(symbols, _ROOM * lane + k, new)
+            put_u8(neighbours, row + k, after)
+            put_u8(neighbours, row + _BEFORE + after, k)
+            put_u64(own.tasks, at, np.uint64(task & 0xFFFF | right << 16 | before << 24))
+            _ask(own, 4 * lane, new, get_i32(symbols, _ROOM * lane + after))
+            _ask(own, 4 * lane + 2, get_i32(symbols, _ROOM * lane + before), new)
+        left = 0
+        for at in range(busy):
+            task = np.int64(get_u64(own.tasks, at))
+            lane, k, right, before = task & 0xFF, task >> 8 & 0xFF, task >> 16 & 0xFF, task >> 24
+            mine, other = _answer(own, lane, 4 * lane, k), _answer(own, lane, 4 * lane + 2, before)
+            if get_u8(own.wide, lane) != 0:
+                best = set_three_lowest_32(own.ranks, _ROOM * lane, right, NO_WORD, k, mine, before, other)
+            else:
+                best = set_three_lowest_16(own.ranks, _ROOM * lane, right, NO_WORD, k, mine, before, other)
+            put_u64(own.tasks, left, np.uint64(best << 8 | lane))
+            left += best < NEVER
+        busy = left

@@ -1,0 +1,1 @@
+"""Where a text may be cut without changing one id: the rules of a vocabulary, and the search for such places."""

@@ -1,0 +1,184 @@
+"""Added tokens of other files cut out of documents: leftmost-longest, in two searches.
+
+First the tokens that are looked for in the text as it is, then, in what is left between them, those that are looked for
+in normalized text (which kernels run only where nothing is normalized). A token that is not admitted is found all the
+same and left as text: the search goes on behind it. `lstrip` takes white space before a match, not past the last one's
+end; `rstrip` takes white space behind it, but the search goes on from the match's own end. Source: tokenizers,
+`AddedVocabulary`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, kernel
+from jittok._raw import Window, get_i32, get_u8, put_i32, put_i64, window
+from jittok.fragments import NEED, OUT_OF_ROOM, TEXT_PREFIXED
+from jittok.special.partition import Work
+from jittok.special.search import SearchWindow, next_occurrence
+from jittok.special.tables import STRIPS_LEFT, STRIPS_RIGHT, SpecialTokens
+from jittok.structures.double_array import NO_VALUE
+from jittok.structures.sequences import open_sequences
+
+NO_ROOM = -1
+AHEAD = 8
+"""Fragments that one token may need room for."""
+
+
+class _Output(NamedTuple):
+    """Where fragments go."""
+
+    starts: Window
+    stops: Window
+    tokens: Window
+    room: int
+
+
+@helper
+def _white_size(data: Window, at: int, stop: int) -> int:
+    """Bytes of the white space character at data[at:stop], 0 where there is none. Rust's char::is_whitespace."""
+    byte = get_u8(data, at)
+    if byte == 32 or 9 <= byte <= 13:
+        return 1
+    if byte == 0xC2 and at + 1 < stop:
+        second = get_u8(data, at + 1)
+        return 2 if second in (0x85, 0xA0) else 0
+    if byte not in (0xE1, 0xE2, 0xE3) or at + 2 >= stop:
+        return 0
+    rest = get_u8(data, at + 1) << 8 | get_u8(data, at + 2)
+    if byte == 0xE1:
+        return 3 if rest == 0x9A80 else 0
+    if byte == 0xE3:
+        return 3 if rest == 0x8080 else 0
+    if 0x8080 <= rest <= 0x808A or rest in (0x80A8, 0x80A9, 0x80AF, 0x819F):
+        return 3
+    return 0
+
+
+@helper
+def _white_behind(data: Window, at: int, stop: int) -> int:
+    """Where the white space at data[at:stop] ends."""
+    size = 1
+    while at < stop and size > 0:
+        size = _white_size(data, at, stop)
+        at += size
+    return at
+
+
+@helper
+def _white_before(data: Window, at: int, start: int) -> int:
+    """Where the white space in front of `at` begins, not before `start`."""
+    while at > start:
+        begin = at - 1
+        while begin > start and begin > at - 3 and get_u8(data, begin) & 0xC0 == 0x80:
+            begin -= 1
+        if _white_size(data, begin, at) != at - begin:
+            break
+        at = begin
+    return at
+
+
+@helper
+def _put(out: _Output, at: int, start: int, stop: int, token: int) -> int:
+    put_i64(out.starts, at, start)
+    put_i64(out.stops, at, stop)
+    put_i32(out.tokens, at, token)
+    return at + 1
+
+
+@helper
+def _open(special: SpecialTokens, work: Work, data: U8) -> SearchWindow:
+    return SearchWindow(
+        window(data), data.size, window(special.first), open_sequences(special.few), window(special.runs),
+        window(special.run_ranks), window(special.run_at), window(special.trie.units), window(special.ids),
+        window(special.lengths), window(special.strips), window(work.keys), window(work.heap), window(work.owners),
+    )  # fmt: skip
+
+
+@helper
+def _cut_later(w: SearchWindow, any_tokens: int, out: _Output, at: int, start: int, stop: int) -> int:
+    """The fragments of a text by the second search; their number, or NO_ROOM."""
+    done, i = start, start
+    block, mask = start - 64, np.uint64(0)
+    while any_tokens > 0 and i < stop:
+        i, rank, block, mask = next_occurrence(w, i, stop, block, mask)
+        if rank == NO_VALUE:
+            break
+        begin, end = i, i + get_i32(w.lengths, rank)
+        i = end
+        token, strips = get_i32(w.ids, rank), get_u8(w.strips, rank)
+        if token < 0:
+            continue
+        if at + AHEAD > out.room:
+            return NO_ROOM
+        if strips & STRIPS_LEFT:
+            begin = _white_before(w.data, begin, done)
+        if strips & STRIPS_RIGHT:
+            end = _white_behind(w.data, end, stop)
+        if done < begin:
+            at = _put(out, at, done, begin, TEXT_PREFIXED)
+        at = _put(out, at, begin, end, token)
+        done = end
+    if at + AHEAD > out.room:
+        return NO_ROOM
+    if done < stop:
+        at = _put(out, at, done, stop, TEXT_PREFIXED)
+    return at
+
+
+@kernel
+def cut_leftmost(
+    raw: SpecialTokens, later: SpecialTokens, work: Work, data: U8, starts: I64, stops: I64, first: int, last: int,
+    before: I32, after: I32, out_starts: OutI64, out_stops: OutI64, out_tokens: OutI32, ends: OutI64, report: OutI64,
+) -> int:  # fmt: skip
+    """The fragments of documents first .. last - 1, document k being data[starts[k]:stops[k]].
+
+    raw, later: what the first and the second search look for; an id below 0 is of a token that is not admitted
+    before, after: int32[] ids that stand around each document
+    out_starts, out_stops: int64[room], out_tokens: int32[room] the fragments, as `jittok.fragments` says
+    ends: int64[last - first] number of fragments up to the end of each document; report: int64[4]
+
+    Returns the number of fragments, or OUT_OF_ROOM with more room in report[NEED]. Linear in bytes times the length of
+    the longest token, which is walked at every place that begins like it.
+    """
+    w, inner = _open(raw, work, data), _open(later, work, data)
+    out = _Output(window(out_starts), window(out_stops), window(out_tokens), out_starts.size)
+    report[NEED] = 2 * out.room + before.size + after.size + AHEAD
+    at = 0
+    for document in range(first, last):
+        start, stop = starts[document], stops[document]
+        if at + before.size + after.size + AHEAD > out.room:
+            return OUT_OF_ROOM
+        for k in range(before.size):
+            at = _put(out, at, start, start, before[k])
+        done, i = start, start
+        block, mask = start - 64, np.uint64(0)
+        while raw.ids.size > 0 and i < stop:
+            i, rank, block, mask = next_occurrence(w, i, stop, block, mask)
+            if rank == NO_VALUE:
+                break
+            begin, end = i, i + get_i32(w.lengths, rank)
+            i = end
+            token, strips = get_i32(w.ids, rank), get_u8(w.strips, rank)
+            if token < 0:
+                continue
+            if strips & STRIPS_LEFT:
+                begin = _white_before(w.data, begin, done)
+            if strips & STRIPS_RIGHT:
+                end = _white_behind(w.data, end, stop)
+            if done < begin:
+                at = _cut_later(inner, later.ids.size, out, at, done, begin)
+            if at == NO_ROOM or at + AHEAD > out.room:
+                return OUT_OF_ROOM
+            at = _put(out, at, begin, end, token)
+            done = end
+        if done < stop:
+            at = _cut_later(inner, later.ids.size, out, at, done, stop)
+        if at == NO_ROOM or at + after.size + AHEAD > out.room:
+            return OUT_OF_ROOM
+        for k in range(after.size):
+            at = _put(out, at, stop, stop, after[k])
+        ends[document - first] = at
+    return at

@@ -1,0 +1,204 @@
+"""A fork while another thread makes its first call: parent and child go on, and encode alike.
+
+Each test runs a program of its own, with a time limit. The program stops a thread inside each step of a first call in
+turn, forks there, and lets the child make the same call.
+"""
+
+import lzma
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from write_gguf import T, write_gguf
+
+import jittok
+from jittok import locks
+
+pytestmark = pytest.mark.process
+
+SECONDS = 240
+"""For one program on a busy machine; a child that hangs takes all of them."""
+
+PROGRAM = """
+import os, sys, threading, time
+import jittok
+from jittok import locks
+from jittok._jit import kernel, machine, store
+
+def child_encodes():
+    "Fork; whether the child can encode and decode within its time."
+    pid = os.fork()
+    if not pid:
+        import signal
+        signal.alarm(100)
+        try:
+            tok = jittok.load(sys.argv[1], cache=False)
+            ids = tok.encode("Hello, world 2 x")
+            os._exit(0 if len(ids) and tok.decode(ids) else 3)
+        except BaseException as error:
+            print(repr(error), file=sys.stderr, flush=True)
+            os._exit(2)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+def first_call():
+    tok = jittok.load(sys.argv[1], cache=False)
+    assert tok.decode(tok.encode("Hello, world 2 x"))
+"""
+
+AT_EACH_LOAD = """
+inside, go, codes = threading.Semaphore(0), threading.Semaphore(0), []
+original = machine.load
+
+def stopped(code):
+    inside.release()
+    go.acquire()
+    return original(code)
+
+machine.load = stopped
+thread = threading.Thread(target=first_call)
+thread.start()
+while True:
+    if inside.acquire(timeout=0.02):
+        machine.load = original  # for the child
+        codes.append(child_encodes())
+        machine.load = stopped
+        go.release()
+    elif not thread.is_alive():
+        break
+print(len(codes) > 3, set(codes))
+"""
+
+ALL_LOCKS = """
+held, go = threading.Event(), threading.Event()
+first_call()
+
+def hold():
+    import contextlib
+    with contextlib.ExitStack() as stack:
+        for lock in list(locks._locks):
+            if lock is not locks.COMPILER:
+                stack.enter_context(lock)
+        held.set()
+        go.wait()
+
+thread = threading.Thread(target=hold)
+thread.start()
+held.wait()
+print(len(locks._locks) > 20, child_encodes())
+go.set()
+thread.join()
+print(child_encodes())
+"""
+
+COLD = """
+import jittok._jit.compiler as compiler
+inside, go = threading.Event(), threading.Event()
+original = compiler.compile_kernel
+
+def stopped(function):
+    inside.set()
+    with compiler.one_kernel("nothing", None):  # Numba amid a kernel, without what it could do about a fork
+        with __import__("numba").core.compiler_lock.global_compiler_lock:
+            go.wait()
+    return original(function)
+
+compiler.compile_kernel = stopped
+thread = threading.Thread(target=first_call)
+thread.start()
+inside.wait(100)
+time.sleep(0.1)
+code = child_encodes()
+go.set()
+compiler.compile_kernel = original
+thread.join()
+print(code, child_encodes())
+"""
+
+WHILE_IT_IMPORTS = """
+import importlib
+name = "jittok.encode.encoder"
+inside, go = threading.Event(), threading.Event()
+
+class Slow:
+    "Stops the import of one module for a moment."
+    def find_spec(self, wanted, path=None, target=None):
+        if wanted == name and threading.current_thread() is not threading.main_thread():
+            inside.set()
+            time.sleep(0.3)
+
+sys.meta_path.insert(0, Slow())
+thread = threading.Thread(target=first_call)
+thread.start()
+inside.wait(100)
+print(child_encodes())
+thread.join()
+"""
+
+
+@pytest.fixture(scope="module")
+def vocab(tmp_path_factory):
+    """A file with a BPE vocabulary."""
+    path = tmp_path_factory.mktemp("forks") / "bpe.gguf"
+    path.write_bytes(lzma.decompress((Path(__file__).parents[1] / "data/vocabs/syn-bpe-lstrip.gguf.xz").read_bytes()))
+    return path
+
+
+def run(program, *args, **environment):
+    """What a program prints."""
+    ended = subprocess.run(
+        [sys.executable, "-c", PROGRAM + program, *map(str, args)], env={**os.environ, **environment}, text=True,
+        capture_output=True, timeout=SECONDS, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout.strip(), ended.stderr
+
+
+def test_a_fork_at_each_load_of_a_kernel_leaves_a_child_that_encodes(vocab):
+    jittok.load(vocab).decode(jittok.load(vocab).encode("Hello, world 2 x"))  # now kernels are kept
+    assert run(AT_EACH_LOAD, vocab) == ("True {0}", "")
+
+
+def test_a_fork_while_every_lock_is_held_leaves_a_child_that_encodes(vocab):
+    assert run(ALL_LOCKS, vocab) == ("True 0\n0", "")
+
+
+def test_a_fork_amid_compiling_leaves_a_child_that_compiles(tmp_path):
+    """The smallest kernels there are, as parent and child both compile them."""
+    path = tmp_path / "test.gguf"
+    path.write_bytes(write_gguf({T + "model": "test", T + "tokens": [str(k) for k in range(50)]}))
+    assert run(COLD, path, JITTOK_CACHE_DIR=str(tmp_path / "cache")) == ("0 0", "")
+
+
+def test_a_fork_while_a_thread_imports_waits_for_it(vocab):
+    assert run(WHILE_IT_IMPORTS, vocab) == ("0", "")
+
+
+def test_whoever_forks_keeps_the_locks_that_it_holds():
+    lock = locks.Lock()
+    with lock:
+        pid = os.fork()
+        if not pid:
+            with lock:
+                mine = not lock.renew()
+            os._exit(0 if mine else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    free = threading.Thread(target=lock.__enter__)
+    free.start()
+    free.join(5)
+    assert not free.is_alive()
+
+
+def test_a_property_is_made_once_and_its_lock_can_be_renewed():
+    class Thing:
+        @locks.once
+        def made(self):
+            """What it says."""
+            return object()
+
+    thing = Thing()
+    assert thing.made is thing.made
+    assert Thing.made.__doc__ == "What it says."
+    assert isinstance(getattr(Thing.__dict__["made"], "lock", locks.COMPILER), locks.Lock)

@@ -1,0 +1,184 @@
+"""Merging from the left gives what merging by rank gives, and makes no more steps than the text is long."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from jittok._jit import JIT, OutI32, frozen, kernel, wide
+from jittok.fragments import LONG_WORD
+from jittok.merging import chain as chains
+from jittok.merging.chain import (
+    LENGTH,
+    LONG,
+    NEVER,
+    READY,
+    ROW,
+    UNORDERED,
+    WANTED,
+    Chain,
+    MergerWork,
+    make_merger_work,
+    merge_list,
+    open_merger,
+)
+from jittok.merging.chain_build import build_chain, character_rows, no_chain
+from jittok.merging.queue import FEW
+from jittok.structures.pair_table import PairTable, build_pair_table
+
+BASES = 3
+
+
+@kernel
+def merge(pairs: PairTable, chain: Chain, work: MergerWork, symbols: OutI32, places: OutI32) -> int:
+    own = open_merger(work, pairs, chain)
+    for k in range(symbols.size):
+        work.queue.symbols[k], work.queue.places[k] = symbols[k], 3 * k
+    work.queue.places[symbols.size] = 3 * symbols.size
+    left = merge_list(own, symbols.size)
+    for k in range(left):
+        symbols[k] = wide(work.queue.symbols[k])
+    for k in range(left + 1):
+        places[k] = wide(work.queue.places[k])
+    return left
+
+
+def table_of(rules):
+    columns = zip(*((a, b, rank, c) for (a, b), (rank, c) in rules.items()), strict=True) if rules else [[]] * 4
+    return build_pair_table(*(frozen(list(column), np.int32) for column in columns))
+
+
+def merged(table, chain, symbols, work=None):
+    out, places = np.array(symbols, np.int32), np.full(len(symbols) + 1, -1, np.int32)
+    left = merge(table, chain, work or make_merger_work(max(len(symbols), 1)), out, places)
+    return (out[:left].tolist(), places[: left + 1].tolist()) if left >= 0 else left
+
+
+def naively(rules, symbols):
+    """The definition, O(n^2)."""
+    found, places = list(symbols), [3 * k for k in range(len(symbols) + 1)]
+    while True:
+        ranked = [(rules[pair][0], k) for k, pair in enumerate(itertools.pairwise(found)) if pair in rules]
+        if not ranked:
+            return found, places
+        _, k = min(ranked)
+        found[k : k + 2] = [rules[found[k], found[k + 1]][1]]
+        del places[k + 1]
+
+
+@st.composite
+def vocabularies(draw, ranks):
+    """Merges whose symbols are texts: whatever makes a text makes the same symbol."""
+    texts = [(k,) for k in range(BASES)]
+    rules = {}
+    for order in range(draw(st.integers(0, 14))):
+        a, b = draw(st.integers(0, len(texts) - 1)), draw(st.integers(0, len(texts) - 1))
+        text = texts[a] + texts[b]
+        if len(text) > 9 or (a, b) in rules:
+            continue
+        if text not in texts:
+            texts.append(text)
+        rules[a, b] = (draw(st.integers(0, 6)) if ranks else order, texts.index(text))
+    return rules, len(texts)
+
+
+def lists(smallest):
+    return st.lists(st.integers(-1, BASES - 1), min_size=smallest, max_size=90) | st.integers(0, BASES - 1).flatmap(
+        lambda base: st.integers(smallest, 90).map(lambda n: [base] * n)
+    )
+
+
+RUNS = {(0, 0): (0, 3), (3, 3): (1, 4), (4, 3): (2, 5), (5, 4): (3, 6)}
+LATER_FIRST = {(0, 1): (5, 3), (3, 2): (1, 4), (1, 2): (3, 5), (2, 0): (2, 6), (4, 4): (0, 7)}
+
+
+@given(st.booleans().flatmap(vocabularies), lists(FEW + 1))
+@example((RUNS, 7), [0] * 47)
+@example((LATER_FIRST, 8), [0, 1, 2] * 15 + [0, 1])
+def test_merging_from_the_left_is_merging_by_rank(vocabulary, symbols):
+    rules, count = vocabulary
+    table = table_of(rules)
+    chain = build_chain(table, np.arange(BASES, dtype=np.int32), count)
+    assert chain.state == READY
+    assert merged(table, chain, symbols) == naively(rules, symbols)
+
+
+def test_symbols_whose_merges_do_not_follow_their_ranks_are_known():
+    late = {(0, 1): (5, 3), (3, 2): (1, 4)}
+    chain = build_chain(table_of(late), np.arange(BASES, dtype=np.int32), 5)
+    assert chain.rows[UNORDERED::ROW].tolist() == [0, 0, 0, 0, 1]
+
+
+@given(
+    st.dictionaries(st.tuples(*[st.integers(0, 6)] * 2), st.tuples(st.integers(0, 9), st.integers(0, 6)), max_size=20)
+)
+@example({(0, 1): (0, 3), (3, 2): (1, 3)})
+@example({(0, 1): (0, 0)})
+def test_a_symbol_that_is_no_text_of_its_own_makes_no_chain(rules):
+    table = table_of(rules)
+    chain = build_chain(table, np.arange(BASES, dtype=np.int32), 7)
+    symbols = np.random.default_rng(len(rules)).integers(0, BASES, 60).tolist()
+    if chain.state == NEVER:
+        assert chain.rows.size == 0
+    else:
+        assert merged(table, chain, symbols) == naively(rules, symbols)
+
+
+def test_what_was_judged_before_stays_right_with_a_full_memory():
+    random, work = np.random.default_rng(7), make_merger_work(400)
+    chain, table = build_chain(table_of(RUNS), np.arange(BASES, dtype=np.int32), 7), table_of(RUNS)
+    for count in [41, 400, 64, 65, 128, 399]:
+        symbols = random.integers(-1, 2, count).tolist()
+        assert merged(table, chain, symbols, work) == naively(RUNS, symbols)
+
+
+@pytest.mark.parametrize("count", [LONG, LONG + 1])
+def test_a_long_word_asks_for_a_chain_only_if_one_is_wanted(count):
+    if not JIT:
+        count = count - LONG + FEW
+    table, symbols = table_of({}), [0] * count
+    assert merged(table, no_chain(), symbols) == (symbols, [3 * k for k in range(count + 1)])
+    answer = merged(table, no_chain()._replace(state=WANTED), symbols)
+    assert answer == (LONG_WORD if count > LONG else (symbols, [3 * k for k in range(count + 1)]))
+
+
+def test_characters_are_found_by_their_first_bytes():
+    from jittok.structures.bytes_table import build_bytes_table
+
+    texts = [b"b", "\u00e9".encode(), b"ab", b"a", "\u4e00".encode(), b"", "\u00e9a".encode(), b"\xe4\xb8", b"\xf0ab"]
+    offsets = frozen(np.cumsum([0, *map(len, texts)]), np.int64)
+    table = build_bytes_table(frozen(np.frombuffer(b"".join(texts), np.uint8), np.uint8), offsets)
+    assert character_rows(table).tolist() == [3, 0, 1, 7, 4, 8]
+
+
+def test_a_symbol_is_as_long_as_its_parts_and_one_that_merging_never_makes_has_no_length():
+    chain = build_chain(table_of(RUNS), np.arange(BASES, dtype=np.int32), 7)
+    assert chain.rows[LENGTH::ROW].tolist() == [1, 1, 1, 2, 4, 6, 0]
+
+
+@pytest.mark.skipif(JIT, reason="steps are counted without the compiler")
+@pytest.mark.parametrize("symbols", [[0], [0, 1], [0, 0, 0, 1], [0, 1, 2, 2, 1, 0, 0]])
+def test_steps_grow_with_the_text_and_not_faster(monkeypatch, symbols):
+    steps = 0
+
+    def counted(function):
+        def call(*args):
+            nonlocal steps
+            steps += 1
+            return function(*args)
+
+        return call
+
+    for name in ("_longest", "_judge", "next_node"):
+        monkeypatch.setattr(chains, name, counted(getattr(chains, name)))
+    for rules, count in ((RUNS, 7), (LATER_FIRST, 8)):
+        table, taken = table_of(rules), []
+        chain = build_chain(table, np.arange(BASES, dtype=np.int32), count)
+        for length in (300, 600, 1200):
+            steps = 0
+            merged(table, chain, (symbols * length)[:length])
+            taken.append(steps)
+        assert taken[-1] < 12 * 1200
+        assert taken[2] - taken[1] <= 2.2 * (taken[1] - taken[0]) + 20
