@@ -6,7 +6,8 @@ PIP := $(PY) -m pip install --quiet --disable-pip-version-check -e
 # Tests run in a drawn order, the same each time: make test ORDER=7 is another one.
 ORDER ?= 1
 PYTEST := $(PY) -m pytest -q --randomly-seed=$(ORDER)
-KERNELS := -m 'not process and not slow' tests/raw tests/structures tests/normalize tests/pretokenize tests/models tests/align tests/special tests/decode tests/merging tests/piece_cache tests/law/test_isolation.py
+KERNELS := -m 'not process and not slow' tests/raw tests/structures tests/normalize tests/pretokenize tests/models tests/align tests/special tests/decode tests/merging tests/piece_cache tests/law/test_isolation.py \
+	tests/files/test_kernels.py tests/train/test_bpe.py tests/train/test_counting.py tests/train/test_other_models.py tests/train/test_unigram.py
 
 .PHONY: demo test test-checked test-interpreted test-compiled test-notebooks test-fast alone mutants lint bench fuzz differential examples upstream clean
 .venv/bin/python:

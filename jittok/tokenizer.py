@@ -13,19 +13,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from jittok._jit import frozen, patiently, when_long
 from jittok.compiled import Kept, keep, recall
-from jittok.errors import InvalidToken, UnsupportedVocab
+from jittok.errors import UnsupportedVocab
 from jittok.ids import Ids
 from jittok.inputs import Documents, OneText, check_errors, to_bytes, to_ids
 from jittok.locks import once
+from jittok.other_files import OtherFiles
 from jittok.pipeline import Pipeline
 from jittok.ragged import TokenArray
 from jittok.vocab import Vocab, bundled_names
 from jittok.vocab.describe import describe, described
-from jittok.vocab.facts import SPECIAL_IDS, Facts, newline_id, or_none
+from jittok.vocab.facts import SPECIAL_IDS, newline_id, or_none
 
 if TYPE_CHECKING:
     from jittok.align import Aligner, Alignment, AlignmentBatch
-    from jittok.decode.general import GeneralDecoder
     from jittok.decode.pieces import Pieces
     from jittok.decode.rows import Decoder
     from jittok.decode.stream import StreamDecoder
@@ -41,7 +41,7 @@ IN_MEMORY = "vocabulary in memory"
 """What Vocab.source says when there was no file."""
 
 
-class Tokenizer(Facts):
+class Tokenizer(OtherFiles):
     """A tokenizer that encodes and decodes as llama.cpp does (of a GGUF vocabulary) or as the model's own library (of
     any other file). Immutable, safe to share between threads and to pickle.
 
@@ -129,37 +129,6 @@ class Tokenizer(Facts):
 
         return encode_one(encoder, raw, rule, threads).view(Ids)
 
-    def encode_pair(
-        self,
-        first: OneText,
-        second: OneText,
-        *,
-        add_special: bool = True,
-        parse_special: bool = False,
-        errors: str = "strict",
-    ) -> NDArray[np.int32]:
-        """int32[n]: the ids of two texts, with `add_special` as the file's template for pairs joins them.
-
-        A GGUF vocabulary has no such template: UnsupportedVocab with `add_special`.
-        """
-        ids = [self.encode(text, parse_special=parse_special, errors=errors) for text in (first, second)]
-        if not add_special:
-            return np.concatenate(ids)
-        parts = [ids[-1 - item] if item < 0 else [item] for item in self._pipeline("a template for pairs").pair]
-        return np.concatenate([np.asarray(part, np.int32) for part in parts])
-
-    def _pipeline(self, wanted: str) -> Pipeline:
-        if not isinstance(self.vocab, Pipeline):
-            raise UnsupportedVocab(self.vocab.source, "file", "a GGUF vocabulary", wanted)
-        return self.vocab
-
-    def gguf(self, what: str) -> Vocab:
-        """The vocabulary of what is there for GGUF alone."""
-        if isinstance(self.vocab, Pipeline):
-            expected = f"a GGUF vocabulary: {what} of other files is not built yet"
-            raise UnsupportedVocab(self.vocab.source, what, self.vocab.format, expected)
-        return self.vocab
-
     def encode_batch(
         self,
         texts: Any,
@@ -180,7 +149,7 @@ class Tokenizer(Facts):
 
         encoder, rule = self._rule(add_special, parse_special, errors)
         rows = encode_batch(encoder, texts, rule, threads, progress)
-        return rows.described_by(self.describe).surrounded_by(rule.before >= 0, rule.after >= 0)
+        return rows.described_by(self.describe).surrounded_by(*rule.around)
 
     def encode_stream(
         self,
@@ -198,7 +167,7 @@ class Tokenizer(Facts):
         encoder, rule = self._rule(add_special, parse_special, errors)
         for ids, ends in stretches(encoder, texts, rule, threads, progress):
             rows = TokenArray(ids, np.concatenate([np.zeros(1, np.int64), ends]))
-            yield rows.surrounded_by(rule.before >= 0, rule.after >= 0)
+            yield rows.surrounded_by(*rule.around)
 
     def encode_parts(
         self, text: OneText, *, add_special: bool = False, parse_special: bool = False, errors: str = "strict"
@@ -334,11 +303,6 @@ class Tokenizer(Facts):
         frame = decoder.frame(remove_special, self._prints_special(unparse_special, skip_special))
         return when_long(known.nbytes)(decoder.one, known, frame)  # type: ignore[no-any-return]
 
-    def _prints_special(self, unparse_special: bool, skip_special: bool | None) -> bool:
-        if skip_special is not None:
-            return not skip_special
-        return unparse_special or (isinstance(self.vocab, Pipeline) and self.vocab.format != "tekken")
-
     def decode(
         self,
         ids: ArrayLike | Iterable[int],
@@ -394,8 +358,7 @@ class Tokenizer(Facts):
         """What one id prints, without up to `lstrip` spaces in front. Special tokens print nothing unless `special`."""
         token = self._checked(id)
         if isinstance(self.vocab, Pipeline):
-            piece = b"" if not special and token in self.special_ids else self._general.piece(token)
-            return piece[min(lstrip, _blanks(piece)) :]
+            return b"" if not special and token in self.special_ids else self._general.piece(token, lstrip)
         pieces = self._pieces
         if not special and pieces.hides(token):
             return b""
@@ -404,22 +367,6 @@ class Tokenizer(Facts):
             piece, lstrip = piece[1:], lstrip - 1
         return piece
 
-    def id_to_token(self, id: int) -> bytes:  # noqa: A002
-        """The text of one id as the vocabulary has it. Raises InvalidToken."""
-        token = self._checked(id)
-        return self.token_bytes[self.token_offsets[token] : self.token_offsets[token + 1]].tobytes()
-
-    def token_to_id(self, token: str | bytes) -> int | None:
-        """The id of a vocabulary entry, None when there is none."""
-        return self.vocab.ids.get(token.encode("utf-8", "surrogatepass") if isinstance(token, str) else bytes(token))
-
-    def _checked(self, token: int) -> int:
-        if isinstance(token, bool) or not isinstance(token, int | np.integer):
-            raise TypeError(f"found an id of type {type(token).__name__}, expected int")
-        if not 0 <= token < self.vocab_size:
-            raise InvalidToken(int(token), self.vocab_size)
-        return int(token)
-
     @once
     def _decoder(self) -> Decoder:
         if isinstance(self.vocab, Pipeline):
@@ -427,12 +374,6 @@ class Tokenizer(Facts):
         from jittok.decode.rows import Decoder
 
         return Decoder(self.vocab, self._pieces)
-
-    @once
-    def _general(self) -> GeneralDecoder:
-        from jittok.decode.general import GeneralDecoder
-
-        return GeneralDecoder(self._pipeline("the decoder of a file"))
 
     @once
     def _pieces(self) -> Pieces:
@@ -449,15 +390,6 @@ class Tokenizer(Facts):
         return known["pieces"]  # type: ignore[no-any-return]
 
     # ---- itself
-
-    @property
-    def runs(self) -> str:
-        """What encodes: "kernels", or "general path" and the steps that run in plain Python, exactly and slowly."""
-        from jittok.encode.general import GeneralEncoder, steps_of
-
-        if isinstance(self._encoder, GeneralEncoder):
-            return f"general path, plain Python: {', '.join(steps_of(self._encoder.vocab))}"
-        return "kernels"
 
     @once
     def nl_id(self) -> int | None:
@@ -516,8 +448,3 @@ class Tokenizer(Facts):
         if isinstance(self.vocab, Pipeline):
             return self._file_options
         return {**self._asked, "llama_cpp": self.llama_cpp}
-
-
-def _blanks(piece: bytes) -> int:
-    """Spaces in front."""
-    return len(piece) - len(piece.lstrip(b" "))

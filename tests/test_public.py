@@ -21,9 +21,10 @@ METHODS = {
     "encode_stream": BATCH,
     "count": {**ENCODING, "threads": None},
     "count_batch": BATCH,
-    "decode_bytes": DECODING,
-    "decode": {"errors": "replace", **DECODING},
-    "decode_batch": {"errors": "replace", **DECODING},
+    "encode_pair": {**ENCODING, "add_special": True},
+    "decode_bytes": {**DECODING, "skip_special": None},
+    "decode": {"errors": "replace", **DECODING, "skip_special": None},
+    "decode_batch": {"errors": "replace", **DECODING, "skip_special": None},
     "stream_decoder": {"errors": "replace", **DECODING},
     "token_to_piece": {"lstrip": 0, "special": False},
     "id_to_token": {},
@@ -48,8 +49,9 @@ def test_methods_have_their_options_and_defaults(name: str) -> None:
 
 
 def test_load_has_its_options() -> None:
-    assert keywords(load) == {"cache": True, "cache_bytes": 64 << 20}
-    assert list(inspect.signature(bundled).parameters) == ["name"]
+    of_ranks = dict.fromkeys(("pattern", "special_tokens", "encoding"))
+    assert keywords(load) == {"cache": True, "cache_bytes": 64 << 20, "llama_cpp": None, "pre": None, **of_ranks}
+    assert list(inspect.signature(bundled).parameters) == ["name", "llama_cpp", "pre"]
 
 
 @pytest.mark.parametrize("name", FACTS)

@@ -107,6 +107,7 @@ def main(arguments: list[str] | None = None) -> int:
     for build in found:
         more, is_new = section(build, options.texts)
         lines, new = lines + more, new or is_new
+        options.report.write_text("\n".join(lines), encoding="utf-8")  # what is known so far
     if missing:
         lines += ["## Not installed", "", *(f"- {each}" for each in missing), ""]
     options.report.write_text("\n".join(lines), encoding="utf-8")

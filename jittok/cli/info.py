@@ -12,7 +12,7 @@ from jittok.cli.common import add_vocab, open_vocab, write
 from jittok.cli.differences import known_differences
 from jittok.display.terminal import print_table, visible
 from jittok.vocab import Vocab
-from jittok.vocab.bundled import bundled_source
+from jittok.vocab.bundled import bundled_names, bundled_source
 from jittok.vocab.parting import partings
 
 if TYPE_CHECKING:
@@ -37,8 +37,9 @@ def run(options: argparse.Namespace) -> int:
 
         return show(tok, tok.vocab, options.json)
     known = facts_of(tok)
-    source = options.vocab if Path(options.vocab).exists() else bundled_source(options.vocab)
-    known["releases"] = partings(source, options.pre)
+    bundle = bundled_source(options.vocab) if options.vocab in bundled_names() else None
+    source = options.vocab if Path(options.vocab).exists() else bundle
+    known["releases"] = partings(source, options.pre) if source is not None else []
     if options.json:
         write(json.dumps(known) + "\n")
         return 0

@@ -85,6 +85,11 @@ class Rule(NamedTuple):
     after: int  # id behind each document, or NO_TOKEN
     replace: bool
 
+    @property
+    def around(self) -> tuple[int, int]:
+        """How many ids stand in front of each document, and behind it."""
+        return int(self.before >= 0), int(self.after >= 0)
+
 
 class Encoder:
     """A compiled vocabulary that encodes. Immutable but for its workspaces; safe to share between threads."""

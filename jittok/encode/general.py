@@ -16,7 +16,7 @@ from jittok.encode.workspace import Workspace
 from jittok.errors import EncodingFailed
 from jittok.inputs import Documents
 from jittok.pipeline.models import Pieces
-from jittok.pipeline.pipeline import Pipeline
+from jittok.pipeline.pipeline import FIRST_TEXT, Pipeline
 from jittok.reference.pipeline import runner
 
 GENERAL_ARRAYS = ("general path",)
@@ -29,6 +29,7 @@ class GeneralRule(NamedTuple):
     add_special: bool
     parse_special: bool
     replace: bool
+    around: tuple[int, int]  # how many ids stand in front of each document, and behind it
 
 
 class GeneralEncoder:
@@ -42,7 +43,10 @@ class GeneralEncoder:
 
     def rule(self, add_special: bool, parse_special: bool, replace: bool) -> GeneralRule:
         """The rule of one call."""
-        return GeneralRule(bool(add_special), bool(parse_special), bool(replace))
+        single = self.vocab.single if add_special else (FIRST_TEXT,)
+        at = single.index(FIRST_TEXT)
+        around = at, len(single) - at - 1
+        return GeneralRule(bool(add_special), bool(parse_special), bool(replace), around)
 
     def compiled(self) -> dict[str, Any]:
         """Nothing is compiled; that is kept too."""

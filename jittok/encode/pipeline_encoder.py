@@ -53,6 +53,11 @@ class FileRule(NamedTuple):
     after: I32
     replace: bool
 
+    @property
+    def around(self) -> tuple[int, int]:
+        """How many ids stand in front of each document, and behind it."""
+        return self.before.size, self.after.size
+
 
 class PipelineEncoder(Encoder):
     """A compiled Pipeline that encodes. Immutable but for its workspaces; safe to share between threads."""

@@ -22,6 +22,8 @@ LAST = 0x10FFFF
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "f": "\f", "v": "\v", "a": "\a", "e": "\x1b"}
 _CLASS_ESCAPES = {"s": "space", "d": "digit", "w": "word"}
 _FOLDED = {"s": "sS\u017f", "k": "kK\u212a"}
+SUPERSCRIPTS: Ranges = ((0xB2, 0xB3), (0xB9, 0xB9), (0xBC, 0xBE))
+"""What `\\w` matches in Oniguruma where it stands alone, but not within a set."""
 _JOINED = ("ss", "st", "ff", "fi", "fl")
 """What single letters fold to: Oniguruma finds them too, so such texts are refused where case does not matter."""
 
@@ -72,6 +74,7 @@ def is_possessive(written_out: str) -> bool:
 class _Reader:
     def __init__(self, pattern: str, engine: str) -> None:
         self.pattern, self.engine, self.at = pattern, engine, 0
+        self.sets = 0  # how many are open
 
     def error(self, expected: str) -> PatternError:
         return PatternError(self.at, self.pattern[self.at : self.at + 12], expected)
@@ -189,6 +192,8 @@ class _Reader:
             return self.property(c == "P")
         if c and c in "sdwSDW":
             inside = ranges("word_crate" if c in "wW" and self.engine == CRATE else _CLASS_ESCAPES[c.lower()])
+            if c in "wW" and self.engine == ONIG and not self.sets:
+                inside = _merged(inside + SUPERSCRIPTS)
             return inside if c.islower() else _complement(inside)
         if c in ("x", "u"):
             return self.number(c)
@@ -229,6 +234,7 @@ class _Reader:
     def set(self, folded: bool) -> Ranges:
         """The code points of a set, with sets within it; && is the intersection of what stands on its sides."""
         self.at += 1
+        self.sets += 1
         negated, whole = self.take("^"), None
         part: list[tuple[int, int]] = []
         begin = self.at
@@ -244,6 +250,7 @@ class _Reader:
             else:
                 part += self.member(folded)
         self.at += 1
+        self.sets -= 1
         found = _common(whole, part)
         return _complement(found) if negated else found
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.errors import InvalidToken
 from jittok.locks import once
 from jittok.pipeline import Pipeline
 from jittok.vocab import NO_TOKEN, Vocab
@@ -148,6 +149,22 @@ class Facts:
     def token_offsets(self) -> NDArray[np.int64]:
         """int64[n + 1]: where they begin and end."""
         return self.vocab.token_offsets
+
+    def id_to_token(self, id: int) -> bytes:  # noqa: A002
+        """The text of one id as the vocabulary has it. Raises InvalidToken."""
+        token = self._checked(id)
+        return self.token_bytes[self.token_offsets[token] : self.token_offsets[token + 1]].tobytes()
+
+    def token_to_id(self, token: str | bytes) -> int | None:
+        """The id of a vocabulary entry, None when there is none."""
+        return self.vocab.ids.get(token.encode("utf-8", "surrogatepass") if isinstance(token, str) else bytes(token))
+
+    def _checked(self, token: int) -> int:
+        if isinstance(token, bool) or not isinstance(token, int | np.integer):
+            raise TypeError(f"found an id of type {type(token).__name__}, expected int")
+        if not 0 <= token < self.vocab_size:
+            raise InvalidToken(int(token), self.vocab_size)
+        return int(token)
 
 
 def newline_id(vocab: Vocab, encoder: Any) -> int:

@@ -27,7 +27,7 @@ from jittok.tokenizer import Tokenizer
 def tiny(spm: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
     """--vocab tiny is the vocabulary of the fixture."""
     monkeypatch.setattr(jittok, "bundled_names", lambda: ["tiny"], raising=False)
-    monkeypatch.setattr(jittok, "bundled", {"tiny": spm}.__getitem__, raising=False)
+    monkeypatch.setattr(jittok, "bundled", lambda name, **_: {"tiny": spm}[name], raising=False)
 
 
 @pytest.fixture
@@ -276,3 +276,20 @@ def test_progress_is_silent_where_nobody_looks_and_for_what_is_done_in_a_second(
         clock += 2
         progress.add(5, 6, 7)
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.process
+def test_info_says_where_releases_part_and_commands_take_a_release_and_a_pre():
+    def told(*arguments):
+        command = [sys.executable, "-m", "jittok", *arguments, "--vocab", "gpt-2"]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    notes = json.loads(told("info", "--json", "--llama-cpp", "0.3.36").stdout)
+    assert notes["llama_cpp"] == "0.3.36"
+    assert any(note.startswith("b11739: each byte of an overlong form") for note in notes["releases"])
+    assert json.loads(told("info", "--json", "--pre", "k2-horizon").stdout)["pre"] == "k2-horizon"
+    wrong = told("encode", "-p", "a", "--llama-cpp", "b1")
+    assert (wrong.returncode, wrong.stderr) == (
+        2,
+        "jittok encode: llama_cpp: found 'b1', expected one of b11739, 0.3.36\n",
+    )

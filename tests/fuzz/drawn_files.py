@@ -7,20 +7,23 @@ from typing import Any
 from jittok.unicode.tables import CHARACTER_OF_BYTE
 
 ALPHABET = [chr(c) for c in CHARACTER_OF_BYTE]
+_END = r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+_BEGIN = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|"
+_UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+_CASED = r"[^\r\n\p{L}\p{N}]?" + _UPPER
 SPLITS = (
     r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+"
-    r"|\s+(?!\S)|\s+",
-    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'d)?"
-    r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'d)?|\p{N}{1,3}"
-    r"| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    _BEGIN + r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}" + _END,
+    _BEGIN + r"[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}" + _END.replace(r"^\s\p{L}", r"^\s\p{L}\p{M}"),
+    rf"{_CASED}*{_LOWER}+(?i:'s|'d)?|{_CASED}+{_LOWER}*(?i:'s|'d)?|\p{{N}}{{1,3}}"
+    + _END.replace(r"\r\n]*", r"\r\n/]*"),
     r"\d{1,2}|[一-龥]+|[^\W\d]+",
 )
 PARTS = (
-    "a", "b", "ab", "A", "the", "é", "e\u0301", "ſ", "'s", "'\u017f", "'S", "'re", " ", "  ", "\u00a0", "\u3000", "\n", "\r\n",
-    "1", "12345", "٣", "½", "中文", "한", "\u1100\u1161", "ا\u064b", "\u0301", "\u0323\u0302", "\u200d", "-", "...", "/", "<", "<x>",
-    "<xy>", "y>", "_", "\U0001f600", "Ǆ", "ÀÉ", "\u1c89", "\U00016d40", "\u0897", "▁", "\x00", "\t", "\u0085", "\u2028",
+    "a", "b", "ab", "A", "the", "é", "e\u0301", "\u017f", "'s", "'\u017f", "'S", "'re", " ", "  ", "\u00a0", "\u3000",
+    "\n", "\r\n", "1", "12345", "٣", "½", "²", "中文", "한", "\u1100\u1161", "\u0627\u064b", "\u0301", "\u0323\u0302",
+    "c\u030c", "\u200d", "-", "...", "/", "<", "<x>", "<xy>", "y>", "_", "\U0001f600", "Ǆ", "ÀÉ", "\u1c89",
+    "\U00016d40", "\u0897", "▁", "\x00", "\t", "\u0085", "\u2028",
 )  # fmt: skip
 
 

@@ -102,19 +102,19 @@ def test_a_size_below_the_characters_is_refused_and_too_large_a_one_is_told() ->
 @pytest.mark.skipif(not JIT, reason="encodes whole files")
 def test_pieces_are_sentencepieces_but_for_few_and_as_good(tmp_path: Path) -> None:
     spm = pytest.importorskip("sentencepiece")
-    texts = [path.read_text("utf-8") for path in sorted((ROOT / "jittok").rglob("*.py"))[:120]]
+    texts = [path.read_text("utf-8") for path in sorted((ROOT / "jittok").rglob("*.py"))[:70]]
     random.Random(1).shuffle(texts)
-    train, held = texts[:100], texts[100:]
+    train, held = texts[:60], texts[60:]
     out = io.BytesIO()
     spm.SentencePieceTrainer.train(
         sentence_iterator=iter([line for text in train for line in text.split("\n")]), model_writer=out,
-        vocab_size=2000, model_type="unigram", normalization_rule_name="identity", num_threads=1, minloglevel=2,
+        vocab_size=1500, model_type="unigram", normalization_rule_name="identity", num_threads=1, minloglevel=2,
     )  # fmt: skip
     theirs = spm.SentencePieceProcessor(model_proto=out.getvalue())
-    made = train_unigram(train, 2000, threads=1)
-    assert len(made) == 2000
-    pieces = {theirs.id_to_piece(k) for k in range(2000)}
-    assert len(pieces & set(made.pieces)) >= 0.96 * 2000
+    made = train_unigram(train, 1500, threads=1)
+    assert len(made) == 1500
+    pieces = {theirs.id_to_piece(k) for k in range(1500)}
+    assert len(pieces & set(made.pieces)) >= 0.96 * 1500
     pytest.importorskip("google.protobuf")
     made.save(tmp_path / "x.model")
     ours = spm.SentencePieceProcessor(model_file=str(tmp_path / "x.model"))
@@ -123,12 +123,12 @@ def test_pieces_are_sentencepieces_but_for_few_and_as_good(tmp_path: Path) -> No
     def score(model: Any) -> float:
         return float(sum(model.get_score(token) for row in model.encode(lines) for token in row))
 
-    assert score(ours) >= 1.002 * score(theirs)  # sums of logarithms: below zero
+    assert score(ours) >= 1.005 * score(theirs)  # sums of logarithms: below zero
     made.save(tmp_path / "x.gguf")
     tok = jittok.load(tmp_path / "x.gguf")
     assert tok.type == "ugm"
     known = [line for line in lines if 0 not in ours.encode(line)]
     assert tok.encode_batch(known).to_list() == ours.encode(known)
-    again = train_unigram(train[::-1], 2000, threads=2, memory=1 << 20)
+    again = train_unigram(train[::-1], 1500, threads=2, memory=1 << 20)
     assert again.pieces == made.pieces
     assert again.scores == made.scores

@@ -97,6 +97,8 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
         whole_ids=whole_ids,
         byte_encode=1,
         escape=0,
+        begin_lines=0,
+        shortest=1,
         ignore_merges=int(whole_known),
         newlines_whole=0,
         session=PLAIN,

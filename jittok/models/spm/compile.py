@@ -24,9 +24,7 @@ def compile_vocab(vocab: Vocab) -> Arrays:
     texts = other_characters_entered(data, offsets)
     order = frozen(np.argsort(np.diff(offsets), kind="stable"), np.int64)
     reachable = np.zeros(len(vocab), np.uint8)
-    sizes = np.zeros(int(np.max(np.diff(texts.offsets), initial=0)) + 1, np.uint8)
-    sizes[np.diff(texts.offsets)] = 1
-    sizes = frozen(sizes, np.uint8)
+    sizes = sizes_of(texts)
     room = 1 << 12
     while True:
         left, right, merged = (np.empty(room, np.int32) for _ in range(3))
@@ -129,6 +127,14 @@ def other_characters(table: BytesTable, out: OutU8, ends: OutI64) -> int:
                 ends[count] = at
             i = j
     return count
+
+
+def sizes_of(texts: BytesTable) -> U8:
+    """uint8[longest + 1]: 1 for each size in bytes that some text has."""
+    lengths = np.diff(texts.offsets)
+    sizes = np.zeros(int(np.max(lengths, initial=0)) + 1, np.uint8)
+    sizes[lengths] = 1
+    return frozen(sizes, np.uint8)
 
 
 @kernel

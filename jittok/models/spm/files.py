@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from jittok._jit import I32, I64, U8, frozen
 from jittok.merging.chain_build import no_chain
 from jittok.models.spm.arrays import Arrays
-from jittok.models.spm.compile import BLANK, find_pairs, other_characters_entered, span_rules
+from jittok.models.spm.compile import BLANK, find_pairs, other_characters_entered, sizes_of, span_rules
 from jittok.pipeline import Pipeline
 from jittok.pipeline.models import BPE, BYTE, NORMAL, UNUSED, USER, Merges, Pieces
 from jittok.pipeline.pipeline import packed
@@ -82,7 +82,7 @@ def _of_pieces(pipeline: Pipeline, model: Pieces) -> Arrays | None:
     reachable, size = np.zeros(count, np.uint8), 1 << 12
     while True:
         left, right, merged = (np.empty(size, np.int32) for _ in range(3))
-        found = find_pairs(texts, count, order, reachable, left, right, merged)
+        found = find_pairs(texts, count, order, sizes_of(texts), reachable, left, right, merged)
         if found <= size:
             break
         size = found

@@ -1,0 +1,76 @@
+"""What a Tokenizer has for files other than GGUF, and what it has for GGUF alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.errors import UnsupportedVocab
+from jittok.inputs import OneText
+from jittok.locks import once
+from jittok.pipeline import Pipeline
+from jittok.vocab import Vocab
+from jittok.vocab.facts import Facts
+
+if TYPE_CHECKING:
+    from jittok.decode.general import GeneralDecoder
+
+
+class OtherFiles(Facts):
+    """The part of `Tokenizer` that asks which kind of file it is of."""
+
+    _encoder: Any
+    encode: Any
+
+    def encode_pair(
+        self,
+        first: OneText,
+        second: OneText,
+        *,
+        add_special: bool = True,
+        parse_special: bool = False,
+        errors: str = "strict",
+    ) -> NDArray[np.int32]:
+        """int32[n]: the ids of two texts, with `add_special` as the file's template for pairs joins them.
+
+        A GGUF vocabulary has no such template: UnsupportedVocab with `add_special`.
+        """
+        ids = [self.encode(text, parse_special=parse_special, errors=errors) for text in (first, second)]
+        if not add_special:
+            return np.concatenate(ids)
+        parts = [ids[-1 - item] if item < 0 else [item] for item in self._pipeline("a template for pairs").pair]
+        return np.concatenate([np.asarray(part, np.int32) for part in parts])
+
+    def _pipeline(self, wanted: str) -> Pipeline:
+        if not isinstance(self.vocab, Pipeline):
+            raise UnsupportedVocab(self.vocab.source, "file", "a GGUF vocabulary", wanted)
+        return self.vocab
+
+    def gguf(self, what: str) -> Vocab:
+        """The vocabulary of what is there for GGUF alone."""
+        if isinstance(self.vocab, Pipeline):
+            expected = f"a GGUF vocabulary: {what} of other files is not built yet"
+            raise UnsupportedVocab(self.vocab.source, what, self.vocab.format, expected)
+        return self.vocab
+
+    def _prints_special(self, unparse_special: bool, skip_special: bool | None) -> bool:
+        if skip_special is not None:
+            return not skip_special
+        return unparse_special or (isinstance(self.vocab, Pipeline) and self.vocab.format != "tekken")
+
+    @once
+    def _general(self) -> GeneralDecoder:
+        from jittok.decode.general import GeneralDecoder
+
+        return GeneralDecoder(self._pipeline("the decoder of a file"))
+
+    @property
+    def runs(self) -> str:
+        """What encodes: "kernels", or "general path" and the steps that run in plain Python, exactly and slowly."""
+        from jittok.encode.general import GeneralEncoder, steps_of
+
+        if isinstance(self._encoder, GeneralEncoder):
+            return f"general path, plain Python: {', '.join(steps_of(self._encoder.vocab))}"
+        return "kernels"

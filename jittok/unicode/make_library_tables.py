@@ -1,0 +1,130 @@
+"""Makes libraries.npz by asking `tokenizers` about every code point; Python's `unicodedata` is asked about characters
+that both know:
+
+python -m jittok.unicode.make_library_tables libraries.npz
+"""
+
+from __future__ import annotations
+
+import sys
+import unicodedata
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.unicode.libraries import CLASSES, MAY_CHANGE, NEWER, Form
+
+POINTS = [c for c in range(0x110000) if not 0xD800 <= c < 0xE000]
+ALL = "".join(map(chr, POINTS))
+LARGEST_CLASS = 240
+HANGUL = ((0x1161, 0x1175), (0x11A8, 0x11C2))
+"""Vowels and final consonants that compose with a syllable in front of them."""
+PATTERNS = {"space": r"\s", "digit": r"\d", "word": r"[\w]", "Han": r"\p{Han}"}
+
+
+def runs(members: set[int]) -> NDArray[np.uint32]:
+    """uint32[n, 2]: (first, behind the last) of runs of code points."""
+    points = np.array(sorted(members), np.int64)
+    cuts = np.flatnonzero(np.diff(points) != 1)
+    firsts, lasts = np.append(points[:1], points[cuts + 1]), np.append(points[cuts], points[-1:])
+    return np.stack([firsts, lasts + 1], 1).astype(np.uint32)
+
+
+def removed_by(normalizer: Any, text: str = ALL) -> set[int]:
+    """Code points that a normalizer takes away."""
+    return {ord(c) for c in text} - {ord(c) for c in normalizer.normalize_str(text)}
+
+
+def cut_by(splitter: Any) -> set[int]:
+    """Code points that a pre-tokenizer cuts from letters beside them."""
+    return {c for c in POINTS if len(splitter.pre_tokenize_str(f"a{chr(c)}a")) > 1}
+
+
+def tables() -> dict[str, NDArray[Any]]:
+    """The arrays of libraries.npz (see `libraries`)."""
+    from tokenizers import Regex, normalizers, pre_tokenizers
+
+    found: dict[str, NDArray[Any]] = {}
+    for name in CLASSES:
+        if name != "word_crate":
+            pattern = PATTERNS.get(name, rf"\p{{{name}}}")
+            found[f"class_{name}"] = runs(removed_by(normalizers.Replace(Regex(pattern), "")))
+    word = {c for c in POINTS if len(pre_tokenizers.Whitespace().pre_tokenize_str(f"a{chr(c)}a")) == 1}
+    found["class_word_crate"] = runs(word)
+    found["whitespace"] = runs(cut_by(pre_tokenizers.WhitespaceSplit()))
+    found["numeric"] = runs(cut_by(pre_tokenizers.Digits(individual_digits=True)))
+    found["punctuation"] = runs(cut_by(pre_tokenizers.Punctuation("isolated")))
+    clean: dict[str, Any] = {"handle_chinese_chars": False, "strip_accents": False, "lowercase": False}
+    kept = set(map(ord, normalizers.BertNormalizer(clean_text=True, **clean).normalize_str(ALL)))
+    white = {c for first, stop in found["whitespace"].tolist() for c in range(first, stop)}
+    cleaned = {c for c in set(POINTS) - kept if c not in white}
+    cleaned |= {c for c in white if not normalizers.BertNormalizer(clean_text=True, **clean).normalize_str(chr(c))}
+    found["bert_removed"] = runs(cleaned)
+    marks = {**clean, "strip_accents": True}
+    alone = "".join(c for c in ALL if unicodedata.normalize("NFD", c) == c)
+    found["bert_nonspacing"] = runs(removed_by(normalizers.BertNormalizer(clean_text=False, **marks), alone))
+    found["combining"] = runs(removed_by(normalizers.StripAccents()))
+    lower = [(c, normalizers.Lowercase().normalize_str(chr(c))) for c in POINTS]
+    pairs = [(c, text) for c, text in lower if text != chr(c)]
+    found["lower_from"] = np.array([c for c, _ in pairs], np.uint32)
+    found["lower_to"] = np.array([ord(text[0]) for _, text in pairs], np.uint32)
+    found["lower_then"] = np.array([ord(text[1]) if len(text) > 1 else 0 for _, text in pairs], np.uint32)
+    forms: dict[Form, Callable[[str], str]] = {
+        "NFD": normalizers.NFD().normalize_str,
+        "NFKD": normalizers.NFKD().normalize_str,
+    }
+    newer = newer_than_forms(forms, found["class_M"], found["class_L"], found["class_Han"])
+    found["newer"] = runs(newer)
+    found["nfc_start"], found["nfc_value"] = nfc_runs(newer)
+    return found
+
+
+def newer_than_forms(
+    forms: dict[Form, Callable[[str], str]], marks: NDArray[Any], letters: NDArray[Any], han: NDArray[Any]
+) -> set[int]:
+    """What the normal forms leave alone though this Python's know it, and letters and marks that this Python does not
+    know, which a later one may."""
+    found = set()
+    for c in POINTS:
+        text = chr(c)
+        other = any(unicodedata.normalize(form, text) != normalize(text) for form, normalize in forms.items())
+        if other or (unicodedata.combining(text) and not _is_mark(text, forms["NFD"])):
+            found.add(c)
+    inside = {c for table in (marks, letters) for first, stop in table.tolist() for c in range(first, stop)}
+    inside -= {c for first, stop in han.tolist() for c in range(first, stop)}
+    return found | {c for c in inside if unicodedata.category(chr(c)) == "Cn"}
+
+
+def _is_mark(text: str, decompose: Callable[[str], str]) -> bool:
+    """Whether a form puts a mark in order: behind one of a higher class it moves, or lets one of a lower class pass."""
+    own = unicodedata.combining(text)
+    other = "\u0334" if own > 1 else "\u0301"  # classes 1 and 230
+    pair = other + text if own < unicodedata.combining(other) else text + other
+    return decompose("a" + pair) != "a" + pair or own == unicodedata.combining(other)
+
+
+def nfc_runs(newer: set[int]) -> tuple[NDArray[np.uint32], NDArray[np.uint8]]:
+    """(first code point, value) of runs of `libraries.nfc_table`."""
+    values = np.zeros(0x110000, np.uint8)
+    for c in POINTS:
+        text = chr(c)
+        if c < 0x80 or c in newer:
+            continue
+        values[c] = max(values[c], min(unicodedata.combining(text), LARGEST_CLASS))
+        parts = unicodedata.decomposition(text).split()
+        if unicodedata.normalize("NFC", text) != text:
+            values[c] = MAY_CHANGE
+        elif len(parts) == 2 and not parts[0].startswith("<"):
+            values[int(parts[1], 16)] = MAY_CHANGE  # it composes with what stands in front of it
+    for first, last in HANGUL:
+        values[first : last + 1] = MAY_CHANGE
+    values[sorted(newer)] = NEWER
+    starts = np.flatnonzero(np.r_[True, values[1:] != values[:-1]])
+    return starts.astype(np.uint32), values[starts]
+
+
+if __name__ == "__main__":
+    made: dict[str, Any] = tables()
+    np.savez_compressed(sys.argv[1], **made)

@@ -1,0 +1,93 @@
+"""Patterns of other engines written out match what the engine matches; and what the libraries know of characters."""
+
+import re
+import unicodedata
+
+import pytest
+import regex
+
+from jittok.pipeline.patterns import PatternError, explicit, is_possessive
+from jittok.pipeline.steps import CRATE, ISOLATED, REMOVED, Cut, Pattern
+from jittok.pretokenize.automaton import compile_pattern
+from jittok.pretokenize.files import covers, family_of, splitter_of_stages
+from jittok.unicode.libraries import MAY_CHANGE, NEWER, mapping, nfc_table, normal_form
+
+
+@pytest.mark.parametrize(
+    ("pattern", "yes", "no"),
+    [
+        (r"\w", "aé_1²¼\u0301", " -\u200d"),
+        (r"[\w]", "aé_1", "²¼ -"),
+        (r"\W", " -", "²a"),
+        (r"[^\W]", "a1", "²-"),
+        (r"\s", "\t \u00a0\u0085\u3000\u2028", "\u200b\u180ea"),
+        (r"(?i:s)", "sS\u017f", "zß"),
+        (r"(?i:[kq])", "kK\u212aqQ", "x"),
+        (r"[a-c\-\]]", "abc-]", "d["),
+        (r"[\p{L}&&[^\p{Han}]]", "aя", "中1"),
+        (r"[^\r\n\p{L}]", "1 中"[:2], "\r\na中"),
+        (r"\x{1F600}|\u4e2d", "😀中", "a"),
+        (r"\p{^Lu}", "a1", "AÉ"),
+        (r".", "a\r", "\n"),
+    ],
+)
+def test_a_pattern_matches_what_its_engine_matches(pattern, yes, no):
+    for engine in (re, regex):
+        compiled = engine.compile(explicit(pattern))
+        assert [c for c in yes if not compiled.fullmatch(c)] == []
+        assert [c for c in no if compiled.fullmatch(c)] == []
+
+
+def test_the_end_of_a_line_is_rubys_and_that_of_the_text_is_rusts():
+    assert [m.end() for m in regex.finditer(explicit(r"a+$"), "aa\naab\naa")] == [2, 9]
+    assert [m.end() for m in regex.finditer(explicit(r"a++$", CRATE), "aa\naab\naa")] == [9]
+    assert is_possessive(explicit(r"a++$", CRATE))
+    assert not is_possessive(explicit(r"\p{L}+|a{2}\+"))
+
+
+UNKNOWN = (
+    "a|", "(a", "a)", "[a", "[]", "a{2", "a{3,1}", "*a", "a**", r"\q", r"\p{Xx}", "(?<n>a)", "^a", "a+?", "(?=a)+",
+    r"\xff", "[[:alpha:]]", "(?i:é)", "[z-a]", "a{0}",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("pattern", UNKNOWN)
+def test_what_is_not_known_is_an_error_with_its_place(pattern):
+    with pytest.raises(PatternError, match=r"character \d+: found"):
+        explicit(pattern)
+
+
+def test_a_pattern_covers_a_text_or_leaves_something_between_its_matches():
+    for pattern, wanted in (
+        (r"\p{L}+|[^\p{L}]", True),
+        (r"\p{L}+", False),
+        (r"a?b|\s+|\S+", True),
+        (r"ab|a|\s", False),
+    ):
+        assert covers(compile_pattern(explicit(pattern), 0x110000)) == wanted, pattern
+    kept, dropped = (Cut(Pattern(text), REMOVED, invert=True) for text in (r"\p{L}+|[^\p{L}]", r"\p{L}+"))
+    assert splitter_of_stages((kept,)) is not None
+    assert splitter_of_stages((dropped,)) is None
+    assert splitter_of_stages((Cut(Pattern(r"a++b|\s+|\S"), ISOLATED),)) is None
+    assert family_of((kept,)) is None
+
+
+def test_normal_forms_leave_alone_what_the_library_does_not_know():
+    assert normal_form("NFC", "e\u0301") == "é"
+    assert normal_form("NFKC", "\u32ff") == "\u32ff"  # the era of 2019
+    assert normal_form("NFC", "a\u0301\u0898\u0323") == "á\u0898\u0323"  # a mark of 2021 is a starter
+    table = nfc_table()
+    assert table[0x32FF] == NEWER
+    composing = {0x301, 0x30C, 0x323, 0x93C, 0x1161, 0x3099, 0x212B}
+    assert {c for c in composing if table[c] == MAY_CHANGE} == composing
+    for c in range(0x80, 0x3000):
+        text = "a" + chr(c)
+        assert table[c] or normal_form("NFC", text) == text, hex(c)
+    assert (table[0x334], table[0x61]) == (unicodedata.combining("\u0334"), 0)
+
+
+def test_maps_are_the_librarys():
+    assert "İΣẞ".translate(mapping("lowercase")) == "i\u0307\u03c3ß"
+    assert "a\x00\u00adb\t\u3000".translate(mapping("bert_clean")) == "ab  "
+    assert "a中".translate(mapping("bert_chinese")) == "a 中 "
+    assert "\u200bx\x07".translate(mapping("nmt")) == " x"
