@@ -55,9 +55,10 @@ class GeneralDecoder:
         texts = [self.one(ids[start:stop], frame) for start, stop in pairwise(places)]
         return np.frombuffer(b"".join(texts), np.uint8), np.cumsum([len(text) for text in texts], dtype=np.int64)
 
-    def piece(self, token: int) -> bytes:
-        """What one id prints by itself."""
-        return runner(self.vocab).decode_bytes([token])
+    def piece(self, token: int, lstrip: int = 0) -> bytes:
+        """What one id prints by itself, without up to `lstrip` spaces in front."""
+        piece = runner(self.vocab).decode_bytes([token])
+        return piece[min(max(lstrip, 0), len(piece) - len(piece.lstrip(b" "))) :]
 
     def stream(self, errors: str, remove_special: bool, unparse_special: bool) -> StreamDecoder:
         """Text from ids one at a time, where what an id prints does not depend on its neighbours."""
