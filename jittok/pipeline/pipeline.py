@@ -162,6 +162,7 @@ class Pipeline:
     eot_id = eom_id = sep_id = mask_id = NO_TOKEN
     fim_prefix_id = fim_suffix_id = fim_middle_id = fim_pad_id = fim_rep_id = fim_sep_id = NO_TOKEN
     add_sep = add_space_prefix = False
+    nfc = False  # that of a GGUF file; here it is a step
 
     @property
     def type(self) -> str:

@@ -13,8 +13,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import jittok
-from jittok.encode.general import GeneralEncoder, GeneralRule
+from jittok.decode.general import GeneralDecoder, GeneralFrame
+from jittok.encode.general import GeneralEncoder
 from jittok.errors import JittokError
 from jittok.files import read_pipeline
 
@@ -109,10 +109,11 @@ def check(content: bytes, options: dict[str, object]) -> bool:
     assert took < SLOW, f"{took} seconds"
     if pipeline is None:
         return False
+    general = GeneralEncoder(pipeline)
     try:
-        ids = GeneralEncoder(pipeline).one(TEXT.encode(), GeneralRule(True, True, False))
+        ids = general.one(TEXT.encode(), general.rule(add_special=True, parse_special=True, replace=False))
         assert ids.size == 0 or ids.min() >= 0
-        jittok.encode.general.GeneralDecoder(pipeline).one(ids, jittok.encode.general.GeneralFrame(False, False))
+        GeneralDecoder(pipeline).one(ids, GeneralFrame(False, False))
     except JittokError:
         pass
     return True
