@@ -21,7 +21,7 @@ import sys
 import time
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,8 @@ ALIGNMENT = 64
 LEAST_HEAD, MOST_HEAD = 2, 1 << 20
 WHOLE = 64 << 20
 """Files of up to this many bytes are hashed whole; of larger ones, models, the header is looked for and hashed."""
+BLOCK = 1 << 20
+"""Bytes of a file that are hashed at a time."""
 ROW = 4099
 """Words of a row of the sum: no multiple of a page, so that exchanged pages are noticed."""
 ENDING, LINK_ENDING = ".vocab", ".path"
@@ -94,6 +96,15 @@ def name_of(content: Any) -> str:
     return hashlib.blake2b(content, digest_size=20).hexdigest()
 
 
+def _digest_of_file(file: BinaryIO, size: int) -> str:
+    """The same of the first bytes of a file, in blocks: a header may claim all of a large one."""
+    found = hashlib.blake2b(digest_size=20)
+    while size > 0 and (block := file.read(min(size, BLOCK))):
+        found.update(block)
+        size -= len(block)
+    return found.hexdigest()
+
+
 def _key_of_file(path: Path, where: Path) -> str | None:
     facts = path.stat()
     if not stat.S_ISREG(facts.st_mode):
@@ -108,8 +119,7 @@ def _key_of_file(path: Path, where: Path) -> str | None:
     except (OSError, ValueError, KeyError, TypeError):
         pass
     with path.open("rb") as file:
-        size = facts.st_size if facts.st_size <= WHOLE else _end_of_header(path)
-        key = name_of(file.read(size))
+        key = _digest_of_file(file, facts.st_size if facts.st_size <= WHOLE else _end_of_header(path))
     if time.time() - max(facts.st_mtime, facts.st_ctime) > SETTLED:
         _write(link, json.dumps({"state": state, "path": str(place), "key": key}).encode())
     return key

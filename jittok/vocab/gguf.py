@@ -1,9 +1,10 @@
 """The header of a GGUF file: key-value pairs, walked over bytes that nobody has checked.
 
-Only the pairs are read, never tensors. Every count and length is compared with the bytes that remain, and with limits
-of our own, before anything is made of it: a file cannot ask for more memory than it has bytes, nor a large one for more
-than any vocabulary needs. Numbers stay where they are until they are asked for. Strings in arrays are not turned into
-objects: a vocabulary has hundreds of thousands of them; `StringArray` notes where each one stands.
+Only the pairs are read, never tensors: a file is read in blocks that grow with what the pairs have taken so far, the
+last of which may reach a little behind them (`LARGEST_BLOCK`). Every count and length is compared with the bytes that
+remain, and with limits of our own, before anything is made of it: a file cannot ask for more memory than it has bytes,
+nor a large one for more than any vocabulary needs. Arrays stay where they are until they are asked for: `NumberArray`
+and `StringArray` note where. Strings in arrays are not turned into objects: a vocabulary has hundreds of thousands.
 
 Source: the GGUF specification (versions 2 and 3, which have one layout) and llama.cpp's gguf.cpp for what is refused.
 """
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 
 from jittok.errors import MalformedVocab, UnsupportedVocab
 from jittok.vocab.constants import MAGIC, ValueType
+from jittok.vocab.file_bytes import FileBytes
 
 U8, I8, U16, I16 = int(ValueType.UINT8), int(ValueType.INT8), int(ValueType.UINT16), int(ValueType.INT16)
 U32, I32, U64, I64 = int(ValueType.UINT32), int(ValueType.INT32), int(ValueType.UINT64), int(ValueType.INT64)
@@ -62,13 +64,36 @@ MOST_STRINGS, MOST_STRING_BYTES = 1 << 23, 1 << 28
 """Of one array; Gemma 4 has 514,906 merges in 5 MB."""
 LEAST_PAIR = 8 + 1 + 4 + 1
 """Bytes of the shortest pair: an empty value under a key of one byte."""
+FIRST_BLOCK, LARGEST_BLOCK = 1 << 16, 1 << 20
+"""Bytes of a file that are read at a time: each block has twice as many as the one before, up to the largest."""
+
+Bytes = NDArray[np.uint8] | FileBytes
+"""All bytes of a source: those in memory as they lie there, those of a file to be read."""
+
+
+@dataclass(frozen=True)
+class NumberArray:
+    """Numbers of one array, which stand in the source from `start`."""
+
+    data: Bytes
+    dtype: np.dtype[Any]
+    start: int
+    count: int
+
+    def __len__(self) -> int:
+        return self.count
+
+    def copied(self) -> NDArray[Any]:
+        """The numbers, in an array of their own."""
+        raw = self.data[self.start : self.start + self.count * self.dtype.itemsize]
+        return raw.view(self.dtype).copy()
 
 
 @dataclass(frozen=True)
 class StringArray:
-    """Strings of one array: string k is data[starts[k]:starts[k] + lengths[k]] of the file."""
+    """Strings of one array: string k is data[starts[k]:starts[k] + lengths[k]] of the source."""
 
-    data: NDArray[np.uint8]
+    data: Bytes
     starts: NDArray[np.int64]
     lengths: NDArray[np.int64]
 
@@ -109,7 +134,7 @@ class StringArray:
 class Header:
     """The pairs of a file. `values[key]` is (type, value); an array has type (ARRAY, element type).
 
-    Arrays are views of the source: whoever keeps one takes it from `array` or `StringArray.packed`, which copy.
+    Arrays are places in the source: whoever keeps one takes it from `array` or `StringArray.packed`, which copy.
     """
 
     file: str
@@ -137,9 +162,9 @@ class Header:
             raise MalformedVocab(self.file, key, _type_name(found), f"an array of {expected}")
         if isinstance(value, StringArray):
             return value
-        if value.size > MOST_NUMBERS:
-            raise MalformedVocab(self.file, key, f"{value.size} elements", f"at most {MOST_NUMBERS}")
-        return value.copy()
+        if len(value) > MOST_NUMBERS:
+            raise MalformedVocab(self.file, key, f"{len(value)} elements", f"at most {MOST_NUMBERS}")
+        return value.copied()
 
 
 def _type_name(found: Any) -> str:
@@ -149,18 +174,17 @@ def _type_name(found: Any) -> str:
 def read_header(source: Source) -> Header:
     """The header of a file, or of the bytes of one. MalformedVocab, UnsupportedVocab, OSError, TypeError."""
     if not isinstance(source, (str, os.PathLike)):
-        return _Walker(_view(source), "vocabulary in memory").header()
+        view = _view(source)
+        return _Walker(np.frombuffer(view, np.uint8), "vocabulary in memory", len(view)).header()
     path = Path(source)
     mode = path.stat().st_mode  # before opening: a pipe would wait for somebody to write
     if not stat.S_ISREG(mode):
         found = "a directory" if stat.S_ISDIR(mode) else "a device or pipe"
         raise MalformedVocab(str(path), "file", found, "a GGUF file")
-    with path.open("rb") as file:
-        if os.fstat(file.fileno()).st_size == 0:
-            raise MalformedVocab(str(path), "magic", b"", "the bytes 'GGUF'")
-        # Not closed here: the frames of an error hold views of the mapping, and it cannot be closed under them.
-        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    return _Walker(memoryview(mapped), str(path)).header()
+    data = FileBytes(path)
+    if data.size == 0:
+        raise MalformedVocab(str(path), "magic", b"", "the bytes 'GGUF'")
+    return _Walker(data, str(path), data.size).header()
 
 
 def _view(source: Any) -> memoryview:
@@ -174,23 +198,31 @@ def _view(source: Any) -> memoryview:
 
 
 class _Walker:
-    """A place in the bytes; every read checks what remains."""
+    """A place in the bytes; every read checks what remains, and that the bytes are at hand."""
 
-    def __init__(self, view: memoryview, file: str) -> None:
-        self.view, self.file, self.size, self.at, self.key = view, file, len(view), 0, "header"
+    def __init__(self, data: Bytes, file: str, size: int) -> None:
+        self.data, self.file, self.size, self.at, self.key = data, file, size, 0, "header"
+        # the bytes at hand: view[k] is byte base + k of the source, all of it where it lies in memory
+        self.view, self.base = data.data if isinstance(data, np.ndarray) else memoryview(b""), 0
+        self.block = FIRST_BLOCK
 
     def bad(self, found: object, expected: str) -> MalformedVocab:
         return MalformedVocab(self.file, f"{self.key} (byte {self.at})", found, expected)
 
-    def need(self, count: int, what: str) -> None:
+    def need(self, count: int, what: str) -> int:
+        """Where the next `count` bytes stand in the view."""
         if count > self.size - self.at:
             raise self.bad(f"{self.size - self.at} bytes left", f"{count} bytes for {what}")
+        if not self.base <= self.at <= self.base + len(self.view) - count:
+            self.view = self.data[self.at : self.at + max(count, self.block)].data
+            self.base, self.block = self.at, min(2 * self.block, LARGEST_BLOCK)
+        return self.at - self.base
 
     def number(self, kind: int) -> Any:
         code = _FORMATS[kind]
         size = struct.calcsize(code)
-        self.need(size, f"a {TYPE_NAMES[kind]}")
-        (value,) = struct.unpack_from(code, self.view, self.at)
+        place = self.need(size, f"a {TYPE_NAMES[kind]}")
+        (value,) = struct.unpack_from(code, self.view, place)
         self.at += size
         return value
 
@@ -198,12 +230,12 @@ class _Walker:
         length = self.number(U64)
         if length > LONGEST_STRING:
             raise self.bad(f"a string of {length} bytes", f"at most {LONGEST_STRING}")
-        self.need(length, "a string")
+        place = self.need(length, "a string")
         self.at += length
-        return bytes(self.view[self.at - length : self.at])
+        return bytes(self.view[place : place + length])
 
     def header(self) -> Header:
-        magic = bytes(self.view[:4])
+        magic = self.data[:4].tobytes()
         if magic != MAGIC:
             raise MalformedVocab(self.file, "magic", magic, "the bytes 'GGUF'")
         self.at = 4
@@ -218,7 +250,6 @@ class _Walker:
         if not 0 <= pairs <= min(MOST_KEYS, (self.size - self.at) // LEAST_PAIR):
             most = min(MOST_KEYS, (self.size - self.at) // LEAST_PAIR)
             raise MalformedVocab(self.file, "key count", pairs, f"0 to {most} keys in {self.size} bytes")
-        data = np.frombuffer(self.view, np.uint8)
         seen: set[bytes] = set()
         values: dict[str, tuple[Any, Any]] = {}
         for _ in range(pairs):
@@ -231,13 +262,13 @@ class _Walker:
             seen.add(raw)
             # keys are compared as C strings, and the first match counts; nobody asks for one that is no UTF-8
             self.key = raw.split(b"\0", 1)[0].decode("utf-8", "backslashreplace")
-            values.setdefault(self.key, self.value(data))
+            values.setdefault(self.key, self.value())
         return Header(self.file, version, values, self.at)
 
-    def value(self, data: NDArray[np.uint8]) -> tuple[Any, Any]:
+    def value(self) -> tuple[Any, Any]:
         kind = self.number(I32)
         if kind == ARRAY:
-            return self.array(data)
+            return self.array()
         if kind == STRING:
             return STRING, self.string().split(b"\0", 1)[0]
         if kind not in _FORMATS:
@@ -245,7 +276,7 @@ class _Walker:
         value = self.number(kind)
         return kind, value != 0 if kind == BOOL else value
 
-    def array(self, data: NDArray[np.uint8]) -> tuple[Any, Any]:
+    def array(self) -> tuple[Any, Any]:
         kind, count = self.number(I32), self.number(U64)
         if kind == ARRAY:
             raise self.bad("an array of arrays", "no nested arrays")
@@ -259,38 +290,45 @@ class _Walker:
         if kind == STRING:
             if count > MOST_STRINGS:
                 raise self.bad(f"{count} strings", f"at most {MOST_STRINGS}")
-            return (ARRAY, STRING), self.strings(data, count)
+            return (ARRAY, STRING), self.strings(count)
         start, self.at = self.at, self.at + count * size
-        return (ARRAY, kind), np.frombuffer(self.view, _DTYPES[kind], count, start)
+        return (ARRAY, kind), NumberArray(self.data, _DTYPES[kind], start, count)
 
-    def strings(self, data: NDArray[np.uint8], count: int) -> StringArray:
+    def strings(self, count: int) -> StringArray:
         """Where the strings stand. The one long loop over a file: a length, a step, a length, a step."""
-        unpack, view, last = struct.Struct("<Q").unpack_from, self.view, self.size - 8
-        begin = at = self.at
-        starts = [0] * count
-        try:
-            for k in range(count):
+        unpack = struct.Struct("<Q").unpack_from
+        begin, parts, left = self.at, [np.zeros(0, np.int64)], count
+        while left:  # as many as have their lengths at hand, then the next ones
+            if self.size - self.at < 8:
+                raise self.behind_the_file(count - left, count)
+            at = self.need(8, "a length")
+            view, last = self.view, len(self.view) - 8
+            starts: list[int] = []
+            length = 0
+            for _ in range(left):
+                if at > last:
+                    break
                 (length,) = unpack(view, at)
                 at += 8
-                starts[k] = at
+                starts.append(at)
                 at += length
-                if at > last and (at > self.size or length > LONGEST_STRING):
-                    break
-            else:
-                k = count
-        except struct.error:
-            at = self.size + 1
-        if k < count and at <= self.size:
-            self.at = starts[k]
-            raise self.bad(f"a string of {at - starts[k]} bytes", f"at most {LONGEST_STRING}")
-        if at > self.size:
-            self.at = self.size
-            raise self.bad(f"string {k} of {count} ends behind the file", f"strings that fit in {self.size} bytes")
-        self.at = at
-        places = np.array(starts, np.int64)
-        lengths = np.diff(places, append=at + 8) - 8
+            left -= len(starts)
+            if self.base + at > self.size:
+                raise self.behind_the_file(count - left - 1, count)
+            if length > LONGEST_STRING:
+                self.at = self.base + starts[-1]
+                raise self.bad(f"a string of {length} bytes", f"at most {LONGEST_STRING}")
+            parts.append(np.array(starts, np.int64) + self.base)
+            self.at = self.base + at
+        places = np.concatenate(parts)
+        lengths = np.diff(places, append=self.at + 8) - 8
         if lengths.size and int(lengths.max()) > LONGEST_STRING:
             raise self.bad(f"a string of {int(lengths.max())} bytes", f"at most {LONGEST_STRING}")
-        if at - begin > MOST_STRING_BYTES + 8 * count:
-            raise self.bad(f"strings of {at - begin - 8 * count} bytes", f"at most {MOST_STRING_BYTES} in one array")
-        return StringArray(data, places, lengths)
+        if self.at - begin > MOST_STRING_BYTES + 8 * count:
+            found = self.at - begin - 8 * count
+            raise self.bad(f"strings of {found} bytes", f"at most {MOST_STRING_BYTES} in one array")
+        return StringArray(self.data, places, lengths)
+
+    def behind_the_file(self, k: int, count: int) -> MalformedVocab:
+        self.at = self.size
+        return self.bad(f"string {k} of {count} ends behind the file", f"strings that fit in {self.size} bytes")

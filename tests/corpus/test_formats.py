@@ -19,7 +19,7 @@ from conftest import make_texts, write_jsonl
 
 import jittok.corpus
 from jittok.corpus import Options, compile_corpus
-from jittok.corpus.formats import FORMATS, make_formats
+from jittok.corpus.formats import FORMATS, make_formats, tables
 from jittok.corpus.formats.base import Facts, Rows
 from jittok.corpus.formats.datatrove import readable
 from jittok.errors import CorpusError
@@ -282,3 +282,48 @@ def test_megatron_and_arrow_refuse_a_document_of_2_to_31_tokens():
 def test_unknown_formats_are_refused():
     with pytest.raises(CorpusError, match="arrow, parquet, npy"):
         make_formats(["csv"], Facts(9, "v", "f", "auto", []))
+
+
+@pytest.fixture
+def shard(tmp_path):
+    """An Arrow shard with batches smaller and larger than what is read of a head; the ids of each."""
+    path, schema = tmp_path / "arrow" / "00000.arrow", pa.schema([pa.field(tables.COLUMN, pa.list_(pa.int32()))])
+    batches = [np.arange(size, dtype=np.int32) for size in (0, 1, 1000, tables.LARGEST_HEAD, tables.LARGEST_HEAD + 7)]
+    path.parent.mkdir()
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
+        for ids in batches:
+            offsets = pa.array(np.array([0, ids.size // 3, ids.size], np.int32))
+            writer.write_batch(pa.record_batch([pa.ListArray.from_arrays(offsets, pa.array(ids))], schema=schema))
+    return path, batches
+
+
+def test_batches_of_an_arrow_shard_are_found_without_their_ids(shard):
+    path, batches = shard
+    found = tables._batches_of(path)
+    assert [each.documents for each in found] == [2] * len(batches)
+    for each, ids in zip(found, batches, strict=True):
+        block = each.load()
+        assert block.ids[:].tolist() == ids.tolist()
+        assert block.offsets.tolist() == [0, ids.size // 3, ids.size]
+
+
+@pytest.mark.parametrize("batch", [0, 3, 4])
+def test_an_arrow_shard_that_is_cut_while_its_heads_are_read_is_an_error(shard, monkeypatch, batch):
+    """A process that had mapped it would be killed here."""
+    path, real, seen = shard[0], pa.ipc.open_file, []
+
+    class Cutting:
+        def __init__(self, file):
+            self.reader = real(file)
+            self.num_record_batches = self.reader.num_record_batches
+
+        def get_batch(self, number):
+            if number == batch:
+                seen.append(number)
+                os.truncate(path, 100)
+            return self.reader.get_batch(number)
+
+    monkeypatch.setattr(pa.ipc, "open_file", Cutting)
+    with pytest.raises(CorpusError, match=r"00000\.arrow"):
+        tables.Arrow.blocks(None, path.parent.parent, 0, 0)
+    assert seen == [batch]

@@ -1,6 +1,7 @@
 """What is no header, or lies about its sizes, is an error of ours that names the place, at no cost."""
 
 import contextlib
+import hashlib
 import os
 import struct
 import tracemalloc
@@ -10,9 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from write_gguf import ARRAY, F32, F64, I32, SMALL, STRING, U8, U64, Of, Raw, file_of, pair
 
+from jittok.compiled import WHOLE, content_key
 from jittok.errors import MalformedVocab, UnsupportedVocab
 from jittok.vocab import gguf as header_of
 from jittok.vocab import keys
+from jittok.vocab.file_bytes import FileBytes
 from jittok.vocab.gguf import read_header
 from jittok.vocab.load import read_vocab
 
@@ -28,15 +31,15 @@ def _first_call():
 
 
 @contextlib.contextmanager
-def little_memory():
-    """At most a megabyte at any time."""
+def little_memory(most: int = 1 << 20):
+    """At most a megabyte at any time, or so many bytes."""
     tracemalloc.start()
     try:
         yield
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()  # also when it failed: the next one counts from nothing
-    assert peak < 1 << 20
+    assert peak < most
 
 
 def malformed(data: bytes, message: str):
@@ -132,6 +135,57 @@ def test_a_lying_count_takes_no_memory_of_a_file_that_has_the_bytes_for_it(tmp_p
             message = f"found '{header_of.LONGEST_ARRAY} (strings|elements)', expected at most"
             with pytest.raises(MalformedVocab, match=message):
                 read_vocab(path)
+
+
+def test_the_name_of_a_file_whose_header_claims_all_of_it_takes_no_memory(tmp_path, monkeypatch):
+    monkeypatch.setenv("JITTOK_CACHE_DIR", str(tmp_path / "cache"))
+    path = tmp_path / "model.gguf"
+    size = 2 * WHOLE
+    with path.open("wb") as file:
+        file.write(file_of(pair("x", Raw(ARRAY, struct.pack("<iQ", U8, size)))))
+        file.truncate(file.tell() + size)
+    assert read_header(path).stop == path.stat().st_size
+    whole = hashlib.blake2b(path.read_bytes(), digest_size=20).hexdigest()
+    with little_memory(4 << 20):
+        assert content_key(path) == whole
+
+
+@pytest.mark.parametrize("where", [(header_of._Walker, "value"), (header_of.StringArray, "packed")])
+def test_a_file_that_is_cut_while_it_is_read_is_malformed(tmp_path, monkeypatch, where):
+    """A process that had mapped it would be killed here."""
+    path = tmp_path / "cut.gguf"
+    tokens = [b"%040d" % k for k in range(2 * header_of.FIRST_BLOCK // 40)]
+    path.write_bytes(file_of(pair(keys.MODEL, "llama"), pair(keys.TOKENS, tokens)))
+    assert read_header(path).array(keys.TOKENS, STRING).packed()[1].size == len(tokens) + 1
+    before = getattr(*where)
+
+    def cut_first(self):
+        os.truncate(path, 100)
+        return before(self)
+
+    monkeypatch.setattr(*where, cut_first)
+    with pytest.raises(MalformedVocab, match=r"cut.gguf: byte \d+: found 'the end', expected .* while it was read"):
+        read_header(path).array(keys.TOKENS, STRING).packed()
+
+
+def test_tensors_are_not_read(tmp_path, monkeypatch):
+    path, reach = tmp_path / "model.gguf", []
+    tokens = [b"%040d" % k for k in range(20 * header_of.FIRST_BLOCK // 40)]
+    with path.open("wb") as file:
+        file.write(file_of(pair(keys.TOKENS, tokens), pair("numbers", Raw(ARRAY, struct.pack("<iQ", U64, 1 << 27)))))
+        stop = file.tell() + (8 << 27)
+        file.truncate(9 << 30)  # with holes: it takes no room
+    before = FileBytes.__getitem__
+
+    def noted(self, part):
+        reach.append((part.start or 0, part.stop))
+        return before(self, part)
+
+    monkeypatch.setattr(FileBytes, "__getitem__", noted)
+    header = read_header(path)
+    assert header.stop == stop
+    assert sum(stop - start for start, stop in reach) < 2 * 50 * len(tokens)  # nor the numbers that nobody asked for
+    assert all(each < stop for _, each in reach)
 
 
 def test_arrays_have_most_elements_and_most_bytes(monkeypatch):

@@ -6,12 +6,17 @@ cut by documents and tokens alone.
 
 from __future__ import annotations
 
+import contextlib
+import io
+import mmap
+import os
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jittok.corpus.formats.base import (
     IDS32,
@@ -34,6 +39,8 @@ from jittok.ragged import TokenArray
 BATCH_TOKENS = 1 << 22
 GROUP_TOKENS = 1 << 24
 COLUMN = "input_ids"
+LARGEST_HEAD = 1 << 20
+"""Bytes that are read of what Arrow asks for at once: a head and its batch. Ids are read by those who want them."""
 INT32_SIZE = 1 << 31
 
 
@@ -101,30 +108,83 @@ class Arrow(_Table):
         path = folder / "arrow" / f"{number:05d}.arrow"
         try:
             return _batches_of(path)
-        except (pa.ArrowException, MalformedArray) as error:
+        except (pa.ArrowException, MalformedArray, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise  # the system's; Arrow's own, without a number, says that the file is too short
             raise CorpusError(str(path), str(error), "the file that was written") from error
 
 
+class _Heads(io.RawIOBase):
+    """A file as Arrow reads its heads: of what it asks for at once only the front is read, and zeros stand behind.
+
+    Not mapped: whoever cuts a mapped file kills the process that looks at it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("rb", buffering=0)
+        self._size, self._at = os.fstat(self._file.fileno()).st_size, 0
+        self._given: list[tuple[NDArray[np.uint8], int]] = []  # what was read, and from where
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        self._at = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
+        return self._at
+
+    def read(self, size: int = -1) -> Any:
+        there = max(self._size - self._at, 0)
+        size = there if size < 0 else min(size, there)
+        found = np.frombuffer(mmap.mmap(-1, max(size, 1)), np.uint8)[:size]  # pages nobody looks at take no memory
+        self._file.seek(self._at)
+        read = self._file.readinto(found[:LARGEST_HEAD].data)  # a file that was cut holds fewer: Arrow notices
+        if read < min(size, LARGEST_HEAD):
+            found = found[:read]
+        self._given.append((found, self._at))
+        self._at += found.size
+        return found
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+    def place(self, address: int) -> int:
+        """Where in the file the byte stands that has this address; -1: it is none of the file's."""
+        for array, place in reversed(self._given):
+            if 0 <= address - array.ctypes.data < array.size:
+                return place + address - array.ctypes.data
+        return -1
+
+    def let_go(self) -> None:
+        """Of what was read."""
+        self._given.clear()
+
+
 def _batches_of(path: Path) -> list[Lazy]:
-    """Where the batches of a file lie in it. It is mapped for as long as its heads are read, and no longer."""
+    """Where the batches of a file lie in it."""
     import pyarrow as pa
 
     found = []
-    with pa.memory_map(str(path)) as mapped:
-        reader, size = pa.ipc.open_file(mapped), mapped.size()
-        mapped.seek(0)
-        start = mapped.read_buffer(size).address
+    with contextlib.closing(_Heads(path)) as heads, pa.PythonFile(heads, "r") as file:
+        reader = pa.ipc.open_file(file)
         for number in range(reader.num_record_batches):
             column = reader.get_batch(number).column(COLUMN)
             if column.type != pa.list_(pa.int32()) or column.null_count or column.values.null_count:
                 raise CorpusError(str(path), f"a column of {column.type}", "lists of int32 without nulls")
             _, offsets, _, ids = column.buffers()
             counts = len(column), len(column.values)  # what is empty lies nowhere
-            places = [b.address - start if b and n else 0 for b, n in zip((offsets, ids), counts, strict=True)]
-            if not all(0 <= place <= size for place in places):
+            places = [heads.place(b.address) if b and n else 0 for b, n in zip((offsets, ids), counts, strict=True)]
+            if min(places) < 0:
                 raise CorpusError(str(path), f"batch {number} packed", "batches that are not packed")
             load = partial(_read_batch, path, places[0], counts[0], places[1], counts[1])
             found.append(Lazy(len(column), load))
+            heads.let_go()
     return found
 
 
