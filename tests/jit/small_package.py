@@ -38,7 +38,9 @@ def write_package(home: Path) -> None:
     package = home / "jittok"
     package.mkdir()
     (package / "__init__.py").write_text("")
-    shutil.copytree(PACKAGE / "_jit", package / "_jit", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(PACKAGE / "_jit", package / "_jit", ignore=shutil.ignore_patterns("__pycache__", "libs"))
+    for name in ("errors.py", "locks.py"):  # what `_jit` uses
+        shutil.copy(PACKAGE / name, package)
     (package / "step.py").write_text(HELPER)
     (package / "climb.py").write_text(KERNEL)
 
