@@ -109,8 +109,8 @@ class CompilerMissing(JittokError, ImportError):
 
     def __init__(self, what: str, reason: str) -> None:
         super().__init__(
-            f"{what} has no machine code here: {reason}, and Numba, which compiles it, is not installed "
-            "(pip install numba)",
+            f"{what}: found no machine code ({reason}) and no Numba to compile it, expected one of them: "
+            "pip install numba",
             name="numba",
         )
         self.what, self.reason = what, reason
