@@ -52,5 +52,6 @@ class CustomBuildHook(BuildHookInterface):  # type: ignore[type-arg]
         build_data["tag"] = f"py3-none-{TAGS[target]}"
 
     def _run(self, script: str, *arguments: object) -> None:
+        path = os.pathsep.join([self.root, *filter(None, [os.environ.get("PYTHONPATH")])])
         command = [sys.executable, str(Path(self.root, "ship", script)), *map(str, arguments)]
-        subprocess.run(command, cwd=self.root, check=True)
+        subprocess.run(command, cwd=self.root, env=os.environ | {"PYTHONPATH": path}, check=True)

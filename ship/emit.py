@@ -15,7 +15,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
 FLAVOURS = {
     "plain": {"JITTOK_PLAIN": "1", "NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""},
     "wide": {"NUMBA_CPU_NAME": "x86-64-v4", "NUMBA_CPU_FEATURES": "+avx512vbmi,+avx512vbmi2"},
@@ -24,11 +23,13 @@ FLAVOURS = {
 
 def kernels() -> list[Any]:
     """All kernels. Modules that define one are found by their text: what needs an extra is not imported."""
+    import jittok
     from jittok._jit import kernel
 
-    for path in sorted((ROOT / "jittok").rglob("*.py")):
+    root = Path(jittok.__file__).parent
+    for path in sorted(root.rglob("*.py")):
         if "\n@kernel\n" in path.read_text(encoding="utf-8"):
-            importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"))
+            importlib.import_module(".".join(("jittok", *path.relative_to(root).with_suffix("").parts)))
     return sorted(kernel.registry, key=lambda each: (each.python.__module__, each.python.__qualname__))
 
 
@@ -55,7 +56,11 @@ def emit_all(out: Path, flavours: list[str]) -> None:
     import jittok
 
     # a folder of its own, so that nothing kept elsewhere has a say; none is read, as nothing is run
-    settings = {"PYTHONPATH": str(ROOT), "JITTOK_CACHE_DIR": str(out / "cache"), "PYTHONHASHSEED": "0"}
+    settings = {
+        "PYTHONPATH": str(Path(jittok.__file__).parents[1]),
+        "JITTOK_CACHE_DIR": str(out / "cache"),
+        "PYTHONHASHSEED": "0",
+    }
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("NUMBA_", "JITTOK_"))}
     listed = {}
     for flavour in flavours:
@@ -71,7 +76,7 @@ def emit_all(out: Path, flavours: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(ROOT))
+    sys.path.append(str(Path(__file__).resolve().parents[1]))  # the checkout, if no other jittok is asked for
     if sys.argv[2:] == ["--one"]:
         print(json.dumps(emit(Path(sys.argv[1]))))
     else:

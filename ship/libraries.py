@@ -17,8 +17,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "ship")]
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # the checkout, if no other jittok is asked for
 
 import llvmlite.binding as llvm
 import processor
@@ -142,7 +141,7 @@ def facts_of(place: Path, level: Level) -> dict[str, Any]:
 
 def build(name: str, bitcode: Path, out: Path) -> dict[str, Any]:
     """One level's library; what the manifest says of it."""
-    level, system = LEVELS[name], name.split("-")[0]
+    level, system = LEVELS[name], name.partition("-")[0]
     place = out / f"jittok-{name}{ENDINGS[system]}"
     with tempfile.TemporaryDirectory() as folder:
         objects = []
@@ -175,7 +174,7 @@ def build_all(bitcode: Path, out: Path, names: list[str]) -> None:
             raise SystemExit(f"{bitcode}: {each['module']} was edited since: run ship/emit.py again")
     out.mkdir(parents=True, exist_ok=True)
     made = {name: build(name, bitcode, out) for name in names}
-    for system in sorted({name.split("-")[0] for name in names if X86 in name}):
+    for system in sorted({name.partition("-")[0] for name in names if X86 in name}):
         made[f"{system}-{X86}-cpu"] = build_processor(system, out)
     facts |= {"layout": LAYOUT, "libraries": made}
     (out / MANIFEST).write_text(json.dumps(facts, indent=1) + "\n")

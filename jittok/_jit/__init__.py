@@ -32,8 +32,8 @@ from jittok.locks import COMPILER, Lock, compiler_is_lost, once
 
 __all__ = [
     "CHECKED", "F32", "I32", "I64", "JIT", "LONG", "PLAIN", "U8", "U16", "U32", "U64", "Call", "Deferred", "OutF64",
-    "OutI32", "OutI64", "OutU8", "OutU16", "OutU32", "OutU64", "cache_dir", "frozen", "has_compiler", "helper", "inlined",
-    "intrinsic", "kernel", "need_compiler", "patiently", "standalone", "store", "warm", "when_long", "wide",
+    "OutI32", "OutI64", "OutU8", "OutU16", "OutU32", "OutU64", "cache_dir", "frozen", "has_compiler", "helper",
+    "inlined", "intrinsic", "kernel", "need_compiler", "patiently", "standalone", "store", "warm", "when_long", "wide",
 ]  # fmt: skip
 
 P = ParamSpec("P")
@@ -213,7 +213,7 @@ class kernel(Generic[P, R]):
             if self.entry is None and not self._missing:
                 self._take(self._kept())
             if self.entry is None:
-                self._take(("compiled", *self._compiled()))
+                self._take(self._compiled())
             return self.entry  # type: ignore[return-value]
 
     def at_hand(self) -> bool:
@@ -270,8 +270,9 @@ class kernel(Generic[P, R]):
                 store.log.warning("cached kernel ignored: %s: %s", place, error)
         return None
 
-    def _compiled(self) -> tuple[Any, Any]:
-        """What `machine.load` makes of new code, which is kept. Whoever listens hears of it: it takes seconds."""
+    def _compiled(self) -> tuple[Origin, Any, Any]:
+        """What `machine.load` makes of new code, which is kept; or of what another process has just kept. Whoever
+        listens hears of it: it takes seconds."""
         if not has_compiler():
             from jittok._jit import shipped
             from jittok.errors import CompilerMissing
@@ -283,9 +284,9 @@ class kernel(Generic[P, R]):
         try:
             place, _ = self._place
             if place is None:
-                return self._compile()
-            with turn(place, self._cached) as found:  # another process may just have compiled it
-                return found[1:] if found else self._compile()
+                return "compiled", *self._compile()
+            with turn(place, self._cached) as found:
+                return found or ("compiled", *self._compile())
         finally:
             for tell in on_compile:
                 tell(False)

@@ -13,6 +13,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 log = logging.getLogger("jittok")
 
@@ -105,17 +106,17 @@ def open_to_lock(place: Path) -> int:
 
 def names_in(folder: Path) -> Iterator[tuple[str, os.stat_result]]:
     """(name, facts) of the regular files of root/part, a folder of ours. OSError."""
-    with _folder_of(folder / "any") if BY_DESCRIPTOR else contextlib.nullcontext(folder) as opened:  # type: ignore[attr-defined]
-        with os.scandir(opened) as entries:
-            for entry in entries:
-                if entry.is_file(follow_symlinks=False):
-                    yield entry.name, entry.stat(follow_symlinks=False)
+    opened: contextlib.AbstractContextManager[Any] = contextlib.nullcontext(folder)
+    with _folder_of(folder / "any") if BY_DESCRIPTOR else opened as place, os.scandir(place) as entries:
+        for entry in entries:
+            if entry.is_file(follow_symlinks=False):
+                yield entry.name, entry.stat(follow_symlinks=False)
 
 
 def remove(place: Path) -> None:
     """Delete root/part/name, in a folder of ours. OSError."""
     if not BY_DESCRIPTOR:
-        os.unlink(place)
+        place.unlink()
         return
     with _folder_of(place) as folder:
         os.unlink(place.name, dir_fd=folder)

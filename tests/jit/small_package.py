@@ -37,7 +37,7 @@ def write_package(home: Path) -> None:
     """The small package into a folder, under jittok's own name."""
     package = home / "jittok"
     package.mkdir()
-    (package / "__init__.py").write_text("")
+    (package / "__init__.py").write_text('__version__ = "0"\n')
     shutil.copytree(PACKAGE / "_jit", package / "_jit", ignore=shutil.ignore_patterns("__pycache__", "libs"))
     for name in ("errors.py", "locks.py"):  # what `_jit` uses
         shutil.copy(PACKAGE / name, package)
