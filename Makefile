@@ -8,7 +8,7 @@ ORDER ?= 1
 PYTEST := $(PY) -m pytest -q --randomly-seed=$(ORDER)
 KERNELS := -m 'not process and not slow' tests/raw tests/structures tests/normalize tests/pretokenize tests/models tests/align tests/special tests/decode tests/merging tests/piece_cache tests/law/test_isolation.py
 
-.PHONY: demo test test-checked test-interpreted test-compiled test-notebooks test-fast alone mutants lint bench fuzz differential examples clean
+.PHONY: ship wheel ship-test demo test test-checked test-interpreted test-compiled test-notebooks test-fast alone mutants lint bench fuzz differential examples clean
 .venv/bin/python:
 	python3 -m venv .venv
 .venv/core: pyproject.toml .venv/bin/python
@@ -81,6 +81,24 @@ differential: .venv/test  ## every vocabulary and pre type, a cache that is kept
 
 examples: .venv/test  ## 50,000 examples of every property of the kernels, every index checked: hours
 	HYPOTHESIS_PROFILE=fuzz NUMBA_BOUNDSCHECK=1 $(PYTEST) $(KERNELS)
+
+LEVELS ?= linux-x86_64-v2 linux-x86_64-v3 linux-x86_64-v4
+SYSTEM ?= linux-x86_64
+.venv/ship: .venv/test
+	$(PY) -m pip install --quiet --disable-pip-version-check hatchling ziglang && touch $@
+ship: .venv/ship  ## machine code of all kernels into this checkout, as a wheel has it; an edit makes it void
+	$(PY) ship/emit.py build/bitcode && $(PY) ship/libraries.py build/bitcode jittok/_jit/libs $(LEVELS)
+
+wheel: .venv/ship  ## a wheel with machine code into dist: make wheel SYSTEM=linux-aarch64; ship/levels.py has the systems
+	JITTOK_SHIP_FOR=$(SYSTEM) $(PY) -m pip wheel --no-build-isolation --no-deps --wheel-dir dist .
+
+BARE := build/bare/bin/python
+ship-test: wheel  ## that wheel in an environment without Numba: recorded answers, texts, documents
+	rm -rf build/bare && python3 -m venv build/bare
+	$(BARE) -m pip install --quiet --disable-pip-version-check numpy regex gguf pytest hypothesis pytest-randomly
+	$(BARE) -m pip install --quiet --disable-pip-version-check --no-deps dist/jittok-*.whl
+	cd tests && env -u PYTHONPATH JITTOK_CACHE_DIR=$(CURDIR)/build/bare/cache $(CURDIR)/$(BARE) -m pytest -q -c ../pyproject.toml \
+		--rootdir .. -p no:cacheprovider -o pythonpath="tests/data tests/fuzz tests/jit" test_golden.py test_tokenizer.py
 
 clean:
 	rm -rf .venv .hypothesis .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .benchmarks
