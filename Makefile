@@ -9,7 +9,7 @@ PYTEST := $(PY) -m pytest -q --randomly-seed=$(ORDER)
 KERNELS := -m 'not process and not slow' tests/raw tests/structures tests/normalize tests/pretokenize tests/models tests/align tests/special tests/decode tests/merging tests/piece_cache tests/law/test_isolation.py \
 	tests/files/test_kernels.py tests/train/test_bpe.py tests/train/test_counting.py tests/train/test_other_models.py tests/train/test_unigram.py
 
-.PHONY: demo test test-checked test-interpreted test-compiled test-notebooks test-fast alone mutants lint bench fuzz differential examples upstream clean
+.PHONY: ship wheel ship-test demo test test-checked test-interpreted test-compiled test-notebooks test-fast alone mutants lint bench fuzz differential examples upstream clean
 .venv/bin/python:
 	python3 -m venv .venv
 .venv/core: pyproject.toml .venv/bin/python
@@ -86,6 +86,24 @@ examples: .venv/test  ## 50,000 examples of every property of the kernels, every
 REPORT ?= upstream-report.md
 upstream: .venv/test  ## is there a newer llama.cpp, and what does it do that jittok does not know? make upstream REPORT=x.md
 	$(PY) upstream/watch.py --report $(REPORT)
+
+LEVELS ?= linux-x86_64-v2 linux-x86_64-v3 linux-x86_64-v4
+SYSTEM ?= linux-x86_64
+.venv/ship: .venv/test
+	$(PY) -m pip install --quiet --disable-pip-version-check hatchling ziglang && touch $@
+ship: .venv/ship  ## machine code of all kernels into this checkout, as a wheel has it; an edit makes it void
+	$(PY) ship/emit.py build/bitcode && $(PY) ship/libraries.py build/bitcode jittok/_jit/libs $(LEVELS)
+
+wheel: .venv/ship  ## a wheel with machine code into dist: make wheel SYSTEM=linux-aarch64; ship/levels.py has the systems
+	JITTOK_SHIP_FOR=$(SYSTEM) $(PY) -m pip wheel --no-build-isolation --no-deps --wheel-dir dist .
+
+BARE := build/bare/bin/python
+ship-test: wheel  ## that wheel in an environment without Numba: recorded answers, texts, documents
+	rm -rf build/bare && python3 -m venv build/bare
+	$(BARE) -m pip install --quiet --disable-pip-version-check numpy regex gguf pytest hypothesis pytest-randomly
+	$(BARE) -m pip install --quiet --disable-pip-version-check --no-deps dist/jittok-*.whl
+	cd tests && env -u PYTHONPATH JITTOK_CACHE_DIR=$(CURDIR)/build/bare/cache $(CURDIR)/$(BARE) -m pytest -q -c ../pyproject.toml \
+		--rootdir .. -p no:cacheprovider -o pythonpath="tests/data tests/fuzz tests/jit" test_golden.py test_tokenizer.py
 
 clean:
 	rm -rf .venv .hypothesis .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .benchmarks

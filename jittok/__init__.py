@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from jittok.errors import (
+        CompilerMissing,
         CorpusError,
         EncodingFailed,
         InvalidToken,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
+    "CompilerMissing",
     "CorpusError",
     "EncodingFailed",
     "InvalidToken",
@@ -51,6 +53,7 @@ __all__ = [
 ]
 _HOME = {
     "errors": (
+        "CompilerMissing",
         "CorpusError",
         "EncodingFailed",
         "InvalidToken",

@@ -6,7 +6,8 @@ JittokError
 ├── EncodingFailed    (ValueError)  document, offset, found, expected
 ├── InvalidToken      (IndexError)  token, vocab_size
 ├── MalformedArray    (ValueError)  where, found, expected
-└── CorpusError       (ValueError)  where, found, expected
+├── CorpusError       (ValueError)  where, found, expected
+└── CompilerMissing   (ImportError) what, reason
 """
 
 from __future__ import annotations
@@ -101,3 +102,18 @@ class CorpusError(JittokError, ValueError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.where, self.found, self.expected)
+
+
+class CompilerMissing(JittokError, ImportError):
+    """Something that must be compiled, where Numba and llvmlite are not installed."""
+
+    def __init__(self, what: str, reason: str) -> None:
+        super().__init__(
+            f"{what}: found no machine code ({reason}) and no Numba to compile it, expected one of them: "
+            "pip install numba",
+            name="numba",
+        )
+        self.what, self.reason = what, reason
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.what, self.reason)

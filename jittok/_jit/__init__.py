@@ -4,8 +4,8 @@ Decorators. `helper` marks a function that only kernels call: it is compiled ins
 that writes LLVM code. `kernel` marks an entry point that Python calls:
 
 - its one signature is read from the annotations (`U8`, `OutI32`, `int`, NamedTuples of these);
-- nothing is compiled at import, and Numba is not even imported: the first call loads machine code from the cache
-  (`store`, `machine`) or else compiles it (`compiler`), under a lock;
+- nothing is compiled at import, and Numba is not even imported: the first call takes the machine code that lies in the
+  wheel (`shipped`), or in the user's cache (`store`, `machine`), or else compiles it (`compiler`), under a lock;
 - it takes one argument, a frame: int64 words in which addresses and sizes of all arrays and all numbers lie behind
   each other. Python writes the frame (`Call`), so machine code needs nothing of Numba to run, and a caller that keeps
   its arrays keeps their part of the frame.
@@ -14,11 +14,11 @@ that writes LLVM code. `kernel` marks an entry point that Python calls:
 from __future__ import annotations
 
 import functools
-import importlib
+import importlib.util
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Generic, ParamSpec, TypeVar, get_type_hints
+from typing import Annotated, Any, ClassVar, Generic, Literal, ParamSpec, TypeVar, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,16 +27,19 @@ from jittok._jit import store
 from jittok._jit.frame import Call, plan_of
 from jittok._jit.patient import LONG, patiently, when_long
 from jittok._jit.store import cache_dir
+from jittok._jit.turns import turn
 from jittok.locks import COMPILER, Lock, compiler_is_lost, once
 
 __all__ = [
     "CHECKED", "F32", "I32", "I64", "JIT", "LONG", "PLAIN", "U8", "U16", "U32", "U64", "Call", "Deferred", "OutF64",
-    "OutI32", "OutI64", "OutU8", "OutU16", "OutU32", "OutU64", "cache_dir", "frozen", "helper", "inlined",
-    "intrinsic", "kernel", "patiently", "standalone", "store", "warm", "when_long", "wide",
+    "OutI32", "OutI64", "OutU8", "OutU16", "OutU32", "OutU64", "cache_dir", "frozen", "has_compiler", "helper",
+    "inlined", "intrinsic", "kernel", "need_compiler", "patiently", "standalone", "store", "warm", "when_long", "wide",
 ]  # fmt: skip
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Origin = Literal["shipped", "cache", "compiled"]
+"""Where the machine code of a kernel is from."""
 
 
 def _set(name: str) -> bool:
@@ -143,6 +146,20 @@ def wide(value: Any) -> int:
     return np.int64(value)  # type: ignore[return-value]
 
 
+@functools.cache
+def has_compiler() -> bool:
+    """Whether Numba and llvmlite are installed. They are not imported."""
+    return all(importlib.util.find_spec(name) for name in ("numba", "llvmlite"))
+
+
+def need_compiler(what: str) -> None:
+    """CompilerMissing for what needs Numba even where machine code is shipped."""
+    if not has_compiler():
+        from jittok.errors import CompilerMissing
+
+        raise CompilerMissing(what, "only shipped machine code runs without the compiler")
+
+
 on_compile: list[Callable[[bool], None]] = []
 """Told True when a kernel begins to be compiled, which takes seconds, and False when it is done."""
 
@@ -156,12 +173,17 @@ class kernel(Generic[P, R]):
         functools.update_wrapper(self, function)
         self.python = function
         self.compiled = JIT
-        self.cache_hit: bool | None = None  # None until the first call
+        self.origin: Origin | None = None  # of its machine code; None until the first call
         self.entry: Callable[[int], int] | None = None  # frame's address -> result
         self._lock = Lock()
         self._keep: Any = None
         self._missing = False  # the cache has been asked in vain
         kernel.registry.append(self)
+
+    @property
+    def cache_hit(self) -> bool | None:
+        """Whether nothing had to be compiled; None until the first call."""
+        return None if self.origin is None else self.origin != "compiled"
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if not JIT:
@@ -183,7 +205,7 @@ class kernel(Generic[P, R]):
         return {name: plan_of(hint) for name, hint in hints.items()}
 
     def ready(self) -> Callable[[int], int]:
-        """Load from disk, or compile, once."""
+        """Load what is shipped or kept, or compile, once. CompilerMissing if there is nothing to do either with."""
         return patiently(self._ready)
 
     def _ready(self) -> Callable[[int], int]:
@@ -191,7 +213,7 @@ class kernel(Generic[P, R]):
             if self.entry is None and not self._missing:
                 self._take(self._kept())
             if self.entry is None:
-                self._take(self._compiled(), kept=False)
+                self._take(self._compiled())
             return self.entry  # type: ignore[return-value]
 
     def at_hand(self) -> bool:
@@ -202,41 +224,69 @@ class kernel(Generic[P, R]):
                     self._take(self._kept())
         return self.entry is not None or not JIT
 
-    def _take(self, found: tuple[Any, Any] | None, kept: bool = True) -> None:
+    def _take(self, found: tuple[Origin, Any, Any] | None) -> None:
         if found is None:
             self._missing = True
         else:
-            entry, self._keep = found
-            self.cache_hit, self.entry = kept, entry
+            self.origin, entry, self._keep = found
+            self.entry = entry
 
+    @property
+    def _name(self) -> tuple[str, str]:
+        return self.python.__module__, self.python.__qualname__
+
+    @once
     def _place(self) -> tuple[Path | None, bytes]:
         """The file of the machine code, None for none, and its stamp."""
         from jittok._jit import machine, stamps
 
         # the stamp reads this package's sources: a kernel defined elsewhere (a test, a notebook) is compiled each time
-        module, name = self.python.__module__, self.python.__qualname__
-        place = store.place(module, name, MODE) if module.startswith("jittok.") else None
-        return place, stamps.stamp(module, MODE, machine.host()) if place else b""
+        module, name = self._name
+        if not module.startswith("jittok.") or store.cache_dir() is None:
+            return None, b""
+        stamp = stamps.stamp(module, MODE, machine.host())
+        return store.place(module, name, MODE, stamp), stamp
 
-    def _kept(self) -> tuple[Any, Any] | None:
+    def _kept(self) -> tuple[Origin, Any, Any] | None:
+        """Machine code that need not be compiled; None without: from where, its entry, what keeps it alive."""
+        if not CHECKED and self.python.__module__.startswith("jittok."):
+            from jittok._jit import shipped
+
+            found = shipped.find(*self._name)
+            if found is not None:
+                return "shipped", *found
+        return self._cached() if has_compiler() else None  # llvmlite loads what is in the cache
+
+    def _cached(self) -> tuple[Origin, Any, Any] | None:
         """What `machine.load` makes of the code in the cache; None without."""
         from jittok._jit import machine
 
-        place, stamp = self._place()
+        place, stamp = self._place
         code = store.read(place, stamp) if place else None
         if code is not None:
             try:
-                return machine.load(code)
+                return "cache", *machine.load(code)
             except Exception as error:
                 store.log.warning("cached kernel ignored: %s: %s", place, error)
         return None
 
-    def _compiled(self) -> tuple[Any, Any]:
-        """What `machine.load` makes of new code, which is kept. Whoever listens hears of it: it takes seconds."""
+    def _compiled(self) -> tuple[Origin, Any, Any]:
+        """What `machine.load` makes of new code, which is kept; or of what another process has just kept. Whoever
+        listens hears of it: it takes seconds."""
+        if not has_compiler():
+            from jittok._jit import shipped
+            from jittok.errors import CompilerMissing
+
+            reason = "checked code is not shipped" if CHECKED else shipped.why_not(*self._name)
+            raise CompilerMissing(".".join(self._name), reason)
         for tell in on_compile:
             tell(True)
         try:
-            return self._compile()
+            place, _ = self._place
+            if place is None:
+                return "compiled", *self._compile()
+            with turn(place, self._cached) as found:
+                return found or ("compiled", *self._compile())
         finally:
             for tell in on_compile:
                 tell(False)
@@ -244,7 +294,7 @@ class kernel(Generic[P, R]):
     def _compile(self) -> tuple[Any, Any]:
         from jittok._jit import machine
 
-        place, stamp = self._place()
+        place, stamp = self._place
         if place and compiler_is_lost():
             from jittok._jit.outside import compile_outside
 

@@ -6,6 +6,7 @@ would have to optimize). The wrapper that unpacks Python objects is replaced by 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any, get_type_hints
 
@@ -23,8 +24,9 @@ from numba.extending import typeof_impl
 from jittok._jit import CHECKED, Deferred, Helper, Intrinsic
 from jittok._jit.frame import STATUS
 from jittok._jit.framed import WORD, load, numba_type, words_of
-from jittok._jit.lean import one_kernel
 from jittok._jit.machine import ENTRY
+from jittok._jit.replaced import one_kernel
+from jittok._jit.trial import lean_fits
 
 
 class _Passes(CompilerBase):  # type: ignore[misc]
@@ -95,15 +97,60 @@ def alone(function: Any) -> Callable[..., Any]:
     return numba.njit(**OPTIONS)(function.python)  # type: ignore[no-any-return]
 
 
-def compile_kernel(function: Callable[..., Any]) -> bytes:
-    """The object code of a kernel, with the symbol `machine.ENTRY`."""
+def compile_kernel(function: Callable[..., Any], lean: bool | None = None) -> bytes:
+    """The object code of a kernel, with the symbol `machine.ENTRY`; `lean`: None for what fits this Numba."""
+    overload = _compiled(function, _optimize, lean_fits() if lean is None else lean)
+    return bytes(overload.library._get_compiled_object())
+
+
+def linked(function: Callable[..., Any]) -> bytes:
+    """The bitcode of a kernel with all its helpers, before anything is optimized: for any processor."""
+    found: list[bytes] = []
+
+    def catch(library: Any) -> None:
+        found.append(library._final_module.as_bitcode())
+        raise _Enough
+
+    with contextlib.suppress(_Enough):
+        _compiled(function, catch, lean=True)
+    (code,) = found
+    return code
+
+
+class _Enough(Exception):
+    """What was wanted of compiling is there."""
+
+
+def _compiled(function: Callable[..., Any], optimize: Callable[[Any], None], lean: bool) -> Any:
     hints = get_type_hints(function, include_extras=True)
     hints.pop("return")
     dispatcher = numba.njit(**OPTIONS, _nrt=False, no_cpython_wrapper=True)(function)
-    with one_kernel(function.__qualname__, _frame_wrapper):
+    others = []
+    if lean:
+        from jittok._jit.lean import replacements
+
+        others = replacements(function.__qualname__, optimize)
+    with one_kernel(function.__qualname__, _frame_wrapper, others):
         dispatcher.compile(tuple(map(numba_type, hints.values())))
     (overload,) = dispatcher.overloads.values()
-    return bytes(overload.library._get_compiled_object())
+    return overload
+
+
+def _optimize(library: Any) -> None:
+    """Numba's two passes over a whole module, a cheap one and all of it. Between them all but the entry is made
+    internal, so that what was inlined everywhere goes away: half of the object code."""
+    codegen, module = library._codegen, library._final_module
+    settings = {"loop_vectorize": codegen._loopvect, "slp_vectorize": False, "opt": codegen._opt_level, "cost": "cheap"}
+    for manager, builder in (codegen._module_pass_manager(**settings), codegen._module_pass_manager()):
+        manager.run(module, builder)
+        hide_all_but(ENTRY, module)
+
+
+def hide_all_but(entry: str, module: Any) -> None:
+    """Make all that a module defines internal, but for its entry."""
+    for each in (*module.functions, *module.global_variables):
+        if not each.is_declaration and each.name != entry:
+            each.linkage = "internal"
 
 
 def _frame_wrapper(context: Any, library: Any, fndesc: Any, *_unused: Any) -> None:

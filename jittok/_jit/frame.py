@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 from array import array
 from operator import is_
 from typing import Any, NamedTuple, get_type_hints
 
 import numpy as np
 
+PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
+"""A kernel's machine code: int64 entry(int64 *frame). It runs without the GIL."""
 STATUS = 0
 """The word that a kernel sets when it failed, in checked code; arguments follow."""
 

@@ -3,45 +3,32 @@
 A kernel has a hundred helpers of a few lines each, so most of the time of compiling is what Numba does once for every
 function: look for new declarations, tell listeners, analyse variables again, optimize and link what is linked into its
 callers anyway. Here a helper stays as it is until its kernel is optimized as a whole. Nothing of this changes what a
-function means. It replaces parts of Numba for the compiling thread alone, which is why Numba's version is pinned.
+function means, so all of it can be left out: `trial` asks whether this Numba is one that it fits.
 """
 
 from __future__ import annotations
 
-import contextlib
-import gc
-import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from numba.core import event, types
 from numba.core.base import BaseContext
 from numba.core.codegen import CPUCodeLibrary, JITCPUCodegen
-from numba.core.cpu import CPUContext
 from numba.core.postproc import PostProcessor
-from numba.core.registry import cpu_target
 from numba.core.transforms import canonicalize_cfg
 from numba.core.typing.context import BaseContext as TypingContext
 from numba.core.typing.npydecl import NumpyRulesArrayOperator
 
-from jittok._jit.machine import LOCK
+from jittok._jit.replaced import COMPILING, Replacement
 
 _MANGLED = "_ZN"
 """How the names of compiled Python functions begin."""
-_compiling: set[int] = set()
-"""The thread that compiles a kernel, if one does."""
-_originals: list[tuple[Any, str, Any]] = []
-"""What that thread has replaced: owner, name, original."""
-_collecting: list[bool] = []
-"""Whether garbage was collected before it began."""
 
 
-@contextlib.contextmanager
-def one_kernel(name: str, wrapper: Callable[..., None]) -> Iterator[None]:
-    """While the kernel `name` is compiled in this thread; `wrapper` makes its entry in place of Numba's for C."""
-    cpu_target.target_context.refresh()  # all declarations, once
-    replacements = [
+def replacements(name: str, optimize: Callable[[Any], None]) -> list[Replacement]:
+    """What is replaced while the kernel `name` is compiled; `optimize` does what Numba would do to its whole module."""
+    return [
         (BaseContext, "refresh", _new_intrinsics_only),
         (TypingContext, "refresh", _nothing),
         (event, "start_event", _nothing),
@@ -49,75 +36,9 @@ def one_kernel(name: str, wrapper: Callable[..., None]) -> Iterator[None]:
         (PostProcessor, "run", _lives_at_the_end),
         (NumpyRulesArrayOperator, "generic", _numbers_are_no_arrays),
         (types.Function, "get_call_type", _asked_once),
-        (CPUCodeLibrary, "finalize", _linked_at_the_end(name)),
+        (CPUCodeLibrary, "finalize", _linked_at_the_end(name, optimize)),
         (JITCPUCodegen, "set_env", _no_place_for_helpers),
-        (CPUContext, "create_cfunc_wrapper", _wrapped(name, wrapper)),
     ]
-    with _replaced(replacements), _no_collection():
-        _compiling.add(threading.get_ident())
-        try:
-            yield
-        finally:
-            _compiling.clear()
-
-
-@contextlib.contextmanager
-def _replaced(replacements: list[tuple[Any, str, Callable[[Any], Any]]]) -> Iterator[None]:
-    """(owner, name, what makes the replacement of the original); other threads get the original."""
-    thread = threading.get_ident()
-
-    def chosen(ours: Any, original: Any) -> Any:
-        def choose(*args: Any, **kwargs: Any) -> Any:
-            return (ours if threading.get_ident() == thread else original)(*args, **kwargs)
-
-        return choose
-
-    with LOCK:
-        try:
-            for owner, name, make in replacements:
-                original = getattr(owner, name)
-                _originals.append((owner, name, original))
-                setattr(owner, name, chosen(make(original), original))
-            yield
-        finally:
-            _put_back()
-
-
-def _put_back() -> None:
-    while _originals:
-        owner, name, original = _originals.pop()
-        setattr(owner, name, original)
-
-
-@contextlib.contextmanager
-def _no_collection() -> Iterator[None]:
-    """Without the garbage collector, which takes a tenth of compiling: it finds hardly any garbage."""
-    enabled = gc.isenabled()
-    _collecting[:] = [enabled]
-    gc.disable()
-    try:
-        yield
-    finally:
-        _collecting.clear()
-        if enabled:
-            if not gc.get_freeze_count():  # what is new to the oldest objects, or it would all be looked at right now
-                gc.freeze()
-                gc.unfreeze()
-            gc.enable()
-
-
-def _after_fork() -> None:
-    """In the child of a fork: undo what a thread that is gone has changed."""
-    if threading.get_ident() in _compiling:
-        return
-    _compiling.clear()
-    _put_back()
-    if _collecting.pop() if _collecting else False:
-        gc.enable()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
 
 
 def _nothing(_original: Any) -> Any:
@@ -171,7 +92,7 @@ def _asked_once(original: Any) -> Any:
     return get_call_type
 
 
-def _linked_at_the_end(kernel_name: str) -> Any:
+def _linked_at_the_end(kernel_name: str, optimize: Callable[[Any], None]) -> Any:
     """Numba optimizes every function and makes machine code of it, then links it into its callers and optimizes it
     again there, level by level. Helpers are never called by themselves: they are linked once, into the kernel."""
 
@@ -180,6 +101,7 @@ def _linked_at_the_end(kernel_name: str) -> Any:
             if library.name == kernel_name:
                 library._linking_libraries[:] = _all_parts(library)
                 library._verify_declare_only_symbols = lambda: _raise_if_missing(library)
+                library._optimize_final_module = lambda: optimize(library)
                 original(library)
                 return
             library._raise_if_finalized()
@@ -218,7 +140,7 @@ def _all_parts(library: Any) -> list[Any]:
 def _module_for_linking(library: Any) -> Any:
     """A helper's code: alone for a kernel, with all that it calls for what Numba compiles by itself."""
     bare = CPUCodeLibrary._get_module_for_linking
-    if threading.get_ident() in _compiling:
+    if threading.get_ident() in COMPILING:
         return bare(library)
     whole = bare(library).clone()
     for part in _all_parts(library):
@@ -234,16 +156,3 @@ def _no_place_for_helpers(original: Any) -> Any:
             original(codegen, name, env)
 
     return set_env
-
-
-def _wrapped(kernel_name: str, wrapper: Callable[..., None]) -> Any:
-    """What Numba makes of min() and the like gets no wrapper at all."""
-
-    def make(_original: Any) -> Any:
-        def create(context: Any, library: Any, *rest: Any) -> None:
-            if library.name == kernel_name:
-                wrapper(context, library, *rest)
-
-        return create
-
-    return make

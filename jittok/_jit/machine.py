@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 from typing import Any
 
 import llvmlite.binding as llvm
 
+from jittok._jit.frame import PROTOTYPE
 from jittok.locks import Lock
 
 ENTRY = "jittok_entry"
 """The symbol of a kernel in its object code: int64 (int64 *frame)."""
-_PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
 LOCK = Lock()
 """LLVM is used by one thread at a time."""
 
@@ -45,4 +44,4 @@ def load(code: bytes) -> tuple[Any, Any]:
         address = engine.get_function_address(ENTRY)
     if not address:
         raise ValueError(f"object code without {ENTRY}")
-    return _PROTOTYPE(address), engine
+    return PROTOTYPE(address), engine

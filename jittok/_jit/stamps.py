@@ -172,8 +172,14 @@ def numba_version() -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
+def changed_settings() -> list[str]:
+    """Which settings of Numba that change machine code are set."""
+    return [name for name in _SETTINGS if os.environ.get(f"NUMBA_{name}")]
+
+
 def stamp(module: str, mode: str, host: str) -> bytes:
-    """What the machine code of a kernel of `module` depends on, as 32 bytes."""
+    """What the machine code of a kernel of `module` depends on, as 32 bytes. The system is part of `host`; of Python
+    only the minor version matters, for its bytecode is what Numba compiles."""
     settings = [f"{name}={os.environ.get(f'NUMBA_{name}', '')}" for name in _SETTINGS]
-    facts = [mode, host, numba_version(), sys.version, sys.platform, *settings]
+    facts = [mode, host, numba_version(), "{}.{}".format(*sys.version_info), *settings]
     return hashlib.sha256(source_stamp(module) + "\0".join(facts).encode()).digest()

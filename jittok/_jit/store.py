@@ -1,24 +1,34 @@
 """Machine code on disk: one file a kernel, under a stamp of everything that decides what it is.
 
 The stamp (`stamps`) covers every source file that the kernel's module imports, directly or not, the processor, the
-versions of Numba and Python, and the settings that change code. A file that is damaged or of another stamp is a miss
-and is written anew; a folder that cannot be written costs time, never a failure.
+versions of Numba and Python, and the settings that change code. It is part of the file's name, so that two versions,
+two Pythons and two kinds of processor that share a home keep one file each; what nobody has used for long is swept.
+A file that is damaged or of another stamp is a miss and is written anew; a folder that cannot be written costs time,
+never a failure.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import os
 import sys
+import time
 from pathlib import Path
 
 from jittok._jit import trust
 from jittok._jit.trust import log
 
-__all__ = ["cache_dir", "log", "not_kept", "place", "read", "read_kept", "write"]
+__all__ = ["cache_dir", "log", "not_kept", "place", "read", "read_kept", "sweep", "write"]
 MAGIC = b"jittok machine code 1\n"
 DIGEST = 32
+ENDING = ".o"
+DAY = 86400.0
+UNUSED_DAYS = 90
+"""Machine code that nobody has loaded for so long is deleted,"""
+MOST_BYTES = 256 << 20
+"""and what was loaded the longest ago, while there is more than this."""
 
 
 @functools.cache
@@ -55,12 +65,13 @@ def _chosen_folder() -> Path:
     return (Path(chosen) if Path(chosen).is_absolute() else Path.home() / ".cache") / "jittok"
 
 
-def place(module: str, name: str, mode: str) -> Path | None:
+def place(module: str, name: str, mode: str, stamp: bytes) -> Path | None:
     """The file of a kernel's machine code; None without a cache."""
     folder = cache_dir()
     if folder is None:
         return None
-    return folder / "kernels" / f"{module}.{name}-{mode}-py{sys.version_info[0]}{sys.version_info[1]}.o"
+    python = f"py{sys.version_info[0]}{sys.version_info[1]}"
+    return folder / "kernels" / f"{module}.{name}-{mode}-{python}-{stamp.hex()[:16]}{ENDING}"
 
 
 def read_kept(place: Path) -> bytes | None:
@@ -81,6 +92,7 @@ def read(place: Path, stamp: bytes) -> bytes | None:
         return None
     head, code = content[: len(MAGIC) + 2 * DIGEST], content[len(MAGIC) + 2 * DIGEST :]
     if head == MAGIC + stamp + hashlib.sha256(code).digest():
+        _mark_used(place)
         return code
     if head[: len(MAGIC) + DIGEST] == MAGIC + stamp:
         log.warning("cached kernel ignored: %s is damaged", place)
@@ -88,11 +100,42 @@ def read(place: Path, stamp: bytes) -> bytes | None:
 
 
 def write(place: Path, stamp: bytes, code: bytes) -> None:
-    """Keep machine code; a failure is logged."""
+    """Keep machine code; a failure is logged. Once a process, what is too much is deleted."""
     try:
         trust.write_file(place, MAGIC, stamp, hashlib.sha256(code).digest(), code)
     except OSError as error:
         not_kept(place, error)
+        return
+    _sweep_once(place.parent)
+
+
+def _mark_used(place: Path) -> None:
+    """Once a day the file's time is that of its use."""
+    with contextlib.suppress(OSError):
+        if time.time() - place.lstat().st_mtime > DAY:
+            os.utime(place)
+
+
+@functools.cache
+def _sweep_once(folder: Path) -> None:
+    sweep(folder)
+
+
+def sweep(folder: Path) -> list[str]:
+    """Delete machine code that nobody has used for long, or that is too much; the names. What another process has
+    loaded stays in its memory."""
+    gone, size, now = [], 0, time.time()
+    with contextlib.suppress(OSError):
+        found = [(facts, name) for name, facts in trust.names_in(folder)]
+        for facts, name in sorted(found, key=lambda each: -each[0].st_mtime):  # the youngest first
+            kept = name.endswith(ENDING)
+            size += facts.st_size if kept else 0
+            old = now - facts.st_mtime > (UNUSED_DAYS if kept else 1) * DAY
+            left = name.startswith(".new-") or name.endswith(".lock")  # by a process that was killed
+            if (old and (kept or left)) or (kept and size > MOST_BYTES):
+                trust.remove(folder / name)
+                gone.append(name)
+    return gone
 
 
 def not_kept(place: Path, error: OSError) -> None:

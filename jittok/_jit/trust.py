@@ -13,6 +13,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 log = logging.getLogger("jittok")
 
@@ -90,6 +91,35 @@ def read_file(place: Path) -> bytes:
     """The content of root/part/name, in a folder of ours. OSError."""
     with open(open_file(place), "rb") as file:
         return file.read()
+
+
+def open_to_lock(place: Path) -> int:
+    """A descriptor of the empty file root/part/name, made if it is not there, in a folder of ours. OSError."""
+    make_folder(place.parent.parent)
+    make_folder(place.parent)
+    flags = os.O_RDWR | os.O_CREAT | _NO_LINK | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
+    if not BY_DESCRIPTOR:
+        return os.open(place, flags, 0o600)
+    with _folder_of(place) as folder:
+        return os.open(place.name, flags, 0o600, dir_fd=folder)
+
+
+def names_in(folder: Path) -> Iterator[tuple[str, os.stat_result]]:
+    """(name, facts) of the regular files of root/part, a folder of ours. OSError."""
+    opened: contextlib.AbstractContextManager[Any] = contextlib.nullcontext(folder)
+    with _folder_of(folder / "any") if BY_DESCRIPTOR else opened as place, os.scandir(place) as entries:
+        for entry in entries:
+            if entry.is_file(follow_symlinks=False):
+                yield entry.name, entry.stat(follow_symlinks=False)
+
+
+def remove(place: Path) -> None:
+    """Delete root/part/name, in a folder of ours. OSError."""
+    if not BY_DESCRIPTOR:
+        place.unlink()
+        return
+    with _folder_of(place) as folder:
+        os.unlink(place.name, dir_fd=folder)
 
 
 def make_folder(folder: Path) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from jittok._jit import CHECKED, JIT, Deferred
+from jittok._jit import CHECKED, JIT, Deferred, need_compiler
 from jittok._raw.tables import NO_MATCH, key_masks, pair_places
 from jittok.fragments import PAD
 
@@ -39,6 +39,8 @@ _OPERATIONS = {
     """,
 }
 
+if not FAST:
+    need_compiler("code with every index checked" if JIT else "Python in place of kernels (NUMBA_DISABLE_JIT)")
 if TYPE_CHECKING or not FAST:
     from jittok._raw.blocks import (
         bit_places,

@@ -37,8 +37,10 @@ def write_package(home: Path) -> None:
     """The small package into a folder, under jittok's own name."""
     package = home / "jittok"
     package.mkdir()
-    (package / "__init__.py").write_text("")
-    shutil.copytree(PACKAGE / "_jit", package / "_jit", ignore=shutil.ignore_patterns("__pycache__"))
+    (package / "__init__.py").write_text('__version__ = "0"\n')
+    shutil.copytree(PACKAGE / "_jit", package / "_jit", ignore=shutil.ignore_patterns("__pycache__", "libs"))
+    for name in ("errors.py", "locks.py"):  # what `_jit` uses
+        shutil.copy(PACKAGE / name, package)
     (package / "step.py").write_text(HELPER)
     (package / "climb.py").write_text(KERNEL)
 

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from small_package import python
 
-from jittok._jit import I64, JIT, OutI64, compiler, helper, kernel, lean
+from jittok._jit import I64, JIT, OutI64, compiler, helper, kernel, lean, machine, trial
 
 LIMIT = 15
 
@@ -63,3 +64,38 @@ def test_a_helper_that_was_not_linked_is_an_error_and_other_kernels_go_on(monkey
         with pytest.raises(RuntimeError, match=r"kernel twice: its helper .*deepest.* is missing"):
             compiler.compile_kernel(twice.python)
     compiler.compile_kernel(twice.python)  # finishes whatever LLVM has been given so far
+
+
+compiled = pytest.mark.skipif(not JIT, reason="nothing is compiled without the compiler")
+
+
+@compiled
+def test_a_numba_that_nobody_has_tried_is_tried_first(monkeypatch, caplog):
+    assert trial._why_not() == ""
+    real = lean.replacements
+    with monkeypatch.context() as patch:
+        patch.setattr(lean, "replacements", lambda *both: [*real(*both), (machine, "no_such_name", None)])
+        assert trial._why_not() == "it has no no_such_name"
+    with monkeypatch.context() as patch:
+        patch.setattr(lean, "_all_parts", lambda _library: [])
+        assert "is missing" in trial._why_not()
+        patch.setattr(trial, "TRIED", ("0.1",))
+        trial.lean_fits.cache_clear()
+        assert not trial.lean_fits()
+        trial.lean_fits.cache_clear()
+    assert caplog.text.count("compiling takes longer with Numba") == 1
+
+
+@compiled
+@pytest.mark.process
+def test_numba_alone_compiles_the_same(home):
+    code = """
+import numpy as np
+from jittok._jit.trial import lean_fits
+from jittok.climb import climb
+out = np.zeros(3, np.int64)
+climb(out)
+print(out.tolist(), climb.origin, lean_fits())
+"""
+    assert python(home, code, JITTOK_LEAN="0") == "[1, 2, 3] compiled False"
+    assert python(home, code) == "[1, 2, 3] cache True"

@@ -1,12 +1,16 @@
 """The cache of machine code: used where it is right, never where it is stale, damaged or of another kind."""
 
+import os
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 from small_package import HELPER, KERNEL, environment, python
+
+from jittok._jit import store, turns
 
 pytestmark = pytest.mark.process
 
@@ -148,6 +152,76 @@ def test_a_warm_cache_may_be_read_only(home):
     finally:
         for path in [home / "cache", *(home / "cache").rglob("*")]:
             path.chmod(stat.S_IRWXU)
+
+
+def test_versions_keep_a_file_each(home):
+    python(home, SHOW)
+    (home / "jittok" / "step.py").write_text(HELPER.replace("value + 1", "value + 5"))
+    assert python(home, SHOW).endswith("False")
+    assert len(entries(home)) == 2
+    assert python(home, SHOW).endswith("True")
+    (home / "jittok" / "step.py").write_text(HELPER)
+    assert python(home, SHOW) == "[1, 2, 3] True"
+
+
+def test_what_nobody_has_used_for_long_is_swept(tmp_path, monkeypatch):
+    folder, day = tmp_path / "kernels", store.DAY
+    folder.mkdir()
+    ages = {"new.o": 1, "old.o": 89, "gone.o": 91, ".new-ab": 2, "a.o.lock": 2, "b.o.lock": 0, "x.sources": 400}
+    for name, days in ages.items():
+        (folder / name).write_bytes(bytes(100))
+        os.utime(folder / name, (time.time() - days * day,) * 2)
+    (folder / "link.o").symlink_to(tmp_path / "mine")
+    assert sorted(store.sweep(folder)) == [".new-ab", "a.o.lock", "gone.o"]
+    monkeypatch.setattr(store, "MOST_BYTES", 150)
+    assert store.sweep(folder) == ["old.o"]
+    assert {path.name for path in folder.iterdir()} == {"new.o", "b.o.lock", "x.sources", "link.o"}
+
+
+def test_code_that_is_used_is_not_swept(home):
+    python(home, SHOW)
+    (path,) = entries(home)
+    os.utime(path, (0, 0))
+    assert python(home, SHOW).endswith("True")
+    assert time.time() - path.stat().st_mtime < store.DAY
+
+
+def test_of_processes_that_begin_together_one_compiles(home):
+    code = SHOW.replace("from jittok.climb", "input(); from jittok.climb")
+    command = [sys.executable, "-c", code]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    started = [subprocess.Popen(command, env=environment(home), cwd=home, **pipes) for _ in range(4)]
+    for process in started:
+        process.stdin.write("\n")
+        process.stdin.flush()
+    told = sorted(process.communicate()[0].strip() for process in started)
+    assert told == ["[1, 2, 3] False", *["[1, 2, 3] True"] * 3]
+    assert not list((home / "cache").rglob("*.lock"))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the lock of the test is one of fcntl")
+def test_who_has_waited_too_long_for_another_process_goes_on(tmp_path, monkeypatch):
+    (tmp_path / "kernels").mkdir()
+    place = tmp_path / "kernels" / "a.o"
+    hold = """
+import fcntl, sys
+file = open(sys.argv[1], "w")
+fcntl.lockf(file, fcntl.LOCK_EX)
+print("held", flush=True)
+input()
+"""
+    command = [sys.executable, "-c", hold, str(place) + turns.ENDING]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout.readline() == "held\n"
+        monkeypatch.setattr(turns, "SECONDS", 0.1)
+        with turns.turn(place, lambda: "nothing yet") as found:
+            assert found == "nothing yet"
+        assert place.with_name("a.o.lock").exists()  # it is the other one's
+        monkeypatch.setattr(turns, "SECONDS", 60.0)
+        other.kill()
+    with turns.turn(place, lambda: "done") as found:  # a killed process holds nothing
+        assert found == "done"
+    assert not place.with_name("a.o.lock").exists()
 
 
 def test_processes_may_start_together(home):

@@ -169,7 +169,7 @@ trust._write, compiled, real = refused, [], compiler.compile_kernel
 compiler.compile_kernel = lambda function: compiled.append(function.__qualname__) or real(function)
 for _ in range(3):
     climb(np.zeros(3, np.int64))
-    store.write(store.place("jittok.other", "kernel", "fast"), bytes(32), b"code")
+    store.write(store.place("jittok.other", "kernel", "fast", bytes(32)), bytes(32), b"code")
 print(sorted(compiled))
 """
     env = environment(home)

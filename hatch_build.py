@@ -1,0 +1,57 @@
+"""The build hook: a wheel gets the kernels as machine code if JITTOK_SHIP_FOR names a system (`ship/levels.py`: TAGS).
+
+JITTOK_SHIP_FOR=linux-x86_64 python -m build --wheel: what makes a release sets it. Without it the wheel has no machine
+code and the tag py3-none-any, so who installs from source waits for no compiler and fetches no linker. An editable
+install never builds any. JITTOK_SHIP_LEVELS=v3,v4 keeps to some levels; JITTOK_SHIP_BITCODE names a folder that
+`ship/emit.py` has filled, so that the wheels of all systems are made of the same.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+TOOLS = ["numba>=0.68,<0.69", "ziglang>=0.15", "gguf>=0.17", "regex>=2024.4.16"]
+
+
+class CustomBuildHook(BuildHookInterface):  # type: ignore[type-arg]
+    """Machine code into a wheel."""
+
+    def dependencies(self) -> list[str]:
+        """What the build needs beside hatchling, where machine code is asked for."""
+        return TOOLS if os.environ.get("JITTOK_SHIP_FOR") else []
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Make the libraries and have them laid into the wheel."""
+        target = os.environ.get("JITTOK_SHIP_FOR")
+        if not target or version == "editable":
+            return
+        root = Path(self.root)
+        sys.path.insert(0, str(root / "ship"))
+        from levels import LEVELS, TAGS, levels_of
+
+        if target not in TAGS:
+            raise ValueError(f"JITTOK_SHIP_FOR: found {target!r}, expected one of {', '.join(TAGS)}")
+        chosen = os.environ.get("JITTOK_SHIP_LEVELS", "").split(",")
+        levels = [name for name in levels_of(target) if not chosen[0] or name.rpartition("-")[2] in chosen]
+        made = root / "build" / target
+        bitcode = Path(os.environ.get("JITTOK_SHIP_BITCODE") or root / "build" / "bitcode")
+        if "JITTOK_SHIP_BITCODE" not in os.environ:
+            self._run("emit.py", bitcode, *sorted({LEVELS[name].flavour for name in levels}))
+        self._run("libraries.py", bitcode, made, *levels)
+        libraries = json.loads((made / "manifest.json").read_text())["libraries"]
+        for name in ("manifest.json", *(each["file"] for each in libraries.values())):
+            build_data["force_include"][str(made / name)] = f"jittok/_jit/libs/{name}"
+        build_data["pure_python"] = False
+        build_data["tag"] = f"py3-none-{TAGS[target]}"
+
+    def _run(self, script: str, *arguments: object) -> None:
+        path = os.pathsep.join([self.root, *filter(None, [os.environ.get("PYTHONPATH")])])
+        command = [sys.executable, str(Path(self.root, "ship", script)), *map(str, arguments)]
+        subprocess.run(command, cwd=self.root, env=os.environ | {"PYTHONPATH": path}, check=True)

@@ -1,0 +1,139 @@
+"""Kernels from the shared libraries that lie in a wheel: one library a processor level, and a manifest.
+
+Standard library alone: neither Numba nor llvmlite is imported for them. A kernel is taken only if its sources are those
+that the library was made of (`stamps.source_stamp`), so an edited file compiles what it can reach and nothing else. The
+Python, the Numba and the host's name do not matter: finished code asks for none of them.
+
+Libraries are read from this package's own folder, by absolute path, and no setting names another folder. They are
+installed files like the .py files beside them: whoever could exchange one could exchange the other, so owner and mode
+are asked for neither. Digests find damage, as half-written images have it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import json
+import os
+import platform
+import sys
+from pathlib import Path
+from typing import Any
+
+from jittok._jit.frame import PROTOTYPE
+from jittok._jit.stamps import changed_settings, source_stamp
+from jittok._jit.trust import log
+
+FOLDER = Path(__file__).with_name("libs")
+"""In a checkout there is none, unless `make ship` made it."""
+MANIFEST = "manifest.json"
+LAYOUT = 1
+"""The layout of frames and of the manifest that this package knows."""
+SYSTEMS = {"linux": "linux", "darwin": "macos", "win32": "windows"}
+MACHINES = {"x86_64": "x86_64", "AMD64": "x86_64", "aarch64": "aarch64", "arm64": "arm64"}
+
+
+def symbol(module: str, name: str) -> str:
+    """What a kernel is called in a library."""
+    return f"{module}.{name}".replace(".", "__")
+
+
+@functools.cache
+def manifest() -> dict[str, Any]:
+    """`kernels`: symbol -> module, name, stamp; `libraries`: level -> file, sha256, bytes. Both empty without any."""
+    nothing: dict[str, Any] = {"kernels": {}, "libraries": {}}
+    try:
+        facts = json.loads((FOLDER / MANIFEST).read_bytes())
+        return facts if facts["layout"] == LAYOUT and facts["kernels"] and facts["libraries"] else nothing
+    except FileNotFoundError:
+        return nothing
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        log.warning("shipped machine code ignored: %s is damaged (%s)", FOLDER / MANIFEST, error)
+        return nothing
+
+
+@functools.cache
+def left_out() -> str:
+    """Why shipped code is not asked for, "" if it is."""
+    if os.environ.get("JITTOK_SHIPPED", "") == "0":
+        return "JITTOK_SHIPPED=0 leaves it out"
+    changed = changed_settings()
+    if changed:
+        return f"NUMBA_{changed[0]} asks for other code"
+    if ctypes.sizeof(ctypes.c_void_p) != 8:
+        return "this Python is no 64-bit one"
+    return ""
+
+
+def _opened(name: str) -> ctypes.CDLL | None:
+    """A library of the manifest, whole; None for one that is not there, damaged or cannot be loaded."""
+    facts = manifest()["libraries"].get(name)
+    if facts is None:
+        return None
+    place = FOLDER / Path(facts["file"]).name
+    try:
+        if hashlib.sha256(place.read_bytes()).hexdigest() == facts["sha256"]:
+            return ctypes.CDLL(str(place))
+        log.warning("shipped machine code ignored: %s is damaged", place)
+    except OSError as error:
+        log.warning("shipped machine code ignored: %s: %s", place, error)
+    return None
+
+
+@functools.cache
+def system() -> str:
+    """What the names of libraries for this process begin with: "linux-x86_64"."""
+    # the process decides, not the machine: an x86-64 Python under Rosetta is x86-64
+    return f"{SYSTEMS.get(sys.platform, sys.platform)}-{MACHINES.get(platform.machine(), platform.machine())}"
+
+
+@functools.cache
+def levels() -> list[str]:
+    """The libraries that this processor runs, the best first."""
+    if not system().endswith("x86_64"):
+        return [system()] if system() in manifest()["libraries"] else []
+    asked = _opened(f"{system()}-cpu")
+    highest = asked.jittok_cpu_level() if asked else 1
+    if os.environ.get("JITTOK_PLAIN", "0") not in ("", "0"):
+        highest = min(highest, 3)  # level 4 has what only some processors have
+    names = (f"{system()}-v{level}" for level in range(highest, 1, -1))
+    return [name for name in names if name in manifest()["libraries"]]
+
+
+@functools.cache
+def library() -> tuple[str, ctypes.CDLL] | None:
+    """(level, library): the best that is whole; None without."""
+    for name in levels():
+        found = _opened(name)
+        if found is not None:
+            return name, found
+    return None
+
+
+def find(module: str, name: str) -> tuple[Any, Any] | None:
+    """(function of a frame's address, what keeps it alive) of a kernel; None where `why_not` says why."""
+    if why_not(module, name):
+        return None
+    found = library()
+    assert found is not None
+    try:
+        return PROTOTYPE((symbol(module, name), found[1])), found[1]
+    except AttributeError:
+        log.warning("shipped machine code ignored: library %s has no %s", found[0], symbol(module, name))
+        return None
+
+
+def why_not(module: str, name: str) -> str:
+    """Why there is no shipped code for a kernel, "" if there is."""
+    kernel = manifest()["kernels"].get(symbol(module, name))
+    if kernel is None:
+        return "none is shipped for it" if manifest()["kernels"] else "this installation ships none"
+    if left_out():
+        return left_out()
+    if kernel["stamp"] != source_stamp(module).hex():
+        return "its sources are not those of the shipped code"
+    if library() is None:
+        shipped = ", ".join(sorted(each for each in manifest()["libraries"] if not each.endswith("-cpu")))
+        return f"none that is shipped runs on this {system()} (shipped: {shipped})"
+    return ""

@@ -1,0 +1,73 @@
+"""One compile for many processes that begin together: whoever comes second waits for the file of the first.
+
+The lock is one of the system's on a file beside the machine code, so it ends with the process that holds it, however
+that ends. A process that has waited too long, or a folder that cannot be locked (some network ones), costs a second
+compile, never a failure.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+from jittok._jit import trust
+
+T = TypeVar("T")
+SECONDS = 120.0
+"""A kernel takes seconds; on a machine where fifty processes begin at once, longer."""
+LOOK = 0.05
+ENDING = ".lock"
+
+
+def _lock(descriptor: int) -> bool:
+    """Take the lock if it is free. OSError where files cannot be locked."""
+    try:
+        if os.name == "nt":
+            import msvcrt
+
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]
+        else:
+            import fcntl
+
+            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the child of a fork does not have it
+    except (BlockingIOError, PermissionError):
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def turn(place: Path, is_done: Callable[[], T | None]) -> Iterator[T | None]:
+    """With nobody else in it for this place, if that can be had; what `is_done` says then."""
+    name = place.with_name(place.name + ENDING)
+    try:
+        descriptor = trust.open_to_lock(name)
+    except OSError:
+        yield is_done()
+        return
+    ours = False
+    try:
+        ours = _wait(descriptor)
+        yield is_done()
+    finally:
+        if ours:
+            with contextlib.suppress(OSError):  # who waits for it finds the work done; so does who makes a new one
+                trust.remove(name)
+        os.close(descriptor)
+
+
+def _wait(descriptor: int) -> bool:
+    """Whether the lock is ours; False when it took too long or cannot be had."""
+    end = time.monotonic() + SECONDS
+    try:
+        while not _lock(descriptor):
+            if time.monotonic() > end:
+                trust.log.info("another process has been compiling the same kernel for %d seconds", SECONDS)
+                return False
+            time.sleep(LOOK)
+    except OSError:
+        return False
+    return True
