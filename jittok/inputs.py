@@ -1,8 +1,9 @@
 """The zoo of what users pass ends here: texts of any container become `Documents`, bytes in flat arrays.
 
 Arrow arrays, NumPy bytes and `Ragged` stay where they are until a thread copies a stretch of them, as somebody else may
-write to them; Python objects are joined in parts of PART_BYTES, so that an iterator over a large corpus never stands in
-memory twice.
+write to them. Python's `bytes` and `str` never change, so kernels read them where they are, but for short ones,
+which are joined; a `str` that is not ASCII is encoded first. All others are joined. Either way comes in parts of
+PART_BYTES, so that an iterator over a large corpus never stands in memory twice.
 """
 
 from __future__ import annotations
@@ -16,22 +17,31 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._raw.objects import text_at, texts_in_place
+from jittok._raw.objects import bytes_in_place, can_read_in_place, joined_texts, memory_at, text_at, texts_in_place
 from jittok.arrow_layouts import rows_of
 from jittok.errors import EncodingFailed, InvalidToken
 from jittok.fragments import PAD
 from jittok.held import is_held, proven
 from jittok.ragged import Ragged
 
-PART_BYTES = 32 << 20
-"""Joined texts are handed on when they are this long."""
+PART_BYTES = 16 << 20
+"""Texts are handed on when they are this long together: the C library hands the memory of their ids out again without
+asking the system, which it never does above 32 MB."""
 BLOCK = 512
 """Texts joined at once: ASCII ones need no encoding one by one."""
 WHOLE_CHUNK = 1 << 20
 """Arrow chunks below this many bytes are joined, larger ones are read where they are."""
 
-LONGEST_IN_PLACE = 1 << 18
-"""Bytes objects longer than this are joined with others; a single one is read in place."""
+BLOCK_IN_PLACE = 64
+"""Texts fetched from an iterator at once, where they need not be joined."""
+SHORT = 250
+"""Texts of fewer bytes on average are joined: kernels read short texts faster where they stand behind each other."""
+LONGEST_UNPADDED = 1 << 16
+"""A longer text gets a copy with bytes behind it if none can be read there; kernels copy the end of a shorter one."""
+LONGEST_TOGETHER = 4 << 20
+"""A longer text is a part of its own: kernels then know that bytes follow wherever it is cut but at its end."""
+PAGE = 4096
+"""See `readable_behind`."""
 
 PADDING = bytes(PAD)
 
@@ -52,7 +62,7 @@ class Documents(NamedTuple):
     data: NDArray[np.uint8]
     starts: NDArray[np.int64]
     stops: NDArray[np.int64]
-    kept: tuple[bytes, ...] | None = None
+    kept: tuple[Any, ...] | None = None
     theirs: bool = False
 
     def own(self, first: int, last: int, room: NDArray[np.uint8] | None = None) -> Documents:
@@ -127,7 +137,7 @@ def to_ids(ids: Any, vocab_size: int) -> NDArray[np.int32]:
 def documents(texts: Any, replace: bool = False, in_place: bool = False) -> Iterator[Documents]:
     """The documents of anything that holds texts, in order and in one or more parts.
 
-    in_place: the caller leaves `data` to kernels, so that bytes objects need not be joined (see `Documents.kept`).
+    in_place: the caller leaves `data` to kernels, so that Python's objects need not be joined (see `Documents.kept`).
     TypeError for one bare text, a mapping, a set or a type that holds no texts; nulls of tables are empty documents.
     """
     if isinstance(texts, str | bytes | bytearray | memoryview):
@@ -143,16 +153,15 @@ def documents(texts: Any, replace: bool = False, in_place: bool = False) -> Iter
         proven(starts, stops, texts.data.size, "Ragged")
         yield Documents(texts.data, starts, stops, theirs=not is_held(texts.data))
     elif isinstance(texts, np.ndarray):
-        yield from _of_numpy(texts, replace)
+        yield from _of_numpy(texts, replace, in_place)
     elif _is_from("pyarrow", texts):
         yield from _of_arrow(texts)
     elif _is_from("pandas", texts):
-        yield from _of_pandas(texts, replace)
+        yield from _of_pandas(texts, replace, in_place)
     elif _is_from("polars", texts):
-        yield from _of_polars(texts, replace)
+        yield from _of_polars(texts, replace, in_place)
     elif isinstance(texts, Iterable) or hasattr(texts, "__getitem__"):
-        found = _in_place(texts) if in_place and isinstance(texts, list | tuple) else None
-        yield from _of_iterable(texts, replace) if found is None else found
+        yield from _of_objects(texts, replace, in_place)
     else:
         raise TypeError(f"found {type(texts).__name__}, expected a sequence of texts")
 
@@ -178,18 +187,47 @@ def _packed(blocks: Sequence[bytes], lengths: Sequence[NDArray[np.int64]]) -> Do
     return Documents(data, offsets[:-1], offsets[1:])
 
 
-def _of_iterable(texts: Iterable[Any], replace: bool, nulls: bool = False) -> Iterator[Documents]:
-    """Joined in blocks. `nulls`: None and NaN are empty texts."""
-    if isinstance(texts, list | tuple) and texts and isinstance(texts[0], bytes):
-        whole = _joined_whole(texts)
-        if whole is not None:
-            yield whole
-            return
+def _of_objects(texts: Iterable[Any], replace: bool, in_place: bool, nulls: bool = False) -> Iterator[Documents]:
+    """Python's objects. `nulls`: None and NaN are empty texts."""
+    if not in_place or not can_read_in_place():
+        one = texts[0] if in_place and isinstance(texts, list | tuple) and len(texts) == 1 else None
+        if isinstance(one, bytes) and len(one) > LONGEST_UNPADDED:  # joining it would copy it
+            ends = _fixed([0, len(one)], np.int64)
+            yield Documents(np.frombuffer(one, np.uint8), ends[:1], ends[1:])
+        else:
+            yield from _of_iterable(texts, replace, nulls)
+        return
+    first = 0
+    for kept in [tuple(texts)] if isinstance(texts, list | tuple) else _blocks(texts):
+        found = texts_in_place(kept)
+        if found is None or not kept:
+            yield from _of_iterable(kept, replace, nulls, first)
+        else:
+            yield from _parts_in_place(kept, *found, replace, first)
+        first += len(kept)
+
+
+def _blocks(texts: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
+    """What an iterator gives, about PART_BYTES at a time; one empty block for nothing at all."""
+    source, block, size, seen = iter(texts), [], 0, 0
+    while more := list(islice(source, BLOCK_IN_PLACE)):
+        block += more
+        size += sum(len(text) for text in more if isinstance(text, str | bytes | bytearray))
+        if size >= PART_BYTES:
+            seen += len(block)
+            yield tuple(block)
+            block, size = [], 0
+    if block or not seen:
+        yield tuple(block)
+
+
+def _of_iterable(texts: Iterable[Any], replace: bool, nulls: bool = False, first: int = 0) -> Iterator[Documents]:
+    """Joined in blocks. `nulls`: None and NaN are empty texts; first: the number of the first, for errors."""
     blocks: list[bytes] = []
     lengths: list[NDArray[np.int64]] = []
     size, seen, source = 0, 0, iter(texts)
     while block := list(islice(source, BLOCK)):
-        joined, spans = _joined(block, replace, seen, nulls)
+        joined, spans = _joined(block, replace, first + seen, nulls)
         blocks.append(joined)
         lengths.append(spans)
         seen += len(block)
@@ -201,45 +239,41 @@ def _of_iterable(texts: Iterable[Any], replace: bool, nulls: bool = False) -> It
         yield _packed(blocks, lengths)
 
 
-def _in_place(texts: Sequence[Any]) -> Iterator[Documents] | None:
-    """Bytes objects where they are, in parts; None when there are others, or a long one, which a kernel reads faster
-    with bytes behind it."""
-    if not texts or not isinstance(texts[0], bytes):
-        return None
-    if len(texts) == 1 and len(texts[0]) > LONGEST_IN_PLACE:  # copying it would be all that several threads wait for
-        ends = _fixed([0, len(texts[0])], np.int64)
-        return iter([Documents(np.frombuffer(texts[0], np.uint8), ends[:1], ends[1:])])
-    kept = tuple(texts)
-    found = texts_in_place(kept)
-    if found is None or int(found[1].max()) > LONGEST_IN_PLACE:
-        return None
-    return _parts_in_place(kept, *found)
-
-
 def _parts_in_place(
-    kept: tuple[bytes, ...], places: NDArray[np.int64], sizes: NDArray[np.int64]
+    kept: tuple[Any, ...], places: NDArray[np.int64], sizes: NDArray[np.int64], replace: bool, number: int
 ) -> Iterator[Documents]:
-    ends = np.cumsum(sizes)
-    cuts = np.searchsorted(ends, np.arange(PART_BYTES, int(ends[-1]), PART_BYTES), "right").tolist()
-    for first, last in pairwise(sorted({0, *cuts, len(kept)})):
-        here = places[first:last]
-        front = int(here.argmin())
-        starts = here - here[front]
-        data = np.frombuffer(kept[first + front], np.uint8)
-        yield Documents(data, _fixed(starts, np.int64), _fixed(starts + sizes[first:last], np.int64), kept)
+    """Texts where they are, in parts. `places`, `sizes`: see `texts_in_place`; number: the first one's, for errors."""
+    weights = np.where(sizes < 0, -2 * sizes, sizes)  # most scripts have two bytes a character or three
+    ends, cuts = np.cumsum(weights), {0, len(kept)}
+    cuts.update(np.searchsorted(ends, np.arange(PART_BYTES, int(ends[-1]), PART_BYTES), "right").tolist())
+    for alone in np.flatnonzero(weights > LONGEST_TOGETHER).tolist():
+        cuts.update((alone, alone + 1))
+    for first, last in pairwise(sorted(cuts)):
+        yield _part_in_place(kept, first, places[first:last], sizes[first:last], replace, number + first)
 
 
-def _joined_whole(texts: Sequence[Any]) -> Documents | None:
-    """Documents of a sequence of bytes objects in one join; None when it is long or holds anything else."""
-    try:
-        spans = np.fromiter(map(len, texts), np.int64, len(texts))
-        if int(spans.sum()) > PART_BYTES:
-            return None
-        documents = _packed(list(texts), [spans])
-    except TypeError:
-        return None
-    # an item of another kind can be longer than its len says
-    return documents if documents.stops[-1] + len(PADDING) == documents.data.size else None
+def _part_in_place(
+    kept: tuple[Any, ...], first: int, places: NDArray[np.int64], sizes: NDArray[np.int64], replace: bool, number: int
+) -> Documents:
+    """One part; what cannot be read where it is gets a bytes object of its own."""
+    cramped = (sizes > LONGEST_UNPADDED) & ((places + sizes - 1) % PAGE + PAD >= PAGE)
+    moved = np.flatnonzero((sizes < 0) | cramped)
+    if moved.size:
+        made = []
+        for k in moved.tolist():
+            text = to_bytes(kept[first + k], replace, number + k)
+            made.append(text + PADDING if len(text) > LONGEST_UNPADDED else text)
+            sizes[k] = len(text)
+        kept = (kept, *made)
+        places[moved] = bytes_in_place(made)
+    if int(sizes.sum()) < SHORT * sizes.size:
+        ends = np.append(0, np.cumsum(sizes))
+        ends.flags.writeable = False
+        return Documents(_fixed(joined_texts(places, sizes, PAD), np.uint8), ends[:-1], ends[1:])
+    front = int(places.argmin())
+    data = memory_at(int(places[front]), max(int(sizes[front]), 1))  # a byte of 0 stands behind each
+    starts = places - places[front]
+    return Documents(data, _fixed(starts, np.int64), _fixed(starts + sizes, np.int64), kept)
 
 
 def _joined(block: list[Any], replace: bool, first: int, nulls: bool) -> tuple[bytes, NDArray[np.int64]]:
@@ -267,7 +301,7 @@ def _one_dimension(array: Any) -> None:
         raise TypeError(f"found an array of {array.ndim} dimensions, expected 1")
 
 
-def _of_numpy(texts: NDArray[Any], replace: bool) -> Iterator[Documents]:
+def _of_numpy(texts: NDArray[Any], replace: bool, in_place: bool) -> Iterator[Documents]:
     """Object, bytes ("S"), str ("U") and variable-width string ("T") arrays. Bytes are read in place."""
     _one_dimension(texts)
     kind, width = texts.dtype.kind, texts.dtype.itemsize
@@ -279,12 +313,12 @@ def _of_numpy(texts: NDArray[Any], replace: bool) -> Iterator[Documents]:
         proven(starts, stops, data.size, "a NumPy array")
         yield Documents(_fixed(data, np.uint8), _fixed(starts, np.int64), _fixed(stops, np.int64), theirs=True)
     elif kind in "OTU":
-        yield from _of_iterable(texts.tolist(), replace, nulls=True)
+        yield from _of_objects(texts.tolist(), replace, in_place, nulls=True)
     else:
         raise TypeError(f"found an array of {texts.dtype}, expected str, bytes or objects")
 
 
-def _of_pandas(texts: Any, replace: bool) -> Iterator[Documents]:
+def _of_pandas(texts: Any, replace: bool, in_place: bool) -> Iterator[Documents]:
     """A Series, Index or array of pandas: the Arrow array below it where there is one, else its objects."""
     if not hasattr(texts, "dtype"):
         raise TypeError(f"found a pandas {type(texts).__name__}, expected a Series or Index of texts")
@@ -297,17 +331,17 @@ def _of_pandas(texts: Any, replace: bool) -> Iterator[Documents]:
 
         objects = np.array(values, dtype=object)
         objects[pd.isna(objects)] = None
-        yield from _of_iterable(objects.tolist(), replace, nulls=True)
+        yield from _of_objects(objects.tolist(), replace, in_place, nulls=True)
 
 
-def _of_polars(texts: Any, replace: bool) -> Iterator[Documents]:
+def _of_polars(texts: Any, replace: bool, in_place: bool) -> Iterator[Documents]:
     """A Series of polars, through Arrow where pyarrow is installed."""
     if not hasattr(texts, "dtype"):
         raise TypeError(f"found a polars {type(texts).__name__}, expected a Series of texts")
     try:
         arrow = texts.to_arrow()
     except ImportError:
-        yield from _of_iterable(texts.to_list(), replace, nulls=True)
+        yield from _of_objects(texts.to_list(), replace, in_place, nulls=True)
     else:
         yield from _of_arrow(arrow)
 

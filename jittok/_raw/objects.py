@@ -1,8 +1,8 @@
-"""Texts read where Python keeps them: the addresses of the characters of many `bytes` objects, without a copy.
+"""Texts read where Python keeps them: the addresses of the characters of many `bytes` and `str`, without a copy.
 
-This leans on how CPython lays a tuple and a bytes object out, which has not changed in decades but is nobody's promise.
-So the layout is tried on a known tuple first, and where it is not found so, or windows are no addresses (checked code,
-no compiler), nothing is ever read in place.
+This leans on how CPython lays a tuple, a bytes object and an ASCII str out, which is nobody's promise. So each layout
+is tried on known objects first, and that of a str is learnt from them. Where anything is not found as expected, or
+windows are no addresses (checked code, no compiler), nothing is ever read in place.
 """
 
 from __future__ import annotations
@@ -10,51 +10,161 @@ from __future__ import annotations
 import ctypes
 import functools
 import sys
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import I64, OutI64, frozen, kernel
-from jittok._raw import FAST, get_i64
+from jittok._jit import I64, OutI64, OutU8, frozen, kernel
+from jittok._raw import FAST, get_i64, get_u8, put_u8, window
 
 _ITEMS = tuple.__basicsize__ if FAST else 0
 _TEXT = bytes.__basicsize__ - 1
-_TYPE, _SIZE = 1, 2
-"""Words of a bytes object: reference count, type, size, hash, text."""
+_TYPE, _SIZE, _STATE = 1, 2, 4
+"""Words of a bytes object: reference count, type, size, hash, text; of a str: the same, but its state in the fifth."""
+_READ = 0x100
+"""PyBUF_READ of the C API."""
+
+
+class StrLayout(NamedTuple):
+    """How an ASCII str is laid out: all `bits` of its state are set, and its characters begin `header` bytes in."""
+
+    header: int
+    bits: int
+
+
+class _Text(str):
+    """A str of another type, whose characters lie elsewhere."""
+
+    __slots__ = ()
 
 
 @kernel
-def read_sizes(objects: I64, kind: int, sizes: OutI64) -> int:
-    """Sizes of bytes objects, up to the first object that is of another type; how many.
+def read_texts(
+    objects: I64, of_bytes: int, of_str: int, header: int, ascii_bits: int, places: OutI64, sizes: OutI64
+) -> int:
+    """Where the bytes of texts lie, and how many there are; -1 - the number of characters for a str that is not ASCII.
 
-    objects: int64[n] addresses of Python objects that somebody keeps alive; kind: address of the type `bytes`
+    objects: int64[n] addresses of Python objects that somebody keeps alive; of_bytes, of_str: addresses of the types;
+    header, ascii_bits: see `StrLayout`. Returns n, or the number of the first object of another type.
     """
     for k in range(objects.size):
-        if get_i64(objects[k], _TYPE) != kind:
+        kind, size = get_i64(objects[k], _TYPE), get_i64(objects[k], _SIZE)
+        if kind == of_bytes:
+            places[k], sizes[k] = objects[k] + _TEXT, size
+        elif kind == of_str:
+            is_ascii = get_i64(objects[k], _STATE) & ascii_bits == ascii_bits
+            places[k], sizes[k] = objects[k] + header, size if is_ascii else -1 - size
+        else:
             return k
-        sizes[k] = get_i64(objects[k], _SIZE)
     return objects.size
 
 
+@kernel
+def gather(places: I64, sizes: I64, out: OutU8) -> int:
+    """Copy texts from addresses behind each other into `out`, which has room for them; how many bytes."""
+    target, at = window(out), 0
+    for k in range(places.size):
+        place, size = places[k], sizes[k]
+        for i in range(size):
+            put_u8(target, at + i, get_u8(place, i))
+        at += size
+    return at
+
+
+def memory_at(address: int, size: int) -> NDArray[np.uint8]:
+    """A read-only view of memory that somebody else keeps alive."""
+    view = ctypes.pythonapi.PyMemoryView_FromMemory
+    view.restype, view.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int)
+    return np.frombuffer(view(address, size, _READ), np.uint8)
+
+
 def _addresses(texts: tuple[Any, ...]) -> NDArray[np.int64]:
-    items = (ctypes.c_int64 * len(texts)).from_address(id(texts) + _ITEMS)
-    return np.array(items, np.int64)
+    if not texts:
+        return np.zeros(0, np.int64)
+    return memory_at(id(texts) + _ITEMS, 8 * len(texts)).view(np.int64).copy()
+
+
+def _read(texts: tuple[Any, ...], layout: StrLayout) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+    objects = _addresses(texts)
+    places, sizes = np.empty(objects.size, np.int64), np.empty(objects.size, np.int64)
+    # a type that no object has stands for str where its layout is unknown
+    of_str = id(str) if layout.bits else 0
+    done = read_texts(frozen(objects, np.int64), id(bytes), of_str, layout.header, layout.bits, places, sizes)
+    return (places, sizes) if done == objects.size else None
+
+
+NO_STR = StrLayout(0, 0)
+"""The layout of str is not known."""
 
 
 @functools.cache
 def can_read_in_place() -> bool:
-    """Whether this Python lays its objects out as expected, tried on a few."""
-    if not FAST or sys.implementation.name != "cpython" or np.dtype(np.intp).itemsize != 8:
+    """Whether this Python lays tuples and bytes objects out as expected, tried on a few."""
+    if not FAST or sys.implementation.name != "cpython" or np.dtype(np.intp).itemsize != 8 or _TEXT != 32:
         return False
     sample = (b"", b"a", bytes(300), b"\xff" * 7)
-    objects = _addresses(sample)
-    if objects.tolist() != [id(text) for text in sample] or _TEXT != 32:
+    if _addresses(sample).tolist() != [id(text) for text in sample]:
         return False
-    sizes = np.zeros(len(sample), np.int64)
-    if read_sizes(frozen(objects, np.int64), id(bytes), sizes) != len(sample):
+    found = _read(sample, NO_STR)
+    return found is not None and _hold(found, sample)
+
+
+def _hold(found: tuple[NDArray[np.int64], NDArray[np.int64]], texts: tuple[bytes, ...]) -> bool:
+    """Whether sizes and places are those of these bytes."""
+    places, sizes = found[0].tolist(), found[1].tolist()
+    if sizes != [len(text) for text in texts]:
         return False
-    return all(text_at(at + _TEXT, len(text)) == text for at, text in zip(objects.tolist(), sample, strict=True))
+    return all(text_at(at, len(text)) == text for at, text in zip(places, texts, strict=True))
+
+
+def _samples() -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """ASCII str, others, and those of another type: short, long, interned, made just now, of each width."""
+    joined = str(b"in place", "ascii")  # no constant, which Python would intern
+    plain = ("", "a", "\0", "\x7f", joined, "x" * 300, sys.intern("interned_text"), chr(65) * 4097)
+    wide = ("\x80", "\xe9", "\xe9" * 300, joined + "\xff", "\u20ac", "a\u20ac" * 9, "\U0001f600", joined + "\U0001f600")
+    return plain, wide, (_Text(""), _Text(joined), _Text("\xe9"), _Text("\u20ac" * 5), _Text("x" * 300))
+
+
+@functools.cache
+def str_layout() -> StrLayout:
+    """How this Python lays an ASCII str out, learnt from known ones and checked by what Python's C API says of them;
+    NO_STR where they do not tell."""
+    if not can_read_in_place():
+        return NO_STR
+    plain, wide, other = ([_state(text) for text in texts] for texts in _samples())
+    is_ascii = _common(plain) & ~_any(wide)
+    is_compact = _common(plain + wide) & ~_any(other)
+    if is_ascii.bit_count() != 1 or is_compact.bit_count() != 1:
+        return NO_STR
+    layout = StrLayout(sys.getsizeof("") - 1, is_ascii | is_compact)
+    return layout if is_right(layout) else NO_STR
+
+
+def is_right(layout: StrLayout) -> bool:
+    """Whether all known str are found by a layout as they are: those that are ASCII byte for byte and where the C API
+    says, and no others."""
+    plain, wide, _ = _samples()
+    found = _read((*plain, *wide), layout)
+    if found is None or found[1][len(plain) :].tolist() != [-1 - len(text) for text in wide]:
+        return False
+    where = ctypes.pythonapi.PyUnicode_AsUTF8AndSize
+    where.restype, where.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_void_p)
+    if found[0][: len(plain)].tolist() != [where(text, None) for text in plain]:
+        return False
+    return _hold((found[0][: len(plain)], found[1][: len(plain)]), tuple(text.encode() for text in plain))
+
+
+def _state(text: str) -> int:
+    return ctypes.c_uint32.from_address(id(text) + 8 * _STATE).value
+
+
+def _common(states: list[int]) -> int:
+    return functools.reduce(int.__and__, states)
+
+
+def _any(states: list[int]) -> int:
+    return functools.reduce(int.__or__, states)
 
 
 def text_at(address: int, size: int) -> bytes:
@@ -64,12 +174,20 @@ def text_at(address: int, size: int) -> bytes:
 
 def texts_in_place(texts: tuple[Any, ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
     """(addresses of the texts, their sizes), int64[n] each, valid as long as the tuple is; None when one of them is no
-    `bytes` object or texts cannot be read in place."""
-    if not can_read_in_place():
-        return None
-    objects = _addresses(texts)
-    sizes = np.empty(objects.size, np.int64)
-    if read_sizes(frozen(objects, np.int64), id(bytes), sizes) != objects.size:
-        return None
-    objects += _TEXT
-    return objects, sizes
+    `bytes` or `str` or texts cannot be read in place. A `str` that is not ASCII has no place: its size is -1 - the
+    number of its characters."""
+    return _read(texts, str_layout()) if can_read_in_place() else None
+
+
+def joined_texts(places: NDArray[np.int64], sizes: NDArray[np.int64], spare: int) -> NDArray[np.uint8]:
+    """Texts from `texts_in_place`, whose tuple must be alive, behind each other and in front of `spare` zeros."""
+    size = int(sizes.sum())
+    data = np.empty(size + spare, np.uint8)
+    data[size:] = 0
+    gather(frozen(places, np.int64), frozen(sizes, np.int64), data)
+    return data
+
+
+def bytes_in_place(texts: list[bytes]) -> list[int]:
+    """Addresses of the bytes of bytes objects, valid as long as these are."""
+    return [id(text) + _TEXT for text in texts]

@@ -6,6 +6,7 @@ do not influence each other, so neither the stretches nor the number of threads 
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, pairwise
@@ -30,6 +31,8 @@ UNKNOWN_TIMES = 4
 """Iterators are thought to hold so many times what is read at first. Room for ids that are not there costs nothing."""
 HANDED_OVER = 1 << 15
 """So many ids are handed over to the caller; fewer are copied, and the workspace keeps its array."""
+ROOM = 1.2
+"""Room for so many times the ids that there would be if all texts were like the first ones. What is left goes back."""
 
 
 def encode_batch(encoder: Encoder, texts: Any, rule: Rule, threads: int | None, progress: bool) -> TokenArray:
@@ -86,6 +89,9 @@ def stretches(
                 if bar is not None:
                     bar.update(1)
                 yield result
+            elif threads == 1 and keep_ids and together:
+                jobs = chain([(docs, base, first, last, alone)], source)
+                yield _one_by_one(encoder, jobs, _times(texts, docs), rule, bar)
             elif threads == 1 or (alone and not pending):
                 result = _stretch(encoder, docs, base, first, last, rule, keep_ids, beside)
                 if bar is not None:
@@ -230,6 +236,40 @@ def _in_order(
     return ids, ends
 
 
+def _one_by_one(
+    encoder: Encoder, source: Iterable[tuple[Any, int, int, int, bool]], times: float, rule: Rule, bar: Any
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """The ids of many stretches, one behind the other in one array, and the ends of their rows. `times`: how many times
+    as many bytes there are as in the first, a guess."""
+    count, rows = 0, list[NDArray[np.int64]]()
+    with encoder.workspace() as workspace:
+        for docs, base, first, last, _ in source:
+            if isinstance(docs, BaseException):
+                raise docs
+            size = docs.size(first, last)
+            room = int(ROOM * encoder.ids_per_byte * size * times) + SPARE
+            if not rows and times > 1 and workspace.ids.size < room:
+                workspace.give_ids(room, 0)
+            workspace.expect(docs, size + DOCUMENT_WEIGHT * (last - first))
+            count, row_ends = _encoded(encoder, workspace, docs, base, first, last, rule, count)
+            rows.append(row_ends)
+            if bar is not None:
+                bar.update(last - first)
+        return _taken(workspace, count), rows[0] if len(rows) == 1 else np.concatenate(rows)
+
+
+def _taken(workspace: Workspace, count: int) -> NDArray[np.int32]:
+    """The workspace's first `count` ids: its array, if they are many."""
+    if count < HANDED_OVER:
+        return workspace.ids[:count].copy()
+    ids, workspace.ids = workspace.ids, np.empty(0, np.int32)
+    if 5 * count < 4 * ids.size:
+        ids.resize(count, refcheck=False)  # nobody else has seen it: what is left over goes back in place
+    # Otherwise the little that is left over stays: the C library hands memory of the same size out again without
+    # asking the system, and first touches of new pages cost as much as a fifth of the encoding.
+    return ids[:count]
+
+
 def _stretch(
     encoder: Encoder,
     docs: Documents,
@@ -247,40 +287,41 @@ def _stretch(
     with encoder.workspace() as workspace:
         size = docs.size(first, last) + DOCUMENT_WEIGHT * (last - first)
         workspace.expect(docs, size)
-        if docs.theirs:
-            count, row_ends = _copied(encoder, workspace, docs, base, first, last, rule)
-        else:
-            fragments = encoder.cut(workspace, docs, first, last, rule)
-            count = encoder.encode(workspace, docs, first, last, fragments, rule, base)
-            row_ends = _row_ends(workspace, last - first)
+        count, row_ends = _encoded(encoder, workspace, docs, base, first, last, rule, 0)
         aside: tuple[Any, ...] = ()
         if beside is not None:
+            fragments = int(workspace.document_ends[last - first - 1])
             encoder.tidy(workspace, LEAST)
             ends = workspace.document_ends[: last - first]
             cut = (array[:fragments] for array in (workspace.starts, workspace.stops, workspace.tokens, workspace.ends))
             aside = (when_long(size)(beside, docs, first, last, ends, *cut, workspace.ids[:count]),)
-        if count < HANDED_OVER or not keep_ids:
-            return workspace.ids[: count if keep_ids else 0].copy(), row_ends, *aside
-        ids, workspace.ids = workspace.ids, np.empty(0, np.int32)
-        if 5 * count < 4 * ids.size:
-            ids.resize(count, refcheck=False)  # nobody else has seen it: what is left over goes back in place
-        # Otherwise the little that is left over stays: the C library hands memory of the same size out again
-        # without asking the system, and first touches of new pages cost as much as a fifth of the encoding.
-        return ids[:count], row_ends, *aside
+        ids = _taken(workspace, count) if keep_ids else np.empty(0, np.int32)
+        return ids, row_ends, *aside
+
+
+def _encoded(
+    encoder: Encoder, workspace: Workspace, docs: Documents, base: int, first: int, last: int, rule: Rule, at: int
+) -> tuple[int, NDArray[np.int64]]:
+    """Encode documents first .. last - 1 behind the workspace's first `at` ids. Returns how many it has now, and the
+    ends of the rows in them."""
+    if docs.theirs:
+        return _copied(encoder, workspace, docs, base, first, last, rule, at)
+    fragments = encoder.cut(workspace, docs, first, last, rule)
+    count = encoder.encode(workspace, docs, first, last, fragments, rule, base, at)
+    return count, _row_ends(workspace, last - first, at) + at
 
 
 def _copied(
-    encoder: Encoder, workspace: Workspace, docs: Documents, base: int, first: int, last: int, rule: Rule
+    encoder: Encoder, workspace: Workspace, docs: Documents, base: int, first: int, last: int, rule: Rule, at: int
 ) -> tuple[int, NDArray[np.int64]]:
-    """Encode documents that somebody else may write to: a few are copied at a time. The ids are in the workspace.
-    Returns how many there are, and the ends of the rows."""
+    """The same for documents that somebody else may write to: a few are copied at a time."""
     ends = np.cumsum(docs.stops[first:last] - docs.starts[first:last])
     marks = np.arange(COPIED, int(ends[-1]), COPIED)
     cuts = sorted({0, *np.searchsorted(ends, marks, "right").tolist(), last - first})
-    room = int(encoder.ids_per_byte * int(ends[-1])) + last - first + 2 * SPARE
+    room = at + int(encoder.ids_per_byte * int(ends[-1])) + last - first + 2 * SPARE
     if len(cuts) > 2 and workspace.ids.size < room:
-        workspace.give_ids(room, 0)
-    count, rows = 0, []
+        workspace.give_ids(room + at, at)
+    count, rows = at, []
     for start, stop in pairwise(cuts):
         part = workspace.copy(docs, first + start, first + stop)
         fragments = encoder.cut(workspace, part, 0, stop - start, rule)
@@ -299,7 +340,11 @@ def _row_ends(workspace: Workspace, documents: int, at: int = 0) -> NDArray[np.i
 
 
 def _times(texts: Any, docs: Documents) -> float:
-    """How many times as many texts there are as in this part, which is not empty; a guess for what has no length."""
+    """How many times as much text there is as in this part, which is not empty; a guess for what has no length."""
+    if isinstance(texts, list | tuple):
+        with contextlib.suppress(TypeError):  # something that is no text, which is told when its turn comes
+            here = sum(map(len, texts[: docs.starts.size]))
+            return sum(map(len, texts)) / here if here else 1
     return max(1, len(texts) / docs.starts.size) if hasattr(texts, "__len__") else UNKNOWN_TIMES
 
 
