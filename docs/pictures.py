@@ -1,7 +1,7 @@
 """Draws DESIGN.md's pictures of the tables from a real vocabulary: `python docs/pictures.py` writes them anew.
 
-What stands between the two markers in DESIGN.md is what `pictures` returns, and a test compares the two. So the pictures
-show bytes that are really there, and a layout that changes changes them.
+What stands between the two markers in DESIGN.md is what `pictures` returns; a test compares the two. So the pictures show
+bytes that are really there, and a layout that changes changes them.
 """
 
 from __future__ import annotations
@@ -18,6 +18,15 @@ TEXT = " LoRA"
 DESIGN = Path(__file__).parents[1] / "DESIGN.md"
 BEGIN, END = "<!-- pictures: docs/pictures.py writes what follows -->\n", "<!-- end of pictures -->\n"
 _CELL = 11
+SEEDS = (
+    "3. Cache, then seeds (`jittok/models/bpe/seeds.py`). Neither knows the word: the cache has not met it, and it is no "
+    "token. A word that is a token has a seed, as ' Lo' does:"
+)
+MERGES = "4. Merge, lowest rank first (`jittok/merging/queue.py`). The pair table is asked for each pair of neighbours:"
+TRIE = (
+    "The trie (`jittok/structures/double_array.py`) of special tokens, walked along `<|endoftext|>`. A value of -1: no token "
+    "ends here."
+)
 
 
 def _row(label: str, cells: list[str]) -> str:
@@ -50,7 +59,7 @@ def _seed_slot(arrays: object, text: bytes) -> bytes:
 
 
 def _cache_slot(tok: jittok.Tokenizer, text: bytes) -> bytes:
-    encoder = tok._encoder  # noqa: SLF001  the picture is of what is inside
+    encoder = tok._encoder
     workspace = encoder.acquire()
     try:
         slots = workspace.scratch.cache.short
@@ -63,7 +72,7 @@ def _cache_slot(tok: jittok.Tokenizer, text: bytes) -> bytes:
 
 def _trie(tok: jittok.Tokenizer) -> str:
     """The walk through the trie of special tokens: the units of the first characters of <|endoftext|>."""
-    trie = tok._encoder.rule(add_special=False, parse_special=True, replace=False).special.trie  # noqa: SLF001
+    trie = tok._encoder.rule(add_special=False, parse_special=True, replace=False).special.trie
     units, node = trie.units.reshape(-1, UNIT), ROOT
     lines = [f"{'node':>6} {'base':>6} {'parent':>7} {'value':>6}   one unit: four int32"]
     for letter in ["", *"<|e"]:
@@ -94,32 +103,42 @@ def pictures() -> str:
     ids = tok.encode(TEXT).tolist()
     arrays, raw = tok.arrays, TEXT.encode()
     space, letter = tok.token_to_id("Ġ"), tok.token_to_id("L")
-    pair = _pair_slot(arrays, space, letter)
     trace = tok.trace(TEXT)
     word = trace.words[0]
     regex = trace.regexes[word["regex"]]
-    blocks = [
-        ("1. Splitter (`jittok/pretokenize/`). The text is one word, cut out by the pattern of `gpt-2`:",
-         f"{regex}\n\n{TEXT!r}  ->  {[word['text']]}   5 bytes at {word['offset']}"),
-        ("2. Record (`jittok/piece_cache/records.py`). The loop over pieces gets a key and the place of the cache line that may hold it:",
-         _drawn("key of a piece of up to 15 bytes: the text, zeros, the length", raw.ljust(15, b"\0") + bytes([len(raw)]),
-                ["text", "text", "zeros", "length 5"])),
-        ("3. Cache, then seeds (`jittok/models/bpe/seeds.py`). Neither knows the word: the cache has not met it, and it is no token. A word that is a token has"
-         f" a seed, as {' Lo'!r} does:",
-         _drawn("slot of the seeds: 32 bytes", _seed_slot(arrays, b" Lo"),
-                ["text", "zeros", "zeros", "length 3", f"id {tok.token_to_id('ĠLo')}", "", "", ""])),
-        ("4. Merge, lowest rank first (`jittok/merging/queue.py`). Each pair of neighbours is asked for in the pair table:",
-         _drawn(f"slot of the pair ({space}, {letter}), Ġ and L: 16 bytes", pair,
-                ["right + 1", "left + 1", "merged id", "rank"]) + "\n\n" + _steps(tok)),
-        (f"5. Ids {ids}, which the cache (`jittok/piece_cache/tables.py`) keeps for the next time:",
-         _drawn("slot of a short piece, ids of 16 bits: 32 bytes", _cache_slot(tok, raw),
-                ["text", "text", "zeros", "length 5", "two ids", "ids 3, 4", "ids 5, 6", "id 7, n + 1"])),
-    ]  # fmt: skip
-    parts = [f"{head}\n\n```\n{body}\n```\n" for head, body in blocks]
-    parts.append(
-        "The trie (`jittok/structures/double_array.py`) of special tokens, walked along `<|endoftext|>`; a value of -1: no token "
-        f"ends here.\n\n```\n{_trie(tok)}\n```\n"
+    key = _drawn(
+        "key of a piece of up to 15 bytes: the text, zeros, the length",
+        raw.ljust(15, b"\0") + bytes([len(raw)]),
+        ["text", "text", "zeros", "length 5"],
     )
+    seed = _drawn(
+        "slot of the seeds: 32 bytes",
+        _seed_slot(arrays, b" Lo"),
+        ["text", "zeros", "zeros", "length 3", f"id {tok.token_to_id('ĠLo')}", "", "", ""],
+    )
+    pair = _drawn(
+        f"slot of the pair ({space}, {letter}), Ġ and L: 16 bytes",
+        _pair_slot(arrays, space, letter),
+        ["right + 1", "left + 1", "merged id", "rank"],
+    )
+    kept = _drawn(
+        "slot of a short piece, ids of 16 bits: 32 bytes",
+        _cache_slot(tok, raw),
+        ["text", "text", "zeros", "length 5", "two ids", "ids 3, 4", "ids 5, 6", "id 7, n + 1"],
+    )
+    cut = f"{regex}\n\n{TEXT!r}  ->  {[word['text']]}   5 bytes at {word['offset']}"
+    blocks = [
+        ("1. Splitter (`jittok/pretokenize/`). The text is one word. The pattern of `gpt-2` cuts it out:", cut),
+        (
+            "2. Record (`jittok/piece_cache/records.py`). The loop over pieces gets a key and the place of a cache line:",
+            key,
+        ),
+        (SEEDS, seed),
+        (MERGES, f"{pair}\n\n{_steps(tok)}"),
+        (f"5. Ids {ids}. The cache (`jittok/piece_cache/tables.py`) keeps them for the next time:", kept),
+        (TRIE, _trie(tok)),
+    ]
+    parts = [f"{head}\n\n```\n{body}\n```\n" for head, body in blocks]
     return "\n".join(parts)
 
 
