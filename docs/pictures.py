@@ -1,7 +1,7 @@
 """Draws DESIGN.md's pictures of the tables from a real vocabulary: `python docs/pictures.py` writes them anew.
 
-What stands between the two markers in DESIGN.md is what `pictures` returns; a test compares the two. So the pictures show
-bytes that are really there, and a layout that changes changes them.
+What stands between the two markers in DESIGN.md is what `pictures` returns; a test compares the two. So the pictures
+show bytes that are really there, and a layout that changes changes them.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ DESIGN = Path(__file__).parents[1] / "DESIGN.md"
 BEGIN, END = "<!-- pictures: docs/pictures.py writes what follows -->\n", "<!-- end of pictures -->\n"
 _CELL = 11
 SEEDS = (
-    "3. Cache, then seeds (`jittok/models/bpe/seeds.py`). Neither knows the word: the cache has not met it, and it is no "
-    "token. A word that is a token has a seed, as ' Lo' does:"
+    "3. Cache, then seeds (`jittok/models/bpe/seeds.py`). Neither knows the word: the cache has not met it, and it is "
+    "no token. A word that is a token has a seed, as ' Lo' does:"
 )
 MERGES = "4. Merge, lowest rank first (`jittok/merging/queue.py`). The pair table is asked for each pair of neighbours:"
 TRIE = (
-    "The trie (`jittok/structures/double_array.py`) of special tokens, walked along `<|endoftext|>`. A value of -1: no token "
-    "ends here."
+    "The trie (`jittok/structures/double_array.py`) of special tokens, walked along `<|endoftext|>`. A value of -1: no "
+    "token ends here."
 )
 
 
@@ -130,7 +130,7 @@ def pictures() -> str:
     blocks = [
         ("1. Splitter (`jittok/pretokenize/`). The text is one word. The pattern of `gpt-2` cuts it out:", cut),
         (
-            "2. Record (`jittok/piece_cache/records.py`). The loop over pieces gets a key and the place of a cache line:",
+            "2. Record (`jittok/piece_cache/records.py`). The loop over pieces gets a key and a place in the cache:",
             key,
         ),
         (SEEDS, seed),
