@@ -22,8 +22,8 @@ import jittok
 from jittok.reference import attributes as reference
 from jittok.vocab import attributes as product
 from jittok.vocab import orders, read_vocab
-from jittok.vocab.releases import TEXTS_SINCE
 from jittok.vocab.load import _flat
+from jittok.vocab.releases import TEXTS_SINCE
 
 DATA = Path(__file__).parents[1] / "data"
 RUNS = "0.3.36"
