@@ -106,6 +106,10 @@ class Tokenizer(Facts):
         more; a shorter one takes no other thread.
         """
         encoder, rule = self._rule(add_special, parse_special, errors)
+        if threads is None:
+            ids = encoder.quickly(text, rule)
+            if ids is not None:
+                return ids.view(Ids)
         raw = to_bytes(text, rule.replace)
         if len(raw) < LONG_TEXT and threads is None:
             return encoder.one(raw, rule).view(Ids)
