@@ -13,18 +13,19 @@ import numpy as np
 from jittok._jit import patiently
 from jittok.compiled import content_key, recall
 from jittok.errors import MalformedVocab
-from jittok.tokenizer import CACHE_BYTES, IN_MEMORY, Tokenizer
+from jittok.tokenizer import IN_MEMORY, Tokenizer
 from jittok.vocab import Vocab, bundled_vocab
 from jittok.vocab.bundled import bundled_path
 
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview
 
 
-def load(source: Source, *, cache: bool = True, cache_bytes: int = CACHE_BYTES) -> Tokenizer:
+def load(source: Source, *, cache: bool = True, cache_bytes: int | None = None) -> Tokenizer:
     """The Tokenizer of a GGUF file (a model, its first part, or a vocabulary) or of bytes with its header.
 
     Only the header is read. `cache`: keep the compiled vocabulary on disk and use it the next time. `cache_bytes`:
-    upper bound of the piece cache of one thread. Raises MalformedVocab, UnsupportedVocab, OSError.
+    upper bound of the piece cache of one thread, which grows by what it loses; None: 256 MB, or a 32nd of the machine's
+    memory if that is less. Raises MalformedVocab, UnsupportedVocab, OSError.
     """
     name = os.fspath(source) if isinstance(source, str | os.PathLike) else IN_MEMORY
     key = patiently(content_key, source) if cache else None
@@ -46,10 +47,16 @@ def _load(key: str | None, source: str, read: Callable[[], Vocab], **options: An
     return Tokenizer(replace(read(), source=source), key=key, **options)
 
 
-def bundled(name: str) -> Tokenizer:
-    """The Tokenizer of a vocabulary shipped with the package; `bundled_names()` lists them. ValueError for others."""
+def bundled(name: str, *, cache_bytes: int | None = None) -> Tokenizer:
+    """The Tokenizer of a vocabulary shipped with the package; `bundled_names()` lists them. ValueError for others.
+    `cache_bytes`: see `load`."""
+    return bundled_again(name, {"cache_bytes": cache_bytes})
+
+
+def bundled_again(name: str, options: dict[str, Any]) -> Tokenizer:
+    """Unpickle a tokenizer of a vocabulary shipped with the package."""
     key = content_key(bundled_path(name))
-    return patiently(_load, key, f"bundled vocabulary {name}", lambda: bundled_vocab(name), bundle=name)
+    return patiently(_load, key, f"bundled vocabulary {name}", lambda: bundled_vocab(name), bundle=name, **options)
 
 
 def reload(path: str, fingerprint: str, options: dict[str, Any]) -> Tokenizer:

@@ -17,6 +17,7 @@ from jittok.errors import InvalidToken, UnsupportedVocab
 from jittok.ids import Ids
 from jittok.inputs import Documents, OneText, check_errors, to_bytes, to_ids
 from jittok.locks import once
+from jittok.piece_cache.bound import default_cache_bytes
 from jittok.ragged import TokenArray
 from jittok.vocab import Vocab, bundled_names
 from jittok.vocab.describe import describe
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from jittok.encode.encoder import Encoder, Rule
     from jittok.trace import Trace
 
-CACHE_BYTES = 64 << 20
 LONG_TEXT = 1 << 20
 """Bytes of a text that may be worth asking whether it is shared by threads."""
 SHOWN_SPECIAL = 300
@@ -51,7 +51,7 @@ class Tokenizer(Facts):
         vocab: Vocab,
         *,
         cache: bool = True,
-        cache_bytes: int = CACHE_BYTES,
+        cache_bytes: int | None = None,
         bundle: str | None = None,
         key: str | None = None,
         kept: Kept | None = None,
@@ -61,10 +61,12 @@ class Tokenizer(Facts):
             call = f"jittok.bundled({vocab!r})" if vocab in bundled_names() else "jittok.load(path)"
             found = repr(vocab) if named else type(vocab).__name__
             raise TypeError(f"Tokenizer: found {found}, expected a Vocab: write {call}")
-        if isinstance(cache_bytes, bool) or not isinstance(cache_bytes, int) or cache_bytes < 0:
+        bound = default_cache_bytes() if cache_bytes is None else cache_bytes
+        if isinstance(bound, bool) or not isinstance(bound, int) or bound < 0:
             raise ValueError(f"cache_bytes: found {cache_bytes!r}, expected a number of bytes, 0 or more")
         self.vocab = vocab
         self._options = {"cache": bool(cache), "cache_bytes": cache_bytes}
+        self._cache_bytes = bound
         self._bundle = bundle
         self._key = key  # its name in the cache of compiled vocabularies
         self._kept = kept
@@ -85,7 +87,7 @@ class Tokenizer(Facts):
         if self.vocab.type == "none":
             return None
         compiled = self._kept.part("arrays", "plain", "parsed") if self._kept else None
-        options = {"cache_bytes": self._options["cache_bytes"], **(compiled or {})}
+        options = {"cache_bytes": self._cache_bytes, **(compiled or {})}
         return patiently(Encoder, self.vocab, **options)
 
     # ---- text to ids
@@ -413,10 +415,10 @@ class Tokenizer(Facts):
         return hash(self.fingerprint)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        from jittok.loading import bundled, rebuild, reload
+        from jittok.loading import bundled_again, rebuild, reload
 
         if self._bundle is not None:
-            return bundled, (self._bundle,)
+            return bundled_again, (self._bundle, self._options)
         if self.vocab.source != IN_MEMORY:
             return reload, (str(Path(self.vocab.source).absolute()), self.fingerprint, self._options)
         state = {field.name: getattr(self.vocab, field.name) for field in fields(self.vocab)}

@@ -35,12 +35,12 @@ def positive(text: str) -> int:
     return number
 
 
-def open_vocab(options: argparse.Namespace) -> Tokenizer:
-    """The tokenizer that --vocab names: a file if there is one, else a bundled name."""
-    return open_named(options.vocab, cache=not options.no_cache)
+def open_vocab(options: argparse.Namespace, cache_bytes: int | None = None) -> Tokenizer:
+    """The tokenizer that --vocab names: a file if there is one, else a bundled name. `cache_bytes`: see `load`."""
+    return open_named(options.vocab, cache=not options.no_cache, cache_bytes=cache_bytes)
 
 
-def open_named(vocab: str, cache: bool) -> Tokenizer:
+def open_named(vocab: str, cache: bool, cache_bytes: int | None = None) -> Tokenizer:
     """The tokenizer of a file if there is one, else of a bundled name. Errors say what --vocab reads."""
     import jittok
 
@@ -55,10 +55,10 @@ def open_named(vocab: str, cache: bool) -> Tokenizer:
         if not start.startswith(b"GGUF"):
             found = f"a file that begins with {start!r}" if start else "an empty file"
             raise ValueError(f"--vocab {vocab}: found {found}, {expected}")
-        return jittok.load(vocab, cache=cache)
+        return jittok.load(vocab, cache=cache, cache_bytes=cache_bytes)
     names = jittok.bundled_names()
     if vocab in names:
-        return jittok.bundled(vocab)
+        return jittok.bundled(vocab, cache_bytes=cache_bytes)
     raise FileNotFoundError(f"--vocab {vocab}: found no such file, expected one or a name of {', '.join(names)}")
 
 
