@@ -40,25 +40,9 @@ import jittok
 HERE = Path(__file__).resolve().parent
 PAGES = ".1.gz", ".3.gz", ".5.gz", ".7.gz", ".8.gz"
 ENDINGS = {
-    "code": tuple(
-        [
-            ".py",
-            ".pyi",
-            ".pyx",
-            ".c",
-            ".h",
-            ".cc",
-            ".cpp",
-            ".hpp",
-            ".rs",
-            ".go",
-            ".js",
-            ".ts",
-            ".sh",
-            ".pl",
-            ".f90",
-            ".S",
-        ]
+    "code": (
+        *(".py", ".pyi", ".pyx", ".c", ".h", ".cc", ".cpp", ".hpp"),
+        *(".rs", ".go", ".js", ".ts", ".sh", ".pl", ".f90", ".S"),
     ),
     "english": (".txt", ".rst", ".md", ".html", ".htm", ".tex", ".info.gz", *PAGES),
     "multilingual": (".po", ".properties", ".txt", ".html", *PAGES),
@@ -72,7 +56,10 @@ FOLDERS = {
 PACKAGES = {
     "code": ["linux-source", "llvm-toolchain-source", "gcc-12-source", "binutils-source"],
     "english": ["doc-rfc-std", "manpages", "manpages-dev", "linux-doc", "debian-handbook", "python3-doc"],
-    "multilingual": [f"manpages-{each}" for each in ["de", "fr", "es", "ja", "pl", "ru", "it", "zh", "ro", "nl", "pt-br"]],
+    "multilingual": [
+        *("manpages-de", "manpages-fr", "manpages-es", "manpages-ja", "manpages-pl", "manpages-ru", "manpages-it"),
+        *("manpages-zh", "manpages-ro", "manpages-nl", "manpages-pt-br"),
+    ],
 }  # fmt: skip
 """Debian's, of which those that are there are taken."""
 LEAST, MOST = 200, 4 << 20
