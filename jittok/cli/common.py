@@ -45,6 +45,7 @@ def open_named(vocab: str, cache: bool, cache_bytes: int | None = None) -> Token
     import jittok
 
     path = Path(vocab)
+    bound: dict[str, Any] = {} if cache_bytes is None else {"cache_bytes": cache_bytes}
     if path.exists():
         expected = f"expected {VOCABS} or a bundled name ({', '.join(jittok.bundled_names())})"
         if not path.is_file():
@@ -55,10 +56,10 @@ def open_named(vocab: str, cache: bool, cache_bytes: int | None = None) -> Token
         if not start.startswith(b"GGUF"):
             found = f"a file that begins with {start!r}" if start else "an empty file"
             raise ValueError(f"--vocab {vocab}: found {found}, {expected}")
-        return jittok.load(vocab, cache=cache, cache_bytes=cache_bytes)
+        return jittok.load(vocab, cache=cache, **bound)
     names = jittok.bundled_names()
     if vocab in names:
-        return jittok.bundled(vocab, cache_bytes=cache_bytes)
+        return jittok.bundled(vocab, **bound)
     raise FileNotFoundError(f"--vocab {vocab}: found no such file, expected one or a name of {', '.join(names)}")
 
 
