@@ -15,7 +15,7 @@ from jittok._jit import patiently
 from jittok.compiled import WHOLE, content_key, folder, name_of, recall
 from jittok.errors import MalformedVocab
 from jittok.pipeline import Pipeline
-from jittok.tokenizer import CACHE_BYTES, IN_MEMORY, Tokenizer
+from jittok.tokenizer import IN_MEMORY, Tokenizer
 from jittok.vocab import Vocab, bundled_vocab
 from jittok.vocab.bundled import bundled_path
 from jittok.vocab.releases import NEWEST, release_named
@@ -33,7 +33,7 @@ def load(
     source: Source,
     *,
     cache: bool = True,
-    cache_bytes: int = CACHE_BYTES,
+    cache_bytes: int | None = None,
     llama_cpp: str | None = None,
     pre: str | None = None,
     pattern: str | None = None,
@@ -51,7 +51,8 @@ def load(
     files other than tiktoken's own, which do not hold them; `encoding`: the name of one of tiktoken's.
 
     `cache`: keep the compiled vocabulary on disk and use it the next time. `cache_bytes`: upper bound of the piece
-    cache of one thread. Raises MalformedVocab, UnsupportedVocab, OSError, ValueError for an unknown release or an
+    cache of one thread, which grows by what it loses; None: 256 MB, or a 32nd of the machine's memory if that is less.
+    Raises MalformedVocab, UnsupportedVocab, OSError, ValueError for an unknown release or an
     option that is not for this kind of file.
     """
     release_named(llama_cpp)
@@ -95,7 +96,7 @@ def gguf_of(source: Any) -> bool:
         return True
 
 
-def _load_file(source: Any, options: dict[str, Any], *, cache: bool, cache_bytes: int) -> Tokenizer:
+def _load_file(source: Any, options: dict[str, Any], *, cache: bool, cache_bytes: int | None) -> Tokenizer:
     """The Tokenizer of any file but GGUF."""
 
     def read() -> Pipeline:
@@ -135,10 +136,12 @@ def _load(key: str | None, source: str, read: Callable[[], Vocab | Pipeline], **
     return Tokenizer(replace(read(), source=source), key=key, **options)
 
 
-def bundled(name: str, *, llama_cpp: str | None = None, pre: str | None = None) -> Tokenizer:
+def bundled(
+    name: str, *, cache_bytes: int | None = None, llama_cpp: str | None = None, pre: str | None = None
+) -> Tokenizer:
     """The Tokenizer of a vocabulary shipped with the package; `bundled_names()` lists them. ValueError for others.
 
-    `llama_cpp` and `pre`: as for `load`.
+    `cache_bytes`, `llama_cpp` and `pre`: as for `load`.
     """
     release_named(llama_cpp)
     key = _key_of(content_key(bundled_path(name)), llama_cpp, pre)
@@ -146,7 +149,7 @@ def bundled(name: str, *, llama_cpp: str | None = None, pre: str | None = None) 
     def read() -> Vocab:
         return bundled_vocab(name, llama_cpp=llama_cpp, pre=pre)
 
-    options: dict[str, Any] = {"bundle": name, "llama_cpp": llama_cpp, "pre": pre}
+    options: dict[str, Any] = {"bundle": name, "cache_bytes": cache_bytes, "llama_cpp": llama_cpp, "pre": pre}
     return patiently(_load, key, f"bundled vocabulary {name}", read, **options)
 
 
@@ -155,7 +158,7 @@ def of_release(tok: Tokenizer, llama_cpp: str) -> Tokenizer:
     for a vocabulary that came neither from a file nor from the package."""
     asked: dict[str, Any] = {"llama_cpp": llama_cpp, "pre": tok.asked_pre}
     if tok._bundle is not None:
-        return bundled(tok._bundle, **asked)
+        return bundled(tok._bundle, cache_bytes=tok._options["cache_bytes"], **asked)
     if tok.vocab.source == IN_MEMORY:
         raise ValueError(f"{IN_MEMORY}: it cannot be read again; load it with llama_cpp={llama_cpp!r}")
     return load(tok.vocab.source, **tok._options, **asked)
