@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jittok.corpus.folders import open_regular
 from jittok.corpus.ledger import NAME as LEDGER
 from jittok.corpus.manifest import NAME as MANIFEST
 from jittok.errors import CorpusError
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 
 WORK = ".jittok"
 """The folder of a corpus that is not finished."""
+LONGEST_LINE = 1 << 26
+"""Bytes that are read of the ledger's first line, which names all inputs."""
 FIRST = RELEASES[0].name
 """Corpora that do not say their release are older than this was written down."""
 
@@ -49,8 +53,10 @@ def _begun_vocab(folder: Path) -> dict[str, Any] | None:
         if manifest.exists():
             found = json.loads(manifest.read_bytes())["vocab"]
         else:
-            with (folder / WORK / LEDGER).open("rb") as ledger:
-                found = json.loads(ledger.readline().partition(b" ")[2])["plan"]["vocab"]  # behind its checksum
-    except (OSError, ValueError, KeyError, TypeError):
+            descriptor = open_regular(folder / WORK / LEDGER, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+            with open(descriptor, "rb") as ledger:  # noqa: PTH123  a descriptor
+                first = ledger.readline(LONGEST_LINE)
+            found = json.loads(first.partition(b" ")[2])["plan"]["vocab"]  # behind its checksum
+    except (CorpusError, OSError, ValueError, KeyError, TypeError):
         return None  # whoever opens the corpus says what is wrong with it
     return found if isinstance(found, dict) else None
