@@ -50,7 +50,7 @@ def _begun_vocab(folder: Path) -> dict[str, Any] | None:
     """What the manifest or the ledger of a corpus says about its vocabulary; None where there is none to be read."""
     try:
         manifest = folder / MANIFEST
-        if manifest.exists():
+        if manifest.is_file():
             found = json.loads(manifest.read_bytes())["vocab"]
         else:
             descriptor = open_regular(folder / WORK / LEDGER, os.O_RDONLY | getattr(os, "O_BINARY", 0))
