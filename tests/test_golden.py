@@ -18,6 +18,7 @@ import pytest
 from pair_vocab import pair_vocab
 
 import jittok
+from jittok.pretokenize.records import pre_names
 
 DATA = Path(__file__).with_name("data")
 SHARED = Path(os.environ.get("JITTOK_SHARED") or Path(__file__).resolve().parents[2] / "shared")
@@ -145,8 +146,7 @@ def test_facts_are_those_of_llama_cpp(name, tok):
 
 
 def known_pre_strings() -> list[str]:
-    names = Path(jittok.__file__).with_name("vocab") / "pre_names.json"
-    return sorted(json.loads(names.read_text(encoding="utf-8")))
+    return sorted(pre_names())
 
 
 @functools.cache

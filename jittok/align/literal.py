@@ -17,8 +17,6 @@ from jittok.pretokenize.definition import pre_type, split
 from jittok.unicode.tables import decode, is_whitespace, lower, sequence_length, utf8
 from jittok.vocab import Vocab
 
-GEMMA4 = 50
-"""The pre type that takes a word of newlines as it is."""
 KMER, HASHED = 6, 5
 """Letters of DNA a token; bytes a token of llama.cpp's type for its own tests."""
 BEYOND = re.compile(rb"\xf4[\x90-\xbf][\x80-\xbf]{2}|[\xf5-\xf7][\x80-\xbf]{3}")
@@ -178,7 +176,7 @@ def _bpe(vocab: Vocab, source: Mapped) -> Iterator[Token]:
 
 def _word(vocab: Vocab, word: bytes, encoded: bool) -> tuple[int, list[Token]]:
     """The bytes of text that a word stands for, and its tokens."""
-    whole = vocab.ignore_merges or (vocab.pre_type == GEMMA4 and not word.strip(b"\n"))
+    whole = vocab.ignore_merges or (pre_type(vocab.pre_type).newlines_whole and not word.strip(b"\n"))
     ranks, ids = vocab.merges, vocab.ids
     symbols = [word] if whole and word in ids else merged(word, lambda left, right: ranks.get((left, right)))
     tokens = _fallen(vocab, symbols, lambda byte: ids.get(bytes([byte]) if encoded else b"<0x%02X>" % byte))

@@ -193,4 +193,4 @@ SPLITTERS: dict[str, Splitter] = {
     "digit_groups": digit_groups,
     "newlines": newlines,
 }
-"""By the names in patterns.json."""
+"""By the names of their engines, without `custom:`."""

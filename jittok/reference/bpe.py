@@ -11,9 +11,6 @@ from jittok.reference.merging import Observe, Symbols, merge_pairs
 from jittok.unicode.tables import ENCODED_BYTE, LAST_CODE_POINT, decode, sequence_length, utf8
 from jittok.vocab import Vocab
 
-GEMMA4 = 50
-"""The pre type that takes a word of newlines as it is."""
-
 
 def session(vocab: Vocab, fragment: Mapped) -> Iterator[Token]:
     """Tokens of the text between two special tokens. A byte without a token disappears.
@@ -60,7 +57,8 @@ def words(vocab: Vocab, fragment: Mapped) -> list[Mapped]:
 
 def is_whole(vocab: Vocab, word: bytes) -> bool:
     """Whether a word is taken as the token that it is, without merging."""
-    return word in vocab.ids and (vocab.ignore_merges or (vocab.pre_type == GEMMA4 and not word.strip(b"\n")))
+    lines = pre_type(vocab.pre_type).newlines_whole and not word.strip(b"\n")
+    return word in vocab.ids and (vocab.ignore_merges or lines)
 
 
 def checked(word: Mapped) -> bytes:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.errors import MalformedVocab, UnsupportedVocab
+from jittok.pretokenize.records import pre_type
 from jittok.vocab import attributes as attr
 from jittok.vocab import gguf, keys
 from jittok.vocab.constants import DEFAULT_ALIGNMENT
@@ -61,7 +62,7 @@ def from_header(header: Header) -> Vocab:
     facts |= _flags(header, facts)
     facts |= _tokens(header, facts)
     facts |= _ids(header, model, len(facts["token_offsets"]) - 1, no_bos=facts.pop("no_bos"))
-    facts["add_bos"] |= facts["pre_type"] == keys.GEMMA4 and facts["type"] == "bpe"
+    facts["add_bos"] |= facts["type"] == "bpe" and pre_type(facts["pre_type"]).always_bos
     _rewrite(header.file, facts, about)
     return Vocab(**{name: _frozen(value) for name, value in facts.items()})
 
@@ -109,7 +110,7 @@ def _flags(header: Header, facts: dict[str, Any]) -> dict[str, Any]:
     flags |= {"merge_bytes": _EMPTY, "merge_offsets": np.zeros(1, np.int64)}
     if kind == "bpe":
         pre = "gemma4" if model == "gemma4" else facts["pre"] or ""
-        flags |= _merges(header, optional=pre == "kimi-k2")
+        flags |= _merges(header, optional=keys.pre_names().get(pre, {}).get("merges_optional", False))
         if pre not in keys.pre_names():
             raise UnsupportedVocab(header.file, keys.PRE, pre, "a pre-tokenizer that llama.cpp knows")
         entry = keys.pre_names()[pre]

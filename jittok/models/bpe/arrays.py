@@ -44,7 +44,7 @@ class Arrays(NamedTuple):
     byte_encode: int  # 0 or 1, as all flags here
     escape: int  # every space becomes U+2581
     ignore_merges: int  # a word that is a token is that token
-    newlines_whole: int  # the same for words of newlines only (GEMMA4)
+    newlines_whole: int  # the same for words of newlines only
     session: int
     lowercase: int  # session WHITESPACE
     family: int  # which splitter: GENERAL, GPT2, LLAMA3 or LINES

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from jittok._jit import I32, I64, U8, OutI32, OutI64, OutU8, OutU64, frozen, helper, kernel, wide
 from jittok._raw import window
 from jittok.merging.chain_build import build_chain, character_rows, no_chain
-from jittok.models.bpe.arrays import GENERAL, GPT2, HYBRIDDNA, LINES, LLAMA3, PLAIN, WHITESPACE, Arrays
+from jittok.models.bpe.arrays import HYBRIDDNA, LINES, PLAIN, WHITESPACE, Arrays
+from jittok.models.bpe.families import GENERAL_NUMBERS, cuts_lines, family_numbers
 from jittok.models.bpe.joint_rules import all_joined, byte_joints, character_joints
 from jittok.models.bpe.joints import Joints
 from jittok.models.bpe.line_rules import line_rules
@@ -25,7 +26,6 @@ from jittok.normalize.case import case_table
 from jittok.pretokenize.definition import pre_type
 from jittok.pretokenize.program import splitter_of
 from jittok.pretokenize.splitters.blocks import character_classes
-from jittok.pretokenize.splitters.llama3 import PREFIX, SUFFIX, WITHOUT
 from jittok.safe_cuts.rules import no_cuts
 from jittok.structures.bytes_table import (
     ABSENT,
@@ -41,22 +41,8 @@ from jittok.structures.bytes_table import (
 from jittok.structures.char_table import no_characters, wide_characters
 from jittok.structures.pair_table import PairTable, build_pair_table, find_pair
 from jittok.unicode import tables
-from jittok.unicode.tables import LETTER, MARK
 from jittok.vocab import Vocab
 
-GEMMA4, SARVAM_MOE = 50, 51
-FAMILIES = {
-    **dict.fromkeys((5, 7, 12, 19, 31, 40), (GPT2, 0, 0, 0, PREFIX, LETTER)),
-    **dict.fromkeys((6, 8, 9, 21, 22, 25, 27, 55), (GPT2, 1, 0, 0, PREFIX, LETTER)),
-    **dict.fromkeys((1, 13, 14, 17), (LLAMA3, 0, 3, 0, PREFIX, LETTER)),
-    **dict.fromkeys((10, 11, 36, 39, 43), (LLAMA3, 0, 1, 0, PREFIX, LETTER)),
-    46: (LLAMA3, 0, 1, 0, PREFIX, LETTER | MARK),
-    **dict.fromkeys((29, 41), (LLAMA3, 0, 3, 1, SUFFIX, LETTER)),
-    20: (LLAMA3, 0, 1, 1, WITHOUT, LETTER),
-    59: (LLAMA3, 0, 1, 0, WITHOUT, LETTER),
-}
-"""pre type -> (family, digits_alone, group, cased, contractions, flags that make a letter), as in Arrays. All others,
-and vocabularies without byte encoding, have the general splitter."""
 OUT_OF_ROOM = -1
 
 
@@ -68,11 +54,11 @@ def compile_vocab(vocab: Vocab) -> Arrays:
     virtual_at, virtual_ids = _fallbacks(vocab, symbols)
     whole, whole_ids = _whole_words(vocab, pre.byte_encode)
     session, dna = _session(vocab, symbols)
-    general = (GENERAL, 0, 0, 0, WITHOUT, LETTER)
     plain = session == PLAIN and pre.byte_encode and not vocab.escape_whitespaces
-    family, digits_alone, group, cased, contractions, letters = (FAMILIES if plain else {}).get(vocab.pre_type, general)
+    fast = family_numbers(pre) if plain else GENERAL_NUMBERS
+    family, digits_alone, group, cased, contractions, letters = fast
     # a line that is a token has to be seen whole, and a space that stays one fails where it does not stand alone
-    if pre.number in (GEMMA4, SARVAM_MOE) and session == PLAIN and vocab.escape_whitespaces and not vocab.ignore_merges:
+    if cuts_lines(pre) and session == PLAIN and vocab.escape_whitespaces and not vocab.ignore_merges:
         family = LINES
     pairs = build_pair_table(left, right, rank, merged)
     alphabet = _encoded_bytes() if pre.byte_encode else [bytes([byte]) for byte in range(0x80)] + [b""] * 0x80
@@ -98,7 +84,7 @@ def compile_vocab(vocab: Vocab) -> Arrays:
         byte_encode=int(pre.byte_encode),
         escape=int(vocab.escape_whitespaces),
         ignore_merges=int(vocab.ignore_merges),
-        newlines_whole=int(vocab.pre_type == GEMMA4),
+        newlines_whole=int(pre.newlines_whole),
         session=session,
         lowercase=int(vocab.lowercase),
         family=family,
