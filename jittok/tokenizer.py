@@ -17,10 +17,11 @@ from jittok.errors import InvalidToken, UnsupportedVocab
 from jittok.ids import Ids
 from jittok.inputs import Documents, OneText, check_errors, to_bytes, to_ids
 from jittok.locks import once
+from jittok.models.kinds import kind_of
 from jittok.ragged import TokenArray
 from jittok.vocab import Vocab, bundled_names
 from jittok.vocab.describe import describe
-from jittok.vocab.facts import SPECIAL_IDS, Facts, newline_id, or_none
+from jittok.vocab.facts import SPECIAL_IDS, Facts, or_none
 
 if TYPE_CHECKING:
     from jittok.align import Aligner, Alignment, AlignmentBatch
@@ -375,7 +376,7 @@ class Tokenizer(Facts):
     @once
     def nl_id(self) -> int | None:
         """The id of a newline, None when there is none."""
-        return or_none(newline_id(self.vocab, self._encoder))
+        return or_none(kind_of(self.vocab).newline_id(self.vocab, self._encoder))
 
     def __repr__(self) -> str:
         pre = f", pre={self.pre!r}" if self.pre else ""

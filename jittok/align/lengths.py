@@ -8,14 +8,16 @@ entry of an id is at id + 1.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import I32, U16, frozen
+from jittok.models import rwkv
 from jittok.models.bpe.compile import decode_texts
-from jittok.models.rwkv import unescape_texts
+from jittok.models.kinds import kind_of
 from jittok.pretokenize.definition import pre_type
 from jittok.unicode.tables import BYTE_OF_CHARACTER
 from jittok.vocab import SPACE, Vocab
@@ -39,19 +41,9 @@ class Lengths(NamedTuple):
 
 def build_lengths(vocab: Vocab) -> Lengths:
     """The lengths of the tokens of any vocabulary; linear in its bytes."""
-    kind = vocab.type
-    if kind == "bpe":
-        output, source = _bpe(vocab)
-    elif kind == "spm":
-        output, source = _spm(vocab)
-    elif kind == "rwkv":
-        output, source = _rwkv(vocab)
-    elif kind == "plamo2":
-        output = np.where(vocab.file_attributes & BYTE, 1, np.diff(vocab.token_offsets))
-        source = output
-    else:  # wpm and ugm normalize, and "test" knows no tokens
-        output, source = np.diff(vocab.key_offsets if kind == "wpm" else vocab.token_offsets), None
-    unknown = int(kind == "rwkv")  # the length of id -1
+    way = kind_of(vocab).alignment
+    output, source = _WAYS[way.lengths](vocab)
+    unknown = way.unknown
     return Lengths(
         _entries(np.zeros_like(output) if source is None else source, unknown, np.uint16),
         _entries(output, unknown, np.int32),
@@ -166,10 +158,24 @@ def _spm(vocab: Vocab) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def _rwkv(vocab: Vocab) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    raw, ends = np.empty(vocab.token_bytes.size, np.uint8), np.zeros(len(vocab) + 1, np.int64)
-    unescape_texts(frozen(vocab.token_bytes, np.uint8), frozen(vocab.token_offsets, np.int64), raw, ends)
-    output = np.diff(ends)
+    output = np.diff(rwkv.pieces(vocab)[1])
     source = output.copy()
     if vocab.unk_id >= 0:
         source[vocab.unk_id] = min(source[vocab.unk_id], 1)
     return output, source
+
+
+def _texts(vocab: Vocab) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    output = np.where(vocab.file_attributes & BYTE, 1, np.diff(vocab.token_offsets))
+    return output, output
+
+
+_WAYS: dict[str, Callable[[Vocab], tuple[NDArray[np.int64], NDArray[np.int64] | None]]] = {
+    "symbols": _bpe,
+    "scored": _spm,
+    "unescaped": _rwkv,
+    "texts": _texts,
+    "texts only": lambda vocab: (np.diff(vocab.token_offsets), None),
+    "keys only": lambda vocab: (np.diff(vocab.key_offsets), None),
+}
+"""(bytes of what the text is rewritten to, bytes of the text itself or None) of each token; by `Alignment.lengths`."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from jittok.align.lengths import DNA_BEGIN, DNA_END, DNA_UNKNOWN, KMER_MARK, MARK, is_dna
+from jittok.models.kinds import kind_of
 from jittok.pretokenize.crowded import crowded_spaces
 from jittok.pretokenize.definition import pre_type, split
 from jittok.unicode.tables import decode, is_whitespace, lower, sequence_length, utf8
@@ -59,14 +60,15 @@ class Mapped(NamedTuple):
 
 
 def literal_tokens(vocab: Vocab, raw: bytes, start: int, prefixed: bool) -> list[Token]:
-    """The tokens of a fragment `raw` that begins at `start`, for the types bpe, spm and test.
+    """The tokens of a fragment `raw` that begins at `start`, by the type's `Alignment.literal`.
 
     prefixed: it stands at the start or behind a special token.
     """
     source = Mapped(raw, [*range(start, start + len(raw))], [*range(start + 1, start + len(raw) + 1)])
-    if vocab.type == "test":
+    way = kind_of(vocab).alignment.literal
+    if way == "chunks":
         return [*source.located((0, i, min(i + HASHED, len(raw))) for i in range(0, len(raw), HASHED))]
-    if vocab.type == "spm":
+    if way == "spm":
         return [*_spm(vocab, source, prefixed)]
     if vocab.model == "whitespace":
         return [token for run in _runs(vocab, _mended(source)) for token in _bpe(vocab, run)]

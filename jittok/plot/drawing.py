@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.errors import missing
+from jittok.models.kinds import kind_of
 from jittok.plot import measure
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def token_lengths(tok: Tokenizer, ax: Axes | None = None, *, longest: int = 24, 
 def scores(tok: Tokenizer, ax: Axes | None = None) -> Axes:
     """The score of each id; for BPE, whose scores say nothing, the rank of the merge that makes the token."""
     axes = _axes(ax)
-    if tok.type == "bpe":
+    if kind_of(tok.vocab).merges:
         from jittok.vocab.describe import merge_rank
 
         ranks = [merge_rank(tok.vocab, token) for token in range(tok.vocab_size)]
