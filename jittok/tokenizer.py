@@ -17,12 +17,13 @@ from jittok.errors import UnsupportedVocab
 from jittok.ids import Ids
 from jittok.inputs import Documents, OneText, check_errors, to_bytes, to_ids
 from jittok.locks import once
+from jittok.models.kinds import kind_of
 from jittok.other_files import OtherFiles
 from jittok.pipeline import Pipeline
 from jittok.ragged import TokenArray
 from jittok.vocab import Vocab, bundled_names
 from jittok.vocab.describe import describe, described
-from jittok.vocab.facts import SPECIAL_IDS, newline_id, or_none
+from jittok.vocab.facts import SPECIAL_IDS, or_none
 
 if TYPE_CHECKING:
     from jittok.align import Aligner, Alignment, AlignmentBatch
@@ -397,7 +398,7 @@ class Tokenizer(OtherFiles):
         if isinstance(self.vocab, Pipeline):
             ids = self.encode("\n")
             return int(ids[0]) if ids.size == 1 else None
-        return or_none(newline_id(self.vocab, self._encoder))
+        return or_none(kind_of(self.vocab).newline_id(self.vocab, self._encoder))
 
     def __repr__(self) -> str:
         pre = f", pre={self.pre!r}" if self.pre else ""

@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from jittok._jit import I32, I64, U8, OutI32, OutI64, OutU8, helper, kernel, wide
+from jittok._jit import I32, I64, U8, OutI32, OutI64, OutU8, frozen, helper, kernel, wide
 from jittok.fragments import FOUND, FRAGMENT, NEED, NO_TOKEN_ON_PATH, OFFSET, OUT_OF_ROOM
 from jittok.structures.double_array import (
     BASE,
@@ -67,6 +68,13 @@ def may_part(arrays: Arrays, _size: int) -> bool:
 def make_work(_arrays: Arrays, _longest: int) -> Work:
     """Nothing, for fragments of any length."""
     return Work(np.empty(0, np.uint8))
+
+
+def pieces(vocab: Vocab) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """(texts of all tokens without their escapes, behind each other; where they begin and end)."""
+    raw, ends = np.empty(vocab.token_bytes.size, np.uint8), np.zeros(len(vocab) + 1, np.int64)
+    unescape_texts(frozen(vocab.token_bytes, np.uint8), frozen(vocab.token_offsets, np.int64), raw, ends)
+    return raw, ends
 
 
 @kernel
