@@ -8,8 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from jittok._jit import patiently
 from jittok.compiled import content_key, recall
 from jittok.errors import MalformedVocab
@@ -34,7 +32,8 @@ def load(source: Source, *, cache: bool = True, cache_bytes: int = CACHE_BYTES) 
 
         return read_vocab(source)
 
-    return patiently(_load, key, str(Path(name)), read, cache=cache, cache_bytes=cache_bytes)
+    again = None if name == IN_MEMORY else _reloaded
+    return patiently(_load, key, str(Path(name)), read, again=again, cache=cache, cache_bytes=cache_bytes)
 
 
 def _load(key: str | None, source: str, read: Callable[[], Vocab], **options: Any) -> Tokenizer:
@@ -49,7 +48,16 @@ def _load(key: str | None, source: str, read: Callable[[], Vocab], **options: An
 def bundled(name: str) -> Tokenizer:
     """The Tokenizer of a vocabulary shipped with the package; `bundled_names()` lists them. ValueError for others."""
     key = content_key(bundled_path(name))
-    return patiently(_load, key, f"bundled vocabulary {name}", lambda: bundled_vocab(name), bundle=name)
+
+    def again(_tok: Tokenizer) -> tuple[Any, ...]:
+        return bundled, (name,)
+
+    return patiently(_load, key, f"bundled vocabulary {name}", lambda: bundled_vocab(name), again=again)
+
+
+def _reloaded(tok: Tokenizer) -> tuple[Any, ...]:
+    """How to pickle a tokenizer that came from a file: by the file's place."""
+    return reload, (str(Path(tok.vocab.source).absolute()), tok.fingerprint, tok._options)
 
 
 def reload(path: str, fingerprint: str, options: dict[str, Any]) -> Tokenizer:
@@ -58,11 +66,3 @@ def reload(path: str, fingerprint: str, options: dict[str, Any]) -> Tokenizer:
     if tok.fingerprint != fingerprint:
         raise MalformedVocab(path, "vocabulary", tok.fingerprint, f"{fingerprint}, as when the tokenizer was pickled")
     return tok
-
-
-def rebuild(state: dict[str, Any], options: dict[str, Any]) -> Tokenizer:
-    """Unpickle a tokenizer that came from memory."""
-    for value in state.values():
-        if isinstance(value, np.ndarray):
-            value.flags.writeable = False
-    return Tokenizer(Vocab(**state), **options)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -53,7 +52,7 @@ class Tokenizer(Facts):
         *,
         cache: bool = True,
         cache_bytes: int = CACHE_BYTES,
-        bundle: str | None = None,
+        again: Again | None = None,
         key: str | None = None,
         kept: Kept | None = None,
     ) -> None:
@@ -66,7 +65,7 @@ class Tokenizer(Facts):
             raise ValueError(f"cache_bytes: found {cache_bytes!r}, expected a number of bytes, 0 or more")
         self.vocab = vocab
         self._options = {"cache": bool(cache), "cache_bytes": cache_bytes}
-        self._bundle = bundle
+        self._again = again
         self._key = key  # its name in the cache of compiled vocabularies
         self._kept = kept
         self._rules: dict[tuple[bool, bool, str], tuple[Encoder, Rule]] = {}  # by the options of calls
@@ -410,11 +409,19 @@ class Tokenizer(Facts):
         return hash(self.fingerprint)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        from jittok.loading import bundled, rebuild, reload
-
-        if self._bundle is not None:
-            return bundled, (self._bundle,)
-        if self.vocab.source != IN_MEMORY:
-            return reload, (str(Path(self.vocab.source).absolute()), self.fingerprint, self._options)
+        if self._again is not None:
+            return self._again(self)
         state = {field.name: getattr(self.vocab, field.name) for field in fields(self.vocab)}
         return rebuild, (state, self._options)
+
+
+Again = Callable[[Tokenizer], tuple[Any, ...]]
+"""What `__reduce__` says of a tokenizer that need not be pickled whole, as it can be loaded again: see `loading`."""
+
+
+def rebuild(state: dict[str, Any], options: dict[str, Any]) -> Tokenizer:
+    """Unpickle a tokenizer that came from memory."""
+    for value in state.values():
+        if isinstance(value, np.ndarray):
+            value.flags.writeable = False
+    return Tokenizer(Vocab(**state), **options)

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
-from jittok.vocab.vocab import ragged_bytes
-
-if TYPE_CHECKING:
-    from jittok.vocab.vocab import Vocab
+from jittok.vocab.rows import ragged_bytes
 
 VERSION = b"jittok vocabulary 1"
 _FIELDS = [
@@ -58,8 +55,8 @@ _ARRAYS = [
 ]
 
 
-def fingerprint(vocab: Vocab) -> str:
-    """32 hex digits over the canonical content.
+def fingerprint(vocab: Any) -> str:
+    """32 hex digits over the canonical content of a `Vocab`.
 
     Left out: where the vocabulary came from, its names (what they decide is in the attributes), other keys and their
     order, merge lines that repeat or can never match (ranks count by their order alone), and the sign of a zero score.
@@ -80,7 +77,7 @@ def fingerprint(vocab: Vocab) -> str:
     return digest.hexdigest()
 
 
-def _canonical_merges(vocab: Vocab) -> bytes:
+def _canonical_merges(vocab: Any) -> bytes:
     """The merge lines that can match, each once, in order, behind the length of their left part.
 
     No symbol of a word holds a space, so a pair that does never matches; and without such pairs the spaces between the
