@@ -1,4 +1,4 @@
-"""The zoo of what users pass ends here: texts of any container become `Documents`, bytes in flat arrays.
+"""The many types of what users pass end here: texts of any container become `Documents`, bytes in flat arrays.
 
 Arrow arrays, NumPy bytes and `Ragged` stay where they are until a thread copies a stretch of them, as somebody else may
 write to them; Python objects are joined in parts of PART_BYTES, so that an iterator over a large corpus never stands in

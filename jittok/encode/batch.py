@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
 UNKNOWN_TIMES = 4
-"""Iterators are thought to hold so many times what is read at first. Room for ids that are not there costs nothing."""
+"""How much an iterator holds is not known: the guess is so many times its first block. Room for ids that are not there
+costs nothing."""
 HANDED_OVER = 1 << 15
 """So many ids are handed over to the caller; fewer are copied, and the workspace keeps its array."""
 
@@ -253,20 +254,20 @@ def _stretch(
             fragments = encoder.cut(workspace, docs, first, last, rule)
             count = encoder.encode(workspace, docs, first, last, fragments, rule, base)
             row_ends = _row_ends(workspace, last - first)
-        aside: tuple[Any, ...] = ()
+        extra: tuple[Any, ...] = ()
         if beside is not None:
             encoder.tidy(workspace, LEAST)
             ends = workspace.document_ends[: last - first]
             cut = (array[:fragments] for array in (workspace.starts, workspace.stops, workspace.tokens, workspace.ends))
-            aside = (when_long(size)(beside, docs, first, last, ends, *cut, workspace.ids[:count]),)
+            extra = (when_long(size)(beside, docs, first, last, ends, *cut, workspace.ids[:count]),)
         if count < HANDED_OVER or not keep_ids:
-            return workspace.ids[: count if keep_ids else 0].copy(), row_ends, *aside
+            return workspace.ids[: count if keep_ids else 0].copy(), row_ends, *extra
         ids, workspace.ids = workspace.ids, np.empty(0, np.int32)
         if 5 * count < 4 * ids.size:
             ids.resize(count, refcheck=False)  # nobody else has seen it: what is left over goes back in place
         # Otherwise the little that is left over stays: the C library hands memory of the same size out again
         # without asking the system, and first touches of new pages cost as much as a fifth of the encoding.
-        return ids[:count], row_ends, *aside
+        return ids[:count], row_ends, *extra
 
 
 def _copied(
