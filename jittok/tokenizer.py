@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -58,7 +57,7 @@ class Tokenizer(OtherFiles):
         cache_bytes: int = CACHE_BYTES,
         llama_cpp: str | None = None,
         pre: str | None = None,
-        bundle: str | None = None,
+        again: Again | None = None,
         key: str | None = None,
         kept: Kept | None = None,
         file_options: dict[str, Any] | None = None,
@@ -76,7 +75,7 @@ class Tokenizer(OtherFiles):
             "llama_cpp": llama_cpp,
             "pre": pre,
         }  # None: the newest release, what the file says
-        self._bundle = bundle
+        self._again = again
         self._key = key  # its name in the cache of compiled vocabularies
         self._kept = kept
         self._file_options = file_options or {}  # what `load` was told beside the file
@@ -434,13 +433,8 @@ class Tokenizer(OtherFiles):
         return hash(self.fingerprint)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        from jittok.loading import rebuild, rebundle, reload
-
-        if self._bundle is not None:
-            return rebundle, (self._bundle, self._read_as())
-        if self.vocab.source != IN_MEMORY:
-            options = {**self._options, **self._read_as()}
-            return reload, (str(Path(self.vocab.source).absolute()), self.fingerprint, options)
+        if self._again is not None:
+            return self._again(self)
         state = {field.name: getattr(self.vocab, field.name) for field in fields(self.vocab)}
         return rebuild, (state, {**self._options, **self._asked}, isinstance(self.vocab, Pipeline))
 
@@ -449,3 +443,15 @@ class Tokenizer(OtherFiles):
         if isinstance(self.vocab, Pipeline):
             return self._file_options
         return {**self._asked, "llama_cpp": self.llama_cpp}
+
+
+Again = Callable[[Tokenizer], tuple[Any, ...]]
+"""What `__reduce__` says of a tokenizer that need not be pickled whole, as it can be loaded again: see `loading`."""
+
+
+def rebuild(state: dict[str, Any], options: dict[str, Any], other: bool = False) -> Tokenizer:
+    """Unpickle a tokenizer that came from memory."""
+    for value in state.values():
+        if isinstance(value, np.ndarray):
+            value.flags.writeable = False
+    return Tokenizer(Pipeline(**state) if other else Vocab(**state), **options)

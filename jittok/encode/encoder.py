@@ -218,7 +218,7 @@ class Encoder:
         if workspace.scratch is not None and hasattr(self.model, "regrow"):
             workspace.scratch = self.model.regrow(self.arrays, workspace.scratch, longest)
         else:
-            workspace.scratch = None  # let go of the old one first
+            workspace.scratch = None  # free the old one first
             workspace.scratch = self.model.make_work(self.arrays, longest, **self._cache)
 
     def _cut_one(self, workspace: Workspace, docs: Documents, size: int, rule: Rule) -> int:

@@ -82,9 +82,11 @@ def context(kind: int, before: int, left: int, right: int, after: int) -> int:
 
 @helper
 def cut_joints(joints: JointWindow, characters: bool, text: Window, start: int, size: int, cuts: Window) -> None:
-    """More cuts in text[start:start + size], where no merge joins: between an ASCII letter (of bytes: also one beyond
-    ASCII) and something else but a space in front of it, before what may stand for a space, behind an even run of
-    spaces, and anywhere in pieces of more than 16 bytes; of bytes, first between such that are not alike.
+    """More cuts in text[start:start + size], where no merge joins.
+
+    Looked at are: places between an ASCII letter (of bytes: also one beyond ASCII) and something else, but not behind a
+    space; places before what may stand for a space; places behind an even run of spaces; and every place in pieces of
+    more than 16 bytes, where bytes are first cut between bytes of unequal classes.
 
     joints: of characters or of bytes; cuts: see `splitters.general`; 64 bytes are readable behind the text
     """
