@@ -19,6 +19,7 @@ from jittok.models.bpe.text import BAD, decode
 from jittok.normalize.case import LOWERED, CaseTable, kind_of, lower_case
 from jittok.normalize.case import SPACE as WHITE
 from jittok.structures.utf8 import encoded_length
+from jittok.unicode.characters import SPACE_BYTE
 from jittok.unicode.tables import LAST_CODE_POINT, REPLACEMENT
 
 BPE, WHITESPACE, DNA, SPM, PLAMO2, RWKV = range(6)
@@ -35,7 +36,6 @@ def map_room(longest: int) -> int:
     return longest + GROWTH * AT_ONCE + SLACK
 
 
-BLANK = 0x20
 KMER, TAG = 6, 5
 BEGIN, END = b"<dna>", b"</dna>"
 BROKEN = -1
@@ -149,7 +149,7 @@ def _rewrite(how: Rewriting, places: Map, at: int, text: Window, i: int, behind:
     behind them in the text and in the map."""
     if how.kind == SPM:
         for k in range(i, behind):
-            at = _put(places, at, 3 if get_u8(text, k) == BLANK else 1, k, k + 1)
+            at = _put(places, at, 3 if get_u8(text, k) == SPACE_BYTE else 1, k, k + 1)
         return behind, at
     if how.kind == WHITESPACE:
         return _rewrite_runs(how, places, at, text, i, behind, stop)
@@ -157,7 +157,7 @@ def _rewrite(how: Rewriting, places: Map, at: int, text: Window, i: int, behind:
         c, size = decode(text, i, stop)
         if c == BAD or (how.kind != PLAMO2 and c > LAST_CODE_POINT):
             at, size = _put(places, at, 3, i, i + 1), 1
-        elif how.escape != 0 and c == BLANK and size == 1:
+        elif how.escape != 0 and c == SPACE_BYTE and size == 1:
             at = _put(places, at, 3, i, i + 1)
         elif encoded_length(c) == size:
             at = _put_same(places, at, i, i + size)

@@ -10,14 +10,14 @@ from jittok.fragments import BEYOND_UNICODE, FOUND, OFFSET, OUT_OF_ROOM, SPACE_I
 from jittok.models.bpe.arrays import Arrays
 from jittok.models.bpe.joints import cut_joints
 from jittok.models.bpe.text import BAD, decode, put_code_point
-from jittok.models.bpe.words import SPACE
 from jittok.models.bpe.work import WorkWindow, encode_pieces, look_up
 from jittok.piece_cache.tables import SLACK
 from jittok.pretokenize.splitters.general import SplitterWindow, split_text
 from jittok.pretokenize.splitters.gpt2 import MALFORMED
+from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_CODE
 
 ONE, NONE = np.uint64(1), np.uint64(0)
-REPLACEMENT, ESCAPED_SPACE = 0xFFFD, 0x2581
+REPLACEMENT = 0xFFFD
 
 
 @helper
@@ -53,7 +53,7 @@ def encode_text(
 @helper
 def _has_space(text: Window, length: int) -> bool:
     for i in range(length):
-        if get_u8(text, i) == SPACE:
+        if get_u8(text, i) == SPACE_BYTE:
             return True
     return False
 
@@ -75,8 +75,8 @@ def _read(text: Window, i: int, stop: int, escape: int) -> tuple[int, int]:
     c, size = decode(text, i, stop)
     if c == BAD:
         c = REPLACEMENT
-    elif escape != 0 and c == SPACE and size == 1:
-        c = ESCAPED_SPACE  # only the byte 20: an overlong space stays one
+    elif escape != 0 and c == SPACE_BYTE and size == 1:
+        c = SPACE_MARK_CODE  # only the byte 20: an overlong space stays one
     return c, size
 
 
@@ -86,7 +86,7 @@ def _rewrite(text: Window, start: int, stop: int, out: Window, escape: int, repo
     i, at = start, 0
     while i < stop:
         byte = get_u8(text, i)
-        if byte < 0x80 and (byte != SPACE or escape == 0):
+        if byte < 0x80 and (byte != SPACE_BYTE or escape == 0):
             put_u8(out, at, byte)
             i += 1
             at += 1
@@ -143,7 +143,7 @@ def encode_words(
                 count = encode_pieces(work, text, at, pieces, ids, count)
             if count == SPACE_IN_SYMBOL:
                 put_i64(report, OFFSET, origin + _space_in_word(cuts, text, start, stop) - start)
-                put_i64(report, FOUND, SPACE)
+                put_i64(report, FOUND, SPACE_BYTE)
             if count < 0:
                 return count
             begin += done
@@ -156,7 +156,7 @@ def encode_words(
 def _space_in_word(cuts: Window, text: Window, start: int, stop: int) -> int:
     """The first space that is not a word of its own."""
     for i in range(start, stop):
-        if get_u8(text, i) == SPACE and not (_begins(cuts, i - start) and _begins(cuts, i + 1 - start)):
+        if get_u8(text, i) == SPACE_BYTE and not (_begins(cuts, i - start) and _begins(cuts, i + 1 - start)):
             return i
     return start
 

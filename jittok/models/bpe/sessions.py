@@ -9,12 +9,12 @@ from jittok.models.bpe.arrays import HYBRIDDNA, KMER_MARK, Arrays
 from jittok.models.bpe.general import has_work
 from jittok.models.bpe.plain import REPLACEMENT, encode_text, encode_words
 from jittok.models.bpe.text import BAD, decode, put_code_point
-from jittok.models.bpe.words import SPACE
 from jittok.models.bpe.work import Work, WorkWindow, open_work
 from jittok.normalize.case import LOWERED, kind_of, lower_case
 from jittok.normalize.case import SPACE as WHITE
 from jittok.pretokenize.splitters.general import SplitterWindow, open_splitter
 from jittok.structures.bytes_table import find_bytes, open_bytes_table
+from jittok.unicode.characters import SPACE_BYTE
 
 A, LOWER_A, LOWER_Z = 0x41, 0x61, 0x7A
 KMER = 6
@@ -150,7 +150,7 @@ def _encode_runs(
     so."""
     i, at, origin = start, 0, start
     while i <= stop:
-        kind, c, size = WHITE, SPACE, 1
+        kind, c, size = WHITE, SPACE_BYTE, 1
         if i < stop:
             c, size = decode(text, i, stop)
             if c > 0x10FFFF:
