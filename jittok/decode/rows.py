@@ -21,8 +21,9 @@ from jittok._raw import (
     trailing_zeros,
     window,
 )
-from jittok.decode.pieces import ENDS_SPACE, HIDDEN, HOLDS_MOVER, LENGTH, QUOTE, SHORT, SPACE_BYTE, Pieces, moves
+from jittok.decode.pieces import ENDS_SPACE, HIDDEN, HOLDS_MOVER, LENGTH, QUOTE, SHORT, Pieces, moves
 from jittok.errors import InvalidToken, MalformedArray
+from jittok.unicode.characters import SPACE_BYTE
 from jittok.vocab import NO_TOKEN, Vocab
 
 OUT_OF_ROOM, BAD_ID, BAD_ROW = -1, -2, -3

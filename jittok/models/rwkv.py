@@ -24,11 +24,12 @@ from jittok.structures.double_array import (
     child,
     value_at,
 )
+from jittok.unicode.characters import SPACE_BYTE
 from jittok.vocab.vocab import Vocab
 
 IDS_PER_BYTE = 1
 """Proved: every id takes a byte at least."""
-BACKSLASH, X, SPACE = ord("\\"), ord("x"), ord(" ")
+BACKSLASH, X = ord("\\"), ord("x")
 
 
 class Arrays(NamedTuple):
@@ -62,7 +63,7 @@ def may_part(arrays: Arrays, _size: int) -> bool:
     bytes_ = np.zeros(parent.size, np.int64)
     bytes_[nodes] = nodes ^ units[parent[nodes], BASE]
     letters = (bytes_ | 0x20 >= ord("a")) & (bytes_ | 0x20 <= ord("z"))
-    return not np.any((bytes_[nodes] == SPACE) & letters[parent[nodes]])
+    return not np.any((bytes_[nodes] == SPACE_BYTE) & letters[parent[nodes]])
 
 
 def make_work(_arrays: Arrays, _longest: int) -> Work:

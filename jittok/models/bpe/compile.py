@@ -20,7 +20,7 @@ from jittok.models.bpe.joints import Joints
 from jittok.models.bpe.line_rules import line_rules
 from jittok.models.bpe.planting import planted_seeds
 from jittok.models.bpe.seeds import empty_slots, freeze
-from jittok.models.bpe.words import MARK_TEXT, SPACE
+from jittok.models.bpe.words import MARK_TEXT
 from jittok.normalize.case import case_table
 from jittok.pretokenize.definition import pre_type
 from jittok.pretokenize.families import GENERAL_NUMBERS, LINES, cuts_lines, family_numbers
@@ -41,6 +41,7 @@ from jittok.structures.bytes_table import (
 from jittok.structures.char_table import no_characters, wide_characters
 from jittok.structures.pair_table import PairTable, build_pair_table, find_pair
 from jittok.unicode import tables
+from jittok.unicode.characters import SPACE_BYTE
 from jittok.vocab import Vocab
 
 OUT_OF_ROOM = -1
@@ -65,7 +66,7 @@ def compile_vocab(vocab: Vocab) -> Arrays:
     byte_symbols = frozen(find_rows(symbols, alphabet), np.int32)
     paired = byte_symbols.copy()
     if family == LINES:
-        paired[SPACE] = find_rows(symbols, [bytes(MARK_TEXT)])[0]
+        paired[SPACE_BYTE] = find_rows(symbols, [bytes(MARK_TEXT)])[0]
     byte_pairs = np.empty(65536, np.uint64)
     pair_all_bytes(pairs, frozen(paired, np.int32), byte_pairs)
     slots, bits = empty_slots(0)
@@ -135,7 +136,7 @@ def _joints(vocab: Vocab, symbols: BytesTable, ranks: tuple[I32, I32, I32, I32],
     if vocab.ignore_merges:
         return all_joined(not byte_encode)
     if byte_encode:
-        return byte_joints(symbols, left, right, rank, byte_of_character(), int(byte_symbols[SPACE]))
+        return byte_joints(symbols, left, right, rank, byte_of_character(), int(byte_symbols[SPACE_BYTE]))
     return character_joints(symbols, left, right)
 
 

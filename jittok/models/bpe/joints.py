@@ -32,6 +32,7 @@ from jittok._raw import (
     utf8_masks,
     window,
 )
+from jittok.unicode.characters import SPACE_MARK_CODE
 
 BYTE_BITS, CHARACTER_BITS = 8, 10
 """A joint is the number of the left neighbour and that of the right one; characters share their numbers."""
@@ -41,7 +42,6 @@ APART, LOOSE, JOINED = 0, 1, 3
 """What two bytes are: joined by no merge, by merges of longer symbols only, by others as well."""
 LEFT_LONGER, RIGHT_LONGER = 1, 2
 """Bits of what is known of a loose joint: that its left or right symbol has more than one byte, and which is next."""
-SPACE, ESCAPED_SPACE = 0x20, 0x2581
 FIRST_OF_ESCAPED = 0xE2
 FIRST_SHARED, NUMBER_OF_ESCAPED = 0x100, 0xFF
 BLOCK = 64
@@ -235,7 +235,7 @@ def _number(c: int) -> int:
     """Ten bits of a code point: Latin-1 as it is, the character that stands for a space alone, all others shared."""
     if c < FIRST_SHARED:
         return c
-    return NUMBER_OF_ESCAPED if c == ESCAPED_SPACE else shared_number(c)
+    return NUMBER_OF_ESCAPED if c == SPACE_MARK_CODE else shared_number(c)
 
 
 @helper
