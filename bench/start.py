@@ -13,7 +13,7 @@ import tempfile
 
 STEPS = """
 import json, sys, time
-clock, marks = time.thread_time, []  # NumPy's import starts threads that wait at work
+clock, marks = time.process_time, []  # long work is done by another thread than this one
 def mark(): marks.append(clock())
 mark()
 import numpy; mark()
@@ -23,14 +23,16 @@ tok = jittok.bundled(name) if name in jittok.bundled_names() else jittok.load(na
 ids = tok.encode("The first text."); mark()
 tok.encode_batch(["The first text."]); mark()
 tok.decode(ids); mark()
-print(json.dumps([1000 * (b - a) for a, b in zip(marks, marks[1:])]))
+from jittok._jit import kernel
+from_where = sorted({each.origin for each in kernel.registry if each.origin})
+print(json.dumps([[1000 * (b - a) for a, b in zip(marks, marks[1:])], from_where]))
 """
 NAMES = ["numpy", "import jittok", "load", "first encode", "first batch", "first decode"]
 WARM_RUNS = 7
 
 
-def run(cache: str, vocabulary: str) -> list[float]:
-    env = os.environ | {"JITTOK_CACHE_DIR": cache}
+def run(cache: str, vocabulary: str) -> tuple[list[float], list[str]]:
+    env = os.environ | {"JITTOK_CACHE_DIR": cache, "OPENBLAS_NUM_THREADS": "1"}  # its threads wait at work
     command = [sys.executable, "-c", STEPS, vocabulary]
     return json.loads(subprocess.run(command, env=env, stdout=subprocess.PIPE, check=True).stdout)
 
@@ -38,8 +40,8 @@ def run(cache: str, vocabulary: str) -> list[float]:
 if __name__ == "__main__":
     chosen = sys.argv[1] if len(sys.argv) > 1 else "gpt-2"
     with tempfile.TemporaryDirectory() as folder:
-        cold = run(folder, chosen)
-        warm = [min(step) for step in zip(*(run(folder, chosen) for _ in range(WARM_RUNS)), strict=True)]
-    print(f"{chosen:20}{'cold':>8}{'warm':>8}")
+        cold, origins = run(folder, chosen)
+        warm = [min(step) for step in zip(*(run(folder, chosen)[0] for _ in range(WARM_RUNS)), strict=True)]
+    print(f"{chosen:20}{'cold':>8}{'warm':>8}   kernels, cold: {', '.join(origins)}")
     for row in [*zip(NAMES, cold, warm, strict=True), ("total", sum(cold), sum(warm))]:
         print(f"{row[0]:20}{row[1]:8.0f}{row[2]:8.0f}")

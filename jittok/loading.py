@@ -13,7 +13,7 @@ from jittok._jit import patiently
 from jittok.compiled import WHOLE, content_key, folder, name_of, recall
 from jittok.errors import MalformedVocab
 from jittok.pipeline import Pipeline
-from jittok.tokenizer import CACHE_BYTES, IN_MEMORY, Again, Tokenizer
+from jittok.tokenizer import IN_MEMORY, Again, Tokenizer
 from jittok.vocab import Vocab, bundled_vocab
 from jittok.vocab.bundled import bundled_path
 from jittok.vocab.releases import NEWEST, release_named
@@ -31,7 +31,7 @@ def load(
     source: Source,
     *,
     cache: bool = True,
-    cache_bytes: int = CACHE_BYTES,
+    cache_bytes: int | None = None,
     llama_cpp: str | None = None,
     pre: str | None = None,
     pattern: str | None = None,
@@ -49,7 +49,8 @@ def load(
     files other than tiktoken's own, which do not hold them; `encoding`: the name of one of tiktoken's.
 
     `cache`: keep the compiled vocabulary on disk and use it the next time. `cache_bytes`: upper bound of the piece
-    cache of one thread. Raises MalformedVocab, UnsupportedVocab, OSError, ValueError for an unknown release or an
+    cache of one thread, which grows by what it loses; None: 256 MB, or a 32nd of the machine's memory if that is less.
+    Raises MalformedVocab, UnsupportedVocab, OSError, ValueError for an unknown release or an
     option that is not for this kind of file.
     """
     release_named(llama_cpp)
@@ -93,7 +94,7 @@ def gguf_of(source: Any) -> bool:
         return True
 
 
-def _load_file(source: Any, options: dict[str, Any], *, cache: bool, cache_bytes: int) -> Tokenizer:
+def _load_file(source: Any, options: dict[str, Any], *, cache: bool, cache_bytes: int | None) -> Tokenizer:
     """The Tokenizer of any file but GGUF."""
 
     def read() -> Pipeline:
@@ -133,10 +134,12 @@ def _load(key: str | None, source: str, read: Callable[[], Vocab | Pipeline], **
     return Tokenizer(replace(read(), source=source), key=key, **options)
 
 
-def bundled(name: str, *, llama_cpp: str | None = None, pre: str | None = None) -> Tokenizer:
+def bundled(
+    name: str, *, cache_bytes: int | None = None, llama_cpp: str | None = None, pre: str | None = None
+) -> Tokenizer:
     """The Tokenizer of a vocabulary shipped with the package; `bundled_names()` lists them. ValueError for others.
 
-    `llama_cpp` and `pre`: as for `load`.
+    `cache_bytes`, `llama_cpp` and `pre`: as for `load`.
     """
     release_named(llama_cpp)
     key = _key_of(content_key(bundled_path(name)), llama_cpp, pre)
@@ -144,7 +147,7 @@ def bundled(name: str, *, llama_cpp: str | None = None, pre: str | None = None) 
     def read() -> Vocab:
         return bundled_vocab(name, llama_cpp=llama_cpp, pre=pre)
 
-    options: dict[str, Any] = {"again": _Bundle(name), "llama_cpp": llama_cpp, "pre": pre}
+    options: dict[str, Any] = {"again": _Bundle(name), "cache_bytes": cache_bytes, "llama_cpp": llama_cpp, "pre": pre}
     return patiently(_load, key, f"bundled vocabulary {name}", read, **options)
 
 
@@ -154,7 +157,7 @@ class _Bundle(NamedTuple):
     name: str
 
     def __call__(self, tok: Tokenizer) -> tuple[Any, ...]:
-        return rebundle, (self.name, tok._read_as())
+        return rebundle, (self.name, {"cache_bytes": tok._options["cache_bytes"], **tok._read_as()})
 
 
 def _again(name: str) -> Again | None:
@@ -173,7 +176,7 @@ def of_release(tok: Tokenizer, llama_cpp: str) -> Tokenizer:
     for a vocabulary that came neither from a file nor from the package."""
     asked: dict[str, Any] = {"llama_cpp": llama_cpp, "pre": tok.asked_pre}
     if isinstance(tok._again, _Bundle):
-        return bundled(tok._again.name, **asked)
+        return bundled(tok._again.name, cache_bytes=tok._options["cache_bytes"], **asked)
     if tok.vocab.source == IN_MEMORY:
         raise ValueError(f"{IN_MEMORY}: it cannot be read again; load it with llama_cpp={llama_cpp!r}")
     return load(tok.vocab.source, **tok._options, **asked)

@@ -18,6 +18,7 @@ from jittok.inputs import Documents, OneText, check_errors, to_bytes, to_ids
 from jittok.locks import once
 from jittok.models.kinds import kind_of
 from jittok.other_files import OtherFiles
+from jittok.piece_cache.bound import default_cache_bytes
 from jittok.pipeline import Pipeline
 from jittok.ragged import TokenArray
 from jittok.vocab import Vocab, bundled_names
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from jittok.encode.encoder import Encoder, Rule
     from jittok.trace import Trace
 
-CACHE_BYTES = 64 << 20
 LONG_TEXT = 1 << 20
 """Bytes of a text that may be worth asking whether it is shared by threads."""
 SHOWN_SPECIAL = 300
@@ -54,7 +54,7 @@ class Tokenizer(OtherFiles):
         vocab: Vocab | Pipeline,
         *,
         cache: bool = True,
-        cache_bytes: int = CACHE_BYTES,
+        cache_bytes: int | None = None,
         llama_cpp: str | None = None,
         pre: str | None = None,
         again: Again | None = None,
@@ -67,9 +67,11 @@ class Tokenizer(OtherFiles):
             call = f"jittok.bundled({vocab!r})" if vocab in bundled_names() else "jittok.load(path)"
             found = repr(vocab) if named else type(vocab).__name__
             raise TypeError(f"Tokenizer: found {found}, expected a Vocab: write {call}")
-        if isinstance(cache_bytes, bool) or not isinstance(cache_bytes, int) or cache_bytes < 0:
+        bound = default_cache_bytes() if cache_bytes is None else cache_bytes
+        if isinstance(bound, bool) or not isinstance(bound, int) or bound < 0:
             raise ValueError(f"cache_bytes: found {cache_bytes!r}, expected a number of bytes, 0 or more")
         self.vocab = vocab
+        self._cache_bytes = bound
         self._options: dict[str, Any] = {"cache": bool(cache), "cache_bytes": cache_bytes}
         self._asked: dict[str, Any] = {
             "llama_cpp": llama_cpp,
@@ -95,13 +97,13 @@ class Tokenizer(OtherFiles):
         if isinstance(self.vocab, Pipeline):
             from jittok.encode.pipeline_encoder import make_encoder
 
-            return make_encoder(self.vocab, self._options["cache_bytes"], self._kept)  # type: ignore[return-value]
+            return make_encoder(self.vocab, self._cache_bytes, self._kept)  # type: ignore[return-value]
         from jittok.encode.encoder import Encoder
 
         if self.vocab.type == "none":
             return None
         compiled = self._kept.part("arrays", "plain", "parsed") if self._kept else None
-        options = {"cache_bytes": self._options["cache_bytes"], **(compiled or {})}
+        options = {"cache_bytes": self._cache_bytes, **(compiled or {})}
         return patiently(Encoder, self.vocab, **options)
 
     # ---- text to ids
@@ -122,6 +124,10 @@ class Tokenizer(OtherFiles):
         more; a shorter one takes no other thread.
         """
         encoder, rule = self._rule(add_special, parse_special, errors)
+        if threads is None:
+            ids = encoder.quickly(text, rule)
+            if ids is not None:
+                return ids.view(Ids)
         raw = to_bytes(text, rule.replace)
         if len(raw) < LONG_TEXT and threads is None:
             return encoder.one(raw, rule).view(Ids)

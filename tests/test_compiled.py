@@ -177,7 +177,9 @@ def test_the_command_lists_and_clears(tmp_path, monkeypatch, capsys):
     assert {row["kind"] for row in rows} == {"vocabulary", "path"}
     assert [row["of"].split()[0] for row in rows if row["path"].endswith("-encoder.vocab")] == ["wpm"]
     assert main(["cache", "list"]) == 0
-    assert f"{len(rows)} files" in capsys.readouterr().out
+    listed = capsys.readouterr().out
+    assert f"{len(rows)} files" in listed
+    assert "\nmachine code: " in listed
     assert main(["cache", "clear"]) == 0
     assert f"{len(rows)} files" in capsys.readouterr().out
     assert compiled.entries() == []

@@ -50,8 +50,8 @@ def test_methods_have_their_options_and_defaults(name: str) -> None:
 
 def test_load_has_its_options() -> None:
     of_ranks = dict.fromkeys(("pattern", "special_tokens", "encoding"))
-    assert keywords(load) == {"cache": True, "cache_bytes": 64 << 20, "llama_cpp": None, "pre": None, **of_ranks}
-    assert list(inspect.signature(bundled).parameters) == ["name", "llama_cpp", "pre"]
+    assert keywords(load) == {"cache": True, "cache_bytes": None, "llama_cpp": None, "pre": None, **of_ranks}
+    assert list(inspect.signature(bundled).parameters) == ["name", "cache_bytes", "llama_cpp", "pre"]
 
 
 @pytest.mark.parametrize("name", FACTS)

@@ -65,7 +65,8 @@ def _walk() -> tuple[Sources, set[str]]:
                 name, dot, ending = entry.name.partition(".")
                 if ending == "py":
                     module = (folder[1:].replace("/", ".") + name).removesuffix("__init__").rstrip(".")
-                    found[module] = Source(folder + entry.name, _facts(entry.stat()), "", folder)
+                    facts = os.stat(entry.path) if os.name == "nt" else entry.stat()  # noqa: PTH116  no inode there
+                    found[module] = Source(folder + entry.name, _facts(facts), "", folder)
                     modules.add(module)
                 elif not dot and name != "__pycache__" and entry.is_dir():
                     todo.append(f"{folder}{name}/")

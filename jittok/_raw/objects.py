@@ -19,7 +19,8 @@ from jittok._jit import I64, OutI64, OutU8, frozen, kernel
 from jittok._raw import FAST, get_i64, get_u8, put_u8, window
 
 _ITEMS = tuple.__basicsize__ if FAST else 0
-_TEXT = bytes.__basicsize__ - 1
+TEXT_OF_BYTES = bytes.__basicsize__ - 1
+"""Where the text of a bytes object begins."""
 _TYPE, _SIZE, _STATE = 1, 2, 4
 """Words of a bytes object: reference count, type, size, hash, text; of a str: the same, but its state in the fifth."""
 _READ = 0x100
@@ -31,6 +32,10 @@ class StrLayout(NamedTuple):
 
     header: int
     bits: int
+
+
+Found = tuple[NDArray[np.int64], NDArray[np.int64]]
+"""Places and sizes."""
 
 
 class _Text(str):
@@ -51,7 +56,7 @@ def read_texts(
     for k in range(objects.size):
         kind, size = get_i64(objects[k], _TYPE), get_i64(objects[k], _SIZE)
         if kind == of_bytes:
-            places[k], sizes[k] = objects[k] + _TEXT, size
+            places[k], sizes[k] = objects[k] + TEXT_OF_BYTES, size
         elif kind == of_str:
             is_ascii = get_i64(objects[k], _STATE) & ascii_bits == ascii_bits
             places[k], sizes[k] = objects[k] + header, size if is_ascii else -1 - size
@@ -85,7 +90,11 @@ def _addresses(texts: tuple[Any, ...]) -> NDArray[np.int64]:
     return memory_at(id(texts) + _ITEMS, 8 * len(texts)).view(np.int64).copy()
 
 
-def _read(texts: tuple[Any, ...], layout: StrLayout) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+NO_STR = StrLayout(0, 0)
+"""The layout of str is not known."""
+
+
+def _read(texts: tuple[Any, ...], layout: StrLayout) -> Found | None:
     objects = _addresses(texts)
     places, sizes = np.empty(objects.size, np.int64), np.empty(objects.size, np.int64)
     # a type that no object has stands for str where its layout is unknown
@@ -94,28 +103,40 @@ def _read(texts: tuple[Any, ...], layout: StrLayout) -> tuple[NDArray[np.int64],
     return (places, sizes) if done == objects.size else None
 
 
-NO_STR = StrLayout(0, 0)
-"""The layout of str is not known."""
+@functools.cache
+def place_in_bytes() -> int:
+    """How many bytes into a bytes object its text begins, tried on a few; 0 where that is not known."""
+    if not FAST or sys.implementation.name != "cpython" or np.dtype(np.intp).itemsize != 8 or TEXT_OF_BYTES != 32:
+        return 0
+    right = all(
+        _word(text, _TYPE) == id(bytes)
+        and _word(text, _SIZE) == len(text)
+        and text_at(id(text) + TEXT_OF_BYTES, len(text)) == text
+        for text in BYTES
+    )
+    return TEXT_OF_BYTES if right else 0
+
+
+BYTES = b"", b"a", bytes(300), b"\xff" * 7
 
 
 @functools.cache
 def can_read_in_place() -> bool:
-    """Whether this Python lays tuples and bytes objects out as expected, tried on a few."""
-    if not FAST or sys.implementation.name != "cpython" or np.dtype(np.intp).itemsize != 8 or _TEXT != 32:
+    """Whether the texts of a tuple are found as this Python lays tuples and texts out, tried on known ones."""
+    if not place_in_bytes() or _addresses(BYTES).tolist() != [id(text) for text in BYTES]:
         return False
-    sample = (b"", b"a", bytes(300), b"\xff" * 7)
-    if _addresses(sample).tolist() != [id(text) for text in sample]:
+    layout, (plain, wide, _) = str_layout(), _samples()
+    texts: tuple[Any, ...] = (*BYTES, *plain, *wide) if layout.bits else BYTES
+    found = _read(texts, layout)
+    if found is None:
         return False
-    found = _read(sample, NO_STR)
-    return found is not None and _hold(found, sample)
-
-
-def _hold(found: tuple[NDArray[np.int64], NDArray[np.int64]], texts: tuple[bytes, ...]) -> bool:
-    """Whether sizes and places are those of these bytes."""
-    places, sizes = found[0].tolist(), found[1].tolist()
-    if sizes != [len(text) for text in texts]:
-        return False
-    return all(text_at(at, len(text)) == text for at, text in zip(places, texts, strict=True))
+    for text, place, size in zip(texts, found[0].tolist(), found[1].tolist(), strict=True):
+        if isinstance(text, str) and not text.isascii():
+            if size != -1 - len(text):
+                return False
+        elif size != len(text) or text_at(place, size) != (text.encode() if isinstance(text, str) else text):
+            return False
+    return True
 
 
 def _samples() -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
@@ -130,7 +151,7 @@ def _samples() -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
 def str_layout() -> StrLayout:
     """How this Python lays an ASCII str out, learnt from known ones and checked by what Python's C API says of them;
     NO_STR where they do not tell."""
-    if not can_read_in_place():
+    if not place_in_bytes():
         return NO_STR
     plain, wide, other = ([_state(text) for text in texts] for texts in _samples())
     is_ascii = _common(plain) & ~_any(wide)
@@ -145,14 +166,19 @@ def is_right(layout: StrLayout) -> bool:
     """Whether all known str are found by a layout as they are: those that are ASCII byte for byte and where the C API
     says, and no others."""
     plain, wide, _ = _samples()
-    found = _read((*plain, *wide), layout)
-    if found is None or found[1][len(plain) :].tolist() != [-1 - len(text) for text in wide]:
-        return False
     where = ctypes.pythonapi.PyUnicode_AsUTF8AndSize
     where.restype, where.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_void_p)
-    if found[0][: len(plain)].tolist() != [where(text, None) for text in plain]:
+    if any(_word(text, _TYPE) != id(str) or _word(text, _SIZE) != len(text) for text in (*plain, *wide)):
         return False
-    return _hold((found[0][: len(plain)], found[1][: len(plain)]), tuple(text.encode() for text in plain))
+    if any(_state(text) & layout.bits == layout.bits for text in wide):
+        return False
+    return all(
+        _state(text) & layout.bits == layout.bits and where(text, None) == id(text) + layout.header for text in plain
+    )
+
+
+def _word(thing: object, word: int) -> int:
+    return ctypes.c_int64.from_address(id(thing) + 8 * word).value
 
 
 def _state(text: str) -> int:
@@ -172,7 +198,7 @@ def text_at(address: int, size: int) -> bytes:
     return ctypes.string_at(int(address), int(size))
 
 
-def texts_in_place(texts: tuple[Any, ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+def texts_in_place(texts: tuple[Any, ...]) -> Found | None:
     """(addresses of the texts, their sizes), int64[n] each, valid as long as the tuple is; None when one of them is no
     `bytes` or `str` or texts cannot be read in place. A `str` that is not ASCII has no place: its size is -1 - the
     number of its characters."""
@@ -190,4 +216,4 @@ def joined_texts(places: NDArray[np.int64], sizes: NDArray[np.int64], spare: int
 
 def bytes_in_place(texts: list[bytes]) -> list[int]:
     """Addresses of the bytes of bytes objects, valid as long as these are."""
-    return [id(text) + _TEXT for text in texts]
+    return [id(text) + TEXT_OF_BYTES for text in texts]

@@ -49,7 +49,24 @@ def _list(options: argparse.Namespace) -> int:
     for row in found:
         write(f"{row.bytes / 1e6:9.3f} MB  {row.kind:10}  {row.of}\n")
     write(f"{sum(row.bytes for row in found) / 1e6:9.3f} MB in {len(found)} files of {cache_dir()}\n")
+    write(f"machine code: {_in_use()}\n")
     return 0
+
+
+def _in_use() -> str:
+    """Where the machine code of this package's kernels is from."""
+    from jittok._jit import CHECKED, JIT, shipped
+
+    if not JIT or CHECKED:
+        return "compiled here, with every index checked" if JIT else "none, Python in its place (NUMBA_DISABLE_JIT)"
+    kernels = shipped.manifest()["kernels"]
+    reasons = {shipped.why_not(each["module"], each["name"]) for each in kernels.values()}
+    used = shipped.library()
+    if used is None or "" not in reasons:
+        why = "; ".join(sorted(reasons)) or shipped.left_out() or "this installation ships none"
+        return f"compiled here ({why})"
+    void = [name for name, each in kernels.items() if shipped.why_not(each["module"], each["name"])]
+    return f"shipped, {used[0]}, {len(kernels) - len(void)} kernels; edited and compiled here: {len(void)}"
 
 
 def _clear(options: argparse.Namespace) -> int:

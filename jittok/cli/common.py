@@ -44,27 +44,30 @@ def positive(text: str) -> int:
     return number
 
 
-def open_vocab(options: argparse.Namespace) -> Tokenizer:
-    """The tokenizer that --vocab names: a file if there is one, else a bundled name."""
-    return open_named(options.vocab, not options.no_cache, options.llama_cpp, options.pre)
+def open_vocab(options: argparse.Namespace, cache_bytes: int | None = None) -> Tokenizer:
+    """The tokenizer that --vocab names: a file if there is one, else a bundled name. `cache_bytes`: see `load`."""
+    return open_named(options.vocab, not options.no_cache, options.llama_cpp, options.pre, cache_bytes)
 
 
-def open_named(vocab: str, cache: bool, llama_cpp: str | None = None, pre: str | None = None) -> Tokenizer:
+def open_named(
+    vocab: str, cache: bool, llama_cpp: str | None = None, pre: str | None = None, cache_bytes: int | None = None
+) -> Tokenizer:
     """The tokenizer of a file if there is one, else of a bundled name; for a release and with a `pre` if given. Errors
     say what --vocab reads."""
     import jittok
 
     path = Path(vocab)
+    bound: dict[str, Any] = {} if cache_bytes is None else {"cache_bytes": cache_bytes}
     if path.exists():
         if not path.is_file() and not path.is_dir():
             bundled = ", ".join(jittok.bundled_names())
             raise ValueError(
                 f"--vocab {vocab}: found a device or pipe, expected {VOCABS} or a bundled name ({bundled})"
             )
-        return jittok.load(vocab, cache=cache, llama_cpp=llama_cpp, pre=pre)
+        return jittok.load(vocab, cache=cache, llama_cpp=llama_cpp, pre=pre, **bound)
     names = jittok.bundled_names()
     if vocab in names:
-        return jittok.bundled(vocab, llama_cpp=llama_cpp, pre=pre)
+        return jittok.bundled(vocab, llama_cpp=llama_cpp, pre=pre, **bound)
     raise FileNotFoundError(f"--vocab {vocab}: found no such file, expected one or a name of {', '.join(names)}")
 
 

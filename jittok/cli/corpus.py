@@ -68,6 +68,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     work = parser.add_argument_group("work")
     work.add_argument("--threads", type=positive, metavar="N", help="default: every core this process may use")
     work.add_argument("--engine", choices=("threads", "ray"), default="threads", help="ray: an actor pool of Ray Data")
+    work.add_argument(
+        "--cache-bytes", metavar="N",
+        help="memory for pieces of text seen before, a thread (default: 256M, or a 32nd of the machine's)",
+    )  # fmt: skip
     work.add_argument("--dry-run", action="store_true", help="predict documents, tokens, bytes and time from a sample")
     work.add_argument("--no-space-check", action="store_true", help="do not look at the free disk first")
 
@@ -80,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
 
     chosen = _options(options)
     check_local(options.out, "--out")
-    tok = open_vocab(options)
+    tok = open_vocab(options, _cache_bytes(options))
     if options.dry_run:
         return _dry_run(tok, options, chosen)
     line = ProgressLine()
@@ -93,6 +97,16 @@ def run(options: argparse.Namespace) -> int:
         line.close()
     write(json.dumps(summary.to_dict()) + "\n" if options.json else _summary_text(summary))
     return 0
+
+
+def _cache_bytes(given: argparse.Namespace) -> int | None:
+    from jittok.corpus.options import parse_bytes
+    from jittok.errors import CorpusError
+
+    size = None if given.cache_bytes is None else parse_bytes(given.cache_bytes)
+    if size is not None and size < 0:
+        raise CorpusError("--cache-bytes", given.cache_bytes, "0 or more")
+    return size
 
 
 def _options(given: argparse.Namespace) -> Options:

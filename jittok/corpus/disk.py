@@ -10,6 +10,12 @@ from typing import Any
 
 from jittok.corpus.folders import create
 
+fcntl: Any
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+
 try:
     from isal.isal_zlib import crc32 as _crc32
 except ImportError:  # no wheel for this machine: the same numbers, slower
@@ -36,11 +42,29 @@ def crc_of_text(text: str) -> str:
     return f"{zlib.crc32(text.encode()):08x}"
 
 
+FOLDERS_OPEN = os.name != "nt"
+"""Whether this system opens folders: Windows does not, and writes their names by itself."""
+
+
+def flush(descriptor: int) -> None:
+    """What was written to a file, into the drive. macOS's fsync leaves it in the drive's own memory."""
+    full = getattr(fcntl, "F_FULLFSYNC", None)
+    if full is None:
+        os.fsync(descriptor)
+        return
+    try:
+        fcntl.fcntl(descriptor, full)
+    except OSError:  # a network's file system does not know it
+        os.fsync(descriptor)
+
+
 def sync(path: Path) -> None:
     """When this returns, the file (for a folder: its names) survives a loss of power."""
+    if not FOLDERS_OPEN and path.is_dir():
+        return
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(descriptor)
+        flush(descriptor)
     except OSError:
         if not path.is_dir():  # some file systems know no fsync of folders
             raise
@@ -58,6 +82,6 @@ def write_new(path: Path, data: bytes) -> None:
     part = path.with_name(f".{path.name}.part")
     with open(create(part), "wb") as file:  # noqa: PTH123  a descriptor
         append(file.fileno(), data)
-        os.fsync(file.fileno())
+        flush(file.fileno())
     rename(part, path)
     sync(path.parent)

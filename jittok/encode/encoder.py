@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import CHECKED, kernel, patiently
+from jittok.encode.quick import encode_quickly
 from jittok.encode.uncut import lay_out, lay_out_one, nothing_to_cut
 from jittok.encode.workspace import HELD, Workspace, fixed
 from jittok.errors import EncodingFailed, JittokError, UnsupportedVocab
@@ -97,7 +98,7 @@ class Encoder:
             raise UnsupportedVocab(vocab.source, "tokenizer.ggml.model", vocab.model, "a type that can tokenize")
         self.vocab = vocab
         self.model = importlib.import_module(kind.module)
-        self._one_kernel = isinstance(self.model.encode_fragments, kernel)
+        self.one_kernel = isinstance(self.model.encode_fragments, kernel)
         self.arrays = self.model.compile_vocab(vocab) if arrays is None else arrays
         self._cache = {"cache_bytes": cache_bytes} if cache_bytes is not None and _has_cache(self.model) else {}
         self.ids_per_byte = 0.4  # a guess for the next texts, by the last: whichever thread writes it
@@ -108,13 +109,14 @@ class Encoder:
         self._parted = 0, 1 << 62  # bytes of the longest document that may be cut, of the shortest that may not
         if hasattr(self.arrays, "chain"):
             self.arrays = self.arrays._replace(chain=self.arrays.chain._replace(state=WANTED))
-        self._nfc = nfc_tables() if vocab.nfc else None
+        self.composes = bool(vocab.nfc)
+        self._nfc = nfc_tables() if self.composes else None
         self._settled = not hasattr(self.model, "for_much_text")
         self._settling = Lock()
 
     def _kernel(self, workspace: Workspace, *args: Any) -> int:
         """The model's `encode_fragments`, a kernel or a choice between kernels."""
-        if self._one_kernel:
+        if self.one_kernel:
             return workspace.run(self.model.encode_fragments, *args)  # type: ignore[no-any-return]
         return self.model.encode_fragments(*args, run=workspace.run)  # type: ignore[no-any-return]
 
@@ -166,6 +168,8 @@ class Encoder:
             ids, workspace.ids = workspace.ids, np.empty(0, np.int32)
             ids.resize(count, refcheck=False)  # nobody else has seen it: what is left over goes back in place
             return ids
+
+    quickly = encode_quickly
 
     def may_part(self, size: int) -> bool:
         """Whether the model lets a text of so many bytes be cut between words (see `parts`)."""

@@ -56,6 +56,9 @@ class GeneralEncoder:
         """No text is cut between words."""
         return False
 
+    def quickly(self, _text: object, _rule: GeneralRule) -> None:
+        """No text goes at once: see `one`."""
+
     def one(self, text: bytes, rule: GeneralRule) -> NDArray[np.int32]:
         """int32[n]: the ids of one text. Raises EncodingFailed."""
         return np.array(self._ids(text, rule, 0), np.int32)

@@ -201,7 +201,10 @@ class InOrder:
     def _place(self, size: int) -> NDArray[np.int32]:
         start = self.count - self._before
         if start + size > self._arrays[-1].size:
-            self._arrays[-1] = self._arrays[-1][:start]
+            if start:
+                self._arrays[-1] = self._arrays[-1][:start]
+            else:
+                self._arrays.pop()  # nobody has a place in it: it need not be joined with the next one
             self._arrays.append(np.empty(max(size, self.count // 2), np.int32))
             self._before, start = self.count, 0
         return self._arrays[-1][start : start + size]

@@ -48,6 +48,7 @@ class Workspace:
         self.long: Documents | None = None
         self.scratch: Any = None
         self.calls: dict[Any, Call] = {}
+        self.frames: dict[int, Any] = {}  # by id of their rules, see `quick`
         self.ids = np.empty(0, np.int32)
         self.written = 0  # ids of the last texts, whose pages are there
         self.give_fragments(64)

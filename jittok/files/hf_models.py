@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import repeat
 from operator import add
 from typing import Any, NamedTuple
 
@@ -104,14 +105,15 @@ def resolve_merges(
     """
     merges = node.of(list)
     place = _Merge(node, first_line)
-    if merges and all(type(merge) is str for merge in merges):
-        lines = [line for line in merges if not line.startswith("#version")]
-        parts = " ".join(lines).split(" ")
+    if set(map(type, merges)) == {str}:
+        lines = merges
+        if "#version" in merges[0] or "\n#version" in "\n".join(merges):
+            lines = [line for line in merges if not line.startswith("#version")]
+        if not set(map(str.count, lines, repeat(" "))) <= {1}:
+            raise place.bad_line(merges)
+        place = place._replace(skipped=len(merges) - len(lines))  # they stand in front
+        parts = " ".join(lines).split(" ") if lines else []
         lefts, rights = parts[0::2], parts[1::2]
-        if len(parts) != 2 * len(lines) or [f"{a} {b}" for a, b in zip(lefts, rights, strict=False)] != lines:
-            if lines:
-                raise place.bad_line(merges)
-            lefts, rights = [], []
     else:
         for k, merge in enumerate(merges):
             if type(merge) is not list or len(merge) != 2 or type(merge[0]) is not str or type(merge[1]) is not str:
@@ -141,8 +143,10 @@ class _Merge(NamedTuple):
 
     node: Node
     first_line: int
+    skipped: int = 0
 
     def at(self, k: int) -> Node:
+        k += self.skipped
         return Node(self.node.file, f"{self.node.place}[{k}] (line {k + self.first_line})", None)
 
     def bad_line(self, merges: list[str]) -> Exception:

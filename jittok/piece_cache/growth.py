@@ -21,6 +21,9 @@ from jittok.piece_cache.tables import (
     short_line,
 )
 
+BY_LOSSES, MIDDLE_BY_LOSSES = 19, 17
+"""log2 of the slots from which on tables grow only for what they lose: larger ones are touched page by page, and memory
+that keeps nothing from being lost makes nothing faster."""
 _0 = np.uint64(0)
 
 
@@ -29,13 +32,16 @@ def grow_tables(cache: CacheWindow) -> None:
     """Double what has become too full; between batches only, as records hold places.
 
     Some groups are full long before a quarter of the slots is taken, and their pieces are encoded again and again: the
-    short table grows for that, too.
+    short table grows for that, too. A large one grows when it lost a quarter as many pieces as it has slots, a large
+    middle table, whose losses are not counted, when three quarters are taken.
     """
     short, middle = get_i64(cache.state, SHORT_BITS), get_i64(cache.state, MIDDLE_BITS)
     taken, lost = get_i64(cache.state, SHORT_COUNT), get_i64(cache.state, SHORT_LOST)
-    if max(4 * taken, 256 * lost) > 1 << short and short < get_i64(cache.state, SHORT_MOST):
+    need = 4 * lost if short >= BY_LOSSES else max(4 * taken, 256 * lost)
+    if need > 1 << short and short < get_i64(cache.state, SHORT_MOST):
         grow_short(cache)
-    if 4 * get_i64(cache.state, MIDDLE_COUNT) > 1 << middle and middle < get_i64(cache.state, MIDDLE_MOST):
+    part = 3 if middle >= MIDDLE_BY_LOSSES else 1
+    if 4 * get_i64(cache.state, MIDDLE_COUNT) > part << middle and middle < get_i64(cache.state, MIDDLE_MOST):
         grow_middle(cache)
 
 

@@ -114,12 +114,13 @@ def _cut_later(w: SearchWindow, any_tokens: int, out: _Output, at: int, start: i
         if at + AHEAD > out.room:
             return NO_ROOM
         if strips & STRIPS_LEFT:
-            begin = _white_before(w.data, begin, done)
+            begin = max(_white_before(w.data, begin, done), done)
         if strips & STRIPS_RIGHT:
             end = _white_behind(w.data, end, stop)
         if done < begin:
             at = _put(out, at, done, begin, TEXT_PREFIXED)
-        at = _put(out, at, begin, end, token)
+        if begin < end:  # with lstrip, a match in white space that the one before took is empty
+            at = _put(out, at, begin, end, token)
         done = end
     if at + AHEAD > out.room:
         return NO_ROOM
@@ -165,14 +166,15 @@ def cut_leftmost(
             if token < 0:
                 continue
             if strips & STRIPS_LEFT:
-                begin = _white_before(w.data, begin, done)
+                begin = max(_white_before(w.data, begin, done), done)
             if strips & STRIPS_RIGHT:
                 end = _white_behind(w.data, end, stop)
             if done < begin:
                 at = _cut_later(inner, later.ids.size, out, at, done, begin)
             if at == NO_ROOM or at + AHEAD > out.room:
                 return OUT_OF_ROOM
-            at = _put(out, at, begin, end, token)
+            if begin < end:
+                at = _put(out, at, begin, end, token)
             done = end
         if done < stop:
             at = _cut_later(inner, later.ids.size, out, at, done, stop)

@@ -13,7 +13,7 @@ import jittok
 from jittok import inputs, tokenizer
 from jittok.encode import batch, encoder, long_document, stretches
 from jittok.encode.workspace import Workspace
-from jittok.errors import EncodingFailed
+from jittok.errors import EncodingFailed, JittokError
 from jittok.inputs import Documents
 from jittok.models import rwkv, ugm
 from jittok.safe_cuts.rules import no_cuts
@@ -268,12 +268,12 @@ def test_parts_that_fail_late_do_not_stop_those_before_them(failing):
         workspace.ids[at : at + 10] = part
         time.sleep(0.002 * (part % 3))
         if part >= failing:
-            raise ValueError(part)
+            raise JittokError(part)
         return at + 10
 
     with ThreadPoolExecutor(3) as pool:
         for room in (0, 1000, None):
-            with pytest.raises(ValueError, match=f"^{failing}$"):
+            with pytest.raises(JittokError, match=f"^{failing}$"):
                 long_document.InOrder(room).run(pool, 3, range(10), encode, free.pop, free.append)
             assert set(free) == set(workspaces)
 

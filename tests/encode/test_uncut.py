@@ -78,6 +78,6 @@ print(cut_documents.entry is None)
 both = tok.encode_batch(["a first text", "", "[MASK]"], parse_special=True)
 print(cut_documents.cache_hit, both[0].tolist() == plain[0].tolist(), both[2].tolist())
 """
-    env = os.environ | {"JITTOK_CACHE_DIR": str(tmp_path)}
+    env = os.environ | {"JITTOK_CACHE_DIR": str(tmp_path), "JITTOK_SHIPPED": "0"}
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
     assert done.stdout.split("\n")[:2] == ["True", "False True [103]"]

@@ -1,5 +1,6 @@
 """Kernels and the plain reference give the same ids for drawn files, and for drawn texts of real ones."""
 
+import json
 import random
 
 import numpy as np
@@ -13,6 +14,7 @@ from jittok.normalize.quick import MIXED, PLAIN, STAYS, mark_changed, quick_tabl
 from jittok.reference.pipeline import Runner
 from jittok.structures.valid import VALID, first_malformed
 from jittok.unicode.libraries import nfc_table, normal_form
+from jittok.unicode.tables import CHARACTER_OF_BYTE
 
 FILES = 24 if JIT else 2
 
@@ -74,3 +76,27 @@ def test_no_text_that_nfc_changes_is_passed_over():
         if normal_form("NFC", text) != text:
             assert out[0] != STAYS, text
     assert seen == {STAYS, PLAIN, MIXED}
+
+
+def test_a_match_in_white_space_that_a_token_has_taken_is_empty_only_with_lstrip():
+    rows = [("\n\n", True), ("\n!", True), (" ", False)]
+    tokens = [
+        {"id": 256 + k, "content": text, "special": True, "normalized": False, "lstrip": both, "rstrip": both}
+        for k, (text, both) in enumerate(rows)
+    ]
+    vocab = {chr(c): byte for byte, c in enumerate(CHARACTER_OF_BYTE)}
+    content = {
+        "added_tokens": [{**token, "single_word": False} for token in tokens],
+        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False},
+        "model": {"type": "BPE", "vocab": vocab, "merges": []},
+    }
+    tok = jittok.load(json.dumps(content).encode(), cache=False)
+    plain = Runner(tok.vocab)
+    # as tokenizers 0.23 answers
+    wanted = {
+        "a" + "\n" * 7 + "b": [97, 256, 98],
+        "a\n\n\n!b": [97, 256, 257, 98],
+        "a \n\n  b": [97, 258, 256, 258, 258, 98],
+    }
+    for text, ids in wanted.items():
+        assert tok.encode(text, parse_special=True).tolist() == ids == plain.encode(text, True)

@@ -110,6 +110,9 @@ def test_a_part_of_a_tokenizer_says_what_is_missing_beside_it(tmp_path):
     (tmp_path / "merges.txt").write_text("#version: 0.2\na b\na")
     with pytest.raises(MalformedVocab, match=r"line 3\): found 'a', expected two parts"):
         jittok.load(tmp_path)
+    (tmp_path / "merges.txt").write_text("#version: 0.2\na b\n")
+    with pytest.raises(MalformedVocab, match=r"line 2\): found 'a b', expected parts and result in the vocabulary"):
+        jittok.load(tmp_path)
     (tmp_path / "empty").mkdir()
     with pytest.raises(MalformedVocab, match=r"folder: found \[\]"):
         jittok.load(tmp_path / "empty")

@@ -164,6 +164,33 @@ except jittok.CompilerMissing as error:
     assert "only shipped machine code runs without the compiler" in python(tmp_path, code, **{setting: "1"})
 
 
+CALL = """
+#include <dlfcn.h>
+#include <stdio.h>
+#include "jittok.h"
+int main(int count, char **arguments) {
+    void *library = count == 2 ? dlopen(arguments[1], RTLD_NOW) : 0;
+    jittok_entry *climb = library ? (jittok_entry *)dlsym(library, "jittok__climb__climb") : 0;
+    int64_t out[4] = {0}, frame[3] = {0};
+    if (!climb || jittok_array(frame, JITTOK_ARGUMENTS, out, 4) != 3) return 1;
+    int size = (int)climb(frame);
+    printf("%d: %d %d %d %d\\n", size, (int)out[0], (int)out[1], (int)out[2], (int)out[3]);
+    return (int)frame[JITTOK_STATUS];
+}
+"""
+
+
+@here
+@pytest.mark.process
+def test_an_entry_is_called_from_c(made, tmp_path):
+    (tmp_path / "call.c").write_text(CALL)
+    program = tmp_path / "call"
+    header = SHIP.parent / "docs" / "c"
+    subprocess.run(["cc", "-Wall", "-Werror", f"-I{header}", "-o", program, tmp_path / "call.c", "-ldl"], check=True)
+    library = libs(made) / f"jittok-{LEVELS[0]}.so"
+    assert subprocess.run([program, library], capture_output=True, check=True).stdout == b"4: 1 2 3 4\n"
+
+
 @here
 @pytest.mark.process
 def test_the_same_sources_make_the_same_bytes(made, tmp_path):

@@ -134,6 +134,17 @@ def test_what_was_judged_before_stays_right_with_a_full_memory():
         assert merged(table, chain, symbols, work) == naively(RUNS, symbols)
 
 
+@pytest.mark.parametrize("good", [0, 1])
+@pytest.mark.parametrize("rules", [RUNS, LATER_FIRST], ids=["runs", "later first"])
+def test_what_was_judged_of_another_pair_counts_for_none(rules, good):
+    """Pairs share places in the memory of judgements: here each place holds that of a pair which no text has."""
+    work, table = make_merger_work(100), table_of(rules)
+    chain = build_chain(table, np.arange(BASES, dtype=np.int32), 8)
+    for symbols in ([0] * 47, [0, 1, 2] * 15 + [0, 1]):
+        work.verdicts[:] = (1 << 20) << 26 | (1 << 20) << 2 | 2 | good
+        assert merged(table, chain, symbols, work) == naively(rules, symbols)
+
+
 @pytest.mark.parametrize("count", [LONG, LONG + 1])
 def test_a_long_word_asks_for_a_chain_only_if_one_is_wanted(count):
     if not JIT:

@@ -9,6 +9,7 @@ from jittok._jit import JIT, U8, OutI32, OutU64, frozen, helper, kernel
 from jittok._raw import PAD, get_u8, put_i32, window
 from jittok._raw.memory import Window
 from jittok.piece_cache import tables
+from jittok.piece_cache.growth import BY_LOSSES
 from jittok.piece_cache.lookup import make_look_up, make_resolve
 from jittok.piece_cache.records import make_records
 from jittok.piece_cache.tables import (
@@ -19,6 +20,8 @@ from jittok.piece_cache.tables import (
     MIDDLE_MOST,
     MISSES,
     SHORT_BITS,
+    SHORT_COUNT,
+    SHORT_LOST,
     SHORT_MOST,
     SLACK,
     PieceCache,
@@ -153,6 +156,25 @@ def test_a_table_grows_when_pieces_of_full_groups_keep_losing_their_slots():
     misses = int(cache.state[MISSES])
     assert encode(cache, pieces) == expected(pieces)
     assert cache.state[MISSES] - misses < 20  # a group of five is rare now
+
+
+@pytest.mark.skipif(not JIT, reason="takes long without the compiler")
+def test_a_large_table_grows_only_by_what_it_loses():
+    cache = make_cache(128 << 20)
+    assert cache.state[SHORT_MOST] == BY_LOSSES + 1
+    numbers = np.random.default_rng(2).permutation(1_200_000)
+    pieces = [b"%d" % k for k in numbers.tolist()]
+    for start in range(0, 200_000, 50_000):
+        assert encode(cache, pieces[start : start + 50_000]) == expected(pieces[start : start + 50_000])
+    assert cache.state[SHORT_BITS] == BY_LOSSES
+    assert 4 * cache.state[SHORT_COUNT] > 1 << BY_LOSSES  # a smaller one would have grown
+    grown = 0
+    for start in range(200_000, len(pieces), 50_000):
+        lost = int(cache.state[SHORT_LOST])
+        assert encode(cache, pieces[start : start + 50_000]) == expected(pieces[start : start + 50_000])
+        if not grown and cache.state[SHORT_BITS] > BY_LOSSES:
+            grown = lost
+    assert 4 * grown > (1 << BY_LOSSES) * 0.6
 
 
 @helper

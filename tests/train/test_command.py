@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import random
+import subprocess
+import sys
+import time
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -70,6 +74,30 @@ def test_other_models_and_changed_vocabularies(tmp_path: Path, capsys: Any) -> N
     pruned = run(capsys, readme, "--prune", out, "--out", tmp_path / "y.gguf")["vocabularies"][0]
     assert pruned["size"] == jittok.load(tmp_path / "y.gguf").vocab_size < 3000
     assert pruned["gone"] == 50_277 - pruned["size"]
+
+
+@pytest.mark.process
+def test_after_a_kill_the_same_command_goes_on_and_writes_the_same_file(tmp_path: Path, capsys: Any) -> None:
+    data, work, out = tmp_path / "data", tmp_path / "work", tmp_path / "x.gguf"
+    data.mkdir()
+    draw = random.Random(5)
+    for k in range(60):
+        words = " ".join(f"{draw.getrandbits(14):x}" for _ in range(60_000))
+        (data / f"{k:02d}.jsonl").write_text(json.dumps({"text": words}) + "\n")
+    common = [data, "--size", 600, "--threads", 1]
+    run(capsys, *common, "--out", tmp_path / "plain.gguf")
+    command = [*map(str, common), "--memory", "1M", "--work", str(work), "--out", str(out)]
+    started = subprocess.Popen([sys.executable, "-m", "jittok", "train", *command], stderr=subprocess.DEVNULL)
+    while len(list(work.glob("run-*.words"))) < 2 and started.poll() is None:
+        time.sleep(0.002)
+    started.kill()
+    started.wait()
+    kept = len(list(work.glob("run-*.words")))
+    assert 2 <= kept < 60
+    assert not out.exists()
+    assert main(["train", *command]) == 0
+    assert out.read_bytes() == (tmp_path / "plain.gguf").read_bytes()
+    assert not work.exists()
 
 
 def test_explained_and_held_out(capsys: Any) -> None:

@@ -48,13 +48,14 @@ class Search:
             if token.lstrip:
                 while start > done and text[start - 1] in white:
                     start -= 1
-            start = max(start, done)
+                start = max(start, done)
             if token.rstrip:
                 while stop < len(text) and text[stop] in white:
                     stop += 1
             if done < start:
                 out.append(Found(done, start, None))
-            out.append(Found(start, stop, token.id))
+            if start < stop:  # with lstrip, a match in white space that the one before took is empty
+                out.append(Found(start, stop, token.id))
             done = stop
         if done < len(text):
             out.append(Found(done, len(text), None))

@@ -1,0 +1,161 @@
+"""One short text after the other, with as little Python in between as can be.
+
+A `Frame` is a kernel's call, laid out once for a workspace and a rule. For the next text only its address and its size
+are written: kernels read `bytes` and ASCII `str` where Python keeps them. Whatever does not go through at once (no
+room, no scratch, malformed text) is left to `Encoder.one`, which begins anew.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok._jit import frozen
+from jittok._raw.objects import place_in_bytes, str_layout
+from jittok.fragments import TEXT_PREFIXED
+from jittok.special import partition
+
+if TYPE_CHECKING:
+    from jittok.encode.encoder import Encoder, Rule
+    from jittok.encode.workspace import Workspace
+
+QUICK = 1 << 12
+"""Texts of up to so many bytes are encoded without letting go of Python's lock, which takes longer than they do."""
+LONGEST_QUICK = 1 << 16
+"""Bytes of the longest text for which a frame is used."""
+MOST_FRAMES = 16
+"""Rules for which a workspace keeps a frame."""
+MODEL_DATA, MODEL_LAST, CUT_DATA = 2, 7, 2
+"""Arguments of `encode_fragments` and of `cut_documents`."""
+_IN_STR, _IN_BYTES = str_layout().header, place_in_bytes()
+"""Where texts begin in objects; 0: they cannot be read there."""
+_HOLDING = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
+
+
+def has_to_cut(rule: Rule) -> bool:
+    """Whether a text may be more fragments than itself."""
+    return bool(rule.special.ids.size) or rule.before >= 0 or rule.after >= 0
+
+
+class Frame:
+    """The call of a model's kernel for one text, and the call before it that cuts the text around special tokens.
+
+    It is right as long as the workspace and the encoder have the arrays that it was made with (`fits`).
+    """
+
+    __slots__ = (
+        "_arrays", "_cut", "_ids", "_keep", "_last_at", "_model", "_scratch", "_special", "_starts", "_stop"
+    )  # fmt: skip
+
+    def __init__(self, encoder: Encoder, workspace: Workspace, rule: Rule, kernel: Any) -> None:
+        self._arrays, self._scratch, self._ids = encoder.arrays, workspace.scratch, workspace.ids
+        self._starts, self._special = workspace.starts, workspace.special_work
+        start, stop, ends = np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(1, np.int64)
+        text, places = workspace.held.data, (frozen(start, np.int64), frozen(stop, np.int64))
+        fragments: tuple[Any, ...] = (*places, frozen([TEXT_PREFIXED], np.int32))
+        self._cut = None
+        if has_to_cut(rule):
+            cut = partition.cut_documents.call(
+                rule.special, workspace.special_work, text, *places, 0, 1, rule.before, rule.after, workspace.starts,
+                workspace.stops, workspace.tokens, ends, workspace.report,
+            )  # fmt: skip
+            self._cut = _Entry(partition.cut_documents, cut, CUT_DATA)
+            fragments, ends = (workspace.read_starts, workspace.read_stops, workspace.read_tokens), workspace.ends
+        call = kernel.call(
+            encoder.arrays, workspace.scratch, text, *fragments, 0, 1, 0, workspace.ids, ends, workspace.report
+        )
+        self._model = _Entry(kernel, call, MODEL_DATA)
+        self._last_at = call.slots[MODEL_LAST]
+        self._stop, self._keep = memoryview(stop), rule  # type: ignore[arg-type]
+
+    def fits(self, encoder: Encoder, workspace: Workspace) -> bool:
+        """Whether no array has been replaced since. Fragments are replaced all together, see `give_fragments`."""
+        return (
+            workspace.ids is self._ids
+            and workspace.scratch is self._scratch
+            and encoder.arrays is self._arrays
+            and workspace.starts is self._starts
+            and workspace.special_work is self._special
+        )
+
+    def encode(self, address: int, size: int) -> int:
+        """Write the ids of the text at an address to the workspace; how many, or less than 0."""
+        self._stop[0] = size
+        cut, model = self._cut, self._model
+        if cut is not None:
+            words, at = cut.words, cut.at
+            words[at], words[at + 1] = address, size
+            count = cut.holding(cut.address) if size <= QUICK else cut.entry(cut.address)
+            if count <= 0:  # 0: an empty answer, which is seldom asked for
+                return -1
+            model.words[self._last_at] = count
+        words, at = model.words, model.at
+        words[at], words[at + 1] = address, size
+        return model.holding(model.address) if size <= QUICK else model.entry(model.address)  # type: ignore[no-any-return]
+
+
+class _Entry:
+    """Machine code and the words that it is called with."""
+
+    __slots__ = ("_call", "address", "at", "entry", "holding", "words")
+
+    def __init__(self, kernel: Any, call: Any, data: int) -> None:
+        self._call, self.words, self.at = call, call.words, call.slots[data]
+        self.entry, self.address = kernel.entry, call.words.buffer_info()[0]
+        self.holding = _HOLDING(ctypes.cast(kernel.entry, ctypes.c_void_p).value or 0)
+
+
+def encode_quickly(encoder: Encoder, text: object, rule: Rule) -> NDArray[np.int32] | None:
+    """The ids of one short text; None where that does not go at once: then `Encoder.one` does it."""
+    kind = type(text)
+    place = _IN_BYTES if kind is bytes else 0
+    if kind is str and text.isascii():  # type: ignore[attr-defined]
+        place = _IN_STR
+    if not (place and 0 < (size := len(text)) <= LONGEST_QUICK):  # type: ignore[arg-type]
+        return None
+    try:
+        workspace = encoder._workspaces.pop()
+    except IndexError:
+        return None
+    frame = workspace.frames.get(id(rule))
+    if frame is None or not frame.fits(encoder, workspace):
+        frame = _make_frame(encoder, workspace, rule)
+    count = -1 if frame is None else frame.encode(id(text) + place, size)
+    ids = workspace.ids[:count].copy() if count >= 0 else None
+    encoder._workspaces.append(workspace)
+    return ids
+
+
+def _make_frame(encoder: Encoder, workspace: Workspace, rule: Rule) -> Frame | None:
+    """A frame for texts by this rule, if all that it needs is there."""
+    workspace.frames.pop(id(rule), None)
+    if encoder.composes or workspace.scratch is None or (has_to_cut(rule) and partition.cut_documents.entry is None):
+        return None
+    kernel = _first_kernel(encoder, workspace)
+    if kernel.entry is None:
+        return None
+    if len(workspace.frames) >= MOST_FRAMES:
+        workspace.frames.clear()
+    frame = workspace.frames[id(rule)] = Frame(encoder, workspace, rule, kernel)  # it keeps the rule, so its id, too
+    return frame
+
+
+def _first_kernel(encoder: Encoder, workspace: Workspace) -> Any:
+    """The kernel that the model calls first."""
+    if encoder.one_kernel:
+        return encoder.model.encode_fragments
+    called: list[Any] = []
+
+    def note(kernel: Any, *_args: Any) -> int:
+        called.append(kernel)
+        return 0
+
+    nothing = workspace.read_starts, workspace.read_stops, workspace.read_tokens
+    encoder.model.encode_fragments(
+        encoder.arrays, workspace.scratch, workspace.held.data, *nothing, 0, 0, 0, workspace.ids, workspace.ends,
+        workspace.report, run=note,
+    )  # fmt: skip
+    return called[0]

@@ -1,0 +1,32 @@
+"""Texts where they lie: which are joined, which are read in place, and what a list of ids may hold."""
+
+from typing import Any
+
+import pytest
+
+from jittok import inputs
+from jittok._jit import JIT
+from jittok.inputs import documents, to_ids
+
+
+@pytest.mark.skipif(not JIT, reason="without the compiler all texts are joined")
+def test_bytes_objects_are_read_where_they_are() -> None:
+    (part,) = documents([b"ab", b"c"], in_place=True)
+    assert part.kept is not None
+    (part,) = documents(["ab", "c"], in_place=True)
+    assert part.kept is None
+
+
+@pytest.mark.parametrize("ids", [[0.5, 1.0], [-0.5, 1.0], [400.5]])
+def test_numbers_with_a_fraction_are_no_ids(ids: Any) -> None:
+    with pytest.raises(TypeError, match="found ids of float64, expected integers"):
+        to_ids(ids, 400)
+
+
+def test_small_chunks_are_joined_by_their_own_size_wherever_they_stand(monkeypatch: pytest.MonkeyPatch) -> None:
+    pa = pytest.importorskip("pyarrow")
+    monkeypatch.setattr(inputs, "WHOLE_CHUNK", 10)
+    whole = pa.array(["abcdefgh"] * 4)
+    chunks = pa.chunked_array([whole[i : i + 1] for i in range(4)])
+    assert len(list(documents(chunks))) == 1
+    assert len(list(documents(pa.chunked_array([pa.array(["a" * 10]), pa.array(["b" * 10])])))) == 2
