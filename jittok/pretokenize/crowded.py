@@ -19,7 +19,8 @@ def crowded_spaces(vocab: Vocab, text: bytes) -> list[tuple[int, int]]:
     if pre.byte_encode or vocab.type != "bpe" or vocab.model in ("hybriddna", "whitespace"):
         return []
     source = text.replace(b" ", utf8(SPACE_MARK_CODE)) if vocab.escape_whitespaces else text
-    points, found = decode(text), []
+    source = b"".join(utf8(c) for c, _, _ in decode(source, vocab.shortest_utf8))
+    points, found = decode(text, vocab.shortest_utf8), []
     for word in split(source, pre):
         size, spaces = 0, []
         while size < len(word):
