@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from jittok._jit import cache_dir, trust
 from jittok._jit.stamps import MEMO_ENDING, SETTLED, source_stamp
 from jittok._jit.store import log, not_kept, read_kept
+from jittok.pretokenize import records
 
 MAGIC = b"jittok compiled vocabulary 1\n"
 ALIGNMENT = 64
@@ -71,6 +72,7 @@ def stamp() -> str:
     """What a compiled vocabulary depends on beside the vocabulary."""
     digest = hashlib.sha256(sys.byteorder.encode())
     digest.update(source_stamp(*(f"jittok.{module}" for module in _ROOTS)))
+    digest.update(hashlib.sha256(records.FILE.read_bytes()).digest())
     return digest.hexdigest()
 
 

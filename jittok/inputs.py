@@ -1,4 +1,4 @@
-"""The zoo of what users pass ends here: texts of any container become `Documents`, bytes in flat arrays.
+"""The many types of what users pass end here: texts of any container become `Documents`, bytes in flat arrays.
 
 Arrow arrays, NumPy bytes and `Ragged` stay where they are until a thread copies a stretch of them, as somebody else may
 write to them. Python's `bytes` and `str` never change, so kernels read them where they are, but for short ones,

@@ -7,15 +7,13 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import Any, NamedTuple
 
 from jittok._jit import patiently
 from jittok.compiled import WHOLE, content_key, folder, name_of, recall
 from jittok.errors import MalformedVocab
 from jittok.pipeline import Pipeline
-from jittok.tokenizer import IN_MEMORY, Tokenizer
+from jittok.tokenizer import IN_MEMORY, Again, Tokenizer
 from jittok.vocab import Vocab, bundled_vocab
 from jittok.vocab.bundled import bundled_path
 from jittok.vocab.releases import NEWEST, release_named
@@ -71,7 +69,7 @@ def load(
         return read_vocab(source, llama_cpp=llama_cpp, pre=pre)
 
     options: dict[str, Any] = {"cache": cache, "cache_bytes": cache_bytes, "llama_cpp": llama_cpp, "pre": pre}
-    return patiently(_load, key, str(Path(name)), read, **options)
+    return patiently(_load, key, str(Path(name)), read, again=_again(name), **options)
 
 
 def _key_of(content: str | None, llama_cpp: str | None, pre: str | None) -> str | None:
@@ -106,7 +104,7 @@ def _load_file(source: Any, options: dict[str, Any], *, cache: bool, cache_bytes
 
     name = str(Path(source)) if isinstance(source, str | os.PathLike) else IN_MEMORY
     key = _file_key(source, options) if cache else None
-    return _load(key, name, read, cache=cache, cache_bytes=cache_bytes, file_options=options)
+    return _load(key, name, read, cache=cache, cache_bytes=cache_bytes, file_options=options, again=_again(name))
 
 
 def _file_key(source: Any, options: dict[str, Any]) -> str | None:
@@ -149,16 +147,36 @@ def bundled(
     def read() -> Vocab:
         return bundled_vocab(name, llama_cpp=llama_cpp, pre=pre)
 
-    options: dict[str, Any] = {"bundle": name, "cache_bytes": cache_bytes, "llama_cpp": llama_cpp, "pre": pre}
+    options: dict[str, Any] = {"again": _Bundle(name), "cache_bytes": cache_bytes, "llama_cpp": llama_cpp, "pre": pre}
     return patiently(_load, key, f"bundled vocabulary {name}", read, **options)
+
+
+class _Bundle(NamedTuple):
+    """How to pickle a tokenizer that came from the package: by its name there."""
+
+    name: str
+
+    def __call__(self, tok: Tokenizer) -> tuple[Any, ...]:
+        return rebundle, (self.name, {"cache_bytes": tok._options["cache_bytes"], **tok._read_as()})
+
+
+def _again(name: str) -> Again | None:
+    """How to pickle a tokenizer that came from a file, None for one from memory."""
+    return None if name == IN_MEMORY else _reloaded
+
+
+def _reloaded(tok: Tokenizer) -> tuple[Any, ...]:
+    """By the file's place."""
+    options = {**tok._options, **tok._read_as()}
+    return reload, (str(Path(tok.vocab.source).absolute()), tok.fingerprint, options)
 
 
 def of_release(tok: Tokenizer, llama_cpp: str) -> Tokenizer:
     """The vocabulary of a tokenizer as another release of llama.cpp reads it. ValueError for an unknown release, and
     for a vocabulary that came neither from a file nor from the package."""
     asked: dict[str, Any] = {"llama_cpp": llama_cpp, "pre": tok.asked_pre}
-    if tok._bundle is not None:
-        return bundled(tok._bundle, cache_bytes=tok._options["cache_bytes"], **asked)
+    if isinstance(tok._again, _Bundle):
+        return bundled(tok._again.name, cache_bytes=tok._options["cache_bytes"], **asked)
     if tok.vocab.source == IN_MEMORY:
         raise ValueError(f"{IN_MEMORY}: it cannot be read again; load it with llama_cpp={llama_cpp!r}")
     return load(tok.vocab.source, **tok._options, **asked)
@@ -175,11 +193,3 @@ def reload(path: str, fingerprint: str, options: dict[str, Any]) -> Tokenizer:
     if tok.fingerprint != fingerprint:
         raise MalformedVocab(path, "vocabulary", tok.fingerprint, f"{fingerprint}, as when the tokenizer was pickled")
     return tok
-
-
-def rebuild(state: dict[str, Any], options: dict[str, Any], other: bool = False) -> Tokenizer:
-    """Unpickle a tokenizer that came from memory."""
-    for value in state.values():
-        if isinstance(value, np.ndarray):
-            value.flags.writeable = False
-    return Tokenizer(Pipeline(**state) if other else Vocab(**state), **options)

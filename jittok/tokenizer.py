@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,13 +16,14 @@ from jittok.errors import UnsupportedVocab
 from jittok.ids import Ids
 from jittok.inputs import Documents, OneText, check_errors, to_bytes, to_ids
 from jittok.locks import once
+from jittok.models.kinds import kind_of
 from jittok.other_files import OtherFiles
 from jittok.piece_cache.bound import default_cache_bytes
 from jittok.pipeline import Pipeline
 from jittok.ragged import TokenArray
 from jittok.vocab import Vocab, bundled_names
 from jittok.vocab.describe import describe, described
-from jittok.vocab.facts import SPECIAL_IDS, newline_id, or_none
+from jittok.vocab.facts import SPECIAL_IDS, or_none
 
 if TYPE_CHECKING:
     from jittok.align import Aligner, Alignment, AlignmentBatch
@@ -57,7 +57,7 @@ class Tokenizer(OtherFiles):
         cache_bytes: int | None = None,
         llama_cpp: str | None = None,
         pre: str | None = None,
-        bundle: str | None = None,
+        again: Again | None = None,
         key: str | None = None,
         kept: Kept | None = None,
         file_options: dict[str, Any] | None = None,
@@ -77,7 +77,7 @@ class Tokenizer(OtherFiles):
             "llama_cpp": llama_cpp,
             "pre": pre,
         }  # None: the newest release, what the file says
-        self._bundle = bundle
+        self._again = again
         self._key = key  # its name in the cache of compiled vocabularies
         self._kept = kept
         self._file_options = file_options or {}  # what `load` was told beside the file
@@ -403,7 +403,7 @@ class Tokenizer(OtherFiles):
         if isinstance(self.vocab, Pipeline):
             ids = self.encode("\n")
             return int(ids[0]) if ids.size == 1 else None
-        return or_none(newline_id(self.vocab, self._encoder))
+        return or_none(kind_of(self.vocab).newline_id(self.vocab, self._encoder))
 
     def __repr__(self) -> str:
         pre = f", pre={self.pre!r}" if self.pre else ""
@@ -439,13 +439,8 @@ class Tokenizer(OtherFiles):
         return hash(self.fingerprint)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        from jittok.loading import rebuild, rebundle, reload
-
-        if self._bundle is not None:
-            return rebundle, (self._bundle, {"cache_bytes": self._options["cache_bytes"], **self._read_as()})
-        if self.vocab.source != IN_MEMORY:
-            options = {**self._options, **self._read_as()}
-            return reload, (str(Path(self.vocab.source).absolute()), self.fingerprint, options)
+        if self._again is not None:
+            return self._again(self)
         state = {field.name: getattr(self.vocab, field.name) for field in fields(self.vocab)}
         return rebuild, (state, {**self._options, **self._asked}, isinstance(self.vocab, Pipeline))
 
@@ -454,3 +449,15 @@ class Tokenizer(OtherFiles):
         if isinstance(self.vocab, Pipeline):
             return self._file_options
         return {**self._asked, "llama_cpp": self.llama_cpp}
+
+
+Again = Callable[[Tokenizer], tuple[Any, ...]]
+"""What `__reduce__` says of a tokenizer that need not be pickled whole, as it can be loaded again: see `loading`."""
+
+
+def rebuild(state: dict[str, Any], options: dict[str, Any], other: bool = False) -> Tokenizer:
+    """Unpickle a tokenizer that came from memory."""
+    for value in state.values():
+        if isinstance(value, np.ndarray):
+            value.flags.writeable = False
+    return Tokenizer(Pipeline(**state) if other else Vocab(**state), **options)

@@ -15,6 +15,7 @@ from jittok.encode.workspace import HELD
 from jittok.errors import EncodingFailed, InvalidToken, MalformedVocab, UnsupportedVocab
 from jittok.ragged import Ragged, TokenArray
 from jittok.tokenizer import Tokenizer
+from jittok.vocab import read_vocab
 from jittok.vocab.bundled import bundled_source
 
 A, AB, HI = 261, 268, 271  # "a", "ab" and "▁hi" of the fixture
@@ -320,3 +321,12 @@ def test_errors_of_texts_read_in_place_name_document_and_bytes(vocab_of: Any) ->
     assert (failed.value.document, failed.value.offset) == (2, 1)
     rows = tok.encode_batch([b"a", b"aa", b"a\xc3\xa9a"], threads=1, errors="replace")
     assert rows[2].tolist() == tok.encode(b"a\xc3\xa9a", errors="replace").tolist()
+
+
+def test_a_tokenizer_that_was_not_loaded_pickles_what_it_holds(tmp_path: Path) -> None:
+    path = tmp_path / "a.gguf"
+    path.write_bytes(bundled_source("gpt-2"))
+    tok = jittok.Tokenizer(read_vocab(path))
+    packed = pickle.dumps(tok)
+    path.unlink()
+    assert pickle.loads(packed) == tok

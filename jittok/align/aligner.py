@@ -11,14 +11,17 @@ from jittok._jit import I32, I64, U8, OutI64, frozen
 from jittok.align import rewritten
 from jittok.align.characters import character_spans
 from jittok.align.direct import DirectRules, direct_spans
-from jittok.align.lengths import DNA_BEGIN, DNA_END, DNA_UNKNOWN, MMBERT, build_lengths, find_key, is_dna
+from jittok.align.lengths import DNA_BEGIN, DNA_END, DNA_UNKNOWN, build_lengths, find_key, is_dna
 from jittok.align.literal import literal_tokens
 from jittok.align.through_nfc import spans_through_nfc
 from jittok.fragments import FOUND, FRAGMENT, NEED, OUT_OF_WORK, REPORT_SIZE, TEXT_PREFIXED
 from jittok.inputs import Documents
 from jittok.locks import once
+from jittok.models import rwkv
+from jittok.models.kinds import kind_of
 from jittok.normalize.case import CaseTable, case_table
 from jittok.normalize.composed import changed_fragments, nfc_tables
+from jittok.pretokenize.definition import pre_type
 from jittok.vocab import Vocab
 
 _WAYS = {
@@ -28,7 +31,7 @@ _WAYS = {
     "plamo3": rewritten.PLAMO3,
     "rwkv": rewritten.RWKV,
 }
-"""Types whose texts are rewritten byte by byte, at most."""
+"""What is undone where texts are rewritten byte by byte, by `Alignment.rewriting`."""
 
 
 class Cut(NamedTuple):
@@ -47,11 +50,11 @@ class Aligner:
     def __init__(self, vocab: Vocab) -> None:
         self.vocab = vocab
         self.lengths = build_lengths(vocab)
-        kind = vocab.type
+        self._way = kind_of(vocab).alignment
         self._rules = DirectRules(
-            prefix=int(kind == "spm" and vocab.add_space_prefix),
-            well_formed=int(kind in ("bpe", "spm", "plamo2", "plamo3")),
-            no_mark=int(kind == "plamo2"),
+            prefix=int(self._way.prefix and vocab.add_space_prefix),
+            well_formed=int(self._way.well_formed),
+            no_mark=int(self._way.drops_mark),
         )
 
     def spans(
@@ -102,13 +105,13 @@ class Aligner:
         """Spans of the fragments that `direct_spans` has left."""
         listed = left[: 2 * count : 2]
         longest, flat = int((cut.stops[listed] - cut.starts[listed]).max()), spans.reshape(-1)
-        if self.vocab.type == "wpm":
+        if self._way.walk == "words":
             self._words(data, cut, flat, left, count, longest)
             return
-        if self.vocab.type == "ugm":
+        if self._way.walk == "unigram":
             self._unigram(data, cut, flat, left, count, longest)
             return
-        if self.vocab.type in _WAYS:
+        if self._way.walk == "rewritten":
             room = rewritten.map_room(int(self.lengths.output.max(initial=0)))
             count = rewritten.rewritten_spans(
                 self.lengths, self._rewriting, data, cut.starts, cut.stops, cut.tokens, cut.ends, cut.ids,
@@ -119,7 +122,7 @@ class Aligner:
             prefixed = bool(cut.tokens[fragment] == TEXT_PREFIXED)
             found = literal_tokens(self.vocab, data[start:stop].tobytes(), start - origin, prefixed)
             before, end = int(cut.ends[fragment - 1]) if fragment else 0, int(cut.ends[fragment])
-            if self.vocab.type != "test":  # whose ids are not looked at
+            if self._way.literal != "chunks":  # whose ids are not looked at
                 _same([token for token, _, _ in found] == cut.ids[before:end].tolist(), fragment)
             spans[before:end] = [(i, j) for _, i, j in found] or np.empty((0, 2))
 
@@ -178,22 +181,20 @@ class Aligner:
     @once
     def _rewriting(self) -> rewritten.Rewriting:
         vocab = self.vocab
-        kind, begins = _WAYS[vocab.type], np.zeros(256, np.uint8)
+        kind, begins = _WAYS[self._way.rewriting], np.zeros(256, np.uint8)
         dna = [-1, -1, -1]
         case = CaseTable(*(frozen([], dtype) for dtype in (np.uint16, np.uint8, np.int64, np.int64)))
         if vocab.model == "whitespace":
             kind, case = rewritten.WHITESPACE, case_table()
         elif is_dna(vocab):
             kind, dna = rewritten.DNA, [find_key(vocab, key) for key in (DNA_BEGIN, DNA_END, DNA_UNKNOWN)]
-        elif vocab.type == "rwkv":
-            from jittok.models.rwkv import unescape_texts
-
-            raw, ends = np.empty(vocab.token_bytes.size, np.uint8), np.zeros(len(vocab) + 1, np.int64)
-            unescape_texts(frozen(vocab.token_bytes, np.uint8), frozen(vocab.token_offsets, np.int64), raw, ends)
+        elif kind == rewritten.RWKV:
+            raw, ends = rwkv.pieces(vocab)
             begins[raw[ends[:-1][np.diff(ends) > 0]]] = 1
-        escape = vocab.type == "bpe" and vocab.escape_whitespaces  # PLaMo-2 has the flag too, and does not do it
+        bpe = self._way.rewriting == "bpe"  # PLaMo-2 has the flags too, and does not do it
         return rewritten.Rewriting(
-            kind, int(escape), int(vocab.type == "bpe" and vocab.pre_type == MMBERT), int(vocab.shortest_utf8),
+            kind, int(bpe and vocab.escape_whitespaces), int(bpe and pre_type(vocab.pre_type).begin_lines),
+            int(vocab.shortest_utf8),
             self._rules.prefix, int(vocab.lowercase), vocab.unk_id,
             frozen(begins, np.uint8), frozen(dna, np.int32), case,
         )  # fmt: skip

@@ -8,14 +8,16 @@ entry of an id is at id + 1.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import I32, U16, frozen
+from jittok.models import rwkv
 from jittok.models.bpe.compile import decode_texts
-from jittok.models.rwkv import unescape_texts
+from jittok.models.kinds import kind_of
 from jittok.pretokenize.definition import pre_type
 from jittok.unicode.tables import BYTE_OF_CHARACTER
 from jittok.vocab import SPACE, Vocab
@@ -26,8 +28,6 @@ MARK = SPACE.encode()
 DNA_BEGIN, DNA_END, DNA_UNKNOWN = b"<dna>", b"</dna>", b"<oov>"
 KMER_MARK = "\ue000".encode()
 """Ends the keys of k-mers (model hybriddna)."""
-MMBERT = 60
-"""The pre type whose lines get U+2581 in front, which stands for nothing."""
 _DIGITS = np.frombuffer(b"0123456789ABCDEF", np.uint8)
 
 
@@ -41,19 +41,9 @@ class Lengths(NamedTuple):
 
 def build_lengths(vocab: Vocab) -> Lengths:
     """The lengths of the tokens of any vocabulary; linear in its bytes."""
-    kind = vocab.type
-    if kind == "bpe":
-        output, source = _bpe(vocab)
-    elif kind == "spm":
-        output, source = _spm(vocab)
-    elif kind == "rwkv":
-        output, source = _rwkv(vocab)
-    elif kind in ("plamo2", "plamo3"):
-        output = np.where(vocab.file_attributes & BYTE, 1, np.diff(vocab.token_offsets))
-        source = output
-    else:  # wpm and ugm normalize, and "test" knows no tokens
-        output, source = np.diff(vocab.key_offsets if kind == "wpm" else vocab.token_offsets), None
-    unknown = int(kind == "rwkv")  # the length of id -1
+    way = kind_of(vocab).alignment
+    output, source = _WAYS[way.lengths](vocab)
+    unknown = way.unknown
     return Lengths(
         _entries(np.zeros_like(output) if source is None else source, unknown, np.uint16),
         _entries(output, unknown, np.int32),
@@ -112,14 +102,15 @@ def _single_bytes(vocab: Vocab) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def _bpe(vocab: Vocab) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
-    encoded = pre_type(vocab.pre_type).byte_encode
+    pre = pre_type(vocab.pre_type)
+    encoded = pre.byte_encode
     if encoded:
         output = _alphabet_lengths(vocab)
     else:
         output = np.diff(vocab.key_offsets)
         ids, bytes_ = _hex_tokens(vocab)
         output[ids] = 1
-    if vocab.model == "whitespace" or (encoded and vocab.escape_whitespaces) or vocab.pre_type == MMBERT:
+    if vocab.model == "whitespace" or (encoded and vocab.escape_whitespaces) or pre.begin_lines:
         return output, None
     source = output.copy()
     if vocab.escape_whitespaces:  # not encoded
@@ -168,10 +159,24 @@ def _spm(vocab: Vocab) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def _rwkv(vocab: Vocab) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    raw, ends = np.empty(vocab.token_bytes.size, np.uint8), np.zeros(len(vocab) + 1, np.int64)
-    unescape_texts(frozen(vocab.token_bytes, np.uint8), frozen(vocab.token_offsets, np.int64), raw, ends)
-    output = np.diff(ends)
+    output = np.diff(rwkv.pieces(vocab)[1])
     source = output.copy()
     if vocab.unk_id >= 0:
         source[vocab.unk_id] = min(source[vocab.unk_id], 1)
     return output, source
+
+
+def _texts(vocab: Vocab) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    output = np.where(vocab.file_attributes & BYTE, 1, np.diff(vocab.token_offsets))
+    return output, output
+
+
+_WAYS: dict[str, Callable[[Vocab], tuple[NDArray[np.int64], NDArray[np.int64] | None]]] = {
+    "symbols": _bpe,
+    "scored": _spm,
+    "unescaped": _rwkv,
+    "texts": _texts,
+    "texts only": lambda vocab: (np.diff(vocab.token_offsets), None),
+    "keys only": lambda vocab: (np.diff(vocab.key_offsets), None),
+}
+"""(bytes of what the text is rewritten to, bytes of the text itself or None) of each token; by `Alignment.lengths`."""

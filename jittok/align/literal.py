@@ -11,14 +11,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from jittok.align.lengths import DNA_BEGIN, DNA_END, DNA_UNKNOWN, KMER_MARK, MARK, MMBERT, is_dna
+from jittok.align.lengths import DNA_BEGIN, DNA_END, DNA_UNKNOWN, KMER_MARK, MARK, is_dna
+from jittok.models.kinds import kind_of
 from jittok.pretokenize.crowded import crowded_spaces
 from jittok.pretokenize.definition import pre_type, split
 from jittok.unicode.tables import decode, is_whitespace, lower, sequence_length, utf8
 from jittok.vocab import Vocab
 
-GEMMA4 = 50
-"""This pre type, and MMBERT, take a word of newlines as it is."""
 KMER, HASHED = 6, 5
 """Letters of DNA a token; bytes a token of llama.cpp's type for its own tests."""
 BEYOND = re.compile(rb"\xf4[\x90-\xbf][\x80-\xbf]{2}|[\xf5-\xf7][\x80-\xbf]{3}")
@@ -64,14 +63,15 @@ class Mapped(NamedTuple):
 
 
 def literal_tokens(vocab: Vocab, raw: bytes, start: int, prefixed: bool) -> list[Token]:
-    """The tokens of a fragment `raw` that begins at `start`, for the types bpe, spm and test.
+    """The tokens of a fragment `raw` that begins at `start`, by the type's `Alignment.literal`.
 
     prefixed: it stands at the start or behind a special token.
     """
     source = Mapped(raw, [*range(start, start + len(raw))], [*range(start + 1, start + len(raw) + 1)])
-    if vocab.type == "test":
+    way = kind_of(vocab).alignment.literal
+    if way == "chunks":
         return [*source.located((0, i, min(i + HASHED, len(raw))) for i in range(0, len(raw), HASHED))]
-    if vocab.type == "spm":
+    if way == "spm":
         return [*_spm(vocab, source, prefixed)]
     if vocab.model == "whitespace":
         return [token for run in _runs(vocab, _mended(vocab, source)) for token in _bpe(vocab, run)]
@@ -181,9 +181,9 @@ def _bpe(vocab: Vocab, source: Mapped) -> Iterator[Token]:
     if vocab.escape_whitespaces:
         source = source.replaced((MARK if b == 0x20 else bytes([b]), i, i + 1) for i, b in enumerate(source.text))
     text = source.replaced((utf8(c), i, j) for c, i, j in decode(source.text, vocab.shortest_utf8))
-    if vocab.pre_type == MMBERT:
-        text = _begun_lines(text)
     pre = pre_type(vocab.pre_type)
+    if pre.begin_lines:
+        text = _begun_lines(text)
     known: dict[bytes, tuple[int, list[Token]]] = {}
     at = 0
     for word in split(text.text, pre):
@@ -196,7 +196,7 @@ def _bpe(vocab: Vocab, source: Mapped) -> Iterator[Token]:
 
 def _word(vocab: Vocab, word: bytes, encoded: bool) -> tuple[int, list[Token]]:
     """The bytes of text that a word stands for, and its tokens."""
-    whole = vocab.ignore_merges or (vocab.pre_type in (GEMMA4, MMBERT) and not word.strip(b"\n"))
+    whole = vocab.ignore_merges or (pre_type(vocab.pre_type).newlines_whole and not word.strip(b"\n"))
     ranks, ids = vocab.merges, vocab.ids
     symbols = [word] if whole and word in ids else merged(word, lambda left, right: ranks.get((left, right)))
     tokens = _fallen(vocab, symbols, lambda byte: ids.get(bytes([byte]) if encoded else b"<0x%02X>" % byte))

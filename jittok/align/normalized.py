@@ -16,11 +16,11 @@ from jittok.normalize.spaces import SpaceRules, space_rules
 from jittok.normalize.xcda import OUTSIDE, Charsmap, longest_key, read_charsmap
 from jittok.structures.double_array import NO_NODE, ROOT, DoubleArray, build_double_array, child
 from jittok.structures.utf8 import well_formed
+from jittok.unicode.characters import SPACE_BYTE
 from jittok.vocab import Vocab
 
 UNUSED, NORMAL, USER_DEFINED = 2, 4, 16
 """llama.cpp's attribute bits that matter here."""
-BLANK = 0x20
 BAD_TEXT = (0xEF, 0xBF, 0xBD)
 PLAIN, SPACE, SPECIAL, TIED = 0, 1, 2, 4
 """Kinds of bytes: what passes unchanged wherever it stands; the same, but a space; all else. TIED, beside one of the
@@ -60,7 +60,7 @@ def unigram_rules(vocab: Vocab) -> UnigramRules:
     if keys is not None:
         tied = (byte_kinds(keys) == TIED_BYTE) & ~np.isin(np.arange(256), first[attributes & USER_DEFINED != 0])
         kinds[tied] = PLAIN | TIED
-        kinds[BLANK] |= SPACE if tied[BLANK] else 0
+        kinds[SPACE_BYTE] |= SPACE if tied[SPACE_BYTE] else 0
     character = 1 + (first >= 0xC0).astype(np.int64) + (first >= 0xE0) + (first >= 0xF0)
     strange = not np.isfinite(vocab.scores[matching]).all()
     unknown_matches = vocab.unk_id >= 0 and bool(matching[vocab.unk_id])
@@ -99,7 +99,7 @@ def first_bytes(user: DoubleArray, charsmap: Charsmap, kinds: OutU8) -> int:
         if key and place < charsmap.units.size:
             key = wide(charsmap.units[place]) & 0x800000FF == byte
         if not key and child(user, ROOT, byte) == NO_NODE:
-            kinds[byte] = SPACE if byte == BLANK else PLAIN
+            kinds[byte] = SPACE if byte == SPACE_BYTE else PLAIN
     return 0
 
 
@@ -126,7 +126,7 @@ def _put(out: Normal, at: int, byte: int, start: int, stop: int) -> int:
 def _put_space(rules: UnigramRules, out: Normal, at: int, start: int, stop: int) -> int:
     """A space that stands for data[start:stop]; the place behind."""
     if not rules.spaces.escape:
-        return _put(out, at, BLANK, start, stop)
+        return _put(out, at, SPACE_BYTE, start, stop)
     for byte in MARK:
         at = _put(out, at, byte, start, stop)
     return at
@@ -204,7 +204,7 @@ def normalize(rules: UnigramRules, out: Normal, data: U8, place: Place, stop: in
                 byte = BAD_TEXT[k]
             else:
                 byte = wide(rules.charsmap.replacements[source + k])
-            if byte == BLANK:
+            if byte == SPACE_BYTE:
                 inside = False
                 if spaces.merge:
                     gap_start, gap_stop = low if gap_start < 0 else gap_start, high

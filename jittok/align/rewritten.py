@@ -20,6 +20,7 @@ from jittok.normalize.case import LOWERED, CaseTable, kind_of, lower_case
 from jittok.normalize.case import SPACE as WHITE
 from jittok.pretokenize.splitters.plamo3 import BOUNDARY
 from jittok.structures.utf8 import encoded_length
+from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_CODE
 from jittok.unicode.tables import LAST_CODE_POINT, REPLACEMENT
 
 BPE, WHITESPACE, DNA, SPM, PLAMO2, RWKV, PLAMO3 = range(7)
@@ -36,7 +37,7 @@ def map_room(longest: int) -> int:
     return longest + GROWTH * AT_ONCE + SLACK
 
 
-BLANK, NEWLINE, ESCAPED_BLANK = 0x20, 0x0A, 0x2581
+NEWLINE = 0x0A
 KMER, TAG = 6, 5
 BEGIN, END = b"<dna>", b"</dna>"
 BROKEN = -1
@@ -154,7 +155,7 @@ def _rewrite(
     behind them in the text and in the map. `first`: whether the text begins at i."""
     if how.kind == SPM:
         for k in range(i, behind):
-            at = _put(places, at, 3 if get_u8(text, k) == BLANK else 1, k, k + 1)
+            at = _put(places, at, 3 if get_u8(text, k) == SPACE_BYTE else 1, k, k + 1)
         return behind, at
     if how.kind == WHITESPACE:
         return _rewrite_runs(how, places, at, text, i, behind, stop)
@@ -164,12 +165,12 @@ def _rewrite(
         if how.kind == PLAMO3 and c == BOUNDARY:
             i += size
             continue
-        if begins and c not in (NEWLINE, BLANK, ESCAPED_BLANK):
+        if begins and c not in (NEWLINE, SPACE_BYTE, SPACE_MARK_CODE):
             at = _put(places, at, 3, i, i)
         begins = how.begin_lines != 0 and c == NEWLINE
         if c == BAD or (how.kind != PLAMO2 and c > LAST_CODE_POINT):
             at, size = _put(places, at, 3, i, i + 1), 1
-        elif how.escape != 0 and c == BLANK and size == 1:
+        elif how.escape != 0 and c == SPACE_BYTE and size == 1:
             at = _put(places, at, 3, i, i + 1)
         elif encoded_length(c) == size:
             at = _put_same(places, at, i, i + size)

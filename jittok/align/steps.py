@@ -18,8 +18,7 @@ from jittok.models.bpe.text import decode
 from jittok.normalize.xcda import CHECK, ENDS, VALUE, base_of
 from jittok.structures.double_array import BASE, NO_VALUE, PARENT, ROOT, UNIT
 from jittok.structures.double_array import VALUE as VALUE_OF_NODE
-
-SPACE_BYTE = 0x20
+from jittok.unicode.characters import SPACE_BYTE
 
 
 class StepWindow(NamedTuple):

@@ -7,6 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from jittok.cli.common import add_vocab, note, open_vocab, positive, write
+from jittok.corpus.formats import FORMATS
 
 if TYPE_CHECKING:
     from jittok.corpus.compiler import Summary
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from jittok.corpus.predict import Prediction
 
 HELP = "Compile documents into training-ready token shards."
-FORMATS = "arrow, parquet, npy, nanogpt, llmc, megatron, datatrove, olmo"
 EXAMPLES = """the five commands one needs:
   jittok corpus data/ --vocab model.gguf --out shards --dry-run    what it will be, and how long it will take
   jittok corpus data/*.jsonl.gz --vocab gpt-2 --out shards --format megatron,parquet --append-eos
@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--out", required=True, metavar="DIR", help="directory to write, or to go on writing")
     parser.add_argument(
-        "--format", default="arrow", metavar="NAME,...", help=f"one or more of {FORMATS} (default: arrow)"
+        "--format", default="arrow", metavar="NAME,...", help=f"one or more of {', '.join(FORMATS)} (default: arrow)"
     )
     reading = parser.add_argument_group("reading")
     reading.add_argument("--input-format", choices=("txt", "jsonl", "parquet", "arrow"), help="whatever the names say")

@@ -1,28 +1,15 @@
 """Where llama.cpp's ids, which are jittok's, are known to part from those of the model's own tokenizer.
 
 "Measured" means documents that were tokenized with both; the rest is read from llama.cpp's code and its issue tracker.
+What is known of one pre-tokenizer stands in its record.
 """
 
 from __future__ import annotations
 
+from jittok.pretokenize.records import notes as notes_of
 from jittok.vocab import Vocab
 
 USER_DEFINED = 16
-
-MARKS = (
-    "combining marks do not belong to words here (llama.cpp's pattern lacks \\p{M}): Thai, Devanagari, Bengali, Tamil, "
-    "Arabic and other scripts with marks get other ids. Measured over multilingual text: "
-)
-MEASURED_MARKS = {
-    "gpt-4o": "2.5 % more tokens, every such document differs; English and code are equal",
-    "tekken": "1.9 % more tokens, every such document differs; English and code are equal",
-}
-MARKLESS = {"gpt-4o", "llama4", "kanana2", "talkie", "minimax-m2", "tekken"}
-"""tokenizer.ggml.pre strings whose original patterns put marks into words, and llama.cpp's do not."""
-CASED = MARKLESS
-"""Original patterns that tell upper from lower case in all scripts; llama.cpp's know ASCII only."""
-EQUAL = {"llama-bpe", "llama3", "llama-v3", "qwen2", "deepseek-v3"}
-"""No difference in the documents measured."""
 
 
 def known_differences(vocab: Vocab) -> list[str]:
@@ -38,16 +25,7 @@ def _bpe(vocab: Vocab) -> list[str]:
             f"tokenizer.ggml.pre is {'absent' if not pre else 'default'}: llama.cpp falls back to a pattern that few "
             "models were trained with, so ids are probably wrong; convert the model again with a current converter"
         )
-    if pre in MARKLESS:
-        notes.append(MARKS + MEASURED_MARKS.get(pre, "not done for this one"))
-    if pre in CASED:
-        notes.append("words are not split where the case changes, except between ASCII letters")
-    if pre == "kimi-k2":
-        notes.append("words are never split where the case changes, and marks are not part of words")
-    if pre in EQUAL:
-        notes.append("no difference was found in the documents measured (English, code, 36 languages)")
-    if pre == "deepseek-coder":
-        notes.append("added tokens that are not special (such as the letter ü) are not cut out of the text first")
+    notes += notes_of(pre)
     if _user_defined(vocab):
         notes.append(
             "user-defined tokens are cut out of the text longest first; the model's own tokenizer takes the leftmost"

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.corpus.begun import as_begun
-from jittok.corpus.formats import make_formats
+from jittok.corpus.formats import FORMATS, format_class, make_formats
 from jittok.corpus.formats.base import Block, Facts, Lazy
 from jittok.corpus.manifest import Manifest, read_manifest
 from jittok.errors import CorpusError
@@ -28,7 +28,6 @@ OPEN_BLOCKS = 16
 """Blocks that stay open: they cost their offsets, those of Parquet their ids too."""
 STRETCH = 1 << 20
 """Ids that are read at once, or one document."""
-FASTEST_FIRST = ("npy", "nanogpt", "llmc", "megatron", "datatrove", "olmo", "arrow", "parquet")
 
 
 def open(  # noqa: A001  jittok.corpus.open is what one looks for
@@ -46,7 +45,10 @@ def open(  # noqa: A001  jittok.corpus.open is what one looks for
     manifest = read_manifest(folder)
     written = manifest["options"]["formats"]
     if format is None:
-        format = next(name for name in FASTEST_FIRST if name in written)  # noqa: A001
+        known = [name for name in FORMATS if name in written]
+        if not known:
+            raise CorpusError(str(folder), f"formats {', '.join(written)}", f"one or more of {', '.join(FORMATS)}")
+        format = min(known, key=lambda name: format_class(name).slowness)  # noqa: A001
     if format not in written:
         raise CorpusError(str(folder), f"formats {', '.join(written)}", f"{format}, or one of these")
     vocab = manifest["vocab"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jittok import __version__
+from jittok.corpus.formats import format_class
 from jittok.corpus.hashing import InputHasher
 from jittok.corpus.ledger import Fact
 from jittok.corpus.options import Options
@@ -20,16 +22,12 @@ if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
 
 RANGE_FIELDS = 5
-TABLE_FORMATS = ("arrow", "parquet")
 
 
 def make_plan(tok: Tokenizer, sources: Sequence[Source], options: Options) -> Fact:
     """All that decides the bytes of the directory, as plain data."""
-    writers = {}
-    if set(options.formats) & set(TABLE_FORMATS):
-        import pyarrow as pa
-
-        writers["pyarrow"] = pa.__version__
+    packages = {format_class(name).writer for name in options.formats} - {""}
+    writers = {name: importlib.import_module(name).__version__ for name in sorted(packages)}
     names = ("fingerprint", "llama_cpp", "name", "type", "pre", "asked_pre", "bos_id", "eos_id")
     facts = {name: getattr(tok, name) for name in names}
     return {

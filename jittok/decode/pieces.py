@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from typing import NamedTuple
 
@@ -10,14 +11,14 @@ from numpy.typing import NDArray
 
 from jittok._jit import I32, I64, U8, U64, OutI32, OutI64, OutU8, frozen, helper, kernel
 from jittok._raw import get_i32, get_u8, put_u8, window
+from jittok.models.kinds import AS_IS, SPACED, kind_of
+from jittok.unicode.characters import SPACE_BYTE
 from jittok.unicode.tables import code_points
 from jittok.vocab import SPACE, Vocab
 
 UNKNOWN, NORMAL, CONTROL, USER_DEFINED, BYTE = 1, 4, 8, 16, 32
 """llama.cpp's attribute bits that matter here."""
-PLAMO, SPACED, BYTE_LEVEL = 0, 1, 2
-"""How texts become pieces: as they are; U+2581 is a space; each character stands for a byte."""
-SPACE_BYTE, QUOTE = 0x20, 0x27
+QUOTE = 0x27
 SPACE_0, SPACE_1, SPACE_2 = SPACE.encode()
 
 _HEX = re.compile(rb"[ \t\n\v\f\r]*([+-]?)(?:0[xX](?=[0-9a-fA-F]))?([0-9a-fA-F]*)")
@@ -56,16 +57,11 @@ def build_pieces(vocab: Vocab) -> Pieces:
     count = len(vocab)
     data, offsets = frozen(vocab.token_bytes, np.uint8), frozen(vocab.token_offsets, np.int64)
     blob, ends = np.empty(data.size, np.uint8), np.zeros(count + 1, np.int64)
-    if vocab.type == "rwkv":
-        from jittok.models.rwkv import unescape_texts
-
-        unescape_texts(data, offsets, blob, ends)
-    elif vocab.type == "test":
-        blob, ends = _flat([b"%x" % i for i in range(count)])
+    kind = kind_of(vocab)
+    if kind.own_pieces:
+        blob, ends = importlib.import_module(kind.module).pieces(vocab)
     else:
-        how = PLAMO if vocab.type in ("plamo2", "plamo3") else SPACED
-        if vocab.type == "bpe" and not vocab.escape_whitespaces:
-            how = BYTE_LEVEL
+        how = kind.spelling(vocab)
         odd = np.empty(count, np.int32)
         attributes = frozen(vocab.piece_attributes, np.int32)
         least = 0xC2 if vocab.shortest_utf8 else 0xC0
@@ -80,12 +76,6 @@ def build_pieces(vocab: Vocab) -> Pieces:
     return Pieces(blob, ends, frozen(words, np.uint64), frozen(facts, np.int32), longest)
 
 
-def _flat(texts: list[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    offsets = np.zeros(len(texts) + 1, np.int64)
-    np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)), out=offsets[1:])
-    return np.frombuffer(b"".join(texts), np.uint8), offsets
-
-
 def _with_odd_pieces(
     vocab: Vocab, blob: NDArray[np.uint8], ends: NDArray[np.int64], odd: list[int]
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
@@ -96,7 +86,7 @@ def _with_odd_pieces(
     for i in odd:
         text = vocab.token_bytes[vocab.token_offsets[i] : vocab.token_offsets[i + 1]].tobytes()
         if vocab.piece_attributes[i] & BYTE:
-            piece = byte_piece(text, vocab.type)
+            piece = byte_piece(text, kind_of(vocab).strict_bytes)
         else:
             piece = marked_piece(text, vocab.shortest_utf8)
         parts += [raw[at : ends[i]], piece]
@@ -107,9 +97,9 @@ def _with_odd_pieces(
     return np.frombuffer(b"".join(parts), np.uint8), offsets
 
 
-def byte_piece(text: bytes, kind: str) -> bytes:
-    """The byte of a byte token: C's strtol of two characters, which accepts anything; PLaMo-2 wants the very form."""
-    if kind in ("plamo2", "plamo3"):
+def byte_piece(text: bytes, strict: bool) -> bytes:
+    """The byte of a byte token: C's strtol of two characters, which accepts anything. strict: only <0xXX> is one."""
+    if strict:
         match = _BYTE_TOKEN.fullmatch(text)
         return bytes([int(match[1], 16)]) if match else text
     sign, digits = _HEX.match(text[3:5]).groups()  # type: ignore[union-attr]  # it matches the empty text too
@@ -146,7 +136,7 @@ def fill_pieces(
 ) -> int:
     """The pieces of all tokens but the odd ones, which are left empty and listed.
 
-    data, offsets: texts; attributes: int32[tokens]; how: PLAMO, SPACED or BYTE_LEVEL; byte_of: int32[0x144]
+    data, offsets: texts; attributes: int32[tokens]; how: AS_IS, SPACED or BYTE_LEVEL; byte_of: int32[0x144]
     least: the lowest byte that begins a character of two bytes
     blob: uint8[data.size], as no piece made here is longer than its text; ends: int64[tokens + 1]; odd: int32[tokens]
 
@@ -157,10 +147,10 @@ def fill_pieces(
         ends[token] = at
         i, stop, bits = offsets[token], offsets[token + 1], attributes[token]
         known = bits & (UNKNOWN | CONTROL | USER_DEFINED)
-        if bits & BYTE and (how == PLAMO or not (known or bits & NORMAL)):
+        if bits & BYTE and (how == AS_IS or not (known or bits & NORMAL)):
             odd[count] = token
             count += 1
-        elif how == PLAMO or known:
+        elif how == AS_IS or known:
             for k in range(i, stop):
                 put_u8(out, at, get_u8(text, k))
                 at += 1

@@ -21,8 +21,9 @@ from jittok._raw import (
     trailing_zeros,
     window,
 )
-from jittok.decode.pieces import ENDS_SPACE, HIDDEN, HOLDS_MOVER, LENGTH, QUOTE, SHORT, SPACE_BYTE, Pieces, moves
+from jittok.decode.pieces import ENDS_SPACE, HIDDEN, HOLDS_MOVER, LENGTH, QUOTE, SHORT, Pieces, moves
 from jittok.errors import InvalidToken, MalformedArray
+from jittok.unicode.characters import SPACE_BYTE
 from jittok.vocab import NO_TOKEN, Vocab
 
 OUT_OF_ROOM, BAD_ID, BAD_ROW = -1, -2, -3
@@ -31,7 +32,7 @@ BYTES_PER_ID = 8
 KEPT_BYTES = 1 << 20
 """Room that a thread keeps for texts."""
 CLEANED_NEAR = 3
-"""An apostrophe decides about bytes up to so far behind it."""
+"""An apostrophe affects so many bytes behind it."""
 
 
 class Frame(NamedTuple):
@@ -168,10 +169,11 @@ class Decoder:
 def _join_row(
     pieces: Pieces, special: int, strip: int, numbers: Window, first: int, last: int, text: Window, at: int, room: int
 ) -> tuple[int, int, int]:
-    """Write the pieces of ids first .. last - 1 at text[at:]; where they end, a place that no space in front of one
-    of ? ! . , or an apostrophe comes before (-1: there is none at all), and `last`. In place of the end BAD_ID for an
-    id outside the vocabulary, OUT_OF_ROOM for a piece that ends behind `room`, and the place of that id. The text has
-    SHORT bytes more than `room`.
+    """Write the pieces of ids first .. last - 1 at text[at:]. Returns three numbers: where the text ends; a lower bound
+    of the first place to clean, a space in front of one of ? ! . , or an apostrophe (-1: there is none); `last`.
+
+    Where it fails, the first is BAD_ID (an id outside the vocabulary) or OUT_OF_ROOM (a piece ends behind `room`), and
+    the last is the place of that id. The text has SHORT bytes more than `room`.
     """
     tokens = pieces.facts.size
     facts, words, blob, places = (

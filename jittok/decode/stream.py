@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from jittok.decode.pieces import SPACE_BYTE
 from jittok.decode.rows import CLEANED_NEAR, Frame, clean_spaces
+from jittok.unicode.characters import SPACE_BYTE
 
 
 class StreamDecoder:

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
 UNKNOWN_TIMES = 4
-"""Iterators are thought to hold so many times what is read at first. Room for ids that are not there costs nothing."""
+"""How much an iterator holds is not known: the guess is so many times its first block. Room for ids that are not there
+costs nothing."""
 HANDED_OVER = 1 << 15
 """So many ids are handed over to the caller; fewer are copied, and the workspace keeps its array."""
 ROOM = 1.2
@@ -288,15 +289,15 @@ def _stretch(
         size = docs.size(first, last) + DOCUMENT_WEIGHT * (last - first)
         workspace.expect(docs, size)
         count, row_ends = _encoded(encoder, workspace, docs, base, first, last, rule, 0)
-        aside: tuple[Any, ...] = ()
+        extra: tuple[Any, ...] = ()
         if beside is not None:
             fragments = int(workspace.document_ends[last - first - 1])
             encoder.tidy(workspace, LEAST)
             ends = workspace.document_ends[: last - first]
             cut = (array[:fragments] for array in (workspace.starts, workspace.stops, workspace.tokens, workspace.ends))
-            aside = (when_long(size)(beside, docs, first, last, ends, *cut, workspace.ids[:count]),)
+            extra = (when_long(size)(beside, docs, first, last, ends, *cut, workspace.ids[:count]),)
         ids = _taken(workspace, count) if keep_ids else np.empty(0, np.int32)
-        return ids, row_ends, *aside
+        return ids, row_ends, *extra
 
 
 def _encoded(

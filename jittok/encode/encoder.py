@@ -40,21 +40,10 @@ from jittok.fragments import (
 from jittok.inputs import PADDING, Documents
 from jittok.locks import Lock
 from jittok.merging.chain import WANTED
+from jittok.models.kinds import KINDS, around
 from jittok.normalize.composed import Nfc, changed_fragments, nfc_tables
 from jittok.special import partition, tables
 from jittok.vocab import NO_TOKEN, Vocab
-
-MODELS = {
-    "spm": "jittok.models.spm",
-    "bpe": "jittok.models.bpe",
-    "wpm": "jittok.models.wpm",
-    "ugm": "jittok.models.ugm",
-    "rwkv": "jittok.models.rwkv",
-    "plamo2": "jittok.models.plamo2",
-    "plamo3": "jittok.models.plamo2",
-    "test": "jittok.models.test_model",
-}
-"""Vocabulary type -> the module that encodes it; only the one in use is imported."""
 
 KEPT_IDS = 1 << 24
 """Arrays of a workspace with more room than this are not kept."""
@@ -104,10 +93,11 @@ class Encoder:
         parsed: tables.SpecialTokens | None = None,
         kernels: str | None = None,
     ) -> None:
-        if vocab.type not in MODELS:
+        kind = KINDS.get(kernels or vocab.type)
+        if kind is None or not kind.module:
             raise UnsupportedVocab(vocab.source, "tokenizer.ggml.model", vocab.model, "a type that can tokenize")
         self.vocab = vocab
-        self.model = importlib.import_module(MODELS[kernels or vocab.type])
+        self.model = importlib.import_module(kind.module)
         self.one_kernel = isinstance(self.model.encode_fragments, kernel)
         self.arrays = self.model.compile_vocab(vocab) if arrays is None else arrays
         self._cache = {"cache_bytes": cache_bytes} if cache_bytes is not None and _has_cache(self.model) else {}
@@ -232,7 +222,7 @@ class Encoder:
         if workspace.scratch is not None and hasattr(self.model, "regrow"):
             workspace.scratch = self.model.regrow(self.arrays, workspace.scratch, longest)
         else:
-            workspace.scratch = None  # let go of the old one first
+            workspace.scratch = None  # free the old one first
             workspace.scratch = self.model.make_work(self.arrays, longest, **self._cache)
 
     def _cut_one(self, workspace: Workspace, docs: Documents, size: int, rule: Rule) -> int:
@@ -435,26 +425,6 @@ class Encoder:
         """The arrays, with the unknown id for bytes that have no token."""
         byte_ids = arrays.byte_ids
         return arrays._replace(byte_ids=fixed(np.where(byte_ids < 0, self.vocab.unk_id, byte_ids), np.int32))
-
-
-def around(vocab: Vocab) -> tuple[int, int]:
-    """The ids in front of and behind a document with `add_special`, NO_TOKEN for none.
-
-    Raises EncodingFailed when the one needed is not in the vocabulary (llama.cpp aborts). Source: llama.cpp,
-    `llama_vocab::impl::tokenize`.
-    """
-    if vocab.type == "wpm":
-        wanted = ((True, "bos", vocab.bos_id), (True, "seperator", vocab.sep_id))
-    elif vocab.type in ("spm", "bpe", "ugm", "plamo2", "plamo3") and vocab.adds_around:
-        wanted = ((vocab.add_bos, "bos", vocab.bos_id), (vocab.add_eos, "eos", vocab.eos_id))
-    else:
-        return NO_TOKEN, NO_TOKEN
-    for needed, name, token in wanted:
-        if needed and token == NO_TOKEN:
-            expected = f"a vocabulary with tokenizer.ggml.{name}_token_id, which add_special needs"
-            raise EncodingFailed(0, 0, vocab, expected)
-    before, after = (token if needed else NO_TOKEN for needed, _, token in wanted)
-    return before, after
 
 
 def _has_cache(model: Any) -> bool:

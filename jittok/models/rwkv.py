@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from jittok._jit import I32, I64, U8, OutI32, OutI64, OutU8, helper, kernel, wide
+from jittok._jit import I32, I64, U8, OutI32, OutI64, OutU8, frozen, helper, kernel, wide
 from jittok.fragments import FOUND, FRAGMENT, NEED, NO_TOKEN_ON_PATH, OFFSET, OUT_OF_ROOM
 from jittok.structures.double_array import (
     BASE,
@@ -23,11 +24,12 @@ from jittok.structures.double_array import (
     child,
     value_at,
 )
+from jittok.unicode.characters import SPACE_BYTE
 from jittok.vocab.vocab import Vocab
 
 IDS_PER_BYTE = 1
 """Proved: every id takes a byte at least."""
-BACKSLASH, X, SPACE = ord("\\"), ord("x"), ord(" ")
+BACKSLASH, X = ord("\\"), ord("x")
 
 
 class Arrays(NamedTuple):
@@ -61,12 +63,19 @@ def may_part(arrays: Arrays, _size: int) -> bool:
     bytes_ = np.zeros(parent.size, np.int64)
     bytes_[nodes] = nodes ^ units[parent[nodes], BASE]
     letters = (bytes_ | 0x20 >= ord("a")) & (bytes_ | 0x20 <= ord("z"))
-    return not np.any((bytes_[nodes] == SPACE) & letters[parent[nodes]])
+    return not np.any((bytes_[nodes] == SPACE_BYTE) & letters[parent[nodes]])
 
 
 def make_work(_arrays: Arrays, _longest: int) -> Work:
     """Nothing, for fragments of any length."""
     return Work(np.empty(0, np.uint8))
+
+
+def pieces(vocab: Vocab) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """(texts of all tokens without their escapes, behind each other; where they begin and end)."""
+    raw, ends = np.empty(vocab.token_bytes.size, np.uint8), np.zeros(len(vocab) + 1, np.int64)
+    unescape_texts(frozen(vocab.token_bytes, np.uint8), frozen(vocab.token_offsets, np.int64), raw, ends)
+    return raw, ends
 
 
 @kernel

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jittok._jit import I32, I64, U8, OutI32, OutI64, OutU8, helper, kernel, wide
 from jittok.errors import MalformedVocab
@@ -36,6 +37,12 @@ def compile_vocab(vocab: Vocab) -> Arrays:
     if len(vocab) == 0:
         raise MalformedVocab(vocab.source, "tokenizer.ggml.tokens", 0, "one token at least")
     return Arrays(len(vocab))
+
+
+def pieces(vocab: Vocab) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """(what tokens print, their numbers in hexadecimal digits, behind each other; where they begin and end)."""
+    texts = [b"%x" % token for token in range(len(vocab))]
+    return np.frombuffer(b"".join(texts), np.uint8), np.cumsum([0, *map(len, texts)], dtype=np.int64)
 
 
 def make_work(_arrays: Arrays, _longest: int) -> Work:

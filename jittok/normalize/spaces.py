@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from jittok._jit import OutU8, helper
+from jittok.unicode.characters import SPACE_BYTE
 from jittok.vocab.vocab import Vocab
 
-BLANK = 0x20
 OUTSIDE = 0
 """The state at the start of a fragment."""
 INSIDE, PREPENDED = 1, 2
@@ -44,7 +44,7 @@ def put_space(rules: SpaceRules, out: OutU8, at: int) -> int:
     """A space at out[at:], as far as there is room; the place behind it."""
     if not rules.escape:
         if at < out.size:
-            out[at] = BLANK
+            out[at] = SPACE_BYTE
         return at + 1
     if at + 3 <= out.size:
         out[at], out[at + 1], out[at + 2] = 0xE2, 0x96, 0x81
@@ -54,7 +54,7 @@ def put_space(rules: SpaceRules, out: OutU8, at: int) -> int:
 @helper
 def put_byte(rules: SpaceRules, state: int, byte: int, out: OutU8, at: int) -> tuple[int, int]:
     """One normalized byte, and the space that belongs in front of it, if there is room; (state, place behind)."""
-    if byte == BLANK:
+    if byte == SPACE_BYTE:
         return state & ~INSIDE, at if rules.merge else put_space(rules, out, at)
     if state & INSIDE == 0:
         state |= INSIDE

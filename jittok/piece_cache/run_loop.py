@@ -27,9 +27,9 @@ from jittok.piece_cache.records import (
     put_record,
 )
 from jittok.piece_cache.tables import MIDDLE_BITS, SHORT_BITS, SLACK, CacheWindow
+from jittok.unicode.characters import SPACE_BYTE
 
-BLANK = 0x20
-NO_BLANK, ONE_BLANK, SEPARATE = 0, BLANK, 0xFF
+NO_BLANK, ONE_BLANK, SEPARATE = 0, SPACE_BYTE, 0xFF
 """What stands in front of the first span of a fragment when it is looked up: nothing; a blank; a byte that no
 well-formed text holds, so that the model knows such a span and the cache keeps it apart."""
 
@@ -48,7 +48,7 @@ def head_size(run: RunWindow, text: Window, start: int, stop: int) -> int:
     space, because it may be only there that the space of the fragment goes."""
     i = start
     if run.first == SEPARATE:
-        while i < stop and get_u8(text, i) == BLANK:
+        while i < stop and get_u8(text, i) == SPACE_BYTE:
             i += 1
     return i + 1 - start
 
@@ -110,7 +110,7 @@ def _fill(
                     return record, piece, k, -1
                 while begin + get_i32(places, piece) <= start < stop:
                     piece += 1
-                if run.first != 0 and token == TEXT_PREFIXED and (start < stop or run.first == BLANK):
+                if run.first != 0 and token == TEXT_PREFIXED and (start < stop or run.first == SPACE_BYTE):
                     end = start
                     if start < stop:
                         least = min(start + head_size(run, text, start, stop), stop)

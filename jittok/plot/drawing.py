@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.errors import missing
+from jittok.models.kinds import KINDS
 from jittok.pipeline import Pipeline
 from jittok.plot import measure
 
@@ -51,7 +52,7 @@ def token_lengths(tok: Tokenizer, ax: Axes | None = None, *, longest: int = 24, 
 def scores(tok: Tokenizer, ax: Axes | None = None) -> Axes:
     """The score of each id; for BPE, whose scores say nothing, the rank of the merge that makes the token."""
     axes = _axes(ax)
-    if tok.type == "bpe":
+    if tok.type in KINDS and KINDS[tok.type].merges:
         from jittok.vocab.describe import merge_rank
 
         vocab = tok.vocab

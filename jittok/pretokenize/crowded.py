@@ -6,10 +6,9 @@ With errors="replace" each of their bytes is read as U+FFFD. Where they stand th
 from __future__ import annotations
 
 from jittok.pretokenize.definition import pre_type, split
+from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_CODE
 from jittok.unicode.tables import decode, utf8
 from jittok.vocab import Vocab
-
-SPACE, ESCAPED = 0x20, 0x2581
 
 
 def crowded_spaces(vocab: Vocab, text: bytes) -> list[tuple[int, int]]:
@@ -19,16 +18,17 @@ def crowded_spaces(vocab: Vocab, text: bytes) -> list[tuple[int, int]]:
     pre = pre_type(vocab.pre_type)
     if pre.byte_encode or vocab.type != "bpe" or vocab.model in ("hybriddna", "whitespace"):
         return []
-    source = text.replace(b" ", utf8(ESCAPED)) if vocab.escape_whitespaces else text
-    points, found = decode(text), []
+    source = text.replace(b" ", utf8(SPACE_MARK_CODE)) if vocab.escape_whitespaces else text
+    source = b"".join(utf8(c) for c, _, _ in decode(source, vocab.shortest_utf8))
+    points, found = decode(text, vocab.shortest_utf8), []
     for word in split(source, pre):
         size, spaces = 0, []
         while size < len(word):
             c, start, stop = next(points)
-            escaped = c == SPACE and stop - start == 1 and vocab.escape_whitespaces
-            if c == SPACE and not escaped:
+            escaped = c == SPACE_BYTE and stop - start == 1 and vocab.escape_whitespaces
+            if c == SPACE_BYTE and not escaped:
                 spaces.append((start, stop))
-            size += len(utf8(ESCAPED if escaped else c))
+            size += len(utf8(SPACE_MARK_CODE if escaped else c))
         if size > 1 and not (vocab.ignore_merges and word in vocab.ids):
             found += spaces
     return found

@@ -9,20 +9,19 @@ engines, and the engine is part of its meaning:
     wide        std::wregex on the code points, white space above U+007F folded into U+000B
     custom:x    a splitter written by hand, in place of a pattern that it knows by its text (see `handwritten`)
 
-patterns.json has the patterns and engines of all pre types. Source: llama.cpp, `llm_tokenizer_bpe` and
-`unicode_regex_split`.
+The patterns and engines of all pre types stand in their records (`records`). Source: llama.cpp, `llm_tokenizer_bpe`
+and `unicode_regex_split`.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from jittok.pretokenize.handwritten import SPLITTERS
+from jittok.pretokenize.records import PreType, pre_type, pre_types
 from jittok.unicode.tables import (
     CATEGORY,
     COLLAPSED_BYTE,
@@ -35,6 +34,11 @@ from jittok.unicode.tables import (
     flags,
     utf8,
 )
+
+__all__ = [
+    "COLLAPSED", "CUSTOM", "WIDE", "Piece", "PreType", "collapse", "collapsed_pattern", "compiled", "cut", "pre_type",
+    "pre_types", "split", "stages", "wide_pattern", "widen",
+]  # fmt: skip
 
 COLLAPSED, WIDE, CUSTOM = "collapsed", "wide", "custom:"
 """Engines; a hand-written splitter's is CUSTOM and its name."""
@@ -49,46 +53,12 @@ CLASS_MEMBERS = {
 _CATEGORY_ESCAPE = re.compile(r"\\p\{([NPMS]|L[ultmo]?)\}")
 
 
-class PreType(NamedTuple):
-    """How words are cut for some values of tokenizer.ggml.pre."""
-
-    number: int  # llama.cpp's llama_vocab_pre_type
-    name: str  # its name there, without the prefix
-    regexes: tuple[str, ...]  # as llama.cpp writes them, in the order of their application
-    engines: tuple[str, ...]  # what runs each of them
-    byte_encode: bool  # words are written in the alphabet of bytes before they are looked up
-
-    @property
-    def patterns(self) -> tuple[tuple[str, str], ...]:
-        """(pattern, engine) in the order of application."""
-        return tuple(zip(self.regexes, self.engines, strict=True))
-
-
 class Piece(NamedTuple):
     """A stretch of code points."""
 
     start: int
     stop: int
     matched: bool  # by the pattern that cut it out; False for what lay between two matches
-
-
-@cache
-def _all() -> dict[int, PreType]:
-    entries = json.loads(Path(__file__).with_name("patterns.json").read_text(encoding="utf-8"))
-    return {
-        entry["id"]: PreType(entry["id"], name, tuple(entry["regexes"]), tuple(entry["engines"]), entry["byte_encode"])
-        for name, entry in entries.items()
-    }
-
-
-def pre_types() -> tuple[PreType, ...]:
-    """All of them, in the order of their numbers."""
-    return tuple(_all()[number] for number in sorted(_all()))
-
-
-def pre_type(number: int) -> PreType:
-    """The pre type that llama.cpp gives this number. Raises KeyError when there is none."""
-    return _all()[number]
 
 
 @cache

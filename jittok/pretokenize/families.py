@@ -1,20 +1,48 @@
-"""Which of the fast splitters cut as which pre types."""
+"""The fast splitter of a pre type as the numbers that kernels know: those of BPE and those of training."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+from jittok.pretokenize.records import PreType
 from jittok.pretokenize.splitters.llama3 import PREFIX, SUFFIX, WITHOUT
 from jittok.unicode.tables import LETTER, MARK
 
-GENERAL, GPT2, LLAMA3 = 0, 1, 2
-FAMILIES = {
-    **dict.fromkeys((5, 7, 12, 19, 31, 40), (GPT2, 0, 0, 0, PREFIX, LETTER)),
-    **dict.fromkeys((6, 8, 9, 21, 22, 25, 27, 55), (GPT2, 1, 0, 0, PREFIX, LETTER)),
-    **dict.fromkeys((1, 13, 14, 17), (LLAMA3, 0, 3, 0, PREFIX, LETTER)),
-    **dict.fromkeys((10, 11, 36, 39, 43), (LLAMA3, 0, 1, 0, PREFIX, LETTER)),
-    46: (LLAMA3, 0, 1, 0, PREFIX, LETTER | MARK),
-    **dict.fromkeys((29, 41), (LLAMA3, 0, 3, 1, SUFFIX, LETTER)),
-    20: (LLAMA3, 0, 1, 1, WITHOUT, LETTER),
-    59: (LLAMA3, 0, 1, 0, WITHOUT, LETTER),
-}
-"""pre type -> (family, digits_alone, group, cased, contractions, flags that make a letter), as in Arrays. All others,
-and vocabularies without byte encoding, have the general splitter."""
+GENERAL, GPT2, LLAMA3, LINES = 0, 1, 2, 3
+SPLITTERS = {"gpt2": GPT2, "llama3": LLAMA3, "lines": LINES}
+CONTRACTIONS = {"prefix": PREFIX, "suffix": SUFFIX, "without": WITHOUT}
+
+
+class FamilyNumbers(NamedTuple):
+    """The fields of `bpe.Arrays` that say which splitter cuts, and how."""
+
+    family: int
+    digits_alone: int
+    group: int
+    cased: int
+    contractions: int
+    letters: int  # flags of the characters that it takes for letters
+
+
+GENERAL_NUMBERS = FamilyNumbers(GENERAL, 0, 0, 0, WITHOUT, LETTER)
+"""The general splitter, which runs the patterns themselves."""
+
+
+def family_numbers(pre: PreType) -> FamilyNumbers:
+    """Those of a pre type's record; of the general splitter where the record names no family of splitters for words."""
+    family = pre.family
+    if family is None or family.splitter == "lines":
+        return GENERAL_NUMBERS
+    return FamilyNumbers(
+        SPLITTERS[family.splitter],
+        int(family.digits_alone),
+        family.group,
+        int(family.cased),
+        CONTRACTIONS[family.contractions],
+        LETTER | MARK if family.marks else LETTER,
+    )
+
+
+def cuts_lines(pre: PreType) -> bool:
+    """Whether the words of this pre type are whole lines of characters."""
+    return pre.family is not None and pre.family.splitter == "lines"

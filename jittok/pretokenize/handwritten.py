@@ -229,4 +229,4 @@ SPLITTERS: dict[str, Splitter] = {
     "metaspace": metaspace,
     "k2_horizon": k2_horizon,
 }
-"""By the names in patterns.json."""
+"""By the names of their engines, without `custom:`."""

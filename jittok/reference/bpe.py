@@ -11,8 +11,6 @@ from jittok.reference.merging import Observe, Symbols, merge_pairs
 from jittok.unicode.tables import ENCODED_BYTE, LAST_CODE_POINT, decode, sequence_length, utf8
 from jittok.vocab import Vocab
 
-GEMMA4, MMBERT = 50, 60
-"""Pre types that take a word of newlines as it is; MMBERT has U+2581 in front of each line, and of each word."""
 NEWLINE = 0x0A
 
 
@@ -63,7 +61,7 @@ def words(vocab: Vocab, fragment: Mapped) -> list[Mapped]:
 def written(vocab: Vocab, fragment: Mapped) -> Mapped:
     """The text with its spaces as the vocabulary writes them."""
     source = escape_spaces(fragment) if vocab.escape_whitespaces else fragment
-    return begun_lines(source) if vocab.pre_type == MMBERT else source
+    return begun_lines(source) if pre_type(vocab.pre_type).begin_lines else source
 
 
 def begun_lines(source: Mapped) -> Mapped:
@@ -79,7 +77,8 @@ def begun_lines(source: Mapped) -> Mapped:
 
 def is_whole(vocab: Vocab, word: bytes) -> bool:
     """Whether a word is taken as the token that it is, without merging."""
-    return word in vocab.ids and (vocab.ignore_merges or (vocab.pre_type in (GEMMA4, MMBERT) and not word.strip(b"\n")))
+    lines = pre_type(vocab.pre_type).newlines_whole and not word.strip(b"\n")
+    return word in vocab.ids and (vocab.ignore_merges or lines)
 
 
 def checked(word: Mapped) -> bytes:

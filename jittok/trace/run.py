@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from jittok.errors import EncodingFailed, UnsupportedVocab
+from jittok.models.kinds import kind_of
 from jittok.pretokenize.crowded import crowded_spaces
 from jittok.pretokenize.definition import pre_type
 from jittok.reference.detokenize import full_piece
@@ -55,7 +56,7 @@ def trace_text(
     a token as the unknown one. Raises EncodingFailed and UnsupportedVocab as encoding does, and AssertionError when the
     ids of the reference are others: one of the two is wrong then, which is for us to mend.
     """
-    if vocab.type == "none":
+    if not kind_of(vocab).module:
         raise UnsupportedVocab(vocab.source, "tokenizer.ggml.model", vocab.model, "a vocabulary that can tokenize")
     recorder = Recorder(vocab, replace)
     before, after = around(vocab) if add_special else (NO_TOKEN, NO_TOKEN)
@@ -75,7 +76,7 @@ def trace_text(
     recorder.stages["fragments"] = buffers
     recorder.stages["tokens"] = [_token_record(vocab, k, token) for k, token in enumerate(tokens)]
     stages = {name: Stage(name, recorder.stages.get(name, [])) for name in STAGES}
-    regexes = tuple(pre_type(vocab.pre_type).regexes) if vocab.type == "bpe" else ()
+    regexes = tuple(pre_type(vocab.pre_type).regexes) if kind_of(vocab).merges else ()
     return Trace(vocab, text, add_special=add_special, parse_special=parse_special, regexes=regexes, stages=stages)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from jittok._jit import frozen
 from jittok.errors import UnsupportedVocab
 from jittok.pretokenize.definition import pre_type
-from jittok.pretokenize.families import FAMILIES, GENERAL, GPT2, LLAMA3
+from jittok.pretokenize.families import GENERAL, GPT2, LLAMA3, family_numbers
 from jittok.pretokenize.program import splitter_of, splitter_of_patterns
 from jittok.pretokenize.splitters.blocks import character_classes
 from jittok.pretokenize.splitters.general import Splitter
@@ -66,10 +66,10 @@ def cutter_of(pre: str) -> Cutter:
         known = ", ".join(sorted(name for name in pre_names() if name))
         raise UnsupportedVocab("train", "pre", pre, f"one of {known}")
     number = pre_names()[pre]["pre_type"]
-    if not pre_type(number).byte_encode:
+    found = pre_type(number)
+    if not found.byte_encode:
         raise UnsupportedVocab("train", "pre", pre, "a pre-tokenizer of byte-level BPE, such as qwen2 or gpt-2")
-    family = FAMILIES.get(number, (GENERAL, 0, 0, 0, WITHOUT, LETTER))
-    kind, digits_alone, group, cased, contractions, letters = family
+    kind, digits_alone, group, cased, contractions, letters = family_numbers(found)
     kernel = {GPT2: count_gpt2, LLAMA3: count_llama3}.get(kind, count_general)
     splitter = splitter_of(number) if kernel is count_general else no_splitter()
     arrays = Family(character_classes(letters), splitter, digits_alone, group, cased, contractions)
@@ -112,8 +112,8 @@ def lossless_names(pre: str) -> list[str]:
     number = pre_names()[pre]["pre_type"]
     kept = {name: entry["pre_type"] for name, entry in pre_names().items() if name and not cleans_spaces(name)}
     same = [name for name, found in kept.items() if pre_type(found).patterns == pre_type(number).patterns]
-    family = FAMILIES.get(number, (None,))
-    near = [name for name, found in kept.items() if FAMILIES.get(found, (None,))[0] == family[0] is not None]
+    family = family_numbers(pre_type(number)).family
+    near = [name for name, found in kept.items() if family == family_numbers(pre_type(found)).family != GENERAL]
     return same or near or [DEFAULT_PRE]
 
 

@@ -100,7 +100,7 @@ PHI3_TEXTS = ["</s>", "<unk>", "<s>", "<|endoftext|>"]
 
 
 class Texts:
-    """Finds single texts among all tokens without an object for each: by hash of length and first bytes."""
+    """Finds single texts among all tokens without an object for each: by length, then by first byte."""
 
     def __init__(self, data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> None:
         self.data, self.offsets = data, offsets

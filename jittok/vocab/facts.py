@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from jittok.locks import once
 from jittok.pipeline import Pipeline
 from jittok.vocab import NO_TOKEN, Vocab
 
-NEWLINE = b"\n"
 SPECIAL_IDS = (
     "bos_id", "eos_id", "eot_id", "eom_id", "unk_id", "sep_id", "pad_id", "mask_id", "nl_id", "fim_prefix_id",
     "fim_suffix_id", "fim_middle_id", "fim_pad_id", "fim_rep_id", "fim_sep_id",
@@ -165,29 +163,3 @@ class Facts:
         if not 0 <= token < self.vocab_size:
             raise InvalidToken(int(token), self.vocab_size)
         return int(token)
-
-
-def newline_id(vocab: Vocab, encoder: Any) -> int:
-    """The id of a newline, or NO_TOKEN. Source: llama.cpp, `linefeed_id` in `llama_vocab::impl::load`.
-
-    It is found while loading, before the file's special ids are known: with the type's defaults and nothing cut out.
-    """
-    if vocab.type == "spm":
-        return vocab.ids.get(b"<0x0A>", vocab.ids.get(NEWLINE, vocab.default_pad_id))
-    if vocab.type == "wpm":
-        return vocab.default_pad_id
-    if vocab.type == "none":
-        return NO_TOKEN
-    bare = replace(
-        vocab,
-        unk_id=vocab.default_unk_id,
-        attributes=vocab.file_attributes,
-        special_tokens=np.zeros(0, np.int32),
-        add_bos=False,
-        add_eos=False,
-    )
-    changed = vocab.type == "ugm" and not np.array_equal(vocab.attributes, vocab.file_attributes)
-    if vocab.type != "bpe" and (changed or vocab.unk_id != vocab.default_unk_id):
-        encoder = type(encoder)(bare)
-    ids = encoder.one(NEWLINE, encoder.bare_rule())
-    return int(ids[0]) if ids.size else vocab.default_pad_id

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
-from jittok.vocab.vocab import ragged_bytes
-
-if TYPE_CHECKING:
-    from jittok.vocab.vocab import Vocab
+from jittok.vocab.rows import ragged_bytes
 
 VERSION = b"jittok vocabulary 1"
 _FIELDS = [
@@ -58,8 +55,8 @@ _ARRAYS = [
 ]
 
 
-def fingerprint(vocab: Vocab) -> str:
-    """32 hex digits over the canonical content.
+def fingerprint(vocab: Any) -> str:
+    """32 hex digits over the canonical content of a `Vocab`.
 
     Left out: where the vocabulary came from, its names (what they decide is in the attributes), other keys and their
     order, merge lines that repeat or can never match (ranks count by their order alone), and the sign of a zero score.
@@ -83,7 +80,7 @@ def fingerprint(vocab: Vocab) -> str:
     return digest.hexdigest()
 
 
-def _since_the_first_release(vocab: Vocab) -> tuple[tuple[str, bool], ...]:
+def _since_the_first_release(vocab: Any) -> tuple[tuple[str, bool], ...]:
     """What releases of llama.cpp do otherwise with a vocabulary, where it can change an answer: the oldest adds
     nothing, so that fingerprints that were written down stay."""
     decodes = vocab.type in ("bpe", "wpm", "ugm", "plamo2", "plamo3")
@@ -94,7 +91,7 @@ def _since_the_first_release(vocab: Vocab) -> tuple[tuple[str, bool], ...]:
     )
 
 
-def _canonical_merges(vocab: Vocab) -> bytes:
+def _canonical_merges(vocab: Any) -> bytes:
     """The merge lines that can match, each once, in order, behind the length of their left part.
 
     No symbol of a word holds a space, so a pair that does never matches; and without such pairs the spaces between the

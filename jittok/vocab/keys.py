@@ -3,11 +3,7 @@ llama-arch and llama-vocab."""
 
 from __future__ import annotations
 
-import functools
-import json
-from pathlib import Path
-from typing import Any
-
+from jittok.pretokenize import records
 from jittok.vocab.constants import GeneralKeys
 from jittok.vocab.constants import TokenizerKeys as Names
 from jittok.vocab.vocab import NO_TOKEN
@@ -73,15 +69,5 @@ ID_KEYS = (
 )
 """(key, field of Vocab)."""
 
-GEMMA4 = 50
-"""The pre type that adds BOS whatever the file says."""
-
-
-@functools.cache
-def pre_names() -> dict[str, dict[str, Any]]:
-    """tokenizer.ggml.pre -> {"pre_type": number, "pre_type_name": name, "sets": flags}; "" when the key is absent.
-
-    "since": the first release that knows it; without it, all do.
-    """
-    names: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("pre_names.json").read_text("utf-8"))
-    return names
+pre_names = records.pre_names
+"""What each string of tokenizer.ggml.pre says. "since": the first release that knows it; without it, all do."""

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.errors import MalformedVocab, UnsupportedVocab
+from jittok.pretokenize.records import pre_type
 from jittok.vocab import attributes as attr
 from jittok.vocab import gguf, keys
 from jittok.vocab.constants import DEFAULT_ALIGNMENT
@@ -73,7 +74,7 @@ def from_header(header: Header, release: Release | None = None, pre_given: str |
     facts |= _flags(header, facts, release, pre_given)
     facts |= _tokens(header, facts)
     facts |= _ids(header, model, len(facts["token_offsets"]) - 1, no_bos=facts.pop("no_bos"))
-    facts["add_bos"] |= facts["pre_type"] == keys.GEMMA4 and facts["type"] == "bpe"
+    facts["add_bos"] |= facts["type"] == "bpe" and pre_type(facts["pre_type"]).always_bos
     _rewrite(header.file, facts, about, release)
     return Vocab(**{name: _frozen(value) for name, value in facts.items()})
 
@@ -136,8 +137,8 @@ def _flags(header: Header, facts: dict[str, Any], release: Release, pre_given: s
     flags |= {"merge_bytes": _EMPTY, "merge_offsets": np.zeros(1, np.int64)}
     if kind == "bpe":
         pre = "gemma4" if model == "gemma4" and pre_given is None else facts["pre"] or ""
-        flags |= _merges(header, optional=pre == "kimi-k2")
         entry = keys.pre_names().get(pre)
+        flags |= _merges(header, optional=entry is not None and entry.get("merges_optional", False))
         if entry is None or not has(release, entry.get("since")):
             instead = ". Or cut words as another model does: pre=NAME, on the command line --pre NAME"
             since = None if entry is None else entry.get("since")

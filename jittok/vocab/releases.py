@@ -2,7 +2,7 @@
 
 A release is known by the name of a package that ships it or by llama.cpp's own number. What a vocabulary is like under
 a release is decided while it is read (`load`); the fields of `Vocab` tell the rest of the package.
-A `tokenizer.ggml.pre` string has its release in its own record (`pre_names.json`, "since").
+A `tokenizer.ggml.pre` string has its release in its own record (`pretokenize/pre_types.json`, "since").
 """
 
 from __future__ import annotations

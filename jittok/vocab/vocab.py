@@ -8,25 +8,22 @@ need a Python object a token; `tokens`, `ids` and `merges` are the same as Pytho
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jittok.locks import once
+from jittok.vocab.fingerprint import fingerprint
 from jittok.vocab.releases import NEWEST
+from jittok.vocab.rows import ragged_bytes
+
+__all__ = ["NO_TOKEN", "SPACE", "Vocab", "ragged_bytes", "split_merge"]
 
 NO_TOKEN = -1
 """A special id that the vocabulary does not have."""
 
 SPACE = "\u2581"
 """U+2581, which stands for a space in the tokens of SPM, UGM, WordPiece and some BPE vocabularies."""
-
-
-def ragged_bytes(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> list[bytes]:
-    """The rows of a flat byte array as bytes objects."""
-    blob, places = data.tobytes(), offsets.tolist()
-    return [blob[i:j] for i, j in pairwise(places)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,8 +123,6 @@ class Vocab:
     @once
     def fingerprint(self) -> str:
         """32 hex digits over everything that can change an id, a piece or a special-token rule."""
-        from jittok.vocab.fingerprint import fingerprint
-
         return fingerprint(self)
 
 

@@ -10,17 +10,20 @@ import json
 import os
 import shutil
 import struct
+import sys
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from conftest import make_texts, write_jsonl
 
 import jittok.corpus
+from jittok.cli import main
 from jittok.corpus import Options, compile_corpus
 from jittok.corpus.formats import FORMATS, make_formats, tables
-from jittok.corpus.formats.base import Facts, Rows
+from jittok.corpus.formats.base import LENGTHS, Block, Facts, Format, Lazy, Output, Rows, Stream
 from jittok.corpus.formats.datatrove import readable
 from jittok.errors import CorpusError
 
@@ -327,3 +330,46 @@ def test_an_arrow_shard_that_is_cut_while_its_heads_are_read_is_an_error(shard, 
     with pytest.raises(CorpusError, match=r"00000\.arrow"):
         tables.Arrow.blocks(None, path.parent.parent, 0, 0)
     assert seen == [batch]
+
+
+class Toy(Format):
+    """Ids and lengths as they grow, in two files."""
+
+    name = "toy"
+    slowness = -1
+
+    def streams(self):
+        return [Stream("toy.lengths", 0, LENGTHS.data, final=True), self.ids_stream("toy.ids")]
+
+    def finish(self, shard):
+        return [Output(shard.path(f"toy.{part}"), f"toy/{shard.number:05d}.{part}") for part in ("lengths", "ids")]
+
+    def blocks(self, folder, number, documents):
+        stem = folder / "toy" / f"{number:05d}"
+        lengths = np.fromfile(stem.with_suffix(".lengths"), np.int64)
+        ids = self.ids_of(stem.with_suffix(".ids"))
+        return [Lazy(documents, lambda: Block(ids, np.concatenate([[0], np.cumsum(lengths)])))]
+
+
+def test_a_format_is_one_class_and_its_line(monkeypatch, jsonl, tok, tmp_path, capsys):
+    path, texts = jsonl
+    monkeypatch.setitem(sys.modules, "toy_layout", SimpleNamespace(Toy=Toy))
+    monkeypatch.setitem(FORMATS, "toy", "toy_layout:Toy")
+    out = tmp_path / "out"
+    compile_corpus([path], tok, out, Options(formats=("npy", "toy"), range_bytes=10_000, shard_bytes=20_000))
+    assert len(list((out / "toy").glob("*.ids"))) > 1
+    corpus = jittok.corpus.open(out)
+    assert type(corpus._blocks[0].load().ids).__name__ == "DiskIds"
+    assert [row.tolist() for row in corpus] == [tok.encode(text).tolist() for text in texts]
+    shutil.rmtree(out / "npy")  # the fastest is read: nothing else is needed
+    assert jittok.corpus.open(out)[3].tolist() == tok.encode(texts[3]).tolist()
+    with pytest.raises(SystemExit):
+        main(["corpus", "--help"])
+    assert "olmo, toy (default: arrow)" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_corpus_of_unknown_formats_says_so(jsonl, tok, tmp_path, monkeypatch):
+    compile_corpus([jsonl[0]], tok, tmp_path / "out", Options(formats=("npy",)))
+    monkeypatch.setattr("jittok.corpus.readback.FORMATS", {"arrow": FORMATS["arrow"]})
+    with pytest.raises(CorpusError, match="formats npy"):
+        jittok.corpus.open(tmp_path / "out")

@@ -22,8 +22,9 @@ from typing import Any
 
 from pair_vocab import pair_vocab
 
+from jittok.pretokenize.records import pre_names
+
 HERE = Path(__file__).resolve().parent
-PRE_NAMES = HERE.parents[1] / "jittok" / "vocab" / "pre_names.json"
 LONGEST = 160
 TEXTS = 40
 """How many texts are kept for all pre strings."""
@@ -136,7 +137,7 @@ def choose(answers: dict[str, list[Any]], count: int) -> list[int]:
 
 def main(folder: Path) -> None:
     texts = candidates(folder)
-    names = sorted(json.loads(PRE_NAMES.read_text()))
+    names = sorted(pre_names())
     answers: dict[str, list[Any]] = {}
     others = []
     for pre in names:

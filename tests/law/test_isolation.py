@@ -27,7 +27,7 @@ from jittok.errors import EncodingFailed
 from jittok.inputs import Documents
 from jittok.models import bpe
 from jittok.pretokenize.definition import pre_type, pre_types
-from jittok.pretokenize.families import FAMILIES
+from jittok.pretokenize.families import family_numbers
 from jittok.pretokenize.program import splitter_of
 from jittok.pretokenize.splitters.blocks import character_classes
 from jittok.pretokenize.splitters.llama3 import WITHOUT
@@ -187,7 +187,7 @@ def of_pre_type(number):
     vars(vocab).update(ids=ids, merges=merges)
     if not pre_type(number).byte_encode:
         return vocab, Encoder(vocab, cache_bytes=1 << 14)
-    family, alone_, group, cased, contractions, letters = FAMILIES.get(number, (bpe.GENERAL, 0, 0, 0, WITHOUT, 0))
+    family, alone_, group, cased, contractions, letters = family_numbers(pre_type(number))
     arrays = arrays._replace(
         splitter=splitter_of(number), family=family, digits_alone=alone_, group=group, cased=cased,
         contractions=contractions, classes=character_classes(letters),
@@ -343,10 +343,10 @@ def test_what_ids_print_does_not_depend_on_other_rows(name, guarded):
 
 def test_a_letter_behind_the_text_ends_no_contraction():
     """What was found: the masks of contractions were read up to two bytes behind the text."""
-    for number, family in FAMILIES.items():
-        if JIT and family[4] != WITHOUT:
-            vocab, encoder = of_pre_type(number)
+    for pre in pre_types():
+        if JIT and family_numbers(pre).contractions != WITHOUT:
+            vocab, encoder = of_pre_type(pre.number)
             rule = encoder.rule(False, False, False)
             texts = [b" I'", b"m", b"x'l", b"l", b"x'R", b"E", b"'v", b"e"]
             rows = encode_batch(encoder, ragged(texts), rule, 1, False).to_list()
-            assert rows == [tokenize(vocab, text) for text in texts], pre_type(number).name
+            assert rows == [tokenize(vocab, text) for text in texts], pre.name

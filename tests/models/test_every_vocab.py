@@ -10,12 +10,13 @@ import pytest
 
 import jittok
 from jittok.encode.batch import encode_batch
-from jittok.encode.encoder import MODELS, Encoder
+from jittok.encode.encoder import Encoder
 from jittok.errors import EncodingFailed
 from jittok.merging.chain import NEVER, READY, UNORDERED, WANTED
 from jittok.merging.chain import ROW as CHAIN_ROW
 from jittok.models import bpe
 from jittok.models.bpe.joint_rules import all_joined
+from jittok.models.kinds import kind_of
 from jittok.pretokenize.families import GENERAL
 from jittok.safe_cuts.rules import no_cuts
 
@@ -91,7 +92,7 @@ def test_cut_and_uncut_give_the_same_ids(name):
     vocab = tokenizer(name)._encoder.vocab
     if vocab.type not in CUT_TYPES:
         pytest.skip("is encoded without cuts")
-    model = importlib.import_module(MODELS[vocab.type])
+    model = importlib.import_module(kind_of(vocab).module)
     arrays = model.compile_vocab(vocab)
     cut, uncut = Encoder(vocab, arrays), Encoder(vocab, arrays._replace(rules=no_cuts()))
     for seed in range(2):

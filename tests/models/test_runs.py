@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from jittok._jit import JIT, frozen
-from jittok.encode.encoder import MODELS
 from jittok.fragments import FRAGMENT, NEED, OUT_OF_ROOM, OUT_OF_WORK, PAD, TEXT, TEXT_PREFIXED
+from jittok.models.kinds import kind_of
 from jittok.vocab import Vocab, read_vocab
 from jittok.vocab.bundled import bundled_vocab
 from jittok.vocab.keys import pre_names
@@ -38,7 +38,7 @@ def compiled(name):
         vocab = replace(bundled_vocab("gpt-2"), pre_type=name, **flags)
     else:
         vocab = read_vocab(lzma.decompress((VOCABS / f"{name}.gguf.xz").read_bytes()))
-    model = importlib.import_module(MODELS[vocab.type])
+    model = importlib.import_module(kind_of(vocab).module)
     return model, model.compile_vocab(vocab)
 
 

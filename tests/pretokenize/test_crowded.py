@@ -32,8 +32,8 @@ CASES = {
 def tok_of():
     def load(name):
         if name == "whitespace":
-            return jittok.load(pair_vocab(name), cache=False)
-        return jittok.load(lzma.decompress((VOCABS / f"{name}.gguf.xz").read_bytes()), cache=False)
+            return jittok.load(pair_vocab(name), cache=False, llama_cpp="0.3.36")
+        return jittok.load(lzma.decompress((VOCABS / f"{name}.gguf.xz").read_bytes()), cache=False, llama_cpp="0.3.36")
 
     return load
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from jittok._jit import JIT, U8, OutI32, frozen, kernel
 from jittok._raw import PAD, window
 from jittok.pretokenize.definition import pre_type, pre_types, stages
-from jittok.pretokenize.families import FAMILIES, GPT2
+from jittok.pretokenize.families import GENERAL_NUMBERS, GPT2, family_numbers
 from jittok.pretokenize.program import splitter_of
 from jittok.pretokenize.splitters.blocks import CharacterClasses, character_classes, open_classes
 from jittok.pretokenize.splitters.general import (
@@ -26,6 +26,7 @@ from jittok.pretokenize.splitters.gpt2 import MALFORMED, split_gpt2
 from jittok.pretokenize.splitters.llama3 import split_llama3
 
 NUMBERS = [pre.number for pre in pre_types()]
+FAMILIES = {pre.number: family_numbers(pre) for pre in pre_types() if family_numbers(pre) != GENERAL_NUMBERS}
 TEXTS = 60 if JIT else 8
 CODE = "a//'c'"
 """What o200k once cut wrong: a slash is a line end to it, but only behind others."""

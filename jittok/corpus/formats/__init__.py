@@ -1,27 +1,41 @@
-"""The layouts that a corpus can be written in, by name; each in a folder of its own name below the corpus directory."""
+"""The layouts that a corpus can be written in, by name; each in a folder of its own name below the corpus directory.
+
+A layout is one class (see `base.Format`) and its line in FORMATS. Nothing is imported before it is asked for: the
+command line names all layouts in its help.
+"""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from jittok.corpus.formats.base import Facts, Format
-from jittok.corpus.formats.datatrove import Datatrove
-from jittok.corpus.formats.llmc import LlmC
-from jittok.corpus.formats.megatron import Megatron
-from jittok.corpus.formats.nanogpt import NanoGPT
-from jittok.corpus.formats.npy import Npy
-from jittok.corpus.formats.olmo import Olmo
-from jittok.corpus.formats.tables import Arrow, Parquet
 from jittok.errors import CorpusError
 
-FORMATS: dict[str, type[Format]] = {
-    form.name: form for form in (Arrow, Parquet, Npy, NanoGPT, LlmC, Megatron, Datatrove, Olmo)
+if TYPE_CHECKING:
+    from jittok.corpus.formats.base import Facts, Format
+
+FORMATS = {
+    "arrow": "jittok.corpus.formats.tables:Arrow",
+    "parquet": "jittok.corpus.formats.tables:Parquet",
+    "npy": "jittok.corpus.formats.npy:Npy",
+    "nanogpt": "jittok.corpus.formats.nanogpt:NanoGPT",
+    "llmc": "jittok.corpus.formats.llmc:LlmC",
+    "megatron": "jittok.corpus.formats.megatron:Megatron",
+    "datatrove": "jittok.corpus.formats.datatrove:Datatrove",
+    "olmo": "jittok.corpus.formats.olmo:Olmo",
 }
+"""The module and class of each."""
+
+
+def format_class(name: str) -> type[Format]:
+    """The class of a format. CorpusError for an unknown one."""
+    if name not in FORMATS:
+        raise CorpusError("--format", name, f"one or more of {', '.join(FORMATS)}")
+    module, _, found = FORMATS[name].partition(":")
+    return getattr(importlib.import_module(module), found)  # type: ignore[no-any-return]
 
 
 def make_formats(names: Sequence[str], facts: Facts) -> list[Format]:
     """The formats of these names. CorpusError for an unknown one, and for one that cannot hold the ids."""
-    for name in names:
-        if name not in FORMATS:
-            raise CorpusError("--format", name, f"one or more of {', '.join(FORMATS)}")
-    return [FORMATS[name](facts) for name in names]
+    return [form(facts) for form in [format_class(name) for name in names]]

@@ -120,6 +120,8 @@ class Format(ABC):
     large: ClassVar[str] = "uint32"
     per_document: ClassVar[float] = 8  # bytes on disk beside the ids
     per_token: ClassVar[float | None] = None  # bytes of an id, where it is not its width
+    slowness: ClassVar[int] = 1  # of several layouts of a corpus, one of the lowest is read
+    writer: ClassVar[str] = ""  # the package whose version decides the bytes on disk, if one does
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts

@@ -27,6 +27,7 @@ class Npy(Format):
     """ids as uint16, or int32 for large vocabularies (what PyTorch can index with)."""
 
     name = "npy"
+    slowness = 0
     large = "int32"
 
     def streams(self) -> list[Stream]:

@@ -47,6 +47,8 @@ INT32_SIZE = 1 << 31
 class _Table(Format):
     """What both share."""
 
+    slowness = 2
+    writer = "pyarrow"
     small, large, small_size = "int32", "int32", INT32_SIZE
     per_document = 4
     batch_tokens = BATCH_TOKENS
@@ -197,6 +199,7 @@ class Parquet(_Table):
     """Parquet, ids packed with zstandard and without a dictionary."""
 
     name = "parquet"
+    slowness = 3
     batch_tokens = GROUP_TOKENS
     per_token = 1.4
     per_document = 1

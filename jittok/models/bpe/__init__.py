@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from jittok._jit import I32, I64, U8, OutI32, OutI64
 from jittok.fragments import FRAGMENT
-from jittok.models.bpe.arrays import LINES, PLAIN, Arrays
+from jittok.models.bpe.arrays import PLAIN, Arrays
 from jittok.models.bpe.fast import encode_gpt2, encode_llama3
 from jittok.models.bpe.general import encode_general
 from jittok.models.bpe.lines import encode_lines
 from jittok.models.bpe.sessions import encode_session
 from jittok.models.bpe.work import Work, make_work, regrow
-from jittok.pretokenize.families import GENERAL, GPT2, LLAMA3
+from jittok.pretokenize.families import GENERAL, GPT2, LINES, LLAMA3
 from jittok.pretokenize.splitters.gpt2 import MALFORMED
 from jittok.safe_cuts.cuts import BLANK, CLASSES, LETTER
 from jittok.structures.pages import in_huge_pages

@@ -18,8 +18,6 @@ from jittok.structures.pair_table import PairTable
 
 PLAIN, HYBRIDDNA, WHITESPACE = 0, 1, 2
 """Sessions: `hybriddna` and `whitespace` wrap the plain one."""
-LINES = 3
-"""A family of splitters, beside those of `pretokenize.families`."""
 KMER_MARK = "\ue000".encode()
 """Ends the texts of k-mers in the map from texts to ids (model hybriddna)."""
 
@@ -46,7 +44,7 @@ class Arrays(NamedTuple):
     begin_lines: int  # each run of characters that are no newlines gets U+2581 in front, if it does not begin so
     shortest: int  # Vocab.shortest_utf8
     ignore_merges: int  # a word that is a token is that token
-    newlines_whole: int  # the same for words of newlines only (GEMMA4, MMBERT)
+    newlines_whole: int  # the same for words of newlines only
     session: int
     lowercase: int  # session WHITESPACE
     family: int  # which splitter: GENERAL, GPT2, LLAMA3 or LINES

@@ -14,19 +14,18 @@ from numpy.typing import NDArray
 from jittok._jit import I32, I64, U8, OutI32, OutI64, OutU8, OutU64, frozen, helper, kernel, wide
 from jittok._raw import window
 from jittok.merging.chain_build import build_chain, character_rows, no_chain
-from jittok.models.bpe.arrays import HYBRIDDNA, LINES, PLAIN, WHITESPACE, Arrays
+from jittok.models.bpe.arrays import HYBRIDDNA, PLAIN, WHITESPACE, Arrays
 from jittok.models.bpe.joint_rules import all_joined, byte_joints, character_joints
 from jittok.models.bpe.joints import Joints
 from jittok.models.bpe.line_rules import line_rules
 from jittok.models.bpe.planting import planted_seeds
 from jittok.models.bpe.seeds import empty_slots, freeze
-from jittok.models.bpe.words import MARK_TEXT, SPACE
+from jittok.models.bpe.words import MARK_TEXT
 from jittok.normalize.case import case_table
 from jittok.pretokenize.definition import pre_type
-from jittok.pretokenize.families import FAMILIES, GENERAL
+from jittok.pretokenize.families import GENERAL_NUMBERS, LINES, cuts_lines, family_numbers
 from jittok.pretokenize.program import splitter_of
 from jittok.pretokenize.splitters.blocks import character_classes
-from jittok.pretokenize.splitters.llama3 import WITHOUT
 from jittok.safe_cuts.rules import no_cuts
 from jittok.structures.bytes_table import (
     ABSENT,
@@ -42,10 +41,9 @@ from jittok.structures.bytes_table import (
 from jittok.structures.char_table import no_characters, wide_characters
 from jittok.structures.pair_table import PairTable, build_pair_table, find_pair
 from jittok.unicode import tables
-from jittok.unicode.tables import LETTER
+from jittok.unicode.characters import SPACE_BYTE
 from jittok.vocab import Vocab
 
-GEMMA4, SARVAM_MOE, MMBERT = 50, 51, 60
 OUT_OF_ROOM = -1
 
 
@@ -57,18 +55,18 @@ def compile_vocab(vocab: Vocab) -> Arrays:
     virtual_at, virtual_ids = _fallbacks(vocab, symbols)
     whole, whole_ids = _whole_words(vocab, pre.byte_encode)
     session, dna = _session(vocab, symbols)
-    general = (GENERAL, 0, 0, 0, WITHOUT, LETTER)
     plain = session == PLAIN and pre.byte_encode and not vocab.escape_whitespaces
-    family, digits_alone, group, cased, contractions, letters = (FAMILIES if plain else {}).get(vocab.pre_type, general)
+    fast = family_numbers(pre) if plain else GENERAL_NUMBERS
+    family, digits_alone, group, cased, contractions, letters = fast
     # a line that is a token has to be seen whole, and a space that stays one fails where it does not stand alone
-    if pre.number in (GEMMA4, SARVAM_MOE) and session == PLAIN and vocab.escape_whitespaces and not vocab.ignore_merges:
+    if cuts_lines(pre) and session == PLAIN and vocab.escape_whitespaces and not vocab.ignore_merges:
         family = LINES
     pairs = build_pair_table(left, right, rank, merged)
     alphabet = encoded_bytes() if pre.byte_encode else [bytes([byte]) for byte in range(0x80)] + [b""] * 0x80
     byte_symbols = frozen(find_rows(symbols, alphabet), np.int32)
     paired = byte_symbols.copy()
     if family == LINES:
-        paired[SPACE] = find_rows(symbols, [bytes(MARK_TEXT)])[0]
+        paired[SPACE_BYTE] = find_rows(symbols, [bytes(MARK_TEXT)])[0]
     byte_pairs = np.empty(65536, np.uint64)
     pair_all_bytes(pairs, frozen(paired, np.int32), byte_pairs)
     slots, bits = empty_slots(0)
@@ -86,10 +84,10 @@ def compile_vocab(vocab: Vocab) -> Arrays:
         whole_ids=whole_ids,
         byte_encode=int(pre.byte_encode),
         escape=int(vocab.escape_whitespaces),
-        begin_lines=int(vocab.pre_type == MMBERT),
+        begin_lines=int(pre.begin_lines),
         shortest=int(vocab.shortest_utf8),
         ignore_merges=int(vocab.ignore_merges),
-        newlines_whole=int(vocab.pre_type in (GEMMA4, MMBERT)),
+        newlines_whole=int(pre.newlines_whole),
         session=session,
         lowercase=int(vocab.lowercase),
         family=family,
@@ -138,7 +136,7 @@ def _joints(vocab: Vocab, symbols: BytesTable, ranks: tuple[I32, I32, I32, I32],
     if vocab.ignore_merges:
         return all_joined(not byte_encode)
     if byte_encode:
-        return byte_joints(symbols, left, right, rank, byte_of_character(), int(byte_symbols[SPACE]))
+        return byte_joints(symbols, left, right, rank, byte_of_character(), int(byte_symbols[SPACE_BYTE]))
     return character_joints(symbols, left, right)
 
 

@@ -37,7 +37,7 @@ from jittok.merging.lanes import (
     put_lane_symbol,
     symbol_at,
 )
-from jittok.models.bpe.words import MARK_BYTES, SPACE, WordWindow, put_symbol
+from jittok.models.bpe.words import MARK_BYTES, WordWindow, put_symbol
 from jittok.piece_cache.lookup import ALL_WHOLE
 from jittok.piece_cache.records import DONE, RunWindow
 from jittok.piece_cache.tables import (
@@ -58,6 +58,7 @@ from jittok.structures.bytes_table import ABSENT
 from jittok.structures.char_table import find_character
 from jittok.structures.pair_table import PairTable
 from jittok.structures.utf8 import lead_length
+from jittok.unicode.characters import SPACE_BYTE
 
 MOST = 2 * LANES
 """The most deferred words. A new word is often met again at once (a name in code), and shares the lane then."""
@@ -200,7 +201,7 @@ def defer_characters(
         before, last = NO_BYTE, 0
         while i < stop:
             byte, size = get_u8(text, i), 1
-            if byte == SPACE:
+            if byte == SPACE_BYTE:
                 symbol = find_character(words.characters, MARK_BYTES)
             elif byte < 0x80:
                 symbol = get_i32(words.byte_symbols, byte)
@@ -286,7 +287,7 @@ def _put_bytes(deferred: DeferredWindow, words: WordWindow, lane: int, ids: Wind
         while place != after and i < length:  # the bytes of one character
             byte = _byte_of(deferred, lane, i)
             size = lead_length(byte)
-            if symbol >= words.tokens and byte == SPACE:
+            if symbol >= words.tokens and byte == SPACE_BYTE:
                 for j in range(3):
                     count = _put_byte(words, np.int64(MARK_BYTES >> np.uint64(8 * j) & np.uint64(0xFF)), ids, count)
             elif symbol >= words.tokens:

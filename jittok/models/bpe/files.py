@@ -19,7 +19,6 @@ from jittok.models.bpe.compile import byte_of_character, encoded_bytes, pair_all
 from jittok.models.bpe.joint_rules import all_joined, byte_joints
 from jittok.models.bpe.planting import planted_seeds
 from jittok.models.bpe.seeds import empty_slots, freeze
-from jittok.models.bpe.words import SPACE
 from jittok.normalize.case import case_table
 from jittok.pipeline import Pipeline
 from jittok.pipeline.models import Merges, Ranks
@@ -40,6 +39,7 @@ from jittok.structures.bytes_table import (
 from jittok.structures.char_table import no_characters
 from jittok.structures.pair_table import build_pair_table
 from jittok.unicode import tables
+from jittok.unicode.characters import SPACE_BYTE
 
 FAMILIES = {"gpt2": GPT2, "llama3": LLAMA3}
 NO_FAMILY = Family("")
@@ -82,7 +82,9 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
     byte_pairs = np.empty(65536, np.uint64)
     pair_all_bytes(table, byte_symbols, byte_pairs)
     slots, bits = empty_slots(0)
-    joints = byte_joints(symbols, pairs.left, pairs.right, pairs.rank, byte_of_character(), int(byte_symbols[SPACE]))
+    joints = byte_joints(
+        symbols, pairs.left, pairs.right, pairs.rank, byte_of_character(), int(byte_symbols[SPACE_BYTE])
+    )
     arrays = Arrays(
         splitter=splitter,
         pairs=table,

@@ -15,7 +15,6 @@ from jittok.models.bpe.joints import (
     BYTE_BITS,
     CHARACTER_BITS,
     CONTEXT_K,
-    ESCAPED_SPACE,
     FIRST_SHARED,
     JOINED,
     LEFT_LONGER,
@@ -23,12 +22,12 @@ from jittok.models.bpe.joints import (
     NUMBER_OF_ESCAPED,
     PAIRED,
     RIGHT_LONGER,
-    SPACE,
     Joints,
     context,
     shared_number,
 )
 from jittok.structures.bytes_table import BytesTable
+from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_CODE
 
 NEWLINE = 0x0A
 BITS_PER_CONTEXT = 32
@@ -65,10 +64,10 @@ def byte_joints(texts: BytesTable, left: I32, right: I32, rank: I32, byte_of: I3
     states[pair] = LOOSE
     states[pair[kind == 0]] = JOINED
     if _paired_first(left == space, right == space, rank):
-        of_two = (kind & LEFT_LONGER > 0) & (before == SPACE) & (first == SPACE)
+        of_two = (kind & LEFT_LONGER > 0) & (before == SPACE_BYTE) & (first == SPACE_BYTE)
         states[PAIRED << BYTE_BITS | second[of_two]] = JOINED
     else:
-        states[PAIRED << BYTE_BITS :] = states[SPACE << BYTE_BITS : SPACE + 1 << BYTE_BITS]
+        states[PAIRED << BYTE_BITS :] = states[SPACE_BYTE << BYTE_BITS : SPACE_BYTE + 1 << BYTE_BITS]
     loose = states[pair] == LOOSE
     keys = context(kind[loose], before[loose], first[loose], second[loose], after[loose])
     shifts = 2 * np.arange(32, dtype=np.uint64)
@@ -97,14 +96,14 @@ def character_joints(texts: BytesTable, left: I32, right: I32) -> Joints:
     _, last, first, _ = _neighbours(texts, left, right)
     joined = np.zeros((1 << CHARACTER_BITS, 1 << CHARACTER_BITS), np.uint8)
     joined[_numbers(last), _numbers(first)] = 1
-    joined[SPACE], joined[:, SPACE], joined[NEWLINE, NEWLINE] = 1, 1, 1
+    joined[SPACE_BYTE], joined[:, SPACE_BYTE], joined[NEWLINE, NEWLINE] = 1, 1, 1
     return Joints(frozen(np.packbits(joined, bitorder="little").view(np.uint64), np.uint64), NO_CONTEXTS, LEAST_BITS)
 
 
 def _numbers(points: NDArray[np.int32]) -> NDArray[np.int64]:
     """`number` of each code point."""
     c = points.astype(np.int64)
-    return np.where(c < FIRST_SHARED, c, np.where(c == ESCAPED_SPACE, NUMBER_OF_ESCAPED, shared_number(c)))
+    return np.where(c < FIRST_SHARED, c, np.where(c == SPACE_MARK_CODE, NUMBER_OF_ESCAPED, shared_number(c)))
 
 
 def _neighbours(texts: BytesTable, left: I32, right: I32) -> NDArray[np.int32]:

@@ -32,6 +32,7 @@ from jittok._raw import (
     utf8_masks,
     window,
 )
+from jittok.unicode.characters import SPACE_MARK_CODE
 
 BYTE_BITS, CHARACTER_BITS = 8, 10
 """A joint is the number of the left neighbour and that of the right one; characters share their numbers."""
@@ -41,7 +42,6 @@ APART, LOOSE, JOINED = 0, 1, 3
 """What two bytes are: joined by no merge, by merges of longer symbols only, by others as well."""
 LEFT_LONGER, RIGHT_LONGER = 1, 2
 """Bits of what is known of a loose joint: that its left or right symbol has more than one byte, and which is next."""
-SPACE, ESCAPED_SPACE = 0x20, 0x2581
 FIRST_OF_ESCAPED = 0xE2
 FIRST_SHARED, NUMBER_OF_ESCAPED = 0x100, 0xFF
 BLOCK = 64
@@ -82,9 +82,11 @@ def context(kind: int, before: int, left: int, right: int, after: int) -> int:
 
 @helper
 def cut_joints(joints: JointWindow, characters: bool, text: Window, start: int, size: int, cuts: Window) -> None:
-    """More cuts in text[start:start + size], where no merge joins: between an ASCII letter (of bytes: also one beyond
-    ASCII) and something else but a space in front of it, before what may stand for a space, behind an even run of
-    spaces, and anywhere in pieces of more than 16 bytes; of bytes, first between such that are not alike.
+    """More cuts in text[start:start + size], where no merge joins.
+
+    Looked at are: places between an ASCII letter (of bytes: also one beyond ASCII) and something else, but not behind a
+    space; places before what may stand for a space; places behind an even run of spaces; and every place in pieces of
+    more than 16 bytes, where bytes are first cut between bytes of unequal classes.
 
     joints: of characters or of bytes; cuts: see `splitters.general`; 64 bytes are readable behind the text
     """
@@ -233,7 +235,7 @@ def _number(c: int) -> int:
     """Ten bits of a code point: Latin-1 as it is, the character that stands for a space alone, all others shared."""
     if c < FIRST_SHARED:
         return c
-    return NUMBER_OF_ESCAPED if c == ESCAPED_SPACE else shared_number(c)
+    return NUMBER_OF_ESCAPED if c == SPACE_MARK_CODE else shared_number(c)
 
 
 @helper

@@ -7,8 +7,9 @@ import numpy as np
 from jittok._jit import I32
 from jittok.safe_cuts import cuts, rules
 from jittok.structures.bytes_table import BytesTable
+from jittok.unicode.characters import SPACE_BYTE
 
-NEWLINE, BLANK = 0x0A, 0x20
+NEWLINE = 0x0A
 _NONE = -1
 
 
@@ -27,6 +28,6 @@ def line_rules(symbols: BytesTable, left: I32, right: I32) -> cuts.SpanRules:
         ends = np.append(begins[1:], True)
         last[owner[ends]] = code[ends]
     a, b = last[left], first[right]
-    possible = (a != _NONE) & (b != _NONE) & (a != BLANK) & (b != BLANK) & (a != NEWLINE) & (b != NEWLINE)
+    possible = (a != _NONE) & (b != _NONE) & (a != SPACE_BYTE) & (b != SPACE_BYTE) & (a != NEWLINE) & (b != NEWLINE)
     both = np.unique(a[possible] << 21 | b[possible])
     return rules.rules_of(rules.Neighbours(both >> 21, both & (1 << 21) - 1), lines=True)

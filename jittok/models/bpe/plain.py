@@ -10,14 +10,15 @@ from jittok.fragments import BEYOND_UNICODE, FOUND, OFFSET, OUT_OF_ROOM, SPACE_I
 from jittok.models.bpe.arrays import Arrays
 from jittok.models.bpe.joints import cut_joints
 from jittok.models.bpe.text import BAD, decode, put_code_point
-from jittok.models.bpe.words import NEWLINE, SPACE
+from jittok.models.bpe.words import NEWLINE
 from jittok.models.bpe.work import WorkWindow, encode_pieces, look_up
 from jittok.piece_cache.tables import SLACK
 from jittok.pretokenize.splitters.general import SplitterWindow, split_text
 from jittok.pretokenize.splitters.gpt2 import MALFORMED
+from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_CODE
 
 ONE, NONE = np.uint64(1), np.uint64(0)
-REPLACEMENT, ESCAPED_SPACE = 0xFFFD, 0x2581
+REPLACEMENT = 0xFFFD
 
 
 @helper
@@ -53,7 +54,7 @@ def encode_text(
 @helper
 def _has_space(text: Window, length: int) -> bool:
     for i in range(length):
-        if get_u8(text, i) == SPACE:
+        if get_u8(text, i) == SPACE_BYTE:
             return True
     return False
 
@@ -64,8 +65,8 @@ def _before_rewriting(model: Arrays, text: Window, start: int, stop: int, out: W
     i, at, begins = start, 0, model.begin_lines != 0
     while at < place:
         c, size = _read(model, text, i, stop)
-        if begins and c not in (NEWLINE, ESCAPED_SPACE):
-            at = put_code_point(out, at, ESCAPED_SPACE)
+        if begins and c not in (NEWLINE, SPACE_MARK_CODE):
+            at = put_code_point(out, at, SPACE_MARK_CODE)
         begins = model.begin_lines != 0 and c == NEWLINE
         at = put_code_point(out, at, c)
         i += size
@@ -78,8 +79,8 @@ def _read(model: Arrays, text: Window, i: int, stop: int) -> tuple[int, int]:
     c, size = decode(text, i, stop, model.shortest)
     if c == BAD:
         c = REPLACEMENT
-    elif model.escape != 0 and c == SPACE and size == 1:
-        c = ESCAPED_SPACE  # only the byte 20: an overlong space stays one
+    elif model.escape != 0 and c == SPACE_BYTE and size == 1:
+        c = SPACE_MARK_CODE  # only the byte 20: an overlong space stays one
     return c, size
 
 
@@ -89,17 +90,17 @@ def _rewrite(model: Arrays, text: Window, start: int, stop: int, out: Window, re
     i, at, begins = start, 0, model.begin_lines != 0
     while i < stop:
         byte = get_u8(text, i)
-        if byte < 0x80 and (byte != SPACE or model.escape == 0):
+        if byte < 0x80 and (byte != SPACE_BYTE or model.escape == 0):
             if begins and byte != NEWLINE:
-                at = put_code_point(out, at, ESCAPED_SPACE)
+                at = put_code_point(out, at, SPACE_MARK_CODE)
             begins = model.begin_lines != 0 and byte == NEWLINE
             put_u8(out, at, byte)
             i += 1
             at += 1
             continue
         c, size = _read(model, text, i, stop)
-        if begins and c != ESCAPED_SPACE:
-            at = put_code_point(out, at, ESCAPED_SPACE)
+        if begins and c != SPACE_MARK_CODE:
+            at = put_code_point(out, at, SPACE_MARK_CODE)
         begins = False
         if c > 0x10FFFF:
             put_i64(report, OFFSET, i)
@@ -152,7 +153,7 @@ def encode_words(
                 count = encode_pieces(work, text, at, pieces, ids, count)
             if count == SPACE_IN_SYMBOL:
                 put_i64(report, OFFSET, origin + _space_in_word(cuts, text, start, stop) - start)
-                put_i64(report, FOUND, SPACE)
+                put_i64(report, FOUND, SPACE_BYTE)
             if count < 0:
                 return count
             begin += done
@@ -165,7 +166,7 @@ def encode_words(
 def _space_in_word(cuts: Window, text: Window, start: int, stop: int) -> int:
     """The first space that is not a word of its own."""
     for i in range(start, stop):
-        if get_u8(text, i) == SPACE and not (_begins(cuts, i - start) and _begins(cuts, i + 1 - start)):
+        if get_u8(text, i) == SPACE_BYTE and not (_begins(cuts, i - start) and _begins(cuts, i + 1 - start)):
             return i
     return start
 

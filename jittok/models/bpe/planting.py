@@ -9,7 +9,8 @@ from jittok._raw import PAD, Window, get_u8, put_u8, window
 from jittok.merging.chain import MergerWork, make_merger_work, open_merger
 from jittok.models.bpe.arrays import Arrays
 from jittok.models.bpe.seeds import LONGEST, Seeds, empty_slots, freeze, key_of, plant
-from jittok.models.bpe.words import MARK_TEXT, SPACE, encode_word, open_words
+from jittok.models.bpe.words import MARK_TEXT, encode_word, open_words
+from jittok.unicode.characters import SPACE_BYTE
 
 MARK_SIZE = len(MARK_TEXT)
 
@@ -62,11 +63,11 @@ def _with_spaces(text: Window, size: int) -> int:
     i = at = 0
     while i < size:
         byte = get_u8(text, i)
-        if byte == SPACE:
+        if byte == SPACE_BYTE:
             return 0
         last = get_u8(text, i + 2) if i + 2 < size else 0
         if byte == MARK_TEXT[0] and last == MARK_TEXT[2] and get_u8(text, i + 1) == MARK_TEXT[1]:
-            byte = SPACE
+            byte = SPACE_BYTE
             i += MARK_SIZE - 1
         put_u8(text, at, byte)
         i, at = i + 1, at + 1

@@ -7,14 +7,14 @@ from jittok._raw import PAD, Window, get_u8, put_i32, put_i64, put_u8, readable_
 from jittok.fragments import BEYOND_UNICODE, FOUND, FRAGMENT, NEED, OFFSET, OUT_OF_ROOM, OUT_OF_WORK
 from jittok.models.bpe.arrays import HYBRIDDNA, KMER_MARK, Arrays
 from jittok.models.bpe.general import has_work
-from jittok.models.bpe.plain import ESCAPED_SPACE, REPLACEMENT, encode_text, encode_words
+from jittok.models.bpe.plain import REPLACEMENT, encode_text, encode_words
 from jittok.models.bpe.text import BAD, decode, put_code_point
-from jittok.models.bpe.words import SPACE
 from jittok.models.bpe.work import GROWTH, Work, WorkWindow, open_work
 from jittok.normalize.case import LOWERED, kind_of, lower_case
 from jittok.normalize.case import SPACE as WHITE
 from jittok.pretokenize.splitters.general import SplitterWindow, open_splitter
 from jittok.structures.bytes_table import find_bytes, open_bytes_table
+from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_CODE
 
 A, LOWER_A, LOWER_Z = 0x41, 0x61, 0x7A
 KMER = 6
@@ -150,7 +150,7 @@ def _encode_runs(
     so."""
     i, at, origin = start, 0, start
     while i <= stop:
-        kind, c, size = WHITE, SPACE, 1
+        kind, c, size = WHITE, SPACE_BYTE, 1
         if i < stop:
             c, size = decode(text, i, stop, model.shortest)
             if c > 0x10FFFF:
@@ -163,8 +163,8 @@ def _encode_runs(
         if kind != WHITE:
             if at == 0:
                 origin = i
-                if model.begin_lines != 0 and c != ESCAPED_SPACE:
-                    at = put_code_point(work.text, at, ESCAPED_SPACE)
+                if model.begin_lines != 0 and c != SPACE_MARK_CODE:
+                    at = put_code_point(work.text, at, SPACE_MARK_CODE)
             if kind == LOWERED and model.lowercase != 0:
                 c = lower_case(model.case, c)
             at = put_code_point(work.text, at, c)

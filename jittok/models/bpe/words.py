@@ -16,8 +16,9 @@ from jittok.structures.bytes_table import ABSENT, BytesWindow, find_bytes, open_
 from jittok.structures.char_table import CharWindow, find_character, open_char_table
 from jittok.structures.pair_table import NO_PAIR
 from jittok.structures.utf8 import lead_length
+from jittok.unicode.characters import SPACE_BYTE
 
-SPACE, NEWLINE = 0x20, 0x0A
+NEWLINE = 0x0A
 MARK_TEXT = (0xE2, 0x96, 0x81)
 """U+2581, which stands for a space where there is no byte encoding."""
 MARK_BYTES = np.uint64(0x8196E2)
@@ -161,7 +162,7 @@ def _merge_characters(words: WordWindow, merge: Merger, text: Window, start: int
     while i < stop:
         byte, size = get_u8(text, i), 1
         if byte < 0x80:
-            space = space or byte == SPACE
+            space = space or byte == SPACE_BYTE
             put_i32(merge.queue.symbols, symbols, get_i32(words.byte_symbols, byte))
         else:
             size = min(lead_length(byte), stop - i)

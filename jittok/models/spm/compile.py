@@ -13,9 +13,8 @@ from jittok.safe_cuts import cuts, rules
 from jittok.structures.bytes_table import ABSENT, BytesTable, build_bytes_table, find_bytes, find_rows, open_bytes_table
 from jittok.structures.char_table import wide_characters
 from jittok.structures.pair_table import build_pair_table
+from jittok.unicode.characters import SPACE_BYTE
 from jittok.vocab import SPACE, Vocab
-
-BLANK, MARK = 0x20, ord(SPACE)
 
 
 def compile_vocab(vocab: Vocab) -> Arrays:
@@ -44,7 +43,7 @@ def compile_vocab(vocab: Vocab) -> Arrays:
     byte_ids = np.where(hexes != ABSENT, hexes, one_byte)
     mark = int(find_rows(texts, [SPACE.encode()])[0])
     span_ascii = singles[:128].copy()
-    span_ascii[BLANK] = mark
+    span_ascii[SPACE_BYTE] = mark
     return Arrays(
         pairs=pairs,
         tokens=len(vocab),
@@ -85,7 +84,7 @@ def span_rules(data: U8, offsets: I64, reachable: NDArray[np.bool_]) -> cuts.Spa
 
     A text has no space once its spaces are U+2581, so tokens that hold one match nothing.
     """
-    spaces = np.concatenate([[0], np.cumsum(data == BLANK)])
+    spaces = np.concatenate([[0], np.cumsum(data == SPACE_BYTE)])
     found = rules.neighbours(data, offsets, reachable & (spaces[offsets[1:]] == spaces[offsets[:-1]]))
     return rules.rules_of(found)
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from jittok._jit import I32, I64, U8, frozen
 from jittok.merging.chain_build import no_chain
 from jittok.models.spm.arrays import Arrays
-from jittok.models.spm.compile import BLANK, find_pairs, other_characters_entered, sizes_of, span_rules
+from jittok.models.spm.compile import find_pairs, other_characters_entered, sizes_of, span_rules
 from jittok.pipeline import Pipeline
 from jittok.pipeline.models import BPE, BYTE, NORMAL, UNUSED, USER, Merges, Pieces
 from jittok.pipeline.pipeline import packed
@@ -21,6 +21,7 @@ from jittok.pipeline.steps import MERGED_WITH_PREVIOUS, Cut, Pattern, Prepend, R
 from jittok.structures.bytes_table import ABSENT, BytesTable, build_bytes_table, find_rows
 from jittok.structures.char_table import wide_characters
 from jittok.structures.pair_table import build_pair_table
+from jittok.unicode.characters import SPACE_BYTE
 from jittok.vocab import SPACE
 
 ESCAPE = Replace(Pattern(" ", literal=True), SPACE)
@@ -71,7 +72,7 @@ def _of_pieces(pipeline: Pipeline, model: Pieces) -> Arrays | None:
     tokens = pipeline.model_tokens
     texts_of = [text or NO_TEXT if kind == NORMAL else NO_TEXT for text, kind in zip(tokens, model.types, strict=True)]
     data, offsets = packed(texts_of)
-    room = np.append(data, np.uint8(BLANK))  # a last token without a text is looked at
+    room = np.append(data, np.uint8(SPACE_BYTE))  # a last token without a text is looked at
     texts = other_characters_entered(frozen(room, np.uint8), frozen(offsets, np.int64))
     bytes_ = np.full(256, ABSENT, np.int32)
     for token, (text, kind) in enumerate(zip(tokens, model.types.tolist(), strict=True)):
@@ -100,7 +101,7 @@ def _arrays(
     singles = find_rows(texts, [bytes([byte]) for byte in range(256)])
     mark = int(find_rows(texts, [SPACE.encode()])[0])
     span_ascii = singles[:128].copy()
-    span_ascii[BLANK] = mark
+    span_ascii[SPACE_BYTE] = mark
     own: tuple[U8, I64] = (texts.data, frozen(texts.offsets[: count + 1], np.int64))
     pairs: list[I32] = [frozen(column, np.int32) for column in columns]
     return Arrays(

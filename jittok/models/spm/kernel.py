@@ -22,8 +22,8 @@ from jittok.piece_cache.run_loop import NO_BLANK, ONE_BLANK, Fragments
 from jittok.piece_cache.span_loop import NO_LIMIT, WHOLE, make_encode_spans, open_span_work
 from jittok.pretokenize.splitters.spans import split_spans
 from jittok.structures.char_table import CharWindow, find_character, open_char_table
+from jittok.unicode.characters import SPACE_BYTE
 
-BLANK = 0x20
 _1 = np.uint64(1)
 
 
@@ -67,7 +67,7 @@ def _encode_span(
             count += 1
             continue
         at, end = start + get_i32(merge.queue.places, k), start + get_i32(merge.queue.places, k + 1)
-        if get_u8(text, at) == BLANK:
+        if get_u8(text, at) == SPACE_BYTE:
             count = _byte_ids_of_space(model.byte_ids, ids, count)
             if count < 0:
                 return WHOLE

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from jittok._jit import F32, U8, OutF64, OutI32, OutU8, OutU64, frozen
 from jittok.models.ugm.rules import Lattice, Texts, span_rules
 from jittok.normalize.keys import BEGINS_USER, Keys, byte_kinds, charsmap_keys
-from jittok.normalize.spaces import BLANK, SpaceRules, space_rules
+from jittok.normalize.spaces import SpaceRules, space_rules
 from jittok.normalize.xcda import Charsmap, read_charsmap, root_base
 from jittok.piece_cache.run_loop import NO_BLANK, ONE_BLANK, SEPARATE
 from jittok.piece_cache.span_loop import CHUNK, SpanWork, make_span_work, regrow_span_work
@@ -22,6 +22,7 @@ from jittok.safe_cuts import cuts, rules
 from jittok.safe_cuts.cuts import SpanRules
 from jittok.safe_cuts.rules import characters
 from jittok.structures.double_array import DoubleArray, build_double_array
+from jittok.unicode.characters import SPACE_BYTE
 from jittok.vocab.vocab import Vocab
 
 UNUSED, NORMAL, USER_DEFINED = 2, 4, 16
@@ -112,7 +113,7 @@ def may_part(arrays: Arrays, size: int) -> bool:
     in front that the whole would not have there. In longer texts than `cut_limit` sums of scores round, so that the
     best path depends on all that stands before."""
     letters = np.flatnonzero(rules.class_of() == cuts.LETTER)
-    crossings = letters << 8 | BLANK
+    crossings = letters << 8 | SPACE_BYTE
     return bool(
         0 <= size <= arrays.cut_limit
         and (arrays.spaces.merge or not arrays.spaces.prepend)

@@ -28,9 +28,9 @@ from jittok.pretokenize.classes import UNICODE_SIZE
 from jittok.safe_cuts import cuts, rules
 from jittok.safe_cuts.cuts import APART, BLANK, CLASSES, CONTROL, DIGIT, LETTER, LONGEST_PATH, OTHER, WIDE
 from jittok.safe_cuts.rules import Neighbours
+from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_CODE
 from jittok.vocab.vocab import SPACE
 
-MARK, SPACE_BYTE = ord(SPACE), 0x20
 RARE = 256
 """See `dominated`."""
 SHORT = 64
@@ -75,7 +75,8 @@ def span_rules(lattice: Lattice, user: Texts, keys: Keys | None, merge: bool) ->
     merge: runs of spaces become one in front of a word
     """
     known = _single_characters(lattice)
-    if keys is None or MARK not in known or lattice.unk_id in lattice.ids or not np.isfinite(lattice.scores).all():
+    finite = np.isfinite(lattice.scores).all()
+    if keys is None or SPACE_MARK_CODE not in known or lattice.unk_id in lattice.ids or not finite:
         return rules.no_cuts(), NEVER
     left_out = dominated(lattice)
     tokens = np.ones(len(lattice.texts), bool)
@@ -89,7 +90,7 @@ def span_rules(lattice: Lattice, user: Texts, keys: Keys | None, merge: bool) ->
     spaces = np.concatenate([[0], np.cumsum(lattice.texts.data == SPACE_BYTE)])
     tokens &= spaces[lattice.texts.offsets[1:]] == spaces[lattice.texts.offsets[:-1]]
     pairs = rules.neighbours(lattice.texts.data, lattice.texts.offsets, tokens)
-    if merge and np.any(pairs.right == MARK):
+    if merge and np.any(pairs.right == SPACE_MARK_CODE):
         return rules.no_cuts(), NEVER
     # A user-defined text is copied as it is, so a control in one is no blank but a character like others.
     blanks = [b for b in range(1, 0x20) if source.image(b) == b" " and b not in user.data]
@@ -98,9 +99,9 @@ def span_rules(lattice: Lattice, user: Texts, keys: Keys | None, merge: bool) ->
         return rules.no_cuts(), NEVER
     limit = exact_bytes(lattice, left_out, source.steps_per_byte)
     if merge:  # U+2581 stands in front of words only; one of the text's own is never cut from anything
-        pairs = Neighbours(*(side[pairs.left != MARK] for side in pairs))
+        pairs = Neighbours(*(side[pairs.left != SPACE_MARK_CODE] for side in pairs))
     else:
-        pairs = Neighbours(*(np.where(side == MARK, SPACE_BYTE, side) for side in pairs))
+        pairs = Neighbours(*(np.where(side == SPACE_MARK_CODE, SPACE_BYTE, side) for side in pairs))
     flags = _wide_flags(pairs, source, known, user, merge)
     cut, apart = _class_cuts(pairs, source, known, blanks, merge)
     odd = np.append(np.flatnonzero(source.mapped()[:0x80]), np.arange(0x80, 0x100))
@@ -228,11 +229,11 @@ def _wide_flags(pairs: Neighbours, source: _Source, known: set[int], user: Texts
         low, high = _range_of(byte)
         sticky[low:high] = True
     if merge:
-        sticky[MARK] = True
+        sticky[SPACE_MARK_CODE] = True
         flags |= cuts.LEFT_BLANK
     flags[sticky] |= cuts.JOINS | cuts.STICKY
-    if not merge and not sticky[MARK]:
-        flags[MARK] = cuts.LIKE_BLANK
+    if not merge and not sticky[SPACE_MARK_CODE]:
+        flags[SPACE_MARK_CODE] = cuts.LIKE_BLANK
     return flags
 
 

@@ -24,13 +24,14 @@ from jittok._raw import (
 from jittok.models.ugm.compile import Arrays, Work
 from jittok.models.ugm.whole import LOWEST
 from jittok.normalize.keys import BEGINS_USER, PLAIN, TIED
-from jittok.normalize.spaces import BLANK, INSIDE, OUTSIDE, PREPENDED
+from jittok.normalize.spaces import INSIDE, OUTSIDE, PREPENDED
 from jittok.normalize.xcda import CHECK, ENDS, VALUE, base_of
 from jittok.piece_cache.run_loop import SEPARATE
 from jittok.piece_cache.span_loop import WHOLE
 from jittok.structures.double_array import BASE, NO_VALUE, PARENT, ROOT, SCORE, UNIT
 from jittok.structures.double_array import VALUE as TOKEN
 from jittok.structures.utf8 import lead_length
+from jittok.unicode.characters import SPACE_BYTE
 
 STEP = 64
 """Bytes that a step may write without being asked: a space, and what it copies one byte at a time."""
@@ -108,7 +109,7 @@ def _normalize(model: SpanModel, text: Window, start: int, stop: int, state: int
             return WHOLE, state
         byte = get_u8(text, i)
         kind = get_u8(model.kinds, byte)
-        if byte != BLANK and (kind == PLAIN or (kind == TIED and (i + 1 >= stop or get_u8(text, i + 1) < 0x80))):
+        if byte != SPACE_BYTE and (kind == PLAIN or (kind == TIED and (i + 1 >= stop or get_u8(text, i + 1) < 0x80))):
             if state & INSIDE == 0:
                 at, state = _begin_word(model, at, state)
             put_u8(out, at, byte)
@@ -181,7 +182,7 @@ def _longest_key(model: SpanModel, text: Window, start: int, stop: int) -> tuple
 @helper
 def _put(model: SpanModel, byte: int, at: int, state: int) -> tuple[int, int]:
     """One normalized byte, and the space that belongs in front of it; (place behind, state)."""
-    if byte == BLANK:
+    if byte == SPACE_BYTE:
         if model.merge == 0:
             at = _put_mark(model.text, at)
         return at, state & ~INSIDE

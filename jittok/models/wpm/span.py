@@ -13,8 +13,8 @@ from jittok.models.wpm.alphabet import ENDS, LENGTH_BIT, NODE_BITS, UNKNOWN
 from jittok.models.wpm.compile import Arrays, Work
 from jittok.piece_cache.tables import SHORT
 from jittok.structures.double_array import NO_NODE, ROOT
+from jittok.unicode.characters import SPACE_BYTE
 
-SPACE_BYTE = 0x20
 NODE, VALUE = np.uint64((1 << NODE_BITS) - 1), np.uint64(2 * NODE_BITS)
 _PARENT = np.uint64(NODE_BITS)
 _0, _HIGH = np.uint64(0), np.uint64(0x8080808080808080)

@@ -1,9 +1,9 @@
 """Cutting a text into spans whose ids do not depend on what stands around them, 64 bytes a step.
 
-The rules come from `structures.cuts`. With X the mask of a class and p(X) "the byte before is of class X", a span
-begins at p(A) & B for every pair of classes that may be cut; a wide character says itself whether it hangs together
-with what stands on its left (`nn` no, wide; `la` yes, ASCII; `lw` yes, blank), and `ra` says at the byte behind it
-whether ASCII may hang on. Spans touch each other: one ends where the next begins.
+The rules come from `safe_cuts.cuts`. With X the mask of a class and p(X) "the byte before is of class X", a span begins
+at p(A) & B for every pair of classes that may be cut. Wide characters have flags. Those at the first byte tell whether
+the character is joined to its left: `nn` not to a wide one, `la` to ASCII, `lw` to a blank. `ra`, at the byte behind
+it, tells whether ASCII may be joined to its right. Spans touch each other: one ends where the next begins.
 """
 
 from __future__ import annotations
