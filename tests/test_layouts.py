@@ -10,11 +10,14 @@ from jittok.inputs import documents, to_ids
 
 
 @pytest.mark.skipif(not JIT, reason="without the compiler all texts are joined")
-def test_bytes_objects_are_read_where_they_are() -> None:
-    (part,) = documents([b"ab", b"c"], in_place=True)
-    assert part.kept is not None
-    (part,) = documents(["ab", "c"], in_place=True)
-    assert part.kept is None
+def test_long_bytes_and_ascii_texts_are_read_where_they_are_and_short_ones_copied() -> None:
+    for texts in ([b"ab" * 400, b"c" * 900], ["ab" * 400, "c" * 900]):
+        (part,) = documents(texts, in_place=True)
+        assert part.kept is not None
+        assert part.between(int(part.starts[1]), int(part.stops[1])) == b"c" * 900
+    for texts in ([b"ab", b"c"], ["ab", "c"]):
+        (part,) = documents(texts, in_place=True)
+        assert part.kept is None
 
 
 @pytest.mark.parametrize("ids", [[0.5, 1.0], [-0.5, 1.0], [400.5]])
