@@ -11,6 +11,7 @@ import gzip
 import json
 import lzma
 import os
+import random
 import re
 import shlex
 import subprocess
@@ -91,8 +92,18 @@ def test_the_readme_names_what_there_is() -> None:
         assert (ROOT / link).exists(), link
 
 
+def many_words() -> str:
+    """Words drawn from few letters, each line twice: 64,000 merges can be learned of them, in seconds."""
+    draw = random.Random(1)
+    words = ["".join(draw.choices("etaoinshrdlu", k=draw.randint(3, 12))) for _ in range(40_000)]
+    return "".join(" ".join(words[at : at + 10]) + ".\n" for at in range(0, len(words), 10)) * 2
+
+
+MANY_WORDS = many_words()
+
+
 def stand_ins(folder: Path) -> None:
-    """data/ with some documents of each kind, model.gguf, and commands named jittok and python."""
+    """data/ with some documents of each kind, folders to train on, model.gguf, and commands named jittok and python."""
     import pyarrow as pa
     import pyarrow.parquet
 
@@ -107,6 +118,11 @@ def stand_ins(folder: Path) -> None:
     pyarrow.parquet.write_table(pa.table({"text": texts}), data / "d.parquet")
     packed = (Path(jittok.__file__).parent / "data" / "gpt-2.gguf.xz").read_bytes()
     (folder / "model.gguf").write_bytes(lzma.decompress(packed))
+    for name in ("texts", "part1", "part2", "swahili"):
+        (folder / name).mkdir()
+        (folder / name / "a.txt").write_text(MANY_WORDS, encoding="utf-8")
+    for name in ("other.txt", "README.md"):
+        (folder / name).write_text(texts[6], encoding="utf-8")
     (folder / "bin").mkdir()
     for name, command in (("jittok", "-m jittok"), ("python", "")):
         path = folder / "bin" / name
@@ -123,6 +139,9 @@ def test_shell_blocks_run_as_they_are_printed(block: Block, tmp_path: Path) -> N
         return
     pytest.importorskip("pyarrow")
     pytest.importorskip("filelock")
+    if ".model" in block.code:
+        pytest.importorskip("sentencepiece")
+        pytest.importorskip("google.protobuf")
     stand_ins(tmp_path)
     path = f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"
     given = {"PATH": path, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
@@ -165,6 +184,7 @@ def test_python_blocks_run_as_they_are_printed(path: Path, tmp_path: Path, monke
     texts = {"text": ["one text", "", "and another"]}
     place: dict[str, Any] = {"dataset": Dataset(texts), "ds": Dataset(texts), "table": pa.table(texts)}
     place["frame"] = pl.DataFrame(texts)
+    place["texts"] = MANY_WORDS.splitlines()
     expected = jittok.bundled("gpt-2").encode_batch(texts["text"]).to_list()
     for block in code:
         if "jittok.ray" in block.code:

@@ -16,7 +16,8 @@ ROOT = Path(__file__).parents[1]
 
 def test_the_readme_shows_what_python_prints():
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
-    session = doctest.DocTestParser().get_doctest("".join(blocks), {}, "README.md", "README.md", 0)
+    # a blank line between blocks: what one shows does not go on in the next
+    session = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, "README.md", "README.md", 0)
     assert session.examples
     shown: list[str] = []
     failed = doctest.DocTestRunner().run(session, out=shown.append).failed
@@ -71,3 +72,10 @@ def test_documents_name_files_that_are_there(name):
     quoted = [part for part in text.split("`") if "/" in part and part.endswith((".py", ".md", ".ipynb", ".toml"))]
     missing = [link for link in [*links, *quoted] if not link.startswith("http") and not (ROOT / link).exists()]
     assert not [link for link in missing if "<" not in link and "*" not in link]
+
+
+def test_the_design_names_recipes_that_are_there():
+    recipes = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("\n## Recipes\n")[1]
+    named = re.findall(r"CONTRIBUTING, \*Recipes\*: \*(.+?)\*", (ROOT / "DESIGN.md").read_text(encoding="utf-8"))
+    assert len(named) >= 3
+    assert [name for name in named if f"\n**{name}**" not in recipes] == []
