@@ -192,6 +192,7 @@ class _Run:
     ) -> None:
         self.out, self.plan, self.sources, self.formats, self.encoder = out, plan, sources, formats, encoder
         self.complete = False
+        self.state: State
         self._first_bad: Bad | None = None
         self.hasher = InputHasher(sources)
         self._files = ExitStack()
@@ -220,21 +221,21 @@ class _Run:
         self._files.callback(self.ledger.close)
         self._files.callback(lambda: self.writer.close())  # noqa: PLW0108  the writer of that moment
         self.writer = shards.ShardWriter(self.work, self.formats, 0)
-        if self._nothing_read():  # nothing has been read yet: any plan may take its place
-            self.ledger.cut(0)
-        if not self.ledger.facts:
-            shards.sweep(self.work, {LEDGER})
-            disk.sync(self.out)
-            disk.sync(self.work)
-            self.ledger.add({"plan": self.plan}, sync=True)
-            self.state = State(self.plan)
-            return 0
         try:
-            self._take_up()
+            if self._nothing_read():  # nothing has been read yet: any plan may take its place
+                self.ledger.cut(0)
+            if self.ledger.facts:
+                self._take_up()
+                return self.state.documents
         except (LookupError, TypeError, AttributeError, OverflowError, MemoryError) as error:
             where, found = str(self.out / WORK / LEDGER), f"{type(error).__name__}: {error}"
             raise CorpusError(where, found, f"lines that jittok wrote: remove {WORK} to begin anew") from error
-        return self.state.documents
+        shards.sweep(self.work, {LEDGER})
+        disk.sync(self.out)
+        disk.sync(self.work)
+        self.ledger.add({"plan": self.plan}, sync=True)
+        self.state = State(self.plan)
+        return 0
 
     def _nothing_read(self) -> bool:
         """Whether the ledger tells of no text at all: only a plan, or documents that all had none (a wrong --field)."""

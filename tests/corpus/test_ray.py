@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import random
@@ -114,11 +115,12 @@ def test_a_killed_worker_costs_nothing(work, tmp_path, tok):
     assert victim.snapshot(tmp_path / "out") == whole
 
 
-def test_a_bad_line_is_told_by_the_driver(tmp_path, tok):
+def test_a_bad_line_is_told_by_the_driver(tmp_path, tok, monkeypatch):
     path = write_jsonl(tmp_path / "a.jsonl", make_texts(50))
     path.write_bytes(path.read_bytes() + b"{\n")
     with pytest.raises(CorpusError, match=r"a\.jsonl, line 51"):
         compile_corpus([path], tok, tmp_path / "out", Options(range_bytes=2000), engine="ray")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a text\n")))
     with pytest.raises(CorpusError, match="standard input"):
         compile_corpus(["-"], tok, tmp_path / "other", engine="ray")
 

@@ -7,6 +7,7 @@ import pytest
 import jittok
 from jittok.corpus import compile_corpus, verify
 from jittok.corpus import open as open_corpus
+from jittok.corpus.manifest import write_manifest
 from jittok.corpus.options import Options
 from jittok.errors import CorpusError
 
@@ -54,7 +55,7 @@ def test_a_corpus_without_a_release_is_of_the_first(tmp_path, source):
     compile_corpus([source], jittok.bundled("gpt-2", llama_cpp="0.3.36"), out, OPTIONS)
     told = manifest(out)
     del told["vocab"]["llama_cpp"]
-    (out / "manifest.json").write_text(json.dumps(told))
+    write_manifest(out, told)
     assert open_corpus(out, jittok.bundled("gpt-2")).tok.llama_cpp == "0.3.36"
 
 

@@ -79,13 +79,13 @@ def test_names_come_from_the_gguf_package_without_what_it_imports(tmp_path, befo
     code = f"""
 {before}import sys
 from jittok.vocab import constants
-print(sorted({{"gguf", "requests", "yaml"}} & set(sys.modules)))
+print(sorted({{"gguf", "yaml"}} & set(sys.modules)))
 import gguf
 print(constants.TokenType.BYTE == gguf.TokenType.BYTE, constants.TokenizerKeys.LIST == gguf.Keys.Tokenizer.LIST)
 """
     loaded, same = python(tmp_path, code).splitlines()
     assert same == "True True"
-    assert loaded == ("['gguf', 'requests', 'yaml']" if before else "[]")
+    assert loaded == ("['gguf', 'yaml']" if before else "[]")
 
 
 def test_what_the_gguf_package_writes_is_read_back(tmp_path):
