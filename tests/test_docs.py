@@ -184,7 +184,7 @@ def test_python_blocks_run_as_they_are_printed(path: Path, tmp_path: Path, monke
     texts = {"text": ["one text", "", "and another"]}
     place: dict[str, Any] = {"dataset": Dataset(texts), "ds": Dataset(texts), "table": pa.table(texts)}
     place["frame"] = pl.DataFrame(texts)
-    place["texts"] = MANY_WORDS.splitlines()
+    place["texts"] = MANY_WORDS.splitlines()[:100]  # few, for when kernels run as plain Python
     expected = jittok.bundled("gpt-2").encode_batch(texts["text"]).to_list()
     for block in code:
         if "jittok.ray" in block.code:
