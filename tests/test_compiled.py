@@ -174,7 +174,8 @@ def test_the_command_lists_and_clears(tmp_path, monkeypatch, capsys):
     assert "wpm" in capsys.readouterr().out
     assert main(["cache", "list", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)["files"]
-    assert {row["kind"] for row in rows} == {"vocabulary", "path"}
+    kinds = {row["kind"] for row in rows}
+    assert kinds - {"kernel"} == {"vocabulary", "path"}  # a kernel too where one had to be compiled
     assert [row["of"].split()[0] for row in rows if row["path"].endswith("-encoder.vocab")] == ["wpm"]
     assert main(["cache", "list"]) == 0
     listed = capsys.readouterr().out

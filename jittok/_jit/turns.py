@@ -15,10 +15,13 @@ from pathlib import Path
 from typing import TypeVar
 
 from jittok._jit import trust
+from jittok.locks import compiler_is_lost
 
 T = TypeVar("T")
 SECONDS = 120.0
 """A kernel takes seconds; on a machine where fifty processes begin at once, longer."""
+FORKED_SECONDS = 5.0
+"""The child of a fork amid compiling: its parent may be the one that compiles, and may be waiting for this child."""
 LOOK = 0.05
 ENDING = ".lock"
 
@@ -61,11 +64,12 @@ def turn(place: Path, is_done: Callable[[], T | None]) -> Iterator[T | None]:
 
 def _wait(descriptor: int) -> bool:
     """Whether the lock is ours; False when it took too long or cannot be had."""
-    end = time.monotonic() + SECONDS
+    seconds = FORKED_SECONDS if compiler_is_lost() else SECONDS
+    end = time.monotonic() + seconds
     try:
         while not _lock(descriptor):
             if time.monotonic() > end:
-                trust.log.info("another process has been compiling the same kernel for %d seconds", SECONDS)
+                trust.log.info("another process has been compiling the same kernel for %d seconds", seconds)
                 return False
             time.sleep(LOOK)
     except OSError:

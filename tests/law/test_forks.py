@@ -100,7 +100,7 @@ original = compiler.compile_kernel
 
 def stopped(function):
     inside.set()
-    with compiler.one_kernel("nothing", None):  # Numba amid a kernel, without what it could do about a fork
+    with compiler.one_kernel("nothing", None, []):  # Numba amid a kernel, without what it could do about a fork
         with __import__("numba").core.compiler_lock.global_compiler_lock:
             go.wait()
     return original(function)
