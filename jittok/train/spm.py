@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -108,7 +109,8 @@ def runs_of(options: SpmOptions, threads: int | None = None, memory: int | None 
 
 
 def marked_words(counts: Counts, options: SpmOptions) -> CharacterWords:
-    """The words with U+2581 in front, symbols as a character that no piece has; runs of separators left out."""
+    """The words with U+2581 in front; runs of separators left out. Symbols, also `<s>` and those of bytes, become a
+    character that no piece has: the longest that fits, from the left."""
     first = counts.words[np.minimum(counts.starts[:-1], max(counts.words.size - 1, 0))] if len(counts) else counts.words
     kept = np.flatnonzero((first != 0x20) & (first != 0x0A))
     sizes = counts.lengths[kept]
@@ -124,15 +126,31 @@ def marked_words(counts: Counts, options: SpmOptions) -> CharacterWords:
     taken[kept] = True
     out[inside] = counts.words[np.repeat(taken, counts.lengths)]
     found = Counts(out, starts, counts.counts[kept])
-    symbols = [*options.control, *options.user_defined]
-    if symbols:
+    symbols = sorted((text.encode() for text in first_pieces(options)[0] if text), key=len, reverse=True)
+    pattern = re.compile(b"|".join(map(re.escape, symbols)))
+    if pattern.search(out):
         parts: dict[bytes, int] = {}
         for word, number in found.items():
-            for text in symbols:
-                word = word.replace(text.encode(), chr(UNKNOWN_MARK).encode())  # noqa: PLW2901
-            parts[word] = parts.get(word, 0) + number
+            part = pattern.sub(chr(UNKNOWN_MARK).encode(), word)
+            parts[part] = parts.get(part, 0) + number
         found = Counts.of(parts)
-    return characters_of(found)
+    return characters_of(_cut_at_marks(found))
+
+
+def _cut_at_marks(words: Counts) -> Counts:
+    """Cut in front of each U+2581 that the text itself has: sentencepiece takes it for a space."""
+    text = words.words[: words.starts[-1]]
+    marks = np.ones(max(text.size - 2, 0), np.bool_)
+    for k, byte in enumerate(chr(MARK).encode()):
+        marks &= text[k : k + marks.size] == byte
+    if np.count_nonzero(marks) == len(words):  # one each, in front
+        return words
+    parts: dict[bytes, int] = {}
+    for word, number in words.items():
+        for part in word.split(chr(MARK).encode())[1:]:
+            piece = chr(MARK).encode() + part
+            parts[piece] = parts.get(piece, 0) + number
+    return Counts.of(parts)
 
 
 def required_characters(words: CharacterWords, options: SpmOptions) -> list[int]:
