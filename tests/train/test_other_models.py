@@ -28,7 +28,8 @@ interpreted_is_slow = pytest.mark.skipif(not JIT, reason="encodes whole files")
 def documents() -> list[str]:
     files = [*sorted((ROOT / "jittok" / "reference").glob("*.py")), *sorted(ROOT.glob("*.md"))]
     return [path.read_text("utf-8") for path in files] + [
-        "日本語のテキスト、日本語 déjà vu déjà 12345 naïve ナイーブ\tx\n" * 4
+        "日本語のテキスト、日本語 déjà vu déjà 12345 naïve ナイーブ\tx\n" * 4,
+        "a▁mark ends▁ a ▁ word ▁▁mark\n<s>symbols</s> are<unk>no text<0x0A>here\n" * 9,
     ]
 
 
