@@ -128,7 +128,7 @@ def marked_words(counts: Counts, options: SpmOptions) -> CharacterWords:
     found = Counts(out, starts, counts.counts[kept])
     symbols = sorted((text.encode() for text in first_pieces(options)[0] if text), key=len, reverse=True)
     pattern = re.compile(b"|".join(map(re.escape, symbols)))
-    if pattern.search(out):
+    if pattern.search(memoryview(out)):
         parts: dict[bytes, int] = {}
         for word, number in found.items():
             part = pattern.sub(chr(UNKNOWN_MARK).encode(), word)
