@@ -103,6 +103,10 @@ class WordPieceTrained:
             return jittok.load(path.read_bytes(), cache=False)
 
 
+WORD_START = "\u2581"
+"""A GGUF writes it in front of tokens that begin words. A token may not hold it: it would have the text of another."""
+
+
 def words_of(text: str, lowercase: bool = True, strip_accents: bool = True) -> list[str]:
     """BERT's words of a text, as llama.cpp cuts them."""
     found: list[list[str]] = []
@@ -144,7 +148,9 @@ def train_wordpiece(
     sums: Tally[str] = Tally()
     for run, number in words.items():
         for word in words_of(run.decode("utf-8", "replace"), lowercase, strip_accents):
-            sums[word] += number
+            for part in word.split(WORD_START):
+                sums[part] += number
+    del sums[""]
     return learn_wordpiece(sums, size, special, min_frequency, lowercase, strip_accents)
 
 

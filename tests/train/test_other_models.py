@@ -162,3 +162,10 @@ def test_wordpiece_merges_are_plain_ones(words: dict[str, int]) -> None:
                     line[at : at + 2] = [best[0] + best[1].removeprefix("##")]
                 at += 1
     assert json.dumps(made.texts)
+
+
+def test_a_word_start_in_the_text_is_in_no_wordpiece_token(tmp_path: Path) -> None:
+    made = train_wordpiece(["mark \u2581mark a\u2581mark x\u2581", "mark mark"], 60, threads=1)
+    assert not any("\u2581" in text for text in made.texts)
+    made.save(tmp_path / "x.gguf")
+    assert jittok.load(tmp_path / "x.gguf").vocab_size == len(made)
