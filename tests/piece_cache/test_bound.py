@@ -6,6 +6,7 @@ import pickle
 import pytest
 
 import jittok
+from jittok._jit import JIT
 from jittok.cli import main
 from jittok.piece_cache import bound
 from jittok.piece_cache.tables import SHORT_MOST
@@ -32,6 +33,10 @@ def most(tok):
     return workspace.scratch.cache.state[SHORT_MOST]
 
 
+compiled_only = pytest.mark.skipif(not JIT, reason="takes minutes without the compiler")
+
+
+@compiled_only
 def test_a_bundled_vocabulary_takes_a_bound_and_keeps_it_in_a_pickle():
     tok = jittok.bundled("gpt-2", cache_bytes=1 << 20)
     assert most(tok) == most(pickle.loads(pickle.dumps(tok))) == 13
@@ -40,6 +45,7 @@ def test_a_bundled_vocabulary_takes_a_bound_and_keeps_it_in_a_pickle():
         jittok.bundled("gpt-2", cache_bytes=-1)
 
 
+@compiled_only
 def test_a_corpus_takes_a_bound(tmp_path, capsys, monkeypatch):
     pytest.importorskip("filelock", reason="needs the extra corpus")
     (tmp_path / "a.txt").write_text("some words")
