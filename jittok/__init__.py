@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     train: Any  # the module `jittok.train`, which can be called
 
-__version__ = "0.3.0.dev0"
+__version__ = "0.2.0"
 __all__ = [
     "CompilerMissing",
     "CorpusError",
