@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import CHECKED, kernel, patiently
+from jittok.encode.in_nfc import run_in_nfc
 from jittok.encode.quick import encode_quickly
 from jittok.encode.uncut import lay_out, lay_out_one, nothing_to_cut
 from jittok.encode.workspace import HELD, Workspace, fixed
@@ -41,7 +42,7 @@ from jittok.inputs import PADDING, Documents
 from jittok.locks import Lock
 from jittok.merging.chain import WANTED
 from jittok.models.kinds import KINDS, around
-from jittok.normalize.composed import Nfc, changed_fragments, nfc_tables
+from jittok.normalize.composed import nfc_tables
 from jittok.special import partition, tables
 from jittok.vocab import NO_TOKEN, Vocab
 
@@ -111,6 +112,7 @@ class Encoder:
             self.arrays = self.arrays._replace(chain=self.arrays.chain._replace(state=WANTED))
         self.composes = bool(vocab.nfc)
         self._nfc = nfc_tables() if self.composes else None
+        self.strict = False  # whether bytes that are no UTF-8 are no text
         self._settled = not hasattr(self.model, "for_much_text")
         self._settling = Lock()
 
@@ -297,7 +299,7 @@ class Encoder:
         room += at + fragments + SPARE
         if workspace.ids.size < room:
             workspace.give_ids(room + at, at)  # twice as much where many wait, so that copying them stays cheap
-        run = self._run if self._nfc is None else partial(self._run_in_nfc, self._nfc)
+        run = self._run if self._nfc is None else partial(run_in_nfc, self, self._nfc)
         done = run(workspace, docs, starts, stops, tokens, fragments, at, workspace.ends, rule.replace)
         if isinstance(done, int):
             workspace.written = done
@@ -329,29 +331,6 @@ class Encoder:
             if self.arrays.chain.state == WANTED:
                 self.arrays = patiently(self.model.with_chain, self.arrays)
             return self.arrays
-
-    def _run_in_nfc(
-        self, tables: Nfc, workspace: Workspace, docs: Documents, starts: NDArray[np.int64], stops: NDArray[np.int64],
-        tokens: NDArray[np.int32], fragments: int, count: int, ends: NDArray[np.int64], replace: bool,
-    ) -> int | Failure:  # fmt: skip
-        """`_run` on fragments that are brought to NFC first; those that change are copied."""
-        found = changed_fragments(tables, docs.data, starts, stops, tokens, fragments)
-        if found is None:
-            return self._run(workspace, docs, starts, stops, tokens, fragments, count, ends, replace)
-        for first, last, changed in found.runs(tokens):
-            if changed:
-                there, begins, behind = Documents(found.data, found.starts, found.stops), found.starts, found.stops
-            else:
-                there, begins, behind = docs, starts, stops
-            part = slice(first, last)
-            done = self._run(
-                workspace, there, begins[part], behind[part], tokens[part], last - first, count, ends[part], replace
-            )
-            if not isinstance(done, int):
-                offset = found.before(first + done.fragment, done.offset) if changed else done.offset
-                return Failure(done.code, first + done.fragment, offset, done.found)
-            count = done
-        return count
 
     def _run(
         self, workspace: Workspace, docs: Documents, starts: NDArray[np.int64], stops: NDArray[np.int64],

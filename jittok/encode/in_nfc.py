@@ -1,0 +1,53 @@
+"""Fragments that are brought to NFC before they are encoded: those that change are copied."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.encode.workspace import Workspace
+from jittok.fragments import NOT_UTF8, Failure
+from jittok.inputs import Documents
+from jittok.normalize.composed import Nfc, NotUtf8, changed_fragments
+
+if TYPE_CHECKING:
+    from jittok.encode.encoder import Encoder
+
+
+def run_in_nfc(
+    encoder: Encoder, tables: Nfc, workspace: Workspace, docs: Documents, starts: NDArray[np.int64],
+    stops: NDArray[np.int64], tokens: NDArray[np.int32], fragments: int, count: int, ends: NDArray[np.int64],
+    replace: bool,
+) -> int | Failure:  # fmt: skip
+    """`Encoder._run` on the fragments in NFC. An encoder that is strict gets NOT_UTF8 for what is none."""
+    try:
+        found = changed_fragments(tables, docs.data, starts, stops, tokens, fragments, strict=encoder.strict)
+    except NotUtf8 as bad:
+        return Failure(NOT_UTF8, bad.args[0], 0, 0)
+    if found is None:
+        return encoder._run(workspace, docs, starts, stops, tokens, fragments, count, ends, replace)
+    beside = found.beside(docs, starts, stops)
+    if beside is not None:
+        all_, there, here = beside
+        done = encoder._run(workspace, all_, all_.starts, all_.stops, tokens, fragments, count, ends, replace)
+        if isinstance(done, int):
+            return done
+        k = done.fragment
+        offset = found.before(k, done.offset - there) if found.changes[k] >= 0 else done.offset - here
+        return Failure(done.code, k, offset, done.found)
+    for first, last, changed in found.runs(tokens):
+        if changed:
+            part, begins, behind = Documents(found.data, found.starts, found.stops), found.starts, found.stops
+        else:
+            part, begins, behind = docs, starts, stops
+        its = slice(first, last)
+        done = encoder._run(
+            workspace, part, begins[its], behind[its], tokens[its], last - first, count, ends[its], replace
+        )
+        if not isinstance(done, int):
+            k = first + done.fragment
+            return Failure(done.code, k, found.before(k, done.offset) if changed else done.offset, done.found)
+        count = done
+    return count
