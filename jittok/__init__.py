@@ -64,7 +64,7 @@ _HOME = {
     ),
     "loading": ("bundled", "load"),
     "objects": ("from_sentencepiece", "from_tiktoken", "from_tokenizers", "from_transformers"),
-    "ragged": ("Ragged", "TokenArray"),
+    "rows": ("Ragged", "TokenArray"),
     "tokenizer": ("Tokenizer",),
     "vocab": ("Vocab", "bundled_names", "read_vocab"),
 }
