@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -12,11 +13,13 @@ from jittok.compiled import Kept
 from jittok.encode.encoder import Encoder
 from jittok.encode.general import GENERAL_ARRAYS, GeneralEncoder, as_text
 from jittok.encode.workspace import Workspace
-from jittok.fragments import NEED, NOT_UTF8, OUT_OF_ROOM, Failure
+from jittok.fragments import FRAGMENT, NEED, NOT_UTF8, OUT_OF_ROOM, Failure
 from jittok.inputs import Documents
+from jittok.models.bpe.general import encode_general
 from jittok.normalize.composed import nfc_tables
 from jittok.pipeline import Pipeline
 from jittok.pipeline.pipeline import FIRST_TEXT, LSTRIP, NORMALIZED, RSTRIP, SINGLE_WORD, SPECIAL, UNSEARCHED
+from jittok.pretokenize.families import GENERAL
 from jittok.special.leftmost import cut_leftmost
 from jittok.special.tables import STRIPS_LEFT, STRIPS_RIGHT, SpecialTokens, tables_of
 from jittok.structures.valid import VALID, first_malformed
@@ -75,6 +78,7 @@ class PipelineEncoder(Encoder):
         self.composes = pipeline.composes_alone
         self._nfc = nfc_tables(old=True) if self.composes else None
         self.strict = True
+        self._finds_malformed = family == "bpe" and arrays.family != GENERAL
         tables = {(False, False): raw, (True, False): later, (False, True): raw_parsed, (True, True): later_parsed}
         self._searches = {key: table for key, table in tables.items() if table is not None}
 
@@ -123,12 +127,17 @@ class PipelineEncoder(Encoder):
                 return int(code)
             workspace.give_fragments(int(workspace.report[NEED]))
 
+    def _kernel(self, workspace: Workspace, *args: Any) -> int:
+        if not self._finds_malformed:
+            return super()._kernel(workspace, *args)
+        return self.model.encode_fragments(*args, run=partial(_run_if_utf8, workspace))  # type: ignore[no-any-return]
+
     def encode_fragments(
         self, workspace: Workspace, docs: Documents, starts: NDArray[np.int64], stops: NDArray[np.int64],
         tokens: NDArray[np.int32], fragments: int, size: int, rule: Any, at: int = 0,
     ) -> int | Failure:  # fmt: skip
         """The ids of so many fragments, or why one cannot be encoded: it is no UTF-8."""
-        if self.composes:
+        if self.composes or self._finds_malformed:
             done = super().encode_fragments(workspace, docs, starts, stops, tokens, fragments, size, rule, at)
             bad = done.fragment if isinstance(done, Failure) and done.code == NOT_UTF8 else VALID
             if bad == VALID:
@@ -146,6 +155,16 @@ class PipelineEncoder(Encoder):
         except UnicodeDecodeError as error:
             return Failure(NOT_UTF8, int(bad), int(starts[bad]) + error.start, 0)
         raise AssertionError("text that is UTF-8 was said to be none")
+
+
+def _run_if_utf8(workspace: Workspace, kernel: Any, *args: Any) -> int:
+    """Call a kernel. The general one is called for a fragment that another does not know: that may be no UTF-8."""
+    if kernel is encode_general:
+        _, _, data, starts, stops, tokens, at = args[:7]
+        if workspace.run(first_malformed, data, starts, stops, tokens, at, at + 1) != VALID:
+            args[-1][FRAGMENT] = at
+            return NOT_UTF8
+    return workspace.run(kernel, *args)  # type: ignore[no-any-return]
 
 
 def well_formed_copies(

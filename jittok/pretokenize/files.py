@@ -30,6 +30,7 @@ from jittok.unicode.libraries import ranges
 
 LONG_S = 0x17F
 """U+017F, which `(?i:'s)` matches beside s and S: the fast splitters leave such texts to the automaton."""
+SURROGATES = slice(0xD800, 0xE000)
 _REST = r"[^\r\n\p{L}\p{N}]?\p{L}+|%s| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 _FOLDED = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|"
 _SUFFIX = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
@@ -64,6 +65,7 @@ class Family:
         for name, kind in kinds:
             for first, last in ranges(name):
                 table[first : last + 1] = kind
+        table[SURROGATES] = BAD
         if self.folded:
             table[LONG_S] = BAD
         return class_tables(table)

@@ -21,9 +21,9 @@ tables say so. A capital behind a small letter begins a piece; one behind a lett
 Contractions (o200k) are a suffix of a word, one by one too. `[\\r\\n/]*`: the carry chain with slashes.
 
 With TRUE_CASE the patterns have \\p{M} in the classes of both cases, which is no \\p{L}: a mark is a letter of both
-cases, but inside of ` ?[^\\s\\p{L}\\p{N}]+` it belongs to that piece. Such a piece is entered at an O behind a space, and
-at an O behind an O, and goes on over O and marks: a carry chain. An O that begins a piece otherwise may be what a word
-takes along, and a mark behind it is that word.
+cases, but inside of ` ?[^\\s\\p{L}\\p{N}]+` it belongs to that piece. Such a piece is entered at an O behind a space,
+and at an O behind an O, and goes on over O and marks: a carry chain. An O that begins a piece otherwise may be what a
+word takes along, and a mark behind it is that word.
 """
 
 from __future__ import annotations
@@ -77,7 +77,8 @@ def split_llama3(
 
     stop: end of the text, which goes on behind `end`; PAD bytes are readable behind it
     places: int32[end - begin + 64] room
-    group: 1 or 3 digits a piece; cased: not 0 for o200k and tekken, TRUE_CASE with marks; contractions: PREFIX, SUFFIX or WITHOUT
+    group: 1 or 3 digits a piece; cased: ONE_CASE, or for o200k and tekken BOTH_CASES, TRUE_CASE with marks
+    contractions: PREFIX, SUFFIX or WITHOUT
     """
     i, count = begin, 0
     now = read_block(classes, text, i, stop, 0, LETTER)
