@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from jittok._jit import CHECKED, kernel, patiently
 from jittok.encode.failures import failure_of, mended
-from jittok.encode.in_nfc import run_in_nfc
 from jittok.encode.quick import encode_quickly
+from jittok.encode.rewritten import Rewrite, run_rewritten
 from jittok.encode.rule import Rule
 from jittok.encode.uncut import lay_out, lay_out_one, nothing_to_cut
 from jittok.encode.workspace import HELD, Workspace, fixed
@@ -40,7 +40,7 @@ from jittok.inputs import PADDING, Documents
 from jittok.locks import Lock
 from jittok.merging.chain import WANTED
 from jittok.models.kinds import KINDS, around
-from jittok.normalize.composed import nfc_tables
+from jittok.normalize.composed import changed_fragments, nfc_tables
 from jittok.special import partition, tables
 from jittok.vocab import NO_TOKEN, Vocab
 
@@ -91,8 +91,7 @@ class Encoder:
         if hasattr(self.arrays, "chain"):
             self.arrays = self.arrays._replace(chain=self.arrays.chain._replace(state=WANTED))
         self.composes = bool(vocab.nfc)
-        self._nfc = nfc_tables() if self.composes else None
-        self.strict = False  # whether bytes that are no UTF-8 are no text
+        self.rewrite: Rewrite | None = partial(changed_fragments, nfc_tables()) if self.composes else None
         self._settled = not hasattr(self.model, "for_much_text")
         self._settling = Lock()
 
@@ -126,7 +125,7 @@ class Encoder:
     def one(self, text: bytes, rule: Rule) -> NDArray[np.int32]:
         """int32[n]: the ids of one text, without the bookkeeping of a batch. Raises EncodingFailed."""
         workspace = self.acquire()
-        quick = len(text) <= HELD and workspace.scratch is not None and self._nfc is None
+        quick = len(text) <= HELD and workspace.scratch is not None and self.rewrite is None
         if quick and not CHECKED:  # a check knows where the memory ends
             fragments = self._cut_one(workspace, workspace.hold(text), len(text), rule)
             count = self._kernel(
@@ -279,7 +278,7 @@ class Encoder:
         room += at + fragments + SPARE
         if workspace.ids.size < room:
             workspace.give_ids(room + at, at)  # twice as much where many wait, so that copying them stays cheap
-        run = self._run if self._nfc is None else partial(run_in_nfc, self, self._nfc)
+        run = self._run if self.rewrite is None else partial(run_rewritten, self, self.rewrite)
         done = run(workspace, docs, starts, stops, tokens, fragments, at, workspace.ends, rule.replace)
         if isinstance(done, int):
             workspace.written = done

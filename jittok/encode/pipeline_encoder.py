@@ -16,7 +16,8 @@ from jittok.encode.workspace import Workspace
 from jittok.fragments import FRAGMENT, NEED, NOT_UTF8, OUT_OF_ROOM, Failure
 from jittok.inputs import Documents
 from jittok.models.bpe.general import encode_general
-from jittok.normalize.composed import nfc_tables
+from jittok.models.wpm.bert import bert_rewrite
+from jittok.normalize.composed import changed_fragments, nfc_tables
 from jittok.pipeline import Pipeline
 from jittok.pipeline.pipeline import FIRST_TEXT, LSTRIP, NORMALIZED, RSTRIP, SINGLE_WORD, SPECIAL, UNSEARCHED
 from jittok.pretokenize.families import GENERAL
@@ -35,9 +36,10 @@ def make_encoder(pipeline: Pipeline, cache_bytes: int, kept: Kept | None) -> Enc
         return GeneralEncoder(pipeline) if general else PipelineEncoder(pipeline, cache_bytes, **known)
     from jittok.models.bpe.files import compile_pipeline as compile_bytes  # not for one that is kept
     from jittok.models.spm.files import compile_pipeline as compile_characters
+    from jittok.models.wpm.files import compile_pipeline as compile_words
 
     if not (pipeline.added_flags & SINGLE_WORD).any():
-        for family, compiler in (("bpe", compile_bytes), ("spm", compile_characters)):
+        for family, compiler in (("bpe", compile_bytes), ("spm", compile_characters), ("wpm", compile_words)):
             arrays = compiler(pipeline)
             if arrays is not None:
                 return PipelineEncoder(pipeline, cache_bytes, arrays, family=family)
@@ -76,8 +78,10 @@ class PipelineEncoder(Encoder):
         super().__init__(cast(Any, pipeline), arrays, cache_bytes, kernels=family)
         self.family, self.pipeline = family, pipeline
         self.composes = pipeline.composes_alone
-        self._nfc = nfc_tables(old=True) if self.composes else None
-        self.strict = True
+        if self.composes:
+            self.rewrite = partial(changed_fragments, nfc_tables(old=True), strict=True)
+        elif family == "wpm":
+            self.rewrite = bert_rewrite(pipeline)
         self._finds_malformed = family == "bpe" and arrays.family != GENERAL
         tables = {(False, False): raw, (True, False): later, (False, True): raw_parsed, (True, True): later_parsed}
         self._searches = {key: table for key, table in tables.items() if table is not None}
@@ -137,7 +141,7 @@ class PipelineEncoder(Encoder):
         tokens: NDArray[np.int32], fragments: int, size: int, rule: Any, at: int = 0,
     ) -> int | Failure:  # fmt: skip
         """The ids of so many fragments, or why one cannot be encoded: it is no UTF-8."""
-        if self.composes or self._finds_malformed:
+        if self.rewrite is not None or self._finds_malformed:
             done = super().encode_fragments(workspace, docs, starts, stops, tokens, fragments, size, rule, at)
             bad = done.fragment if isinstance(done, Failure) and done.code == NOT_UTF8 else VALID
             if bad == VALID:

@@ -31,7 +31,7 @@ class Changed(NamedTuple):
     map_starts: I64  # [bytes] what each byte of `data` stands for, or nothing
     map_stops: I64
     source: tuple[U8, I64, I64]  # the caller's bytes, starts and stops
-    tables: Nfc
+    tables: Nfc | None  # of NFC; only then `before` knows the way back
 
     def runs(self, tokens: NDArray[np.int32]) -> Iterator[tuple[int, int, bool]]:
         """(first, last, whether they change) of runs of fragments; an id belongs to the run in front of it."""
@@ -59,6 +59,8 @@ class Changed(NamedTuple):
     def before(self, fragment: int, place: int) -> int:
         """Where in the caller's bytes that is which stands at `place` of `data`, in a fragment."""
         data, starts, stops = self.source
+        if self.tables is None:
+            return int(starts[fragment])
         part = slice(fragment, fragment + 1)
         tokens = frozen([-1], np.int32)
         one = changed_fragments(self.tables, data, starts[part], stops[part], tokens, 1, with_map=True)

@@ -60,8 +60,19 @@ def open_quick(table: QuickTable) -> QuickWindow:
 
 @helper
 def next_that_matters(table: QuickWindow, text: Window, i: int, stop: int) -> int:
-    """Where the first character of text[i:stop] stands that matters or is not well formed, or stop; i < stop is where a
-    character begins. Nothing outside is read."""
+    """Where the first character of text[i:stop] stands that matters to NFC or is not well formed, or stop; i < stop is
+    where a character begins. Nothing outside is read."""
+    return _next(table, text, i, stop, 0)
+
+
+@helper
+def next_any(table: QuickWindow, text: Window, i: int, stop: int) -> int:
+    """The same for any table: NFC's are passed over by their first byte."""
+    return _next(table, text, i, stop, 1)
+
+
+@helper
+def _next(table: QuickWindow, text: Window, i: int, stop: int, any_: int) -> int:
     while i + 64 <= stop:
         follower, first, e0, f0, f8 = utf8_masks(text, i)
         if follower | first == NONE:
@@ -71,7 +82,8 @@ def next_that_matters(table: QuickWindow, text: Window, i: int, stop: int) -> in
         promised = first << ONE | e0 << B2 | f0 << B3
         if (promised ^ follower) | f8 != NONE:
             return _scan(table, text, i, stop)
-        first, _ = composing_leads(text, i)
+        if any_ == 0:
+            first, _ = composing_leads(text, i)
         first &= (ONE << np.uint64(size)) - ONE if size < 64 else ~NONE
         while first != NONE:
             k = i + trailing_zeros(first)

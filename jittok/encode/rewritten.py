@@ -1,7 +1,8 @@
-"""Fragments that are brought to NFC before they are encoded: those that change are copied."""
+"""Fragments that are rewritten before they are encoded, as by NFC: those that change are copied."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,20 +11,24 @@ from numpy.typing import NDArray
 from jittok.encode.workspace import Workspace
 from jittok.fragments import NOT_UTF8, Failure
 from jittok.inputs import Documents
-from jittok.normalize.composed import Nfc, NotUtf8, changed_fragments
+from jittok.normalize.composed import Changed, NotUtf8
 
 if TYPE_CHECKING:
     from jittok.encode.encoder import Encoder
 
 
-def run_in_nfc(
-    encoder: Encoder, tables: Nfc, workspace: Workspace, docs: Documents, starts: NDArray[np.int64],
+Rewrite = Callable[..., Changed | None]
+"""(data, starts, stops, tokens, fragments) -> what becomes of those that change. May raise NotUtf8."""
+
+
+def run_rewritten(
+    encoder: Encoder, rewrite: Rewrite, workspace: Workspace, docs: Documents, starts: NDArray[np.int64],
     stops: NDArray[np.int64], tokens: NDArray[np.int32], fragments: int, count: int, ends: NDArray[np.int64],
     replace: bool,
 ) -> int | Failure:  # fmt: skip
-    """`Encoder._run` on the fragments in NFC. An encoder that is strict gets NOT_UTF8 for what is none."""
+    """`Encoder._run` on the fragments as they are rewritten, or NOT_UTF8."""
     try:
-        found = changed_fragments(tables, docs.data, starts, stops, tokens, fragments, strict=encoder.strict)
+        found = rewrite(docs.data, starts, stops, tokens, fragments)
     except NotUtf8 as bad:
         return Failure(NOT_UTF8, bad.args[0], 0, 0)
     if found is None:
