@@ -150,7 +150,7 @@ any_bit_mask = _both(_any_bit_raw, _any_bit_checked)
 """Which of bytes i .. i + 63 have one of the bits `bits` (0 .. 255)."""
 
 
-_COMPOSING = ((0xC0, 2), (0xCC, 3), (0xD2, 1), (0xD6, 14), (0xEA, 1), (0xED, 1), (0xEF, 17))
+_COMPOSING = ((0xC0, 2), (0xCC, 3), (0xD2, 1), (0xD6, 14), (0xEA, 4), (0xEF, 17))
 
 
 def _composing_leads(b: Any, block: Any) -> list[Any]:
@@ -167,7 +167,7 @@ def _composing_leads_checked(text: Window, i: int) -> Any:
     for k in range(64):
         c = np.int64(text[i + k])
         found = np.uint64(0xC0 <= c <= 0xC1 or 0xCC <= c <= 0xCE or 0xD6 <= c <= 0xE3 or c >= 0xEF)
-        mask |= (found | np.uint64(c in (0xD2, 0xEA, 0xED))) << np.uint64(k)
+        mask |= (found | np.uint64(c == 0xD2 or 0xEA <= c <= 0xED)) << np.uint64(k)
     return mask, np.uint64(0)
 
 

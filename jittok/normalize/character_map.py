@@ -12,11 +12,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import I32, I64, U8, OutI64, OutU8, frozen, helper, kernel, wide
-from jittok._raw import window
-from jittok.normalize.quick import QuickTable, next_any, open_quick, quick_table
+from jittok._raw import Window, window
+from jittok.normalize.quick import (
+    QuickTable,
+    QuickWindow,
+    known_by_lead,
+    next_any,
+    next_that_matters,
+    open_quick,
+    quick_table,
+)
 from jittok.structures.utf8 import decode
 from jittok.structures.valid import is_malformed
+from jittok.unicode.nfc import S_BASE, S_COUNT
+from jittok.unicode.tables import UNICODE_SIZE
 
+DRY = 8
+"""Characters that stay, one after the other, behind which many are passed over at once."""
 GROWTH = 3
 """Bytes that a byte becomes at most."""
 
@@ -28,13 +40,22 @@ class CharacterMap(NamedTuple):
     points: I32  # [n] rising
     offsets: I32  # [n + 1]
     texts: U8
+    least: int  # the first of the points
+    by_lead: int  # 1 where `quick.LEADS` are the first bytes of all of them
+    hangul: int  # the row of the first syllable, those of the others follow; -1 where there are none
 
 
 def character_map(points: NDArray[np.int64], texts: list[bytes], matters: NDArray[np.bool_]) -> CharacterMap:
     """points: int64[n] rising; texts: what they become, b"" for odd ones; matters: bool[0x110000] the same points."""
     ends = np.cumsum([0, *map(len, texts)])
     data = np.frombuffer(b"".join(texts) or b"\0", np.uint8)
-    return CharacterMap(quick_table(matters), frozen(points, np.int32), frozen(ends, np.int32), frozen(data, np.uint8))
+    row = int(np.searchsorted(points, S_BASE))
+    hangul = row if points[row : row + S_COUNT].tolist() == [*range(S_BASE, S_BASE + S_COUNT)] else -1
+    quick = quick_table(matters)
+    return CharacterMap(
+        quick, frozen(points, np.int32), frozen(ends, np.int32), frozen(data, np.uint8),
+        int(points[0]) if points.size else UNICODE_SIZE, int(known_by_lead(quick)), hangul,
+    )  # fmt: skip
 
 
 @kernel
@@ -49,7 +70,7 @@ def find_mapped(table: CharacterMap, data: U8, starts: I64, stops: I64, tokens: 
         places[k] = -1
         start, stop = wide(starts[k]), wide(stops[k])
         if tokens[k] < 0 and start < stop:
-            place = next_any(quick, text, start, stop)
+            place = _next(table, quick, text, start, stop)
             if place < stop:
                 if is_malformed(text, place, stop):
                     return -1 - k
@@ -72,23 +93,33 @@ def write_mapped(
     for k in range(count):
         places[2 * k], odd[k] = at, 0
         if found[k] >= 0:
-            done, stop, i = wide(starts[k]), wide(stops[k]), wide(found[k])
+            i, stop, dry = wide(found[k]), wide(stops[k]), 0
+            at = _copy(data, wide(starts[k]), i, out, at)
             while i < stop:
-                at = _copy(data, done, i, out, at)
                 c, size = decode(data, i, stop, 1)
-                row = _row(table.points, c)
+                row = _row(table, c)
                 if row >= 0:
-                    first, behind = wide(table.offsets[row]), wide(table.offsets[row + 1])
+                    first, behind, dry = wide(table.offsets[row]), wide(table.offsets[row + 1]), 0
                     if first == behind:
                         odd[k] = 1
                     at = _copy(table.texts, first, behind, out, at)
                 else:
                     at = _copy(data, i, i + size, out, at)
-                done = i + size
-                i = done if done == stop else next_any(quick, text, done, stop)
-            at = _copy(data, done, stop, out, at)
+                    dry += 1
+                i += size
+                if dry == DRY and i < stop:
+                    place = _next(table, quick, text, i, stop)
+                    at = _copy(data, i, place, out, at)
+                    i, dry = place, 0
         places[2 * k + 1] = at
     return at
+
+
+@helper
+def _next(table: CharacterMap, quick: QuickWindow, text: Window, i: int, stop: int) -> int:
+    if table.by_lead != 0:
+        return next_that_matters(quick, text, i, stop)
+    return next_any(quick, text, i, stop)
 
 
 @helper
@@ -99,8 +130,13 @@ def _copy(data: U8, start: int, stop: int, out: OutU8, at: int) -> int:
 
 
 @helper
-def _row(points: I32, wanted: int) -> int:
+def _row(table: CharacterMap, wanted: int) -> int:
     """The row of a code point, -1 where it has none."""
+    points = table.points
+    if S_BASE <= wanted < S_BASE + S_COUNT and table.hangul >= 0:
+        return table.hangul + wanted - S_BASE
+    if wanted < wide(table.least):
+        return -1
     low, high = 0, points.size
     while low < high:
         middle = (low + high) >> 1

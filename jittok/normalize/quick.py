@@ -17,6 +17,8 @@ from jittok.pretokenize.classes import two_stage
 from jittok.unicode.tables import UNICODE_SIZE
 
 NONE, ONE, B2, B3 = (np.uint64(n) for n in (0, 1, 2, 3))
+LEADS = (0xC0, 0xC1, 0xCC, 0xCD, 0xCE, 0xD2, *range(0xD6, 0xE4), *range(0xEA, 0xEE), *range(0xEF, 0x100))
+"""First bytes that `composing_leads` knows: no character that begins with another one matters to NFC."""
 SURROGATES = slice(0xD800, 0xE000)
 
 
@@ -50,6 +52,12 @@ def quick_table(matters: NDArray[np.bool_]) -> QuickTable:
     return QuickTable(
         frozen(two, np.uint8), frozen(three, np.uint8), frozen(pages, np.uint16), frozen(blocks, np.uint8)
     )
+
+
+def known_by_lead(table: QuickTable) -> bool:
+    """Whether all that matters begins with one of LEADS."""
+    two, three = table.two.reshape(32, -1).any(1), table.three.reshape(16, -1).any(1)
+    return {*(0xC0 + np.flatnonzero(two)).tolist(), *(0xE0 + np.flatnonzero(three)).tolist()} <= {*LEADS}
 
 
 @helper
