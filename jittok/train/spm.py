@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 MARK, UNKNOWN_MARK = 0x2581, 0x2585
 RUNS = r"[^ \n]+"
 NORMAL, UNKNOWN, CONTROL, USER, BYTE = 1, 2, 3, 4, 6
-NO_PIECE = (0x0, 0x20, UNKNOWN_MARK)
+NO_PIECE = (0x0, 0x1F, 0x20, UNKNOWN_MARK)
 FULL_WIDTH = (0xFF10, 0xFF19)
 
 
@@ -51,6 +51,7 @@ class SpmOptions:
     split_digits: bool = False
     control: tuple[str, ...] = ()
     user_defined: tuple[str, ...] = ()
+    slices: int = 16  # of Unigram: sentencepiece's num_threads, which its last digits depend on
 
 
 @dataclass(eq=False)
