@@ -32,8 +32,9 @@ from jittok.locks import COMPILER, Lock, compiler_is_lost, once
 
 __all__ = [
     "CHECKED", "F32", "I32", "I64", "JIT", "LONG", "PLAIN", "U8", "U16", "U32", "U64", "Call", "Deferred", "OutF32",
-    "OutF64", "OutI32", "OutI64", "OutU8", "OutU16", "OutU32", "OutU64", "cache_dir", "frozen", "has_compiler", "helper",
-    "inlined", "intrinsic", "kernel", "need_compiler", "patiently", "standalone", "store", "warm", "when_long", "wide",
+    "OutF64", "OutI32", "OutI64", "OutU8", "OutU16", "OutU32", "OutU64", "cache_dir", "frozen", "has_compiler",
+    "helper", "inlined", "intrinsic", "kernel", "need_compiler", "patiently", "standalone", "store", "warm",
+    "when_long", "wide",
 ]  # fmt: skip
 
 P = ParamSpec("P")

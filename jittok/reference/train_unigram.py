@@ -6,23 +6,28 @@ Numbers are of 32 bits where sentencepiece's are, and are added in its order: in
 from __future__ import annotations
 
 import math
-from collections import Counter
+import struct
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
-import numpy as np
 
-F = np.float32
-SEEDS, SUB_STEPS, SHRINKS, TOO_FEW, SPARE = 1_000_000, 2, F(0.75), F(0.5), 1.1
-UNKNOWN_PENALTY, PENALTY_STEP, LOG_CUT = F(10.0), F(0.0001), F(50.0)
-Pieces = list[tuple[str, Any]]
+def F(x: float) -> float:  # noqa: N802  it stands where sentencepiece has `float`
+    """The nearest number of 32 bits."""
+    return float(struct.unpack("f", struct.pack("f", x))[0])
+
+
+SEEDS, SUB_STEPS, SHRINKS, TOO_FEW, SPARE = 1_000_000, 2, 0.75, 0.5, 1.1
+UNKNOWN_PENALTY, PENALTY_STEP, LOG_CUT = 10.0, F(0.0001), 50.0
+Pieces = list[tuple[str, float]]
 """(text, score) in the order of ids."""
 Edge = tuple[int, int, int]
 """(begin, end, id) of a piece in a word; what is unknown has id 0 and UNKNOWN in its place in `edges_of`."""
 UNKNOWN = -1
 
 
-def seed_scores(sentences: Sequence[str], valid: Callable[[str], bool], longest: int = 16) -> list[tuple[str, Any]]:
+def seed_scores(sentences: Sequence[str], valid: Callable[[str], bool], longest: int = 16) -> list[tuple[str, float]]:
     """Texts of two characters or more that at least two different bytes follow, best first: (text, count * length).
 
     Sentences stand behind each other as UTF-8, a NUL behind each. Where the last one ends, what ends a sentence goes on
@@ -96,7 +101,7 @@ class Model:
 def best_path(model: Model, word: str) -> tuple[list[int], Any]:
     """Ids of the best segmentation, and its score. The first of the best wins."""
     best: list[Any] = [None] * (len(word) + 1)
-    best[0] = (F(0), [])
+    best[0] = (0.0, [])
     for begin, end, k, score in model.lattice(word):
         sum_ = F(best[begin][0] + score)
         if best[end] is None or sum_ > best[end][0]:
@@ -107,8 +112,8 @@ def best_path(model: Model, word: str) -> tuple[list[int], Any]:
 def add_expected(model: Model, word: str, count: int, expected: Any) -> Any:
     """Adds how often each piece is expected in `count` words; the logarithm of the word's likelihood, so often."""
     edges, size = list(model.lattice(word)), len(word)
-    before: list[Any] = [F(0)] + [None] * size
-    behind: list[Any] = [None] * size + [F(0)]
+    before: list[Any] = [0.0] + [None] * size
+    behind: list[Any] = [None] * size + [0.0]
     for begin, end, _, score in edges:
         sum_ = F(score + before[begin])
         before[end] = sum_ if before[end] is None else log_sum(before[end], sum_)
@@ -125,14 +130,14 @@ def add_expected(model: Model, word: str, count: int, expected: Any) -> Any:
 def expectation(model: Model, words: Sequence[tuple[str, int]], slices: int) -> tuple[Any, Any, int]:
     """(expected counts, the negated log-likelihood a word, pieces of the best segmentations)."""
     total, tokens = F(sum(number for _, number in words)), 0
-    expected, objective = None, F(0)
+    expected, objective = [0.0] * len(model.pieces), 0.0
     for part in range(slices):
-        own, own_objective = np.zeros(len(model.pieces), F), F(0)
+        own, own_objective = [0.0] * len(model.pieces), 0.0
         for word, number in words[part::slices]:
             likelihood = add_expected(model, word, number, own)
             own_objective = F(own_objective - F(likelihood / total))
             tokens += number * len(best_path(model, word)[0])
-        expected = own if expected is None else (expected + own).astype(F)
+        expected = [F(a + b) for a, b in zip(expected, own, strict=True)]
         objective = F(objective + own_objective)
     return expected, objective, tokens
 
@@ -153,7 +158,7 @@ def digamma(x: float) -> float:
 def maximization(model: Model, expected: Any) -> Pieces:
     """Pieces that are expected half a time or more, with new scores."""
     kept = [(text, number) for (text, _), number in zip(model.pieces, expected, strict=True) if number >= TOO_FEW]
-    total = F(0)
+    total = 0.0
     for _, number in kept:
         total = F(total + number)
     whole = F(digamma(float(total)))
@@ -199,13 +204,14 @@ class Agenda:
 def two_best(model: Model, word: str) -> list[list[int]]:
     """The best segmentation and the second best, from the end of the word backwards by what is left at best."""
     ends: list[list[tuple[int, int, Any, Any]]] = [[] for _ in range(len(word) + 1)]
-    best = [F(0)] + [None] * len(word)
+    best: list[Any] = [0.0] + [None] * len(word)
     for begin, end, k, score in model.lattice(word):
         sum_ = F(best[begin] + score)
         ends[end].append((begin, k, score, sum_))
         best[end] = sum_ if best[end] is None or sum_ > best[end] else best[end]
-    agenda, found = Agenda(), []
-    agenda.push((best[-1], len(word), F(0), None))
+    agenda = Agenda()
+    found: list[list[int]] = []
+    agenda.push((best[-1], len(word), 0.0, None))
     while agenda.rows and len(found) < 2:
         _, place, behind, path = agenda.pop()
         if place == -1:
@@ -216,7 +222,7 @@ def two_best(model: Model, word: str) -> list[list[int]]:
             found.append(ids)
             continue
         if place == 0:
-            agenda.push((F(F(0) + behind), -1, behind, path))
+            agenda.push((F(0.0 + behind), -1, behind, path))
         for begin, k, score, sum_ in ends[place]:
             agenda.push((F(sum_ + behind), begin, F(score + behind), (k, path)))
     return found
@@ -225,17 +231,14 @@ def two_best(model: Model, word: str) -> list[list[int]]:
 def prune(model: Model, words: Sequence[tuple[str, int]], goal: int, slices: int) -> Pieces:
     """Pieces nothing else can stand for, then those whose loss would cost most, until the new size."""
     count = len(model.pieces)
-    freq = np.zeros(count, F)
+    freq = [0.0] * count
     for part in range(slices):
-        own = np.zeros(count, F)
+        own = [0.0] * count
         for word, number in words[part::slices]:
             for k in best_path(model, word)[0]:
                 own[k] = F(own[k] + F(number))
-        freq = (freq + own).astype(F)
-    total = 0.0
-    for number in freq:
-        total += float(number)
-    whole = F(total)
+        freq = [F(a + b) for a, b in zip(freq, own, strict=True)]
+    whole = F(deque(accumulate(freq), 1).pop())  # not `sum`, which makes up for what is rounded
     log_whole = F(math.log(float(whole)))
     kept, candidates = [], []
     for k, (text, _) in enumerate(model.pieces):
@@ -247,7 +250,7 @@ def prune(model: Model, words: Sequence[tuple[str, int]], goal: int, slices: int
             continue
         own_log = F(math.log(float(freq[k])) - float(log_whole))
         more = F(freq[k] * F(len(ways[1]) - 1))
-        others_whole, others = F(math.log(float(F(whole + more)))), F(0)
+        others_whole, others = F(math.log(float(F(whole + more)))), 0.0
         for other in ways[1]:
             others = F(float(others) + (math.log(float(F(freq[other] + freq[k]))) - float(others_whole)))
         candidates.append((F(F(freq[k] / whole) * F(own_log - others)), k))
@@ -260,8 +263,8 @@ def reachable(model: Model) -> Pieces:
     """Pieces whose own text is not better cut in two."""
     kept = []
     for k, (text, score) in enumerate(model.pieces):
-        rows: list[tuple[str, Any]] = list(model.pieces)
-        rows[k] = (text, F(-np.inf))
+        rows: list[tuple[str, float]] = list(model.pieces)
+        rows[k] = (text, -math.inf)
         other = Model(rows)
         other.unknown = model.unknown
         if not best_path(other, text)[1] > score:
@@ -271,7 +274,7 @@ def reachable(model: Model) -> Pieces:
 
 def final(model: Model, required: Sequence[str], wanted: int) -> Pieces:
     """Characters that must be there, then the best pieces; best first."""
-    scores, chosen, penalty = dict(model.pieces), {}, F(0)
+    scores, chosen, penalty = dict(model.pieces), {}, 0.0
     for c in required:
         chosen[c] = scores[c] if c in scores else F(model.lowest + penalty)
         if c not in scores:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jittok._jit import I32, I64, F32, OutF32, OutF64, OutI32, OutI64, OutU8, OutU16, helper, kernel, wide
+from jittok._jit import F32, I64, OutF32, OutI32, OutI64, OutU8, OutU16, helper, kernel, wide
 from jittok.train.exponents import Tables, exp, log_sum
 
 NONE = np.float32(-3e38)
@@ -110,9 +110,7 @@ def expect(
 
 
 @kernel
-def count_best(
-    lattice: Lattice, first: int, last: int, step: int, best: OutF32, back: OutI64, freq: OutF32
-) -> int:
+def count_best(lattice: Lattice, first: int, last: int, step: int, best: OutF32, back: OutI64, freq: OutF32) -> int:
     """Adds how often each piece is in the best segmentations of words first, first + step .. last - 1; their pieces.
 
     best, back: [longest word + 1]. The first of the best wins.

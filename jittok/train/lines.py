@@ -1,5 +1,4 @@
-"""The lines of documents, as sentencepiece's trainers read them: which ones count, how they are normalized, which is the
-last one.
+"""The lines of documents, as sentencepiece's trainers read them: which count, how they are normalized, which is last.
 
 Left out: lines that are empty or too long, and those with U+2585, which stands for characters that are no piece. Spaces
 and U+2581 at the end of a line are no text. Characters are replaced by one of sentencepiece's maps, if asked for.
@@ -102,7 +101,14 @@ def _character(data: U8, i: int, stop: int) -> int:
 
 @kernel
 def map_lines(
-    charsmap: Charsmap, data: U8, starts: I64, stops: I64, state: OutI64, out: OutU8, out_starts: OutI64, out_stops: OutI64
+    charsmap: Charsmap,
+    data: U8,
+    starts: I64,
+    stops: I64,
+    state: OutI64,
+    out: OutU8,
+    out_starts: OutI64,
+    out_stops: OutI64,
 ) -> int:
     """Lines with the longest keys of the map replaced, and U+FFFD for bytes that begin no character.
 
@@ -144,7 +150,11 @@ def map_lines(
 def normalized(charsmap: Charsmap, data: Any, starts: Any, stops: Any) -> tuple[Any, Any, Any]:
     """(bytes, starts, stops) of lines with their characters replaced."""
     out = np.empty(int((stops - starts).sum()) * 5 // 4 + 64, np.uint8)
-    out_starts, out_stops, state = np.empty(starts.size, np.int64), np.empty(starts.size, np.int64), np.zeros(2, np.int64)
+    out_starts, out_stops, state = (
+        np.empty(starts.size, np.int64),
+        np.empty(starts.size, np.int64),
+        np.zeros(2, np.int64),
+    )
     while code := map_lines(charsmap, data, starts, stops, state, out, out_starts, out_stops):
         if code == OUTSIDE:
             raise MalformedVocab("train", "charsmap", "a link out of the map", "a whole map")

@@ -1,8 +1,8 @@
 """Kernels of Unigram's seeds: texts that go on in more than one way, and where in the words each of them stands.
 
-Words are rows of character ranks. Their suffixes are sorted; nodes of the tree over them are texts that several suffixes
-begin with. What may come behind a text are its next characters' first bytes (sentencepiece sorts bytes: two characters
-that begin alike are one way), a space, or the end of a line.
+Words are rows of character ranks. Their suffixes are sorted; nodes of the tree over them are texts that several
+suffixes begin with. What may come behind a text are its next characters' first bytes (sentencepiece sorts bytes: two
+characters that begin alike are one way), a space, or the end of a line.
 """
 
 from __future__ import annotations
@@ -96,12 +96,12 @@ def find_seeds(
         while stack[FACTS * top + DEPTH] > shared:
             size, first = stack[FACTS * top + DEPTH], stack[FACTS * top + FIRST]
             begin = wide(order[first])
-            if stack[FACTS * top + BEHIND] == SEVERAL and 1 < size <= longest and weights[i] - weights[first] > 1:
-                if _valid(text, kinds, begin, size):
-                    if count >= sizes.size:
-                        return -1
-                    firsts[count], lasts[count], sizes[count] = first, i, size
-                    count += 1
+            several = stack[FACTS * top + BEHIND] == SEVERAL and weights[i] - weights[first] > 1
+            if several and 1 < size <= longest and _valid(text, kinds, begin, size):
+                if count >= sizes.size:
+                    return -1
+                firsts[count], lasts[count], sizes[count] = first, i, size
+                count += 1
             top -= 1
             if stack[FACTS * top + DEPTH] < shared:
                 top += 1
@@ -166,7 +166,7 @@ def put_edges(
 
 @kernel
 def keep_edges(number: I32, at: OutI64, lengths: OutU16, ids: OutI32) -> int:
-    """Edges of pieces with a new number, which is -1 for those that go; how many are left. Arrays are written in place."""
+    """Edges of pieces with a new number, which is -1 for those that go; how many are left. Written in place."""
     done, begin = 0, at[0]
     for i in range(at.size - 1):
         stop = at[i + 1]

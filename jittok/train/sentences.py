@@ -19,8 +19,8 @@ from jittok.train.spm import MARK, UNKNOWN_MARK, SpmOptions, first_pieces, requi
 FOLLOWED = r"[^ \n]+ ?"
 """A run and the space behind it: whether a text goes on in more than one way depends on that."""
 _MARK, _UNKNOWN = chr(MARK).encode(), chr(UNKNOWN_MARK).encode()
-_UNREAD = re.compile(b"[\0\x1f]")
-"""Characters that sentencepiece keeps for itself."""
+_BOUNDARY = b"\x1f"
+"""What sentencepiece puts in place of symbols; no piece has it."""
 
 
 class Sentences(NamedTuple):
@@ -93,7 +93,7 @@ def _marked(counts: Counts, options: SpmOptions) -> dict[bytes, tuple[int, int]]
     sums.update((word, (0, number)) for word, number in others.items())
     pattern = _pattern(options)
     raw = counts.words[: counts.starts[-1]].tobytes()
-    if _MARK in raw or _UNREAD.search(raw) or pattern.search(raw):
+    if _MARK in raw or _BOUNDARY in raw or pattern.search(raw):
         parts: dict[bytes, tuple[int, int]] = {}
         for word, (number, more) in sums.items():
             *inner, final = _parts(word, pattern)
@@ -114,7 +114,7 @@ def _pattern(options: SpmOptions) -> re.Pattern[bytes]:
 
 def _parts(word: bytes, pattern: re.Pattern[bytes]) -> list[bytes]:
     """A word cut in front of each U+2581 of its own, without symbols."""
-    plain = _UNREAD.sub(_UNKNOWN, pattern.sub(_UNKNOWN, word))
+    plain = pattern.sub(_UNKNOWN, word).replace(_BOUNDARY, _UNKNOWN)
     return [_MARK + part for part in plain.split(_MARK)[1:]]
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,7 +45,7 @@ from jittok.train.seeding import (
     valid_text,
 )
 from jittok.train.sentences import FOLLOWED, Sentences, sentences_of
-from jittok.train.spm import NORMAL, UNKNOWN_MARK, SpmOptions, SpmTrained, first_pieces, piece_kinds
+from jittok.train.spm import NORMAL, UNKNOWN_MARK, SpmOptions, SpmTrained, first_pieces, piece_kinds, runs_of
 
 F = np.float32
 Floats = NDArray[np.float32]
@@ -113,7 +113,7 @@ def train_unigram(
 
 def followed_of(options: SpmOptions, threads: int | None = None, memory: int | None = None) -> How:
     """How words are counted for this trainer."""
-    return How(runs=FOLLOWED, lines=options.max_sentence_length, threads=threads, memory=memory)
+    return replace(runs_of(options, threads, memory), runs=FOLLOWED)
 
 
 def train_unigram_counts(
@@ -336,7 +336,13 @@ def _alternatives(model: _Model, freq: Floats) -> tuple[Any, Any, Any]:
     """(what each piece could be cut into: ways, ids, where those of each piece begin)."""
     longest, count = int(model.sizes.max()), model.spots.size
     edges = longest * (longest + 1) // 2 + longest
-    i32, f32 = (lambda size: np.empty(size, np.int32)), (lambda size: np.empty(size, F))
+
+    def i32(size: int) -> NDArray[np.int32]:
+        return np.empty(size, np.int32)
+
+    def f32(size: int) -> Floats:
+        return np.empty(size, F)
+
     ends = Ends(f32(longest + 1), i32(longest + 1), i32(longest + 1), i32(edges), i32(edges), i32(edges), f32(edges),
                 f32(edges))  # fmt: skip
     room = 1 << 12
