@@ -6,7 +6,13 @@ before.
 """
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
+
+if sys.byteorder != "little" or sys.maxsize < 1 << 62:
+    from jittok.errors import check_machine
+
+    check_machine(sys.byteorder, sys.maxsize)
 
 if TYPE_CHECKING:
     from jittok.errors import (
@@ -17,6 +23,7 @@ if TYPE_CHECKING:
         JittokError,
         MalformedArray,
         MalformedVocab,
+        UnsupportedMachine,
         UnsupportedVocab,
     )
     from jittok.loading import bundled, load
@@ -39,6 +46,7 @@ __all__ = [
     "Ragged",
     "TokenArray",
     "Tokenizer",
+    "UnsupportedMachine",
     "UnsupportedVocab",
     "Vocab",
     "bundled",
@@ -60,6 +68,7 @@ _HOME = {
         "JittokError",
         "MalformedArray",
         "MalformedVocab",
+        "UnsupportedMachine",
         "UnsupportedVocab",
     ),
     "loading": ("bundled", "load"),
