@@ -116,7 +116,8 @@ def link(level: Level, objects: list[Path], place: Path) -> None:
         command = [*zig, "lld-link", "/dll", "/noentry", "/nodefaultlib", "/Brepro", "/opt:ref,icf", f"/out:{place}"]
         command += names
     elif "macos" in level.triple:  # it signs, which arm64 asks for
-        command = [*zig, "cc", "-target", "aarch64-macos.11.0", "-shared", "-s", "-Wl,-dead_strip"]
+        architecture = "x86_64" if X86 in level.triple else "aarch64"
+        command = [*zig, "cc", "-target", f"{architecture}-macos.11.0", "-shared", "-s", "-Wl,-dead_strip"]
         command += [f"-Wl,-install_name,@rpath/{place.name}", "-o", str(place), *names]
     else:
         command = [*zig, "ld.lld", *shared, "--icf=all", "-o", str(place), *names]
