@@ -1,10 +1,10 @@
 """The build hook: a wheel for `dist` gets the kernels as machine code, for this system or what JITTOK_SHIP_FOR names.
 
 `python -m build` makes such a wheel for the system it runs on; JITTOK_SHIP_FOR=linux-aarch64 names another one
-(`ship/levels.py`: TAGS), and JITTOK_SHIP_FOR=none makes the pure wheel, py3-none-any. What pip or an editable install makes
-for itself is pure as well, so who installs from source waits for no compiler and fetches no linker.
-JITTOK_SHIP_LEVELS=v3,v4 keeps to some levels; JITTOK_SHIP_BITCODE names a folder that `ship/emit.py` has filled, so that
-the wheels of all systems are made of the same.
+(`ship/levels.py`: TAGS), and JITTOK_SHIP_FOR=none makes the pure wheel, py3-none-any. What pip or an editable install
+makes for itself is pure as well, so who installs from source waits for no compiler and fetches no linker.
+JITTOK_SHIP_LEVELS=v3,v4 keeps to some levels; JITTOK_SHIP_BITCODE names a folder that `ship/emit.py` has filled, so
+that the wheels of all systems are made of the same.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Levels of processors that compiled code can be kept for: code made on one machine then runs on any of its level.
 
-Machine code is kept for the very processor that it was made on. What an image is to hold is compiled for a level in place
-of that (`jittok cache warm --level v3`, which starts a process with `settings`), and a process that finds no code of its
-own processor looks for that of the levels that it runs, the best first.
+Machine code is kept for the very processor that it was made on. What an image is to hold is compiled for a level in
+place of that (`jittok cache warm --level v3`, which starts a process with `settings`), and a process that finds no code
+of its own processor looks for that of the levels that it runs, the best first.
 """
 
 from __future__ import annotations

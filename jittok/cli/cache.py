@@ -93,7 +93,7 @@ def _warm(options: argparse.Namespace) -> int:
     from jittok._jit import levels, need_compiler
     from jittok.cli.common import open_named
 
-    if options.level and levels.ASKED != options.level:
+    if options.level and options.level != levels.ASKED:
         need_compiler("--level")
         return _warm_for(options)
     done = []
@@ -123,4 +123,5 @@ def _warm_for(options: argparse.Namespace) -> int:
     for name in options.vocab:
         command += ["--vocab", name]
     command += ["--json"] if options.json else []
-    return subprocess.run(command, env=os.environ | levels.settings(options.level), check=False).returncode
+    env = os.environ | levels.settings(options.level)
+    return subprocess.run(command, env=env, check=False).returncode  # noqa: S603  this very program
