@@ -13,6 +13,12 @@ if sys.byteorder != "little" or sys.maxsize < 1 << 62:
     from jittok.errors import check_machine
 
     check_machine(sys.byteorder, sys.maxsize)
+if not getattr(sys, "_is_gil_enabled", lambda: True)():
+    from jittok.errors import UnsupportedMachine
+
+    raise UnsupportedMachine(
+        "a free-threaded Python without its lock", "the lock, as nobody has tried jittok without it: set PYTHON_GIL=1"
+    )
 
 if TYPE_CHECKING:
     from jittok.errors import (

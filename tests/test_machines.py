@@ -24,7 +24,9 @@ def test_other_machines_are_named(byteorder, maxsize, found):
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("change", ["sys.byteorder = 'big'", "sys.maxsize = (1 << 31) - 1"])
+@pytest.mark.parametrize(
+    "change", ["sys.byteorder = 'big'", "sys.maxsize = (1 << 31) - 1", "sys._is_gil_enabled = lambda: False"]
+)
 def test_the_import_says_so_before_anything_else_is_imported(change):
     code = f"""
 import sys
