@@ -79,4 +79,3 @@ def _told(found: object, options: argparse.Namespace) -> int:
         path.write_text(found.to_html(), encoding="utf-8")  # type: ignore[attr-defined]
     write(f"{found.to_json()}\n" if options.json else str(found))  # type: ignore[attr-defined]
     return 0 if found.same else 1  # type: ignore[attr-defined]
-

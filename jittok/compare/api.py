@@ -26,9 +26,11 @@ def compare(
 ) -> Any:
     """Two tokenizers beside each other.
 
-    a, b: a Tokenizer, or the path of any file that `load` takes. texts: as for `encode_batch`. With texts a `Comparison`:
-    documents that differ, tokens, the most frequent partings with their cause, by script. Without them `Machines`: what
-    the two are made of, and the shortest text found on which they part, or what was proved.
+    a, b: a Tokenizer, or the path of any file that `load` takes. texts: as for `encode_batch`.
+
+    With texts a `Comparison`: documents that differ, tokens, the most frequent partings with their cause, by script.
+    Without them `Machines`: what the two are made of, and the shortest text found on which they part, or what was
+    proved.
 
     by_id: compare ids; else what tokens stand for. The rest is as for `encode_batch`.
     """

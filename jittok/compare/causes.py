@@ -56,10 +56,13 @@ class Causes:
     def find(self, groups: list[Group]) -> None:
         """The causes of partings, in place."""
         for group in groups:
-            try:
-                group.cause = self._cause(group)
-            except (JittokError, AssertionError, UnicodeDecodeError):
-                group.cause = NOT_KNOWN
+            group.cause = self._known_cause(group)
+
+    def _known_cause(self, group: Group) -> str:
+        try:
+            return self._cause(group)
+        except (JittokError, AssertionError, UnicodeDecodeError):
+            return NOT_KNOWN
 
     def _cause(self, group: Group) -> str:
         if not group.around:
@@ -92,7 +95,8 @@ class Causes:
         return bool(self.tally.options.get("parse_special", False))
 
     def _near(self, side: int, text: bytes) -> Near:
-        docs = Documents(frozen(np.frombuffer(text, np.uint8), np.uint8), *(frozen([n], np.int64) for n in (0, len(text))))
+        data, starts, stops = np.frombuffer(text, np.uint8), frozen([0], np.int64), frozen([len(text)], np.int64)
+        docs = Documents(frozen(data, np.uint8), starts, stops)
         tok = (self.tally.a, self.tally.b)[side]
         options = {**self.tally.options, "add_special": False, "threads": 1}
         ids, _, spans = spans_of(tok, docs, self._spelled[side], options)
@@ -122,8 +126,10 @@ class Causes:
 def words_of(tok: Tokenizer, text: bytes, parse_special: bool) -> list[bytes]:
     """The words that the model of a tokenizer sees, U+2581 written as a space; tokens that were cut out as they are."""
     vocab = tok.vocab
-    return _words_of_file(vocab, text.decode(), parse_special) if isinstance(vocab, Pipeline) else _words_of_gguf(
-        tok, vocab, text, parse_special
+    return (
+        _words_of_file(vocab, text.decode(), parse_special)
+        if isinstance(vocab, Pipeline)
+        else _words_of_gguf(tok, vocab, text, parse_special)
     )
 
 

@@ -16,7 +16,7 @@ from jittok._raw import Window, add, get_i32, get_i64, get_u8, multiply, put_i64
 from jittok.inputs import Documents
 
 DOCUMENT, START, STOP, FIRST_A, LAST_A, FIRST_B, LAST_B, KEY = range(8)
-"""Columns of a parting: its text in the document, its tokens in both (from first up to last), and a hash of all that."""
+"""Columns of a parting: its text in the document, its tokens in both (from first up to last), a hash of all."""
 COLUMNS = 8
 _PRIME, _SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
 
@@ -56,7 +56,9 @@ def find_partings(data: U8, starts: I64, stops: I64, a: Side, b: Side, out: OutI
             start = max(start, done)
             reach = start
             while True:
-                if i < end_i and (get_i64(spans_a, 2 * i) < reach or (i == first_i and get_i64(spans_a, 2 * i) <= start)):
+                if i < end_i and (
+                    get_i64(spans_a, 2 * i) < reach or (i == first_i and get_i64(spans_a, 2 * i) <= start)
+                ):
                     reach = max(reach, get_i64(spans_a, 2 * i + 1))
                     i += 1
                 elif j < end_j and (

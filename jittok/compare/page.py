@@ -59,7 +59,11 @@ def _bars(title: str, counts: dict[str, int]) -> str:
     """Counts with a bar each."""
     most = max(counts.values(), default=1)
     rows = [
-        (name, count, Markup(f'<div style="background:#7aa6;height:.8em;width:{max(8 * count / most, 0.1):.1f}em"></div>'))
+        (
+            name,
+            count,
+            Markup(f'<div style="background:#7aa6;height:.8em;width:{max(8 * count / most, 0.1):.1f}em"></div>'),
+        )
         for name, count in list(counts.items())[:12]
     ]
     return f"<div>{table((title, 'partings', ''), rows, len(rows))}</div>"
@@ -77,3 +81,22 @@ def _tokens(texts: list[str]) -> Markup:
     shown = [box.format(colours[k % 2], escape(text) or "∅") for k, text in enumerate(texts[:LONGEST])]
     more = f"… {len(texts) - LONGEST} more" if len(texts) > LONGEST else ""
     return Markup(f'<div style="text-align:left;font-family:monospace">{"".join(shown)}{more}</div>')
+
+
+def machines(found: dict[str, Any], verdict: str) -> str:
+    """What `Machines` says."""
+    rows = [(part["name"], part["verdict"], part["says"], _lines(part["examples"])) for part in found["parts"]]
+    parts = [
+        f"<div>A <b>{escape(found['a'])}</b>, B <b>{escape(found['b'])}</b></div>",
+        table(("part", "verdict", "what it rests on", "examples"), rows, len(rows)),
+        f"<div><b>{escape(verdict)}</b></div>",
+    ]
+    if found["witness"] is not None:
+        sides = [(name, _tokens(found["witness"][key])) for name, key in (("A", "a"), ("B", "b"))]
+        parts.append(table(("", ""), sides, 2))
+    parts += [f"<div>tried: {escape(text)}</div>" for text in found["tried"]]
+    return "".join(parts)
+
+
+def _lines(texts: list[str]) -> Markup:
+    return Markup("<br>".join(f"<code>{escape(text)}</code>" for text in texts))

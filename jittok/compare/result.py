@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 from jittok.compare import page
+from jittok.compare.spelling import UNKNOWN
 from jittok.display.terminal import visible
 
 SHOWN = 10
+WIDEST = 160
 
 
 @dataclass(frozen=True)
@@ -88,19 +91,26 @@ class Comparison:
         ]
         if self.partings:
             lines.append(f"{self.partings} partings")
-            lines += _counted("by cause", self.causes)
+            more = {"rarer, not looked at": self.not_looked_at} if self.not_looked_at else {}
+            lines += _counted("by cause", {**self.causes, **more})
             lines += _counted("by script", self.scripts)
             lines.append("the most frequent")
             for each in self.frequent[:SHOWN]:
-                lines.append(f"  {each.count:>8}  {each.text!r}  {each.cause}, {each.script}")
-                lines.append(f"            A  {' | '.join(each.a)}")
-                lines.append(f"            B  {' | '.join(each.b)}")
-                lines.append(f"            first in {each.where}, byte {each.byte}")
+                lines += [
+                    f"  {each.count:>8}  {_short(repr(each.text))}  {each.cause or 'not looked at'}, {each.script}",
+                    f"            A  {_short(' | '.join(each.a))}",
+                    f"            B  {_short(' | '.join(each.b))}",
+                    f"            first in {each.where}, byte {each.byte}",
+                ]
         lines += [f"  - {note}" for note in self.notes]
         return "\n".join(lines) + "\n"
 
     def __repr__(self) -> str:
         return f"Comparison({self.differing} of {self.documents} documents differ, {self.partings} partings)"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= WIDEST else f"{text[:WIDEST]}…"
 
 
 def _counted(title: str, counts: dict[str, int]) -> list[str]:
@@ -119,19 +129,40 @@ def of_tally(tally: Any, where: Callable[[int], str] | None = None) -> Compariso
     frequent = []
     for group in groups[:100]:
         a, b = tally.spelled(group)
-        place = where(group.document) if where is not None else f"document {group.document}"
         frequent.append(
             Parting(
-                group.text.decode("utf-8", "backslashreplace"), *([visible(text) for text in side] for side in (a, b)),
-                group.a, group.b, group.count, group.cause, group.script, group.document, place, group.place,
-            )  # fmt: skip
+                text=group.text.decode("utf-8", "backslashreplace"),
+                a=[shown(text) for text in a],
+                b=[shown(text) for text in b],
+                a_ids=group.a,
+                b_ids=group.b,
+                count=group.count,
+                cause=group.cause,
+                script=group.script,
+                document=group.document,
+                where=where(group.document) if where is not None else f"document {group.document}",
+                byte=group.place,
+            )
         )
+    sides = [_side(tok, count, tally.size) for tok, count in zip((tally.a, tally.b), tally.tokens, strict=True)]
     return Comparison(
-        *(_side(tok, count, tally.bytes) for tok, count in zip((tally.a, tally.b), tally.tokens, strict=True)),
-        tally.documents, tally.bytes, tally.differing, tally.first_documents, tally.partings,
-        {name: count for name, count in causes.items() if count},
-        dict(sorted(tally.scripts.items(), key=lambda item: -item[1])), frequent, not_looked_at,
-    )  # fmt: skip
+        a=sides[0],
+        b=sides[1],
+        documents=tally.documents,
+        bytes=tally.size,
+        differing=tally.differing,
+        first_differing=tally.first_documents,
+        partings=tally.partings,
+        causes={name: count for name, count in causes.items() if count},
+        scripts=dict(sorted(tally.scripts.items(), key=lambda item: -item[1])),
+        frequent=frequent,
+        not_looked_at=not_looked_at,
+    )
+
+
+def shown(text: bytes) -> str:
+    """What a token stands for, in one line."""
+    return "<unknown>" if text == UNKNOWN else visible(text)
 
 
 def _side(tok: Any, tokens: int, size: int) -> Side:
@@ -139,4 +170,4 @@ def _side(tok: Any, tokens: int, size: int) -> Side:
 
     vocab = tok.vocab
     answers = vocab.library if isinstance(vocab, Pipeline) else f"llama.cpp {tok.llama_cpp}"
-    return Side(tok.name or vocab.source, answers, tok.type, tokens, tokens / size if size else 0.0)
+    return Side(tok.name or Path(vocab.source).name, answers, tok.type, tokens, tokens / size if size else 0.0)

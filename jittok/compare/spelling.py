@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -76,7 +77,7 @@ def _of_gguf(tok: Tokenizer, vocab: Vocab) -> list[bytes]:
         ]
     pieces = tok._pieces
     blob, offsets = pieces.blob.tobytes(), pieces.offsets.tolist()
-    return [blob[start:stop] for start, stop in zip(offsets[:-1], offsets[1:], strict=True)]
+    return [blob[start:stop] for start, stop in pairwise(offsets)]
 
 
 def _of_file(pipeline: Pipeline) -> list[bytes]:

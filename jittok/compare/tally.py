@@ -53,7 +53,7 @@ class Tally:
     options: dict[str, Any] = field(default_factory=dict)  # of encode_batch
 
     documents: int = 0
-    bytes: int = 0
+    size: int = 0  # bytes of the documents
     tokens: list[int] = field(default_factory=lambda: [0, 0])
     differing: int = 0
     first_documents: list[int] = field(default_factory=list)  # the first that differ
@@ -94,7 +94,7 @@ class Tally:
         self.differing += found.size
         self.first_documents += (found[: 20 - len(self.first_documents)] + self.documents).tolist()
         self.documents += docs.starts.size
-        self.bytes += int((docs.stops - docs.starts).sum())
+        self.size += int((docs.stops - docs.starts).sum())
 
     def _parted(self, docs: Documents, found: NDArray[np.int64]) -> None:
         part = Documents(docs.data, frozen(docs.starts[found], np.int64), frozen(docs.stops[found], np.int64))
