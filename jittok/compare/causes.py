@@ -135,15 +135,17 @@ def words_of(tok: Tokenizer, text: bytes, parse_special: bool) -> list[bytes]:
 
 def _words_of_file(pipeline: Pipeline, text: str, parse_special: bool) -> list[bytes]:
     from jittok.reference.pipeline import runner
+    from jittok.reference.pipeline.normalize import Piece
+    from jittok.reference.pipeline.run import Token
 
     run = runner(pipeline)
     if isinstance(pipeline.model, Pieces):
-        return [run._sentencepiece.normalize(text).replace(SPACE, " ").encode()]
+        return [run.sentencepiece.normalize(text).replace(SPACE, " ").encode()]
     spelled = any(isinstance(step, SpellBytes) for step in (*pipeline.normalize, *pipeline.split))
     out = []
-    for word in run.words(text, parse_special):
-        if isinstance(word, int):
-            out.append(pipeline.tokens[word] or b"")
+    for word in run.words(Piece(text, list(range(len(text)))), parse_special):
+        if isinstance(word, Token):
+            out.append(pipeline.tokens[word.id] or b"")
         elif spelled:
             out.append(b"".join(_BYTE_OF.get(c, c.encode()) for c in word.text))
         else:
