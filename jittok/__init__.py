@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
     from jittok.vocab import Vocab, bundled_names, read_vocab
 
-    train: Any  # the module `jittok.train`, which can be called
+    compare: Any  # the modules `jittok.compare` and `jittok.train`, which can be called
+    train: Any
 
 __version__ = "0.2.0"
 __all__ = [
@@ -57,6 +58,7 @@ __all__ = [
     "Vocab",
     "bundled",
     "bundled_names",
+    "compare",
     "from_sentencepiece",
     "from_tiktoken",
     "from_tokenizers",
@@ -83,8 +85,8 @@ _HOME = {
     "tokenizer": ("Tokenizer",),
     "vocab": ("Vocab", "bundled_names", "read_vocab"),
 }
-_MODULES = ("arrow", "corpus", "errors", "plot", "polars", "ray", "tokenizer", "train", "vocab")
-"""What people use as jittok.NAME; some need an extra. `jittok.train` can be called."""
+_MODULES = ("arrow", "compare", "corpus", "errors", "plot", "polars", "ray", "tokenizer", "train", "vocab")
+"""What people use as jittok.NAME; some need an extra. `jittok.compare` and `jittok.train` can be called."""
 
 
 def __getattr__(name: str) -> Any:
