@@ -81,7 +81,7 @@ class PipelineEncoder(Encoder):
         if self.composes:
             self.rewrite = partial(changed_fragments, nfc_tables(old=True), strict=True)
         elif family == "wpm":
-            self.rewrite = bert_rewrite(pipeline)
+            self.rewrite = bert_rewrite(pipeline, partial(_normalized, pipeline))
         self._finds_malformed = family == "bpe" and arrays.family != GENERAL
         tables = {(False, False): raw, (True, False): later, (False, True): raw_parsed, (True, True): later_parsed}
         self._searches = {key: table for key, table in tables.items() if table is not None}
@@ -159,6 +159,17 @@ class PipelineEncoder(Encoder):
         except UnicodeDecodeError as error:
             return Failure(NOT_UTF8, int(bad), int(starts[bad]) + error.start, 0)
         raise AssertionError("text that is UTF-8 was said to be none")
+
+
+def _normalized(pipeline: Pipeline, text: bytes) -> bytes:
+    """A text behind all normalizers, by the plain reference."""
+    from jittok.reference.pipeline.normalize import Piece, normalizer  # few texts need it
+
+    whole = text.decode()
+    piece = Piece(whole, [0] * len(whole))
+    for step in pipeline.normalize:
+        piece = normalizer(step)(piece)
+    return piece.text.encode()
 
 
 def _run_if_utf8(workspace: Workspace, kernel: Any, *args: Any) -> int:

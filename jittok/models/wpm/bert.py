@@ -8,6 +8,7 @@ are not removed may change places with their neighbours: texts with one are norm
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import NamedTuple
 
@@ -123,8 +124,8 @@ def _several(several: dict[int, tuple[int, ...]], odd: NDArray[np.bool_], hangul
 class BertRewrite:
     """Fragments whose characters become several, rewritten."""
 
-    def __init__(self, pipeline: Pipeline, table: CharacterMap) -> None:
-        self._pipeline, self._table = pipeline, table
+    def __init__(self, table: CharacterMap, normalized: Callable[[bytes], bytes]) -> None:
+        self._table, self._normalized = table, normalized
 
     def __call__(self, data: U8, starts: I64, stops: I64, tokens: I32, count: int) -> Changed | None:
         """What becomes of the fragments that hold such characters; None if none does. Raises NotUtf8."""
@@ -150,18 +151,9 @@ class BertRewrite:
             nothing, (data, starts, stops), None,
         )  # fmt: skip
 
-    def _normalized(self, text: bytes) -> bytes:
-        from jittok.reference.pipeline.normalize import Piece, normalizer  # few texts need it
 
-        whole = text.decode()
-        piece = Piece(whole, [0] * len(whole))
-        for step in self._pipeline.normalize:
-            piece = normalizer(step)(piece)
-        return piece.text.encode()
-
-
-def bert_rewrite(pipeline: Pipeline) -> BertRewrite:
-    """The rewriting of a file that `bert_flags` knows."""
+def bert_rewrite(pipeline: Pipeline, normalized: Callable[[bytes], bytes]) -> BertRewrite:
+    """The rewriting of a file that `bert_flags` knows. normalized: all steps, for texts with odd characters."""
     flags = bert_flags(pipeline)
     assert flags is not None
-    return BertRewrite(pipeline, characters(flags).several)
+    return BertRewrite(characters(flags).several, normalized)
