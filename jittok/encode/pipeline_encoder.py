@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from jittok._jit import I32, frozen
 from jittok.compiled import Kept
 from jittok.encode.encoder import Encoder
-from jittok.encode.general import GENERAL_ARRAYS, GeneralEncoder, as_text
+from jittok.encode.general import GENERAL_ARRAYS, GeneralEncoder, as_text, normalized
 from jittok.encode.workspace import Workspace
 from jittok.fragments import FRAGMENT, NEED, NOT_UTF8, OUT_OF_ROOM, Failure
 from jittok.inputs import Documents
@@ -81,7 +81,7 @@ class PipelineEncoder(Encoder):
         if self.composes:
             self.rewrite = partial(changed_fragments, nfc_tables(old=True), strict=True)
         elif family == "wpm":
-            self.rewrite = bert_rewrite(pipeline, partial(_normalized, pipeline))
+            self.rewrite = bert_rewrite(pipeline, partial(normalized, pipeline))
         self._finds_malformed = family == "bpe" and arrays.family != GENERAL
         tables = {(False, False): raw, (True, False): later, (False, True): raw_parsed, (True, True): later_parsed}
         self._searches = {key: table for key, table in tables.items() if table is not None}
@@ -159,17 +159,6 @@ class PipelineEncoder(Encoder):
         except UnicodeDecodeError as error:
             return Failure(NOT_UTF8, int(bad), int(starts[bad]) + error.start, 0)
         raise AssertionError("text that is UTF-8 was said to be none")
-
-
-def _normalized(pipeline: Pipeline, text: bytes) -> bytes:
-    """A text behind all normalizers, by the plain reference."""
-    from jittok.reference.pipeline.normalize import Piece, normalizer  # few texts need it
-
-    whole = text.decode()
-    piece = Piece(whole, [0] * len(whole))
-    for step in pipeline.normalize:
-        piece = normalizer(step)(piece)
-    return piece.text.encode()
 
 
 def _run_if_utf8(workspace: Workspace, kernel: Any, *args: Any) -> int:

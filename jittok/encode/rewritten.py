@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok._jit import frozen
+from jittok._raw import FAST
 from jittok.encode.workspace import Workspace
 from jittok.fragments import NOT_UTF8, Failure
 from jittok.inputs import Documents
@@ -33,7 +35,7 @@ def run_rewritten(
         return Failure(NOT_UTF8, bad.args[0], 0, 0)
     if found is None:
         return encoder._run(workspace, docs, starts, stops, tokens, fragments, count, ends, replace)
-    beside = found.beside(docs, starts, stops)
+    beside = _beside(found, docs, starts, stops)
     if beside is not None:
         all_, there, here = beside
         done = encoder._run(workspace, all_, all_.starts, all_.stops, tokens, fragments, count, ends, replace)
@@ -56,3 +58,19 @@ def run_rewritten(
             return Failure(done.code, k, found.before(k, done.offset) if changed else done.offset, done.found)
         count = done
     return count
+
+
+def _beside(
+    found: Changed, docs: Documents, starts: NDArray[np.int64], stops: NDArray[np.int64]
+) -> tuple[Documents, int, int] | None:
+    """(all fragments as they are encoded, as places from one address; where those that change, and the caller's bytes,
+    begin there); None where kernels cannot follow such places."""
+    if not FAST:
+        return None
+    here, there = docs.data.ctypes.data, found.data.ctypes.data
+    base, changed = min(here, there), found.changes >= 0
+    begins = np.where(changed, found.starts + (there - base), starts[: changed.size] + (here - base))
+    ends = np.where(changed, found.stops + (there - base), stops[: changed.size] + (here - base))
+    first = docs.data if here == base else found.data
+    kept = (docs, found.data)
+    return Documents(first, frozen(begins, np.int64), frozen(ends, np.int64), kept), there - base, here - base

@@ -9,9 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import I32, I64, U8, frozen
-from jittok._raw.memory import FAST
 from jittok.fragments import PAD
-from jittok.inputs import Documents
 from jittok.normalize.nfc import GROWTH, NO_MAP, Nfc, find_changed, make_nfc_work, nfc_tables, normalize_changed
 
 __all__ = ["Changed", "Nfc", "NotUtf8", "changed_fragments", "nfc", "nfc_tables"]
@@ -42,19 +40,6 @@ class Changed(NamedTuple):
         for last in [*borders, state.size]:
             yield first, last, changed
             first, changed = last, not changed
-
-    def beside(self, docs: Documents, starts: I64, stops: I64) -> tuple[Documents, int, int] | None:
-        """(all fragments as they are encoded, as places from one address; where those that change, and the caller's
-        bytes, begin there); None where kernels cannot follow such places."""
-        if not FAST:
-            return None
-        here, there = docs.data.ctypes.data, self.data.ctypes.data
-        base, changed = min(here, there), self.changes >= 0
-        begins = np.where(changed, self.starts + (there - base), starts[: changed.size] + (here - base))
-        ends = np.where(changed, self.stops + (there - base), stops[: changed.size] + (here - base))
-        first = docs.data if here == base else self.data
-        kept = (docs, self.data)
-        return Documents(first, frozen(begins, np.int64), frozen(ends, np.int64), kept), there - base, here - base
 
     def before(self, fragment: int, place: int) -> int:
         """Where in the caller's bytes that is which stands at `place` of `data`, in a fragment."""
