@@ -11,14 +11,13 @@ from typing import NamedTuple
 from jittok._jit import helper
 from jittok._raw import Window, get_i32, get_u8, get_u32, put_i64, put_u8, window
 from jittok.align.inert import InertWindow, is_hidden, is_inert
-from jittok.align.lengths import MARK
 from jittok.align.normalized import BAD, BAD_TEXT, SAME, Normal, UnigramRules
 from jittok.models.bpe.text import BAD as ILL
 from jittok.models.bpe.text import decode
 from jittok.normalize.xcda import CHECK, ENDS, VALUE, base_of
 from jittok.structures.double_array import BASE, NO_VALUE, PARENT, ROOT, UNIT
 from jittok.structures.double_array import VALUE as VALUE_OF_NODE
-from jittok.unicode.characters import SPACE_BYTE
+from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES
 
 
 class StepWindow(NamedTuple):
@@ -134,7 +133,7 @@ def normalize_more(
             source, used, size = _step(steps, text, i, stop)
         else:
             used = size
-        if at + (len(MARK) + 1) * size > out.room:
+        if at + (len(SPACE_MARK_BYTES) + 1) * size > out.room:
             i, used, size = -1, 0, 0
         for k in range(size):
             low, high = i, i + used
@@ -145,7 +144,7 @@ def normalize_more(
             else:
                 byte = get_u8(steps.replacements, source + k)
             if byte == SPACE_BYTE and steps.merge == 0:
-                for mark in MARK:
+                for mark in SPACE_MARK_BYTES:
                     at = _put(out, at, mark, low, high)
                 continue
             if byte == SPACE_BYTE:
@@ -154,7 +153,7 @@ def normalize_more(
             if not inside:
                 if gap_start < 0:  # of a character that became several, all but the first share its place
                     gap_start, gap_stop = low, high if source != SAME and k > 0 else low
-                for mark in MARK:
+                for mark in SPACE_MARK_BYTES:
                     at = _put(out, at, mark, gap_start, gap_stop)
             inside, gap_start = True, -1
             at = _put(out, at, byte, low, high)

@@ -20,8 +20,9 @@ from jittok.train.characters import characters_of
 from jittok.train.counting import How, count
 from jittok.train.counts import Counts
 from jittok.train.lattice import NO_PIECE, best_paths, build_trie, expect, find_edges, find_seeds
-from jittok.train.spm import MARK, NORMAL, UNKNOWN_MARK, SpmOptions, SpmTrained, first_pieces, piece_kinds
+from jittok.train.spm import NORMAL, UNKNOWN_MARK, SpmOptions, SpmTrained, first_pieces, piece_kinds
 from jittok.train.spm import required_characters as characters_kept
+from jittok.unicode.characters import SPACE_MARK_CODE
 
 FOLLOWED = r"[^ \n]+ ?"
 """A run and the space behind it: whether a text goes on in more than one way depends on that."""
@@ -141,16 +142,16 @@ def _texts(counts: Counts, options: SpmOptions) -> tuple[_Texts, NDArray[np.int6
     kept = (sizes > 0) & (first != 0x20) & (first != 0x0A)
     followed = (last == 0x20)[kept]
     points = found.points[np.repeat(kept, sizes)]
-    points = np.where(points == 0x20, MARK, points)
+    points = np.where(points == 0x20, SPACE_MARK_CODE, points)
     body = sizes[kept] - followed
     starts = np.concatenate([[0], np.cumsum(body + 3)])
     flat = np.zeros(int(starts[-1]), np.int64)
-    flat[starts[:-1]] = MARK
+    flat[starts[:-1]] = SPACE_MARK_CODE
     inside = np.ones(points.size, np.bool_)
     inside[np.cumsum(sizes[kept])[followed] - 1] = False
     places = np.arange(int(body.sum())) + np.repeat(3 * np.arange(body.size) + 1, body)
     flat[places] = points[inside]
-    flat[starts[1:][followed] - 2] = MARK
+    flat[starts[1:][followed] - 2] = SPACE_MARK_CODE
     flat[starts[1:] - 1] = -1
     weights = found.counts[kept]
     own = np.ones(flat.size, np.bool_)  # characters of the runs with the mark in front

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from jittok.errors import MalformedVocab, UnsupportedVocab
 from jittok.pretokenize.records import pre_type
+from jittok.unicode.characters import KMER_MARK
 from jittok.vocab import attributes as attr
 from jittok.vocab import gguf, keys
 from jittok.vocab.constants import DEFAULT_ALIGNMENT
@@ -20,7 +21,6 @@ MOST_TOKENS, MOST_MERGES, LONGEST_TOKEN = 1 << 22, 1 << 23, (1 << 24) - 1
 """LONGEST_TOKEN: lengths of pieces stand in 24 bits. llama.cpp has no bound of its own."""
 NEVER_EMPTY = ("wpm", "ugm", "test")
 """Types of which llama.cpp refuses a vocabulary without tokens."""
-KMER_MARK = "\ue000".encode()
 _EMPTY = np.zeros(0, np.uint8)
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, kernel
 from jittok._raw import PAD, Window, bit_places, get_u64, put_i64, readable_behind, window
 from jittok.fragments import FRAGMENT, NEED, OUT_OF_ROOM, OUT_OF_WORK
-from jittok.models.bpe.arrays import KMER_MARK, Arrays
+from jittok.models.bpe.arrays import Arrays
 from jittok.models.bpe.joints import JointWindow, cut_joints
 from jittok.models.bpe.plain import encode_text
 from jittok.models.bpe.work import GROWTH, Work, WorkWindow, drop, finish, open_work, resolve
@@ -15,9 +15,9 @@ from jittok.piece_cache.run_loop import Fragments, make_encode_run
 from jittok.piece_cache.tables import SLACK
 from jittok.pretokenize.splitters.general import SplitterWindow, SplitWindow, open_splitter, split_run
 from jittok.pretokenize.splitters.gpt2 import MALFORMED
+from jittok.unicode.characters import KMER_MARK
 
 A, LOWER_A, LOWER_Z = 0x41, 0x61, 0x7A
-KMER = 6
 MARK_0, MARK_1, MARK_2 = KMER_MARK
 DNA_BEGIN, DNA_END = b"<dna>", b"</dna>"
 

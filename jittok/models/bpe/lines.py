@@ -16,7 +16,7 @@ from jittok.fragments import FRAGMENT, NEED, OUT_OF_ROOM, OUT_OF_WORK
 from jittok.models.bpe.arrays import Arrays
 from jittok.models.bpe.deferred import defer_characters
 from jittok.models.bpe.seeds import LONGEST, NOT_FOUND, find_seed
-from jittok.models.bpe.words import MARK_TEXT, NEWLINE, encode_word
+from jittok.models.bpe.words import encode_word
 from jittok.models.bpe.work import GROWTH, Work, WorkWindow, drop, expect, finish, make_room, open_work
 from jittok.piece_cache.lookup import DEFERRED, make_resolve
 from jittok.piece_cache.run_loop import Fragments
@@ -25,7 +25,7 @@ from jittok.piece_cache.tables import Key
 from jittok.pretokenize.splitters.gpt2 import MALFORMED
 from jittok.pretokenize.splitters.spans import split_spans
 from jittok.safe_cuts.cuts import open_rules
-from jittok.unicode.characters import SPACE_BYTE
+from jittok.unicode.characters import NEWLINE, SPACE_BYTE, SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2
 
 IDS_PER_BYTE = 3
 """A space may become the tokens of the three bytes of U+2581."""
@@ -42,9 +42,9 @@ def _encode_span(
     for i in range(start, stop):
         byte = get_u8(text, i)
         if byte == SPACE_BYTE:
-            put_u8(work.rewritten, at, MARK_TEXT[0])
-            put_u8(work.rewritten, at + 1, MARK_TEXT[1])
-            put_u8(work.rewritten, at + 2, MARK_TEXT[2])
+            put_u8(work.rewritten, at, SPACE_MARK_0)
+            put_u8(work.rewritten, at + 1, SPACE_MARK_1)
+            put_u8(work.rewritten, at + 2, SPACE_MARK_2)
             at += 3
         else:
             put_u8(work.rewritten, at, byte)

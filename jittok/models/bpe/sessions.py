@@ -5,7 +5,7 @@ from __future__ import annotations
 from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, kernel, wide
 from jittok._raw import PAD, Window, get_u8, put_i32, put_i64, put_u8, readable_behind, window
 from jittok.fragments import BEYOND_UNICODE, FOUND, FRAGMENT, NEED, OFFSET, OUT_OF_ROOM, OUT_OF_WORK
-from jittok.models.bpe.arrays import HYBRIDDNA, KMER_MARK, Arrays
+from jittok.models.bpe.arrays import HYBRIDDNA, Arrays
 from jittok.models.bpe.general import has_work
 from jittok.models.bpe.plain import REPLACEMENT, encode_text, encode_words
 from jittok.models.bpe.text import BAD, decode, put_code_point
@@ -14,10 +14,9 @@ from jittok.normalize.case import LOWERED, kind_of, lower_case
 from jittok.normalize.case import SPACE as WHITE
 from jittok.pretokenize.splitters.general import SplitterWindow, open_splitter
 from jittok.structures.bytes_table import find_bytes, open_bytes_table
-from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_CODE
+from jittok.unicode.characters import KMER, KMER_MARK, SPACE_BYTE, SPACE_MARK_CODE
 
 A, LOWER_A, LOWER_Z = 0x41, 0x61, 0x7A
-KMER = 6
 MARK_0, MARK_1, MARK_2 = KMER_MARK
 DNA_BEGIN, DNA_END = b"<dna>", b"</dna>"
 

@@ -16,13 +16,13 @@ from jittok._raw import Window, get_i32, get_u8, get_word, put_i32, window
 from jittok.fragments import FRAGMENT, NEED, OUT_OF_ROOM, TEXT_PREFIXED
 from jittok.merging.chain import Merger, merge_list, open_merger
 from jittok.models.spm.arrays import Arrays, Work
-from jittok.models.spm.whole import SPACE_0, SPACE_1, SPACE_2, character_length, encode_whole
+from jittok.models.spm.whole import character_length, encode_whole
 from jittok.piece_cache.lookup import make_resolve
 from jittok.piece_cache.run_loop import NO_BLANK, ONE_BLANK, Fragments
 from jittok.piece_cache.span_loop import NO_LIMIT, WHOLE, make_encode_spans, open_span_work
 from jittok.pretokenize.splitters.spans import split_spans
 from jittok.structures.char_table import CharWindow, find_character, open_char_table
-from jittok.unicode.characters import SPACE_BYTE
+from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2
 
 _1 = np.uint64(1)
 
@@ -85,7 +85,7 @@ def _encode_span(
 @helper
 def _byte_ids_of_space(byte_ids: Window, ids: Window, count: int) -> int:
     """The three ids of U+2581 when it is no token; the new count, or -1 when one of them is missing."""
-    a, b, c = get_i32(byte_ids, SPACE_0), get_i32(byte_ids, SPACE_1), get_i32(byte_ids, SPACE_2)
+    a, b, c = get_i32(byte_ids, SPACE_MARK_0), get_i32(byte_ids, SPACE_MARK_1), get_i32(byte_ids, SPACE_MARK_2)
     put_i32(ids, count, a)
     put_i32(ids, count + 1, b)
     put_i32(ids, count + 2, c)
