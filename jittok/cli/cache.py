@@ -81,12 +81,13 @@ def _warm(options: argparse.Namespace) -> int:
     """Encode, count and decode a little with each vocabulary: that compiles what is not kept yet."""
     import jittok
     from jittok.cli.common import open_named
+    from jittok.vocab.types import rules_of
 
     done = []
     for name in options.vocab or jittok.bundled_names():
         tok = open_named(name, cache=True)
         ids = 0
-        if tok.type != "none":
+        if rules_of(tok.type).has_tokens:
             for parse in (False, True):
                 rows = tok.encode_batch(
                     [WARM_TEXT, WARM_TEXT.encode()], parse_special=parse, errors="replace", threads=1
