@@ -12,15 +12,16 @@ from jittok.models.bpe.general import has_work
 from jittok.models.bpe.plain import REPLACEMENT, encode_text, encode_words
 from jittok.models.bpe.text import BAD, decode, put_code_point
 from jittok.models.bpe.work import GROWTH, Work, WorkWindow, open_work
-from jittok.normalize.case import LOWERED, kind_of, lower_case
+from jittok.normalize.case import LOWERED, ORDINARY, kind_of, lower_case
 from jittok.normalize.case import SPACE as WHITE
 from jittok.piece_cache.fragment_loop import make_encode_fragments, no_run
 from jittok.pretokenize.splitters.general import SplitterWindow, open_splitter
 from jittok.structures.bytes_table import find_bytes, open_bytes_table
-from jittok.unicode.characters import KMER, KMER_MARK, SPACE_BYTE, SPACE_MARK_CODE
+from jittok.unicode.characters import KMER, KMER_MARK, SPACE_BYTE, SPACE_MARK_BYTES, SPACE_MARK_CODE
 
 A, LOWER_A, LOWER_Z = 0x41, 0x61, 0x7A
 MARK_0, MARK_1, MARK_2 = KMER_MARK
+_SPACE_MARK = tuple(SPACE_MARK_BYTES)
 DNA_BEGIN, DNA_END = b"<dna>", b"</dna>"
 
 
@@ -62,12 +63,15 @@ def _encode_dna(
             break
         inner = begin + len(DNA_BEGIN)
         end = _find(text, inner, stop, DNA_END)
-        if count + (end - inner) // KMER + 3 > room:
+        letters = (end - inner) * (len(SPACE_MARK_BYTES) if model.escape != 0 else 1)
+        if count + letters // KMER + 3 > room:
             return OUT_OF_ROOM
         put_i32(ids, count, wide(model.dna[0]))
         count += 1
-        for i in range(inner, end, KMER):
-            put_i32(ids, count, _kmer(model, work, text, i, end))
+        i, part = inner, 0
+        while i < end:
+            token, i, part = _kmer(model, work, text, i, part, end)
+            put_i32(ids, count, token)
             count += 1
         if end == stop:
             break
@@ -78,20 +82,27 @@ def _encode_dna(
 
 
 @helper
-def _kmer(model: Arrays, work: WorkWindow, text: Window, i: int, end: int) -> int:
-    """The id of six letters from i on, as capitals, filled with A behind `end`."""
+def _kmer(model: Arrays, work: WorkWindow, text: Window, i: int, part: int, end: int) -> tuple[int, int, int]:
+    """The id of six letters from i on, as capitals, filled with A behind `end`; i and part of what is behind them.
+
+    part: bytes of the U+2581 at i that belong to the letters before, if that is what a space at i becomes.
+    """
     for k in range(KMER):
         letter = A
-        if i + k < end:
-            letter = get_u8(text, i + k)
-            if LOWER_A <= letter <= LOWER_Z:
+        if i < end:
+            letter = get_u8(text, i)
+            if letter == SPACE_BYTE and model.escape != 0:
+                letter = _SPACE_MARK[part]
+                part = (part + 1) % len(SPACE_MARK_BYTES)
+            elif LOWER_A <= letter <= LOWER_Z:
                 letter -= 32
+            i += part == 0
         put_u8(work.text, k, letter)
     put_u8(work.text, KMER, MARK_0)
     put_u8(work.text, KMER + 1, MARK_1)
     put_u8(work.text, KMER + 2, MARK_2)
     row = find_bytes(open_bytes_table(model.texts), work.text, 0, KMER + 3)
-    return row if 0 <= row < model.tokens else wide(model.dna[2])
+    return (row if 0 <= row < model.tokens else wide(model.dna[2])), i, part
 
 
 @helper
@@ -121,6 +132,8 @@ def _encode_runs(
             if c == BAD:
                 c = REPLACEMENT
             kind = kind_of(model.case, c)
+            if c == SPACE_BYTE and size == 1 and model.escape != 0:
+                kind, c = ORDINARY, SPACE_MARK_CODE
         if kind != WHITE:
             if at == 0:
                 origin = i
