@@ -1,8 +1,13 @@
 """Short texts one after the other: their ids are those of the ordinary way, whatever happened in between."""
 
+import ctypes
+import functools
 import gc
+import hashlib
 import lzma
+import platform
 import random
+import shutil
 import sys
 import threading
 import weakref
@@ -12,7 +17,7 @@ import numpy as np
 import pytest
 
 import jittok
-from jittok._jit import JIT
+from jittok._jit import JIT, shipped
 from jittok._raw import one_text
 from jittok._raw.objects import place_in_bytes
 from jittok.encode import quick
@@ -21,6 +26,7 @@ from jittok.rows.ids import Ids
 
 VOCABS = Path(__file__).parents[1] / "data" / "vocabs"
 MADE_UP = sorted(path.name.split(".")[0] for path in VOCABS.glob("*.gguf.xz"))
+SHIP = Path(__file__).parents[2] / "ship"
 BUNDLED = ["bert", "gpt-2", "mistral", "t5"] if JIT else []
 RULES = [{}, {"add_special": True}, {"parse_special": True}, {"add_special": True, "parse_special": True}]
 
@@ -309,3 +315,28 @@ def test_options_that_no_dictionary_can_look_up_are_asked_for_their_truth():
     tok = jittok.bundled("gpt-2")
     builtin_of(tok)
     assert tok.encode("some words", add_special=[]).tolist() == tok.encode("some words").tolist()
+
+
+@pytest.mark.usefixtures("often")
+@pytest.mark.skipif(not (sys.platform == "linux" and shutil.which("cc") and SHIP.exists()), reason="cc links it")
+def test_the_builtin_of_a_shipped_library_needs_no_compiler(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(SHIP)
+    from levels import LEVELS
+    from libraries import link, object_of_text
+
+    machine = {"x86_64": "linux-x86_64-v2"}.get(platform.machine(), "linux-aarch64")
+    place, level = tmp_path / "one.so", LEVELS[machine]
+    link(level, [object_of_text(level, one_text.CODE, tmp_path / "one.o")], place)
+    digest = hashlib.sha256(one_text.CODE.encode()).hexdigest()
+    monkeypatch.setattr(shipped, "manifest", lambda: {"kernels": {}, "functions": {one_text.NAME: digest}})
+    monkeypatch.setattr(shipped, "library", lambda: (machine, ctypes.CDLL(str(place))))
+    monkeypatch.setattr(shipped, "left_out", lambda: "")
+    monkeypatch.setattr(one_text, "has_compiler", lambda: False)
+    monkeypatch.setattr(one_text, "_method", functools.cache(one_text._method.__wrapped__))
+    tok = jittok.bundled("gpt-2")
+    assert builtin_of(tok)("some words").tolist() == tok.encode_batch(["some words"])[0].tolist()
+    assert shipped.function(one_text.NAME, one_text.CODE + " ") == (0, None)
+    assert shipped.function("jittok_other", one_text.CODE) == (0, None)
+    one_text._method.cache_clear()
+    monkeypatch.setattr(shipped, "library", lambda: None)
+    assert builtin_of(jittok.bundled("gpt-2")) is None
