@@ -17,8 +17,10 @@ LOCK = Lock()
 
 
 @functools.cache
-def host() -> str:
-    """This processor and llvmlite's version, for stamps."""
+def host(level: str = "") -> str:
+    """This processor, or what a level has, and llvmlite's version: for stamps."""
+    if level:
+        return f"{llvm.get_process_triple()} level {level} {llvm.llvm_version_info}"
     try:
         features = llvm.get_host_cpu_features().flatten()
     except RuntimeError:

@@ -95,11 +95,20 @@ def _greedy(text: str) -> str:
 def splitter_of_stages(stages: tuple[Splitter, ...]) -> general.Splitter | None:
     """The arrays of a splitter, None for one that kernels do not cover. A last SpellBytes is left to the model."""
     try:
+        known = automata_of(stages)
+        return None if known is None else splitter_from(known or [_whole()])
+    except ValueError:
+        return None
+
+
+def automata_of(stages: tuple[Splitter, ...]) -> list[Stage] | None:
+    """The automaton of each stage, None where one is not covered. A last SpellBytes is left to the model."""
+    try:
         parts = [_stage(stage) for stage in _without_spelling(stages)]
-        known = [part for part in parts if part is not None]
-        return splitter_from(known or [_whole()]) if len(known) == len(parts) else None
     except (ValueError, PatternError):
         return None
+    known = [part for part in parts if part is not None]
+    return known if len(known) == len(parts) else None
 
 
 def _whole() -> Stage:
