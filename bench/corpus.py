@@ -24,8 +24,8 @@ import fsspec
 
 import jittok
 from jittok.corpus import Options, compile_corpus
-from jittok.corpus.compiler import raw_ranges
 from jittok.corpus.encode import RangeEncoder
+from jittok.corpus.engines import raw_ranges
 from jittok.corpus.hashing import InputHasher
 from jittok.corpus.reader import read_texts
 from jittok.corpus.sources import find_sources

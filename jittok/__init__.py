@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     )
     from jittok.loading import bundled, load
     from jittok.objects import from_sentencepiece, from_tiktoken, from_tokenizers, from_transformers
-    from jittok.ragged import Ragged, TokenArray
+    from jittok.rows import Ragged, TokenArray
     from jittok.tokenizer import Tokenizer
     from jittok.vocab import Vocab, bundled_names, read_vocab
 
@@ -64,7 +64,7 @@ _HOME = {
     ),
     "loading": ("bundled", "load"),
     "objects": ("from_sentencepiece", "from_tiktoken", "from_tokenizers", "from_transformers"),
-    "ragged": ("Ragged", "TokenArray"),
+    "rows": ("Ragged", "TokenArray"),
     "tokenizer": ("Tokenizer",),
     "vocab": ("Vocab", "bundled_names", "read_vocab"),
 }

@@ -9,7 +9,7 @@ import pytest
 import jittok
 from jittok.errors import CorpusError, EncodingFailed, InvalidToken, JittokError, MalformedVocab, UnsupportedVocab
 from jittok.loading import bundled, load
-from jittok.ragged import TokenArray
+from jittok.rows import TokenArray
 from jittok.tokenizer import Tokenizer
 
 ENCODING = {"add_special": False, "parse_special": False, "errors": "strict"}

@@ -20,7 +20,7 @@ print(tok.decode(ids), ids, *sorted({{k.cache_hit for k in jit.kernel.registry i
 """
 
 
-@pytest.mark.parametrize("module", ["jittok", "jittok.cli", "jittok.vocab", "jittok.ragged", "jittok.errors"])
+@pytest.mark.parametrize("module", ["jittok", "jittok.cli", "jittok.vocab", "jittok.rows", "jittok.errors"])
 def test_light_modules_stay_light(tmp_path, module):
     code = f"import sys, {module}; print(sorted({HEAVY} & set(sys.modules)))"
     assert python(tmp_path, code) == "[]"

@@ -13,7 +13,7 @@ import jittok
 from jittok.encode import encoder, stretches
 from jittok.encode.workspace import HELD
 from jittok.errors import EncodingFailed, InvalidToken, MalformedVocab, UnsupportedVocab
-from jittok.ragged import Ragged, TokenArray
+from jittok.rows import Ragged, TokenArray
 from jittok.tokenizer import Tokenizer
 from jittok.vocab import read_vocab
 from jittok.vocab.bundled import bundled_source

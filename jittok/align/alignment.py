@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from jittok.align.characters import character_spans
 from jittok.display import html
-from jittok.ids import Ids
 from jittok.locks import once
-from jittok.ragged import Describe, TokenArray, joined
+from jittok.rows.ids import Ids
+from jittok.rows.token_array import Describe, TokenArray, joined
 
 Text = str | bytes
 UNITS = ("bytes", "characters")

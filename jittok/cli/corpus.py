@@ -10,9 +10,9 @@ from jittok.cli.common import add_vocab, note, open_vocab, positive, write
 from jittok.corpus.formats import FORMATS
 
 if TYPE_CHECKING:
-    from jittok.corpus.compiler import Summary
     from jittok.corpus.options import Options
     from jittok.corpus.predict import Prediction
+    from jittok.corpus.run import Summary
 
 HELP = "Compile documents into training-ready token shards."
 EXAMPLES = """the five commands one needs:

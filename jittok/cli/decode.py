@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _rows_of(name: str) -> Iterator[Any]:
     if name != STDIN and Path(name).is_dir():
-        from jittok.ragged import TokenArray
+        from jittok.rows import TokenArray
 
         yield from TokenArray.load(name)
         return

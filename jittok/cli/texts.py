@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from jittok.corpus.progress import Progress
     from jittok.corpus.sources import Source
     from jittok.corpus.stream import Read
-    from jittok.ragged import TokenArray
+    from jittok.rows import TokenArray
     from jittok.tokenizer import Tokenizer
 
 

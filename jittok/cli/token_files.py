@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.errors import check_local
-from jittok.ragged import FILES, TokenArray, beside, is_saved, put_in_place
+from jittok.rows import TokenArray
+from jittok.rows.saved import FILES, beside, is_saved, put_in_place
 
 HEADER_BYTES = 128
 """Room for any length: it is only known at the end."""

@@ -9,16 +9,18 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jittok.corpus.compiler import Summary, compile_corpus
+    from jittok.corpus.compiler import compile_corpus
     from jittok.corpus.options import Options
     from jittok.corpus.packing import batches
     from jittok.corpus.readback import Corpus, open  # noqa: A004  jittok.corpus.open is what one looks for
+    from jittok.corpus.run import Summary
     from jittok.corpus.verifier import verify
 
 __all__ = ["Corpus", "Options", "Summary", "batches", "compile_corpus", "open", "verify"]
 _HOME = {
     "packing": ("batches",),
-    "compiler": ("Summary", "compile_corpus"),
+    "compiler": ("compile_corpus",),
+    "run": ("Summary",),
     "options": ("Options",),
     "readback": ("Corpus", "open"),
     "verifier": ("verify",),

@@ -7,64 +7,26 @@ from __future__ import annotations
 
 import os
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from jittok.corpus import disk, shards
-from jittok.corpus.begun import WORK, as_begun
-from jittok.corpus.encode import Encoded, RangeEncoder
-from jittok.corpus.folders import Folder
+from jittok.corpus.begun import as_begun
+from jittok.corpus.encode import RangeEncoder
+from jittok.corpus.engines import ENGINES, engine_of
 from jittok.corpus.formats import make_formats
-from jittok.corpus.formats.base import Facts, Format, Rows
+from jittok.corpus.formats.base import Facts, Format
 from jittok.corpus.formats.errors import Errors
-from jittok.corpus.hashing import InputHasher
-from jittok.corpus.ledger import NAME as LEDGER
-from jittok.corpus.ledger import Ledger
-from jittok.corpus.manifest import NAME as MANIFEST
-from jittok.corpus.manifest import files_of, make_manifest, read_manifest, write_manifest
 from jittok.corpus.options import Options
 from jittok.corpus.progress import Progress
-from jittok.corpus.ranges import RawRange, read_unit, units
-from jittok.corpus.reader import Bad
-from jittok.corpus.sources import STDIN, Source, check_looks, find_sources
-from jittok.corpus.state import State, changed, check_inputs, differences, different, make_plan, replay
+from jittok.corpus.run import LOCK, Run, Summary
+from jittok.corpus.sources import Source, check_looks, find_sources
+from jittok.corpus.state import make_plan
 from jittok.errors import CorpusError, check_local, missing
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
-
-LOCK = ".jittok.lock"
-FEW_BAD = 1000
-"""From the start so many documents without any text mean that the run looks for it in the wrong field."""
-ENGINES = ("threads", "ray")
-
-
-@dataclass(frozen=True)
-class Summary:
-    """What a run has done; `resumed` counts the documents that were there before."""
-
-    out: str
-    documents: int
-    tokens: int
-    text_bytes: int
-    blank_lines: int
-    bad_documents: int
-    shards: int
-    bytes: int
-    seconds: float
-    resumed: int
-    left_out: tuple[str, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
-        return asdict(self)
 
 
 def compile_corpus(
@@ -113,13 +75,13 @@ def compile_corpus(
         lock.acquire()
     except Timeout:
         raise CorpusError(str(out), "another process that writes it", "one at a time") from None
-    run = _Run(out, make_plan(tok, sources, options), sources, formats, encoder)
+    run = Run(out, make_plan(tok, sources, options), sources, formats, encoder)
     try:
         resumed = run.begin()
         if not run.complete:
             if check_space:
                 run.check_space()
-            run.go(_engine(engine, threads), report, start)
+            run.go(engine_of(engine, threads), report, start)
         return run.summary(time.perf_counter() - start, resumed, left_out)
     finally:
         run.close()
@@ -130,271 +92,3 @@ def formats_of(tok: Tokenizer, sources: Sequence[Source], options: Options) -> l
     """The formats of a run, the account of bad documents last. CorpusError for one that cannot hold the ids."""
     facts = Facts(tok.vocab_size, tok.name or "", tok.fingerprint, options.dtype, [source.path for source in sources])
     return [*make_formats(options.formats, facts), Errors(replace(facts, dtype="auto"))]
-
-
-Engine = Callable[[RangeEncoder, State], Iterator[Encoded]]
-
-
-def _engine(name: str, threads: int | None) -> Engine:
-    if name == "ray":
-        from jittok.corpus.on_ray import encode_on_ray
-
-        return lambda encoder, state: encode_on_ray(encoder, state, threads)
-    return lambda encoder, state: encode_on_threads(encoder, raw_ranges(encoder, state), threads)
-
-
-def raw_ranges(encoder: RangeEncoder, state: State) -> Iterator[RawRange]:
-    """The ranges that are still to be done. CorpusError when standard input is not what it was."""
-    sources, options, done = encoder.sources, encoder.options, state.done
-    for unit in units(sources, options, 0 if done is None else done.source):
-        if done is None or (unit.source, unit.part) > done[:2]:
-            yield from read_unit(unit, sources, options)
-        elif (unit.source, unit.part) == done[:2]:
-            again = sources[unit.source].path == STDIN  # read the last range once more, to see whether it is the same
-            ranges = read_unit(unit, sources, options, done.at + (not again))
-            if again:
-                first = next(ranges, None)
-                if first is None or first.prefix != state.prefix:
-                    raise changed(sources[unit.source])
-            yield from ranges
-
-
-def encode_on_threads(encoder: RangeEncoder, ranges: Iterator[RawRange], threads: int | None) -> Iterator[Encoded]:
-    """Ranges in order, each encoded by one thread; this thread reads ahead, and whoever takes them writes."""
-    from jittok.encode.stretches import thread_count
-
-    count = thread_count(threads)
-    pending: deque[Future[Encoded]] = deque()
-    with ThreadPoolExecutor(count, thread_name_prefix="jittok-corpus") as pool:
-        try:
-            for raw in ranges:
-                pending.append(pool.submit(encoder, raw))
-                del raw
-                while len(pending) > 2 * count:
-                    yield pending.popleft().result()
-            while pending:
-                yield pending.popleft().result()
-        finally:
-            for future in pending:
-                future.cancel()
-
-
-class _Run:
-    """One call of `compile_corpus` on a directory it has locked."""
-
-    def __init__(
-        self,
-        out: Path,
-        plan: dict[str, Any],
-        sources: Sequence[Source],
-        formats: Sequence[Format],
-        encoder: RangeEncoder,
-    ) -> None:
-        self.out, self.plan, self.sources, self.formats, self.encoder = out, plan, sources, formats, encoder
-        self.complete = False
-        self.state: State
-        self._first_bad: Bad | None = None
-        self.hasher = InputHasher(sources)
-        self._files = ExitStack()
-        self.folder = self._files.enter_context(Folder(out))
-        self._files.callback(self.hasher.close)
-
-    # ---- what is there already
-
-    def begin(self) -> int:
-        """Find out what an earlier run has left, and make it whole; how many documents it had done."""
-        if os.path.lexists(self.out / MANIFEST):
-            self._check_finished()
-            return int(self.manifest["documents"])
-        strange = sorted(path.name for path in self.out.iterdir() if path.name not in (WORK, LOCK))
-        there = self.folder.inner(WORK, make=False)
-        if there is not None:
-            self._files.callback(there.close)
-        ledger_there = there is not None and os.path.lexists(there.path / LEDGER)
-        if strange and not ledger_there:
-            raise CorpusError(
-                str(self.out), ", ".join(strange)[:80], "an empty directory, or one that jittok corpus began"
-            )
-        work: Any = there or self._files.enter_context(self.folder.inner(WORK, mode=0o700))  # type: ignore[arg-type]
-        self.work: Path = work.path
-        self.ledger = Ledger(self.work / LEDGER)
-        self._files.callback(self.ledger.close)
-        self._files.callback(lambda: self.writer.close())  # noqa: PLW0108  the writer of that moment
-        self.writer = shards.ShardWriter(self.work, self.formats, 0)
-        try:
-            if self._nothing_read():  # nothing has been read yet: any plan may take its place
-                self.ledger.cut(0)
-            if self.ledger.facts:
-                self._take_up()
-                return self.state.documents
-        except (LookupError, TypeError, AttributeError, OverflowError, MemoryError) as error:
-            where, found = str(self.out / WORK / LEDGER), f"{type(error).__name__}: {error}"
-            raise CorpusError(where, found, f"lines that jittok wrote: remove {WORK} to begin anew") from error
-        shards.sweep(self.work, {LEDGER})
-        disk.sync(self.out)
-        disk.sync(self.work)
-        self.ledger.add({"plan": self.plan}, sync=True)
-        self.state = State(self.plan)
-        return 0
-
-    def _nothing_read(self) -> bool:
-        """Whether the ledger tells of no text at all: only a plan, or documents that all had none (a wrong --field)."""
-        facts = self.ledger.facts
-        if len(facts) < 2:
-            return bool(facts)
-        state = replay(facts)
-        return state.bad > 0 and not state.has_read and not state.shards
-
-    def _take_up(self) -> None:
-        state = replay(self.ledger.facts)
-        old, new = state.plan, self.plan
-        forgiving = old["options"]["on_error"] == "fail" or state.bad == 0
-        found = differences(old, new, on_error_may_change=forgiving)
-        if found:
-            raise different(self.out, found)
-        for fact in state.shards:
-            shards.publish(self.work, self.folder, fact["files"])
-        self.writer = shards.ShardWriter(self.work, self.formats, len(state.shards))
-        begun = [(f["streams"], f["documents"], f["tokens"], f["bytes"]) for _, f in state.open_ranges]
-        whole = self.writer.resume(begun)
-        if whole < len(begun):
-            self.ledger.cut(state.open_ranges[whole][0])
-            state = replay(self.ledger.facts)
-        self.ledger.facts = []
-        state.open_ranges = []
-        kept = {opened.path.name for opened in self.writer.streams.values()}
-        shards.sweep(self.work, {LEDGER} | kept)
-        check_inputs(state, self.sources, self.hasher)
-        if old["options"]["on_error"] != new["options"]["on_error"]:
-            state.plan["options"]["on_error"] = new["options"]["on_error"]
-            self.ledger.add({"on_error": new["options"]["on_error"]}, sync=True)
-        self.state = state
-
-    def _check_finished(self) -> None:
-        """The directory is finished: is it what this call would write?"""
-        self.complete = True
-        self.manifest = read_manifest(self.out)
-        found = differences(self.manifest, self.plan, on_error_may_change=self.manifest["bad_documents"] == 0)
-        if found:
-            raise different(self.out, found)
-        for i, row in enumerate(self.manifest["inputs"]):
-            if self.hasher.whole(i) != (row["bytes"], row["sha256"]):
-                raise changed(self.sources[i])
-        self._clean_up()
-
-    # ---- what is still to do
-
-    def check_space(self) -> None:
-        """CorpusError when what is still to be written will not fit on the disk, by an estimate from a sample."""
-        from jittok.corpus.predict import check_space
-
-        check_space(self.out, self.encoder, self.formats, self.state)
-
-    def go(
-        self,
-        engine: Engine,
-        report: Callable[[Progress], None] | None,
-        start: float,
-    ) -> None:
-        """Write what is missing, then the manifest."""
-        state = self.state
-        sizes = [source.size for source in self.sources]
-        total = None if None in sizes else sum(size or 0 for size in sizes)
-        before = (state.read, state.text_bytes, state.tokens)
-        try:
-            self._close_full_shard()
-            for encoded in engine(self.encoder, state):
-                self._take(encoded)
-                if report is not None:
-                    report(Progress.of(state, total, before, time.perf_counter() - start))
-            self._pass_inputs(len(self.sources))
-            self._refuse_nothing(1)
-            if self.writer.ranges or not state.shards:
-                self._finish_shard()
-            self.manifest = make_manifest(state)
-            write_manifest(self.out, self.manifest)
-        finally:
-            self.close()
-        self._clean_up()
-
-    def close(self) -> None:
-        """Give all files back."""
-        self._files.close()
-
-    def _take(self, encoded: Encoded) -> None:
-        """One range: to the streams, then to the ledger."""
-        self._pass_inputs(encoded.key.source)
-        base = self.state.lines_before(encoded.key.source)
-        bad = [found._replace(line=found.line + base) for found in encoded.bad]
-        if bad and self.encoder.options.on_error == "fail":
-            raise CorpusError(f"{self.sources[bad[0].source].path}, line {bad[0].line}", bad[0].found, bad[0].expected)
-        rows = Rows(encoded.ids, encoded.lengths, encoded.sources, encoded.lines + np.int64(base), bad)
-        places = self.writer.append(rows, encoded.text_bytes)
-        prefix = encoded.prefix
-        if prefix is None and encoded.last == encoded.key.source:
-            prefix = self.hasher.prefix(encoded.last, encoded.read)
-        fact = {
-            "range": list(encoded.key), "documents": int(encoded.lengths.size), "tokens": int(encoded.ids.size),
-            "bytes": encoded.text_bytes, "lines": encoded.seen, "blank": encoded.blank, "bad": len(bad),
-            "lost": encoded.lost,
-            "read": encoded.new, "streams": places, "prefix": prefix,
-        }  # fmt: skip
-        self.ledger.add(fact)
-        self.state.add_range(fact)
-        if bad and self._first_bad is None:
-            self._first_bad = bad[0]
-        self._refuse_nothing(FEW_BAD)
-        self._close_full_shard()
-
-    def _refuse_nothing(self, least: int) -> None:
-        """CorpusError when no document so far could be read, of `least` or more: not the documents are wrong then."""
-        if not self.state.has_read and self.state.bad >= least:
-            bad = self._first_bad
-            where = f"{self.sources[bad.source].path}, line {bad.line}" if bad else str(self.out)
-            found = f"no text in any of {self.state.bad:,} documents; here {bad.found if bad else 'nothing'}"
-            raise CorpusError(where, found, bad.expected if bad else "texts (--field, --column)")
-
-    def _pass_inputs(self, upto: int) -> None:
-        """Sources before `upto` are done: hash their rest, and see that nobody has written to them meanwhile."""
-        for i in range(len(self.state.inputs), upto):
-            source = self.sources[i]
-            if source.path == STDIN:
-                prefix = self.state.prefix if self.state.prefix and self.state.prefix[0] == i else None
-                size, digest = prefix[1:] if prefix else self.hasher.whole(i)
-            else:
-                size, digest = self.hasher.whole(i)
-                source.check_unchanged()
-            self.ledger.add({"input": i, "bytes": size, "sha256": digest})
-            self.state.inputs[i] = (size, digest)
-
-    def _close_full_shard(self) -> None:
-        limit = self.encoder.options.shard_bytes
-        if limit and self.writer.text_bytes >= limit:
-            self._finish_shard()
-
-    def _finish_shard(self) -> None:
-        fact = self.writer.finish()
-        self.ledger.add(fact, sync=True)
-        shards.publish(self.work, self.folder, fact["files"])
-        self.state.add_shard(fact)
-        shards.sweep(self.work, {LEDGER})
-        self.writer = shards.ShardWriter(self.work, self.formats, len(self.state.shards))
-
-    def _clean_up(self) -> None:
-        """The manifest stands: the work folder is not needed any more."""
-        with Folder(self.out) as folder:
-            work = folder.inner(WORK, make=False)
-            if work is not None:
-                with work:
-                    shards.sweep(work.path, set())
-                folder.remove(WORK)
-
-    def summary(self, seconds: float, resumed: int, left_out: Sequence[str]) -> Summary:
-        """Of the finished directory."""
-        found = self.manifest
-        size = sum(file["bytes"] for file in files_of(found))
-        numbers = {key: found[key] for key in ("documents", "tokens", "text_bytes", "blank_lines", "bad_documents")}
-        return Summary(
-            out=str(self.out), shards=len(found["shards"]), bytes=size, seconds=seconds, resumed=resumed,
-            left_out=tuple(left_out), **numbers,
-        )  # fmt: skip

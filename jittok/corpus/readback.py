@@ -17,9 +17,9 @@ from jittok.corpus.formats import FORMATS, format_class, make_formats
 from jittok.corpus.formats.base import Block, Facts, Lazy
 from jittok.corpus.manifest import Manifest, read_manifest
 from jittok.errors import CorpusError
-from jittok.held import proven
-from jittok.ids import Ids
-from jittok.ragged import TokenArray
+from jittok.rows import TokenArray
+from jittok.rows.checks import proven
+from jittok.rows.ids import Ids
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from jittok import arrow_layouts
 from jittok.corpus.limits import Limit
 from jittok.corpus.options import Options
 from jittok.corpus.sources import Source, is_url
 from jittok.errors import CorpusError, MalformedArray, missing
+from jittok.inputs import arrow
 
 BATCH_BYTES = 4 << 20
 """Text read from a row group at once, by the average of its rows."""
@@ -85,7 +85,7 @@ def arrow_rows(source: Source, options: Options, first: int) -> Iterator[tuple[i
                 for batch in batches:
                     read += 1
                     column = batch.column(options.column)
-                    arrow_layouts.rows_of(column)
+                    arrow.rows_of(column)
                     yield column
 
             limit = Limit(source.path, options.max_document_bytes, "row")

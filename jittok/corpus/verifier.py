@@ -12,8 +12,8 @@ import numpy as np
 
 from jittok.corpus import readback
 from jittok.corpus.begun import as_begun
-from jittok.corpus.compiler import encode_on_threads
 from jittok.corpus.encode import Encoded, RangeEncoder
+from jittok.corpus.engines import encode_on_threads
 from jittok.corpus.hashing import InputHasher
 from jittok.corpus.manifest import Manifest, read_manifest
 from jittok.corpus.options import from_identity

@@ -16,13 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import when_long
-from jittok.encode.encoder import SPARE, Encoder, Rule
+from jittok.encode.encoder import SPARE, Encoder
+from jittok.encode.failures import failure_of
 from jittok.encode.long_document import LEAST, PART, InOrder, part_fragments
+from jittok.encode.rule import Rule
 from jittok.encode.stretches import DOCUMENT_WEIGHT, STRETCH_BYTES, finished, progress_bar, stretches_of, thread_count
 from jittok.encode.workspace import COPIED, Workspace
 from jittok.errors import JittokError
 from jittok.inputs import Documents
-from jittok.ragged import TokenArray, joined
+from jittok.rows.token_array import TokenArray, joined
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -153,7 +155,7 @@ def _in_parts(
         part_size = int((stops - starts).sum())
         done = encoder.encode_fragments(workspace, docs, starts, stops, tokens, starts.size, part_size, rule, at)
         if not isinstance(done, int):
-            raise encoder.failed(docs, base, document, done)
+            raise failure_of(docs, base, document, done)
         return done
 
     line = InOrder(int(1.1 * encoder.ids_per_byte * size) + count + SPARE if keep else None)
@@ -189,7 +191,7 @@ def parts_of_one(encoder: Encoder, text: bytes, rule: Rule) -> Iterator[NDArray[
             size = int((stops[some] - starts[some]).sum())
             done = encoder.encode_fragments(workspace, docs, starts[some], stops[some], tokens[some], j - i, size, rule)
             if not isinstance(done, int):
-                raise encoder.failed(docs, 0, 0, done)
+                raise failure_of(docs, 0, 0, done)
             ids = workspace.ids[:done].copy()
         finally:
             encoder.release(workspace)

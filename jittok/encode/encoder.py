@@ -8,22 +8,22 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import CHECKED, kernel, patiently
+from jittok.encode.failures import failure_of, mended
 from jittok.encode.quick import encode_quickly
+from jittok.encode.rule import Rule
 from jittok.encode.uncut import lay_out, lay_out_one, nothing_to_cut
 from jittok.encode.workspace import HELD, Workspace, fixed
-from jittok.errors import EncodingFailed, JittokError, UnsupportedVocab
+from jittok.errors import JittokError, UnsupportedVocab
 from jittok.fragments import (
-    BEYOND_UNICODE,
     EXPECTED,
     FOUND,
     FRAGMENT,
@@ -33,9 +33,7 @@ from jittok.fragments import (
     OFFSET,
     OUT_OF_ROOM,
     OUT_OF_WORK,
-    SPACE_IN_SYMBOL,
     Failure,
-    found_value,
 )
 from jittok.inputs import PADDING, Documents
 from jittok.locks import Lock
@@ -61,24 +59,6 @@ SPARE = 48 << 10
 
 GIVEN_AWAY = 1 << 20
 """So many ids of one text are given to the caller with their array: a copy would double their memory."""
-
-REPLACEMENT = "\ufffd".encode()
-BEYOND = re.compile(rb"\xf4[\x90-\xbf][\x80-\xbf]{2}|[\xf5-\xf7][\x80-\xbf]{3}")
-"""What llama.cpp's decoder makes a code point above U+10FFFF of."""
-
-
-class Rule(NamedTuple):
-    """How documents are encoded: what is cut out, what stands around, what happens to impossible text."""
-
-    special: tables.SpecialTokens
-    before: int  # id in front of each document, or NO_TOKEN
-    after: int  # id behind each document, or NO_TOKEN
-    replace: bool
-
-    @property
-    def around(self) -> tuple[int, int]:
-        """How many ids stand in front of each document, and behind it."""
-        return int(self.before >= 0), int(self.after >= 0)
 
 
 class Encoder:
@@ -283,7 +263,7 @@ class Encoder:
         document = 0
         if last - first > 1:
             document = int(np.searchsorted(workspace.document_ends[: last - first], done.fragment, side="right"))
-        raise self.failed(docs, base, first + document, done)
+        raise failure_of(docs, base, first + document, done)
 
     def encode_fragments(
         self, workspace: Workspace, docs: Documents, starts: NDArray[np.int64], stops: NDArray[np.int64],
@@ -304,17 +284,6 @@ class Encoder:
             if size > SMALL:
                 self.ids_per_byte = 1.05 * (done - at) / size
         return done
-
-    @staticmethod
-    def failed(docs: Documents, base: int, document: int, done: Failure) -> EncodingFailed:
-        """The error of a document that cannot be encoded, the one that is `docs`' number `document`."""
-        start, stop = int(docs.starts[document]), int(docs.stops[document])
-        return EncodingFailed(
-            base + document,
-            done.offset - start,
-            found_value(done, docs.between(done.offset, min(done.offset + 8, stop))),
-            EXPECTED[done.code],
-        )
 
     def _settle(self) -> None:
         """Lay the arrays out for much text, once. Workspaces work with either."""
@@ -391,11 +360,11 @@ class Encoder:
                 arrays = self._with_chain() if strict_bytes else self._with_unknown_bytes(self._with_chain())
             elif code == NO_BYTE_TOKEN and replace and strict_bytes and self._can_replace_bytes():
                 arrays, strict_bytes = self._with_unknown_bytes(arrays), False
-            elif replace and (whole := self._mended(code, docs.between(int(starts[at]), int(stops[at])))):
-                mended = np.frombuffer(whole, np.uint8)
-                one = (fixed([0]), fixed([mended.size]), fixed([tokens[at]], np.int32))
+            elif replace and (whole := mended(self.vocab, code, docs.between(int(starts[at]), int(stops[at])))):
+                text = np.frombuffer(whole, np.uint8)
+                one = (fixed([0]), fixed([text.size]), fixed([tokens[at]], np.int32))
                 done = self._run(
-                    workspace, Documents(mended, one[0], one[1]), *one, 1, count, np.empty(1, np.int64), replace
+                    workspace, Documents(text, one[0], one[1]), *one, 1, count, np.empty(1, np.int64), replace
                 )
                 if not isinstance(done, int):
                     return Failure(done.code, at, int(starts[at]), done.found)
@@ -406,17 +375,6 @@ class Encoder:
             else:
                 raise AssertionError(f"{model.__name__} gave code {code} at fragment {at}")
         return count
-
-    def _mended(self, code: int, text: bytes) -> bytes | None:
-        """A fragment that failed with this code, with U+FFFD for what llama.cpp dies on; None where that is no help."""
-        if code == BEYOND_UNICODE:
-            return BEYOND.sub(4 * REPLACEMENT, text)
-        if code == SPACE_IN_SYMBOL:
-            from jittok.pretokenize.crowded import crowded_spaces, without_spaces
-
-            spaces = crowded_spaces(self.vocab, text)
-            return without_spaces(text, spaces) if spaces else None
-        return None
 
     def _can_replace_bytes(self) -> bool:
         return self.vocab.unk_id >= 0 and hasattr(self.arrays, "byte_ids")

@@ -19,7 +19,8 @@ from jittok.fragments import TEXT_PREFIXED
 from jittok.special import partition
 
 if TYPE_CHECKING:
-    from jittok.encode.encoder import Encoder, Rule
+    from jittok.encode.encoder import Encoder
+    from jittok.encode.rule import Rule
     from jittok.encode.workspace import Workspace
 
 QUICK = 1 << 12

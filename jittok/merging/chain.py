@@ -184,12 +184,13 @@ def spell(rows: Window, symbol: int, out: Window, start: int) -> int:
 
 
 @helper
-def merge_on_trial(rows: Window, bases: Window, pairs: PairWindow, trial: Window, a: int, b: int) -> int:
-    """Merge what a and b stand for, in `trial`: how many symbols are left there. O(n^2) look-ups, for few symbols."""
+def merge_on_trial(rows: Window, bases: Window, pairs: PairWindow, trial: Window, a: int, b: int, fewest: int) -> int:
+    """Merge what a and b stand for, in `trial`, as long as there are more than `fewest` symbols; how many are left.
+    O(n^2) look-ups, for few symbols."""
     count = spell(rows, b, trial, spell(rows, a, trial, 0))
     for k in range(count):
         put_i32(trial, k, get_i32(bases, get_i32(trial, k)))
-    while True:
+    while count > fewest:
         best, at = NO_PAIR, NONE
         for k in range(count - 1):
             f = find_pair(
@@ -198,11 +199,12 @@ def merge_on_trial(rows: Window, bases: Window, pairs: PairWindow, trial: Window
             if f >> _32 < best >> _32:
                 best, at = f, k
         if at == NONE:
-            return count
+            break
         put_i32(trial, at, np.int64(best & _LOW))
         count -= 1
         for k in range(at + 1, count):
             put_i32(trial, k, get_i32(trial, k + 1))
+    return count
 
 
 @helper
@@ -235,7 +237,7 @@ def may_stand(rows: Window, pairs: PairWindow, a: int, b: int, joined: bool) -> 
 def _judge(rows: Window, bases: Window, pairs: PairWindow, trial: Window, a: int, b: int) -> bool:
     """Whether b may stand behind a."""
     if get_i32(rows, ROW * a + UNORDERED) | get_i32(rows, ROW * b + UNORDERED):
-        left = merge_on_trial(rows, bases, pairs, trial, a, b)
+        left = merge_on_trial(rows, bases, pairs, trial, a, b, 1)
         return left == 2 and get_i32(trial, 0) == a and get_i32(trial, 1) == b
     return may_stand(rows, pairs, a, b, False)
 

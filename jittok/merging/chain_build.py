@@ -61,20 +61,25 @@ def character_rows(texts: BytesTable) -> NDArray[np.int32]:
     return rows[chosen][np.argsort(keys[chosen], kind="stable")].astype(np.int32)
 
 
-def build_chain(pairs: PairTable, bases: NDArray[np.int32], symbols: int) -> Chain:
-    """The chain of a vocabulary, or none if its merges are not such that neighbours tell all.
+def made_symbols(pairs: PairTable, bases: NDArray[np.int32], symbols: int) -> NDArray[np.int32] | None:
+    """The rows of all symbols, but for SHORTER (see `find_symbols`); None if they cannot be told.
 
     bases: int32[numbers] the distinct symbols that lists begin with; symbols: all symbols are below this number
     """
+    if bases.size > MOST_BASES or symbols > MOST_NODES:
+        return None
     ranks = pairs.slots[1::2] >> _32
     filled = np.flatnonzero(pairs.slots[::2])
     order = filled[np.argsort(ranks[filled], kind="stable")]
     rows = np.zeros(ROW * symbols, np.int32)
-    if (
-        bases.size > MOST_BASES
-        or symbols > MOST_NODES
-        or find_symbols(pairs, np.empty(2 * LONGEST, np.int32), order, frozen(bases, np.int32), rows) < 0
-    ):
+    rounds = find_symbols(pairs, np.empty(2 * LONGEST, np.int32), order, frozen(bases, np.int32), rows)
+    return rows if rounds >= 0 else None
+
+
+def build_chain(pairs: PairTable, bases: NDArray[np.int32], symbols: int) -> Chain:
+    """The chain of a vocabulary, or none if its merges are not such that neighbours tell all; see `made_symbols`."""
+    rows = made_symbols(pairs, bases, symbols)
+    if rows is None:
         return no_chain()
     lengths = rows[LENGTH::ROW]
     total = int(lengths.sum(dtype=np.int64))
@@ -136,31 +141,19 @@ def find_symbols(pairs: PairTable, trial: OutI32, order: OutI64, bases: I32, row
             if length > LONGEST:
                 return TOO_LONG
             if unordered != 0:
-                count = merge_on_trial(table, numbers, found_pairs, scratch, left, right)
-                if count != 1 or ROW * get_i32(scratch, 0) != row:
+                count = merge_on_trial(table, numbers, found_pairs, scratch, left, right, 2)
+                if count != 2 or get_i32(scratch, 0) != left or get_i32(scratch, 1) != right:
                     continue
             elif not may_stand(table, found_pairs, left, right, True):
                 continue
-            if made:  # on trial, every way to cut a symbol looks right
-                if not _spelled_alike(table, scratch, np.int64(value & _LOW), left, right):
-                    return AMBIGUOUS
-                continue
+            if made:  # of one text, merging comes to one pair
+                return AMBIGUOUS
             if rank < max(wide(rows[ROW * left + RANK]), wide(rows[ROW * right + RANK])):
                 unordered = 1
             rows[row + LEFT], rows[row + RIGHT], rows[row + RANK], rows[row + SHORTER] = left, right, rank, NONE
             rows[row + LENGTH], rows[row + UNORDERED] = length, unordered
             found += 1
     return rounds
-
-
-@helper
-def _spelled_alike(rows: Window, trial: Window, symbol: int, left: int, right: int) -> bool:
-    """Whether a symbol has the bases of two others."""
-    count = spell(rows, symbol, trial, 0)
-    same = spell(rows, right, trial, spell(rows, left, trial, count)) == 2 * count
-    for k in range(count):
-        same = same and get_i32(trial, k) == get_i32(trial, count + k)
-    return same
 
 
 @helper

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import jittok
-from jittok import inputs, tokenizer
 from jittok.encode import batch, encoder, long_document, stretches
 from jittok.encode.workspace import Workspace
 from jittok.errors import EncodingFailed, JittokError
-from jittok.inputs import Documents
+from jittok.inputs import Documents, containers
 from jittok.models import rwkv, ugm
 from jittok.safe_cuts.rules import no_cuts
+from jittok.tokenizer import tokenizer
 
 WORDS = [
     b"word ",
@@ -337,7 +337,7 @@ def test_one_long_document_is_read_where_it_is_to_its_end_and_no_further(name):
 @pytest.mark.parametrize("threads", [2, 3, 8])
 def test_ids_of_many_stretches_are_put_together_in_order(threads, monkeypatch):
     monkeypatch.setattr(stretches, "STRETCH_MIN", 3000)
-    monkeypatch.setattr(inputs, "PART_BYTES", 40_000)
+    monkeypatch.setattr(containers, "PART_BYTES", 40_000)
     tok, texts = jittok.bundled("gpt-2"), [b"", *(text_of(seed, 100 * seed) for seed in range(60)), b"", b""]
     texts[30:30] = [b""] * 2000
     rules = {"add_special": True, "errors": "replace"}
@@ -351,7 +351,7 @@ def test_ids_of_many_stretches_are_put_together_in_order(threads, monkeypatch):
 @pytest.mark.parametrize("threads", [2, 3, 8])
 def test_the_first_error_of_many_stretches_is_told(threads, monkeypatch):
     monkeypatch.setattr(stretches, "STRETCH_MIN", 3000)
-    monkeypatch.setattr(inputs, "PART_BYTES", 40_000)
+    monkeypatch.setattr(containers, "PART_BYTES", 40_000)
     tok, texts = jittok.bundled("gpt-2", llama_cpp="0.3.36"), [b"some plain words " * 100] * 200
 
     def broken(first):

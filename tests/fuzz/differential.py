@@ -24,7 +24,8 @@ from texts import Texts
 from vocabs import random_vocab
 
 from jittok.encode.batch import encode_batch
-from jittok.encode.encoder import Encoder, Rule
+from jittok.encode.encoder import Encoder
+from jittok.encode.rule import Rule
 from jittok.errors import EncodingFailed, JittokError
 from jittok.piece_cache.tables import PieceCache, make_cache
 from jittok.reference.tokenize import tokenize

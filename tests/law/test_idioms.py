@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import jittok
-from jittok.ids import Ids
-from jittok.ragged import TokenArray
+from jittok.rows import TokenArray
+from jittok.rows.ids import Ids
 from jittok.tokenizer import Tokenizer
 
 BOS, EOS = 1, 2

@@ -31,9 +31,9 @@ from jittok.pretokenize.families import family_numbers
 from jittok.pretokenize.program import splitter_of
 from jittok.pretokenize.splitters.blocks import character_classes
 from jittok.pretokenize.splitters.llama3 import WITHOUT
-from jittok.ragged import Ragged, TokenArray
 from jittok.reference.tokenize import align as reference_align
 from jittok.reference.tokenize import tokenize
+from jittok.rows import Ragged, TokenArray
 from jittok.vocab import read_vocab
 
 VOCABS = Path(__file__).parents[1] / "data" / "vocabs"

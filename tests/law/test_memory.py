@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jittok
-from jittok import inputs
 from jittok.errors import InvalidToken, JittokError, MalformedArray
-from jittok.held import arrow_valid, is_held, own, proven
 from jittok.inputs import Documents, documents
-from jittok.ragged import Ragged, TokenArray
+from jittok.inputs.arrow import rows_of
+from jittok.rows import Ragged, TokenArray
+from jittok.rows.checks import arrow_valid, is_held, own, proven
 
 pa = pytest.importorskip("pyarrow")
 DATA = bytes(range(97, 117))
@@ -121,7 +121,7 @@ def test_arrow_buffers_that_are_too_short_are_an_error(buffers: list[Any]) -> No
             return [None if buffer is None else pa.py_buffer(buffer) for buffer in buffers]
 
     with pytest.raises(MalformedArray):
-        inputs.rows_of(Lying())
+        rows_of(Lying())
 
 
 def test_the_attacks_by_name() -> None:

@@ -12,7 +12,7 @@ from jittok.encode.batch import encode_batch
 from jittok.encode.encoder import Encoder
 from jittok.errors import EncodingFailed, UnsupportedVocab
 from jittok.models import kinds
-from jittok.ragged import Ragged
+from jittok.rows import Ragged
 
 
 class Toy(kinds.Plain):

@@ -34,7 +34,7 @@ from jittok.corpus.formats.base import (
 )
 from jittok.corpus.formats.disk_ids import DiskIds, read_array
 from jittok.errors import CorpusError, MalformedArray, missing
-from jittok.ragged import TokenArray
+from jittok.rows import TokenArray
 
 BATCH_TOKENS = 1 << 22
 GROUP_TOKENS = 1 << 24

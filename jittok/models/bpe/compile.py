@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from jittok._jit import I32, I64, U8, OutI32, OutI64, OutU8, OutU64, frozen, helper, kernel, wide
 from jittok._raw import window
 from jittok.merging.chain_build import build_chain, character_rows, no_chain
+from jittok.merging.living import Pairs, living
 from jittok.models.bpe.arrays import HYBRIDDNA, PLAIN, WHITESPACE, Arrays
 from jittok.models.bpe.joint_rules import all_joined, byte_joints, character_joints
 from jittok.models.bpe.joints import Joints
@@ -39,7 +40,7 @@ from jittok.structures.bytes_table import (
     slot_count,
 )
 from jittok.structures.char_table import no_characters, wide_characters
-from jittok.structures.pair_table import PairTable, build_pair_table, find_pair
+from jittok.structures.pair_table import PairTable, find_pair
 from jittok.unicode import tables
 from jittok.unicode.characters import SPACE_BYTE
 from jittok.vocab import Vocab
@@ -50,8 +51,10 @@ OUT_OF_ROOM = -1
 def compile_vocab(vocab: Vocab) -> Arrays:
     """Flat arrays of `vocab`; linear in its bytes."""
     pre = pre_type(vocab.pre_type)
-    symbols, ranks = _resolve(vocab, pre.byte_encode)
-    left, right, rank, merged = ranks
+    symbols, merges = _resolve(vocab, pre.byte_encode)
+    alphabet = encoded_bytes() if pre.byte_encode else [bytes([byte]) for byte in range(0x80)] + [b""] * 0x80
+    byte_symbols = frozen(find_rows(symbols, alphabet), np.int32)
+    merges, pairs = living(merges, _bases(symbols, byte_symbols, pre.byte_encode), symbols.offsets.size - 1)
     virtual_at, virtual_ids = _fallbacks(vocab, symbols)
     whole, whole_ids = _whole_words(vocab, pre.byte_encode)
     session, dna = _session(vocab, symbols)
@@ -61,9 +64,6 @@ def compile_vocab(vocab: Vocab) -> Arrays:
     # a line that is a token has to be seen whole, and a space that stays one fails where it does not stand alone
     if cuts_lines(pre) and session == PLAIN and vocab.escape_whitespaces and not vocab.ignore_merges:
         family = LINES
-    pairs = build_pair_table(left, right, rank, merged)
-    alphabet = encoded_bytes() if pre.byte_encode else [bytes([byte]) for byte in range(0x80)] + [b""] * 0x80
-    byte_symbols = frozen(find_rows(symbols, alphabet), np.int32)
     paired = byte_symbols.copy()
     if family == LINES:
         paired[SPACE_BYTE] = find_rows(symbols, [bytes(MARK_TEXT)])[0]
@@ -97,8 +97,8 @@ def compile_vocab(vocab: Vocab) -> Arrays:
         contractions=contractions,
         classes=character_classes(letters),
         byte_pairs=frozen(byte_pairs, np.uint64),
-        joints=_joints(vocab, symbols, ranks, byte_symbols),
-        rules=line_rules(symbols, left, right) if family == LINES else no_cuts(),
+        joints=_joints(vocab, symbols, merges, byte_symbols),
+        rules=line_rules(symbols, merges.left, merges.right) if family == LINES else no_cuts(),
         seeds=freeze(slots, bits),
         chain=no_chain(),
         dna=dna,
@@ -109,8 +109,13 @@ def compile_vocab(vocab: Vocab) -> Arrays:
 
 def with_chain(arrays: Arrays) -> Arrays:
     """The same, with the chain for long words if the merges allow one."""
-    bases = arrays.byte_symbols if arrays.byte_encode else character_rows(arrays.texts)
+    bases = _bases(arrays.texts, arrays.byte_symbols, bool(arrays.byte_encode))
     return arrays._replace(chain=build_chain(arrays.pairs, bases, arrays.texts.offsets.size - 1))
+
+
+def _bases(symbols: BytesTable, byte_symbols: I32, byte_encode: bool) -> NDArray[np.int32]:
+    """The symbols that words begin with."""
+    return byte_symbols if byte_encode else character_rows(symbols)
 
 
 @kernel
@@ -130,14 +135,13 @@ def encoded_bytes() -> list[bytes]:
     return [tables.byte_encode(bytes([b])) for b in range(256)]
 
 
-def _joints(vocab: Vocab, symbols: BytesTable, ranks: tuple[I32, I32, I32, I32], byte_symbols: I32) -> Joints:
+def _joints(vocab: Vocab, symbols: BytesTable, merges: Pairs, byte_symbols: I32) -> Joints:
     byte_encode = pre_type(vocab.pre_type).byte_encode
-    left, right, rank, _ = ranks
     if vocab.ignore_merges:
         return all_joined(not byte_encode)
     if byte_encode:
-        return byte_joints(symbols, left, right, rank, byte_of_character(), int(byte_symbols[SPACE_BYTE]))
-    return character_joints(symbols, left, right)
+        return byte_joints(symbols, *merges[:3], byte_of_character(), int(byte_symbols[SPACE_BYTE]))
+    return character_joints(symbols, merges.left, merges.right)
 
 
 def _flat(texts: list[bytes]) -> tuple[U8, I64]:
@@ -149,8 +153,8 @@ def _tokens_only(rows: I32, tokens: int) -> I32:
     return frozen(np.where(rows < tokens, rows, ABSENT), np.int32)
 
 
-def _resolve(vocab: Vocab, byte_encode: bool) -> tuple[BytesTable, tuple[I32, I32, I32, I32]]:
-    """(texts of all symbols, (left, right, rank, merged) of every merge line that can match)."""
+def _resolve(vocab: Vocab, byte_encode: bool) -> tuple[BytesTable, Pairs]:
+    """(texts of all symbols, every merge line that can match)."""
     bytes_first = _flat(encoded_bytes() if byte_encode else [])
     count = vocab.merge_offsets.size - 1
     merges = [np.empty(count, np.int32) for _ in range(4)]
@@ -175,8 +179,7 @@ def _resolve(vocab: Vocab, byte_encode: bool) -> tuple[BytesTable, tuple[I32, I3
         frozen(offsets[: total + 1].copy(), np.int64),
         frozen(slots, np.int32),
     )
-    left, right, rank, merged = (frozen(column[:used].copy(), np.int32) for column in merges)
-    return texts, (left, right, rank, merged)
+    return texts, Pairs(*(frozen(column[:used].copy(), np.int32) for column in merges))
 
 
 @kernel

@@ -8,12 +8,11 @@ its own text merged alone.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from jittok._jit import I32, I64, U8, OutI32, frozen, helper, kernel
 from jittok.merging.chain_build import no_chain
+from jittok.merging.living import Pairs, living
 from jittok.models.bpe.arrays import PLAIN, Arrays
 from jittok.models.bpe.compile import byte_of_character, encoded_bytes, pair_all_bytes, whole_words
 from jittok.models.bpe.joint_rules import all_joined, byte_joints
@@ -37,7 +36,6 @@ from jittok.structures.bytes_table import (
     open_bytes_table,
 )
 from jittok.structures.char_table import no_characters
-from jittok.structures.pair_table import build_pair_table
 from jittok.unicode import tables
 from jittok.unicode.characters import SPACE_BYTE
 
@@ -45,15 +43,6 @@ FAMILIES = {"gpt2": GPT2, "llama3": LLAMA3}
 NO_FAMILY = Family("")
 MOST_PARTS = 1 << 12
 """Bytes of a token of ranks that is merged to find its pair."""
-
-
-class Pairs(NamedTuple):
-    """Merges, none of whose pairs comes twice."""
-
-    left: I32
-    right: I32
-    rank: I32
-    merged: I32
 
 
 def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
@@ -78,7 +67,7 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
         pairs = Pairs(*(frozen(a, np.int32) for a in (model.left, model.right)), ranks, frozen(model.merged, np.int32))
     whole_known = isinstance(model, Ranks) or model.whole_words
     whole, whole_ids = whole_words(symbols.data, symbols.offsets)
-    table = build_pair_table(*pairs)
+    pairs, table = living(pairs, byte_symbols, tokens)
     byte_pairs = np.empty(65536, np.uint64)
     pair_all_bytes(table, byte_symbols, byte_pairs)
     slots, bits = empty_slots(0)

@@ -7,12 +7,12 @@ from numpy.typing import NDArray
 
 from jittok._jit import I64, U8, OutI32, OutI64, OutU8, frozen, kernel, wide
 from jittok.merging.chain_build import build_chain, character_rows, no_chain
+from jittok.merging.living import Pairs, living
 from jittok.models.spm.arrays import Arrays
 from jittok.models.spm.whole import character_length
 from jittok.safe_cuts import cuts, rules
 from jittok.structures.bytes_table import ABSENT, BytesTable, build_bytes_table, find_bytes, find_rows, open_bytes_table
 from jittok.structures.char_table import wide_characters
-from jittok.structures.pair_table import build_pair_table
 from jittok.unicode.characters import SPACE_BYTE
 from jittok.vocab import SPACE, Vocab
 
@@ -34,7 +34,8 @@ def compile_vocab(vocab: Vocab) -> Arrays:
     left, right, merged = left[:count].copy(), right[:count].copy(), merged[:count].copy()
     _, ranks = np.unique(-vocab.scores, return_inverse=True)  # equal scores have equal ranks, the best has 0
     rank = ranks.astype(np.int32)[merged]
-    pairs = build_pair_table(*(frozen(column, np.int32) for column in (left, right, rank, merged)))
+    every = Pairs(*(frozen(column, np.int32) for column in (left, right, rank, merged)))
+    _, pairs = living(every, character_rows(texts), texts.offsets.size - 1)
     singles = find_rows(texts, [bytes([b]) for b in range(256)])
     hexes = find_rows(texts, [b"<0x%02X>" % b for b in range(256)])
     hexes[hexes >= len(vocab)] = ABSENT

@@ -10,8 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import I32, I64, U8, frozen
-from jittok.merging.chain_build import no_chain
+from jittok._jit import I64, U8, frozen
+from jittok.merging.chain_build import character_rows, no_chain
+from jittok.merging.living import Pairs, living
 from jittok.models.spm.arrays import Arrays
 from jittok.models.spm.compile import find_pairs, other_characters_entered, sizes_of, span_rules
 from jittok.pipeline import Pipeline
@@ -20,7 +21,6 @@ from jittok.pipeline.pipeline import packed
 from jittok.pipeline.steps import MERGED_WITH_PREVIOUS, Cut, Pattern, Prepend, Replace, Squeeze
 from jittok.structures.bytes_table import ABSENT, BytesTable, build_bytes_table, find_rows
 from jittok.structures.char_table import wide_characters
-from jittok.structures.pair_table import build_pair_table
 from jittok.unicode.characters import SPACE_BYTE
 from jittok.vocab import SPACE
 
@@ -103,9 +103,10 @@ def _arrays(
     span_ascii = singles[:128].copy()
     span_ascii[SPACE_BYTE] = mark
     own: tuple[U8, I64] = (texts.data, frozen(texts.offsets[: count + 1], np.int64))
-    pairs: list[I32] = [frozen(column, np.int32) for column in columns]
+    every = Pairs(*(frozen(column, np.int32) for column in columns))
+    _, pairs = living(every, character_rows(texts), texts.offsets.size - 1)
     return Arrays(
-        pairs=build_pair_table(*pairs),
+        pairs=pairs,
         tokens=count,
         texts=texts,
         ascii=frozen(singles[:128], np.int32),

@@ -8,29 +8,23 @@ PART_BYTES, so that an iterator over a large corpus never stands in memory twice
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import islice, pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._raw.objects import bytes_in_place, can_read_in_place, joined_texts, memory_at, text_at, texts_in_place
-from jittok.arrow_layouts import rows_of
-from jittok.errors import EncodingFailed, InvalidToken
+from jittok._raw.objects import bytes_in_place, can_read_in_place, joined_texts, memory_at, texts_in_place
 from jittok.fragments import PAD
-from jittok.held import is_held, proven
-from jittok.ragged import Ragged
+from jittok.inputs.arrow import of_arrow
+from jittok.inputs.texts import PADDING, PART_BYTES, Documents, fixed, to_bytes
+from jittok.rows import Ragged
+from jittok.rows.checks import is_held, proven
 
-PART_BYTES = 16 << 20
-"""Texts are handed on when they are this long together: the C library hands the memory of their ids out again without
-asking the system, which it never does above 32 MB."""
 BLOCK = 512
 """Texts joined at once: ASCII ones need no encoding one by one."""
-WHOLE_CHUNK = 1 << 20
-"""Arrow chunks below this many bytes are joined, larger ones are read where they are."""
 
 BLOCK_IN_PLACE = 64
 """Texts fetched from an iterator at once, where they need not be joined."""
@@ -42,96 +36,6 @@ LONGEST_TOGETHER = 4 << 20
 """A longer text is a part of its own: kernels then know that bytes follow wherever it is cut but at its end."""
 PAGE = 4096
 """See `readable_behind`."""
-
-PADDING = bytes(PAD)
-
-SURROGATE = re.compile("[\ud800-\udfff]")
-ERRORS = ("strict", "replace")
-
-OneText = str | bytes | bytearray | memoryview
-
-
-class Documents(NamedTuple):
-    """Texts in one byte buffer: document k is data[starts[k]:stops[k]]. All arrays are read-only.
-
-    With `kept` the texts lie where Python keeps them, and the places are distances from the one in front of all others,
-    which is `data`: they go past its end, so only kernels may follow them. With `theirs` somebody else may write to
-    `data` at any time: kernels, which may read a text twice, are given a copy (`own`).
-    """
-
-    data: NDArray[np.uint8]
-    starts: NDArray[np.int64]
-    stops: NDArray[np.int64]
-    kept: tuple[Any, ...] | None = None
-    theirs: bool = False
-
-    def own(self, first: int, last: int, room: NDArray[np.uint8] | None = None) -> Documents:
-        """Documents first .. last - 1, which lie in order, in memory that nobody else can change: in `room`, if that is
-        large enough."""
-        starts, stops = self.starts[first:last], self.stops[first:last]
-        low, high = (int(starts[0]), int(stops[-1])) if last > first else (0, 0)
-        starts, stops = starts - low, stops - low
-        proven(starts, stops, high - low, "documents")
-        size = high - low + PAD
-        data = np.empty(size, np.uint8) if room is None or room.size < size else room[:size]
-        data[:-PAD], data[-PAD:] = self.data[low:high], 0
-        return Documents(_fixed(data, np.uint8), _fixed(starts, np.int64), _fixed(stops, np.int64))
-
-    def between(self, start: int, stop: int) -> bytes:
-        """A copy of data[start:stop], a part of one document."""
-        if self.kept is None:
-            return self.data[start:stop].tobytes()
-        return text_at(self.data.ctypes.data + start, stop - start)
-
-    def size(self, first: int, last: int) -> int:
-        """Bytes of documents first .. last - 1."""
-        if self.kept is None:
-            return max(int(self.stops[last - 1] - self.starts[first]), 0)
-        return int((self.stops[first:last] - self.starts[first:last]).sum())
-
-
-def check_errors(errors: str) -> bool:
-    """Whether to replace. ValueError for anything but "strict" and "replace"."""
-    if errors not in ERRORS:
-        raise ValueError(f"errors: found {errors!r}, expected 'strict' or 'replace'")
-    return errors == "replace"
-
-
-def to_bytes(text: object, replace: bool = False, document: int = 0) -> bytes:
-    """UTF-8 of one text; bytes as they are. A lone surrogate becomes U+FFFD or raises EncodingFailed, whose offset is
-    in characters; TypeError for what is no text."""
-    if isinstance(text, str):
-        try:
-            return text.encode()
-        except UnicodeEncodeError as error:
-            if replace:
-                return SURROGATE.sub("\ufffd", text).encode()
-            raise EncodingFailed(
-                document, error.start, text[error.start], "no lone surrogate (errors='replace' makes it U+FFFD)"
-            ) from None
-    if isinstance(text, bytes):
-        return text
-    if isinstance(text, bytearray | memoryview):
-        return bytes(text)
-    raise TypeError(f"document {document}: found {type(text).__name__}, expected str or bytes")
-
-
-def to_ids(ids: Any, vocab_size: int) -> NDArray[np.int32]:
-    """Any one-dimensional sequence of integers as int32. Raises InvalidToken, TypeError."""
-    ids = ids if hasattr(ids, "__len__") or hasattr(ids, "__array__") else list(ids)
-    array = np.asarray(ids)
-    if array.ndim != 1:
-        raise TypeError(f"found ids of {array.ndim} dimensions, expected 1")
-    if array.dtype == np.int32:
-        return _fixed(array, np.int32)
-    if array.size and array.dtype.kind not in "iu":
-        for token in ids:  # NumPy makes objects or floats of what is too large for 64 bits
-            if type(token) is int and not 0 <= token < vocab_size:
-                raise InvalidToken(token, vocab_size)
-        raise TypeError(f"found ids of {array.dtype}, expected integers")
-    if array.size and not (int(array.min()) >= 0 and int(array.max()) < vocab_size):
-        raise InvalidToken(int(array[np.argmax((array < 0) | (array >= vocab_size))]), vocab_size)
-    return _fixed(array, np.int32)
 
 
 def documents(texts: Any, replace: bool = False, in_place: bool = False) -> Iterator[Documents]:
@@ -155,7 +59,7 @@ def documents(texts: Any, replace: bool = False, in_place: bool = False) -> Iter
     elif isinstance(texts, np.ndarray):
         yield from _of_numpy(texts, replace, in_place)
     elif _is_from("pyarrow", texts):
-        yield from _of_arrow(texts)
+        yield from of_arrow(texts)
     elif _is_from("pandas", texts):
         yield from _of_pandas(texts, replace, in_place)
     elif _is_from("polars", texts):
@@ -169,12 +73,6 @@ def documents(texts: Any, replace: bool = False, in_place: bool = False) -> Iter
 def _is_from(package: str, thing: object) -> bool:
     """Whether a thing's class comes from a package that somebody else has imported."""
     return package in sys.modules and type(thing).__module__.partition(".")[0] == package
-
-
-def _fixed(array: Any, dtype: Any) -> NDArray[Any]:
-    view = np.ascontiguousarray(array, dtype=dtype).view()
-    view.flags.writeable = False
-    return view
 
 
 def _packed(blocks: Sequence[bytes], lengths: Sequence[NDArray[np.int64]]) -> Documents:
@@ -192,7 +90,7 @@ def _of_objects(texts: Iterable[Any], replace: bool, in_place: bool, nulls: bool
     if not in_place or not can_read_in_place():
         one = texts[0] if in_place and isinstance(texts, list | tuple) and len(texts) == 1 else None
         if isinstance(one, bytes) and len(one) > LONGEST_UNPADDED:  # joining it would copy it
-            ends = _fixed([0, len(one)], np.int64)
+            ends = fixed([0, len(one)], np.int64)
             yield Documents(np.frombuffer(one, np.uint8), ends[:1], ends[1:])
         else:
             yield from _of_iterable(texts, replace, nulls)
@@ -269,11 +167,11 @@ def _part_in_place(
     if int(sizes.sum()) < SHORT * sizes.size:
         ends = np.append(0, np.cumsum(sizes))
         ends.flags.writeable = False
-        return Documents(_fixed(joined_texts(places, sizes, PAD), np.uint8), ends[:-1], ends[1:])
+        return Documents(fixed(joined_texts(places, sizes, PAD), np.uint8), ends[:-1], ends[1:])
     front = int(places.argmin())
     data = memory_at(int(places[front]), max(int(sizes[front]), 1))  # a byte of 0 stands behind each
     starts = places - places[front]
-    return Documents(data, _fixed(starts, np.int64), _fixed(starts + sizes, np.int64), kept)
+    return Documents(data, fixed(starts, np.int64), fixed(starts + sizes, np.int64), kept)
 
 
 def _joined(block: list[Any], replace: bool, first: int, nulls: bool) -> tuple[bytes, NDArray[np.int64]]:
@@ -311,7 +209,7 @@ def _of_numpy(texts: NDArray[Any], replace: bool, in_place: bool) -> Iterator[Do
         data = flat.view(np.uint8) if width else np.zeros(0, np.uint8)
         stops = starts + np.char.str_len(flat)
         proven(starts, stops, data.size, "a NumPy array")
-        yield Documents(_fixed(data, np.uint8), _fixed(starts, np.int64), _fixed(stops, np.int64), theirs=True)
+        yield Documents(fixed(data, np.uint8), fixed(starts, np.int64), fixed(stops, np.int64), theirs=True)
     elif kind in "OTU":
         yield from _of_objects(texts.tolist(), replace, in_place, nulls=True)
     else:
@@ -325,7 +223,7 @@ def _of_pandas(texts: Any, replace: bool, in_place: bool) -> Iterator[Documents]
     _one_dimension(texts)
     values = getattr(texts, "array", texts)
     if hasattr(values, "__arrow_array__") and "pyarrow" in f"{texts.dtype!r}{getattr(texts.dtype, 'storage', '')}":
-        yield from _of_arrow(values.__arrow_array__())
+        yield from of_arrow(values.__arrow_array__())
     else:
         import pandas as pd
 
@@ -343,45 +241,4 @@ def _of_polars(texts: Any, replace: bool, in_place: bool) -> Iterator[Documents]
     except ImportError:
         yield from _of_objects(texts.to_list(), replace, in_place, nulls=True)
     else:
-        yield from _of_arrow(arrow)
-
-
-def _of_arrow(texts: Any) -> Iterator[Documents]:
-    """Arrow strings and binaries of all layouts; views and dictionaries are laid out plainly by Arrow first."""
-    import pyarrow as pa
-
-    if isinstance(texts, pa.Array):
-        yield _of_arrow_array(texts)
-        return
-    if not isinstance(texts, pa.ChunkedArray):
-        raise TypeError(f"found a pyarrow {type(texts).__name__}, expected an array of strings (a column)")
-    small: list[Documents] = []
-    for chunk in texts.chunks or [pa.array([], texts.type)]:
-        part = _of_arrow_array(chunk)
-        if part.stops.size and part.stops[-1] - part.starts[0] < WHOLE_CHUNK:
-            small.append(part)
-            if sum(each.data.size for each in small) < PART_BYTES:
-                continue
-            part = small.pop()
-        if small:
-            yield _rejoined(small)
-            small = []
-        yield part
-    if small:
-        yield _rejoined(small)
-
-
-def _rejoined(parts: list[Documents]) -> Documents:
-    """Several parts behind each other, as one."""
-    if len(parts) == 1:
-        return parts[0]
-    shifts = np.cumsum([0, *(part.data.size for part in parts[:-1])])
-    starts = np.concatenate([part.starts + shift for part, shift in zip(parts, shifts, strict=True)])
-    stops = np.concatenate([part.stops + shift for part, shift in zip(parts, shifts, strict=True)])
-    data = np.concatenate([part.data for part in parts])
-    return Documents(_fixed(data, np.uint8), _fixed(starts, np.int64), _fixed(stops, np.int64))
-
-
-def _of_arrow_array(array: Any) -> Documents:
-    data, starts, stops = rows_of(array)
-    return Documents(_fixed(data, np.uint8), _fixed(starts, np.int64), _fixed(stops, np.int64), theirs=True)
+        yield from of_arrow(arrow)

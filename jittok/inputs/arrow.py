@@ -1,22 +1,67 @@
-"""Every layout of Arrow's strings and binaries as (data, starts, stops): row k is data[starts[k]:stops[k]].
+"""Arrow's strings and binaries, of every layout, as `Documents`: row k is data[starts[k]:stops[k]].
 
-Of an array only its type, its length and the sizes of its buffers are believed. Places are copied and checked (`held`);
-bytes are left where they are, and in order. Nulls are empty rows.
+Of an array only its type, its length and the sizes of its buffers are believed. Places are copied and checked
+(`rows.checks`); bytes are left where they are, and in order. Nulls are empty rows.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jittok.errors import MalformedArray
-from jittok.held import arrow_numbers, arrow_offsets, arrow_valid, own, proven
+from jittok.inputs.texts import PART_BYTES, Documents, fixed
+from jittok.rows.checks import arrow_numbers, arrow_offsets, arrow_valid, own, proven
 
 Rows = tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]
+WHOLE_CHUNK = 1 << 20
+"""Arrow chunks below this many bytes are joined, larger ones are read where they are."""
 INLINE = 12
 """Bytes of a view that stand in the view itself."""
+
+
+def of_arrow(texts: Any) -> Iterator[Documents]:
+    """Arrow strings and binaries of all layouts; views and dictionaries are laid out plainly by Arrow first."""
+    import pyarrow as pa
+
+    if isinstance(texts, pa.Array):
+        yield _of_arrow_array(texts)
+        return
+    if not isinstance(texts, pa.ChunkedArray):
+        raise TypeError(f"found a pyarrow {type(texts).__name__}, expected an array of strings (a column)")
+    small: list[Documents] = []
+    for chunk in texts.chunks or [pa.array([], texts.type)]:
+        part = _of_arrow_array(chunk)
+        if part.stops.size and part.stops[-1] - part.starts[0] < WHOLE_CHUNK:
+            small.append(part)
+            if sum(each.data.size for each in small) < PART_BYTES:
+                continue
+            part = small.pop()
+        if small:
+            yield _rejoined(small)
+            small = []
+        yield part
+    if small:
+        yield _rejoined(small)
+
+
+def _rejoined(parts: list[Documents]) -> Documents:
+    """Several parts behind each other, as one."""
+    if len(parts) == 1:
+        return parts[0]
+    shifts = np.cumsum([0, *(part.data.size for part in parts[:-1])])
+    starts = np.concatenate([part.starts + shift for part, shift in zip(parts, shifts, strict=True)])
+    stops = np.concatenate([part.stops + shift for part, shift in zip(parts, shifts, strict=True)])
+    data = np.concatenate([part.data for part in parts])
+    return Documents(fixed(data, np.uint8), fixed(starts, np.int64), fixed(stops, np.int64))
+
+
+def _of_arrow_array(array: Any) -> Documents:
+    data, starts, stops = rows_of(array)
+    return Documents(fixed(data, np.uint8), fixed(starts, np.int64), fixed(stops, np.int64), theirs=True)
 
 
 def rows_of(array: Any) -> Rows:

@@ -10,8 +10,9 @@ from jittok import inputs
 from jittok._raw import objects
 from jittok._raw.objects import can_read_in_place, texts_in_place
 from jittok.errors import EncodingFailed
-from jittok.inputs import documents, to_bytes
-from jittok.ragged import Ragged
+from jittok.fragments import PAD
+from jittok.inputs import arrow, containers, documents, to_bytes
+from jittok.rows import Ragged
 
 TEXTS = ["a", "", "héllo wörld, longer than twelve bytes", "x" * 20]
 BYTES = [text.encode() for text in TEXTS]
@@ -53,7 +54,7 @@ def test_any_mixture_keeps_order_and_bytes(texts: list[Any]) -> None:
 
 
 def test_long_inputs_come_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inputs, "PART_BYTES", 1000)
+    monkeypatch.setattr(containers, "PART_BYTES", 1000)
     texts = [f"text {i}" for i in range(5000)]
     assert len(list(documents(iter(texts)))) == 10
     assert read(iter(texts)) == [text.encode() for text in texts]
@@ -134,7 +135,7 @@ def test_what_lies_behind_an_arrow_null_is_not_read() -> None:
 
 def test_large_arrow_chunks_stay_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     pa = pytest.importorskip("pyarrow")
-    monkeypatch.setattr(inputs, "WHOLE_CHUNK", 10)
+    monkeypatch.setattr(arrow, "WHOLE_CHUNK", 10)
     chunks = [["aa"], ["b"], ["c" * 20], ["d" * 20], ["e"]]
     parts = list(documents(pa.chunked_array(chunks)))
     assert [part.data.tobytes() for part in parts] == [b"aab", b"c" * 20, b"d" * 20, b"e"]
@@ -181,8 +182,8 @@ def test_bytes_objects_are_read_where_they_are() -> None:
 
 @in_place
 def test_long_lists_of_bytes_objects_come_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inputs, "PART_BYTES", 10)
-    monkeypatch.setattr(inputs, "SHORT", 0)
+    monkeypatch.setattr(containers, "PART_BYTES", 10)
+    monkeypatch.setattr(containers, "SHORT", 0)
     texts = [b"x" * size for size in (4, 0, 7, 3, 25, 1)]
     parts = list(documents(texts, in_place=True))
     assert len(parts) > 2
@@ -220,7 +221,7 @@ def lies(docs: inputs.Documents) -> list[tuple[int, bytes]]:
 
 @in_place
 def test_str_is_read_where_it_is_if_it_is_ascii_and_encoded_if_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inputs, "SHORT", 0)
+    monkeypatch.setattr(containers, "SHORT", 0)
     texts = [
         "",
         "a",
@@ -256,7 +257,7 @@ def test_a_wrong_layout_of_str_is_told_from_the_right_one() -> None:
 
 @in_place
 def test_without_a_known_layout_of_str_bytes_are_still_read_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inputs, "SHORT", 0)
+    monkeypatch.setattr(containers, "SHORT", 0)
     for known, wanted in ((True, [1, 1]), (False, [0, 1])):
         if not known:
             monkeypatch.setattr(objects, "str_layout", lambda: objects.NO_STR)
@@ -281,7 +282,7 @@ def test_long_texts_stay_where_they_are_unless_nothing_can_be_read_behind_them()
         kept_there = place - id(text) in (32, objects.str_layout().header)
         moved += not kept_there
         if kept_there:
-            assert end % 4096 + inputs.PAD < 4096
+            assert end % 4096 + PAD < 4096
     assert moved < len(texts) / 5
 
 
@@ -293,12 +294,12 @@ def test_short_texts_are_joined() -> None:
     assert [docs.data[i:j].tobytes() for i, j in zip(docs.starts, docs.stops, strict=True)] == [
         inputs.to_bytes(text) for text in texts
     ]
-    assert docs.data.size == docs.stops[-1] + inputs.PAD
+    assert docs.data.size == docs.stops[-1] + PAD
 
 
 @in_place
 def test_a_very_long_text_is_a_part_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inputs, "LONGEST_TOGETHER", 1000)
+    monkeypatch.setattr(containers, "LONGEST_TOGETHER", 1000)
     texts = ["a", "b" * 2000, "c", "d", b"e" * 1001, "\xe9" * 600, ""]
     for taken in (texts, iter(texts)):
         parts = list(documents(taken, in_place=True))
@@ -308,7 +309,7 @@ def test_a_very_long_text_is_a_part_of_its_own(monkeypatch: pytest.MonkeyPatch) 
 
 @in_place
 def test_iterators_are_read_in_place_and_errors_name_the_document(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inputs, "PART_BYTES", 100)
+    monkeypatch.setattr(containers, "PART_BYTES", 100)
     texts = [f"text {k}" for k in range(500)]
     parts = list(documents(iter(texts), in_place=True))
     assert len(parts) > 3

@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from jittok import inputs
 from jittok._jit import JIT
-from jittok.inputs import documents, to_ids
+from jittok.inputs import arrow, documents, to_ids
 
 
 @pytest.mark.skipif(not JIT, reason="without the compiler all texts are joined")
@@ -28,7 +27,7 @@ def test_numbers_with_a_fraction_are_no_ids(ids: Any) -> None:
 
 def test_small_chunks_are_joined_by_their_own_size_wherever_they_stand(monkeypatch: pytest.MonkeyPatch) -> None:
     pa = pytest.importorskip("pyarrow")
-    monkeypatch.setattr(inputs, "WHOLE_CHUNK", 10)
+    monkeypatch.setattr(arrow, "WHOLE_CHUNK", 10)
     whole = pa.array(["abcdefgh"] * 4)
     chunks = pa.chunked_array([whole[i : i + 1] for i in range(4)])
     assert len(list(documents(chunks))) == 1

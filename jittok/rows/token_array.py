@@ -1,4 +1,4 @@
-"""Rows of unequal length in two flat arrays: `Ragged` holds texts, `TokenArray` holds ids. NumPy alone."""
+"""Ids of many texts, behind each other in one array. NumPy alone."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jittok.errors import check_local, missing
-from jittok.held import arrow_numbers, arrow_offsets, arrow_valid, own, proven
-from jittok.ids import Ids
+from jittok.rows.checks import arrow_numbers, arrow_offsets, arrow_valid, proven
+from jittok.rows.ids import Ids
+from jittok.rows.ragged import fixed, fixed_offsets, row_number
+from jittok.rows.saved import FILES, beside, is_saved, put_in_place
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,37 +24,6 @@ Describe = Callable[[Sequence[int]], list[dict[str, Any]]]
 """Ids to what there is to know about them, as `display.tokens` shows it."""
 INT32_MAX = 2**31 - 1
 SHOWN_ROWS, SHOWN_IDS = 10, 16
-FILES = ("ids.npy", "offsets.npy")
-"""What a saved TokenArray consists of."""
-
-
-def _fixed(array: ArrayLike, dtype: type[np.generic], what: str) -> NDArray[Any]:
-    """A read-only, C-contiguous, one-dimensional view; TypeError for another kind, ValueError for another shape."""
-    given = np.asarray(array)
-    if given.dtype.kind not in "iu" and given.size:
-        raise TypeError(f"{what}: found dtype {given.dtype}, expected {np.dtype(dtype)}")
-    if given.ndim != 1:
-        raise ValueError(f"{what}: found {given.ndim} dimensions, expected 1")
-    if given.size and not np.can_cast(given.dtype, dtype):
-        bounds = np.iinfo(dtype)  # type: ignore[type-var]
-        if int(given.min()) < bounds.min or int(given.max()) > bounds.max:
-            raise ValueError(f"{what}: found values outside {np.dtype(dtype)}")
-    view = np.ascontiguousarray(given, dtype=dtype).view(np.ndarray)
-    view.flags.writeable = False
-    return view
-
-
-def _fixed_offsets(offsets: ArrayLike, size: int, of: str) -> NDArray[np.int64]:
-    """Offsets of rows over `size` elements: n + 1 of them, from 0 to `size`, never falling."""
-    fixed = own(_fixed(offsets, np.int64, "offsets"))  # what is checked here stays so: nobody can write to it
-    if fixed.size == 0:
-        raise ValueError("offsets: found none, expected one more than there are rows")
-    if fixed[0] != 0 or fixed[-1] != size:
-        raise ValueError(f"offsets: found {fixed[0]} to {fixed[-1]}, expected 0 to {size} (the number of {of})")
-    if np.any(fixed[1:] < fixed[:-1]):
-        row = int(np.argmax(fixed[1:] < fixed[:-1]))
-        raise ValueError(f"offsets: found {fixed[row + 1]} behind {fixed[row]} (row {row}), expected no fall")
-    return fixed
 
 
 def _of_arrow_lists(array: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
@@ -80,52 +51,6 @@ def _of_arrow_lists(array: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
     return ids, np.cumsum(np.append(0, lengths))
 
 
-class Ragged:
-    """Texts behind each other in one byte buffer.
-
-    `data`: uint8[bytes]; `offsets`: int64[n + 1], text i is data[offsets[i]:offsets[i + 1]]. The data become a
-    read-only view, which whoever encodes copies in pieces; the offsets are copied, and can never be written to.
-    ValueError where the offsets do not start at 0, fall, or do not end at the end of the data.
-    """
-
-    __slots__ = ("data", "offsets")
-    data: NDArray[np.uint8]
-    offsets: NDArray[np.int64]
-
-    def __init__(self, data: ArrayLike | bytes, offsets: ArrayLike) -> None:
-        raw = np.frombuffer(data, np.uint8) if isinstance(data, bytes | bytearray | memoryview) else data
-        object.__setattr__(self, "data", _fixed(raw, np.uint8, "data"))
-        object.__setattr__(self, "offsets", _fixed_offsets(offsets, self.data.size, "bytes"))
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"Ragged is immutable: {name}")
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Ragged, (self.data, self.offsets)
-
-    def __len__(self) -> int:
-        return self.offsets.size - 1
-
-    def __getitem__(self, row: int) -> bytes:
-        row = _row(row, len(self))
-        return self.data[self.offsets[row] : self.offsets[row + 1]].tobytes()
-
-    def __iter__(self) -> Iterator[bytes]:
-        for i, j in pairwise(self.offsets.tolist()):
-            yield self.data[i:j].tobytes()
-
-    def __repr__(self) -> str:
-        return f"Ragged({len(self)} texts, {self.data.size} bytes)"
-
-
-def _row(row: int, count: int) -> int:
-    """A row number, from the end when negative. Raises IndexError."""
-    place = int(row) + (count if row < 0 else 0)
-    if not 0 <= place < count:
-        raise IndexError(f"row {row}: expected {-count} <= row < {count}")
-    return place
-
-
 class TokenArray:
     """Ids of many texts behind each other.
 
@@ -141,8 +66,8 @@ class TokenArray:
     _around: tuple[int, int]
 
     def __init__(self, ids: ArrayLike, offsets: ArrayLike) -> None:
-        object.__setattr__(self, "ids", _fixed(ids, np.int32, "ids"))
-        object.__setattr__(self, "offsets", _fixed_offsets(offsets, self.ids.size, "ids"))
+        object.__setattr__(self, "ids", fixed(ids, np.int32, "ids"))
+        object.__setattr__(self, "offsets", fixed_offsets(offsets, self.ids.size, "ids"))
         object.__setattr__(self, "_describe", None)
         object.__setattr__(self, "_around", (0, 0))
 
@@ -176,7 +101,7 @@ class TokenArray:
     def __getitem__(self, row: slice) -> TokenArray: ...
     def __getitem__(self, row: int | slice) -> Ids | TokenArray:
         if not isinstance(row, slice):
-            row = _row(row, len(self))
+            row = row_number(row, len(self))
             return self.ids[self.offsets[row] : self.offsets[row + 1]].view(Ids)
         start, stop, step = row.indices(len(self))
         if step != 1:
@@ -350,29 +275,6 @@ def _pyarrow() -> Any:
 def _rows(ids: NDArray[np.int32], offsets: NDArray[np.int64], around: tuple[int, int]) -> TokenArray:
     """Unpickle a TokenArray."""
     return TokenArray(ids, offsets).surrounded_by(*around)
-
-
-def is_saved(folder: Path) -> bool:
-    """Whether a directory holds a saved TokenArray and nothing else (an empty one counts)."""
-    return folder.is_dir() and {entry.name for entry in folder.iterdir()} in (set(), set(FILES))
-
-
-def put_in_place(part: Path, target: Path) -> None:
-    """Rename a finished directory to its name. What stood there goes only when the new one is in its place."""
-    import shutil
-
-    if not target.exists():
-        part.rename(target)
-        return
-    old = beside(target)
-    target.rename(old)
-    part.rename(target)
-    shutil.rmtree(old)
-
-
-def beside(target: Path) -> Path:
-    """A hidden name that nobody has, in the same folder, so that a rename moves no data."""
-    return target.with_name(f".{target.name}.{os.urandom(6).hex()}")
 
 
 def joined(

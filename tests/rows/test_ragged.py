@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jittok.ragged import Ragged, TokenArray
+from jittok.rows import Ragged, TokenArray
 
 ROWS = st.lists(st.lists(st.integers(-(2**31), 2**31 - 1), max_size=5), max_size=6)
 

@@ -1,0 +1,65 @@
+"""What encodes the ranges of a corpus: threads of this process, or Ray. Either gives them back in order."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from jittok.corpus.encode import Encoded, RangeEncoder
+from jittok.corpus.ranges import RawRange, read_unit, units
+from jittok.corpus.sources import STDIN
+from jittok.corpus.state import State, changed
+
+if TYPE_CHECKING:
+    pass
+
+
+ENGINES = ("threads", "ray")
+Engine = Callable[[RangeEncoder, State], Iterator[Encoded]]
+
+
+def raw_ranges(encoder: RangeEncoder, state: State) -> Iterator[RawRange]:
+    """The ranges that are still to be done. CorpusError when standard input is not what it was."""
+    sources, options, done = encoder.sources, encoder.options, state.done
+    for unit in units(sources, options, 0 if done is None else done.source):
+        if done is None or (unit.source, unit.part) > done[:2]:
+            yield from read_unit(unit, sources, options)
+        elif (unit.source, unit.part) == done[:2]:
+            again = sources[unit.source].path == STDIN  # read the last range once more, to see whether it is the same
+            ranges = read_unit(unit, sources, options, done.at + (not again))
+            if again:
+                first = next(ranges, None)
+                if first is None or first.prefix != state.prefix:
+                    raise changed(sources[unit.source])
+            yield from ranges
+
+
+def encode_on_threads(encoder: RangeEncoder, ranges: Iterator[RawRange], threads: int | None) -> Iterator[Encoded]:
+    """Ranges in order, each encoded by one thread; this thread reads ahead, and whoever takes them writes."""
+    from jittok.encode.stretches import thread_count
+
+    count = thread_count(threads)
+    pending: deque[Future[Encoded]] = deque()
+    with ThreadPoolExecutor(count, thread_name_prefix="jittok-corpus") as pool:
+        try:
+            for raw in ranges:
+                pending.append(pool.submit(encoder, raw))
+                del raw
+                while len(pending) > 2 * count:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
+        finally:
+            for future in pending:
+                future.cancel()
+
+
+def engine_of(name: str, threads: int | None) -> Engine:
+    """What encodes ranges: one of ENGINES, on so many threads or actors."""
+    if name == "ray":
+        from jittok.corpus.on_ray import encode_on_ray
+
+        return lambda encoder, state: encode_on_ray(encoder, state, threads)
+    return lambda encoder, state: encode_on_threads(encoder, raw_ranges(encoder, state), threads)

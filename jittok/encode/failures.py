@@ -1,0 +1,37 @@
+"""Texts that llama.cpp dies on: the error that says so, or the text with U+FFFD in their place."""
+
+from __future__ import annotations
+
+import re
+
+from jittok.errors import EncodingFailed
+from jittok.fragments import BEYOND_UNICODE, EXPECTED, SPACE_IN_SYMBOL, Failure, found_value
+from jittok.inputs import Documents
+from jittok.vocab import Vocab
+
+REPLACEMENT = "\ufffd".encode()
+BEYOND = re.compile(rb"\xf4[\x90-\xbf][\x80-\xbf]{2}|[\xf5-\xf7][\x80-\xbf]{3}")
+"""What llama.cpp's decoder makes a code point above U+10FFFF of."""
+
+
+def failure_of(docs: Documents, base: int, document: int, done: Failure) -> EncodingFailed:
+    """The error of a document that cannot be encoded, the one that is `docs`' number `document`."""
+    start, stop = int(docs.starts[document]), int(docs.stops[document])
+    return EncodingFailed(
+        base + document,
+        done.offset - start,
+        found_value(done, docs.between(done.offset, min(done.offset + 8, stop))),
+        EXPECTED[done.code],
+    )
+
+
+def mended(vocab: Vocab, code: int, text: bytes) -> bytes | None:
+    """A fragment that failed with this code, with U+FFFD for what llama.cpp dies on; None where that is no help."""
+    if code == BEYOND_UNICODE:
+        return BEYOND.sub(4 * REPLACEMENT, text)
+    if code == SPACE_IN_SYMBOL:
+        from jittok.pretokenize.crowded import crowded_spaces, without_spaces
+
+        spaces = crowded_spaces(vocab, text)
+        return without_spaces(text, spaces) if spaces else None
+    return None

@@ -1,0 +1,115 @@
+"""One text, one row of ids, and `Documents`: many texts as bytes in flat arrays."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok._raw.objects import text_at
+from jittok.errors import EncodingFailed, InvalidToken
+from jittok.fragments import PAD
+from jittok.rows.checks import proven
+
+PART_BYTES = 16 << 20
+"""Texts are handed on when they are this long together: the C library hands the memory of their ids out again without
+asking the system, which it never does above 32 MB."""
+
+PADDING = bytes(PAD)
+
+SURROGATE = re.compile("[\ud800-\udfff]")
+ERRORS = ("strict", "replace")
+
+OneText = str | bytes | bytearray | memoryview
+
+
+def fixed(array: Any, dtype: Any) -> NDArray[Any]:
+    """A read-only, C-contiguous view of an array."""
+    view = np.ascontiguousarray(array, dtype=dtype).view()
+    view.flags.writeable = False
+    return view
+
+
+class Documents(NamedTuple):
+    """Texts in one byte buffer: document k is data[starts[k]:stops[k]]. All arrays are read-only.
+
+    With `kept` the texts lie where Python keeps them, and the places are distances from the one in front of all others,
+    which is `data`: they go past its end, so only kernels may follow them. With `theirs` somebody else may write to
+    `data` at any time: kernels, which may read a text twice, are given a copy (`own`).
+    """
+
+    data: NDArray[np.uint8]
+    starts: NDArray[np.int64]
+    stops: NDArray[np.int64]
+    kept: tuple[Any, ...] | None = None
+    theirs: bool = False
+
+    def own(self, first: int, last: int, room: NDArray[np.uint8] | None = None) -> Documents:
+        """Documents first .. last - 1, which lie in order, in memory that nobody else can change: in `room`, if that is
+        large enough."""
+        starts, stops = self.starts[first:last], self.stops[first:last]
+        low, high = (int(starts[0]), int(stops[-1])) if last > first else (0, 0)
+        starts, stops = starts - low, stops - low
+        proven(starts, stops, high - low, "documents")
+        size = high - low + PAD
+        data = np.empty(size, np.uint8) if room is None or room.size < size else room[:size]
+        data[:-PAD], data[-PAD:] = self.data[low:high], 0
+        return Documents(fixed(data, np.uint8), fixed(starts, np.int64), fixed(stops, np.int64))
+
+    def between(self, start: int, stop: int) -> bytes:
+        """A copy of data[start:stop], a part of one document."""
+        if self.kept is None:
+            return self.data[start:stop].tobytes()
+        return text_at(self.data.ctypes.data + start, stop - start)
+
+    def size(self, first: int, last: int) -> int:
+        """Bytes of documents first .. last - 1."""
+        if self.kept is None:
+            return max(int(self.stops[last - 1] - self.starts[first]), 0)
+        return int((self.stops[first:last] - self.starts[first:last]).sum())
+
+
+def check_errors(errors: str) -> bool:
+    """Whether to replace. ValueError for anything but "strict" and "replace"."""
+    if errors not in ERRORS:
+        raise ValueError(f"errors: found {errors!r}, expected 'strict' or 'replace'")
+    return errors == "replace"
+
+
+def to_bytes(text: object, replace: bool = False, document: int = 0) -> bytes:
+    """UTF-8 of one text; bytes as they are. A lone surrogate becomes U+FFFD or raises EncodingFailed, whose offset is
+    in characters; TypeError for what is no text."""
+    if isinstance(text, str):
+        try:
+            return text.encode()
+        except UnicodeEncodeError as error:
+            if replace:
+                return SURROGATE.sub("\ufffd", text).encode()
+            raise EncodingFailed(
+                document, error.start, text[error.start], "no lone surrogate (errors='replace' makes it U+FFFD)"
+            ) from None
+    if isinstance(text, bytes):
+        return text
+    if isinstance(text, bytearray | memoryview):
+        return bytes(text)
+    raise TypeError(f"document {document}: found {type(text).__name__}, expected str or bytes")
+
+
+def to_ids(ids: Any, vocab_size: int) -> NDArray[np.int32]:
+    """Any one-dimensional sequence of integers as int32. Raises InvalidToken, TypeError."""
+    ids = ids if hasattr(ids, "__len__") or hasattr(ids, "__array__") else list(ids)
+    array = np.asarray(ids)
+    if array.ndim != 1:
+        raise TypeError(f"found ids of {array.ndim} dimensions, expected 1")
+    if array.dtype == np.int32:
+        return fixed(array, np.int32)
+    if array.size and array.dtype.kind not in "iu":
+        for token in ids:  # NumPy makes objects or floats of what is too large for 64 bits
+            if type(token) is int and not 0 <= token < vocab_size:
+                raise InvalidToken(token, vocab_size)
+        raise TypeError(f"found ids of {array.dtype}, expected integers")
+    if array.size and not (int(array.min()) >= 0 and int(array.max()) < vocab_size):
+        raise InvalidToken(int(array[np.argmax((array < 0) | (array >= vocab_size))]), vocab_size)
+    return fixed(array, np.int32)

@@ -1,0 +1,32 @@
+"""The folder that a saved TokenArray is, put in place whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+FILES = ("ids.npy", "offsets.npy")
+"""What a saved TokenArray consists of."""
+
+
+def is_saved(folder: Path) -> bool:
+    """Whether a directory holds a saved TokenArray and nothing else (an empty one counts)."""
+    return folder.is_dir() and {entry.name for entry in folder.iterdir()} in (set(), set(FILES))
+
+
+def put_in_place(part: Path, target: Path) -> None:
+    """Rename a finished directory to its name. What stood there goes only when the new one is in its place."""
+    import shutil
+
+    if not target.exists():
+        part.rename(target)
+        return
+    old = beside(target)
+    target.rename(old)
+    part.rename(target)
+    shutil.rmtree(old)
+
+
+def beside(target: Path) -> Path:
+    """A hidden name that nobody has, in the same folder, so that a rename moves no data."""
+    return target.with_name(f".{target.name}.{os.urandom(6).hex()}")

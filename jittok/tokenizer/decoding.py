@@ -1,0 +1,135 @@
+"""Ids to text: what a Tokenizer decodes with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from jittok._jit import when_long
+from jittok.compiled import keep, recall
+from jittok.inputs import to_ids
+from jittok.locks import once
+from jittok.pipeline import Pipeline
+from jittok.rows import TokenArray
+from jittok.tokenizer.other_files import OtherFiles
+
+if TYPE_CHECKING:
+    from jittok.decode.pieces import Pieces
+    from jittok.decode.rows import Decoder
+    from jittok.decode.stream import StreamDecoder
+
+
+class Decoding(OtherFiles):
+    """The part of `Tokenizer` that turns ids into text."""
+
+    _key: str | None
+
+    def decode_bytes(
+        self,
+        ids: ArrayLike | Iterable[int],
+        *,
+        remove_special: bool = False,
+        unparse_special: bool = False,
+        skip_special: bool | None = None,
+    ) -> bytes:
+        """The bytes of ids, as llama.cpp's detokenize or the file's own decoder. Raises InvalidToken.
+
+        `remove_special` drops what `add_special` has put around, `skip_special` the text of special tokens everywhere.
+        Left out, it is as in the file's library: special tokens of a GGUF vocabulary print nothing unless
+        `unparse_special` is set, those of other files print their text.
+        """
+        if self.type == "none":
+            return b""
+        decoder = self._decoder
+        known = to_ids(ids, self.vocab_size)
+        frame = decoder.frame(remove_special, self._prints_special(unparse_special, skip_special))
+        return when_long(known.nbytes)(decoder.one, known, frame)  # type: ignore[no-any-return]
+
+    def decode(
+        self,
+        ids: ArrayLike | Iterable[int],
+        *,
+        errors: str = "replace",
+        remove_special: bool = False,
+        unparse_special: bool = False,
+        skip_special: bool | None = None,
+    ) -> str:
+        """The text of ids; `errors` as for bytes.decode, the rest as for `decode_bytes`."""
+        raw = self.decode_bytes(
+            ids, remove_special=remove_special, unparse_special=unparse_special, skip_special=skip_special
+        )
+        return raw.decode("utf-8", errors)
+
+    def decode_batch(
+        self,
+        rows: TokenArray | Iterable[ArrayLike],
+        *,
+        errors: str = "replace",
+        remove_special: bool = False,
+        unparse_special: bool = False,
+        skip_special: bool | None = None,
+    ) -> list[str]:
+        """The text of each row of a TokenArray (or of any sequence of rows of ids)."""
+        if self.type == "none":
+            return [""] * sum(1 for _ in rows)
+        if not isinstance(rows, TokenArray):
+            parts = [to_ids(row, self.vocab_size) for row in rows]
+            ids = np.concatenate(parts) if parts else np.zeros(0, np.int32)
+            rows = TokenArray(ids, np.cumsum([0, *(part.size for part in parts)]))
+        decoder = self._decoder
+        frame = decoder.frame(remove_special, self._prints_special(unparse_special, skip_special))
+        text, ends = when_long(rows.ids.nbytes)(decoder.rows, rows.ids, rows.offsets, frame)
+        raw, start, out = text.tobytes(), 0, []
+        for end in ends.tolist():
+            out.append(raw[start:end].decode("utf-8", errors))
+            start = end
+        return out
+
+    def stream_decoder(
+        self, *, errors: str = "replace", remove_special: bool = False, unparse_special: bool = False
+    ) -> StreamDecoder:
+        """Text from ids one at a time; what `push` and `finish` give, joined, is what `decode` gives."""
+        from jittok.decode.stream import StreamDecoder
+
+        if isinstance(self.vocab, Pipeline):
+            return self._general.stream(errors, remove_special, self._prints_special(unparse_special, None))
+        frame = self._decoder.frame(remove_special, unparse_special)
+        return StreamDecoder(lambda token: self.token_to_piece(token, special=unparse_special), frame, errors)
+
+    def token_to_piece(self, id: int, *, lstrip: int = 0, special: bool = False) -> bytes:  # noqa: A002  llama.cpp's
+        """What one id prints, without up to `lstrip` spaces in front. Special tokens print nothing unless `special`."""
+        token = self._checked(id)
+        if isinstance(self.vocab, Pipeline):
+            return b"" if not special and token in self.special_ids else self._general.piece(token, lstrip)
+        pieces = self._pieces
+        if not special and pieces.hides(token):
+            return b""
+        piece = pieces.blob[pieces.offsets[token] : pieces.offsets[token + 1]].tobytes()
+        while lstrip > 0 and piece[:1] == b" ":
+            piece, lstrip = piece[1:], lstrip - 1
+        return piece
+
+    @once
+    def _decoder(self) -> Decoder:
+        if isinstance(self.vocab, Pipeline):
+            return self._general  # type: ignore[return-value]
+        from jittok.decode.rows import Decoder
+
+        return Decoder(self.vocab, self._pieces)
+
+    @once
+    def _pieces(self) -> Pieces:
+        from jittok.decode.pieces import build_pieces
+
+        vocab = self.gguf("pieces")
+        if self._key is None:
+            return build_pieces(vocab)
+        kept = recall(self._key, "pieces")
+        known = kept and kept.part("pieces")
+        if not known:
+            known = {"pieces": build_pieces(vocab)}
+            keep(self._key, "pieces", known)
+        return known["pieces"]  # type: ignore[no-any-return]

@@ -1,0 +1,126 @@
+"""Each error is one line that says what was found and what would be right."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import jittok
+from jittok.cli import main
+
+pytest.importorskip("pyarrow")
+pytest.importorskip("orjson")
+
+
+def test_object_storage_is_refused_as_output(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.txt").write_bytes(b"hi")
+    for more in ([], ["--dry-run"]):
+        status, _, err = run("corpus", "a.txt", "--out", "s3://bucket/x", *more)
+        assert status == 2
+        assert "found 's3://bucket/x', expected a folder of this machine" in err
+    assert "expected a folder of this machine" in run("encode", "-o", "s3://bucket/x", "a.txt")[2]
+    with pytest.raises(jittok.CorpusError, match="a folder of this machine"):
+        jittok.corpus.compile_corpus(["a.txt"], jittok.bundled("gpt-2"), "s3://bucket/x")
+    with pytest.raises(ValueError, match="a folder of this machine"):
+        jittok.bundled("gpt-2").encode_batch(["a"]).save("s3://bucket/x")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_a_folder_that_may_not_be_read_is_an_error(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "data" / "closed").mkdir(parents=True)
+    (tmp_path / "data" / "a.txt").write_bytes(b"hi")
+    scandir = os.scandir
+
+    def refusing(path: Any) -> Any:
+        if str(path).endswith("closed"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    for command in (["count"], ["corpus", "--out", tmp_path / "out"]):
+        status, _, err = run(*command, tmp_path / "data")
+        assert status == 2
+        assert err.endswith("closed: Permission denied\n")
+
+
+MESSAGES = [
+    (["corpus", "typo/", "--out", "out"], "typo/: found 'nothing of this name', expected a file, a directory"),
+    (["count", "typo.txt"], "typo.txt: found 'nothing of this name'"),
+    (
+        ["count", "--vocab", "tokenizer.json"],
+        "file: found \"JSON with 'version'\", expected a GGUF file, tokenizer.json",
+    ),
+    (["count", "--vocab", "."], "tokenizer.json: file: found"),
+    (["count", "--vocab", "empty"], "empty: magic: found b'', expected the bytes 'GGUF'"),
+    (["count", "--vocab", "half.gguf"], "half.gguf: header (byte 4): found"),
+    (["encode", "-o", "a.txt/ids", "-p", "x"], "a.txt"),
+    (["corpus", "a.txt", "--out", "a.txt"], "a.txt: found 'a file', expected a folder"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "says"), MESSAGES, ids=[" ".join(arguments) for arguments, _ in MESSAGES])
+def test_a_message_says_what_was_found_and_what_would_be_right(
+    capfd: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], says: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, content in {
+        "tokenizer.json": '{"version": "1.0"}',
+        "empty": "",
+        "half.gguf": "GGUF",
+        "a.txt": "x",
+    }.items():
+        (tmp_path / name).write_text(content)
+    vocab = [] if "--vocab" in arguments else ["--vocab", "gpt-2"]
+    assert main([*arguments, *vocab]) == 2
+    err = capfd.readouterr().err
+    assert says in err
+    assert err.count("\n") == 1
+
+
+def test_a_place_that_cannot_be_written_is_named_itself(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mkdir = Path.mkdir
+
+    def refusing(path: Path, *given: Any, **options: Any) -> None:
+        if path.name.startswith("."):
+            raise PermissionError(13, "Permission denied", str(path))
+        mkdir(path, *given, **options)
+
+    monkeypatch.setattr(Path, "mkdir", refusing)
+    assert (
+        run("encode", "-o", tmp_path / "out", "-p", "hi")[2]
+        == f"jittok encode: {tmp_path / 'out'}: Permission denied\n"
+    )
+    with pytest.raises(PermissionError, match=r"Permission denied: '[^.]*/out'"):
+        jittok.bundled("gpt-2").encode_batch(["a"]).save(tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("module", "arguments"),
+    [("filelock", []), ("pyarrow", []), ("fsspec", ["s3://bucket/*.txt"]), ("ray", ["--engine", "ray"])],
+)
+def test_a_missing_extra_is_named(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str, arguments: list[str]
+) -> None:
+    (tmp_path / "a.txt").write_bytes(b"hi")
+    for name in [name for name in sys.modules if name.split(".")[0] == module]:
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setitem(sys.modules, module, None)
+    status, _, err = run("corpus", tmp_path / "a.txt", *arguments, "--out", tmp_path / "out")
+    assert status == 2
+    assert "needs" in err
+    assert "pip install '.[" in err
+    assert "in a checkout of jittok" in err
+
+
+def test_closed_standard_input_is_told(run: Any) -> None:
+    for command in ("count", "encode", "trace", "decode"):
+        status, _, err = run(command, stdin=None)
+        assert status == 2
+        assert "standard input that is closed" in err

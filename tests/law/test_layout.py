@@ -1,0 +1,100 @@
+"""What a reader can rely on in every file: none is too long, and no two import each other in a circle."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+MOST_LINES = 400
+
+
+def python_files() -> list[Path]:
+    """Every Python file of the checkout that is no product of another (environments and builds lie in folders of git's
+    ignore list); without git, those of the folders that hold sources."""
+    try:
+        said = subprocess.run(
+            ["git", "ls-files", "-co", "--exclude-standard", "*.py"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        found = [ROOT / name for name in said.stdout.splitlines()]
+    except (OSError, subprocess.CalledProcessError):
+        found = [
+            path
+            for folder in ("jittok", "tests", "bench", "ship", "upstream")
+            for path in (ROOT / folder).rglob("*.py")
+        ]
+    return [path for path in found if path.is_file()]
+
+
+def test_no_file_is_longer_than_400_lines() -> None:
+    lines = {path: path.read_bytes().count(b"\n") for path in python_files()}
+    assert len(lines) > 300  # the search finds something
+    long = {str(path.relative_to(ROOT)): count for path, count in lines.items() if count > MOST_LINES}
+    assert not long, f"look for the seam in {long}"
+
+
+def _imports(tree: ast.Module) -> list[ast.Import | ast.ImportFrom]:
+    """The imports that run when a module is imported: neither those of functions nor those for type checkers."""
+    found: list[ast.Import | ast.ImportFrom] = []
+    waiting: list[ast.stmt] = list(tree.body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            found.append(node)
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            waiting += node.orelse
+        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            for field in ("body", "orelse", "finalbody"):
+                waiting += getattr(node, field, [])
+            waiting += [line for handler in getattr(node, "handlers", []) for line in handler.body]
+    return found
+
+
+def arrows(package: Path) -> dict[str, set[str]]:
+    """Module -> modules of the package that it imports when it is imported itself."""
+    names = {
+        ".".join(path.relative_to(package.parent).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in package.rglob("*.py")
+    }
+    found: dict[str, set[str]] = {name: set() for name in names}
+    for name, path in names.items():
+        for node in _imports(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                found[name] |= {alias.name for alias in node.names if alias.name in names}
+            elif node.module in names:
+                parts = {f"{node.module}.{alias.name}" for alias in node.names}
+                found[name] |= (parts & names.keys()) or {str(node.module)}
+    return found
+
+
+def circle(graph: dict[str, set[str]]) -> list[str]:
+    """Modules of a circle, the first of which the last imports; none of there is none."""
+    done: set[str] = set()
+    for start in list(graph):
+        path, ways = [start], [iter(sorted(graph[start]))]
+        while path:
+            if (there := next(ways[-1], None)) is None:
+                done.add(path.pop())
+                ways.pop()
+            elif there in path:
+                return path[path.index(there) :]
+            elif there not in done:
+                path.append(there)
+                ways.append(iter(sorted(graph[there])))
+    return []
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    found = arrows(ROOT / "jittok")
+    assert sum(map(len, found.values())) > 1000  # the search finds something
+    assert circle(found) == []
+
+
+def test_a_circle_would_be_found() -> None:
+    assert circle({"a": {"b"}, "b": {"c"}, "c": set()}) == []
+    assert sorted(circle({"a": {"b"}, "b": {"c"}, "c": {"d"}, "d": {"b"}})) == ["b", "c", "d"]
