@@ -85,7 +85,7 @@ examples: .venv/test  ## 50,000 examples of every property of the kernels, every
 
 REPORT ?= upstream-report.md
 upstream: .venv/test  ## is there a newer llama.cpp, and what does it do that jittok does not know? make upstream REPORT=x.md
-	$(PY) upstream/watch.py --report $(REPORT)
+	$(PY) upstream/watch.py --report $(REPORT) $(ARGS)
 
 LEVELS ?= linux-x86_64-v2 linux-x86_64-v3 linux-x86_64-v4
 SYSTEM ?= linux-x86_64

@@ -245,7 +245,7 @@ def _known_keys() -> set[str]:
     from jittok.vocab import keys
 
     own = {value for value in vars(keys).values() if isinstance(value, str) and value.startswith(T)}
-    return own | {f"{T}{key}_token_id" for key, _ in keys.ID_KEYS} | {T + name for name in NOT_READ}
+    return own | {key for key, _ in keys.ID_KEYS} | {T + name for name in NOT_READ}
 
 
 NOT_READ = (

@@ -5,8 +5,9 @@
 The newest builds of PACKAGES go into environments of their own under DIR; --library names a build that lies elsewhere,
 and takes the place of installing. Each is asked for all recorded texts (tests/data, and those beside the checkout), for
 every pre string on a vocabulary of all byte pairs with drawn texts, and for the words in its own strings: as pre
-strings, as models, and as tokens. Whatever no release that jittok knows answers so is told. Exit status: 0 nothing is
-new, 1 something is (the report says what, and CONTRIBUTING what to do), 2 wrong use.
+strings, as models, and as tokens. Whatever no release that jittok knows answers so is told. Standard error tells how
+far it is. Exit status: 0 nothing is new, 1 something is (the report says what, and CONTRIBUTING what to do) or no build
+could be asked, 2 wrong use.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
+import time
 import venv
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,8 @@ from asking import Side  # noqa: E402
 
 PACKAGES = ("llama-cpp-python", "xllamacpp", "llama-cpp-py-sync")
 """What ships llama.cpp on PyPI, with a library that has its C interface."""
+BUILDING = 45 * 60
+"""Seconds that a package without a wheel may take to be compiled."""
 MOST = 12
 """Examples of one difference."""
 
@@ -43,17 +47,33 @@ def installed(package: str, folder: Path) -> Build:
     python = home / ("Scripts" if sys.platform == "win32" else "bin") / "python"
     if not python.exists():
         venv.create(home, with_pip=True)
-    _run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--upgrade", package])
+    install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--upgrade"]
+    say(f"{package}: installing the newest")
+    try:
+        _run([*install, "--only-binary", package, package])
+    except RuntimeError:
+        say(f"{package}: no wheel for this machine; pip compiles its sources, for up to {BUILDING // 60} minutes")
+        _run([*install, package], BUILDING)
     version = _run([python, "-c", f"import importlib.metadata as m; print(m.version({package!r}))"])
     return Build(f"{package} {version}", python, _run([python, HERE / "library.py", "find"]))
 
 
-def _run(command: list[Any]) -> str:
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
+def _run(command: list[Any], limit: int | None = None) -> str:
+    try:
+        done = subprocess.run(
+            [str(part) for part in command], capture_output=True, text=True, check=False, timeout=limit
+        )
+    except subprocess.TimeoutExpired as error:
+        raise RuntimeError(f"not done after {error.timeout:.0f} s") from error
     if done.returncode:
         lines = (done.stderr or done.stdout).strip().splitlines() or [f"status {done.returncode}"]
         raise RuntimeError(lines[-1])
     return done.stdout.strip()
+
+
+def say(line: str) -> None:
+    """Progress, for one who waits."""
+    print(line, file=sys.stderr, flush=True)
 
 
 def builds(options: argparse.Namespace) -> tuple[list[Build], list[str]]:
@@ -66,17 +86,23 @@ def builds(options: argparse.Namespace) -> tuple[list[Build], list[str]]:
             found.append(installed(package, options.libraries))
         except RuntimeError as error:  # noqa: PERF203
             missing.append(f"{package}: {error}")
+            say(f"{package} cannot be had: {error}")
     return found, missing
 
 
-def section(build: Build, texts: int) -> tuple[list[str], bool]:
-    """Lines of the report about one build, and whether it does anything new."""
+def section(build: Build, texts: int) -> tuple[list[str], bool | None]:
+    """Lines of the report about one build, and whether it does anything new; None: it could not be asked."""
     try:
         side = Side(build.python, build.library)
     except RuntimeError as error:
-        return [f"## {build.name}", "", f"Cannot be asked here: {error}", ""], False
+        say(f"{build.name} cannot be asked: {error}")
+        return [f"## {build.name}", "", f"Cannot be asked here: {error}", ""], None
+    checks, began = [], time.monotonic()
     with side:
-        checks = [check for kind in compare.CHECKS for check in kind(side, texts)]
+        for kind in compare.CHECKS:
+            for check in kind(side, texts):
+                checks.append(check)
+                say(f"{time.monotonic() - began:6.0f} s  {build.name}: {check.name}, {check.asked} answers")
     lines, new = [f"## {build.name}", "", "| asked | answers | " + " | ".join(compare.RELEASE_NAMES) + " |"], []
     lines.append("|---|---|" + "---|" * len(compare.RELEASE_NAMES))
     for check in checks:
@@ -102,17 +128,17 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     compare.PRE_PATTERNS[:] = options.pre
     found, missing = builds(options)
-    lines, new = ["# llama.cpp, as PyPI has it, beside jittok", ""], False
+    lines, new = ["# llama.cpp, as PyPI has it, beside jittok", ""], list[bool | None]()
     lines += [f"jittok knows the releases {', '.join(compare.RELEASE_NAMES)}.", ""]
     for build in found:
         more, is_new = section(build, options.texts)
-        lines, new = lines + more, new or is_new
+        lines, new = lines + more, [*new, is_new]
         options.report.write_text("\n".join(lines), encoding="utf-8")  # what is known so far
     if missing:
-        lines += ["## Not installed", "", *(f"- {each}" for each in missing), ""]
+        lines += ["## Not asked: no build to install here", "", *(f"- {each}" for each in missing), ""]
     options.report.write_text("\n".join(lines), encoding="utf-8")
     sys.stdout.write("\n".join(lines))
-    return 1 if new else 0
+    return 0 if False in new and True not in new else 1
 
 
 if __name__ == "__main__":

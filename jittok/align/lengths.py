@@ -119,7 +119,7 @@ def _bpe(vocab: Vocab) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
         # a symbol that is no token falls into bytes, and a space in it into these
         source[ids[np.isin(bytes_, np.frombuffer(MARK, np.uint8))]] = 0
     if is_dna(vocab):  # the k-mer at the end may have one letter only
-        source[_equal_keys(vocab, DNA_UNKNOWN)] = 1
+        source[_equal_keys(vocab, DNA_UNKNOWN)] = int(not vocab.escape_whitespaces)  # a space counts as three letters
         ends = vocab.key_offsets[1:]
         kmers = ends - vocab.key_offsets[:-1] >= len(KMER_MARK)
         for k, byte in enumerate(reversed(KMER_MARK)):

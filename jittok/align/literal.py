@@ -177,9 +177,15 @@ def _begun_lines(text: Mapped) -> Mapped:
     return text.replaced(part for part in parts if part[0])
 
 
+def _escaped(vocab: Vocab, source: Mapped) -> Mapped:
+    """U+2581 for spaces if the vocabulary wants that, in all models of BPE."""
+    if not vocab.escape_whitespaces:
+        return source
+    return source.replaced((MARK if b == 0x20 else bytes([b]), i, i + 1) for i, b in enumerate(source.text))
+
+
 def _bpe(vocab: Vocab, source: Mapped) -> Iterator[Token]:
-    if vocab.escape_whitespaces:
-        source = source.replaced((MARK if b == 0x20 else bytes([b]), i, i + 1) for i, b in enumerate(source.text))
+    source = _escaped(vocab, source)
     text = source.replaced((utf8(c), i, j) for c, i, j in decode(source.text, vocab.shortest_utf8))
     pre = pre_type(vocab.pre_type)
     if pre.begin_lines:
@@ -214,6 +220,7 @@ def _word(vocab: Vocab, word: bytes, encoded: bool) -> tuple[int, list[Token]]:
 def _runs(vocab: Vocab, source: Mapped) -> Iterator[Mapped]:
     """The runs between white space, in lower case if the vocabulary wants it."""
     parts: list[tuple[bytes, int, int]] = []
+    source = _escaped(vocab, source)
     for c, i, j in [*decode(source.text, vocab.shortest_utf8), (0x20, len(source.text), len(source.text))]:
         if not is_whitespace(c):
             parts.append((utf8(lower(c) if vocab.lowercase else c), i, j))
@@ -227,6 +234,7 @@ def _dna(vocab: Vocab, source: Mapped) -> Iterator[Token]:
     outside = re.sub(rb"(?s)<dna>.*?(</dna>|\Z)", b" ", source.text)
     if BEYOND.search(outside):
         source = _mended(vocab, source)
+    source = _escaped(vocab, source)
     text, ids, at = source.text, vocab.ids, 0
     while at < len(text):
         begin = text.find(DNA_BEGIN, at)

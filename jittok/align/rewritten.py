@@ -102,6 +102,8 @@ def _walk_text(
     end: int, origin: int, spans: Window,
 ) -> bool:  # fmt: skip
     """Spans of ids k .. end - 1, which cover text[start:stop] as it is rewritten; whether they do so exactly."""
+    if how.kind == WHITESPACE and how.begin_lines != 0:
+        return False  # U+2581 stands in front of runs, too
     i, size = start, 0  # of the map, whose first byte is the first that no token has covered yet
     if how.kind == SPM and prefix:
         size = _put(places, 0, 3, start, start)
@@ -190,7 +192,9 @@ def _rewrite_runs(
         if c == BAD or c > LAST_CODE_POINT:
             c, size = REPLACEMENT, 1
         kind, image = kind_of(how.case, c), c
-        if kind != WHITE:
+        if how.escape != 0 and c == SPACE_BYTE and size == 1:
+            at = _put(places, at, 3, i, i + 1)
+        elif kind != WHITE:
             if kind == LOWERED and how.lowercase != 0:
                 image = lower_case(how.case, c)
             if image == c and encoded_length(c) == size:
@@ -251,6 +255,8 @@ def _walk_dna(
             return after == end
         inner = begin + TAG
         last = _find(text, inner, stop, END)
+        if how.escape != 0 and _find(text, inner, last, b" ") < last:
+            return False  # it counts as three letters
         at = last if last == stop else last + TAG + 1
         if after + 1 + (last - inner + KMER - 1) // KMER + (at > last) > end:
             return False

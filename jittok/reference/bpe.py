@@ -60,8 +60,13 @@ def words(vocab: Vocab, fragment: Mapped) -> list[Mapped]:
 
 def written(vocab: Vocab, fragment: Mapped) -> Mapped:
     """The text with its spaces as the vocabulary writes them."""
-    source = escape_spaces(fragment) if vocab.escape_whitespaces else fragment
+    source = escaped(vocab, fragment)
     return begun_lines(source) if pre_type(vocab.pre_type).begin_lines else source
+
+
+def escaped(vocab: Vocab, fragment: Mapped) -> Mapped:
+    """The text with U+2581 for spaces if the vocabulary wants that: it is done before any session looks at it."""
+    return escape_spaces(fragment) if vocab.escape_whitespaces else fragment
 
 
 def begun_lines(source: Mapped) -> Mapped:

@@ -17,6 +17,7 @@ KMER_MARK = "\ue000".encode()
 def session(vocab: Vocab, fragment: Mapped) -> Iterator[Token]:
     """Tokens of the text between two special tokens. Source: llama.cpp, `llm_tokenizer_hybriddna_session`."""
     begin, end, unknown = (vocab.ids.get(text) for text in (BEGIN, END, UNKNOWN))
+    fragment = bpe.escaped(vocab, fragment)
     text = bytes(fragment.text)
     at = 0
     while at < len(text):

@@ -18,8 +18,11 @@ def session(vocab: Vocab, fragment: Mapped) -> Iterator[Token]:
 
 
 def runs(vocab: Vocab, fragment: Mapped) -> list[Mapped]:
-    """The runs between white space, in lower case if the vocabulary wants it. EncodingFailed: above U+10FFFF."""
-    found = [Mapped()]
+    """The runs between white space, in lower case if the vocabulary wants it. EncodingFailed: above U+10FFFF.
+
+    Spaces that become U+2581 are no white space any more.
+    """
+    fragment, found = bpe.escaped(vocab, fragment), [Mapped()]
     for c, i, j in decode(fragment.text, vocab.shortest_utf8):
         if c > LAST_CODE_POINT:
             raise EncodingFailed(0, fragment.starts[i], f"U+{c:X}", "no code point above U+10FFFF")

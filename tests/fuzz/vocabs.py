@@ -148,14 +148,17 @@ def _raw_bpe(rng: random.Random) -> bytes:
     bodies = _bodies(rng, 60)
     tokens = _unique([b"<pad>", b"<bos>", *tokens, *bodies, b"\n", b"\n\n", b"\n" * 3])
     lines = [rng.choice(bodies) + b" " + rng.choice(bodies) for _ in range(80)] + [b"\n \n", b"\n\n \n"]
+    model = rng.choice(["gemma4", "gpt2", "gpt2", "whitespace", "hybriddna"])
+    if model == "hybriddna":
+        letters = ["".join(rng.choices(["A", "C", "a", "b", SPACE], k=6)).encode()[:6] for _ in range(20)]
+        tokens = _unique([*tokens, b"<dna>", b"</dna>", b"<oov>", *(text + KMER for text in letters)])
     settings = {
         "merges": lines,
         "token_type": _types(rng, tokens),
         "bos_token_id": 1,
         "pre": rng.choice(["gemma4", "sarvam-moe", "whitespace", "mmbert"]),
     }
-    models = ["gpt2"] if settings["pre"] == "mmbert" else ["gemma4", "gpt2", "whitespace"]
-    return vocab_file(rng.choice(models), tokens, **settings)
+    return vocab_file(model, tokens, **settings)
 
 
 def _spm(rng: random.Random) -> bytes:

@@ -96,7 +96,8 @@ def small():
 
 
 SESSIONS = [("gpt2", "gpt-2"), ("gpt2", "llama-bpe"), ("gpt2", "kimi-k2"), ("gpt2", "sarvam-moe"), ("gemma4", "gemma4"),
-            ("hybriddna", "gpt-2"), ("whitespace", "whitespace"), ("gpt2", "whitespace")]  # fmt: skip
+            ("hybriddna", "gpt-2"), ("whitespace", "whitespace"), ("gpt2", "whitespace"), ("whitespace", "gemma4"),
+            ("hybriddna", "sarvam-moe")]  # fmt: skip
 PARTS = [
     b"a",
     b"ab",
@@ -116,7 +117,7 @@ PARTS = [
 
 
 RELEASE = st.sampled_from(["0.3.36", "b11739"])
-NEW = [("gpt2", "mmbert"), ("gpt2", "k2-horizon")]
+NEW = [("gpt2", "mmbert"), ("gpt2", "k2-horizon"), ("whitespace", "mmbert")]
 """Only b11739 knows these."""
 
 
@@ -127,6 +128,9 @@ NEW = [("gpt2", "mmbert"), ("gpt2", "k2-horizon")]
 @example(("hybriddna", "gpt-2"), b"x<dna>ACGTACN</dna>y<dna>AC", "b11739")
 @example(("gemma4", "gemma4"), b"a\xc0\xa0b", "0.3.36")
 @example(("gpt2", "mmbert"), b"\xff\n\xff\n\xff\n\xff", "b11739")
+@example(("whitespace", "mmbert"), b" a  b\t \n", "b11739")
+@example(("whitespace", "gemma4"), b" a\xc0\xa0 \xff a\tb", "0.3.36")
+@example(("hybriddna", "sarvam-moe"), b"a <dna>AC G T  </dna> <dna> acg  a", "b11739")
 @example(("gpt2", "mmbert"), "\n\n a  \u2581\u2581a\nab".encode(), "b11739")
 def test_every_session_encodes_as_the_reference_does(small, session, text, release):
     kernel, reference = both(small(*session, "b11739" if session in NEW else release), text)

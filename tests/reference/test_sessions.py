@@ -10,7 +10,7 @@ from jittok.reference.tokenize import align, newline_id, tokenize
 from jittok.vocab import Vocab
 
 NORMAL, CONTROL, USER_DEFINED, BYTE = 4, 8, 16, 32
-WHITESPACE_PRE, GPT2, GEMMA4 = 53, 7, 50
+WHITESPACE_PRE, GPT2, GEMMA4, MMBERT = 53, 7, 50, 60
 BYTES = [b"<0x%02X>" % byte for byte in range(256)]
 Make = Callable[..., Vocab]
 
@@ -94,6 +94,38 @@ class TestBpe:
         ids, spans = align(vocab, b"a<dna>acgtacG</dna>a<dna>ACGTA!")
         assert ids == [5, 0, 3, 4, 1, 5, 0, 2]
         assert spans == [(0, 1), (1, 6), (6, 12), (12, 13), (13, 19), (19, 20), (20, 25), (25, 31)]
+
+    def test_spaces_that_become_marks_are_letters_of_dna(self, vocab_of: Make) -> None:
+        """As llama.cpp b11739 and 0.3.36 answer."""
+        tokens = texts("<dna>", "</dna>", "<oov>", "AC▁G\ue000", "A C GT\ue000", "▁", "a", "b")
+        vocab = vocab_of(tokens, type="bpe", model="hybriddna", pre_type=GEMMA4, escape_whitespaces=True)
+        assert align(vocab, b"a <dna>AC G</dna> b") == (
+            [6, 5, 0, 3, 1, 5, 7], [(0, 1), (1, 2), (2, 7), (7, 11), (11, 17), (17, 18), (18, 19)],
+        )  # fmt: skip
+        assert tokenize(vocab, b"<dna>A C GT</dna>") == [0, 2, 2, 1]
+
+    @pytest.mark.parametrize(
+        ("pre", "text", "ids"),
+        [
+            *((GEMMA4, *row) for row in (("a  b", [1, 3, 2]), (" a", [4]), ("a \n b", [1, 0, 0, 2]), ("a\tb", [1, 2]))),
+            (GEMMA4, "   ", [3, 0]),
+            *(
+                (MMBERT, *row)
+                for row in (("a  b", [4, 0, 0, 2]), ("  a", [0, 4]), ("a ", [4, 0]), ("a \n b", [4, 0, 0, 2]))
+            ),
+            *(
+                (MMBERT, *row)
+                for row in ((" \n", [0]), ("\n", []), ("\u2581 \u2581", [0, 0, 0]), ("a\u3000\u3000b", [4, 0, 2]))
+            ),
+        ],
+    )
+    def test_spaces_that_become_marks_are_no_white_space(
+        self, vocab_of: Make, pre: int, text: str, ids: list[int]
+    ) -> None:
+        """As llama.cpp b11739 and, of Gemma's words, 0.3.36 answer."""
+        merges = ["▁ ▁".encode(), "▁ a".encode()]
+        settings = {"type": "bpe", "model": "whitespace", "pre_type": pre, "escape_whitespaces": True}
+        assert tokenize(vocab_of(texts("▁", "a", "b", "▁▁", "▁a"), merges=merges, **settings), text.encode()) == ids
 
     def test_white_space_is_left_out_between_words(self, vocab_of: Make) -> None:
         settings = {"type": "bpe", "model": "whitespace", "pre_type": WHITESPACE_PRE, "escape_whitespaces": False}

@@ -24,6 +24,12 @@ class Fake:
 
     library = __file__
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_error):
+        return None
+
     def __init__(self, compare, release, wrong=None):
         self.compare, self.release, self.wrong = compare, release, wrong or {}
 
@@ -65,7 +71,9 @@ def test_an_answer_that_no_release_gives_is_new(compare):
 def test_names_that_are_new_or_gone_are_told(compare, tmp_path):
     side = Fake(compare, "b11739")
     side.library = tmp_path / "libllama.so"
-    side.library.write_bytes(b"\x00of-tomorrow\x00tokenizer.ggml.normalizer.nfd\x00<|new|>\x00llama\x00")
+    side.library.write_bytes(
+        b"\x00of-tomorrow\x00tokenizer.ggml.normalizer.nfd\x00tokenizer.ggml.bos_token_id\x00<|new|>\x00llama\x00"
+    )
     pre, model = compare.names(side, 0)
     assert "tokenizer.ggml.pre 'of-tomorrow' is known to it" in pre.new
     assert "tokenizer.ggml.pre 'qwen2' is not known to it any more" in pre.new
@@ -73,6 +81,28 @@ def test_names_that_are_new_or_gone_are_told(compare, tmp_path):
     (keys,) = compare.header_keys(side, 0)
     assert keys.new == ["the key tokenizer.ggml.normalizer.nfd is in its strings"]
     assert compare.tokens_of(side.library.read_bytes()) == {"<|new|>"}
+
+
+def test_a_report_says_what_could_not_be_asked(compare, monkeypatch, tmp_path, capsys):
+    import watch
+
+    def no_side(_python, library):
+        raise RuntimeError(f"{library}: version `GLIBC_9.9' not found")
+
+    build = watch.Build("llama-cpp-tomorrow 1", Path(sys.executable), "libllama.so")
+    monkeypatch.setattr(watch, "Side", no_side)
+    monkeypatch.setattr(watch, "builds", lambda _options: ([build], ["llama-cpp-python: not done after 2700 s"]))
+    report = tmp_path / "report.md"
+    assert watch.main(["--report", str(report)]) == 1
+    said = report.read_text(encoding="utf-8")
+    assert "Cannot be asked here: libllama.so: version `GLIBC_9.9' not found" in said
+    assert "- llama-cpp-python: not done after 2700 s" in said
+    assert "llama-cpp-tomorrow 1 cannot be asked" in capsys.readouterr().err
+    monkeypatch.setattr(watch, "Side", lambda _python, _library: Fake(compare, "b11739"))
+    monkeypatch.setattr(compare, "CHECKS", (lambda _side, _texts: [compare.Check("x", 1, Counter(), [])],))
+    assert watch.main(["--report", str(report)]) == 0
+    monkeypatch.setattr(compare, "CHECKS", (lambda _side, _texts: [compare.Check("x", 1, Counter(), ["y"])],))
+    assert watch.main(["--report", str(report)]) == 1
 
 
 def library():

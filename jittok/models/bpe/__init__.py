@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from jittok._jit import I32, I64, U8, OutI32, OutI64
 from jittok.fragments import FRAGMENT
-from jittok.models.bpe.arrays import PLAIN, Arrays
+from jittok.models.bpe.arrays import HYBRIDDNA, PLAIN, Arrays
 from jittok.models.bpe.fast import encode_gpt2, encode_llama3
 from jittok.models.bpe.general import encode_general
 from jittok.models.bpe.lines import encode_lines
@@ -44,6 +44,8 @@ _KERNELS = {GPT2: encode_gpt2, LLAMA3: encode_llama3, LINES: encode_lines}
 def may_part(arrays: Arrays, _size: int) -> bool:
     """Whether a text may be cut in front of a space between two ASCII letters: in both families a piece begins there,
     whatever stands before it, and where lines are cut the rules say so."""
+    if arrays.session == HYBRIDDNA:
+        return False  # letters are counted from <dna> on
     if arrays.family == LINES:
         return bool(arrays.rules.cuts[CLASSES * LETTER + BLANK])
     return arrays.family != GENERAL

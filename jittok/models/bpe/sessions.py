@@ -9,8 +9,9 @@ from jittok.models.bpe.arrays import HYBRIDDNA, KMER_MARK, Arrays
 from jittok.models.bpe.general import has_work
 from jittok.models.bpe.plain import REPLACEMENT, encode_text, encode_words
 from jittok.models.bpe.text import BAD, decode, put_code_point
+from jittok.models.bpe.words import MARK_TEXT
 from jittok.models.bpe.work import GROWTH, Work, WorkWindow, open_work
-from jittok.normalize.case import LOWERED, kind_of, lower_case
+from jittok.normalize.case import LOWERED, ORDINARY, kind_of, lower_case
 from jittok.normalize.case import SPACE as WHITE
 from jittok.pretokenize.splitters.general import SplitterWindow, open_splitter
 from jittok.structures.bytes_table import find_bytes, open_bytes_table
@@ -101,12 +102,15 @@ def _encode_dna(
             break
         inner = begin + len(DNA_BEGIN)
         end = _find(text, inner, stop, DNA_END)
-        if count + (end - inner) // KMER + 3 > room:
+        letters = (end - inner) * (len(MARK_TEXT) if model.escape != 0 else 1)
+        if count + letters // KMER + 3 > room:
             return OUT_OF_ROOM
         put_i32(ids, count, wide(model.dna[0]))
         count += 1
-        for i in range(inner, end, KMER):
-            put_i32(ids, count, _kmer(model, work, text, i, end))
+        i, part = inner, 0
+        while i < end:
+            token, i, part = _kmer(model, work, text, i, part, end)
+            put_i32(ids, count, token)
             count += 1
         if end == stop:
             break
@@ -117,20 +121,27 @@ def _encode_dna(
 
 
 @helper
-def _kmer(model: Arrays, work: WorkWindow, text: Window, i: int, end: int) -> int:
-    """The id of six letters from i on, as capitals, filled with A behind `end`."""
+def _kmer(model: Arrays, work: WorkWindow, text: Window, i: int, part: int, end: int) -> tuple[int, int, int]:
+    """The id of six letters from i on, as capitals, filled with A behind `end`; i and part of what is behind them.
+
+    part: bytes of the U+2581 at i that belong to the letters before, if that is what a space at i becomes.
+    """
     for k in range(KMER):
         letter = A
-        if i + k < end:
-            letter = get_u8(text, i + k)
-            if LOWER_A <= letter <= LOWER_Z:
+        if i < end:
+            letter = get_u8(text, i)
+            if letter == SPACE_BYTE and model.escape != 0:
+                letter = MARK_TEXT[part]
+                part = (part + 1) % len(MARK_TEXT)
+            elif LOWER_A <= letter <= LOWER_Z:
                 letter -= 32
+            i += part == 0
         put_u8(work.text, k, letter)
     put_u8(work.text, KMER, MARK_0)
     put_u8(work.text, KMER + 1, MARK_1)
     put_u8(work.text, KMER + 2, MARK_2)
     row = find_bytes(open_bytes_table(model.texts), work.text, 0, KMER + 3)
-    return row if 0 <= row < model.tokens else wide(model.dna[2])
+    return (row if 0 <= row < model.tokens else wide(model.dna[2])), i, part
 
 
 @helper
@@ -160,6 +171,8 @@ def _encode_runs(
             if c == BAD:
                 c = REPLACEMENT
             kind = kind_of(model.case, c)
+            if c == SPACE_BYTE and size == 1 and model.escape != 0:
+                kind, c = ORDINARY, SPACE_MARK_CODE
         if kind != WHITE:
             if at == 0:
                 origin = i

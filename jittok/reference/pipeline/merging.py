@@ -9,8 +9,9 @@ Merge = Callable[[int, int], tuple[int, int] | None]
 """(left, right) symbols to (rank, what they become), None where they stay apart."""
 
 
-def merge(symbols: Sequence[int], joined: Merge) -> list[int]:
-    """The symbols that stay when nothing more is joined."""
+def merge(symbols: Sequence[int], joined: Merge) -> list[tuple[int, int, int]]:
+    """The symbols that stay when nothing more is joined, each with the first of those it was made of and the one behind
+    the last."""
     count = len(symbols)
     ids, before, behind = list(symbols), list(range(-1, count - 1)), [*range(1, count), -1]
     alive, queue = [True] * count, list[tuple[int, int, int]]()
@@ -36,4 +37,5 @@ def merge(symbols: Sequence[int], joined: Merge) -> list[int]:
             before[behind[right]] = left
         ask(before[left])
         ask(left)
-    return [token for token, stays in zip(ids, alive, strict=True) if stays]
+    stops = [count if right < 0 else right for right in behind]
+    return [(ids[k], k, stops[k]) for k in range(count) if alive[k]]

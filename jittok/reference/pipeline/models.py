@@ -1,8 +1,9 @@
-"""Models: the ids of one word."""
+"""Models: the ids of one word, and which of its bytes each of them stands for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from itertools import accumulate
 from typing import Any, NoReturn
 
 from jittok.errors import EncodingFailed
@@ -14,11 +15,13 @@ from jittok.reference.pipeline.merging import merge
 UNKNOWN_PENALTY = 10.0
 REMEMBERED = 1 << 16
 """Words whose ids are kept."""
-Word = Callable[[str], list[int]]
+Part = tuple[int, int, int]
+"""An id, and the bytes of the word's UTF-8 that it stands for: from, to."""
+Word = Callable[[str], list[Part]]
 
 
 def word_model(pipeline: Pipeline) -> Word:
-    """What makes ids of a word; it remembers words."""
+    """What makes ids of a word; it remembers words. Neither starts nor ends of their bytes fall."""
     makers: dict[type, Callable[[Pipeline, Any], Word]] = {
         models.Merges: _merges,
         models.Ranks: _ranks,
@@ -27,9 +30,9 @@ def word_model(pipeline: Pipeline) -> Word:
         models.Words: _words,
         models.Longest: _longest,
     }
-    encode, known = makers[type(pipeline.model)](pipeline, pipeline.model), dict[str, list[int]]()
+    encode, known = makers[type(pipeline.model)](pipeline, pipeline.model), dict[str, list[Part]]()
 
-    def remembered(word: str) -> list[int]:
+    def remembered(word: str) -> list[Part]:
         found = known.get(word)
         if found is None:
             found = encode(word)
@@ -43,6 +46,11 @@ def word_model(pipeline: Pipeline) -> Word:
 def texts_of(pipeline: Pipeline) -> dict[str, int]:
     """text -> id of a vocabulary whose tokens are texts."""
     return {text.decode(): token for text, token in pipeline.vocabulary.items()}
+
+
+def _byte_places(word: str) -> list[int]:
+    """Where each character begins in the word's UTF-8, and where the last one ends."""
+    return [0, *accumulate(len(c.encode()) for c in word)]
 
 
 def _fail(found: str, expected: str) -> NoReturn:
@@ -60,30 +68,46 @@ def _merges(pipeline: Pipeline, model: models.Merges) -> Word:
     rows = zip(model.left.tolist(), model.right.tolist(), model.merged.tolist(), strict=True)
     ranks = {(left, right): (rank, made) for rank, (left, right, made) in enumerate(rows)}
 
-    def symbols(word: str) -> Iterator[int]:
-        waiting = NO_TOKEN  # an unknown that waits is written in front of the next known character
+    def symbols(word: str) -> list[Part]:
+        out: list[Part] = []
+        waiting: Part | None = None  # an unknown that waits is written in front of the next known character
+        since = at = 0
+
+        def write() -> None:
+            nonlocal waiting
+            if waiting is not None:
+                parts = [*out[since:], waiting]  # bytes that came between stand for the same as it
+                unit = waiting[1], max(stop for _, _, stop in parts)
+                out[since:] = [(token, *unit) for token, _, _ in parts]
+                waiting = None
+
         for k, c in enumerate(word):
+            start, at = at, at + len(c.encode())
             text = (model.prefix if k else "") + c + (model.suffix if k == len(word) - 1 else "")
             if text in ids:
-                if waiting != NO_TOKEN:
-                    yield waiting
-                waiting = NO_TOKEN
-                yield ids[text]
+                write()
+                out.append((ids[text], start, at))
                 continue
             parts = _bytes_of(ids, text) if model.byte_fallback else None
             if parts is not None:
-                yield from parts
+                own = len(parts) == at - start  # else prefix or suffix are among them
+                out += [
+                    (token, start + j, start + j + 1) if own else (token, start, at) for j, token in enumerate(parts)
+                ]
             elif model.unknown != NO_TOKEN:
-                if waiting != NO_TOKEN and not model.fuse_unknown:
-                    yield waiting
-                waiting = model.unknown
-        if waiting != NO_TOKEN:
-            yield waiting
+                if waiting is not None and not model.fuse_unknown:
+                    write()
+                since, first = (len(out), start) if waiting is None else (since, waiting[1])
+                waiting = model.unknown, first, at
+        write()
+        return out
 
-    def encode(word: str) -> list[int]:
+    def encode(word: str) -> list[Part]:
         if model.whole_words and word in ids:
-            return [ids[word]]
-        return merge(list(symbols(word)), lambda left, right: ranks.get((left, right)))
+            return [(ids[word], 0, len(word.encode()))]
+        parts = symbols(word)
+        left = merge([token for token, _, _ in parts], lambda left, right: ranks.get((left, right)))
+        return [(token, parts[first][1], parts[stop - 1][2]) for token, first, stop in left]
 
     return encode
 
@@ -95,10 +119,10 @@ def _ranks(pipeline: Pipeline, _: models.Ranks) -> Word:
         token = ids.get((tokens[left] or b"") + (tokens[right] or b""))
         return None if token is None else (token, token)
 
-    def encode(word: str) -> list[int]:
+    def encode(word: str) -> list[Part]:
         raw = word.encode()
         if raw in ids:
-            return [ids[raw]]
+            return [(ids[raw], 0, len(raw))]
         return merge([ids[raw[k : k + 1]] for k in range(len(raw))], joined)
 
     return encode
@@ -108,11 +132,11 @@ def _longest(pipeline: Pipeline, _: models.Longest) -> Word:
     ids = pipeline.vocabulary
     most = max(map(len, ids))
 
-    def encode(word: str) -> list[int]:
-        raw, out, at = word.encode(), [], 0
+    def encode(word: str) -> list[Part]:
+        raw, out, at = word.encode(), list[Part](), 0
         while at < len(raw):
             size = next(size for size in range(min(most, len(raw) - at), 0, -1) if raw[at : at + size] in ids)
-            out.append(ids[raw[at : at + size]])
+            out.append((ids[raw[at : at + size]], at, at + size))
             at += size
         return out
 
@@ -123,15 +147,15 @@ def _wordpiece(pipeline: Pipeline, model: models.WordPiece) -> Word:
     ids = texts_of(pipeline)
     most = max(map(len, ids), default=0)
 
-    def unknown(word: str) -> list[int]:
+    def unknown(word: str) -> list[Part]:
         if model.unknown == NO_TOKEN:
             _fail(word, "a word of the vocabulary: it has no unknown token")
-        return [model.unknown]
+        return [(model.unknown, 0, len(word.encode()))]
 
-    def encode(word: str) -> list[int]:
+    def encode(word: str) -> list[Part]:
         if len(word) > model.longest:
             return unknown(word)
-        out, at = [], 0
+        out, at, places = list[Part](), 0, _byte_places(word)
         while at < len(word):
             front = model.prefix if at else ""
             for stop in range(min(len(word), at + most), at, -1):
@@ -140,7 +164,7 @@ def _wordpiece(pipeline: Pipeline, model: models.WordPiece) -> Word:
                     break
             else:
                 return unknown(word)
-            out.append(token)
+            out.append((token, places[at], places[stop]))
             at = stop
         return out
 
@@ -150,11 +174,11 @@ def _wordpiece(pipeline: Pipeline, model: models.WordPiece) -> Word:
 def _words(pipeline: Pipeline, model: models.Words) -> Word:
     ids = texts_of(pipeline)
 
-    def encode(word: str) -> list[int]:
+    def encode(word: str) -> list[Part]:
         token = ids.get(word, model.unknown)
         if token == NO_TOKEN:
             _fail(word, "a word of the vocabulary: it has no unknown token")
-        return [token]
+        return [(token, 0, len(word.encode()))]
 
     return encode
 
@@ -184,7 +208,7 @@ def _unigram(pipeline: Pipeline, model: models.Unigram) -> Word:
                 best[start + 1], last[start + 1] = score, (start, False)
         return last
 
-    def encode(word: str) -> list[int]:
+    def encode(word: str) -> list[Part]:
         last, stop, parts, unknown = best_starts(word), len(word), list[str](), ""
         while stop > 0:
             start, known = last[stop]
@@ -195,12 +219,17 @@ def _unigram(pipeline: Pipeline, model: models.Unigram) -> Word:
                 unknown = word[start:stop] + unknown
             stop = start
         parts.append(unknown)
-        out: list[int] = []
+        out, at = list[Part](), 0
         for part in filter(None, reversed(parts)):
-            tokens = [ids[part]] if part in ids else _bytes_of(ids, part) if model.byte_fallback else None
-            if tokens is None and model.unknown == NO_TOKEN:
+            start, at = at, at + len(part.encode())
+            tokens = _bytes_of(ids, part) if model.byte_fallback and part not in ids else None
+            if tokens is not None:
+                out += [(token, k, k + 1) for k, token in enumerate(tokens, start)]
+                continue
+            token = ids.get(part, model.unknown)
+            if token == NO_TOKEN:
                 _fail(part, "text of the vocabulary: it has no unknown token")
-            out += [model.unknown] if tokens is None else tokens
+            out.append((token, start, at))
         return out
 
     return encode

@@ -1,8 +1,13 @@
-"""Normalizers: a piece of text to another, with the place in the document that each character comes from."""
+"""Normalizers: a piece of text to another, with the place in the document that each character comes from.
+
+Where spans are wanted, a piece also has the stretch of bytes that each character stands for: its own bytes where
+nothing has changed, else what was replaced as a whole, and nothing for what was put in front.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import unicodedata
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -16,11 +21,41 @@ SHORT_CLUSTER = 6
 """Bytes of a grapheme cluster from which on it is not looked up as a whole."""
 
 
+Unit = tuple[int, int]
+"""data[start:stop], bytes of a document."""
+
+
 class Piece(NamedTuple):
     """Characters, and for each the place in the document that it comes from."""
 
     text: str
     places: list[int]
+    units: list[Unit] | None = None  # the bytes that each character stands for, if spans are wanted
+    source: bytes = b""  # the document that `units` count in
+
+    def part(self, start: int, stop: int) -> Piece:
+        """Characters start .. stop - 1."""
+        units = None if self.units is None else self.units[start:stop]
+        return self._replace(text=self.text[start:stop], places=self.places[start:stop], units=units)
+
+    def byte_units(self) -> list[Unit]:
+        """The bytes that each byte of the text's UTF-8 stands for."""
+        assert self.units is not None
+        return [unit for c, of in zip(self.text, self.units, strict=True) for unit in self._of_bytes(c.encode(), of)]
+
+    def _of_bytes(self, raw: bytes, unit: Unit) -> list[Unit]:
+        start, stop = unit
+        if self.source[start:stop] == raw:
+            return [(at, at + 1) for at in range(start, stop)]
+        return [unit] * len(raw)
+
+
+def joined(units: list[Unit], start: int, stop: int) -> Unit:
+    """The stretch that characters start .. stop - 1 stand for; of none the place where they would stand."""
+    if start < stop:
+        return units[start][0], units[stop - 1][1]
+    place = units[start][0] if start < len(units) else units[-1][1] if units else 0
+    return place, place
 
 
 def normalizer(step: steps.Normalizer) -> Callable[[Piece], Piece]:
@@ -39,18 +74,29 @@ def normalizer(step: steps.Normalizer) -> Callable[[Piece], Piece]:
 
 def prepended(piece: Piece, text: str) -> Piece:
     """A text in front of a piece that is not empty."""
-    return Piece(text + piece.text, piece.places[:1] * len(text) + piece.places) if piece.text else piece
+    if not piece.text:
+        return piece
+    places = piece.places[:1] * len(text) + piece.places
+    units = piece.units and [joined(piece.units, 0, 0)] * len(text) + piece.units
+    return piece._replace(text=text + piece.text, places=places, units=units)
 
 
 def replaced(piece: Piece, pattern: steps.Pattern, content: str) -> Piece:
     """All matches replaced, from the left."""
-    texts, places, done = [], [], 0
+    texts, places, units, done = [], [], list[Unit](), 0
     for match in compiled(pattern).finditer(piece.text):
         start, stop = match.span()
         texts += [piece.text[done:start], content]
         places += piece.places[done:start] + [piece.places[max(stop - 1, 0)]] * len(content)
+        if piece.units is not None:
+            units += piece.units[done:start] + [joined(piece.units, start, stop)] * len(content)
         done = stop
-    return Piece("".join([*texts, piece.text[done:]]), places + piece.places[done:])
+    text = "".join([*texts, piece.text[done:]])
+    return piece._replace(
+        text=text,
+        places=places + piece.places[done:],
+        units=None if piece.units is None else units + piece.units[done:],
+    )
 
 
 def spelled(piece: Piece) -> Piece:
@@ -60,17 +106,18 @@ def spelled(piece: Piece) -> Piece:
         raw = c.encode()
         texts += [ALPHABET[byte] for byte in raw]
         places += [place] * len(raw)
-    return Piece("".join(texts), places)
+    units = None if piece.units is None else piece.byte_units()
+    return piece._replace(text="".join(texts), places=places, units=units)
 
 
 def _mapped(piece: Piece, table: dict[int, str]) -> Piece:
     text = piece.text.translate(table)
     if len(text) == len(piece.text) and not any(len(table.get(ord(c), c)) != 1 for c in piece.text):
-        return Piece(text, piece.places)
-    places = [
-        place for c, place in zip(piece.text, piece.places, strict=True) for _ in range(len(table.get(ord(c), c)))
-    ]
-    return Piece(text, places)
+        return piece._replace(text=text)
+    sizes = [len(table.get(ord(c), c)) for c in piece.text]
+    places = [place for place, size in zip(piece.places, sizes, strict=True) for _ in range(size)]
+    units = piece.units and [unit for unit, size in zip(piece.units, sizes, strict=True) for _ in range(size)]
+    return piece._replace(text=text, places=places, units=units)
 
 
 def _composed(piece: Piece, form: Form) -> Piece:
@@ -79,7 +126,32 @@ def _composed(piece: Piece, form: Form) -> Piece:
         return piece
     places = list(piece.places)  # right where the lengths agree; a normal form moves places only near its changes
     places += places[-1:] * max(0, len(text) - len(places))
-    return Piece(text, places[: len(text)])
+    units = None if piece.units is None else _composed_units(piece.text, text, piece.units, form)
+    return piece._replace(text=text, places=places[: len(text)], units=units)
+
+
+def _composed_units(before: str, after: str, units: list[Unit], form: Form) -> list[Unit]:
+    """The units of a text in a normal form: those of what is left alone, and one for all that changed together."""
+    out, written = list[Unit](), list[str]()
+    for start, stop in _stretches(before, form):
+        new = normal_form(form, before[start:stop])
+        written.append(new)
+        out += units[start:stop] if new == before[start:stop] else [joined(units, start, stop)] * len(new)
+    return out if "".join(written) == after else [joined(units, 0, len(units))] * len(after)
+
+
+def _stretches(text: str, form: Form) -> Iterator[tuple[int, int]]:
+    """Stretches that a normal form rewrites each by itself: they begin with a character that nothing in front of it
+    changes or is changed by."""
+    start = 0
+    for k, c in enumerate(text):
+        if k == start or unicodedata.combining(unicodedata.normalize("NFKD", c)[0]):
+            continue
+        if normal_form(form, text[start : k + 1]) == normal_form(form, text[start:k]) + normal_form(form, c):
+            yield start, k
+            start = k
+    if text:
+        yield start, len(text)
 
 
 def _stripped(piece: Piece, left: bool, right: bool) -> Piece:
@@ -88,7 +160,7 @@ def _stripped(piece: Piece, left: bool, right: bool) -> Piece:
         start += 1
     while right and stop > start and piece.text[stop - 1] in white:
         stop -= 1
-    return Piece(piece.text[start:stop], piece.places[start:stop])
+    return piece.part(start, stop)
 
 
 class CharacterMap:
@@ -137,19 +209,23 @@ def _clusters(step: steps.Clusters) -> Callable[[Piece], Piece]:
         return charsmap.replacement(keys[0][1]) if keys else None
 
     def run(piece: Piece) -> Piece:
-        texts, places, at = [], [], 0
+        texts, places, units, at = [], [], list[Unit](), 0
+
+        def put(new: str, start: int, stop: int) -> None:
+            texts.append(new)
+            places.extend([piece.places[start]] * len(new))
+            if piece.units is not None:
+                units.extend([joined(piece.units, start, stop)] * len(new))
+
         for part in cluster.findall(piece.text):
             new = whole(part) if len(part.encode()) < SHORT_CLUSTER else None
             if new is not None:
-                texts.append(new)
-                places += [piece.places[at]] * len(new)
+                put(new, at, at + len(part))
             else:
-                for k, c in enumerate(part):
+                for k, c in enumerate(part, at):
                     mapped = whole(c)
-                    mapped = c if mapped is None else mapped
-                    texts.append(mapped)
-                    places += [piece.places[at + k]] * len(mapped)
+                    put(c if mapped is None else mapped, k, k + 1)
             at += len(part)
-        return Piece("".join(texts), places)
+        return piece._replace(text="".join(texts), places=places, units=None if piece.units is None else units)
 
     return run

@@ -12,21 +12,27 @@ from jittok.pipeline.models import CONTROL, UNKNOWN, Pieces
 from jittok.pipeline.pipeline import FIRST_TEXT, SECOND_TEXT, Pipeline
 from jittok.reference.pipeline.added import Search
 from jittok.reference.pipeline.decode import decoder, pieces_decoder, raw_bytes
-from jittok.reference.pipeline.models import word_model
-from jittok.reference.pipeline.normalize import Piece, normalizer
+from jittok.reference.pipeline.models import Word, word_model
+from jittok.reference.pipeline.normalize import Piece, Unit, joined, normalizer
 from jittok.reference.pipeline.sentencepiece import Encoder
 from jittok.reference.pipeline.split import splitter
 
 
-class Stage(NamedTuple):
-    """What one step made of a text: pieces of text, and ids that were found."""
+class Token(NamedTuple):
+    """An id, and the bytes of the document that it stands for."""
 
-    step: str
-    pieces: list[str | int]
+    id: int
+    start: int
+    stop: int
 
 
-Observe = Callable[[str, list[Piece | int]], None]
-"""Called with the name of each step and what it made of the whole text."""
+See = Callable[[steps.Normalizer | steps.Splitter | str, Piece | list[Piece]], None]
+"""Called with each step and what it made: "cut" and what lies between added tokens, a normalizer and the piece, a stage
+of the splitter and the words."""
+
+
+def nothing(_step: object, _made: object) -> None:
+    """Look at nothing."""
 
 
 class Runner:
@@ -49,45 +55,71 @@ class Runner:
         return piece.text
 
     @cached_property
-    def _word(self) -> Callable[[str], list[int]]:
+    def word(self) -> Word:
+        """What makes ids of a word."""
         return word_model(self.pipeline)
 
     @cached_property
-    def _sentencepiece(self) -> Encoder:
+    def sentencepiece(self) -> Encoder:
+        """What makes ids of a text by sentencepiece's models."""
         return Encoder(self.pipeline)
 
-    def words(self, text: str, parse_special: bool) -> Iterator[Piece | int]:
-        """The words of a text, and the ids of added tokens between them."""
-        for start, stop, token in self.raw.cut(text, parse_special):
+    def words(self, text: Piece, parse_special: bool, see: See = nothing) -> Iterator[Piece | Token]:
+        """The words of a text, and the added tokens between them."""
+        for start, stop, token in self.raw.cut(text.text, parse_special):
             if token is not None:
-                yield token
+                yield Token(token, *_unit(text, start, stop))
                 continue
-            piece = Piece(text[start:stop], list(range(start, stop)))
-            for step in self._normalize:
-                piece = step(piece)
+            piece = text.part(start, stop)
+            see("cut", piece)
+            for step, run in zip(self.pipeline.normalize, self._normalize, strict=True):
+                piece = run(piece)
+                see(step, piece)
             for first, last, later in self.later.cut(piece.text, parse_special):
                 if later is not None:
-                    yield later
+                    yield Token(later, *_unit(piece, first, last))
                 else:
-                    yield from self._words(Piece(piece.text[first:last], piece.places[first:last]))
+                    yield from self._words(piece.part(first, last), see)
 
-    def _words(self, piece: Piece) -> list[Piece]:
+    def _words(self, piece: Piece, see: See) -> list[Piece]:
         words = [piece]
-        for stage in self._split:
-            words = [word for part in words for word in stage(part)]
+        for stage, run in zip(self.pipeline.split, self._split, strict=True):
+            words = [word for part in words for word in run(part)]
+            see(stage, words)
         return words
 
     def encode(self, text: str, parse_special: bool = False) -> list[int]:
         """The ids of a text, nothing around them."""
         if self.pieces:
-            return self._sentencepiece.encode(text)
+            return self.sentencepiece.encode(text)
         out: list[int] = []
-        for word in self.words(text, parse_special):
-            if isinstance(word, int):
-                out.append(word)
+        for word in self.words(Piece(text, list(range(len(text)))), parse_special):
+            if isinstance(word, Token):
+                out.append(word.id)
             else:
-                out += self._word(word.text)
+                out += [token for token, _, _ in self.word(word.text)]
         return out
+
+    def align(self, text: str, units: list[Unit], source: bytes, parse_special: bool = False) -> list[Token]:
+        """The ids of a text, each with the bytes of `source` that it stands for; `units`: those of each character."""
+        if self.pieces:
+            return self.aligned(self.squeezed(text, units, source))
+        out: list[Token] = []
+        for word in self.words(Piece(text, list(range(len(text))), units, source), parse_special):
+            out += [word] if isinstance(word, Token) else self.aligned(word)
+        return out
+
+    def squeezed(self, text: str, units: list[Unit], source: bytes) -> Piece:
+        """What sentencepiece's models see."""
+        normalized, places = self.sentencepiece.normalized(text)
+        found = [joined(units, start, stop) for start, stop in places]
+        return Piece(normalized, [start for start, _ in places], found, source)
+
+    def aligned(self, word: Piece) -> list[Token]:
+        """The ids of one word, each with what it stands for."""
+        units = word.byte_units()
+        parts = self.sentencepiece.tokens(word.text) if self.pieces else self.word(word.text)
+        return [Token(token, *joined(units, start, stop)) for token, start, stop in parts]
 
     def around(self, ids: list[int], pair: list[int] | None = None, add_special: bool = True) -> list[int]:
         """Ids with special tokens around them."""
@@ -147,6 +179,10 @@ class Runner:
         for step in self._decoders:
             texts = step(texts)
         return "".join(texts).encode()
+
+
+def _unit(piece: Piece, start: int, stop: int) -> Unit:
+    return (start, stop) if piece.units is None else joined(piece.units, start, stop)
 
 
 _RUNNERS: WeakKeyDictionary[Pipeline, Runner] = WeakKeyDictionary()

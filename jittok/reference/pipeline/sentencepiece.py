@@ -48,15 +48,26 @@ class Encoder:
         }[model.kind]  # fmt: skip
 
     def encode(self, text: str) -> list[int]:
-        """The ids of a text; unknown pieces in a row are one, or their bytes."""
-        out: list[int] = []
-        before = False
-        for part, token in self.parts(self.normalize(text)):
+        """The ids of a text."""
+        return [token for token, _, _ in self.tokens(self.normalize(text))]
+
+    def tokens(self, normalized: str) -> list[tuple[int, int, int]]:
+        """The ids of a normalized text, each with the bytes of its UTF-8 that it stands for.
+
+        Unknown pieces in a row are one, or their bytes.
+        """
+        out: list[tuple[int, int, int]] = []
+        before, at = False, 0
+        for part, token in self.parts(normalized):
+            start, at = at, at + len(part.encode())
             unknown = self.types[token] == UNKNOWN
             if unknown and self.model.byte_fallback:
-                out += [self.all_ids[f"<0x{byte:02X}>"] for byte in part.encode()]
-            elif not (unknown and before):
-                out.append(token)
+                ids = [self.all_ids[f"<0x{byte:02X}>"] for byte in part.encode()]
+                out += [(token, k, k + 1) for k, token in enumerate(ids, start)]
+            elif unknown and before:
+                out[-1] = out[-1][0], out[-1][1], at
+            else:
+                out.append((token, start, at))
             before = unknown
         return out
 
@@ -79,29 +90,41 @@ class Encoder:
 
     def normalize(self, text: str) -> str:
         """What the models see."""
-        step, at, out = self.step, 0, list[str]()
+        return self.normalized(text)[0]
+
+    def normalized(self, text: str) -> tuple[str, list[tuple[int, int]]]:
+        """The same, and the characters of the text that each of its characters stands for: from, to."""
+        step, at, out, units = self.step, 0, list[str](), list[tuple[int, int]]()
         while step.squeeze and at < len(text):
             new, taken = self._prefix(text, at)
             if new != " ":
                 break
             at += taken
         if at == len(text):
-            return ""
+            return "", []
         mark = SPACE if step.escape else " "
         if step.prefix and not step.suffix:
             out.append(mark)
+            units += [(at, at)] * len(mark)
         spaced = step.squeeze
         while at < len(text):
             new, taken = self._prefix(text, at)
+            if new == text[at : at + taken]:
+                own = [(k, k + 1) for k in range(at, at + taken)]
+            else:
+                own = [(at, at + taken)] * len(new)
             new = new.lstrip(" ") if spaced else new
             if new:
                 out.append(new.replace(" ", mark))
+                units += own[len(own) - len(new) :]
                 spaced = step.squeeze and new.endswith(" ")
             at += taken
         joined = "".join(out)
         while step.squeeze and joined.endswith(mark):
             joined = joined[: -len(mark)]
-        return joined + mark if step.prefix and step.suffix else joined
+        if step.prefix and step.suffix:
+            return joined + mark, [*units[: len(joined)], (len(text), len(text))]
+        return joined, units[: len(joined)]
 
     # ---- the models
 

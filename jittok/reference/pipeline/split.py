@@ -56,7 +56,7 @@ def words(piece: Piece, spans: list[tuple[int, int]], behavior: str, invert: boo
     parts = [Stretch(start, stop, matched != invert) for start, stop, matched in _stretches(spans, len(piece.text))]
     for start, stop in _kept(parts, behavior):
         if start < stop:
-            yield Piece(piece.text[start:stop], piece.places[start:stop])
+            yield piece.part(start, stop)
 
 
 def _stretches(spans: list[tuple[int, int]], size: int) -> Iterator[Stretch]:
@@ -95,7 +95,7 @@ def _kept(parts: list[Stretch], behavior: str) -> list[tuple[int, int]]:
 
 
 def _metaspace(piece: Piece, stage: steps.Metaspace) -> Iterator[Piece]:
-    piece = Piece(piece.text.replace(" ", stage.mark), piece.places)
+    piece = piece._replace(text=piece.text.replace(" ", stage.mark))
     first = bool(piece.places) and piece.places[0] == 0
     wanted = stage.scheme == steps.ALWAYS or (stage.scheme == steps.FIRST and first)
     if wanted and not piece.text.startswith(stage.mark):
@@ -109,4 +109,4 @@ def _metaspace(piece: Piece, stage: steps.Metaspace) -> Iterator[Piece]:
 
 def _chars(piece: Piece, size: int) -> Iterator[Piece]:
     for k in range(0, len(piece.text), size):
-        yield Piece(piece.text[k : k + size], piece.places[k : k + size])
+        yield piece.part(k, k + size)
