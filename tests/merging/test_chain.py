@@ -11,6 +11,7 @@ from jittok._jit import JIT, U8, OutI32, frozen, kernel, wide
 from jittok._raw import get_i32, window
 from jittok.fragments import LONG_WORD
 from jittok.merging import chain as chains
+from jittok.merging import chain_build
 from jittok.merging.chain import (
     LENGTH,
     LONG,
@@ -150,6 +151,21 @@ def test_what_was_judged_of_another_pair_counts_for_none(rules, good):
     for symbols in ([0] * 47, [0, 1, 2] * 15 + [0, 1]):
         work.verdicts[:] = (1 << 20) << 26 | (1 << 20) << 2 | 2 | good
         assert merged(table, chain, symbols, work) == naively(rules, symbols)
+
+
+def test_a_vocabulary_that_takes_long_to_judge_has_no_chain(monkeypatch):
+    """Runs of one letter of every length, each made of every two shorter ones, in an order that tells nothing."""
+    ranks = np.random.default_rng(1).permutation(30).tolist()
+    rules = {(a, n - a - 2): (ranks[n], n) for n in range(1, 30) for a in range(n - 1)} | {(0, 0): (ranks[1], 1)}
+    table, bases = table_of(rules), np.array([0], np.int32)
+    monkeypatch.setattr(chain_build, "STEPS_PER_PAIR", 0)
+    chains = []
+    for most in (1 << 20, 100):
+        monkeypatch.setattr(chain_build, "LEAST_STEPS", most)
+        chains.append(build_chain(table, bases, 30))
+    assert [chain.state for chain in chains] == [READY, NEVER]
+    for chain in chains:
+        assert merged(table, chain, [0] * 50) == naively(rules, [0] * 50)
 
 
 @pytest.mark.parametrize("rules", [RUNS, LATER_FIRST], ids=["runs", "later first"])
