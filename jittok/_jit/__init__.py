@@ -32,9 +32,10 @@ from jittok._jit.turns import turn
 from jittok.locks import COMPILER, Lock, compiler_is_lost, once
 
 __all__ = [
-    "CHECKED", "F32", "I32", "I64", "JIT", "LONG", "PLAIN", "U8", "U16", "U32", "U64", "Call", "Deferred", "OutF64",
-    "OutI32", "OutI64", "OutU8", "OutU16", "OutU32", "OutU64", "cache_dir", "frozen", "has_compiler", "helper",
-    "inlined", "intrinsic", "kernel", "need_compiler", "patiently", "standalone", "store", "warm", "when_long", "wide",
+    "CHECKED", "F32", "I32", "I64", "JIT", "LONG", "PLAIN", "U8", "U16", "U32", "U64", "Call", "Deferred", "OutF32",
+    "OutF64", "OutI32", "OutI64", "OutU8", "OutU16", "OutU32", "OutU64", "cache_dir", "frozen", "has_compiler",
+    "helper", "inlined", "intrinsic", "kernel", "need_compiler", "patiently", "standalone", "store", "warm",
+    "when_long", "wide",
 ]  # fmt: skip
 
 P = ParamSpec("P")
@@ -67,6 +68,7 @@ OutU32 = Annotated[NDArray[np.uint32], ("u4", "out")]
 OutU64 = Annotated[NDArray[np.uint64], ("u8", "out")]
 OutI32 = Annotated[NDArray[np.int32], ("i4", "out")]
 OutI64 = Annotated[NDArray[np.int64], ("i8", "out")]
+OutF32 = Annotated[NDArray[np.float32], ("f4", "out")]
 OutF64 = Annotated[NDArray[np.float64], ("f8", "out")]
 
 

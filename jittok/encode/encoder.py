@@ -20,7 +20,7 @@ from jittok._jit import CHECKED, kernel, patiently
 from jittok.encode.failures import failure_of, mended
 from jittok.encode.quick import encode_quickly
 from jittok.encode.rule import Rule
-from jittok.encode.uncut import lay_out, lay_out_one, nothing_to_cut
+from jittok.encode.uncut import can_wait, lay_out, lay_out_one, nothing_to_cut
 from jittok.encode.workspace import HELD, Workspace, fixed
 from jittok.errors import JittokError, UnsupportedVocab
 from jittok.fragments import (
@@ -86,6 +86,7 @@ class Encoder:
         self._special = {parse: table for parse, table in tables.items() if table is not None}
         self._rules: dict[tuple[bool, bool, bool], Rule] = {}
         self._workspaces: list[Workspace] = []
+        self.builtins: dict[int, Any] = {}  # by id of their rules, see `quick`
         self._parted = 0, 1 << 62  # bytes of the longest document that may be cut, of the shortest that may not
         if hasattr(self.arrays, "chain"):
             self.arrays = self.arrays._replace(chain=self.arrays.chain._replace(state=WANTED))
@@ -166,9 +167,13 @@ class Encoder:
     def acquire(self) -> Workspace:
         """A workspace that no other thread uses, perhaps a new one. `release` gives it back."""
         try:
-            return self._workspaces.pop()
+            workspace = self._workspaces.pop()
         except IndexError:
             return Workspace()
+        if workspace.ready[0] < 0:  # see `quick`
+            return Workspace()
+        workspace.ready[0] = 0
+        return workspace
 
     def workspace(self) -> AbstractContextManager[Workspace]:
         """A workspace for the time of a block."""
@@ -215,7 +220,7 @@ class Encoder:
         """The fragments of documents first .. last - 1 to the workspace; how many."""
         if workspace.document_ends.size < last - first:
             workspace.give_ends(last - first)
-        if not partition.cut_documents.at_hand() and nothing_to_cut(rule.special, docs, first, last):
+        if can_wait(partition.cut_documents) and nothing_to_cut(rule.special, docs, first, last):
             return lay_out(workspace, docs, first, last, rule.before, rule.after)
         while True:
             code = workspace.run(
