@@ -12,7 +12,7 @@ import struct
 import numpy as np
 from numpy.typing import NDArray
 
-WINDOW = 1 << 15
+WINDOW = 1 << 14
 """Bytes that are looked at in one go: where all are zeros, each is a place of eight bytes in two arrays."""
 FEW, ALONE = 16, 256
 """Behind a run of fewer, so many strings are walked one by one: texts with many NULs cost what they always did."""
