@@ -24,6 +24,7 @@ from jittok.tokenizer.decoding import Decoding
 from jittok.vocab import Vocab, bundled_names
 from jittok.vocab.describe import describe, described
 from jittok.vocab.facts import SPECIAL_IDS, or_none
+from jittok.vocab.types import rules_of
 
 if TYPE_CHECKING:
     from jittok._raw.one_text import Builtin
@@ -100,7 +101,7 @@ class Tokenizer(Decoding):
             return make_encoder(self.vocab, self._cache_bytes, self._kept)  # type: ignore[return-value]
         from jittok.encode.encoder import Encoder
 
-        if self.vocab.type == "none":
+        if not rules_of(self.vocab.type).has_tokens:
             return None
         compiled = self._kept.part("arrays", "plain", "parsed") if self._kept else None
         options = {"cache_bytes": self._cache_bytes, **(compiled or {})}

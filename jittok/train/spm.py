@@ -26,11 +26,12 @@ from jittok.train.counts import Counts
 from jittok.train.learn import Merges, Pieces, Words, learn
 from jittok.train.lines import IDENTITY, charsmap_bytes
 from jittok.train.pairs import ANY, SAME
+from jittok.unicode.characters import SPACE_MARK_BYTES, SPACE_MARK_CODE
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
 
-MARK, UNKNOWN_MARK = 0x2581, 0x2585
+UNKNOWN_MARK = 0x2585
 RUNS = r"[^ \n]+"
 NORMAL, UNKNOWN, CONTROL, USER, BYTE = 1, 2, 3, 4, 6
 NO_PIECE = (0x0, 0x1F, 0x20, UNKNOWN_MARK)
@@ -126,7 +127,7 @@ def marked_words(counts: Counts, options: SpmOptions) -> CharacterWords:
     starts = np.zeros(kept.size + 1, np.int64)
     np.cumsum(sizes + 3, out=starts[1:])
     out = np.empty(int(starts[-1]), np.uint8)
-    for k, byte in enumerate(chr(MARK).encode()):
+    for k, byte in enumerate(SPACE_MARK_BYTES):
         out[starts[:-1] + k] = byte
     inside = np.ones(out.size, np.bool_)
     for k in range(3):
@@ -150,14 +151,14 @@ def _cut_at_marks(words: Counts) -> Counts:
     """Cut in front of each U+2581 that the text itself has: sentencepiece takes it for a space."""
     text = words.words[: words.starts[-1]]
     marks = np.ones(max(text.size - 2, 0), np.bool_)
-    for k, byte in enumerate(chr(MARK).encode()):
+    for k, byte in enumerate(SPACE_MARK_BYTES):
         marks &= text[k : k + marks.size] == byte
     if np.count_nonzero(marks) == len(words):  # one each, in front
         return words
     parts: dict[bytes, int] = {}
     for word, number in words.items():
-        for part in word.split(chr(MARK).encode())[1:]:
-            piece = chr(MARK).encode() + part
+        for part in word.split(SPACE_MARK_BYTES)[1:]:
+            piece = SPACE_MARK_BYTES + part
             parts[piece] = parts.get(piece, 0) + number
     return Counts.of(parts)
 
@@ -183,7 +184,7 @@ def piece_kinds(points: NDArray[np.int64], options: SpmOptions) -> NDArray[np.in
     digits = ((points >= 0x30) & (points <= 0x39)) | ((points >= FULL_WIDTH[0]) & (points <= FULL_WIDTH[1]))
     if not options.split_by_number:
         scripts[digits] = ANY
-    marks = points == MARK
+    marks = points == SPACE_MARK_CODE
     scripts[marks] = SAME
     alone = digits & options.split_digits
     return (alone * (1 << 17) | scripts << 9 | scripts << 1 | marks).astype(np.int32)

@@ -17,8 +17,9 @@ from jittok._jit import I32, U64, frozen
 from jittok.pretokenize.classes import shared_rows
 from jittok.safe_cuts.rules import characters
 from jittok.structures.double_array import BASE, NO_NODE, NO_VALUE, PARENT, ROOT, UNIT, VALUE, build_double_array
+from jittok.unicode.characters import SPACE_MARK_CODE
 from jittok.unicode.tables import UNICODE_SIZE
-from jittok.vocab.vocab import SPACE, Vocab
+from jittok.vocab.vocab import Vocab
 
 ONE_BYTE, TWO_BYTES, THREE_BYTES = 0x80, 0xC0, 0xFC
 """Where the first bytes of such codes begin; below is ASCII, which stays what it is."""
@@ -72,7 +73,7 @@ def build_alphabet(
     units = fields[:, BASE] | parents << np.uint64(NODE_BITS) | values << np.uint64(2 * NODE_BITS)
     becomes = np.where(joins, codes[image], 0) | np.where(ends, ENDS, 0)
     pages, blocks = shared_rows(becomes.reshape(-1, 256))
-    node, value = _marker(trie, codes[ord(SPACE)])
+    node, value = _marker(trie, codes[SPACE_MARK_CODE])
     return Alphabet(
         frozen(units, np.uint64),
         frozen(pages, np.int32),
