@@ -68,6 +68,7 @@ class Arrays(NamedTuple):
     cut_limit: int  # bytes of a fragment up to which it is cut into spans; negative: none is, there is no alphabet
     room_per_byte: int  # ids that one byte of a text may become
     shortest: int  # Vocab.shortest_utf8
+    longest: int  # characters of a word beyond which it is unknown
 
 
 class Work(NamedTuple):
@@ -102,6 +103,7 @@ def compile_vocab(vocab: Vocab) -> Arrays:
         NO_LIMIT if alphabet else -1,
         room,
         int(vocab.shortest_utf8),
+        NO_LIMIT,
     )
 
 
