@@ -18,11 +18,11 @@ from jittok.pipeline import Pipeline
 from jittok.pipeline.models import WordPiece
 from jittok.pipeline.pipeline import packed
 from jittok.structures.double_array import NO_NODE, NO_VALUE, build_double_array
-from jittok.vocab.vocab import SPACE
+from jittok.unicode.characters import SPACE_MARK, SPACE_MARK_BYTES
 
 STRANGER = "\U0010ffff"
 """In place of U+2581, and U+10FFFE in place of this one: characters that no token may have."""
-MARK, INSTEAD, STRANGEST = ord(SPACE), ord(STRANGER), ord(STRANGER) - 1
+MARK, INSTEAD, STRANGEST = ord(SPACE_MARK), ord(STRANGER), ord(STRANGER) - 1
 
 
 class _Keys:
@@ -71,7 +71,7 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
 
 def _key(text: bytes, prefix: bytes) -> bytes:
     """A token as the alphabet has it; nothing for one that no word has."""
-    changed = text.replace(SPACE.encode(), STRANGER.encode())
+    changed = text.replace(SPACE_MARK_BYTES, STRANGER.encode())
     if changed.startswith(prefix):
         return changed[len(prefix) :]
-    return SPACE.encode() + changed if changed else b""
+    return SPACE_MARK_BYTES + changed if changed else b""
