@@ -18,11 +18,11 @@ from jittok.pipeline import Pipeline
 from jittok.pipeline.models import WordPiece
 from jittok.pipeline.pipeline import packed
 from jittok.structures.double_array import NO_NODE, NO_VALUE, build_double_array
-from jittok.unicode.characters import SPACE_MARK_BYTES, SPACE_MARK_CODE
+from jittok.unicode.characters import SPACE_MARK, SPACE_MARK_BYTES
 
 STRANGER = "\U0010ffff"
 """In place of U+2581, and U+10FFFE in place of this one: characters that no token may have."""
-MARK, INSTEAD, STRANGEST = SPACE_MARK_CODE, ord(STRANGER), ord(STRANGER) - 1
+MARK, INSTEAD, STRANGEST = ord(SPACE_MARK), ord(STRANGER), ord(STRANGER) - 1
 
 
 class _Keys:
