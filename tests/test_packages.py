@@ -64,4 +64,4 @@ def test_every_package_that_is_declared_is_imported():
     assert all(f'"{name}.constants"' in text for name in RUN_FROM_ITS_FOLDER)
     assert (core | more) - imported().keys() == ONLY_DECLARED
     importers = {file for name in RUN_FROM_ITS_FOLDER for file in imported()[name]}
-    assert all(file.startswith("jittok/train/") for file in importers), importers
+    assert all(file.startswith("jittok/writers/") for file in importers), importers
