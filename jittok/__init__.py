@@ -6,7 +6,19 @@ before.
 """
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
+
+if sys.byteorder != "little" or sys.maxsize < 1 << 62:
+    from jittok.errors import check_machine
+
+    check_machine(sys.byteorder, sys.maxsize)
+if not getattr(sys, "_is_gil_enabled", lambda: True)():
+    from jittok.errors import UnsupportedMachine
+
+    raise UnsupportedMachine(
+        "a free-threaded Python without its lock", "the lock, as nobody has tried jittok without it: set PYTHON_GIL=1"
+    )
 
 if TYPE_CHECKING:
     from jittok.errors import (
@@ -17,6 +29,7 @@ if TYPE_CHECKING:
         JittokError,
         MalformedArray,
         MalformedVocab,
+        UnsupportedMachine,
         UnsupportedVocab,
     )
     from jittok.loading import bundled, load
@@ -41,6 +54,7 @@ __all__ = [
     "Ragged",
     "TokenArray",
     "Tokenizer",
+    "UnsupportedMachine",
     "UnsupportedVocab",
     "Vocab",
     "bundled",
@@ -64,6 +78,7 @@ _HOME = {
         "JittokError",
         "MalformedArray",
         "MalformedVocab",
+        "UnsupportedMachine",
         "UnsupportedVocab",
     ),
     "loading": ("bundled", "load"),
