@@ -232,13 +232,15 @@ class Tokenizer(Decoding):
         self, text: OneText, *, add_special: bool = False, parse_special: bool = False, errors: str = "strict"
     ) -> Trace:
         """Every stage of encoding one text, as data and as pictures; slow. Raises as `encode` does."""
-        from jittok.trace import trace_text
+        from jittok.trace import trace_file, trace_text
 
-        vocab = self.gguf("trace")
         encoder, rule = self._rule(add_special, parse_special, errors)
         raw = to_bytes(text, rule.replace)
         ids = encoder.one(raw, rule).tolist()
-        return trace_text(vocab, raw, ids, add_special=add_special, parse_special=parse_special, replace=rule.replace)
+        asked = {"add_special": add_special, "parse_special": parse_special}
+        if isinstance(self.vocab, Pipeline):
+            return trace_file(self.vocab, raw, ids, **asked)
+        return trace_text(self.vocab, raw, ids, replace=rule.replace, **asked)
 
     def align(
         self, text: OneText, *, add_special: bool = False, parse_special: bool = False, errors: str = "strict"
