@@ -89,21 +89,27 @@ upstream: .venv/test  ## is there a newer llama.cpp, and what does it do that ji
 
 LEVELS ?= linux-x86_64-v2 linux-x86_64-v3 linux-x86_64-v4
 SYSTEM ?= linux-x86_64
-.venv/ship: .venv/test
-	$(PY) -m pip install --quiet --disable-pip-version-check hatchling ziglang && touch $@
+.venv/ship: .venv/core
+	$(PY) -m pip install --quiet --disable-pip-version-check build hatchling lief ziglang && touch $@
 ship: .venv/ship  ## machine code of all kernels into this checkout, as a wheel has it; an edit makes it void
 	$(PY) ship/emit.py build/bitcode && $(PY) ship/libraries.py build/bitcode jittok/_jit/libs $(LEVELS)
 
 wheel: .venv/ship  ## a wheel with machine code into dist: make wheel SYSTEM=linux-aarch64; ship/levels.py has the systems
-	JITTOK_SHIP_FOR=$(SYSTEM) $(PY) -m pip wheel --no-build-isolation --no-deps --wheel-dir dist .
+	JITTOK_SHIP_FOR=$(SYSTEM) $(PY) -m build --wheel --no-isolation
+	$(PY) ship/check.py dist/jittok-*.whl
 
 BARE := build/bare/bin/python
-ship-test: wheel  ## that wheel in an environment without Numba: recorded answers, texts, documents
-	rm -rf build/bare && python3 -m venv build/bare
-	$(BARE) -m pip install --quiet --disable-pip-version-check numpy regex gguf pytest hypothesis pytest-randomly
-	$(BARE) -m pip install --quiet --disable-pip-version-check --no-deps dist/jittok-*.whl
+INSTALL := install --quiet --disable-pip-version-check
+ship-test: wheel  ## that wheel in an environment without Numba: recorded answers, texts, documents; then README in a whole one
+	rm -rf build/bare build/whole && python3 -m venv build/bare && python3 -m venv build/whole
+	$(BARE) -m pip $(INSTALL) numpy regex gguf pytest hypothesis pytest-randomly
+	$(BARE) -m pip $(INSTALL) --no-deps --no-index --find-links dist jittok
 	cd tests && env -u PYTHONPATH JITTOK_CACHE_DIR=$(CURDIR)/build/bare/cache $(CURDIR)/$(BARE) -m pytest -q -c ../pyproject.toml \
-		--rootdir .. -p no:cacheprovider -o pythonpath="tests/data tests/fuzz tests/jit" test_golden.py test_tokenizer.py
+		--rootdir .. -p no:cacheprovider -o pythonpath="tests/data tests/fuzz tests/jit" \
+		test_golden.py test_tokenizer.py test_machines.py jit/test_every_kernel.py jit/test_shipped.py
+	build/whole/bin/python -m pip $(INSTALL) "$$(ls dist/jittok-*-$$($(PY) ship/levels.py).whl)[cli,corpus,polars]" pytest pytest-randomly
+	cd tests && env -u PYTHONPATH JITTOK_CACHE_DIR=$(CURDIR)/build/whole/cache $(CURDIR)/build/whole/bin/python -m pytest -q \
+		-c ../pyproject.toml --rootdir .. -p no:cacheprovider test_docs.py -k README
 
 clean:
 	rm -rf .venv .hypothesis .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .benchmarks

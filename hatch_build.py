@@ -1,13 +1,15 @@
-"""The build hook: a wheel gets the kernels as machine code if JITTOK_SHIP_FOR names a system (`ship/levels.py`: TAGS).
+"""The build hook: a wheel for `dist` gets the kernels as machine code, for this system or what JITTOK_SHIP_FOR names.
 
-JITTOK_SHIP_FOR=linux-x86_64 python -m build --wheel: what makes a release sets it. Without it the wheel has no machine
-code and the tag py3-none-any, so who installs from source waits for no compiler and fetches no linker. An editable
-install never builds any. JITTOK_SHIP_LEVELS=v3,v4 keeps to some levels; JITTOK_SHIP_BITCODE names a folder that
-`ship/emit.py` has filled, so that the wheels of all systems are made of the same.
+`python -m build` makes such a wheel for the system it runs on; JITTOK_SHIP_FOR=linux-aarch64 names another one
+(`ship/levels.py`: TAGS), and JITTOK_SHIP_FOR=none makes the pure wheel, py3-none-any. What pip or an editable install
+makes for itself is pure as well, so who installs from source waits for no compiler and fetches no linker.
+JITTOK_SHIP_LEVELS=v3,v4 keeps to some levels; JITTOK_SHIP_BITCODE names a folder that `ship/emit.py` has filled, so
+that the wheels of all systems are made of the same.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import subprocess
@@ -25,31 +27,33 @@ class CustomBuildHook(BuildHookInterface):  # type: ignore[type-arg]
 
     def dependencies(self) -> list[str]:
         """What the build needs beside hatchling, where machine code is asked for."""
-        return TOOLS if os.environ.get("JITTOK_SHIP_FOR") else []
+        return TOOLS if self._levels().target(os.environ, "dist") else []
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Make the libraries and have them laid into the wheel."""
-        target = os.environ.get("JITTOK_SHIP_FOR")
+        known, root = self._levels(), Path(self.root)
+        target = known.target(os.environ, Path(self.directory).name)
         if not target or version == "editable":
             return
-        root = Path(self.root)
-        sys.path.insert(0, str(root / "ship"))
-        from levels import LEVELS, TAGS, levels_of
-
-        if target not in TAGS:
-            raise ValueError(f"JITTOK_SHIP_FOR: found {target!r}, expected one of {', '.join(TAGS)}")
         chosen = os.environ.get("JITTOK_SHIP_LEVELS", "").split(",")
-        levels = [name for name in levels_of(target) if not chosen[0] or name.rpartition("-")[2] in chosen]
+        levels = [name for name in known.levels_of(target) if not chosen[0] or name.rpartition("-")[2] in chosen]
         made = root / "build" / target
         bitcode = Path(os.environ.get("JITTOK_SHIP_BITCODE") or root / "build" / "bitcode")
         if "JITTOK_SHIP_BITCODE" not in os.environ:
-            self._run("emit.py", bitcode, *sorted({LEVELS[name].flavour for name in levels}))
+            self._run("emit.py", bitcode, *sorted({known.LEVELS[name].flavour for name in levels}))
         self._run("libraries.py", bitcode, made, *levels)
         libraries = json.loads((made / "manifest.json").read_text())["libraries"]
         for name in ("manifest.json", *(each["file"] for each in libraries.values())):
             build_data["force_include"][str(made / name)] = f"jittok/_jit/libs/{name}"
         build_data["pure_python"] = False
-        build_data["tag"] = f"py3-none-{TAGS[target]}"
+        build_data["tag"] = f"py3-none-{known.TAGS[target]}"
+
+    def _levels(self) -> Any:
+        """`ship/levels.py`."""
+        folder = str(Path(self.root, "ship"))
+        if folder not in sys.path:
+            sys.path.insert(0, folder)
+        return importlib.import_module("levels")
 
     def _run(self, script: str, *arguments: object) -> None:
         path = os.pathsep.join([self.root, *filter(None, [os.environ.get("PYTHONPATH")])])

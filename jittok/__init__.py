@@ -6,7 +6,19 @@ before.
 """
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
+
+if sys.byteorder != "little" or sys.maxsize < 1 << 62:
+    from jittok.errors import check_machine
+
+    check_machine(sys.byteorder, sys.maxsize)
+if not getattr(sys, "_is_gil_enabled", lambda: True)():
+    from jittok.errors import UnsupportedMachine
+
+    raise UnsupportedMachine(
+        "a free-threaded Python without its lock", "the lock, as nobody has tried jittok without it: set PYTHON_GIL=1"
+    )
 
 if TYPE_CHECKING:
     from jittok.errors import (
@@ -17,6 +29,7 @@ if TYPE_CHECKING:
         JittokError,
         MalformedArray,
         MalformedVocab,
+        UnsupportedMachine,
         UnsupportedVocab,
     )
     from jittok.loading import bundled, load
@@ -25,7 +38,8 @@ if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
     from jittok.vocab import Vocab, bundled_names, read_vocab
 
-    train: Any  # the module `jittok.train`, which can be called
+    compare: Any  # the modules `jittok.compare` and `jittok.train`, which can be called
+    train: Any
 
 __version__ = "0.2.0"
 __all__ = [
@@ -39,10 +53,12 @@ __all__ = [
     "Ragged",
     "TokenArray",
     "Tokenizer",
+    "UnsupportedMachine",
     "UnsupportedVocab",
     "Vocab",
     "bundled",
     "bundled_names",
+    "compare",
     "from_sentencepiece",
     "from_tiktoken",
     "from_tokenizers",
@@ -60,6 +76,7 @@ _HOME = {
         "JittokError",
         "MalformedArray",
         "MalformedVocab",
+        "UnsupportedMachine",
         "UnsupportedVocab",
     ),
     "loading": ("bundled", "load"),
@@ -68,8 +85,8 @@ _HOME = {
     "tokenizer": ("Tokenizer",),
     "vocab": ("Vocab", "bundled_names", "read_vocab"),
 }
-_MODULES = ("arrow", "corpus", "errors", "plot", "polars", "ray", "tokenizer", "train", "vocab")
-"""What people use as jittok.NAME; some need an extra. `jittok.train` can be called."""
+_MODULES = ("arrow", "compare", "corpus", "errors", "plot", "polars", "ray", "tokenizer", "train", "vocab")
+"""What people use as jittok.NAME; some need an extra. `jittok.compare` and `jittok.train` can be called."""
 
 
 def __getattr__(name: str) -> Any:

@@ -7,7 +7,8 @@ JittokError
 ├── InvalidToken      (IndexError)  token, vocab_size
 ├── MalformedArray    (ValueError)  where, found, expected
 ├── CorpusError       (ValueError)  where, found, expected
-└── CompilerMissing   (ImportError) what, reason
+├── CompilerMissing   (ImportError) what, reason
+└── UnsupportedMachine (ImportError) found, expected
 """
 
 from __future__ import annotations
@@ -117,3 +118,26 @@ class CompilerMissing(JittokError, ImportError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.what, self.reason)
+
+
+class UnsupportedMachine(JittokError, ImportError):
+    """A machine, or a Python, whose words are not those that the kernels are written for."""
+
+    def __init__(self, found: str, expected: str) -> None:
+        super().__init__(f"jittok cannot run here: found {found}, expected {expected}", name="jittok")
+        self.found, self.expected = found, expected
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.found, self.expected)
+
+
+def check_machine(byteorder: str, maxsize: int) -> None:
+    """UnsupportedMachine for what `sys.byteorder` and `sys.maxsize` of the kernels' machines are not.
+
+    Tables hold words of 64 bits whose first byte is the least; elsewhere they would be read wrongly, without a word.
+    """
+    if byteorder != "little":
+        raise UnsupportedMachine(f"a {byteorder}-endian machine", "a little-endian one, as x86-64 and arm64 are")
+    if maxsize < 1 << 62:
+        bits = maxsize.bit_length() + 1
+        raise UnsupportedMachine(f"a Python of {bits} bits", "one of 64 bits: install the 64-bit build of Python")

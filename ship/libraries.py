@@ -25,8 +25,10 @@ from levels import ENDINGS, LEVELS, Level
 
 ADDRESS = re.compile(r"inttoptr \(i64 -?\d{6,}")
 """An address of the process that made the code; there must be none."""
-MAY_ASK_FOR = {"memset"}
-"""What every process has."""
+MAY_ASK_FOR = {"memset", "exp", "log"}
+"""What every process has, of its C library and of the mathematical part of it."""
+MATH = {"linux": "libm.so.6", "windows": "api-ms-win-crt-math-l1-1-0.dll"}
+"""Where exp and log are; musl, too, takes the first of these names for its own."""
 X86 = "x86_64"
 
 
@@ -85,12 +87,28 @@ def has_linker(name: str = "linux") -> bool:
     return bool(importlib.util.find_spec("ziglang")) or (name.startswith("linux") and bool(shutil.which("cc")))
 
 
+def math_library(level: Level, folder: Path) -> Path:
+    """What tells the linker in which library of the system exp and log are."""
+    if "windows" in level.triple:
+        place, listed = folder / "math.lib", folder / "math.def"
+        listed.write_text(f"LIBRARY {MATH['windows']}\nEXPORTS\n exp\n log\n")
+        options = ["/lib", f"/def:{listed}", "/machine:x64", f"/out:{place}"]
+        subprocess.run([*_zig(), "lld-link", *options], check=True)
+        return place
+    place = folder / MATH["linux"]
+    link(level, [object_of_text(level, processor.MATH, folder / "math.o")], place)
+    return place
+
+
+def _zig() -> list[str]:
+    return [sys.executable, "-m", "ziglang"] if importlib.util.find_spec("ziglang") else []
+
+
 def link(level: Level, objects: list[Path], place: Path) -> None:
-    """Objects into a library that needs no other one, the same bytes each time."""
-    names = [*map(str, sorted(objects))]
-    zig = [sys.executable, "-m", "ziglang"] if importlib.util.find_spec("ziglang") else []
+    """Objects, and libraries that others need, into a library; the same bytes each time."""
+    names, zig = [*map(str, sorted(objects))], _zig()
     shared = ["-shared", "-s", "-soname", place.name, "--build-id=none", "--hash-style=gnu", "--gc-sections"]
-    shared += ["-z", "noexecstack", "-z", "now", "-z", "relro"]
+    shared += ["-z", "noexecstack", "-z", "now", "-z", "relro", "--as-needed"]
     if not zig:
         command = ["cc", "-nostdlib", *(f"-Wl,{','.join(pair)}" for pair in _pairs(shared[1:])), "-shared"]
         command += ["-o", str(place), *names]
@@ -98,7 +116,8 @@ def link(level: Level, objects: list[Path], place: Path) -> None:
         command = [*zig, "lld-link", "/dll", "/noentry", "/nodefaultlib", "/Brepro", "/opt:ref,icf", f"/out:{place}"]
         command += names
     elif "macos" in level.triple:  # it signs, which arm64 asks for
-        command = [*zig, "cc", "-target", "aarch64-macos.11.0", "-shared", "-s", "-Wl,-dead_strip"]
+        architecture = "x86_64" if X86 in level.triple else "aarch64"
+        command = [*zig, "cc", "-target", f"{architecture}-macos.11.0", "-shared", "-s", "-Wl,-dead_strip"]
         command += [f"-Wl,-install_name,@rpath/{place.name}", "-o", str(place), *names]
     else:
         command = [*zig, "ld.lld", *shared, "--icf=all", "-o", str(place), *names]
@@ -132,11 +151,21 @@ def asked_for(place: Path) -> set[str]:
 
 def facts_of(place: Path, level: Level) -> dict[str, Any]:
     """What the manifest says of a library."""
-    if place.suffix == ".so" and not asked_for(place) <= MAY_ASK_FOR:
-        raise SystemExit(f"{place}: asks for {sorted(asked_for(place) - MAY_ASK_FOR)}, expected no more than memset")
+    more = asked_for(place) - MAY_ASK_FOR if place.suffix == ".so" else set()
+    if more:
+        raise SystemExit(f"{place}: asks for {sorted(more)}, expected no more than {sorted(MAY_ASK_FOR)}")
     content = place.read_bytes()
     digest = hashlib.sha256(content).hexdigest()
     return {"file": place.name, "sha256": digest, "bytes": len(content), "cpu": level.cpu, "features": level.features}
+
+
+def functions() -> dict[str, str]:
+    """name -> code of what is in a library beside the kernels: the builtin that encodes one text."""
+    try:
+        from jittok._raw.one_text import CODE, NAME
+    except ModuleNotFoundError:  # a package of few rooms
+        return {}
+    return {NAME: CODE}
 
 
 def build(name: str, bitcode: Path, out: Path) -> dict[str, Any]:
@@ -148,8 +177,13 @@ def build(name: str, bitcode: Path, out: Path) -> dict[str, Any]:
         for source in sorted((bitcode / level.flavour).glob("*.bc")):
             objects.append(Path(folder, f"{source.stem}.o"))
             object_code(level, source, objects[-1])
+        for symbol, code in functions().items():
+            text = code.replace("define ", "define dllexport ") if system == "windows" else code
+            objects.append(object_of_text(level, text, Path(folder, f"{symbol}.o")))
         if system == "windows":
             objects.append(object_of_text(level, processor.WINDOWS, Path(folder, "c.o")))
+        if system in MATH:
+            objects.append(math_library(level, Path(folder)))
         link(level, objects, place)
     return facts_of(place, level)
 
@@ -176,7 +210,8 @@ def build_all(bitcode: Path, out: Path, names: list[str]) -> None:
     made = {name: build(name, bitcode, out) for name in names}
     for system in sorted({name.partition("-")[0] for name in names if X86 in name}):
         made[f"{system}-{X86}-cpu"] = build_processor(system, out)
-    facts |= {"layout": LAYOUT, "libraries": made}
+    written = {symbol: hashlib.sha256(code.encode()).hexdigest() for symbol, code in functions().items()}
+    facts |= {"layout": LAYOUT, "libraries": made, "functions": written}
     (out / MANIFEST).write_text(json.dumps(facts, indent=1) + "\n")
 
 

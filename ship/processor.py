@@ -69,7 +69,7 @@ system: ; xgetbv is there, as osxsave is
 """
 )
 LEVEL = {
-    "linux": "define i32 @jittok_cpu_level() {\n" + _BODY + "}\n",
+    **dict.fromkeys(("linux", "macos"), "define i32 @jittok_cpu_level() {\n" + _BODY + "}\n"),
     "windows": "@_fltused = global i32 0\ndefine dllexport i32 @jittok_cpu_level() {\n" + _BODY + "}\n",
 }
 """int jittok_cpu_level(void): 1 to 4; 4 only with what the level adds to x86-64-v4."""
@@ -82,4 +82,10 @@ define ptr @memset(ptr %start, i32 %value, i64 %size) "no-builtins" {
   ret ptr %start
 }
 """
-"""What code for Windows asks its C library for; the libraries load none."""
+"""What code for Windows asks its compiler's library for, which is not there."""
+
+MATH = """
+define double @exp(double %x) { ret double %x }
+define double @log(double %x) { ret double %x }
+"""
+"""Stands for the system's library while one is linked that asks it for these."""

@@ -144,7 +144,10 @@ def test_shell_blocks_run_as_they_are_printed(block: Block, tmp_path: Path) -> N
         pytest.importorskip("google.protobuf")
     stand_ins(tmp_path)
     path = f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"
-    given = {"PATH": path, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+    given = {
+        "PATH": path,
+        "PYTHONPATH": os.pathsep.join([str(Path(jittok.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]),
+    }
     done = subprocess.run(
         ["bash", "-eo", "pipefail", "-c", "\n".join(lines)],
         cwd=tmp_path, env={**os.environ, **given}, capture_output=True, text=True, check=False, timeout=300,

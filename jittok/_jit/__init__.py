@@ -17,13 +17,14 @@ import functools
 import importlib.util
 import os
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, Literal, ParamSpec, TypeVar, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import store
+from jittok._jit import levels, store
 from jittok._jit.frame import Call, plan_of
 from jittok._jit.patient import LONG, patiently, when_long
 from jittok._jit.store import cache_dir
@@ -31,9 +32,10 @@ from jittok._jit.turns import turn
 from jittok.locks import COMPILER, Lock, compiler_is_lost, once
 
 __all__ = [
-    "CHECKED", "F32", "I32", "I64", "JIT", "LONG", "PLAIN", "U8", "U16", "U32", "U64", "Call", "Deferred", "OutF64",
-    "OutI32", "OutI64", "OutU8", "OutU16", "OutU32", "OutU64", "cache_dir", "frozen", "has_compiler", "helper",
-    "inlined", "intrinsic", "kernel", "need_compiler", "patiently", "standalone", "store", "warm", "when_long", "wide",
+    "CHECKED", "F32", "I32", "I64", "JIT", "LONG", "PLAIN", "U8", "U16", "U32", "U64", "Call", "Deferred", "OutF32",
+    "OutF64", "OutI32", "OutI64", "OutU8", "OutU16", "OutU32", "OutU64", "cache_dir", "frozen", "has_compiler",
+    "helper", "inlined", "intrinsic", "kernel", "need_compiler", "patiently", "standalone", "store", "warm",
+    "when_long", "wide",
 ]  # fmt: skip
 
 P = ParamSpec("P")
@@ -66,6 +68,7 @@ OutU32 = Annotated[NDArray[np.uint32], ("u4", "out")]
 OutU64 = Annotated[NDArray[np.uint64], ("u8", "out")]
 OutI32 = Annotated[NDArray[np.int32], ("i4", "out")]
 OutI64 = Annotated[NDArray[np.int64], ("i8", "out")]
+OutF32 = Annotated[NDArray[np.float32], ("f4", "out")]
 OutF64 = Annotated[NDArray[np.float64], ("f8", "out")]
 
 
@@ -237,15 +240,18 @@ class kernel(Generic[P, R]):
 
     @once
     def _place(self) -> tuple[Path | None, bytes]:
-        """The file of the machine code, None for none, and its stamp."""
+        """The file of the machine code for this processor, None for none, and its stamp."""
+        return self._place_of(MODE, levels.ASKED)
+
+    def _place_of(self, mode: str, level: str) -> tuple[Path | None, bytes]:
         from jittok._jit import machine, stamps
 
         # the stamp reads this package's sources: a kernel defined elsewhere (a test, a notebook) is compiled each time
         module, name = self._name
         if not module.startswith("jittok.") or store.cache_dir() is None:
             return None, b""
-        stamp = stamps.stamp(module, MODE, machine.host())
-        return store.place(module, name, MODE, stamp), stamp
+        stamp = stamps.stamp(module, mode, machine.host(level), level)
+        return store.place(module, name, mode, stamp), stamp
 
     def _kept(self) -> tuple[Origin, Any, Any] | None:
         """Machine code that need not be compiled; None without: from where, its entry, what keeps it alive."""
@@ -261,13 +267,14 @@ class kernel(Generic[P, R]):
         """What `machine.load` makes of the code in the cache; None without."""
         from jittok._jit import machine
 
-        place, stamp = self._place
-        code = store.read(place, stamp) if place else None
-        if code is not None:
-            try:
-                return "cache", *machine.load(code)
-            except Exception as error:
-                store.log.warning("cached kernel ignored: %s: %s", place, error)
+        of_levels = (self._place_of(*each) for each in ([] if CHECKED else levels.modes()))
+        for place, stamp in chain([self._place], of_levels):
+            code = store.read(place, stamp) if place else None
+            if code is not None:
+                try:
+                    return "cache", *machine.load(code)
+                except Exception as error:
+                    store.log.warning("cached kernel ignored: %s: %s", place, error)
         return None
 
     def _compiled(self) -> tuple[Origin, Any, Any]:

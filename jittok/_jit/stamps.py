@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from jittok._jit import trust
+from jittok._jit import levels, trust
 from jittok._jit.store import cache_dir, log, not_kept, read_kept
 
 MEMO = b"jittok sources 3\n"
@@ -175,12 +175,17 @@ def numba_version() -> str:
 
 def changed_settings() -> list[str]:
     """Which settings of Numba that change machine code are set."""
-    return [name for name in _SETTINGS if os.environ.get(f"NUMBA_{name}")]
+    return [name for name in _settings(levels.ASKED) if os.environ.get(f"NUMBA_{name}")]
 
 
-def stamp(module: str, mode: str, host: str) -> bytes:
+def _settings(level: str) -> list[str]:
+    """Those that count: a level says itself which processor it is."""
+    return [name for name in _SETTINGS if not level or name not in levels.CPU_SETTINGS]
+
+
+def stamp(module: str, mode: str, host: str, level: str = "") -> bytes:
     """What the machine code of a kernel of `module` depends on, as 32 bytes. The system is part of `host`; of Python
     only the minor version matters, for its bytecode is what Numba compiles."""
-    settings = [f"{name}={os.environ.get(f'NUMBA_{name}', '')}" for name in _SETTINGS]
+    settings = [f"{name}={os.environ.get(f'NUMBA_{name}', '')}" for name in _settings(level)]
     facts = [mode, host, numba_version(), "{}.{}".format(*sys.version_info), *settings]
     return hashlib.sha256(source_stamp(module) + "\0".join(facts).encode()).digest()

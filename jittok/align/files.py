@@ -7,68 +7,20 @@ character became several tokens, each has its own bytes.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
 from jittok.align.characters import character_spans
 from jittok.inputs import Documents
 from jittok.pipeline import Pipeline
-from jittok.pipeline.pipeline import FIRST_TEXT
-from jittok.reference.pipeline import runner
-from jittok.reference.pipeline.normalize import Unit
-from jittok.reference.pipeline.run import Token
-
-
-class PlainText(NamedTuple):
-    """A text as the plain way reads it, and the bytes of the document that each character stands for."""
-
-    text: str
-    units: list[Unit]
-
-
-def read_text(raw: bytes) -> PlainText:
-    """A document as text. What is no UTF-8 is U+FFFD, one for each stretch that Python's decoder replaces."""
-    texts, units, at = list[str](), list[Unit](), 0
-    while at < len(raw):
-        bad, end = len(raw), len(raw)
-        try:
-            part = raw[at:].decode()
-        except UnicodeDecodeError as error:
-            bad, end = at + error.start, at + error.end
-            part = raw[at:bad].decode()
-        texts.append(part)
-        for c in part:
-            size = len(c.encode())
-            units.append((at, at + size))
-            at += size
-        if bad < end:
-            texts.append("\ufffd")
-            units.append((bad, end))
-        at = end
-    return PlainText("".join(texts), units)
+from jittok.reference.pipeline.documents import aligned
 
 
 class FileAligner:
     """What finds the spans of a Pipeline's ids. Immutable; safe to share between threads."""
 
     def __init__(self, pipeline: Pipeline, add_special: bool, parse_special: bool) -> None:
-        self.pipeline, self.parse_special = pipeline, parse_special
-        single = pipeline.single if add_special else (FIRST_TEXT,)
-        at = single.index(FIRST_TEXT)
-        self.before, self.after = single[:at], single[at + 1 :]
-
-    def tokens(self, raw: bytes) -> list[Token]:
-        """The ids of a document with what stands around it, each with the bytes that it stands for."""
-        text, units = read_text(raw)
-        found = runner(self.pipeline).align(text, units, raw, self.parse_special)
-        end = len(raw)
-        return [
-            *(Token(token, 0, 0) for token in self.before),
-            *found,
-            *(Token(token, end, end) for token in self.after),
-        ]
+        self.pipeline, self.add_special, self.parse_special = pipeline, add_special, parse_special
 
     def spans(
         self, docs: Documents, first: int, last: int, document_ends: NDArray[np.int64], _starts: NDArray[np.int64],
@@ -82,7 +34,8 @@ class FileAligner:
         spans = np.empty((ids.size, 2), np.int64)
         for k, document in enumerate(range(first, last)):
             begin, end = offsets[k : k + 2].tolist()
-            found = self.tokens(docs.between(int(docs.starts[document]), int(docs.stops[document])))
+            raw = docs.between(int(docs.starts[document]), int(docs.stops[document]))
+            found = aligned(self.pipeline, raw, self.add_special, self.parse_special)
             if [token.id for token in found] != ids[begin:end].tolist():
                 raise AssertionError(
                     f"document {document}: kernels give other ids than the plain way, please report it"

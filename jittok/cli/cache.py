@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import subprocess
+import sys
 
 from jittok.cli.common import write
 
@@ -23,6 +26,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--vocab", action="append", default=[], metavar="FILE|NAME",
         help="warm: GGUF file or name of a bundled vocabulary, may be repeated (default: every bundled one)",
     )  # fmt: skip
+    parser.add_argument(
+        "--level", metavar="v2|v3|v4",
+        help="warm: for every processor of this level and not only this one: an image that is made on one machine and "
+        "run on others compiles nothing there (arm64: v8)",
+    )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print data as JSON")
 
 
@@ -32,6 +40,8 @@ def run(options: argparse.Namespace) -> int:
 
     if options.vocab and options.action != "warm":
         raise ValueError(f"cache {options.action}: found --vocab, expected it with warm only")
+    if options.level and options.action != "warm":
+        raise ValueError(f"cache {options.action}: found --level, expected it with warm only")
     if cache_dir() is None:
         raise FileNotFoundError("no cache folder can be made or read; JITTOK_CACHE_DIR names one")
     return {"list": _list, "clear": _clear, "warm": _warm}[options.action](options)
@@ -80,13 +90,18 @@ def _clear(options: argparse.Namespace) -> int:
 def _warm(options: argparse.Namespace) -> int:
     """Encode, count and decode a little with each vocabulary: that compiles what is not kept yet."""
     import jittok
+    from jittok._jit import levels, need_compiler
     from jittok.cli.common import open_named
+    from jittok.vocab.types import rules_of
 
+    if options.level and options.level != levels.ASKED:
+        need_compiler("--level")
+        return _warm_for(options)
     done = []
     for name in options.vocab or jittok.bundled_names():
         tok = open_named(name, cache=True)
         ids = 0
-        if tok.type != "none":
+        if rules_of(tok.type).has_tokens:
             for parse in (False, True):
                 rows = tok.encode_batch(
                     [WARM_TEXT, WARM_TEXT.encode()], parse_special=parse, errors="replace", threads=1
@@ -99,3 +114,15 @@ def _warm(options: argparse.Namespace) -> int:
     if options.json:
         write(json.dumps({"warm": done}) + "\n")
     return 0
+
+
+def _warm_for(options: argparse.Namespace) -> int:
+    """The same in a process that compiles for a level: what Numba compiles for is settled when it is imported."""
+    from jittok._jit import levels
+
+    command = [sys.executable, "-m", "jittok", "cache", "warm", "--level", options.level]
+    for name in options.vocab:
+        command += ["--vocab", name]
+    command += ["--json"] if options.json else []
+    env = os.environ | levels.settings(options.level)
+    return subprocess.run(command, env=env, check=False).returncode  # noqa: S603  this very program

@@ -70,6 +70,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     rule.add_argument("--max-token-length", type=positive, metavar="N", help="bytes of the longest token")
     rule.add_argument("--limit-alphabet", type=positive, metavar="N", help="keep the most frequent bytes")
+    rule.add_argument(
+        "--normalization", default="identity", metavar="NAME",
+        help="of --model spm and unigram: identity, nmt_nfkc (sentencepiece's default), nfkc, nmt_nfkc_cf, nfkc_cf",
+    )  # fmt: skip
+    rule.add_argument(
+        "--slices", type=positive, default=16, metavar="N",
+        help="of --model unigram: sentencepiece's num_threads, which its last digits depend on",
+    )  # fmt: skip
     rule.add_argument("--name", default="", help="general.name of the GGUF")
     counting = parser.add_argument_group("counting")
     counting.add_argument(
@@ -186,8 +194,8 @@ def _words(options: argparse.Namespace) -> Counts:
 
         runs, lines = RUNS, SpmOptions(0).max_sentence_length
     elif options.model == "unigram":
+        from jittok.train.sentences import FOLLOWED
         from jittok.train.spm import SpmOptions
-        from jittok.train.unigram import FOLLOWED
 
         runs, lines = FOLLOWED, SpmOptions(0).max_sentence_length
     elif options.model == "wordpiece":
@@ -196,6 +204,7 @@ def _words(options: argparse.Namespace) -> Counts:
         runs = RUNS
     how = How(
         pre=options.pre or DEFAULT_PRE, pre_regex=options.pre_regex, runs=runs, lines=lines,
+        normalization=options.normalization if lines is not None else "identity",
         special=() if options.like == "hf" else tuple(options.special), by=options.by, sample=options.sample,
         seed=options.seed, threads=options.threads,
         memory=None if options.memory is None else parse_bytes(options.memory),
@@ -274,12 +283,17 @@ def _other_model(options: argparse.Namespace, words: Counts, size: int, several:
     if options.model == "spm":
         from jittok.train.spm import SpmOptions, train_spm_counts
 
-        made = train_spm_counts(words, SpmOptions(size, control=tuple(options.special)))
+        chosen = SpmOptions(size, control=tuple(options.special), normalization=options.normalization)
+        made = train_spm_counts(words, chosen)
     elif options.model == "unigram":
         from jittok.train.spm import SpmOptions
         from jittok.train.unigram import train_unigram_counts
 
-        made = train_unigram_counts(words, SpmOptions(size, byte_fallback=False, control=tuple(options.special)))
+        chosen = SpmOptions(
+            size, byte_fallback=False, control=tuple(options.special), normalization=options.normalization,
+            slices=options.slices,
+        )  # fmt: skip
+        made = train_unigram_counts(words, chosen, options.threads)
     else:
         from jittok.train.wordpiece import SPECIAL, train_wordpiece
 

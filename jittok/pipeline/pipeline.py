@@ -152,7 +152,7 @@ class Pipeline:
     def fingerprint(self) -> str:
         """32 hex digits of everything that can change an id or a text; not where it came from."""
         digest = hashlib.blake2b(_VERSION, digest_size=16)
-        for part in _canonical(self, {"source", "name", "notes", "library"}):
+        for part in canonical(self, {"source", "name", "notes", "library"}):
             digest.update(part)
         return digest.hexdigest()
 
@@ -251,7 +251,7 @@ def _rows(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> list[bytes]:
     return [blob[i:j] for i, j in pairwise(offsets.tolist())]
 
 
-def _canonical(value: Any, without: set[str] | None = None) -> Iterable[bytes]:
+def canonical(value: Any, without: set[str] | None = None) -> Iterable[bytes]:
     """The bytes of a structure, each part behind its name and size, so that no two structures have the same."""
     if isinstance(value, np.ndarray):
         content = np.ascontiguousarray(value).astype(value.dtype.newbyteorder("<"), copy=False).tobytes()
@@ -263,11 +263,11 @@ def _canonical(value: Any, without: set[str] | None = None) -> Iterable[bytes]:
         for name in names:
             if not without or name not in without:
                 yield f"{name}\n".encode()
-                yield from _canonical(getattr(value, name))
+                yield from canonical(getattr(value, name))
     elif isinstance(value, tuple):
         yield f"tuple {len(value)}\n".encode()
         for item in value:
-            yield from _canonical(item)
+            yield from canonical(item)
     else:
         content = repr(value).encode()
         yield f"{len(content)}\n".encode() + content

@@ -37,18 +37,18 @@ MANY = 2
 MOST_CONFIGURATIONS = 1 << 12
 
 
-class _Run(NamedTuple):
+class Run(NamedTuple):
     """A configuration."""
 
     state: int
     gap: bool  # its start is no cut yet: it becomes one when a match is certain
     length: int  # 0, 1 or MANY
     age: int
-    following: _Run | None  # the run from the last match on; None also where it is too involved to be known
+    following: Run | None  # the run from the last match on; None also where it is too involved to be known
 
 
-BEGIN, BEGIN_IN_GAP = _Run(START, False, 0, NONE, None), _Run(START, True, 0, NONE, None)
-_Step = tuple[_Run, int]
+BEGIN, BEGIN_IN_GAP = Run(START, False, 0, NONE, None), Run(START, True, 0, NONE, None)
+_Step = tuple[Run, int]
 
 
 class Cutter(NamedTuple):
@@ -66,7 +66,7 @@ class Cutter(NamedTuple):
 def build_cutter(transitions: NDArray[np.uint16]) -> Cutter | None:
     """The cutter of a matcher, transitions: uint16[states, classes + 1] as in `Automaton`; None when it would have to
     ask, or has more than MOST_CONFIGURATIONS."""
-    builder = _Builder(transitions)
+    builder = Builder(transitions)
     numbers = {BEGIN: 0, BEGIN_IN_GAP: 1}
     runs = [BEGIN, BEGIN_IN_GAP]
     rows = []
@@ -94,13 +94,15 @@ def _sure(table: NDArray[np.int32]) -> NDArray[np.uint8]:
     return np.array([same[np.unique(free[:, a, 0])].all(axis=0) for a in range(same.shape[1])], np.uint8)
 
 
-class _Builder:
+class Builder:
+    """The steps of configurations."""
+
     def __init__(self, transitions: NDArray[np.uint16]) -> None:
         self.rows: list[list[int]] = transitions.tolist()
         self.classes = transitions.shape[1] - 1
         self.certain = _certain(transitions)
 
-    def step(self, run: _Run, c: int) -> _Step:
+    def step(self, run: Run, c: int) -> _Step:
         """What follows on a character of class c, and the actions before it."""
         entry = self.rows[run.state][c]
         state, matched = entry >> 1, entry & 1
@@ -111,7 +113,7 @@ class _Builder:
                 return begun, actions | HERE | more
             if more:
                 return BEGIN, ASK
-            return _Run(state, False, _longer(run), LAST, begun), actions
+            return Run(state, False, _longer(run), LAST, begun), actions
         if state == DEAD:
             return self.dead(run, c)
         if run.age == NONE:
@@ -120,15 +122,15 @@ class _Builder:
                 gap, actions = False, _cut_at_start(run)
             elif gap and run.length == 1:
                 actions = REMEMBER
-            return _Run(state, gap, _longer(run), NONE, None), actions
+            return Run(state, gap, _longer(run), NONE, None), actions
         following = None
         if run.following is not None:
             following, more = self.step(run.following, c)
             if more:  # a cut that holds only if this run dies
                 following = None
-        return _Run(state, False, _longer(run), OLD, following), REMEMBER if run.age == LAST else 0
+        return Run(state, False, _longer(run), OLD, following), REMEMBER if run.age == LAST else 0
 
-    def dead(self, run: _Run, c: int) -> _Step:
+    def dead(self, run: Run, c: int) -> _Step:
         """The run dies on c without a match before c."""
         if run.age == NONE:
             if run.length == 0:
@@ -139,7 +141,7 @@ class _Builder:
         following, actions = self.step(run.following, c)
         return (following, actions | _cut_at_match(run)) if actions & ASK == 0 else (BEGIN, ASK)
 
-    def after_cut(self, run: _Run, c: int) -> _Step:
+    def after_cut(self, run: Run, c: int) -> _Step:
         """As `step` where the piece ends before c."""
         actions = self.end(run)
         if actions & ASK:
@@ -147,7 +149,7 @@ class _Builder:
         following, more = self.step(BEGIN, c)
         return following, actions | more | HERE
 
-    def end(self, run: _Run) -> int:
+    def end(self, run: Run) -> int:
         """The actions where the piece ends."""
         if run.length == 0:
             return 0
@@ -160,15 +162,15 @@ class _Builder:
         return _cut_at_match(run) | self.end(run.following)
 
 
-def _longer(run: _Run) -> int:
+def _longer(run: Run) -> int:
     return min(run.length + 1, MANY)
 
 
-def _cut_at_start(run: _Run) -> int:
+def _cut_at_start(run: Run) -> int:
     return (HERE, PREVIOUS, NOTED)[run.length]
 
 
-def _cut_at_match(run: _Run) -> int:
+def _cut_at_match(run: Run) -> int:
     return PREVIOUS if run.age == LAST else NOTED
 
 

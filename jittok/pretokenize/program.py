@@ -99,7 +99,12 @@ def splitter_of(number: int) -> Splitter:
 
 def splitter_of_patterns(patterns: Sequence[tuple[str, str]]) -> Splitter:
     """The arrays of (pattern, engine), applied one after the other."""
-    return splitter_from([stage for pattern, engine in patterns for stage in _stages(pattern, engine)])
+    return splitter_from(stages_of_patterns(patterns))
+
+
+def stages_of_patterns(patterns: Sequence[tuple[str, str]]) -> list[Stage]:
+    """The stages of (pattern, engine), applied one after the other."""
+    return [stage for pattern, engine in patterns for stage in _stages(pattern, engine)]
 
 
 def splitter_from(stages: list[Stage]) -> Splitter:

@@ -40,7 +40,7 @@ from jittok.safe_cuts.cuts import (
 )
 from jittok.structures.double_array import build_double_array
 from jittok.structures.sequences import make_sequences
-from jittok.vocab.vocab import SPACE
+from jittok.unicode.characters import SPACE_MARK_CODE
 
 _ALL = (1 << 64) - 1
 
@@ -255,9 +255,9 @@ def rules_of(found: Neighbours, lines: bool = False) -> SpanRules:
 
     lines: see SpanRules
     """
-    pairs = Neighbours(*(np.where(side == ord(SPACE), ord(" "), side) for side in found))
+    pairs = Neighbours(*(np.where(side == SPACE_MARK_CODE, ord(" "), side) for side in found))
     flags = wide_flags(pairs)
-    flags[ord(SPACE)] = LIKE_BLANK
+    flags[SPACE_MARK_CODE] = LIKE_BLANK
     table = pair_table(pairs)
     apart = choose_apart(table)
     free = ~tied_classes(table, class_of(apart))

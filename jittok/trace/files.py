@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from jittok.align.files import FileAligner, read_text
 from jittok.pipeline import Pipeline, steps
 from jittok.reference.pipeline import runner
+from jittok.reference.pipeline.documents import aligned, read_text
 from jittok.reference.pipeline.models import Watch
 from jittok.reference.pipeline.normalize import Piece, Unit
 from jittok.reference.pipeline.run import Token
@@ -21,8 +21,7 @@ def trace_file(
     pipeline: Pipeline, text: bytes, ids: Sequence[int], *, add_special: bool = False, parse_special: bool = False
 ) -> Trace:
     """All stages of tokenizing a text. `ids`: what was encoded; AssertionError when the plain way gives others."""
-    aligner = FileAligner(pipeline, add_special, parse_special)
-    tokens = aligner.tokens(text)
+    tokens = aligned(pipeline, text, add_special, parse_special)
     if [token.id for token in tokens] != list(ids):
         raise AssertionError(f"kernels give other ids than the plain way for {text[:200]!r}, please report it")
     recorder = _Recorder(pipeline)

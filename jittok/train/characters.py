@@ -87,6 +87,10 @@ def scripts_of(points: NDArray[np.int64]) -> NDArray[np.int64]:
             out[k] = alike.get(number, number)
         if c == 0x30FC:
             out[k] = han
+    for part in _UNKNOWN_THERE:
+        first, _, last = part.partition("-")
+        out[(points >= int(first, 16)) & (points <= int(last or first, 16))] = numbers["Common"]
+    out[np.isin(points, _DEVANAGARI_THERE)] = numbers["Devanagari"]
     return out
 
 
@@ -105,3 +109,18 @@ _SCRIPTS = """
     Bassa_Vah Pahawh_Hmong Miao Tangut Nushu Duployan SignWriting Mende_Kikakui Adlam
 """.split()  # noqa: SIM905  a list of 150 quoted names is no easier to read
 """Fewer than 255, the most frequent first."""
+
+_UNKNOWN_THERE = """
+    558 560 588-589 58B-58C 5C8-5C9 5EF 61C-61D 7FD-7FF 860-89F 8B5 8BE-8D3 9FC-9FE A76 AFA-AFF B53-B55 C04 C3C
+    C5C-C5D C77 C84 CDC-CDD CF3-D00 D04 D3B-D3C D81 E86 E89 E8C E8E-E93 E98 EA0 EA8-EA9 EAC EBA ECE 1401-167F 170D
+    1715-171F 180F 1878 18B0-18F5 1ABF-1AF0 1B4C-1B4F 1B7D-1B7F 1C89-1CBF 1DF6-1DFA 209D-209F 2C2F 2C5F 312E-312F
+    31BB-31BF 4DB6-4DBF 9FD6-9FFF A7AF A7B8-A7F6 A82C A8FE-A8FF AB66-AB6D FBC2-FBD2 FD40-FD4F FD90-FD91 FDC8-FDCF
+    FDFE-FDFF 1032D-1032F 10530-10563 10780-107BF 10980-1099F 10A34-10A35 10A48 10A60-10A7E 10A80-10A9F 10B40-10B7F
+    10EC2-10EFF 11070-11075 110C2-110CD 11144-11147 111CE-111CF 1123F-11241 1133B 1145A 1145E-11461 116B8-116B9
+    116D0-116E3 1171A 11740-11746 11AB0-11ABF 11B00-11B67 11DF0-11FFF 1246F 12475-1247F 12550-14646 16F45-16F4F
+    16F7F-16F87 16FE1-16FF6 187ED-187FF 18AF3-1AFFE 1B002-1B2FB 1CF00-1D128 1D25B-1D25C 1DF00-1DFFF 1E030-1E7FE
+    1E94B 2A6D7-2A6DF 2B735-2B73F 2B81E 2CEA2-2EE5D 30000-33479
+""".split()  # noqa: SIM905
+"""Code points whose script is newer than sentencepiece's table, which takes them for Common."""
+_DEVANAGARI_THERE = (0x953, 0x954)
+"""Inherited since then."""

@@ -26,6 +26,7 @@ from jittok.train.counter import Counter, Counters
 from jittok.train.counts import UNIT, Counts, of_table
 from jittok.train.cutter import DEFAULT_PRE, Cutter, RegexCutter, cutter_of, regex_cutter, runs_cutter
 from jittok.train.export import REGEX
+from jittok.train.lines import IDENTITY, Lines, Tail, charsmap_of, lines_of
 from jittok.train.runs import slices_of, write_run
 
 SHARE = 8
@@ -43,6 +44,7 @@ class How:
     pre_regex: str | None = None
     runs: str | None = None  # in place of both: a pattern of the wide engine, such as `[^ ]+`
     lines: int | None = None  # documents are cut into lines, those of more bytes are left out
+    normalization: str = IDENTITY  # of lines: a map of sentencepiece's
     special: tuple[str, ...] = ()  # texts that are cut out of documents first
     by: str = "occurrences"  # or "documents": a word counts once in each
     sample: float = 1.0
@@ -62,7 +64,7 @@ class How:
     def name(self) -> str:
         """The pre type, or the pattern."""
         if self.runs is not None:
-            return f"runs:{self.runs}"
+            return f"runs:{self.runs}" + (f" {self.normalization}" if self.normalization != IDENTITY else "")
         return self.pre if self.pre_regex is None else REGEX + self.pre_regex
 
     def cutter(self) -> Cutter | RegexCutter:
@@ -85,6 +87,7 @@ class Tally:
         self._folder, self._own = folder, None if folder is not None else tempfile.TemporaryDirectory(prefix="jittok-")
         self._numbers = itertools.count()
         self.documents = self.bytes = 0
+        self.tail = Tail()
 
     def new_run(self) -> Path:
         """A name for one more run."""
@@ -96,9 +99,6 @@ class Tally:
     def add(self, docs: Documents, weights: NDArray[np.int64] | None) -> Counter:
         """Count documents; the counter that did it, which the caller gives back."""
         counter = self.counters.take()
-        docs, weights = self._sampled(docs, weights)
-        if self.how.lines is not None:
-            docs, weights = lines_of(docs, weights, self.how.lines)
         counter.add(docs, weights)
         return counter
 
@@ -109,6 +109,14 @@ class Tally:
             write_run(self.new_run(), counter.table)
             counter.clear()
         self.counters.give(counter)
+
+    def cut(self, docs: Documents, weights: NDArray[np.int64] | None) -> tuple[Documents, Any, Lines | None]:
+        """What is counted of documents: themselves or their lines, which the caller tells `tail` in their order."""
+        docs, weights = self._sampled(docs, weights)
+        if self.how.lines is None:
+            return docs, weights, None
+        found = lines_of(docs, weights, self.how.lines, charsmap_of(self.how.normalization))
+        return found.docs, found.weights, found
 
     def is_full(self, counter: Counter) -> bool:
         """Whether a counter's table has had its share of the memory."""
@@ -145,7 +153,7 @@ class Tally:
         how = self.how
         return replace(
             found, pre=how.name, unit=self.unit, documents=self.documents, text_bytes=self.bytes, special=how.special,
-            once=how.by == "documents",
+            once=how.by == "documents", last=self.tail.last_run(),
         )  # fmt: skip
 
     def _from_runs(self) -> Counts:
@@ -165,26 +173,6 @@ class Tally:
         """Remove runs that nobody asked to keep."""
         if self._own is not None:
             self._own.cleanup()
-
-
-def lines_of(docs: Documents, weights: Any, longest: int) -> tuple[Documents, Any]:
-    """The lines of documents that have 1 to `longest` bytes."""
-    ends = np.flatnonzero(docs.data == ord("\n"))
-    starts: list[Any] = []
-    stops: list[Any] = []
-    rows: list[Any] = []
-    for row, (start, stop) in enumerate(zip(docs.starts.tolist(), docs.stops.tolist(), strict=True)):
-        own = ends[np.searchsorted(ends, start) : np.searchsorted(ends, stop)]
-        starts.append(np.concatenate([[start], own + 1]))
-        stops.append(np.concatenate([own, [stop]]))
-        rows.append(np.full(own.size + 1, row))
-    begin, end, row_of = (
-        np.concatenate([np.zeros(0, np.int64), *parts]).astype(np.int64) for parts in (starts, stops, rows)
-    )
-    end -= (end > begin) & (docs.data[np.maximum(end - 1, 0)] == ord("\r"))
-    kept = (end > begin) & (end - begin <= longest)
-    weights = weights[row_of[kept]] if weights is not None and weights.size > 1 else weights
-    return Documents(docs.data, begin[kept], end[kept]), weights
 
 
 def scaled(weights: Any) -> NDArray[np.int64]:
@@ -219,7 +207,12 @@ def count(texts: Any, weights: Sequence[float] | None = None, how: How | None = 
     given = None if weights is None else scaled(weights)
     tally = Tally(how, unit=1 if given is None else UNIT)
 
-    def jobs() -> Iterator[Callable[[], None]]:
+    def add(part: Documents, its: Any) -> Lines | None:
+        docs, its, lines = tally.cut(part, its)
+        tally.add_and_give_back(docs, its)
+        return lines
+
+    def jobs() -> Iterator[Callable[[], Lines | None]]:
         whole = tally.threads == 1
         for docs, base, first, last, _ in stretches_of(texts, False, tally.threads, whole, False):
             if isinstance(docs, BaseException):
@@ -228,16 +221,16 @@ def count(texts: Any, weights: Sequence[float] | None = None, how: How | None = 
             its = None if given is None else given[base + first : base + last]
             if its is not None and its.size != last - first:
                 raise CorpusError("train: weights", given.size, "one a document")  # type: ignore[union-attr]
-            yield lambda part=part, its=its: tally.add_and_give_back(part, its)  # type: ignore[misc]
+            yield lambda part=part, its=its: add(part, its)  # type: ignore[misc]
 
     try:
         if tally.threads == 1:
             for job in jobs():
-                job()
+                tally.tail.add(job())
         else:
             with ThreadPoolExecutor(tally.threads, thread_name_prefix="jittok-train") as pool:
-                for _ in in_turn(pool, tally.threads, jobs()):
-                    pass
+                for lines in in_turn(pool, tally.threads, jobs()):
+                    tally.tail.add(lines)
         return tally.finish()
     finally:
         tally.close()

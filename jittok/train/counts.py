@@ -43,6 +43,7 @@ class Counts:
     text_bytes: int = 0
     special: tuple[str, ...] = field(default=())  # texts that were cut out first
     once: bool = False  # a word counts once a document
+    last: bytes = b""  # of lines: the last run of the last one
 
     def __len__(self) -> int:
         return self.counts.size
@@ -85,6 +86,7 @@ class Counts:
         return replace(
             self, words=both.words, starts=both.starts, counts=both.counts, unit=unit,
             documents=self.documents + other.documents, text_bytes=self.text_bytes + other.text_bytes,
+            last=other.last or self.last,
         )  # fmt: skip
 
     def without_bytes(self, dropped: NDArray[np.bool_]) -> Counts:
@@ -97,6 +99,7 @@ class Counts:
         """Write the file."""
         facts = {"pre": self.pre, "unit": self.unit, "documents": self.documents, "bytes": self.text_bytes}
         facts |= {"special": list(self.special), "once": self.once}
+        facts |= {"last": to_text(self.last)} if self.last else {}
         rows = sorted(self.items(), key=lambda item: (-item[1], item[0]))
         with Path(path).open("w", encoding="utf-8", newline="\n") as file:
             file.write(f"{MAGIC}{json.dumps(facts)}\n")
@@ -126,6 +129,7 @@ class Counts:
                     raise CorpusError(f"{path}, line {number}", line[:80], expected) from None
         facts["text_bytes"] = facts.pop("bytes", 0)
         facts["special"] = tuple(facts.get("special", ()))
+        facts["last"] = to_bytes(facts.get("last", ""))
         return cls(*flat_words(words), np.array(counts, np.int64), **facts)
 
     @classmethod

@@ -25,6 +25,7 @@ from jittok.errors import CorpusError
 from jittok.train.counter import Counter
 from jittok.train.counting import How, Tally, in_turn, scaled
 from jittok.train.counts import UNIT, Counts
+from jittok.train.lines import Lines
 from jittok.train.runs import check_run, write_run
 
 LEAST_RANGE = 1 << 18
@@ -157,7 +158,8 @@ class _Run:
         lines = (-1, 0)  # a source, and how many of its lines have been seen
         with ThreadPoolExecutor(self.tally.threads, thread_name_prefix="jittok-train") as pool:
             jobs = ((lambda raw=raw: (raw, self._count(raw))) for raw in self._raw_ranges())
-            for raw, texts in in_turn(pool, self.tally.threads, jobs):
+            for raw, (texts, cut) in in_turn(pool, self.tally.threads, jobs):
+                self.tally.tail.add(cut)
                 base = lines[1] if lines[0] == raw.key.source else 0
                 lines = (raw.key.source, base + texts.seen)
                 if texts.bad and self.reading.on_error == "fail":
@@ -178,29 +180,33 @@ class _Run:
     def _raw_ranges(self) -> Iterator[RawRange]:
         for unit in units(self.sources, self.reading):
             whole = (unit.source, unit.part, 0)
-            if whole in self.done and (unit.stop or self.sources[unit.source].kind == "txt"):
+            again = self.how.lines is not None  # which line is the last one is told by all of them
+            if not again and whole in self.done and (unit.stop or self.sources[unit.source].kind == "txt"):
                 continue
             for raw in read_unit(unit, self.sources, self.reading):
-                if tuple(raw.key) not in self.done:
+                if again or tuple(raw.key) not in self.done:
                     yield raw
 
-    def _count(self, raw: RawRange) -> Texts:
+    def _count(self, raw: RawRange) -> tuple[Texts, Lines | None]:
         texts = read_texts(raw, self.sources[raw.key.source].kind, self.reading)
         if texts.bad and self.reading.on_error == "fail":
-            return texts
+            return texts, None
         weights = None if self.weights is None else self.weights[texts.sources]
         raw.payload = None
+        docs, weights, lines = self.tally.cut(texts.docs, weights)
+        if tuple(raw.key) in self.done:
+            return texts, lines
         if self.ledger is None:
-            self.tally.add_and_give_back(texts.docs, weights)
+            self.tally.add_and_give_back(docs, weights)
         else:
-            counter = self.tally.add(texts.docs, weights)
+            counter = self.tally.add(docs, weights)
             since = self._since.setdefault(id(counter), [0, 0])
             self._ranges.setdefault(id(counter), []).append(raw)
             if self.tally.is_full(counter) or counter.bytes - since[1] > KEEP_EVERY:
                 self._keep(counter)
                 counter.clear()
             self.tally.counters.give(counter)
-        return texts
+        return texts, lines
 
     def _keep(self, counter: Counter) -> None:
         """What a counter holds becomes a run that the ledger knows."""

@@ -1,154 +1,73 @@
-"""Kernels of Unigram's training: seeds from sorted suffixes, the lattice of each word, its best path.
+"""Kernels of Unigram's training: all segmentations of each word, the best one, the two best of each piece.
 
-Words are rows of character ranks. A word's edges are all pieces that begin at each of its characters, by length
-ascending; they are found once and only grow fewer. Where no piece of one character begins, an unknown edge stands for
-it.
+A word's edges are the pieces that begin at each of its characters, shorter ones first. Where no piece of one character
+begins, an unknown edge stands for it, which counts for piece 0. Numbers have 32 bits where sentencepiece's have, and
+sums are in its order. Exponentials are read from tables (`exponents`), so that machine code asks for no C library.
 """
 
 from __future__ import annotations
 
-import math
+from typing import NamedTuple
 
 import numpy as np
 
-from jittok._jit import I32, I64, OutF64, OutI32, OutI64, helper, kernel, wide
-from jittok._raw import multiply
-from jittok.train.pairs import ABSENT, ANY, BYTE, K1, S32, SAME
+from jittok._jit import F32, I64, OutF32, OutI32, OutI64, OutU8, OutU16, helper, kernel, wide
+from jittok.train.exponents import Tables, exp, log_sum
 
-NONE = -1e300
-LOG_CUT = 50.0
-NO_PIECE = 1 << 18
-"""In the kind of a character that stands in no piece."""
+NONE = np.float32(-3e38)
+ONE_WAY, SPLIT, ALTERNATIVES = 0, 1, 2
+NEED_AGENDA = -1
 
 
-@helper
-def _valid(text: I32, kinds: I32, start: int, size: int) -> bool:
-    """Whether characters start .. start + size - 1 may be a piece; kinds as in `pairs.Texts`."""
-    script = ANY
-    for k in range(size):
-        kind = wide(kinds[text[start + k]])
-        if kind & NO_PIECE != 0 or (kind >> 17 & 1 != 0 and size > 1) or (kind & 1 != 0 and k > 0):
-            return False
-        own = kind >> 1 & BYTE
-        if own != SAME:
-            if own != ANY and script != ANY and own != script:  # noqa: PLR1714
-                return False
-            script = own
-    return True
+class Lattice(NamedTuple):
+    """Words and their edges."""
+
+    ends: I64  # [words + 1] word w is characters ends[w] .. ends[w + 1] - 1
+    counts: I64  # [words]
+    at: OutI64  # [characters + 1] where the edges of each character begin
+    lengths: OutU16  # [edges]
+    ids: OutI32  # [edges]
+    scores: OutF32  # [pieces]
+    unknown: OutF32  # [1]
 
 
-@kernel
-def find_seeds(
-    text: I32, kinds: I32, order: I64, weights: I64, longest: int, stack: OutI64, starts: OutI64, sizes: OutI64,
-    sums: OutI64,
-) -> int:  # fmt: skip
-    """Texts that go on in more than one way: where each begins, its length, how often it occurs; how many.
+class Agenda(NamedTuple):
+    """Hypotheses of a search for the best paths: begun at the end of a text, expanded where it leaves off."""
 
-    text: ranks of all words, each with what follows it (0: the end of a line) and -1 behind
-    order: suffixes of it, sorted by longest + 2 characters; weights: of each suffix in that order, summed, 0 in front
-    stack: int64[2 * (longest + 4)]
-    """
-    top, count = 0, 0
-    stack[0], stack[1] = 0, 0  # depth, first suffix
-    for i in range(1, order.size + 1):
-        shared = 0
-        if i < order.size:
-            a, b = order[i - 1], order[i]
-            while shared <= longest and text[a + shared] == text[b + shared] and text[a + shared] >= 0:
-                shared += 1
-        first = i - 1
-        while stack[2 * top] > shared:
-            size, first = stack[2 * top], stack[2 * top + 1]
-            if size > 1 and size <= longest and _valid(text, kinds, order[first], size):
-                starts[count], sizes[count] = order[first], size
-                sums[count] = weights[i] - weights[first]
-                count += 1
-            top -= 1
-        if stack[2 * top] < shared:
-            top += 1
-            stack[2 * top], stack[2 * top + 1] = shared, first
-    return count
+    heap: OutI32  # [hypotheses] those that wait, the best first
+    whole: OutF32  # [hypotheses] the score that is possible at best
+    behind: OutF32  # [hypotheses] the score of what is settled
+    place: OutI32  # [hypotheses] where it leaves off; -1: in front of the text
+    piece: OutI32  # [hypotheses] what begins there
+    next: OutI32  # [hypotheses] the hypothesis that it was made of
+    state: OutI64  # [2] how many wait, how many there are
 
 
-@helper
-def _slot(node: int, c: int, mask: int) -> int:
-    h = multiply(np.uint64(node << 21 | c), K1)
-    return np.int64((h ^ h >> S32) & np.uint64(mask))
+class Ends(NamedTuple):
+    """The edges of a text by where they end."""
 
-
-@kernel
-def build_trie(text: I32, starts: I64, sizes: I64, keys: OutI64, nodes: OutI32, tokens: OutI32) -> int:
-    """A trie of pieces as a hash table: keys[slot] is parent << 21 | character (-1: empty), nodes[slot] the child.
-
-    tokens: int32[nodes] the piece that ends at each node, or ABSENT. Piece k is text[starts[k]:starts[k] + sizes[k]].
-    """
-    used, mask = 1, keys.size - 1
-    for k in range(starts.size):
-        node = 0
-        for i in range(starts[k], starts[k] + sizes[k]):
-            c = wide(text[i])
-            slot = _slot(node, c, mask)
-            while keys[slot] >= 0 and keys[slot] != (node << 21 | c):
-                slot = slot + 1 & mask
-            if keys[slot] < 0:
-                keys[slot] = node << 21 | c
-                nodes[slot] = used
-                tokens[used] = ABSENT
-                used += 1
-            node = wide(nodes[slot])
-        tokens[node] = k
-    return used
-
-
-@kernel
-def find_edges(
-    text: I32, ends: I64, keys: I64, nodes: I32, tokens: I32, at: OutI64, lengths: OutI32, ids: OutI32
-) -> int:
-    """Pieces that begin at each character of words text[ends[w]:ends[w + 1]]; how many, or -1: there is no more room.
-
-    at: int64[characters + 1] where the edges of each begin; lengths, ids: of each edge
-    """
-    count, mask = 0, keys.size - 1
-    for w in range(ends.size - 1):
-        for i in range(ends[w], ends[w + 1]):
-            at[i] = count
-            node, j = 0, i
-            while j < ends[w + 1]:
-                c = wide(text[j])
-                if c < 0:
-                    break
-                slot = _slot(node, c, mask)
-                while keys[slot] >= 0 and keys[slot] != (node << 21 | c):
-                    slot = slot + 1 & mask
-                if keys[slot] < 0:
-                    break
-                node = wide(nodes[slot])
-                j += 1
-                if tokens[node] != ABSENT:
-                    if count >= ids.size:
-                        return -1
-                    lengths[count], ids[count] = j - i, tokens[node]
-                    count += 1
-    at[ends[ends.size - 1]] = count
-    return count
-
-
-@helper
-def _log_sum(x: float, y: float) -> float:
-    low, high = min(x, y), max(x, y)
-    if high > low + LOG_CUT:
-        return high
-    return high + math.log(math.exp(low - high) + 1.0)
+    best: OutF32  # [longest + 1]
+    head: OutI32  # [longest + 1] first edge, or -1
+    tail: OutI32  # [longest + 1] last edge
+    next: OutI32  # [edges of a text] the next one that ends there
+    begin: OutI32  # [edges of a text]
+    piece: OutI32  # [edges of a text]
+    score: OutF32  # [edges of a text]
+    whole: OutF32  # [edges of a text] with the best of what is in front
 
 
 @kernel
 def expect(
-    ends: I64, counts: I64, at: I64, lengths: I32, ids: I32, scores: OutF64, unknown: OutF64, first: int, last: int,
-    alpha: OutF64, beta: OutF64, expected: OutF64,
+    lattice: Lattice, tables: Tables, total: F32, first: int, last: int, step: int, alpha: OutF32, beta: OutF32,
+    expected: OutF32, objective: OutF32,
 ) -> int:  # fmt: skip
-    """Adds the expected count of each piece in words first .. last - 1. alpha, beta: float64[longest word + 1]."""
-    for w in range(first, last):
-        begin, size = ends[w], ends[w + 1] - ends[w]
+    """Adds the expected count of each piece in words first, first + step .. last - 1.
+
+    total: [1] occurrences of all words; alpha, beta: [longest word + 1]; objective: [1] gets the negated likelihoods.
+    """
+    at, lengths, ids, scores, unknown = lattice.at, lattice.lengths, lattice.ids, lattice.scores, lattice.unknown[0]
+    for w in range(first, last, step):
+        begin, size = lattice.ends[w], lattice.ends[w + 1] - lattice.ends[w]
         for p in range(size + 1):
             alpha[p], beta[p] = NONE, NONE
         alpha[0], beta[size] = 0.0, 0.0
@@ -157,75 +76,219 @@ def expect(
             for e in range(at[begin + p], at[begin + p + 1]):
                 q = p + wide(lengths[e])
                 single |= q == p + 1
-                x = alpha[p] + scores[ids[e]]
-                alpha[q] = x if alpha[q] == NONE else _log_sum(alpha[q], x)
+                x = np.float32(scores[ids[e]] + alpha[p])
+                alpha[q] = x if alpha[q] == NONE else log_sum(tables, alpha[q], x)
             if not single:
-                x = alpha[p] + unknown[0]
-                alpha[p + 1] = x if alpha[p + 1] == NONE else _log_sum(alpha[p + 1], x)
+                x = np.float32(unknown + alpha[p])
+                alpha[p + 1] = x if alpha[p + 1] == NONE else log_sum(tables, alpha[p + 1], x)
         for p in range(size - 1, -1, -1):
-            single = False
+            single, sum_ = False, NONE
             for e in range(at[begin + p], at[begin + p + 1]):
                 q = p + wide(lengths[e])
                 single |= q == p + 1
-                x = beta[q] + scores[ids[e]]
-                beta[p] = x if beta[p] == NONE else _log_sum(beta[p], x)
+                x = np.float32(scores[ids[e]] + beta[q])
+                sum_ = x if sum_ == NONE else log_sum(tables, sum_, x)
             if not single:
-                x = beta[p + 1] + unknown[0]
-                beta[p] = x if beta[p] == NONE else _log_sum(beta[p], x)
+                x = np.float32(unknown + beta[p + 1])
+                sum_ = x if sum_ == NONE else log_sum(tables, sum_, x)
+            beta[p] = sum_
         whole = alpha[size]
+        count = np.float32(lattice.counts[w])
         for p in range(size):
             single = False
             for e in range(at[begin + p], at[begin + p + 1]):
                 q = p + wide(lengths[e])
                 single |= q == p + 1
-                expected[ids[e]] += counts[w] * math.exp(alpha[p] + scores[ids[e]] + beta[q] - whole)
-            if not single:  # what is unknown counts for the first piece, as in sentencepiece
-                expected[0] += counts[w] * math.exp(alpha[p] + unknown[0] + beta[p + 1] - whole)
+                k = ids[e]
+                x = np.float32(np.float32(np.float32(alpha[p] + scores[k]) + beta[q]) - whole)
+                expected[k] = np.float32(np.float64(expected[k]) + np.float64(count) * exp(tables, x))
+            if not single:
+                x = np.float32(np.float32(np.float32(alpha[p] + unknown) + beta[p + 1]) - whole)
+                expected[0] = np.float32(np.float64(expected[0]) + np.float64(count) * exp(tables, x))
+        objective[0] = np.float32(objective[0] - np.float32(np.float32(count * whole) / total[0]))
     return last
 
 
 @kernel
-def best_paths(
-    ends: I64, at: I64, lengths: I32, ids: I32, scores: OutF64, unknown: OutF64, skip: int, first: int, last: int,
-    best: OutF64, back: OutI64, out: OutI32, out_ends: OutI64, totals: OutF64,
-) -> int:  # fmt: skip
-    """The best segmentation of words first .. last - 1: its pieces (0 for an unknown character) behind each other.
+def count_best(lattice: Lattice, first: int, last: int, step: int, best: OutF32, back: OutI64, freq: OutF32) -> int:
+    """Adds how often each piece is in the best segmentations of words first, first + step .. last - 1; their pieces.
 
-    skip: 1 leaves out the piece that is the whole word. out_ends: int64[words + 1]; totals: the score of each word.
-    best, back: [longest word + 1]. The number of pieces so far; the first of the best wins.
+    best, back: [longest word + 1]. The first of the best wins.
     """
-    count = out_ends[first]
-    for w in range(first, last):
-        begin, size = ends[w], ends[w + 1] - ends[w]
+    at, lengths, ids, scores, unknown = lattice.at, lattice.lengths, lattice.ids, lattice.scores, lattice.unknown[0]
+    tokens = 0
+    for w in range(first, last, step):
+        begin, size = lattice.ends[w], lattice.ends[w + 1] - lattice.ends[w]
         for p in range(size + 1):
-            best[p], back[p] = NONE, -1
+            best[p] = NONE
+        best[0] = 0.0
+        for p in range(size):
+            single = False
+            for e in range(at[begin + p], at[begin + p + 1]):
+                q = p + wide(lengths[e])
+                single |= q == p + 1
+                x = np.float32(best[p] + scores[ids[e]])
+                if x > best[q]:
+                    best[q], back[q] = x, e
+            if not single:
+                x = np.float32(best[p] + unknown)
+                if x > best[p + 1]:
+                    best[p + 1], back[p + 1] = x, -1
+        count, p = np.float32(lattice.counts[w]), size
+        while p > 0:
+            e = back[p]
+            k = wide(ids[e]) if e >= 0 else 0
+            freq[k] = np.float32(freq[k] + count)
+            tokens += lattice.counts[w]
+            p -= wide(lengths[e]) if e >= 0 else 1
+    return tokens
+
+
+@kernel
+def find_shadowed(lattice: Lattice, spots: I64, sizes: I64, best: OutF32, shadowed: OutU8) -> int:
+    """1 for pieces whose text has a better segmentation than the piece itself.
+
+    spots: where in the words each piece stands, sizes: its characters; best: [longest piece + 1]
+    """
+    at, lengths, ids, scores, unknown = lattice.at, lattice.lengths, lattice.ids, lattice.scores, lattice.unknown[0]
+    for k in range(spots.size):
+        begin, size = spots[k], sizes[k]
+        for p in range(size + 1):
+            best[p] = NONE
         best[0] = 0.0
         for p in range(size):
             single = False
             for e in range(at[begin + p], at[begin + p + 1]):
                 length = wide(lengths[e])
                 single |= length == 1
-                if skip != 0 and length == size:
-                    continue
-                x = best[p] + scores[ids[e]]
-                if x > best[p + length]:
-                    best[p + length] = x
-                    back[p + length] = e
+                if p + length > size:
+                    break
+                if length < size:
+                    best[p + length] = max(best[p + length], np.float32(best[p] + scores[ids[e]]))
             if not single:
-                x = best[p] + unknown[0]
-                if x > best[p + 1]:
-                    best[p + 1] = x
-                    back[p + 1] = -1
-        totals[w] = best[size]
-        p, number = size, 0
-        while p > 0 and best[size] > NONE:
-            e = back[p]
-            out[count + number] = ids[e] if e >= 0 else 0
-            number += 1
-            p -= wide(lengths[e]) if e >= 0 else 1
-        for k in range(number // 2):
-            other = count + number - 1 - k
-            out[count + k], out[other] = out[other], out[count + k]
-        count += number
-        out_ends[w + 1] = count
-    return count
+                best[p + 1] = max(best[p + 1], np.float32(best[p] + unknown))
+        shadowed[k] = int(best[size] > scores[k])
+    return 0
+
+
+@helper
+def _put_edge(ends: Ends, number: int, begin: int, end: int, piece: int, score: float) -> None:
+    x = np.float32(ends.best[begin] + score)
+    ends.next[number], ends.begin[number], ends.piece[number] = -1, begin, piece
+    ends.score[number], ends.whole[number] = score, x
+    if ends.head[end] < 0:
+        ends.head[end] = number
+    else:
+        ends.next[ends.tail[end]] = number
+    ends.tail[end] = number
+    ends.best[end] = max(ends.best[end], x)
+
+
+@helper
+def _push(agenda: Agenda, whole: float, behind: float, place: int, piece: int, before: int) -> None:
+    """A new hypothesis; the heap is that of C++'s `std::push_heap`, which decides between equals."""
+    h, i = agenda.state[1], agenda.state[0]
+    agenda.whole[h], agenda.behind[h], agenda.place[h] = whole, behind, place
+    agenda.piece[h], agenda.next[h] = piece, before
+    agenda.state[0], agenda.state[1] = i + 1, h + 1
+    _rise(agenda, i, h)
+
+
+@helper
+def _rise(agenda: Agenda, i: int, h: int) -> None:
+    heap, whole = agenda.heap, agenda.whole
+    while i > 0 and whole[heap[(i - 1) // 2]] < whole[h]:
+        heap[i] = heap[(i - 1) // 2]
+        i = (i - 1) // 2
+    heap[i] = h
+
+
+@helper
+def _pop(agenda: Agenda) -> int:
+    """The best hypothesis, as `std::pop_heap` takes it: the hole goes down to a leaf, the last one up from there."""
+    heap, whole = agenda.heap, agenda.whole
+    top, size = wide(heap[0]), agenda.state[0] - 1
+    h = wide(heap[size])
+    agenda.state[0] = size
+    if size > 0:
+        i, child = 0, 0
+        while child < (size - 1) // 2:
+            child = 2 * (child + 1)
+            if whole[heap[child]] < whole[heap[child - 1]]:
+                child -= 1
+            heap[i] = heap[child]
+            i = child
+        if size % 2 == 0 and child == (size - 2) // 2:
+            child = 2 * (child + 1)
+            heap[i] = heap[child - 1]
+            i = child - 1
+        _rise(agenda, i, h)
+    return top
+
+
+@kernel
+def two_best(
+    lattice: Lattice, spots: I64, sizes: I64, freq: F32, first: int, last: int, ends: Ends, agenda: Agenda,
+    ways: OutU8, out: OutI32, out_ends: OutI64,
+) -> int:  # fmt: skip
+    """What else pieces first .. last - 1 could be cut into. Answers the piece it came to.
+
+    ways: ONE_WAY, SPLIT (its best segmentation is another), ALTERNATIVES (those of its second best, in `out`).
+    Pieces that are never used (`freq` is 0) are left out. Less than `last`: the agenda needs more room.
+    """
+    at, lengths, ids, scores = lattice.at, lattice.lengths, lattice.ids, lattice.scores
+    count = out_ends[first]
+    for k in range(first, last):
+        out_ends[k + 1], ways[k] = count, ONE_WAY
+        if freq[k] == 0:
+            continue
+        begin, size = spots[k], sizes[k]
+        for p in range(size + 1):
+            ends.best[p], ends.head[p] = NONE, -1
+        ends.best[0] = 0.0
+        number = 0
+        for p in range(size):
+            single = False
+            for e in range(at[begin + p], at[begin + p + 1]):
+                length = wide(lengths[e])
+                single |= length == 1
+                if p + length > size:
+                    break
+                _put_edge(ends, number, p, p + length, wide(ids[e]), scores[ids[e]])
+                number += 1
+            if not single:
+                _put_edge(ends, number, p, p + 1, 0, lattice.unknown[0])
+                number += 1
+        agenda.state[0], agenda.state[1] = 0, 0
+        _push(agenda, ends.best[size], np.float32(0.0), size, -1, -1)
+        found = 0
+        while agenda.state[0] > 0:
+            if agenda.state[1] + number + 1 > agenda.heap.size:
+                return k
+            h = _pop(agenda)
+            place, behind = wide(agenda.place[h]), agenda.behind[h]
+            if place < 0:  # hypotheses of a path: in front, its pieces, the end
+                h = wide(agenda.next[h])
+                if found == 0:
+                    found = 1
+                    if agenda.next[agenda.next[h]] >= 0:
+                        ways[k] = SPLIT
+                        break
+                    continue
+                ways[k] = ALTERNATIVES
+                while agenda.next[h] >= 0:
+                    if count >= out.size:
+                        return k
+                    out[count] = agenda.piece[h]
+                    count += 1
+                    h = wide(agenda.next[h])
+                out_ends[k + 1] = count
+                break
+            if place == 0:
+                _push(agenda, behind, behind, -1, -1, h)
+            e = wide(ends.head[place]) if place > 0 else -1
+            while e >= 0:
+                whole = np.float32(ends.whole[e] + behind)
+                _push(agenda, whole, np.float32(ends.score[e] + behind), wide(ends.begin[e]), wide(ends.piece[e]), h)
+                e = wide(ends.next[e])
+    return last

@@ -24,22 +24,24 @@ from jittok.train.characters import CharacterWords, characters_of, scripts_of
 from jittok.train.counting import How, count
 from jittok.train.counts import Counts
 from jittok.train.learn import Merges, Pieces, Words, learn
+from jittok.train.lines import IDENTITY, charsmap_bytes
 from jittok.train.pairs import ANY, SAME
+from jittok.unicode.characters import SPACE_MARK_BYTES, SPACE_MARK_CODE
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
 
-MARK, UNKNOWN_MARK = 0x2581, 0x2585
+UNKNOWN_MARK = 0x2585
 RUNS = r"[^ \n]+"
 NORMAL, UNKNOWN, CONTROL, USER, BYTE = 1, 2, 3, 4, 6
-NO_PIECE = (0x0, 0x20, UNKNOWN_MARK)
+NO_PIECE = (0x0, 0x1F, 0x20, UNKNOWN_MARK)
 FULL_WIDTH = (0xFF10, 0xFF19)
 
 
 @dataclass(frozen=True)
 class SpmOptions:
-    """Names and defaults are sentencepiece's, but for the normalization, which is `identity` (a GGUF of llama.cpp's
-    SPM has no other)."""
+    """Names and defaults are sentencepiece's, but for `normalization`, whose default there is `nmt_nfkc` (llama.cpp's
+    SPM has none)."""
 
     size: int
     character_coverage: float = 0.9995
@@ -51,6 +53,8 @@ class SpmOptions:
     split_digits: bool = False
     control: tuple[str, ...] = ()
     user_defined: tuple[str, ...] = ()
+    normalization: str = IDENTITY  # of lines, before anything else: a map of sentencepiece's
+    slices: int = 16  # of Unigram: sentencepiece's num_threads, which its last digits depend on
 
 
 @dataclass(eq=False)
@@ -105,7 +109,13 @@ def train_spm(
 
 def runs_of(options: SpmOptions, threads: int | None = None, memory: int | None = None) -> How:
     """How words are counted for this trainer."""
-    return How(runs=RUNS, lines=options.max_sentence_length, threads=threads, memory=memory)
+    return How(
+        runs=RUNS,
+        lines=options.max_sentence_length,
+        normalization=options.normalization,
+        threads=threads,
+        memory=memory,
+    )
 
 
 def marked_words(counts: Counts, options: SpmOptions) -> CharacterWords:
@@ -117,7 +127,7 @@ def marked_words(counts: Counts, options: SpmOptions) -> CharacterWords:
     starts = np.zeros(kept.size + 1, np.int64)
     np.cumsum(sizes + 3, out=starts[1:])
     out = np.empty(int(starts[-1]), np.uint8)
-    for k, byte in enumerate(chr(MARK).encode()):
+    for k, byte in enumerate(SPACE_MARK_BYTES):
         out[starts[:-1] + k] = byte
     inside = np.ones(out.size, np.bool_)
     for k in range(3):
@@ -141,14 +151,14 @@ def _cut_at_marks(words: Counts) -> Counts:
     """Cut in front of each U+2581 that the text itself has: sentencepiece takes it for a space."""
     text = words.words[: words.starts[-1]]
     marks = np.ones(max(text.size - 2, 0), np.bool_)
-    for k, byte in enumerate(chr(MARK).encode()):
+    for k, byte in enumerate(SPACE_MARK_BYTES):
         marks &= text[k : k + marks.size] == byte
     if np.count_nonzero(marks) == len(words):  # one each, in front
         return words
     parts: dict[bytes, int] = {}
     for word, number in words.items():
-        for part in word.split(chr(MARK).encode())[1:]:
-            piece = chr(MARK).encode() + part
+        for part in word.split(SPACE_MARK_BYTES)[1:]:
+            piece = SPACE_MARK_BYTES + part
             parts[piece] = parts.get(piece, 0) + number
     return Counts.of(parts)
 
@@ -156,6 +166,7 @@ def _cut_at_marks(words: Counts) -> Counts:
 def required_characters(words: CharacterWords, options: SpmOptions) -> list[int]:
     """Code points that are kept, by (count falling, code point rising), until the coverage is reached."""
     points, sums = words.weights()
+    points, sums = points[points > 0], sums[points > 0]  # NUL is not even counted
     order = np.lexsort((points, -sums))
     total, seen, kept = int(sums.sum()), 0, []
     for k in order.tolist():
@@ -173,7 +184,7 @@ def piece_kinds(points: NDArray[np.int64], options: SpmOptions) -> NDArray[np.in
     digits = ((points >= 0x30) & (points <= 0x39)) | ((points >= FULL_WIDTH[0]) & (points <= FULL_WIDTH[1]))
     if not options.split_by_number:
         scripts[digits] = ANY
-    marks = points == MARK
+    marks = points == SPACE_MARK_CODE
     scripts[marks] = SAME
     alone = digits & options.split_digits
     return (alone * (1 << 17) | scripts << 9 | scripts << 1 | marks).astype(np.int32)
@@ -222,6 +233,9 @@ def write_spm_gguf(path: str, made: SpmTrained) -> None:
     unigram = made.model == "unigram"
     if not made.options.byte_fallback and not unigram:
         raise CorpusError(path, "a vocabulary without byte tokens", "byte_fallback: llama.cpp dies on unknown text")
+    charsmap = charsmap_bytes(made.options.normalization)
+    if charsmap and not unigram:
+        raise CorpusError(path, f"normalization {made.options.normalization}", "identity: llama.cpp's SPM has no other")
     writer = gguf.GGUFWriter(path, "llama")
     writer.add_tokenizer_model("t5" if unigram else "llama")
     writer.add_token_list([piece.encode() for piece in made.pieces])
@@ -234,6 +248,8 @@ def write_spm_gguf(path: str, made: SpmTrained) -> None:
     writer.add_add_eos_token(False)
     writer.add_add_space_prefix(True)
     writer.add_remove_extra_whitespaces(unigram)
+    if charsmap:
+        writer.add_precompiled_charsmap(charsmap)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.close()
@@ -264,7 +280,8 @@ def write_spm_model(path: str, made: SpmTrained) -> None:
     spec.control_symbols.extend(options.control)
     spec.user_defined_symbols.extend(options.user_defined)
     spec.pad_id = -1
-    model.normalizer_spec.name = "identity"
+    model.normalizer_spec.name = options.normalization
+    model.normalizer_spec.precompiled_charsmap = charsmap_bytes(options.normalization)
     model.normalizer_spec.add_dummy_prefix = True
     model.normalizer_spec.remove_extra_whitespaces = True
     model.normalizer_spec.escape_whitespaces = True

@@ -1,121 +1,150 @@
-"""sentencepiece's Unigram (`unigram_model_trainer.cc`): seeds, expectation and maximization, pruning.
+"""sentencepiece's Unigram (0.2.3, `unigram_model_trainer.cc`): seeds, expectation and maximization, pruning.
 
 Seeds are the characters and all texts that go on in more than one way and are pieces, scored by frequency times
 length. Then, in turns: expected counts over all segmentations of all words, scores from them, twice; and pruning by
-what the likelihood loses when a piece is taken away. Sums are 64-bit and in the order of pieces and words, so the
-result does not depend on threads; sentencepiece's are 32-bit in slices, and its last digits depend on their number.
+what the likelihood loses when a piece is taken away. Numbers have 32 bits, and words are added in slices, where
+sentencepiece does so: in as many as it has threads, 16 if nobody says otherwise. The number of slices changes last
+digits; the threads that do the work change nothing.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import frozen
+from jittok.encode.stretches import thread_count
 from jittok.errors import CorpusError
-from jittok.train.characters import characters_of
 from jittok.train.counting import How, count
 from jittok.train.counts import Counts
-from jittok.train.lattice import NO_PIECE, best_paths, build_trie, expect, find_edges, find_seeds
-from jittok.train.spm import MARK, NORMAL, UNKNOWN_MARK, SpmOptions, SpmTrained, first_pieces, piece_kinds
-from jittok.train.spm import required_characters as characters_kept
+from jittok.train.exponents import tables
+from jittok.train.lattice import (
+    ALTERNATIVES,
+    ONE_WAY,
+    Agenda,
+    Ends,
+    Lattice,
+    count_best,
+    expect,
+    find_shadowed,
+    two_best,
+)
+from jittok.train.seeding import (
+    FACTS,
+    NO_PIECE,
+    count_edges,
+    find_seeds,
+    keep_edges,
+    put_edges,
+    sort_suffixes,
+    valid_text,
+)
+from jittok.train.sentences import FOLLOWED, Sentences, sentences_of
+from jittok.train.spm import NORMAL, UNKNOWN_MARK, SpmOptions, SpmTrained, first_pieces, piece_kinds, runs_of
 
-FOLLOWED = r"[^ \n]+ ?"
-"""A run and the space behind it: whether a text goes on in more than one way depends on that."""
-SEEDS, SUB_STEPS, SHRINKS, TOO_FEW, SPARE = 1_000_000, 2, 0.75, 0.5, 1.1
-PENALTY, PENALTY_STEP = 10.0, 0.0001
+F = np.float32
+Floats = NDArray[np.float32]
+SEEDS, SUB_STEPS, SHRINKS, TOO_FEW, SPARE = 1_000_000, 2, F(0.75), F(0.5), 1.1
+PENALTY, PENALTY_STEP = F(10.0), F(0.0001)
 STEP = 1 << 14
 """Words a kernel does before it answers."""
 
 
-@dataclass
-class _Words:
-    """Distinct words as ranks, in the order of (count falling, text)."""
+class Step(NamedTuple):
+    """A line of the log: after a maximization."""
 
-    text: NDArray[np.int32]
-    ends: NDArray[np.int64]
-    counts: NDArray[np.int64]
-
-    @property
-    def longest(self) -> int:
-        return int((self.ends[1:] - self.ends[:-1]).max(initial=0))
-
-
-@dataclass
-class _Edges:
-    """All pieces that begin at each character of words."""
-
-    at: NDArray[np.int64]
-    lengths: NDArray[np.int32]
-    ids: NDArray[np.int32]
-
-    def keep(self, new: NDArray[np.int32]) -> None:
-        """Only pieces with a new number, which is -1 for those that go."""
-        ids = new[self.ids]
-        kept = ids >= 0
-        self.at = np.concatenate([[0], np.cumsum(kept)])[self.at]
-        self.lengths, self.ids = self.lengths[kept], ids[kept]
+    turn: int
+    pieces: int
+    objective: np.float32
+    tokens: int
 
 
 @dataclass
 class _Model:
-    """Pieces by where their texts stand, with scores."""
+    """Pieces by where their texts stand in the words, with scores, and the edges they are."""
 
-    text: NDArray[np.int32]
-    starts: NDArray[np.int64]
+    sentences: Sentences
+    spots: NDArray[np.int64]
     sizes: NDArray[np.int64]
-    scores: NDArray[np.float64]
-    sizes_seen: list[int] = field(default_factory=list)
-
-    def keep(self, kept: Any) -> None:
-        """Only these pieces."""
-        self.starts, self.sizes, self.scores = self.starts[kept], self.sizes[kept], self.scores[kept]
+    scores: Floats
+    at: NDArray[np.int64]
+    lengths: NDArray[np.uint16]
+    ids: NDArray[np.int32]
+    threads: int = 1
 
     @property
-    def unknown(self) -> NDArray[np.float64]:
-        return np.array([self.scores.min() - PENALTY])
+    def lattice(self) -> Lattice:
+        """What kernels look at."""
+        words, unknown = self.sentences, np.array([self.scores.min() - PENALTY], F)
+        return Lattice(words.ends, words.counts, self.at, self.lengths, self.ids, self.scores, unknown)
+
+    def take(self, pieces: NDArray[np.int64], scores: Floats) -> None:
+        """Only these pieces, in this order, with these scores."""
+        number = np.full(self.spots.size, -1, np.int32)
+        number[pieces] = np.arange(pieces.size, dtype=np.int32)
+        left = keep_edges(number, self.at, self.lengths, self.ids)
+        self.lengths, self.ids = self.lengths[:left], self.ids[:left]
+        self.spots, self.sizes, self.scores = self.spots[pieces], self.sizes[pieces], scores
+
+    def text(self, k: int) -> str:
+        """The text of a piece."""
+        words = self.sentences
+        return "".join(map(chr, words.characters[words.text[self.spots[k] : self.spots[k] + self.sizes[k]]].tolist()))
 
 
 def train_unigram(
     texts: Any = None, size: int = 8000, *, words: Counts | None = None, threads: int | None = None,
-    memory: int | None = None, **options: Any,
+    memory: int | None = None, log: Callable[[Step], None] | None = None, **options: Any,
 ) -> SpmTrained:  # fmt: skip
     """Train sentencepiece's Unigram on texts (lines are sentences), or on runs with the space behind them.
 
-    options: fields of `SpmOptions`; `byte_fallback` is off if not given.
+    log: is told every maximization. options: fields of `SpmOptions`; `byte_fallback` is off if not given.
     """
     chosen = SpmOptions(size, **{"byte_fallback": False, **options})
     if words is None:
-        words = count(texts, how=How(runs=FOLLOWED, lines=chosen.max_sentence_length, threads=threads, memory=memory))
-    return train_unigram_counts(words, chosen)
+        words = count(texts, how=followed_of(chosen, threads, memory))
+    return train_unigram_counts(words, chosen, threads, log)
 
 
-def train_unigram_counts(counts: Counts, options: SpmOptions) -> SpmTrained:
+def followed_of(options: SpmOptions, threads: int | None = None, memory: int | None = None) -> How:
+    """How words are counted for this trainer."""
+    return replace(runs_of(options, threads, memory), runs=FOLLOWED)
+
+
+def train_unigram_counts(
+    counts: Counts, options: SpmOptions, threads: int | None = None, log: Callable[[Step], None] | None = None
+) -> SpmTrained:
     """The pieces of counted runs. CorpusError when the size is below symbols and characters."""
-    texts, ranks, required, kinds = _texts(counts, options)
+    sentences = sentences_of(counts, options)
     heads, scores, types = first_pieces(options)
     wanted = options.size - len(heads)
-    if wanted < len(required):
-        expected = f"{len(heads) + len(required)} or more: {len(heads)} symbols and {len(required)} characters"
-        raise CorpusError("train: size", options.size, expected)
-    model = _seeds(texts, kinds, options)
-    words = _distinct_words(texts)
-    edges = _edges(model, words)
+    if wanted < len(sentences.required):
+        expected = f"{len(heads) + len(sentences.required)} or more: {len(heads)} symbols and "
+        raise CorpusError("train: size", options.size, f"{expected}{len(sentences.required)} characters")
+    model = seeds(sentences, options)
+    model.threads = thread_count(threads)
     goal = int(options.size * SPARE)
     while True:
-        for _ in range(SUB_STEPS):
-            _maximize(model, edges, _expected(model, words, edges))
-            model.sizes_seen.append(model.starts.size)
-        if model.starts.size <= goal:
+        for turn in range(SUB_STEPS):
+            tokens = 0 if log is None else int(_best_counts(model, options.slices)[1])
+            expected_counts, objective = expectation(model, options.slices)
+            _maximize(model, expected_counts)
+            if log is not None:
+                log(Step(turn, model.spots.size, objective, tokens))
+        before = model.spots.size
+        _prune(model, goal, options.slices)
+        if model.spots.size <= goal or model.spots.size == before:
             break
-        before = model.starts.size
-        _prune(model, words, edges, goal)
-        if model.starts.size <= goal or model.starts.size == before:
-            break
-    pieces = _final(model, ranks, required, wanted)
+    shadowed = np.empty(model.spots.size, np.uint8)
+    find_shadowed(model.lattice, model.spots, model.sizes, np.empty(options.max_piece_length + 1, F), shadowed)
+    kept = np.flatnonzero(shadowed == 0)
+    model.take(kept, model.scores[kept])
+    pieces = _final(model, sentences.required, wanted)
     said = [] if len(pieces) == wanted else [f"{len(heads) + len(pieces)} pieces: no others are left"]
     return SpmTrained(
         [*heads, *(text for text, _ in pieces)], [*scores, *(score for _, score in pieces)],
@@ -123,214 +152,228 @@ def train_unigram_counts(counts: Counts, options: SpmOptions) -> SpmTrained:
     )  # fmt: skip
 
 
-@dataclass
-class _Texts:
-    """Runs as ranks: U+2581, the run, what follows it, -1."""
-
-    text: NDArray[np.int32]
-    starts: NDArray[np.int64]  # of each run, where the one behind it begins included
-    counts: NDArray[np.int64]
-
-
-def _texts(counts: Counts, options: SpmOptions) -> tuple[_Texts, NDArray[np.int64], list[int], NDArray[np.int32]]:
-    """(the runs, code point of each rank, code points that must be pieces, kinds of ranks)."""
-    found = characters_of(counts)
-    sizes = np.diff(found.starts)
-    last = found.points[np.maximum(found.starts[1:] - 1, 0)] if found.points.size else found.points
-    first = found.points[np.minimum(found.starts[:-1], max(found.points.size - 1, 0))] if found.points.size else last
-    kept = (sizes > 0) & (first != 0x20) & (first != 0x0A)
-    followed = (last == 0x20)[kept]
-    points = found.points[np.repeat(kept, sizes)]
-    points = np.where(points == 0x20, MARK, points)
-    body = sizes[kept] - followed
-    starts = np.concatenate([[0], np.cumsum(body + 3)])
-    flat = np.zeros(int(starts[-1]), np.int64)
-    flat[starts[:-1]] = MARK
-    inside = np.ones(points.size, np.bool_)
-    inside[np.cumsum(sizes[kept])[followed] - 1] = False
-    places = np.arange(int(body.sum())) + np.repeat(3 * np.arange(body.size) + 1, body)
-    flat[places] = points[inside]
-    flat[starts[1:][followed] - 2] = MARK
-    flat[starts[1:] - 1] = -1
-    weights = found.counts[kept]
-    own = np.ones(flat.size, np.bool_)  # characters of the runs with the mark in front
-    own[starts[1:] - 1] = own[starts[1:] - 2] = False
-    required = characters_kept(type(found)(flat[own], np.concatenate([[0], np.cumsum(body + 1)]), weights), options)
-    ranks = np.array(sorted({0, UNKNOWN_MARK, *required}), np.int64)
-    table = np.full(0x110001, int(np.searchsorted(ranks, UNKNOWN_MARK)), np.int32)
-    table[ranks], table[-1] = np.arange(ranks.size), -1
-    kinds = piece_kinds(ranks, options)
-    kinds[(ranks == 0) | (ranks == UNKNOWN_MARK)] |= NO_PIECE
-    return _Texts(table[flat], starts, weights), ranks, required, kinds
-
-
-def _seeds(texts: _Texts, kinds: NDArray[np.int32], options: SpmOptions) -> _Model:
-    longest = options.max_piece_length
-    text = np.concatenate([texts.text, np.full(longest + 2, -1, np.int32)])
-    order = _sorted_suffixes(text, texts.text.size, longest + 2)
-    each = np.repeat(texts.counts, np.diff(texts.starts))
-    order = order[texts.text[order] >= 0]
+def seeds(sentences: Sentences, options: SpmOptions) -> _Model:
+    """Characters by count, then the best texts, with the logarithms of their shares; and all their edges."""
+    text, ends, longest = sentences.text, sentences.ends, options.max_piece_length
+    letters = np.diff(ends)
+    word_of = np.repeat(np.arange(letters.size), letters)
+    rest = (ends[1:][word_of] - np.arange(text.size)).astype(np.int32)
+    kinds = piece_kinds(sentences.characters, options)
+    kinds[sentences.characters == UNKNOWN_MARK] |= NO_PIECE
+    points = sentences.characters.tolist()
+    order, other = np.empty(text.size, np.int32), np.empty(text.size, np.int32)
+    depth = longest + 2 + longest % 2
+    sort_suffixes(text, rest, depth, np.zeros(len(points) + 3, np.int64), order, other)
+    each = sentences.counts[word_of]
     weights = np.concatenate([[0], np.cumsum(each[order])])
-    starts, sizes, sums = (np.empty(order.size + 1, np.int64) for _ in range(3))
-    number = find_seeds(
-        frozen(text, np.int32), kinds, order, weights, longest, np.zeros(2 * (longest + 4), np.int64), starts, sizes,
-        sums,
-    )  # fmt: skip
-    scores = sums[:number] * sizes[:number]
-    best = np.argsort(-scores, kind="stable")[:SEEDS]
-    own = np.ones(texts.text.size, np.bool_)
-    own[texts.starts[1:] - 1] = own[texts.starts[1:] - 2] = False
-    single = np.bincount(texts.text[own], weights=each[own].astype(np.float64), minlength=kinds.size).astype(np.int64)
-    where = np.zeros(kinds.size, np.int64)
-    where[texts.text[own]] = np.flatnonzero(own)
-    characters = [k for k in np.argsort(-single, kind="stable").tolist() if single[k] and not kinds[k] & NO_PIECE]
-    total = np.concatenate([single[characters], scores[best]]).astype(np.float64)
-    return _Model(
-        text, np.concatenate([where[characters], starts[best]]),
-        np.concatenate([np.ones(len(characters), np.int64), sizes[best]]), np.log(total) - np.log(total.sum()),
-    )  # fmt: skip
-
-
-def _sorted_suffixes(text: NDArray[np.int32], count: int, depth: int) -> NDArray[np.int64]:
-    """int64[count]: suffixes sorted by their first `depth` characters or more, by doubling."""
-    rank = text.astype(np.int64) + 1
-    order, width = np.argsort(rank[:count], kind="stable"), 1
-    while width < depth:
-        behind = np.zeros(rank.size, np.int64)
-        behind[: rank.size - width] = rank[width:]
-        key = rank * (int(rank.max()) + 1) + behind
-        order = np.argsort(key[:count], kind="stable")
-        steps = np.concatenate([[0], np.diff(key[order]) != 0])
-        fresh = np.zeros(rank.size, np.int64)
-        fresh[order] = np.cumsum(steps) + 1
-        rank, width = fresh, 2 * width
-    return order
-
-
-def _distinct_words(texts: _Texts) -> _Words:
-    """Runs without what follows them, equal ones together."""
-    sums: dict[bytes, int] = {}
-    raw, ends = texts.text.tobytes(), (4 * texts.starts).tolist()
-    for k, number in enumerate(texts.counts.tolist()):
-        word = raw[ends[k] : ends[k + 1] - 8]
-        sums[word] = sums.get(word, 0) + number
-    parts = sorted(sums, key=lambda word: (-sums[word], np.frombuffer(word, np.int32).astype(">i4").tobytes()))
-    flat = np.frombuffer(b"".join(parts), np.int32)
-    sizes = np.fromiter(map(len, parts), np.int64, len(parts)) // 4
-    counts = np.fromiter((sums[part] for part in parts), np.int64, len(parts))
-    return _Words(flat.copy(), np.concatenate([[0], np.cumsum(sizes)]), counts)
-
-
-def _edges(model: _Model, words: _Words) -> _Edges:
-    total = int(model.sizes.sum()) + 2
-    slots = 1 << (2 * total).bit_length()
-    keys, nodes = np.full(slots, -1, np.int64), np.empty(slots, np.int32)
-    tokens = np.full(total, -1, np.int32)
-    build_trie(model.text, model.starts, model.sizes, keys, nodes, tokens)
-    at, room = np.zeros(words.text.size + 1, np.int64), 8 * words.text.size + 64
-    while True:
-        lengths, ids = np.empty(room, np.int32), np.empty(room, np.int32)
-        number = find_edges(words.text, words.ends, keys, nodes, tokens, at, lengths, ids)
-        if number >= 0:
-            return _Edges(at, lengths[:number].copy(), ids[:number].copy())
-        room *= 2
-
-
-def _expected(model: _Model, words: _Words, edges: _Edges) -> NDArray[np.float64]:
-    expected = np.zeros(model.starts.size, np.float64)
-    alpha, beta = np.empty(words.longest + 1), np.empty(words.longest + 1)
-    for first in range(0, words.counts.size, STEP):
-        last = min(first + STEP, words.counts.size)
-        expect(
-            words.ends, words.counts, edges.at, edges.lengths, edges.ids, model.scores, model.unknown, first, last,
-            alpha, beta, expected,
+    leads = np.array([chr(c).encode()[0] for c in points], np.int32)
+    room = text.size // 2 + 64
+    number = -1
+    while number < 0:
+        firsts, lasts, sizes = (np.empty(room, np.int64) for _ in range(3))
+        number = find_seeds(
+            text, rest, sentences.flags[word_of], kinds, leads, order, weights, longest,
+            np.zeros(FACTS * (longest + 4), np.int64), firsts, lasts, sizes,
         )  # fmt: skip
-    return expected
+        room *= 2
+    firsts, lasts, sizes = firsts[:number], lasts[:number], sizes[:number]
+    sums = weights[lasts] - weights[firsts]
+    firsts, lasts, sizes, sums = _with_last(sentences, kinds, order, rest, longest, (firsts, lasts, sizes, sums))
+    scores = sums.astype(F) * sizes.astype(F)
+    long = np.array([len(chr(c).encode()) for c in points], np.int64)
+    through = np.concatenate([[0], np.cumsum(long[text])])
+    raw = through[order[firsts] + sizes] - through[order[firsts]]
+    best = np.lexsort((firsts, -raw, -scores))[:SEEDS]
+    firsts, lasts, sizes, scores = firsts[best], lasts[best], sizes[best], scores[best]
+    found = np.bincount(text, weights=each, minlength=len(points)).astype(np.int64)
+    found[sentences.characters == UNKNOWN_MARK] = 0
+    alone = np.argsort(-found, kind="stable")[: np.count_nonzero(found)]
+    where = np.zeros(len(points), np.int64)
+    where[text] = np.arange(text.size)
+    single = np.full(len(points), -1, np.int32)
+    single[alone] = np.arange(alone.size)
+    ids_of = np.arange(alone.size, alone.size + best.size, dtype=np.int32)
+    values = np.concatenate([found[alone].astype(F), scores]).astype(np.float64)
+    shares = (np.log(values) - np.log(np.cumsum(values)[-1])).astype(F)
+    at = np.empty(text.size + 1, np.int64)
+    total = count_edges(text, order, single, firsts, lasts, at)
+    lengths, ids = np.empty(total, np.uint16), np.empty(total, np.int32)
+    put_edges(
+        text, order, single, firsts, lasts, sizes, np.argsort(sizes, kind="stable"), ids_of, at,
+        np.zeros(text.size, np.int32), lengths, ids,
+    )  # fmt: skip
+    spots = np.concatenate([where[alone], order[firsts]])
+    return _Model(sentences, spots, np.concatenate([np.ones(alone.size, np.int64), sizes]), shares, at, lengths, ids)
 
 
-def _digamma(x: NDArray[np.float64]) -> NDArray[np.float64]:
+def _with_last(
+    sentences: Sentences, kinds: Any, order: Any, rest: Any, longest: int, found: tuple[Any, ...]
+) -> tuple[Any, ...]:
+    """Seeds with what the last line adds: nothing is behind it, so what it ends with goes on in more than one way if
+    another line ends so too, and counts as often as lines do."""
+    firsts, lasts, sizes, sums = found
+    text, word = sentences.text, frozen(sentences.last, np.int32)
+    stops = sentences.ends[1:]
+    for size in range(2, min(word.size, longest) + 1):
+        own = word[word.size - size :]
+        if not valid_text(own, kinds, 0, size):
+            continue
+        long = np.flatnonzero(np.diff(sentences.ends) >= size)
+        for k in range(size):
+            long = long[text[stops[long] - size + k] == own[k]]
+        lines = int(sentences.lines[long].sum())
+        if lines < 2:
+            continue
+        here = np.flatnonzero(rest >= size)
+        for k in range(size):
+            here = here[text[here + k] == own[k]]
+        inside = np.zeros(text.size, np.bool_)
+        inside[here] = True
+        places = np.flatnonzero(inside[order])
+        first, last = int(places[0]), int(places[-1]) + 1
+        same = np.flatnonzero((firsts == first) & (sizes == size))
+        if same.size:
+            sums[same[0]] += lines
+        else:
+            firsts, lasts = np.append(firsts, first), np.append(lasts, last)
+            sizes, sums = np.append(sizes, size), np.append(sums, lines)
+    return firsts, lasts, sizes, sums
+
+
+def _slices(model: _Model, slices: int, run: Callable[[int], Any]) -> Iterator[Any]:
+    """What `run` answers for each slice, in their order; on several threads."""
+    if model.threads == 1:
+        yield from map(run, range(slices))
+        return
+    with ThreadPoolExecutor(min(model.threads, slices), thread_name_prefix="jittok-train") as pool:
+        yield from pool.map(run, range(slices))
+
+
+def expectation(model: _Model, slices: int) -> tuple[Floats, np.float32]:
+    """(expected counts of all pieces, the negated log-likelihood of a word)."""
+    words, lattice = model.sentences, model.lattice
+    total = np.array([words.counts.sum()], F)
+
+    def run(part: int) -> tuple[Floats, Floats]:
+        own, objective = np.zeros(model.spots.size, F), np.zeros(1, F)
+        alpha, beta = np.empty(words.longest + 1, F), np.empty(words.longest + 1, F)
+        for first in range(part, words.counts.size, STEP * slices):
+            last = min(first + STEP * slices, words.counts.size)
+            expect(lattice, tables(), total, first, last, slices, alpha, beta, own, objective)
+        return own, objective
+
+    parts = _slices(model, slices, run)
+    expected, objective = next(parts)
+    for own, its in parts:
+        expected += own
+        objective += its
+    return expected, objective[0]
+
+
+def _best_counts(model: _Model, slices: int) -> tuple[Floats, int]:
+    """(how often each piece is in the best segmentations, pieces of all of them)."""
+    words, lattice = model.sentences, model.lattice
+
+    def run(part: int) -> tuple[Floats, int]:
+        own, tokens = np.zeros(model.spots.size, F), 0
+        best, back = np.empty(words.longest + 1, F), np.empty(words.longest + 1, np.int64)
+        for first in range(part, words.counts.size, STEP * slices):
+            last = min(first + STEP * slices, words.counts.size)
+            tokens += count_best(lattice, first, last, slices, best, back, own)
+        return own, tokens
+
+    freq, tokens = np.zeros(model.spots.size, F), 0
+    for own, number in _slices(model, slices, run):
+        freq += own
+        tokens += number
+    return freq, tokens
+
+
+def digamma(x: NDArray[np.float64]) -> NDArray[np.float64]:
     """Of positive numbers, by sentencepiece's series."""
     x, out = x.copy(), np.zeros_like(x)
     while (low := x < 7).any():
         out[low] -= 1 / x[low]
         x[low] += 1
     x -= 0.5
-    z = 1 / (x * x)
-    return out + np.log(x) + z / 24 - 7 / 960 * z**2 + 31 / 8064 * z**3 - 127 / 30720 * z**4
+    a = 1 / x
+    b = a * a
+    c = b * b
+    return out + (np.log(x) + (1 / 24) * b - (7 / 960) * c + (31 / 8064) * c * b - (127 / 30720) * c * c)
 
 
-def _maximize(model: _Model, edges: _Edges, expected: NDArray[np.float64]) -> None:
-    kept = expected >= TOO_FEW
-    new = np.full(kept.size, -1, np.int32)
-    new[kept] = np.arange(int(kept.sum()))
-    model.keep(kept)
-    edges.keep(new)
+def _maximize(model: _Model, expected: Floats) -> None:
+    kept = np.flatnonzero(expected >= TOO_FEW)
     left = expected[kept]
-    model.scores = _digamma(left) - _digamma(np.array([left.sum()]))
+    whole = F(digamma(np.cumsum(left, dtype=F)[-1:].astype(np.float64))[0])
+    model.take(kept, (digamma(left.astype(np.float64)) - np.float64(whole)).astype(F))
 
 
-def _paths(
-    model: _Model, words: _Words, edges: _Edges, skip: bool
-) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.float64]]:
-    out, ends = np.empty(words.text.size, np.int32), np.zeros(words.counts.size + 1, np.int64)
-    totals = np.zeros(words.counts.size, np.float64)
-    best, back = np.empty(words.longest + 1), np.empty(words.longest + 1, np.int64)
-    for first in range(0, words.counts.size, STEP):
-        last = min(first + STEP, words.counts.size)
-        best_paths(
-            words.ends, edges.at, edges.lengths, edges.ids, model.scores, model.unknown, int(skip), first, last,
-            best, back, out, ends, totals,
-        )  # fmt: skip
-    return out[: int(ends[-1])], ends, totals
+def _prune(model: _Model, goal: int, slices: int) -> None:
+    """Keep pieces that nothing else can stand for, then those whose loss would cost most: three quarters of all."""
+    count = model.spots.size
+    freq, _ = _best_counts(model, slices)
+    total = F(np.cumsum(freq.astype(np.float64))[-1])
+    ways, others, ends = _alternatives(model, freq)
+    kept = np.flatnonzero((freq > 0) & (ways == ONE_WAY))
+    open_ = np.flatnonzero((freq > 0) & (ways == ALTERNATIVES))
+    own, split = freq[open_], (ends[open_ + 1] - ends[open_])
+    own_log = (np.log(own.astype(np.float64)) - np.float64(F(np.log(np.float64(total))))).astype(F)
+    whole = np.log((total + own * (split - 1).astype(F)).astype(np.float64)).astype(F)
+    other_log = np.zeros(open_.size, F)
+    for k in range(int(split.max(initial=0))):
+        rows = np.flatnonzero(split > k)
+        both = (freq[others[ends[open_[rows]] + k]] + own[rows]).astype(np.float64)
+        other_log[rows] = (other_log[rows] + (np.log(both) - whole[rows].astype(np.float64))).astype(F)
+    loss = (own / total) * (own_log - other_log)
+    room = max(goal, int(SHRINKS * F(count))) - kept.size
+    best = open_[np.argsort(-loss, kind="stable")[: max(room, 0)]]
+    pieces = np.concatenate([kept, best])
+    model.take(pieces, model.scores[pieces])
 
 
-def _prune(model: _Model, words: _Words, edges: _Edges, goal: int) -> None:
-    """Keep the pieces whose loss would cost most, three quarters of them but no fewer than the goal."""
-    count = model.starts.size
-    places = np.repeat(model.starts - (np.cumsum(model.sizes) - model.sizes), model.sizes) + np.arange(
-        model.sizes.sum()
-    )
-    own = _Words(model.text[places].copy(), np.concatenate([[0], np.cumsum(model.sizes)]), np.ones(count, np.int64))
-    own_edges = _edges(model, own)
-    others, other_ends, totals = _paths(model, own, own_edges, True)
-    split = np.diff(other_ends)
-    never = (split > 0) & (totals > model.scores)  # its own text is better cut in two
-    path, path_ends, _ = _paths(model, words, edges, False)
-    freq = np.bincount(path, weights=np.repeat(words.counts, np.diff(path_ends)).astype(np.float64), minlength=count)
-    total = freq.sum()
-    kept = (freq > 0) & ~never & (split == 0)
-    open_ = np.flatnonzero((freq > 0) & ~never & (split > 0))
-    with np.errstate(divide="ignore"):
-        own_log = np.log(freq) - np.log(total)
-    rows = np.repeat(np.arange(count), split)
-    with np.errstate(divide="ignore"):
-        each = np.log(freq[others] + freq[rows])
-    sums = np.bincount(rows, weights=each, minlength=count) if rows.size else np.zeros(count)
-    alternative = sums - split * np.log(total + freq * (split - 1.0))
-    loss = freq[open_] / float(words.counts.sum()) * (own_log[open_] - alternative[open_])
-    room = max(goal, int(SHRINKS * count)) - int(kept.sum())
-    kept[open_[np.argsort(-loss, kind="stable")[: max(room, 0)]]] = True
-    new = np.full(count, -1, np.int32)
-    new[kept] = np.arange(int(kept.sum()))
-    model.keep(kept)
-    edges.keep(new)
+def _alternatives(model: _Model, freq: Floats) -> tuple[Any, Any, Any]:
+    """(what each piece could be cut into: ways, ids, where those of each piece begin)."""
+    longest, count = int(model.sizes.max()), model.spots.size
+    edges = longest * (longest + 1) // 2 + longest
+
+    def i32(size: int) -> NDArray[np.int32]:
+        return np.empty(size, np.int32)
+
+    def f32(size: int) -> Floats:
+        return np.empty(size, F)
+
+    ends = Ends(f32(longest + 1), i32(longest + 1), i32(longest + 1), i32(edges), i32(edges), i32(edges), f32(edges),
+                f32(edges))  # fmt: skip
+    room = 1 << 12
+    ways, out, out_ends = np.empty(count, np.uint8), i32(4 * count + 64), np.zeros(count + 1, np.int64)
+    lattice, done = model.lattice, 0
+    while done < count:
+        last = min(done + STEP, count)
+        agenda = Agenda(i32(room), f32(room), f32(room), i32(room), i32(room), i32(room), np.zeros(2, np.int64))
+        came = two_best(lattice, model.spots, model.sizes, freq, done, last, ends, agenda, ways, out, out_ends)
+        if came < last:
+            room *= 2
+            out = np.concatenate([out, i32(out.size + longest)])
+        done = came
+    return ways, out, out_ends
 
 
-def _final(model: _Model, ranks: NDArray[np.int64], required: list[int], wanted: int) -> list[tuple[str, float]]:
+def _final(model: _Model, required: list[int], wanted: int) -> list[tuple[str, float]]:
     """Characters that must be there, then the best pieces; by (score falling, text)."""
-    scores = {}
-    for start, size, score in zip(model.starts.tolist(), model.sizes.tolist(), model.scores.tolist(), strict=True):
-        scores["".join(chr(c) for c in ranks[model.text[start : start + size]].tolist())] = score
-    chosen: dict[str, float] = {}
-    lowest, penalty = min(scores.values(), default=0.0), 0.0
+    scores = {model.text(k): score for k, score in enumerate(model.scores)}
+    chosen: dict[str, np.float32] = {}
+    lowest, penalty = model.scores.min(), F(0)
     for c in required:
         if chr(c) in scores:
             chosen[chr(c)] = scores[chr(c)]
         else:
-            chosen[chr(c)] = lowest + penalty
-            penalty += PENALTY_STEP
+            chosen[chr(c)] = F(lowest + penalty)
+            penalty = F(penalty + PENALTY_STEP)
     for text, score in sorted(scores.items(), key=lambda row: (-row[1], row[0].encode())):
-        if len(chosen) == wanted:
-            break
-        chosen.setdefault(text, score)
-    return sorted(chosen.items(), key=lambda row: (-row[1], row[0].encode()))
+        if text not in chosen:
+            if len(chosen) == wanted:
+                break
+            chosen[text] = score
+    rows = sorted(chosen.items(), key=lambda row: (-row[1], row[0].encode()))
+    return [(text, float(score)) for text, score in rows]

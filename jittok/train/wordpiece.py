@@ -20,6 +20,7 @@ from jittok.train.characters import characters_of_texts
 from jittok.train.counting import How, count
 from jittok.train.counts import Counts
 from jittok.train.learn import Merges, Words, learn
+from jittok.unicode.characters import SPACE_MARK
 from jittok.unicode.tables import CONTROL, MARK, PUNCTUATION, REPLACEMENT, SYMBOL, WHITESPACE, decode, flags, lower, nfd
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 ROLES = {"[PAD]": "pad", "[UNK]": "unk", "[CLS]": "bos", "[SEP]": "sep", "[MASK]": "mask"}
 CONTINUES = "##"
-WORD_MARK = "\u2581"
 RUNS = r"[^ \t-\r]+"
 IDEOGRAPHS = (
     (0x3400, 0x4DBF),
@@ -88,7 +88,7 @@ class WordPieceTrained:
         """U+2581 begins a word, what continues one is bare."""
         if token < len(self.special):
             return text
-        return text.removeprefix(CONTINUES) if text.startswith(CONTINUES) and len(text) > 2 else WORD_MARK + text
+        return text.removeprefix(CONTINUES) if text.startswith(CONTINUES) and len(text) > 2 else SPACE_MARK + text
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -103,7 +103,6 @@ class WordPieceTrained:
             return jittok.load(path.read_bytes(), cache=False)
 
 
-WORD_START = "\u2581"
 """A GGUF writes it in front of tokens that begin words. A token may not hold it: it would have the text of another."""
 
 
@@ -148,7 +147,7 @@ def train_wordpiece(
     sums: Tally[str] = Tally()
     for run, number in words.items():
         for word in words_of(run.decode("utf-8", "replace"), lowercase, strip_accents):
-            for part in word.split(WORD_START):
+            for part in word.split(SPACE_MARK):
                 sums[part] += number
     del sums[""]
     return learn_wordpiece(sums, size, special, min_frequency, lowercase, strip_accents)

@@ -1,35 +1,49 @@
-"""Key names and numbers of the GGUF format, from the package `gguf`, which llama.cpp's own authors keep.
+"""Key names and numbers of the GGUF format, as far as a vocabulary has them.
 
-`import gguf` brings in requests and PyYAML: 0.4 s, more than reading a vocabulary takes. None of that is needed:
-`gguf/constants.py` imports the standard library alone. So that one module is found where the package lies and run,
-which takes 10 ms, and only in a process that reads a header: a compiled vocabulary that is kept needs no names.
+They are those of the package `gguf`, which llama.cpp's own authors keep: a test compares all of them, and files are
+written by it. It is not asked when one is read: most of its constants are names of tensors, and making them takes
+26 ms, a tenth of the time in which a vocabulary that was never seen gives its first ids.
 """
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-import sys
-from importlib.machinery import PathFinder
-from types import ModuleType
+from enum import IntEnum
+
+_GGML = "tokenizer.ggml."
+MAGIC = b"GGUF"
+DEFAULT_ALIGNMENT = 32
 
 
-def _constants() -> ModuleType:
-    """The module gguf.constants, without its package where that was not imported. ModuleNotFoundError: no gguf."""
-    package = None if "gguf.constants" in sys.modules else importlib.util.find_spec("gguf")
-    found = package and PathFinder.find_spec("gguf.constants", package.submodule_search_locations)
-    if not found or not found.loader:
-        return importlib.import_module("gguf.constants")
-    # Not in sys.modules: what others import later is the package's own.
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    return module
+class TokenizerKeys:
+    """Names of keys, by gguf's names for them."""
+
+    MODEL, PRE = f"{_GGML}model", f"{_GGML}pre"
+    LIST, MERGES, SCORES = f"{_GGML}tokens", f"{_GGML}merges", f"{_GGML}scores"
+    TOKEN_TYPE, TOKEN_TYPE_COUNT = f"{_GGML}token_type", f"{_GGML}token_type_count"
+    BOS_ID, EOS_ID, EOT_ID, EOM_ID = (f"{_GGML}{name}_token_id" for name in ("bos", "eos", "eot", "eom"))
+    UNK_ID, SEP_ID, PAD_ID = f"{_GGML}unknown_token_id", f"{_GGML}seperator_token_id", f"{_GGML}padding_token_id"
+    MASK_ID = f"{_GGML}mask_token_id"
+    FIM_PRE_ID, FIM_SUF_ID, FIM_MID_ID = (f"{_GGML}fim_{name}_token_id" for name in ("pre", "suf", "mid"))
+    FIM_PAD_ID, FIM_REP_ID, FIM_SEP_ID = (f"{_GGML}fim_{name}_token_id" for name in ("pad", "rep", "sep"))
+    PREFIX_ID, SUFFIX_ID, MIDDLE_ID = (f"{_GGML}{name}_token_id" for name in ("prefix", "suffix", "middle"))
+    ADD_BOS, ADD_EOS = f"{_GGML}add_bos_token", f"{_GGML}add_eos_token"
+    ADD_PREFIX, REMOVE_EXTRA_WS = f"{_GGML}add_space_prefix", f"{_GGML}remove_extra_whitespaces"
+    PRECOMPILED_CHARSMAP = f"{_GGML}precompiled_charsmap"
 
 
-_MODULE = _constants()
-TokenizerKeys, GeneralKeys = _MODULE.Keys.Tokenizer, _MODULE.Keys.General
-"""Names of keys."""
-ValueType, TokenType = _MODULE.GGUFValueType, _MODULE.TokenType
-"""Enumerations: the types of values, and what tokenizer.ggml.token_type says of a token."""
-MAGIC = int(_MODULE.GGUF_MAGIC).to_bytes(4, "little")
-DEFAULT_ALIGNMENT = int(_MODULE.GGUF_DEFAULT_ALIGNMENT)
+class GeneralKeys:
+    """Names of keys that are not of the tokenizer."""
+
+    NAME, ARCHITECTURE, ALIGNMENT = "general.name", "general.architecture", "general.alignment"
+
+
+class ValueType(IntEnum):
+    """The types of values."""
+
+    UINT8, INT8, UINT16, INT16, UINT32, INT32, FLOAT32, BOOL, STRING, ARRAY, UINT64, INT64, FLOAT64 = range(13)
+
+
+class TokenType(IntEnum):
+    """What tokenizer.ggml.token_type says of a token."""
+
+    NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)

@@ -16,11 +16,8 @@ from jittok.structures.bytes_table import ABSENT, BytesWindow, find_bytes, open_
 from jittok.structures.char_table import CharWindow, find_character, open_char_table
 from jittok.structures.pair_table import NO_PAIR
 from jittok.structures.utf8 import lead_length
-from jittok.unicode.characters import SPACE_BYTE
+from jittok.unicode.characters import NEWLINE, SPACE_BYTE
 
-NEWLINE = 0x0A
-MARK_TEXT = (0xE2, 0x96, 0x81)
-"""U+2581, which stands for a space where there is no byte encoding."""
 MARK_BYTES = np.uint64(0x8196E2)
 """The same, its first byte lowest."""
 _1 = np.uint64(1)

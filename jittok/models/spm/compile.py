@@ -13,8 +13,8 @@ from jittok.models.spm.whole import character_length
 from jittok.safe_cuts import cuts, rules
 from jittok.structures.bytes_table import ABSENT, BytesTable, build_bytes_table, find_bytes, find_rows, open_bytes_table
 from jittok.structures.char_table import wide_characters
-from jittok.unicode.characters import SPACE_BYTE
-from jittok.vocab import SPACE, Vocab
+from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES
+from jittok.vocab import Vocab
 
 
 def compile_vocab(vocab: Vocab) -> Arrays:
@@ -42,7 +42,7 @@ def compile_vocab(vocab: Vocab) -> Arrays:
     one_byte = np.where(singles < len(vocab), singles, ABSENT)
     one_byte[0] = ABSENT  # llama.cpp's string of the byte 0 is empty
     byte_ids = np.where(hexes != ABSENT, hexes, one_byte)
-    mark = int(find_rows(texts, [SPACE.encode()])[0])
+    mark = int(find_rows(texts, [SPACE_MARK_BYTES])[0])
     span_ascii = singles[:128].copy()
     span_ascii[SPACE_BYTE] = mark
     return Arrays(

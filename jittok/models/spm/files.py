@@ -21,10 +21,9 @@ from jittok.pipeline.pipeline import packed
 from jittok.pipeline.steps import MERGED_WITH_PREVIOUS, Cut, Pattern, Prepend, Replace, Squeeze
 from jittok.structures.bytes_table import ABSENT, BytesTable, build_bytes_table, find_rows
 from jittok.structures.char_table import wide_characters
-from jittok.unicode.characters import SPACE_BYTE
-from jittok.vocab import SPACE
+from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK, SPACE_MARK_BYTES
 
-ESCAPE = Replace(Pattern(" ", literal=True), SPACE)
+ESCAPE = Replace(Pattern(" ", literal=True), SPACE_MARK)
 NO_WORDS = Cut(Pattern(" ", literal=True), MERGED_WITH_PREVIOUS)
 """Cuts at spaces, of which none is left."""
 NO_TEXT = b""
@@ -41,7 +40,7 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
 
 
 def _of_merges(pipeline: Pipeline, model: Merges) -> Arrays | None:
-    forms = {(Prepend(SPACE), ESCAPE): 1, (ESCAPE,): 0}
+    forms = {(Prepend(SPACE_MARK), ESCAPE): 1, (ESCAPE,): 0}
     if not all(isinstance(step, Prepend | Replace) for step in pipeline.normalize):
         return None
     prefix = forms.get(pipeline.normalize)  # type: ignore[call-overload]
@@ -99,7 +98,7 @@ def _arrays(
 ) -> Arrays:  # fmt: skip
     count = texts.offsets.size - 1 if tokens is None else tokens
     singles = find_rows(texts, [bytes([byte]) for byte in range(256)])
-    mark = int(find_rows(texts, [SPACE.encode()])[0])
+    mark = int(find_rows(texts, [SPACE_MARK_BYTES])[0])
     span_ascii = singles[:128].copy()
     span_ascii[SPACE_BYTE] = mark
     own: tuple[U8, I64] = (texts.data, frozen(texts.offsets[: count + 1], np.int64))

@@ -13,7 +13,6 @@ from jittok._raw import (
     get_f64,
     get_i32,
     get_u8,
-    get_u32,
     get_u64,
     put_f64,
     put_i32,
@@ -25,13 +24,13 @@ from jittok.models.ugm.compile import Arrays, Work
 from jittok.models.ugm.whole import LOWEST
 from jittok.normalize.keys import BEGINS_USER, PLAIN, TIED
 from jittok.normalize.spaces import INSIDE, OUTSIDE, PREPENDED
-from jittok.normalize.xcda import CHECK, ENDS, VALUE, base_of
+from jittok.normalize.steps import longest_known_key, user_path
 from jittok.piece_cache.run_loop import SEPARATE
 from jittok.piece_cache.span_loop import WHOLE
 from jittok.structures.double_array import BASE, NO_VALUE, PARENT, ROOT, SCORE, UNIT
 from jittok.structures.double_array import VALUE as TOKEN
 from jittok.structures.utf8 import lead_length
-from jittok.unicode.characters import SPACE_BYTE
+from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2
 
 STEP = 64
 """Bytes that a step may write without being asked: a space, and what it copies one byte at a time."""
@@ -116,9 +115,9 @@ def _normalize(model: SpanModel, text: Window, start: int, stop: int, state: int
             at += 1
             i += 1
             continue
-        end = _user_path(model, text, i, stop) if kind & BEGINS_USER else i
+        end = user_path(model.user, text, i, stop) if kind & BEGINS_USER else i
         if end == i:
-            length, place = _longest_key(model, text, i, stop)
+            length, place = longest_known_key(model.map_units, model.map_size, model.map_root, text, i, stop)
             if length > 0:
                 i += length
                 byte = get_u8(model.replacements, place)
@@ -145,41 +144,6 @@ def _normalize(model: SpanModel, text: Window, start: int, stop: int, state: int
 
 
 @helper
-def _user_path(model: SpanModel, text: Window, start: int, stop: int) -> int:
-    """How far the text goes along the texts of user-defined tokens, whether or not one of them ends there."""
-    node, i = ROOT, start
-    while i < stop:
-        place = get_i32(model.user, UNIT * node + BASE) ^ get_u8(text, i)
-        if get_i32(model.user, UNIT * place + PARENT) != node:
-            break
-        node = place
-        i += 1
-    return i
-
-
-@helper
-def _longest_key(model: SpanModel, text: Window, start: int, stop: int) -> tuple[int, int]:
-    """(bytes of the longest key at `start` or 0, place of its replacement); `charsmap_keys` proved all links."""
-    length, value = 0, 0
-    if model.map_size == 0:
-        return length, value
-    i, node = start, model.map_root
-    while i < stop:
-        byte = get_u8(text, i)
-        if byte == 0:
-            break
-        node ^= byte
-        unit = get_u32(model.map_units, node)
-        if unit & CHECK != byte:
-            break
-        node ^= base_of(unit)
-        i += 1
-        if unit & ENDS:
-            length, value = i - start, get_u32(model.map_units, node) & VALUE
-    return length, value
-
-
-@helper
 def _put(model: SpanModel, byte: int, at: int, state: int) -> tuple[int, int]:
     """One normalized byte, and the space that belongs in front of it; (place behind, state)."""
     if byte == SPACE_BYTE:
@@ -202,9 +166,9 @@ def _begin_word(model: SpanModel, at: int, state: int) -> tuple[int, int]:
 
 @helper
 def _put_mark(out: Window, at: int) -> int:
-    put_u8(out, at, 0xE2)
-    put_u8(out, at + 1, 0x96)
-    put_u8(out, at + 2, 0x81)
+    put_u8(out, at, SPACE_MARK_0)
+    put_u8(out, at + 1, SPACE_MARK_1)
+    put_u8(out, at + 2, SPACE_MARK_2)
     return at + 3
 
 

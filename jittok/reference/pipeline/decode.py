@@ -10,6 +10,7 @@ from jittok.pipeline.models import BYTE, CONTROL, UNKNOWN
 from jittok.pipeline.patterns import compiled
 from jittok.pipeline.pipeline import Pipeline
 from jittok.reference.pipeline.normalize import ALPHABET
+from jittok.unicode.characters import SPACE_MARK
 
 BYTES = {c: byte for byte, c in enumerate(ALPHABET)}
 HEX = frozenset("0123456789abcdefABCDEF")
@@ -150,10 +151,10 @@ class PiecesText:
             text = self._step.unknown
         elif kind == CONTROL:
             text = ""
-        elif self._first and self._step.trim_first and text.startswith("\u2581"):
-            text, self._trimmed = text[1:].replace("\u2581", " "), not self._step.squeezed
+        elif self._first and self._step.trim_first and text.startswith(SPACE_MARK):
+            text, self._trimmed = text[1:].replace(SPACE_MARK, " "), not self._step.squeezed
         else:
-            text = text.replace("\u2581", " ")
+            text = text.replace(SPACE_MARK, " ")
         self._written |= bool(text)
         return out + text
 

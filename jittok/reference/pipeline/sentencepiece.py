@@ -11,8 +11,8 @@ from jittok.pipeline.models import BPE, CHAR, NORMAL, UNIGRAM, UNKNOWN, UNUSED, 
 from jittok.pipeline.pipeline import Pipeline
 from jittok.reference.pipeline.models import Watch, watching
 from jittok.reference.pipeline.normalize import CharacterMap
+from jittok.unicode.characters import SPACE_MARK
 
-SPACE = "\u2581"
 LONGEST_KEY = 40
 """Characters that a key of the character map may have, and more."""
 UNKNOWN_PENALTY = 10.0
@@ -103,7 +103,7 @@ class Encoder:
             at += taken
         if at == len(text):
             return "", []
-        mark = SPACE if step.escape else " "
+        mark = SPACE_MARK if step.escape else " "
         if step.prefix and not step.suffix:
             out.append(mark)
             units += [(at, at)] * len(mark)
@@ -146,7 +146,7 @@ class Encoder:
     def _words(self, text: str, _watch: Watch | None) -> list[Part]:
         words: list[str] = []
         for c in text:
-            if not words or c == SPACE:
+            if not words or c == SPACE_MARK:
                 words.append("")
             words[-1] += c
         return [(word, self._id(word)) for word in words]

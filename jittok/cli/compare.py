@@ -1,0 +1,81 @@
+"""`jittok compare`: where two tokenizers part, on documents or at all."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+import numpy as np
+
+from jittok.cli.common import open_named, positive, write
+from jittok.cli.texts import ProgressOf, add_kinds, find
+
+HELP = "Compare two tokenizers on documents, or what they are made of."
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of this command."""
+    parser.add_argument("a", metavar="A", help="any tokenizer file, a folder of one, or a bundled name")
+    parser.add_argument("b", metavar="B", help="another")
+    parser.add_argument(
+        "--corpus",
+        nargs="+",
+        metavar="FILE",
+        help="documents, as for count; without them the machines themselves are compared",
+    )
+    add_kinds(parser)
+    parser.add_argument("--ids", action="store_true", help="compare ids, not what tokens stand for")
+    parser.add_argument("--add-special", action="store_true", help="BOS and EOS where the files want them")
+    parser.add_argument("--parse-special", action="store_true", help="control tokens in the text become control tokens")
+    parser.add_argument(
+        "--errors", choices=("strict", "replace"), default="strict", help="what to do with impossible text"
+    )
+    parser.add_argument("--threads", type=positive, metavar="N", help="default: every core this process may use")
+    parser.add_argument("--json", action="store_true", help="print data as JSON")
+    parser.add_argument("--html", metavar="OUT", help="write a page to this file as well")
+    parser.add_argument("--no-cache", action="store_true", help="neither read nor write compiled vocabularies on disk")
+
+
+def run(options: argparse.Namespace) -> int:
+    """0 if nothing differs, 1 if anything does."""
+    from jittok.compare.api import tally_of
+    from jittok.compare.result import of_tally
+
+    toks = [open_named(name, not options.no_cache) for name in (options.a, options.b)]
+    if options.corpus is None:
+        from jittok.compare.machines import machines
+
+        return _told(machines(toks[0], toks[1], by_id=options.ids), options)
+    sources, how = find(options.corpus, options)
+    from jittok.corpus.stream import place, read_documents
+
+    tally = tally_of(
+        toks[0], toks[1], options.ids, options.add_special, options.parse_special, options.errors, options.threads
+    )
+    firsts: list[int] = []
+    parts: list[tuple[np.ndarray, np.ndarray]] = []
+    sizes = [source.size for source in sources]
+    with ProgressOf(None if None in sizes else sum(size or 0 for size in sizes)) as progress:
+        for read in read_documents(sources, how):
+            before = sum(tally.tokens)
+            firsts.append(tally.documents)
+            parts.append((read.sources, read.lines))
+            tally.add(read.docs)
+            progress.add(read.docs.starts.size, sum(tally.tokens) - before, read.new)
+
+    def where(document: int) -> str:
+        part = int(np.searchsorted(firsts, document, "right")) - 1
+        row = document - firsts[part]
+        return place(sources, int(parts[part][0][row]), int(parts[part][1][row]))
+
+    return _told(of_tally(tally, where), options)
+
+
+def _told(found: object, options: argparse.Namespace) -> int:
+    """Print what was found; the status."""
+    if options.html:
+        path = Path(os.fspath(options.html))
+        path.write_text(found.to_html(), encoding="utf-8")  # type: ignore[attr-defined]
+    write(f"{found.to_json()}\n" if options.json else str(found))  # type: ignore[attr-defined]
+    return 0 if found.same else 1  # type: ignore[attr-defined]

@@ -1,0 +1,26 @@
+"""Two tokenizers beside each other: where their tokens part, how often and why; or, without texts, where they can.
+
+The module can be called: `jittok.compare(a, b, texts)` is `jittok.compare.compare(a, b, texts)`. `cells` walks the
+tokens of both in step, `tally` counts, `causes` finds the first stage that differs, `machines` compares what the two
+are made of.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any
+
+from jittok.compare.api import compare
+from jittok.compare.result import Comparison, Parting
+
+__all__ = ["Comparison", "Parting", "compare"]
+
+
+class _Callable(ModuleType):
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """See `jittok.compare.compare`."""
+        return compare(*args, **kwargs)
+
+
+sys.modules[__name__].__class__ = _Callable

@@ -1,0 +1,217 @@
+"""Why two tokenizers part: the first stage whose output differs.
+
+    added       a token is cut out of the text by one of the two alone
+    normalizer  the texts that reach the models differ
+    split       words do: a border of words of one lies within a token of the other
+    model       all of this is the same
+
+A parting is looked at with some of the text that stands around it; where the two do not part there in the same way,
+nothing is said ("unknown").
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from jittok._jit import frozen
+from jittok.compare.spelling import UNKNOWN, cut_out
+from jittok.compare.tally import Group, Tally, spans_of
+from jittok.errors import JittokError
+from jittok.inputs import Documents
+from jittok.pipeline import Pipeline
+from jittok.pipeline.models import Pieces
+from jittok.pipeline.steps import SpellBytes
+from jittok.pretokenize.definition import pre_type, split
+from jittok.reference.special import partition
+from jittok.unicode.characters import SPACE_MARK
+from jittok.unicode.tables import CHARACTER_OF_BYTE
+from jittok.vocab import Vocab
+
+if TYPE_CHECKING:
+    from jittok.tokenizer import Tokenizer
+
+ADDED, NORMALIZER, SPLIT, MODEL, NOT_KNOWN = "added", "normalizer", "split", "model", "unknown"
+CAUSES = (ADDED, NORMALIZER, SPLIT, MODEL, NOT_KNOWN)
+LOOKED_AT = 500
+"""Distinct partings whose cause is found, the most frequent first."""
+_BYTE_OF = {chr(c): bytes([byte]) for byte, c in enumerate(CHARACTER_OF_BYTE)}
+
+
+class Near(NamedTuple):
+    """One tokenizer's tokens around a parting."""
+
+    tokens: list[int]
+    spans: list[tuple[int, int]]
+
+
+class Causes:
+    """Finds the causes of the partings of a tally."""
+
+    def __init__(self, tally: Tally) -> None:
+        self.tally = tally
+        self._cut_out = cut_out(tally.a), cut_out(tally.b)
+        self._spelled = tally.both_spelled
+
+    def find(self, groups: list[Group]) -> None:
+        """The causes of partings, in place."""
+        for group in groups:
+            group.cause = self._known_cause(group)
+
+    def _known_cause(self, group: Group) -> str:
+        try:
+            return self._cause(group)
+        except (JittokError, AssertionError, UnicodeDecodeError):
+            return NOT_KNOWN
+
+    def _cause(self, group: Group) -> str:
+        if not group.around:
+            return NOT_KNOWN
+        cut = [
+            [known.texts[token] for token in ids if mask[token]]
+            for known, mask, ids in zip(self._spelled, self._cut_out, (group.a, group.b), strict=True)
+        ]
+        if cut[0] != cut[1]:
+            return ADDED
+        near = [self._near(k, group.around) for k in range(2)]
+        start, stop = group.at, group.at + len(group.text)
+        chosen = [_inside(each, ids, start) for each, ids in zip(near, (group.a, group.b), strict=True)]
+        if chosen[0] is None or chosen[1] is None:
+            return NOT_KNOWN
+        low, high = _widened(near, start, stop, group.around)
+        close = group.around[low:high]
+        edges = (low == 0 and group.whole[0], high == len(group.around) and group.whole[1])
+        toks = self.tally.a, self.tally.b
+        normal = [b"".join(words_of(tok, close, self._parses)) for tok in toks]
+        if normal[0].replace(b" ", b"") != normal[1].replace(b" ", b""):
+            return NORMALIZER
+        if self._split_differs(group.around, near, chosen):
+            return SPLIT
+        trimmed = [_trimmed(text, edges) for text in normal]
+        return NORMALIZER if trimmed[0] != trimmed[1] else MODEL
+
+    @property
+    def _parses(self) -> bool:
+        return bool(self.tally.options.get("parse_special", False))
+
+    def _near(self, side: int, text: bytes) -> Near:
+        data, starts, stops = np.frombuffer(text, np.uint8), frozen([0], np.int64), frozen([len(text)], np.int64)
+        docs = Documents(frozen(data, np.uint8), starts, stops)
+        tok = (self.tally.a, self.tally.b)[side]
+        options = {**self.tally.options, "add_special": False, "threads": 1}
+        ids, _, spans = spans_of(tok, docs, self._spelled[side], options)
+        return Near(ids.tolist(), [(start, stop) for start, stop in spans.tolist()])
+
+    def _split_differs(self, text: bytes, near: list[Near], chosen: list[Any]) -> bool:
+        """Whether a border of words of one tokenizer lies within a token of the other, at the parting. Places are
+        counted in what the models see, without spaces."""
+        places = []
+        for tok, known, each, (first, last) in zip(
+            (self.tally.a, self.tally.b), self._spelled, near, chosen, strict=True
+        ):
+            words = [word.replace(b" ", b"") for word in words_of(tok, text, self._parses)]
+            borders = np.cumsum([0, *map(len, words)]).tolist()
+            sizes = [_size(known.texts[token]) for token in each.tokens]
+            if None in sizes:
+                return len(borders) > 2
+            ends = np.cumsum([0, *sizes]).tolist()
+            if ends[-1] != borders[-1]:
+                return False
+            places.append((set(borders), set(ends), ends[first], ends[last]))
+        (words_a, ends_a, low_a, high_a), (words_b, ends_b, low_b, high_b) = places
+        inside = range(min(low_a, low_b) + 1, max(high_a, high_b))
+        return any((p in words_a and p not in ends_b) or (p in words_b and p not in ends_a) for p in inside)
+
+
+def words_of(tok: Tokenizer, text: bytes, parse_special: bool) -> list[bytes]:
+    """The words that the model of a tokenizer sees, U+2581 written as a space; tokens that were cut out as they are."""
+    vocab = tok.vocab
+    return (
+        _words_of_file(vocab, text.decode(), parse_special)
+        if isinstance(vocab, Pipeline)
+        else _words_of_gguf(tok, vocab, text, parse_special)
+    )
+
+
+def _words_of_file(pipeline: Pipeline, text: str, parse_special: bool) -> list[bytes]:
+    from jittok.reference.pipeline import runner
+    from jittok.reference.pipeline.normalize import Piece
+    from jittok.reference.pipeline.run import Token
+
+    run = runner(pipeline)
+    if isinstance(pipeline.model, Pieces):
+        return [run.sentencepiece.normalize(text).replace(SPACE_MARK, " ").encode()]
+    spelled = any(isinstance(step, SpellBytes) for step in (*pipeline.normalize, *pipeline.split))
+    out = []
+    for word in run.words(Piece(text, list(range(len(text)))), parse_special):
+        if isinstance(word, Token):
+            out.append(pipeline.tokens[word.id] or b"")
+        elif spelled:
+            out.append(b"".join(_BYTE_OF.get(c, c.encode()) for c in word.text))
+        else:
+            out.append(word.text.replace(SPACE_MARK, " ").encode())
+    return out
+
+
+def _words_of_gguf(tok: Tokenizer, vocab: Vocab, text: bytes, parse_special: bool) -> list[bytes]:
+    out = []
+    for token, start, stop in partition(vocab, text, parse_special):
+        if token is not None:
+            out.append(text[start:stop])
+        elif vocab.type == "bpe" and vocab.model == "gpt2":
+            words = split(text[start:stop], pre_type(vocab.pre_type))
+            out += [_unspelled(word.decode("utf-8", "replace")) for word in words]
+        else:
+            out += _words_of_session(tok, text[start:stop])
+    return out
+
+
+def _words_of_session(tok: Tokenizer, text: bytes) -> list[bytes]:
+    """The words of a text without special tokens, from a trace of it."""
+    trace = tok.trace(text, errors="replace")
+    words = [row["text"] for row in trace.words] or [row["text"] for row in trace.normalized]
+    return [word.replace(SPACE_MARK, " ").encode() for word in words] or [text]
+
+
+def _unspelled(text: str) -> bytes:
+    """A word in the byte alphabet as bytes, or as it is."""
+    parts = [_BYTE_OF.get(c) for c in text]
+    return (
+        text.replace(SPACE_MARK, " ").encode()
+        if None in parts
+        else b"".join(part for part in parts if part is not None)
+    )
+
+
+def _inside(near: Near, ids: list[int], start: int) -> tuple[int, int] | None:
+    """Which tokens of `near` those of the parting are."""
+    for first in range(len(near.tokens) - len(ids) + 1):
+        if near.tokens[first : first + len(ids)] == ids and (not ids or near.spans[first][0] >= start):
+            return first, first + len(ids)
+    return None
+
+
+def _widened(near: list[Near], start: int, stop: int, text: bytes) -> tuple[int, int]:
+    """A parting and a token on each side, where both have the same border there; whole characters."""
+    starts, stops = ({span[side] for span in near[0].spans} & {span[side] for span in near[1].spans} for side in (0, 1))
+    low = max((place for place in starts if place < start), default=0)
+    high = min((place for place in stops if place > stop), default=len(text))
+    while low and text[low] & 0xC0 == 0x80:
+        low -= 1
+    while high < len(text) and text[high] & 0xC0 == 0x80:
+        high += 1
+    return low, high
+
+
+def _trimmed(text: bytes, edges: tuple[bool, bool]) -> bytes:
+    """A text without spaces at the ends that are not those of its document."""
+    text = text if edges[0] else text.lstrip(b" ")
+    return text if edges[1] else text.rstrip(b" ")
+
+
+def _size(text: bytes) -> int | None:
+    """Bytes that a token covers of what its model sees, without spaces; None where nobody knows."""
+    if text == UNKNOWN:
+        return None
+    return len(text.removeprefix(b"##").replace(b" ", b""))

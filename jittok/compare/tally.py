@@ -1,0 +1,175 @@
+"""Documents through two tokenizers: what differs is counted, each distinct parting once, with where it was first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok._jit import frozen
+from jittok.compare.cells import DOCUMENT, FIRST_A, FIRST_B, KEY, LAST_A, LAST_B, START, STOP, Side, differing, partings
+from jittok.compare.scripts import script_of
+from jittok.compare.spelling import Spelled, shared_numbers, spelled
+from jittok.errors import UnsupportedVocab
+from jittok.inputs import Documents
+
+if TYPE_CHECKING:
+    from jittok.tokenizer import Tokenizer
+
+MOST_GROUPS = 200_000
+"""Distinct partings that are remembered; then the rarer half goes, but for its script."""
+AROUND = 100
+"""Bytes on each side of a parting that are kept, to see its cause by."""
+LONGEST = 4096
+"""Bytes of a parting that is looked at."""
+
+
+@dataclass(slots=True)
+class Group:
+    """Partings of the same text into the same tokens."""
+
+    text: bytes
+    a: list[int]  # ids
+    b: list[int]
+    script: str
+    document: int  # where it was met first
+    place: int  # byte in there
+    around: bytes  # the text with some of what stands around it, empty for a very long one
+    at: int  # where it begins in `around`
+    whole: tuple[bool, bool]  # whether `around` begins and ends as the document does
+    count: int = 0
+    cause: str = ""
+
+
+@dataclass
+class Tally:
+    """What is known after the documents so far."""
+
+    a: Tokenizer
+    b: Tokenizer
+    by_id: bool = False
+    options: dict[str, Any] = field(default_factory=dict)  # of encode_batch
+
+    documents: int = 0
+    size: int = 0  # bytes of the documents
+    tokens: list[int] = field(default_factory=lambda: [0, 0])
+    differing: int = 0
+    first_documents: list[int] = field(default_factory=list)  # the first that differ
+    partings: int = 0
+    scripts: dict[str, int] = field(default_factory=dict)
+    groups: dict[int, Group] = field(default_factory=dict)
+    forgotten: int = 0  # partings whose group was dropped
+
+    def __post_init__(self) -> None:
+        self._spelled = spelled(self.a), spelled(self.b)
+        if self.by_id:
+            sizes = self.a.vocab_size, self.b.vocab_size
+            self._numbers = tuple(np.arange(size, dtype=np.int32) for size in sizes)
+        else:
+            self._numbers = shared_numbers(*(side.texts for side in self._spelled))
+
+    @property
+    def both_spelled(self) -> tuple[Spelled, Spelled]:
+        """What each id stands for, on both sides."""
+        return self._spelled
+
+    def spelled(self, group: Group) -> tuple[list[bytes], list[bytes]]:
+        """What the tokens of a parting stand for, on both sides."""
+        a, b = self._spelled
+        return [a.texts[token] for token in group.a], [b.texts[token] for token in group.b]
+
+    def add(self, docs: Documents) -> None:
+        """Count some documents."""
+        rows = [tok.encode_batch(docs, **self.options) for tok in (self.a, self.b)]
+        mapped = [frozen(number[row.ids], np.int32) for number, row in zip(self._numbers, rows, strict=True)]
+        offsets = [frozen(row.offsets, np.int64) for row in rows]
+        found = np.empty(docs.starts.size, np.int64)
+        found = found[: differing(offsets[0], mapped[0], offsets[1], mapped[1], found)]
+        if found.size:
+            self._parted(docs, found)
+        for k, row in enumerate(rows):
+            self.tokens[k] += row.ids.size
+        self.differing += found.size
+        self.first_documents += (found[: 20 - len(self.first_documents)] + self.documents).tolist()
+        self.documents += docs.starts.size
+        self.size += int((docs.stops - docs.starts).sum())
+
+    def _parted(self, docs: Documents, found: NDArray[np.int64]) -> None:
+        part = Documents(docs.data, frozen(docs.starts[found], np.int64), frozen(docs.stops[found], np.int64))
+        sides, ids = [], []
+        for tok, known, numbers in zip((self.a, self.b), self._spelled, self._numbers, strict=True):
+            row_ids, offsets, spans = spans_of(tok, part, known, self.options)
+            ids.append(row_ids)
+            sides.append(Side(offsets, frozen(numbers[row_ids], np.int32), frozen(spans.reshape(-1), np.int64)))
+        rows = partings(part, *sides)
+        self.partings += len(rows)
+        keys, first, counts = np.unique(rows[:, KEY], return_index=True, return_counts=True)
+        order = np.argsort(first)
+        for key, at, count in zip(keys[order].tolist(), first[order].tolist(), counts[order].tolist(), strict=True):
+            group = self.groups.get(key)
+            if group is None:
+                row = rows[at].tolist()
+                group = self._group(part, row, ids, self.documents + int(found[row[DOCUMENT]]))
+                self.groups[key] = group
+            group.count += count
+            self.scripts[group.script] = self.scripts.get(group.script, 0) + count
+        if len(self.groups) > MOST_GROUPS:
+            kept = sorted(self.groups.items(), key=lambda item: -item[1].count)[: MOST_GROUPS // 2]
+            self.forgotten += sum(group.count for group in self.groups.values()) - sum(g.count for _, g in kept)
+            self.groups = dict(kept)
+
+    def _group(self, part: Documents, row: list[int], ids: list[NDArray[np.int32]], document: int) -> Group:
+        origin, end = int(part.starts[row[DOCUMENT]]), int(part.stops[row[DOCUMENT]])
+        start, stop = origin + row[START], origin + row[STOP]
+        text = part.between(start, min(stop, start + LONGEST))
+        around, at, whole = b"", 0, (False, False)
+        if stop - start <= LONGEST:
+            low, high = max(start - AROUND, origin), min(stop + AROUND, end)
+            around, at = part.between(low, high), start - low
+            cut = 0
+            while cut < min(3, at) and low > origin and around[cut] & 0xC0 == 0x80:
+                cut += 1
+            tail = 0
+            while tail < 3 and high < end and part.between(high - tail, high - tail + 1)[0] & 0xC0 == 0x80:
+                tail += 1
+            around, at = around[cut : len(around) - tail], at - cut
+            whole = low == origin, high == end
+        a, b = ids[0][row[FIRST_A] : row[LAST_A]], ids[1][row[FIRST_B] : row[LAST_B]]
+        return Group(
+            text, a[:LONGEST].tolist(), b[:LONGEST].tolist(), script_of(text), document, row[START], around, at, whole
+        )
+
+
+def spans_of(
+    tok: Tokenizer, docs: Documents, known: Spelled, options: dict[str, Any]
+) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
+    """(ids, offsets of rows, spans) of documents."""
+    try:
+        found = tok.align_batch(docs, **options)
+    except UnsupportedVocab:
+        rows = tok.encode_batch(docs, **options)
+        return rows.ids, rows.offsets, _by_lengths(known, docs, rows.ids, rows.offsets)
+    return found.ids, found.offsets, found.spans
+
+
+def _by_lengths(
+    known: Spelled, docs: Documents, ids: NDArray[np.int32], offsets: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Spans by the sizes of tokens, where these add up to the text (with a space in front or without); else all tokens
+    of a document stand for the whole of it."""
+    sizes = known.sizes[ids]
+    ends = np.cumsum(sizes)
+    spans = np.column_stack([ends - sizes, ends])
+    lengths = docs.stops - docs.starts
+    for row, (first, last) in enumerate(zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)):
+        if first == last:
+            continue
+        origin, length = int(ends[first] - sizes[first]), int(lengths[row])
+        extra = int(ends[last - 1]) - origin - length
+        if extra not in (0, 1):
+            spans[first:last] = 0, length
+        else:
+            spans[first:last] = np.maximum(spans[first:last] - origin - extra, 0)
+    return spans
