@@ -112,8 +112,8 @@ def _normalized(records: Records, context: Record) -> str:
             shown += [marked(copied), text_chip(text[i:j].decode("utf-8", "surrogateescape"), 1 + k % 2, said)]
             copied = b""
         shown.append(marked(copied))
-        step = f'<small style="{DIM}">{escape(record["step"])}</small>' if "step" in record else ""
-        line = f'<div style="line-height:1.9">{"".join(shown)} {step}</div>'
+        step = f' <small style="{DIM}">{escape(record["step"])}</small>' if "step" in record else ""
+        line = f'<div style="line-height:1.9">{"".join(shown)}{step}</div>'
         out.append(line + rest(len(record["map"]) - LONGEST, "units"))
         steps = [step for step in record.get("steps", ()) if _changes(step)]
         if steps:
