@@ -15,7 +15,7 @@ from jittok._raw import Window, get_u8, get_u16, put_i64
 from jittok.align.lengths import find_key
 from jittok.models.bpe.text import BAD, decode
 from jittok.models.wpm import normal_table
-from jittok.pretokenize.classes import UNICODE_SIZE, two_stage
+from jittok.pretokenize.classes import PAGES, UNICODE_SIZE, shared_rows
 from jittok.structures.double_array import DoubleArray, build_double_array
 from jittok.unicode.characters import SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2, SPACE_MARK_BYTES, SPACE_MARK_CODE
 from jittok.unicode.tables import LAST_CODE_POINT
@@ -53,11 +53,11 @@ class WordRules(NamedTuple):
 def word_rules(vocab: Vocab) -> WordRules:
     """The rules of a vocabulary of type "wpm"."""
     pages, entries = normal_table(bool(vocab.lowercase), bool(vocab.strip_accents))
-    every = np.arange(UNICODE_SIZE)
     full = entries.reshape(-1, 256)[pages].reshape(-1)
-    image = full & IMAGE ^ every
-    lengths = 1 + (image >= 0x80).astype(np.int64) + (image >= 0x800) + (image >= 0x10000)
-    facts = (full >> KIND | lengths - 1 << LENGTH | np.where(image == every, SAME, 0)).astype(np.uint8)
+    image = full & IMAGE ^ np.arange(UNICODE_SIZE, dtype=np.int32)
+    lengths = 1 + (image >= 0x80).view(np.uint8) + (image >= 0x800) + (image >= 0x10000)  # of a byte each: it is quick
+    same = (full & IMAGE == 0).view(np.uint8) * np.uint8(SAME)
+    facts = (full >> KIND).astype(np.uint8) | lengths - 1 << LENGTH | same
     kinds = np.full(256, ODD, np.uint8)
     kinds[:0x80] = np.array([LETTER, PLAIN_BLANK, ODD, PLAIN_ALONE])[full[:0x80] >> KIND]
     if (lengths[:0x80] != 1).any():
@@ -67,7 +67,7 @@ def word_rules(vocab: Vocab) -> WordRules:
     if np.flatnonzero(image == SPACE_MARK_CODE).tolist() != [SPACE_MARK_CODE]:
         raise AssertionError("U+2581 comes from other characters")
     steps, plain = _steps(vocab)
-    fact_pages, blocks = two_stage(every, facts)
+    fact_pages, blocks = shared_rows(facts.reshape(PAGES, -1))
     unknown = vocab.tokens[vocab.unk_id] if vocab.unk_id >= 0 else b""
     # words begin with the mark, and the unknown token may be a prefix of one
     ambiguous = bool(unknown) and (unknown[:3] == SPACE_MARK_BYTES[: len(unknown)]) and find_key(vocab, unknown) >= 0
@@ -76,7 +76,7 @@ def word_rules(vocab: Vocab) -> WordRules:
     if not ambiguous:
         data, offsets = data[:0], frozen([0], np.int64)
     return WordRules(
-        frozen(fact_pages, np.uint16), frozen(blocks, np.uint8), frozen(kinds, np.uint8), steps,
+        frozen(fact_pages, np.uint16), frozen(blocks.reshape(-1), np.uint8), frozen(kinds, np.uint8), steps,
         int(plain and not ambiguous), vocab.unk_id, int(vocab.shortest_utf8), int(ambiguous),
         build_double_array(data, offsets, np.arange(offsets.size - 1, dtype=np.int32)),
         *((frozen(pages, np.int32), frozen(entries, np.int32)) if ambiguous else (nothing, nothing)),

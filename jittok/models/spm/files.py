@@ -14,7 +14,8 @@ from jittok._jit import I64, U8, frozen
 from jittok.merging.chain_build import character_rows, no_chain
 from jittok.merging.living import Pairs, living
 from jittok.models.spm.arrays import Arrays
-from jittok.models.spm.compile import find_pairs, other_characters_entered, sizes_of, span_rules
+from jittok.models.spm.compile import other_characters_entered, span_rules
+from jittok.models.spm.pairs import all_pairs
 from jittok.pipeline import Pipeline
 from jittok.pipeline.models import BPE, BYTE, NORMAL, UNUSED, USER, Merges, Pieces
 from jittok.pipeline.pipeline import packed
@@ -78,15 +79,7 @@ def _of_pieces(pipeline: Pipeline, model: Pieces) -> Arrays | None:
         if kind == BYTE and text is not None:
             bytes_[int(text[3:5], 16)] = token
     count = offsets.size - 1
-    order = frozen(np.argsort(np.diff(offsets), kind="stable"), np.int64)
-    reachable, size = np.zeros(count, np.uint8), 1 << 12
-    while True:
-        left, right, merged = (np.empty(size, np.int32) for _ in range(3))
-        found = find_pairs(texts, count, order, sizes_of(texts), reachable, left, right, merged)
-        if found <= size:
-            break
-        size = found
-    left, right, merged = left[:found].copy(), right[:found].copy(), merged[:found].copy()
+    reachable, left, right, merged = all_pairs(texts, count)
     _, ranks = np.unique(-model.scores, return_inverse=True)  # equal scores have equal ranks, the best has 0
     columns = (left, right, ranks.reshape(-1)[merged], merged)
     return _arrays(texts, reachable != 0, bytes_, columns, int(step.prefix), count)

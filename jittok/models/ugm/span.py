@@ -34,6 +34,10 @@ from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_0, SPACE_MARK_1, SP
 
 STEP = 64
 """Bytes that a step may write without being asked: a space, and what it copies one byte at a time."""
+SUMS_KEPT = 1 << 14
+"""Places whose sums are kept together."""
+MOST_CHARACTER = 4
+"""Bytes of a character."""
 _32, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
 
 
@@ -57,7 +61,7 @@ class SpanModel(NamedTuple):
     text_size: int
     sums: Window
     arcs: Window
-    path: Window
+    longest: int
 
 
 @helper
@@ -81,7 +85,7 @@ def open_span_model(arrays: Arrays, work: Work) -> SpanModel:
         work.text.size,
         window(work.sums),
         window(work.arcs),
-        window(work.tokens),
+        arrays.longest,
     )
 
 
@@ -176,16 +180,31 @@ def _put_mark(out: Window, at: int) -> int:
 def _best_path(model: SpanModel, size: int, ids: Window, count: int) -> int:
     """Ids of the best path through model.text[:size], runs of the unknown token as one; the new count.
 
-    A node without a token has the score -inf, so the comparison needs no branch of its own.
+    A node without a token has the score -inf, so the comparison needs no branch of its own. Sums are kept of the
+    places that are still reached, from `begin` on: of each place behind a long span only its arc is needed.
     """
-    text, sums, arcs = model.text, model.sums, model.arcs
-    put_f64(sums, 0, 0.0)
-    for p in range(1, size + 1):
-        put_f64(sums, p, LOWEST)
-    p = 0
+    begin, known_to, p = 0, 0, 0
+    put_f64(model.sums, 0, 0.0)
     while p < size:
+        until = min(begin + SUMS_KEPT, size)
+        reach = min(until + max(model.longest, MOST_CHARACTER), size)
+        for k in range(known_to + 1, reach + 1):
+            put_f64(model.sums, k - begin, LOWEST)
+        known_to = reach
+        p = _walk(model, size, begin, p, until)
+        for k in range(p, known_to + 1):  # little, or the end
+            put_f64(model.sums, k - p, get_f64(model.sums, k - begin))
+        begin = p
+    return _write_path(model, size, ids, count)
+
+
+@helper
+def _walk(model: SpanModel, size: int, begin: int, p: int, until: int) -> int:
+    """Go on from the places p .. until - 1; the place behind. sums[0] is that of the place `begin`."""
+    text, sums, arcs = model.text, model.sums, model.arcs
+    while p < until:
         after = min(p + lead_length(get_u8(text, p)), size)
-        here, known, node, end = get_f64(sums, p), NO_VALUE, ROOT, p
+        here, known, node, end = get_f64(sums, p - begin), NO_VALUE, ROOT, p
         while end < size:
             place = get_i32(model.units, UNIT * node + BASE) ^ get_u8(text, end)
             if get_i32(model.units, UNIT * place + PARENT) != node:
@@ -193,34 +212,39 @@ def _best_path(model: SpanModel, size: int, ids: Window, count: int) -> int:
             node = place
             end += 1
             token = get_i32(model.units, UNIT * node + TOKEN)
-            total, old = here + get_f32(model.scores, UNIT * node + SCORE), get_f64(sums, end)
+            total, old = here + get_f32(model.scores, UNIT * node + SCORE), get_f64(sums, end - begin)
             better = total > old
             arc = np.uint64(token & 0xFFFFFFFF) << _32 | np.uint64(p)
-            put_f64(sums, end, total if better else old)
+            put_f64(sums, end - begin, total if better else old)
             put_u64(arcs, end, arc if better else get_u64(arcs, end))
             known = token if end == after else known
         if known == NO_VALUE:
             total = here + model.unk_score
-            if total > get_f64(sums, after):
-                put_f64(sums, after, total)
+            if total > get_f64(sums, after - begin):
+                put_f64(sums, after - begin, total)
                 put_u64(arcs, after, np.uint64(model.unk_id & 0xFFFFFFFF) << _32 | np.uint64(p))
         p = after
-    return _write_path(model, size, ids, count)
+    return p
 
 
 @helper
 def _write_path(model: SpanModel, size: int, ids: Window, count: int) -> int:
-    at, end, unknown = size, size, False
+    """Ids of the best path that the arcs tell, from the last one; they are counted first."""
+    found, end, unknown = 0, size, False
     unk = np.uint64(model.unk_id & 0xFFFFFFFF)
+    while end > 0:
+        arc = get_u64(model.arcs, end)
+        token = arc >> _32
+        found += 0 if unknown and token == unk else 1
+        unknown = token == unk
+        end = np.int64(arc & _LOW)
+    at, end, unknown = count + found, size, False
     while end > 0:
         arc = get_u64(model.arcs, end)
         token = arc >> _32
         if not (unknown and token == unk):
             at -= 1
-            put_i32(model.path, at, np.int64(token))
+            put_i32(ids, at, np.int64(token))
         unknown = token == unk
         end = np.int64(arc & _LOW)
-    for k in range(at, size):
-        put_i32(ids, count, get_i32(model.path, k))
-        count += 1
-    return count
+    return count + found

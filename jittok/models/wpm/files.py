@@ -18,7 +18,7 @@ from jittok.pipeline import Pipeline
 from jittok.pipeline.models import WordPiece
 from jittok.pipeline.pipeline import packed
 from jittok.structures.double_array import NO_NODE, NO_VALUE, build_double_array
-from jittok.unicode.characters import SPACE_MARK
+from jittok.unicode.characters import SPACE_MARK, SPACE_MARK_BYTES
 
 STRANGER = "\U0010ffff"
 """In place of U+2581, and U+10FFFE in place of this one: characters that no token may have."""
@@ -71,7 +71,7 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
 
 def _key(text: bytes, prefix: bytes) -> bytes:
     """A token as the alphabet has it; nothing for one that no word has."""
-    changed = text.replace(SPACE_MARK.encode(), STRANGER.encode())
+    changed = text.replace(SPACE_MARK_BYTES, STRANGER.encode())
     if changed.startswith(prefix):
         return changed[len(prefix) :]
-    return SPACE_MARK.encode() + changed if changed else b""
+    return SPACE_MARK_BYTES + changed if changed else b""
