@@ -22,6 +22,7 @@ from jittok.train.counts import Counts
 from jittok.train.learn import Merges, Words, learn
 from jittok.unicode.characters import SPACE_MARK
 from jittok.unicode.tables import CONTROL, MARK, PUNCTUATION, REPLACEMENT, SYMBOL, WHITESPACE, decode, flags, lower, nfd
+from jittok.writers.gguf_file import GgufVocab, write_gguf
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
@@ -68,21 +69,13 @@ class WordPieceTrained:
             raise CorpusError("train: out", plain, "a name that ends in .gguf or .txt")
 
     def _write_gguf(self, path: str) -> None:
-        import gguf
-
-        writer = gguf.GGUFWriter(path, "bert")
-        writer.add_tokenizer_model("bert")
         texts = [self._in_gguf(token, text) for token, text in enumerate(self.texts)]
-        writer.add_token_list([text.encode() for text in texts])
-        writer.add_token_types([3 if token < len(self.special) else 1 for token in range(len(texts))])
-        for token, text in enumerate(self.special):
-            if text in ROLES:
-                getattr(writer, f"add_{ROLES[text]}_token_id")(token)
-        writer.add_bool("tokenizer.ggml.normalizer.lowercase", self.lowercase)
-        writer.add_bool("tokenizer.ggml.normalizer.strip_accents", self.strip_accents)
-        writer.write_header_to_file()
-        writer.write_kv_data_to_file()
-        writer.close()
+        roles = {ROLES[text]: token for token, text in enumerate(self.special) if text in ROLES}
+        types = [3 if token < len(self.special) else 1 for token in range(len(texts))]
+        write_gguf(path, GgufVocab(
+            model="bert", architecture="bert", tokens=[text.encode() for text in texts], types=types, roles=roles,
+            lowercase=self.lowercase, strip_accents=self.strip_accents,
+        ))  # fmt: skip
 
     def _in_gguf(self, token: int, text: str) -> str:
         """U+2581 begins a word, what continues one is bare."""

@@ -1,11 +1,12 @@
 """Patterns of other engines written out match what the engine matches; and what the libraries know of characters."""
 
+import random
 import re
 
 import pytest
 import regex
 
-from jittok.pipeline.patterns import PatternError, explicit, is_possessive
+from jittok.pipeline.patterns import PatternError, compiled, explicit, is_possessive
 from jittok.pipeline.steps import CRATE, ISOLATED, REMOVED, Cut, Pattern
 from jittok.pretokenize.automaton import compile_pattern
 from jittok.pretokenize.files import covers, family_of, splitter_of_stages
@@ -82,3 +83,16 @@ def test_maps_are_the_librarys():
     assert "a\x00\u00adb\t\u3000".translate(mapping("bert_clean")) == "ab  "
     assert "a中".translate(mapping("bert_chinese")) == "a 中 "
     assert "\u200bx\x07".translate(mapping("nmt")) == " x"
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"(a?a)+b|a", r"(a|aa)+b|a", r"(?:\p{M}|\p{L})+|.", r"([ab]{1,3}c?){1,4}|.", r"(?:ab|a){2,3}(?=[c])|a"]
+)
+def test_a_repeat_of_what_matches_in_several_ways_is_walked_not_tried(pattern):
+    found, draw = compiled(Pattern(pattern)), random.Random(1)
+    assert len(list(found.finditer("a" * 200))) >= 1  # by going back this would not end
+    for _ in range(200):
+        text = "".join(draw.choice("aabbc \u0301e") for _ in range(draw.randrange(14)))
+        spans = [match.span() for match in regex.finditer(explicit(pattern), text)]
+        assert [match.span() for match in found.finditer(text)] == spans
+        assert found.sub(lambda _: "-", text) == regex.sub(explicit(pattern), "-", text)
