@@ -1,12 +1,11 @@
 """WordPiece files: the kernels give what the plain reference gives, by each setting of BertNormalizer."""
-# ruff: noqa: RUF001  lists of characters
 
-import json
+
 import random
 
 import numpy as np
 import pytest
-from drawn_files import drawn_text
+from drawn_files import drawn_text, drawn_words
 
 import jittok
 from jittok._jit import JIT
@@ -15,34 +14,12 @@ from jittok.models.wpm.bert import characters
 from jittok.models.wpm.compile import BLANK, DROPPED
 from jittok.reference.pipeline import Runner
 
-NAMES = ("clean_text", "handle_chinese_chars", "strip_accents", "lowercase")
 SETTINGS = range(16) if JIT else [15]
 PARTS = [
     "한국", "각", "ௌ", "কো", "\u1b44", "\u302e\u0591", "\U0001d15e", "\U0001d16e\u0301", "İ", "I\u0307", "≠", "\u037e",
     "豈", "▁", "▁a", "\U0010ffff", "\U0010fffe", "#", "##", "##a", "[UNK]", "\ufffd", "\u00ad", "\ue000", "\x0b",
     "\x1c", "Σς", "ẞ", "\u1e9b\u0323", "a" * 19, "b" * 20, "é" * 21, "각" * 9, "\u0301", "中文a中",
 ]  # fmt: skip
-
-
-def drawn_words(draw: random.Random, settings: int) -> bytes:
-    """A WordPiece file; the first tokens are single characters, on their own and behind others."""
-    singles = [*"abcdefghij#.-,1ßiσ中é▁", "\u1100", "\u1161", "\u11a8", "豈", "\u0301"]
-    texts = ["[UNK]", *singles, *(f"##{c}" for c in singles)]
-    while len(texts) < 120:
-        text = "".join(draw.choice(singles) for _ in range(draw.randrange(2, 5)))
-        texts.append(draw.choice(["", "##"]) + text)
-    vocab = {text: k for k, text in enumerate(dict.fromkeys(texts))}
-    normalizer = {name: bool(settings >> k & 1) for k, name in enumerate(NAMES)}
-    return json.dumps({
-        "added_tokens": [{
-            "id": 0, "content": "[UNK]", "special": True, "normalized": False, "single_word": False, "lstrip": False,
-            "rstrip": False,
-        }],
-        "normalizer": {"type": "BertNormalizer", **normalizer},
-        "pre_tokenizer": {"type": "BertPreTokenizer"},
-        "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
-                  "max_input_chars_per_word": 20, "vocab": vocab},
-    }).encode()  # fmt: skip
 
 
 @pytest.mark.parametrize("settings", SETTINGS)

@@ -1,5 +1,7 @@
 """Draws tokenizer.json files that kernels run, and texts for them."""
 
+# ruff: noqa: RUF001  lists of characters
+
 import json
 import random
 from typing import Any
@@ -107,3 +109,28 @@ def _characters_json(draw: random.Random) -> bytes:
 def drawn_text(draw: random.Random) -> str:
     """A text of such parts, some of them many times."""
     return "".join(draw.choice(PARTS) * draw.choice([1, 1, 1, 2, 7]) for _ in range(draw.randrange(24)))
+
+
+BERT = ("clean_text", "handle_chinese_chars", "strip_accents", "lowercase")
+"""Settings of BertNormalizer, by bits."""
+
+
+def drawn_words(draw: random.Random, settings: int) -> bytes:
+    """A WordPiece file; the first tokens are single characters, on their own and behind others."""
+    singles = [*"abcdefghij#.-,1ßiσ中é▁", "\u1100", "\u1161", "\u11a8", "豈", "\u0301"]
+    texts = ["[UNK]", *singles, *(f"##{c}" for c in singles)]
+    while len(texts) < 120:
+        text = "".join(draw.choice(singles) for _ in range(draw.randrange(2, 5)))
+        texts.append(draw.choice(["", "##"]) + text)
+    vocab = {text: k for k, text in enumerate(dict.fromkeys(texts))}
+    normalizer = {name: bool(settings >> k & 1) for k, name in enumerate(BERT)}
+    return json.dumps({
+        "added_tokens": [{
+            "id": 0, "content": "[UNK]", "special": True, "normalized": False, "single_word": False, "lstrip": False,
+            "rstrip": False,
+        }],
+        "normalizer": {"type": "BertNormalizer", **normalizer},
+        "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
+                  "max_input_chars_per_word": 20, "vocab": vocab},
+    }).encode()  # fmt: skip

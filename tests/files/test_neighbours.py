@@ -1,0 +1,27 @@
+"""Bytes beside a text change nothing and are never needed, behind NFC, in cased splitters, in WordPiece."""
+
+import random
+
+import pytest
+from drawn_files import byte_level_json, drawn_text, drawn_words
+from guarded import Guarded
+
+import jittok
+from jittok._jit import JIT
+from jittok.pipeline.known_patterns import GPT2, O200K
+
+COUNT = 60 if JIT else 6
+FILES = [byte_level_json(GPT2, "NFC"), byte_level_json(O200K, None), drawn_words(random.Random(1), 15)]
+ENDS = ["", "e", "\u0301", "각", "\u0bca", "!", "!\u0301", "'", "'l", "A", "あ", "\n/", " "]
+
+
+@pytest.mark.parametrize("content", FILES)
+def test_a_text_in_front_of_memory_that_cannot_be_read_has_the_ids_of_the_text_alone(content):
+    tok, draw, guarded = jittok.load(content, cache=False), random.Random(2), Guarded(COUNT)
+    texts = [(drawn_text(draw)[:150] + draw.choice(ENDS)).encode() for _ in range(COUNT)]
+    wanted = [tok.encode(text).tolist() for text in texts]
+    for at_end in (True, False):
+        found = []
+        for docs in guarded.documents(texts, at_end):
+            found += tok.encode_batch(docs, threads=1).to_list()
+        assert found == wanted
