@@ -77,6 +77,22 @@ def test_other_models_and_changed_vocabularies(tmp_path: Path, capsys: Any) -> N
 
 
 @pytest.mark.process
+def test_tokens_over_spaces_and_maps_of_characters(tmp_path: Path, capsys: Any) -> None:
+    out, common = tmp_path / "x.gguf", [ROOT / "README.md", "--size", 700]
+    run(capsys, *common, "--superbpe", 500, "--out", out, "--work", tmp_path / "work")
+    tok = jittok.load(out)
+    assert tok.vocab.pre == "superbpe"
+    assert any(b" " in tok.decode_bytes([token]).strip() for token in range(500, 700))
+    assert not (tmp_path / "work").exists()
+    assert main(["train", "--words", "x", "--size", "700", "--superbpe", "500"]) == 2
+    assert "stretches of words are counted there" in capsys.readouterr().err
+    pytest.importorskip("sentencepiece")
+    pytest.importorskip("google.protobuf")
+    found = run(capsys, *common, "--model", "unigram", "--normalization", "nmt_nfkc", "--slices", 2, "--out", out)
+    assert found["vocabularies"][0]["size"] == 700
+    assert jittok.load(out).encode("\uff21").tolist() == jittok.load(out).encode("A").tolist()
+
+
 def test_after_a_kill_the_same_command_goes_on_and_writes_the_same_file(tmp_path: Path, capsys: Any) -> None:
     data, work, out = tmp_path / "data", tmp_path / "work", tmp_path / "x.gguf"
     data.mkdir()
