@@ -52,8 +52,11 @@ def corpus(name: str) -> list[bytes]:
 
 
 def load(name: str) -> jittok.Tokenizer:
-    """A bundled vocabulary or a GGUF file."""
-    return jittok.bundled(name) if name in jittok.bundled_names() else jittok.load(name)
+    """A bundled vocabulary, one beside the checkout, or a GGUF file."""
+    if name in jittok.bundled_names():
+        return jittok.bundled(name)
+    path = conftest.SHARED / "vocabs" / f"{name}.gguf.xz"
+    return jittok.load(lzma.decompress(path.read_bytes()) if path.exists() else name)
 
 
 def chunks(documents: list[bytes], count: int) -> list[list[bytes]]:

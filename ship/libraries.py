@@ -159,6 +159,15 @@ def facts_of(place: Path, level: Level) -> dict[str, Any]:
     return {"file": place.name, "sha256": digest, "bytes": len(content), "cpu": level.cpu, "features": level.features}
 
 
+def functions() -> dict[str, str]:
+    """name -> code of what is in a library beside the kernels: the builtin that encodes one text."""
+    try:
+        from jittok._raw.one_text import CODE, NAME
+    except ModuleNotFoundError:  # a package of few rooms
+        return {}
+    return {NAME: CODE}
+
+
 def build(name: str, bitcode: Path, out: Path) -> dict[str, Any]:
     """One level's library; what the manifest says of it."""
     level, system = LEVELS[name], name.partition("-")[0]
@@ -168,6 +177,9 @@ def build(name: str, bitcode: Path, out: Path) -> dict[str, Any]:
         for source in sorted((bitcode / level.flavour).glob("*.bc")):
             objects.append(Path(folder, f"{source.stem}.o"))
             object_code(level, source, objects[-1])
+        for symbol, code in functions().items():
+            text = code.replace("define ", "define dllexport ") if system == "windows" else code
+            objects.append(object_of_text(level, text, Path(folder, f"{symbol}.o")))
         if system == "windows":
             objects.append(object_of_text(level, processor.WINDOWS, Path(folder, "c.o")))
         if system in MATH:
@@ -198,7 +210,8 @@ def build_all(bitcode: Path, out: Path, names: list[str]) -> None:
     made = {name: build(name, bitcode, out) for name in names}
     for system in sorted({name.partition("-")[0] for name in names if X86 in name}):
         made[f"{system}-{X86}-cpu"] = build_processor(system, out)
-    facts |= {"layout": LAYOUT, "libraries": made}
+    written = {symbol: hashlib.sha256(code.encode()).hexdigest() for symbol, code in functions().items()}
+    facts |= {"layout": LAYOUT, "libraries": made, "functions": written}
     (out / MANIFEST).write_text(json.dumps(facts, indent=1) + "\n")
 
 

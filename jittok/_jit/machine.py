@@ -47,3 +47,15 @@ def load(code: bytes) -> tuple[Any, Any]:
     if not address:
         raise ValueError(f"object code without {ENTRY}")
     return PROTOTYPE(address), engine
+
+
+def compiled(text: str, name: str) -> tuple[int, Any]:
+    """(address, what keeps it alive) of a function written in LLVM's language."""
+    with LOCK:
+        _start()
+        target = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(opt=2, jit=True)
+        module = llvm.parse_assembly(text)
+        module.verify()
+        engine = llvm.create_mcjit_compiler(module, target)
+        engine.finalize_object()
+        return engine.get_function_address(name), engine

@@ -124,6 +124,19 @@ def find(module: str, name: str) -> tuple[Any, Any] | None:
         return None
 
 
+def function(name: str, text: str) -> tuple[int, Any]:
+    """(address, what keeps it alive) of a function that was made of this text of LLVM's language; 0 without."""
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    if left_out() or manifest().get("functions", {}).get(name) != digest or library() is None:
+        return 0, None
+    opened = library()
+    assert opened is not None
+    try:
+        return ctypes.cast(getattr(opened[1], name), ctypes.c_void_p).value or 0, opened[1]
+    except AttributeError:
+        return 0, None
+
+
 def why_not(module: str, name: str) -> str:
     """Why there is no shipped code for a kernel, "" if there is."""
     kernel = manifest()["kernels"].get(symbol(module, name))

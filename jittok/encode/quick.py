@@ -3,6 +3,13 @@
 A `Frame` is a kernel's call, laid out once for a workspace and a rule. For the next text only its address and its size
 are written: kernels read `bytes` and ASCII `str` where Python keeps them. Whatever does not go through at once (no
 room, no scratch, malformed text) is left to `Encoder.one`, which begins anew.
+
+A frame that is used often gets a builtin function (`_raw.one_text`), which does the same without Python. It may be
+called whenever `Workspace.ready` is its `generation`: then nobody has the workspace, and its arrays are those of all
+frames of that generation. Whoever takes a workspace writes 0 there; only `encode_quickly` sets it again, with a frame
+that fits. Python's lock is held all along: between taking a workspace and saying so the builtin may still come in, and
+be done, as the workspace means nothing between two calls. -1: it is not done, so that somebody runs while NumPy makes
+its array; the workspace is then its own.
 """
 
 from __future__ import annotations
@@ -14,8 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import frozen
+from jittok._raw import one_text
 from jittok._raw.objects import place_in_bytes, str_layout
 from jittok.fragments import TEXT_PREFIXED
+from jittok.rows.ids import Ids
 from jittok.special import partition
 
 if TYPE_CHECKING:
@@ -29,6 +38,8 @@ LONGEST_QUICK = 1 << 16
 """Bytes of the longest text for which a frame is used."""
 MOST_FRAMES = 16
 """Rules for which a workspace keeps a frame."""
+OFTEN, FIRST_OFTEN = 20, 1000
+"""Texts after which a frame gets a builtin; the first of a process takes milliseconds."""
 MODEL_DATA, MODEL_LAST, CUT_DATA = 2, 7, 2
 """Arguments of `encode_fragments` and of `cut_documents`."""
 _IN_STR, _IN_BYTES = str_layout().header, place_in_bytes()
@@ -48,7 +59,8 @@ class Frame:
     """
 
     __slots__ = (
-        "_arrays", "_cut", "_ids", "_keep", "_last_at", "_model", "_scratch", "_special", "_starts", "_stop"
+        "_arrays", "_cut", "_generation", "_ids", "_keep", "_last_at", "_model", "_ready", "_scratch", "_special",
+        "_starts", "_stop", "_stop_at", "builtin", "uses",
     )  # fmt: skip
 
     def __init__(self, encoder: Encoder, workspace: Workspace, rule: Rule, kernel: Any) -> None:
@@ -70,7 +82,10 @@ class Frame:
         )
         self._model = _Entry(kernel, call, MODEL_DATA)
         self._last_at = call.slots[MODEL_LAST]
-        self._stop, self._keep = memoryview(stop), rule  # type: ignore[arg-type]
+        self._stop, self._stop_at, self._keep = memoryview(stop), stop.ctypes.data, rule  # type: ignore[arg-type]
+        self._ready, self._generation = workspace.ready, workspace.generation
+        self.uses = 0
+        self.builtin: one_text.Builtin | None = None
 
     def fits(self, encoder: Encoder, workspace: Workspace) -> bool:
         """Whether no array has been replaced since. Fragments are replaced all together, see `give_fragments`."""
@@ -97,6 +112,19 @@ class Frame:
         words[at], words[at + 1] = address, size
         return model.holding(model.address) if size <= QUICK else model.entry(model.address)  # type: ignore[no-any-return]
 
+    def make_builtin(self) -> None:
+        """The builtin that does what `encode` does, for texts of up to QUICK bytes, and gives an array of the ids."""
+        cut, model, nothing = self._cut, self._model, {"cut": 0, "cut_frame": 0, "cut_text": 0}
+        divide = nothing if cut is None else {
+            "cut": one_text.address_of(cut.holding), "cut_frame": cut.address, "cut_text": cut.address + 8 * cut.at
+        }  # fmt: skip
+        self.builtin = one_text.make(
+            Ids, self._ids, (cut, model, self._keep, self._stop, self._ready),
+            longest=QUICK, generation=self._generation, ready=self._ready.buffer_info()[0], size=self._stop_at,
+            model=one_text.address_of(model.holding), model_frame=model.address,
+            model_text=model.address + 8 * model.at, fragments=model.address + 8 * self._last_at, **divide,
+        )  # fmt: skip
+
 
 class _Entry:
     """Machine code and the words that it is called with."""
@@ -110,7 +138,8 @@ class _Entry:
 
 
 def encode_quickly(encoder: Encoder, text: object, rule: Rule) -> NDArray[np.int32] | None:
-    """The ids of one short text; None where that does not go at once: then `Encoder.one` does it."""
+    """The ids of one short text; None where that does not go at once: then `Encoder.one` does it. The frame's builtin,
+    if it has one, is then in `encoder.builtins`."""
     kind = type(text)
     place = _IN_BYTES if kind is bytes else 0
     if kind is str and text.isascii():  # type: ignore[attr-defined]
@@ -121,18 +150,30 @@ def encode_quickly(encoder: Encoder, text: object, rule: Rule) -> NDArray[np.int
         workspace = encoder._workspaces.pop()
     except IndexError:
         return None
+    ready, ids = workspace.ready, None
+    if ready[0] < 0:
+        return None
+    ready[0] = 0
     frame = workspace.frames.get(id(rule))
     if frame is None or not frame.fits(encoder, workspace):
         frame = _make_frame(encoder, workspace, rule)
     count = -1 if frame is None else frame.encode(id(text) + place, size)
-    ids = workspace.ids[:count].copy() if count >= 0 else None
+    if frame is not None and count >= 0:
+        ids = workspace.ids[:count].copy()
+        frame.uses += 1
+        if frame.uses == FIRST_OFTEN or (frame.uses == OFTEN and one_text.ready()):
+            frame.make_builtin()
+        encoder.builtins[id(rule)] = frame.builtin
+        ready[0] = workspace.generation
     encoder._workspaces.append(workspace)
     return ids
 
 
 def _make_frame(encoder: Encoder, workspace: Workspace, rule: Rule) -> Frame | None:
     """A frame for texts by this rule, if all that it needs is there."""
-    workspace.frames.pop(id(rule), None)
+    if not all(frame.fits(encoder, workspace) for frame in workspace.frames.values()):
+        workspace.frames.clear()
+        workspace.generation += 1
     if encoder.composes or workspace.scratch is None or (has_to_cut(rule) and partition.cut_documents.entry is None):
         return None
     kernel = _first_kernel(encoder, workspace)

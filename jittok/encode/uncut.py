@@ -3,6 +3,9 @@ second to compile: a first text need not wait for it."""
 
 from __future__ import annotations
 
+import itertools
+from typing import Any
+
 import numpy as np
 
 from jittok.encode.workspace import Workspace
@@ -12,6 +15,16 @@ from jittok.special.tables import SpecialTokens
 
 FEW, SHORT = 64, 1 << 16
 """Documents, and their bytes, that are looked through for special tokens by NumPy."""
+
+
+WORTH_COMPILING = 1 << 14
+"""Calls in which Python looks: a second or two of them."""
+_calls = itertools.count()
+
+
+def can_wait(kernel: Any) -> bool:
+    """Whether Python is to look for special tokens, as the kernel for it would have to be compiled."""
+    return not kernel.at_hand() and next(_calls) < WORTH_COMPILING
 
 
 def nothing_to_cut(special: SpecialTokens, documents: Documents, first: int, last: int) -> bool:

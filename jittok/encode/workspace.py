@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,7 @@ class Workspace:
         self.scratch: Any = None
         self.calls: dict[Any, Call] = {}
         self.frames: dict[int, Any] = {}  # by id of their rules, see `quick`
+        self.ready, self.generation = array("q", [0]), 1  # see `quick`
         self.ids = np.empty(0, np.int32)
         self.written = 0  # ids of the last texts, whose pages are there
         self.give_fragments(64)

@@ -24,8 +24,10 @@ from jittok.tokenizer.decoding import Decoding
 from jittok.vocab import Vocab, bundled_names
 from jittok.vocab.describe import describe, described
 from jittok.vocab.facts import SPECIAL_IDS, or_none
+from jittok.vocab.types import rules_of
 
 if TYPE_CHECKING:
+    from jittok._raw.one_text import Builtin
     from jittok.align import Aligner, Alignment, AlignmentBatch
     from jittok.encode.encoder import Encoder
     from jittok.encode.rule import Rule
@@ -80,6 +82,7 @@ class Tokenizer(Decoding):
         self._kept = kept
         self._file_options = file_options or {}  # what `load` was told beside the file
         self._rules: dict[tuple[bool, bool, str], tuple[Encoder, Rule]] = {}  # by the options of calls
+        self._builtins: dict[tuple[bool, bool, str], Builtin | None] = {}  # the same, for one short text
         if kept is None:
             self._encoder = self._make_encoder()  # now, as it may fail
             if key is not None and self._encoder is not None:
@@ -98,7 +101,7 @@ class Tokenizer(Decoding):
             return make_encoder(self.vocab, self._cache_bytes, self._kept)  # type: ignore[return-value]
         from jittok.encode.encoder import Encoder
 
-        if self.vocab.type == "none":
+        if not rules_of(self.vocab.type).has_tokens:
             return None
         compiled = self._kept.part("arrays", "plain", "parsed") if self._kept else None
         options = {"cache_bytes": self._cache_bytes, **(compiled or {})}
@@ -121,10 +124,20 @@ class Tokenizer(Decoding):
         as the unknown token). Raises EncodingFailed otherwise. `threads`: as for `encode_batch`, for a text of 4 MB and
         more; a shorter one takes no other thread.
         """
+        options = add_special, parse_special, errors
+        try:
+            builtin = self._builtins.get(options) if threads is None else None
+        except TypeError:  # see `_rule`
+            builtin = None
+        if builtin is not None:
+            ids = builtin(text)
+            if ids is not None:
+                return ids  # type: ignore[no-any-return]
         encoder, rule = self._rule(add_special, parse_special, errors)
         if threads is None:
             ids = encoder.quickly(text, rule)
             if ids is not None:
+                self._builtins[bool(add_special), bool(parse_special), errors] = encoder.builtins[id(rule)]
                 return ids.view(Ids)
         raw = to_bytes(text, rule.replace)
         if len(raw) < LONG_TEXT and threads is None:

@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from jittok.train.characters import CharacterWords, characters_of
 from jittok.train.counts import Counts
 from jittok.train.seeding import LINE_ENDS, SPACE_FOLLOWS
-from jittok.train.spm import MARK, UNKNOWN_MARK, SpmOptions, first_pieces, required_characters
+from jittok.train.spm import UNKNOWN_MARK, SpmOptions, first_pieces, required_characters
+from jittok.unicode.characters import SPACE_MARK_BYTES
 
 FOLLOWED = r"[^ \n]+ ?"
 """A run and the space behind it: whether a text goes on in more than one way depends on that."""
-_MARK, _UNKNOWN = chr(MARK).encode(), chr(UNKNOWN_MARK).encode()
+_UNKNOWN = chr(UNKNOWN_MARK).encode()
 _BOUNDARY = b"\x1f"
 """What sentencepiece puts in place of symbols; no piece has it."""
 
@@ -55,7 +56,7 @@ def sentences_of(counts: Counts, options: SpmOptions) -> Sentences:
     known = np.zeros(0x110000, np.bool_)
     known[[*required, UNKNOWN_MARK]] = True
     rare = ~known[found.points]
-    last = _parts(_MARK + counts.last, _pattern(options))[-1] if counts.last else b""
+    last = _parts(SPACE_MARK_BYTES + counts.last, _pattern(options))[-1] if counts.last else b""
     if rare.any():
         rows = np.unique(np.repeat(np.arange(len(texts)), np.diff(found.starts))[rare])
         kept = {chr(c) for c in required}
@@ -92,14 +93,18 @@ def _marked(counts: Counts, options: SpmOptions) -> dict[bytes, tuple[int, int]]
     def some(rows: NDArray[np.bool_], less: int) -> dict[bytes, int]:
         begin, end = counts.starts[kept[rows]].tolist(), (counts.starts[kept[rows] + 1] - less).tolist()
         return dict(
-            zip([_MARK + raw[i:j] for i, j in zip(begin, end, strict=True)], numbers[rows].tolist(), strict=True)
+            zip(
+                [SPACE_MARK_BYTES + raw[i:j] for i, j in zip(begin, end, strict=True)],
+                numbers[rows].tolist(),
+                strict=True,
+            )
         )
 
     ends, others = some(~spaced, 0), some(spaced, 1)
     sums = {word: (number, others.pop(word, 0)) for word, number in ends.items()}
     sums.update((word, (0, number)) for word, number in others.items())
     pattern = _pattern(options)
-    if _MARK in raw or _BOUNDARY in raw or pattern.search(raw):
+    if SPACE_MARK_BYTES in raw or _BOUNDARY in raw or pattern.search(raw):
         parts: dict[bytes, tuple[int, int]] = {}
         for word, (number, more) in sums.items():
             *inner, final = _parts(word, pattern)
@@ -121,7 +126,7 @@ def _pattern(options: SpmOptions) -> re.Pattern[bytes]:
 def _parts(word: bytes, pattern: re.Pattern[bytes]) -> list[bytes]:
     """A word cut in front of each U+2581 of its own, without symbols."""
     plain = pattern.sub(_UNKNOWN, word).replace(_BOUNDARY, _UNKNOWN)
-    return [_MARK + part for part in plain.split(_MARK)[1:]]
+    return [SPACE_MARK_BYTES + part for part in plain.split(SPACE_MARK_BYTES)[1:]]
 
 
 def _common(word: bytes, kept: set[str]) -> bytes:

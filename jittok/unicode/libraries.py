@@ -50,9 +50,6 @@ NMT_SPACES = (
     (0xFFFD, 0xFFFD),
 )  # fmt: skip
 
-MAY_CHANGE, NEWER = 255, 254
-"""In place of a combining class; of code points that the normal forms leave alone, NEWER."""
-
 Form = Literal["NFC", "NFD", "NFKC", "NFKD"]
 Ranges = tuple[tuple[int, int], ...]
 
@@ -130,11 +127,3 @@ def normal_form(form: Form, text: str) -> str:
         parts += [unicodedata.normalize(form, text[done : found.start()]), found[0]]
         done = found.end()
     return "".join([*parts, unicodedata.normalize(form, text[done:])])
-
-
-def nfc_table() -> NDArray[np.uint8]:
-    """uint8[0x110000]: the combining class of each code point, 0 for starters; MAY_CHANGE for what NFC may compose with
-    what stands before it, or changes alone; NEWER for what is left alone."""
-    tables = _tables()
-    starts = tables["nfc_start"].astype(np.int64)
-    return np.repeat(tables["nfc_value"], np.diff(starts, append=0x110000))

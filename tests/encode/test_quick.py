@@ -1,21 +1,32 @@
 """Short texts one after the other: their ids are those of the ordinary way, whatever happened in between."""
 
+import ctypes
+import functools
+import gc
+import hashlib
 import lzma
+import platform
 import random
+import shutil
+import sys
 import threading
+import weakref
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import jittok
-from jittok._jit import JIT
+from jittok._jit import JIT, shipped
+from jittok._raw import one_text
 from jittok._raw.objects import place_in_bytes
 from jittok.encode import quick
 from jittok.errors import EncodingFailed
+from jittok.rows.ids import Ids
 
 VOCABS = Path(__file__).parents[1] / "data" / "vocabs"
 MADE_UP = sorted(path.name.split(".")[0] for path in VOCABS.glob("*.gguf.xz"))
+SHIP = Path(__file__).parents[2] / "ship"
 BUNDLED = ["bert", "gpt-2", "mistral", "t5"] if JIT else []
 RULES = [{}, {"add_special": True}, {"parse_special": True}, {"add_special": True, "parse_special": True}]
 
@@ -123,3 +134,209 @@ def test_threads_do_not_share_a_frame():
     for each in threads:
         each.join()
     assert all(found[k] == want for k in range(4))
+
+
+@pytest.fixture
+def often(monkeypatch):
+    """Builtins are made at once."""
+    if not one_text.may_be_made():
+        pytest.skip("no builtin can be made here")
+    monkeypatch.setattr(quick, "FIRST_OFTEN", 1)
+
+
+def builtin_of(tok, **rule):
+    """The builtin for texts by a rule, made by first texts."""
+    for _ in range(3):
+        tok.encode("a text", **rule)
+    return tok._builtins[rule.get("add_special", False), rule.get("parse_special", False), "strict"]
+
+
+@pytest.mark.parametrize("name", [*BUNDLED, *MADE_UP])
+@pytest.mark.usefixtures("often")
+def test_a_builtin_gives_the_ids_of_the_ordinary_way(name):
+    tok = tokenizer(name)
+    went = 0
+    for number, text in enumerate(texts_of(tok, 15)):
+        rule = RULES[number % 4] if tok.vocab.type != "wpm" or tok.vocab.bos_id >= 0 else {}
+        want = ordinary(tok, text, rule)
+        assert asked(tok, text, rule) == want, (text, rule)
+        builtin = tok._builtins.get((rule.get("add_special", False), rule.get("parse_special", False), "strict"))
+        found = builtin(text) if builtin else None
+        if found is not None:
+            assert (type(found), found.dtype, found.tolist()) == (Ids, np.int32, want), (text, rule)
+            assert found.flags.owndata
+            assert found.flags.writeable
+            went += 1
+        if number % 20 == 0:  # arrays of the workspace are replaced
+            tok.encode_batch(["some words " * number, text] * 3, threads=1 + number % 2, errors="replace")
+    assert went > 10 or tok.vocab.nfc
+
+
+@pytest.mark.usefixtures("often")
+def test_a_builtin_leaves_what_it_cannot_do():
+    tok = jittok.bundled("gpt-2")
+    builtin = builtin_of(tok)
+    known = builtin("some words").tolist()
+    assert builtin(b"some words").tolist() == known
+    assert builtin("x" * quick.QUICK) is not None
+    texts = ("é", "\u20ac", "", b"", "x" * (quick.QUICK + 1), Text("words"), type("B", (bytes,), {})(b"words"))
+    for other in (*texts, bytearray(b"words"), memoryview(b"words"), 5, None, 1.5, [], str, object()):
+        assert builtin(other) is None
+    with pytest.raises(TypeError):
+        builtin()
+    with pytest.raises(TypeError):
+        builtin("some", "words")
+    with pytest.raises(TypeError):
+        builtin(text="words")
+
+
+@pytest.mark.usefixtures("often")
+def test_a_builtin_waits_while_somebody_has_its_workspace():
+    tok = jittok.bundled("gpt-2")
+    builtin = builtin_of(tok)
+    known, (encoder, _) = builtin("some words").tolist(), tok._rule(False, False, "strict")
+    taken = encoder.acquire()
+    assert builtin("some words") is None
+    assert tok.encode("some words").tolist() == known  # with another workspace, and then by its builtin
+    other = builtin_of(tok)
+    assert other is not builtin
+    assert other("some words").tolist() == known
+    encoder.release(taken)
+    assert builtin("some words") is None  # its arrays may have been replaced meanwhile
+    assert tok.encode("some words").tolist() == known
+
+
+@pytest.mark.usefixtures("often")
+def test_a_builtin_is_not_used_once_an_array_has_been_replaced():
+    tok = jittok.bundled("gpt-2")
+    builtin = builtin_of(tok, parse_special=True)
+    text = "some words<|endoftext|>and others"
+    known, (encoder, _) = builtin(text).tolist(), tok._rule(False, True, "strict")
+    for replace in (
+        lambda workspace: workspace.give_ids(9000, 0),
+        lambda workspace: workspace.give_fragments(100),
+        lambda workspace: encoder._give_work(workspace, 5000),
+        lambda _: setattr(encoder, "arrays", encoder.arrays._replace()),
+    ):
+        with encoder.workspace() as workspace:
+            replace(workspace)
+        other = builtin_of(tok)  # another rule, whose frame is new
+        assert builtin(text) is None
+        assert tok.encode(text, parse_special=True).tolist() == known
+        assert builtin(text) is None
+        builtin = builtin_of(tok, parse_special=True)
+        assert builtin(text).tolist() == known
+        assert other("some words").tolist() == tok.encode("some words").tolist()
+
+
+@pytest.mark.usefixtures("often")
+def test_whoever_runs_while_the_array_is_made_gets_another_workspace(monkeypatch):
+    tok, seen = jittok.bundled("gpt-2"), [None]
+
+    class Curious(Ids):
+        __slots__ = ()
+
+        def __array_finalize__(self, _other):
+            if not seen:
+                seen.append(None)
+                seen[0] = [tok.encode("quite another text").tolist(), tok.encode_batch(["a", "b"])[0].tolist()]
+                seen.append(builtin("some words"))
+
+    monkeypatch.setattr(quick, "Ids", Curious)
+    want = tok.encode_batch(["quite another text", "a", "some words"]).to_list()
+    builtin = builtin_of(tok)
+    seen.clear()
+    assert builtin("some words").tolist() == want[2]
+    assert seen == [want[:2], None]
+    assert builtin("some words").tolist() == want[2]
+    assert tok.encode("some words").tolist() == want[2]
+
+
+@pytest.mark.usefixtures("often")
+def test_a_builtin_counts_references_as_it_should():
+    tok = jittok.bundled("gpt-2")
+    builtin, kind, text = builtin_of(tok), np.dtype(np.int32), str(b"some words", "ascii")
+    counts = [sys.getrefcount(each) for each in (kind, Ids, text, builtin.__self__)]
+    for _ in range(1000):
+        builtin(text)
+        builtin(5)
+    assert np.allclose([sys.getrefcount(each) for each in (kind, Ids, text, builtin.__self__)], counts, atol=20)
+
+
+@pytest.mark.usefixtures("often")
+def test_a_builtin_outlives_its_tokenizer_and_keeps_it_not():
+    tok = jittok.bundled("gpt-2")
+    builtin, known = builtin_of(tok), tok.encode("some words").tolist()
+    gone = weakref.ref(tok._encoder)
+    gc.disable()
+    try:
+        del tok
+        assert gone() is None  # at once: there is no circle
+    finally:
+        gc.enable()
+    assert builtin("some words").tolist() == known
+
+
+@pytest.mark.usefixtures("often")
+def test_threads_share_a_builtin():
+    tok = jittok.bundled("gpt-2")
+    texts = [f"text {k} of {'many ' * (k % 50)}words" for k in range(300)]
+    want = tok.encode_batch(texts).to_list()
+    builtin_of(tok)
+    wrong = []
+
+    def work(number):
+        for k in range(300):
+            if tok.encode(texts[k]).tolist() != want[k]:
+                wrong.append((number, k))
+            if number == 0 and k % 30 == 0 and tok.encode_batch(texts, threads=2).to_list() != want:
+                wrong.append(k)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert not wrong
+
+
+@pytest.mark.usefixtures("often")
+def test_where_objects_are_laid_out_otherwise_there_is_no_builtin(monkeypatch):
+    monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
+    assert not one_text.may_be_made()
+    monkeypatch.setattr(one_text, "_method", lambda: None)
+    tok = jittok.bundled("gpt-2")
+    assert builtin_of(tok) is None
+    assert tok.encode("some words").tolist() == tok.encode_batch(["some words"])[0].tolist()
+
+
+@pytest.mark.usefixtures("often")
+def test_options_that_no_dictionary_can_look_up_are_asked_for_their_truth():
+    tok = jittok.bundled("gpt-2")
+    builtin_of(tok)
+    assert tok.encode("some words", add_special=[]).tolist() == tok.encode("some words").tolist()
+
+
+@pytest.mark.usefixtures("often")
+@pytest.mark.skipif(not (sys.platform == "linux" and shutil.which("cc") and SHIP.exists()), reason="cc links it")
+def test_the_builtin_of_a_shipped_library_needs_no_compiler(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(SHIP)
+    from levels import LEVELS
+    from libraries import link, object_of_text
+
+    machine = {"x86_64": "linux-x86_64-v2"}.get(platform.machine(), "linux-aarch64")
+    place, level = tmp_path / "one.so", LEVELS[machine]
+    link(level, [object_of_text(level, one_text.CODE, tmp_path / "one.o")], place)
+    digest = hashlib.sha256(one_text.CODE.encode()).hexdigest()
+    monkeypatch.setattr(shipped, "manifest", lambda: {"kernels": {}, "functions": {one_text.NAME: digest}})
+    monkeypatch.setattr(shipped, "library", lambda: (machine, ctypes.CDLL(str(place))))
+    monkeypatch.setattr(shipped, "left_out", lambda: "")
+    monkeypatch.setattr(one_text, "has_compiler", lambda: False)
+    monkeypatch.setattr(one_text, "_method", functools.cache(one_text._method.__wrapped__))
+    tok = jittok.bundled("gpt-2")
+    assert builtin_of(tok)("some words").tolist() == tok.encode_batch(["some words"])[0].tolist()
+    assert shipped.function(one_text.NAME, one_text.CODE + " ") == (0, None)
+    assert shipped.function("jittok_other", one_text.CODE) == (0, None)
+    one_text._method.cache_clear()
+    monkeypatch.setattr(shipped, "library", lambda: None)
+    assert builtin_of(jittok.bundled("gpt-2")) is None

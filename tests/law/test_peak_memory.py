@@ -60,6 +60,7 @@ CASES = {
     "NUL": ("t5", b"\0"),
     "bytes as tokens": ("mistral", b"\xff"),
     "spaces": ("gpt-2", b" "),
+    "one word of malformed bytes, three symbols each": ("gpt-2", b"\xff"),
 }
 
 

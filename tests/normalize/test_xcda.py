@@ -1,6 +1,7 @@
 """A charsmap from a file is either right, refused, or answers with a place outside of it; it is never believed."""
 
 import struct
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from jittok._jit import frozen, standalone
 from jittok.errors import MalformedVocab
 from jittok.normalize import xcda
+from jittok.normalize.keys import charsmap_keys
 from jittok.normalize.xcda import ENDS, NO_MATCH, OUTSIDE, read_charsmap
 
 longest_key = standalone(xcda.longest_key)
@@ -96,3 +98,19 @@ def test_sizes_that_do_not_fit_are_refused(array):
 def test_where_replacements_end():
     assert read_charsmap(charsmap({}, b"ab\0c\0de"), "file").replacements_end == 5
     assert read_charsmap(charsmap({}, b"abc"), "file").replacements_end == 0
+
+
+def test_all_keys_are_listed_and_those_of_another_charsmap_are_not_taken_for_them():
+    def keys(units, replacements=b"ab\0\0\0xy\0"):
+        found = charsmap_keys(read_charsmap(charsmap(units, replacements), "file"))
+        rows = (found.data, found.offsets), (found.images, found.image_offsets)
+        return [[bytes(data[a:b]) for a, b in pairwise(offsets.tolist())] for data, offsets in rows]
+
+    other = {0: unit(0, 1), 1 ^ ord("c"): unit(ord("c"), 1 ^ ord("c") ^ 8, True), 8: 1 << 31 | 1}
+    for _ in range(2):
+        assert keys(AB) == [[b"a", b"ab"], [b"xy", b""]]
+        assert keys(other) == [[b"c"], [b"b"]]
+        assert keys(AB, b"0123456\0") == [[b"a", b"ab"], [b"56", b""]]
+    outside = {**AB, 4: 1 << 31 | 8}
+    assert charsmap_keys(read_charsmap(charsmap(outside, b"0123456\0"), "file")) is None
+    assert charsmap_keys(read_charsmap(charsmap(AB, b"0123456\0"), "file")) is not None

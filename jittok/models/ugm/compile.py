@@ -51,6 +51,7 @@ class Arrays(NamedTuple):
     first_span: int  # how the first span of a fragment is encoded, see structures.span_loop
     room_per_byte: int  # ids that one byte of a text may become
     shortest: int  # Vocab.shortest_utf8
+    longest: int  # bytes of the longest token in the trie
 
 
 class Work(NamedTuple):
@@ -104,6 +105,7 @@ def compile_vocab(vocab: Vocab) -> Arrays:
         first_span,
         _room_per_byte(keys, lattice.texts, user_texts),
         int(vocab.shortest_utf8),
+        int(np.max(np.diff(lattice.texts.offsets), initial=0)),
     )
 
 

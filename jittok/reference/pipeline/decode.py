@@ -10,6 +10,7 @@ from jittok.pipeline.models import BYTE, CONTROL, UNKNOWN
 from jittok.pipeline.patterns import compiled
 from jittok.pipeline.pipeline import Pipeline
 from jittok.reference.pipeline.normalize import ALPHABET
+from jittok.unicode.characters import SPACE_MARK
 
 BYTES = {c: byte for byte, c in enumerate(ALPHABET)}
 HEX = frozenset("0123456789abcdefABCDEF")
@@ -138,9 +139,9 @@ def pieces_decoder(pipeline: Pipeline) -> Callable[[list[int]], str]:
                 out.append(step.unknown)
             elif types[token] != CONTROL:
                 text = texts[token]
-                if first and step.trim_first and text.startswith("\u2581"):
+                if first and step.trim_first and text.startswith(SPACE_MARK):
                     text, trimmed = text[1:], not step.squeezed
-                out.append(text.replace("\u2581", " "))
+                out.append(text.replace(SPACE_MARK, " "))
         return "".join(out + _characters(run))
 
     return decode

@@ -10,8 +10,8 @@ from jittok.pipeline import models, steps
 from jittok.pipeline.models import BPE, CHAR, NORMAL, UNIGRAM, UNKNOWN, UNUSED, USER, WORD
 from jittok.pipeline.pipeline import Pipeline
 from jittok.reference.pipeline.normalize import CharacterMap
+from jittok.unicode.characters import SPACE_MARK
 
-SPACE = "\u2581"
 LONGEST_KEY = 40
 """Characters that a key of the character map may have, and more."""
 UNKNOWN_PENALTY = 10.0
@@ -102,7 +102,7 @@ class Encoder:
             at += taken
         if at == len(text):
             return "", []
-        mark = SPACE if step.escape else " "
+        mark = SPACE_MARK if step.escape else " "
         if step.prefix and not step.suffix:
             out.append(mark)
             units += [(at, at)] * len(mark)
@@ -145,7 +145,7 @@ class Encoder:
     def _words(self, text: str) -> list[Part]:
         words: list[str] = []
         for c in text:
-            if not words or c == SPACE:
+            if not words or c == SPACE_MARK:
                 words.append("")
             words[-1] += c
         return [(word, self._id(word)) for word in words]

@@ -1,0 +1,239 @@
+"""One text to its ids without Python in between: a builtin function of Python, made of 60 lines of machine code.
+
+A method of Python around a kernel takes two microseconds, most of a short text's time. Here the interpreter calls
+machine code, which reads the text where Python keeps it, writes its address and size into the frames of two kernels
+(see `encode.quick.Frame`), calls them, and has NumPy make the array. All that it knows stands in `Words`: addresses,
+also those of the functions of Python and NumPy that it calls, so it can lie in a shared library that asks for none.
+
+It returns None for whatever is not encoded at once: another type, a text that is empty or long, a frame that is not
+ready, a kernel that asks for something. It never lets go of Python's lock, so no two threads are in it; while NumPy
+makes the array, which may run anything, `ready` is -1. How objects are laid out is tried on known ones first.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import sys
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok._jit import has_compiler
+from jittok._raw.objects import TEXT_OF_BYTES, place_in_bytes, str_layout, text_at
+
+NAME = "jittok_one_text"
+"""The function in a shipped library."""
+Builtin = Callable[[object], Any]
+"""text -> ids, or None."""
+_ONE_ARGUMENT = 8
+"""METH_O of the C API."""
+_NEW_ARRAY = 94
+"""PyArray_NewFromDescr in NumPy's table of functions."""
+_DATA = 16
+"""Where an array object has the address of its data."""
+
+
+class Words(NamedTuple):
+    """What the machine code knows, each a word; addresses but for the first three and `generation`."""
+
+    header: int  # see `StrLayout`
+    bits: int
+    longest: int  # bytes of a text
+    generation: int  # encodes only while *ready is this
+    of_bytes: int  # types
+    of_str: int
+    of_ids: int
+    of_numbers: int  # NumPy's int32
+    none: int
+    ready: int
+    size: int  # where the text's size is written
+    cut: int  # the kernel that cuts, or 0
+    cut_frame: int
+    cut_text: int  # where in it the text's address and size are written
+    model: int  # the kernel that encodes
+    model_frame: int
+    model_text: int
+    fragments: int  # where in it the number of fragments is written
+    ids: int  # what it writes
+    new_array: int  # functions
+    copy: int
+    hold: int
+
+
+def _field(name: str) -> str:
+    """%name: a field of Words."""
+    kind = "i64" if Words._fields.index(name) < 4 else "ptr"
+    at = Words._fields.index(name)
+    return f"  %at_{name} = getelementptr i64, ptr %words, i64 {at}\n  %{name} = load {kind}, ptr %at_{name}\n"
+
+
+def _fields(names: str) -> str:
+    return "".join(map(_field, names.split()))
+
+
+CODE = f"""
+define ptr @{NAME}(ptr %self, ptr %text) {{
+entry:
+  %words = getelementptr i8, ptr %self, i64 {TEXT_OF_BYTES}
+{_fields("header bits longest generation of_bytes of_str none ready size hold")}
+  %at_type = getelementptr i64, ptr %text, i64 1
+  %type = load ptr, ptr %at_type
+  %is_bytes = icmp eq ptr %type, %of_bytes
+  br i1 %is_bytes, label %in_place, label %no_bytes
+no_bytes:
+  %is_str = icmp eq ptr %type, %of_str
+  br i1 %is_str, label %a_str, label %nothing
+a_str:
+  %at_state = getelementptr i64, ptr %text, i64 4
+  %state = load i32, ptr %at_state
+  %wide_state = zext i32 %state to i64
+  %set = and i64 %wide_state, %bits
+  %is_ascii = icmp eq i64 %set, %bits
+  br i1 %is_ascii, label %in_place, label %nothing
+in_place:
+  %offset = phi i64 [ {TEXT_OF_BYTES}, %entry ], [ %header, %a_str ]
+  %address = getelementptr i8, ptr %text, i64 %offset
+  %at_length = getelementptr i64, ptr %text, i64 2
+  %length = load i64, ptr %at_length
+  %before = sub i64 %length, 1
+  %is_short = icmp ult i64 %before, %longest ; and not empty
+  br i1 %is_short, label %short, label %nothing
+short:
+  %now = load i64, ptr %ready
+  %is_ready = icmp eq i64 %now, %generation
+  br i1 %is_ready, label %begin, label %nothing
+begin:
+{_fields("cut cut_frame cut_text model model_frame model_text fragments ids of_ids of_numbers new_array copy")}
+  store i64 %length, ptr %size
+  %is_whole = icmp eq ptr %cut, null
+  br i1 %is_whole, label %encode, label %divide
+divide:
+  %cut_length = getelementptr i64, ptr %cut_text, i64 1
+  store ptr %address, ptr %cut_text
+  store i64 %length, ptr %cut_length
+  %parts = call i64 %cut(ptr %cut_frame)
+  %has_parts = icmp sgt i64 %parts, 0
+  br i1 %has_parts, label %divided, label %nothing
+divided:
+  store i64 %parts, ptr %fragments
+  br label %encode
+encode:
+  %model_length = getelementptr i64, ptr %model_text, i64 1
+  store ptr %address, ptr %model_text
+  store i64 %length, ptr %model_length
+  %count = call i64 %model(ptr %model_frame)
+  %is_done = icmp sge i64 %count, 0
+  br i1 %is_done, label %answer, label %nothing
+answer:
+  store i64 -1, ptr %ready
+  %shape = alloca i64
+  store i64 %count, ptr %shape
+  call void %hold(ptr %of_numbers) ; the next line takes it
+  %array = call ptr %new_array(ptr %of_ids, ptr %of_numbers, i32 1, ptr %shape, ptr null, ptr null, i32 0, ptr null)
+  %has_failed = icmp eq ptr %array, null
+  br i1 %has_failed, label %end, label %fill
+fill:
+  %at_data = getelementptr i8, ptr %array, i64 {_DATA}
+  %data = load ptr, ptr %at_data
+  %bytes = shl i64 %count, 2
+  %copied = call ptr %copy(ptr %data, ptr %ids, i64 %bytes)
+  br label %end
+end:
+  store i64 %generation, ptr %ready
+  ret ptr %array
+nothing:
+  call void %hold(ptr %none)
+  ret ptr %none
+}}
+"""
+
+
+class _Method(ctypes.Structure):
+    """PyMethodDef."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+class _Own(bytes):
+    """The words, where a builtin finds them, and what they are addresses in."""
+
+    keep: Any
+
+
+def address_of(function: Any) -> int:
+    """Where a function of ctypes is."""
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+def may_be_made() -> bool:
+    """Whether objects are laid out as the machine code expects it, tried on known ones."""
+    locked: Callable[[], bool] = getattr(sys, "_is_gil_enabled", lambda: True)
+    if not locked() or not place_in_bytes() or not str_layout().bits or not _numpy_function(_NEW_ARRAY):
+        return False
+    words, numbers = _Own(bytes(range(200))), np.arange(3, dtype=np.int32)
+    if text_at(id(words) + TEXT_OF_BYTES, 200) != words:
+        return False
+    return ctypes.c_void_p.from_address(id(numbers) + _DATA).value == numbers.ctypes.data
+
+
+def _numpy_function(number: int) -> int:
+    """The address in NumPy's table of functions, 0 where there is none."""
+    multiarray: Any = getattr(np, "_core", None) or getattr(np, "core", None)
+    table = getattr(getattr(multiarray, "multiarray", None), "_ARRAY_API", None)
+    if table is None:
+        return 0
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+    return ctypes.c_void_p.from_address((pointer(table, None) or 0) + 8 * number).value or 0
+
+
+@functools.cache
+def _method() -> tuple[_Method, Any] | None:
+    """The function as Python's C API names one, and what keeps its code; None where it cannot be made."""
+    from jittok._jit import shipped
+
+    found = shipped.function(NAME, CODE) if may_be_made() else (0, None)
+    if not found[0] and may_be_made() and has_compiler():
+        from jittok._jit import machine
+
+        found = machine.compiled(CODE, NAME)
+    return (_Method(b"one_text", found[0], _ONE_ARGUMENT, None), found[1]) if found[0] else None
+
+
+def ready() -> bool:
+    """Whether `make` takes no time."""
+    return bool(_method.cache_info().currsize)
+
+
+def make(of_ids: type, numbers: NDArray[np.int32], keep: Any, **words: int) -> Builtin | None:
+    """The builtin; None where this Python, this machine or this installation has none.
+
+    of_ids: the type of arrays that it makes; numbers: what the kernel writes to; keep: what else the words lead to,
+    without a way back to the builtin; words: the fields of `Words` that are not known here.
+    """
+    method = _method()
+    if method is None:
+        return None
+    layout, kind = str_layout(), np.dtype(np.int32)
+    own = _Own(
+        np.array(
+            Words(
+                header=layout.header, bits=layout.bits, of_bytes=id(bytes), of_str=id(str), of_ids=id(of_ids),
+                of_numbers=id(kind), none=id(None), ids=numbers.ctypes.data, new_array=_numpy_function(_NEW_ARRAY),
+                copy=address_of(ctypes.memmove), hold=address_of(ctypes.pythonapi.Py_IncRef), **words,
+            ),
+            np.int64,
+        ).tobytes()
+    )  # fmt: skip
+    own.keep = method, of_ids, kind, numbers, keep
+    new = ctypes.pythonapi.PyCFunction_NewEx
+    new.restype, new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
+    return new(ctypes.addressof(method[0]), own, None)  # type: ignore[no-any-return]
