@@ -30,7 +30,9 @@ LIBRARIES = {
     "windows": {"api-ms-win-crt-math-l1-1-0.dll"},
 }
 ASKED = {"exp", "log", "memset", "dyld_stub_binder", "bzero"}
-"""What libraries may ask for; macOS's linker adds the last two."""
+"""What libraries may ask for; macOS's linker adds the last two,"""
+GIVEN = {"macos": {"__dso_handle", "_mh_dylib_header"}}
+"""and gives these names to places of its own."""
 
 
 def facts_of(place: Path) -> tuple[str, str, set[str], set[str], set[str], bool]:
@@ -59,6 +61,7 @@ def complaints(folder: Path) -> list[str]:
         system, machine = level.split("-")[:2]
         place = folder / facts["file"]
         kind, processor, given, asked, libraries, signed = facts_of(place)
+        given -= GIVEN.get(system, set())
         expected = {"jittok_cpu_level"} if level.endswith("-cpu") else set(manifest["kernels"])
         tests = {
             "its digest is another": hashlib.sha256(place.read_bytes()).hexdigest() == facts["sha256"],
@@ -77,6 +80,7 @@ def complaints(folder: Path) -> list[str]:
 
 def main(places: list[str]) -> int:
     """1 if anything is wrong."""
+    lief.logging.disable()
     wrong = []
     for name in places:
         if not zipfile.is_zipfile(name):

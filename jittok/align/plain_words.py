@@ -1,7 +1,7 @@
 """Plain stretches of WordPiece's texts: words found by masks, and their ids walked without a look at the letters.
 
-A stretch is plain where every character either stays as long as it is, or is a blank: there a token covers as many
-bytes as its text has without U+2581, and a token that begins with that begins the next word.
+A stretch is plain if every character in it keeps its length or is a blank. There a token covers as many bytes as its
+text has without U+2581, and a token that begins with U+2581 begins the next word.
 """
 
 from __future__ import annotations

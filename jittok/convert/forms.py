@@ -28,8 +28,9 @@ from jittok.pipeline.steps import (
 )
 from jittok.reference.tokenize import around
 from jittok.structures.bytes_table import build_bytes_table
+from jittok.unicode.characters import SPACE_MARK as SPACE
 from jittok.unicode.tables import CHARACTER_OF_BYTE
-from jittok.vocab import SPACE, Vocab
+from jittok.vocab import Vocab
 from jittok.writers import hf_file
 from jittok.writers.gguf_file import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED
 

@@ -17,8 +17,8 @@ from jittok.pretokenize.files import LONG_S, automata_of
 from jittok.pretokenize.program import Stage, stages_of_patterns
 from jittok.train.export import split_patterns
 from jittok.unicode import tables
+from jittok.unicode.characters import SPACE_MARK as SPACE
 from jittok.unicode.tables import BYTE_OF_CHARACTER
-from jittok.vocab import SPACE
 from jittok.vocab.keys import pre_names
 from jittok.writers import gguf_file, hf_file, ranks_file, sentencepiece_file
 from jittok.writers.gguf_file import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED, GgufVocab

@@ -1,6 +1,6 @@
 """Long words from the left: each symbol of a merged word is right if it may stand beside its neighbour.
 
-Merging by rank (`merge_queue`) looks at the whole word. What it ends with can be said of neighbours alone. Let B(x) be
+Merging by rank (`queue`) looks at the whole word. Its result can be checked by looking at neighbours alone. Let B(x) be
 the symbols that a list x is merged to.
 
 - No merge crosses the border of two symbols of B(x). So on either side the same merges happen as without the other
@@ -9,9 +9,9 @@ the symbols that a list x is merged to.
   would cross a border. Until then both neighbours went through the steps that they go through by themselves, so it
   would cross the border there as well.
 
-So B(x) is the only list of symbols with that property, and it can be looked for from the left: the longest symbol that
-the text goes on with and that may stand behind the last one, a shorter one if that leads nowhere. Only one list leads
-to a place, so a place that was left in vain is never come to again. That is linear, whatever the text.
+So B(x) is the only list of symbols with that property, and it can be searched from the left. At each place take the
+longest symbol of the text that may stand behind the last one; if that leads nowhere, go back and take a shorter one.
+Only one list leads to each place, so no place is tried twice. The search is linear, whatever the text.
 
 Whether b may stand behind a is answered from how both were made. Undo their merges, the latest first, and look at each
 pair of symbols that faced each other across the border: if it has a rank, and its turn came before either side was
@@ -47,9 +47,9 @@ LONG = 4096
 LONGEST = 1024
 """Bases of a symbol; vocabularies with longer ones have no chain."""
 LEFT, RIGHT, RANK, SHORTER, LENGTH, UNORDERED, ROW = 0, 1, 2, 3, 4, 5, 8
-"""Columns of a row: what it was made of (LEFT of a base: its number; RIGHT: NONE) and with which rank (NONE), the next
-shorter symbol that it begins with or NONE, its bases (0: no text is merged to this symbol), whether it or a part of it
-has a lower rank than a part of its own."""
+"""Columns of a row. LEFT, RIGHT, RANK: the two symbols that it was made of, and the rank of that merge (a base: its
+number, NONE, NONE). SHORTER: the next shorter symbol that it begins with, or NONE. LENGTH: its bases, 0 if no text is
+merged to this symbol. UNORDERED: whether it, or a part of it, has a lower rank than one of its own parts."""
 NONE = -1
 ROOTS = 256
 """Bases whose first two steps are read from a table."""

@@ -1,8 +1,8 @@
 """What the libraries of other tokenizer files know about characters, each by its own Unicode version.
 
-Three authors made these tables, and they differ: the regular expressions of tokenizers and tiktoken are of Unicode
-16.0, Rust's own predicates (white space, numbers, lower case) are newer, BertNormalizer's categories are of Unicode 8,
-and the normal forms leave alone what Unicode 10 did not know. Every table in libraries.npz was read out of the library
+These tables differ by library. The regular expressions of tokenizers and tiktoken know Unicode 16.0. Rust's own
+predicates (white space, numbers, lower case) are newer. BertNormalizer's categories are of Unicode 8. The normal
+forms change no character that Unicode 10 did not have. Every table in libraries.npz was read out of the library
 itself over all code points.
 """
 

@@ -1,10 +1,10 @@
 """The header of a GGUF file: key-value pairs, walked over bytes that nobody has checked.
 
-Only the pairs are read, never tensors: a file is read in blocks that grow with what the pairs have taken so far, the
-last of which may reach a little behind them (`LARGEST_BLOCK`). Every count and length is compared with the bytes that
-remain, and with limits of our own, before anything is made of it: a file cannot ask for more memory than it has bytes,
-nor a large one for more than any vocabulary needs. Arrays stay where they are until they are asked for: `NumberArray`
-and `StringArray` note where. Strings in arrays are not turned into objects: a vocabulary has hundreds of thousands.
+Only the pairs are read, never tensors. A file is read in blocks that grow with the pairs read so far; the last block
+may reach a little behind them (`LARGEST_BLOCK`). Every count and length is compared with the bytes that remain, and
+with limits of our own, before it is used. So a file cannot ask for more memory than it has bytes, and a large file
+not for more than any vocabulary needs. Arrays stay where they are until they are asked for: `NumberArray` and
+`StringArray` note where. Strings in arrays are not turned into objects: a vocabulary has hundreds of thousands.
 
 Source: the GGUF specification (versions 2 and 3, which have one layout) and llama.cpp's gguf.cpp for what is refused.
 """

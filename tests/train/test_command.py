@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import random
 import subprocess
@@ -16,6 +17,9 @@ import pytest
 import jittok
 from jittok._jit import JIT
 from jittok.cli import main
+from jittok.corpus.options import Options as Reading
+from jittok.train.counting import How
+from jittok.train.files import count_files
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.skipif(not JIT, reason="encodes whole files")
@@ -76,7 +80,6 @@ def test_other_models_and_changed_vocabularies(tmp_path: Path, capsys: Any) -> N
     assert pruned["gone"] == 50_277 - pruned["size"]
 
 
-@pytest.mark.process
 def test_tokens_over_spaces_and_maps_of_characters(tmp_path: Path, capsys: Any) -> None:
     out, common = tmp_path / "x.gguf", [ROOT / "README.md", "--size", 700]
     run(capsys, *common, "--superbpe", 500, "--out", out, "--work", tmp_path / "work")
@@ -93,6 +96,19 @@ def test_tokens_over_spaces_and_maps_of_characters(tmp_path: Path, capsys: Any) 
     assert jittok.load(out).encode("\uff21").tolist() == jittok.load(out).encode("A").tolist()
 
 
+@pytest.mark.parametrize("name", ["-", "data.log"])
+def test_json_lines_are_not_learned_as_text_without_being_told(name: str, tmp_path: Path, monkeypatch: Any) -> None:
+    raw = b'{"text": "a b"}\n{"text": "c"}\n'
+    monkeypatch.chdir(tmp_path)
+    Path("data.log").write_bytes(raw)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(raw)))
+    with pytest.raises(jittok.CorpusError, match=f"{name}: found 'JSON Lines', expected plain text; --input-format"):
+        count_files([name], How())
+    words = count_files([name], How(), Reading(kind="jsonl"))
+    assert words.documents == 2
+
+
+@pytest.mark.process
 def test_after_a_kill_the_same_command_goes_on_and_writes_the_same_file(tmp_path: Path, capsys: Any) -> None:
     data, work, out = tmp_path / "data", tmp_path / "work", tmp_path / "x.gguf"
     data.mkdir()

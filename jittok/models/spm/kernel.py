@@ -1,8 +1,8 @@
 """SPM, span by span: what the cache holds is copied, what is new is merged.
 
-A merge only ever makes a token, so two neighbouring characters that no token holds side by side are never joined, and
-merging on their left and on their right do not see each other: the order of the queue between the two sides is
-irrelevant, and ties on one side keep their order. `compile` finds out which neighbours those are.
+A merge only ever makes a token. So two neighbouring characters that stand side by side in no token are never joined,
+and merges on their left do not influence merges on their right. A text is cut between them: each part is merged in
+the order that it would be merged in within the whole. `compile` finds out which neighbours those are.
 """
 
 from __future__ import annotations
