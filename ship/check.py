@@ -29,8 +29,8 @@ LIBRARIES = {
     "macos": {"/usr/lib/libSystem.B.dylib"},
     "windows": {"api-ms-win-crt-math-l1-1-0.dll"},
 }
-ASKED = {"exp", "log", "memset", "dyld_stub_binder", "bzero"}
-"""What libraries may ask for; macOS's linker adds the last two,"""
+ASKED = {"exp", "log", "memset", "dyld_stub_binder", "bzero", "__bzero"}
+"""What libraries may ask for; macOS has the last three,"""
 GIVEN = {"macos": {"__dso_handle", "_mh_dylib_header"}}
 """and gives these names to places of its own."""
 
@@ -88,6 +88,9 @@ def main(places: list[str]) -> int:
             continue
         with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(name) as wheel:
             inner = [each for each in wheel.namelist() if each.startswith("jittok/_jit/libs/")]
+            if not inner:
+                print(f"{Path(name).name}: no machine code")
+                continue
             wheel.extractall(folder, inner)
             wrong += complaints(Path(folder, "jittok/_jit/libs"))
     print("\n".join(wrong) or "as they should be")

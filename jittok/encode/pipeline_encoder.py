@@ -13,6 +13,7 @@ from jittok.compiled import Kept
 from jittok.encode.encoder import Encoder
 from jittok.encode.general import GENERAL_ARRAYS, GeneralEncoder, as_text, normalized
 from jittok.encode.workspace import Workspace
+from jittok.errors import UnsupportedVocab
 from jittok.fragments import FRAGMENT, NEED, NOT_UTF8, OUT_OF_ROOM, Failure
 from jittok.inputs import Documents
 from jittok.models.bpe.general import encode_general
@@ -37,7 +38,13 @@ def make_encoder(pipeline: Pipeline, cache_bytes: int, kept: Kept | None) -> Enc
     from jittok.models.bpe.files import compile_pipeline as compile_bytes  # not for one that is kept
     from jittok.models.spm.files import compile_pipeline as compile_characters
     from jittok.models.wpm.files import compile_pipeline as compile_words
+    from jittok.pretokenize.files import quadratic_pattern
 
+    slow = quadratic_pattern((*pipeline.normalize, *pipeline.split))
+    if slow is not None:
+        raise UnsupportedVocab(
+            pipeline.source, "pattern", slow, "one that no text makes slow: this one reads far ahead"
+        )
     if not (pipeline.added_flags & SINGLE_WORD).any():
         for family, compiler in (("bpe", compile_bytes), ("spm", compile_characters), ("wpm", compile_words)):
             arrays = compiler(pipeline)

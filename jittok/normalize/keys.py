@@ -30,6 +30,9 @@ class Keys(NamedTuple):
     image_offsets: NDArray[np.int64]  # [keys + 1]
 
 
+ROOM = 1 << 20
+"""Bytes of keys that there is room for at first, as the largest known ones take; unwritten memory costs nothing."""
+
 _last: list[tuple[bytes, Keys | None]] = []
 """The digest of a charsmap and its keys: three rooms ask for those of the same one when a vocabulary is first used."""
 
@@ -50,7 +53,7 @@ def _all_keys(charsmap: Charsmap) -> Keys | None:
     if charsmap.units.size == 0:
         return Keys(*nothing, *nothing)
     links = _links(charsmap.units)
-    room = 1 << 20  # as the largest known ones take; memory that is not written to costs nothing
+    room = ROOM
     while True:
         data, offsets, places = np.empty(room, np.uint8), np.zeros(room, np.int64), np.empty(room, np.int64)
         count = list_keys(charsmap.units, *links, data, offsets, places, np.zeros(3 * LONGEST + 3, np.int64))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from jittok.pipeline.patterns import PatternError, explicit, is_possessive
 from jittok.pipeline.steps import CONTIGUOUS, ISOLATED, REMOVED, Cut, CutClass, SpellBytes, Splitter
 from jittok.pretokenize.automaton import DEAD, START, Automaton, compile_pattern
 from jittok.pretokenize.classes import UNICODE_SIZE
+from jittok.pretokenize.linear import is_linear
 from jittok.pretokenize.program import Stage, splitter_from
 from jittok.pretokenize.splitters import general
 from jittok.pretokenize.splitters.blocks import (
@@ -30,6 +32,8 @@ from jittok.unicode.libraries import ranges
 
 LONG_S = 0x17F
 """U+017F, which `(?i:'s)` matches beside s and S: the fast splitters leave such texts to the automaton."""
+TRAILING = r"\s+$"
+"""A pattern of real files that reads a run of white space again from each of its places."""
 SURROGATES = slice(0xD800, 0xE000)
 _REST = r"[^\r\n\p{L}\p{N}]?\p{L}+|%s| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 _FOLDED = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|"
@@ -147,6 +151,32 @@ def _whole() -> Stage:
     return MATCHER, automaton, (automaton.starts, automaton.classes)
 
 
+@functools.cache
+def _automaton(text: str) -> Automaton:
+    return compile_pattern(text, UNICODE_SIZE)
+
+
+def quadratic_pattern(steps: Iterable[object]) -> str | None:
+    """The first pattern of some steps, of normalizers or splitters, that a text can make slow; None if there is none.
+    Patterns that no automaton covers are not looked at."""
+    for step in steps:
+        pattern = getattr(step, "pattern", None)
+        if pattern is None or pattern.literal:
+            continue
+        try:
+            text = explicit(_greedy(pattern.text), pattern.engine)
+            if (
+                pattern.text != TRAILING
+                and text not in _forms()
+                and not is_possessive(text)
+                and not is_linear(_automaton(text))
+            ):
+                return str(pattern.text)
+        except (ValueError, PatternError):
+            continue
+    return None
+
+
 def _stage(stage: Splitter) -> Stage | None:
     """One stage, None where it drops what matters or needs more than an automaton."""
     if isinstance(stage, CutClass):
@@ -160,7 +190,7 @@ def _stage(stage: Splitter) -> Stage | None:
             return None
     else:
         return None
-    automaton = compile_pattern(text, UNICODE_SIZE)
+    automaton = _automaton(text)
     if isinstance(stage, Cut):
         whole = stage.behavior == REMOVED and stage.invert and covers(automaton)
         if not whole and not (stage.behavior == ISOLATED and not stage.invert):

@@ -5,10 +5,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from charsmap import build_charsmap
 
 from jittok._jit import frozen, standalone
 from jittok.errors import MalformedVocab
-from jittok.normalize import xcda
+from jittok.normalize import keys, xcda
 from jittok.normalize.keys import charsmap_keys
 from jittok.normalize.xcda import ENDS, NO_MATCH, OUTSIDE, read_charsmap
 
@@ -49,6 +50,15 @@ AB = {
 )
 def test_the_longest_key_counts(text, found):
     assert match(AB, text) == found
+
+
+def test_more_room_is_made_for_keys_until_there_is_enough(monkeypatch):
+    raw = build_charsmap({b"%03d" % k: b"x" * (k % 3) for k in range(300)})
+    whole = charsmap_keys(read_charsmap(np.frombuffer(raw, np.uint8), "file"))
+    monkeypatch.setattr(keys, "ROOM", 2)
+    small = keys._all_keys(read_charsmap(np.frombuffer(raw, np.uint8), "file"))
+    assert [each.tolist() for each in small] == [each.tolist() for each in whole]
+    assert whole.data.tobytes() == b"".join(b"%03d" % k for k in range(300))
 
 
 def test_nul_ends_a_walk_even_where_a_unit_would_match_it():
