@@ -29,8 +29,8 @@ LIBRARIES = {
     "macos": {"/usr/lib/libSystem.B.dylib"},
     "windows": {"api-ms-win-crt-math-l1-1-0.dll"},
 }
-ASKED = {"exp", "log", "memset", "dyld_stub_binder", "bzero"}
-"""What libraries may ask for; macOS's linker adds the last two,"""
+ASKED = {"exp", "log", "memset", "dyld_stub_binder", "bzero", "__bzero"}
+"""What libraries may ask for; macOS has the last three,"""
 GIVEN = {"macos": {"__dso_handle", "_mh_dylib_header"}}
 """and gives these names to places of its own."""
 

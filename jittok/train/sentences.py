@@ -66,10 +66,10 @@ def sentences_of(counts: Counts, options: SpmOptions) -> Sentences:
             had = sums.get(word, (0, 0))
             sums[word] = (had[0] + ends, had[1] + others)
         last = _common(last, kept)
-    rows_ = sorted(sums.items())
-    both = np.array([pair for _, pair in rows_], np.int64).reshape(-1, 2)
+    texts = sorted(sums)
+    both = np.array([sums[text] for text in texts], np.int64).reshape(-1, 2)
     order = np.argsort(-both.sum(1), kind="stable")
-    texts, both = [rows_[k][0] for k in order.tolist()], both[order]
+    texts, both = [texts[k] for k in order.tolist()], both[order]
     words = characters_of(_as_counts(texts, both.sum(1)))
     characters = np.array(sorted({UNKNOWN_MARK, *required}), np.int64)
     own = CharacterWords(np.array([ord(c) for c in last.decode()], np.int64), words.starts[:1], words.counts[:0])
@@ -81,19 +81,29 @@ def sentences_of(counts: Counts, options: SpmOptions) -> Sentences:
 
 def _marked(counts: Counts, options: SpmOptions) -> dict[bytes, tuple[int, int]]:
     """Words with U+2581 in front: how often each ends a line, how often a space or a further mark is behind it."""
-    ends: dict[bytes, int] = {}
-    others: dict[bytes, int] = {}
-    unit = counts.unit
-    for run, number in counts.items():
-        if run and run[0] not in b" \n":
-            if run[-1] == 0x20:
-                others[SPACE_MARK_BYTES + run[:-1]] = max(round(number / unit), 1)
-            else:
-                ends[SPACE_MARK_BYTES + run] = max(round(number / unit), 1)
+    raw = counts.words[: counts.starts[-1]].tobytes()
+    kept = np.flatnonzero(counts.lengths)
+    heads = counts.words[counts.starts[kept]]
+    kept = kept[(heads != ord(" ")) & (heads != ord("\n"))]
+    spaced = counts.words[counts.starts[kept + 1] - 1] == ord(" ")
+    numbers = counts.counts[kept]
+    if counts.unit > 1:
+        numbers = np.maximum((numbers + counts.unit // 2) // counts.unit, 1)
+
+    def some(rows: NDArray[np.bool_], less: int) -> dict[bytes, int]:
+        begin, end = counts.starts[kept[rows]].tolist(), (counts.starts[kept[rows] + 1] - less).tolist()
+        return dict(
+            zip(
+                [SPACE_MARK_BYTES + raw[i:j] for i, j in zip(begin, end, strict=True)],
+                numbers[rows].tolist(),
+                strict=True,
+            )
+        )
+
+    ends, others = some(~spaced, 0), some(spaced, 1)
     sums = {word: (number, others.pop(word, 0)) for word, number in ends.items()}
     sums.update((word, (0, number)) for word, number in others.items())
     pattern = _pattern(options)
-    raw = counts.words[: counts.starts[-1]].tobytes()
     if SPACE_MARK_BYTES in raw or _BOUNDARY in raw or pattern.search(raw):
         parts: dict[bytes, tuple[int, int]] = {}
         for word, (number, more) in sums.items():

@@ -80,7 +80,22 @@ def test_other_models_and_changed_vocabularies(tmp_path: Path, capsys: Any) -> N
     assert pruned["gone"] == 50_277 - pruned["size"]
 
 
-@pytest.mark.process
+def test_tokens_over_spaces_and_maps_of_characters(tmp_path: Path, capsys: Any) -> None:
+    out, common = tmp_path / "x.gguf", [ROOT / "README.md", "--size", 700]
+    run(capsys, *common, "--superbpe", 500, "--out", out, "--work", tmp_path / "work")
+    tok = jittok.load(out)
+    assert tok.vocab.pre == "superbpe"
+    assert any(b" " in tok.decode_bytes([token]).strip() for token in range(500, 700))
+    assert not (tmp_path / "work").exists()
+    assert main(["train", "--words", "x", "--size", "700", "--superbpe", "500"]) == 2
+    assert "stretches of words are counted there" in capsys.readouterr().err
+    pytest.importorskip("sentencepiece")
+    pytest.importorskip("google.protobuf")
+    found = run(capsys, *common, "--model", "unigram", "--normalization", "nmt_nfkc", "--slices", 2, "--out", out)
+    assert found["vocabularies"][0]["size"] == 700
+    assert jittok.load(out).encode("\uff21").tolist() == jittok.load(out).encode("A").tolist()
+
+
 @pytest.mark.parametrize("name", ["-", "data.log"])
 def test_json_lines_are_not_learned_as_text_without_being_told(name: str, tmp_path: Path, monkeypatch: Any) -> None:
     raw = b'{"text": "a b"}\n{"text": "c"}\n'
@@ -93,6 +108,7 @@ def test_json_lines_are_not_learned_as_text_without_being_told(name: str, tmp_pa
     assert words.documents == 2
 
 
+@pytest.mark.process
 def test_after_a_kill_the_same_command_goes_on_and_writes_the_same_file(tmp_path: Path, capsys: Any) -> None:
     data, work, out = tmp_path / "data", tmp_path / "work", tmp_path / "x.gguf"
     data.mkdir()
