@@ -1,6 +1,5 @@
 """WordPiece files: the kernels give what the plain reference gives, by each setting of BertNormalizer."""
 
-
 import random
 
 import numpy as np
