@@ -107,9 +107,9 @@ ship-test: wheel  ## that wheel in an environment without Numba: recorded answer
 	cd tests && env -u PYTHONPATH JITTOK_CACHE_DIR=$(CURDIR)/build/bare/cache $(CURDIR)/$(BARE) -m pytest -q -c ../pyproject.toml \
 		--rootdir .. -p no:cacheprovider -o pythonpath="tests/data tests/fuzz tests/jit" \
 		test_golden.py test_tokenizer.py test_machines.py jit/test_every_kernel.py jit/test_shipped.py
-	build/whole/bin/python -m pip $(INSTALL) "$$(ls dist/jittok-*-$$($(PY) ship/levels.py).whl)[cli,corpus,polars]" pytest pytest-randomly
+	build/whole/bin/python -m pip $(INSTALL) "$$(ls dist/jittok-*-$$($(PY) ship/levels.py).whl)[cli,corpus,polars]" hypothesis lief pytest pytest-randomly
 	cd tests && env -u PYTHONPATH JITTOK_CACHE_DIR=$(CURDIR)/build/whole/cache $(CURDIR)/build/whole/bin/python -m pytest -q \
-		-c ../pyproject.toml --rootdir .. -p no:cacheprovider test_docs.py -k README
+		-c ../pyproject.toml --rootdir .. -p no:cacheprovider test_docs.py jit/test_check.py -k "README or test_check"
 
 clean:
 	rm -rf .venv .hypothesis .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .benchmarks

@@ -1,12 +1,15 @@
 """CPU milliseconds of a start, in fresh processes: `python bench/start.py [VOCABULARY]`. Cold: an empty cache.
+`python bench/start.py --peers VOCABULARY ...`: seconds to the first ids beside the others', in turns.
 
 CPU and not wall time, so that a busy machine changes it less; the minimum of several warm runs.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -37,7 +40,62 @@ def run(cache: str, vocabulary: str) -> tuple[list[float], list[str]]:
     return json.loads(subprocess.run(command, env=env, stdout=subprocess.PIPE, check=True).stdout)
 
 
+OURS = "import jittok; ids = jittok.{load}({name!r}).encode(text)"
+FIRST_IDS = {
+    "jittok, first": OURS,
+    "jittok, again": OURS,
+    "tokenizers": "import tokenizers; ids = tokenizers.Tokenizer.from_file({json!r}).encode(text).ids",
+    "gigatoken": "import gigatoken; ids = gigatoken.Tokenizer({json!r}).encode(text)",
+    "tokie": "import tokie; ids = tokie.Tokenizer.from_json({json!r}).encode_batch_flat([text])",
+    "sentencepiece": "import sentencepiece as s; ids = s.SentencePieceProcessor(model_file={model!r}).encode(text)",
+    "llama-cpp-python": "import llama_cpp as l; l.Llama({gguf!r}, vocab_only=True, verbose=False).tokenize(b'The')",
+}
+"""What a process does from nothing to the first ids."""
+
+
+def first_ids(chosen: str) -> None:
+    """CPU seconds of whole processes to their first ids, ours and others' in turns, each with its own kind of file."""
+    import lzma
+    from pathlib import Path
+
+    from peers import _json_file, _sentencepiece_model
+
+    import jittok
+
+    bundled = chosen in jittok.bundled_names()
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        files = {"name": chosen, "load": "bundled" if bundled else "load", "json": "", "gguf": chosen}
+        files["model"] = str(place / "model")
+        tok = jittok.bundled(chosen) if bundled else jittok.load(chosen)
+        if bundled:
+            packed = Path(jittok.__file__).parent / "data" / f"{chosen}.gguf.xz"
+            files["gguf"] = str(place / "vocab.gguf")
+            Path(files["gguf"]).write_bytes(lzma.decompress(packed.read_bytes()))
+        with contextlib.suppress(KeyError):  # for spm there is none
+            files["json"] = _json_file(tok, place)
+        if tok.type in ("spm", "ugm"):
+            (place / "model").write_bytes(_sentencepiece_model(tok))
+        spent: dict[str, list[float]] = {}
+        for _ in range(WARM_RUNS):
+            shutil.rmtree(place / "cache", ignore_errors=True)
+            env = os.environ | {"JITTOK_CACHE_DIR": str(place / "cache"), "OPENBLAS_NUM_THREADS": "1"}
+            for name, code in FIRST_IDS.items():
+                whole = f"import time; text = 'The first text.'; {code.format(**files)}; print(time.process_time())"
+                done = subprocess.run(
+                    [sys.executable, "-c", whole], env=env, capture_output=True, text=True, check=False, cwd=folder
+                )
+                if done.returncode == 0:
+                    spent.setdefault(name, []).append(float(done.stdout.split()[-1]))
+    for name, seconds in spent.items():
+        print(f"{chosen[-20:]:20} {name:20}{min(seconds):8.3f}")
+
+
 if __name__ == "__main__":
+    if sys.argv[1:2] == ["--peers"]:
+        for vocabulary in sys.argv[2:]:
+            first_ids(vocabulary)
+        sys.exit()
     chosen = sys.argv[1] if len(sys.argv) > 1 else "gpt-2"
     with tempfile.TemporaryDirectory() as folder:
         cold, origins = run(folder, chosen)

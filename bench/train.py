@@ -24,7 +24,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-PEERS = ("jittok", "tokenizers", "gigabpe", "jittok-spm", "sentencepiece-bpe")
+PEERS = (
+    "jittok", "tokenizers", "gigabpe", "jittok-spm", "sentencepiece-bpe", "jittok-unigram", "sentencepiece-unigram",
+)  # fmt: skip
 
 
 def read(corpus: str) -> list[str]:
@@ -45,6 +47,13 @@ def jittok_spm(texts: list[str], size: int, threads: int) -> list[str]:
     return train_spm(texts, size, threads=threads).pieces
 
 
+def jittok_unigram(texts: list[str], size: int, threads: int) -> list[tuple[str, float]]:
+    from jittok.train.unigram import train_unigram
+
+    made = train_unigram(texts, size, threads=threads)
+    return list(zip(made.pieces, made.scores, strict=True))
+
+
 def tokenizers(texts: list[str], size: int, _threads: int) -> list[list[str]]:
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
@@ -62,18 +71,27 @@ def gigabpe(path: str, size: int, threads: int) -> list[list[str]]:
     return [list(pair) for pair in merges]
 
 
-def sentencepiece_bpe(lines: list[str], size: int, threads: int) -> list[str]:
+def sentencepiece_model(lines: list[str], size: int, **options: Any) -> Any:
     import io
 
     import sentencepiece as spm
 
     out = io.BytesIO()
     spm.SentencePieceTrainer.train(
-        sentence_iterator=iter(lines), model_writer=out, vocab_size=size, model_type="bpe", byte_fallback=True,
-        normalization_rule_name="identity", num_threads=threads, minloglevel=2,
+        sentence_iterator=iter(lines), model_writer=out, vocab_size=size, normalization_rule_name="identity",
+        minloglevel=2, **options,
     )  # fmt: skip
-    made = spm.SentencePieceProcessor(model_proto=out.getvalue())
+    return spm.SentencePieceProcessor(model_proto=out.getvalue())
+
+
+def sentencepiece_bpe(lines: list[str], size: int, threads: int) -> list[str]:
+    made = sentencepiece_model(lines, size, model_type="bpe", byte_fallback=True, num_threads=threads)
     return [made.id_to_piece(k) for k in range(made.get_piece_size())]
+
+
+def sentencepiece_unigram(lines: list[str], size: int, _threads: int) -> list[tuple[str, float]]:
+    made = sentencepiece_model(lines, size, model_type="unigram")  # 16 threads: their number changes its answer
+    return [(made.id_to_piece(k), made.get_score(k)) for k in range(made.get_piece_size())]
 
 
 def measure(peer: str, corpus: str, size: int, threads: int, calls: int) -> dict[str, Any]:
@@ -81,9 +99,10 @@ def measure(peer: str, corpus: str, size: int, threads: int, calls: int) -> dict
     given: Any = texts
     trainers: dict[str, Callable[..., Any]] = {
         "jittok": jittok, "tokenizers": tokenizers, "gigabpe": gigabpe, "jittok-spm": jittok_spm,
-        "sentencepiece-bpe": sentencepiece_bpe,
+        "sentencepiece-bpe": sentencepiece_bpe, "jittok-unigram": jittok_unigram,
+        "sentencepiece-unigram": sentencepiece_unigram,
     }  # fmt: skip
-    if peer == "sentencepiece-bpe":
+    if peer.startswith("sentencepiece"):
         given = [line for text in texts for line in text.split("\n")]
     with tempfile.TemporaryDirectory() as folder:
         if peer == "gigabpe":

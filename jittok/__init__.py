@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
     from jittok.vocab import Vocab, bundled_names, read_vocab
 
-    compare: Any  # the modules `jittok.compare` and `jittok.train`, which can be called
+    compare: Any  # the modules `jittok.compare`, `convert` and `train`, which can be called
+    convert: Any
     train: Any
 
 __version__ = "0.2.0"
@@ -59,6 +60,7 @@ __all__ = [
     "bundled",
     "bundled_names",
     "compare",
+    "convert",
     "from_sentencepiece",
     "from_tiktoken",
     "from_tokenizers",
@@ -85,8 +87,8 @@ _HOME = {
     "tokenizer": ("Tokenizer",),
     "vocab": ("Vocab", "bundled_names", "read_vocab"),
 }
-_MODULES = ("arrow", "compare", "corpus", "errors", "plot", "polars", "ray", "tokenizer", "train", "vocab")
-"""What people use as jittok.NAME; some need an extra. `jittok.compare` and `jittok.train` can be called."""
+_MODULES = ("arrow", "compare", "convert", "corpus", "errors", "plot", "polars", "ray", "tokenizer", "train", "vocab")
+"""What people use as jittok.NAME; some need an extra. `jittok.compare`, `convert` and `train` can be called."""
 
 
 def __getattr__(name: str) -> Any:

@@ -29,8 +29,10 @@ LIBRARIES = {
     "macos": {"/usr/lib/libSystem.B.dylib"},
     "windows": {"api-ms-win-crt-math-l1-1-0.dll"},
 }
-ASKED = {"exp", "log", "memset", "dyld_stub_binder", "bzero"}
-"""What libraries may ask for; macOS's linker adds the last two."""
+ASKED = {"exp", "log", "memset", "dyld_stub_binder", "bzero", "__bzero"}
+"""What libraries may ask for; macOS has the last three,"""
+GIVEN = {"macos": {"__dso_handle", "_mh_dylib_header"}}
+"""and gives these names to places of its own."""
 
 
 def facts_of(place: Path) -> tuple[str, str, set[str], set[str], set[str], bool]:
@@ -59,6 +61,7 @@ def complaints(folder: Path) -> list[str]:
         system, machine = level.split("-")[:2]
         place = folder / facts["file"]
         kind, processor, given, asked, libraries, signed = facts_of(place)
+        given -= GIVEN.get(system, set())
         expected = {"jittok_cpu_level"} if level.endswith("-cpu") else set(manifest["kernels"])
         tests = {
             "its digest is another": hashlib.sha256(place.read_bytes()).hexdigest() == facts["sha256"],
@@ -77,6 +80,7 @@ def complaints(folder: Path) -> list[str]:
 
 def main(places: list[str]) -> int:
     """1 if anything is wrong."""
+    lief.logging.disable()
     wrong = []
     for name in places:
         if not zipfile.is_zipfile(name):
@@ -84,6 +88,9 @@ def main(places: list[str]) -> int:
             continue
         with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(name) as wheel:
             inner = [each for each in wheel.namelist() if each.startswith("jittok/_jit/libs/")]
+            if not inner:
+                print(f"{Path(name).name}: no machine code")
+                continue
             wheel.extractall(folder, inner)
             wrong += complaints(Path(folder, "jittok/_jit/libs"))
     print("\n".join(wrong) or "as they should be")

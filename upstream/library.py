@@ -238,6 +238,7 @@ def accepted(side: Llama, kind: str, words: Iterable[str]) -> list[str]:
 def serve(library: str) -> None:
     """Answer until standard input ends."""
     out = os.fdopen(os.dup(1), "w")
+    ctypes.CDLL(library, mode=ctypes.RTLD_GLOBAL)  # one that does not load says why while it can be heard
     silence()
     side = Llama(library, find_offset(library))
     for line in sys.stdin:

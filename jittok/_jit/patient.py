@@ -3,8 +3,8 @@
 Python calls the handler of a signal in the main thread, between two steps of Python code, so not while a kernel runs.
 Long work is therefore done by another thread, and the main thread waits for a lock, where it can be interrupted. What
 the handler raises leaves `patiently` at once. The work itself is never cut short: its thread goes on to the end of
-what it was given, over memory that it keeps alive, and nobody looks at the result: whoever was interrupted lets go of
-the workspace, and takes another one next time.
+what it was given. That thread keeps the memory alive, and its result is thrown away. The caller drops its workspace and
+takes another one next time.
 """
 
 from __future__ import annotations

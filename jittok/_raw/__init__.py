@@ -32,7 +32,7 @@ _OPERATIONS = {
         window
     """,
     "sets": """
-        any_bit_mask bit_masks equal_mask one_mask span_masks three_mask two_mask
+        any_bit_mask bit_masks composing_leads equal_mask one_mask span_masks three_mask two_mask
     """,
     "words": """
         put_two put_word
@@ -80,7 +80,16 @@ if TYPE_CHECKING or not FAST:
         trailing_zeros,
         window,
     )
-    from jittok._raw.sets import any_bit_mask, bit_masks, equal_mask, one_mask, span_masks, three_mask, two_mask
+    from jittok._raw.sets import (
+        any_bit_mask,
+        bit_masks,
+        composing_leads,
+        equal_mask,
+        one_mask,
+        span_masks,
+        three_mask,
+        two_mask,
+    )
     from jittok._raw.words import put_two, put_word
 else:
     globals().update(
@@ -97,6 +106,7 @@ __all__ = [
     "bit_masks",
     "bit_places",
     "class_masks",
+    "composing_leads",
     "contraction_masks",
     "copy_four",
     "copy_ids",

@@ -96,8 +96,8 @@ def _pairs_checked(table: Window, first: int, classes: Window, i: int, width: in
 
 
 pair_block = _both(_pairs_raw if HAS_PERMUTE else _pairs_plain, _pairs_checked)
-"""out[at + k] = x * width + y for k < 32, where x and y are what bytes i + 2 * k and i + 2 * k + 1 of `classes` become:
-all bits but the lowest are looked up in the 128 even elements of `table` from `first` on, the lowest is kept."""
+"""out[at + k] = x * width + y for k < 32. x and y come from bytes i + 2 * k and i + 2 * k + 1 of `classes`: the
+lowest bit of a byte is kept, the others are looked up in the 128 even elements of `table` from `first` on."""
 
 
 @intrinsic

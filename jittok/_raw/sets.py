@@ -148,3 +148,28 @@ def _any_bit_checked(text: Window, i: int, bits: int) -> np.uint64:
 
 any_bit_mask = _both(_any_bit_raw, _any_bit_checked)
 """Which of bytes i .. i + 63 have one of the bits `bits` (0 .. 255)."""
+
+
+_COMPOSING = ((0xC0, 2), (0xCC, 3), (0xD2, 1), (0xD6, 14), (0xEA, 4), (0xEF, 17))
+
+
+def _composing_leads(b: Any, block: Any) -> list[Any]:
+    found = _between(b, block, *_COMPOSING[0])
+    for first, count in _COMPOSING[1:]:
+        found = b.or_(found, _between(b, block, first, count) if count > 1 else _equal(b, block, first))
+    return [found, ir.Constant(found.type, [0] * 64)]
+
+
+@helper
+def _composing_leads_checked(text: Window, i: int) -> Any:
+    _inside(text, i, 64)
+    mask = np.uint64(0)
+    for k in range(64):
+        c = np.int64(text[i + k])
+        found = np.uint64(0xC0 <= c <= 0xC1 or 0xCC <= c <= 0xCE or 0xD6 <= c <= 0xE3 or c >= 0xEF)
+        mask |= (found | np.uint64(c == 0xD2 or 0xEA <= c <= 0xED)) << np.uint64(k)
+    return mask, np.uint64(0)
+
+
+composing_leads = _both(_masks_of(_composing_leads, 2), _composing_leads_checked)
+"""(which of bytes i .. i + 63 begin a character that a normal form may change, judged by that byte alone; 0)."""

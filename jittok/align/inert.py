@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 
 from jittok._jit import U8, U16, U64, frozen, helper
 from jittok._raw import Window, equal_mask, get_u8, get_u16, get_u64, span_masks, trailing_zeros, utf8_masks, window
-from jittok.align.lengths import MARK
 from jittok.align.normalized import USER_DEFINED, UnigramRules, can_match
 from jittok.models.bpe.text import BAD, decode
 from jittok.normalize.keys import Keys, charsmap_keys
 from jittok.pretokenize.classes import UNICODE_SIZE, two_stage
 from jittok.safe_cuts.rules import characters
 from jittok.structures.sequences import Sequences, SequenceWindow, make_sequences, ones_begin, open_sequences
-from jittok.vocab import SPACE, Vocab
+from jittok.unicode.characters import SPACE_MARK_BYTES, SPACE_MARK_CODE
+from jittok.vocab import Vocab
 
 BLANK_BIT = 4
 MAPPED, LONG, SECOND, KNOWN, BLANK = 1, 2, 4, 8, 1 << BLANK_BIT
@@ -64,9 +64,9 @@ def build_inert(vocab: Vocab, rules: UnigramRules) -> Inert:
     flags = None if keys is None else _flags(vocab, keys)
     if flags is None or not spaces.escape or spaces.append or rules.always:
         return _unusable()
-    if not flags[ord(SPACE)] & KNOWN or not flags[0x20] & BLANK:
+    if not flags[SPACE_MARK_CODE] & KNOWN or not flags[0x20] & BLANK:
         return _unusable()
-    flags[ord(SPACE)] |= MAPPED  # one of the text's own is no blank
+    flags[SPACE_MARK_CODE] |= MAPPED  # one of the text's own is no blank
     inner = _take_apart(vocab, flags)
     stops = [bytes([byte]) for byte in FREELY if flags[byte] & (MAPPED | SECOND)]
     if inner is None or len(stops) > MOST_STOPS:
@@ -152,7 +152,7 @@ def _steps(vocab: Vocab, unk_id: int, merge: bool) -> U16:
     data, offsets = vocab.token_bytes, vocab.token_offsets
     lengths = np.diff(offsets)
     code, owner, bad = characters(data, offsets, np.ones(len(vocab), bool))
-    mark = code == ord(SPACE)
+    mark = code == SPACE_MARK_CODE
     odd = bad | (lengths == 0) | (lengths > ODD >> 2)
     odd |= np.bincount(owner, _sizes(code), len(vocab)) != lengths  # overlong forms
     odd[owner[code == 0x20]] = True
@@ -160,9 +160,9 @@ def _steps(vocab: Vocab, unk_id: int, merge: bool) -> U16:
         first = np.diff(owner, prepend=-1) != 0
         begins = np.bincount(owner[first & mark], minlength=len(vocab)) > 0
         odd[owner[~first & mark]] = True
-        steps = np.where(begins, lengths - len(MARK) << 1 | BEGINS, lengths << 1)
+        steps = np.where(begins, lengths - len(SPACE_MARK_BYTES) << 1 | BEGINS, lengths << 1)
     else:
-        steps = lengths - (len(MARK) - 1) * np.bincount(owner[mark], minlength=len(vocab)) << 1
+        steps = lengths - (len(SPACE_MARK_BYTES) - 1) * np.bincount(owner[mark], minlength=len(vocab)) << 1
     steps = np.where(odd, ODD, steps)
     if unk_id >= 0:
         steps[unk_id] = UNKNOWN

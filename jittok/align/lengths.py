@@ -19,15 +19,13 @@ from jittok.models import rwkv
 from jittok.models.bpe.compile import decode_texts
 from jittok.models.kinds import kind_of
 from jittok.pretokenize.definition import pre_type
+from jittok.unicode.characters import KMER_MARK, SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2, SPACE_MARK_BYTES
 from jittok.unicode.tables import BYTE_OF_CHARACTER
-from jittok.vocab import SPACE, Vocab
+from jittok.vocab import Vocab
 
 BYTE = 32
 """llama.cpp's attribute bit of byte tokens."""
-MARK = SPACE.encode()
 DNA_BEGIN, DNA_END, DNA_UNKNOWN = b"<dna>", b"</dna>", b"<oov>"
-KMER_MARK = "\ue000".encode()
-"""Ends the keys of k-mers (model hybriddna)."""
 _DIGITS = np.frombuffer(b"0123456789ABCDEF", np.uint8)
 
 
@@ -87,8 +85,8 @@ def _marks(vocab: Vocab) -> NDArray[np.int64]:
     """int64[tokens]: how often U+2581 stands in each text."""
     data, offsets = vocab.key_bytes, vocab.key_offsets
     here = np.zeros(data.size + 1, np.int64)
-    if data.size >= len(MARK):
-        begins = (data[:-2] == MARK[0]) & (data[1:-1] == MARK[1]) & (data[2:] == MARK[2])
+    if data.size >= len(SPACE_MARK_BYTES):
+        begins = (data[:-2] == SPACE_MARK_0) & (data[1:-1] == SPACE_MARK_1) & (data[2:] == SPACE_MARK_2)
         np.cumsum(begins, out=here[1 : begins.size + 1])
         here[begins.size + 1 :] = here[begins.size]
     starts, stops = offsets[:-1], np.maximum(offsets[1:] - 2, offsets[:-1])
@@ -117,7 +115,7 @@ def _bpe(vocab: Vocab) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
         source -= 2 * _marks(vocab)
         source[ids] = 1
         # a symbol that is no token falls into bytes, and a space in it into these
-        source[ids[np.isin(bytes_, np.frombuffer(MARK, np.uint8))]] = 0
+        source[ids[np.isin(bytes_, np.frombuffer(SPACE_MARK_BYTES, np.uint8))]] = 0
     if is_dna(vocab):  # the k-mer at the end may have one letter only
         source[_equal_keys(vocab, DNA_UNKNOWN)] = int(not vocab.escape_whitespaces)  # a space counts as three letters
         ends = vocab.key_offsets[1:]
@@ -150,9 +148,9 @@ def _spm(vocab: Vocab) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         output[vocab.unk_id] = 1  # errors="replace": it stands for a byte that has no token
     source = output - 2 * _marks(vocab)
     source[output == 1] = 1
-    if not _equal_keys(vocab, MARK).size:  # a space falls into bytes, which stand for it together
+    if not _equal_keys(vocab, SPACE_MARK_BYTES).size:  # a space falls into bytes, which stand for it together
         for tokens, values in ((hex_ids, hex_bytes), (ids, bytes_)):
-            source[tokens[np.isin(values, np.frombuffer(MARK, np.uint8))]] = 0
+            source[tokens[np.isin(values, np.frombuffer(SPACE_MARK_BYTES, np.uint8))]] = 0
         if vocab.unk_id >= 0:
             source[vocab.unk_id] = 0  # errors="replace": it stands for one of them
     return output, source

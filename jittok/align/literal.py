@@ -11,14 +11,15 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from jittok.align.lengths import DNA_BEGIN, DNA_END, DNA_UNKNOWN, KMER_MARK, MARK, is_dna
+from jittok.align.lengths import DNA_BEGIN, DNA_END, DNA_UNKNOWN, is_dna
 from jittok.models.kinds import kind_of
 from jittok.pretokenize.crowded import crowded_spaces
 from jittok.pretokenize.definition import pre_type, split
+from jittok.unicode.characters import KMER, KMER_MARK, SPACE_MARK_BYTES
 from jittok.unicode.tables import decode, is_whitespace, lower, sequence_length, utf8
 from jittok.vocab import Vocab
 
-KMER, HASHED = 6, 5
+HASHED = 5
 """Letters of DNA a token; bytes a token of llama.cpp's type for its own tests."""
 BEYOND = re.compile(rb"\xf4[\x90-\xbf][\x80-\xbf]{2}|[\xf5-\xf7][\x80-\xbf]{3}")
 """A code point above U+10FFFF, which only errors="replace" lets pass: as four bad bytes."""
@@ -127,10 +128,10 @@ def _fallen(vocab: Vocab, symbols: list[bytes], byte_id: Callable[[int], int | N
 
 
 def _spm(vocab: Vocab, source: Mapped, prefixed: bool) -> Iterator[Token]:
-    text = source.replaced((MARK if b == 0x20 else bytes([b]), i, i + 1) for i, b in enumerate(source.text))
+    text = source.replaced((SPACE_MARK_BYTES if b == 0x20 else bytes([b]), i, i + 1) for i, b in enumerate(source.text))
     if vocab.add_space_prefix and prefixed:
-        first = [source.starts[0]] * len(MARK)
-        text = Mapped(MARK + text.text, first + text.starts, first + text.stops)
+        first = [source.starts[0]] * len(SPACE_MARK_BYTES)
+        text = Mapped(SPACE_MARK_BYTES + text.text, first + text.starts, first + text.stops)
     ids, scores = vocab.ids, vocab.scores
 
     def rank(left: bytes, right: bytes) -> float | None:
@@ -170,8 +171,8 @@ def _begun_lines(text: Mapped) -> Mapped:
     """U+2581, which stands for nothing, in front of each line that does not begin with it."""
     parts, at = [], 0
     for line in re.split(rb"(\n+)", text.text):
-        if line and line[:1] != b"\n" and not line.startswith(MARK):
-            parts.append((MARK, at, at))
+        if line and line[:1] != b"\n" and not line.startswith(SPACE_MARK_BYTES):
+            parts.append((SPACE_MARK_BYTES, at, at))
         parts.append((line, at, at + len(line)))
         at += len(line)
     return text.replaced(part for part in parts if part[0])
@@ -181,7 +182,7 @@ def _escaped(vocab: Vocab, source: Mapped) -> Mapped:
     """U+2581 for spaces if the vocabulary wants that, in all models of BPE."""
     if not vocab.escape_whitespaces:
         return source
-    return source.replaced((MARK if b == 0x20 else bytes([b]), i, i + 1) for i, b in enumerate(source.text))
+    return source.replaced((SPACE_MARK_BYTES if b == 0x20 else bytes([b]), i, i + 1) for i, b in enumerate(source.text))
 
 
 def _bpe(vocab: Vocab, source: Mapped) -> Iterator[Token]:

@@ -9,14 +9,13 @@ from numpy.typing import NDArray
 
 from jittok._jit import I64, U8, OutU8, frozen, helper, kernel, wide
 from jittok._raw import Window, get_u8, put_i64, put_u8, window
-from jittok.align.lengths import MARK
 from jittok.normalize.keys import TIED as TIED_BYTE
 from jittok.normalize.keys import byte_kinds, charsmap_keys
 from jittok.normalize.spaces import SpaceRules, space_rules
 from jittok.normalize.xcda import OUTSIDE, Charsmap, longest_key, read_charsmap
 from jittok.structures.double_array import NO_NODE, ROOT, DoubleArray, build_double_array, child
 from jittok.structures.utf8 import well_formed
-from jittok.unicode.characters import SPACE_BYTE
+from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES
 from jittok.vocab import Vocab
 
 UNUSED, NORMAL, USER_DEFINED = 2, 4, 16
@@ -127,7 +126,7 @@ def _put_space(rules: UnigramRules, out: Normal, at: int, start: int, stop: int)
     """A space that stands for data[start:stop]; the place behind."""
     if not rules.spaces.escape:
         return _put(out, at, SPACE_BYTE, start, stop)
-    for byte in MARK:
+    for byte in SPACE_MARK_BYTES:
         at = _put(out, at, byte, start, stop)
     return at
 

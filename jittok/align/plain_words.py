@@ -1,7 +1,7 @@
 """Plain stretches of WordPiece's texts: words found by masks, and their ids walked without a look at the letters.
 
-A stretch is plain where every character either stays as long as it is, or is a blank: there a token covers as many
-bytes as its text has without U+2581, and a token that begins with that begins the next word.
+A stretch is plain if every character in it keeps its length or is a blank. There a token covers as many bytes as its
+text has without U+2581, and a token that begins with U+2581 begins the next word.
 """
 
 from __future__ import annotations
@@ -33,13 +33,12 @@ from jittok.align.word_rules import (
     fact_at,
     put_span,
 )
-from jittok.vocab import SPACE
+from jittok.unicode.characters import SPACE_MARK_CODE
 
 STRETCH = 4096
 """Bytes whose words are found before their ids are walked, and up to 63 more."""
 PLACES = STRETCH + 64 + 64
 """Room for places of words, with 64 that `bit_places` may overwrite."""
-_MARK_CODE = ord(SPACE)
 _0, _1, _2, _3, _62, _63 = (np.uint64(n) for n in (0, 1, 2, 3, 62, 63))
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
@@ -113,7 +112,7 @@ def _masks(w: WordWindow, size: int, i: int, stop: int) -> tuple[np.uint64, np.u
             c = (c & 0x3FF) << 6 | get_u8(w.text, k + 2) & 0x3F
         fact = get_u8(w.blocks, get_u16(w.pages, c >> 7) << 7 | c & 127)
         kind = fact & KIND_BITS
-        if kind == DROPPED or (fact >> LENGTH & 3) + 1 != bytes_ or c == _MARK_CODE:
+        if kind == DROPPED or (fact >> LENGTH & 3) + 1 != bytes_ or c == SPACE_MARK_CODE:
             odd |= bit
             break
         if kind == LETTER:

@@ -20,7 +20,7 @@ from jittok.normalize.case import LOWERED, CaseTable, kind_of, lower_case
 from jittok.normalize.case import SPACE as WHITE
 from jittok.pretokenize.splitters.plamo3 import BOUNDARY
 from jittok.structures.utf8 import encoded_length
-from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_CODE
+from jittok.unicode.characters import KMER, NEWLINE, SPACE_BYTE, SPACE_MARK_CODE
 from jittok.unicode.tables import LAST_CODE_POINT, REPLACEMENT
 
 BPE, WHITESPACE, DNA, SPM, PLAMO2, RWKV, PLAMO3 = range(7)
@@ -37,8 +37,7 @@ def map_room(longest: int) -> int:
     return longest + GROWTH * AT_ONCE + SLACK
 
 
-NEWLINE = 0x0A
-KMER, TAG = 6, 5
+TAG = 5
 BEGIN, END = b"<dna>", b"</dna>"
 BROKEN = -1
 """The lengths of tokens do not add up to what they should cover."""

@@ -11,22 +11,22 @@ from typing import NamedTuple
 from jittok._jit import helper
 from jittok._raw import Window, get_i32, get_u8, get_u32, put_i64, put_u8, window
 from jittok.align.inert import InertWindow, is_hidden, is_inert
-from jittok.align.lengths import MARK
 from jittok.align.normalized import BAD, BAD_TEXT, SAME, Normal, UnigramRules
 from jittok.models.bpe.text import BAD as ILL
 from jittok.models.bpe.text import decode
-from jittok.normalize.xcda import CHECK, ENDS, VALUE, base_of
+from jittok.normalize.steps import longest_known_key, user_path
+from jittok.normalize.xcda import base_of
 from jittok.structures.double_array import BASE, NO_VALUE, PARENT, ROOT, UNIT
 from jittok.structures.double_array import VALUE as VALUE_OF_NODE
-from jittok.unicode.characters import SPACE_BYTE
+from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES
 
 
 class StepWindow(NamedTuple):
     """What steps are made with."""
 
     user: Window
-    any_map: int  # 1: there is a charsmap
     map_units: Window
+    map_size: int
     map_root: int
     replacements: Window
     characters: Window  # tokens that are one character
@@ -52,8 +52,8 @@ def open_steps(rules: UnigramRules) -> StepWindow:
         root = base_of(get_u32(window(units), 0))
     return StepWindow(
         window(rules.user.units),
-        1 if units.size > 0 else 0,
         window(units),
+        units.size,
         root,
         window(rules.charsmap.replacements),
         window(rules.characters.units),
@@ -65,16 +65,10 @@ def open_steps(rules: UnigramRules) -> StepWindow:
 @helper
 def _step(steps: StepWindow, text: Window, i: int, stop: int) -> tuple[int, int, int]:
     """(what comes out, bytes used, bytes that come out) of one step: SAME, BAD or the place of a replacement."""
-    end, node = i, ROOT
-    while end < stop:  # a path of user-defined tokens passes as it is, whether or not one ends there
-        place = get_i32(steps.user, UNIT * node + BASE) ^ get_u8(text, end)
-        if get_i32(steps.user, UNIT * place + PARENT) != node:
-            break
-        node = place
-        end += 1
-    if end > i:
+    end = user_path(steps.user, text, i, stop)
+    if end > i:  # a path of user-defined tokens passes as it is
         return SAME, end - i, end - i
-    used, value = _longest_key(steps, text, i, stop)
+    used, value = longest_known_key(steps.map_units, steps.map_size, steps.map_root, text, i, stop)
     if used > 0:
         size, same = 0, True
         byte = get_u8(steps.replacements, value)
@@ -85,23 +79,6 @@ def _step(steps: StepWindow, text: Window, i: int, stop: int) -> tuple[int, int,
         return SAME if same and size == used else value, used, size
     c, used = decode(text, i, stop, steps.shortest)
     return (BAD, 1, 3) if c == ILL else (SAME, used, used)
-
-
-@helper
-def _longest_key(steps: StepWindow, text: Window, i: int, stop: int) -> tuple[int, int]:
-    """(bytes of the longest key at i or 0, place of its replacement)."""
-    length, value, at, node = 0, 0, i, steps.map_root
-    while steps.any_map != 0 and at < stop:
-        byte = get_u8(text, at)
-        node ^= byte
-        unit = get_u32(steps.map_units, node)
-        if byte == 0 or unit & CHECK != byte:
-            break
-        node ^= base_of(unit)
-        at += 1
-        if unit & ENDS:
-            length, value = at - i, get_u32(steps.map_units, node) & VALUE
-    return length, value
 
 
 @helper
@@ -134,7 +111,7 @@ def normalize_more(
             source, used, size = _step(steps, text, i, stop)
         else:
             used = size
-        if at + (len(MARK) + 1) * size > out.room:
+        if at + (len(SPACE_MARK_BYTES) + 1) * size > out.room:
             i, used, size = -1, 0, 0
         for k in range(size):
             low, high = i, i + used
@@ -145,7 +122,7 @@ def normalize_more(
             else:
                 byte = get_u8(steps.replacements, source + k)
             if byte == SPACE_BYTE and steps.merge == 0:
-                for mark in MARK:
+                for mark in SPACE_MARK_BYTES:
                     at = _put(out, at, mark, low, high)
                 continue
             if byte == SPACE_BYTE:
@@ -154,7 +131,7 @@ def normalize_more(
             if not inside:
                 if gap_start < 0:  # of a character that became several, all but the first share its place
                     gap_start, gap_stop = low, high if source != SAME and k > 0 else low
-                for mark in MARK:
+                for mark in SPACE_MARK_BYTES:
                     at = _put(out, at, mark, gap_start, gap_stop)
             inside, gap_start = True, -1
             at = _put(out, at, byte, low, high)

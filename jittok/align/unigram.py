@@ -1,8 +1,8 @@
 """Spans of Unigram: the ids walked over the normalized text.
 
-A token covers the bytes of its text. How far the unknown token reaches (a run of unknown characters becomes one) its id
-does not say, but a character that is a token is never unknown, so a run ends at the first of these, or where the next
-id's text begins. Only where that text begins with a character that may be unknown too has the lattice to be asked.
+A token covers the bytes of its text. The unknown token stands for a run of unknown characters, and its id does not say
+how long the run is. A character that is a token is never unknown, so the run ends at the first of these, or where the
+text of the next id begins. If that text begins with a character that may be unknown too, the lattice is asked.
 """
 
 from __future__ import annotations

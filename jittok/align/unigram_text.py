@@ -39,10 +39,11 @@ from jittok.align.inert import (
     inert_end,
     open_inert,
 )
-from jittok.align.lengths import MARK, Lengths
+from jittok.align.lengths import Lengths
 from jittok.align.normalized import Normal, UnigramRules
 from jittok.align.steps import Cursor, StepWindow, is_character, normalize_more, open_steps
 from jittok.structures.utf8 import lead_length
+from jittok.unicode.characters import SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2, SPACE_MARK_BYTES
 
 STRETCH = 4096
 """Bytes that are looked at before their tokens are walked."""
@@ -247,12 +248,12 @@ def _unknown_end(w: Walk, inert: InertWindow, i: int, safe: int, k: int) -> int:
                 byte = get_u8(w.texts, begin)
                 if get_u8(inert.ascii, get_u8(w.text, at + same)) & BLANK:  # U+2581, which has this first byte alone
                     if (
-                        byte != MARK[0]
-                        or get_u8(w.texts, begin + 1) != MARK[1]
-                        or get_u8(w.texts, begin + 2) != MARK[2]
+                        byte != SPACE_MARK_0
+                        or get_u8(w.texts, begin + 1) != SPACE_MARK_1
+                        or get_u8(w.texts, begin + 2) != SPACE_MARK_2
                     ):
                         break
-                    begin += len(MARK) - 1
+                    begin += len(SPACE_MARK_BYTES) - 1
                 elif byte != get_u8(w.text, at + same):
                     break
                 begin += 1

@@ -12,13 +12,13 @@ import numpy as np
 
 from jittok._jit import I32, U8, U16, frozen, helper
 from jittok._raw import Window, get_u8, get_u16, put_i64
-from jittok.align.lengths import MARK, find_key
+from jittok.align.lengths import find_key
 from jittok.models.bpe.text import BAD, decode
 from jittok.models.wpm import normal_table
-from jittok.pretokenize.classes import UNICODE_SIZE, two_stage
+from jittok.pretokenize.classes import PAGES, UNICODE_SIZE, shared_rows
 from jittok.structures.double_array import DoubleArray, build_double_array
+from jittok.unicode.characters import SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2, SPACE_MARK_BYTES, SPACE_MARK_CODE
 from jittok.unicode.tables import LAST_CODE_POINT
-from jittok.vocab import SPACE as SPACE_MARK
 from jittok.vocab import Vocab
 
 LETTER, BLANK, DROPPED, ALONE = 0, 1, 2, 3
@@ -31,7 +31,7 @@ PLAIN_BLANK, PLAIN_ALONE, ODD = 1, 2, 4
 """Kinds of bytes, beside LETTER; ODD is what no plain stretch has: bytes beyond ASCII and those that vanish."""
 BEGINS = 1
 """Bit of a step: the token begins a word; above it, bytes of a token's text without the marker."""
-MARKER = len(MARK)
+MARKER = len(SPACE_MARK_BYTES)
 
 
 class WordRules(NamedTuple):
@@ -53,30 +53,30 @@ class WordRules(NamedTuple):
 def word_rules(vocab: Vocab) -> WordRules:
     """The rules of a vocabulary of type "wpm"."""
     pages, entries = normal_table(bool(vocab.lowercase), bool(vocab.strip_accents))
-    every = np.arange(UNICODE_SIZE)
     full = entries.reshape(-1, 256)[pages].reshape(-1)
-    image = full & IMAGE ^ every
-    lengths = 1 + (image >= 0x80).astype(np.int64) + (image >= 0x800) + (image >= 0x10000)
-    facts = (full >> KIND | lengths - 1 << LENGTH | np.where(image == every, SAME, 0)).astype(np.uint8)
+    image = full & IMAGE ^ np.arange(UNICODE_SIZE, dtype=np.int32)
+    lengths = 1 + (image >= 0x80).view(np.uint8) + (image >= 0x800) + (image >= 0x10000)  # of a byte each: it is quick
+    same = (full & IMAGE == 0).view(np.uint8) * np.uint8(SAME)
+    facts = (full >> KIND).astype(np.uint8) | lengths - 1 << LENGTH | same
     kinds = np.full(256, ODD, np.uint8)
     kinds[:0x80] = np.array([LETTER, PLAIN_BLANK, ODD, PLAIN_ALONE])[full[:0x80] >> KIND]
     if (lengths[:0x80] != 1).any():
         raise AssertionError("ASCII does not stay ASCII")
     if not np.array_equal(kinds, [_plain_kind(byte) for byte in range(256)]):
         raise AssertionError("ASCII is of other kinds than `find_words` knows")
-    if np.flatnonzero(image == ord(SPACE_MARK)).tolist() != [ord(SPACE_MARK)]:
+    if np.flatnonzero(image == SPACE_MARK_CODE).tolist() != [SPACE_MARK_CODE]:
         raise AssertionError("U+2581 comes from other characters")
     steps, plain = _steps(vocab)
-    fact_pages, blocks = two_stage(every, facts)
+    fact_pages, blocks = shared_rows(facts.reshape(PAGES, -1))
     unknown = vocab.tokens[vocab.unk_id] if vocab.unk_id >= 0 else b""
     # words begin with the mark, and the unknown token may be a prefix of one
-    ambiguous = bool(unknown) and (unknown[:3] == MARK[: len(unknown)]) and find_key(vocab, unknown) >= 0
+    ambiguous = bool(unknown) and (unknown[:3] == SPACE_MARK_BYTES[: len(unknown)]) and find_key(vocab, unknown) >= 0
     nothing = frozen([], np.int32)
     data, offsets = frozen(vocab.key_bytes, np.uint8), frozen(vocab.key_offsets, np.int64)
     if not ambiguous:
         data, offsets = data[:0], frozen([0], np.int64)
     return WordRules(
-        frozen(fact_pages, np.uint16), frozen(blocks, np.uint8), frozen(kinds, np.uint8), steps,
+        frozen(fact_pages, np.uint16), frozen(blocks.reshape(-1), np.uint8), frozen(kinds, np.uint8), steps,
         int(plain and not ambiguous), vocab.unk_id, int(vocab.shortest_utf8), int(ambiguous),
         build_double_array(data, offsets, np.arange(offsets.size - 1, dtype=np.int32)),
         *((frozen(pages, np.int32), frozen(entries, np.int32)) if ambiguous else (nothing, nothing)),
@@ -96,9 +96,9 @@ def _steps(vocab: Vocab) -> tuple[U16, bool]:
     lengths = np.diff(offsets)
     padded = np.append(vocab.key_bytes, np.zeros(MARKER, np.uint8))
     head = [padded[offsets[:-1] + k] for k in range(MARKER)]
-    begins = (lengths >= MARKER) & (head[0] == MARK[0]) & (head[1] == MARK[1]) & (head[2] == MARK[2])
+    begins = (lengths >= MARKER) & (head[0] == SPACE_MARK_0) & (head[1] == SPACE_MARK_1) & (head[2] == SPACE_MARK_2)
     # a token that is the marker or a part of it is followed by one that begins no word
-    parts = (head[0] == MARK[0]) & ((lengths == 1) | ((lengths == 2) & (head[1] == MARK[1])))
+    parts = (head[0] == SPACE_MARK_0) & ((lengths == 1) | ((lengths == 2) & (head[1] == SPACE_MARK_1)))
     plain = not (parts.any() or (begins & (lengths == MARKER)).any() or lengths.max(initial=0) >= 1 << 14)
     steps = np.where(begins, lengths - MARKER << 1 | BEGINS, lengths << 1)
     if vocab.unk_id >= 0:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from jittok._jit import I32, I64, U8, OutI32, OutI64, OutU8, helper, kernel, wide
 from jittok._raw import get_i32, get_u8, put_u8, window
 from jittok.align.direct import first_id
-from jittok.align.lengths import MARK, Lengths
+from jittok.align.lengths import Lengths
 from jittok.align.plain_words import find_words, walk_words
 from jittok.align.word_rules import (
     ALONE,
@@ -28,6 +28,7 @@ from jittok.align.word_rules import (
 )
 from jittok.models.bpe.text import decode, put_code_point
 from jittok.structures.double_array import NO_NODE, NO_VALUE, ROOT, child, value_at
+from jittok.unicode.characters import SPACE_MARK_BYTES
 
 
 @kernel
@@ -134,7 +135,7 @@ def _walk_word(w: WordWindow, rules: WordRules, word: OutU8, i: int, stop: int, 
 def _is_known(w: WordWindow, rules: WordRules, word: OutU8, i: int, stop: int) -> bool:
     """Whether tokens can be found for the word that begins at i, so that it is not unknown as a whole."""
     out, size, behind = window(word), 0, i
-    for byte in MARK:
+    for byte in SPACE_MARK_BYTES:
         put_u8(out, size, byte)
         size += 1
     fact = 0

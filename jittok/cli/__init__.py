@@ -18,7 +18,7 @@ from jittok import __version__
 from jittok.cli.common import note
 from jittok.errors import JittokError
 
-COMMANDS = ("encode", "decode", "count", "info", "compare", "trace", "corpus", "verify", "train", "cache")
+COMMANDS = ("encode", "decode", "count", "info", "compare", "convert", "trace", "corpus", "verify", "train", "cache")
 """Modules of this package, in the order of --help."""
 EXPECTED_FAILURES = (JittokError, OSError, ValueError, TypeError, KeyError, ImportError, EOFError, MemoryError)
 """What bad input, files and installations give. Anything else is a bug, and says so."""

@@ -92,6 +92,7 @@ def _warm(options: argparse.Namespace) -> int:
     import jittok
     from jittok._jit import levels, need_compiler
     from jittok.cli.common import open_named
+    from jittok.vocab.types import rules_of
 
     if options.level and options.level != levels.ASKED:
         need_compiler("--level")
@@ -100,7 +101,7 @@ def _warm(options: argparse.Namespace) -> int:
     for name in options.vocab or jittok.bundled_names():
         tok = open_named(name, cache=True)
         ids = 0
-        if tok.type != "none":
+        if rules_of(tok.type).has_tokens:
             for parse in (False, True):
                 rows = tok.encode_batch(
                     [WARM_TEXT, WARM_TEXT.encode()], parse_special=parse, errors="replace", threads=1

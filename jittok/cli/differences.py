@@ -10,11 +10,15 @@ from jittok.pretokenize.records import notes as notes_of
 from jittok.vocab import Vocab
 
 USER_DEFINED = 16
+READ_OTHERWISE = (
+    "decomposed Hangul, vowel signs and other marks, words of more than 100 characters and characters newer than "
+    "Unicode 8 are read otherwise (measured with BERT: 7 of 72 multilingual documents, English and code are equal)"
+)
 
 
 def known_differences(vocab: Vocab) -> list[str]:
     """One sentence for each known difference of this kind of vocabulary."""
-    by_type = {"bpe": _bpe, "spm": _spm, "ugm": _ugm, "wpm": _wpm}
+    by_type = {"bpe": _bpe, "spm": _spm, "ugm": _ugm, "wpm": _wpm, "rwkv": _rwkv}
     return by_type[vocab.type](vocab) if vocab.type in by_type else []
 
 
@@ -31,7 +35,12 @@ def _bpe(vocab: Vocab) -> list[str]:
             "user-defined tokens are cut out of the text longest first; the model's own tokenizer takes the leftmost"
         )
     notes.append(
-        "text is never normalized: where the model's own tokenizer applies NFC, decomposed text gets other ids"
+        "text is never normalized: where the model's own tokenizer applies NFC, as Qwen's does, decomposed text gets "
+        "other ids (measured with Qwen 3: 2 of 72 multilingual documents, English and code are equal)"
+    )
+    notes.append(
+        "characters that are newer than llama.cpp's tables of Unicode (such as U+10D40), and U+017F behind an "
+        "apostrophe, are cut otherwise than by Unicode 16.0"
     )
     return notes
 
@@ -45,6 +54,11 @@ def _spm(vocab: Vocab) -> list[str]:
         )
     notes.append(
         "text is not normalized (no NFKC, no squeezing of spaces), whatever the model file of sentencepiece says"
+    )
+    notes.append(
+        "tokens that the model's own file adds without calling them special (runs of spaces, </s>), and control tokens "
+        "that a converter made user-defined, may be cut out by one of the two alone (ChatGLM3's `sop` within "
+        '"philosophy"; measured: 3 of 25 English documents)'
     )
     return notes
 
@@ -70,7 +84,14 @@ def _wpm(vocab: Vocab) -> list[str]:
     return [
         "the ## form of word parts is lost in conversion: ids are the same, the texts of tokens are not",
         "CLS and SEP always stand around the text with add_special, whatever the file's flags say",
+        READ_OTHERWISE,
     ]
+
+
+def _rwkv(vocab: Vocab) -> list[str]:
+    if vocab.tokens[:1] != [b"<s>"]:
+        return []
+    return ["`<s>`, id 0, is cut out of the text; the model's own list has no such token"]
 
 
 def _user_defined(vocab: Vocab) -> bool:

@@ -62,6 +62,7 @@ def run(options: argparse.Namespace) -> int:
     notes = known["differences"] or ["none known"]
     sys.stdout.write("where llama.cpp (and jittok) part from the model's own tokenizer\n")
     sys.stdout.writelines(f"  - {note}\n" for note in notes)
+    sys.stdout.write("  jittok compare FILE tokenizer.json --corpus DOCS shows it on documents\n")
     return 0
 
 

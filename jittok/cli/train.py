@@ -71,6 +71,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     rule.add_argument("--max-token-length", type=positive, metavar="N", help="bytes of the longest token")
     rule.add_argument("--limit-alphabet", type=positive, metavar="N", help="keep the most frequent bytes")
     rule.add_argument(
+        "--superbpe", type=positive, metavar="N",
+        help="after N ids also tokens of several words; llama.cpp's pre superbpe (reads the documents twice)",
+    )  # fmt: skip
+    rule.add_argument(
         "--normalization", default="identity", metavar="NAME",
         help="of --model spm and unigram: identity, nmt_nfkc (sentencepiece's default), nfkc, nmt_nfkc_cf, nfkc_cf",
     )  # fmt: skip
@@ -144,7 +148,11 @@ def run(options: argparse.Namespace) -> int:
     elif sizes and options.model != "bpe":
         report["vocabularies"] = [_other_model(options, words, size, len(sizes) > 1) for size in sizes]
     elif sizes:
-        trained = _train(options, words, max(sizes))
+        trained = _train(options, words, options.superbpe or max(sizes))
+        if options.superbpe:
+            from jittok.train.second import second_stage, stretches
+
+            trained = second_stage(trained, _words(options, stretches()), max(sizes))
         report["seconds_learning"] = round(time.perf_counter() - counted, 3)
         report["vocabularies"] = [_save(options, trained, size, len(sizes) > 1) for size in sizes]
         report["warnings"] = trained.warnings
@@ -154,6 +162,8 @@ def run(options: argparse.Namespace) -> int:
     if options.work:
         from jittok.train.files import finished
 
+        if options.superbpe:
+            finished(f"{options.work}/stretches")
         finished(options.work)
     write(json.dumps(report, ensure_ascii=False) + "\n" if options.json else _text(report))
     return 0
@@ -169,10 +179,13 @@ def _sizes(options: argparse.Namespace) -> list[int]:
     return [] if options.size is None else [options.size]
 
 
-def _words(options: argparse.Namespace) -> Counts:
+def _words(options: argparse.Namespace, stretches: str | None = None) -> Counts:
+    """The counted words; or in their place what `stretches` matches."""
     from jittok.train.counts import Counts
 
     if options.words:
+        if options.superbpe:
+            raise ValueError("found --words and --superbpe, expected INPUT: stretches of words are counted there")
         if options.inputs:
             raise ValueError("found INPUT and --words, expected one of them")
         found = [Counts.load(path) for path in options.words]
@@ -188,7 +201,7 @@ def _words(options: argparse.Namespace) -> Counts:
     from jittok.train.cutter import DEFAULT_PRE
     from jittok.train.files import count_files
 
-    runs, lines = None, None
+    runs, lines = stretches, None
     if options.model == "spm":
         from jittok.train.spm import RUNS, SpmOptions
 
@@ -217,7 +230,8 @@ def _words(options: argparse.Namespace) -> Counts:
     for given in options.weight:
         glob, _, number = given.rpartition("=")
         weights[glob] = float(number)
-    return count_files(options.inputs, how, reading, weights, options.work)
+    work = options.work if stretches is None or options.work is None else f"{options.work}/stretches"
+    return count_files(options.inputs, how, reading, weights, work)
 
 
 def _train(options: argparse.Namespace, words: Counts, size: int) -> Trained:

@@ -25,8 +25,9 @@ from jittok.pipeline.models import Pieces
 from jittok.pipeline.steps import SpellBytes
 from jittok.pretokenize.definition import pre_type, split
 from jittok.reference.special import partition
+from jittok.unicode.characters import SPACE_MARK
 from jittok.unicode.tables import CHARACTER_OF_BYTE
-from jittok.vocab import SPACE, Vocab
+from jittok.vocab import Vocab
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
@@ -140,7 +141,7 @@ def _words_of_file(pipeline: Pipeline, text: str, parse_special: bool) -> list[b
 
     run = runner(pipeline)
     if isinstance(pipeline.model, Pieces):
-        return [run.sentencepiece.normalize(text).replace(SPACE, " ").encode()]
+        return [run.sentencepiece.normalize(text).replace(SPACE_MARK, " ").encode()]
     spelled = any(isinstance(step, SpellBytes) for step in (*pipeline.normalize, *pipeline.split))
     out = []
     for word in run.words(Piece(text, list(range(len(text)))), parse_special):
@@ -149,7 +150,7 @@ def _words_of_file(pipeline: Pipeline, text: str, parse_special: bool) -> list[b
         elif spelled:
             out.append(b"".join(_BYTE_OF.get(c, c.encode()) for c in word.text))
         else:
-            out.append(word.text.replace(SPACE, " ").encode())
+            out.append(word.text.replace(SPACE_MARK, " ").encode())
     return out
 
 
@@ -170,13 +171,17 @@ def _words_of_session(tok: Tokenizer, text: bytes) -> list[bytes]:
     """The words of a text without special tokens, from a trace of it."""
     trace = tok.trace(text, errors="replace")
     words = [row["text"] for row in trace.words] or [row["text"] for row in trace.normalized]
-    return [word.replace(SPACE, " ").encode() for word in words] or [text]
+    return [word.replace(SPACE_MARK, " ").encode() for word in words] or [text]
 
 
 def _unspelled(text: str) -> bytes:
     """A word in the byte alphabet as bytes, or as it is."""
     parts = [_BYTE_OF.get(c) for c in text]
-    return text.replace(SPACE, " ").encode() if None in parts else b"".join(part for part in parts if part is not None)
+    return (
+        text.replace(SPACE_MARK, " ").encode()
+        if None in parts
+        else b"".join(part for part in parts if part is not None)
+    )
 
 
 def _inside(near: Near, ids: list[int], start: int) -> tuple[int, int] | None:

@@ -59,20 +59,20 @@ def stages_of(vocab: Vocab | Pipeline) -> list[Stage] | None:
     return stages_of_patterns(pre_type(vocab.pre_type).patterns)
 
 
-def compare_splitters(a: list[Stage], b: list[Stage]) -> Verdict:
-    """Whether two lists of stages cut alike."""
+def compare_splitters(a: list[Stage], b: list[Stage], known: NDArray[np.bool_] | None = None) -> Verdict:
+    """Whether two lists of stages cut alike. known: [0x110000] only texts of these characters."""
     if len(a) != len(b):
         return Verdict(None, 0, [])
     states, texts, same = 0, list[list[list[int]]](), True
     for one, other in zip(a, b, strict=True):
-        found = _compare_stages(one, other, free=len(a) > 1)
+        found = _compare_stages(one, other, len(a) > 1, known)
         if found.same is None:
             return Verdict(None, states, texts)
         states, texts, same = states + found.states, texts + found.texts, same and found.same
     return Verdict(same, states, texts)
 
 
-def _compare_stages(a: Stage, b: Stage, free: bool) -> Verdict:
+def _compare_stages(a: Stage, b: Stage, free: bool, known: NDArray[np.bool_] | None) -> Verdict:
     runs_a, runs_b = a[2], b[2]
     if a[1] is None or b[1] is None:
         equal = a[0] == b[0] and a[1] is b[1] and np.array_equal(_full(runs_a), _full(runs_b))
@@ -80,6 +80,8 @@ def _compare_stages(a: Stage, b: Stage, free: bool) -> Verdict:
     full_a, full_b = _full(runs_a), _full(runs_b)
     joint = full_a.astype(np.int64) * 256 + full_b
     joint[_SURROGATES[0] : _SURROGATES[1] + 1] = -1
+    if known is not None:
+        joint[~known] = -1
     classes = [int(number) for number in np.unique(joint) if number >= 0]
     pairs = [(number >> 8, number & 255) for number in classes]
     builders = tuple(Builder(part.transitions.reshape(-1, part.width)) for part in (a[1], b[1]))

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from jittok.pipeline import Pipeline
 from jittok.pipeline.models import WordPiece
 from jittok.pipeline.steps import JoinBytes
+from jittok.unicode.characters import SPACE_MARK_BYTES
 from jittok.unicode.tables import CHARACTER_OF_BYTE
-from jittok.vocab import NO_TOKEN, SPACE, Vocab
+from jittok.vocab import NO_TOKEN, Vocab
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
@@ -69,7 +70,7 @@ def cut_out(tok: Tokenizer) -> NDArray[np.bool_]:
 
 def _of_gguf(tok: Tokenizer, vocab: Vocab) -> list[bytes]:
     if vocab.type == "wpm":
-        mark = SPACE.encode()
+        mark = SPACE_MARK_BYTES
         special = cut_out(tok)
         return [
             text if special[token] else text[len(mark) :] if text.startswith(mark) else PART + text
@@ -92,11 +93,11 @@ def _of_file(pipeline: Pipeline) -> list[bytes]:
     elif pipeline.format in ("tiktoken", "tekken", "rwkv"):
         rows = [text or b"" for text in pipeline.model_tokens]
     else:
-        mark = SPACE.encode()
+        mark = SPACE_MARK_BYTES
         rows = [_from_bytes(text or b"").replace(mark, b" ") for text in pipeline.model_tokens]
     rows += [b""] * (len(pipeline) - len(rows))
     for token in pipeline.added:
-        rows[token.id] = token.content.encode().replace(SPACE.encode(), b" ")
+        rows[token.id] = token.content.encode().replace(SPACE_MARK_BYTES, b" ")
     return rows
 
 

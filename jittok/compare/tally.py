@@ -168,7 +168,8 @@ def _by_lengths(
             continue
         origin, length = int(ends[first] - sizes[first]), int(lengths[row])
         extra = int(ends[last - 1]) - origin - length
-        if extra not in (0, 1):
+        said = b"".join(known.texts[token] for token in ids[first:last].tolist())
+        if extra not in (0, 1) or said[extra:] != docs.between(int(docs.starts[row]), int(docs.stops[row])):
             spans[first:last] = 0, length
         else:
             spans[first:last] = np.maximum(spans[first:last] - origin - extra, 0)

@@ -8,12 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.decode.rows import Frame
+from jittok.decode.file_stream import FileStream
 from jittok.decode.stream import StreamDecoder
-from jittok.errors import InvalidToken, UnsupportedVocab
-from jittok.pipeline.models import NO_TOKEN
+from jittok.errors import InvalidToken
 from jittok.pipeline.pipeline import Pipeline
-from jittok.pipeline.steps import JoinBytes, JoinRaw
 from jittok.reference.pipeline import runner
 
 
@@ -61,22 +59,5 @@ class GeneralDecoder:
         return piece[min(max(lstrip, 0), len(piece) - len(piece.lstrip(b" "))) :]
 
     def stream(self, errors: str, remove_special: bool, unparse_special: bool) -> StreamDecoder:
-        """Text from ids one at a time, where what an id prints does not depend on its neighbours."""
-        if not self.by_token or remove_special:
-            expected = "a decoder by bytes: streams of others are not built yet, nor without what stands around a text"
-            raise UnsupportedVocab(
-                self.vocab.source, "decoder", [type(step).__name__ for step in self.vocab.decode], expected
-            )
-        hidden = frozenset() if unparse_special else runner(self.vocab).special
-
-        def piece(token: int) -> bytes:
-            if not 0 <= token < len(self.vocab):
-                raise InvalidToken(token, len(self.vocab))
-            return b"" if token in hidden else self.piece(token)
-
-        return StreamDecoder(piece, Frame(0, NO_TOKEN, NO_TOKEN, 1, 0), errors)
-
-    @property
-    def by_token(self) -> bool:
-        """Whether what an id prints does not depend on its neighbours."""
-        return len(self.vocab.decode) == 1 and isinstance(self.vocab.decode[0], JoinBytes | JoinRaw)
+        """Text from ids one at a time."""
+        return FileStream(self.vocab, errors, remove_special, not unparse_special)

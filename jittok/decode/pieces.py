@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 from jittok._jit import I32, I64, U8, U64, OutI32, OutI64, OutU8, frozen, helper, kernel
 from jittok._raw import get_i32, get_u8, put_u8, window
 from jittok.models.kinds import AS_IS, SPACED, kind_of
-from jittok.unicode.characters import SPACE_BYTE
+from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2
 from jittok.unicode.tables import code_points
-from jittok.vocab import SPACE, Vocab
+from jittok.vocab import Vocab
 
 UNKNOWN, NORMAL, CONTROL, USER_DEFINED, BYTE = 1, 4, 8, 16, 32
 """llama.cpp's attribute bits that matter here."""
 QUOTE = 0x27
-SPACE_0, SPACE_1, SPACE_2 = SPACE.encode()
 
 _HEX = re.compile(rb"[ \t\n\v\f\r]*([+-]?)(?:0[xX](?=[0-9a-fA-F]))?([0-9a-fA-F]*)")
 _BYTE_TOKEN = re.compile(rb"<0x([0-9a-fA-F]{2})>", re.DOTALL)
@@ -160,10 +159,10 @@ def fill_pieces(
                 byte = get_u8(text, i)
                 if how == SPACED:
                     if (
-                        byte == SPACE_0
+                        byte == SPACE_MARK_0
                         and i + 2 < stop
-                        and get_u8(text, i + 1) == SPACE_1
-                        and get_u8(text, i + 2) == SPACE_2
+                        and get_u8(text, i + 1) == SPACE_MARK_1
+                        and get_u8(text, i + 2) == SPACE_MARK_2
                     ):
                         byte, i = SPACE_BYTE, i + 2
                 else:

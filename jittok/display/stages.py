@@ -24,6 +24,7 @@ ABOUT = {
     "fragments": "the text cut around special tokens: the buffer after each of them",
     "normalized": "what the text becomes before it is cut",
     "charsmap": "walks through the double array of the character map, byte by byte",
+    "split": "the words after each stage of the file's splitter",
     "words": "what the regexes (or BERT's rules) cut the text into",
     "symbols": "the symbols of each word before and after merging",
     "merges": "pairs taken from the queue, best first",
@@ -111,7 +112,9 @@ def _normalized(records: Records, context: Record) -> str:
             shown += [marked(copied), text_chip(text[i:j].decode("utf-8", "surrogateescape"), 1 + k % 2, said)]
             copied = b""
         shown.append(marked(copied))
-        out.append(f'<div style="line-height:1.9">{"".join(shown)}</div>' + rest(len(record["map"]) - LONGEST, "units"))
+        step = f' <small style="{DIM}">{escape(record["step"])}</small>' if "step" in record else ""
+        line = f'<div style="line-height:1.9">{"".join(shown)}{step}</div>'
+        out.append(line + rest(len(record["map"]) - LONGEST, "units"))
         steps = [step for step in record.get("steps", ()) if _changes(step)]
         if steps:
             head = tuple(steps[0])
@@ -157,6 +160,12 @@ def _charsmap(records: Records, context: Record) -> str:
 
     picture = table(head, map(line, told), len(told)) if told else f'<div style="{DIM}">no walk matched</div>'
     return picture + fold(f"all {len(walks)} walks", table(head, map(line, records), len(records)))
+
+
+def _split(records: Records, context: Record) -> str:
+    del context
+    rows = [(row["fragment"], row["step"], Markup(text_chips(row["words"][:LONGEST]))) for row in records[:ROWS]]
+    return table(("fragment", "stage", "words"), rows, len(records), "stages")
 
 
 def _words(records: Records, context: Record) -> str:
@@ -287,7 +296,7 @@ def _matches(records: Records, context: Record) -> str:
 def _lattice(records: Records, context: Record) -> str:
     del context
     out: list[str] = []
-    for rows in _grouped(records, "fragment").values():
+    for rows in _grouped(records, "word" if "word" in records[0] else "fragment").values():
         if sum(map(len, out)) > PICTURES:
             break
         out.append(lattice(rows))
@@ -373,6 +382,7 @@ _STAGES: dict[str, Callable[[Records, Record], str]] = {
     "fragments": _fragments,
     "normalized": _normalized,
     "charsmap": _charsmap,
+    "split": _split,
     "words": _words,
     "symbols": _symbols,
     "merges": _merges,

@@ -138,11 +138,14 @@ def _normalized(record: Record, context: Record) -> list[Stretch]:
     changed = sum(step["rule"] not in ("unchanged", "kept") for step in record.get("steps", ()))
     note = f", {changed} of {len(record['steps'])} steps change or cut" if record.get("steps") else ""
     text = readable(record["text"].encode("utf-8", "surrogateescape"))
-    return [
+    row = [
         Stretch(f"fragment {record['fragment']}", FAINT),
         Stretch(text),
         Stretch(f"{record['length']} bytes{note}", FAINT),
     ]
+    if "step" in record:
+        row.append(Stretch(_text(record["step"]), GOOD if record["changed"] else FAINT))
+    return row
 
 
 def _charsmap(record: Record, context: Record) -> list[Stretch]:
@@ -159,6 +162,15 @@ def _charsmap(record: Record, context: Record) -> list[Stretch]:
         end = " (longest)" if record["matched"] else ""
         row.append(Stretch(f"leaf: value {record['value']} is {_text(record['replacement'])}{end}", GOOD))
     return row
+
+
+def _split(record: Record, context: Record) -> list[Stretch]:
+    del context
+    return [
+        Stretch(f"fragment {record['fragment']}", FAINT),
+        Stretch(_text(record["step"])),
+        Stretch(" | ".join(map(_text, record["words"][:WIDEST])), GOOD),
+    ]
 
 
 def _words(record: Record, context: Record) -> list[Stretch]:
@@ -289,6 +301,7 @@ _ROWS = {
     "fragments": _fragments,
     "normalized": _normalized,
     "charsmap": _charsmap,
+    "split": _split,
     "words": _words,
     "symbols": _symbols,
     "resegment": _resegment,

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from jittok._jit import CHECKED, kernel, patiently
 from jittok.encode.failures import failure_of, mended
 from jittok.encode.quick import encode_quickly
+from jittok.encode.rewritten import Rewrite, run_rewritten
 from jittok.encode.rule import Rule
 from jittok.encode.uncut import can_wait, lay_out, lay_out_one, nothing_to_cut
 from jittok.encode.workspace import HELD, Workspace, fixed
@@ -39,7 +40,7 @@ from jittok.inputs import PADDING, Documents
 from jittok.locks import Lock
 from jittok.merging.chain import WANTED
 from jittok.models.kinds import KINDS, around
-from jittok.normalize.composed import Nfc, changed_fragments, nfc_tables
+from jittok.normalize.composed import changed_fragments, nfc_tables
 from jittok.special import partition, tables
 from jittok.vocab import NO_TOKEN, Vocab
 
@@ -91,7 +92,7 @@ class Encoder:
         if hasattr(self.arrays, "chain"):
             self.arrays = self.arrays._replace(chain=self.arrays.chain._replace(state=WANTED))
         self.composes = bool(vocab.nfc)
-        self._nfc = nfc_tables() if self.composes else None
+        self.rewrite: Rewrite | None = partial(changed_fragments, nfc_tables()) if self.composes else None
         self._settled = not hasattr(self.model, "for_much_text")
         self._settling = Lock()
 
@@ -125,7 +126,7 @@ class Encoder:
     def one(self, text: bytes, rule: Rule) -> NDArray[np.int32]:
         """int32[n]: the ids of one text, without the bookkeeping of a batch. Raises EncodingFailed."""
         workspace = self.acquire()
-        quick = len(text) <= HELD and workspace.scratch is not None and self._nfc is None
+        quick = len(text) <= HELD and workspace.scratch is not None and self.rewrite is None
         if quick and not CHECKED:  # a check knows where the memory ends
             fragments = self._cut_one(workspace, workspace.hold(text), len(text), rule)
             count = self._kernel(
@@ -282,7 +283,7 @@ class Encoder:
         room += at + fragments + SPARE
         if workspace.ids.size < room:
             workspace.give_ids(room + at, at)  # twice as much where many wait, so that copying them stays cheap
-        run = self._run if self._nfc is None else partial(self._run_in_nfc, self._nfc)
+        run = self._run if self.rewrite is None else partial(run_rewritten, self, self.rewrite)
         done = run(workspace, docs, starts, stops, tokens, fragments, at, workspace.ends, rule.replace)
         if isinstance(done, int):
             workspace.written = done
@@ -303,29 +304,6 @@ class Encoder:
             if self.arrays.chain.state == WANTED:
                 self.arrays = patiently(self.model.with_chain, self.arrays)
             return self.arrays
-
-    def _run_in_nfc(
-        self, tables: Nfc, workspace: Workspace, docs: Documents, starts: NDArray[np.int64], stops: NDArray[np.int64],
-        tokens: NDArray[np.int32], fragments: int, count: int, ends: NDArray[np.int64], replace: bool,
-    ) -> int | Failure:  # fmt: skip
-        """`_run` on fragments that are brought to NFC first; those that change are copied."""
-        found = changed_fragments(tables, docs.data, starts, stops, tokens, fragments)
-        if found is None:
-            return self._run(workspace, docs, starts, stops, tokens, fragments, count, ends, replace)
-        for first, last, changed in found.runs(tokens):
-            if changed:
-                there, begins, behind = Documents(found.data, found.starts, found.stops), found.starts, found.stops
-            else:
-                there, begins, behind = docs, starts, stops
-            part = slice(first, last)
-            done = self._run(
-                workspace, there, begins[part], behind[part], tokens[part], last - first, count, ends[part], replace
-            )
-            if not isinstance(done, int):
-                offset = found.before(first + done.fragment, done.offset) if changed else done.offset
-                return Failure(done.code, first + done.fragment, offset, done.found)
-            count = done
-        return count
 
     def _run(
         self, workspace: Workspace, docs: Documents, starts: NDArray[np.int64], stops: NDArray[np.int64],

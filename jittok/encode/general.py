@@ -137,3 +137,14 @@ def steps_of(pipeline: Pipeline) -> tuple[str, ...]:
     model = pipeline.model
     own = f"{type(model).__name__}({model.kind})" if isinstance(model, Pieces) else type(model).__name__
     return (*dict.fromkeys(names), own)
+
+
+def normalized(pipeline: Pipeline, text: bytes) -> bytes:
+    """A text behind all normalizers, by the plain reference."""
+    from jittok.reference.pipeline.normalize import Piece, normalizer  # few texts need it
+
+    whole = text.decode()
+    piece = Piece(whole, [0] * len(whole))
+    for step in pipeline.normalize:
+        piece = normalizer(step)(piece)
+    return piece.text.encode()

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from functools import partial
 from typing import Any, NamedTuple, cast
-from unicodedata import is_normalized, normalize
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import I32, frozen
 from jittok.compiled import Kept
-from jittok.encode.encoder import SMALL, SPARE, Encoder
-from jittok.encode.general import GENERAL_ARRAYS, GeneralEncoder, as_text
+from jittok.encode.encoder import Encoder
+from jittok.encode.general import GENERAL_ARRAYS, GeneralEncoder, as_text, normalized
 from jittok.encode.workspace import Workspace
-from jittok.fragments import NEED, NOT_UTF8, OUT_OF_ROOM, Failure
+from jittok.errors import UnsupportedVocab
+from jittok.fragments import FRAGMENT, NEED, NOT_UTF8, OUT_OF_ROOM, Failure
 from jittok.inputs import Documents
-from jittok.normalize.quick import MIXED, PLAIN, mark_changed, quick_table
+from jittok.models.bpe.general import encode_general
+from jittok.models.wpm.bert import bert_rewrite
+from jittok.normalize.composed import changed_fragments, nfc_tables
 from jittok.pipeline import Pipeline
 from jittok.pipeline.pipeline import FIRST_TEXT, LSTRIP, NORMALIZED, RSTRIP, SINGLE_WORD, SPECIAL, UNSEARCHED
+from jittok.pretokenize.families import GENERAL
 from jittok.special.leftmost import cut_leftmost
 from jittok.special.tables import STRIPS_LEFT, STRIPS_RIGHT, SpecialTokens, tables_of
 from jittok.structures.valid import VALID, first_malformed
-from jittok.unicode.libraries import nfc_table, normal_form
 
 PARTS = ("arrays", "raw", "later", "raw_parsed", "later_parsed", "family")
 
@@ -35,9 +37,16 @@ def make_encoder(pipeline: Pipeline, cache_bytes: int, kept: Kept | None) -> Enc
         return GeneralEncoder(pipeline) if general else PipelineEncoder(pipeline, cache_bytes, **known)
     from jittok.models.bpe.files import compile_pipeline as compile_bytes  # not for one that is kept
     from jittok.models.spm.files import compile_pipeline as compile_characters
+    from jittok.models.wpm.files import compile_pipeline as compile_words
+    from jittok.pretokenize.files import quadratic_pattern
 
+    slow = quadratic_pattern((*pipeline.normalize, *pipeline.split))
+    if slow is not None:
+        raise UnsupportedVocab(
+            pipeline.source, "pattern", slow, "one that no text makes slow: this one reads far ahead"
+        )
     if not (pipeline.added_flags & SINGLE_WORD).any():
-        for family, compiler in (("bpe", compile_bytes), ("spm", compile_characters)):
+        for family, compiler in (("bpe", compile_bytes), ("spm", compile_characters), ("wpm", compile_words)):
             arrays = compiler(pipeline)
             if arrays is not None:
                 return PipelineEncoder(pipeline, cache_bytes, arrays, family=family)
@@ -75,7 +84,12 @@ class PipelineEncoder(Encoder):
     ) -> None:
         super().__init__(cast(Any, pipeline), arrays, cache_bytes, kernels=family)
         self.family, self.pipeline = family, pipeline
-        self._quick = quick_table(nfc_table()) if pipeline.composes_alone else None
+        self.composes = pipeline.composes_alone
+        if self.composes:
+            self.rewrite = partial(changed_fragments, nfc_tables(old=True), strict=True)
+        elif family == "wpm":
+            self.rewrite = bert_rewrite(pipeline, partial(normalized, pipeline))
+        self._finds_malformed = family == "bpe" and arrays.family != GENERAL
         tables = {(False, False): raw, (True, False): later, (False, True): raw_parsed, (True, True): later_parsed}
         self._searches = {key: table for key, table in tables.items() if table is not None}
 
@@ -105,24 +119,7 @@ class PipelineEncoder(Encoder):
 
     def one(self, text: bytes, rule: Any) -> NDArray[np.int32]:
         """int32[n]: the ids of one text. Raises EncodingFailed."""
-        if not text.isascii():
-            valid = as_text(text, rule.replace)
-            if self._quick is not None and not is_normalized("NFC", valid):
-                return self._one_rewritten(valid.encode(), rule)
-            text = valid.encode()
-        return super().one(text, rule)
-
-    def _one_rewritten(self, text: bytes, rule: Any) -> NDArray[np.int32]:
-        """The ids of one text that NFC may change: tokens are cut out before."""
-        workspace = self.acquire()
-        try:
-            place = (frozen([0], np.int64), frozen([len(text)], np.int64))
-            docs = Documents(frozen(np.frombuffer(text, np.uint8), np.uint8), *place)
-            fragments = self.cut(workspace, docs, 0, 1, rule)
-            count = self.encode(workspace, docs, 0, 1, fragments, rule, 0)
-            return workspace.ids[:count].copy()
-        finally:
-            self.release(workspace)
+        return super().one(text if text.isascii() else as_text(text, rule.replace).encode(), rule)
 
     def _cut_one(self, workspace: Workspace, docs: Documents, _size: int, rule: Any) -> int:
         return self.cut(workspace, docs, 0, 1, rule)
@@ -141,69 +138,58 @@ class PipelineEncoder(Encoder):
                 return int(code)
             workspace.give_fragments(int(workspace.report[NEED]))
 
+    def _kernel(self, workspace: Workspace, *args: Any) -> int:
+        if not self._finds_malformed:
+            return super()._kernel(workspace, *args)
+        return self.model.encode_fragments(*args, run=partial(_run_if_utf8, workspace))  # type: ignore[no-any-return]
+
     def encode_fragments(
         self, workspace: Workspace, docs: Documents, starts: NDArray[np.int64], stops: NDArray[np.int64],
         tokens: NDArray[np.int32], fragments: int, size: int, rule: Any, at: int = 0,
     ) -> int | Failure:  # fmt: skip
         """The ids of so many fragments, or why one cannot be encoded: it is no UTF-8."""
-        bad = workspace.run(first_malformed, docs.data, starts, stops, tokens, 0, fragments)
-        if bad == VALID:
-            if self._quick is not None:
-                changed = np.empty(fragments, np.uint8)
-                if workspace.run(mark_changed, self._quick, docs.data, starts, stops, tokens, 0, fragments, changed):
-                    return self._rewritten(workspace, docs, starts, stops, tokens, fragments, rule, at, changed)
-            return super().encode_fragments(workspace, docs, starts, stops, tokens, fragments, size, rule, at)
-        raw = docs.between(int(starts[bad]), int(stops[bad]))
-        if not rule.replace:
-            try:
-                raw.decode()
-            except UnicodeDecodeError as error:
-                return Failure(NOT_UTF8, int(bad), int(starts[bad]) + error.start, 0)
-            raise AssertionError("text that is UTF-8 was said to be none")
-        everything = np.full(fragments, MIXED, np.uint8)
-        return self._rewritten(workspace, docs, starts, stops, tokens, fragments, rule, at, everything)
+        if self.rewrite is not None or self._finds_malformed:
+            done = super().encode_fragments(workspace, docs, starts, stops, tokens, fragments, size, rule, at)
+            bad = done.fragment if isinstance(done, Failure) and done.code == NOT_UTF8 else VALID
+            if bad == VALID:
+                return done
+        else:
+            bad = workspace.run(first_malformed, docs.data, starts, stops, tokens, 0, fragments)
+            if bad == VALID:
+                return super().encode_fragments(workspace, docs, starts, stops, tokens, fragments, size, rule, at)
+        if rule.replace:
+            part = well_formed_copies(docs, starts[:fragments], stops[:fragments], tokens[:fragments])
+            size = part[0].data.size
+            return super().encode_fragments(workspace, *part, fragments, size, rule, at)
+        try:
+            docs.between(int(starts[bad]), int(stops[bad])).decode()
+        except UnicodeDecodeError as error:
+            return Failure(NOT_UTF8, int(bad), int(starts[bad]) + error.start, 0)
+        raise AssertionError("text that is UTF-8 was said to be none")
 
-    def _rewritten(
-        self, workspace: Workspace, docs: Documents, starts: NDArray[np.int64], stops: NDArray[np.int64],
-        tokens: NDArray[np.int32], fragments: int, rule: Any, at: int, changed: NDArray[np.uint8],
-    ) -> int | Failure:  # fmt: skip
-        """The same, with a copy of each fragment that changes: NFC, or U+FFFD for what is no UTF-8."""
-        size = int((stops[:fragments] - starts[:fragments]).sum())
-        room = at + fragments + SPARE + (int(self.ids_per_byte * size) if size > SMALL else size)
-        if workspace.ids.size < room:
-            workspace.give_ids(room + at, at)
-        borders = [0, *(np.flatnonzero(np.diff(changed)) + 1).tolist(), fragments]
-        for first, last in pairwise(borders):
-            its = slice(first, last)
-            part = docs, starts[its], stops[its], tokens[its]
-            if changed[first]:
-                part = self._copies(*part, changed[first] == PLAIN)
-            done = self._run(workspace, *part, last - first, at, workspace.ends[its], rule.replace)
-            if not isinstance(done, int):
-                return done._replace(fragment=first + done.fragment)
-            at = done
-        workspace.written = at
-        return at
 
-    def _copies(
-        self,
-        docs: Documents,
-        starts: NDArray[np.int64],
-        stops: NDArray[np.int64],
-        tokens: NDArray[np.int32],
-        plain: bool,
-    ) -> tuple[Documents, NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]:
-        """Fragments as they are encoded. `plain`: they hold nothing that the library does not know."""
-        form = normalize if plain else normal_form
-        texts = []
-        for start, stop, token in zip(starts.tolist(), stops.tolist(), tokens.tolist(), strict=True):
-            text = docs.between(start, stop).decode("utf-8", "replace") if token < 0 else ""
-            texts.append((text if self._quick is None else form("NFC", text)).encode())
-        ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
-        begins = frozen(ends - [len(text) for text in texts], np.int64)
-        data = frozen(np.frombuffer(b"".join(texts), np.uint8), np.uint8)
-        stops = frozen(ends, np.int64)
-        return Documents(data, begins, stops), begins, stops, frozen(tokens.copy(), np.int32)
+def _run_if_utf8(workspace: Workspace, kernel: Any, *args: Any) -> int:
+    """Call a kernel. The general one is called for a fragment that another does not know: that may be no UTF-8."""
+    if kernel is encode_general:
+        _, _, data, starts, stops, tokens, at = args[:7]
+        if workspace.run(first_malformed, data, starts, stops, tokens, at, at + 1) != VALID:
+            args[-1][FRAGMENT] = at
+            return NOT_UTF8
+    return workspace.run(kernel, *args)  # type: ignore[no-any-return]
+
+
+def well_formed_copies(
+    docs: Documents, starts: NDArray[np.int64], stops: NDArray[np.int64], tokens: NDArray[np.int32]
+) -> tuple[Documents, NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]:
+    """The fragments with U+FFFD for what is no UTF-8."""
+    texts = []
+    for start, stop, token in zip(starts.tolist(), stops.tolist(), tokens.tolist(), strict=True):
+        texts.append(docs.between(start, stop).decode("utf-8", "replace").encode() if token < 0 else b"")
+    ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
+    begins = frozen(ends - [len(text) for text in texts], np.int64)
+    data = frozen(np.frombuffer(b"".join(texts), np.uint8), np.uint8)
+    stops = frozen(ends, np.int64)
+    return Documents(data, begins, stops), begins, stops, frozen(tokens.copy(), np.int32)
 
 
 def search_tables(pipeline: Pipeline, later: bool, parse_special: bool) -> SpecialTokens:

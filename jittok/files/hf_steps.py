@@ -46,8 +46,8 @@ from jittok.pipeline.steps import (
     Unmark,
     Unsuffix,
 )  # fmt: skip
+from jittok.unicode.characters import SPACE_MARK
 
-MARK = "\u2581"
 MOST_STEPS = 100
 DEEPEST = 16
 
@@ -191,7 +191,7 @@ def _metaspace(node: Node) -> Metaspace:
         if node.has("prepend_scheme") and scheme != NEVER:
             raise node.bad("add_prefix_space false", f"prepend_scheme never beside it, not {scheme}")
         scheme = NEVER
-    return Metaspace(_character(node, "replacement", MARK), scheme, node.get("split", bool, True))
+    return Metaspace(_character(node, "replacement", SPACE_MARK), scheme, node.get("split", bool, True))
 
 
 def _character(node: Node, key: str, default: str | None = None) -> str:

@@ -42,7 +42,7 @@ def pipeline_of(root: Node, content: bytes, notes: tuple[str, ...] = ()) -> Pipe
     vocabulary, model = read_model(root.child("model"), content)
     added, moved = read_added(root.child("added_tokens"), vocabulary)
     single, pair = read_template(root.child("post_processor"))
-    return make_pipeline(
+    made = make_pipeline(
         root.file,
         "tokenizer.json",
         vocabulary,
@@ -55,6 +55,9 @@ def pipeline_of(root: Node, content: bytes, notes: tuple[str, ...] = ()) -> Pipe
         pair=pair,
         notes=(*notes, *moved, *_not_applied(root)),
     )
+    if max(*single, *pair) >= len(made):
+        raise root.child("post_processor").bad(f"the id {max(*single, *pair)}", f"ids below {len(made)}")
+    return made
 
 
 def make_pipeline(

@@ -1,6 +1,6 @@
 """Long words from the left: each symbol of a merged word is right if it may stand beside its neighbour.
 
-Merging by rank (`merge_queue`) looks at the whole word. What it ends with can be said of neighbours alone. Let B(x) be
+Merging by rank (`queue`) looks at the whole word. Its result can be checked by looking at neighbours alone. Let B(x) be
 the symbols that a list x is merged to.
 
 - No merge crosses the border of two symbols of B(x). So on either side the same merges happen as without the other
@@ -9,9 +9,9 @@ the symbols that a list x is merged to.
   would cross a border. Until then both neighbours went through the steps that they go through by themselves, so it
   would cross the border there as well.
 
-So B(x) is the only list of symbols with that property, and it can be looked for from the left: the longest symbol that
-the text goes on with and that may stand behind the last one, a shorter one if that leads nowhere. Only one list leads
-to a place, so a place that was left in vain is never come to again. That is linear, whatever the text.
+So B(x) is the only list of symbols with that property, and it can be searched from the left. At each place take the
+longest symbol of the text that may stand behind the last one; if that leads nowhere, go back and take a shorter one.
+Only one list leads to each place, so no place is tried twice. The search is linear, whatever the text.
 
 Whether b may stand behind a is answered from how both were made. Undo their merges, the latest first, and look at each
 pair of symbols that faced each other across the border: if it has a rank, and its turn came before either side was
@@ -21,12 +21,13 @@ in real vocabularies. Others are *unordered*, and merged on trial. Answers are k
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from jittok._jit import I32, U64, OutI32, OutU64, helper
-from jittok._raw import Window, get_i32, get_u64, multiply, put_i32, put_u64, window
+from jittok._raw import Window, get_i32, get_u8, get_u64, multiply, put_i32, put_u64, window
 from jittok.fragments import LONG_WORD
 from jittok.merging.queue import (
     FEW,
@@ -46,9 +47,9 @@ LONG = 4096
 LONGEST = 1024
 """Bases of a symbol; vocabularies with longer ones have no chain."""
 LEFT, RIGHT, RANK, SHORTER, LENGTH, UNORDERED, ROW = 0, 1, 2, 3, 4, 5, 8
-"""Columns of a row: what it was made of (LEFT of a base: its number; RIGHT: NONE) and with which rank (NONE), the next
-shorter symbol that it begins with or NONE, its bases (0: no text is merged to this symbol), whether it or a part of it
-has a lower rank than a part of its own."""
+"""Columns of a row. LEFT, RIGHT, RANK: the two symbols that it was made of, and the rank of that merge (a base: its
+number, NONE, NONE). SHORTER: the next shorter symbol that it begins with, or NONE. LENGTH: its bases, 0 if no text is
+merged to this symbol. UNORDERED: whether it, or a part of it, has a lower rank than one of its own parts."""
 NONE = -1
 ROOTS = 256
 """Bases whose first two steps are read from a table."""
@@ -242,78 +243,96 @@ def _judge(rows: Window, bases: Window, pairs: PairWindow, trial: Window, a: int
 
 
 @helper
-def _longest(
-    bases: Window, roots: Window, edges: Window, bits: int, symbols: int, numbers: Window, at: int, stop: int
-) -> int:
-    """The longest symbol that numbers[at:stop] begin with; the first is none of NONE."""
-    number = get_i32(numbers, at)
-    found = get_i32(bases, number)
-    at += 1
-    if at == stop or get_i32(numbers, at) < 0:
-        return found
-    second = get_i32(numbers, at)
-    if max(number, second) < ROOTS:
-        node = get_i32(roots, ROOTS * number + second)
-    else:
-        node = next_node(edges, bits, found, second)
-    while node != NONE:
-        if node < symbols:
-            found = node
+def _first_number(rows: Window, symbol: int) -> int:
+    """The number of a symbol's first base."""
+    while get_i32(rows, ROW * symbol + RIGHT) >= 0:
+        symbol = get_i32(rows, ROW * symbol + LEFT)
+    return get_i32(rows, ROW * symbol + LEFT)
+
+
+def _make_merge(number_at: Callable[[Window, int], int], in_place: bool) -> Callable[..., int]:
+    """What merges numbers[at:stop] to queue.symbols. in_place: they stand at the beginning of queue.symbols."""
+
+    @helper
+    def longest(
+        bases: Window, roots: Window, edges: Window, bits: int, symbols: int, numbers: Window, at: int, stop: int
+    ) -> int:
+        """The longest symbol that numbers[at:stop] begin with; the first is none of NONE."""
+        number = number_at(numbers, at)
+        found = get_i32(bases, number)
         at += 1
-        if at == stop or get_i32(numbers, at) < 0:
-            break
-        node = next_node(edges, bits, node, get_i32(numbers, at))
-    return found
-
-
-@helper
-def merge_numbers(own: Merger, count: int) -> int:
-    """queue.symbols[:count], numbers of bases or NONE, as symbols to queue.links; how many. NONE stays, and merges with
-    nothing. The chain is READY.
-
-    Linear: only one list leads to a place, so none is come to twice, and at each as many symbols are tried as one
-    begins with another. Helpers that are called at each step get few arguments, as those that the compiler leaves out
-    of line get them on the stack.
-    """
-    rows, bases, verdicts = own.chain.rows, own.chain.bases, own.verdicts
-    numbers, out = own.queue.symbols, own.queue.links
-    pairs = PairWindow(own.queue.slots, own.queue.filter, own.queue.slot_bits, own.queue.filter_bits)
-    at = left = 0
-    last = NONE
-    while at < count:
-        if get_i32(numbers, at) < 0:
-            put_i32(out, left, NONE)
-            left += 1
+        if at == stop or number_at(numbers, at) < 0:
+            return found
+        second = number_at(numbers, at)
+        if max(number, second) < ROOTS:
+            node = get_i32(roots, ROOTS * number + second)
+        else:
+            node = next_node(edges, bits, found, second)
+        while node != NONE:
+            if node < symbols:
+                found = node
             at += 1
-            last = NONE
-            continue
-        symbol = _longest(
-            bases, own.chain.roots, own.chain.edges, own.chain.edge_bits, own.chain.symbols, numbers, at, count
-        )
-        while True:
-            if symbol == NONE:  # nothing goes on here: the last one must be shorter. There is one, as B(x) exists
-                left -= 1
-                symbol = last
-                at -= get_i32(rows, ROW * symbol + LENGTH)
-                last = get_i32(out, left - 1) if left > 0 else NONE
-            elif last == NONE:
+            if at == stop or number_at(numbers, at) < 0:
                 break
-            else:
-                key = np.uint64(last) << _24 | np.uint64(symbol)
-                place = np.int64(multiply(key, _MIX) >> np.uint64(64 - VERDICT_BITS))
-                known = get_u64(verdicts, place)
-                if known >> _2 != key or known == _0:
-                    good = _judge(rows, bases, pairs, own.trial, last, symbol)
-                    known = key << _2 | _2 | np.uint64(good)
-                    put_u64(verdicts, place, known)
-                if known & _1 != _0:
+            node = next_node(edges, bits, node, number_at(numbers, at))
+        return found
+
+    @helper
+    def merge(own: Merger, numbers: Window, at: int, stop: int) -> int:
+        """numbers[at:stop], of bases or NONE, as symbols to queue.symbols; how many. NONE stays, and merges with
+        nothing. The chain is READY.
+
+        Linear: only one list leads to a place, so none is come to twice, and at each as many symbols are tried as one
+        begins with another. In place, what is written never reaches what is still to be read, as a symbol stands for
+        one number at least; of one that is taken back the first number may be lost, and is written again. Helpers that
+        are called at each step get few arguments, as those that the compiler leaves out of line get them on the stack.
+        """
+        rows, bases, verdicts, out = own.chain.rows, own.chain.bases, own.verdicts, own.queue.symbols
+        pairs = PairWindow(own.queue.slots, own.queue.filter, own.queue.slot_bits, own.queue.filter_bits)
+        left, last = 0, NONE
+        while at < stop:
+            if number_at(numbers, at) < 0:
+                put_i32(out, left, NONE)
+                left += 1
+                at += 1
+                last = NONE
+                continue
+            symbol = longest(
+                bases, own.chain.roots, own.chain.edges, own.chain.edge_bits, own.chain.symbols, numbers, at, stop
+            )
+            while True:
+                if symbol == NONE:  # nothing goes on here: the last one must be shorter. There is one, as B(x) exists
+                    left -= 1
+                    symbol = last
+                    at -= get_i32(rows, ROW * symbol + LENGTH)
+                    last = get_i32(out, left - 1) if left > 0 else NONE
+                    if in_place:
+                        put_i32(out, at, _first_number(rows, symbol))
+                elif last == NONE:
                     break
-            symbol = get_i32(rows, ROW * symbol + SHORTER)
-        put_i32(out, left, symbol)
-        left += 1
-        at += get_i32(rows, ROW * symbol + LENGTH)
-        last = symbol
-    return left
+                else:
+                    key = np.uint64(last) << _24 | np.uint64(symbol)
+                    place = np.int64(multiply(key, _MIX) >> np.uint64(64 - VERDICT_BITS))
+                    known = get_u64(verdicts, place)
+                    if known >> _2 != key or known == _0:
+                        good = _judge(rows, bases, pairs, own.trial, last, symbol)
+                        known = key << _2 | _2 | np.uint64(good)
+                        put_u64(verdicts, place, known)
+                    if known & _1 != _0:
+                        break
+                symbol = get_i32(rows, ROW * symbol + SHORTER)
+            put_i32(out, left, symbol)
+            left += 1
+            at += get_i32(rows, ROW * symbol + LENGTH)
+            last = symbol
+        return left
+
+    return merge
+
+
+merge_numbers = _make_merge(get_i32, True)
+merge_text = _make_merge(get_u8, False)
+"""The same of bytes, which are the numbers of their bases."""
 
 
 @helper
@@ -328,11 +347,10 @@ def merge_list(own: Merger, count: int) -> int:
     for k in range(count):
         symbol = get_i32(symbols, k)
         put_i32(symbols, k, get_i32(rows, ROW * symbol + LEFT) if symbol >= 0 else NONE)
-    left = merge_numbers(own, count)
+    left = merge_numbers(own, symbols, 0, count)
     at = 0
     for k in range(left):
-        symbol = get_i32(own.queue.links, k)
-        put_i32(symbols, k, symbol)
+        symbol = get_i32(symbols, k)
         put_i32(places, k, get_i32(places, at))
         at += get_i32(rows, ROW * symbol + LENGTH) if symbol >= 0 else 1
     put_i32(places, left, end)

@@ -32,8 +32,10 @@ from jittok.structures.bytes_table import BytesTable
 from jittok.structures.pages import in_huge_pages
 from jittok.structures.pair_table import PairTable
 
-AMBIGUOUS, TOO_LONG = -1, -2
-"""No chain: a symbol that is made of two lists of bases; one of more than LONGEST bases."""
+AMBIGUOUS, TOO_LONG, TOO_MANY_STEPS = -1, -2, -3
+"""No chain: a symbol that is made of two lists of bases; one of more than LONGEST bases; judging takes too long."""
+STEPS_PER_PAIR, LEAST_STEPS = 16, 1 << 22
+"""Steps of judging that are taken: real vocabularies need seven a pair, and a file of any kind loads soon."""
 MOST_NODES, MOST_BASES = 1 << 24, 1 << 16
 _24, _32, _40, _0 = np.uint64(24), np.uint64(32), np.uint64(40), np.uint64(0)
 _LOW = np.uint64(0xFFFFFFFF)
@@ -72,7 +74,8 @@ def made_symbols(pairs: PairTable, bases: NDArray[np.int32], symbols: int) -> ND
     filled = np.flatnonzero(pairs.slots[::2])
     order = filled[np.argsort(ranks[filled], kind="stable")]
     rows = np.zeros(ROW * symbols, np.int32)
-    rounds = find_symbols(pairs, np.empty(2 * LONGEST, np.int32), order, frozen(bases, np.int32), rows)
+    most = LEAST_STEPS + STEPS_PER_PAIR * filled.size
+    rounds = find_symbols(pairs, np.empty(2 * LONGEST, np.int32), order, frozen(bases, np.int32), rows, most)
     return rows if rounds >= 0 else None
 
 
@@ -107,11 +110,12 @@ def build_chain(pairs: PairTable, bases: NDArray[np.int32], symbols: int) -> Cha
 
 
 @kernel
-def find_symbols(pairs: PairTable, trial: OutI32, order: OutI64, bases: I32, rows: OutI32) -> int:
+def find_symbols(pairs: PairTable, trial: OutI32, order: OutI64, bases: I32, rows: OutI32, most: int) -> int:
     """Fill the rows of all symbols that merging can make, but for SHORTER; how many rounds, or a code.
 
     trial: int32[2 * LONGEST] and order: int64[pairs], filled slots by rising rank, are scratch; rows: int32[ROW *
-    symbols], zeroed. A pair makes a symbol if the two can be made and merging comes to stand with them alone, which is
+    symbols], zeroed; most: steps that judging may take, at most one a base for ordered symbols, else one for each two
+    bases. A pair makes a symbol if the two can be made and merging comes to stand with them alone, which is
     judged once. What is made is usually of a higher rank than its parts, so few pairs wait for a second round.
     """
     slots, numbers, table = window(pairs.slots), window(bases), window(rows)
@@ -121,7 +125,7 @@ def find_symbols(pairs: PairTable, trial: OutI32, order: OutI64, bases: I32, row
         row = ROW * wide(bases[k])
         rows[row + LEFT], rows[row + RIGHT], rows[row + RANK], rows[row + SHORTER] = k, NONE, NONE, NONE
         rows[row + LENGTH] = 1
-    rounds, found, waiting = 0, 1, order.size
+    rounds, found, waiting, steps = 0, 1, order.size, 0
     while found > 0:
         found = 0
         rounds += 1
@@ -140,6 +144,9 @@ def find_symbols(pairs: PairTable, trial: OutI32, order: OutI64, bases: I32, row
             unordered = wide(rows[ROW * left + UNORDERED]) | wide(rows[ROW * right + UNORDERED])
             if length > LONGEST:
                 return TOO_LONG
+            steps += length if unordered == 0 else length * length
+            if steps > most:
+                return TOO_MANY_STEPS
             if unordered != 0:
                 count = merge_on_trial(table, numbers, found_pairs, scratch, left, right, 2)
                 if count != 2 or get_i32(scratch, 0) != left or get_i32(scratch, 1) != right:

@@ -57,7 +57,6 @@ class Kind(Protocol):
     name: str  # Vocab.type
     module: str  # of its `Model`; "" if it cannot encode
     alignment: Alignment
-    merges: bool  # tokens are made by the list of merges
     own_pieces: bool  # its module says what tokens print: `pieces(vocab)` gives them and their ends
     strict_bytes: bool  # a byte token prints its byte only if it is written <0xXX>
 
@@ -76,7 +75,7 @@ class Plain:
 
     name, module = "", ""
     alignment = Alignment("texts only", "literal")
-    merges = own_pieces = strict_bytes = False
+    own_pieces = strict_bytes = False
 
     def around(self, vocab: Vocab) -> tuple[Wanted, Wanted]:
         """Nothing, whatever the file's flags say."""
@@ -134,7 +133,6 @@ class Bpe(Flagged):
 
     name, module = "bpe", "jittok.models.bpe"
     alignment = Alignment("symbols", "rewritten", "bpe", "bpe", well_formed=True)
-    merges = True
 
     def spelling(self, vocab: Vocab) -> int:
         """In the alphabet of bytes, or as in SPM."""

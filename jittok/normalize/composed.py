@@ -12,7 +12,11 @@ from jittok._jit import I32, I64, U8, frozen
 from jittok.fragments import PAD
 from jittok.normalize.nfc import GROWTH, NO_MAP, Nfc, find_changed, make_nfc_work, nfc_tables, normalize_changed
 
-__all__ = ["Changed", "Nfc", "changed_fragments", "nfc", "nfc_tables"]
+__all__ = ["Changed", "Nfc", "NotUtf8", "changed_fragments", "nfc", "nfc_tables"]
+
+
+class NotUtf8(Exception):
+    """The number of a fragment that is no UTF-8."""
 
 
 class Changed(NamedTuple):
@@ -25,6 +29,7 @@ class Changed(NamedTuple):
     map_starts: I64  # [bytes] what each byte of `data` stands for, or nothing
     map_stops: I64
     source: tuple[U8, I64, I64]  # the caller's bytes, starts and stops
+    tables: Nfc | None  # of NFC; only then `before` knows the way back
 
     def runs(self, tokens: NDArray[np.int32]) -> Iterator[tuple[int, int, bool]]:
         """(first, last, whether they change) of runs of fragments; an id belongs to the run in front of it."""
@@ -39,21 +44,29 @@ class Changed(NamedTuple):
     def before(self, fragment: int, place: int) -> int:
         """Where in the caller's bytes that is which stands at `place` of `data`, in a fragment."""
         data, starts, stops = self.source
+        if self.tables is None:
+            return int(starts[fragment])
         part = slice(fragment, fragment + 1)
         tokens = frozen([-1], np.int32)
-        one = changed_fragments(nfc_tables(), data, starts[part], stops[part], tokens, 1, with_map=True)
+        one = changed_fragments(self.tables, data, starts[part], stops[part], tokens, 1, with_map=True)
         at = place - int(self.starts[fragment])
         return int(stops[fragment]) if one is None or at >= one.map_starts.size else int(one.map_starts[at])
 
 
 def changed_fragments(
-    tables: Nfc, data: U8, starts: I64, stops: I64, tokens: I32, count: int, with_map: bool = False
-) -> Changed | None:
-    """What NFC makes of the fragments (see `jittok.fragments`) that it changes; None where it changes none."""
+    tables: Nfc, data: U8, starts: I64, stops: I64, tokens: I32, count: int, with_map: bool = False,
+    strict: bool = False,
+) -> Changed | None:  # fmt: skip
+    """What NFC makes of the fragments (see `jittok.fragments`) that it changes; None where it changes none.
+
+    strict: raise NotUtf8 where one is none; else bad bytes become U+FFFD.
+    """
     changes = np.empty(count, np.int64)
-    total = find_changed(tables, data, starts, stops, tokens, count, changes)
+    total = find_changed(tables, data, starts, stops, tokens, count, int(strict), changes)
     if not total:
         return None
+    if total < 0:
+        raise NotUtf8(-1 - total)
     longest = int((stops[:count] - starts[:count])[changes >= 0].max())
     room = GROWTH * total
     out, places = np.empty(room + PAD, np.uint8), np.empty(2 * count, np.int64)
@@ -64,7 +77,7 @@ def changed_fragments(
     out[size : size + PAD] = 0
     return Changed(
         changes, frozen(out[: size + PAD], np.uint8), frozen(places[0::2], np.int64), frozen(places[1::2], np.int64),
-        frozen(maps[0][:size], np.int64), frozen(maps[1][:size], np.int64), (data, starts, stops),
+        frozen(maps[0][:size], np.int64), frozen(maps[1][:size], np.int64), (data, starts, stops), tables,
     )  # fmt: skip
 
 

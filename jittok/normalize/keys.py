@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import U32, OutI64, OutU8, frozen, kernel, wide
-from jittok.normalize.xcda import CHECK, ENDS, VALUE, Charsmap, base_of
+from jittok._jit import I64, U8, U32, OutI64, OutU8, frozen, kernel, wide
+from jittok.normalize.xcda import ENDS, VALUE, Charsmap, base_of
 
 PLAIN, TIED, MAPPED, BEGINS_USER = 0, 1, 2, 4
 """Kinds of bytes: no key begins with it; every key that does goes on with a byte of a wide character; anything else
@@ -29,15 +30,33 @@ class Keys(NamedTuple):
     image_offsets: NDArray[np.int64]  # [keys + 1]
 
 
+ROOM = 1 << 20
+"""Bytes of keys that there is room for at first, as the largest known ones take; unwritten memory costs nothing."""
+
+_last: list[tuple[bytes, Keys | None]] = []
+"""The digest of a charsmap and its keys: three rooms ask for those of the same one when a vocabulary is first used."""
+
+
 def charsmap_keys(charsmap: Charsmap) -> Keys | None:
     """All keys; None for a charsmap that leads astray somewhere, or is far from any real one."""
+    digest = hashlib.blake2b(charsmap.units.tobytes())
+    digest.update(charsmap.replacements.tobytes())
+    digest.update(charsmap.replacements_end.to_bytes(8, "little"))
+    known = _last[-1:]
+    if not known or known[0][0] != digest.digest():
+        known = _last[:] = [(digest.digest(), _all_keys(charsmap))]
+    return known[0][1]
+
+
+def _all_keys(charsmap: Charsmap) -> Keys | None:
     nothing = np.zeros(0, np.uint8), np.zeros(1, np.int64)
     if charsmap.units.size == 0:
         return Keys(*nothing, *nothing)
-    room = 1 << 16
+    links = _links(charsmap.units)
+    room = ROOM
     while True:
         data, offsets, places = np.empty(room, np.uint8), np.zeros(room, np.int64), np.empty(room, np.int64)
-        count = list_keys(charsmap.units, data, offsets, places, np.zeros(3 * LONGEST + 3, np.int64))
+        count = list_keys(charsmap.units, *links, data, offsets, places, np.zeros(3 * LONGEST + 3, np.int64))
         if count == ODD or room > MOST:
             return None
         if count >= 0:
@@ -54,34 +73,48 @@ def charsmap_keys(charsmap: Charsmap) -> Keys | None:
     return Keys(data[: offsets[-1]], offsets, images, image_offsets)
 
 
+def _links(units: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """(where the labels below each base begin, int64[units + 1]; these labels, rising): a unit's place and its label
+    tell the one base that it can be below."""
+    labels = (units & 0xFF).astype(np.int64)
+    places = np.flatnonzero((labels > 0) & (units >> 31 == 0))
+    base = places ^ labels[places]
+    inside = base < units.size
+    links = np.sort(base[inside] << 8 | labels[places[inside]])
+    counts = np.bincount(links >> 8, minlength=units.size)
+    return frozen(np.concatenate([[0], np.cumsum(counts)]), np.int64), frozen(links & 0xFF, np.uint8)
+
+
 @kernel
-def list_keys(units: U32, data: OutU8, offsets: OutI64, places: OutI64, path: OutI64) -> int:
+def list_keys(
+    units: U32, begins: I64, labels: U8, data: OutU8, offsets: OutI64, places: OutI64, path: OutI64
+) -> int:  # fmt: skip
     """Every key to data, where each ends to offsets[1:], the places of their replacements to `places`.
 
-    data: uint8[room], offsets: int64[room], places: int64[room]
-    path: int64[3 * LONGEST + 3] scratch, zeros: base, last label tried, label that led there, for each depth
+    begins, labels: of `_links`; data: uint8[room], offsets: int64[room], places: int64[room]
+    path: int64[3 * LONGEST + 3] scratch: base, next link, label that led there, for each depth
 
-    Returns how many, ODD, or -2 when the room is too small. Linear in 255 times the units on paths.
+    Returns how many, ODD, or -2 when the room is too small. Linear in the bytes of keys.
     """
     count, used, depth = wide(0), wide(0), wide(0)
-    path[0] = base_of(wide(units[0]))
-    if path[0] | 0xFF >= units.size:
+    base = base_of(wide(units[0]))
+    if base | 0xFF >= units.size:
         return ODD
+    path[0], path[1] = base, begins[base]
     while depth >= 0:
-        path[3 * depth + 1] += 1
-        label = path[3 * depth + 1]
-        if label > 0xFF:
+        base, link = path[3 * depth], path[3 * depth + 1]
+        if link == begins[base + 1]:
             depth -= 1
             continue
-        place = path[3 * depth] ^ label
+        path[3 * depth + 1] = link + 1
+        label = wide(labels[link])
+        place = base ^ label
         unit = wide(units[place])
-        if unit & CHECK != label:
-            continue
         below = place ^ base_of(unit)
         depth += 1
         if depth > LONGEST or below | 0xFF >= units.size:
             return ODD
-        path[3 * depth], path[3 * depth + 1], path[3 * depth + 2] = below, 0, label
+        path[3 * depth], path[3 * depth + 1], path[3 * depth + 2] = below, begins[below], label
         if unit & ENDS:
             if used + depth > data.size or count + 2 > offsets.size:
                 return -2

@@ -17,9 +17,12 @@ from typing import NamedTuple
 import numpy as np
 
 from jittok._jit import I32, I64, U8, U16, OutI32, OutI64, OutU8, frozen, helper, kernel, wide
-from jittok._raw import Window, get_u8, get_u16, utf8_masks, window
+from jittok._raw import Window, get_u8, get_u16, window
+from jittok.normalize.quick import QuickTable, next_that_matters, open_quick, quick_table
 from jittok.pretokenize.classes import UNICODE_SIZE, two_stage
 from jittok.structures.utf8 import decode, encode
+from jittok.structures.valid import is_malformed
+from jittok.unicode.libraries import ranges
 from jittok.unicode.nfc import (
     L_BASE,
     L_COUNT,
@@ -38,18 +41,24 @@ from jittok.unicode.nfc import (
 CLASS, MAY_CHANGE, CONTINUES = 0xFF, 0x100, 0x200
 """A fact is the combining class, with MAY_CHANGE for code points that decompose for good or compose with one in front
 of them, and CONTINUES for those that do not begin a stretch. Most code points have 0."""
+VIRAMA = 9
+"""The combining class of what is frequent in some scripts and changes nothing: two of one class keep their order, and
+where one of another class stands beside it, that one is looked at."""
 GROWTH = 3
 """Bytes that a byte becomes at most."""
+NOT_UTF8 = -1
+"""In place of a place."""
+SURROGATES = 0xD800 >> 11
 NO_MAP = 0
 """Size of `starts` and `stops` where nobody wants to know what bytes stand for."""
 SHORT_RUN = 24
 """Marks that are put in order by insertion; more are counted by class."""
-_NONE = np.uint64(0)
 
 
 class Nfc(NamedTuple):
     """The tables. Both lists are sorted by what they are looked up by."""
 
+    quick: QuickTable  # the code points whose fact is not 0, but for viramas
     pages: U16  # [8704] two-stage table: the number of a code point's fact
     blocks: U8
     facts: U16
@@ -68,9 +77,14 @@ class NfcWork(NamedTuple):
 
 
 @cache
-def nfc_tables() -> Nfc:
-    """The tables, made once."""
-    classes, known, pairs = class_table(), decompositions(), compositions()
+def nfc_tables(old: bool = False) -> Nfc:
+    """The tables, made once. old: those of tokenizers, whose tables leave alone what Unicode 10 did not know."""
+    classes, known, pairs = class_table().copy(), dict(decompositions()), dict(compositions())
+    if old:
+        newer = {c for first, last in ranges("newer") for c in range(first, last + 1)}
+        classes[sorted(newer)] = 0
+        known = {c: parts for c, parts in known.items() if c not in newer}
+        pairs = {both: whole for both, whole in pairs.items() if newer.isdisjoint((*both, whole))}
     facts = classes.astype(np.uint16)
     hangul = range(S_BASE, S_BASE + S_COUNT)
     composite = {*pairs.values()}
@@ -82,12 +96,15 @@ def nfc_tables() -> Nfc:
     facts[follow] |= CONTINUES
     facts[classes > 0] |= CONTINUES
     facts[hangul.start : hangul.stop] = 0
+    if old:
+        facts[sorted(newer)] = 0
     values, numbers = np.unique(facts, return_inverse=True)
     pages, blocks = two_stage(np.arange(UNICODE_SIZE), numbers.reshape(-1).astype(np.uint8))
     order = sorted(known)
     ends = np.cumsum([0, *(len(known[c]) for c in order)])
     keys = sorted((first << 21 | second, whole) for (first, second), whole in pairs.items())
     return Nfc(
+        quick_table((facts != 0) & (facts != (VIRAMA | CONTINUES))),
         frozen(pages, np.uint16), frozen(blocks, np.uint8), frozen(values, np.uint16), frozen(order, np.int32),
         frozen(ends, np.int32), frozen([c for point in order for c in known[point]], np.int32),
         frozen([key for key, _ in keys], np.int64), frozen([whole for _, whole in keys], np.int32),
@@ -100,20 +117,26 @@ def make_nfc_work(longest: int) -> NfcWork:
 
 
 @kernel
-def find_changed(tables: Nfc, data: U8, starts: I64, stops: I64, tokens: I32, count: int, places: OutI64) -> int:
+def find_changed(
+    tables: Nfc, data: U8, starts: I64, stops: I64, tokens: I32, count: int, strict: int, places: OutI64
+) -> int:
     """How many bytes the fragments have together that NFC changes.
 
     starts, stops: int64[count], tokens: int32[count] as `jittok.fragments` says; ids are no texts
+    strict: 0 or 1: return -1 - k where fragment k is the first that is no UTF-8
     places: int64[count] receives for each fragment where its first stretch begins that changes, or -1
     """
     text, total = window(data), wide(0)
     for k in range(count):
         places[k] = -1
         if tokens[k] < 0:
-            place = first_change(tables, text, data, wide(starts[k]), wide(stops[k]))
-            if place < stops[k]:
+            stop = wide(stops[k])
+            place = first_change(tables, text, data, wide(starts[k]), stop, strict)
+            if place == NOT_UTF8 or (strict and place < stop and is_malformed(text, place, stop)):
+                return -1 - k
+            if place < stop:
                 places[k] = place
-                total += wide(stops[k]) - wide(starts[k])
+                total += stop - wide(starts[k])
     return total
 
 
@@ -140,7 +163,7 @@ def normalize_changed(
             end = _stretch_end(tables, data, i, stop)
             at = _put_stretch(tables, work, data, i, end, out, at, map_starts, map_stops)
             i = end
-            place = first_change(tables, text, data, i, stop)
+            place = first_change(tables, text, data, i, stop, 0)
             at = _copy(data, i, place, out, at, map_starts, map_stops)
             i = place
         places[2 * k + 1] = at
@@ -148,26 +171,32 @@ def normalize_changed(
 
 
 @helper
-def first_change(tables: Nfc, text: Window, data: U8, start: int, stop: int) -> int:
-    """Where the first stretch of data[start:stop] begins that NFC changes, or stop; a stretch begins at `start`."""
+def first_change(tables: Nfc, text: Window, data: U8, start: int, stop: int, strict: int) -> int:
+    """Where the first stretch of data[start:stop] begins that NFC changes, or stop; a stretch begins at `start`. If
+    `strict`, NOT_UTF8 where the text up to there is none: else bad bytes change, and surrogates stay."""
     pages, blocks, facts = window(tables.pages), window(tables.blocks), window(tables.facts)
-    i, begin, last = start, start, 0  # last: the combining class of the code point in front, in this stretch
-    while i < stop:
-        if i + 64 <= stop:
-            followers, firsts, _, _, _ = utf8_masks(text, i)
-            if followers | firsts == _NONE:
-                i += 64
-                begin, last = i - 1, 0
-                continue
-        block = min(i + 64, stop)
-        while i < block:
-            if get_u8(text, i) < 0x80:
-                begin, last = i, 0
-                i += 1
-                continue
+    quick, done = open_quick(tables.quick), start
+    while done < stop:
+        floor, i = done, next_that_matters(quick, text, done, stop)
+        if i == stop:
+            break
+        # the stretch that it stands in begins in front of it; `last` is the combining class of the one before, in this
+        # stretch
+        first, done = i, stop
+        while i > floor:
+            i -= 1
+            while i > floor and get_u8(text, i) & 0xC0 == 0x80:
+                i -= 1
             c, size = decode(data, i, stop, 1)
-            if size == 1:  # a bad byte begins a stretch, and is one that changes
-                return i
+            if get_u16(facts, get_u8(blocks, get_u16(pages, c >> 7) << 7 | c & 127)) & CONTINUES == 0:
+                break
+        begin, last = i, 0
+        while i < stop:
+            c, size = decode(data, i, stop, 1)
+            if size == 1 and c >= 0x80:  # a bad byte begins a stretch, and is one that changes
+                return NOT_UTF8 if strict else i
+            if strict and c >> 11 == SURROGATES:
+                return NOT_UTF8
             fact = get_u16(facts, get_u8(blocks, get_u16(pages, c >> 7) << 7 | c & 127))
             if fact & CONTINUES == 0:
                 begin, last = i, 0
@@ -176,6 +205,9 @@ def first_change(tables: Nfc, text: Window, data: U8, start: int, stop: int) -> 
                 if (fact & MAY_CHANGE and _changes(tables, data, begin, i, c)) or (own != 0 and own < last):
                     return begin
                 last = own
+            elif i > first:  # the one behind may hang on to this
+                done = i
+                break
             i += size
     return stop
 
@@ -214,12 +246,12 @@ def _stretch_end(tables: Nfc, data: U8, i: int, stop: int) -> int:
 @helper
 def _copy(data: U8, i: int, stop: int, out: OutU8, at: int, starts: OutI64, stops: OutI64) -> int:
     """data[i:stop] as it is; the place behind."""
-    for k in range(i, stop):
-        out[at] = data[k]
-        if starts.size > NO_MAP:
-            starts[at], stops[at] = k, k + 1
-        at += 1
-    return at
+    for k in range(stop - i):
+        out[at + k] = data[i + k]
+    if starts.size > NO_MAP:
+        for k in range(stop - i):
+            starts[at + k], stops[at + k] = i + k, i + k + 1
+    return at + stop - i
 
 
 @helper

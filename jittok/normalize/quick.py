@@ -1,6 +1,7 @@
-"""Which texts are in normal form C for certain: no character that may compose or change, and marks in order.
+"""The next code point of a text that says anything to a normal form, 64 bytes at a time.
 
-The others are looked at by who has the whole normal form. Tables are those of the library that a file belongs to.
+Nearly all texts hold none, or few; the others are passed over without knowing which characters they are. What is not
+well formed counts as one that matters: who looks closer decides.
 """
 
 from __future__ import annotations
@@ -10,80 +11,134 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import I32, I64, U8, U16, OutU8, frozen, helper, kernel
-from jittok._raw import Window, get_u8, get_u16, get_word, trailing_zeros, window
+from jittok._jit import U8, U16, frozen, helper
+from jittok._raw import Window, composing_leads, get_u8, get_u16, trailing_zeros, utf8_masks, window
 from jittok.pretokenize.classes import two_stage
-from jittok.unicode.libraries import MAY_CHANGE, NEWER
+from jittok.unicode.tables import UNICODE_SIZE
 
-HIGH = np.uint64(0x8080808080808080)
-NONE = np.uint64(0)
-STAYS, PLAIN, MIXED = 0, 1, 2
-"""A text is in normal form; may change; may change and holds a character of a later Unicode."""
+NONE, ONE, B2, B3 = (np.uint64(n) for n in (0, 1, 2, 3))
+LEADS = (0xC0, 0xC1, 0xCC, 0xCD, 0xCE, 0xD2, *range(0xD6, 0xE4), *range(0xEA, 0xEE), *range(0xEF, 0x100))
+"""First bytes that `composing_leads` knows: no character that begins with another one matters to NFC."""
+SURROGATES = slice(0xD800, 0xE000)
 
 
 class QuickTable(NamedTuple):
-    """Combining classes of code points, or MAY_CHANGE."""
+    """Which code points matter: not 0 for those, and for forms that are not the shortest."""
 
-    pages: U16  # [8704] two-stage table, see `pretokenize.classes`
+    two: U8  # [2048] by the 11 bits of a two-byte form
+    three: U8  # [65536] by the 16 bits of a three-byte form
+    pages: U16  # [8704] two-stage table, for four-byte forms
     blocks: U8
 
 
-def quick_table(values: NDArray[np.uint8]) -> QuickTable:
-    """The table of one value a code point: uint8[0x110000]."""
-    pages, blocks = two_stage(np.arange(values.size), values)
-    return QuickTable(frozen(pages, np.uint16), frozen(blocks, np.uint8))
+class QuickWindow(NamedTuple):
+    """The same as windows."""
+
+    two: Window
+    three: Window
+    pages: Window
+    blocks: Window
 
 
-@kernel
-def mark_changed(
-    table: QuickTable, data: U8, starts: I64, stops: I64, tokens: I32, first: int, last: int, out: OutU8
-) -> int:
-    """Mark each of the texts first .. last - 1 that may not be in normal form; returns how many.
+def quick_table(matters: NDArray[np.bool_]) -> QuickTable:
+    """The table of bool[0x110000]; surrogates are looked at closer in any case."""
+    table = matters.astype(np.uint8)
+    table[SURROGATES] = 1
+    two, three = table[:0x800].copy(), table[:0x10000].copy()
+    two[:0x80] = 1
+    three[:0x800] = 1
+    table[:0x10000] = 1  # of four bytes, none of these is the shortest form
+    pages, blocks = two_stage(np.arange(UNICODE_SIZE), table)
+    return QuickTable(
+        frozen(two, np.uint8), frozen(three, np.uint8), frozen(pages, np.uint16), frozen(blocks, np.uint8)
+    )
 
-    starts, stops: int64[], tokens: int32[] fragments as `jittok.fragments` says, all UTF-8; ids are passed over
-    out: uint8[last] STAYS, PLAIN or MIXED
-    """
-    text, count = window(data), 0
-    pages, blocks = window(table.pages), window(table.blocks)
-    for k in range(first, last):
-        kind = STAYS
-        if tokens[k] < 0:
-            kind = _kind(pages, blocks, text, starts[k], stops[k])
-        out[k] = kind
-        if kind != STAYS:
-            count += 1
-    return count
+
+def known_by_lead(table: QuickTable) -> bool:
+    """Whether all that matters begins with one of LEADS."""
+    two, three = table.two.reshape(32, -1).any(1), table.three.reshape(16, -1).any(1)
+    return {*(0xC0 + np.flatnonzero(two)).tolist(), *(0xE0 + np.flatnonzero(three)).tolist()} <= {*LEADS}
 
 
 @helper
-def _kind(pages: Window, blocks: Window, text: Window, i: int, stop: int) -> int:
-    before, kind, newer = 0, STAYS, 0
-    while i < stop:
-        if i + 8 <= stop:
-            high = get_word(text, i) & HIGH
-            if high == NONE:
-                i, before = i + 8, 0
-                continue
-            ascii_ = trailing_zeros(high) >> 3
-            if ascii_ > 0:
-                i, before = i + ascii_, 0
-        lead = get_u8(text, i)
-        if lead < 0x80:
-            i, before = i + 1, 0
+def open_quick(table: QuickTable) -> QuickWindow:
+    """Windows onto the arrays."""
+    return QuickWindow(window(table.two), window(table.three), window(table.pages), window(table.blocks))
+
+
+@helper
+def next_that_matters(table: QuickWindow, text: Window, i: int, stop: int) -> int:
+    """Where the first character of text[i:stop] stands that matters to NFC or is not well formed, or stop; i < stop is
+    where a character begins. Nothing outside is read."""
+    return _next(table, text, i, stop, 0)
+
+
+@helper
+def next_any(table: QuickWindow, text: Window, i: int, stop: int) -> int:
+    """The same for any table: NFC's are passed over by their first byte."""
+    return _next(table, text, i, stop, 1)
+
+
+@helper
+def _next(table: QuickWindow, text: Window, i: int, stop: int, any_: int) -> int:
+    while i + 64 <= stop:
+        follower, first, e0, f0, f8 = utf8_masks(text, i)
+        if follower | first == NONE:
+            i += 64
             continue
-        c = lead & 0x1F
-        size = 2
-        if lead >= 0xF0:
-            c, size = lead & 0x07, 4
-        elif lead >= 0xE0:
-            c, size = lead & 0x0F, 3
-        for k in range(1, size):
-            c = c << 6 | get_u8(text, i + k) & 0x3F
-        value = get_u8(blocks, get_u16(pages, c >> 7) << 7 | c & 127)
-        if value == NEWER:
-            newer, value = 1, 0
-        if value == MAY_CHANGE or (value > 0 and value < before):
-            kind = PLAIN
-        before = value
+        size = _whole(first, e0, f0)
+        promised = first << ONE | e0 << B2 | f0 << B3
+        if (promised ^ follower) | f8 != NONE:
+            return _scan(table, text, i, stop)
+        if any_ == 0:
+            first, _ = composing_leads(text, i)
+        first &= (ONE << np.uint64(size)) - ONE if size < 64 else ~NONE
+        while first != NONE:
+            k = i + trailing_zeros(first)
+            first &= first - ONE
+            if _matters(table, text, k) != 0:
+                return k
         i += size
-    return kind + newer if kind == PLAIN else STAYS
+    return _scan(table, text, i, stop)
+
+
+@helper
+def _whole(first: np.uint64, e0: np.uint64, f0: np.uint64) -> int:
+    """How many of 64 bytes are whole characters: a last one that goes on behind them is none."""
+    if first >> np.uint64(63) != NONE:
+        return 63
+    if e0 >> np.uint64(62) & ONE != NONE:
+        return 62
+    if f0 >> np.uint64(61) & ONE != NONE:
+        return 61
+    return 64
+
+
+@helper
+def _matters(table: QuickWindow, text: Window, k: int) -> int:
+    """What the table says of the character of two bytes or more at k, all of whose bytes are there."""
+    byte, second = get_u8(text, k), get_u8(text, k + 1) & 0x3F
+    if byte < 0xE0:
+        return get_u8(table.two, (byte & 0x1F) << 6 | second)
+    third = get_u8(text, k + 2) & 0x3F
+    if byte < 0xF0:
+        return get_u8(table.three, (byte & 0xF) << 12 | second << 6 | third)
+    c = (byte & 7) << 18 | second << 12 | third << 6 | get_u8(text, k + 3) & 0x3F
+    return 1 if c >= UNICODE_SIZE else get_u8(table.blocks, get_u16(table.pages, c >> 7) << 7 | c & 127)
+
+
+@helper
+def _scan(table: QuickWindow, text: Window, i: int, stop: int) -> int:
+    """The same, character by character."""
+    while i < stop:
+        byte = get_u8(text, i)
+        size = 1 if byte < 0x80 else 0 if byte < 0xC0 or byte >= 0xF8 else 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+        if size == 0 or i + size > stop:
+            return i
+        for k in range(1, size):
+            if get_u8(text, i + k) & 0xC0 != 0x80:
+                return i
+        if size > 1 and _matters(table, text, i) != 0:
+            return i
+        i += size
+    return stop

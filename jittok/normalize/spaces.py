@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from jittok._jit import OutU8, helper
-from jittok.unicode.characters import SPACE_BYTE
+from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2
 from jittok.vocab.vocab import Vocab
 
 OUTSIDE = 0
@@ -47,7 +47,7 @@ def put_space(rules: SpaceRules, out: OutU8, at: int) -> int:
             out[at] = SPACE_BYTE
         return at + 1
     if at + 3 <= out.size:
-        out[at], out[at + 1], out[at + 2] = 0xE2, 0x96, 0x81
+        out[at], out[at + 1], out[at + 2] = SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2
     return at + 3
 
 

@@ -28,6 +28,12 @@ _JOINED = ("ss", "st", "ff", "fi", "fl")
 """What single letters fold to: Oniguruma finds them too, so such texts are refused where case does not matter."""
 
 
+MOST_WRITTEN_OUT = 5000
+"""Characters of a pattern with its repeats written out."""
+MOST_WALKED = 400
+"""The same of a pattern that repeats what matches in several ways."""
+
+
 class PatternError(ValueError):
     """Something in a pattern that is not known here: `found` at character `at`; `expected`."""
 
@@ -40,11 +46,18 @@ class _Part(NamedTuple):
     text: str
     empty: bool  # can match nothing
     endless: bool  # holds a repeat without a limit
+    ways: bool = False  # can match one text in several ways, or texts of several sizes
+    again: bool = False  # repeats such a part: an engine that goes back could take exponential time
+    size: int = 1  # characters with all repeats written out
+
+
+def explicit(pattern: str, engine: str = ONIG) -> str:
+    """The pattern for Python's engines, classes written out. Raises PatternError."""
+    return _read(pattern, engine).text
 
 
 @cache
-def explicit(pattern: str, engine: str = ONIG) -> str:
-    """The pattern for Python's engines, classes written out. Raises PatternError."""
+def _read(pattern: str, engine: str) -> _Part:
     if len(pattern) > LONGEST_PATTERN:
         raise PatternError(LONGEST_PATTERN, f"{len(pattern)} characters", f"at most {LONGEST_PATTERN}")
     reader = _Reader(pattern, engine)
@@ -53,17 +66,38 @@ def explicit(pattern: str, engine: str = ONIG) -> str:
         raise reader.error("nothing: a group ends that did not begin")
     if part.empty:
         raise PatternError(0, pattern[:40], "a pattern that matches no empty text")
-    return part.text
+    if part.size > MOST_WRITTEN_OUT:
+        raise PatternError(0, pattern[:40], f"at most {MOST_WRITTEN_OUT} characters with all repeats written out")
+    if part.again:
+        if part.size > MOST_WALKED:
+            raise PatternError(0, pattern[:40], f"at most {MOST_WALKED} characters where repeats are repeated")
+        _walked(part.text)
+    return part
 
 
 @cache
 def compiled(pattern: Pattern) -> Any:
-    """The `regex.Pattern` of what is looked for."""
+    """What finds a pattern: a `regex.Pattern`, or an automaton where that could take exponential time."""
     import regex
 
-    return regex.compile(
-        regex.escape(pattern.text) if pattern.literal else explicit(pattern.text, pattern.engine), regex.V0
-    )
+    if pattern.literal:
+        return regex.compile(regex.escape(pattern.text), regex.V0)
+    part = _read(pattern.text, pattern.engine)
+    return _walked(part.text) if part.again else regex.compile(part.text, regex.V0)
+
+
+@cache
+def _walked(written_out: str) -> Any:
+    """The automaton of a pattern. Raises PatternError for one that has none, or none of this size."""
+    from jittok.pretokenize.matching import Matching
+
+    try:
+        if is_possessive(written_out):
+            raise ValueError("a repeat that keeps what it has taken")
+        return Matching(written_out)
+    except ValueError as error:
+        expected = "a repeat of what matches in one way, or a pattern that an automaton can find"
+        raise PatternError(0, str(error), expected) from None
 
 
 def is_possessive(written_out: str) -> bool:
@@ -95,10 +129,14 @@ class _Reader:
         while self.take("|"):
             parts.append(self.sequence(depth, folded))
         text = "|".join(part.text for part in parts)
-        return _Part(text, any(part.empty for part in parts), any(part.endless for part in parts))
+        return _Part(
+            text, any(part.empty for part in parts), any(part.endless for part in parts),
+            len(parts) > 1 or parts[0].ways, any(part.again for part in parts), sum(part.size for part in parts),
+        )  # fmt: skip
 
     def sequence(self, depth: int, folded: bool) -> _Part:
         texts, empty, endless, before = [], True, False, ""
+        ways, again, size = False, False, 0
         while self.at < len(self.pattern) and self.peek() not in "|)":
             if folded and (before + self.peek()).lower() in _JOINED:
                 raise self.error("letters that no single character folds to, where case does not matter")
@@ -106,7 +144,8 @@ class _Reader:
             part = self.repeated(self.atom(depth, folded))
             texts.append(part.text)
             empty, endless = empty and part.empty, endless or part.endless
-        return _Part("".join(texts), empty, endless)
+            ways, again, size = ways or part.ways, again or part.again, size + part.size
+        return _Part("".join(texts), empty, endless, ways, again, size)
 
     def repeated(self, part: _Part) -> _Part:
         least, most, sign = 1, 1, self.peek()
@@ -130,7 +169,10 @@ class _Reader:
             raise self.error("no lazy repeat")
         if self.peek() and self.peek() in "*+?{":
             raise self.error("one repeat")
-        return _Part(part.text + sign, part.empty or least == 0, part.endless or most < 0)
+        return _Part(
+            part.text + sign, part.empty or least == 0, part.endless or most < 0, part.ways or least != most,
+            part.again or (part.ways and most != 1), part.size * max(most, least, 1),
+        )  # fmt: skip
 
     def counts(self) -> tuple[int, int]:
         end = self.pattern.find("}", self.at)
@@ -178,7 +220,9 @@ class _Reader:
         inside = self.alternatives(depth + 1, folded)
         if not self.take(")"):
             raise self.error("the end of a group")
-        return _Part(f"{opening}{inside.text})", look or inside.empty, inside.endless and not look)
+        return inside._replace(
+            text=f"{opening}{inside.text})", empty=look or inside.empty, endless=inside.endless and not look
+        )
 
     def character(self, folded: bool) -> Ranges:
         """The code points of one character outside of a set, or of one escape."""

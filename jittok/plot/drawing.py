@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.errors import missing
-from jittok.models.kinds import KINDS
 from jittok.pipeline import Pipeline
 from jittok.plot import measure
+from jittok.vocab.types import rules_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,7 +52,7 @@ def token_lengths(tok: Tokenizer, ax: Axes | None = None, *, longest: int = 24, 
 def scores(tok: Tokenizer, ax: Axes | None = None) -> Axes:
     """The score of each id; for BPE, whose scores say nothing, the rank of the merge that makes the token."""
     axes = _axes(ax)
-    if tok.type in KINDS and KINDS[tok.type].merges:
+    if rules_of(tok.type).has_merges:
         from jittok.vocab.describe import merge_rank
 
         vocab = tok.vocab

@@ -43,13 +43,14 @@ class Automaton(NamedTuple):
     width: int  # classes, the end of the piece included
 
 
-def compile_pattern(pattern: str | bytes, size: int) -> Automaton:
-    """The automaton of a pattern over characters 0 .. size - 1. ValueError for what the construction does not cover."""
+def compile_pattern(pattern: str | bytes, size: int, most: int | None = None) -> Automaton:
+    """The automaton of a pattern over characters 0 .. size - 1. ValueError for what the construction does not cover,
+    and for more than `most` states."""
     flags = 0 if isinstance(pattern, bytes) else sre_parse.SRE_FLAG_UNICODE
     nodes = _Nodes(size)
     first = nodes.sequence(sre_parse.parse(pattern, flags), nodes.match())
     starts, members = _classes(nodes.sets, size)
-    transitions = _determinize(nodes, first, members)
+    transitions = _determinize(nodes, first, members, most or MOST_STATES)
     return Automaton(starts, members[:, -1].astype(np.uint8), transitions, int(members[:, -1].max()) + 2)
 
 
@@ -186,7 +187,7 @@ def _classes(sets: list[Ranges], size: int) -> tuple[NDArray[np.int64], NDArray[
     return starts, np.column_stack([inside, classes.reshape(-1)])
 
 
-def _determinize(nodes: _Nodes, first: int, members: NDArray[np.int64]) -> NDArray[np.uint16]:
+def _determinize(nodes: _Nodes, first: int, members: NDArray[np.int64], most: int) -> NDArray[np.uint16]:
     """Subset construction over ordered lists of nodes whose empty steps are still to be followed."""
     count = int(members[:, -1].max()) + 1
     in_set = np.zeros((count + 1, len(nodes.sets)), bool)  # class -> is it in each set; the end is in none
@@ -205,8 +206,8 @@ def _determinize(nodes: _Nodes, first: int, members: NDArray[np.int64]) -> NDArr
                 todo.append(following)
             entries.append(numbers[following] << 1 | matched)
         table[numbers[state]] = entries
-        if len(numbers) > MOST_STATES:
-            raise ValueError(f"the pattern needs more than {MOST_STATES} states")
+        if len(numbers) > most:
+            raise ValueError(f"the pattern needs more than {most} states")
     if any(entry & 1 for entry in table[START]):
         raise ValueError("the pattern matches the empty text")
     return np.array([entry for number in range(len(table)) for entry in table[number]], np.uint16)

@@ -3,25 +3,41 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 
 import numpy as np
 
-from jittok.pipeline.known_patterns import GPT2, GREEDY, R50K
+from jittok.pipeline.known_patterns import GPT2, GREEDY, O200K, R50K
 from jittok.pipeline.patterns import PatternError, explicit, is_possessive
 from jittok.pipeline.steps import CONTIGUOUS, ISOLATED, REMOVED, Cut, CutClass, SpellBytes, Splitter
 from jittok.pretokenize.automaton import DEAD, START, Automaton, compile_pattern
 from jittok.pretokenize.classes import UNICODE_SIZE
+from jittok.pretokenize.linear import is_linear
 from jittok.pretokenize.program import Stage, splitter_from
 from jittok.pretokenize.splitters import general
-from jittok.pretokenize.splitters.blocks import BAD, DIGIT, LETTER, SPACE, CharacterClasses, class_tables
+from jittok.pretokenize.splitters.blocks import (
+    BAD,
+    CAPITAL,
+    DIGIT,
+    LETTER,
+    MARK,
+    SMALL,
+    SPACE,
+    CharacterClasses,
+    class_tables,
+)
 from jittok.pretokenize.splitters.general import MATCHER
-from jittok.pretokenize.splitters.llama3 import PREFIX, WITHOUT
+from jittok.pretokenize.splitters.llama3 import ONE_CASE, PREFIX, SUFFIX, TRUE_CASE, WITHOUT
 from jittok.unicode.libraries import ranges
 
 LONG_S = 0x17F
 """U+017F, which `(?i:'s)` matches beside s and S: the fast splitters leave such texts to the automaton."""
+TRAILING = r"\s+$"
+"""A pattern of real files that reads a run of white space again from each of its places."""
+SURROGATES = slice(0xD800, 0xE000)
 _REST = r"[^\r\n\p{L}\p{N}]?\p{L}+|%s| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 _FOLDED = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|"
+_SUFFIX = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
 _BOTH = r"(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])|"
 _CL100K = r"'(?i:[sdmt]|ll|ve|re)|"
 GPT2_FORMS = (
@@ -36,17 +52,24 @@ class Family:
     """A fast splitter and its settings, under the names of the BPE arrays."""
 
     def __init__(
-        self, name: str, group: int = 0, contractions: int = WITHOUT, marks: bool = False, folded: bool = False
-    ) -> None:
+        self, name: str, group: int = 0, contractions: int = WITHOUT, marks: bool = False, folded: bool = False,
+        cased: int = ONE_CASE,
+    ) -> None:  # fmt: skip
         self.name, self.group, self.contractions = name, group, contractions
-        self.marks, self.folded = marks, folded
+        self.marks, self.folded, self.cased = marks, folded, cased
 
     def classes(self) -> CharacterClasses:
         """Its table of characters."""
         table = np.zeros(UNICODE_SIZE, np.uint8)
-        for name, kind in (("L", LETTER), *((("M", LETTER),) if self.marks else ()), ("N", DIGIT), ("space", SPACE)):
+        kinds = [("L", LETTER), ("N", DIGIT), ("space", SPACE)]
+        if self.marks:
+            kinds.append(("M", LETTER))
+        if self.cased == TRUE_CASE:
+            kinds += [("Lu", CAPITAL), ("Lt", CAPITAL), ("Ll", SMALL), ("M", MARK)]
+        for name, kind in kinds:
             for first, last in ranges(name):
                 table[first : last + 1] = kind
+        table[SURROGATES] = BAD
         if self.folded:
             table[LONG_S] = BAD
         return class_tables(table)
@@ -65,9 +88,20 @@ def _llama3_forms() -> dict[str, Family]:
     return found
 
 
+def _cased_forms() -> dict[str, Family]:
+    """o200k, and tekken: without contractions, each digit alone."""
+    tekken = O200K.replace(_SUFFIX, "").replace(r"\p{N}{1,3}", r"\p{N}")
+    found = {}
+    for text, group, contractions in ((O200K, 3, SUFFIX), (tekken, 1, WITHOUT)):
+        short = text.replace(r"\s*[\r\n]+|\s+(?!\S)|\s+", r"\s*[\r\n]|\s+(?!\S)|\s")
+        family = Family("llama3", group, contractions, folded=contractions == SUFFIX, cased=TRUE_CASE)
+        found.update(dict.fromkeys((explicit(text), explicit(short)), family))
+    return found
+
+
 @functools.cache
 def _forms() -> dict[str, Family]:
-    return {**{explicit(text): Family("gpt2") for text in GPT2_FORMS}, **_llama3_forms()}
+    return {**{explicit(text): Family("gpt2") for text in GPT2_FORMS}, **_llama3_forms(), **_cased_forms()}
 
 
 def family_of(stages: tuple[Splitter, ...]) -> Family | None:
@@ -117,6 +151,32 @@ def _whole() -> Stage:
     return MATCHER, automaton, (automaton.starts, automaton.classes)
 
 
+@functools.cache
+def _automaton(text: str) -> Automaton:
+    return compile_pattern(text, UNICODE_SIZE)
+
+
+def quadratic_pattern(steps: Iterable[object]) -> str | None:
+    """The first pattern of some steps, of normalizers or splitters, that a text can make slow; None if there is none.
+    Patterns that no automaton covers are not looked at."""
+    for step in steps:
+        pattern = getattr(step, "pattern", None)
+        if pattern is None or pattern.literal:
+            continue
+        try:
+            text = explicit(_greedy(pattern.text), pattern.engine)
+            if (
+                pattern.text != TRAILING
+                and text not in _forms()
+                and not is_possessive(text)
+                and not is_linear(_automaton(text))
+            ):
+                return str(pattern.text)
+        except (ValueError, PatternError):
+            continue
+    return None
+
+
 def _stage(stage: Splitter) -> Stage | None:
     """One stage, None where it drops what matters or needs more than an automaton."""
     if isinstance(stage, CutClass):
@@ -130,7 +190,7 @@ def _stage(stage: Splitter) -> Stage | None:
             return None
     else:
         return None
-    automaton = compile_pattern(text, UNICODE_SIZE)
+    automaton = _automaton(text)
     if isinstance(stage, Cut):
         whole = stage.behavior == REMOVED and stage.invert and covers(automaton)
         if not whole and not (stage.behavior == ISOLATED and not stage.invert):

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from jittok.unicode.characters import NEWLINE, SPACE_BYTE, SPACE_MARK_CODE
 from jittok.unicode.tables import LETTER, MARK, NUMBER, WHITESPACE, lower
 
-SPACE, QUOTE, NEWLINE, RETURN = 0x20, 0x27, 0x0A, 0x0D
-METASPACE, LONG_S, JOINERS = 0x2581, 0x17F, (0x200C, 0x200D)
+QUOTE, RETURN = 0x27, 0x0D
+LONG_S, JOINERS = 0x17F, (0x200C, 0x200D)
 HAN = (
     (0x3400, 0x4DBF),
     (0x4E00, 0x9FFF),
@@ -83,7 +84,7 @@ def gpt2(c: _Points, f: _Flags) -> Iterator[int]:
     """'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+."""
     k = 0
     while k < len(c):
-        start, first = k, k + (c[k] == SPACE)
+        start, first = k, k + (c[k] == SPACE_BYTE)
         if size := _contraction(c, k, int):
             k += size
         elif _is(f, first, LETTER):
@@ -102,7 +103,7 @@ def _llama_like(c: _Points, f: _Flags, digits: int, word: int) -> Iterator[int]:
     """Words of the classes `word`, with one character of anything but numbers and newlines in front; numbers apart."""
     k = 0
     while k < len(c):
-        start, first = k, k + (c[k] == SPACE)
+        start, first = k, k + (c[k] == SPACE_BYTE)
         if size := _contraction(c, k, lower):
             k += size
         elif c[k] not in (NEWLINE, RETURN) and not f[k] & NUMBER and (f[k] & word or _is(f, k + 1, word)):
@@ -145,7 +146,7 @@ def kimi_k2(c: _Points, f: _Flags) -> Iterator[int]:
 
     k = 0
     while k < len(c):
-        start, first = k, k + (c[k] == SPACE)
+        start, first = k, k + (c[k] == SPACE_BYTE)
         if is_han(c[k]):
             while k < len(c) and is_han(c[k]):
                 k += 1
@@ -188,7 +189,7 @@ def newlines(c: _Points, _f: _Flags) -> Iterator[int]:
 def metaspace(c: _Points, _f: _Flags) -> Iterator[int]:
     """In front of each U+2581, as Hugging Face's splitter of that name does it."""
     for k in range(1, len(c) + 1):
-        if k == len(c) or c[k] == METASPACE:
+        if k == len(c) or c[k] == SPACE_MARK_CODE:
             yield k
 
 
@@ -196,7 +197,7 @@ def k2_horizon(c: _Points, f: _Flags) -> Iterator[int]:
     """As llama3, but words have marks and joiners, which runs of other characters take along as well."""
     k = 0
     while k < len(c):
-        start, first = k, k + (c[k] == SPACE)
+        start, first = k, k + (c[k] == SPACE_BYTE)
         if size := _contraction(c, k, lambda x: ord("s") if x == LONG_S else lower(x)):
             k += size
         elif _is_joined(c, f, k) or (c[k] not in (NEWLINE, RETURN) and not f[k] & NUMBER and _is_joined(c, f, k + 1)):

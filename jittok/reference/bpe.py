@@ -6,12 +6,11 @@ from collections.abc import Iterator
 
 from jittok.errors import EncodingFailed
 from jittok.pretokenize.definition import PreType, pre_type, split
-from jittok.reference.mapped import SPACE_MARK, Mapped, Token, escape_spaces
+from jittok.reference.mapped import Mapped, Token, escape_spaces
 from jittok.reference.merging import Observe, Symbols, merge_pairs
+from jittok.unicode.characters import NEWLINE, SPACE_MARK_BYTES
 from jittok.unicode.tables import ENCODED_BYTE, LAST_CODE_POINT, decode, sequence_length, utf8
 from jittok.vocab import Vocab
-
-NEWLINE = 0x0A
 
 
 def session(vocab: Vocab, fragment: Mapped) -> Iterator[Token]:
@@ -73,8 +72,8 @@ def begun_lines(source: Mapped) -> Mapped:
     """U+2581 in front of each run of bytes that are no newlines, unless it begins so: it stands for no text."""
     out, begins = Mapped(), True
     for k, byte in enumerate(source.text):
-        if begins and byte != NEWLINE and bytes(source.text[k : k + len(SPACE_MARK)]) != SPACE_MARK:
-            out.add(SPACE_MARK, source.starts[k], source.starts[k])
+        if begins and byte != NEWLINE and bytes(source.text[k : k + len(SPACE_MARK_BYTES)]) != SPACE_MARK_BYTES:
+            out.add(SPACE_MARK_BYTES, source.starts[k], source.starts[k])
         begins = byte == NEWLINE
         out.put(bytes([byte]), source, k, k + 1)
     return out

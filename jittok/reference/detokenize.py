@@ -6,14 +6,14 @@ import re
 from collections.abc import Sequence
 
 from jittok.errors import InvalidToken
-from jittok.reference.mapped import SPACE_MARK
 from jittok.reference.per_vocab import attributes, piece_attributes
 from jittok.reference.rwkv import unescape
+from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES
 from jittok.unicode.tables import BYTE_OF_CHARACTER, code_points, utf8
 from jittok.vocab import Vocab
 
 UNKNOWN, NORMAL, CONTROL, USER_DEFINED, BYTE = 1, 4, 8, 16, 32
-SPACE, QUOTE = ord(" "), ord("'")
+QUOTE = ord("'")
 _STRTOL = re.compile(rb"[ \t\n\v\f\r]*([+-]?)(?:0[xX](?=[0-9a-fA-F]))?([0-9a-fA-F]*)")
 _BYTE_TOKEN = re.compile(rb"<0x([0-9a-fA-F]{2})>", re.DOTALL)
 
@@ -71,7 +71,7 @@ def full_piece(vocab: Vocab, token: int) -> bytes:
     if attribute & NORMAL:
         if vocab.type == "bpe" and not vocab.escape_whitespaces:
             return decode_bytes(text, vocab.shortest_utf8)
-        return text.replace(SPACE_MARK, b" ")
+        return text.replace(SPACE_MARK_BYTES, b" ")
     return bytes([strtol16(text[3:5]) & 0xFF]) if attribute & BYTE else b""
 
 
@@ -107,7 +107,7 @@ def _drop_before_punctuation(text: bytearray, size: int) -> int:
     out = min(1, size)
     for i in range(1, size):
         byte = text[i]
-        if text[i - 1] == SPACE and byte in b"?!.,":
+        if text[i - 1] == SPACE_BYTE and byte in b"?!.,":
             out -= 1
         text[out] = byte
         out += 1
@@ -119,7 +119,7 @@ def _drop_around_quotes(text: bytearray, size: int) -> int:
     out, i = min(1, size), 1
     while i < size:
         byte = text[i]
-        if byte == QUOTE and i + 1 < size and text[i - 1] == SPACE and text[i + 1] == SPACE:
+        if byte == QUOTE and i + 1 < size and text[i - 1] == SPACE_BYTE and text[i + 1] == SPACE_BYTE:
             out -= 1
             i += 1
             text[i] = 0
@@ -134,7 +134,7 @@ def _drop_before_contractions(text: bytearray, size: int) -> int:
     out = min(1, size)
     for i in range(1, size):
         byte = text[i]
-        if byte == QUOTE and text[i - 1] == SPACE:
+        if byte == QUOTE and text[i - 1] == SPACE_BYTE:
             following = bytes(text[i + 1 : min(i + 3, size)])
             if following[:1] in (b"s", b"m") or following in (b"re", b"ve"):
                 out -= 1

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 
 from jittok.reference import bpe
 from jittok.reference.mapped import Mapped, Token
+from jittok.unicode.characters import KMER, KMER_MARK
 from jittok.vocab import Vocab
 
 BEGIN, END, UNKNOWN = b"<dna>", b"</dna>", b"<oov>"
-KMER = 6
-KMER_MARK = "\ue000".encode()
 """Ends the texts of k-mers in the map from texts to ids."""
 
 

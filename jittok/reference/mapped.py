@@ -7,10 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from jittok.vocab import SPACE
-
-SPACE_MARK = SPACE.encode()
-"""U+2581 as UTF-8."""
+from jittok.unicode.characters import SPACE_MARK_BYTES
 
 
 class Token(NamedTuple):
@@ -72,5 +69,5 @@ def escape_spaces(source: Mapped) -> Mapped:
     """Every byte 20 replaced by U+2581. Source: llama.cpp, `llama_escape_whitespace`."""
     out = Mapped()
     for k, byte in enumerate(source.text):
-        out.put(SPACE_MARK if byte == ord(" ") else bytes([byte]), source, k, k + 1)
+        out.put(SPACE_MARK_BYTES if byte == ord(" ") else bytes([byte]), source, k, k + 1)
     return out

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from jittok.errors import EncodingFailed, MalformedVocab
 from jittok.reference.mapped import Mapped, Token
 from jittok.reference.per_vocab import file_attributes, per_vocab, scores
+from jittok.unicode.characters import NEWLINE, SPACE_BYTE
 from jittok.unicode.tables import code_points, decode, is_whitespace, utf8
 from jittok.vocab import Vocab
 
@@ -22,7 +23,7 @@ INVALID, UNKNOWN = -20_000_000, -10_000_000
 """Scores of a token that is never used and of a character without a token."""
 NO_PATH = 1 << 60
 BYTE_ORDER_MARK = 0xFEFF
-BOUNDARY, NEWLINE, BLANK = 0xEE00, 0x0A, 0x20
+BOUNDARY = 0xEE00
 """PLaMo-3: ends a segment and is dropped; of newlines no run is long; of spaces two are one, of all else RUN."""
 RUN, LONGEST_BODY = 4, 64
 OPENED, CLOSED = [*b"<|plamo:"], [*b"|>"]
@@ -110,7 +111,7 @@ def _around_runs(points: list[int], cuts: set[int]) -> set[int]:
         j = i
         while j < len(points) and points[j] == points[i]:
             j += 1
-        long = 2 if points[i] == BLANK else RUN
+        long = 2 if points[i] == SPACE_BYTE else RUN
         if j - i >= long and points[i] != NEWLINE and not any(k in cuts for k in range(i + 1, j)):
             found |= {i, j}
         i = j

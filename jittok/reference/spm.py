@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jittok.errors import EncodingFailed
-from jittok.reference.mapped import SPACE_MARK, Mapped, Token, escape_spaces
+from jittok.reference.mapped import Mapped, Token, escape_spaces
 from jittok.reference.merging import Observe, Symbols, merge_pairs
 from jittok.reference.per_vocab import scores
+from jittok.unicode.characters import SPACE_MARK_BYTES
 from jittok.vocab import Vocab
 
 
@@ -32,7 +33,7 @@ def normalize(vocab: Vocab, fragment: Mapped, after_special: bool) -> Mapped:
     """The space in front, if there is to be one, and U+2581 for all spaces. Nothing else is changed."""
     text = Mapped()
     if vocab.add_space_prefix and after_special:
-        text.add(SPACE_MARK, fragment.starts[0], fragment.starts[0])
+        text.add(SPACE_MARK_BYTES, fragment.starts[0], fragment.starts[0])
     escaped = escape_spaces(fragment)
     text.put(bytes(escaped.text), escaped, 0, len(escaped.text))
     return text

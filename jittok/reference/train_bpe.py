@@ -44,14 +44,30 @@ def learn(
     seen = {chr(c) for c in CHARACTER_OF_BYTE} if alphabet == "bytes" else {c for word in words for c in word}
     texts += sorted(seen - set(texts))
     ids = {text: number for number, text in enumerate(texts)}
+    lines = Counter({tuple(ids[c] for c in word): count for word, count in words.items()})
+    return merge_lines(lines, texts, size, min_frequency, longest, True)
+
+
+def merge_lines(
+    counted: Counter[tuple[int, ...]],
+    texts: list[str],
+    size: int,
+    min_frequency: int = 0,
+    longest: int | None = None,
+    shared: bool = False,
+) -> tuple[list[str], list[Step]]:
+    """The same of lines of ids. shared: a text that exists is merged to its id; else such a pair is passed over."""
+    ids = {text: number for number, text in enumerate(texts)}
     lengths = dict.fromkeys(range(len(texts)), 1)
-    lines = [([ids[c] for c in word], count) for word, count in words.items()]
+    lines = [(list(line), count) for line, count in counted.items()]
     steps: list[Step] = []
     while len(texts) < size:
         pairs: Counter[tuple[int, int]] = Counter()
         for line, count in lines:
             for a, b in pairwise(line):
                 length = lengths[a] + lengths[b]
+                if not shared and texts[a] + texts[b] in ids:
+                    continue
                 if longest is None or length < longest or length == 2:
                     pairs[a, b] += count
         if not pairs:

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from jittok.errors import EncodingFailed
-from jittok.reference.mapped import SPACE_MARK, Mapped, Token
+from jittok.reference.mapped import Mapped, Token
 from jittok.reference.nfc import nfc
 from jittok.reference.per_vocab import attributes, file_attributes, per_vocab, scores
 from jittok.reference.xcda import charsmap, longest_key, replacement
+from jittok.unicode.characters import SPACE_MARK_BYTES
 from jittok.unicode.tables import REPLACEMENT, sequence_length, utf8, well_formed
 from jittok.vocab import Vocab
 
@@ -118,7 +119,7 @@ def normalize(vocab: Vocab, fragment: Mapped, observe: Callable[[int, int, bytes
     With `remove_extra_whitespaces` a space stands for all the spaces since the last word, and before the first word for
     none if there were none.
     """
-    space = SPACE_MARK if vocab.escape_whitespaces else b" "
+    space = SPACE_MARK_BYTES if vocab.escape_whitespaces else b" "
     prepend = vocab.add_space_prefix and not vocab.treat_whitespace_as_suffix
     merge = vocab.remove_extra_whitespaces
     out, prepended, inside, at = Mapped(), False, False, 0

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from jittok.errors import EncodingFailed
-from jittok.reference.mapped import SPACE_MARK, Mapped, Token
+from jittok.reference.mapped import Mapped, Token
+from jittok.unicode.characters import SPACE_MARK_BYTES
 from jittok.unicode.tables import (
     CONTROL,
     LAST_CODE_POINT,
@@ -67,7 +68,7 @@ def words(vocab: Vocab, fragment: Mapped) -> list[Mapped]:
             alone = is_alone(c)
             if word is None or alone:
                 word = Mapped()
-                word.add(SPACE_MARK, fragment.starts[i], fragment.starts[i])
+                word.add(SPACE_MARK_BYTES, fragment.starts[i], fragment.starts[i])
                 found.append(word)
             word.put(utf8(lower(c) if vocab.lowercase else c), fragment, i, j)
             if alone:

@@ -40,7 +40,7 @@ from jittok.safe_cuts.cuts import (
 )
 from jittok.structures.double_array import build_double_array
 from jittok.structures.sequences import make_sequences
-from jittok.vocab.vocab import SPACE
+from jittok.unicode.characters import SPACE_MARK_CODE
 
 _ALL = (1 << 64) - 1
 
@@ -77,6 +77,9 @@ def characters(
     data = data[offsets[0] : offsets[-1]][np.repeat(chosen, lengths)]
     owner = np.repeat(np.flatnonzero(chosen), lengths[chosen])
     follower = (data & 0xC0) == 0x80
+    quick = _all_well_formed(data, owner, follower)
+    if quick is not None:
+        return quick, owner[~follower], np.zeros(chosen.size, bool)
     size = 1 + (data >= 0xC0) + (data >= 0xE0) + (data >= 0xF0)
     promised, ill = np.zeros(data.size, bool), data >= 0xF8
     for k in (1, 2, 3):
@@ -95,6 +98,20 @@ def characters(
     bad[owner[first[code >= UNICODE_SIZE]]] = True
     good = ~bad[owner[first]]
     return code[good], owner[first[good]], bad
+
+
+def _all_well_formed(
+    data: NDArray[np.uint8], owner: NDArray[np.int64], follower: NDArray[np.bool_]
+) -> NDArray[np.int64] | None:
+    """All code points, of texts that begin with characters and are strict UTF-8, as nearly all vocabularies' are; else
+    None. Python decodes these ten times as fast."""
+    if (follower[1:] & (owner[1:] != owner[:-1])).any():
+        return None
+    try:
+        text = data.tobytes().decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    return np.frombuffer(text.encode("utf-32-le"), np.uint32).astype(np.int64)
 
 
 def neighbours(data: NDArray[np.uint8], offsets: NDArray[np.int64], chosen: NDArray[np.bool_]) -> Neighbours:
@@ -255,9 +272,9 @@ def rules_of(found: Neighbours, lines: bool = False) -> SpanRules:
 
     lines: see SpanRules
     """
-    pairs = Neighbours(*(np.where(side == ord(SPACE), ord(" "), side) for side in found))
+    pairs = Neighbours(*(np.where(side == SPACE_MARK_CODE, ord(" "), side) for side in found))
     flags = wide_flags(pairs)
-    flags[ord(SPACE)] = LIKE_BLANK
+    flags[SPACE_MARK_CODE] = LIKE_BLANK
     table = pair_table(pairs)
     apart = choose_apart(table)
     free = ~tied_classes(table, class_of(apart))

@@ -74,6 +74,18 @@ def _rest_is_bad(text: Window, i: int, stop: int, owed: int) -> bool:
     return owed > 0
 
 
+@helper
+def is_malformed(text: Window, i: int, stop: int) -> bool:
+    """Whether text[i:stop] is no UTF-8. Nothing outside of it is read."""
+    owed = 0
+    while i + 65 <= stop:
+        bad, owed = _block_is_bad(text, i, owed)
+        if bad:
+            return True
+        i += 64
+    return _rest_is_bad(text, i, stop, owed)
+
+
 @kernel
 def first_malformed(data: U8, starts: I64, stops: I64, tokens: I32, first: int, last: int) -> int:
     """The first of texts first .. last - 1 that is no UTF-8, or VALID.
@@ -83,14 +95,6 @@ def first_malformed(data: U8, starts: I64, stops: I64, tokens: I32, first: int, 
     """
     text = window(data)
     for k in range(first, last):
-        if tokens[k] >= 0:
-            continue
-        i, stop, owed = starts[k], stops[k], 0
-        while i + 65 <= stop:
-            bad, owed = _block_is_bad(text, i, owed)
-            if bad:
-                return k
-            i += 64
-        if _rest_is_bad(text, i, stop, owed):
+        if tokens[k] < 0 and is_malformed(text, starts[k], stops[k]):
             return k
     return VALID

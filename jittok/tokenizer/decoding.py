@@ -15,6 +15,7 @@ from jittok.locks import once
 from jittok.pipeline import Pipeline
 from jittok.rows import TokenArray
 from jittok.tokenizer.other_files import OtherFiles
+from jittok.vocab.types import rules_of
 
 if TYPE_CHECKING:
     from jittok.decode.pieces import Pieces
@@ -41,7 +42,7 @@ class Decoding(OtherFiles):
         Left out, it is as in the file's library: special tokens of a GGUF vocabulary print nothing unless
         `unparse_special` is set, those of other files print their text.
         """
-        if self.type == "none":
+        if not rules_of(self.type).has_tokens:
             return b""
         decoder = self._decoder
         known = to_ids(ids, self.vocab_size)
@@ -73,7 +74,7 @@ class Decoding(OtherFiles):
         skip_special: bool | None = None,
     ) -> list[str]:
         """The text of each row of a TokenArray (or of any sequence of rows of ids)."""
-        if self.type == "none":
+        if not rules_of(self.type).has_tokens:
             return [""] * sum(1 for _ in rows)
         if not isinstance(rows, TokenArray):
             parts = [to_ids(row, self.vocab_size) for row in rows]

@@ -24,10 +24,12 @@ from jittok.tokenizer.decoding import Decoding
 from jittok.vocab import Vocab, bundled_names
 from jittok.vocab.describe import describe, described
 from jittok.vocab.facts import SPECIAL_IDS, or_none
+from jittok.vocab.types import rules_of
 
 if TYPE_CHECKING:
     from jittok._raw.one_text import Builtin
     from jittok.align import Aligner, Alignment, AlignmentBatch
+    from jittok.align.files import FileAligner
     from jittok.encode.encoder import Encoder
     from jittok.encode.rule import Rule
     from jittok.trace import Trace
@@ -100,7 +102,7 @@ class Tokenizer(Decoding):
             return make_encoder(self.vocab, self._cache_bytes, self._kept)  # type: ignore[return-value]
         from jittok.encode.encoder import Encoder
 
-        if self.vocab.type == "none":
+        if not rules_of(self.vocab.type).has_tokens:
             return None
         compiled = self._kept.part("arrays", "plain", "parsed") if self._kept else None
         options = {"cache_bytes": self._cache_bytes, **(compiled or {})}
@@ -243,13 +245,15 @@ class Tokenizer(Decoding):
         self, text: OneText, *, add_special: bool = False, parse_special: bool = False, errors: str = "strict"
     ) -> Trace:
         """Every stage of encoding one text, as data and as pictures; slow. Raises as `encode` does."""
-        from jittok.trace import trace_text
+        from jittok.trace import trace_file, trace_text
 
-        vocab = self.gguf("trace")
         encoder, rule = self._rule(add_special, parse_special, errors)
         raw = to_bytes(text, rule.replace)
         ids = encoder.one(raw, rule).tolist()
-        return trace_text(vocab, raw, ids, add_special=add_special, parse_special=parse_special, replace=rule.replace)
+        asked = {"add_special": add_special, "parse_special": parse_special}
+        if isinstance(self.vocab, Pipeline):
+            return trace_file(self.vocab, raw, ids, **asked)
+        return trace_text(self.vocab, raw, ids, replace=rule.replace, **asked)
 
     def align(
         self, text: OneText, *, add_special: bool = False, parse_special: bool = False, errors: str = "strict"
@@ -258,12 +262,11 @@ class Tokenizer(Decoding):
         from jittok.align import Alignment
         from jittok.encode.batch import stretches
 
-        self.gguf("align")
         encoder, rule = self._rule(add_special, parse_special, errors)
         raw = to_bytes(text, rule.replace)
         start, stop = (frozen([place], np.int64) for place in (0, len(raw)))
         docs = Documents(np.frombuffer(raw, np.uint8), start, stop)
-        ((ids, _, spans),) = stretches(encoder, docs, rule, 1, beside=self._aligner.spans)
+        ((ids, _, spans),) = stretches(encoder, docs, rule, 1, beside=self._aligning(add_special, parse_special).spans)
         found = Alignment(frozen(ids, np.int32), spans, text if isinstance(text, str) else raw)
         return found.described_by(self.describe)
 
@@ -285,10 +288,17 @@ class Tokenizer(Decoding):
         if unit not in UNITS:
             raise ValueError(f"unit: found {unit!r}, expected 'bytes' or 'characters'")
         encoder, rule = self._rule(add_special, parse_special, errors)
-        aligner = self._aligner
+        aligner = self._aligning(add_special, parse_special)
         beside = aligner.spans if unit == "bytes" else aligner.spans_in_characters
         found = stretches(encoder, texts, rule, threads, progress, beside=beside)
         return AlignmentBatch.joined(list(found), unit)
+
+    def _aligning(self, add_special: bool, parse_special: bool) -> Aligner | FileAligner:
+        if isinstance(self.vocab, Pipeline):
+            from jittok.align.files import FileAligner
+
+            return FileAligner(self.vocab, bool(add_special), bool(parse_special))
+        return self._aligner
 
     @once
     def _aligner(self) -> Aligner:

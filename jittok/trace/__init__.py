@@ -4,8 +4,9 @@
 file a vocabulary type notes what happens to the text between two special tokens; `trace.py` holds the result.
 """
 
+from jittok.trace.files import trace_file
 from jittok.trace.run import trace_text
 from jittok.trace.stage import Stage
 from jittok.trace.trace import Step, Trace
 
-__all__ = ["Stage", "Step", "Trace", "trace_text"]
+__all__ = ["Stage", "Step", "Trace", "trace_file", "trace_text"]

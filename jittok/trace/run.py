@@ -22,6 +22,7 @@ from jittok.trace.stage import STAGES, Record, Stage
 from jittok.trace.trace import Trace
 from jittok.vocab import NO_TOKEN, Vocab
 from jittok.vocab.describe import describe
+from jittok.vocab.types import rules_of
 
 SESSIONS: dict[str, Callable[[Recorder, Mapped], list[Token]]] = {
     "bpe": bpe.session,
@@ -76,7 +77,7 @@ def trace_text(
     recorder.stages["fragments"] = buffers
     recorder.stages["tokens"] = [_token_record(vocab, k, token) for k, token in enumerate(tokens)]
     stages = {name: Stage(name, recorder.stages.get(name, [])) for name in STAGES}
-    regexes = tuple(pre_type(vocab.pre_type).regexes) if kind_of(vocab).merges else ()
+    regexes = tuple(pre_type(vocab.pre_type).regexes) if rules_of(vocab.type).has_merges else ()
     return Trace(vocab, text, add_special=add_special, parse_special=parse_special, regexes=regexes, stages=stages)
 
 

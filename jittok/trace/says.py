@@ -28,6 +28,9 @@ def _fragments(record: Record) -> str:
 
 
 def _normalized(record: Record) -> str:
+    if "step" in record:
+        what = f"becomes {record['text']!r}, {record['length']} bytes" if record["changed"] else "stays as it is"
+        return f"{record['step']}: fragment {record['fragment']} {what}"
     return f"fragment {record['fragment']} becomes {record['text']!r}, {record['length']} bytes"
 
 
@@ -39,6 +42,10 @@ def _charsmap(record: Record) -> str:
         return f"{head}, base {record['base']}: no leaf, go on from {record['then']}"
     end = " (the longest match)" if record["matched"] else ""
     return f"{head}, a leaf: value {record['value']} stands for {record['replacement']!r}{end}"
+
+
+def _split(record: Record) -> str:
+    return f"{record['step']} leaves {len(record['words'])} words: {' '.join(map(repr, record['words'][:20]))}"
 
 
 def _word(record: Record, regexes: Sequence[str]) -> str:
@@ -109,6 +116,7 @@ _SENTENCES: dict[str, Callable[[Record], str]] = {
     "fragments": _fragments,
     "normalized": _normalized,
     "charsmap": _charsmap,
+    "split": _split,
     "symbols": _symbols,
     "merges": _merges,
     "resegment": _resegment,

@@ -19,6 +19,7 @@ STAGES = (
     "fragments",
     "normalized",
     "charsmap",
+    "split",
     "words",
     "symbols",
     "merges",

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from jittok.display import stages as html
 from jittok.display import terminal_trace as terminal
+from jittok.errors import UnsupportedVocab
+from jittok.pipeline import Pipeline
 from jittok.trace.fragments import insertions
 from jittok.trace.gdb import gdb_script
 from jittok.trace.says import sentence
@@ -36,8 +38,10 @@ class Trace:
     """The stages of tokenizing one text. A stage that the vocabulary's type does not have is empty.
 
     fragments   the buffer after each special token that was looked for: raw text with offset and length, or a token
-    normalized  UGM, WPM, SPM: what a fragment becomes; map: [first byte, end, source start, source end]
+    normalized  UGM, WPM, SPM: what a fragment becomes; map: [first byte, end, source start, source end]; other files
+                than GGUF: a record a step of the normalizer
     charsmap    UGM: the bytes of each walk through the character map
+    split       other files than GGUF: the words after each stage of the splitter
     words       BPE, WPM: the words, and which regex cut them
     symbols     BPE, SPM: a word's symbols before and after merging, and the pairs offered first
     merges      BPE, SPM: a record a pair taken from the queue, applied or stale, with the symbols after it
@@ -51,6 +55,7 @@ class Trace:
     fragments: Stage
     normalized: Stage
     charsmap: Stage
+    split: Stage
     words: Stage
     symbols: Stage
     merges: Stage
@@ -62,7 +67,7 @@ class Trace:
 
     def __init__(
         self,
-        vocab: Vocab,
+        vocab: Vocab | Pipeline,
         text: bytes,
         *,
         add_special: bool,
@@ -115,6 +120,8 @@ class Trace:
 
     def insertions(self) -> Iterator[list[Record]]:
         """The buffer of fragments at the start and after each insertion and removal, as a debugger shows the list."""
+        if isinstance(self.vocab, Pipeline):  # all at once
+            return iter([self.fragments[0]["buffer"], self.fragments[-1]["buffer"]])
         return insertions(self.vocab, self.text, self.parse_special)
 
     def to_dict(self) -> Record:
@@ -146,6 +153,10 @@ class Trace:
 
     def gdb(self) -> str:
         """Breakpoints and expected values, to see the same steps in llama.cpp itself with gdb."""
+        if isinstance(self.vocab, Pipeline):
+            raise UnsupportedVocab(
+                self.vocab.source, "gdb", self.vocab.format, "a GGUF vocabulary, as llama.cpp has it"
+            )
         return gdb_script(self.vocab, self.text, self.facts(), self._stages)
 
     def __repr__(self) -> str:

@@ -5,7 +5,6 @@ Each is what the library that reads it writes itself. The GGUF is written by the
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 from collections.abc import Mapping
@@ -17,8 +16,9 @@ from jittok.pretokenize.definition import pre_type
 from jittok.pretokenize.program import GPT2 as GPT2_PATTERN
 from jittok.train.bpe import Learned
 from jittok.vocab.keys import pre_names
+from jittok.writers import gguf_file, hf_file, ranks_file
+from jittok.writers.gguf_file import CONTROL, NORMAL
 
-NORMAL, CONTROL = 1, 3
 END_NAMES = ("<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<|eos|>", "<|im_end|>")
 BEGIN_NAMES = ("<|begin_of_text|>", "<s>", "<bos>", "<|bos|>", *END_NAMES)
 ROLES = ("bos", "eos", "pad", "unk")
@@ -48,8 +48,6 @@ def roles_of(made: Learned, given: Mapping[str, str | None]) -> dict[str, int]:
 
 def write_gguf(path: str | os.PathLike[str], made: Learned, pre: str, roles: Mapping[str, int], name: str = "") -> None:
     """A GGUF that holds nothing but the vocabulary."""
-    import gguf
-
     if pre.startswith(REGEX):
         expected = "a `pre` that llama.cpp knows (a pattern of one's own can be written as .json)"
         raise UnsupportedVocab(os.fspath(path), "tokenizer.ggml.pre", pre.removeprefix(REGEX), expected)
@@ -57,22 +55,12 @@ def write_gguf(path: str | os.PathLike[str], made: Learned, pre: str, roles: Map
         raise CorpusError(
             os.fspath(path), "no merges", "one or more, which llama.cpp asks for (a larger size, more text)"
         )
-    writer = gguf.GGUFWriter(path, "llama")
-    if name:
-        writer.add_name(name)
-    writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre(pre)
-    writer.add_token_list([text.encode() for text in made.texts])
     control = set(range(len(made.special)))
-    writer.add_token_types([CONTROL if token in control else NORMAL for token in range(made.size)])
-    writer.add_token_merges(merge_lines(made))
-    for role in roles:
-        getattr(writer, f"add_{role}_token_id")(roles[role])
-    writer.add_add_bos_token(False)
-    writer.add_add_eos_token(False)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.close()
+    gguf_file.write_gguf(path, gguf_file.GgufVocab(
+        model="gpt2", name=name, pre=pre, tokens=[text.encode() for text in made.texts],
+        types=[CONTROL if token in control else NORMAL for token in range(made.size)], merges=merge_lines(made),
+        roles=roles, add_bos=False, add_eos=False,
+    ))  # fmt: skip
 
 
 def merge_lines(made: Learned) -> list[str]:
@@ -98,36 +86,18 @@ def split_patterns(pre: str) -> list[str]:
 
 def hf_pre_tokenizer(pre: str) -> dict[str, Any]:
     """`pre_tokenizer` of a tokenizer.json that cuts as this pre type."""
-    bytes_only = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
-    patterns = split_patterns(pre)
-    if patterns == [GPT2_PATTERN]:
-        return {**bytes_only, "use_regex": True}
-    splits = [
-        {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
-        for pattern in patterns
-    ]
-    return {"type": "Sequence", "pretokenizers": [*splits, bytes_only]}
+    return hf_file.byte_level(split_patterns(pre))
 
 
 def write_tokenizer_json(path: str | os.PathLike[str], made: Learned, pre: str) -> None:
     """A tokenizer.json of Hugging Face's tokenizers."""
-    added = [
-        {"id": token, "content": text, "single_word": False, "lstrip": False, "rstrip": False,
-         "normalized": False, "special": True}
-        for token, text in enumerate(made.special)
-    ]  # fmt: skip
-    model = {
-        "type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": None,
-        "end_of_word_suffix": None,
-        "fuse_unk": False, "byte_fallback": False, "ignore_merges": False, "vocab": _ids(made),
-        "merges": [[made.texts[a], made.texts[b]] for a, b in made.merges.pairs.tolist()],
-    }  # fmt: skip
-    byte_level = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True}
-    whole = {
-        "version": "1.0", "truncation": None, "padding": None, "added_tokens": added, "normalizer": None,
-        "pre_tokenizer": hf_pre_tokenizer(pre), "post_processor": None, "decoder": byte_level, "model": model,
-    }  # fmt: skip
-    Path(path).write_text(json.dumps(whole, ensure_ascii=False), encoding="utf-8")
+    hf_file.write_tokenizer_json(
+        path,
+        hf_file.bpe(_ids(made), [[made.texts[a], made.texts[b]] for a, b in made.merges.pairs.tolist()]),
+        [hf_file.added_token(token, text) for token, text in enumerate(made.special)],
+        pre_tokenizer=hf_pre_tokenizer(pre),
+        decoder=hf_file.BYTE_DECODER,
+    )
 
 
 def _ids(made: Learned) -> dict[str, int]:
@@ -146,5 +116,4 @@ def write_tiktoken(path: str | os.PathLike[str], made: Learned) -> None:
     """A .tiktoken file: base64 of each token's bytes, a space, its rank. Special tokens are not in it, so a rank is the
     id less the number of special tokens."""
     count = len(made.special)
-    rows = (base64.b64encode(made.raw(token)) + b" %d\n" % (token - count) for token in range(count, made.size))
-    Path(path).write_bytes(b"".join(rows))
+    ranks_file.write_ranks(path, ((made.raw(token), token - count) for token in range(count, made.size)))

@@ -20,7 +20,7 @@ from jittok.corpus.ledger import Ledger
 from jittok.corpus.options import Options as Reading
 from jittok.corpus.ranges import RawRange, read_unit, units
 from jittok.corpus.reader import Texts, read_texts
-from jittok.corpus.sources import STDIN, Source, find_sources
+from jittok.corpus.sources import STDIN, Source, check_looks, find_sources
 from jittok.errors import CorpusError
 from jittok.train.counter import Counter
 from jittok.train.counting import How, Tally, in_turn, scaled
@@ -45,7 +45,7 @@ class Progress:
 
 
 def sources_of(inputs: Sequence[str | os.PathLike[str]], reading: Reading) -> list[Source]:
-    """The sources of all inputs. A file that is named and tells no kind is text."""
+    """The sources of all inputs. A file that is named and tells no kind is text, unless it looks like another kind."""
     found: list[Source] = []
     for name in inputs or [""]:
         plain = os.fspath(name)
@@ -55,6 +55,7 @@ def sources_of(inputs: Sequence[str | os.PathLike[str]], reading: Reading) -> li
             if error.found != "a name that tells no kind" or not Path(plain).is_file():
                 raise
             found += find_sources([plain], replace(reading, kind="txt"))[0]
+    check_looks(found, reading, files=True)
     seen: set[str] = set()
     for source in found:
         if source.path in seen:

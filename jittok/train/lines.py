@@ -18,11 +18,12 @@ from jittok._jit import I64, U8, OutI64, OutU8, helper, kernel, wide
 from jittok.errors import CorpusError, MalformedVocab
 from jittok.inputs import Documents
 from jittok.normalize.xcda import NO_MATCH, OUTSIDE, Charsmap, longest_key, read_charsmap
+from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES
 
 IDENTITY = "identity"
 NORMALIZATIONS = (IDENTITY, "nfkc", "nmt_nfkc", "nfkc_cf", "nmt_nfkc_cf")
-MARK, UNKNOWN = "\u2581".encode(), "\u2585".encode()
-SPACE, RETURN = 0x20, 0x0D
+UNKNOWN = "\u2585".encode()
+RETURN = 0x0D
 
 
 class Lines(NamedTuple):
@@ -59,7 +60,7 @@ def lines_of(docs: Documents, weights: Any, longest: int, charsmap: Charsmap | N
     begin, end, rows = begin[kept], end[kept], rows[kept]
     if charsmap is not None:
         data, begin, end = normalized(charsmap, data, begin, end)
-    _strip(data, begin, end, (bytes([SPACE]), MARK))
+    _strip(data, begin, end, (bytes([SPACE_BYTE]), SPACE_MARK_BYTES))
     full = end > begin
     number, blank = rows.size, np.flatnonzero(~full)
     if weights is not None and weights.size > 1:

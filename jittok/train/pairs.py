@@ -225,8 +225,8 @@ def allowed_by_length(own: PairWindow, a: int, b: int) -> bool:
 
 @helper
 def allowed_as_piece(own: PairWindow, a: int, b: int) -> bool:
-    """Whether the text is a valid piece: not too long, no mark inside, no symbol that stands alone, and the script that
-    a ends with is the one that b begins with (or one of them is of any, or the same as what stands before)."""
+    """Whether the text is a valid piece: not too long, no mark inside, no symbol that stands alone, and one script: b
+    begins with the script that a ends with, or one of the two goes with any script or takes that of its neighbour."""
     if get_i32(own.lengths, a) + get_i32(own.lengths, b) >= own.longest:
         return False
     left, right = get_i32(own.kinds, a), get_i32(own.kinds, b)

@@ -43,26 +43,42 @@ def valid_text(text: I32, kinds: I32, start: int, size: int) -> int:
 
 
 @kernel
-def sort_suffixes(text: I32, rest: I32, depth: int, sums: OutI64, order: OutI32, other: OutI32) -> int:
+def sort_suffixes(
+    text: I32, rest: I32, depth: int, sums: OutI64, groups: OutI64, grouped: OutI32, order: OutI32, other: OutI32
+) -> int:
     """Suffixes of words by their first `depth` characters, ends first; `depth` must be even.
 
-    rest: of each character, how many are left in its word; sums: int64[distinct characters + 2]; order, other: int32[n]
+    From the last character to the first, as cards are sorted: shorter suffixes join where they end, in front of all.
+    rest: of each character, how many are left in its word; sums: int64[distinct characters + 1]
+    groups: int64[depth + 2] zeroed; grouped, order, other: int32[n]
     """
     size = text.size
     for i in range(size):
-        order[i] = i
+        groups[min(wide(rest[i]), depth) + 1] += 1
+    for g in range(1, depth + 2):
+        groups[g] += groups[g - 1]
+    for i in range(size):
+        g = min(wide(rest[i]), depth)
+        grouped[groups[g]] = i
+        groups[g] += 1  # from now on the end of group g
+    first = size
     for turn in range(depth):
         d = depth - 1 - turn
         source, target = (order, other) if turn % 2 == 0 else (other, order)
+        number = groups[d + 1] - groups[d]
+        first -= number
+        for k in range(number):
+            source[first + k] = grouped[groups[d] + k]
         for c in range(sums.size):
             sums[c] = 0
-        for i in range(size):
-            sums[(text[i + d] + 1 if rest[i] > d else 0) + 1] += 1
+        for i in range(first, size):
+            sums[text[source[i] + d] + 1] += 1
+        sums[0] = first
         for c in range(1, sums.size):
             sums[c] += sums[c - 1]
-        for i in range(size):
+        for i in range(first, size):
             place = wide(source[i])
-            c = wide(text[place + d] + 1 if rest[place] > d else 0)
+            c = wide(text[place + d])
             target[sums[c]] = place
             sums[c] += 1
     return 0

@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from jittok.train.characters import CharacterWords, characters_of
 from jittok.train.counts import Counts
 from jittok.train.seeding import LINE_ENDS, SPACE_FOLLOWS
-from jittok.train.spm import MARK, UNKNOWN_MARK, SpmOptions, first_pieces, required_characters
+from jittok.train.spm import UNKNOWN_MARK, SpmOptions, first_pieces, required_characters
+from jittok.unicode.characters import SPACE_MARK_BYTES
 
 FOLLOWED = r"[^ \n]+ ?"
 """A run and the space behind it: whether a text goes on in more than one way depends on that."""
-_MARK, _UNKNOWN = chr(MARK).encode(), chr(UNKNOWN_MARK).encode()
+_UNKNOWN = chr(UNKNOWN_MARK).encode()
 _BOUNDARY = b"\x1f"
 """What sentencepiece puts in place of symbols; no piece has it."""
 
@@ -55,7 +56,7 @@ def sentences_of(counts: Counts, options: SpmOptions) -> Sentences:
     known = np.zeros(0x110000, np.bool_)
     known[[*required, UNKNOWN_MARK]] = True
     rare = ~known[found.points]
-    last = _parts(_MARK + counts.last, _pattern(options))[-1] if counts.last else b""
+    last = _parts(SPACE_MARK_BYTES + counts.last, _pattern(options))[-1] if counts.last else b""
     if rare.any():
         rows = np.unique(np.repeat(np.arange(len(texts)), np.diff(found.starts))[rare])
         kept = {chr(c) for c in required}
@@ -65,10 +66,10 @@ def sentences_of(counts: Counts, options: SpmOptions) -> Sentences:
             had = sums.get(word, (0, 0))
             sums[word] = (had[0] + ends, had[1] + others)
         last = _common(last, kept)
-    rows_ = sorted(sums.items())
-    both = np.array([pair for _, pair in rows_], np.int64).reshape(-1, 2)
+    texts = sorted(sums)
+    both = np.array([sums[text] for text in texts], np.int64).reshape(-1, 2)
     order = np.argsort(-both.sum(1), kind="stable")
-    texts, both = [rows_[k][0] for k in order.tolist()], both[order]
+    texts, both = [texts[k] for k in order.tolist()], both[order]
     words = characters_of(_as_counts(texts, both.sum(1)))
     characters = np.array(sorted({UNKNOWN_MARK, *required}), np.int64)
     own = CharacterWords(np.array([ord(c) for c in last.decode()], np.int64), words.starts[:1], words.counts[:0])
@@ -80,20 +81,30 @@ def sentences_of(counts: Counts, options: SpmOptions) -> Sentences:
 
 def _marked(counts: Counts, options: SpmOptions) -> dict[bytes, tuple[int, int]]:
     """Words with U+2581 in front: how often each ends a line, how often a space or a further mark is behind it."""
-    ends: dict[bytes, int] = {}
-    others: dict[bytes, int] = {}
-    unit = counts.unit
-    for run, number in counts.items():
-        if run and run[0] not in b" \n":
-            if run[-1] == 0x20:
-                others[_MARK + run[:-1]] = max(round(number / unit), 1)
-            else:
-                ends[_MARK + run] = max(round(number / unit), 1)
+    raw = counts.words[: counts.starts[-1]].tobytes()
+    kept = np.flatnonzero(counts.lengths)
+    heads = counts.words[counts.starts[kept]]
+    kept = kept[(heads != ord(" ")) & (heads != ord("\n"))]
+    spaced = counts.words[counts.starts[kept + 1] - 1] == ord(" ")
+    numbers = counts.counts[kept]
+    if counts.unit > 1:
+        numbers = np.maximum((numbers + counts.unit // 2) // counts.unit, 1)
+
+    def some(rows: NDArray[np.bool_], less: int) -> dict[bytes, int]:
+        begin, end = counts.starts[kept[rows]].tolist(), (counts.starts[kept[rows] + 1] - less).tolist()
+        return dict(
+            zip(
+                [SPACE_MARK_BYTES + raw[i:j] for i, j in zip(begin, end, strict=True)],
+                numbers[rows].tolist(),
+                strict=True,
+            )
+        )
+
+    ends, others = some(~spaced, 0), some(spaced, 1)
     sums = {word: (number, others.pop(word, 0)) for word, number in ends.items()}
     sums.update((word, (0, number)) for word, number in others.items())
     pattern = _pattern(options)
-    raw = counts.words[: counts.starts[-1]].tobytes()
-    if _MARK in raw or _BOUNDARY in raw or pattern.search(raw):
+    if SPACE_MARK_BYTES in raw or _BOUNDARY in raw or pattern.search(raw):
         parts: dict[bytes, tuple[int, int]] = {}
         for word, (number, more) in sums.items():
             *inner, final = _parts(word, pattern)
@@ -115,7 +126,7 @@ def _pattern(options: SpmOptions) -> re.Pattern[bytes]:
 def _parts(word: bytes, pattern: re.Pattern[bytes]) -> list[bytes]:
     """A word cut in front of each U+2581 of its own, without symbols."""
     plain = pattern.sub(_UNKNOWN, word).replace(_BOUNDARY, _UNKNOWN)
-    return [_MARK + part for part in plain.split(_MARK)[1:]]
+    return [SPACE_MARK_BYTES + part for part in plain.split(SPACE_MARK_BYTES)[1:]]
 
 
 def _common(word: bytes, kept: set[str]) -> bytes:

@@ -9,7 +9,6 @@ by count.
 
 from __future__ import annotations
 
-import importlib
 import os
 import re
 from dataclasses import dataclass, field
@@ -26,11 +25,14 @@ from jittok.train.counts import Counts
 from jittok.train.learn import Merges, Pieces, Words, learn
 from jittok.train.lines import IDENTITY, charsmap_bytes
 from jittok.train.pairs import ANY, SAME
+from jittok.unicode.characters import SPACE_MARK_BYTES, SPACE_MARK_CODE
+from jittok.writers.gguf_file import GgufVocab, write_gguf
+from jittok.writers.sentencepiece_file import write_model
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
 
-MARK, UNKNOWN_MARK = 0x2581, 0x2585
+UNKNOWN_MARK = 0x2585
 RUNS = r"[^ \n]+"
 NORMAL, UNKNOWN, CONTROL, USER, BYTE = 1, 2, 3, 4, 6
 NO_PIECE = (0x0, 0x1F, 0x20, UNKNOWN_MARK)
@@ -126,7 +128,7 @@ def marked_words(counts: Counts, options: SpmOptions) -> CharacterWords:
     starts = np.zeros(kept.size + 1, np.int64)
     np.cumsum(sizes + 3, out=starts[1:])
     out = np.empty(int(starts[-1]), np.uint8)
-    for k, byte in enumerate(chr(MARK).encode()):
+    for k, byte in enumerate(SPACE_MARK_BYTES):
         out[starts[:-1] + k] = byte
     inside = np.ones(out.size, np.bool_)
     for k in range(3):
@@ -150,14 +152,14 @@ def _cut_at_marks(words: Counts) -> Counts:
     """Cut in front of each U+2581 that the text itself has: sentencepiece takes it for a space."""
     text = words.words[: words.starts[-1]]
     marks = np.ones(max(text.size - 2, 0), np.bool_)
-    for k, byte in enumerate(chr(MARK).encode()):
+    for k, byte in enumerate(SPACE_MARK_BYTES):
         marks &= text[k : k + marks.size] == byte
     if np.count_nonzero(marks) == len(words):  # one each, in front
         return words
     parts: dict[bytes, int] = {}
     for word, number in words.items():
-        for part in word.split(chr(MARK).encode())[1:]:
-            piece = chr(MARK).encode() + part
+        for part in word.split(SPACE_MARK_BYTES)[1:]:
+            piece = SPACE_MARK_BYTES + part
             parts[piece] = parts.get(piece, 0) + number
     return Counts.of(parts)
 
@@ -183,7 +185,7 @@ def piece_kinds(points: NDArray[np.int64], options: SpmOptions) -> NDArray[np.in
     digits = ((points >= 0x30) & (points <= 0x39)) | ((points >= FULL_WIDTH[0]) & (points <= FULL_WIDTH[1]))
     if not options.split_by_number:
         scripts[digits] = ANY
-    marks = points == MARK
+    marks = points == SPACE_MARK_CODE
     scripts[marks] = SAME
     alone = digits & options.split_digits
     return (alone * (1 << 17) | scripts << 9 | scripts << 1 | marks).astype(np.int32)
@@ -227,61 +229,31 @@ def first_pieces(options: SpmOptions) -> tuple[list[str], list[float], list[int]
 
 def write_spm_gguf(path: str, made: SpmTrained) -> None:
     """A GGUF of llama.cpp's model "llama", for Unigram of model "t5"."""
-    import gguf
-
     unigram = made.model == "unigram"
     if not made.options.byte_fallback and not unigram:
         raise CorpusError(path, "a vocabulary without byte tokens", "byte_fallback: llama.cpp dies on unknown text")
     charsmap = charsmap_bytes(made.options.normalization)
     if charsmap and not unigram:
         raise CorpusError(path, f"normalization {made.options.normalization}", "identity: llama.cpp's SPM has no other")
-    writer = gguf.GGUFWriter(path, "llama")
-    writer.add_tokenizer_model("t5" if unigram else "llama")
-    writer.add_token_list([piece.encode() for piece in made.pieces])
-    writer.add_token_scores(made.scores)
-    writer.add_token_types(made.types)
-    writer.add_unk_token_id(0)
-    writer.add_bos_token_id(1)
-    writer.add_eos_token_id(2)
-    writer.add_add_bos_token(False)
-    writer.add_add_eos_token(False)
-    writer.add_add_space_prefix(True)
-    writer.add_remove_extra_whitespaces(unigram)
-    if charsmap:
-        writer.add_precompiled_charsmap(charsmap)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.close()
+    write_gguf(path, GgufVocab(
+        model="t5" if unigram else "llama", tokens=[piece.encode() for piece in made.pieces], scores=made.scores,
+        types=made.types, roles={"unk": 0, "bos": 1, "eos": 2}, add_bos=False, add_eos=False, add_space_prefix=True,
+        remove_extra_whitespaces=unigram, charsmap=charsmap,
+    ))  # fmt: skip
 
 
 def write_spm_model(path: str, made: SpmTrained) -> None:
-    """A sentencepiece .model, by the `sentencepiece` package's own message."""
-    try:
-        messages: Any = importlib.import_module("sentencepiece.sentencepiece_model_pb2")
-    except ImportError:
-        raise ImportError(f"{path}: writing .model needs sentencepiece and protobuf") from None
-    model, options = messages.ModelProto(), made.options
-    for piece, score, kind in zip(made.pieces, made.scores, made.types, strict=True):
-        model.pieces.add(piece=piece, score=score, type=kind)
-    spec = model.trainer_spec
-    spec.model_type = {"unigram": 1, "bpe": 2}[made.model]
-    spec.vocab_size = len(made.pieces)
-    for name in (
-        "character_coverage",
-        "max_sentence_length",
-        "byte_fallback",
-        "split_by_unicode_script",
-        "split_by_number",
-        "split_digits",
-    ):
-        setattr(spec, name, getattr(options, name))
-    spec.max_sentencepiece_length = options.max_piece_length
-    spec.control_symbols.extend(options.control)
-    spec.user_defined_symbols.extend(options.user_defined)
-    spec.pad_id = -1
-    model.normalizer_spec.name = options.normalization
-    model.normalizer_spec.precompiled_charsmap = charsmap_bytes(options.normalization)
-    model.normalizer_spec.add_dummy_prefix = True
-    model.normalizer_spec.remove_extra_whitespaces = True
-    model.normalizer_spec.escape_whitespaces = True
-    Path(path).write_bytes(model.SerializeToString(deterministic=True))
+    """A sentencepiece .model."""
+    options = made.options
+    same = ("character_coverage", "max_sentence_length", "byte_fallback", "split_by_unicode_script", "split_by_number",
+            "split_digits")  # fmt: skip
+    trainer = {name: getattr(options, name) for name in same}
+    trainer |= {
+        "max_sentencepiece_length": options.max_piece_length, "control_symbols": options.control,
+        "user_defined_symbols": options.user_defined, "pad_id": -1,
+    }  # fmt: skip
+    normalizer = {
+        "name": options.normalization, "precompiled_charsmap": charsmap_bytes(options.normalization),
+        "add_dummy_prefix": True, "remove_extra_whitespaces": True, "escape_whitespaces": True,
+    }  # fmt: skip
+    write_model(path, zip(made.pieces, made.scores, made.types, strict=True), made.model, trainer, normalizer)

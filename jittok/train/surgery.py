@@ -19,8 +19,10 @@ from jittok.train.counts import Counts
 from jittok.train.learn import Words, learn
 from jittok.unicode.tables import BYTE_OF_CHARACTER
 from jittok.vocab.vocab import NO_TOKEN, Vocab, ragged_bytes
+from jittok.writers.gguf_file import GgufVocab, write_gguf
 
 NORMAL = 4
+ROLES = ("bos", "eos", "eot", "eom", "unk", "sep", "pad", "mask")
 _TYPES = {1: 2, 4: 1, 8: 3, 16: 4, 32: 6, 2: 5}
 """llama.cpp's attributes -> token types of a GGUF."""
 
@@ -38,26 +40,15 @@ class Edited:
 
     def save(self, path: str) -> None:
         """Write a GGUF."""
-        import gguf
-
-        writer = gguf.GGUFWriter(path, self.base.architecture or "llama")
-        if self.base.name:
-            writer.add_name(self.base.name)
-        writer.add_tokenizer_model("gpt2")
-        writer.add_tokenizer_pre(self.base.pre or "default")
-        writer.add_token_list(self.tokens)
-        writer.add_token_types(self.types)
-        writer.add_token_merges([line.decode() for line in self.merges])
         new = {old: token for token, old in enumerate(self.old_ids) if old >= 0}
-        for role in ("bos", "eos", "eot", "eom", "unk", "sep", "pad", "mask"):
-            old = getattr(self.base, f"{role}_id")
-            if old != NO_TOKEN and old in new:
-                getattr(writer, f"add_{role}_token_id")(new[old])
-        writer.add_add_bos_token(self.base.add_bos)
-        writer.add_add_eos_token(self.base.add_eos)
-        writer.write_header_to_file()
-        writer.write_kv_data_to_file()
-        writer.close()
+        named = ((role, getattr(self.base, f"{role}_id")) for role in ROLES)
+        write_gguf(path, GgufVocab(
+            model="gpt2", architecture=self.base.architecture or "llama", name=self.base.name,
+            pre=self.base.pre or "default", tokens=self.tokens, types=self.types,
+            merges=[line.decode() for line in self.merges],
+            roles={role: new[old] for role, old in named if old != NO_TOKEN and old in new},
+            add_bos=self.base.add_bos, add_eos=self.base.add_eos,
+        ))  # fmt: skip
 
 
 def _words(tok: Tokenizer, texts: Any, words: Counts | None) -> tuple[Counts, Any, Any]:

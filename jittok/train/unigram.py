@@ -91,10 +91,12 @@ class _Model:
         self.lengths, self.ids = self.lengths[:left], self.ids[:left]
         self.spots, self.sizes, self.scores = self.spots[pieces], self.sizes[pieces], scores
 
-    def text(self, k: int) -> str:
-        """The text of a piece."""
-        words = self.sentences
-        return "".join(map(chr, words.characters[words.text[self.spots[k] : self.spots[k] + self.sizes[k]]].tolist()))
+    def texts(self) -> list[str]:
+        """The text of each piece."""
+        words, ends = self.sentences, np.cumsum(self.sizes)
+        places = np.repeat(self.spots - ends + self.sizes, self.sizes) + np.arange(ends[-1])
+        text = words.characters[words.text[places]].astype("<u4").tobytes().decode("utf-32-le")
+        return [text[i:j] for i, j in zip((ends - self.sizes).tolist(), ends.tolist(), strict=True)]
 
 
 def train_unigram(
@@ -161,21 +163,21 @@ def seeds(sentences: Sentences, options: SpmOptions) -> _Model:
     kinds = piece_kinds(sentences.characters, options)
     kinds[sentences.characters == UNKNOWN_MARK] |= NO_PIECE
     points = sentences.characters.tolist()
-    order, other = np.empty(text.size, np.int32), np.empty(text.size, np.int32)
+    order, other, grouped = (np.empty(text.size, np.int32) for _ in range(3))
     depth = longest + 2 + longest % 2
-    sort_suffixes(text, rest, depth, np.zeros(len(points) + 3, np.int64), order, other)
+    room, groups = np.zeros(len(points) + 1, np.int64), np.zeros(depth + 2, np.int64)
+    sort_suffixes(text, rest, depth, room, groups, grouped, order, other)
     each = sentences.counts[word_of]
     weights = np.concatenate([[0], np.cumsum(each[order])])
     leads = np.array([chr(c).encode()[0] for c in points], np.int32)
-    room = text.size // 2 + 64
-    number = -1
+    most, number = text.size // 2 + 64, -1
     while number < 0:
-        firsts, lasts, sizes = (np.empty(room, np.int64) for _ in range(3))
+        firsts, lasts, sizes = (np.empty(most, np.int64) for _ in range(3))
         number = find_seeds(
             text, rest, sentences.flags[word_of], kinds, leads, order, weights, longest,
             np.zeros(FACTS * (longest + 4), np.int64), firsts, lasts, sizes,
         )  # fmt: skip
-        room *= 2
+        most *= 2
     firsts, lasts, sizes = firsts[:number], lasts[:number], sizes[:number]
     sums = weights[lasts] - weights[firsts]
     firsts, lasts, sizes, sums = _with_last(sentences, kinds, order, rest, longest, (firsts, lasts, sizes, sums))
@@ -361,19 +363,18 @@ def _alternatives(model: _Model, freq: Floats) -> tuple[Any, Any, Any]:
 
 def _final(model: _Model, required: list[int], wanted: int) -> list[tuple[str, float]]:
     """Characters that must be there, then the best pieces; by (score falling, text)."""
-    scores = {model.text(k): score for k, score in enumerate(model.scores)}
-    chosen: dict[str, np.float32] = {}
+    scores = dict(zip(model.texts(), model.scores.tolist(), strict=True))
+    chosen: dict[str, float] = {}
     lowest, penalty = model.scores.min(), F(0)
     for c in required:
         if chr(c) in scores:
             chosen[chr(c)] = scores[chr(c)]
         else:
-            chosen[chr(c)] = F(lowest + penalty)
+            chosen[chr(c)] = float(F(lowest + penalty))
             penalty = F(penalty + PENALTY_STEP)
-    for text, score in sorted(scores.items(), key=lambda row: (-row[1], row[0].encode())):
+    for text, score in sorted(scores.items(), key=lambda row: (-row[1], row[0])):
         if text not in chosen:
             if len(chosen) == wanted:
                 break
             chosen[text] = score
-    rows = sorted(chosen.items(), key=lambda row: (-row[1], row[0].encode()))
-    return [(text, float(score)) for text, score in rows]
+    return sorted(chosen.items(), key=lambda row: (-row[1], row[0]))

@@ -20,7 +20,9 @@ from jittok.train.characters import characters_of_texts
 from jittok.train.counting import How, count
 from jittok.train.counts import Counts
 from jittok.train.learn import Merges, Words, learn
+from jittok.unicode.characters import SPACE_MARK
 from jittok.unicode.tables import CONTROL, MARK, PUNCTUATION, REPLACEMENT, SYMBOL, WHITESPACE, decode, flags, lower, nfd
+from jittok.writers.gguf_file import GgufVocab, write_gguf
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 ROLES = {"[PAD]": "pad", "[UNK]": "unk", "[CLS]": "bos", "[SEP]": "sep", "[MASK]": "mask"}
 CONTINUES = "##"
-WORD_MARK = "\u2581"
 RUNS = r"[^ \t-\r]+"
 IDEOGRAPHS = (
     (0x3400, 0x4DBF),
@@ -68,27 +69,19 @@ class WordPieceTrained:
             raise CorpusError("train: out", plain, "a name that ends in .gguf or .txt")
 
     def _write_gguf(self, path: str) -> None:
-        import gguf
-
-        writer = gguf.GGUFWriter(path, "bert")
-        writer.add_tokenizer_model("bert")
         texts = [self._in_gguf(token, text) for token, text in enumerate(self.texts)]
-        writer.add_token_list([text.encode() for text in texts])
-        writer.add_token_types([3 if token < len(self.special) else 1 for token in range(len(texts))])
-        for token, text in enumerate(self.special):
-            if text in ROLES:
-                getattr(writer, f"add_{ROLES[text]}_token_id")(token)
-        writer.add_bool("tokenizer.ggml.normalizer.lowercase", self.lowercase)
-        writer.add_bool("tokenizer.ggml.normalizer.strip_accents", self.strip_accents)
-        writer.write_header_to_file()
-        writer.write_kv_data_to_file()
-        writer.close()
+        roles = {ROLES[text]: token for token, text in enumerate(self.special) if text in ROLES}
+        types = [3 if token < len(self.special) else 1 for token in range(len(texts))]
+        write_gguf(path, GgufVocab(
+            model="bert", architecture="bert", tokens=[text.encode() for text in texts], types=types, roles=roles,
+            lowercase=self.lowercase, strip_accents=self.strip_accents,
+        ))  # fmt: skip
 
     def _in_gguf(self, token: int, text: str) -> str:
         """U+2581 begins a word, what continues one is bare."""
         if token < len(self.special):
             return text
-        return text.removeprefix(CONTINUES) if text.startswith(CONTINUES) and len(text) > 2 else WORD_MARK + text
+        return text.removeprefix(CONTINUES) if text.startswith(CONTINUES) and len(text) > 2 else SPACE_MARK + text
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -103,7 +96,6 @@ class WordPieceTrained:
             return jittok.load(path.read_bytes(), cache=False)
 
 
-WORD_START = "\u2581"
 """A GGUF writes it in front of tokens that begin words. A token may not hold it: it would have the text of another."""
 
 
@@ -148,7 +140,7 @@ def train_wordpiece(
     sums: Tally[str] = Tally()
     for run, number in words.items():
         for word in words_of(run.decode("utf-8", "replace"), lowercase, strip_accents):
-            for part in word.split(WORD_START):
+            for part in word.split(SPACE_MARK):
                 sums[part] += number
     del sums[""]
     return learn_wordpiece(sums, size, special, min_frequency, lowercase, strip_accents)

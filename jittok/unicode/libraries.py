@@ -1,8 +1,8 @@
 """What the libraries of other tokenizer files know about characters, each by its own Unicode version.
 
-Three authors made these tables, and they differ: the regular expressions of tokenizers and tiktoken are of Unicode
-16.0, Rust's own predicates (white space, numbers, lower case) are newer, BertNormalizer's categories are of Unicode 8,
-and the normal forms leave alone what Unicode 10 did not know. Every table in libraries.npz was read out of the library
+These tables differ by library. The regular expressions of tokenizers and tiktoken know Unicode 16.0. Rust's own
+predicates (white space, numbers, lower case) are newer. BertNormalizer's categories are of Unicode 8. The normal
+forms change no character that Unicode 10 did not have. Every table in libraries.npz was read out of the library
 itself over all code points.
 """
 
@@ -49,9 +49,6 @@ NMT_SPACES = (
     (9, 10), (12, 13), (0x1680, 0x1680), (0x200B, 0x200F), (0x2028, 0x2029), (0x2581, 0x2581), (0xFEFF, 0xFEFF),
     (0xFFFD, 0xFFFD),
 )  # fmt: skip
-
-MAY_CHANGE, NEWER = 255, 254
-"""In place of a combining class; of code points that the normal forms leave alone, NEWER."""
 
 Form = Literal["NFC", "NFD", "NFKC", "NFKD"]
 Ranges = tuple[tuple[int, int], ...]
@@ -130,11 +127,3 @@ def normal_form(form: Form, text: str) -> str:
         parts += [unicodedata.normalize(form, text[done : found.start()]), found[0]]
         done = found.end()
     return "".join([*parts, unicodedata.normalize(form, text[done:])])
-
-
-def nfc_table() -> NDArray[np.uint8]:
-    """uint8[0x110000]: the combining class of each code point, 0 for starters; MAY_CHANGE for what NFC may compose with
-    what stands before it, or changes alone; NEWER for what is left alone."""
-    tables = _tables()
-    starts = tables["nfc_start"].astype(np.int64)
-    return np.repeat(tables["nfc_value"], np.diff(starts, append=0x110000))

@@ -14,13 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.unicode.libraries import CLASSES, MAY_CHANGE, NEWER, Form
+from jittok.unicode.libraries import CLASSES, Form
 
 POINTS = [c for c in range(0x110000) if not 0xD800 <= c < 0xE000]
 ALL = "".join(map(chr, POINTS))
-LARGEST_CLASS = 240
-HANGUL = ((0x1161, 0x1175), (0x11A8, 0x11C2))
-"""Vowels and final consonants that compose with a syllable in front of them."""
 PATTERNS = {"space": r"\s", "digit": r"\d", "word": r"[\w]", "Han": r"\p{Han}"}
 
 
@@ -75,9 +72,7 @@ def tables() -> dict[str, NDArray[Any]]:
         "NFD": normalizers.NFD().normalize_str,
         "NFKD": normalizers.NFKD().normalize_str,
     }
-    newer = newer_than_forms(forms, found["class_M"], found["class_L"], found["class_Han"])
-    found["newer"] = runs(newer)
-    found["nfc_start"], found["nfc_value"] = nfc_runs(newer)
+    found["newer"] = runs(newer_than_forms(forms, found["class_M"], found["class_L"], found["class_Han"]))
     return found
 
 
@@ -103,26 +98,6 @@ def _is_mark(text: str, decompose: Callable[[str], str]) -> bool:
     other = "\u0334" if own > 1 else "\u0301"  # classes 1 and 230
     pair = other + text if own < unicodedata.combining(other) else text + other
     return decompose("a" + pair) != "a" + pair or own == unicodedata.combining(other)
-
-
-def nfc_runs(newer: set[int]) -> tuple[NDArray[np.uint32], NDArray[np.uint8]]:
-    """(first code point, value) of runs of `libraries.nfc_table`."""
-    values = np.zeros(0x110000, np.uint8)
-    for c in POINTS:
-        text = chr(c)
-        if c < 0x80 or c in newer:
-            continue
-        values[c] = max(values[c], min(unicodedata.combining(text), LARGEST_CLASS))
-        parts = unicodedata.decomposition(text).split()
-        if unicodedata.normalize("NFC", text) != text:
-            values[c] = MAY_CHANGE
-        elif len(parts) == 2 and not parts[0].startswith("<"):
-            values[int(parts[1], 16)] = MAY_CHANGE  # it composes with what stands in front of it
-    for first, last in HANGUL:
-        values[first : last + 1] = MAY_CHANGE
-    values[sorted(newer)] = NEWER
-    starts = np.flatnonzero(np.r_[True, values[1:] != values[:-1]])
-    return starts.astype(np.uint32), values[starts]
 
 
 if __name__ == "__main__":

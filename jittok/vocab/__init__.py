@@ -3,12 +3,12 @@
 from typing import TYPE_CHECKING, Any
 
 from jittok.vocab.bundled import bundled_names, bundled_vocab
-from jittok.vocab.vocab import NO_TOKEN, SPACE, Vocab
+from jittok.vocab.vocab import NO_TOKEN, Vocab
 
 if TYPE_CHECKING:
     from jittok.vocab.load import read_vocab
 
-__all__ = ["NO_TOKEN", "SPACE", "Vocab", "bundled_names", "bundled_vocab", "read_vocab"]
+__all__ = ["NO_TOKEN", "Vocab", "bundled_names", "bundled_vocab", "read_vocab"]
 
 
 def __getattr__(name: str) -> Any:

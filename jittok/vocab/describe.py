@@ -6,6 +6,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from jittok.pipeline import Pipeline
+from jittok.vocab.types import rules_of
 from jittok.vocab.vocab import Vocab, ragged_bytes, split_merge
 
 ATTRIBUTES = (
@@ -50,7 +51,7 @@ def describe(vocab: Vocab, token: int, piece: bytes) -> dict[str, Any]:
         "text": shown(vocab.tokens[token]) if known else None,
         "attributes": attribute_names(int(vocab.attributes[token])) if known else [],
         "score": float(vocab.scores[token]) if known else None,
-        "rank": merge_rank(vocab, token) if known and vocab.type == "bpe" else None,
+        "rank": merge_rank(vocab, token) if known and rules_of(vocab.type).has_merges else None,
     }
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from jittok.vocab.rows import ragged_bytes
+from jittok.vocab.types import rules_of
 
 VERSION = b"jittok vocabulary 1"
 _FIELDS = [
@@ -83,9 +84,8 @@ def fingerprint(vocab: Any) -> str:
 def _since_the_first_release(vocab: Any) -> tuple[tuple[str, bool], ...]:
     """What releases of llama.cpp do otherwise with a vocabulary, where it can change an answer: the oldest adds
     nothing, so that fingerprints that were written down stay."""
-    decodes = vocab.type in ("bpe", "wpm", "ugm", "plamo2", "plamo3")
     return (
-        ("shortest_utf8", vocab.shortest_utf8 and decodes),
+        ("shortest_utf8", vocab.shortest_utf8 and rules_of(vocab.type).reads_characters),
         ("adds_around", vocab.adds_around and vocab.model == "plamo2" and (vocab.add_bos or vocab.add_eos)),
         ("nfc", vocab.nfc),
     )

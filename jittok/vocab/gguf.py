@@ -1,10 +1,10 @@
 """The header of a GGUF file: key-value pairs, walked over bytes that nobody has checked.
 
-Only the pairs are read, never tensors: a file is read in blocks that grow with what the pairs have taken so far, the
-last of which may reach a little behind them (`LARGEST_BLOCK`). Every count and length is compared with the bytes that
-remain, and with limits of our own, before anything is made of it: a file cannot ask for more memory than it has bytes,
-nor a large one for more than any vocabulary needs. Arrays stay where they are until they are asked for: `NumberArray`
-and `StringArray` note where. Strings in arrays are not turned into objects: a vocabulary has hundreds of thousands.
+Only the pairs are read, never tensors. A file is read in blocks that grow with the pairs read so far; the last block
+may reach a little behind them (`LARGEST_BLOCK`). Every count and length is compared with the bytes that remain, and
+with limits of our own, before it is used. So a file cannot ask for more memory than it has bytes, and a large file
+not for more than any vocabulary needs. Arrays stay where they are until they are asked for: `NumberArray` and
+`StringArray` note where. Strings in arrays are not turned into objects: a vocabulary has hundreds of thousands.
 
 Source: the GGUF specification (versions 2 and 3, which have one layout) and llama.cpp's gguf.cpp for what is refused.
 """
@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from jittok.errors import MalformedVocab, UnsupportedVocab
 from jittok.vocab.constants import MAGIC, ValueType
 from jittok.vocab.file_bytes import FileBytes
+from jittok.vocab.strings import walk
 
 U8, I8, U16, I16 = int(ValueType.UINT8), int(ValueType.INT8), int(ValueType.UINT16), int(ValueType.INT16)
 U32, I32, U64, I64 = int(ValueType.UINT32), int(ValueType.INT32), int(ValueType.UINT64), int(ValueType.INT64)
@@ -295,30 +296,20 @@ class _Walker:
         return (ARRAY, kind), NumberArray(self.data, _DTYPES[kind], start, count)
 
     def strings(self, count: int) -> StringArray:
-        """Where the strings stand. The one long loop over a file: a length, a step, a length, a step."""
-        unpack = struct.Struct("<Q").unpack_from
+        """Where the strings stand."""
         begin, parts, left = self.at, [np.zeros(0, np.int64)], count
         while left:  # as many as have their lengths at hand, then the next ones
             if self.size - self.at < 8:
                 raise self.behind_the_file(count - left, count)
             at = self.need(8, "a length")
-            view, last = self.view, len(self.view) - 8
-            starts: list[int] = []
-            length = 0
-            for _ in range(left):
-                if at > last:
-                    break
-                (length,) = unpack(view, at)
-                at += 8
-                starts.append(at)
-                at += length
-            left -= len(starts)
+            starts, at, length = walk(self.view, at, left)
+            left -= starts.size
             if self.base + at > self.size:
                 raise self.behind_the_file(count - left - 1, count)
             if length > LONGEST_STRING:
-                self.at = self.base + starts[-1]
+                self.at = self.base + int(starts[-1])
                 raise self.bad(f"a string of {length} bytes", f"at most {LONGEST_STRING}")
-            parts.append(np.array(starts, np.int64) + self.base)
+            parts.append(starts + self.base)
             self.at = self.base + at
         places = np.concatenate(parts)
         lengths = np.diff(places, append=self.at + 8) - 8

@@ -9,18 +9,18 @@ from numpy.typing import NDArray
 
 from jittok.errors import MalformedVocab, UnsupportedVocab
 from jittok.pretokenize.records import pre_type
+from jittok.unicode.characters import KMER_MARK
 from jittok.vocab import attributes as attr
 from jittok.vocab import gguf, keys
 from jittok.vocab.constants import DEFAULT_ALIGNMENT
 from jittok.vocab.gguf import Header, Source, StringArray
 from jittok.vocab.releases import MODELS_SINCE, TEXTS_SINCE, Release, has, release_named, release_names
+from jittok.vocab.types import rules_of
 from jittok.vocab.vocab import NO_TOKEN, Vocab, ragged_bytes
 
 MOST_TOKENS, MOST_MERGES, LONGEST_TOKEN = 1 << 22, 1 << 23, (1 << 24) - 1
 """LONGEST_TOKEN: lengths of pieces stand in 24 bits. llama.cpp has no bound of its own."""
-NEVER_EMPTY = ("wpm", "ugm", "test")
 """Types of which llama.cpp refuses a vocabulary without tokens."""
-KMER_MARK = "\ue000".encode()
 _EMPTY = np.zeros(0, np.uint8)
 
 
@@ -69,12 +69,12 @@ def from_header(header: Header, release: Release | None = None, pre_given: str |
         "shortest_utf8": release.shortest_utf8,
         "adds_around": release.plamo_adds or model != "plamo2",
     }
-    if facts["type"] == "none":
+    if not rules_of(facts["type"]).has_tokens:
         return _without_tokens(header, facts)
     facts |= _flags(header, facts, release, pre_given)
     facts |= _tokens(header, facts)
     facts |= _ids(header, model, len(facts["token_offsets"]) - 1, no_bos=facts.pop("no_bos"))
-    facts["add_bos"] |= facts["type"] == "bpe" and pre_type(facts["pre_type"]).always_bos
+    facts["add_bos"] |= rules_of(facts["type"]).has_merges and pre_type(facts["pre_type"]).always_bos
     _rewrite(header.file, facts, about, release)
     return Vocab(**{name: _frozen(value) for name, value in facts.items()})
 
@@ -129,13 +129,14 @@ def _without_tokens(header: Header, facts: dict[str, Any]) -> Vocab:
 
 def _flags(header: Header, facts: dict[str, Any], release: Release, pre_given: str | None) -> dict[str, Any]:
     """Flags by type and pre name, then by keys; merges and charsmap where the type has them."""
-    kind, model = facts["type"], facts["model"]
+    rules, model = rules_of(facts["type"]), facts["model"]
     flags: dict[str, Any] = dict.fromkeys(
         ("add_bos", "add_eos", "add_sep", "add_space_prefix", "ignore_merges", "clean_spaces"), False
     )
     flags |= {"escape_whitespaces": True, "lowercase": True, "charsmap": _EMPTY}
     flags |= {"merge_bytes": _EMPTY, "merge_offsets": np.zeros(1, np.int64)}
-    if kind == "bpe":
+    flags |= rules.flags
+    if rules.has_merges:
         pre = "gemma4" if model == "gemma4" and pre_given is None else facts["pre"] or ""
         entry = keys.pre_names().get(pre)
         flags |= _merges(header, optional=entry is not None and entry.get("merges_optional", False))
@@ -143,16 +144,11 @@ def _flags(header: Header, facts: dict[str, Any], release: Release, pre_given: s
             instead = ". Or cut words as another model does: pre=NAME, on the command line --pre NAME"
             since = None if entry is None else entry.get("since")
             raise _unknown(header.file, keys.PRE, pre, release, since, instead)
-        flags |= {"escape_whitespaces": False, "clean_spaces": True, "pre_type": entry["pre_type"]}
+        flags["pre_type"] = entry["pre_type"]
         sets = dict(entry["sets"])
         flags["no_bos"] = sets.pop("bos", None) is not None
         flags |= sets
-    elif kind == "spm":
-        flags |= {"add_space_prefix": True, "add_bos": True}
-    elif kind == "wpm":
-        flags |= {"clean_spaces": True, "add_bos": True, "add_sep": True}
-    elif kind == "ugm":
-        flags["add_eos"] = True
+    if rules.has_charsmap:
         flags["charsmap"] = _charsmap(header)
     facts["no_bos"] = flags.pop("no_bos", False)
     for name, key in (
@@ -165,7 +161,7 @@ def _flags(header: Header, facts: dict[str, Any], release: Release, pre_given: s
         flags[name] = header.scalar(key, gguf.BOOL, flags[name])
     flags["remove_extra_whitespaces"] = header.scalar(keys.REMOVE_EXTRA, gguf.BOOL, False)
     flags["strip_accents"] = header.scalar(keys.STRIP_ACCENTS, gguf.BOOL, flags["lowercase"])
-    flags["nfc"] = release.nfc and header.scalar(keys.NFC, gguf.BOOL, False) and kind == "ugm"
+    flags["nfc"] = release.nfc and header.scalar(keys.NFC, gguf.BOOL, False) and rules.has_charsmap
     return flags
 
 
@@ -199,7 +195,7 @@ def _tokens(header: Header, facts: dict[str, Any]) -> dict[str, Any]:
     if texts is None:
         raise MalformedVocab(header.file, keys.TOKENS, None, "the list of tokens")
     count = len(texts)
-    if count > MOST_TOKENS or (count == 0 and facts["type"] in NEVER_EMPTY):
+    if count > MOST_TOKENS or (count == 0 and not rules_of(facts["type"]).may_be_empty):
         raise MalformedVocab(header.file, keys.TOKENS, f"{count} tokens", f"1 to {MOST_TOKENS} tokens")
     data, offsets = texts.packed()
     lengths = np.diff(offsets)
@@ -222,7 +218,7 @@ def _tokens(header: Header, facts: dict[str, Any]) -> dict[str, Any]:
         known = (types[:count] >= 0) & (types[:count] < attr.OF_TYPE.size)
         bits = attr.OF_TYPE[np.where(known, types[:count], 0)]
     floats = np.zeros(count, np.float32) if scores is None else scores[:count].astype(np.float32)
-    if facts["type"] == "spm" and np.isnan(floats).any():
+    if rules_of(facts["type"]).compares_scores and np.isnan(floats).any():
         # llama.cpp loads it, and merges in an order that is chance: its queue of pairs needs scores that compare
         token = int(np.flatnonzero(np.isnan(floats))[0])
         raise MalformedVocab(header.file, f"{keys.SCORES}[{token}]", "not a number", "a score that can be compared")
@@ -315,15 +311,16 @@ def _rewrite(file: str, facts: dict[str, Any], about: dict[str, Any], release: R
 
 def _check_pieces(file: str, facts: dict[str, Any], texts: attr.Texts, bits: NDArray[np.int32]) -> None:
     """llama.cpp makes every piece while loading, and two kinds of token make that fail."""
-    if facts["type"] not in ("spm", "ugm", "wpm", "bpe"):
+    rules = rules_of(facts["type"])
+    if not rules.makes_pieces:
         return
     plain = bits & (attr.SPECIAL | attr.USER_DEFINED) == 0
     normal = plain & (bits & attr.NORMAL > 0)
     for token in np.flatnonzero(plain & ~normal & (bits & attr.BYTE > 0)).tolist():
-        if facts["type"] == "wpm" or texts.lengths[token] < 3:
-            expected = "no byte token in a WordPiece vocabulary" if facts["type"] == "wpm" else "a text like <0x0A>"
+        if not rules.byte_tokens or texts.lengths[token] < 3:
+            expected = "a text like <0x0A>" if rules.byte_tokens else "no byte token in a WordPiece vocabulary"
             raise MalformedVocab(file, f"{keys.TOKENS}[{token}]", texts[token], expected)
-    if facts["type"] != "bpe" or facts["escape_whitespaces"] or facts["shortest_utf8"]:
+    if not rules.has_merges or facts["escape_whitespaces"] or facts["shortest_utf8"]:
         return
     data, offsets = texts.data, texts.offsets
     high = np.flatnonzero((data[:-1] >= 0xF4) & (data[:-1] < 0xF8) & (data[1:] & 0xC0 == 0x80)) if data.size else data

@@ -17,13 +17,10 @@ from jittok.vocab.fingerprint import fingerprint
 from jittok.vocab.releases import NEWEST
 from jittok.vocab.rows import ragged_bytes
 
-__all__ = ["NO_TOKEN", "SPACE", "Vocab", "ragged_bytes", "split_merge"]
+__all__ = ["NO_TOKEN", "Vocab", "ragged_bytes", "split_merge"]
 
 NO_TOKEN = -1
 """A special id that the vocabulary does not have."""
-
-SPACE = "\u2581"
-"""U+2581, which stands for a space in the tokens of SPM, UGM, WordPiece and some BPE vocabularies."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,6 +28,7 @@ def test_every_pre_name_has_sentences_about_it(vocab_of: Callable[..., Any]) -> 
         (None, "pre is absent"),
         ("llama-bpe", "no difference was found"),
         ("deepseek-coder", "ü"),
+        ("qwen2", "NFC, as Qwen's does"),
     ],
 )
 def test_what_is_known_is_said(vocab_of: Callable[..., Any], pre: str | None, says: str) -> None:
@@ -43,3 +44,8 @@ def test_user_defined_tokens_that_share_a_first_byte_are_pointed_out(vocab_of: C
 
 def test_types_without_differences_say_nothing(vocab_of: Callable[..., Any]) -> None:
     assert known_differences(vocab_of([b"a"], None, "rwkv")) == []
+
+
+@pytest.mark.parametrize(("kind", "says"), [("wpm", "100 characters"), ("rwkv", "id 0"), ("spm", "philosophy")])
+def test_other_types_have_their_sentences(vocab_of: Callable[..., Any], kind: str, says: str) -> None:
+    assert any(says in note for note in known_differences(vocab_of([b"<s>", b"b"], None, kind)))

@@ -8,15 +8,25 @@ import pytest
 from drawn_files import drawn_json, drawn_text
 
 import jittok
-from jittok._jit import JIT, frozen
+from jittok._jit import JIT, U8, frozen, kernel
+from jittok._raw import composing_leads, window
 from jittok.files import read_pipeline
-from jittok.normalize.quick import MIXED, PLAIN, STAYS, mark_changed, quick_table
+from jittok.normalize.composed import NotUtf8, changed_fragments, nfc_tables
+from jittok.normalize.quick import LEADS, known_by_lead
 from jittok.reference.pipeline import Runner
 from jittok.structures.valid import VALID, first_malformed
-from jittok.unicode.libraries import nfc_table, normal_form
+from jittok.unicode.libraries import characters, normal_form
+from jittok.unicode.nfc import class_table, decompositions, seconds
 from jittok.unicode.tables import CHARACTER_OF_BYTE
 
 FILES = 24 if JIT else 2
+
+
+@kernel
+def leads_at(data: U8, i: int) -> int:
+    """The mask of one block."""
+    found, _ = composing_leads(window(data), i)
+    return np.int64(found)
 
 
 def one(raw):
@@ -66,16 +76,45 @@ def test_bytes_are_utf8_where_python_says_so():
     assert seen == {VALID, 0}
 
 
-def test_no_text_that_nfc_changes_is_passed_over():
-    table, out, draw = quick_table(nfc_table()), np.empty(1, np.uint8), random.Random(4)
-    seen = set()
-    for _ in range(600 if JIT else 60):
-        text = drawn_text(draw)
-        mark_changed(table, *one(text.encode()), 0, 1, out)
-        seen.add(int(out[0]))
-        if normal_form("NFC", text) != text:
-            assert out[0] != STAYS, text
-    assert seen == {STAYS, PLAIN, MIXED}
+def in_nfc(texts):
+    """The texts as the kernels normalize them for tokenizers' files."""
+    raw = [text.encode() for text in texts]
+    ends = np.cumsum([0, *map(len, raw)])
+    data, starts, stops = frozen(np.frombuffer(b"".join(raw), np.uint8), np.uint8), ends[:-1], ends[1:]
+    places = frozen(starts, np.int64), frozen(stops, np.int64), frozen(np.full(len(raw), -1), np.int32)
+    found = changed_fragments(nfc_tables(old=True), data, *places, len(raw), strict=True)
+    if found is None:
+        return texts
+    rows = zip(texts, found.changes, found.starts, found.stops, strict=True)
+    return [text if change < 0 else found.data[a:b].tobytes().decode() for text, change, a, b in rows]
+
+
+def test_the_kernels_nfc_is_that_of_the_library():
+    draw = random.Random(4)
+    marks, parts = np.flatnonzero(class_table()).tolist(), sorted({*decompositions(), *seconds()})
+    pools = [marks, parts, sorted(map(ord, characters("newer"))), range(0x20, 0x250), range(0x1100, 0x1200), [0x94D]]
+    texts = [
+        "".join(chr(draw.choice(draw.choice(pools))) * draw.choice([1, 1, 1, 30]) for _ in range(draw.randrange(12)))
+        for _ in range(2000 if JIT else 60)
+    ]
+    assert in_nfc(texts) == [normal_form("NFC", text) for text in texts]
+
+
+@pytest.mark.parametrize("bad", [b"\xff", b"\xc0\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xe3\x81"])
+def test_a_text_that_is_no_utf8_is_found_wherever_it_changes(bad):
+    for before in ("", "a" * 70, "e\u0301" * 30, "я" * 40, "\u094d"):
+        for behind in ("", "b" * 70, "e\u0301"):
+            text = before.encode() + bad + behind.encode()
+            with pytest.raises(NotUtf8):
+                changed_fragments(nfc_tables(old=True), *one(text), 1, strict=True)
+
+
+@pytest.mark.skipif(not JIT, reason="a million code points without the compiler")
+def test_only_characters_whose_first_byte_says_so_can_change():
+    leads = frozen(np.arange(256).astype(np.uint8), np.uint8)
+    seen = {k for at in range(0, 256, 64) for k in range(at, at + 64) if leads_at(leads, at) >> (k - at) & 1}
+    assert seen == {*LEADS}
+    assert all(known_by_lead(nfc_tables(old).quick) for old in (False, True))
 
 
 def test_a_match_in_white_space_that_a_token_has_taken_is_empty_only_with_lstrip():

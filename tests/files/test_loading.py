@@ -81,11 +81,7 @@ def test_counts_threads_pairs_and_streams(recorded):
     assert tok.describe([262])[0]["piece"] == " the"
 
 
-def test_what_other_files_cannot_yet_says_so(recorded):
-    tok = jittok.load(recorded("mistral-v1").path, cache=False)
-    for call in (tok.trace, tok.align, lambda text: tok.align_batch([text])):
-        with pytest.raises(UnsupportedVocab, match="not built yet"):
-            call("a")
+def test_a_gguf_vocabulary_has_no_template_for_pairs():
     with pytest.raises(UnsupportedVocab, match="template for pairs"):
         jittok.bundled("gpt-2").encode_pair("a", "b")
 

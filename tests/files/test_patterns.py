@@ -1,16 +1,16 @@
 """Patterns of other engines written out match what the engine matches; and what the libraries know of characters."""
 
+import random
 import re
-import unicodedata
 
 import pytest
 import regex
 
-from jittok.pipeline.patterns import PatternError, explicit, is_possessive
+from jittok.pipeline.patterns import PatternError, compiled, explicit, is_possessive
 from jittok.pipeline.steps import CRATE, ISOLATED, REMOVED, Cut, Pattern
 from jittok.pretokenize.automaton import compile_pattern
 from jittok.pretokenize.files import covers, family_of, splitter_of_stages
-from jittok.unicode.libraries import MAY_CHANGE, NEWER, mapping, nfc_table, normal_form
+from jittok.unicode.libraries import mapping, normal_form
 
 
 @pytest.mark.parametrize(
@@ -76,14 +76,6 @@ def test_normal_forms_leave_alone_what_the_library_does_not_know():
     assert normal_form("NFC", "e\u0301") == "é"
     assert normal_form("NFKC", "\u32ff") == "\u32ff"  # the era of 2019
     assert normal_form("NFC", "a\u0301\u0898\u0323") == "á\u0898\u0323"  # a mark of 2021 is a starter
-    table = nfc_table()
-    assert table[0x32FF] == NEWER
-    composing = {0x301, 0x30C, 0x323, 0x93C, 0x1161, 0x3099, 0x212B}
-    assert {c for c in composing if table[c] == MAY_CHANGE} == composing
-    for c in range(0x80, 0x3000):
-        text = "a" + chr(c)
-        assert table[c] or normal_form("NFC", text) == text, hex(c)
-    assert (table[0x334], table[0x61]) == (unicodedata.combining("\u0334"), 0)
 
 
 def test_maps_are_the_librarys():
@@ -91,3 +83,16 @@ def test_maps_are_the_librarys():
     assert "a\x00\u00adb\t\u3000".translate(mapping("bert_clean")) == "ab  "
     assert "a中".translate(mapping("bert_chinese")) == "a 中 "
     assert "\u200bx\x07".translate(mapping("nmt")) == " x"
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"(a?a)+b|a", r"(a|aa)+b|a", r"(?:\p{M}|\p{L})+|.", r"([ab]{1,3}c?){1,4}|.", r"(?:ab|a){2,3}(?=[c])|a"]
+)
+def test_a_repeat_of_what_matches_in_several_ways_is_walked_not_tried(pattern):
+    found, draw = compiled(Pattern(pattern)), random.Random(1)
+    assert len(list(found.finditer("a" * 200))) >= 1  # by going back this would not end
+    for _ in range(200):
+        text = "".join(draw.choice("aabbc \u0301e") for _ in range(draw.randrange(14)))
+        spans = [match.span() for match in regex.finditer(explicit(pattern), text)]
+        assert [match.span() for match in found.finditer(text)] == spans
+        assert found.sub(lambda _: "-", text) == regex.sub(explicit(pattern), "-", text)

@@ -25,10 +25,11 @@ def added(content, **flags):
     return {"content": content, **plain, **flags}
 
 
-def template(name):
+def template(name, token=0, pair=False):
     items = [{"SpecialToken": {"id": name, "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}]
-    special = {"<s>": {"id": "<s>", "ids": [0], "tokens": ["<s>"]}}
-    return {"type": "TemplateProcessing", "single": items, "pair": items, "special_tokens": special}
+    special = {"<s>": {"id": "<s>", "ids": [token], "tokens": ["<s>"]}}
+    two = [*items, *([{"Sequence": {"id": "B", "type_id": 1}}] if pair else [])]
+    return {"type": "TemplateProcessing", "single": items, "pair": two, "special_tokens": special}
 
 
 def regex(pattern):
@@ -49,6 +50,7 @@ def regex(pattern):
         (tokenizer_json(model={"unk_token": "<unk>"}), "model.unk_token", "<unk>"),
         (tokenizer_json(added_tokens=[{"content": "x"}]), "added_tokens[0].id", "None"),
         (tokenizer_json(post_processor=template("</s>")), "post_processor.single[0]", "</s>"),
+        (tokenizer_json(post_processor=template("<s>", 3, pair=True)), "post_processor", "the id 3"),
         (tokenizer_json(normalizer={"type": "Prepend"}), "normalizer.prepend", "None"),
         (b'{"model": ', "line 1", "JSON"),
         (b'{"model": ' + b"[" * 1_000_000, "line 1", "JSON"),

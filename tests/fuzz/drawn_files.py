@@ -4,6 +4,7 @@ import json
 import random
 from typing import Any
 
+from jittok.pipeline.known_patterns import O200K
 from jittok.unicode.tables import CHARACTER_OF_BYTE
 
 ALPHABET = [chr(c) for c in CHARACTER_OF_BYTE]
@@ -17,6 +18,7 @@ SPLITS = (
     _BEGIN + r"[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}" + _END.replace(r"^\s\p{L}", r"^\s\p{L}\p{M}"),
     rf"{_CASED}*{_LOWER}+(?i:'s|'d)?|{_CASED}+{_LOWER}*(?i:'s|'d)?|\p{{N}}{{1,3}}"
     + _END.replace(r"\r\n]*", r"\r\n/]*"),
+    O200K,
     r"\d{1,2}|[一-龥]+|[^\W\d]+",
 )
 PARTS = (
@@ -73,6 +75,17 @@ def _bytes_json(draw: random.Random) -> bytes:
         "pre_tokenizer": {"type": "Sequence", "pretokenizers": steps},
         "decoder": {"type": "ByteLevel"},
         "model": {"type": "BPE", "vocab": vocab, "merges": merges, "ignore_merges": draw.random() < 0.5},
+    }).encode()  # fmt: skip
+
+
+def byte_level_json(pattern: str, form: str | None) -> bytes:
+    """A tokenizer.json of single bytes, cut by one pattern."""
+    split = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
+    steps = [split, {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False}]
+    return json.dumps({
+        "normalizer": form and {"type": form},
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": steps},
+        "model": {"type": "BPE", "vocab": {c: k for k, c in enumerate(ALPHABET)}, "merges": []},
     }).encode()  # fmt: skip
 
 

@@ -13,10 +13,11 @@ from jittok.reference.nfc import nfc
 from jittok.reference.per_vocab import per_vocab
 from jittok.reference.special import partition
 from jittok.reference.wpm import is_dropped
+from jittok.unicode.characters import SPACE_MARK
 from jittok.unicode.tables import ENCODED_BYTE, decode, is_whitespace, nfd
-from jittok.vocab import SPACE, Vocab
+from jittok.vocab import Vocab
 
-MARK = SPACE.encode()
+MARK = SPACE_MARK.encode()
 BYTE_ORDER_MARK, BOUNDARY = 0xFEFF, 0xEE00
 MMBERT = 60
 BYTE_TOKEN = re.compile(rb"<0x([0-9A-F]{2})>")

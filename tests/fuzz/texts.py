@@ -7,8 +7,9 @@ import random
 from functools import cache
 
 from jittok.pretokenize.definition import pre_types
+from jittok.unicode.characters import SPACE_MARK
 from jittok.unicode.tables import LAST_CODE_POINT, flag_table, utf8
-from jittok.vocab import SPACE, Vocab
+from jittok.vocab import Vocab
 
 BLANKS = [9, 10, 11, 12, 13, 32, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000]
 ALMOST_BLANKS = [0, 8, 14, 0x1C, 0x1F, 0x7F, 0x180E, 0x200B, 0x200D, 0x2060, 0xFEFF]
@@ -182,12 +183,12 @@ class Texts:
             text = self.random.choice(
                 [text, text, text, text[:at], text[at:], text[:at] + text[at + 1 :], text.upper()]
             )
-            parts += [text, self.some(["", " ", "  ", "\n", "\t ", "a", "x y", "<", SPACE, "\u00a0"], 0, 2)]
+            parts += [text, self.some(["", " ", "  ", "\n", "\t ", "a", "x y", "<", SPACE_MARK, "\u00a0"], 0, 2)]
         return b"".join(parts)
 
     def _text_tokens(self) -> bytes:
         chosen = [self.random.choice(self.tokens) for _ in range(self.random.randint(1, 10))]
-        plain = [text.replace(SPACE.encode(), b" ").replace("Ġ".encode(), b" ") for text in chosen]
+        plain = [text.replace(SPACE_MARK.encode(), b" ").replace("Ġ".encode(), b" ") for text in chosen]
         return b"".join(plain if self.random.random() < 0.8 else chosen)
 
     def _text_words(self) -> bytes:

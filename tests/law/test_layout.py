@@ -1,10 +1,18 @@
-"""What a reader can rely on in every file: none is too long, and no two import each other in a circle."""
+"""What a reader can rely on: no file is too long, no two import each other in a circle, and no way through the package
+comes back to a room from one below it."""
 
 from __future__ import annotations
 
 import ast
 import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+import pytest
+
+import jittok
 
 ROOT = Path(__file__).resolve().parents[2]
 MOST_LINES = 400
@@ -98,3 +106,59 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
 def test_a_circle_would_be_found() -> None:
     assert circle({"a": {"b"}, "b": {"c"}, "c": set()}) == []
     assert sorted(circle({"a": {"b"}, "b": {"c"}, "c": {"d"}, "d": {"b"}})) == ["b", "c", "d"]
+
+
+GROUND = {"_jit", "_raw", "errors", "fragments", "locks", "__init__"}
+"""What every room calls."""
+CALLS_BACK = {("models", "encode")}
+"""A type that chooses between kernels hands its choice to the workspace, which keeps the frames of kernels."""
+
+
+def calls_between_rooms(way: Callable[[], object]) -> dict[str, set[str]]:
+    """Room -> rooms that it calls while `way` runs in this thread."""
+    found: dict[str, set[str]] = {}
+    package = Path(jittok.__file__).parent
+
+    def room(frame: Any) -> str | None:
+        path = Path(frame.f_code.co_filename)
+        name = path.relative_to(package).parts[0].removesuffix(".py") if path.is_relative_to(package) else None
+        return None if name in GROUND else name
+
+    def note(frame: Any, event: str, _argument: Any) -> None:
+        if event == "call" and (here := room(frame)) is not None:
+            while (frame := frame.f_back) is not None and room(frame) is None:
+                pass
+            above = None if frame is None else room(frame)
+            if above not in (None, here) and (above, here) not in CALLS_BACK:
+                found.setdefault(str(above), set()).add(here)
+                found.setdefault(here, set())
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        way()
+    finally:
+        sys.setprofile(before)
+    return found
+
+
+@pytest.mark.parametrize("way", ["encode_batch", "load", "decode", "compile_corpus"])
+def test_a_main_way_goes_down_through_the_rooms(way: str, tmp_path: Path) -> None:
+    tok = jittok.bundled("gpt-2")
+    (tmp_path / "a.txt").write_text("a text")
+
+    def compile_corpus() -> None:
+        pytest.importorskip("filelock")
+        from jittok.corpus import compile_corpus
+
+        compile_corpus([tmp_path / "a.txt"], tok, tmp_path / "out", threads=1)
+
+    ways: dict[str, Callable[[], object]] = {
+        "encode_batch": lambda: tok.encode_batch(["a text", "another"], threads=1),
+        "load": lambda: jittok.bundled("gpt-2"),
+        "decode": lambda: tok.decode([1, 2, 3]),
+        "compile_corpus": compile_corpus,
+    }
+    found = calls_between_rooms(ways[way])
+    assert len(found) > 2  # the walk sees something
+    assert circle(found) == []

@@ -59,7 +59,9 @@ CASES = {
     "unknown characters": ("t5", "这".encode()),
     "NUL": ("t5", b"\0"),
     "bytes as tokens": ("mistral", b"\xff"),
+    "letters that nothing cuts": ("t5", b"a"),
     "spaces": ("gpt-2", b" "),
+    "one word of malformed bytes, three symbols each": ("gpt-2", b"\xff"),
 }
 
 

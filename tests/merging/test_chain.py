@@ -7,9 +7,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from jittok._jit import JIT, OutI32, frozen, kernel, wide
+from jittok._jit import JIT, U8, OutI32, frozen, kernel, wide
+from jittok._raw import get_i32, window
 from jittok.fragments import LONG_WORD
 from jittok.merging import chain as chains
+from jittok.merging import chain_build
 from jittok.merging.chain import (
     LENGTH,
     LONG,
@@ -22,6 +24,7 @@ from jittok.merging.chain import (
     MergerWork,
     make_merger_work,
     merge_list,
+    merge_text,
     open_merger,
 )
 from jittok.merging.chain_build import build_chain, character_rows, no_chain
@@ -43,6 +46,11 @@ def merge(pairs: PairTable, chain: Chain, work: MergerWork, symbols: OutI32, pla
     for k in range(left + 1):
         places[k] = wide(work.queue.places[k])
     return left
+
+
+@kernel
+def merge_of_bytes(pairs: PairTable, chain: Chain, work: MergerWork, text: U8, start: int) -> int:
+    return merge_text(open_merger(work, pairs, chain), window(text), start, text.size)
 
 
 def table_of(rules):
@@ -145,6 +153,31 @@ def test_what_was_judged_of_another_pair_counts_for_none(rules, good):
         assert merged(table, chain, symbols, work) == naively(rules, symbols)
 
 
+def test_a_vocabulary_that_takes_long_to_judge_has_no_chain(monkeypatch):
+    """Runs of one letter of every length, each made of every two shorter ones, in an order that tells nothing."""
+    ranks = np.random.default_rng(1).permutation(30).tolist()
+    rules = {(a, n - a - 2): (ranks[n], n) for n in range(1, 30) for a in range(n - 1)} | {(0, 0): (ranks[1], 1)}
+    table, bases = table_of(rules), np.array([0], np.int32)
+    monkeypatch.setattr(chain_build, "STEPS_PER_PAIR", 0)
+    chains = []
+    for most in (1 << 20, 100):
+        monkeypatch.setattr(chain_build, "LEAST_STEPS", most)
+        chains.append(build_chain(table, bases, 30))
+    assert [chain.state for chain in chains] == [READY, NEVER]
+    for chain in chains:
+        assert merged(table, chain, [0] * 50) == naively(rules, [0] * 50)
+
+
+@pytest.mark.parametrize("rules", [RUNS, LATER_FIRST], ids=["runs", "later first"])
+def test_bytes_are_merged_where_they_stand_as_their_numbers_are(rules):
+    random, work, table = np.random.default_rng(3), make_merger_work(200), table_of(rules)
+    chain = build_chain(table, np.arange(BASES, dtype=np.int32), 8)
+    for kinds in range(1, BASES + 1):
+        text = random.integers(0, kinds, 200, np.uint8)
+        left = merge_of_bytes(table, chain, work, frozen(text, np.uint8), 9)
+        assert work.queue.symbols[:left].tolist() == naively(rules, text[9:].tolist())[0]
+
+
 @pytest.mark.parametrize("count", [LONG, LONG + 1])
 def test_a_long_word_asks_for_a_chain_only_if_one_is_wanted(count):
     if not JIT:
@@ -182,8 +215,9 @@ def test_steps_grow_with_the_text_and_not_faster(monkeypatch, symbols):
 
         return call
 
-    for name in ("_longest", "_judge", "next_node"):
+    for name in ("_judge", "next_node"):
         monkeypatch.setattr(chains, name, counted(getattr(chains, name)))
+    monkeypatch.setattr(chains, "merge_numbers", chains._make_merge(counted(get_i32), True))
     for rules, count in ((RUNS, 7), (LATER_FIRST, 8)):
         table, taken = table_of(rules), []
         chain = build_chain(table, np.arange(BASES, dtype=np.int32), count)
@@ -191,5 +225,5 @@ def test_steps_grow_with_the_text_and_not_faster(monkeypatch, symbols):
             steps = 0
             merged(table, chain, (symbols * length)[:length])
             taken.append(steps)
-        assert taken[-1] < 12 * 1200
+        assert taken[-1] < 16 * 1200
         assert taken[2] - taken[1] <= 2.2 * (taken[1] - taken[0]) + 20

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import jittok
+from jittok._jit import JIT
 from jittok.encode.batch import encode_batch
 from jittok.encode.encoder import Encoder
 from jittok.errors import EncodingFailed
@@ -19,6 +20,8 @@ from jittok.models.bpe.joint_rules import all_joined
 from jittok.models.kinds import kind_of
 from jittok.pretokenize.families import GENERAL
 from jittok.safe_cuts.rules import no_cuts
+
+pytestmark = pytest.mark.skipif(not JIT, reason="compiling a whole vocabulary takes half a minute without the compiler")
 
 CUT_TYPES = ("spm", "wpm", "ugm")
 FOLDER = os.environ.get("JITTOK_VOCABS")

@@ -1,13 +1,16 @@
 """A charsmap from a file is either right, refused, or answers with a place outside of it; it is never believed."""
 
 import struct
+from itertools import pairwise
 
 import numpy as np
 import pytest
+from charsmap import build_charsmap
 
 from jittok._jit import frozen, standalone
 from jittok.errors import MalformedVocab
-from jittok.normalize import xcda
+from jittok.normalize import keys, xcda
+from jittok.normalize.keys import charsmap_keys
 from jittok.normalize.xcda import ENDS, NO_MATCH, OUTSIDE, read_charsmap
 
 longest_key = standalone(xcda.longest_key)
@@ -47,6 +50,15 @@ AB = {
 )
 def test_the_longest_key_counts(text, found):
     assert match(AB, text) == found
+
+
+def test_more_room_is_made_for_keys_until_there_is_enough(monkeypatch):
+    raw = build_charsmap({b"%03d" % k: b"x" * (k % 3) for k in range(300)})
+    whole = charsmap_keys(read_charsmap(np.frombuffer(raw, np.uint8), "file"))
+    monkeypatch.setattr(keys, "ROOM", 2)
+    small = keys._all_keys(read_charsmap(np.frombuffer(raw, np.uint8), "file"))
+    assert [each.tolist() for each in small] == [each.tolist() for each in whole]
+    assert whole.data.tobytes() == b"".join(b"%03d" % k for k in range(300))
 
 
 def test_nul_ends_a_walk_even_where_a_unit_would_match_it():
@@ -96,3 +108,19 @@ def test_sizes_that_do_not_fit_are_refused(array):
 def test_where_replacements_end():
     assert read_charsmap(charsmap({}, b"ab\0c\0de"), "file").replacements_end == 5
     assert read_charsmap(charsmap({}, b"abc"), "file").replacements_end == 0
+
+
+def test_all_keys_are_listed_and_those_of_another_charsmap_are_not_taken_for_them():
+    def keys(units, replacements=b"ab\0\0\0xy\0"):
+        found = charsmap_keys(read_charsmap(charsmap(units, replacements), "file"))
+        rows = (found.data, found.offsets), (found.images, found.image_offsets)
+        return [[bytes(data[a:b]) for a, b in pairwise(offsets.tolist())] for data, offsets in rows]
+
+    other = {0: unit(0, 1), 1 ^ ord("c"): unit(ord("c"), 1 ^ ord("c") ^ 8, True), 8: 1 << 31 | 1}
+    for _ in range(2):
+        assert keys(AB) == [[b"a", b"ab"], [b"xy", b""]]
+        assert keys(other) == [[b"c"], [b"b"]]
+        assert keys(AB, b"0123456\0") == [[b"a", b"ab"], [b"56", b""]]
+    outside = {**AB, 4: 1 << 31 | 8}
+    assert charsmap_keys(read_charsmap(charsmap(outside, b"0123456\0"), "file")) is None
+    assert charsmap_keys(read_charsmap(charsmap(AB, b"0123456\0"), "file")) is not None

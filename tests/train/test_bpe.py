@@ -8,6 +8,7 @@ import lzma
 import os
 import random
 import sys
+import time
 from collections import Counter as Tally
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import jittok
-from jittok._jit import JIT
+from jittok._jit import CHECKED, JIT
 from jittok.errors import CorpusError, UnsupportedVocab
 from jittok.reference import train_bpe
 from jittok.train.bpe import Learned, Options, byte_weights, train_counts
@@ -271,3 +272,30 @@ def test_merges_are_those_that_hugging_face_makes() -> None:
 def test_importing_the_package_does_not_import_training() -> None:
     assert callable(jittok.train)
     assert "jittok.train" in sys.modules
+
+
+def _all_pairs(size: int) -> dict[bytes, int]:
+    return {bytes([a, b]) * (size >> 17): 1 for a in range(256) for b in range(256)}
+
+
+WORST: dict[str, Any] = {
+    "one word of one letter": lambda size: {b"a" * size: 1},
+    "words of one count": lambda size: {b"%06x" % (k * 2654435761 % (1 << 24)): 7 for k in range(size // 4)},
+    "random bytes": lambda size: {random.Random(1).randbytes(size): 1},
+    "all pairs": _all_pairs,
+}
+
+
+@pytest.mark.skipif(not JIT or CHECKED, reason="time of machine code")
+@pytest.mark.parametrize("name", WORST)
+def test_time_is_linear_in_the_bytes_of(name: str) -> None:
+    took = []
+    for size in (1 << 18, 1 << 20):
+        words = Counts.of(WORST[name](size))
+        times = []
+        for _ in range(2):
+            start = time.process_time()
+            train_counts(words, Options(4000))
+            times.append(time.process_time() - start)
+        took.append(min(times))
+    assert took[1] < 10 * took[0] + 0.3  # four times the bytes; a square of them would be 16 times

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import random
 import subprocess
@@ -16,6 +17,9 @@ import pytest
 import jittok
 from jittok._jit import JIT
 from jittok.cli import main
+from jittok.corpus.options import Options as Reading
+from jittok.train.counting import How
+from jittok.train.files import count_files
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.skipif(not JIT, reason="encodes whole files")
@@ -74,6 +78,34 @@ def test_other_models_and_changed_vocabularies(tmp_path: Path, capsys: Any) -> N
     pruned = run(capsys, readme, "--prune", out, "--out", tmp_path / "y.gguf")["vocabularies"][0]
     assert pruned["size"] == jittok.load(tmp_path / "y.gguf").vocab_size < 3000
     assert pruned["gone"] == 50_277 - pruned["size"]
+
+
+def test_tokens_over_spaces_and_maps_of_characters(tmp_path: Path, capsys: Any) -> None:
+    out, common = tmp_path / "x.gguf", [ROOT / "README.md", "--size", 700]
+    run(capsys, *common, "--superbpe", 500, "--out", out, "--work", tmp_path / "work")
+    tok = jittok.load(out)
+    assert tok.vocab.pre == "superbpe"
+    assert any(b" " in tok.decode_bytes([token]).strip() for token in range(500, 700))
+    assert not (tmp_path / "work").exists()
+    assert main(["train", "--words", "x", "--size", "700", "--superbpe", "500"]) == 2
+    assert "stretches of words are counted there" in capsys.readouterr().err
+    pytest.importorskip("sentencepiece")
+    pytest.importorskip("google.protobuf")
+    found = run(capsys, *common, "--model", "unigram", "--normalization", "nmt_nfkc", "--slices", 2, "--out", out)
+    assert found["vocabularies"][0]["size"] == 700
+    assert jittok.load(out).encode("\uff21").tolist() == jittok.load(out).encode("A").tolist()
+
+
+@pytest.mark.parametrize("name", ["-", "data.log"])
+def test_json_lines_are_not_learned_as_text_without_being_told(name: str, tmp_path: Path, monkeypatch: Any) -> None:
+    raw = b'{"text": "a b"}\n{"text": "c"}\n'
+    monkeypatch.chdir(tmp_path)
+    Path("data.log").write_bytes(raw)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(raw)))
+    with pytest.raises(jittok.CorpusError, match=f"{name}: found 'JSON Lines', expected plain text; --input-format"):
+        count_files([name], How())
+    words = count_files([name], How(), Reading(kind="jsonl"))
+    assert words.documents == 2
 
 
 @pytest.mark.process

@@ -67,7 +67,7 @@ def test_seeds_are_those_of_the_reference(lines: list[str]) -> None:
         return
     options = options_of(0)
     model = unigram.seeds(sentences_of(count(lines, how=followed_of(options, 1)), options), options)
-    found = [(model.text(k), score) for k, score in enumerate(model.scores)]
+    found = list(zip(model.texts(), model.scores.tolist(), strict=True))
     assert found == reference.seeds(sentences, valid)
 
 

@@ -3,6 +3,7 @@
 import array
 import itertools
 import mmap
+import os
 import struct
 
 import gguf
@@ -247,3 +248,30 @@ def test_packed_strings_end_at_their_first_nul(texts):
     cut = [text.split(b"\0")[0] for text in texts]
     assert packed.tobytes() == b"".join(cut)
     assert offsets.tolist() == np.cumsum([0, *map(len, cut)]).tolist()
+
+
+def raw_header(keys, rest):
+    return b"GGUF" + struct.pack("<Iqq", 3, 0, keys) + rest
+
+
+def test_more_keys_than_there_are_bytes_for_are_refused_before_they_are_read():
+    rest = bytes(14 * 5)
+    with pytest.raises(MalformedVocab, match="found 6, expected 0 to 5 keys"):
+        read_header(raw_header(6, rest))
+    with pytest.raises(MalformedVocab, match="an empty key"):
+        read_header(raw_header(5, rest))
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_an_array_has_as_many_elements_as_llama_cpp_takes(tmp_path, more):
+    """In a file with a hole, which takes no room."""
+    count, key = (1 << 30) + more, b"some.numbers"
+    head = raw_header(1, struct.pack("<Q", len(key)) + key + struct.pack("<IIQ", 9, 0, count))
+    path = tmp_path / "long.gguf"
+    path.write_bytes(head)
+    os.truncate(path, len(head) + count)
+    if more:
+        with pytest.raises(MalformedVocab, match=r"some.numbers.*1073741825 elements"):
+            read_header(path)
+    else:
+        read_header(path)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jittok.vocab.load import _flat
-from jittok.vocab.orders import BUCKETS, std_hashes, std_sort, unordered_map_order
+from jittok.vocab.orders import BUCKETS, _heap_sort, std_hashes, std_sort, unordered_map_order
 
 RECORDED = json.loads((Path(__file__).parents[1] / "data" / "libstdcxx.json").read_text(encoding="utf-8"))
 
@@ -39,6 +39,13 @@ def test_sorting_sorts(lengths):
     assert [lengths[k] for k in order] == sorted(lengths, reverse=True)
     if len(lengths) <= 16:
         assert order == sorted(order, key=lambda k: (-lengths[k], k))
+
+
+@given(st.permutations(range(12)), st.integers(0, 5), st.integers(6, 12))
+def test_a_part_is_sorted_by_a_heap_and_the_rest_is_left_alone(items, low, high):
+    found = list(items)
+    _heap_sort(found, low, high, lambda a, b: a < b)
+    assert found == [*items[:low], *sorted(items[low:high]), *items[high:]]
 
 
 def walk(texts):

@@ -18,7 +18,6 @@ from jittok.structures.pair_table import PairTable
 
 PLAIN, HYBRIDDNA, WHITESPACE = 0, 1, 2
 """Sessions: `hybriddna` and `whitespace` wrap the plain one."""
-KMER_MARK = "\ue000".encode()
 """Ends the texts of k-mers in the map from texts to ids (model hybriddna)."""
 
 

@@ -21,7 +21,6 @@ from jittok.models.bpe.joints import Joints
 from jittok.models.bpe.line_rules import line_rules
 from jittok.models.bpe.planting import planted_seeds
 from jittok.models.bpe.seeds import empty_slots, freeze
-from jittok.models.bpe.words import MARK_TEXT
 from jittok.normalize.case import case_table
 from jittok.pretokenize.definition import pre_type
 from jittok.pretokenize.families import GENERAL_NUMBERS, LINES, cuts_lines, family_numbers
@@ -42,7 +41,7 @@ from jittok.structures.bytes_table import (
 from jittok.structures.char_table import no_characters, wide_characters
 from jittok.structures.pair_table import PairTable, find_pair
 from jittok.unicode import tables
-from jittok.unicode.characters import SPACE_BYTE
+from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES
 from jittok.vocab import Vocab
 
 OUT_OF_ROOM = -1
@@ -66,7 +65,7 @@ def compile_vocab(vocab: Vocab) -> Arrays:
         family = LINES
     paired = byte_symbols.copy()
     if family == LINES:
-        paired[SPACE_BYTE] = find_rows(symbols, [bytes(MARK_TEXT)])[0]
+        paired[SPACE_BYTE] = find_rows(symbols, [SPACE_MARK_BYTES])[0]
     byte_pairs = np.empty(65536, np.uint64)
     pair_all_bytes(pairs, frozen(paired, np.int32), byte_pairs)
     slots, bits = empty_slots(0)

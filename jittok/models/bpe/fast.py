@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 
 from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, kernel
 from jittok._raw import PAD, Window, get_i32, get_i64, put_i32, put_i64, readable_behind, window
-from jittok.fragments import FRAGMENT, NEED, OUT_OF_ROOM, OUT_OF_WORK
+from jittok.fragments import NEED, OUT_OF_ROOM, OUT_OF_WORK
 from jittok.models.bpe.arrays import Arrays
 from jittok.models.bpe.work import Work, WorkWindow, drop, finish, look_up, open_work, resolve
+from jittok.piece_cache.fragment_loop import make_encode_fragments
 from jittok.piece_cache.run_loop import Fragments, make_encode_run
 from jittok.piece_cache.span_loop import copy_bytes
 from jittok.piece_cache.tables import SLACK
@@ -112,63 +113,65 @@ def _make_split_run(split: Callable[..., Any]) -> Callable[..., Any]:
     return split_run
 
 
-def _make_body(split: Callable[..., Any]) -> Callable[..., Any]:
+class _Windows(NamedTuple):
+    """What the parts of the loop share."""
+
+    own: WorkWindow
+    splitting: _Splitting
+
+
+@helper
+def _open(model: Arrays, work: Work, tokens: I32, ends: OutI64) -> _Windows:
+    own = open_work(model, work, tokens, ends)
+    return _Windows(own, _Splitting(model, open_classes(model.classes), own.of_one))
+
+
+def _make_body(split: Callable[..., Any]) -> Callable[..., int]:
     encode_text, encode_run = _make_encode_text(split), make_encode_run(_make_split_run(split), resolve, finish, drop)
 
     @helper
-    def encode(
+    def run(
+        _model: Arrays,
+        w: _Windows,
+        text: Window,
+        size: int,
+        fragments: Fragments,
+        k: int,
+        last: int,
+        ids: Window,
+        count: int,
+        room: int,
+        report: Window,
+    ) -> tuple[int, int]:
+        own = w.own
+        return encode_run(
+            w.splitting, own.cache, own.records, own.places, own.run, own, 2, min(own.chunk, own.longest), text, size,
+            fragments, k, last, ids, count, room, report,
+        )  # fmt: skip
+
+    @helper
+    def text(
         model: Arrays,
         work: Work,
+        w: _Windows,
         data: U8,
-        starts: I64,
-        stops: I64,
-        tokens: I32,
-        first: int,
-        last: int,
-        count: int,
+        start: int,
+        stop: int,
+        _prefixed: bool,
         ids: OutI32,
-        ends: OutI64,
+        count: int,
         report: OutI64,
     ) -> int:
-        own, classes = open_work(model, work, tokens, ends), open_classes(model.classes)
-        text, out, notes = window(data), window(ids), window(report)
-        fragments = Fragments(window(starts), window(stops), window(tokens))
-        splitting = _Splitting(model, classes, own.of_one)
-        k, most = first, min(own.chunk, own.longest)
-        while k < last:
-            report[FRAGMENT] = k
-            k, count = encode_run(
-                splitting, own.cache, own.records, own.places, own.run, own, 2, most, text, data.size, fragments, k,
-                last, out, count, ids.size, notes,
-            )  # fmt: skip
-            if count < 0:
-                return count
-            if k > report[FRAGMENT]:
-                continue
-            if tokens[k] >= 0:
-                if count + 1 > ids.size:
-                    report[NEED] = 1
-                    return OUT_OF_ROOM
-                ids[count] = tokens[k]
-                count += 1
-            else:
-                start, stop = starts[k], stops[k]
-                if stop + PAD <= data.size or readable_behind(text, stop, PAD):
-                    done = encode_text(model, own, classes, text, start, stop, out, count, ids.size, notes)
-                elif stop - start + PAD <= work.text.size:
-                    copy_bytes(text, start, stop, own.text, 0)
-                    done = encode_text(model, own, classes, own.text, 0, stop - start, out, count, ids.size, notes)
-                else:
-                    report[NEED] = stop - start
-                    return OUT_OF_WORK
-                if done < 0:
-                    return done
-                count = done
-            ends[k] = count
-            k += 1
-        return count
+        source, out, notes, own, classes = window(data), window(ids), window(report), w.own, w.splitting.classes
+        if stop + PAD <= data.size or readable_behind(source, stop, PAD):
+            return encode_text(model, own, classes, source, start, stop, out, count, ids.size, notes)
+        if stop - start + PAD <= work.text.size:
+            copy_bytes(source, start, stop, own.text, 0)
+            return encode_text(model, own, classes, own.text, 0, stop - start, out, count, ids.size, notes)
+        report[NEED] = stop - start
+        return OUT_OF_WORK
 
-    return encode
+    return make_encode_fragments(_open, run, text)
 
 
 _body_gpt2 = _make_body(_split_gpt2)

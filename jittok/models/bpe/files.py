@@ -97,7 +97,7 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
         family=FAMILIES.get(family.name, GENERAL),
         digits_alone=0,
         group=family.group,
-        cased=0,
+        cased=family.cased,
         contractions=family.contractions if family.name else WITHOUT,
         classes=family.classes(),
         byte_pairs=frozen(byte_pairs, np.uint64),

@@ -6,20 +6,16 @@ from typing import NamedTuple
 
 from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, kernel
 from jittok._raw import PAD, Window, bit_places, get_u64, put_i64, readable_behind, window
-from jittok.fragments import FRAGMENT, NEED, OUT_OF_ROOM, OUT_OF_WORK
-from jittok.models.bpe.arrays import KMER_MARK, Arrays
+from jittok.fragments import NEED, OUT_OF_WORK
+from jittok.models.bpe.arrays import Arrays
 from jittok.models.bpe.joints import JointWindow, cut_joints
 from jittok.models.bpe.plain import encode_text
 from jittok.models.bpe.work import GROWTH, Work, WorkWindow, drop, finish, open_work, resolve
+from jittok.piece_cache.fragment_loop import make_encode_fragments
 from jittok.piece_cache.run_loop import Fragments, make_encode_run
 from jittok.piece_cache.tables import SLACK
 from jittok.pretokenize.splitters.general import SplitterWindow, SplitWindow, open_splitter, split_run
 from jittok.pretokenize.splitters.gpt2 import MALFORMED
-
-A, LOWER_A, LOWER_Z = 0x41, 0x61, 0x7A
-KMER = 6
-MARK_0, MARK_1, MARK_2 = KMER_MARK
-DNA_BEGIN, DNA_END = b"<dna>", b"</dna>"
 
 
 class _Splitting(NamedTuple):
@@ -47,6 +43,77 @@ def _split_run(
 _encode_run = make_encode_run(_split_run, resolve, finish, drop)
 
 
+@helper
+def has_work(work: WorkWindow, start: int, stop: int, growth: int, report: Window) -> bool:
+    """Whether there is work for a fragment text[start:stop], a byte of which may become `growth`. Writes what is
+    needed: bytes, or else room for ids that is certainly enough, at most two ids a byte of the rewritten text."""
+    if growth * (stop - start) > work.longest - 16:
+        put_i64(report, NEED, stop - start)
+        return False
+    put_i64(report, NEED, 2 * growth * (stop - start) + SLACK + 16)
+    return True
+
+
+class _Windows(NamedTuple):
+    """What the parts of the loop share."""
+
+    own: WorkWindow
+    splitting: _Splitting
+
+
+@helper
+def _open(model: Arrays, work: Work, tokens: I32, ends: OutI64) -> _Windows:
+    own = open_work(model, work, tokens, ends)
+    return _Windows(own, _Splitting(open_splitter(model.splitter), own.split, own.joints))
+
+
+@helper
+def _run(
+    model: Arrays,
+    w: _Windows,
+    text: Window,
+    size: int,
+    fragments: Fragments,
+    k: int,
+    last: int,
+    ids: Window,
+    count: int,
+    room: int,
+    report: Window,
+) -> tuple[int, int]:
+    own = w.own
+    most = min(own.chunk, own.longest - PAD) if model.byte_encode and not model.escape else 0
+    return _encode_run(
+        w.splitting, own.cache, own.records, own.places, own.run, own, 2, most, text, size, fragments, k, last, ids,
+        count, room, report,
+    )  # fmt: skip
+
+
+@helper
+def _text(
+    model: Arrays,
+    _work: Work,
+    w: _Windows,
+    data: U8,
+    start: int,
+    stop: int,
+    _prefixed: bool,
+    ids: OutI32,
+    count: int,
+    report: OutI64,
+) -> int:
+    source, notes = window(data), window(report)
+    if not has_work(w.own, start, stop, GROWTH + model.begin_lines, notes):
+        return OUT_OF_WORK
+    padded = int(stop + PAD <= data.size or readable_behind(source, stop, PAD))
+    return encode_text(
+        model, w.own, w.splitting.splitter, source, start, stop, padded, window(ids), count, ids.size, notes
+    )
+
+
+_encode_fragments = make_encode_fragments(_open, _run, _text)
+
+
 @kernel
 def encode_general(
     model: Arrays,
@@ -66,46 +133,4 @@ def encode_general(
 
     Codes: OUT_OF_ROOM, OUT_OF_WORK, BEYOND_UNICODE, SPACE_IN_SYMBOL. O(n log n) in the bytes of the longest word.
     """
-    own, splitter = open_work(model, work, tokens, ends), open_splitter(model.splitter)
-    text, out, notes = window(data), window(ids), window(report)
-    fragments = Fragments(window(starts), window(stops), window(tokens))
-    splitting, k = _Splitting(splitter, own.split, own.joints), first
-    most = min(own.chunk, own.longest - PAD) if model.byte_encode and not model.escape else 0
-    while k < last:
-        report[FRAGMENT] = k
-        k, count = _encode_run(
-            splitting, own.cache, own.records, own.places, own.run, own, 2, most, text, data.size, fragments, k, last,
-            out, count, ids.size, notes,
-        )  # fmt: skip
-        if count < 0:
-            return count
-        if k > report[FRAGMENT]:
-            continue
-        if tokens[k] >= 0:
-            if count + 1 > ids.size:
-                report[NEED] = 1
-                return OUT_OF_ROOM
-            ids[count] = tokens[k]
-            count += 1
-        else:
-            start, stop = starts[k], stops[k]
-            padded = int(stop + PAD <= data.size or readable_behind(text, stop, PAD))
-            if not has_work(own, start, stop, GROWTH + model.begin_lines, notes):
-                return OUT_OF_WORK
-            count = encode_text(model, own, splitter, text, start, stop, padded, out, count, ids.size, notes)
-            if count < 0:
-                return count
-        ends[k] = count
-        k += 1
-    return count
-
-
-@helper
-def has_work(work: WorkWindow, start: int, stop: int, growth: int, report: Window) -> bool:
-    """Whether there is work for a fragment text[start:stop], a byte of which may become `growth`. Writes what is
-    needed: bytes, or else room for ids that is certainly enough, at most two ids a byte of the rewritten text."""
-    if growth * (stop - start) > work.longest - 16:
-        put_i64(report, NEED, stop - start)
-        return False
-    put_i64(report, NEED, 2 * growth * (stop - start) + SLACK + 16)
-    return True
+    return _encode_fragments(model, work, data, starts, stops, tokens, first, last, count, ids, ends, report)

@@ -27,9 +27,8 @@ from jittok.models.bpe.joints import (
     shared_number,
 )
 from jittok.structures.bytes_table import BytesTable
-from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_CODE
+from jittok.unicode.characters import NEWLINE, SPACE_BYTE, SPACE_MARK_CODE
 
-NEWLINE = 0x0A
 BITS_PER_CONTEXT = 32
 """So that one context in 32 is held by mistake; a vocabulary has some ten thousand."""
 NOTHING = -1

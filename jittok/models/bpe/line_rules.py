@@ -7,9 +7,8 @@ import numpy as np
 from jittok._jit import I32
 from jittok.safe_cuts import cuts, rules
 from jittok.structures.bytes_table import BytesTable
-from jittok.unicode.characters import SPACE_BYTE
+from jittok.unicode.characters import NEWLINE, SPACE_BYTE
 
-NEWLINE = 0x0A
 _NONE = -1
 
 

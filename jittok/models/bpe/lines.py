@@ -11,21 +11,21 @@ from __future__ import annotations
 from typing import Any
 
 from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, kernel
-from jittok._raw import PAD, Window, get_u8, put_i32, put_u8, window
-from jittok.fragments import FRAGMENT, NEED, OUT_OF_ROOM, OUT_OF_WORK
+from jittok._raw import PAD, Window, get_u8, put_i32, put_u8
+from jittok.fragments import OUT_OF_WORK
 from jittok.models.bpe.arrays import Arrays
 from jittok.models.bpe.deferred import defer_characters
 from jittok.models.bpe.seeds import LONGEST, NOT_FOUND, find_seed
-from jittok.models.bpe.words import MARK_TEXT, NEWLINE, encode_word
+from jittok.models.bpe.words import encode_word
 from jittok.models.bpe.work import GROWTH, Work, WorkWindow, drop, expect, finish, make_room, open_work
+from jittok.piece_cache.fragment_loop import Spans, make_encode_by_spans
 from jittok.piece_cache.lookup import DEFERRED, make_resolve
-from jittok.piece_cache.run_loop import Fragments
-from jittok.piece_cache.span_loop import WHOLE, SpanWorkWindow, make_encode_spans
+from jittok.piece_cache.span_loop import NO_LIMIT, SpanWorkWindow
 from jittok.piece_cache.tables import Key
 from jittok.pretokenize.splitters.gpt2 import MALFORMED
 from jittok.pretokenize.splitters.spans import split_spans
 from jittok.safe_cuts.cuts import open_rules
-from jittok.unicode.characters import SPACE_BYTE
+from jittok.unicode.characters import NEWLINE, SPACE_BYTE, SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2
 
 IDS_PER_BYTE = 3
 """A space may become the tokens of the three bytes of U+2581."""
@@ -42,9 +42,9 @@ def _encode_span(
     for i in range(start, stop):
         byte = get_u8(text, i)
         if byte == SPACE_BYTE:
-            put_u8(work.rewritten, at, MARK_TEXT[0])
-            put_u8(work.rewritten, at + 1, MARK_TEXT[1])
-            put_u8(work.rewritten, at + 2, MARK_TEXT[2])
+            put_u8(work.rewritten, at, SPACE_MARK_0)
+            put_u8(work.rewritten, at + 1, SPACE_MARK_1)
+            put_u8(work.rewritten, at + 2, SPACE_MARK_2)
             at += 3
         else:
             put_u8(work.rewritten, at, byte)
@@ -69,7 +69,42 @@ def _encode_or_defer(work: WorkWindow, text: Window, start: int, stop: int, key:
 
 
 _resolve = make_resolve(_encode_span, expect, deferred=(_encode_or_defer, make_room))
-_encode_run, _encode_spans = make_encode_spans(split_spans, _resolve, finish, drop)
+
+
+@helper
+def _open(model: Arrays, work: Work, tokens: I32, ends: OutI64) -> Spans:
+    own, longest = open_work(model, work, tokens, ends), (work.text.size - PAD - 16) // GROWTH
+    spans = SpanWorkWindow(
+        open_rules(model.rules),
+        own.text,
+        longest,
+        own.places,
+        own.run,
+        own.records,
+        own.cache,
+        own.chunk,
+        longest,
+    )
+    return Spans(spans, own, IDS_PER_BYTE, NO_LIMIT)
+
+
+@helper
+def _whole(
+    _model: Arrays,
+    _work: Work,
+    _own: Spans,
+    _data: U8,
+    _start: int,
+    _stop: int,
+    _prefixed: bool,
+    _ids: OutI32,
+    _count: int,
+    _report: OutI64,
+) -> int:
+    return MALFORMED
+
+
+_encode_fragments = make_encode_by_spans(_open, split_spans, _resolve, _whole, finish, drop)
 
 
 @kernel
@@ -89,46 +124,4 @@ def encode_lines(
 ) -> int:
     """`encode_fragments` for the family LINES; see `jittok.fragments`. MALFORMED: report[FRAGMENT] is not well-formed
     UTF-8, and `encode_general` is to do it."""
-    text, out, notes = window(data), window(ids), window(report)
-    fragments = Fragments(window(starts), window(stops), window(tokens))
-    own, k = open_work(model, work, tokens, ends), first
-    longest = (work.text.size - PAD - 16) // GROWTH
-    spans = SpanWorkWindow(
-        open_rules(model.rules),
-        own.text,
-        longest,
-        own.places,
-        own.run,
-        own.records,
-        own.cache,
-        own.chunk,
-        longest,
-    )
-    while k < last:
-        report[FRAGMENT] = k
-        k, count = _encode_run(
-            spans, own, IDS_PER_BYTE, text, data.size, fragments, k, last, out, count, ids.size, notes
-        )
-        if count < 0:
-            return count
-        if k > report[FRAGMENT]:
-            continue
-        if tokens[k] >= 0:
-            if count + 1 > ids.size:
-                report[NEED] = 1
-                return OUT_OF_ROOM
-            ids[count] = tokens[k]
-            count += 1
-        else:
-            start, stop = starts[k], stops[k]
-            done = _encode_spans(
-                spans, own, IDS_PER_BYTE, False, text, data.size, start, stop, out, count, ids.size, notes
-            )
-            if done == OUT_OF_WORK:
-                report[NEED] = stop - start
-            if done < 0:
-                return MALFORMED if done == WHOLE else done
-            count = done
-        ends[k] = count
-        k += 1
-    return count
+    return _encode_fragments(model, work, data, starts, stops, tokens, first, last, count, ids, ends, report)

@@ -10,12 +10,11 @@ from jittok.fragments import BEYOND_UNICODE, FOUND, OFFSET, OUT_OF_ROOM, SPACE_I
 from jittok.models.bpe.arrays import Arrays
 from jittok.models.bpe.joints import cut_joints
 from jittok.models.bpe.text import BAD, decode, put_code_point
-from jittok.models.bpe.words import NEWLINE
 from jittok.models.bpe.work import WorkWindow, encode_pieces, look_up
 from jittok.piece_cache.tables import SLACK
 from jittok.pretokenize.splitters.general import SplitterWindow, split_text
 from jittok.pretokenize.splitters.gpt2 import MALFORMED
-from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_CODE
+from jittok.unicode.characters import NEWLINE, SPACE_BYTE, SPACE_MARK_CODE
 
 ONE, NONE = np.uint64(1), np.uint64(0)
 REPLACEMENT = 0xFFFD

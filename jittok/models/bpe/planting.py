@@ -9,10 +9,10 @@ from jittok._raw import PAD, Window, get_u8, put_u8, window
 from jittok.merging.chain import MergerWork, make_merger_work, open_merger
 from jittok.models.bpe.arrays import Arrays
 from jittok.models.bpe.seeds import LONGEST, Seeds, empty_slots, freeze, key_of, plant
-from jittok.models.bpe.words import MARK_TEXT, encode_word, open_words
-from jittok.unicode.characters import SPACE_BYTE
+from jittok.models.bpe.words import encode_word, open_words
+from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2, SPACE_MARK_BYTES
 
-MARK_SIZE = len(MARK_TEXT)
+MARK_SIZE = len(SPACE_MARK_BYTES)
 
 
 def planted_seeds(arrays: Arrays) -> Seeds:
@@ -66,7 +66,7 @@ def _with_spaces(text: Window, size: int) -> int:
         if byte == SPACE_BYTE:
             return 0
         last = get_u8(text, i + 2) if i + 2 < size else 0
-        if byte == MARK_TEXT[0] and last == MARK_TEXT[2] and get_u8(text, i + 1) == MARK_TEXT[1]:
+        if byte == SPACE_MARK_0 and last == SPACE_MARK_2 and get_u8(text, i + 1) == SPACE_MARK_1:
             byte = SPACE_BYTE
             i += MARK_SIZE - 1
         put_u8(text, at, byte)

@@ -2,66 +2,27 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, kernel, wide
 from jittok._raw import PAD, Window, get_u8, put_i32, put_i64, put_u8, readable_behind, window
-from jittok.fragments import BEYOND_UNICODE, FOUND, FRAGMENT, NEED, OFFSET, OUT_OF_ROOM, OUT_OF_WORK
-from jittok.models.bpe.arrays import HYBRIDDNA, KMER_MARK, Arrays
+from jittok.fragments import BEYOND_UNICODE, FOUND, OFFSET, OUT_OF_ROOM, OUT_OF_WORK
+from jittok.models.bpe.arrays import HYBRIDDNA, Arrays
 from jittok.models.bpe.general import has_work
 from jittok.models.bpe.plain import REPLACEMENT, encode_text, encode_words
 from jittok.models.bpe.text import BAD, decode, put_code_point
-from jittok.models.bpe.words import MARK_TEXT
 from jittok.models.bpe.work import GROWTH, Work, WorkWindow, open_work
 from jittok.normalize.case import LOWERED, ORDINARY, kind_of, lower_case
 from jittok.normalize.case import SPACE as WHITE
+from jittok.piece_cache.fragment_loop import make_encode_fragments, no_run
 from jittok.pretokenize.splitters.general import SplitterWindow, open_splitter
 from jittok.structures.bytes_table import find_bytes, open_bytes_table
-from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_CODE
+from jittok.unicode.characters import KMER, KMER_MARK, SPACE_BYTE, SPACE_MARK_BYTES, SPACE_MARK_CODE
 
 A, LOWER_A, LOWER_Z = 0x41, 0x61, 0x7A
-KMER = 6
 MARK_0, MARK_1, MARK_2 = KMER_MARK
+_SPACE_MARK = tuple(SPACE_MARK_BYTES)
 DNA_BEGIN, DNA_END = b"<dna>", b"</dna>"
-
-
-@kernel
-def encode_session(
-    model: Arrays,
-    work: Work,
-    data: U8,
-    starts: I64,
-    stops: I64,
-    tokens: I32,
-    first: int,
-    last: int,
-    count: int,
-    ids: OutI32,
-    ends: OutI64,
-    report: OutI64,
-) -> int:
-    """`encode_fragments` for vocabularies of another session than PLAIN, with the codes of `encode_general`."""
-    own, splitter = open_work(model, work, tokens, ends), open_splitter(model.splitter)
-    text, out, notes = window(data), window(ids), window(report)
-    for k in range(first, last):
-        report[FRAGMENT] = k
-        if tokens[k] >= 0:
-            if count + 1 > ids.size:
-                report[NEED] = 1
-                return OUT_OF_ROOM
-            ids[count] = tokens[k]
-            count += 1
-        else:
-            start, stop = starts[k], stops[k]
-            if not has_work(own, start, stop, GROWTH, notes):
-                return OUT_OF_WORK
-            if model.session == HYBRIDDNA:
-                padded = int(stop + PAD <= data.size or readable_behind(text, stop, PAD))
-                count = _encode_dna(model, own, splitter, text, start, stop, padded, out, count, ids.size, notes)
-            else:
-                count = _encode_runs(model, own, splitter, text, start, stop, out, count, ids.size, notes)
-            if count < 0:
-                return count
-        ends[k] = count
-    return count
 
 
 @helper
@@ -102,7 +63,7 @@ def _encode_dna(
             break
         inner = begin + len(DNA_BEGIN)
         end = _find(text, inner, stop, DNA_END)
-        letters = (end - inner) * (len(MARK_TEXT) if model.escape != 0 else 1)
+        letters = (end - inner) * (len(SPACE_MARK_BYTES) if model.escape != 0 else 1)
         if count + letters // KMER + 3 > room:
             return OUT_OF_ROOM
         put_i32(ids, count, wide(model.dna[0]))
@@ -131,8 +92,8 @@ def _kmer(model: Arrays, work: WorkWindow, text: Window, i: int, part: int, end:
         if i < end:
             letter = get_u8(text, i)
             if letter == SPACE_BYTE and model.escape != 0:
-                letter = MARK_TEXT[part]
-                part = (part + 1) % len(MARK_TEXT)
+                letter = _SPACE_MARK[part]
+                part = (part + 1) % len(SPACE_MARK_BYTES)
             elif LOWER_A <= letter <= LOWER_Z:
                 letter -= 32
             i += part == 0
@@ -188,3 +149,59 @@ def _encode_runs(
             at = 0
         i += size
     return count
+
+
+class _Windows(NamedTuple):
+    """What the parts of the loop share."""
+
+    own: WorkWindow
+    splitter: SplitterWindow
+
+
+@helper
+def _open(model: Arrays, work: Work, tokens: I32, ends: OutI64) -> _Windows:
+    return _Windows(open_work(model, work, tokens, ends), open_splitter(model.splitter))
+
+
+@helper
+def _text(
+    model: Arrays,
+    _work: Work,
+    w: _Windows,
+    data: U8,
+    start: int,
+    stop: int,
+    _prefixed: bool,
+    ids: OutI32,
+    count: int,
+    report: OutI64,
+) -> int:
+    source, out, notes = window(data), window(ids), window(report)
+    if not has_work(w.own, start, stop, GROWTH, notes):
+        return OUT_OF_WORK
+    if model.session == HYBRIDDNA:
+        padded = int(stop + PAD <= data.size or readable_behind(source, stop, PAD))
+        return _encode_dna(model, w.own, w.splitter, source, start, stop, padded, out, count, ids.size, notes)
+    return _encode_runs(model, w.own, w.splitter, source, start, stop, out, count, ids.size, notes)
+
+
+_encode_fragments = make_encode_fragments(_open, no_run, _text)
+
+
+@kernel
+def encode_session(
+    model: Arrays,
+    work: Work,
+    data: U8,
+    starts: I64,
+    stops: I64,
+    tokens: I32,
+    first: int,
+    last: int,
+    count: int,
+    ids: OutI32,
+    ends: OutI64,
+    report: OutI64,
+) -> int:
+    """`encode_fragments` for vocabularies of another session than PLAIN, with the codes of `encode_general`."""
+    return _encode_fragments(model, work, data, starts, stops, tokens, first, last, count, ids, ends, report)

@@ -9,18 +9,15 @@ import numpy as np
 from jittok._jit import helper
 from jittok._raw import Window, get_i32, get_i64, get_u8, get_u64, get_word, put_i32, put_u64, window
 from jittok.fragments import LONG_WORD, SPACE_IN_SYMBOL
-from jittok.merging.chain import LONG, READY, WANTED, Merger, merge_list, merge_numbers
+from jittok.merging.chain import LONG, READY, WANTED, Merger, merge_list, merge_text
 from jittok.merging.queue import FEW, SIXTEEN, clear_sixteen, merge_found, merge_noted, note_pair
 from jittok.models.bpe.arrays import Arrays
 from jittok.structures.bytes_table import ABSENT, BytesWindow, find_bytes, open_bytes_table
 from jittok.structures.char_table import CharWindow, find_character, open_char_table
 from jittok.structures.pair_table import NO_PAIR
 from jittok.structures.utf8 import lead_length
-from jittok.unicode.characters import SPACE_BYTE
+from jittok.unicode.characters import NEWLINE, SPACE_BYTE
 
-NEWLINE = 0x0A
-MARK_TEXT = (0xE2, 0x96, 0x81)
-"""U+2581, which stands for a space where there is no byte encoding."""
 MARK_BYTES = np.uint64(0x8196E2)
 """The same, its first byte lowest."""
 _1 = np.uint64(1)
@@ -135,12 +132,7 @@ def merge_bytes(words: WordWindow, merge: Merger, text: Window, start: int, stop
             before = byte
         return merge_noted(merge.queue, stop - start)
     if merge.chain.state == READY and stop - start > FEW:
-        for i in range(start, stop):
-            put_i32(merge.queue.symbols, i - start, get_u8(text, i))  # bytes are the numbers of their symbols
-        left = merge_numbers(merge, stop - start)
-        for k in range(left):
-            put_i32(merge.queue.symbols, k, get_i32(merge.queue.links, k))
-        return left
+        return merge_text(merge, text, start, stop)
     if merge.chain.state == WANTED and stop - start > LONG:
         return LONG_WORD
     put_i32(merge.queue.symbols, 0, get_i32(words.byte_symbols, before))

@@ -5,33 +5,24 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import I64, U8, OutI32, OutI64, OutU8, frozen, kernel, wide
+from jittok._jit import I64, U8, OutI64, OutU8, frozen, kernel, wide
 from jittok.merging.chain_build import build_chain, character_rows, no_chain
 from jittok.merging.living import Pairs, living
 from jittok.models.spm.arrays import Arrays
+from jittok.models.spm.pairs import all_pairs
 from jittok.models.spm.whole import character_length
 from jittok.safe_cuts import cuts, rules
 from jittok.structures.bytes_table import ABSENT, BytesTable, build_bytes_table, find_bytes, find_rows, open_bytes_table
 from jittok.structures.char_table import wide_characters
-from jittok.unicode.characters import SPACE_BYTE
-from jittok.vocab import SPACE, Vocab
+from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES
+from jittok.vocab import Vocab
 
 
 def compile_vocab(vocab: Vocab) -> Arrays:
     """Flat arrays of `vocab`; the bytes of its tokens times the number of their sizes."""
     data, offsets = frozen(vocab.token_bytes, np.uint8), frozen(vocab.token_offsets, np.int64)
     texts = other_characters_entered(data, offsets)
-    order = frozen(np.argsort(np.diff(offsets), kind="stable"), np.int64)
-    reachable = np.zeros(len(vocab), np.uint8)
-    sizes = sizes_of(texts)
-    room = 1 << 12
-    while True:
-        left, right, merged = (np.empty(room, np.int32) for _ in range(3))
-        count = find_pairs(texts, len(vocab), order, sizes, reachable, left, right, merged)
-        if count <= room:
-            break
-        room = count
-    left, right, merged = left[:count].copy(), right[:count].copy(), merged[:count].copy()
+    reachable, left, right, merged = all_pairs(texts, len(vocab))
     _, ranks = np.unique(-vocab.scores, return_inverse=True)  # equal scores have equal ranks, the best has 0
     rank = ranks.astype(np.int32)[merged]
     every = Pairs(*(frozen(column, np.int32) for column in (left, right, rank, merged)))
@@ -42,7 +33,7 @@ def compile_vocab(vocab: Vocab) -> Arrays:
     one_byte = np.where(singles < len(vocab), singles, ABSENT)
     one_byte[0] = ABSENT  # llama.cpp's string of the byte 0 is empty
     byte_ids = np.where(hexes != ABSENT, hexes, one_byte)
-    mark = int(find_rows(texts, [SPACE.encode()])[0])
+    mark = int(find_rows(texts, [SPACE_MARK_BYTES])[0])
     span_ascii = singles[:128].copy()
     span_ascii[SPACE_BYTE] = mark
     return Arrays(
@@ -97,11 +88,12 @@ def other_characters_entered(data: U8, offsets: I64) -> BytesTable:
     count = other_characters(table, more, ends)
     if count == 0:
         return table
-    lengths = np.diff(ends[: count + 1])
-    rows = {
-        more[end - n : end].tobytes() for end, n in zip(ends[1 : count + 1].tolist(), lengths.tolist(), strict=True)
-    }
-    extra = sorted(rows)
+    begins, lengths = ends[:count], np.diff(ends[: count + 1])
+    padded, keys = np.append(more, np.zeros(3, np.uint8)).astype(np.int64), np.zeros(count, np.int64)
+    for k in range(4):  # a character has up to four bytes
+        keys = keys << 8 | np.where(k < lengths, padded[begins + k], 0)
+    found = np.unique(keys << 3 | lengths).tolist()
+    extra = [(key >> 3).to_bytes(4, "big")[: key & 7] for key in found]
     joined = np.concatenate([data, np.frombuffer(b"".join(extra), np.uint8)])
     places = np.concatenate([offsets, offsets[-1] + np.cumsum([len(text) for text in extra])])
     return build_bytes_table(frozen(joined, np.uint8), frozen(places, np.int64))
@@ -125,55 +117,5 @@ def other_characters(table: BytesTable, out: OutU8, ends: OutI64) -> int:
                     at += 1
                 count += 1
                 ends[count] = at
-            i = j
-    return count
-
-
-def sizes_of(texts: BytesTable) -> U8:
-    """uint8[longest + 1]: 1 for each size in bytes that some text has."""
-    lengths = np.diff(texts.offsets)
-    sizes = np.zeros(int(np.max(lengths, initial=0)) + 1, np.uint8)
-    sizes[lengths] = 1
-    return frozen(sizes, np.uint8)
-
-
-@kernel
-def find_pairs(
-    table: BytesTable, tokens: int, order: I64, sizes: U8, reachable: OutU8,
-    left: OutI32, right: OutI32, merged: OutI32,
-) -> int:  # fmt: skip
-    """Each way to make a token of two symbols that merging can make themselves.
-
-    table: texts of all symbols; order: int64[tokens] ids by rising length; reachable: uint8[tokens] is filled
-    sizes: uint8[longest text + 1] 1 where some text has so many bytes
-    left, right, merged: int32[room]
-
-    Returns how many there are; when that is more than the room, only so many were written. Only where both parts have
-    the size of some text are they looked up: texts of n bytes together have at most sqrt(2 n) sizes.
-    """
-    strings = open_bytes_table(table)
-    count = 0
-    for at in range(tokens):
-        token = order[at]
-        start, stop = table.offsets[token], table.offsets[token + 1]
-        first = min(start + character_length(wide(table.data[start])), stop)
-        reachable[token] = first == stop
-        i = first
-        while i < stop:
-            j = min(i + character_length(wide(table.data[i])), stop)
-            a, b = ABSENT, ABSENT
-            if sizes[i - start] != 0 and sizes[stop - i] != 0:
-                a = find_bytes(strings, strings.data, start, i)
-                if a != ABSENT:
-                    b = find_bytes(strings, strings.data, i, stop)
-            if (
-                ABSENT not in (a, b)
-                and (i == first or (a < tokens and reachable[a] != 0))
-                and (j == stop or (b < tokens and reachable[b] != 0))
-            ):
-                reachable[token] = 1
-                if count < left.size:
-                    left[count], right[count], merged[count] = a, b, token
-                count += 1
             i = j
     return count

@@ -14,17 +14,17 @@ from jittok._jit import I64, U8, frozen
 from jittok.merging.chain_build import character_rows, no_chain
 from jittok.merging.living import Pairs, living
 from jittok.models.spm.arrays import Arrays
-from jittok.models.spm.compile import find_pairs, other_characters_entered, sizes_of, span_rules
+from jittok.models.spm.compile import other_characters_entered, span_rules
+from jittok.models.spm.pairs import all_pairs
 from jittok.pipeline import Pipeline
 from jittok.pipeline.models import BPE, BYTE, NORMAL, UNUSED, USER, Merges, Pieces
 from jittok.pipeline.pipeline import packed
 from jittok.pipeline.steps import MERGED_WITH_PREVIOUS, Cut, Pattern, Prepend, Replace, Squeeze
 from jittok.structures.bytes_table import ABSENT, BytesTable, build_bytes_table, find_rows
 from jittok.structures.char_table import wide_characters
-from jittok.unicode.characters import SPACE_BYTE
-from jittok.vocab import SPACE
+from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK, SPACE_MARK_BYTES
 
-ESCAPE = Replace(Pattern(" ", literal=True), SPACE)
+ESCAPE = Replace(Pattern(" ", literal=True), SPACE_MARK)
 NO_WORDS = Cut(Pattern(" ", literal=True), MERGED_WITH_PREVIOUS)
 """Cuts at spaces, of which none is left."""
 NO_TEXT = b""
@@ -41,7 +41,7 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
 
 
 def _of_merges(pipeline: Pipeline, model: Merges) -> Arrays | None:
-    forms = {(Prepend(SPACE), ESCAPE): 1, (ESCAPE,): 0}
+    forms = {(Prepend(SPACE_MARK), ESCAPE): 1, (ESCAPE,): 0}
     if not all(isinstance(step, Prepend | Replace) for step in pipeline.normalize):
         return None
     prefix = forms.get(pipeline.normalize)  # type: ignore[call-overload]
@@ -79,15 +79,7 @@ def _of_pieces(pipeline: Pipeline, model: Pieces) -> Arrays | None:
         if kind == BYTE and text is not None:
             bytes_[int(text[3:5], 16)] = token
     count = offsets.size - 1
-    order = frozen(np.argsort(np.diff(offsets), kind="stable"), np.int64)
-    reachable, size = np.zeros(count, np.uint8), 1 << 12
-    while True:
-        left, right, merged = (np.empty(size, np.int32) for _ in range(3))
-        found = find_pairs(texts, count, order, sizes_of(texts), reachable, left, right, merged)
-        if found <= size:
-            break
-        size = found
-    left, right, merged = left[:found].copy(), right[:found].copy(), merged[:found].copy()
+    reachable, left, right, merged = all_pairs(texts, count)
     _, ranks = np.unique(-model.scores, return_inverse=True)  # equal scores have equal ranks, the best has 0
     columns = (left, right, ranks.reshape(-1)[merged], merged)
     return _arrays(texts, reachable != 0, bytes_, columns, int(step.prefix), count)
@@ -99,7 +91,7 @@ def _arrays(
 ) -> Arrays:  # fmt: skip
     count = texts.offsets.size - 1 if tokens is None else tokens
     singles = find_rows(texts, [bytes([byte]) for byte in range(256)])
-    mark = int(find_rows(texts, [SPACE.encode()])[0])
+    mark = int(find_rows(texts, [SPACE_MARK_BYTES])[0])
     span_ascii = singles[:128].copy()
     span_ascii[SPACE_BYTE] = mark
     own: tuple[U8, I64] = (texts.data, frozen(texts.offsets[: count + 1], np.int64))

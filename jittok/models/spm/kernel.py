@@ -1,8 +1,8 @@
 """SPM, span by span: what the cache holds is copied, what is new is merged.
 
-A merge only ever makes a token, so two neighbouring characters that no token holds side by side are never joined, and
-merging on their left and on their right do not see each other: the order of the queue between the two sides is
-irrelevant, and ties on one side keep their order. `compile` finds out which neighbours those are.
+A merge only ever makes a token. So two neighbouring characters that stand side by side in no token are never joined,
+and merges on their left do not influence merges on their right. A text is cut between them: each part is merged in
+the order that it would be merged in within the whole. `compile` finds out which neighbours those are.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ import numpy as np
 
 from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, kernel
 from jittok._raw import Window, get_i32, get_u8, get_word, put_i32, window
-from jittok.fragments import FRAGMENT, NEED, OUT_OF_ROOM, TEXT_PREFIXED
 from jittok.merging.chain import Merger, merge_list, open_merger
 from jittok.models.spm.arrays import Arrays, Work
-from jittok.models.spm.whole import SPACE_0, SPACE_1, SPACE_2, character_length, encode_whole
+from jittok.models.spm.whole import character_length, encode_whole
+from jittok.piece_cache.fragment_loop import Spans, make_encode_by_spans
 from jittok.piece_cache.lookup import make_resolve
-from jittok.piece_cache.run_loop import NO_BLANK, ONE_BLANK, Fragments
-from jittok.piece_cache.span_loop import NO_LIMIT, WHOLE, make_encode_spans, open_span_work
+from jittok.piece_cache.run_loop import NO_BLANK, ONE_BLANK
+from jittok.piece_cache.span_loop import NO_LIMIT, WHOLE, open_span_work
 from jittok.pretokenize.splitters.spans import split_spans
 from jittok.structures.char_table import CharWindow, find_character, open_char_table
-from jittok.unicode.characters import SPACE_BYTE
+from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2
 
 _1 = np.uint64(1)
 
@@ -85,14 +85,45 @@ def _encode_span(
 @helper
 def _byte_ids_of_space(byte_ids: Window, ids: Window, count: int) -> int:
     """The three ids of U+2581 when it is no token; the new count, or -1 when one of them is missing."""
-    a, b, c = get_i32(byte_ids, SPACE_0), get_i32(byte_ids, SPACE_1), get_i32(byte_ids, SPACE_2)
+    a, b, c = get_i32(byte_ids, SPACE_MARK_0), get_i32(byte_ids, SPACE_MARK_1), get_i32(byte_ids, SPACE_MARK_2)
     put_i32(ids, count, a)
     put_i32(ids, count + 1, b)
     put_i32(ids, count + 2, c)
     return -1 if min(a, b, c) < 0 else count + 3
 
 
-_encode_run, _encode_spans = make_encode_spans(split_spans, make_resolve(_encode_span))
+@helper
+def _open(model: Arrays, work: Work, tokens: I32, ends: OutI64) -> Spans:
+    first_span = ONE_BLANK if model.add_space_prefix else NO_BLANK
+    spans = open_span_work(work.spans, model.rules, first_span, tokens, ends, NO_LIMIT)
+    own = SpanModel(
+        open_merger(work.merge, model.pairs, model.chain),
+        open_char_table(model.characters),
+        window(model.span_ascii),
+        window(model.span_byte_ids),
+        model.tokens,
+    )
+    return Spans(spans, own, model.room_per_byte, NO_LIMIT)
+
+
+@helper
+def _whole(
+    model: Arrays,
+    work: Work,
+    own: Spans,
+    data: U8,
+    start: int,
+    stop: int,
+    prefixed: bool,
+    ids: OutI32,
+    count: int,
+    report: OutI64,
+) -> int:
+    prefix = model.add_space_prefix if prefixed else 0
+    return encode_whole(model, work, own.model.merge, data, start, stop, prefix, count, ids, report)
+
+
+_encode_fragments = make_encode_by_spans(_open, split_spans, make_resolve(_encode_span), _whole)
 
 
 @kernel
@@ -115,45 +146,4 @@ def encode_fragments(
     Codes: OUT_OF_ROOM, OUT_OF_WORK, LONG_WORD, NO_BYTE_TOKEN. Linear in bytes; n log n in those of a span where
     there is no chain.
     """
-    text, out, notes = window(data), window(ids), window(report)
-    fragments = Fragments(window(starts), window(stops), window(tokens))
-    first_span = ONE_BLANK if model.add_space_prefix else NO_BLANK
-    spans = open_span_work(work.spans, model.rules, first_span, tokens, ends, NO_LIMIT)
-    merge = open_merger(work.merge, model.pairs, model.chain)
-    own = SpanModel(
-        merge,
-        open_char_table(model.characters),
-        window(model.span_ascii),
-        window(model.span_byte_ids),
-        model.tokens,
-    )
-    k = first
-    while k < last:
-        report[FRAGMENT] = k
-        k, count = _encode_run(
-            spans, own, model.room_per_byte, text, data.size, fragments, k, last, out, count, ids.size, notes
-        )
-        if count < 0:
-            return count
-        if k > report[FRAGMENT]:
-            continue
-        if tokens[k] >= 0:
-            if count + 1 > ids.size:
-                report[NEED] = 1
-                return OUT_OF_ROOM
-            ids[count] = tokens[k]
-            count += 1
-        else:
-            start, stop, prefixed = starts[k], stops[k], tokens[k] == TEXT_PREFIXED
-            done = _encode_spans(
-                spans, own, model.room_per_byte, prefixed, text, data.size, start, stop, out, count, ids.size, notes
-            )
-            if done == WHOLE:
-                prefix = model.add_space_prefix if prefixed else 0
-                done = encode_whole(model, work, merge, data, start, stop, prefix, count, ids, report)
-            if done < 0:
-                return done
-            count = done
-        ends[k] = count
-        k += 1
-    return count
+    return _encode_fragments(model, work, data, starts, stops, tokens, first, last, count, ids, ends, report)

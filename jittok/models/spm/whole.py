@@ -12,9 +12,7 @@ from jittok.fragments import FOUND, NEED, NO_BYTE_TOKEN, OFFSET, OUT_OF_ROOM, OU
 from jittok.merging.chain import Merger, merge_list
 from jittok.models.spm.arrays import GROWTH, Arrays, Work
 from jittok.structures.bytes_table import ABSENT, find_bytes, open_bytes_table
-from jittok.vocab import SPACE
-
-SPACE_0, SPACE_1, SPACE_2 = SPACE.encode()
+from jittok.unicode.characters import SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2
 
 
 @helper
@@ -60,9 +58,9 @@ def _escape(text: OutU8, data: U8, start: int, stop: int, prefix: int) -> int:
         if i >= start:
             byte = get_u8(source, i)
         if byte == 0x20:
-            put_u8(out, at, SPACE_0)
-            put_u8(out, at + 1, SPACE_1)
-            put_u8(out, at + 2, SPACE_2)
+            put_u8(out, at, SPACE_MARK_0)
+            put_u8(out, at + 1, SPACE_MARK_1)
+            put_u8(out, at + 2, SPACE_MARK_2)
             at += 3
         else:
             put_u8(out, at, byte)

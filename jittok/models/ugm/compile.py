@@ -51,6 +51,7 @@ class Arrays(NamedTuple):
     first_span: int  # how the first span of a fragment is encoded, see structures.span_loop
     room_per_byte: int  # ids that one byte of a text may become
     shortest: int  # Vocab.shortest_utf8
+    longest: int  # bytes of the longest token in the trie
 
 
 class Work(NamedTuple):
@@ -104,14 +105,15 @@ def compile_vocab(vocab: Vocab) -> Arrays:
         first_span,
         _room_per_byte(keys, lattice.texts, user_texts),
         int(vocab.shortest_utf8),
+        int(np.max(np.diff(lattice.texts.offsets), initial=0)),
     )
 
 
 def may_part(arrays: Arrays, size: int) -> bool:
-    """Whether a text of `size` bytes may be cut in front of a space between ASCII letters: where letters stay what they
-    are, no token, key or user's text holds a letter in front of a space, and a part that begins with a space gets none
-    in front that the whole would not have there. In longer texts than `cut_limit` sums of scores round, so that the
-    best path depends on all that stands before."""
+    """Whether a text of `size` bytes may be cut in front of a space between ASCII letters. Three things must hold:
+    letters are not mapped to anything else; no token, key or user-defined text has a letter in front of a space; a part
+    that begins with a space gets no other space than the whole text has there. In texts longer than `cut_limit` sums of
+    scores are rounded, so the best path depends on all that stands before."""
     letters = np.flatnonzero(rules.class_of() == cuts.LETTER)
     crossings = letters << 8 | SPACE_BYTE
     return bool(

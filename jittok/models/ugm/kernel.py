@@ -5,18 +5,39 @@
 
 from __future__ import annotations
 
-from jittok._jit import I32, I64, U8, OutI32, OutI64, kernel
-from jittok._raw import window
-from jittok.fragments import FRAGMENT, NEED, OUT_OF_ROOM, TEXT_PREFIXED
+from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, kernel
 from jittok.models.ugm.compile import Arrays, Work
 from jittok.models.ugm.span import encode_span, open_span_model
 from jittok.models.ugm.whole import encode_whole
+from jittok.piece_cache.fragment_loop import Spans, make_encode_by_spans
 from jittok.piece_cache.lookup import make_resolve
-from jittok.piece_cache.run_loop import Fragments
-from jittok.piece_cache.span_loop import WHOLE, make_encode_spans, open_span_work
+from jittok.piece_cache.span_loop import open_span_work
 from jittok.pretokenize.splitters.spans import split_spans
 
-_encode_run, _encode_spans = make_encode_spans(split_spans, make_resolve(encode_span))
+
+@helper
+def _open(arrays: Arrays, work: Work, tokens: I32, ends: OutI64) -> Spans:
+    spans = open_span_work(work.spans, arrays.rules, arrays.first_span, tokens, ends, arrays.cut_limit)
+    return Spans(spans, open_span_model(arrays, work), arrays.room_per_byte, arrays.cut_limit)
+
+
+@helper
+def _whole(
+    arrays: Arrays,
+    work: Work,
+    _own: Spans,
+    data: U8,
+    start: int,
+    stop: int,
+    _prefixed: bool,
+    ids: OutI32,
+    count: int,
+    report: OutI64,
+) -> int:
+    return encode_whole(arrays, work, data, start, stop, ids, count, report)
+
+
+_encode_fragments = make_encode_by_spans(_open, split_spans, make_resolve(encode_span), _whole)
 
 
 @kernel
@@ -35,37 +56,4 @@ def encode_fragments(
     report: OutI64,
 ) -> int:
     """See jittok.fragments. Codes: OUT_OF_ROOM, OUT_OF_WORK, CHARSMAP_NODE, CHARSMAP_REPLACEMENT."""
-    text, out, notes = window(data), window(ids), window(report)
-    fragments = Fragments(window(starts), window(stops), window(tokens))
-    spans = open_span_work(work.spans, arrays.rules, arrays.first_span, tokens, ends, arrays.cut_limit)
-    own, k = open_span_model(arrays, work), first
-    while k < last:
-        report[FRAGMENT] = k
-        k, count = _encode_run(
-            spans, own, arrays.room_per_byte, text, data.size, fragments, k, last, out, count, ids.size, notes
-        )
-        if count < 0:
-            return count
-        if k > report[FRAGMENT]:
-            continue
-        if tokens[k] >= 0:
-            if count + 1 > ids.size:
-                report[NEED] = 1
-                return OUT_OF_ROOM
-            ids[count] = tokens[k]
-            count += 1
-        else:
-            start, stop, done = starts[k], stops[k], WHOLE
-            if stop - start <= arrays.cut_limit:
-                done = _encode_spans(
-                    spans, own, arrays.room_per_byte, tokens[k] == TEXT_PREFIXED, text, data.size, start, stop, out,
-                    count, ids.size, notes,
-                )  # fmt: skip
-            if done == WHOLE:
-                done = encode_whole(arrays, work, data, start, stop, ids, count, report)
-            if done < 0:
-                return done
-            count = done
-        ends[k] = count
-        k += 1
-    return count
+    return _encode_fragments(arrays, work, data, starts, stops, tokens, first, last, count, ids, ends, report)

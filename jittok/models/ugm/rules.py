@@ -28,8 +28,7 @@ from jittok.pretokenize.classes import UNICODE_SIZE
 from jittok.safe_cuts import cuts, rules
 from jittok.safe_cuts.cuts import APART, BLANK, CLASSES, CONTROL, DIGIT, LETTER, LONGEST_PATH, OTHER, WIDE
 from jittok.safe_cuts.rules import Neighbours
-from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_CODE
-from jittok.vocab.vocab import SPACE
+from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES, SPACE_MARK_CODE
 
 RARE = 256
 """See `dominated`."""
@@ -214,7 +213,7 @@ def to_look_for(lattice: Lattice, tokens: NDArray[np.bool_]) -> NDArray[np.bool_
     found[row[np.bincount(pair, minlength=CLASSES**2)[pair] <= FEW]] = True
     for k in np.flatnonzero(found).tolist():
         text = lattice.texts.text(k)
-        found[k] = len(text) <= LONGEST_PATH and b" " not in text and SPACE.encode() not in text
+        found[k] = len(text) <= LONGEST_PATH and b" " not in text and SPACE_MARK_BYTES not in text
     return found
 
 

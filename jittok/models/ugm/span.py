@@ -13,7 +13,6 @@ from jittok._raw import (
     get_f64,
     get_i32,
     get_u8,
-    get_u32,
     get_u64,
     put_f64,
     put_i32,
@@ -25,16 +24,20 @@ from jittok.models.ugm.compile import Arrays, Work
 from jittok.models.ugm.whole import LOWEST
 from jittok.normalize.keys import BEGINS_USER, PLAIN, TIED
 from jittok.normalize.spaces import INSIDE, OUTSIDE, PREPENDED
-from jittok.normalize.xcda import CHECK, ENDS, VALUE, base_of
+from jittok.normalize.steps import longest_known_key, user_path
 from jittok.piece_cache.run_loop import SEPARATE
 from jittok.piece_cache.span_loop import WHOLE
 from jittok.structures.double_array import BASE, NO_VALUE, PARENT, ROOT, SCORE, UNIT
 from jittok.structures.double_array import VALUE as TOKEN
 from jittok.structures.utf8 import lead_length
-from jittok.unicode.characters import SPACE_BYTE
+from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2
 
 STEP = 64
 """Bytes that a step may write without being asked: a space, and what it copies one byte at a time."""
+SUMS_KEPT = 1 << 14
+"""Places whose sums are kept together."""
+MOST_CHARACTER = 4
+"""Bytes of a character."""
 _32, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
 
 
@@ -58,7 +61,7 @@ class SpanModel(NamedTuple):
     text_size: int
     sums: Window
     arcs: Window
-    path: Window
+    longest: int
 
 
 @helper
@@ -82,7 +85,7 @@ def open_span_model(arrays: Arrays, work: Work) -> SpanModel:
         work.text.size,
         window(work.sums),
         window(work.arcs),
-        window(work.tokens),
+        arrays.longest,
     )
 
 
@@ -116,9 +119,9 @@ def _normalize(model: SpanModel, text: Window, start: int, stop: int, state: int
             at += 1
             i += 1
             continue
-        end = _user_path(model, text, i, stop) if kind & BEGINS_USER else i
+        end = user_path(model.user, text, i, stop) if kind & BEGINS_USER else i
         if end == i:
-            length, place = _longest_key(model, text, i, stop)
+            length, place = longest_known_key(model.map_units, model.map_size, model.map_root, text, i, stop)
             if length > 0:
                 i += length
                 byte = get_u8(model.replacements, place)
@@ -145,41 +148,6 @@ def _normalize(model: SpanModel, text: Window, start: int, stop: int, state: int
 
 
 @helper
-def _user_path(model: SpanModel, text: Window, start: int, stop: int) -> int:
-    """How far the text goes along the texts of user-defined tokens, whether or not one of them ends there."""
-    node, i = ROOT, start
-    while i < stop:
-        place = get_i32(model.user, UNIT * node + BASE) ^ get_u8(text, i)
-        if get_i32(model.user, UNIT * place + PARENT) != node:
-            break
-        node = place
-        i += 1
-    return i
-
-
-@helper
-def _longest_key(model: SpanModel, text: Window, start: int, stop: int) -> tuple[int, int]:
-    """(bytes of the longest key at `start` or 0, place of its replacement); `charsmap_keys` proved all links."""
-    length, value = 0, 0
-    if model.map_size == 0:
-        return length, value
-    i, node = start, model.map_root
-    while i < stop:
-        byte = get_u8(text, i)
-        if byte == 0:
-            break
-        node ^= byte
-        unit = get_u32(model.map_units, node)
-        if unit & CHECK != byte:
-            break
-        node ^= base_of(unit)
-        i += 1
-        if unit & ENDS:
-            length, value = i - start, get_u32(model.map_units, node) & VALUE
-    return length, value
-
-
-@helper
 def _put(model: SpanModel, byte: int, at: int, state: int) -> tuple[int, int]:
     """One normalized byte, and the space that belongs in front of it; (place behind, state)."""
     if byte == SPACE_BYTE:
@@ -202,9 +170,9 @@ def _begin_word(model: SpanModel, at: int, state: int) -> tuple[int, int]:
 
 @helper
 def _put_mark(out: Window, at: int) -> int:
-    put_u8(out, at, 0xE2)
-    put_u8(out, at + 1, 0x96)
-    put_u8(out, at + 2, 0x81)
+    put_u8(out, at, SPACE_MARK_0)
+    put_u8(out, at + 1, SPACE_MARK_1)
+    put_u8(out, at + 2, SPACE_MARK_2)
     return at + 3
 
 
@@ -212,16 +180,31 @@ def _put_mark(out: Window, at: int) -> int:
 def _best_path(model: SpanModel, size: int, ids: Window, count: int) -> int:
     """Ids of the best path through model.text[:size], runs of the unknown token as one; the new count.
 
-    A node without a token has the score -inf, so the comparison needs no branch of its own.
+    A node without a token has the score -inf, so the comparison needs no branch of its own. Sums are kept of the
+    places that are still reached, from `begin` on: of each place behind a long span only its arc is needed.
     """
-    text, sums, arcs = model.text, model.sums, model.arcs
-    put_f64(sums, 0, 0.0)
-    for p in range(1, size + 1):
-        put_f64(sums, p, LOWEST)
-    p = 0
+    begin, known_to, p = 0, 0, 0
+    put_f64(model.sums, 0, 0.0)
     while p < size:
+        until = min(begin + SUMS_KEPT, size)
+        reach = min(until + max(model.longest, MOST_CHARACTER), size)
+        for k in range(known_to + 1, reach + 1):
+            put_f64(model.sums, k - begin, LOWEST)
+        known_to = reach
+        p = _walk(model, size, begin, p, until)
+        for k in range(p, known_to + 1):  # little, or the end
+            put_f64(model.sums, k - p, get_f64(model.sums, k - begin))
+        begin = p
+    return _write_path(model, size, ids, count)
+
+
+@helper
+def _walk(model: SpanModel, size: int, begin: int, p: int, until: int) -> int:
+    """Go on from the places p .. until - 1; the place behind. sums[0] is that of the place `begin`."""
+    text, sums, arcs = model.text, model.sums, model.arcs
+    while p < until:
         after = min(p + lead_length(get_u8(text, p)), size)
-        here, known, node, end = get_f64(sums, p), NO_VALUE, ROOT, p
+        here, known, node, end = get_f64(sums, p - begin), NO_VALUE, ROOT, p
         while end < size:
             place = get_i32(model.units, UNIT * node + BASE) ^ get_u8(text, end)
             if get_i32(model.units, UNIT * place + PARENT) != node:
@@ -229,34 +212,39 @@ def _best_path(model: SpanModel, size: int, ids: Window, count: int) -> int:
             node = place
             end += 1
             token = get_i32(model.units, UNIT * node + TOKEN)
-            total, old = here + get_f32(model.scores, UNIT * node + SCORE), get_f64(sums, end)
+            total, old = here + get_f32(model.scores, UNIT * node + SCORE), get_f64(sums, end - begin)
             better = total > old
             arc = np.uint64(token & 0xFFFFFFFF) << _32 | np.uint64(p)
-            put_f64(sums, end, total if better else old)
+            put_f64(sums, end - begin, total if better else old)
             put_u64(arcs, end, arc if better else get_u64(arcs, end))
             known = token if end == after else known
         if known == NO_VALUE:
             total = here + model.unk_score
-            if total > get_f64(sums, after):
-                put_f64(sums, after, total)
+            if total > get_f64(sums, after - begin):
+                put_f64(sums, after - begin, total)
                 put_u64(arcs, after, np.uint64(model.unk_id & 0xFFFFFFFF) << _32 | np.uint64(p))
         p = after
-    return _write_path(model, size, ids, count)
+    return p
 
 
 @helper
 def _write_path(model: SpanModel, size: int, ids: Window, count: int) -> int:
-    at, end, unknown = size, size, False
+    """Ids of the best path that the arcs tell, from the last one; they are counted first."""
+    found, end, unknown = 0, size, False
     unk = np.uint64(model.unk_id & 0xFFFFFFFF)
+    while end > 0:
+        arc = get_u64(model.arcs, end)
+        token = arc >> _32
+        found += 0 if unknown and token == unk else 1
+        unknown = token == unk
+        end = np.int64(arc & _LOW)
+    at, end, unknown = count + found, size, False
     while end > 0:
         arc = get_u64(model.arcs, end)
         token = arc >> _32
         if not (unknown and token == unk):
             at -= 1
-            put_i32(model.path, at, np.int64(token))
+            put_i32(ids, at, np.int64(token))
         unknown = token == unk
         end = np.int64(arc & _LOW)
-    for k in range(at, size):
-        put_i32(ids, count, get_i32(model.path, k))
-        count += 1
-    return count
+    return count + found

@@ -8,17 +8,17 @@ token that matches is the same.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import I32, U64, frozen
+from jittok._jit import I32, I64, U8, U64, frozen
 from jittok.pretokenize.classes import shared_rows
 from jittok.safe_cuts.rules import characters
 from jittok.structures.double_array import BASE, NO_NODE, NO_VALUE, PARENT, ROOT, UNIT, VALUE, build_double_array
+from jittok.unicode.characters import SPACE_MARK_CODE
 from jittok.unicode.tables import UNICODE_SIZE
-from jittok.vocab.vocab import SPACE, Vocab
 
 ONE_BYTE, TWO_BYTES, THREE_BYTES = 0x80, 0xC0, 0xFC
 """Where the first bytes of such codes begin; below is ASCII, which stays what it is."""
@@ -32,6 +32,16 @@ token has it | ENDS where it ends a word; a character that ends a word and has a
 NODE_BITS, VALUE_BITS = 22, 20
 """A node is base | parent << NODE_BITS | (value + 1) << 2 * NODE_BITS, so that a step is one load."""
 MOST_NODES, MOST_TOKENS = (1 << NODE_BITS) - 2, (1 << VALUE_BITS) - 2
+
+
+class Keyed(Protocol):
+    """What an alphabet is made of: the keys of all tokens, by id."""
+
+    @property
+    def key_bytes(self) -> U8: ...  # noqa: D102
+    @property
+    def key_offsets(self) -> I64: ...  # noqa: D102
+    def __len__(self) -> int: ...
 
 
 class Alphabet(NamedTuple):
@@ -49,7 +59,7 @@ NO_ALPHABET = Alphabet(frozen([0], np.uint64), frozen([0], np.int32), frozen([0]
 
 
 def build_alphabet(
-    vocab: Vocab, image: NDArray[np.int64], joins: NDArray[np.bool_], ends: NDArray[np.bool_]
+    vocab: Keyed, image: NDArray[np.int64], joins: NDArray[np.bool_], ends: NDArray[np.bool_]
 ) -> Alphabet | None:
     """The alphabet of a vocabulary; None where a token is no UTF-8 (it may match a part of a character) or there are
     too many tokens or characters.
@@ -72,7 +82,7 @@ def build_alphabet(
     units = fields[:, BASE] | parents << np.uint64(NODE_BITS) | values << np.uint64(2 * NODE_BITS)
     becomes = np.where(joins, codes[image], 0) | np.where(ends, ENDS, 0)
     pages, blocks = shared_rows(becomes.reshape(-1, 256))
-    node, value = _marker(trie, codes[ord(SPACE)])
+    node, value = _marker(trie, codes[SPACE_MARK_CODE])
     return Alphabet(
         frozen(units, np.uint64),
         frozen(pages, np.int32),

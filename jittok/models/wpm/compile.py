@@ -28,7 +28,8 @@ from jittok.structures.double_array import (
     value_at,
 )
 from jittok.unicode import tables
-from jittok.vocab.vocab import SPACE, Vocab
+from jittok.unicode.characters import SPACE_MARK_BYTES
+from jittok.vocab.vocab import Vocab
 
 LETTER, BLANK, DROPPED, ALONE = 0, 1, 2, 3
 """Kinds of code points: joins the word, ends it, vanishes (the word goes on), is a word of its own."""
@@ -44,7 +45,6 @@ CJK = (
     (0x2B920, 0x2CEAF),  # llama.cpp leaves out 2B820..2B91F
     (0x2F800, 0x2FA1F),
 )
-MARKER = SPACE.encode()
 GROWTH = 2
 """A word of n bytes becomes at most 2n bytes: ASCII stays ASCII, all else has two bytes and becomes at most four, or
 a code of three."""
@@ -68,6 +68,7 @@ class Arrays(NamedTuple):
     cut_limit: int  # bytes of a fragment up to which it is cut into spans; negative: none is, there is no alphabet
     room_per_byte: int  # ids that one byte of a text may become
     shortest: int  # Vocab.shortest_utf8
+    longest: int  # characters of a word beyond which it is unknown
 
 
 class Work(NamedTuple):
@@ -82,7 +83,7 @@ def compile_vocab(vocab: Vocab) -> Arrays:
     trie = build_double_array(vocab.key_bytes, vocab.key_offsets, np.arange(len(vocab), dtype=np.int32))
     pages, entries = normal_table(bool(vocab.lowercase), bool(vocab.strip_accents))
     found = np.zeros(3, np.int64)
-    find_marker(trie, frozen(np.frombuffer(MARKER, np.uint8), np.uint8), found)
+    find_marker(trie, frozen(np.frombuffer(SPACE_MARK_BYTES, np.uint8), np.uint8), found)
     node, value, length = found.tolist()
     # A word's first token takes the marker along, unless the marker or a part of it is a token.
     room = ROOM_PER_BYTE if value != NO_VALUE else GROWTH
@@ -102,6 +103,7 @@ def compile_vocab(vocab: Vocab) -> Arrays:
         NO_LIMIT if alphabet else -1,
         room,
         int(vocab.shortest_utf8),
+        NO_LIMIT,
     )
 
 

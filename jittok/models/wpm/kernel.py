@@ -5,18 +5,40 @@ Blanks, punctuation and ideographs end a word whatever stands around them, so th
 
 from __future__ import annotations
 
-from jittok._jit import I32, I64, U8, OutI32, OutI64, kernel
-from jittok._raw import window
-from jittok.fragments import FRAGMENT, NEED, OUT_OF_ROOM
+from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, kernel
 from jittok.models.wpm.compile import Arrays, Work
 from jittok.models.wpm.span import encode_span, open_span_model
 from jittok.models.wpm.whole import encode_whole
+from jittok.piece_cache.fragment_loop import Spans, make_encode_by_spans
 from jittok.piece_cache.lookup import make_resolve
-from jittok.piece_cache.run_loop import NO_BLANK, Fragments
-from jittok.piece_cache.span_loop import WHOLE, make_encode_spans, open_span_work
+from jittok.piece_cache.run_loop import NO_BLANK
+from jittok.piece_cache.span_loop import open_span_work
 from jittok.pretokenize.splitters.spans import split_spans
 
-_encode_run, _encode_spans = make_encode_spans(split_spans, make_resolve(encode_span))
+
+@helper
+def _open(model: Arrays, work: Work, tokens: I32, ends: OutI64) -> Spans:
+    spans = open_span_work(work.spans, model.rules, NO_BLANK, tokens, ends, model.cut_limit)
+    return Spans(spans, open_span_model(model, work), model.room_per_byte, model.cut_limit)
+
+
+@helper
+def _whole(
+    model: Arrays,
+    work: Work,
+    _own: Spans,
+    data: U8,
+    start: int,
+    stop: int,
+    _prefixed: bool,
+    ids: OutI32,
+    count: int,
+    report: OutI64,
+) -> int:
+    return encode_whole(model, work.word, data, start, stop, ids, count, report)
+
+
+_encode_fragments = make_encode_by_spans(_open, split_spans, make_resolve(encode_span), _whole)
 
 
 @kernel
@@ -35,36 +57,4 @@ def encode_fragments(
     report: OutI64,
 ) -> int:
     """See jittok.fragments. Codes: OUT_OF_ROOM, OUT_OF_WORK, BEYOND_UNICODE. Cost: bytes times the longest match."""
-    text, out, notes = window(data), window(ids), window(report)
-    fragments = Fragments(window(starts), window(stops), window(tokens))
-    spans = open_span_work(work.spans, model.rules, NO_BLANK, tokens, ends, model.cut_limit)
-    own, k = open_span_model(model, work), first
-    while k < last:
-        report[FRAGMENT] = k
-        k, count = _encode_run(
-            spans, own, model.room_per_byte, text, data.size, fragments, k, last, out, count, ids.size, notes
-        )
-        if count < 0:
-            return count
-        if k > report[FRAGMENT]:
-            continue
-        if tokens[k] >= 0:
-            if count + 1 > ids.size:
-                report[NEED] = 1
-                return OUT_OF_ROOM
-            ids[count] = tokens[k]
-            count += 1
-        else:
-            start, stop, done = starts[k], stops[k], WHOLE
-            if stop - start <= model.cut_limit:
-                done = _encode_spans(
-                    spans, own, model.room_per_byte, False, text, data.size, start, stop, out, count, ids.size, notes
-                )
-            if done == WHOLE:
-                done = encode_whole(model, work.word, data, start, stop, ids, count, report)
-            if done < 0:
-                return done
-            count = done
-        ends[k] = count
-        k += 1
-    return count
+    return _encode_fragments(model, work, data, starts, stops, tokens, first, last, count, ids, ends, report)

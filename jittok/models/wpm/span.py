@@ -29,6 +29,7 @@ class SpanModel(NamedTuple):
     marker_node: int
     marker_value: int
     unk_id: int
+    longest: int
     word: Window
 
 
@@ -43,6 +44,7 @@ def open_span_model(arrays: Arrays, work: Work) -> SpanModel:
         own.marker_node,
         own.marker_value,
         arrays.unk_id,
+        arrays.longest,
         window(work.word),
     )
 
@@ -56,7 +58,7 @@ def encode_span(
         size = _put_ascii(model, text, start, stop)
         if size > 0:
             return _encode_word(model, size, ids, count)
-    i, size, unknown = start, 0, 0
+    i, size, unknown, characters = start, 0, 0, 0
     while i <= stop:
         entry, length = ENDS, 1  # what ends the last word
         if i < stop:
@@ -66,13 +68,14 @@ def encode_span(
             entry = _becomes(model, code)
         if entry & ENDS:
             if size > 0 or unknown != 0:
-                count = _encode_known(model, size, unknown, ids, count)
+                count = _encode_known(model, size, unknown | (characters > model.longest), ids, count)
             if entry != ENDS:
                 count = _encode_known(model, _put_code(model, 0, entry), entry & UNKNOWN, ids, count)
-            size = unknown = 0
+            size = unknown = characters = 0
         else:
             size = _put_code(model, size, entry)
             unknown |= entry & UNKNOWN
+            characters += entry != 0  # a character that vanishes is none
         i += length
     return count
 

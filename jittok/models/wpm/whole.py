@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from jittok._jit import U8, OutI32, OutI64, OutU8, helper, wide
 from jittok.fragments import BEYOND_UNICODE, FOUND, NEED, OFFSET, OUT_OF_ROOM, OUT_OF_WORK
-from jittok.models.wpm.compile import ALONE, DROPPED, IMAGE, KIND, LETTER, MARKER, ROOM_PER_BYTE, Arrays
+from jittok.models.wpm.compile import ALONE, DROPPED, IMAGE, KIND, LETTER, ROOM_PER_BYTE, Arrays
 from jittok.structures.double_array import NO_NODE, NO_VALUE, ROOT, child, value_at
 from jittok.structures.utf8 import decode, encode
+from jittok.unicode.characters import SPACE_MARK_BYTES, SPACE_MARK_CODE
 from jittok.unicode.tables import LAST_CODE_POINT
-from jittok.vocab.vocab import SPACE
 
-_MARK, _MARKED = ord(SPACE), len(MARKER)
+_MARKED = len(SPACE_MARK_BYTES)
 
 
 @helper
@@ -22,7 +22,7 @@ def encode_whole(
         report[NEED] = stop - start
         return OUT_OF_WORK
     report[NEED] = ROOM_PER_BYTE * (stop - start)
-    encode(_MARK, word, 0)  # every word begins with it
+    encode(SPACE_MARK_CODE, word, 0)  # every word begins with it
     i, size = start, _MARKED
     while i < stop:
         code, length = decode(data, i, stop, arrays.shortest)

@@ -27,8 +27,10 @@ from jittok._raw import (
 from jittok.pretokenize.classes import UNICODE_SIZE, two_stage
 from jittok.unicode import tables
 
-OTHER, LETTER, DIGIT, SPACE, BAD = 0, 1, 2, 3, 4
-"""Classes of code points. BAD: an overlong form, which is no well-formed text."""
+OTHER, LETTER, DIGIT, SPACE, BAD, CAPITAL, SMALL, MARK = range(8)
+"""Classes of code points. BAD: an overlong form, which is no well-formed text. The last three are letters to all but a
+splitter that tells them apart; to it LETTER is a letter that is neither capital nor small, and a mark is a letter
+behind one."""
 ONE, NONE, ALL = np.uint64(1), np.uint64(0), np.uint64(0xFFFFFFFFFFFFFFFF)
 B2, B3, B61, B62, B63 = (np.uint64(n) for n in (2, 3, 61, 62, 63))
 
@@ -94,6 +96,9 @@ class Block(NamedTuple):
     white_three: np.uint64
     wide_letter: np.uint64  # letters beyond ASCII
     wide_digit: np.uint64
+    wide_capital: np.uint64  # letters beyond ASCII that are capitals, small, marks: by the tables, none by most
+    wide_small: np.uint64
+    mark: np.uint64
     owed: int  # bytes of the next block that belong to this block's last character
     owed_class: int
     bad: np.uint64  # not 0: no well-formed text
@@ -110,7 +115,7 @@ def read_block(classes: ClassWindow, text: Window, i: int, stop: int, owed: int,
         if owed != 0:
             bad = ONE
         return Block(
-            NONE, NONE, ALL, ALL, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, 0, LETTER, bad
+            NONE, NONE, ALL, ALL, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, 0, LETTER, bad
         )  # fmt: skip
     high, letter, digit, white, space, line, quote, capital, slash = class_masks(text, i)
     inside = ALL
@@ -126,10 +131,12 @@ def read_block(classes: ClassWindow, text: Window, i: int, stop: int, owed: int,
         capital &= inside
         slash &= inside
     follower = white_two = white_three = wide_letter = wide_digit = bad = NONE
+    wide_capital = wide_small = mark = NONE
     if (high != NONE) | (owed != 0):
-        wide_letter, wide_digit, wide_white, white_two, white_three, follower, owed, owed_class, bad = _wide(
-            classes, text, i, high, inside, owed, owed_class
-        )
+        (
+            wide_letter, wide_digit, wide_white, white_two, white_three, wide_capital, wide_small, mark, follower, owed,
+            owed_class, bad,
+        ) = _wide(classes, text, i, high, inside, owed, owed_class)  # fmt: skip
         letter |= wide_letter
         digit |= wide_digit
         white |= wide_white
@@ -149,6 +156,9 @@ def read_block(classes: ClassWindow, text: Window, i: int, stop: int, owed: int,
         white_three,
         wide_letter,
         wide_digit,
+        wide_capital,
+        wide_small,
+        mark,
         owed,
         owed_class,
         bad,
@@ -158,7 +168,10 @@ def read_block(classes: ClassWindow, text: Window, i: int, stop: int, owed: int,
 @helper
 def _wide(
     classes: ClassWindow, text: Window, i: int, high: np.uint64, inside: np.uint64, owed: int, owed_class: int
-) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, int, int, np.uint64]:
+) -> tuple[
+    np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, int, int,
+    np.uint64,
+]:  # fmt: skip
     """Classes of the characters beyond ASCII in one block.
 
     Each first byte promises its continuation bytes; a promise that is not kept, or a continuation byte nobody promised,
@@ -171,8 +184,16 @@ def _wide(
     promised = (first << ONE) | (e0 & inside) << B2 | (f0 & inside) << B3 | head
     bad = (promised ^ follower) | f8 & inside
     letter, digit, white, white_two, white_three = high, NONE, NONE, NONE, NONE
+    capital = small = mark = NONE
     if owed_class != LETTER:
-        letter &= ~head
+        if owed_class == SMALL:
+            small |= head
+        elif owed_class == CAPITAL:
+            capital |= head
+        elif owed_class == MARK:
+            mark |= head
+        else:
+            letter &= ~head
         if owed_class == DIGIT:
             digit |= head
         elif owed_class == SPACE:
@@ -184,6 +205,15 @@ def _wide(
         kind, size = _class_at(classes, text, i + k)
         if kind != LETTER:
             mask = ((ONE << np.uint64(size)) - ONE) << np.uint64(k)
+            if kind == SMALL:
+                small |= mask
+                continue
+            if kind == CAPITAL:
+                capital |= mask
+                continue
+            if kind == MARK:
+                mark |= mask
+                continue
             letter &= ~mask
             if kind == DIGIT:
                 digit |= mask
@@ -198,7 +228,7 @@ def _wide(
     owed = 0
     if size != 0 and k + size > 64:
         owed = k + size - 64
-    return letter, digit, white, white_two, white_three, follower, owed, kind, bad
+    return letter, digit, white, white_two, white_three, capital, small, mark, follower, owed, kind, bad
 
 
 @helper

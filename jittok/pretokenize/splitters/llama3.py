@@ -16,9 +16,14 @@ piece.
   takes
   everything up to it. A T behind a line end is such a start unless another line end follows in the same run.
 
-o200k and tekken, as llama.cpp runs them: every non-ASCII letter is a capital and a small letter at once. A capital
-behind a small ASCII letter begins a piece; one behind a non-ASCII letter is looked at one by one. Contractions
-(o200k) are a suffix of a word, one by one too. `[\\r\\n/]*`: the carry chain with slashes.
+o200k and tekken: a letter is a capital, small, or both; as llama.cpp runs them every non-ASCII letter is both, and the
+tables say so. A capital behind a small letter begins a piece; one behind a letter that is both is looked at one by one.
+Contractions (o200k) are a suffix of a word, one by one too. `[\\r\\n/]*`: the carry chain with slashes.
+
+With TRUE_CASE the patterns have \\p{M} in the classes of both cases, which is no \\p{L}: a mark is a letter of both
+cases, but inside of ` ?[^\\s\\p{L}\\p{N}]+` it belongs to that piece. Such a piece is entered at an O behind a space,
+and at an O behind an O, and goes on over O and marks: a carry chain. An O that begins a piece otherwise may be what a
+word takes along, and a mark behind it is that word.
 """
 
 from __future__ import annotations
@@ -33,9 +38,12 @@ from jittok.pretokenize.splitters.blocks import (
     B61,
     B62,
     B63,
+    CAPITAL,
     LETTER,
+    MARK,
     NONE,
     ONE,
+    SMALL,
     Block,
     ClassWindow,
     carry_out,
@@ -47,6 +55,8 @@ from jittok.pretokenize.splitters.blocks import (
 from jittok.pretokenize.splitters.gpt2 import MALFORMED
 
 FOLD = np.uint64(0x20)
+ONE_CASE, BOTH_CASES, TRUE_CASE = 0, 1, 2
+"""Of `cased`."""
 PREFIX, SUFFIX, WITHOUT = 0, 1, 2
 """Where contractions stand: before everything else (llama3), behind a word (o200k), nowhere (tekken)."""
 
@@ -67,23 +77,23 @@ def split_llama3(
 
     stop: end of the text, which goes on behind `end`; PAD bytes are readable behind it
     places: int32[end - begin + 64] room
-    group: 1 or 3 digits a piece; cased: 1 for o200k and tekken; contractions: PREFIX, SUFFIX or WITHOUT
+    group: 1 or 3 digits a piece; cased: ONE_CASE, or for o200k and tekken BOTH_CASES, TRUE_CASE with marks
+    contractions: PREFIX, SUFFIX or WITHOUT
     """
     i, count = begin, 0
     now = read_block(classes, text, i, stop, 0, LETTER)
     p_letter = p_digit = p_white = p_other = p_space = p_line = p_blank = NONE
-    p_taken = p_small = p_wide = attached_out = NONE
+    p_taken = p_small = p_both = attached_out = inside_out = NONE
+    lower = False  # whether the running piece has a small letter
     phase = 0  # digits of the running group so far
     quote_ends = NONE  # o200k: where the block before ended a contraction
-    last = begin  # the last start so far
     force, clear = ONE, NONE
     while i < end:
         ahead = read_block(classes, text, i + 64, stop, now.owed, now.owed_class)
         if (now.bad | ahead.bad) != NONE:
             return MALFORMED
-        other = ~(now.letter | now.digit | now.white)
+        letter, other = now.letter, ~(now.letter | now.digit | now.white)
         blank = now.white & ~now.line
-        b_letter = now.letter << ONE | p_letter
         b_digit = now.digit << ONE | p_digit
         b_other = other << ONE | p_other
         b_white = now.white << ONE | p_white
@@ -100,7 +110,24 @@ def split_llama3(
         first = now.line & b_other
         was = add(add(tail, first), attached_out) ^ tail ^ first  # bit k: byte k - 1 is attached
         attached = tail & (was | first)
+        if cased == TRUE_CASE:
+            run = other & ~attached
+            first_inside = run & ~now.follower & (b_space | b_other & ~was)
+            run |= now.mark
+            reached = add(add(run, first_inside), inside_out) ^ run ^ first_inside | first_inside
+            inside_out = carry_out(run, first_inside, inside_out)
+            marks = now.mark & reached
+            if marks != NONE:
+                letter &= ~marks
+                other |= marks
+                b_other = other << ONE | p_other
+                first = now.line & b_other
+                was = add(add(tail, first), attached_out) ^ tail ^ first
+                if (tail & (was | first) & ~attached & ~now.line) != NONE:
+                    return MALFORMED  # line ends behind a mark, and slashes behind them: left to the patterns
+                attached = tail & (was | first)
         attached_out = carry_out(tail, first, attached_out)
+        b_letter = letter << ONE | p_letter
 
         alone = other & ~b_other & ~b_space
         if cased != 0:
@@ -112,10 +139,12 @@ def split_llama3(
             taken |= taken << ONE & now.follower
             taken |= taken << ONE & now.follower
             taken |= taken << ONE & now.follower
-        starts = alone | now.letter & ~b_letter & ~b_blank & ~(taken << ONE | p_taken)
-        small = now.letter & ~now.capital & ~now.wide_letter
+        starts = alone | letter & ~b_letter & ~b_blank & ~(taken << ONE | p_taken)
+        capital = now.capital | now.wide_capital
+        small = letter & ~now.capital & ~now.wide_letter | now.wide_small
+        both = now.wide_letter & letter & ~now.wide_capital & ~now.wide_small
         if cased != 0:
-            starts |= now.capital & (small << ONE | p_small)
+            starts |= capital & (small << ONE | p_small)
 
         fresh = now.white & ~b_white & ~attached
         if (now.white_two | now.white_three) == NONE:
@@ -148,17 +177,16 @@ def split_llama3(
             quotes = now.quote & b_letter & ~now.follower
             starts, clear, force, quote_ends = _suffixes(text, i, stop, quotes, starts, quote_ends)
         if cased != 0:
-            odd = now.capital & (now.wide_letter << ONE | p_wide) & ~starts
+            odd = capital & ~now.follower & (both << ONE | p_both) & ~starts
             if odd != NONE:
-                starts = _capitals(classes, text, i, odd, starts, last, stop)
+                starts = _capitals(classes, text, i, odd, starts, small, lower, stop)
         if end - i < 64:
             starts &= (ONE << np.uint64(end - i)) - ONE
-        if starts != NONE:
-            last = i + 63 - leading_zeros(starts)
+        lower = _any_behind(small, starts, lower)
         count = bit_places(places, count, i - begin, starts)
-        p_letter, p_digit, p_white = now.letter >> B63, now.digit >> B63, now.white >> B63
+        p_letter, p_digit, p_white = letter >> B63, now.digit >> B63, now.white >> B63
         p_other, p_space, p_line, p_blank = other >> B63, now.space >> B63, now.line >> B63, blank >> B63
-        p_taken, p_small, p_wide = taken >> B63, small >> B63, now.wide_letter >> B63
+        p_taken, p_small, p_both = taken >> B63, small >> B63, both >> B63
         now = ahead
         i += 64
     return count
@@ -274,39 +302,46 @@ def _suffixes(
 
 
 @helper
-def _capitals(
-    classes: ClassWindow, text: Window, i: int, odd: np.uint64, starts: np.uint64, last: int, stop: int
-) -> np.uint64:
-    """starts with the capitals behind non-ASCII letters that begin a piece.
+def _any_behind(small: np.uint64, starts: np.uint64, lower: bool) -> bool:
+    """Whether there is a small letter from the last start on; lower: whether the piece in front has one."""
+    if starts != NONE:
+        lower = False
+        small >>= np.uint64(63 - leading_zeros(starts))
+    return lower or small != NONE
 
-    A piece is (capital or both)* (small or both)+, or capitals only. odd: the capitals in question; last: the last
-    start before this block.
+
+@helper
+def _capitals(
+    classes: ClassWindow, text: Window, i: int, odd: np.uint64, starts: np.uint64, small: np.uint64, lower: bool,
+    stop: int,
+) -> np.uint64:  # fmt: skip
+    """starts with the capitals behind letters of both cases that begin a piece.
+
+    A piece is (capital or both)* (small or both)+, or capitals only. odd: the capitals in question; lower: whether the
+    piece that runs into this block has a small letter.
     """
     while odd != NONE:
         k = trailing_zeros(odd)
         odd &= odd - ONE
-        lower = starts & ((ONE << np.uint64(k)) - ONE)
-        j = last
-        if lower != NONE:
-            j = i + 63 - leading_zeros(lower)
-        begins = False
-        while j < i + k:
-            byte = get_u8(text, j)
-            if 97 <= byte <= 122:
-                begins = True  # a small letter before: the second phase runs, a capital ends it
-                break
-            j += 1
+        below = (ONE << np.uint64(k)) - ONE
+        begins = _any_behind(small & below, starts & below, lower)  # the second phase runs, a capital ends it
         if not begins:
-            begins = (
-                True  # first phase: the piece ends behind the last letter of both cases, unless a small one follows
-            )
+            # first phase: the piece ends behind the last letter of both cases, unless a small one follows
+            begins = True
+            j = i + k
             while j < stop:
                 byte = get_u8(text, j)
                 if 65 <= byte <= 90:
                     j += 1
                     continue
-                if 97 <= byte <= 122 or (byte >= 0x80 and class_of_letter(classes, text, j) == LETTER):
+                if 97 <= byte <= 122:
                     begins = False
+                elif byte >= 0x80:
+                    kind = class_of_letter(classes, text, j)
+                    if kind == CAPITAL:
+                        j += 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+                        continue
+                    begins = kind not in (LETTER, SMALL, MARK)
                 break
         if begins:
             starts |= ONE << np.uint64(k)

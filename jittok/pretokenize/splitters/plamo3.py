@@ -8,11 +8,12 @@ newlines never. Source: llama.cpp, `llm_tokenizer_plamo3`.
 from __future__ import annotations
 
 from jittok._jit import OutI32, OutU8, helper, wide
+from jittok.unicode.characters import NEWLINE, SPACE_BYTE
 
 BOUNDARY = 0xEE00
 """Ends a part and belongs to none."""
 RUN, LONGEST_BODY = 4, 64
-NEWLINE, BLANK, BAR, CLOSING = 0x0A, 0x20, 0x7C, 0x3E
+BAR, CLOSING = 0x7C, 0x3E
 OPENED = b"<|plamo:"
 
 
@@ -36,7 +37,7 @@ def mark_segments(codes: OutI32, size: int, cuts: OutU8) -> None:
         while stop < size and wide(codes[stop]) == code:
             inside = inside or cuts[stop] != 0
             stop += 1
-        if not inside and code != NEWLINE and stop - i >= (2 if code == BLANK else RUN):
+        if not inside and code != NEWLINE and stop - i >= (2 if code == SPACE_BYTE else RUN):
             cuts[i], cuts[stop] = 1, 1
         i = stop
 

@@ -35,9 +35,9 @@ from jittok.safe_cuts.cuts import (
     wide_character,
 )
 from jittok.structures.sequences import SequenceWindow, threes_begin, twos_begin
+from jittok.unicode.characters import NEWLINE
 
 NONE, ONE, ALL = np.uint64(0), np.uint64(1), np.uint64(0xFFFFFFFFFFFFFFFF)
-NEWLINE = 0x0A
 EVERY_FOURTH = np.uint64(0x1111111111111111)
 B2, B3, B63 = np.uint64(2), np.uint64(3), np.uint64(63)
 

@@ -10,6 +10,7 @@ from jittok.pipeline.models import BYTE, CONTROL, UNKNOWN
 from jittok.pipeline.patterns import compiled
 from jittok.pipeline.pipeline import Pipeline
 from jittok.reference.pipeline.normalize import ALPHABET
+from jittok.unicode.characters import SPACE_MARK
 
 BYTES = {c: byte for byte, c in enumerate(ALPHABET)}
 HEX = frozenset("0123456789abcdefABCDEF")
@@ -27,9 +28,9 @@ def decoder(step: steps.Decoder) -> Callable[[Texts], Texts]:
         steps.JoinFallback: lambda _: _join_fallback,
         steps.Fuse: lambda _: lambda texts: ["".join(texts)],
         steps.ReplaceEach: lambda s: lambda texts: [_replaced(text, s) for text in texts],
-        steps.Unmark: lambda s: lambda texts: [_unmarked(text, s, k) for k, text in enumerate(texts)],
-        steps.StripEach: lambda s: lambda texts: [_stripped(text, s) for text in texts],
-        steps.JoinWords: lambda s: lambda texts: [_word(text, s, k) for k, text in enumerate(texts)],
+        steps.Unmark: lambda s: lambda texts: [unmarked(text, s, k) for k, text in enumerate(texts)],
+        steps.StripEach: lambda s: lambda texts: [stripped(text, s) for text in texts],
+        steps.JoinWords: lambda s: lambda texts: [word(text, s, k) for k, text in enumerate(texts)],
         steps.Unsuffix: lambda s: lambda texts: _unsuffixed(texts, s.suffix),
         steps.Ctc: lambda s: lambda texts: _ctc(texts, s),
         steps.Spaced: lambda _: lambda texts: [" ".join(texts)],
@@ -47,38 +48,46 @@ def _join_bytes(texts: Texts) -> Texts:
     return [raw_bytes(texts).decode("utf-8", "replace")]
 
 
-def _join_fallback(texts: Texts) -> Texts:
-    out, run = Texts(), b""
+class JoinedRuns:
+    """`JoinFallback`, text by text."""
 
-    def end() -> None:
-        nonlocal run
-        try:
-            out.append(run.decode())
-        except UnicodeDecodeError:
-            out.extend("\ufffd" * len(run))
-        run = b""
+    def __init__(self) -> None:
+        self._run = b""
 
-    for text in texts:
+    def push(self, text: str) -> Texts:
+        """What one more text makes certain."""
         if len(text) == 6 and text.startswith("<0x") and text[5] == ">" and text[3] in HEX and text[4] in HEX:
-            run += bytes([int(text[3:5], 16)])
-            continue
-        if run:
-            end()
-        out.append(text)
-    if run:
-        end()
-    return out
+            self._run += bytes([int(text[3:5], 16)])
+            return []
+        return [*self.end(), text]
+
+    def end(self) -> Texts:
+        """The run, when no byte follows."""
+        run, self._run = self._run, b""
+        if not run:
+            return []
+        try:
+            return [run.decode()]
+        except UnicodeDecodeError:
+            return ["\ufffd"] * len(run)
+
+
+def _join_fallback(texts: Texts) -> Texts:
+    runs = JoinedRuns()
+    return [*(part for text in texts for part in runs.push(text)), *runs.end()]
 
 
 def _replaced(text: str, step: steps.ReplaceEach) -> str:
     return str(compiled(step.pattern).sub(lambda _: step.content, text))
 
 
-def _unmarked(text: str, step: steps.Unmark, k: int) -> str:
+def unmarked(text: str, step: steps.Unmark, k: int) -> str:
+    """A text with spaces, or nothing, for marks; `k`: its number."""
     return text.replace(step.mark, " " if k or step.keep_first else "")
 
 
-def _stripped(text: str, step: steps.StripEach) -> str:
+def stripped(text: str, step: steps.StripEach) -> str:
+    """A text without so many `content` at its ends."""
     start, stop = 0, len(text)
     while start < min(step.start, len(text)) and text[start] == step.content:
         start += 1
@@ -87,16 +96,18 @@ def _stripped(text: str, step: steps.StripEach) -> str:
     return text[start:stop]
 
 
-def _cleaned(text: str) -> str:
+def cleaned(text: str) -> str:
+    """A text without the spaces that WordPiece puts in."""
     for found, new in CLEANED:
         text = text.replace(found, new)
     return text
 
 
-def _word(text: str, step: steps.JoinWords, k: int) -> str:
+def word(text: str, step: steps.JoinWords, k: int) -> str:
+    """Text number `k` with what stands between words."""
     if k:
         text = text.removeprefix(step.prefix) if text.startswith(step.prefix) else " " + text
-    return _cleaned(text) if step.cleanup else text
+    return cleaned(text) if step.cleanup else text
 
 
 def _unsuffixed(texts: Texts, suffix: str) -> Texts:
@@ -110,40 +121,48 @@ def _ctc(texts: Texts, step: steps.Ctc) -> Texts:
             continue
         new = text.replace(step.pad, "")
         if step.cleanup:
-            new = _cleaned(new).replace(step.delimiter, " ")
+            new = cleaned(new).replace(step.delimiter, " ")
         if new:
             out.append(new)
     return out
 
 
-def pieces_decoder(pipeline: Pipeline) -> Callable[[list[int]], str]:
-    """sentencepiece's: ids to text."""
-    model, (step,) = pipeline.model, pipeline.decode
-    assert isinstance(model, models.Pieces)
-    assert isinstance(step, steps.JoinPieces)
-    types, texts = model.types.tolist(), [(text or b"").decode() for text in pipeline.model_tokens]
+class PiecesText:
+    """sentencepiece's decoder, id by id."""
 
-    def decode(ids: list[int]) -> str:
-        out, run, first, trimmed = Texts(), b"", True, False
-        for token in ids:
-            if types[token] == BYTE:
-                run += bytes([int(texts[token][3:5], 16)])
-                continue
-            out += _characters(run)
-            run = b""
-            if trimmed or any(out):
-                first = False
-            trimmed = False
-            if types[token] == UNKNOWN:
-                out.append(step.unknown)
-            elif types[token] != CONTROL:
-                text = texts[token]
-                if first and step.trim_first and text.startswith("\u2581"):
-                    text, trimmed = text[1:], not step.squeezed
-                out.append(text.replace("\u2581", " "))
-        return "".join(out + _characters(run))
+    def __init__(self, pipeline: Pipeline) -> None:
+        model, (step,) = pipeline.model, pipeline.decode
+        assert isinstance(model, models.Pieces)
+        assert isinstance(step, steps.JoinPieces)
+        self._step, self._types, self._tokens = step, model.types, pipeline.model_tokens
+        self._run, self._written, self._first, self._trimmed = b"", False, True, False
 
-    return decode
+    def push(self, token: int) -> str:
+        """What one more id makes certain."""
+        kind, text = int(self._types[token]), (self._tokens[token] or b"").decode()
+        if kind == BYTE:
+            self._run += bytes([int(text[3:5], 16)])
+            return ""
+        out = self.finish()
+        if self._trimmed or self._written:
+            self._first = False
+        self._trimmed = False
+        if kind == UNKNOWN:
+            text = self._step.unknown
+        elif kind == CONTROL:
+            text = ""
+        elif self._first and self._step.trim_first and text.startswith(SPACE_MARK):
+            text, self._trimmed = text[1:].replace(SPACE_MARK, " "), not self._step.squeezed
+        else:
+            text = text.replace(SPACE_MARK, " ")
+        self._written |= bool(text)
+        return out + text
+
+    def finish(self) -> str:
+        """The characters of the bytes that came last."""
+        run, self._run = self._run, b""
+        self._written |= bool(run)
+        return "".join(_characters(run))
 
 
 def _characters(raw: bytes) -> Texts:

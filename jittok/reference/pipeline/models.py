@@ -4,20 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import accumulate
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 from jittok.errors import EncodingFailed
 from jittok.pipeline import models
 from jittok.pipeline.models import NO_TOKEN
 from jittok.pipeline.pipeline import Pipeline
-from jittok.reference.pipeline.merging import merge
+from jittok.reference.pipeline.merging import Popped, merge
 
 UNKNOWN_PENALTY = 10.0
 REMEMBERED = 1 << 16
 """Words whose ids are kept."""
 Part = tuple[int, int, int]
 """An id, and the bytes of the word's UTF-8 that it stands for: from, to."""
-Word = Callable[[str], list[Part]]
+
+
+class Watch:
+    """Looks at a model that works on one word, and does nothing."""
+
+    def symbols(self, texts: list[str]) -> None:
+        """The symbols before any is merged."""
+
+    def popped(self, pair: tuple[int, int], text: str, priority: float, applied: bool, behind: list[int]) -> None:
+        """A pair of symbols taken from the queue: whether it is merged, and the symbol behind each one now."""
+
+    def tried(self, start: int, stop: int, token: int | None) -> None:
+        """Bytes of the word that were looked up."""
+
+    def rival(self, start: int, stop: int, token: int, score: float, total: float, won: bool) -> None:
+        """Characters of the word that are a token: its score, the sum on the way to `stop`, whether that is best."""
+
+
+class Word(Protocol):
+    """What makes ids of a word."""
+
+    def __call__(self, word: str, watch: Watch | None = None) -> list[Part]:
+        """The ids, each with its bytes of the word. `watch` sees how they are found."""
 
 
 def word_model(pipeline: Pipeline) -> Word:
@@ -32,7 +54,9 @@ def word_model(pipeline: Pipeline) -> Word:
     }
     encode, known = makers[type(pipeline.model)](pipeline, pipeline.model), dict[str, list[Part]]()
 
-    def remembered(word: str) -> list[Part]:
+    def remembered(word: str, watch: Watch | None = None) -> list[Part]:
+        if watch is not None:
+            return encode(word, watch)
         found = known.get(word)
         if found is None:
             found = encode(word)
@@ -46,6 +70,22 @@ def word_model(pipeline: Pipeline) -> Word:
 def texts_of(pipeline: Pipeline) -> dict[str, int]:
     """text -> id of a vocabulary whose tokens are texts."""
     return {text.decode(): token for text, token in pipeline.vocabulary.items()}
+
+
+def _shown(raw: bytes) -> str:
+    return raw.decode("utf-8", "backslashreplace")
+
+
+def watching(watch: Watch, texts: list[str]) -> Popped:
+    """What tells a watch of the pairs of `merge`; texts: of the first symbols."""
+    watch.symbols(texts)
+
+    def popped(rank: float, left: int, right: int, applied: bool, behind: list[int]) -> None:
+        stop = behind[left] if applied else behind[right] if right >= 0 else right
+        text = "".join(texts[left : stop if stop >= 0 else len(texts)]) if right >= 0 else ""
+        watch.popped((left, right), text, rank, applied, behind)
+
+    return popped
 
 
 def _byte_places(word: str) -> list[int]:
@@ -102,11 +142,12 @@ def _merges(pipeline: Pipeline, model: models.Merges) -> Word:
         write()
         return out
 
-    def encode(word: str) -> list[Part]:
+    def encode(word: str, watch: Watch | None = None) -> list[Part]:
         if model.whole_words and word in ids:
             return [(ids[word], 0, len(word.encode()))]
-        parts = symbols(word)
-        left = merge([token for token, _, _ in parts], lambda left, right: ranks.get((left, right)))
+        parts, raw = symbols(word), word.encode()
+        popped = watching(watch, [_shown(raw[start:stop]) for _, start, stop in parts]) if watch else None
+        left = merge([token for token, _, _ in parts], lambda left, right: ranks.get((left, right)), popped)
         return [(token, parts[first][1], parts[stop - 1][2]) for token, first, stop in left]
 
     return encode
@@ -119,11 +160,12 @@ def _ranks(pipeline: Pipeline, _: models.Ranks) -> Word:
         token = ids.get((tokens[left] or b"") + (tokens[right] or b""))
         return None if token is None else (token, token)
 
-    def encode(word: str) -> list[Part]:
+    def encode(word: str, watch: Watch | None = None) -> list[Part]:
         raw = word.encode()
         if raw in ids:
             return [(ids[raw], 0, len(raw))]
-        return merge([ids[raw[k : k + 1]] for k in range(len(raw))], joined)
+        popped = watching(watch, [_shown(raw[k : k + 1]) for k in range(len(raw))]) if watch else None
+        return merge([ids[raw[k : k + 1]] for k in range(len(raw))], joined, popped)
 
     return encode
 
@@ -132,10 +174,14 @@ def _longest(pipeline: Pipeline, _: models.Longest) -> Word:
     ids = pipeline.vocabulary
     most = max(map(len, ids))
 
-    def encode(word: str) -> list[Part]:
+    def encode(word: str, watch: Watch | None = None) -> list[Part]:
         raw, out, at = word.encode(), list[Part](), 0
         while at < len(raw):
-            size = next(size for size in range(min(most, len(raw) - at), 0, -1) if raw[at : at + size] in ids)
+            for size in range(min(most, len(raw) - at), 0, -1):
+                if watch is not None:
+                    watch.tried(at, at + size, ids.get(raw[at : at + size]))
+                if raw[at : at + size] in ids:
+                    break
             out.append((ids[raw[at : at + size]], at, at + size))
             at += size
         return out
@@ -152,7 +198,7 @@ def _wordpiece(pipeline: Pipeline, model: models.WordPiece) -> Word:
             _fail(word, "a word of the vocabulary: it has no unknown token")
         return [(model.unknown, 0, len(word.encode()))]
 
-    def encode(word: str) -> list[Part]:
+    def encode(word: str, watch: Watch | None = None) -> list[Part]:
         if len(word) > model.longest:
             return unknown(word)
         out, at, places = list[Part](), 0, _byte_places(word)
@@ -160,6 +206,8 @@ def _wordpiece(pipeline: Pipeline, model: models.WordPiece) -> Word:
             front = model.prefix if at else ""
             for stop in range(min(len(word), at + most), at, -1):
                 token = ids.get(front + word[at:stop])
+                if watch is not None:
+                    watch.tried(places[at], places[stop], token)
                 if token is not None:
                     break
             else:
@@ -174,7 +222,8 @@ def _wordpiece(pipeline: Pipeline, model: models.WordPiece) -> Word:
 def _words(pipeline: Pipeline, model: models.Words) -> Word:
     ids = texts_of(pipeline)
 
-    def encode(word: str) -> list[Part]:
+    def encode(word: str, watch: Watch | None = None) -> list[Part]:
+        del watch
         token = ids.get(word, model.unknown)
         if token == NO_TOKEN:
             _fail(word, "a word of the vocabulary: it has no unknown token")
@@ -189,7 +238,7 @@ def _unigram(pipeline: Pipeline, model: models.Unigram) -> Word:
     worst = min(scores, default=0.0) - UNKNOWN_PENALTY
     most = max(map(len, ids), default=0)
 
-    def best_starts(word: str) -> list[tuple[int, bool]]:
+    def best_starts(word: str, watch: Watch | None) -> list[tuple[int, bool]]:
         """For each place the start of the best path's last token, and whether that is a known one."""
         size = len(word)
         best, last = [0.0] * (size + 1), [(-1, False)] * (size + 1)
@@ -200,16 +249,22 @@ def _unigram(pipeline: Pipeline, model: models.Unigram) -> Word:
                 if token is None:
                     continue
                 score = scores[token] + best[start]
-                if last[stop][0] < 0 or score > best[stop]:
+                won = last[stop][0] < 0 or score > best[stop]
+                if watch is not None:
+                    watch.rival(start, stop, token, scores[token], score, won)
+                if won:
                     best[stop], last[stop] = score, (start, token != model.unknown)
                 single |= stop == start + 1
             score = worst + best[start]
-            if not single and (last[start + 1][0] < 0 or score > best[start + 1]):
+            won = last[start + 1][0] < 0 or score > best[start + 1]
+            if watch is not None and not single:
+                watch.rival(start, start + 1, model.unknown, worst, score, won)
+            if not single and won:
                 best[start + 1], last[start + 1] = score, (start, False)
         return last
 
-    def encode(word: str) -> list[Part]:
-        last, stop, parts, unknown = best_starts(word), len(word), list[str](), ""
+    def encode(word: str, watch: Watch | None = None) -> list[Part]:
+        last, stop, parts, unknown = best_starts(word, watch), len(word), list[str](), ""
         while stop > 0:
             start, known = last[stop]
             if known:

@@ -136,8 +136,20 @@ def _composed_units(before: str, after: str, units: list[Unit], form: Form) -> l
     for start, stop in _stretches(before, form):
         new = normal_form(form, before[start:stop])
         written.append(new)
-        out += units[start:stop] if new == before[start:stop] else [joined(units, start, stop)] * len(new)
+        begin, end = _alike(before[start:stop], new)
+        changed = joined(units, start + begin, stop - end)
+        out += units[start : start + begin] + [changed] * (len(new) - begin - end) + units[stop - end : stop]
     return out if "".join(written) == after else [joined(units, 0, len(units))] * len(after)
+
+
+def _alike(before: str, after: str) -> tuple[int, int]:
+    """How many characters two texts have in common at the start, and of the rest at the end."""
+    most, begin, end = min(len(before), len(after)), 0, 0
+    while begin < most and before[begin] == after[begin]:
+        begin += 1
+    while end < most - begin and before[-1 - end] == after[-1 - end]:
+        end += 1
+    return begin, end
 
 
 def _stretches(text: str, form: Form) -> Iterator[tuple[int, int]]:

@@ -10,8 +10,8 @@ from weakref import WeakKeyDictionary
 from jittok.pipeline import steps
 from jittok.pipeline.models import CONTROL, UNKNOWN, Pieces
 from jittok.pipeline.pipeline import FIRST_TEXT, SECOND_TEXT, Pipeline
-from jittok.reference.pipeline.added import Search
-from jittok.reference.pipeline.decode import decoder, pieces_decoder, raw_bytes
+from jittok.reference.pipeline.added import Found, Search
+from jittok.reference.pipeline.decode import PiecesText, decoder, raw_bytes
 from jittok.reference.pipeline.models import Word, word_model
 from jittok.reference.pipeline.normalize import Piece, Unit, joined, normalizer
 from jittok.reference.pipeline.sentencepiece import Encoder
@@ -66,7 +66,7 @@ class Runner:
 
     def words(self, text: Piece, parse_special: bool, see: See = nothing) -> Iterator[Piece | Token]:
         """The words of a text, and the added tokens between them."""
-        for start, stop, token in self.raw.cut(text.text, parse_special):
+        for start, stop, token in _apart(self.raw.cut(text.text, parse_special)):
             if token is not None:
                 yield Token(token, *_unit(text, start, stop))
                 continue
@@ -75,7 +75,7 @@ class Runner:
             for step, run in zip(self.pipeline.normalize, self._normalize, strict=True):
                 piece = run(piece)
                 see(step, piece)
-            for first, last, later in self.later.cut(piece.text, parse_special):
+            for first, last, later in _apart(self.later.cut(piece.text, parse_special)):
                 if later is not None:
                     yield Token(later, *_unit(piece, first, last))
                 else:
@@ -106,7 +106,9 @@ class Runner:
             return self.aligned(self.squeezed(text, units, source))
         out: list[Token] = []
         for word in self.words(Piece(text, list(range(len(text))), units, source), parse_special):
-            out += [word] if isinstance(word, Token) else self.aligned(word)
+            for token in [word] if isinstance(word, Token) else self.aligned(word):
+                stop = out[-1].stop if out else 0  # what is put in front of words that come of one unit stands for that
+                out.append(token if token.stop >= stop else token._replace(stop=stop))
         return out
 
     def squeezed(self, text: str, units: list[Unit], source: bytes) -> Piece:
@@ -133,23 +135,21 @@ class Runner:
     # ---- back
 
     @cached_property
-    def _texts(self) -> dict[int, str]:
+    def texts(self) -> dict[int, str]:
+        """id -> what the decoder is given; an id without a token has none."""
         texts = {token: text.decode() for token, text in enumerate(self.pipeline.model_tokens) if text is not None}
         for search in (self.later, self.raw):
             texts |= {token.id: text for text, token in search.tokens.items()}
         return texts
 
     @cached_property
-    def _raw_texts(self) -> dict[int, bytes]:
+    def raw_texts(self) -> dict[int, bytes]:
+        """id -> bytes, where tokens are bytes."""
         return {token: text for token, text in enumerate(self.pipeline.tokens) if text is not None}
 
     @cached_property
     def _decoders(self) -> list[Callable[[list[str]], list[str]]]:
         return [decoder(step) for step in self.pipeline.decode]
-
-    @cached_property
-    def _pieces_decoder(self) -> Callable[[list[int]], str]:
-        return pieces_decoder(self.pipeline)
 
     @cached_property
     def special(self) -> frozenset[int]:
@@ -164,7 +164,7 @@ class Runner:
     def decode_bytes(self, ids: list[int]) -> bytes:
         """The text of ids before it is read as UTF-8, where that is what the decoder does at the end."""
         if len(self.pipeline.decode) == 1 and isinstance(self.pipeline.decode[0], steps.JoinBytes):
-            return raw_bytes(self._texts[token] for token in ids if token in self._texts)
+            return raw_bytes(self.texts[token] for token in ids if token in self.texts)
         return self.decode(ids)
 
     def decode(self, ids: list[int], skip_special: bool = False) -> bytes:
@@ -172,13 +172,20 @@ class Runner:
         if skip_special:
             ids = [token for token in ids if token not in self.special]
         if any(isinstance(step, steps.JoinRaw) for step in self.pipeline.decode):
-            return b"".join(self._raw_texts.get(token, b"") for token in ids)
+            return b"".join(self.raw_texts.get(token, b"") for token in ids)
         if self.pieces:
-            return self._pieces_decoder(ids).encode()
-        texts = [self._texts[token] for token in ids if token in self._texts]
+            pieces = PiecesText(self.pipeline)
+            return ("".join(map(pieces.push, ids)) + pieces.finish()).encode()
+        texts = [self.texts[token] for token in ids if token in self.texts]
         for step in self._decoders:
             texts = step(texts)
         return "".join(texts).encode()
+
+
+def _apart(found: list[Found]) -> list[Found]:
+    """Tokens end where the next one begins, which may be in the white space that `rstrip` gives to the one before."""
+    starts = [each.start for each in found[1:]]
+    return [each._replace(stop=min(each.stop, start)) for each, start in zip(found, starts)] + found[-1:]  # noqa: B905
 
 
 def _unit(piece: Piece, start: int, stop: int) -> Unit:

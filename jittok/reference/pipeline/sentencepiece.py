@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterator
 from jittok.pipeline import models, steps
 from jittok.pipeline.models import BPE, CHAR, NORMAL, UNIGRAM, UNKNOWN, UNUSED, USER, WORD
 from jittok.pipeline.pipeline import Pipeline
+from jittok.reference.pipeline.models import Watch, watching
 from jittok.reference.pipeline.normalize import CharacterMap
+from jittok.unicode.characters import SPACE_MARK
 
-SPACE = "\u2581"
 LONGEST_KEY = 40
 """Characters that a key of the character map may have, and more."""
 UNKNOWN_PENALTY = 10.0
@@ -43,7 +44,7 @@ class Encoder:
             self.users.setdefault(text[0], []).append(text)
         normal = [score for score, kind in zip(self.scores, self.types, strict=True) if kind == NORMAL]
         self.unknown_score = single(min(normal, default=0.0) - UNKNOWN_PENALTY)
-        self.parts: Callable[[str], list[Part]] = {
+        self.parts: Callable[[str, Watch | None], list[Part]] = {
             UNIGRAM: self._unigram, BPE: self._bpe, WORD: self._words, CHAR: self._characters,
         }[model.kind]  # fmt: skip
 
@@ -51,14 +52,14 @@ class Encoder:
         """The ids of a text."""
         return [token for token, _, _ in self.tokens(self.normalize(text))]
 
-    def tokens(self, normalized: str) -> list[tuple[int, int, int]]:
+    def tokens(self, normalized: str, watch: Watch | None = None) -> list[tuple[int, int, int]]:
         """The ids of a normalized text, each with the bytes of its UTF-8 that it stands for.
 
         Unknown pieces in a row are one, or their bytes.
         """
         out: list[tuple[int, int, int]] = []
         before, at = False, 0
-        for part, token in self.parts(normalized):
+        for part, token in self.parts(normalized, watch):
             start, at = at, at + len(part.encode())
             unknown = self.types[token] == UNKNOWN
             if unknown and self.model.byte_fallback:
@@ -102,7 +103,7 @@ class Encoder:
             at += taken
         if at == len(text):
             return "", []
-        mark = SPACE if step.escape else " "
+        mark = SPACE_MARK if step.escape else " "
         if step.prefix and not step.suffix:
             out.append(mark)
             units += [(at, at)] * len(mark)
@@ -139,23 +140,24 @@ class Encoder:
             yield piece or text[at], piece is not None
             at += len(piece or text[at])
 
-    def _characters(self, text: str) -> list[Part]:
+    def _characters(self, text: str, _watch: Watch | None) -> list[Part]:
         return [(symbol, self._id(symbol)) for symbol, _ in self._symbols(text)]
 
-    def _words(self, text: str) -> list[Part]:
+    def _words(self, text: str, _watch: Watch | None) -> list[Part]:
         words: list[str] = []
         for c in text:
-            if not words or c == SPACE:
+            if not words or c == SPACE_MARK:
                 words.append("")
             words[-1] += c
         return [(word, self._id(word)) for word in words]
 
-    def _bpe(self, text: str) -> list[Part]:
+    def _bpe(self, text: str, watch: Watch | None) -> list[Part]:
         symbols = [[symbol, frozen] for symbol, frozen in self._symbols(text)]
         count = len(symbols)
         before, behind = list(range(-1, count - 1)), [*range(1, count), -1]
         queue: list[tuple[float, int, int, int]] = []
         made: dict[str, tuple[str, str]] = {}
+        popped = watching(watch, [str(symbol) for symbol, _ in symbols]) if watch else None
 
         def ask(left: int, right: int) -> None:
             if left < 0 or right < 0 or symbols[left][1] or symbols[right][1]:
@@ -170,13 +172,17 @@ class Encoder:
         for k in range(1, count):
             ask(k - 1, k)
         while queue:
-            _, left, right, size = heapq.heappop(queue)
+            cost, left, right, size = heapq.heappop(queue)
             a, b = str(symbols[left][0]), str(symbols[right][0])
             if not a or not b or len(a) + len(b) != size:
+                if popped is not None:
+                    popped(cost, left, right, False, behind)
                 continue
             symbols[left][0], symbols[right][0], behind[left] = a + b, "", behind[right]
             if behind[right] >= 0:
                 before[behind[right]] = left
+            if popped is not None:
+                popped(cost, left, right, True, behind)
             ask(before[left], left)
             ask(left, behind[left])
 
@@ -189,7 +195,7 @@ class Encoder:
 
         return [part for symbol, _ in symbols if symbol for part in split(str(symbol))]
 
-    def _unigram(self, text: str) -> list[Part]:
+    def _unigram(self, text: str, watch: Watch | None) -> list[Part]:
         size = len(text)
         best, last = [0.0] * (size + 1), [(-1, self.model.unknown)] * (size + 1)
         for start in range(size):
@@ -202,11 +208,17 @@ class Encoder:
                 if self.types[token] == USER:
                     own = single(0.1 * len(text[start:stop].encode()) - 0.1)
                 score = single(own + best[start])
-                if last[stop][0] < 0 or score > best[stop]:
+                won = last[stop][0] < 0 or score > best[stop]
+                if watch is not None:
+                    watch.rival(start, stop, token, own, score, won)
+                if won:
                     best[stop], last[stop] = score, (start, token)
                 alone |= stop == start + 1
             score = single(self.unknown_score + best[start])
-            if not alone and (last[start + 1][0] < 0 or score > best[start + 1]):
+            won = last[start + 1][0] < 0 or score > best[start + 1]
+            if watch is not None and not alone:
+                watch.rival(start, start + 1, self.model.unknown, self.unknown_score, score, won)
+            if not alone and won:
                 best[start + 1], last[start + 1] = score, (start, self.model.unknown)
         parts, stop = [], size
         while stop > 0:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from jittok.reference import wpm
-from jittok.reference.mapped import SPACE_MARK, Mapped, Token
+from jittok.reference.mapped import Mapped, Token
 from jittok.trace.recorder import Recorder, units
 from jittok.trace.stage import Record
+from jittok.unicode.characters import SPACE_MARK_BYTES
 from jittok.unicode.tables import WHITESPACE, decode, flags, lower, nfd
 from jittok.vocab import Vocab
 from jittok.vocab.describe import shown
@@ -69,7 +70,8 @@ def _matched(recorder: Recorder, word: Mapped, number: int) -> list[Token]:
         why = None
         if token is None:
             rest = shown(text[start:])
-            why = f"no token is a prefix of {rest!r}, so the whole word {shown(text[len(SPACE_MARK) :])!r} is unknown"
+            whole = shown(text[len(SPACE_MARK_BYTES) :])
+            why = f"no token is a prefix of {rest!r}, so the whole word {whole!r} is unknown"
         elif found is None:
             why = "thrown away: a later place of the word has no token"
         recorder.add(

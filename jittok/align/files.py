@@ -1,0 +1,59 @@
+"""Spans of texts that a `Pipeline` has encoded, by its plain way: exact, and slow.
+
+Each normalizer keeps which bytes every character stands for: its own where it has not changed, all that was replaced
+together, none for what was put in front. A token stands for what its characters stand for; where bytes of one unchanged
+character became several tokens, each has its own bytes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.align.characters import character_spans
+from jittok.inputs import Documents
+from jittok.pipeline import Pipeline
+from jittok.reference.pipeline.documents import aligned
+
+
+class FileAligner:
+    """What finds the spans of a Pipeline's ids. Immutable; safe to share between threads."""
+
+    def __init__(self, pipeline: Pipeline, add_special: bool, parse_special: bool) -> None:
+        self.pipeline, self.add_special, self.parse_special = pipeline, add_special, parse_special
+
+    def spans(
+        self, docs: Documents, first: int, last: int, document_ends: NDArray[np.int64], _starts: NDArray[np.int64],
+        _stops: NDArray[np.int64], _tokens: NDArray[np.int32], ends: NDArray[np.int64], ids: NDArray[np.int32],
+    ) -> NDArray[np.int64]:  # fmt: skip
+        """int64[n, 2]: where each of the ids of documents first .. last - 1 comes from, in bytes of its document.
+
+        The arrays are those of `Aligner.spans`. AssertionError unless the plain way gives the same ids.
+        """
+        offsets = _row_offsets(document_ends, ends)
+        spans = np.empty((ids.size, 2), np.int64)
+        for k, document in enumerate(range(first, last)):
+            begin, end = offsets[k : k + 2].tolist()
+            raw = docs.between(int(docs.starts[document]), int(docs.stops[document]))
+            found = aligned(self.pipeline, raw, self.add_special, self.parse_special)
+            if [token.id for token in found] != ids[begin:end].tolist():
+                raise AssertionError(
+                    f"document {document}: kernels give other ids than the plain way, please report it"
+                )
+            spans[begin:end] = [(token.start, token.stop) for token in found] or np.empty((0, 2))
+        spans.flags.writeable = False
+        return spans
+
+    def spans_in_characters(
+        self, docs: Documents, first: int, last: int, document_ends: NDArray[np.int64], *fragments: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """`spans`, in characters of its document, which is valid UTF-8."""
+        spans = self.spans(docs, first, last, document_ends, *fragments)  # type: ignore[arg-type]
+        offsets = _row_offsets(document_ends, fragments[3])
+        return character_spans(docs.data, docs.starts[first:last], docs.stops[first:last], offsets, spans)
+
+
+def _row_offsets(document_ends: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:
+    """int64[documents + 1]: where the ids of each document begin; without a fragment there is no id."""
+    of_documents: NDArray[np.int64] = np.concatenate([[0], ends])[document_ends]
+    return np.concatenate([[0], of_documents])

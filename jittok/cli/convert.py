@@ -1,0 +1,72 @@
+"""`jittok convert`: a tokenizer file as another kind of file, if that can say the same."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+
+from jittok.cli.common import open_named, write
+from jittok.cli.texts import add_kinds, find
+
+HELP = "Write a tokenizer as a file of another kind, checked by encoding with both."
+ENDS = {"gguf": ".gguf", "tokenizer.json": ".json", "tiktoken": ".tiktoken", "model": ".model"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of this command."""
+    parser.add_argument("source", metavar="A", help="any tokenizer file, a folder of one, or a bundled name")
+    parser.add_argument("--to", required=True, choices=tuple(ENDS), help="what to write")
+    parser.add_argument("--out", metavar="FILE", help="default: the name of A with another end, in this folder")
+    parser.add_argument(
+        "--corpus", nargs="+", metavar="FILE", help="documents to check with, beside what is always tried"
+    )
+    add_kinds(parser)
+    parser.add_argument(
+        "--pre", metavar="NAME", help="llama.cpp's pre-tokenizer of the GGUF, in place of one that cuts alike"
+    )
+    parser.add_argument(
+        "--allow-differences", action="store_true", help="write it though some texts get other ids; they are printed"
+    )
+    parser.add_argument("--json", action="store_true", help="print data as JSON")
+    parser.add_argument("--no-cache", action="store_true", help="neither read nor write compiled vocabularies on disk")
+    parser.set_defaults(errors="strict")
+
+
+def run(options: argparse.Namespace) -> int:
+    """0 if both say the same, 1 if differences were allowed and are there."""
+    from jittok.convert import convert
+
+    tok = open_named(options.source, not options.no_cache)
+    name = Path(os.fspath(options.source)).stem
+    out = options.out or f"{name}{ENDS[options.to]}"
+    if Path(out).exists() and Path(options.source).exists() and Path(out).samefile(options.source):
+        raise ValueError(f"--out {out}: found the source itself, expected another name")
+    found = convert(
+        tok, out, to=options.to, texts=_documents(options), pre=options.pre, allow_differences=options.allow_differences
+    )
+    if options.json:
+        write(json.dumps(asdict(found), ensure_ascii=False) + "\n")
+        return int(found.differing > 0)
+    write(f"{found.path}: {found.texts} texts, {found.differing} with other ids\n")
+    for text, ids, others in found.examples:
+        write(f"  {text!r}: {ids[:20]} became {others[:20]}\n")
+    if found.call:
+        write(f"load it with {found.call}\n")
+    return int(found.differing > 0)
+
+
+def _documents(options: argparse.Namespace) -> list[bytes] | None:
+    """The documents to check with."""
+    if options.corpus is None:
+        return None
+    from jittok.corpus.stream import read_documents
+
+    sources, how = find(options.corpus, options)
+    return [
+        read.docs.between(start, stop)
+        for read in read_documents(sources, how)
+        for start, stop in zip(read.docs.starts.tolist(), read.docs.stops.tolist(), strict=True)
+    ]

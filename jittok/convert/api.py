@@ -1,0 +1,171 @@
+"""The call, and the check that what was written says the same."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jittok.convert.forms import ByteBpe, Form, form_of
+from jittok.convert.hard_texts import TEXTS
+from jittok.convert.targets import ggufs, write_json, write_model, write_ranks
+from jittok.errors import UnsupportedVocab
+from jittok.inputs import documents
+from jittok.loading import load
+from jittok.tokenizer import Tokenizer
+
+KINDS = {".gguf": "gguf", ".json": "tokenizer.json", ".tiktoken": "tiktoken", ".model": "model"}
+"""Ends of names -> what is written."""
+SHOWN = 5
+NO_SPECIALS = ("sentencepiece", "tekken")
+"""Formats whose library never finds special tokens in a text."""
+
+
+@dataclass(frozen=True)
+class Converted:
+    """What was written, and what it was tried with."""
+
+    path: str
+    kind: str
+    texts: int
+    differing: int
+    examples: list[tuple[str, list[int], list[int]]]  # text, ids of the source, ids of what was written
+    call: str = ""  # how to load it, where a file does not say all
+
+
+def convert(
+    source: Tokenizer | str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    to: str | None = None,
+    texts: Any = None,
+    pre: str | None = None,
+    allow_differences: bool = False,
+) -> Converted:
+    """Write a tokenizer as a file of another kind: "gguf", "tokenizer.json", "tiktoken" or "model".
+
+    What is written is loaded and encodes a sample as the source does: hard texts, the text of every token, and `texts`
+    (as for `encode_batch`). A difference is an UnsupportedVocab with its example, and nothing stays at `out`, unless
+    `allow_differences`. to: told by the name's end if left out; pre: llama.cpp's pre-tokenizer of a GGUF.
+    """
+    tok = source if isinstance(source, Tokenizer) else load(source)
+    path = Path(os.fspath(out))
+    kind = to or KINDS.get(path.suffix, "")
+    if kind not in KINDS.values():
+        raise ValueError(f"to: found {to or path.name!r}, expected one of {', '.join(KINDS.values())}")
+    form = form_of(tok)
+    if form is None:
+        raise UnsupportedVocab(
+            tok.vocab.source, "convert", tok.type, "BPE over bytes, pieces with scores, WordPiece or RWKV"
+        )
+    temporary = path.with_name(f".{path.name}.converting{path.suffix}")
+    try:
+        best = _best(tok, form, kind, temporary, pre, texts)
+        if best.differing and not allow_differences:
+            text, ids, others = best.examples[0]
+            raise UnsupportedVocab(
+                tok.vocab.source, f"convert to {kind}", f"{best.differing} of {best.texts} texts with other ids",
+                f"the same ids: {text!r} is {ids[:20]} and would be {others[:20]}",
+            )  # fmt: skip
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return Converted(os.fspath(out), kind, best.texts, best.differing, best.examples, _call(tok, form, kind, path))
+
+
+def _best(tok: Tokenizer, form: Form, kind: str, path: Path, pre: str | None, texts: Any) -> Converted:
+    """What is written, the way that differs least where there are several."""
+    if kind == "gguf":
+        best, way_of_best = None, None
+        for way in ggufs(path, form, tok.vocab, pre):
+            way()
+            found = _checked(tok, form, kind, path, texts)
+            if best is None or found.differing < best.differing:
+                best, way_of_best = found, way
+            if not found.differing:
+                return found
+        assert best is not None
+        assert way_of_best is not None
+        way_of_best()
+        return best
+    {"tokenizer.json": write_json, "tiktoken": write_ranks, "model": write_model}[kind](path, form)
+    return _checked(tok, form, kind, path, texts)
+
+
+def _checked(tok: Tokenizer, form: Form, kind: str, path: Path, texts: Any) -> Converted:
+    """The sample through both; where both can look for special tokens, hard texts once more with them."""
+    options = rank_options(tok, form) if kind == "tiktoken" else {}
+    made = load(path, cache=False, **options)
+    count = differing = 0
+    examples: list[tuple[str, list[int], list[int]]] = []
+    for rows, given in _samples(tok, made, texts):
+        found = [each.encode_batch(rows, errors="replace", **given) for each in (tok, made)]
+        count += len(found[0])
+        for k in _unequal(found[0], found[1]):
+            differing += 1
+            if len(examples) < SHOWN:
+                text = (
+                    rows[k]
+                    if isinstance(rows, list)
+                    else rows.between(int(rows.starts[k]), int(rows.stops[k])).decode()
+                )
+                examples.append((text, found[0][k].tolist(), found[1][k].tolist()))
+    return Converted(os.fspath(path), kind, count, differing, examples)
+
+
+def _samples(tok: Tokenizer, made: Tokenizer, texts: Any) -> Iterator[tuple[Any, dict[str, bool]]]:
+    own = [text.decode("utf-8", "ignore") for text in _own_texts(tok)]
+    for rows in (list(TEXTS), [text for text in dict.fromkeys(own) if text]):
+        yield rows, {}
+    if all(getattr(each.vocab, "format", "") not in NO_SPECIALS for each in (tok, made)):
+        yield list(TEXTS), {"parse_special": True}
+    if texts is not None:
+        for docs in documents(texts):
+            yield docs, {}
+
+
+def _own_texts(tok: Tokenizer) -> list[bytes]:
+    from jittok.compare.spelling import UNKNOWN, spellings
+
+    return [text for text in spellings(tok) if text != UNKNOWN]
+
+
+def _unequal(a: Any, b: Any) -> list[int]:
+    """Rows that differ."""
+    longer = np.flatnonzero(a.lengths != b.lengths).tolist()
+    if not longer and np.array_equal(a.ids, b.ids):
+        return []
+    known = set(longer)
+    return [k for k in range(len(a)) if k in known or not np.array_equal(a[k], b[k])]
+
+
+def rank_options(tok: Tokenizer, form: Form) -> dict[str, Any]:
+    """What `load` must be told beside a file of ranks."""
+    assert isinstance(form, ByteBpe)
+    splits = form.splits
+    if form.pre is not None:
+        from jittok.train.export import split_patterns
+
+        patterns = split_patterns(form.pre)
+    else:
+        patterns = [row["pattern"]["Regex"] for row in splits or []]
+    if len(patterns) != 1 or form.composed:
+        raise UnsupportedVocab(
+            tok.vocab.source, "convert to tiktoken", f"{len(patterns)} patterns", "one, and no normalizer"
+        )
+    special = {str(row["content"]): int(str(row["id"])) for row in form.added}
+    return {"pattern": patterns[0], "special_tokens": special}
+
+
+def _call(tok: Tokenizer, form: Form, kind: str, path: Path) -> str:
+    if kind != "tiktoken":
+        return ""
+    options = rank_options(tok, form)
+    return f"jittok.load({path.name!r}, pattern={options['pattern']!r}, special_tokens={options['special_tokens']!r})"
+
+
+__all__ = ["KINDS", "Converted", "convert"]

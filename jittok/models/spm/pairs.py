@@ -1,0 +1,177 @@
+"""Each way to make a token of two symbols, found in time by the tokens' bytes.
+
+Both parts of a token are texts themselves, one that it begins with and one that it ends with. Of all texts that a text
+begins with, all but the longest are those that this one begins with; so one link a text tells them all, and another
+those that it ends with. A link is found by going down the sizes that texts have: a polynomial hash gives that of any
+stretch of the text at once, and only where it is known are bytes compared.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok._jit import I64, OutI32, OutU8, OutU64, frozen, helper, kernel, wide
+from jittok._raw import Window, add, get_i32, get_i64, get_u8, get_u64, multiply, put_i32, put_u64, window
+from jittok.models.spm.whole import character_length
+from jittok.structures.bytes_table import ABSENT, BytesTable, slot_count
+
+_BASE, _MINUS = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xFFFFFFFFFFFFFFFF)
+_MIX = np.uint64(0xD6E8FEB86659FD93)
+
+
+class PairWork(NamedTuple):
+    """Scratch for texts of up to n bytes, `rows` of them. A slot is a row whose text no row before it has."""
+
+    hashes: OutU64  # [n + 1] of the first k bytes of the text in hand
+    powers: OutU64  # [n + 1] of _BASE
+    begins: OutU8  # [n + 1] whether a character begins at byte k, or the text ends there
+    chain: OutI32  # [n + 1] the rows that the text in hand begins with, the longest first
+    known: OutU64  # [slot_count(rows)] hash of a text
+    slots: OutI32  # [slot_count(rows)] its row + 1, or 0 where free: at least half of them
+    prefix: OutI32  # [rows] the longest other text that a row begins with, or ABSENT
+    suffix: OutI32  # [rows] the longest other one that it ends with
+
+
+def all_pairs(
+    texts: BytesTable, tokens: int
+) -> tuple[NDArray[np.uint8], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+    """(uint8[tokens] whether merging can make a token, and int32 left, right and merged of each pair), by the tokens'
+    sizes."""
+    lengths = np.diff(texts.offsets)
+    order, longest = np.argsort(lengths, kind="stable"), int(np.max(lengths, initial=0))
+    sizes = np.zeros(longest + 2, np.int64)  # the next smaller size that a text has, 0 where there is none
+    sizes[1:] = np.maximum.accumulate(np.where(np.isin(np.arange(longest + 1), lengths), np.arange(longest + 1), 0))
+    slots = slot_count(lengths.size)
+    work = PairWork(
+        np.zeros(longest + 1, np.uint64),
+        np.ones(longest + 1, np.uint64),
+        np.zeros(longest + 1, np.uint8),
+        np.zeros(longest + 1, np.int32),
+        np.zeros(slots, np.uint64),
+        np.zeros(slots, np.int32),
+        np.full(lengths.size, ABSENT, np.int32),
+        np.full(lengths.size, ABSENT, np.int32),
+    )
+    link_texts(texts, frozen(order, np.int64), frozen(sizes, np.int64), work)
+    order = frozen(order[order < tokens], np.int64)
+    reachable, room = np.zeros(tokens, np.uint8), 1 << 12
+    while True:
+        left, right, merged = (np.empty(room, np.int32) for _ in range(3))
+        count = find_pairs(texts, tokens, order, work, reachable, left, right, merged)
+        if count <= room:
+            return reachable, left[:count].copy(), right[:count].copy(), merged[:count].copy()
+        room = count
+
+
+@helper
+def _of_stretch(hashes: Window, powers: Window, i: int, j: int) -> np.uint64:
+    """The hash of bytes i .. j - 1 of the text in hand."""
+    return add(get_u64(hashes, j), multiply(_MINUS, multiply(get_u64(hashes, i), get_u64(powers, j - i))))
+
+
+@helper
+def _find(work: PairWork, texts: BytesTable, key: np.uint64, start: int, size: int) -> int:
+    """The place in the slots of the text data[start:start + size] with this hash, or of the free one for it."""
+    mask = work.slots.size - 1
+    known, slots, data, offsets = window(work.known), window(work.slots), window(texts.data), window(texts.offsets)
+    at = np.int64(multiply(key, _MIX) >> np.uint64(20)) & mask
+    while True:
+        row = get_i32(slots, at) - 1
+        if row == ABSENT:
+            return at
+        if get_u64(known, at) == key:
+            there, k = get_i64(offsets, row), 0
+            if get_i64(offsets, row + 1) - there == size:
+                while k < size and get_u8(data, there + k) == get_u8(data, start + k):
+                    k += 1
+                if k == size:
+                    return at
+        at = (at + 1) & mask
+
+
+@kernel
+def link_texts(texts: BytesTable, order: I64, sizes: I64, work: PairWork) -> int:
+    """Fill the slots, and prefix and suffix of all rows. order: int64[rows] rows by rising size; sizes: int64[longest +
+    2] the largest size that some text has below each. Linear in the bytes, unless hashes are equal that should not be.
+    """
+    hashes, powers, data = window(work.hashes), window(work.powers), window(texts.data)
+    for k in range(1, work.powers.size):
+        put_u64(powers, k, multiply(get_u64(powers, k - 1), _BASE))
+    for k in range(order.size):
+        row = order[k]
+        start = texts.offsets[row]
+        size = texts.offsets[row + 1] - start
+        for i in range(size):
+            byte = np.uint64(get_u8(data, start + i) + 1)
+            put_u64(hashes, i + 1, add(multiply(get_u64(hashes, i), _BASE), byte))
+        n = sizes[size]
+        while n > 0 and work.prefix[row] == ABSENT:
+            place = _find(work, texts, get_u64(hashes, n), start, n)
+            work.prefix[row] = wide(work.slots[place]) - 1
+            n = sizes[n]
+        n = sizes[size]
+        while n > 0 and work.suffix[row] == ABSENT:
+            place = _find(work, texts, _of_stretch(hashes, powers, size - n, size), start + size - n, n)
+            work.suffix[row] = wide(work.slots[place]) - 1
+            n = sizes[n]
+        place = _find(work, texts, get_u64(hashes, size), start, size)
+        if work.slots[place] == 0:
+            work.slots[place] = row + 1
+            work.known[place] = get_u64(hashes, size)
+    return order.size
+
+
+@kernel
+def find_pairs(
+    texts: BytesTable, tokens: int, order: I64, work: PairWork, reachable: OutU8,
+    left: OutI32, right: OutI32, merged: OutI32,
+) -> int:  # fmt: skip
+    """Each way to make a token of two symbols that merging can make themselves.
+
+    texts: of all symbols; order: int64[tokens] ids by rising size; work: that `link_texts` has filled
+    reachable: uint8[tokens] is filled; left, right, merged: int32[room]
+
+    Returns how many there are; when that is more than the room, only so many were written. Linear in the bytes.
+    """
+    count, data = 0, window(texts.data)
+    offsets, prefix, suffix, chain = window(texts.offsets), window(work.prefix), window(work.suffix), window(work.chain)
+    for at in range(tokens):
+        token = order[at]
+        start, stop = get_i64(offsets, token), get_i64(offsets, token + 1)
+        size = stop - start
+        for k in range(1, size + 1):
+            work.begins[k] = 0
+        first = min(character_length(get_u8(data, start)), size) if size > 0 else 0
+        reachable[token] = first == size
+        i, last = first, 0
+        while i < size:
+            work.begins[i] = 1
+            last = i
+            i = min(i + character_length(get_u8(data, start + i)), size)
+        depth, a = 0, get_i32(prefix, token)
+        while a != ABSENT:
+            put_i32(chain, depth, a)
+            depth += 1
+            a = get_i32(prefix, a)
+        b = get_i32(suffix, token)
+        while depth > 0 and b != ABSENT:  # prefixes from the shortest on, suffixes from the longest
+            a = get_i32(chain, depth - 1)
+            i, rest = get_i64(offsets, a + 1) - get_i64(offsets, a), get_i64(offsets, b + 1) - get_i64(offsets, b)
+            if i + rest > size:
+                b = get_i32(suffix, b)
+                continue
+            depth -= 1
+            if (
+                i + rest == size
+                and work.begins[i] != 0
+                and (i == first or (a < tokens and reachable[a] != 0))
+                and (i == last or (b < tokens and reachable[b] != 0))
+            ):
+                reachable[token] = 1
+                if count < left.size:
+                    left[count], right[count], merged[count] = a, b, token
+                count += 1
+    return count

@@ -1,0 +1,77 @@
+"""WordPiece of another file as the arrays of WordPiece: BertNormalizer's words, and tokens with `##` in front.
+
+In a GGUF file a token that begins a word has U+2581 in front, and one that goes on has nothing; so it is here. U+2581
+in a text is any other character: it becomes one that no token has.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from jittok._jit import I64, U8, frozen
+from jittok.models.wpm.alphabet import build_alphabet
+from jittok.models.wpm.bert import bert_flags, characters
+from jittok.models.wpm.compile import ALONE, BLANK, GROWTH, LETTER, Arrays, span_rules
+from jittok.piece_cache.span_loop import NO_LIMIT
+from jittok.piece_cache.tables import SHORT
+from jittok.pipeline import Pipeline
+from jittok.pipeline.models import WordPiece
+from jittok.pipeline.pipeline import packed
+from jittok.structures.double_array import NO_NODE, NO_VALUE, build_double_array
+from jittok.unicode.characters import SPACE_MARK, SPACE_MARK_BYTES
+
+STRANGER = "\U0010ffff"
+"""In place of U+2581, and U+10FFFE in place of this one: characters that no token may have."""
+MARK, INSTEAD, STRANGEST = ord(SPACE_MARK), ord(STRANGER), ord(STRANGER) - 1
+
+
+class _Keys:
+    """What the alphabet is made of."""
+
+    def __init__(self, texts: list[bytes]) -> None:
+        data, offsets = packed(texts)
+        self.key_bytes: U8 = frozen(data, np.uint8)
+        self.key_offsets: I64 = frozen(offsets, np.int64)
+
+    def __len__(self) -> int:
+        return self.key_offsets.size - 1
+
+
+def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
+    """The arrays of such a file, None for any other."""
+    model, flags = pipeline.model, bert_flags(pipeline)
+    if not isinstance(model, WordPiece) or flags is None or any(token.normalized for token in pipeline.added):
+        return None
+    prefix = model.prefix.encode()
+    # a prefix of punctuation begins no word: what has it always goes on
+    punctuation = all(chr(byte).isascii() and 32 < byte < 127 and not chr(byte).isalnum() for byte in prefix)
+    if len(prefix) < 2 or not punctuation or model.longest < SHORT:
+        return None
+    tokens = [text or b"" for text in pipeline.model_tokens]
+    strange = (STRANGER.encode(), chr(STRANGEST).encode())
+    if any(each in text for text in tokens for each in strange):
+        return None
+    keys = _Keys([_key(text, prefix) for text in tokens])
+    table = characters(flags)
+    images = table.images.copy()
+    images[table.images == MARK] = INSTEAD
+    images[INSTEAD] = STRANGEST
+    kinds = table.kinds
+    alphabet = build_alphabet(keys, images, (kinds == LETTER) | (kinds == ALONE), (kinds == BLANK) | (kinds == ALONE))
+    rules = span_rules(kinds)
+    if alphabet is None or not rules.cuts.any():
+        return None
+    empty = build_double_array(np.zeros(0, np.uint8), np.zeros(1, np.int64), np.zeros(0, np.int32))
+    nothing = frozen([0], np.int32)
+    return Arrays(
+        empty, nothing, nothing, NO_NODE, NO_VALUE, 0, model.unknown, len(keys), alphabet, rules, NO_LIMIT, GROWTH, 1,
+        model.longest,
+    )  # fmt: skip
+
+
+def _key(text: bytes, prefix: bytes) -> bytes:
+    """A token as the alphabet has it; nothing for one that no word has."""
+    changed = text.replace(SPACE_MARK_BYTES, STRANGER.encode())
+    if changed.startswith(prefix):
+        return changed[len(prefix) :]
+    return SPACE_MARK_BYTES + changed if changed else b""

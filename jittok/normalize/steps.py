@@ -1,0 +1,48 @@
+"""Parts of one step of Unigram's normalization, over windows: encoding a span and finding its bytes both take them.
+
+They read without a check. `charsmap_keys` has walked the map as a whole, so no link of it leads outside, and it has a
+root; a map that it refuses is walked by `xcda.longest_key`, which checks each link.
+"""
+
+from __future__ import annotations
+
+from jittok._jit import helper
+from jittok._raw import Window, get_i32, get_u8, get_u32
+from jittok.normalize.xcda import CHECK, ENDS, VALUE, base_of
+from jittok.structures.double_array import BASE, PARENT, ROOT, UNIT
+
+
+@helper
+def user_path(user: Window, text: Window, start: int, stop: int) -> int:
+    """How far the text goes along the texts of user-defined tokens, whether or not one of them ends there."""
+    node, i = ROOT, start
+    while i < stop:
+        place = get_i32(user, UNIT * node + BASE) ^ get_u8(text, i)
+        if get_i32(user, UNIT * place + PARENT) != node:
+            break
+        node = place
+        i += 1
+    return i
+
+
+@helper
+def longest_known_key(units: Window, size: int, root: int, text: Window, start: int, stop: int) -> tuple[int, int]:
+    """(bytes of the longest key at `start` or 0, place of its replacement). size: units of the map, 0 for none; root:
+    see `xcda.root_base`."""
+    length, value = 0, 0
+    if size == 0:
+        return length, value
+    i, node = start, root
+    while i < stop:
+        byte = get_u8(text, i)
+        if byte == 0:
+            break
+        node ^= byte
+        unit = get_u32(units, node)
+        if unit & CHECK != byte:
+            break
+        node ^= base_of(unit)
+        i += 1
+        if unit & ENDS:
+            length, value = i - start, get_u32(units, node) & VALUE
+    return length, value

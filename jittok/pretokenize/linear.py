@@ -1,0 +1,85 @@
+"""Whether looking for a pattern takes time in proportion to the text, decided from its automaton.
+
+A search reads on behind its last match as long as a longer one may come. When none comes it begins again where the
+match ended, and reads the same again. That costs more than linear time only if searches that began at more and more
+places wait together: a text that leads from the beginning to a state, and from that state back to itself without a
+match on the way. Such a text, repeated, is waited on from each of its places.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+import numpy as np
+
+from jittok.pretokenize.automaton import DEAD, START, Automaton
+
+MOST_STEPS = 1 << 19
+"""Steps of the search for such a text, beyond which a pattern counts as one."""
+
+
+def is_linear(automaton: Automaton) -> bool:
+    """Whether no text makes searches wait together."""
+    rows = automaton.transitions.reshape(-1, automaton.width).astype(np.int64)[:, :-1]  # without the text's end
+    nexts = (rows >> 1).tolist()
+    waits = [[(c, int(entry) >> 1) for c, entry in enumerate(row) if entry & 1 == 0 and entry >> 1 != DEAD]
+             for row in rows.tolist()]  # fmt: skip
+    component = _components([[to for _, to in row] for row in waits])
+    inside = [[(c, to) for c, to in row if component[to] == component[k]] for k, row in enumerate(waits)]
+    steps = 0
+    for state, row in enumerate(inside):
+        if not row:
+            continue
+        todo, seen = deque([(START, state)]), {(START, state)}
+        while todo:
+            young, old = todo.popleft()
+            for c, to in inside[old]:
+                pair = nexts[young][c], to
+                steps += 1
+                if pair == (state, state):
+                    return False
+                if pair[0] != DEAD and pair not in seen:
+                    seen.add(pair)
+                    todo.append(pair)
+            if steps > MOST_STEPS:
+                return False
+    return True
+
+
+def _components(edges: list[list[int]]) -> list[int]:
+    """The number of each state's strongly connected component. Tarjan's algorithm, without recursion."""
+    size = len(edges)
+    order, low, found, stack, waiting = [-1] * size, [0] * size, [-1] * size, list[int](), [False] * size
+    count = numbers = 0
+    for root in range(size):
+        if order[root] >= 0:
+            continue
+        path = [(root, iter(edges[root]))]
+        order[root] = low[root] = count
+        count += 1
+        stack.append(root)
+        waiting[root] = True
+        while path:
+            state, rest = path[-1]
+            for to in rest:
+                if order[to] < 0:
+                    order[to] = low[to] = count
+                    count += 1
+                    stack.append(to)
+                    waiting[to] = True
+                    path.append((to, iter(edges[to])))
+                    break
+                if waiting[to]:
+                    low[state] = min(low[state], order[to])
+            else:
+                path.pop()
+                if path:
+                    low[path[-1][0]] = min(low[path[-1][0]], low[state])
+                if low[state] == order[state]:
+                    while True:
+                        other = stack.pop()
+                        waiting[other], found[other] = False, numbers
+                        if other == state:
+                            break
+                    numbers += 1
+    return found

@@ -1,0 +1,61 @@
+"""What loading and describing a vocabulary ask its type: one record a type.
+
+How a type encodes and decodes says `jittok.models.kinds`. Reading a file comes before that, so this table lies here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class TypeRules(NamedTuple):
+    """One type of llama.cpp's."""
+
+    flags: Mapping[str, bool] = {}
+    """Flags that are not False before the file's keys are read."""
+    has_merges: bool = False
+    """The file has a list of merges, and `tokenizer.ggml.pre` says how words are cut."""
+    has_charsmap: bool = False
+    """The file may have a map of characters, and ask for NFC."""
+    has_tokens: bool = True
+    """False: there is nothing to encode with."""
+    may_be_empty: bool = True
+    """A list of no tokens loads."""
+    compares_scores: bool = False
+    """Scores order merges, so each must be a number."""
+    reads_characters: bool = False
+    """Text is read as code points: bytes that are no UTF-8 become U+FFFD."""
+    makes_pieces: bool = False
+    """llama.cpp makes all pieces while loading, and dies on some tokens."""
+    byte_tokens: bool = True
+    """A byte token is one that is written <0x0A>; False: there must be none."""
+
+
+RULES: dict[str, TypeRules] = {
+    "spm": TypeRules({"add_space_prefix": True, "add_bos": True}, compares_scores=True, makes_pieces=True),
+    "bpe": TypeRules(
+        {"escape_whitespaces": False, "clean_spaces": True}, has_merges=True, reads_characters=True, makes_pieces=True
+    ),
+    "wpm": TypeRules(
+        {"clean_spaces": True, "add_bos": True, "add_sep": True},
+        may_be_empty=False,
+        reads_characters=True,
+        makes_pieces=True,
+        byte_tokens=False,
+    ),
+    "ugm": TypeRules(
+        {"add_eos": True}, has_charsmap=True, may_be_empty=False, reads_characters=True, makes_pieces=True
+    ),
+    "rwkv": TypeRules(),
+    "plamo2": TypeRules(reads_characters=True),
+    "plamo3": TypeRules(reads_characters=True),
+    "test": TypeRules(may_be_empty=False),
+    "none": TypeRules(has_tokens=False),
+}
+"""By `Vocab.type`."""
+
+
+def rules_of(kind: str) -> TypeRules:
+    """The rules of a type; of one that no file has, those of a plain list of tokens."""
+    return RULES.get(kind, TypeRules())

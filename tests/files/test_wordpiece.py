@@ -1,0 +1,76 @@
+"""WordPiece files: the kernels give what the plain reference gives, by each setting of BertNormalizer."""
+# ruff: noqa: RUF001  lists of characters
+
+import json
+import random
+
+import numpy as np
+import pytest
+from drawn_files import drawn_text
+
+import jittok
+from jittok._jit import JIT
+from jittok.files import read_pipeline
+from jittok.models.wpm.bert import characters
+from jittok.models.wpm.compile import BLANK, DROPPED
+from jittok.reference.pipeline import Runner
+
+NAMES = ("clean_text", "handle_chinese_chars", "strip_accents", "lowercase")
+SETTINGS = range(16) if JIT else [15]
+PARTS = [
+    "한국", "각", "ௌ", "কো", "\u1b44", "\u302e\u0591", "\U0001d15e", "\U0001d16e\u0301", "İ", "I\u0307", "≠", "\u037e",
+    "豈", "▁", "▁a", "\U0010ffff", "\U0010fffe", "#", "##", "##a", "[UNK]", "\ufffd", "\u00ad", "\ue000", "\x0b",
+    "\x1c", "Σς", "ẞ", "\u1e9b\u0323", "a" * 19, "b" * 20, "é" * 21, "각" * 9, "\u0301", "中文a中",
+]  # fmt: skip
+
+
+def drawn_words(draw: random.Random, settings: int) -> bytes:
+    """A WordPiece file; the first tokens are single characters, on their own and behind others."""
+    singles = [*"abcdefghij#.-,1ßiσ中é▁", "\u1100", "\u1161", "\u11a8", "豈", "\u0301"]
+    texts = ["[UNK]", *singles, *(f"##{c}" for c in singles)]
+    while len(texts) < 120:
+        text = "".join(draw.choice(singles) for _ in range(draw.randrange(2, 5)))
+        texts.append(draw.choice(["", "##"]) + text)
+    vocab = {text: k for k, text in enumerate(dict.fromkeys(texts))}
+    normalizer = {name: bool(settings >> k & 1) for k, name in enumerate(NAMES)}
+    return json.dumps({
+        "added_tokens": [{
+            "id": 0, "content": "[UNK]", "special": True, "normalized": False, "single_word": False, "lstrip": False,
+            "rstrip": False,
+        }],
+        "normalizer": {"type": "BertNormalizer", **normalizer},
+        "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
+                  "max_input_chars_per_word": 20, "vocab": vocab},
+    }).encode()  # fmt: skip
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_a_drawn_file_gives_the_ids_of_the_reference(settings):
+    draw = random.Random(settings)
+    content = drawn_words(draw, settings)
+    tok, plain = jittok.load(content, cache=False), Runner(read_pipeline(content))
+    assert tok.runs == "kernels"
+    texts = []
+    for _ in range(120 if JIT else 20):
+        parts = [draw.choice([drawn_text(draw)[:30], draw.choice(PARTS), "ab", " ", "cd.", "中"]) for _ in range(9)]
+        texts.append("".join(parts[: draw.randrange(10)]))
+    wanted = [plain.encode(text, False) for text in texts]
+    assert tok.encode_batch(texts, threads=1).to_list() == wanted
+    assert [tok.encode(text).tolist() for text in texts[::5]] == wanted[::5]
+    with pytest.raises(jittok.EncodingFailed):
+        tok.encode(b"ab \xed\xa0\x80")
+    bad = b"ab \xff" + "각".encode()
+    assert tok.encode(bad, errors="replace").tolist() == plain.encode(bad.decode("utf-8", "replace"), False)
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_what_a_character_becomes_stays_as_it_is(settings):
+    kinds, images, several = characters(settings)
+    more = np.zeros(kinds.size, bool)
+    more[several.points] = True
+    stays = ~more & (kinds != BLANK) & (kinds != DROPPED)
+    after = images[stays]
+    assert (images[after] == after).all()
+    assert (kinds[after] == kinds[stays]).all()
+    assert not more[after].any()
