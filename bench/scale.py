@@ -86,9 +86,11 @@ def _rows(peer: peers.Peer, result: Any) -> Any:
     return result if peer.ids is peers.rows else peer.ids(result)
 
 
-def measure(vocabulary: str, name: str, call: str, share: float, options: argparse.Namespace) -> dict[str, Any] | None:
+def measure(
+    vocabulary: str, name: str, call: str, share: float, end: float, options: argparse.Namespace
+) -> dict[str, Any] | None:
     """Both over one corpus: a point for each batch, `share` of all there is. None where the peer cannot be asked or
-    there is too little text."""
+    there is too little text. It ends at a time of `time.perf_counter`, but not before one batch."""
     tok = compare.load(vocabulary)
     (peer,) = peers.peers(tok, options.threads, [options.peer or PEERS.get(Path(vocabulary).stem, "gigatoken")])
     if isinstance(peer, str):
@@ -114,7 +116,6 @@ def measure(vocabulary: str, name: str, call: str, share: float, options: argpar
     done = differ = documents = 0
     gc.collect()
     gc.disable()
-    end = time.perf_counter() + 60 * options.minutes * share
     for number, batch in enumerate(islice(source, max(1, int(share * options.runs * most / float(size) / 1e6)))):
         point: dict[str, Any] = {"bytes": sum(map(len, batch))}
         found = {}
@@ -149,8 +150,8 @@ def measure(vocabulary: str, name: str, call: str, share: float, options: argpar
     }  # fmt: skip
 
 
-def runs_of(options: argparse.Namespace) -> Iterator[tuple[str, str, str, float]]:
-    """What is measured: vocabulary, corpus, kind of call, share of all time."""
+def runs_of(options: argparse.Namespace) -> Iterator[tuple[str, str, str, float, float]]:
+    """What is measured: vocabulary, corpus, kind of call, share of all time, when it ends."""
     runs = [
         (vocabulary, name, call, FIRST_SHARE if k == 0 else 1)
         for name in options.corpora
@@ -160,7 +161,10 @@ def runs_of(options: argparse.Namespace) -> Iterator[tuple[str, str, str, float]
     ]
     total = sum(weight for *_, weight in runs)
     options.runs = total / FIRST_SHARE  # the first kind of call may have all the text
-    yield from ((*run, weight / total) for *run, weight in runs)  # type: ignore[misc]
+    begin, done = time.perf_counter(), 0.0
+    for vocabulary, name, call, weight in runs:
+        done += weight / total
+        yield vocabulary, name, call, weight / total, begin + 60 * options.minutes * done
 
 
 def plot(results: list[dict[str, Any]], path: Path, colour: str) -> None:
@@ -256,6 +260,9 @@ def main(arguments: list[str] | None = None) -> int:
     """Measure, write, and print the table."""
     options = options_of(arguments)
     os.environ["RAYON_NUM_THREADS"] = str(options.threads)  # read by the peers in Rust when first used
+    for name in options.corpora:  # made before the clock starts
+        for _ in corpus(name, options.texts, options.debian, int(options.gigabytes * 1e9), options.keep):
+            break
     results = []
     for run in runs_of(options):
         found = measure(*run, options)

@@ -17,10 +17,12 @@ from numba import types
 from numba.core import cgutils
 
 from jittok._jit import PLAIN, helper, intrinsic
-from jittok._raw.memory import _I8, _I32, _I64, FAST, Window, _both, _inside, _place, put_i32, trailing_zeros
+from jittok._raw.memory import _I8, _I32, _I64, FAST, Window, _both, _inside, _place, popcount, put_i32, trailing_zeros
 
 _V64, _W16 = ir.VectorType(_I8, 64), ir.VectorType(_I32, 16)
 _1 = np.uint64(1)
+EIGHT = 8
+"""Places that are written at once where no instruction writes all."""
 
 
 def _splat(kind: Any, count: int, value: int) -> Any:
@@ -295,6 +297,18 @@ def _bit_places_raw(_context: Any, _out: Any, _at: Any, _first: Any, _mask: Any)
 
 @helper
 def _bit_places_plain(out: Window, at: int, first: int, mask: np.uint64) -> int:
+    behind = at + popcount(mask)
+    while mask != np.uint64(0):  # eight at once: how many there are cannot be predicted. Those too many are overwritten
+        for k in range(EIGHT):
+            put_i32(out, at + k, first + trailing_zeros(mask))
+            mask &= mask - _1
+        at += EIGHT
+    return behind
+
+
+@helper
+def _bit_places_checked(out: Window, at: int, first: int, mask: np.uint64) -> int:
+    _inside(out, at, popcount(mask) + EIGHT - 1 & ~(EIGHT - 1))
     while mask != np.uint64(0):
         put_i32(out, at, first + trailing_zeros(mask))
         mask &= mask - _1
@@ -302,6 +316,6 @@ def _bit_places_plain(out: Window, at: int, first: int, mask: np.uint64) -> int:
     return at
 
 
-bit_places = _bit_places_raw if HAS_COMPRESS else _bit_places_plain
+bit_places = _both(_bit_places_raw if HAS_COMPRESS else _bit_places_plain, _bit_places_checked)
 """first + k for every set bit k of mask, ascending, to the int32 window `out` from `at` on; returns the place behind
 them. Up to 64 elements from `at` on may be overwritten."""

@@ -346,6 +346,6 @@ def test_the_places_of_set_bits_stand_behind_each_other(mask, first):
 
 @pytest.mark.skipif(FAST, reason="fast code checks nothing")
 def test_places_that_find_no_room_are_reported():
-    assert places_of(array([0b1011], np.uint64), 0, np.zeros(5, np.int32)) == 5
+    assert places_of(array([0b1011], np.uint64), 0, np.zeros(2 + blocks.EIGHT, np.int32)) == 5
     with pytest.raises(IndexError, match="raw access outside its array"):
-        places_of(array([0b1011], np.uint64), 0, np.zeros(4, np.int32))
+        places_of(array([0b1011], np.uint64), 0, np.zeros(1 + blocks.EIGHT, np.int32))
