@@ -242,14 +242,6 @@ def _judge(rows: Window, bases: Window, pairs: PairWindow, trial: Window, a: int
     return may_stand(rows, pairs, a, b, False)
 
 
-@helper
-def _first_number(rows: Window, symbol: int) -> int:
-    """The number of a symbol's first base."""
-    while get_i32(rows, ROW * symbol + RIGHT) >= 0:
-        symbol = get_i32(rows, ROW * symbol + LEFT)
-    return get_i32(rows, ROW * symbol + LEFT)
-
-
 def _make_merge(number_at: Callable[[Window, int], int], in_place: bool) -> Callable[..., int]:
     """What merges numbers[at:stop] to queue.symbols. in_place: they stand at the beginning of queue.symbols."""
 
@@ -284,8 +276,9 @@ def _make_merge(number_at: Callable[[Window, int], int], in_place: bool) -> Call
 
         Linear: only one list leads to a place, so none is come to twice, and at each as many symbols are tried as one
         begins with another. In place, what is written never reaches what is still to be read, as a symbol stands for
-        one number at least; of one that is taken back the first number may be lost, and is written again. Helpers that
-        are called at each step get few arguments, as those that the compiler leaves out of line get them on the stack.
+        one number at least. What was written may stand anywhere in the numbers of a symbol that is taken back, so all of
+        these are written again. Helpers that are called at each step get few arguments, as those that the compiler
+        leaves out of line get them on the stack.
         """
         rows, bases, verdicts, out = own.chain.rows, own.chain.bases, own.verdicts, own.queue.symbols
         pairs = PairWindow(own.queue.slots, own.queue.filter, own.queue.slot_bits, own.queue.filter_bits)
@@ -307,7 +300,7 @@ def _make_merge(number_at: Callable[[Window, int], int], in_place: bool) -> Call
                     at -= get_i32(rows, ROW * symbol + LENGTH)
                     last = get_i32(out, left - 1) if left > 0 else NONE
                     if in_place:
-                        put_i32(out, at, _first_number(rows, symbol))
+                        spell(rows, symbol, out, at)
                 elif last == NONE:
                     break
                 else:
