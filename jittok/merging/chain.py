@@ -276,8 +276,8 @@ def _make_merge(number_at: Callable[[Window, int], int], in_place: bool) -> Call
 
         Linear: only one list leads to a place, so none is come to twice, and at each as many symbols are tried as one
         begins with another. In place, what is written never reaches what is still to be read, as a symbol stands for
-        one number at least. What was written may stand anywhere in the numbers of a symbol that is taken back, so all of
-        these are written again. Helpers that are called at each step get few arguments, as those that the compiler
+        one number at least. What was written may stand anywhere in the numbers of a symbol that is taken back, so all
+        of these are written again. Helpers that are called at each step get few arguments, as those that the compiler
         leaves out of line get them on the stack.
         """
         rows, bases, verdicts, out = own.chain.rows, own.chain.bases, own.verdicts, own.queue.symbols

@@ -100,11 +100,14 @@ def lists(smallest):
 
 RUNS = {(0, 0): (0, 3), (3, 3): (1, 4), (4, 3): (2, 5), (5, 4): (3, 6)}
 LATER_FIRST = {(0, 1): (5, 3), (3, 2): (1, 4), (1, 2): (3, 5), (2, 0): (2, 6), (4, 4): (0, 7)}
+TAKEN_BACK = {(2, 2): (0, 3), (0, 3): (1, 4), (1, 0): (2, 5)}
+"""In 0 2 2 2 a symbol of three bases is taken back after the next one was written over its second base."""
 
 
 @given(st.booleans().flatmap(vocabularies), lists(FEW + 1))
 @example((RUNS, 7), [0] * 47)
 @example((LATER_FIRST, 8), [0, 1, 2] * 15 + [0, 1])
+@example((TAKEN_BACK, 6), [1, 0, 2, 2, 2, 1] + [1, 2] * 20)
 def test_merging_from_the_left_is_merging_by_rank(vocabulary, symbols):
     rules, count = vocabulary
     table = table_of(rules)
