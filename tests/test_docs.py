@@ -118,7 +118,7 @@ def stand_ins(folder: Path) -> None:
     pyarrow.parquet.write_table(pa.table({"text": texts}), data / "d.parquet")
     packed = (Path(jittok.__file__).parent / "data" / "gpt-2.gguf.xz").read_bytes()
     (folder / "model.gguf").write_bytes(lzma.decompress(packed))
-    for name in ("texts", "part1", "part2", "swahili"):
+    for name in ("texts", "part1", "part2", "swahili", "docs"):
         (folder / name).mkdir()
         (folder / name / "a.txt").write_text(MANY_WORDS, encoding="utf-8")
     for name in ("other.txt", "README.md"):
@@ -143,6 +143,8 @@ def test_shell_blocks_run_as_they_are_printed(block: Block, tmp_path: Path) -> N
         pytest.importorskip("sentencepiece")
         pytest.importorskip("google.protobuf")
     stand_ins(tmp_path)
+    if "tokenizer.json" in block.code:  # of the same vocabulary as model.gguf
+        jittok.convert(tmp_path / "model.gguf", tmp_path / "tokenizer.json")
     path = f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"
     given = {
         "PATH": path,
