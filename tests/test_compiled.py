@@ -4,14 +4,16 @@ import json
 import logging
 import lzma
 import threading
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import jittok
-from jittok import compiled, tokenizer
+from jittok import compiled
 from jittok.cli import main
+from jittok.tokenizer import IN_MEMORY
 
 VOCABS = Path(__file__).parent / "data" / "vocabs"
 NAMES = ["syn-wpm-cased", "syn-spm-user", "syn-ugm-plain", "syn-rwkv", "syn-bpe-rstrip", "syn-plamo2"]
@@ -50,7 +52,7 @@ def test_a_kept_vocabulary_is_the_one_that_was_compiled(name, tmp_path, monkeypa
     assert second.fingerprint == first.fingerprint
     assert second.vocab.source == str(path)
     assert same(first.arrays, second.arrays)
-    for field in tokenizer.fields(first.vocab):
+    for field in fields(first.vocab):
         assert same(getattr(first.vocab, field.name), getattr(second.vocab, field.name)), field.name
     assert (second.vocab.key_bytes is second.vocab.token_bytes) == (first.vocab.key_bytes is first.vocab.token_bytes)
 
@@ -80,7 +82,7 @@ def test_the_same_bytes_elsewhere_and_in_memory_are_the_same_vocabulary(tmp_path
     (tmp_path / "b.gguf").write_bytes(content)
     monkeypatch.setattr("jittok.vocab.load.read_vocab", None)
     assert jittok.load(tmp_path / "b.gguf").vocab.source == str(tmp_path / "b.gguf")
-    assert jittok.load(content).vocab.source == tokenizer.IN_MEMORY
+    assert jittok.load(content).vocab.source == IN_MEMORY
 
 
 def test_a_changed_file_is_another_vocabulary(tmp_path):
