@@ -65,6 +65,18 @@ def test_the_changelog_has_this_version():
     assert f"## {jittok.__version__}\n" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
+def there(link):
+    """Whether the file is there, from the root or from the package, and the heading behind a `#` in it."""
+    name, _, heading = link.partition("#")
+    path = next((folder / name for folder in (ROOT, ROOT / "jittok") if (folder / name).exists()), None)
+    if path is None or not heading:
+        return path is not None
+    lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line.startswith("#")]
+    return heading in [
+        "".join(c for c in line.lower().strip("# ") if c.isalnum() or c in " -").replace(" ", "-") for line in lines
+    ]
+
+
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "DESIGN.md"])
 def test_documents_name_files_that_are_there(name):
     text = (ROOT / name).read_text(encoding="utf-8")
@@ -72,7 +84,7 @@ def test_documents_name_files_that_are_there(name):
     ends = (".py", ".md", ".ipynb", ".toml")
     # of a command, its last word
     quoted = [part.split()[-1] for part in text.split("`") if "/" in part and part.endswith(ends)]
-    missing = [link for link in [*links, *quoted] if not link.startswith("http") and not (ROOT / link).exists()]
+    missing = [link for link in [*links, *quoted] if not link.startswith("http") and not there(link)]
     assert not [link for link in missing if "<" not in link and "*" not in link]
 
 
