@@ -8,8 +8,10 @@ ORDER ?= 1
 PYTEST := $(PY) -m pytest -q --randomly-seed=$(ORDER)
 KERNELS := -m 'not process and not slow' tests/raw tests/structures tests/normalize tests/pretokenize tests/models tests/align tests/special tests/decode tests/merging tests/piece_cache tests/law/test_isolation.py \
 	tests/files/test_kernels.py tests/train/test_bpe.py tests/train/test_counting.py tests/train/test_other_models.py tests/train/test_unigram.py
+# What `test` runs compiled beside all other tests, so that both cores have work to the end.
+ROOMS := tests/models tests/align tests/corpus tests/law tests/train tests/files tests/normalize tests/compare tests/convert
 
-.PHONY: ship wheel ship-test demo test test-checked test-interpreted test-compiled test-notebooks test-fast alone mutants lint bench fuzz differential examples upstream clean
+.PHONY: ship wheel ship-test demo test test-checked test-interpreted test-compiled test-rooms test-others test-notebooks test-fast alone mutants lint bench fuzz differential examples upstream clean
 .venv/bin/python:
 	python3 -m venv .venv
 .venv/core: pyproject.toml .venv/bin/python
@@ -24,7 +26,7 @@ KERNELS := -m 'not process and not slow' tests/raw tests/structures tests/normal
 demo: .venv/core  ## a real text, tokenized; a corpus compiled, verified and read back
 	$(PY) examples/demo.py
 
-# Each part of the tests, alone: test-checked test-interpreted test-compiled test-notebooks. `test` runs two at a time, as most
+# Each part of the tests, alone: test-checked test-interpreted test-compiled (test-rooms test-others) test-notebooks. `test` runs two at a time, as most
 # machines have two cores. Checked first: what is a plain failure there can be a crash without a message in fast code.
 TIMED = @begin=$$(date +%s); $(1); code=$$?; echo "$@: $$(($$(date +%s) - begin)) s"; exit $$code
 BESIDE = @$(MAKE) --no-print-directory $(2) >.venv/$(2).log 2>&1 & other=$$!; \
@@ -33,7 +35,7 @@ BESIDE = @$(MAKE) --no-print-directory $(2) >.venv/$(2).log 2>&1 & other=$$!; \
 test: .venv/test  ## every index checked; no compiler at all; compiled, everything; the notebooks
 	@echo "in the order of --randomly-seed=$(ORDER)"
 	$(call BESIDE,test-checked,test-interpreted)
-	$(call BESIDE,test-compiled,test-notebooks)
+	$(call BESIDE,test-rooms,test-others)
 
 test-checked: .venv/test
 	@echo "with every index checked:"
@@ -43,9 +45,15 @@ test-interpreted: .venv/test
 	@echo "without the compiler:"
 	$(call TIMED,NUMBA_DISABLE_JIT=1 HYPOTHESIS_PROFILE=slow $(PYTEST) $(KERNELS))
 
-test-compiled: .venv/test
-	@echo "compiled, everything:"
-	$(call TIMED,$(PYTEST))
+test-compiled: test-rooms test-others
+
+test-rooms: .venv/test
+	@echo "compiled, the longer half:"
+	$(call TIMED,$(PYTEST) $(ROOMS))
+
+test-others: .venv/test test-notebooks
+	@echo "compiled, all other tests:"
+	$(call TIMED,$(PYTEST) $(addprefix --ignore=,$(ROOMS)))
 
 test-notebooks: .venv/test
 	@echo "notebooks:"
