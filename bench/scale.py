@@ -220,13 +220,17 @@ def table(results: list[dict[str, Any]]) -> str:
     return "\n".join(lines) + "\n"
 
 
+README_BYTES = 100_000_000
+"""Less text than this flatters: such a row is printed, and stands in no README."""
+
+
 def write_readme(results: list[dict[str, Any]], machine: dict[str, str], path: Path) -> None:
     """Replace what stands between the marks, and the pictures."""
     for name, colour in COLOURS.items():
         plot(results, Path(str(PICTURE).format(name)), colour)
     lines = ["| vocabulary | text | GB | ratio | peer |", "|---|---|---|---|---|"]
     for row in results:
-        if row["call"] == results[0]["call"]:
+        if row["call"] == results[0]["call"] and row["bytes"] >= README_BYTES:
             against = row["against"] + ("*" if row["differ"] else "")
             size = row["bytes"] / 1e9
             lines.append(f"| {row['vocabulary']} | {row['corpus']} | {size:.2f} | {row['ratio']:.2f} | {against} |")
