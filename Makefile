@@ -59,8 +59,11 @@ test-notebooks: .venv/test
 	@echo "notebooks:"
 	$(call TIMED,$(PYTEST) --nbmake notebooks)
 
-test-fast: .venv/test  ## two minutes, for one at work: no processes, no recorded sets, few examples
-	$(call TIMED,HYPOTHESIS_PROFILE=slow $(PYTEST) -m 'not process and not slow and not recorded_elsewhere' --ignore=tests/corpus --ignore=tests/trace --ignore=tests/fuzz $(FAST))
+# Every room between a text and its ids, and how the package hangs together: 105 s on one busy core.
+QUICK := tests/raw tests/structures tests/merging tests/special tests/decode tests/piece_cache tests/pretokenize tests/rows \
+	tests/inputs tests/encode tests/law/test_layout.py tests/test_tokenizer.py tests/test_public.py tests/test_packages.py
+test-fast: .venv/test  ## two minutes, for one at work: no processes, no recorded sets, few examples: make test-fast FAST=tests/models/test_bpe.py
+	$(call TIMED,HYPOTHESIS_PROFILE=slow $(PYTEST) -m 'not process and not slow and not recorded_elsewhere' $(or $(FAST),$(QUICK)))
 
 ONLY ?=
 alone: .venv/test  ## each test file in a process of its own, in another order each time: make alone ONLY=tests/vocab
