@@ -59,7 +59,8 @@ def resident() -> int:
     status = Path("/proc/self/status")
     if not status.exists():
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
-    return int(re.search(r"VmRSS:\s*(\d+)", status.read_text())[1]) << 10  # type: ignore[index]
+    (kilobytes,) = re.findall(r"VmRSS:\s*(\d+)", status.read_text())
+    return int(kilobytes) << 10
 
 
 def _as_arrow(texts: list[bytes]) -> Any:

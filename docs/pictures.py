@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -47,15 +48,15 @@ def _drawn(title: str, data: bytes, meanings: list[str]) -> str:
     return "\n".join(lines)
 
 
-def _pair_slot(arrays: object, left: int, right: int) -> bytes:
-    slots = arrays.pairs.slots.reshape(-1, 2)  # type: ignore[attr-defined]
-    return slots[slots[:, 0] == np.uint64(left + 1 << 32 | right + 1)][0].tobytes()  # type: ignore[no-any-return]
+def _pair_slot(arrays: Any, left: int, right: int) -> bytes:
+    slots = arrays.pairs.slots.reshape(-1, 2)
+    return bytes(slots[slots[:, 0] == np.uint64(left + 1 << 32 | right + 1)][0])
 
 
-def _seed_slot(arrays: object, text: bytes) -> bytes:
-    slots = arrays.seeds.slots.reshape(-1, 4)  # type: ignore[attr-defined]
+def _seed_slot(arrays: Any, text: bytes) -> bytes:
+    slots = arrays.seeds.slots.reshape(-1, 4)
     key = np.frombuffer(text.ljust(15, b"\0") + bytes([len(text)]), np.uint64)
-    return slots[(slots[:, :2] == key).all(axis=1)][0].tobytes()  # type: ignore[no-any-return]
+    return bytes(slots[(slots[:, :2] == key).all(axis=1)][0])
 
 
 def _cache_slot(tok: jittok.Tokenizer, text: bytes) -> bytes:
@@ -65,7 +66,7 @@ def _cache_slot(tok: jittok.Tokenizer, text: bytes) -> bytes:
         slots = workspace.scratch.cache.short
         slots = slots[: slots.size // 4 * 4].reshape(-1, 4)
         key = np.frombuffer(text.ljust(15, b"\0") + bytes([len(text)]), np.uint64)
-        return slots[(slots[:, :2] == key).all(axis=1)][0].tobytes()  # type: ignore[no-any-return]
+        return bytes(slots[(slots[:, :2] == key).all(axis=1)][0])
     finally:
         encoder.release(workspace)
 

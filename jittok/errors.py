@@ -17,6 +17,9 @@ import os
 import re
 from typing import Any
 
+IN_MEMORY = "vocabulary in memory"
+"""The source of a vocabulary that came from no file, where a message or a field names it."""
+
 
 class JittokError(Exception):
     """Base of every error of this package."""

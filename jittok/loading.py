@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 from jittok._jit import patiently
 from jittok.compiled import WHOLE, content_key, folder, name_of, recall
-from jittok.errors import MalformedVocab
+from jittok.errors import IN_MEMORY, MalformedVocab
 from jittok.pipeline import Pipeline
-from jittok.tokenizer import IN_MEMORY, Again, Tokenizer
+from jittok.tokenizer import Again, Tokenizer
 from jittok.vocab import Vocab, bundled_vocab
 from jittok.vocab.bundled import bundled_path
 from jittok.vocab.releases import NEWEST, release_named

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from jittok.errors import UnsupportedVocab
+from jittok.errors import IN_MEMORY, UnsupportedVocab
 from jittok.files import read_pipeline
-from jittok.files.contents import IN_MEMORY
 from jittok.files.ranks import ranked
 from jittok.tokenizer import Tokenizer
 

@@ -13,7 +13,7 @@ import pytest
 import jittok
 from jittok import compiled
 from jittok.cli import main
-from jittok.tokenizer import IN_MEMORY
+from jittok.errors import IN_MEMORY
 
 VOCABS = Path(__file__).parent / "data" / "vocabs"
 NAMES = ["syn-wpm-cased", "syn-spm-user", "syn-ugm-plain", "syn-rwkv", "syn-bpe-rstrip", "syn-plamo2"]

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from jittok.errors import MalformedVocab, UnsupportedVocab
-from jittok.files.contents import IN_MEMORY, exists, parse_json, read_file
+from jittok.errors import IN_MEMORY, MalformedVocab, UnsupportedVocab
+from jittok.files.contents import exists, parse_json, read_file
 from jittok.files.places import Node
 from jittok.pipeline import Pipeline
 

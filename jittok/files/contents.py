@@ -14,7 +14,6 @@ from jittok.files.places import Node
 
 MOST_BYTES = 512 << 20
 """The largest real file has 33 MB."""
-IN_MEMORY = "vocabulary in memory"
 
 
 def read_file(path: Path) -> bytes:

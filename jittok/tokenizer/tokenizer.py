@@ -38,8 +38,6 @@ LONG_TEXT = 1 << 20
 """Bytes of a text that may be worth asking whether it is shared by threads."""
 SHOWN_SPECIAL = 300
 """Special tokens that a tokenizer shows of itself in a notebook."""
-IN_MEMORY = "vocabulary in memory"
-"""What Vocab.source says when there was no file."""
 
 
 class Tokenizer(Decoding):
