@@ -9,7 +9,7 @@ and so is a repeat within a repeat, which takes a backtracking engine endless ti
 from __future__ import annotations
 
 import string
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from jittok.pipeline.steps import CRATE, ONIG, Pattern
@@ -349,6 +349,7 @@ def _common(whole: Ranges | None, part: list[tuple[int, int]]) -> Ranges:
     return _complement(_complement(whole) + _complement(part))
 
 
+@lru_cache(maxsize=256)  # a letter is hundreds of ranges, and patterns name it again and again
 def _written(members: Ranges) -> str:
     """A set as any engine reads it."""
     members = _merged(members)
