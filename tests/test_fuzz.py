@@ -78,6 +78,7 @@ def test_wrong_texts_and_streams_are_told(case, monkeypatch):
 
 
 def test_a_round_of_drawn_files_tells_other_ids_with_the_file_and_a_text(monkeypatch):
+    monkeypatch.setattr(file_rounds, "TEXTS", 8)
     assert file_rounds.drawn_round(random.Random("1 1")) is None
     right = file_rounds.Runner.encode
     monkeypatch.setattr(
