@@ -82,7 +82,7 @@ def test_a_round_of_drawn_files_tells_other_ids_with_the_file_and_a_text(monkeyp
     assert file_rounds.drawn_round(random.Random("1 1")) is None
     right = file_rounds.Runner.encode
     monkeypatch.setattr(
-        file_rounds.Runner, "encode", lambda plain, text, parse: right(plain, text, parse) + [0] * ("a" in text)
+        file_rounds.Runner, "encode", lambda plain, text, parse: right(plain, text, parse) + [0] * bool(text)
     )
     said = file_rounds.drawn_round(random.Random("1 1"))
     assert said.startswith("drawn file: '")
