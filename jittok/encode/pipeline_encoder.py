@@ -36,6 +36,7 @@ def make_encoder(pipeline: Pipeline, cache_bytes: int, kept: Kept | None) -> Enc
         general = known["arrays"] == GENERAL_ARRAYS
         return GeneralEncoder(pipeline) if general else PipelineEncoder(pipeline, cache_bytes, **known)
     from jittok.models.bpe.files import compile_pipeline as compile_bytes  # not for one that is kept
+    from jittok.models.rwkv import compile_pipeline as compile_longest
     from jittok.models.spm.files import compile_pipeline as compile_characters
     from jittok.models.wpm.files import compile_pipeline as compile_words
     from jittok.pretokenize.files import quadratic_pattern
@@ -46,7 +47,10 @@ def make_encoder(pipeline: Pipeline, cache_bytes: int, kept: Kept | None) -> Enc
             pipeline.source, "pattern", slow, "one that no text makes slow: this one reads far ahead"
         )
     if not (pipeline.added_flags & SINGLE_WORD).any():
-        for family, compiler in (("bpe", compile_bytes), ("spm", compile_characters), ("wpm", compile_words)):
+        compilers = (
+            ("bpe", compile_bytes), ("spm", compile_characters), ("wpm", compile_words), ("rwkv", compile_longest),
+        )  # fmt: skip
+        for family, compiler in compilers:
             arrays = compiler(pipeline)
             if arrays is not None:
                 return PipelineEncoder(pipeline, cache_bytes, arrays, family=family)

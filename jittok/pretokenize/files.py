@@ -46,6 +46,8 @@ GPT2_FORMS = (
     GREEDY[R50K],
 )
 """Patterns that cut as `splitters.gpt2`. Where `\\s+(?!\\S)` has failed one character of white space is left."""
+MOST_KEPT = 32
+"""Automata that are remembered, of some MB each. A process may read many files, each with a pattern of its own."""
 
 
 class Family:
@@ -137,7 +139,7 @@ def _greedy(text: str) -> str:
     return GREEDY.get(text, text)
 
 
-@functools.cache
+@functools.lru_cache(MOST_KEPT)
 def splitter_of_stages(stages: tuple[Splitter, ...]) -> general.Splitter | None:
     """The arrays of a splitter, None for one that kernels do not cover. A last SpellBytes is left to the model."""
     try:
@@ -163,7 +165,7 @@ def _whole() -> Stage:
     return MATCHER, automaton, (automaton.starts, automaton.classes)
 
 
-@functools.cache
+@functools.lru_cache(MOST_KEPT)
 def _automaton(text: str) -> Automaton:
     return compile_pattern(text, UNICODE_SIZE)
 
