@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -100,11 +102,25 @@ def _load_file(source: Any, options: dict[str, Any], *, cache: bool, cache_bytes
     def read() -> Pipeline:
         from jittok.files import read_pipeline
 
-        return read_pipeline(source, **options)
+        with _without_collector():
+            return read_pipeline(source, **options)
 
     name = str(Path(source)) if isinstance(source, str | os.PathLike) else IN_MEMORY
     key = _file_key(source, options) if cache else None
     return _load(key, name, read, cache=cache, cache_bytes=cache_bytes, file_options=options, again=_again(name))
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """The collector looks at every list that JSON becomes, again and again, and takes longer than reading it."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def _file_key(source: Any, options: dict[str, Any]) -> str | None:

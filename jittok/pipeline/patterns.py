@@ -351,6 +351,7 @@ def _common(whole: Ranges | None, part: list[tuple[int, int]]) -> Ranges:
     return _complement(_complement(whole) + _complement(part))
 
 
+@lru_cache(maxsize=256)  # a letter is hundreds of ranges, and patterns name it again and again
 def _written(members: Ranges) -> str:
     """A set as any engine reads it."""
     members = _merged(members)
