@@ -12,6 +12,7 @@ from jittok._jit import I32, frozen
 from jittok.compiled import Kept
 from jittok.encode.encoder import Encoder
 from jittok.encode.general import GENERAL_ARRAYS, GeneralEncoder, as_text, normalized
+from jittok.encode.quick import encode_quickly
 from jittok.encode.workspace import Workspace
 from jittok.errors import UnsupportedVocab
 from jittok.fragments import FRAGMENT, NEED, NOT_UTF8, OUT_OF_ROOM, Failure
@@ -36,6 +37,7 @@ def make_encoder(pipeline: Pipeline, cache_bytes: int, kept: Kept | None) -> Enc
         general = known["arrays"] == GENERAL_ARRAYS
         return GeneralEncoder(pipeline) if general else PipelineEncoder(pipeline, cache_bytes, **known)
     from jittok.models.bpe.files import compile_pipeline as compile_bytes  # not for one that is kept
+    from jittok.models.rwkv import compile_pipeline as compile_longest
     from jittok.models.spm.files import compile_pipeline as compile_characters
     from jittok.models.wpm.files import compile_pipeline as compile_words
     from jittok.pretokenize.files import quadratic_pattern
@@ -46,7 +48,10 @@ def make_encoder(pipeline: Pipeline, cache_bytes: int, kept: Kept | None) -> Enc
             pipeline.source, "pattern", slow, "one that no text makes slow: this one reads far ahead"
         )
     if not (pipeline.added_flags & SINGLE_WORD).any():
-        for family, compiler in (("bpe", compile_bytes), ("spm", compile_characters), ("wpm", compile_words)):
+        compilers = (
+            ("bpe", compile_bytes), ("spm", compile_characters), ("wpm", compile_words), ("rwkv", compile_longest),
+        )  # fmt: skip
+        for family, compiler in compilers:
             arrays = compiler(pipeline)
             if arrays is not None:
                 return PipelineEncoder(pipeline, cache_bytes, arrays, family=family)
@@ -114,8 +119,15 @@ class PipelineEncoder(Encoder):
             self._rules[wanted] = cast(Any, FileRule)(*searches, *around, wanted[2])
         return self._rules[wanted]
 
-    def quickly(self, _text: object, _rule: Any) -> None:
-        """No text goes at once, as each is cut twice: see `one`."""
+    def quickly(self, text: object, rule: Any) -> NDArray[np.int32] | None:
+        """The same as in `Encoder`, where no text is rewritten and the kernel finds what is no UTF-8."""
+        if self.rewrite is not None or not self._finds_malformed:
+            return None
+        return encode_quickly(self, text, rule)
+
+    def cutting(self, rule: Any, workspace: Workspace) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
+        """The same as in `Encoder`; every text is cut."""
+        return cut_leftmost, (rule.raw, rule.later, workspace.special_work), (rule.before, rule.after)
 
     def one(self, text: bytes, rule: Any) -> NDArray[np.int32]:
         """int32[n]: the ids of one text. Raises EncodingFailed."""
