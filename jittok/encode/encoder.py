@@ -212,6 +212,7 @@ class Encoder:
     def _give_work(self, workspace: Workspace, longest: int) -> None:
         """Scratch for fragments of up to `longest` bytes; a cache of pieces that the old one has is kept."""
         workspace.longest = longest
+        workspace.forget()
         if workspace.scratch is not None and hasattr(self.model, "regrow"):
             workspace.scratch = self.model.regrow(self.arrays, workspace.scratch, longest)
         else:
