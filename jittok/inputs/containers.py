@@ -89,7 +89,7 @@ def _of_objects(texts: Iterable[Any], replace: bool, in_place: bool, nulls: bool
     """Python's objects. `nulls`: None and NaN are empty texts."""
     if not in_place or not can_read_in_place():
         one = texts[0] if in_place and isinstance(texts, list | tuple) and len(texts) == 1 else None
-        if isinstance(one, bytes) and len(one) > LONGEST_UNPADDED:  # joining it would copy it
+        if type(one) is bytes and len(one) > LONGEST_UNPADDED:  # joining it would copy it
             ends = fixed([0, len(one)], np.int64)
             yield Documents(np.frombuffer(one, np.uint8), ends[:1], ends[1:])
         else:
@@ -178,10 +178,11 @@ def _joined(block: list[Any], replace: bool, first: int, nulls: bool) -> tuple[b
     """One block of texts as bytes, and their lengths."""
     try:
         whole = b"".join(block) if isinstance(block[0], bytes) else "".join(block)
-        spans = np.fromiter(map(len, block), np.int64, len(block))
-        if isinstance(whole, bytes) and spans.sum() == len(whole):  # the items of a memoryview can be longer than 1
+        alike = {*map(type, block)} == {type(whole)}  # another class may say another length than it has
+        spans = np.fromiter(map(len, block), np.int64, len(block)) if alike else np.empty(0, np.int64)
+        if alike and isinstance(whole, bytes):
             return whole, spans
-        if isinstance(whole, str):
+        if alike and isinstance(whole, str):
             if not whole.isascii():
                 sizes = [len(text) if text.isascii() else len(text.encode()) for text in block]
                 spans = np.fromiter(sizes, np.int64, len(block))
@@ -189,9 +190,14 @@ def _joined(block: list[Any], replace: bool, first: int, nulls: bool) -> tuple[b
     except (TypeError, UnicodeEncodeError):
         pass  # not all of one kind, or a lone surrogate
     if nulls:
-        block = ["" if text is None or text != text else text for text in block]  # noqa: PLR0124  NaN
+        block = ["" if _is_null(text) else text for text in block]
     parts = [to_bytes(text, replace, first + k) for k, text in enumerate(block)]
     return b"".join(parts), np.fromiter(map(len, parts), np.int64, len(parts))
+
+
+def _is_null(thing: Any) -> bool:
+    """Whether an object is None, NaN or pandas' NA, which is neither equal to itself nor not."""
+    return thing is None or type(thing).__name__ == "NAType" or (isinstance(thing, float) and thing != thing)  # noqa: PLR0124
 
 
 def _one_dimension(array: Any) -> None:
@@ -202,6 +208,9 @@ def _one_dimension(array: Any) -> None:
 def _of_numpy(texts: NDArray[Any], replace: bool, in_place: bool) -> Iterator[Documents]:
     """Object, bytes ("S"), str ("U") and variable-width string ("T") arrays. Bytes are read in place."""
     _one_dimension(texts)
+    if isinstance(getattr(texts, "mask", None), np.ndarray | np.bool_):  # np.ma, which is not imported for this
+        yield from _of_objects(texts.tolist(), replace, in_place, nulls=True)
+        return
     kind, width = texts.dtype.kind, texts.dtype.itemsize
     if kind == "S":
         flat = np.ascontiguousarray(texts)

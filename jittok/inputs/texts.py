@@ -83,17 +83,17 @@ def to_bytes(text: object, replace: bool = False, document: int = 0) -> bytes:
     in characters; TypeError for what is no text."""
     if isinstance(text, str):
         try:
-            return text.encode()
+            return str.encode(text)
         except UnicodeEncodeError as error:
             if replace:
-                return SURROGATE.sub("\ufffd", text).encode()
+                return str.encode(SURROGATE.sub("\ufffd", str.__str__(text)))
             raise EncodingFailed(
                 document, error.start, text[error.start], "no lone surrogate (errors='replace' makes it U+FFFD)"
             ) from None
-    if isinstance(text, bytes):
+    if type(text) is bytes:
         return text
-    if isinstance(text, bytearray | memoryview):
-        return bytes(text)
+    if isinstance(text, bytes | bytearray | memoryview):
+        return memoryview(text).tobytes()
     raise TypeError(f"document {document}: found {type(text).__name__}, expected str or bytes")
 
 
