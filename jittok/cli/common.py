@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,6 +70,27 @@ def open_named(
     if vocab in names:
         return jittok.bundled(vocab, llama_cpp=llama_cpp, pre=pre, **bound)
     raise FileNotFoundError(f"--vocab {vocab}: found no such file, expected one or a name of {', '.join(names)}")
+
+
+def add_limit(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
+    """The limit on a document, which holds a broken or hostile file in bounds."""
+    parser.add_argument(
+        "--max-document-bytes", default="1G", metavar="N", help="stop at a document (a line) beyond this (default: 1G)"
+    )
+
+
+def check_out(out: str, option: str, sources: Iterable[str] = ()) -> None:
+    """An error for a file that cannot be written, or would replace what it is made of, before any work is done."""
+    from jittok.errors import CorpusError, check_local
+
+    check_local(out, option)
+    path = Path(out)
+    if path.is_dir():
+        raise CorpusError(option, out, "the name of a file; this is a folder")
+    if not path.parent.is_dir():
+        raise CorpusError(option, out, f"a name in a folder that is there; {path.parent} is none")
+    if path.exists() and any(Path(source).exists() and path.samefile(source) for source in sources):
+        raise ValueError(f"{option} {out}: found the source itself, expected another name")
 
 
 def encoding_options(options: argparse.Namespace) -> dict[str, Any]:

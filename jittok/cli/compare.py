@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from jittok.cli.common import open_named, positive, write
+from jittok.cli.common import check_out, open_named, positive, write
 from jittok.cli.texts import ProgressOf, add_kinds, find
 
 HELP = "Compare two tokenizers on documents, or what they are made of."
@@ -42,6 +42,8 @@ def run(options: argparse.Namespace) -> int:
     from jittok.compare.api import tally_of
     from jittok.compare.result import of_tally
 
+    if options.html:
+        check_out(options.html, "--html", [options.a, options.b, *(options.corpus or [])])
     toks = [open_named(name, not options.no_cache) for name in (options.a, options.b)]
     if options.corpus is None:
         from jittok.compare.machines import machines

@@ -8,7 +8,7 @@ import os
 from dataclasses import asdict
 from pathlib import Path
 
-from jittok.cli.common import open_named, write
+from jittok.cli.common import check_out, open_named, write
 from jittok.cli.texts import add_kinds, find
 
 HELP = "Write a tokenizer as a file of another kind, checked by encoding with both."
@@ -39,11 +39,10 @@ def run(options: argparse.Namespace) -> int:
     """0 if both say the same, 1 if differences were allowed and are there."""
     from jittok.convert import convert
 
-    tok = open_named(options.source, not options.no_cache)
     name = Path(os.fspath(options.source)).stem
     out = options.out or f"{name}{ENDS[options.to]}"
-    if Path(out).exists() and Path(options.source).exists() and Path(out).samefile(options.source):
-        raise ValueError(f"--out {out}: found the source itself, expected another name")
+    check_out(out, "--out", [options.source])
+    tok = open_named(options.source, not options.no_cache)
     found = convert(
         tok, out, to=options.to, texts=_documents(options), pre=options.pre, allow_differences=options.allow_differences
     )

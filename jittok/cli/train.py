@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jittok.cli.common import positive, write
+from jittok.cli.common import add_limit, check_out, positive, write
 
 if TYPE_CHECKING:
     from jittok.train.counts import Counts
@@ -113,6 +113,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     reading.add_argument(
         "--on-error", choices=("fail", "skip", "replace"), default="fail", help="documents that cannot be read"
     )
+    add_limit(reading)
     looking = parser.add_argument_group("looking")
     looking.add_argument("--trace", metavar="FILE", help="every merge with its counts, as JSON Lines")
     looking.add_argument(
@@ -128,6 +129,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Count, learn, write."""
     sizes = _sizes(options)
+    read = [*options.inputs, *options.words, *filter(None, [options.extend, options.prune, options.held_out])]
+    for out in options.out:
+        check_out(out, "--out", read)
+    for option, out in (("--save-words", options.save_words), ("--trace", options.trace)):
+        if out:
+            check_out(out, option, options.inputs)
     base = None
     if options.extend or options.prune:
         base = _base(options)
@@ -224,7 +231,7 @@ def _words(options: argparse.Namespace, stretches: str | None = None) -> Counts:
     )  # fmt: skip
     reading = Reading(
         kind=options.input_format, field=options.field, column=options.column, lines=options.lines,
-        on_error=options.on_error,
+        on_error=options.on_error, max_document_bytes=parse_bytes(options.max_document_bytes),
     )  # fmt: skip
     weights = {}
     for given in options.weight:
