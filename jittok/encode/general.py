@@ -19,6 +19,8 @@ from jittok.pipeline.models import Pieces
 from jittok.pipeline.pipeline import FIRST_TEXT, Pipeline
 from jittok.reference.pipeline import runner
 
+PARTS = ("arrays", "raw", "later", "raw_parsed", "later_parsed", "family", "prepared")
+"""Names of what is kept of a compiled Pipeline."""
 GENERAL_ARRAYS = ("general path",)
 """What is kept in place of arrays."""
 
@@ -50,7 +52,7 @@ class GeneralEncoder:
 
     def compiled(self) -> dict[str, Any]:
         """Nothing is compiled; that is kept too."""
-        return dict.fromkeys(("arrays", "raw", "later", "raw_parsed", "later_parsed", "family"), GENERAL_ARRAYS)
+        return dict.fromkeys(PARTS, GENERAL_ARRAYS)
 
     def may_part(self, _size: int) -> bool:
         """No text is cut between words."""

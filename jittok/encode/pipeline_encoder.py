@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple, cast
 
@@ -11,22 +12,24 @@ from numpy.typing import NDArray
 from jittok._jit import I32, frozen
 from jittok.compiled import Kept
 from jittok.encode.encoder import Encoder
-from jittok.encode.general import GENERAL_ARRAYS, GeneralEncoder, as_text, normalized
+from jittok.encode.general import GENERAL_ARRAYS, PARTS, GeneralEncoder, as_text, normalized
+from jittok.encode.prepare import Texts, cut_again, first_only, no_tokens, preparation
 from jittok.encode.workspace import Workspace
 from jittok.errors import UnsupportedVocab
-from jittok.fragments import FRAGMENT, NEED, NOT_UTF8, OUT_OF_ROOM, Failure
+from jittok.fragments import FRAGMENT, NEED, NOT_UTF8, OUT_OF_ROOM, TEXT, Failure
 from jittok.inputs import Documents
+from jittok.merging.chain import NEVER
 from jittok.models.bpe.general import encode_general
 from jittok.models.wpm.bert import bert_rewrite
 from jittok.normalize.composed import changed_fragments, nfc_tables
 from jittok.pipeline import Pipeline
+from jittok.pipeline.models import Words
 from jittok.pipeline.pipeline import FIRST_TEXT, LSTRIP, NORMALIZED, RSTRIP, SINGLE_WORD, SPECIAL, UNSEARCHED
 from jittok.pretokenize.families import GENERAL
+from jittok.pretokenize.splitters.marks import MARKS, Marking
 from jittok.special.leftmost import cut_leftmost
 from jittok.special.tables import STRIPS_LEFT, STRIPS_RIGHT, SpecialTokens, tables_of
 from jittok.structures.valid import VALID, first_malformed
-
-PARTS = ("arrays", "raw", "later", "raw_parsed", "later_parsed", "family")
 
 
 def make_encoder(pipeline: Pipeline, cache_bytes: int, kept: Kept | None) -> Encoder | GeneralEncoder:
@@ -54,6 +57,13 @@ def make_encoder(pipeline: Pipeline, cache_bytes: int, kept: Kept | None) -> Enc
             arrays = compiler(pipeline)
             if arrays is not None:
                 return PipelineEncoder(pipeline, cache_bytes, arrays, family=family)
+        from jittok.encode.compile_prepared import compile_prepared
+
+        found = compile_prepared(pipeline)
+        if found is not None:
+            return PipelineEncoder(
+                pipeline, cache_bytes, found.arrays, family=found.family, prepared=found.marking or True
+            )
     return GeneralEncoder(pipeline)
 
 
@@ -85,15 +95,22 @@ class PipelineEncoder(Encoder):
         raw_parsed: SpecialTokens | None = None,
         later_parsed: SpecialTokens | None = None,
         family: str = "bpe",
+        prepared: Marking | bool = False,
     ) -> None:
         super().__init__(cast(Any, pipeline), arrays, cache_bytes, kernels=family)
-        self.family, self.pipeline = family, pipeline
-        self.composes = pipeline.composes_alone
-        if self.composes:
+        self.family, self.pipeline, self.prepared = family, pipeline, prepared
+        self.composes = pipeline.composes_alone and not prepared
+        self.preparation = preparation(pipeline, prepared) if prepared else None
+        self._first_only = prepared and first_only(pipeline)
+        if isinstance(pipeline.model, Words):
+            self.arrays = self.arrays._replace(chain=self.arrays.chain._replace(state=NEVER))
+        if self.preparation is not None:
+            self.rewrite = run_nothing  # a short text is no more looked at before than a long one
+        elif self.composes:
             self.rewrite = partial(changed_fragments, nfc_tables(old=True), strict=True)
         elif family == "wpm":
             self.rewrite = bert_rewrite(pipeline, partial(normalized, pipeline))
-        self._finds_malformed = family == "bpe" and arrays.family != GENERAL
+        self._finds_malformed = family == "bpe" and arrays.family != GENERAL and not prepared
         tables = {(False, False): raw, (True, False): later, (False, True): raw_parsed, (True, True): later_parsed}
         self._searches = {key: table for key, table in tables.items() if table is not None}
 
@@ -105,7 +122,7 @@ class PipelineEncoder(Encoder):
     def compiled(self) -> dict[str, Any]:
         """What was compiled, under the names of this class's arguments."""
         searches = [self._search(later, parse) for parse in (False, True) for later in (False, True)]
-        return dict(zip(PARTS, [self.arrays, *searches, self.family], strict=True))
+        return dict(zip(PARTS, [self.arrays, *searches, self.family, self.prepared], strict=True))
 
     def rule(self, add_special: bool, parse_special: bool, replace: bool) -> Any:
         """The rule of one call."""
@@ -132,17 +149,58 @@ class PipelineEncoder(Encoder):
         """The fragments of documents first .. last - 1 to the workspace; how many."""
         if workspace.document_ends.size < last - first:
             workspace.give_ends(last - first)
+        later = no_tokens() if self.preparation is not None and self.preparation.normalize else rule.later
         while True:
             code = workspace.run(
-                cut_leftmost, rule.raw, rule.later, workspace.special_work, docs.data, docs.starts, docs.stops, first,
+                cut_leftmost, rule.raw, later, workspace.special_work, docs.data, docs.starts, docs.stops, first,
                 last, rule.before, rule.after, workspace.starts, workspace.stops, workspace.tokens,
                 workspace.document_ends, workspace.report,
             )  # fmt: skip
             if code != OUT_OF_ROOM:
+                if self._first_only:
+                    self._tell_first(workspace, docs.starts[first:last], int(code))
                 return int(code)
             workspace.give_fragments(int(workspace.report[NEED]))
 
+    def _tell_first(self, workspace: Workspace, starts: NDArray[np.int64], count: int) -> None:
+        """Texts that do not stand where their document begins are TEXT."""
+        of = np.repeat(starts, np.diff(workspace.document_ends[: starts.size], prepend=0))
+        inner = (workspace.tokens[:count] < 0) & (workspace.starts[:count] != of)
+        workspace.tokens[:count][inner] = TEXT
+
+    def may_part(self, size: int) -> bool:
+        """Not where what is done to a text may depend on where it begins."""
+        return self.preparation is None and super().may_part(size)
+
+    def _runner(self, rule: Any) -> Callable[..., int | Failure]:
+        return super()._runner(rule) if self.preparation is None else partial(self._run_prepared, rule.later)
+
+    def _run_prepared(
+        self, later: SpecialTokens, workspace: Workspace, docs: Documents, starts: NDArray[np.int64],
+        stops: NDArray[np.int64], tokens: NDArray[np.int32], fragments: int, count: int, ends: NDArray[np.int64],
+        replace: bool,
+    ) -> int | Failure:  # fmt: skip
+        """`_run` on the fragments of UTF-8 as they are prepared."""
+        steps = self.preparation
+        assert steps is not None
+        texts, last = Texts(docs.data, starts[:fragments], stops[:fragments], tokens[:fragments], docs.kept), None
+        for step in steps.normalize:
+            texts = step(workspace, texts)
+        if steps.normalize and later.ids.size:
+            texts, last = cut_again(later, workspace, texts)
+        for step in steps.front:
+            texts = step(workspace, texts)
+        made = Documents(texts.data, texts.starts, texts.stops, texts.kept)
+        own = ends if last is None else np.empty(texts.number, np.int64)
+        done = super()._run(workspace, made, texts.starts, texts.stops, texts.tokens, texts.number, count, own, replace)
+        if isinstance(done, int) and last is not None:
+            ends[:fragments] = np.where(last > 0, np.append(own, count)[last - 1], count)
+        return done
+
     def _kernel(self, workspace: Workspace, *args: Any) -> int:
+        if isinstance(self.prepared, Marking):
+            arrays = args[0]._replace(group=args[2].size // MARKS * 8)
+            return super()._kernel(workspace, arrays, *args[1:])
         if not self._finds_malformed:
             return super()._kernel(workspace, *args)
         return self.model.encode_fragments(*args, run=partial(_run_if_utf8, workspace))  # type: ignore[no-any-return]
@@ -152,7 +210,8 @@ class PipelineEncoder(Encoder):
         tokens: NDArray[np.int32], fragments: int, size: int, rule: Any, at: int = 0,
     ) -> int | Failure:  # fmt: skip
         """The ids of so many fragments, or why one cannot be encoded: it is no UTF-8."""
-        if self.rewrite is not None or self._finds_malformed:
+        looked_at = self.preparation is None and (self.rewrite is not None or self._finds_malformed)
+        if looked_at:
             done = super().encode_fragments(workspace, docs, starts, stops, tokens, fragments, size, rule, at)
             bad = done.fragment if isinstance(done, Failure) and done.code == NOT_UTF8 else VALID
             if bad == VALID:
@@ -170,6 +229,10 @@ class PipelineEncoder(Encoder):
         except UnicodeDecodeError as error:
             return Failure(NOT_UTF8, int(bad), int(starts[bad]) + error.start, 0)
         raise AssertionError("text that is UTF-8 was said to be none")
+
+
+def run_nothing(*_: Any) -> None:
+    """No fragment is rewritten: they are prepared (see `_run_prepared`)."""
 
 
 def _run_if_utf8(workspace: Workspace, kernel: Any, *args: Any) -> int:
@@ -198,12 +261,16 @@ def well_formed_copies(
 
 def search_tables(pipeline: Pipeline, later: bool, parse_special: bool) -> SpecialTokens:
     """The tokens of one search. With `parse_special` off, those flagged special are found and left as text: id -1."""
-    rows = []
+    found, change = (
+        dict[bytes, tuple[int, int]](),
+        partial(normalized, pipeline) if later and pipeline.normalize else bytes,
+    )
     for token, flags in zip(pipeline.added, pipeline.added_flags.tolist(), strict=True):
         if bool(flags & NORMALIZED) == later and not flags & UNSEARCHED:
             hidden = bool(flags & SPECIAL) and not parse_special
             strips = (STRIPS_LEFT if flags & LSTRIP else 0) | (STRIPS_RIGHT if flags & RSTRIP else 0)
-            rows.append((token.content.encode(), -1 if hidden else token.id, strips))
+            found[change(token.content.encode())] = -1 if hidden else token.id, strips  # of equal texts the last
+    rows = [(text, token, strips) for text, (token, strips) in found.items() if text]
     if all(token < 0 for _, token, _ in rows):
         rows = []
     rows.sort(key=lambda row: -len(row[0]))
