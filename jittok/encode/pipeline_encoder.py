@@ -14,6 +14,7 @@ from jittok.compiled import Kept
 from jittok.encode.encoder import Encoder
 from jittok.encode.general import GENERAL_ARRAYS, PARTS, GeneralEncoder, as_text, normalized
 from jittok.encode.prepare import Texts, cut_again, first_only, no_tokens, preparation
+from jittok.encode.quick import encode_quickly
 from jittok.encode.workspace import Workspace
 from jittok.errors import UnsupportedVocab
 from jittok.fragments import FRAGMENT, NEED, NOT_UTF8, OUT_OF_ROOM, TEXT, Failure
@@ -135,8 +136,15 @@ class PipelineEncoder(Encoder):
             self._rules[wanted] = cast(Any, FileRule)(*searches, *around, wanted[2])
         return self._rules[wanted]
 
-    def quickly(self, _text: object, _rule: Any) -> None:
-        """No text goes at once, as each is cut twice: see `one`."""
+    def quickly(self, text: object, rule: Any) -> NDArray[np.int32] | None:
+        """The same as in `Encoder`, where no text is rewritten and the kernel finds what is no UTF-8."""
+        if self.rewrite is not None or not self._finds_malformed:
+            return None
+        return encode_quickly(self, text, rule)
+
+    def cutting(self, rule: Any, workspace: Workspace) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
+        """The same as in `Encoder`; every text is cut."""
+        return cut_leftmost, (rule.raw, rule.later, workspace.special_work), (rule.before, rule.after)
 
     def one(self, text: bytes, rule: Any) -> NDArray[np.int32]:
         """int32[n]: the ids of one text. Raises EncodingFailed."""
