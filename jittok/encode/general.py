@@ -19,10 +19,10 @@ from jittok.pipeline.models import Pieces
 from jittok.pipeline.pipeline import FIRST_TEXT, Pipeline
 from jittok.reference.pipeline import runner
 
-PARTS = ("arrays", "raw", "later", "raw_parsed", "later_parsed", "family", "prepared")
-"""Names of what is kept of a compiled Pipeline."""
 GENERAL_ARRAYS = ("general path",)
 """What is kept in place of arrays."""
+PARTS = ("arrays", "raw", "later", "raw_parsed", "later_parsed", "family", "mapped", "prepared")
+"""What is kept of an encoder: arguments of `PipelineEncoder`."""
 
 
 class GeneralRule(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib
 from functools import partial
 from typing import Any, NamedTuple, cast
 
@@ -13,24 +13,28 @@ from jittok._jit import I32, frozen
 from jittok.compiled import Kept
 from jittok.encode.encoder import Encoder
 from jittok.encode.general import GENERAL_ARRAYS, PARTS, GeneralEncoder, as_text, normalized
-from jittok.encode.prepare import Texts, cut_again, first_only, no_tokens, preparation
 from jittok.encode.quick import encode_quickly
 from jittok.encode.workspace import Workspace
 from jittok.errors import UnsupportedVocab
-from jittok.fragments import FRAGMENT, NEED, NOT_UTF8, OUT_OF_ROOM, TEXT, Failure
+from jittok.fragments import FRAGMENT, NEED, NOT_UTF8, OUT_OF_ROOM, Failure
 from jittok.inputs import Documents
-from jittok.merging.chain import NEVER
-from jittok.models.bpe.general import encode_general
-from jittok.models.wpm.bert import bert_rewrite
+from jittok.normalize.character_map import CharacterMap
 from jittok.normalize.composed import changed_fragments, nfc_tables
 from jittok.pipeline import Pipeline
-from jittok.pipeline.models import Words
+from jittok.pipeline.models import Longest, Merges, Pieces, Ranks, WordPiece
 from jittok.pipeline.pipeline import FIRST_TEXT, LSTRIP, NORMALIZED, RSTRIP, SINGLE_WORD, SPECIAL, UNSEARCHED
 from jittok.pretokenize.families import GENERAL
-from jittok.pretokenize.splitters.marks import MARKS, Marking
 from jittok.special.leftmost import cut_leftmost
 from jittok.special.tables import STRIPS_LEFT, STRIPS_RIGHT, SpecialTokens, tables_of
 from jittok.structures.valid import VALID, first_malformed
+
+COMPILERS: dict[str, tuple[str, tuple[type, ...]]] = {
+    "bpe": ("jittok.models.bpe.files", (Ranks, Merges)),
+    "spm": ("jittok.models.spm.files", (Merges, Pieces)),
+    "wpm": ("jittok.models.wpm.files", (WordPiece,)),
+    "rwkv": ("jittok.models.rwkv", (Longest,)),
+}
+"""Family -> what makes its arrays, and of which models."""
 
 
 def make_encoder(pipeline: Pipeline, cache_bytes: int, kept: Kept | None) -> Encoder | GeneralEncoder:
@@ -38,12 +42,9 @@ def make_encoder(pipeline: Pipeline, cache_bytes: int, kept: Kept | None) -> Enc
     known = kept.part(*PARTS) if kept else None
     if known is not None:
         general = known["arrays"] == GENERAL_ARRAYS
-        return GeneralEncoder(pipeline) if general else PipelineEncoder(pipeline, cache_bytes, **known)
-    from jittok.models.bpe.files import compile_pipeline as compile_bytes  # not for one that is kept
-    from jittok.models.rwkv import compile_pipeline as compile_longest
-    from jittok.models.spm.files import compile_pipeline as compile_characters
-    from jittok.models.wpm.files import compile_pipeline as compile_words
-    from jittok.pretokenize.files import quadratic_pattern
+        make = _prepared if known["prepared"] else PipelineEncoder
+        return GeneralEncoder(pipeline) if general else make(pipeline, cache_bytes, **known)
+    from jittok.pretokenize.files import quadratic_pattern  # not for one that is kept
 
     slow = quadratic_pattern((*pipeline.normalize, *pipeline.split))
     if slow is not None:
@@ -51,21 +52,24 @@ def make_encoder(pipeline: Pipeline, cache_bytes: int, kept: Kept | None) -> Enc
             pipeline.source, "pattern", slow, "one that no text makes slow: this one reads far ahead"
         )
     if not (pipeline.added_flags & SINGLE_WORD).any():
-        compilers = (
-            ("bpe", compile_bytes), ("spm", compile_characters), ("wpm", compile_words), ("rwkv", compile_longest),
-        )  # fmt: skip
-        for family, compiler in compilers:
-            arrays = compiler(pipeline)
+        for family, (module, models) in COMPILERS.items():
+            if not isinstance(pipeline.model, models):
+                continue
+            arrays = importlib.import_module(module).compile_pipeline(pipeline)
             if arrays is not None:
                 return PipelineEncoder(pipeline, cache_bytes, arrays, family=family)
         from jittok.encode.compile_prepared import compile_prepared
 
         found = compile_prepared(pipeline)
         if found is not None:
-            return PipelineEncoder(
-                pipeline, cache_bytes, found.arrays, family=found.family, prepared=found.marking or True
-            )
+            return _prepared(pipeline, cache_bytes, found.arrays, family=found.family, prepared=found.marking or True)
     return GeneralEncoder(pipeline)
+
+
+def _prepared(*args: Any, **named: Any) -> PipelineEncoder:
+    from jittok.encode.prepared_encoder import PreparedEncoder  # few files need it
+
+    return PreparedEncoder(*args, **named)
 
 
 class FileRule(NamedTuple):
@@ -96,21 +100,20 @@ class PipelineEncoder(Encoder):
         raw_parsed: SpecialTokens | None = None,
         later_parsed: SpecialTokens | None = None,
         family: str = "bpe",
-        prepared: Marking | bool = False,
+        mapped: CharacterMap | None = None,
+        prepared: Any = False,  # of a PreparedEncoder
     ) -> None:
         super().__init__(cast(Any, pipeline), arrays, cache_bytes, kernels=family)
         self.family, self.pipeline, self.prepared = family, pipeline, prepared
         self.composes = pipeline.composes_alone and not prepared
-        self.preparation = preparation(pipeline, prepared) if prepared else None
-        self._first_only = prepared and first_only(pipeline)
-        if isinstance(pipeline.model, Words):
-            self.arrays = self.arrays._replace(chain=self.arrays.chain._replace(state=NEVER))
-        if self.preparation is not None:
-            self.rewrite = run_nothing  # a short text is no more looked at before than a long one
-        elif self.composes:
+        if self.composes:
             self.rewrite = partial(changed_fragments, nfc_tables(old=True), strict=True)
         elif family == "wpm":
-            self.rewrite = bert_rewrite(pipeline, partial(normalized, pipeline))
+            from jittok.models.wpm.bert import BertRewrite, bert_characters
+
+            mapped = mapped or bert_characters(pipeline)
+            self.rewrite = BertRewrite(mapped, partial(normalized, pipeline))
+        self._mapped = mapped
         self._finds_malformed = family == "bpe" and arrays.family != GENERAL and not prepared
         tables = {(False, False): raw, (True, False): later, (False, True): raw_parsed, (True, True): later_parsed}
         self._searches = {key: table for key, table in tables.items() if table is not None}
@@ -123,7 +126,8 @@ class PipelineEncoder(Encoder):
     def compiled(self) -> dict[str, Any]:
         """What was compiled, under the names of this class's arguments."""
         searches = [self._search(later, parse) for parse in (False, True) for later in (False, True)]
-        return dict(zip(PARTS, [self.arrays, *searches, self.family, self.prepared], strict=True))
+        values = [self.arrays, *searches, self.family, self._mapped, self.prepared]
+        return dict(zip(PARTS, values, strict=True))
 
     def rule(self, add_special: bool, parse_special: bool, replace: bool) -> Any:
         """The rule of one call."""
@@ -157,58 +161,17 @@ class PipelineEncoder(Encoder):
         """The fragments of documents first .. last - 1 to the workspace; how many."""
         if workspace.document_ends.size < last - first:
             workspace.give_ends(last - first)
-        later = no_tokens() if self.preparation is not None and self.preparation.normalize else rule.later
         while True:
             code = workspace.run(
-                cut_leftmost, rule.raw, later, workspace.special_work, docs.data, docs.starts, docs.stops, first,
+                cut_leftmost, rule.raw, rule.later, workspace.special_work, docs.data, docs.starts, docs.stops, first,
                 last, rule.before, rule.after, workspace.starts, workspace.stops, workspace.tokens,
                 workspace.document_ends, workspace.report,
             )  # fmt: skip
             if code != OUT_OF_ROOM:
-                if self._first_only:
-                    self._tell_first(workspace, docs.starts[first:last], int(code))
                 return int(code)
             workspace.give_fragments(int(workspace.report[NEED]))
 
-    def _tell_first(self, workspace: Workspace, starts: NDArray[np.int64], count: int) -> None:
-        """Texts that do not stand where their document begins are TEXT."""
-        of = np.repeat(starts, np.diff(workspace.document_ends[: starts.size], prepend=0))
-        inner = (workspace.tokens[:count] < 0) & (workspace.starts[:count] != of)
-        workspace.tokens[:count][inner] = TEXT
-
-    def may_part(self, size: int) -> bool:
-        """Not where what is done to a text may depend on where it begins."""
-        return self.preparation is None and super().may_part(size)
-
-    def _runner(self, rule: Any) -> Callable[..., int | Failure]:
-        return super()._runner(rule) if self.preparation is None else partial(self._run_prepared, rule.later)
-
-    def _run_prepared(
-        self, later: SpecialTokens, workspace: Workspace, docs: Documents, starts: NDArray[np.int64],
-        stops: NDArray[np.int64], tokens: NDArray[np.int32], fragments: int, count: int, ends: NDArray[np.int64],
-        replace: bool,
-    ) -> int | Failure:  # fmt: skip
-        """`_run` on the fragments of UTF-8 as they are prepared."""
-        steps = self.preparation
-        assert steps is not None
-        texts, last = Texts(docs.data, starts[:fragments], stops[:fragments], tokens[:fragments], docs.kept), None
-        for step in steps.normalize:
-            texts = step(workspace, texts)
-        if steps.normalize and later.ids.size:
-            texts, last = cut_again(later, workspace, texts)
-        for step in steps.front:
-            texts = step(workspace, texts)
-        made = Documents(texts.data, texts.starts, texts.stops, texts.kept)
-        own = ends if last is None else np.empty(texts.number, np.int64)
-        done = super()._run(workspace, made, texts.starts, texts.stops, texts.tokens, texts.number, count, own, replace)
-        if isinstance(done, int) and last is not None:
-            ends[:fragments] = np.where(last > 0, np.append(own, count)[last - 1], count)
-        return done
-
     def _kernel(self, workspace: Workspace, *args: Any) -> int:
-        if isinstance(self.prepared, Marking):
-            arrays = args[0]._replace(group=args[2].size // MARKS * 8)
-            return super()._kernel(workspace, arrays, *args[1:])
         if not self._finds_malformed:
             return super()._kernel(workspace, *args)
         return self.model.encode_fragments(*args, run=partial(_run_if_utf8, workspace))  # type: ignore[no-any-return]
@@ -218,8 +181,7 @@ class PipelineEncoder(Encoder):
         tokens: NDArray[np.int32], fragments: int, size: int, rule: Any, at: int = 0,
     ) -> int | Failure:  # fmt: skip
         """The ids of so many fragments, or why one cannot be encoded: it is no UTF-8."""
-        looked_at = self.preparation is None and (self.rewrite is not None or self._finds_malformed)
-        if looked_at:
+        if not self.prepared and (self.rewrite is not None or self._finds_malformed):
             done = super().encode_fragments(workspace, docs, starts, stops, tokens, fragments, size, rule, at)
             bad = done.fragment if isinstance(done, Failure) and done.code == NOT_UTF8 else VALID
             if bad == VALID:
@@ -239,12 +201,10 @@ class PipelineEncoder(Encoder):
         raise AssertionError("text that is UTF-8 was said to be none")
 
 
-def run_nothing(*_: Any) -> None:
-    """No fragment is rewritten: they are prepared (see `_run_prepared`)."""
-
-
 def _run_if_utf8(workspace: Workspace, kernel: Any, *args: Any) -> int:
     """Call a kernel. The general one is called for a fragment that another does not know: that may be no UTF-8."""
+    from jittok.models.bpe.general import encode_general  # only BPE needs its room
+
     if kernel is encode_general:
         _, _, data, starts, stops, tokens, at = args[:7]
         if workspace.run(first_malformed, data, starts, stops, tokens, at, at + 1) != VALID:
