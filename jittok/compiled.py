@@ -43,7 +43,7 @@ ROW = 4099
 ENDING, LINK_ENDING = ".vocab", ".path"
 _ROOTS = ("encode.encoder", "decode.pieces", "models.spm", "models.bpe", "models.wpm", "models.ugm", "models.rwkv",
           "models.plamo2", "models.test_model", "vocab.load", "encode.pipeline_encoder", "files",
-          "compiled")  # fmt: skip
+          "align.word_rules", "align.inert", "compiled")  # fmt: skip
 """Modules that together import all that makes a compiled vocabulary."""
 
 

@@ -57,6 +57,25 @@ def test_a_kept_vocabulary_is_the_one_that_was_compiled(name, tmp_path, monkeypa
     assert (second.vocab.key_bytes is second.vocab.token_bytes) == (first.vocab.key_bytes is first.vocab.token_bytes)
 
 
+@pytest.mark.parametrize(
+    ("name", "maker"),
+    [("syn-wpm-cased", "jittok.align.word_rules.word_rules"), ("syn-ugm-plain", "jittok.align.inert.build_inert")],
+)
+def test_what_spans_need_is_made_once(name, maker, tmp_path, monkeypatch):
+    path, text = unpacked(name, tmp_path / "a.gguf"), "the tokenizer, the \u00c9 12345  "
+    expected = jittok.load(path).align(text).spans.tolist()
+    monkeypatch.setattr(maker, None)  # nothing may make them now
+    assert jittok.load(path).align(text).spans.tolist() == expected
+
+
+def test_the_tables_of_a_normalizer_are_kept_with_a_files_encoder(tmp_path, monkeypatch):
+    (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n##a\nb")
+    texts = ["aa b \u00e1 \ud55c", "\u0130a"]
+    expected = [jittok.load(tmp_path).encode(text).tolist() for text in texts]
+    monkeypatch.setattr("jittok.models.wpm.bert.characters", None)
+    assert [jittok.load(tmp_path).encode(text).tolist() for text in texts] == expected
+
+
 def test_threads_may_share_a_kept_vocabulary_from_its_first_text_on(tmp_path):
     path = unpacked("syn-bpe-rstrip", tmp_path / "a.gguf")
     expected = jittok.load(path).encode(TEXT, errors="replace").tolist()

@@ -302,7 +302,7 @@ class Tokenizer(Decoding):
     def _aligner(self) -> Aligner:
         from jittok.align import Aligner
 
-        return Aligner(self.gguf("align"))
+        return Aligner(self.gguf("align"), self._key)
 
     # ---- itself
 
