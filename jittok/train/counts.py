@@ -22,6 +22,7 @@ from jittok.train.counter import Counter, flat_words
 from jittok.train.cutter import Cutter
 from jittok.train.table import N_BLOB, SLOT, Table
 from jittok.unicode.tables import BYTE_OF_CHARACTER, CHARACTER_OF_BYTE
+from jittok.writers.whole import whole
 
 MAGIC = "#jittok words 1 "
 UNIT = 1 << 16
@@ -86,7 +87,7 @@ class Counts:
         facts |= {"special": list(self.special), "once": self.once}
         facts |= {"last": to_text(self.last)} if self.last else {}
         rows = sorted(self.items(), key=lambda item: (-item[1], item[0]))
-        with Path(path).open("w", encoding="utf-8", newline="\n") as file:
+        with whole(path) as new, new.open("w", encoding="utf-8", newline="\n") as file:
             file.write(f"{MAGIC}{json.dumps(facts)}\n")
             file.writelines(f"{count}\t{to_text(word)}\n" for word, count in rows)
 

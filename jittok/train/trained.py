@@ -14,6 +14,7 @@ from jittok.errors import CorpusError
 from jittok.train import export
 from jittok.train.bpe import Learned
 from jittok.train.cutter import cleans_spaces, lossless_names
+from jittok.writers.whole import whole
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
@@ -120,7 +121,7 @@ class Trained:
 
     def save_trace(self, path: str | os.PathLike[str]) -> None:
         """The trace as JSON Lines."""
-        with Path(path).open("w", encoding="utf-8") as file:
+        with whole(path) as new, new.open("w", encoding="utf-8") as file:
             file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in self.trace())
 
 
