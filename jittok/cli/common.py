@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from jittok.errors import check_local
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
@@ -34,6 +38,20 @@ def add_vocab(parser: argparse.ArgumentParser) -> None:
         "--no-cache", action="store_true", help="neither read nor write the compiled vocabulary on disk"
     )
     parser.add_argument("--json", action="store_true", help="print data as JSON")
+
+
+def add_overwrite(parser: argparse.ArgumentParser) -> None:
+    """--overwrite, of commands that write files."""
+    parser.add_argument("--overwrite", action="store_true", help="replace output files that are there already")
+
+
+def check_outputs(paths: Iterable[str | os.PathLike[str]], overwrite: bool) -> None:
+    """Look at the names of outputs before any work. FileExistsError where something would be replaced that nobody
+    said may be; UnsupportedVocab for a URL."""
+    for path in paths:
+        check_local(path, "--out")
+        if not overwrite and os.path.lexists(path):
+            raise FileExistsError(f"{path}: found something of this name, expected a free name, or --overwrite")
 
 
 def positive(text: str) -> int:

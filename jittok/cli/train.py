@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jittok.cli.common import positive, write
+from jittok.cli.common import add_overwrite, check_outputs, positive, write
 
 if TYPE_CHECKING:
     from jittok.train.counts import Counts
@@ -120,6 +120,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     looking.add_argument("--held-out", metavar="FILE", help="print bytes a token on these texts, by size")
     work = parser.add_argument_group("work")
+    add_overwrite(parser)
     work.add_argument("--threads", type=positive, metavar="N", help="default: every core this process may use")
     work.add_argument("--memory", metavar="N", help="of counting, such as 64M; the result is the same for any")
     work.add_argument("--work", metavar="DIR", help="keep counts here, and go on from them after a crash")
@@ -128,6 +129,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Count, learn, write."""
     sizes = _sizes(options)
+    check_outputs(_outputs(options, sizes), options.overwrite)
     base = None
     if options.extend or options.prune:
         base = _base(options)
@@ -177,6 +179,19 @@ def _sizes(options: argparse.Namespace) -> list[int]:
     if options.size is None and not options.save_words and not options.prune:
         raise ValueError("found no --size, expected --size N (or --save-words FILE, to count only)")
     return [] if options.size is None else [options.size]
+
+
+def _named(out: str, size: int, several: bool) -> Path:
+    """The file of one size."""
+    path = Path(out)
+    return path.with_name(f"{path.stem}-{size}{path.suffix}") if several else path
+
+
+def _outputs(options: argparse.Namespace, sizes: list[int]) -> list[Path]:
+    """Every file that will be written."""
+    files = [_named(out, size, len(sizes) > 1) for out in options.out for size in sizes or [0]]
+    files += [path.with_name(path.name.replace("vocab.json", "merges.txt")) for path in files]
+    return [*dict.fromkeys(files), *(Path(out) for out in (options.save_words, options.trace) if out)]
 
 
 def _words(options: argparse.Namespace, stretches: str | None = None) -> Counts:
@@ -250,9 +265,7 @@ def _save(options: argparse.Namespace, trained: Trained, size: int, several: boo
     own = trained.cut(size)
     files = []
     for out in options.out:
-        path = Path(out)
-        if several:
-            path = path.with_name(f"{path.stem}-{size}{path.suffix}")
+        path = _named(out, size, several)
         own.save(path)
         files.append(str(path))
     last = None
@@ -315,8 +328,7 @@ def _other_model(options: argparse.Namespace, words: Counts, size: int, several:
         made = train_wordpiece(None, size, words=words, special=special, min_frequency=options.min_frequency)
     files = []
     for out in options.out:
-        path = Path(out)
-        path = path.with_name(f"{path.stem}-{size}{path.suffix}") if several else path
+        path = _named(out, size, several)
         made.save(path)
         files.append(str(path))
     for warning in made.warnings:

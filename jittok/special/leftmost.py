@@ -1,9 +1,9 @@
 """Added tokens of other files cut out of documents: leftmost-longest, in two searches.
 
-First the tokens that are looked for in the text as it is, then, in what is left between them, those that are looked for
-in normalized text (which kernels run only where nothing is normalized). A token that is not admitted is found all the
-same and left as text: the search goes on behind it. `lstrip` takes white space before a match, not past the last one's
-end; `rstrip` takes white space behind it, but the search goes on from the match's own end. Source: tokenizers,
+The first search is for tokens in the text as it is. The second search is in the text between them, for tokens of
+normalized text (kernels run it only where nothing is normalized). A token that is not admitted is found too, and left
+as text: the search goes on behind it. `lstrip` takes white space before a match, up to the end of the last match.
+`rstrip` takes white space behind a match, but the search goes on from the match's own end. Source: tokenizers,
 `AddedVocabulary`.
 """
 

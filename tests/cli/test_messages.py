@@ -22,11 +22,11 @@ def test_object_storage_is_refused_as_output(run: Any, tmp_path: Path, monkeypat
     for more in ([], ["--dry-run"]):
         status, _, err = run("corpus", "a.txt", "--out", "s3://bucket/x", *more)
         assert status == 2
-        assert "found 's3://bucket/x', expected a folder of this machine" in err
-    assert "expected a folder of this machine" in run("encode", "-o", "s3://bucket/x", "a.txt")[2]
-    with pytest.raises(jittok.CorpusError, match="a folder of this machine"):
+        assert "found 's3://bucket/x', expected a place of this machine" in err
+    assert "expected a place of this machine" in run("encode", "-o", "s3://bucket/x", "a.txt")[2]
+    with pytest.raises(jittok.CorpusError, match="a place of this machine"):
         jittok.corpus.compile_corpus(["a.txt"], jittok.bundled("gpt-2"), "s3://bucket/x")
-    with pytest.raises(ValueError, match="a folder of this machine"):
+    with pytest.raises(ValueError, match="a place of this machine"):
         jittok.bundled("gpt-2").encode_batch(["a"]).save("s3://bucket/x")
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
 
