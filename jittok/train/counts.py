@@ -73,22 +73,7 @@ class Counts:
         return dict(self.items())
 
     def __add__(self, other: Counts) -> Counts:
-        if not isinstance(other, Counts):
-            return NotImplemented
-        if (self.pre, self.special, self.once) != (other.pre, other.special, other.once):
-            found = f"{other.pre!r}, special {list(other.special)}, once {other.once}"
-            expected = f"words cut as the others: {self.pre!r}, special {list(self.special)}, once {self.once}"
-            raise CorpusError("counts", found, expected)
-        unit = max(self.unit, other.unit)
-        counter = Counter(Cutter("", None, lambda: 0, False))  # type: ignore[arg-type]
-        for part in (self, other):
-            counter.add_words(part.words, part.starts, part.counts * (unit // part.unit))
-        both = of_table(counter.table)
-        return replace(
-            self, words=both.words, starts=both.starts, counts=both.counts, unit=unit,
-            documents=self.documents + other.documents, text_bytes=self.text_bytes + other.text_bytes,
-            last=other.last or self.last,
-        )  # fmt: skip
+        return summed((self, other)) if isinstance(other, Counts) else NotImplemented
 
     def without_bytes(self, dropped: NDArray[np.bool_]) -> Counts:
         """The words less the bytes for which `dropped` (bool[256]) is true; what stood around them is neighbours."""
@@ -152,6 +137,32 @@ def to_bytes(text: str) -> bytes:
 
 def _wrong() -> bytes:
     raise ValueError("a character that stands for no byte")
+
+
+def summed(parts: Iterable[Counts]) -> Counts:
+    """The counts of all corpora together; one part at least. CorpusError where words are cut in different ways."""
+    counter = Counter(Cutter("", None, lambda: 0, False))  # type: ignore[arg-type]
+    whole: Counts | None = None
+    for part in parts:
+        if whole is None:
+            whole = replace(part, documents=0, text_bytes=0, last=b"")
+        elif (whole.pre, whole.special, whole.once) != (part.pre, part.special, part.once):
+            found = f"{part.pre!r}, special {list(part.special)}, once {part.once}"
+            expected = f"words cut as the others: {whole.pre!r}, special {list(whole.special)}, once {whole.once}"
+            raise CorpusError("counts", found, expected)
+        if part.unit > whole.unit:
+            table = of_table(counter.table)
+            counter.clear()
+            counter.add_words(table.words, table.starts, table.counts * (part.unit // whole.unit))
+        unit = max(whole.unit, part.unit)
+        counter.add_words(part.words, part.starts, part.counts * (unit // part.unit))
+        whole = replace(
+            whole, unit=unit, documents=whole.documents + part.documents, text_bytes=whole.text_bytes + part.text_bytes,
+            last=part.last or whole.last,
+        )  # fmt: skip
+    assert whole is not None, "there is a part"
+    found_table = of_table(counter.table)
+    return replace(whole, words=found_table.words, starts=found_table.starts, counts=found_table.counts)
 
 
 def of_table(table: Table) -> Counts:
