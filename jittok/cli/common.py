@@ -71,6 +71,12 @@ def open_named(
     raise FileNotFoundError(f"--vocab {vocab}: found no such file, expected one or a name of {', '.join(names)}")
 
 
+def tell_slow(tok: Tokenizer) -> None:
+    """A line on standard error where plain Python encodes: for megabytes that is minutes."""
+    if tok.runs != "kernels":
+        note(f"{tok.runs}: about 0.1 MB/s; docs/files.md says which files have kernels")
+
+
 def encoding_options(options: argparse.Namespace) -> dict[str, Any]:
     """Keyword arguments of Tokenizer.encode_stream."""
     return {

@@ -16,6 +16,7 @@ from jittok.corpus.begun import as_begun
 from jittok.corpus.formats import FORMATS, format_class, make_formats
 from jittok.corpus.formats.base import Block, Facts, Lazy
 from jittok.corpus.manifest import Manifest, read_manifest
+from jittok.corpus.state import named
 from jittok.errors import CorpusError
 from jittok.rows import TokenArray
 from jittok.rows.checks import proven
@@ -54,7 +55,8 @@ def open(  # noqa: A001  jittok.corpus.open is what one looks for
     vocab = manifest["vocab"]
     tok = tok and as_begun(tok, folder)
     if tok is not None and tok.fingerprint != vocab["fingerprint"]:
-        raise CorpusError(str(folder), f"vocabulary {tok.fingerprint}", f"{vocab['fingerprint']}, as it was made with")
+        given = named({name: getattr(tok, name) for name in ("name", "fingerprint", "llama_cpp")})
+        raise CorpusError(str(folder), f"vocabulary {given}", f"{named(vocab)}, as it was made with")
     facts = Facts(vocab["tokens"], vocab["name"] or "", vocab["fingerprint"], manifest["options"]["dtype"], ())
     (form,) = make_formats([format], facts)
     blocks: list[Lazy] = []
