@@ -107,10 +107,23 @@ class Corpus:
 
     def stretches(self) -> Iterator[Block]:
         """The documents, many at a time: ids behind each other and offsets, in order."""
+        for ids, offsets in self.unread():
+            low, count = 0, offsets.size - 1
+            while low < count:
+                high = int(np.searchsorted(offsets, offsets[low] + STRETCH, "right")) - 1
+                high = max(high, low + 1)
+                yield Block(ids[offsets[low] : offsets[high]], offsets[low : high + 1] - offsets[low])
+                low = high
+
+    def unread(self) -> Iterator[Block]:
+        """The documents, a block at a time and in order: ids that are read where they are sliced, and the places in
+        them where documents begin and the last one ends."""
         if self._rows.step != 1:
             for document in self._rows:
-                row = self._one(document)
-                yield Block(row, np.array([0, row.size]))
+                at = bisect_right(self._firsts, document) - 1
+                ids, offsets = self._block(at)
+                place = document - self._firsts[at]
+                yield Block(ids, offsets[place : place + 2])
             return
         start, stop = self._rows.start, self._rows.stop
         for at in range(max(bisect_right(self._firsts, start) - 1, 0), len(self._blocks)):
@@ -120,13 +133,7 @@ class Corpus:
                     return
                 continue
             ids, offsets = self._block(at)
-            offsets = offsets[first - self._firsts[at] : last - self._firsts[at] + 1]
-            low = 0
-            while low < last - first:
-                high = int(np.searchsorted(offsets, offsets[low] + STRETCH, "right")) - 1
-                high = max(high, low + 1)
-                yield Block(ids[offsets[low] : offsets[high]], offsets[low : high + 1] - offsets[low])
-                low = high
+            yield Block(ids, offsets[first - self._firsts[at] : last - self._firsts[at] + 1])
 
     def _one(self, document: int) -> NDArray[Any]:
         at = bisect_right(self._firsts, document) - 1
@@ -136,7 +143,7 @@ class Corpus:
 
     def lengths(self) -> NDArray[np.int64]:
         """int64[n]: tokens of each document."""
-        return np.concatenate([np.zeros(0, np.int64), *(np.diff(block.offsets) for block in self.stretches())])
+        return np.concatenate([np.zeros(0, np.int64), *(np.diff(block.offsets) for block in self.unread())])
 
     def to_token_array(self) -> TokenArray:
         """The documents in memory."""
