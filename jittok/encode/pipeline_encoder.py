@@ -37,6 +37,7 @@ def make_encoder(pipeline: Pipeline, cache_bytes: int, kept: Kept | None) -> Enc
         return GeneralEncoder(pipeline) if general else PipelineEncoder(pipeline, cache_bytes, **known)
     from jittok.models.bpe.files import compile_pipeline as compile_bytes  # not for one that is kept
     from jittok.models.spm.files import compile_pipeline as compile_characters
+    from jittok.models.unigram.files import compile_pipeline as compile_unigram
     from jittok.models.wpm.files import compile_pipeline as compile_words
     from jittok.pretokenize.files import quadratic_pattern
 
@@ -46,7 +47,8 @@ def make_encoder(pipeline: Pipeline, cache_bytes: int, kept: Kept | None) -> Enc
             pipeline.source, "pattern", slow, "one that no text makes slow: this one reads far ahead"
         )
     if not (pipeline.added_flags & SINGLE_WORD).any():
-        for family, compiler in (("bpe", compile_bytes), ("spm", compile_characters), ("wpm", compile_words)):
+        compilers = {"bpe": compile_bytes, "spm": compile_characters, "wpm": compile_words, "unigram": compile_unigram}
+        for family, compiler in compilers.items():
             arrays = compiler(pipeline)
             if arrays is not None:
                 return PipelineEncoder(pipeline, cache_bytes, arrays, family=family)
@@ -142,6 +144,12 @@ class PipelineEncoder(Encoder):
         if not self._finds_malformed:
             return super()._kernel(workspace, *args)
         return self.model.encode_fragments(*args, run=partial(_run_if_utf8, workspace))  # type: ignore[no-any-return]
+
+    def odd_ids(self, text: bytes) -> list[int]:
+        """The ids of a fragment by the plain reference."""
+        from jittok.reference.pipeline import runner  # few texts need it
+
+        return runner(self.pipeline).fragment(text.decode())
 
     def encode_fragments(
         self, workspace: Workspace, docs: Documents, starts: NDArray[np.int64], stops: NDArray[np.int64],
