@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from typing import Any, NamedTuple, cast
 
@@ -11,11 +12,11 @@ from numpy.typing import NDArray
 from jittok._jit import I32, frozen
 from jittok.compiled import Kept
 from jittok.encode.encoder import Encoder
-from jittok.encode.general import GENERAL_ARRAYS, GeneralEncoder, as_text, normalized
+from jittok.encode.general import GENERAL_ARRAYS, GeneralEncoder, as_text, fragment_ids, normalized
 from jittok.encode.workspace import Workspace
 from jittok.errors import UnsupportedVocab
-from jittok.fragments import FRAGMENT, NEED, NOT_UTF8, OUT_OF_ROOM, Failure
-from jittok.inputs import Documents
+from jittok.fragments import FRAGMENT, NEED, NOT_UTF8, OUT_OF_ROOM, TEXT_PREFIXED, Failure
+from jittok.inputs import PADDING, Documents
 from jittok.models.bpe.general import encode_general
 from jittok.models.wpm.bert import bert_rewrite
 from jittok.normalize.composed import changed_fragments, nfc_tables
@@ -26,6 +27,8 @@ from jittok.special.leftmost import cut_leftmost
 from jittok.special.tables import STRIPS_LEFT, STRIPS_RIGHT, SpecialTokens, tables_of
 from jittok.structures.valid import VALID, first_malformed
 
+BETWEEN_WORDS = re.compile(rb"(?<=[!-~])(?= [!-~])")
+"""Where a text may be cut whatever its normalizer: words are apart there, and nothing joins these characters."""
 PARTS = ("arrays", "raw", "later", "raw_parsed", "later_parsed", "family")
 
 
@@ -37,7 +40,7 @@ def make_encoder(pipeline: Pipeline, cache_bytes: int, kept: Kept | None) -> Enc
         return GeneralEncoder(pipeline) if general else PipelineEncoder(pipeline, cache_bytes, **known)
     from jittok.models.bpe.files import compile_pipeline as compile_bytes  # not for one that is kept
     from jittok.models.spm.files import compile_pipeline as compile_characters
-    from jittok.models.unigram.files import compile_pipeline as compile_unigram
+    from jittok.models.ugm.files.compile import compile_pipeline as compile_unigram
     from jittok.models.wpm.files import compile_pipeline as compile_words
     from jittok.pretokenize.files import quadratic_pattern
 
@@ -91,7 +94,8 @@ class PipelineEncoder(Encoder):
             self.rewrite = partial(changed_fragments, nfc_tables(old=True), strict=True)
         elif family == "wpm":
             self.rewrite = bert_rewrite(pipeline, partial(normalized, pipeline))
-        self._finds_malformed = family == "bpe" and arrays.family != GENERAL
+        self._chooses = family == "bpe" and arrays.family != GENERAL
+        self._finds_malformed = self._chooses or family == "unigram"
         tables = {(False, False): raw, (True, False): later, (False, True): raw_parsed, (True, True): later_parsed}
         self._searches = {key: table for key, table in tables.items() if table is not None}
 
@@ -141,15 +145,26 @@ class PipelineEncoder(Encoder):
             workspace.give_fragments(int(workspace.report[NEED]))
 
     def _kernel(self, workspace: Workspace, *args: Any) -> int:
-        if not self._finds_malformed:
+        if not self._chooses:
             return super()._kernel(workspace, *args)
         return self.model.encode_fragments(*args, run=partial(_run_if_utf8, workspace))  # type: ignore[no-any-return]
 
     def odd_ids(self, text: bytes) -> list[int]:
-        """The ids of a fragment by the plain reference."""
-        from jittok.reference.pipeline import runner  # few texts need it
-
-        return runner(self.pipeline).fragment(text.decode())
+        """The ids of a fragment: by the plain reference where something is odd, which is cut out by words."""
+        parts = BETWEEN_WORDS.split(text)
+        if len(parts) == 1:
+            return fragment_ids(self.pipeline, text)
+        stops = np.cumsum([len(part) for part in parts], dtype=np.int64)
+        starts = stops - [len(part) for part in parts]
+        docs = Documents(np.frombuffer(text + PADDING, np.uint8), frozen(starts, np.int64), frozen(stops, np.int64))
+        tokens = frozen(np.full(len(parts), TEXT_PREFIXED), np.int32)
+        with self.workspace() as workspace:
+            ends = np.empty(len(parts), np.int64)
+            done = self._run(workspace, docs, docs.starts, docs.stops, tokens, len(parts), 0, ends, False)
+            if not isinstance(done, int):
+                raise AssertionError(f"parts of a text that is UTF-8 gave {done}")
+            ids: list[int] = workspace.ids[:done].tolist()
+            return ids
 
     def encode_fragments(
         self, workspace: Workspace, docs: Documents, starts: NDArray[np.int64], stops: NDArray[np.int64],

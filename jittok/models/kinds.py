@@ -170,9 +170,9 @@ class Ugm(Flagged):
 
 
 class Unigram(Plain):
-    """Unigram of files other than GGUF, which `jittok.encode.pipeline_encoder` asks for; no vocabulary has this type."""
+    """Unigram of files other than GGUF (see `jittok.encode.pipeline_encoder`); no vocabulary has this type."""
 
-    name, module = "unigram", "jittok.models.unigram"
+    name, module = "unigram", "jittok.models.ugm.files"
 
 
 class Rwkv(Plain):

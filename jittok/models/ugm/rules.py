@@ -215,7 +215,8 @@ def to_look_for(lattice: Lattice, tokens: NDArray[np.bool_], few: int) -> NDArra
     found[row[np.bincount(pair, minlength=CLASSES**2)[pair] <= few]] = True
     for k in np.flatnonzero(found).tolist():
         text = lattice.texts.text(k)
-        found[k] = len(text) <= LONGEST_PATH and b" " not in text and SPACE_MARK_BYTES not in text
+        known = text.isascii() or bool(lattice.user[k])  # what is tied to wide characters stands in their flags
+        found[k] = known and len(text) <= LONGEST_PATH and b" " not in text and SPACE_MARK_BYTES not in text
     return found
 
 
@@ -282,9 +283,10 @@ def _class_cuts(
 def dominated(lattice: Lattice, margin: float = 0.0) -> NDArray[np.int64]:
     """Rows of tokens that no best path holds, though they join ASCII classes that nearly all others keep apart.
 
-    Other tokens spell the same text with a sum that is larger by more than `margin`, so replacing such a token would improve any path.
-    (Placeholders such as "[PAD250001]" with a score of -10000 are the case in point: they would forbid most cuts.) Only
-    tokens of up to SHORT bytes with a pair of classes that at most RARE tokens have are looked at, the shortest first.
+    Other tokens spell the same text with a sum that is larger by more than `margin`, so replacing such a token would
+    improve any path. (Placeholders such as "[PAD250001]" with a score of -10000 are the case in point: they would
+    forbid most cuts.) Only tokens of up to SHORT bytes with a pair of classes that at most RARE tokens have are looked
+    at, the shortest first.
     One that is not found costs speed, no id.
     """
     found, lengths = _class_pairs(lattice), np.diff(lattice.texts.offsets)

@@ -16,8 +16,8 @@ import regex
 from numpy.typing import NDArray
 
 from jittok._jit import U8, frozen
-from jittok.models.unigram.arrays import CharacterTable
-from jittok.models.unigram.rewriting import (
+from jittok.models.ugm.files.arrays import CharacterTable
+from jittok.models.ugm.files.rewriting import (
     BEGINS_KEY,
     CONTROL,
     EXTENDS,
@@ -237,8 +237,7 @@ def _cluster_flags() -> NDArray[np.uint8]:
     def members(pattern: str) -> list[int]:
         return [ord(c) for c in regex.findall(pattern, everything)]
 
-    extending = members(r"[\p{GCB=Extend}\p{GCB=SpacingMark}\p{GCB=ZWJ}]")
-    flags[extending] |= EXTENDS
+    flags[sorted(map(ord, characters("extending")))] |= EXTENDS
     flags[0x200D] |= JOINER
     flags[members(r"[\p{GCB=Control}\p{GCB=CR}\p{GCB=LF}]")] |= CONTROL
     flags[members(r"\p{Extended_Pictographic}")] |= PICTURE

@@ -25,8 +25,8 @@ from jittok._raw import (
     put_u64,
     window,
 )
+from jittok.models.ugm.files.arrays import SETTLED, SUM, Arrays, Work
 from jittok.models.ugm.whole import LOWEST
-from jittok.models.unigram.arrays import SETTLED, SUM, Arrays, Work
 from jittok.piece_cache.span_loop import WHOLE
 from jittok.structures.double_array import BASE, PARENT, ROOT, UNIT
 from jittok.structures.double_array import VALUE as TOKEN
@@ -117,7 +117,7 @@ def best_paths(own: Lattice, size: int, base: float, near: float, whole: bool, i
 
 @helper
 def _find_path(own: Lattice, first: int, size: int, base: float, near: float) -> float:
-    """Fill the arcs of text[first:size]; the sum at its end. Sums are kept of the places that are still reached, from `begin` on."""
+    """Fill the arcs of text[first:size]; the sum at its end. Sums are kept of places that are still reached."""
     begin, known_to, p = first, first, first
     put_f64(own.sums, 0, base)
     while p < size:
@@ -141,7 +141,7 @@ def _rounded(own: Lattice, total: float) -> float:
 @helper
 def _walk(own: Lattice, size: int, begin: int, p: int, until: int, near: float) -> int:
     """Go on from the places p .. until - 1; the place behind. sums[0] is that of the place `begin`."""
-    text, sums, arcs = own.text, own.sums, own.arcs
+    text, sums = own.text, own.sums
     while p < until:
         after = min(p + lead_length(get_u8(text, p)), size)
         here, known, node, end = get_f64(sums, p - begin), False, ROOT, p
@@ -175,7 +175,7 @@ def _challenge(own: Lattice, token: int, p: int, end: int, begin: int, total: fl
 
 @helper
 def _is_unknown(own: Lattice, token: int) -> bool:
-    return token == own.unk_id or token == own.literal
+    return token == own.unk_id or token == own.literal  # noqa: PLR1714  kernels have no tuples to look in
 
 
 @helper

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from jittok._jit import helper
 from jittok._raw import Window, get_i32, get_u8, get_u16, put_u8, window
-from jittok.models.unigram.arrays import Arrays, Work
+from jittok.models.ugm.files.arrays import Arrays, Work
 from jittok.normalize.keys import BEGINS_USER, PLAIN, TIED
 from jittok.normalize.steps import longest_known_key
 from jittok.piece_cache.span_loop import WHOLE
@@ -84,7 +84,8 @@ def open_rewriting(arrays: Arrays, work: Work) -> Rewriting:
 
 @helper
 def rewrite(own: Rewriting, text: Window, start: int, stop: int, whole: bool) -> tuple[int, int]:
-    """(bytes of normalized text in own.out, the state behind); WHOLE where they do not fit, or only the whole fragment can tell; ODD_TEXT.
+    """(bytes of normalized text in own.out, the state behind); or a code in place of the bytes: WHOLE where they do not
+    fit, or only the whole fragment can tell, and ODD_TEXT.
 
     text[start:stop] is well-formed; whole: it is a fragment, and what stands in front of it is put there.
     """
@@ -177,9 +178,7 @@ def _mapped_step(
 
 
 @helper
-def _copied(
-    own: Rewriting, text: Window, i: int, stop: int, at: int, state: int, whole: bool
-) -> tuple[int, int, int]:
+def _copied(own: Rewriting, text: Window, i: int, stop: int, at: int, state: int, whole: bool) -> tuple[int, int, int]:
     """A character as it is, and U+2581 as a space: (place behind, at or WHOLE, state)."""
     byte = get_u8(text, i)
     size = 1 if byte < 0x80 else 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4

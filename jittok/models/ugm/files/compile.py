@@ -9,16 +9,17 @@ from numpy.typing import NDArray
 
 from jittok._jit import frozen
 from jittok.errors import MalformedVocab
+from jittok.models.ugm.files.arrays import Arrays, CharacterTable
+from jittok.models.ugm.files.normalizers import read_steps
 from jittok.models.ugm.rules import Lattice, Texts, span_rules
-from jittok.models.unigram.arrays import Arrays, CharacterTable
-from jittok.models.unigram.normalizers import read_steps
 from jittok.normalize.keys import BEGINS_USER, Keys, byte_kinds, charsmap_keys
 from jittok.normalize.xcda import Charsmap, read_charsmap, root_base
 from jittok.piece_cache.run_loop import NO_BLANK, ONE_BLANK
 from jittok.pipeline import Pipeline
-from jittok.pipeline.models import BYTE, NO_TOKEN, NORMAL, UNIGRAM, UNKNOWN, USER, Pieces, Unigram
+from jittok.pipeline.models import NO_TOKEN, NORMAL, UNIGRAM, UNKNOWN, USER, Pieces, Unigram
 from jittok.pipeline.pipeline import packed
 from jittok.pipeline.steps import Squeeze
+from jittok.safe_cuts.cuts import ILL
 from jittok.structures.double_array import DoubleArray, build_double_array
 from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES
 
@@ -128,7 +129,9 @@ def _of_pieces(pipeline: Pipeline, model: Pieces) -> Arrays | None:
     used = (types == NORMAL) | (types == USER)
     if not np.isfinite(scores[used]).all():
         return None
-    texts = [text if text and use and b" " not in text else b"" for text, use in zip(tokens, used.tolist(), strict=True)]
+    texts = [
+        text if text and use and b" " not in text else b"" for text, use in zip(tokens, used.tolist(), strict=True)
+    ]
     own = _Model(texts, np.arange(len(texts)), scores, steps, byte_ids, model.unknown, unk_score, True, users)
     kinds = byte_kinds(keys).copy()
     for text in users:
@@ -163,6 +166,9 @@ def _arrays(own: _Model, keys: Keys, *, first_span: int, merge: int, **more: Any
     begins = np.array([text.startswith(SPACE_MARK_BYTES) for text in own.texts], np.uint8)
     lattice, user = _lattice(own, texts, kept, merge), Texts(*packed(own.users))
     rules, _ = span_rules(lattice, user, keys, bool(merge), MARGIN, FEW)
+    three = rules.three.copy()
+    three[0xD800:0xE000] = ILL  # surrogates are no UTF-8: so the splitter finds all that is none
+    rules = rules._replace(three=frozen(three, np.uint8))
     limit = FLOAT_LIMIT
     if not own.single:
         most = float(max(np.abs(own.scores[kept]).max(), abs(own.unk_score)))
@@ -196,7 +202,9 @@ def _lattice(own: _Model, texts: list[bytes], kept: NDArray[np.int64], merge: in
     users = set(own.users) if own.single else set()
     user = np.array([texts[k] in users for k in seen], bool)
     unk_score = float(np.float32(own.unk_score))
-    return Lattice(Texts(*packed([texts[k] for k in seen])), own.scores[rows].astype(np.float32), rows, user, -1, unk_score)
+    return Lattice(
+        Texts(*packed([texts[k] for k in seen])), own.scores[rows].astype(np.float32), rows, user, -1, unk_score
+    )
 
 
 def _growth(keys: Keys, in_bytes: bool) -> int:

@@ -6,9 +6,9 @@ as good, the span is not kept: its path is found again from the very sum that th
 one table of a file's steps, `rewriting` runs it, `kernel` is the loop.
 """
 
-from jittok.models.unigram.arrays import Arrays, Work, make_work, may_part, regrow
-from jittok.models.unigram.kernel import encode_fragments
-from jittok.models.unigram.rewriting import ODD_TEXT
+from jittok.models.ugm.files.arrays import Arrays, Work, make_work, may_part, regrow
+from jittok.models.ugm.files.kernel import encode_fragments
+from jittok.models.ugm.files.rewriting import ODD_TEXT
 
 IDS_PER_BYTE = 1
 """Usually enough; a map can grow a text."""

@@ -8,9 +8,9 @@ import numpy as np
 
 from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, kernel
 from jittok._raw import Window, get_i32, get_u8, put_i32, window
-from jittok.fragments import NEED, OUT_OF_ROOM, OUT_OF_WORK
-from jittok.models.unigram.arrays import Arrays, Work
-from jittok.models.unigram.paths import (
+from jittok.fragments import NEED, NOT_UTF8, OUT_OF_ROOM, OUT_OF_WORK
+from jittok.models.ugm.files.arrays import Arrays, Work
+from jittok.models.ugm.files.paths import (
     DOUBTFUL,
     EXACT,
     Lattice,
@@ -21,14 +21,14 @@ from jittok.models.unigram.paths import (
     settle,
     sum_here,
 )
-from jittok.models.unigram.rewriting import OUTSIDE, Rewriting, does_extend, open_rewriting, rewrite
+from jittok.models.ugm.files.rewriting import OUTSIDE, Rewriting, does_extend, open_rewriting, rewrite
 from jittok.piece_cache.fragment_loop import Spans, make_encode_fragments
 from jittok.piece_cache.lookup import DEFERRED, finish_nothing, make_resolve
 from jittok.piece_cache.run_loop import Fragments
 from jittok.piece_cache.span_loop import WHOLE, make_encode_spans, open_span_work
 from jittok.piece_cache.tables import Key
 from jittok.pretokenize.splitters.spans import split_spans
-from jittok.unicode.characters import SPACE_BYTE
+from jittok.structures.valid import is_malformed
 
 
 class SpanModel(NamedTuple):
@@ -109,7 +109,7 @@ def _encode_run(
 @helper
 def _encode_text(
     arrays: Arrays,
-    work: Work,
+    _work: Work,
     own: Spans,
     data: U8,
     start: int,
@@ -151,6 +151,8 @@ def _whole(
     model: SpanModel, text: Window, start: int, stop: int, ids: Window, room: int, count: int, report: OutI64
 ) -> int:
     """Ids of a fragment that cannot be cut, from its first sum on."""
+    if is_malformed(text, start, stop):
+        return NOT_UTF8
     size, _ = rewrite(model.rewriting, text, start, stop, True)
     if size == WHOLE:
         return OUT_OF_WORK
@@ -198,5 +200,5 @@ def encode_fragments(
     ends: OutI64,
     report: OutI64,
 ) -> int:
-    """See jittok.fragments. Codes: OUT_OF_ROOM, OUT_OF_WORK, ODD_TEXT."""
+    """See jittok.fragments. Codes: OUT_OF_ROOM, OUT_OF_WORK, NOT_UTF8, ODD_TEXT."""
     return _encode_fragments(arrays, work, data, starts, stops, tokens, first, last, count, ids, ends, report)
