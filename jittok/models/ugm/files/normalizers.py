@@ -21,7 +21,7 @@ from jittok.models.ugm.files.rewriting import (
     BEGINS_KEY,
     CONTROL,
     EXTENDS,
-    JOINER,
+    IS_KEY,
     MAPPED,
     ODD,
     ODD_WITH_MARK,
@@ -33,7 +33,19 @@ from jittok.normalize.keys import TIED, Keys, charsmap_keys
 from jittok.normalize.xcda import read_charsmap
 from jittok.pipeline import Pipeline
 from jittok.pipeline.pipeline import packed
-from jittok.pipeline.steps import ALWAYS, REMOVED, Clusters, Compose, CutClass, Map, Metaspace, Pattern, Replace, Strip
+from jittok.pipeline.steps import (
+    ALWAYS,
+    REMOVED,
+    Clusters,
+    Compose,
+    CutClass,
+    Map,
+    Metaspace,
+    Normalizer,
+    Pattern,
+    Replace,
+    Strip,
+)
 from jittok.pretokenize.classes import two_stage
 from jittok.structures.double_array import build_double_array
 from jittok.unicode.characters import SPACE_MARK
@@ -100,7 +112,7 @@ def read_steps(pipeline: Pipeline) -> Steps | None:
     if read.by_white_space:
         if any(table[ord(c)].strip("".join(white)) for c in white):
             return None
-        table = {c: image.translate(spaced) for c, image in table.items() if image != chr(c) or image in white}
+        table = {c: image.translate(spaced) for c, image in table.items() if image != chr(c) or image in white - {" "}}
         keys = {text: image.translate(spaced) for text, image in keys.items()}
     else:
         table = {c: image for c, image in table.items() if image != chr(c)}
@@ -110,7 +122,7 @@ def read_steps(pipeline: Pipeline) -> Steps | None:
             odd.add(ord(SPACE_MARK))
     if any(SPACE_MARK in image for image in (*table.values(), *keys.values())) or table.get(32, " ") != " ":
         return None
-    return _steps(table, keys, odd, read)
+    return _steps(table, keys, odd, {text for text in clusters if len(text) == 1}, read)
 
 
 def _read(pipeline: Pipeline) -> _Read | None:
@@ -121,14 +133,14 @@ def _read(pipeline: Pipeline) -> _Read | None:
     steps = [*pipeline.normalize]
     tail = not by_white_space
     if not by_white_space:
-        if not steps or steps[-1] not in (Replace(RUNS, " "), Replace(RUNS, SPACE_MARK)):
+        if not steps or not _joins_spaces(steps[-1], " ", SPACE_MARK):
             return None
         steps.pop()
         if steps and isinstance(steps[-1], Strip) and steps[-1].right:
             steps.pop()
             tail = False
     else:
-        steps = [step for step in steps if step != Replace(RUNS, " ") and not isinstance(step, Strip)]
+        steps = [step for step in steps if not (_joins_spaces(step, " ") or isinstance(step, Strip))]
     literals: list[Replace] = []
     while steps and isinstance(steps[0], Replace) and _is_literal(steps[0]):
         literals.append(steps.pop(0))  # type: ignore[arg-type]
@@ -149,6 +161,11 @@ def _read(pipeline: Pipeline) -> _Read | None:
     if literals and (not apart or contents & set().union(*used) or " " in contents.union(*used)):
         return None
     return _Read(literals, charsmap, single, by_white_space, tail)  # type: ignore[arg-type]
+
+
+def _joins_spaces(step: Normalizer, *contents: str) -> bool:
+    """Whether a step makes one of these of several spaces."""
+    return isinstance(step, Replace) and step.pattern == RUNS and step.content in contents
 
 
 def _is_literal(step: Replace, size: int = 0) -> bool:
@@ -238,7 +255,6 @@ def _cluster_flags() -> NDArray[np.uint8]:
         return [ord(c) for c in regex.findall(pattern, everything)]
 
     flags[sorted(map(ord, characters("extending")))] |= EXTENDS
-    flags[0x200D] |= JOINER
     flags[members(r"[\p{GCB=Control}\p{GCB=CR}\p{GCB=LF}]")] |= CONTROL
     flags[members(r"\p{Extended_Pictographic}")] |= PICTURE
     flags[members(r"\p{GCB=Prepend}")] |= ODD
@@ -247,7 +263,7 @@ def _cluster_flags() -> NDArray[np.uint8]:
     return flags
 
 
-def _steps(table: dict[int, str], keys: dict[str, str], odd: set[int], read: _Read) -> Steps:
+def _steps(table: dict[int, str], keys: dict[str, str], odd: set[int], single: set[str], read: _Read) -> Steps:
     clusters = read.charsmap is not None
     flags = _cluster_flags().copy() if clusters else np.zeros(UNICODE_SIZE, np.uint8)
     near = np.flatnonzero(flags & (EXTENDS | ODD)).tolist()
@@ -258,6 +274,7 @@ def _steps(table: dict[int, str], keys: dict[str, str], odd: set[int], read: _Re
     key_texts, key_offsets = packed([image.encode() for image in keys.values()])
     data, bounds = packed([text.encode() for text in keys])
     trie = build_double_array(data, bounds, np.arange(len(keys), dtype=np.int32))
+    flags[sorted(map(ord, single))] |= IS_KEY
     if not clusters:
         for text in keys:
             flags[ord(text[0])] |= BEGINS_KEY

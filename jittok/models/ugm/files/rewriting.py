@@ -13,12 +13,14 @@ from jittok.piece_cache.span_loop import WHOLE
 from jittok.structures.double_array import BASE, NO_VALUE, PARENT, ROOT, UNIT, VALUE
 from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2, SPACE_MARK_CODE
 
-MAPPED, EXTENDS, JOINER, CONTROL, PICTURE, ODD, ODD_WITH_MARK, BEGINS_KEY = (1 << k for k in range(8))
+MAPPED, EXTENDS, IS_KEY, CONTROL, PICTURE, ODD, ODD_WITH_MARK, BEGINS_KEY = (1 << k for k in range(8))
 """Flags of characters. MAPPED: it becomes something else; EXTENDS: it belongs to the grapheme cluster of what stands
-before it, JOINER being U+200D, which ties a PICTURE to the next; CONTROL: nothing belongs to it. ODD: only the plain
-reference can tell what becomes of a text with it, or (ODD_WITH_MARK) with it in front of a mark of two bytes."""
+before it (U+200D ties a PICTURE to the next); IS_KEY: it is a key of the character map; CONTROL: nothing belongs to
+it. ODD: only the plain reference can tell what becomes of a text with it, or (ODD_WITH_MARK) with it in front of a mark
+of two bytes."""
 ODD_TEXT = -17
 """A code of the kernel: the plain reference encodes this fragment."""
+ZERO_WIDTH_JOINER = 0x200D
 OUTSIDE, INSIDE = 0, 1
 """State: whether the last byte belongs to a word."""
 STEP = 64
@@ -252,7 +254,7 @@ def _table_step(own: Rewriting, text: Window, i: int, stop: int, at: int, state:
         if end < 0:
             return ODD_TEXT, at, state
     if i + size < end < i + SHORT_CLUSTER:
-        if flags & MAPPED:
+        if flags & IS_KEY:
             at, state = _put_character(own, text, i, c, size, flags, at, state)
             return end if at >= 0 else WHOLE, at, state
         length, row = _key(own, text, i, end)
@@ -275,11 +277,11 @@ def _cluster_end(own: Rewriting, text: Window, end: int, stop: int, flags: int) 
     first = flags
     joined = 1 if flags & PICTURE else 0
     while end < stop and get_u8(text, end) >= 0x80:
-        _, size, flags = _character(own, text, end)
+        c, size, flags = _character(own, text, end)
         if flags & EXTENDS:
             if first & ODD_WITH_MARK and size == 2:
                 return -1
-            joined = 2 if joined == 1 and flags & JOINER else joined if joined == 1 and flags & JOINER == 0 else 0
+            joined = 0 if joined != 1 else 2 if c == ZERO_WIDTH_JOINER else 1
         elif joined == 2 and flags & PICTURE:
             joined = 1
         else:
