@@ -20,7 +20,7 @@ DESIGN = Path(__file__).parents[1] / "DESIGN.md"
 BEGIN, END = "<!-- pictures: docs/pictures.py writes what follows -->\n", "<!-- end of pictures -->\n"
 _CELL = 11
 SEEDS = (
-    "3. Cache, then seeds (`jittok/models/bpe/seeds.py`). Neither knows the word: the cache has not met it, and it is "
+    "3. Cache, then seeds (`jittok/models/bpe/seeds.py`). Neither has the word: it is new to the cache, and it is "
     "no token. A word that is a token has a seed, as ' Lo' does:"
 )
 MERGES = "4. Merge, lowest rank first (`jittok/merging/queue.py`). The pair table is asked for each pair of neighbours:"

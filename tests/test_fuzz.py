@@ -1,14 +1,18 @@
 """The fuzz run finds what is wrong, and tells it with the shortest text that shows it."""
 
+import json
 import lzma
+import random
 from pathlib import Path
 
 import cases
+import file_rounds
 import pytest
 import run
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jittok.errors import InvalidToken
 from jittok.vocab import read_vocab
 
 VOCABS = Path(__file__).with_name("data") / "vocabs"
@@ -71,3 +75,28 @@ def test_wrong_texts_and_streams_are_told(case, monkeypatch):
     question, answers = case.differs(b"a", False, False)
     assert question == "text, remove=False unparse=False"
     assert answers["stream"] != answers["reference"] == answers["kernel"]
+
+
+def test_a_round_of_drawn_files_tells_other_ids_with_the_file_and_a_text(monkeypatch):
+    monkeypatch.setattr(file_rounds, "TEXTS", 8)
+    assert file_rounds.drawn_round(random.Random("1 1")) is None
+    right = file_rounds.Runner.encode
+    monkeypatch.setattr(
+        file_rounds.Runner, "encode", lambda plain, text, parse: right(plain, text, parse) + [0] * bool(text)
+    )
+    said = file_rounds.drawn_round(random.Random("1 1"))
+    assert said.startswith("drawn file: '")
+    assert "model" in json.loads(Path(said.split(": ")[-1]).read_text("utf-8"))
+
+
+def test_a_round_of_changed_files_tells_an_error_that_comes_after_loading(monkeypatch):
+    monkeypatch.setattr(file_rounds, "CHANGES", 8)
+
+    def one(*_):
+        raise InvalidToken(7, 5)
+
+    monkeypatch.setattr("jittok.encode.general.GeneralEncoder.one", one)
+    said = list(file_rounds.changed_round("vocab_txt", 3))
+    assert said
+    assert all(line.startswith("changed vocab_txt: InvalidToken token 7") for line in said)
+    assert "vocab.txt" in json.loads(Path(said[0].split(": ")[-1]).read_text("utf-8"))

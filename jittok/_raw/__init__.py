@@ -21,7 +21,7 @@ _OPERATIONS = {
         bit_places class_masks contraction_masks lowest_16 lowest_32 set_three_lowest_16 set_three_lowest_32 utf8_masks
     """,
     "keys": """
-        copy_four copy_ids copy_narrow match_pair put_key
+        copy_four copy_ids copy_narrow match_four match_pair put_key
     """,
     "maps": """
         map_block mark_block pair_block
@@ -52,7 +52,7 @@ if TYPE_CHECKING or not FAST:
         set_three_lowest_32,
         utf8_masks,
     )
-    from jittok._raw.keys import copy_four, copy_ids, copy_narrow, match_pair, put_key
+    from jittok._raw.keys import copy_four, copy_ids, copy_narrow, match_four, match_pair, put_key
     from jittok._raw.maps import map_block, mark_block, pair_block
     from jittok._raw.memory import (
         add,
@@ -127,6 +127,7 @@ __all__ = [
     "lowest_32",
     "map_block",
     "mark_block",
+    "match_four",
     "match_pair",
     "multiply",
     "one_mask",

@@ -13,6 +13,8 @@ from jittok._jit import helper, intrinsic
 from jittok._raw.memory import _I8, _I16, _I32, _I64, Window, _both, _inside, _place, get_word
 
 _W2, _W4, _W8 = ir.VectorType(_I64, 2), ir.VectorType(_I32, 4), ir.VectorType(_I64, 8)
+_FOUR_KEYS = 0x55
+"""The bits of a line of four slots of two words that belong to keys."""
 _S8, _IDS8 = ir.VectorType(_I16, 8), ir.VectorType(_I32, 8)
 
 
@@ -131,3 +133,35 @@ def _match_pair_checked(words: Window, i: int, records: Window, at: int, places:
 match_pair = _both(_match_pair_raw, _match_pair_checked)
 """Of two slots of four words at i: 0 when the first begins with the two words of `records` at `at`, 4 when the second
 does, else NO_MATCH. places: see `pair_places`."""
+
+
+@intrinsic
+def _match_four_raw(_context: Any, _words: Any, _i: Any, _key: Any) -> Any:
+    def codegen(_c: Any, b: Any, _signature: Any, args: Any) -> Any:
+        words, i, key = args
+        undefined = ir.Constant(_W8, ir.Undefined)
+        keys = b.insert_element(undefined, key, ir.Constant(_I32, 0))
+        keys = b.shuffle_vector(keys, undefined, ir.Constant(ir.VectorType(_I32, 8), [0] * 8))
+        equal = b.icmp_unsigned("==", b.load(_place(b, words, i, 8, _W8), align=8), keys)
+        bits = b.and_(b.bitcast(equal, _I8), ir.Constant(_I8, _FOUR_KEYS))
+        # without a branch: whether a pair is there cannot be foreseen
+        place = b.cttz(b.or_(bits, ir.Constant(_I8, 0x80)), ir.Constant(ir.IntType(1), 1))
+        place = b.or_(b.zext(place, _I64), ir.Constant(_I64, 1))
+        value = b.load(_place(b, words, b.add(i, place), 8, _I64), align=8)
+        return b.or_(value, b.sext(b.icmp_unsigned("==", bits, ir.Constant(_I8, 0)), _I64))
+
+    n = types.int64
+    return types.uint64(n, n, types.uint64), codegen
+
+
+@helper
+def _match_four_checked(words: Window, i: int, key: np.uint64) -> np.uint64:
+    _inside(words, i, 8)
+    for k in range(0, 8, 2):
+        if words[i + k] == key:
+            return words[i + k + 1]
+    return np.uint64(0xFFFFFFFFFFFFFFFF)
+
+
+match_four = _both(_match_four_raw, _match_four_checked)
+"""Of four slots of two words at i: the second word of the first one that begins with `key`; all ones when none does."""

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from jittok._jit import CHECKED, kernel, patiently
 from jittok.encode.failures import failure_of, mended
-from jittok.encode.quick import encode_quickly
+from jittok.encode.quick import encode_quickly, has_to_cut
 from jittok.encode.rewritten import Rewrite, run_rewritten
 from jittok.encode.rule import Rule
 from jittok.encode.uncut import can_wait, lay_out, lay_out_one, nothing_to_cut
@@ -154,6 +154,13 @@ class Encoder:
 
     quickly = encode_quickly
 
+    def cutting(self, rule: Rule, workspace: Workspace) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]] | None:
+        """The kernel that cuts documents, what it takes in front of their data, and what stands around each; None where
+        a text is not cut."""
+        if not has_to_cut(rule):
+            return None
+        return partition.cut_documents, (rule.special, workspace.special_work), (rule.before, rule.after)
+
     def may_part(self, size: int) -> bool:
         """Whether the model lets a text of so many bytes be cut between words (see `parts`)."""
         yes, no = self._parted
@@ -206,6 +213,7 @@ class Encoder:
     def _give_work(self, workspace: Workspace, longest: int) -> None:
         """Scratch for fragments of up to `longest` bytes; a cache of pieces that the old one has is kept."""
         workspace.longest = longest
+        workspace.forget()
         if workspace.scratch is not None and hasattr(self.model, "regrow"):
             workspace.scratch = self.model.regrow(self.arrays, workspace.scratch, longest)
         else:

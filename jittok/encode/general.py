@@ -21,6 +21,8 @@ from jittok.reference.pipeline import runner
 
 GENERAL_ARRAYS = ("general path",)
 """What is kept in place of arrays."""
+PARTS = ("arrays", "raw", "later", "raw_parsed", "later_parsed", "family", "mapped")
+"""What is kept of an encoder: arguments of `PipelineEncoder`."""
 
 
 class GeneralRule(NamedTuple):
@@ -50,7 +52,7 @@ class GeneralEncoder:
 
     def compiled(self) -> dict[str, Any]:
         """Nothing is compiled; that is kept too."""
-        return dict.fromkeys(("arrays", "raw", "later", "raw_parsed", "later_parsed", "family"), GENERAL_ARRAYS)
+        return dict.fromkeys(PARTS, GENERAL_ARRAYS)
 
     def may_part(self, _size: int) -> bool:
         """No text is cut between words."""

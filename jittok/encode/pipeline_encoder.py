@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from functools import partial
 from typing import Any, NamedTuple, cast
@@ -12,24 +13,32 @@ from numpy.typing import NDArray
 from jittok._jit import I32, frozen
 from jittok.compiled import Kept
 from jittok.encode.encoder import Encoder
-from jittok.encode.general import GENERAL_ARRAYS, GeneralEncoder, as_text, fragment_ids, normalized
+from jittok.encode.general import GENERAL_ARRAYS, PARTS, GeneralEncoder, as_text, fragment_ids, normalized
+from jittok.encode.quick import encode_quickly
 from jittok.encode.workspace import Workspace
 from jittok.errors import UnsupportedVocab
 from jittok.fragments import FRAGMENT, NEED, NOT_UTF8, OUT_OF_ROOM, TEXT_PREFIXED, Failure
 from jittok.inputs import PADDING, Documents
-from jittok.models.bpe.general import encode_general
-from jittok.models.wpm.bert import bert_rewrite
+from jittok.normalize.character_map import CharacterMap
 from jittok.normalize.composed import changed_fragments, nfc_tables
 from jittok.pipeline import Pipeline
+from jittok.pipeline.models import Longest, Merges, Pieces, Ranks, Unigram, WordPiece
 from jittok.pipeline.pipeline import FIRST_TEXT, LSTRIP, NORMALIZED, RSTRIP, SINGLE_WORD, SPECIAL, UNSEARCHED
 from jittok.pretokenize.families import GENERAL
 from jittok.special.leftmost import cut_leftmost
 from jittok.special.tables import STRIPS_LEFT, STRIPS_RIGHT, SpecialTokens, tables_of
 from jittok.structures.valid import VALID, first_malformed
 
+COMPILERS: dict[str, tuple[str, tuple[type, ...]]] = {
+    "bpe": ("jittok.models.bpe.files", (Ranks, Merges)),
+    "spm": ("jittok.models.spm.files", (Merges, Pieces)),
+    "wpm": ("jittok.models.wpm.files", (WordPiece,)),
+    "rwkv": ("jittok.models.rwkv", (Longest,)),
+    "unigram": ("jittok.models.ugm.files.compile", (Unigram, Pieces)),
+}
+"""Family -> what makes its arrays, and of which models."""
 BETWEEN_WORDS = re.compile(rb"(?<=[!-~])(?= [!-~])")
 """Where a text may be cut whatever its normalizer: words are apart there, and nothing joins these characters."""
-PARTS = ("arrays", "raw", "later", "raw_parsed", "later_parsed", "family")
 
 
 def make_encoder(pipeline: Pipeline, cache_bytes: int, kept: Kept | None) -> Encoder | GeneralEncoder:
@@ -38,11 +47,7 @@ def make_encoder(pipeline: Pipeline, cache_bytes: int, kept: Kept | None) -> Enc
     if known is not None:
         general = known["arrays"] == GENERAL_ARRAYS
         return GeneralEncoder(pipeline) if general else PipelineEncoder(pipeline, cache_bytes, **known)
-    from jittok.models.bpe.files import compile_pipeline as compile_bytes  # not for one that is kept
-    from jittok.models.spm.files import compile_pipeline as compile_characters
-    from jittok.models.ugm.files.compile import compile_pipeline as compile_unigram
-    from jittok.models.wpm.files import compile_pipeline as compile_words
-    from jittok.pretokenize.files import quadratic_pattern
+    from jittok.pretokenize.files import quadratic_pattern  # not for one that is kept
 
     slow = quadratic_pattern((*pipeline.normalize, *pipeline.split))
     if slow is not None:
@@ -50,9 +55,10 @@ def make_encoder(pipeline: Pipeline, cache_bytes: int, kept: Kept | None) -> Enc
             pipeline.source, "pattern", slow, "one that no text makes slow: this one reads far ahead"
         )
     if not (pipeline.added_flags & SINGLE_WORD).any():
-        compilers = {"bpe": compile_bytes, "spm": compile_characters, "wpm": compile_words, "unigram": compile_unigram}
-        for family, compiler in compilers.items():
-            arrays = compiler(pipeline)
+        for family, (module, models) in COMPILERS.items():
+            if not isinstance(pipeline.model, models):
+                continue
+            arrays = importlib.import_module(module).compile_pipeline(pipeline)
             if arrays is not None:
                 return PipelineEncoder(pipeline, cache_bytes, arrays, family=family)
     return GeneralEncoder(pipeline)
@@ -86,6 +92,7 @@ class PipelineEncoder(Encoder):
         raw_parsed: SpecialTokens | None = None,
         later_parsed: SpecialTokens | None = None,
         family: str = "bpe",
+        mapped: CharacterMap | None = None,
     ) -> None:
         super().__init__(cast(Any, pipeline), arrays, cache_bytes, kernels=family)
         self.family, self.pipeline = family, pipeline
@@ -93,7 +100,11 @@ class PipelineEncoder(Encoder):
         if self.composes:
             self.rewrite = partial(changed_fragments, nfc_tables(old=True), strict=True)
         elif family == "wpm":
-            self.rewrite = bert_rewrite(pipeline, partial(normalized, pipeline))
+            from jittok.models.wpm.bert import BertRewrite, bert_characters
+
+            mapped = mapped or bert_characters(pipeline)
+            self.rewrite = BertRewrite(mapped, partial(normalized, pipeline))
+        self._mapped = mapped
         self._chooses = family == "bpe" and arrays.family != GENERAL
         self._finds_malformed = self._chooses or family == "unigram"
         tables = {(False, False): raw, (True, False): later, (False, True): raw_parsed, (True, True): later_parsed}
@@ -107,7 +118,7 @@ class PipelineEncoder(Encoder):
     def compiled(self) -> dict[str, Any]:
         """What was compiled, under the names of this class's arguments."""
         searches = [self._search(later, parse) for parse in (False, True) for later in (False, True)]
-        return dict(zip(PARTS, [self.arrays, *searches, self.family], strict=True))
+        return dict(zip(PARTS, [self.arrays, *searches, self.family, self._mapped], strict=True))
 
     def rule(self, add_special: bool, parse_special: bool, replace: bool) -> Any:
         """The rule of one call."""
@@ -120,8 +131,15 @@ class PipelineEncoder(Encoder):
             self._rules[wanted] = cast(Any, FileRule)(*searches, *around, wanted[2])
         return self._rules[wanted]
 
-    def quickly(self, _text: object, _rule: Any) -> None:
-        """No text goes at once, as each is cut twice: see `one`."""
+    def quickly(self, text: object, rule: Any) -> NDArray[np.int32] | None:
+        """The same as in `Encoder`, where no text is rewritten and the kernel finds what is no UTF-8."""
+        if self.rewrite is not None or not self._finds_malformed:
+            return None
+        return encode_quickly(self, text, rule)
+
+    def cutting(self, rule: Any, workspace: Workspace) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
+        """The same as in `Encoder`; every text is cut."""
+        return cut_leftmost, (rule.raw, rule.later, workspace.special_work), (rule.before, rule.after)
 
     def one(self, text: bytes, rule: Any) -> NDArray[np.int32]:
         """int32[n]: the ids of one text. Raises EncodingFailed."""
@@ -193,6 +211,8 @@ class PipelineEncoder(Encoder):
 
 def _run_if_utf8(workspace: Workspace, kernel: Any, *args: Any) -> int:
     """Call a kernel. The general one is called for a fragment that another does not know: that may be no UTF-8."""
+    from jittok.models.bpe.general import encode_general  # only BPE needs its room
+
     if kernel is encode_general:
         _, _, data, starts, stops, tokens, at = args[:7]
         if workspace.run(first_malformed, data, starts, stops, tokens, at, at + 1) != VALID:

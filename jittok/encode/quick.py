@@ -25,7 +25,6 @@ from jittok._raw import one_text
 from jittok._raw.objects import place_in_bytes, str_layout
 from jittok.fragments import TEXT_PREFIXED
 from jittok.rows.ids import Ids
-from jittok.special import partition
 
 if TYPE_CHECKING:
     from jittok.encode.encoder import Encoder
@@ -40,8 +39,8 @@ MOST_FRAMES = 16
 """Rules for which a workspace keeps a frame."""
 OFTEN, FIRST_OFTEN = 20, 1000
 """Texts after which a frame gets a builtin; the first of a process takes milliseconds."""
-MODEL_DATA, MODEL_LAST, CUT_DATA = 2, 7, 2
-"""Arguments of `encode_fragments` and of `cut_documents`."""
+MODEL_DATA, MODEL_LAST = 2, 7
+"""Arguments of `encode_fragments`."""
 _IN_STR, _IN_BYTES = str_layout().header, place_in_bytes()
 """Where texts begin in objects; 0: they cannot be read there."""
 _HOLDING = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
@@ -70,12 +69,14 @@ class Frame:
         text, places = workspace.held.data, (frozen(start, np.int64), frozen(stop, np.int64))
         fragments: tuple[Any, ...] = (*places, frozen([TEXT_PREFIXED], np.int32))
         self._cut = None
-        if has_to_cut(rule):
-            cut = partition.cut_documents.call(
-                rule.special, workspace.special_work, text, *places, 0, 1, rule.before, rule.after, workspace.starts,
-                workspace.stops, workspace.tokens, ends, workspace.report,
+        cutting = encoder.cutting(rule, workspace)
+        if cutting is not None:
+            cutter, tables, around = cutting
+            cut = cutter.call(
+                *tables, text, *places, 0, 1, *around, workspace.starts, workspace.stops, workspace.tokens, ends,
+                workspace.report,
             )  # fmt: skip
-            self._cut = _Entry(partition.cut_documents, cut, CUT_DATA)
+            self._cut = _Entry(cutter, cut, len(tables))
             fragments, ends = (workspace.read_starts, workspace.read_stops, workspace.read_tokens), workspace.ends
         call = kernel.call(
             encoder.arrays, workspace.scratch, text, *fragments, 0, 1, 0, workspace.ids, ends, workspace.report
@@ -174,7 +175,8 @@ def _make_frame(encoder: Encoder, workspace: Workspace, rule: Rule) -> Frame | N
     if not all(frame.fits(encoder, workspace) for frame in workspace.frames.values()):
         workspace.frames.clear()
         workspace.generation += 1
-    if encoder.composes or workspace.scratch is None or (has_to_cut(rule) and partition.cut_documents.entry is None):
+    cutting = encoder.cutting(rule, workspace)
+    if encoder.rewrite is not None or workspace.scratch is None or (cutting and cutting[0].entry is None):
         return None
     kernel = _first_kernel(encoder, workspace)
     if kernel.entry is None:

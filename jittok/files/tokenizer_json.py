@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from jittok.files.contents import parse_json
-from jittok.files.hf_models import Vocabulary, read_model
+from jittok.files.hf_merges import Vocabulary
+from jittok.files.hf_models import read_model
 from jittok.files.hf_steps import decoders, flat, normalizers, splitters
 from jittok.files.places import Node
 from jittok.pipeline.models import Model

@@ -70,9 +70,9 @@ def made_symbols(pairs: PairTable, bases: NDArray[np.int32], symbols: int) -> ND
     """
     if bases.size > MOST_BASES or symbols > MOST_NODES:
         return None
-    ranks = pairs.slots[1::2] >> _32
-    filled = np.flatnonzero(pairs.slots[::2])
-    order = filled[np.argsort(ranks[filled], kind="stable")]
+    filled = np.flatnonzero(pairs.slots[::2]).astype(np.uint64)
+    # sorting numbers takes a tenth of the time of sorting places by them
+    order = (np.sort(pairs.slots[1::2][filled] & ~_LOW | filled) & _LOW).astype(np.int64)
     rows = np.zeros(ROW * symbols, np.int32)
     most = LEAST_STEPS + STEPS_PER_PAIR * filled.size
     rounds = find_symbols(pairs, np.empty(2 * LONGEST, np.int32), order, frozen(bases, np.int32), rows, most)

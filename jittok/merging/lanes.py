@@ -20,7 +20,6 @@ from jittok._raw import (
     get_u64,
     lowest_16,
     lowest_32,
-    prefetch,
     put_i32,
     put_u8,
     put_u32,
@@ -30,7 +29,7 @@ from jittok._raw import (
     window,
 )
 from jittok.merging.queue import NO_WORD, SIXTEEN
-from jittok.structures.pair_table import PairTable, find_at, pair_key, pair_place
+from jittok.structures.pair_table import PairTable, expect_line, find_at, pair_key, pair_place
 
 LANES, MOST_SYMBOLS = 16, 31
 """Words at once; symbols a word."""
@@ -168,7 +167,7 @@ def ask_lane_pair(own: LaneWindow, asked: int, lane: int, place: int, left: int,
     are asked for then."""
     key = pair_key(left, right)
     at = pair_place(own.filter, own.slot_bits, own.filter_bits, key)
-    prefetch(own.slots, 2 * max(at, 0), 8)
+    expect_line(own.slots, at)
     put_u64(own.asked, 2 * asked, key)
     put_u64(own.asked, 2 * asked + 1, np.uint64(at << 16 | lane << 8 | place))
     return asked + (at >= 0)
@@ -188,17 +187,14 @@ def _ask(own: LaneWindow, step: int, left: int, right: int) -> None:
     """Note a pair that is to be looked up, and ask for its memory unless the filter knows it is none."""
     key = pair_key(left, right)
     at = pair_place(own.filter, own.slot_bits, own.filter_bits, key)
-    prefetch(own.slots, 2 * max(at, 0), 8)
+    expect_line(own.slots, at)
     put_u64(own.steps, step, key)
     put_u64(own.steps, step + 1, np.uint64(at))
 
 
 @inlined
 def _answer(own: LaneWindow, lane: int, step: int, place: int) -> int:
-    at = np.int64(get_u64(own.steps, step + 1))
-    if at < 0:
-        return NO_WORD
-    f = find_at(own.slots, own.slot_bits, at, get_u64(own.steps, step))
+    f = find_at(own.slots, own.slot_bits, np.int64(get_u64(own.steps, step + 1)), get_u64(own.steps, step))
     put_u32(own.merged, _ROOM * lane + place, np.int64(f & _LOW))
     return _word_of(f, place)
 

@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 
 from jittok._jit import I32, I64, U8, OutI32, OutI64, OutU8, frozen, helper, kernel, wide
 from jittok.fragments import FOUND, FRAGMENT, NEED, NO_TOKEN_ON_PATH, OFFSET, OUT_OF_ROOM
+from jittok.pipeline import Pipeline
+from jittok.pipeline.models import NO_TOKEN, Longest
+from jittok.pipeline.pipeline import packed
 from jittok.structures.double_array import (
     BASE,
     NO_NODE,
@@ -52,6 +55,17 @@ def compile_vocab(vocab: Vocab) -> Arrays:
     unescape_texts(vocab.token_bytes, vocab.token_offsets, data, offsets)
     ids = np.arange(len(vocab), dtype=np.int32)
     return Arrays(build_double_array(data, offsets, ids), vocab.unk_id)  # the last of equal keys counts
+
+
+def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
+    """The arrays of RWKV's own list, None for any other file, and for a list without a token for each byte."""
+    if not isinstance(pipeline.model, Longest) or pipeline.normalize or pipeline.split:
+        return None
+    if any(bytes([byte]) not in pipeline.vocabulary for byte in range(256)):
+        return None
+    data, offsets = packed([text or b"" for text in pipeline.model_tokens])
+    ids = np.arange(offsets.size - 1, dtype=np.int32)
+    return Arrays(build_double_array(data, offsets, ids), NO_TOKEN)
 
 
 def may_part(arrays: Arrays, _size: int) -> bool:

@@ -9,7 +9,7 @@ and so is a repeat within a repeat, which takes a backtracking engine endless ti
 from __future__ import annotations
 
 import string
-from functools import cache
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from jittok.pipeline.steps import CRATE, ONIG, Pattern
@@ -32,6 +32,8 @@ MOST_WRITTEN_OUT = 5000
 """Characters of a pattern with its repeats written out."""
 MOST_WALKED = 400
 """The same of a pattern that repeats what matches in several ways."""
+MOST_KEPT = 256
+"""Patterns that are remembered. A process may read many files, each with a pattern of its own."""
 
 
 class PatternError(ValueError):
@@ -56,7 +58,7 @@ def explicit(pattern: str, engine: str = ONIG) -> str:
     return _read(pattern, engine).text
 
 
-@cache
+@lru_cache(MOST_KEPT)
 def _read(pattern: str, engine: str) -> _Part:
     if len(pattern) > LONGEST_PATTERN:
         raise PatternError(LONGEST_PATTERN, f"{len(pattern)} characters", f"at most {LONGEST_PATTERN}")
@@ -75,7 +77,7 @@ def _read(pattern: str, engine: str) -> _Part:
     return part
 
 
-@cache
+@lru_cache(MOST_KEPT)
 def compiled(pattern: Pattern) -> Any:
     """What finds a pattern: a `regex.Pattern`, or an automaton where that could take exponential time."""
     import regex
@@ -86,7 +88,7 @@ def compiled(pattern: Pattern) -> Any:
     return _walked(part.text) if part.again else regex.compile(part.text, regex.V0)
 
 
-@cache
+@lru_cache(MOST_KEPT)
 def _walked(written_out: str) -> Any:
     """The automaton of a pattern. Raises PatternError for one that has none, or none of this size."""
     from jittok.pretokenize.matching import Matching
@@ -349,6 +351,7 @@ def _common(whole: Ranges | None, part: list[tuple[int, int]]) -> Ranges:
     return _complement(_complement(whole) + _complement(part))
 
 
+@lru_cache(maxsize=256)  # a letter is hundreds of ranges, and patterns name it again and again
 def _written(members: Ranges) -> str:
     """A set as any engine reads it."""
     members = _merged(members)

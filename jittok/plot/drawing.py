@@ -137,7 +137,7 @@ def double_array(tok: Tokenizer, ax: Axes | None = None, *, name: str | None = N
 
 
 def probes(tok: Tokenizer, ax: Axes | None = None) -> Axes:
-    """How many slots a look-up of a pair that is there reads. ValueError where there is no table of pairs."""
+    """How many lines of four slots a look-up of a pair reads. ValueError where there is no table of pairs."""
     read = measure.pair_probes(tok)
     if not read.size:
         raise ValueError(f"found a vocabulary of type {tok.type}, expected bpe or spm, which have a table of pairs")
@@ -145,7 +145,11 @@ def probes(tok: Tokenizer, ax: Axes | None = None) -> Axes:
     most = int(min(read.max(), 12))
     counts = np.bincount(np.minimum(read, most), minlength=most + 1)[1:]
     axes.bar(np.arange(1, most + 1), counts / read.size, color=ORANGE)
-    axes.set(xlabel="slots read", ylabel="share of pairs", title=f"{_named(tok)}: {read.mean():.2f} slots a pair")
+    axes.set(
+        xlabel="lines of four slots read",
+        ylabel="share of pairs",
+        title=f"{_named(tok)}: {read.mean():.2f} lines a pair",
+    )
     return axes
 
 

@@ -18,8 +18,8 @@ SPECIAL, BYTE = 1 | 8 | 16, 32
 """Attribute bits of tokens that stand for no text of their own."""
 LETTERS = ("LETTER", "SYLLABLE", "IDEOGRAPH")
 """One of these stands in the name of a character whose name begins with its script."""
-KNUTH = 0x9E3779B97F4A7C15
-"""What the pair table multiplies its keys with."""
+KNUTH, IN_LINE = 0x9E3779B97F4A7C15, 4
+"""What the pair table multiplies its keys with; slots of a line."""
 
 
 class Table(NamedTuple):
@@ -185,14 +185,14 @@ def depths(tok: Tokenizer, name: str) -> NDArray[np.int64]:
 
 
 def pair_probes(tok: Tokenizer) -> NDArray[np.int64]:
-    """int64[pairs]: slots that a look-up of each pair of the pair table reads; empty where there is no such table."""
+    """int64[pairs]: lines that a look-up of each pair of the pair table reads; empty where there is no such table."""
     table = next((part for part in _parts(tok.arrays) if _kind(part) == "PairTable"), None)
     if table is None:
         return np.zeros(0, np.int64)
     keys = table.slots[::2]
     places = np.flatnonzero(keys)
-    homes = (keys[places] * np.uint64(KNUTH) >> np.uint64(64 - table.slot_bits)).astype(np.int64)
-    read: NDArray[np.int64] = (places - homes) % (1 << table.slot_bits) + 1
+    homes = (keys[places] * np.uint64(KNUTH) >> np.uint64(66 - table.slot_bits)).astype(np.int64)
+    read: NDArray[np.int64] = (places // IN_LINE - homes) % (1 << table.slot_bits - 2) + 1
     return read
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from jittok.pipeline.known_patterns import GPT2, GREEDY, O200K, R50K
 from jittok.pipeline.patterns import PatternError, explicit, is_possessive
-from jittok.pipeline.steps import CONTIGUOUS, ISOLATED, REMOVED, Cut, CutClass, SpellBytes, Splitter
+from jittok.pipeline.steps import CONTIGUOUS, ISOLATED, REMOVED, Cut, CutClass, Pattern, SpellBytes, Splitter
 from jittok.pretokenize.automaton import DEAD, START, Automaton, compile_pattern
 from jittok.pretokenize.classes import UNICODE_SIZE
 from jittok.pretokenize.linear import is_linear
@@ -46,6 +46,8 @@ GPT2_FORMS = (
     GREEDY[R50K],
 )
 """Patterns that cut as `splitters.gpt2`. Where `\\s+(?!\\S)` has failed one character of white space is left."""
+MOST_KEPT = 32
+"""Automata that are remembered, of some MB each. A process may read many files, each with a pattern of its own."""
 
 
 class Family:
@@ -84,7 +86,7 @@ def _llama3_forms() -> dict[str, Family]:
             # of a run of white space the same is left, and where \s+(?!\S) fails it is one character
             short = plain.replace(r"\s*[\r\n]+|\s+(?!\S)|\s+", r"\s*[\r\n]|\s+(?!\S)|\s")
             for text, with_marks in ((plain, False), (marks, True), (short, False)):
-                found[explicit(text)] = Family("llama3", group, PREFIX, with_marks, folded)
+                found[text] = Family("llama3", group, PREFIX, with_marks, folded)
     return found
 
 
@@ -95,20 +97,32 @@ def _cased_forms() -> dict[str, Family]:
     for text, group, contractions in ((O200K, 3, SUFFIX), (tekken, 1, WITHOUT)):
         short = text.replace(r"\s*[\r\n]+|\s+(?!\S)|\s+", r"\s*[\r\n]|\s+(?!\S)|\s")
         family = Family("llama3", group, contractions, folded=contractions == SUFFIX, cased=TRUE_CASE)
-        found.update(dict.fromkeys((explicit(text), explicit(short)), family))
+        found.update(dict.fromkeys((text, short), family))
     return found
 
 
 @functools.cache
 def _forms() -> dict[str, Family]:
-    return {**{explicit(text): Family("gpt2") for text in GPT2_FORMS}, **_llama3_forms(), **_cased_forms()}
+    return {**{text: Family("gpt2") for text in GPT2_FORMS}, **_llama3_forms(), **_cased_forms()}
+
+
+@functools.cache
+def _explicit_forms() -> dict[str, Family]:
+    return {explicit(text): family for text, family in _forms().items()}
+
+
+def _family(pattern: Pattern) -> Family | None:
+    """The fast splitter of a pattern: most files write it as one of `_forms`, which all engines read alike; others are
+    told by their classes. PatternError for one that is not known at all."""
+    text = _greedy(pattern.text)
+    return _forms().get(text) or _explicit_forms().get(explicit(text, pattern.engine))
 
 
 def family_of(stages: tuple[Splitter, ...]) -> Family | None:
     """The fast splitter that cuts as these stages, None where there is none."""
     cuts = _without_spelling(stages)
     if len(cuts) == 1 and isinstance(cuts[0], Cut) and not cuts[0].pattern.literal and _keeps_all(cuts[0]):
-        return _forms().get(explicit(_greedy(cuts[0].pattern.text), cuts[0].pattern.engine))
+        return _family(cuts[0].pattern)
     return None
 
 
@@ -125,7 +139,7 @@ def _greedy(text: str) -> str:
     return GREEDY.get(text, text)
 
 
-@functools.cache
+@functools.lru_cache(MOST_KEPT)
 def splitter_of_stages(stages: tuple[Splitter, ...]) -> general.Splitter | None:
     """The arrays of a splitter, None for one that kernels do not cover. A last SpellBytes is left to the model."""
     try:
@@ -151,7 +165,7 @@ def _whole() -> Stage:
     return MATCHER, automaton, (automaton.starts, automaton.classes)
 
 
-@functools.cache
+@functools.lru_cache(MOST_KEPT)
 def _automaton(text: str) -> Automaton:
     return compile_pattern(text, UNICODE_SIZE)
 
@@ -164,13 +178,10 @@ def quadratic_pattern(steps: Iterable[object]) -> str | None:
         if pattern is None or pattern.literal:
             continue
         try:
+            if pattern.text == TRAILING or _family(pattern) is not None:
+                continue
             text = explicit(_greedy(pattern.text), pattern.engine)
-            if (
-                pattern.text != TRAILING
-                and text not in _forms()
-                and not is_possessive(text)
-                and not is_linear(_automaton(text))
-            ):
+            if not is_possessive(text) and not is_linear(_automaton(text)):
                 return str(pattern.text)
         except (ValueError, PatternError):
             continue

@@ -1,8 +1,9 @@
 """Pairs of symbols to (rank, merged symbol): what a merge step asks for.
 
-Open addressing over two words a slot, so that one cache line answers: the pair, then rank and merged symbol. Most pairs
-of neighbours have no merge; a bit array that fits the second-level cache says so for nine of ten of them before the
-table (megabytes) is read.
+Open addressing over lines of four slots: a pair is in its home line, or, where that is full, in the next one. A slot is
+two words, the pair, then rank and merged symbol, so one cache line nearly always answers, and all four of its slots are
+compared at once. Most pairs of neighbours have no merge; a bit array that fits the second-level cache says so for nine
+of ten of them before the table (megabytes) is read.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ from typing import NamedTuple
 import numpy as np
 
 from jittok._jit import I32, U64, OutU64, frozen, helper, inlined, kernel, wide
-from jittok._raw import Window, get_u64, multiply, prefetch
+from jittok._raw import Window, get_u64, match_four, multiply, prefetch
 
 NO_PAIR = np.uint64(0xFFFFFFFFFFFFFFFF)
 """The answer for a pair without a merge: sorts behind every rank."""
+IN_LINE = 4
+"""Slots of a line."""
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _32 = np.uint64(32)
 _6, _63, _1, _0 = np.uint64(6), np.uint64(63), np.uint64(1), np.uint64(0)
@@ -23,7 +26,7 @@ _6, _63, _1, _0 = np.uint64(6), np.uint64(63), np.uint64(1), np.uint64(0)
 
 class PairTable(NamedTuple):
     """Invariant, by construction: slots.size == 2 << slot_bits, filter.size << 6 == 1 << filter_bits, and at least a
-    third of the slots is free, so that every search ends."""
+    third of the slots is free, so that every search ends. slot_bits >= 2. A line is filled from its first slot on."""
 
     slots: U64  # [2 << slot_bits] (left + 1) << 32 | right + 1, or 0; then rank << 32 | merged
     filter: U64  # [1 << filter_bits - 6] a bit for each hash value that some pair has
@@ -54,14 +57,18 @@ def fill_pair_table(
 
     left, right, rank, merged: int32[pairs]; slots: uint64[2 << slot_bits], bits: uint64[1 << filter_bits - 6], zeroed
     """
-    mask = (1 << slot_bits) - 1
+    lines = (1 << slot_bits - 2) - 1
     count = 0
     for k in range(left.size):
         key = pair_key(wide(left[k]), wide(right[k]))
         h = multiply(key, _MIX)
-        at = np.int64(h >> np.uint64(64 - slot_bits))
+        line = np.int64(h >> np.uint64(66 - slot_bits))
+        at = IN_LINE * line
         while slots[2 * at] != _0 and slots[2 * at] != key:
-            at = (at + 1) & mask
+            at += 1
+            if at == IN_LINE * (line + 1):
+                line = (line + 1) & lines
+                at = IN_LINE * line
         if slots[2 * at] == _0:
             count += 1
             slots[2 * at] = key
@@ -73,23 +80,42 @@ def fill_pair_table(
 
 @helper
 def pair_place(bits: Window, slot_bits: int, filter_bits: int, key: np.uint64) -> int:
-    """The slot where the search for a pair begins; negative when there is no such pair. key: from `pair_key`."""
+    """The line where the search for a pair begins; negative when there is no such pair. key: from `pair_key`."""
     h = multiply(key, _MIX)
     f = h >> np.uint64(64 - filter_bits)
     there = np.int64((get_u64(bits, np.int64(f >> _6)) >> (f & _63)) & _1)
-    return np.int64(h >> np.uint64(64 - slot_bits)) | (there - 1)
+    return np.int64(h >> np.uint64(66 - slot_bits)) | (there - 1)
 
 
 @inlined
-def find_at(slots: Window, slot_bits: int, at: int, key: np.uint64) -> np.uint64:
-    """rank << 32 | merged symbol of the pair with this key, whose search begins at slot `at`, or NO_PAIR."""
+def expect_line(slots: Window, line: int) -> None:
+    """Ask for the memory that `find_at` reads first."""
+    prefetch(slots, 2 * IN_LINE * max(line, 0), 8)
+
+
+@inlined
+def find_at(slots: Window, slot_bits: int, line: int, key: np.uint64) -> np.uint64:
+    """rank << 32 | merged symbol of the pair with this key, or NO_PAIR. line: `pair_place` of it.
+
+    Whether there is a pair cannot be foreseen, so there is no branch on it: one that is known to be none is looked for
+    in the first line, where it is not either. A pair can be elsewhere only when its line is full.
+    """
+    at = 2 * IN_LINE * max(line, 0)
+    found = match_four(slots, at, key)
+    if (found == NO_PAIR) & (line >= 0) & (get_u64(slots, at + 2 * IN_LINE - 2) != _0):
+        return _find_behind(slots, slot_bits, line, key)
+    return found
+
+
+@helper
+def _find_behind(slots: Window, slot_bits: int, line: int, key: np.uint64) -> np.uint64:
+    """The same for a pair that is not in its line, which is full."""
     while True:
-        found = get_u64(slots, 2 * at)
-        if found == key:
-            return get_u64(slots, 2 * at + 1)
-        if found == _0:
-            return NO_PAIR
-        at = (at + 1) & ((1 << slot_bits) - 1)
+        line = (line + 1) & ((1 << slot_bits - 2) - 1)
+        at = 2 * IN_LINE * line
+        found = match_four(slots, at, key)
+        if found != NO_PAIR or get_u64(slots, at + 2 * IN_LINE - 2) == _0:
+            return found
 
 
 @helper
@@ -102,9 +128,9 @@ def find_pair(slots: Window, bits: Window, slot_bits: int, filter_bits: int, lef
         return NO_PAIR
     key = pair_key(left, right)
     h = multiply(key, _MIX)
-    at = np.int64(h >> np.uint64(64 - slot_bits))
-    prefetch(slots, 2 * at, 8)
+    line = np.int64(h >> np.uint64(66 - slot_bits))
+    expect_line(slots, line)
     f = h >> np.uint64(64 - filter_bits)
     if (get_u64(bits, np.int64(f >> _6)) >> (f & _63)) & _1 == _0:
         return NO_PAIR
-    return find_at(slots, slot_bits, at, key)
+    return find_at(slots, slot_bits, line, key)

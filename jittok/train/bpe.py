@@ -20,6 +20,7 @@ from jittok.unicode.tables import BYTE_OF_CHARACTER, CHARACTER_OF_BYTE
 
 LIKE = ("jittok", "hf")
 ALPHABETS = ("bytes", "seen")
+WORDS_AT_ONCE = 1 << 14
 HF_MOST = (1 << 31) - 1
 """Hugging Face's trainer counts in 32 bits."""
 
@@ -117,9 +118,9 @@ def byte_weights(counts: Counts) -> NDArray[np.int64]:
     """int64[256]: how often each byte occurs."""
     sums = np.zeros(256, np.int64)
     sizes = counts.lengths
-    for start in range(0, len(counts), 1 << 18):  # in parts: an int64 for each byte of all words would be much
-        part = slice(start, start + (1 << 18))
-        words = counts.words[counts.starts[start] : counts.starts[min(start + (1 << 18), len(counts))]]
+    for start in range(0, len(counts), WORDS_AT_ONCE):  # each byte of a part takes five int64
+        part = slice(start, start + WORDS_AT_ONCE)
+        words = counts.words[counts.starts[start] : counts.starts[min(start + WORDS_AT_ONCE, len(counts))]]
         each = np.repeat(counts.counts[part], sizes[part])
         order = np.argsort(words, kind="stable")
         ends = np.cumsum(np.bincount(words, minlength=256))

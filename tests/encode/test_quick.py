@@ -4,6 +4,7 @@ import ctypes
 import functools
 import gc
 import hashlib
+import json
 import lzma
 import platform
 import random
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from drawn_files import SPLITS, byte_level_json, drawn_json, drawn_text
 
 import jittok
 from jittok._jit import JIT, shipped
@@ -112,7 +114,8 @@ def test_a_frame_is_laid_out_anew_when_an_array_has_been_replaced():
         lambda: setattr(encoder, "arrays", encoder.arrays._replace()),
     ):
         replace()
-        assert not workspace.frames[id(rule)].fits(encoder, workspace)
+        frame = workspace.frames.get(id(rule))
+        assert frame is None or not frame.fits(encoder, workspace)
         assert tok.encode(text, parse_special=True).tolist() == want
         assert workspace.frames[id(rule)].fits(encoder, workspace)
     workspace.ids = np.empty(0, np.int32)
@@ -170,6 +173,52 @@ def test_a_builtin_gives_the_ids_of_the_ordinary_way(name):
         if number % 20 == 0:  # arrays of the workspace are replaced
             tok.encode_batch(["some words " * number, text] * 3, threads=1 + number % 2, errors="replace")
     assert went > 10 or tok.vocab.nfc
+
+
+@pytest.mark.usefixtures("often")
+def test_byte_level_files_go_the_quick_way_with_the_ids_of_the_ordinary_one():
+    """Added tokens of both searches, strips, templates, malformed bytes; not where text is rewritten."""
+    went = rewritten = 0
+    for seed in range(24 if JIT else 2):
+        draw = random.Random(seed)
+        tok = jittok.load(drawn_json(draw), cache=False)
+        encoder = tok._rule(False, False, "strict")[0]
+        texts = [drawn_text(draw) for _ in range(30)]
+        texts += [raw[:-1] for raw in map(str.encode, texts)] + [text.encode("ascii", "ignore") for text in texts]
+        for number, text in enumerate(texts):
+            rule = RULES[number % 4]
+            want = ordinary(tok, text, rule)
+            assert asked(tok, text, rule) == want, (seed, text, rule)
+            builtin = tok._builtins.get((rule.get("add_special", False), rule.get("parse_special", False), "strict"))
+            found = builtin(text) if builtin else None
+            if found is not None:
+                assert found.tolist() == want, (seed, text, rule)
+                went += 1
+        if encoder.rewrite is not None:
+            rewritten += 1
+            assert not tok._builtins
+    assert went > (100 if JIT else 0)
+    assert rewritten > 0 or not JIT
+
+
+@pytest.mark.usefixtures("often")
+def test_a_template_of_a_file_stands_around_a_text_that_goes_the_quick_way():
+    content = json.loads(byte_level_json(SPLITS[0], None))
+    content["added_tokens"] = [
+        {"id": 256, "content": "<s>", "special": True, "single_word": False, "lstrip": False, "rstrip": True,
+         "normalized": False},
+    ]  # fmt: skip
+    piece = {"Sequence": {"id": "A", "type_id": 0}}
+    other = {"Sequence": {"id": "B", "type_id": 0}}
+    special = {"SpecialToken": {"id": "<s>", "type_id": 0}}
+    content["post_processor"] = {
+        "type": "TemplateProcessing", "single": [special, special, piece, special], "pair": [piece, other],
+        "special_tokens": {"<s>": {"id": "<s>", "ids": [256], "tokens": ["<s>"]}},
+    }  # fmt: skip
+    tok = jittok.load(json.dumps(content).encode(), cache=False)
+    builtin = builtin_of(tok, add_special=True, parse_special=True)
+    letters = [tok.encode(letter).tolist()[0] for letter in "abc"]
+    assert builtin("ab<s>  c").tolist() == [256, 256, *letters[:2], 256, letters[2], 256]
 
 
 @pytest.mark.usefixtures("often")

@@ -6,10 +6,10 @@ import re
 import pytest
 import regex
 
-from jittok.pipeline.patterns import PatternError, compiled, explicit, is_possessive
-from jittok.pipeline.steps import CRATE, ISOLATED, REMOVED, Cut, Pattern
+from jittok.pipeline.patterns import PatternError, _read, compiled, explicit, is_possessive
+from jittok.pipeline.steps import CRATE, ISOLATED, ONIG, REMOVED, Cut, Pattern
 from jittok.pretokenize.automaton import compile_pattern
-from jittok.pretokenize.files import covers, family_of, splitter_of_stages
+from jittok.pretokenize.files import _automaton, covers, family_of, splitter_of_stages
 from jittok.unicode.libraries import mapping, normal_form
 
 
@@ -96,3 +96,19 @@ def test_a_repeat_of_what_matches_in_several_ways_is_walked_not_tried(pattern):
         spans = [match.span() for match in regex.finditer(explicit(pattern), text)]
         assert [match.span() for match in found.finditer(text)] == spans
         assert found.sub(lambda _: "-", text) == regex.sub(explicit(pattern), "-", text)
+
+
+@pytest.mark.parametrize(
+    ("remembered", "arguments"),
+    [
+        (_read, lambda text: (text, ONIG)),
+        (_automaton, lambda text: (text,)),
+        (splitter_of_stages, lambda text: ((Cut(Pattern(text), ISOLATED),),)),
+    ],
+)
+def test_patterns_of_files_that_are_gone_do_not_stay_for_ever(remembered, arguments):
+    first = remembered(*arguments("a{3}b"))
+    assert remembered(*arguments("a{3}b")) is first
+    for number in range(4, 4 + remembered.cache_parameters()["maxsize"]):
+        remembered(*arguments(f"a{number}b"))
+    assert remembered(*arguments("a{3}b")) is not first

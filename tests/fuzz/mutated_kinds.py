@@ -21,7 +21,7 @@ from mutated_files import TEXT, changed_values, mutations
 import jittok
 import jittok.files
 from jittok.encode.general import GeneralEncoder
-from jittok.errors import JittokError, MalformedVocab, UnsupportedVocab
+from jittok.errors import EncodingFailed, MalformedVocab, UnsupportedVocab
 
 SECONDS, MEGABYTES = 1.0, 100
 """What a file may take, beside its own size."""
@@ -78,10 +78,13 @@ def check(files: Files, folder: Path, compile_it: bool) -> bool:
     rule = general.rule(add_special=True, parse_special=True, replace=False)
     try:
         ids = general.one(TEXT.encode(), rule).tolist()
-    except JittokError:
+    except EncodingFailed:
         return True
     if compile_it:
-        tok = jittok.tokenizer.Tokenizer(pipeline, cache_bytes=1 << 16)
+        try:
+            tok = jittok.tokenizer.Tokenizer(pipeline, cache_bytes=1 << 16)
+        except UnsupportedVocab:  # a pattern that some texts make slow
+            return False
         found = tok.encode(TEXT, add_special=True, parse_special=True).tolist()
         assert found == ids, f"kernels {found}, reference {ids}"
         tok.decode(found)

@@ -1,7 +1,7 @@
 """Kernels against the references, and caches against none, for as long as you like: python tests/fuzz/run.py --minutes 5
 
 Drawn vocabularies of every type, then the bundled ones and, where $JITTOK_VOCABS (a folder of GGUF files) or ../shared
-has more, those. A difference is cut down to the shortest text that still shows it, printed, and makes the exit code 1.
+has more, those. After each vocabulary comes a tokenizer file that is drawn, and a hundred with changes. A difference is cut down to the shortest text that still shows it, printed, and makes the exit code 1.
 """
 # ruff: noqa: E501, T201  printing is its work
 
@@ -22,6 +22,7 @@ ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(Path(__file__).parent), str(ROOT / "tests" / "data")]
 
 from cases import Case  # noqa: E402
+from file_rounds import CHANGES, rounds  # noqa: E402
 from texts import Texts  # noqa: E402
 from vocabs import random_vocab  # noqa: E402
 
@@ -109,7 +110,7 @@ def main() -> int:
     parser.add_argument("--only", help="part of the name of a real vocabulary; no drawn ones then")
     options = parser.parse_args()
     end = time.monotonic() + 60 * options.minutes
-    counts, bytes_done, vocabs, failures = Counter[str](), 0, 0, 0
+    counts, bytes_done, vocabs, failures, files = Counter[str](), 0, 0, 0, 0
     for case, texts in cases(options.seed, options.only):
         vocabs += 1
         source = Texts(options.seed * 7919 + vocabs, case.vocab)
@@ -125,9 +126,14 @@ def main() -> int:
                 break
         if time.monotonic() > end or failures >= 20:
             break
+        if options.only is None:
+            files += 1
+            for wrong in rounds(options.seed, files):
+                failures += 1
+                print(wrong, flush=True)
     by_type = ", ".join(f"{kind} {count:,}" for kind, count in sorted(counts.items()))
     print(
-        f"seed {options.seed}: {sum(counts.values()):,} texts ({bytes_done:,} bytes; {by_type}) on {vocabs} vocabularies, {failures} differences"
+        f"seed {options.seed}: {sum(counts.values()):,} texts ({bytes_done:,} bytes; {by_type}) on {vocabs} vocabularies, {files} drawn and {CHANGES * files:,} changed files, {failures} differences"
     )
     return 1 if failures else 0
 

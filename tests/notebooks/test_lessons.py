@@ -87,6 +87,14 @@ ANSWERS: dict[str, dict[str, tuple[str, str]]] = {
         "first_zq": ("['zq zq']", "['qz']"),
         "long_word": ("' kuunnellen'", "' the'"),
     },
+    "12_own_files": {
+        "one_character": ("'\\u0940'", "'a'"),
+        "cut_out": ("'<tool>'", "'tool'"),
+        "same_words": (
+            "r\"'(?:s|t|re|ve|m|ll|d)| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+\"",
+            "DIGITS.replace(\"'s\", \"'(?:s)\")",
+        ),
+    },
 }
 """Notebook -> name -> (a right answer, a wrong one), as expressions over the names of the notebook."""
 WORDS = ("right", "not yet, try again", "no answer yet")

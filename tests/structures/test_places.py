@@ -34,6 +34,31 @@ def test_a_place_leads_to_the_pair_or_says_that_there_is_none():
     assert np.count_nonzero(found[2000:] == -1) > 1000  # most without a search
 
 
+@kernel
+def ranks_from_line(table: PairTable, left: I32, right: I32, line: int, found: OutI64) -> int:
+    """The rank of each pair, looked for from a line on; -1 where there is none."""
+    slots = window(table.slots)
+    for k in range(found.size):
+        merged = find_at(slots, table.slot_bits, line, pair_key(wide(left[k]), wide(right[k])))
+        found[k] = -1 if merged == NO_PAIR else np.int64(merged >> np.uint64(32))
+    return found.size
+
+
+def test_pairs_of_a_full_line_are_in_the_next_and_behind_the_last_comes_the_first():
+    left, right = np.divmod(np.arange(4096), 64)
+    keys = (left + 1).astype(np.uint64) << np.uint64(32) | (right + 1).astype(np.uint64)
+    homes = keys * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(62)  # of four lines
+    pairs = np.flatnonzero(homes == 3)[:12]
+    left, right, ranks = (frozen(part, np.int32) for part in (left[pairs], right[pairs], range(12)))
+    table = build_pair_table(left[:9], right[:9], ranks[:9], ranks[:9])
+    assert (table.slots[::2].reshape(4, 4) != 0).sum(axis=1).tolist() == [4, 1, 0, 4]
+    for line, wanted in ((3, [*range(9), -1, -1, -1]), (0, [*[-1] * 4, *range(4, 9), -1, -1, -1]), (-1, [-1] * 12)):
+        found = np.zeros(12, np.int64)
+        ranks_from_line(table, left, right, line, found)
+        # a negative line is that of a pair known to be none: it is not looked for behind the first line
+        assert found.tolist() == (wanted if line >= 0 else [*wanted[:4], 4, 5, 6, 7, *wanted[8:]])
+
+
 def test_nodes_stand_in_free_slots_of_blocks_that_are_begun():
     texts = [bytes([a, b]) for a in range(0x41, 0x5B) for b in range(0x41, 0x5B)]
     data = np.frombuffer(b"".join(texts), np.uint8)

@@ -9,6 +9,7 @@ import os
 import random
 import sys
 import time
+import tracemalloc
 from collections import Counter as Tally
 from pathlib import Path
 from typing import Any
@@ -186,6 +187,18 @@ def test_limit_alphabet_keeps_the_most_frequent_bytes_and_joins_what_stood_aroun
 def test_byte_weights_are_sums_over_occurrences() -> None:
     counts = Counts.of({b"aab": 3, b"b": 5, b"\xff": 1})
     assert {byte: int(n) for byte, n in enumerate(byte_weights(counts)) if n} == {97: 6, 98: 8, 255: 1}
+
+
+def test_byte_weights_take_little_memory_whatever_the_words() -> None:
+    number, size = 100_000, 9
+    words = np.frombuffer(random.Random(5).randbytes(number * size), np.uint8)
+    counts = Counts(words, np.arange(number + 1) * size, np.full(number, 3))
+    tracemalloc.start()
+    sums = byte_weights(counts)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert sums.tolist() == (3 * np.bincount(words, minlength=256)).tolist()
+    assert peak < 10 << 20
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,8 @@ its own text merged alone.
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from jittok._jit import I32, I64, U8, OutI32, frozen, helper, kernel
@@ -38,9 +40,12 @@ from jittok.structures.bytes_table import (
 from jittok.structures.char_table import no_characters
 from jittok.unicode import tables
 from jittok.unicode.characters import SPACE_BYTE
+from jittok.unicode.nfc import compositions
 
 FAMILIES = {"gpt2": GPT2, "llama3": LLAMA3}
 NO_FAMILY = Family("")
+IN_NO_TEXT = frozenset({0xC0, 0xC1, *range(0xF5, 0x100)})
+"""Bytes that UTF-8 never has: some files have no tokens for them."""
 MOST_PARTS = 1 << 12
 """Bytes of a token of ranks that is merged to find its pair."""
 
@@ -55,10 +60,15 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
     if splitter is None:
         return None
     tokens = pipeline.model_offsets.size - 1
-    symbols = build_bytes_table(*spelled)
-    byte_symbols = frozen(find_rows(symbols, encoded_bytes()), np.int32)
-    if (byte_symbols == ABSENT).any():
+    missing = np.flatnonzero(find_rows(build_bytes_table(*spelled), encoded_bytes()) == ABSENT).tolist()
+    if not {*missing} <= IN_NO_TEXT:
         return None  # a byte without a token is unknown, or vanishes
+    data, offsets = packed([encoded_bytes()[byte] for byte in missing])
+    symbols = build_bytes_table(
+        frozen(np.append(spelled[0], data), np.uint8),
+        frozen(np.append(spelled[1], spelled[1][-1] + offsets[1:]), np.int64),
+    )
+    byte_symbols = frozen(find_rows(symbols, encoded_bytes()), np.int32)
     if isinstance(model, Ranks):
         pairs = pairs_of_ranks(build_bytes_table(pipeline.model_bytes, pipeline.model_offsets), byte_symbols)
     else:
@@ -66,8 +76,8 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
         ranks = frozen(np.arange(model.left.size), np.int32)
         pairs = Pairs(*(frozen(a, np.int32) for a in (model.left, model.right)), ranks, frozen(model.merged, np.int32))
     whole_known = isinstance(model, Ranks) or model.whole_words
-    whole, whole_ids = whole_words(symbols.data, symbols.offsets)
-    pairs, table = living(pairs, byte_symbols, tokens)
+    whole, whole_ids = whole_words(symbols.data, frozen(symbols.offsets[: tokens + 1], np.int64))
+    pairs, table = living(pairs, byte_symbols, tokens + len(missing))
     byte_pairs = np.empty(65536, np.uint64)
     pair_all_bytes(table, byte_symbols, byte_pairs)
     slots, bits = empty_slots(0)
@@ -81,7 +91,7 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
         byte_symbols=byte_symbols,
         characters=no_characters(),
         virtual_ids=frozen([ABSENT], np.int32),
-        virtual_at=frozen([0], np.int64),
+        virtual_at=frozen(np.zeros(len(missing) + 1), np.int64),
         texts=symbols,
         byte_ids=frozen(np.full(256, ABSENT), np.int32),
         whole=whole,
@@ -112,12 +122,24 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
 
 
 def normal_form_alone(pipeline: Pipeline) -> bool:
-    """Whether nothing is normalized but by NFC, and tokens that are looked for behind that are white space: it neither
-    makes, changes nor composes with any."""
+    """Whether nothing is normalized but by NFC, and tokens that are looked for behind that are ASCII that it neither
+    makes nor changes: no character becomes theirs, and their last one composes with nothing."""
     if not pipeline.normalize:
         return True
     later = [token.content for token in pipeline.added if token.normalized]
-    return pipeline.composes_alone and all(text.isascii() and text.isspace() for text in later)
+    return pipeline.composes_alone and all(
+        text.isascii() and text[-1:] not in composing() and _MADE.isdisjoint(text) for text in later
+    )
+
+
+_MADE = frozenset("K;`")
+"""ASCII that NFC makes of other characters."""
+
+
+@cache
+def composing() -> frozenset[str]:
+    """Characters that begin a composition."""
+    return frozenset(chr(first) for first, _ in compositions())
 
 
 def _spelled(pipeline: Pipeline) -> tuple[U8, I64] | None:

@@ -122,7 +122,7 @@ def _several(several: dict[int, tuple[int, ...]], odd: NDArray[np.bool_], hangul
 
 
 class BertRewrite:
-    """Fragments whose characters become several, rewritten."""
+    """Fragments whose characters become several, rewritten. normalized: all steps, for texts with odd characters."""
 
     def __init__(self, table: CharacterMap, normalized: Callable[[bytes], bytes]) -> None:
         self._table, self._normalized = table, normalized
@@ -152,8 +152,8 @@ class BertRewrite:
         )  # fmt: skip
 
 
-def bert_rewrite(pipeline: Pipeline, normalized: Callable[[bytes], bytes]) -> BertRewrite:
-    """The rewriting of a file that `bert_flags` knows. normalized: all steps, for texts with odd characters."""
+def bert_characters(pipeline: Pipeline) -> CharacterMap:
+    """What `BertRewrite` looks for, of a file that `bert_flags` knows."""
     flags = bert_flags(pipeline)
     assert flags is not None
-    return BertRewrite(characters(flags).several, normalized)
+    return characters(flags).several

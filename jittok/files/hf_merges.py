@@ -1,0 +1,136 @@
+"""The merges of a tokenizer.json, or of merges.txt, as ids.
+
+A vocabulary of 200,000 tokens has 450,000 merges, so parts and results are looked up all at once, in a table of the
+tokens' texts. What that cannot do (parts that lose a prefix, and whatever is an error) goes one by one.
+"""
+
+from __future__ import annotations
+
+from itertools import chain, repeat
+from operator import add
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok._jit import I64, U8, frozen
+from jittok.files.places import Node
+from jittok.pipeline.pipeline import fixed, packed_texts
+from jittok.structures.bytes_table import build_bytes_table, find_all
+
+SPACE, CUT = 0x20, 0
+"""What stands between the parts of a line, and between lines that are put behind each other."""
+
+
+class Vocabulary(NamedTuple):
+    """Token texts by id."""
+
+    ids: dict[str, int]  # of equal texts the last
+    token_bytes: NDArray[np.uint8]
+    token_offsets: NDArray[np.int64]
+    holes: NDArray[np.int32]
+
+
+def resolve_merges(
+    node: Node, vocabulary: Vocabulary, prefix: str, first_line: int = 1
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+    """(left, right, merged) ids of a list of merges, lines or pairs, by rank. Of equal pairs the last one counts.
+
+    A line that begins with "#version" is passed over. Every part and what they make must be in the vocabulary.
+    """
+    merges = node.of(list)
+    columns = None if prefix else _at_once(merges, vocabulary)
+    if columns is None:
+        columns = _one_by_one(merges, vocabulary.ids, prefix, _Merge(node, first_line))
+    left, right, merged = columns
+    last = _last_of_equal(left.astype(np.int64) << 32 | right)
+    return fixed(left[last], np.int32), fixed(right[last], np.int32), fixed(merged[last], np.int32)
+
+
+def _at_once(merges: list[Any], vocabulary: Vocabulary) -> list[NDArray[np.int32]] | None:
+    """The columns of all merges; None where one is not as it should be, or cannot be told from another here."""
+    parts = _parts(merges)
+    if parts is None or (vocabulary.holes.size and not np.diff(vocabulary.token_offsets).all()):
+        return None  # a hole has the text of a token that is empty
+    data, offsets = parts
+    table = build_bytes_table(frozen(vocabulary.token_bytes, np.uint8), frozen(vocabulary.token_offsets, np.int64))
+    found, merged = np.empty(offsets.size - 1, np.int32), np.empty(len(merges), np.int32)
+    find_all(table, data, offsets, found)
+    find_all(table, data, frozen(offsets[::2].copy(), np.int64), merged)
+    columns = [found[0::2], found[1::2], merged]
+    return columns if all(column.min(initial=0) >= 0 for column in columns) else None
+
+
+def _parts(merges: list[Any]) -> tuple[U8, I64] | None:
+    """(bytes, offsets) of left and right parts in turns; None where a merge has not two."""
+    kinds = set(map(type, merges))
+    if kinds == {list} and set(map(len, merges)) == {2}:
+        flat = list(chain.from_iterable(merges))
+        if set(map(type, flat)) != {str}:
+            return None
+        data, offsets = packed_texts(flat)
+        return frozen(data, np.uint8), frozen(offsets, np.int64)
+    if kinds != {str}:
+        return None
+    joined = np.frombuffer("\0".join(merges).encode(), np.uint8)
+    ends = np.flatnonzero((joined == SPACE) | (joined == CUT))
+    # there are as many cuts as lines but one, so a space at every other place leaves no others
+    if ends.size != 2 * len(merges) - 1 or (joined[ends[::2]] != SPACE).any() or b"#version" in joined.tobytes():
+        return None
+    offsets = np.zeros(ends.size + 2, np.int64)
+    offsets[1:-1] = ends - np.arange(ends.size)
+    offsets[-1] = joined.size - ends.size
+    return frozen(joined[(joined != SPACE) & (joined != CUT)], np.uint8), frozen(offsets, np.int64)
+
+
+def _one_by_one(merges: list[Any], ids: dict[str, int], prefix: str, place: _Merge) -> list[NDArray[np.int32]]:
+    """The columns of all merges. MalformedVocab for the first that is not as it should be."""
+    if set(map(type, merges)) == {str}:
+        lines = merges
+        if "#version" in merges[0] or "\n#version" in "\n".join(merges):
+            lines = [line for line in merges if not line.startswith("#version")]
+        if not set(map(str.count, lines, repeat(" "))) <= {1}:
+            raise place.bad_line(merges)
+        place = place._replace(skipped=len(merges) - len(lines))  # they stand in front
+        parts = " ".join(lines).split(" ") if lines else []
+        lefts, rights = parts[0::2], parts[1::2]
+    else:
+        for k, merge in enumerate(merges):
+            if type(merge) is not list or len(merge) != 2 or type(merge[0]) is not str or type(merge[1]) is not str:
+                raise place.at(k).bad(merge, "a pair of texts")
+        lefts, rights = [merge[0] for merge in merges], [merge[1] for merge in merges]
+    whole = list(map(add, lefts, [text[len(prefix) :] for text in rights] if prefix else rights))
+    columns = [list(map(ids.get, texts)) for texts in (lefts, rights, whole)]
+    for texts, column in zip((lefts, rights, whole), columns, strict=True):
+        if None in column:
+            k = column.index(None)
+            raise place.at(k).bad(f"{lefts[k]} {rights[k]}", f"parts and result in the vocabulary, not {texts[k]!r}")
+    return [np.array(column, np.int32) for column in columns]
+
+
+def _last_of_equal(keys: NDArray[np.int64]) -> Any:
+    """Places of the last of each set of equal keys, rising."""
+    in_order = np.sort(keys)  # several times as fast as telling places, and keys are rarely equal
+    if (in_order[1:] != in_order[:-1]).all():
+        return slice(None)
+    order = np.argsort(keys, kind="stable")
+    sorted_keys = keys[order]
+    return np.sort(order[np.append(sorted_keys[1:] != sorted_keys[:-1], True)])
+
+
+class _Merge(NamedTuple):
+    """Where a merge stands."""
+
+    node: Node
+    first_line: int
+    skipped: int = 0
+
+    def at(self, k: int) -> Node:
+        k += self.skipped
+        return Node(self.node.file, f"{self.node.place}[{k}] (line {k + self.first_line})", None)
+
+    def bad_line(self, merges: list[str]) -> Exception:
+        for k, line in enumerate(merges):
+            if not line.startswith("#version") and line.count(" ") != 1:
+                return self.at(k).bad(line, "two parts with one space between them")
+        raise AssertionError("every line has one space")
