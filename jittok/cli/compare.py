@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     from jittok.compare.api import tally_of
     from jittok.compare.result import of_tally
 
-    check_outputs([options.html] if options.html else [], options.overwrite)
+    check_outputs([options.html] if options.html else [], options.overwrite, options.corpus or [])
     toks = [open_named(name, not options.no_cache) for name in (options.a, options.b)]
     if options.corpus is None:
         from jittok.compare.machines import machines

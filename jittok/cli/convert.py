@@ -42,9 +42,7 @@ def run(options: argparse.Namespace) -> int:
     from jittok.convert import convert
 
     out = options.out or f"{Path(options.source).stem}{ENDS[options.to]}"
-    if Path(out).exists() and Path(options.source).exists() and Path(out).samefile(options.source):
-        raise ValueError(f"--out {out}: found the source itself, expected another name")
-    check_outputs([out], options.overwrite)
+    check_outputs([out], options.overwrite, [options.source])
     tok = open_named(options.source, not options.no_cache)
     found = convert(
         tok, out, to=options.to, texts=_documents(options), pre=options.pre,

@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
-from jittok.cli.common import add_vocab, note, open_vocab, positive, write
+from jittok.cli.common import add_limit, add_vocab, note, open_vocab, positive, write
 from jittok.corpus.formats import FORMATS
 
 if TYPE_CHECKING:
@@ -59,9 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--on-error", choices=("fail", "skip", "replace"), default="fail",
         help="a line or document that cannot be read: stop, leave it out, or put U+FFFD for what cannot be read",
     )  # fmt: skip
-    reading.add_argument(
-        "--max-document-bytes", default="1G", metavar="N", help="stop at a document (a line) beyond this (default: 1G)"
-    )
+    add_limit(reading)
     tokens = parser.add_argument_group("tokens")
     tokens.add_argument("--add-special", action="store_true", help="BOS and EOS where the vocabulary wants them")
     tokens.add_argument("--append-eos", action="store_true", help="end-of-text token at the end of each document")

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jittok.cli.common import add_overwrite, check_outputs, positive, write
+from jittok.cli.common import add_limit, add_overwrite, check_outputs, positive, write
 
 if TYPE_CHECKING:
     from jittok.train.counts import Counts
@@ -126,6 +126,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="fail",
         help="a document that cannot be read: stop, leave it out, or put U+FFFD for what cannot be read",
     )
+    add_limit(reading)
     looking = parser.add_argument_group("looking")
     looking.add_argument("--trace", metavar="FILE", help="every merge with its counts, as JSON Lines")
     looking.add_argument(
@@ -146,7 +147,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Count, learn, write."""
     sizes = _sizes(options)
-    check_outputs(_outputs(options, sizes), options.overwrite)
+    read = [*options.inputs, *filter(None, [options.extend, options.prune, options.held_out])]
+    check_outputs(_outputs(options, sizes), options.overwrite, read)
     base = None
     if options.extend or options.prune:
         base = _base(options)
@@ -256,7 +258,7 @@ def _words(options: argparse.Namespace, stretches: str | None = None) -> Counts:
     )  # fmt: skip
     reading = Reading(
         kind=options.input_format, field=options.field, column=options.column, lines=options.lines,
-        on_error=options.on_error,
+        on_error=options.on_error, max_document_bytes=parse_bytes(options.max_document_bytes),
     )  # fmt: skip
     weights = {}
     for given in options.weight:
