@@ -18,7 +18,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
     parser.add_argument("source", metavar="A", help="any tokenizer file, a folder of one, or a bundled name")
     parser.add_argument("--to", required=True, choices=tuple(ENDS), help="what to write")
-    parser.add_argument("--out", metavar="FILE", help="default: the name of A with another end, in this folder")
+    parser.add_argument(
+        "--out", metavar="FILE", help="the file to write (default: the name of A with another ending, in this folder)"
+    )
     add_overwrite(parser)
     parser.add_argument(
         "--corpus", nargs="+", metavar="FILE", help="documents to check with, beside what is always tried"
@@ -40,9 +42,7 @@ def run(options: argparse.Namespace) -> int:
     from jittok.convert import convert
 
     out = options.out or f"{Path(options.source).stem}{ENDS[options.to]}"
-    if Path(out).exists() and Path(options.source).exists() and Path(out).samefile(options.source):
-        raise ValueError(f"--out {out}: found the source itself, expected another name")
-    check_outputs([out], options.overwrite)
+    check_outputs([out], options.overwrite, [options.source])
     tok = open_named(options.source, not options.no_cache)
     found = convert(
         tok, out, to=options.to, texts=_documents(options), pre=options.pre,
