@@ -120,7 +120,7 @@ def _key_of_file(path: Path, where: Path, fresh: bool) -> str | None:
         if not fresh and known["state"] == state and known["path"] == str(place):
             return str(known["key"])
     except (OSError, ValueError, KeyError, TypeError):
-        _let_go(mapped)
+        pass
     with path.open("rb") as file:
         key = _digest_of_file(file, facts.st_size if facts.st_size <= WHOLE else _end_of_header(path))
     if time.time() - max(facts.st_mtime, facts.st_ctime) > SETTLED:
