@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any
@@ -291,13 +291,16 @@ class Encoder:
         room += at + fragments + SPARE
         if workspace.ids.size < room:
             workspace.give_ids(room + at, at)  # twice as much where many wait, so that copying them stays cheap
-        run = self._run if self.rewrite is None else partial(run_rewritten, self, self.rewrite)
-        done = run(workspace, docs, starts, stops, tokens, fragments, at, workspace.ends, rule.replace)
+        done = self._runner(rule)(workspace, docs, starts, stops, tokens, fragments, at, workspace.ends, rule.replace)
         if isinstance(done, int):
             workspace.written = done
             if size > SMALL:
                 self.ids_per_byte = 1.05 * (done - at) / size
         return done
+
+    def _runner(self, _rule: Rule) -> Callable[..., int | Failure]:
+        """`_run`, perhaps on fragments that are rewritten first."""
+        return self._run if self.rewrite is None else partial(run_rewritten, self, self.rewrite)
 
     def _settle(self) -> None:
         """Lay the arrays out for much text, once. Workspaces work with either."""

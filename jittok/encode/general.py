@@ -21,7 +21,7 @@ from jittok.reference.pipeline import runner
 
 GENERAL_ARRAYS = ("general path",)
 """What is kept in place of arrays."""
-PARTS = ("arrays", "raw", "later", "raw_parsed", "later_parsed", "family", "mapped")
+PARTS = ("arrays", "raw", "later", "raw_parsed", "later_parsed", "family", "mapped", "prepared")
 """What is kept of an encoder: arguments of `PipelineEncoder`."""
 
 

@@ -42,7 +42,8 @@ def make_encoder(pipeline: Pipeline, cache_bytes: int, kept: Kept | None) -> Enc
     known = kept.part(*PARTS) if kept else None
     if known is not None:
         general = known["arrays"] == GENERAL_ARRAYS
-        return GeneralEncoder(pipeline) if general else PipelineEncoder(pipeline, cache_bytes, **known)
+        make = _prepared if known["prepared"] else PipelineEncoder
+        return GeneralEncoder(pipeline) if general else make(pipeline, cache_bytes, **known)
     from jittok.pretokenize.files import quadratic_pattern  # not for one that is kept
 
     slow = quadratic_pattern((*pipeline.normalize, *pipeline.split))
@@ -57,7 +58,18 @@ def make_encoder(pipeline: Pipeline, cache_bytes: int, kept: Kept | None) -> Enc
             arrays = importlib.import_module(module).compile_pipeline(pipeline)
             if arrays is not None:
                 return PipelineEncoder(pipeline, cache_bytes, arrays, family=family)
+        from jittok.encode.compile_prepared import compile_prepared
+
+        found = compile_prepared(pipeline)
+        if found is not None:
+            return _prepared(pipeline, cache_bytes, found.arrays, family=found.family, prepared=found.marking or True)
     return GeneralEncoder(pipeline)
+
+
+def _prepared(*args: Any, **named: Any) -> PipelineEncoder:
+    from jittok.encode.prepared_encoder import PreparedEncoder  # few files need it
+
+    return PreparedEncoder(*args, **named)
 
 
 class FileRule(NamedTuple):
@@ -89,10 +101,11 @@ class PipelineEncoder(Encoder):
         later_parsed: SpecialTokens | None = None,
         family: str = "bpe",
         mapped: CharacterMap | None = None,
+        prepared: Any = False,  # of a PreparedEncoder
     ) -> None:
         super().__init__(cast(Any, pipeline), arrays, cache_bytes, kernels=family)
-        self.family, self.pipeline = family, pipeline
-        self.composes = pipeline.composes_alone
+        self.family, self.pipeline, self.prepared = family, pipeline, prepared
+        self.composes = pipeline.composes_alone and not prepared
         if self.composes:
             self.rewrite = partial(changed_fragments, nfc_tables(old=True), strict=True)
         elif family == "wpm":
@@ -101,7 +114,7 @@ class PipelineEncoder(Encoder):
             mapped = mapped or bert_characters(pipeline)
             self.rewrite = BertRewrite(mapped, partial(normalized, pipeline))
         self._mapped = mapped
-        self._finds_malformed = family == "bpe" and arrays.family != GENERAL
+        self._finds_malformed = family == "bpe" and arrays.family != GENERAL and not prepared
         tables = {(False, False): raw, (True, False): later, (False, True): raw_parsed, (True, True): later_parsed}
         self._searches = {key: table for key, table in tables.items() if table is not None}
 
@@ -113,7 +126,8 @@ class PipelineEncoder(Encoder):
     def compiled(self) -> dict[str, Any]:
         """What was compiled, under the names of this class's arguments."""
         searches = [self._search(later, parse) for parse in (False, True) for later in (False, True)]
-        return dict(zip(PARTS, [self.arrays, *searches, self.family, self._mapped], strict=True))
+        values = [self.arrays, *searches, self.family, self._mapped, self.prepared]
+        return dict(zip(PARTS, values, strict=True))
 
     def rule(self, add_special: bool, parse_special: bool, replace: bool) -> Any:
         """The rule of one call."""
@@ -167,7 +181,7 @@ class PipelineEncoder(Encoder):
         tokens: NDArray[np.int32], fragments: int, size: int, rule: Any, at: int = 0,
     ) -> int | Failure:  # fmt: skip
         """The ids of so many fragments, or why one cannot be encoded: it is no UTF-8."""
-        if self.rewrite is not None or self._finds_malformed:
+        if not self.prepared and (self.rewrite is not None or self._finds_malformed):
             done = super().encode_fragments(workspace, docs, starts, stops, tokens, fragments, size, rule, at)
             bad = done.fragment if isinstance(done, Failure) and done.code == NOT_UTF8 else VALID
             if bad == VALID:
@@ -215,12 +229,16 @@ def well_formed_copies(
 
 def search_tables(pipeline: Pipeline, later: bool, parse_special: bool) -> SpecialTokens:
     """The tokens of one search. With `parse_special` off, those flagged special are found and left as text: id -1."""
-    rows = []
+    found, change = (
+        dict[bytes, tuple[int, int]](),
+        partial(normalized, pipeline) if later and pipeline.normalize else bytes,
+    )
     for token, flags in zip(pipeline.added, pipeline.added_flags.tolist(), strict=True):
         if bool(flags & NORMALIZED) == later and not flags & UNSEARCHED:
             hidden = bool(flags & SPECIAL) and not parse_special
             strips = (STRIPS_LEFT if flags & LSTRIP else 0) | (STRIPS_RIGHT if flags & RSTRIP else 0)
-            rows.append((token.content.encode(), -1 if hidden else token.id, strips))
+            found[change(token.content.encode())] = -1 if hidden else token.id, strips  # of equal texts the last
+    rows = [(text, token, strips) for text, (token, strips) in found.items() if text]
     if all(token < 0 for _, token, _ in rows):
         rows = []
     rows.sort(key=lambda row: -len(row[0]))

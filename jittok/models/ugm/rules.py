@@ -7,12 +7,12 @@ A cut between two characters is used only if
    inside a longer key. An ASCII character may begin longer keys that go on with a wide one: it is not cut from what
    stands before it when a wide one follows;
 3. one of the two is a token by itself, so that two runs of unknown characters, which become one id, never meet;
-4. no path in the trie of user-defined tokens, whose bytes are copied as they are, leads across. Where rule 1 does not
-   see to that, the splitter looks at the text. That does for other tokens too if no character that is not inert stands
-   near: user-defined tokens, and the few that alone tie letters to something else, are left to it and not to rule 1.
+4. no path in the trie of user-defined tokens leads across (their bytes are copied as they are). If rule 1 does not
+   ensure this, the splitter looks at the text. User-defined tokens are left to the splitter, and so are the few other
+   tokens that alone join letters with something else. This is right if all characters near the place are inert.
 
-Sums of scores start anew in each span. Comparisons at a place are between sums that share the best sum at the cut, so
-they do not change if no addition rounds; `exact_bytes` says up to which length of a fragment that is certain.
+Sums of scores start anew in each span. At a place, sums are compared that all contain the best sum at the cut. So a
+comparison does not change if no addition rounds. `exact_bytes` says up to which length of a fragment this is certain.
 """
 
 from __future__ import annotations
@@ -280,10 +280,10 @@ def _class_cuts(
 def dominated(lattice: Lattice) -> NDArray[np.int64]:
     """Rows of tokens that no best path holds, though they join ASCII classes that nearly all others keep apart.
 
-    Other tokens spell the same text with a strictly larger sum, so replacing such a token would improve any path.
-    (Placeholders such as "[PAD250001]" with a score of -10000 are the case in point: they would forbid most cuts.) Only
-    tokens of up to SHORT bytes with a pair of classes that at most RARE tokens have are looked at, the shortest first.
-    One that is not found costs speed, no id.
+    Other tokens spell the same text with a strictly larger sum. So a path with such a token can always be improved.
+    Example: placeholders such as "[PAD250001]" with a score of -10000, which would forbid most cuts. Only some tokens
+    are looked at, the shortest first: those of up to SHORT bytes that have a pair of classes which at most RARE tokens
+    have. A token that is not found costs speed, but changes no id.
     """
     found, lengths = _class_pairs(lattice), np.diff(lattice.texts.offsets)
     rare = np.flatnonzero(np.bincount(found[0], minlength=1) <= RARE)
