@@ -74,7 +74,7 @@ def rows_of(found):
 def test_sequences_are_those_of_a_plain_loop_from_any_start(monkeypatch, at_once, seed):
     monkeypatch.setattr(packing, "AT_ONCE", at_once)
     rng = np.random.default_rng(seed)
-    lengths = (rng.integers(0, 12, 20) * rng.integers(0, 2, 20)).tolist() + [rng.integers(0, 200)]
+    lengths = [*(rng.integers(0, 12, 20) * rng.integers(0, 2, 20)).tolist(), int(rng.integers(0, 200))]
     for length, overlap, pad_id in ((7, 0, None), (7, 0, 9), (8, 1, 9), (5, 4, 9), (40, 3, 9)):
         corpus, _ = corpus_of(lengths)
         wanted = plain_split(lengths, length, overlap, pad_id)
