@@ -3,7 +3,8 @@
 FOLDER has one folder, or one `.tar.xz` of a folder, for each set of files; without it the small sets of the tests are
 taken. The own library of a set gives the right ids of some documents: tokenizers, sentencepiece, tiktoken,
 mistral-common, pyrwkv-tokenizer, transformers. Every other program is asked for the same ids, each set in a process of
-its own, as some crash. No special tokens are added, and documents that spell special tokens are left out.
+its own, as some crash. No special tokens are added, and documents that spell special tokens are left out. What a
+file says of truncation and padding is taken out of it, as not all programs can be told to leave it.
 """
 
 from __future__ import annotations
@@ -84,6 +85,19 @@ def sets_in(folder: Path, unpacked: Path) -> list[Set]:
         if known:
             found.append(Set(each.name, *known))
     return found
+
+
+def without_truncation(each: Set, folder: Path) -> Set:
+    """The set with a copy of its tokenizer.json that neither truncates nor pads."""
+    if each.kind != "tokenizer.json":
+        return each
+    content = json.loads(each.path.read_text("utf-8"))
+    if content.get("truncation") is None and content.get("padding") is None:
+        return each
+    copy = folder / "plain" / each.name / each.path.name
+    copy.parent.mkdir(parents=True)
+    copy.write_text(json.dumps({**content, "truncation": None, "padding": None}, ensure_ascii=False), encoding="utf-8")
+    return each._replace(path=copy)
 
 
 def documents(count: int) -> list[str]:
@@ -280,6 +294,7 @@ def measure(folder: Path | None, count: int, programs: list[str], only: list[str
         for each in sets_in(folder or HERE.parent / "tests" / "data" / "files", Path(unpacked)):
             if only and each.name not in only:
                 continue
+            each = without_truncation(each, Path(unpacked))  # noqa: PLW2901
             try:
                 plain, special = own_library(each)
             except ImportError as error:
@@ -342,12 +357,16 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("folder", nargs="?", type=Path, help="folder of sets; without it the sets of the tests")
     parser.add_argument("--documents", type=int, default=80, help="of each corpus")
     parser.add_argument("--programs", nargs="+", default=list(PROGRAMS), choices=list(PROGRAMS))
-    parser.add_argument("--sets", nargs="+", default=[], help="only the sets with these names")
+    parser.add_argument("--sets", nargs="+", default=[], help="only these; the results of others stay")
     parser.add_argument("--results", type=Path, help="file for the report, as JSON")
     parser.add_argument("--readme", action="store_true", help="write the table of the README")
     options = parser.parse_args(given)
     report = measure(options.folder, options.documents, options.programs, options.sets)
     if options.results:
+        if options.sets and options.results.exists():
+            before = json.loads(options.results.read_text("utf-8"))["results"]
+            rows = {row["set"]: row for row in [*before, *report["results"]]}
+            report["results"] = [rows[name] for name in sorted(rows)]
         options.results.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     if options.readme:
         write_readme(report, HERE.parent / "README.md")

@@ -43,7 +43,7 @@ ROW = 4099
 ENDING, LINK_ENDING = ".vocab", ".path"
 _ROOTS = ("encode.encoder", "decode.pieces", "models.spm", "models.bpe", "models.wpm", "models.ugm", "models.rwkv",
           "models.plamo2", "models.test_model", "vocab.load", "encode.pipeline_encoder", "files",
-          "compiled")  # fmt: skip
+          "align.word_rules", "align.inert", "compiled")  # fmt: skip
 """Modules that together import all that makes a compiled vocabulary."""
 
 
@@ -79,16 +79,17 @@ def stamp() -> str:
 # ---- which vocabulary
 
 
-def content_key(source: Any) -> str | None:
+def content_key(source: Any, *, fresh: bool = False) -> str | None:
     """The name of a vocabulary's content: 40 hex digits. None without a cache.
 
+    fresh: the content is hashed, whatever is known of a file of this size and these times.
     Raises what `read_header` raises; for small files it is not called, and a file that is none has a name too.
     """
     where = folder()
     if where is None:
         return None
     if isinstance(source, str | os.PathLike):
-        return _key_of_file(Path(source), where)
+        return _key_of_file(Path(source), where, fresh)
     view = memoryview(source)
     return name_of(view if view.nbytes <= WHOLE else view.cast("B")[: _end_of_header(source)])
 
@@ -107,7 +108,7 @@ def _digest_of_file(file: BinaryIO, size: int) -> str:
     return found.hexdigest()
 
 
-def _key_of_file(path: Path, where: Path) -> str | None:
+def _key_of_file(path: Path, where: Path, fresh: bool) -> str | None:
     facts = path.stat()
     if not stat.S_ISREG(facts.st_mode):
         return None
@@ -116,7 +117,7 @@ def _key_of_file(path: Path, where: Path) -> str | None:
     state = [facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns]
     try:
         known = json.loads(read_kept(link) or b"")
-        if known["state"] == state and known["path"] == str(place):
+        if not fresh and known["state"] == state and known["path"] == str(place):
             return str(known["key"])
     except (OSError, ValueError, KeyError, TypeError):
         pass
@@ -219,6 +220,7 @@ def recall(key: str, name: str) -> Kept | None:
                 raise Damaged("too short")
             mapped = _map(file.fileno())
         found = _tree_and_arrays(memoryview(mapped), key)
+        _let_go(mapped)
         return found and Kept(place, *found)
     except FileNotFoundError:
         return None
@@ -234,6 +236,13 @@ def _map(handle: int) -> mmap.mmap:
     if hasattr(mmap, "MAP_POPULATE"):  # all of it is summed at once: one call in place of a fault for every 16 pages
         return mmap.mmap(handle, 0, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE, prot=mmap.PROT_READ)
     return mmap.mmap(handle, 0, access=mmap.ACCESS_READ)
+
+
+def _let_go(mapped: mmap.mmap) -> None:
+    """Give back the memory of pages that were read for their sum. They stay in the system's cache, and the first texts
+    read few of them: with Llama 3 the process is 25 MB smaller."""
+    if sys.platform == "linux":
+        mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def _tree_and_arrays(view: memoryview, key: str) -> tuple[dict[str, Any], list[NDArray[Any]]] | None:

@@ -23,8 +23,11 @@ from jittok.vocab.releases import NEWEST, release_named
 GGUF = b"GGUF"
 BESIDE = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
 """Files that say more of the one beside them."""
-ENDINGS = (".json", ".model", ".txt", ".tiktoken", ".v3", ".spm", "")
-"""Of files that make up tokenizers."""
+PARTS = (
+    "tokenizer.json", "tekken.json", "*.model", "*.tiktoken", "vocab.json", "merges.txt", "vocab.txt", "rwkv*.txt",
+    *BESIDE,
+)  # fmt: skip
+"""Files of a folder that `read_pipeline` may read: a tokenizer of another one would not be found in the cache."""
 
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview
 
@@ -63,7 +66,9 @@ def load(
             raise ValueError("llama_cpp and pre are for GGUF files alone, found another file or its options")
         return patiently(_load_file, source, asked, cache=cache, cache_bytes=cache_bytes)
     name = os.fspath(source) if isinstance(source, str | os.PathLike) else IN_MEMORY
-    key = _key_of(patiently(content_key, source) if cache else None, llama_cpp, pre)
+
+    def key(fresh: bool) -> str | None:
+        return _key_of(content_key(source, fresh=fresh) if cache else None, llama_cpp, pre)
 
     def read() -> Vocab:
         from jittok.vocab import read_vocab
@@ -105,8 +110,10 @@ def _load_file(source: Any, options: dict[str, Any], *, cache: bool, cache_bytes
         with _without_collector():
             return read_pipeline(source, **options)
 
+    def key(fresh: bool) -> str | None:
+        return _file_key(source, options, fresh) if cache else None
+
     name = str(Path(source)) if isinstance(source, str | os.PathLike) else IN_MEMORY
-    key = _file_key(source, options) if cache else None
     return _load(key, name, read, cache=cache, cache_bytes=cache_bytes, file_options=options, again=_again(name))
 
 
@@ -123,8 +130,9 @@ def _without_collector() -> Iterator[None]:
         gc.enable()
 
 
-def _file_key(source: Any, options: dict[str, Any]) -> str | None:
-    """The name of all that decides what a file means: its content, the files beside it, what `load` was told."""
+def _file_key(source: Any, options: dict[str, Any], fresh: bool = False) -> str | None:
+    """The name of all that decides what a file means: its content, the files beside it, what `load` was told. None
+    without a cache and where a file is very large: such a tokenizer is read each time. fresh: see `content_key`."""
     if folder() is None:
         return None
     digest = hashlib.blake2b(repr(sorted(options.items())).encode(), digest_size=20)
@@ -132,22 +140,32 @@ def _file_key(source: Any, options: dict[str, Any]) -> str | None:
         digest.update(memoryview(source).cast("B"))
         return digest.hexdigest()
     path = Path(source)
-    parts = sorted(path.glob("*")) if path.is_dir() else [path, *(path.parent / name for name in BESIDE)]
+    beside = [path, *(path.parent / name for name in BESIDE)]
+    parts = sorted({part for name in PARTS for part in path.glob(name)}) if path.is_dir() else beside
     for part in parts:
-        if part.is_file() and part.suffix in ENDINGS and part.stat().st_size <= WHOLE:
-            digest.update(f"{part.name} {content_key(part)}\n".encode())
-        elif part == path:
-            return None  # a file with another ending, or a very large one, is read each time
+        if not part.is_file():
+            continue
+        if part.stat().st_size > WHOLE:
+            return None
+        digest.update(f"{part.name} {content_key(part, fresh=fresh)}\n".encode())
     return digest.hexdigest()
 
 
-def _load(key: str | None, source: str, read: Callable[[], Vocab | Pipeline], **options: Any) -> Tokenizer:
-    """The Tokenizer kept under a key, or else of the Vocab that `read` gives."""
+def _load(
+    key_of: Callable[[bool], str | None], source: str, read: Callable[[], Vocab | Pipeline], **options: Any
+) -> Tokenizer:
+    """The Tokenizer kept under the key of a source, or else of the Vocab that `read` gives.
+
+    key_of(fresh): the key; fresh: from the content as it is now. It is asked again after reading: what was exchanged
+    meanwhile is not kept, for it would answer under the other's name.
+    """
+    key = key_of(False)
     kept = None if key is None else recall(key, "encoder")
     known = None if kept is None else kept.part("vocab")
     if known is not None:
         return Tokenizer(replace(known["vocab"], source=source), key=key, kept=kept, **options)
-    return Tokenizer(replace(read(), source=source), key=key, **options)
+    vocab = replace(read(), source=source)
+    return Tokenizer(vocab, key=key if key is not None and key_of(True) == key else None, **options)
 
 
 def bundled(
@@ -158,7 +176,10 @@ def bundled(
     `cache_bytes`, `llama_cpp` and `pre`: as for `load`.
     """
     release_named(llama_cpp)
-    key = _key_of(content_key(bundled_path(name)), llama_cpp, pre)
+    path = bundled_path(name)
+
+    def key(fresh: bool) -> str | None:
+        return _key_of(content_key(path, fresh=fresh), llama_cpp, pre)
 
     def read() -> Vocab:
         return bundled_vocab(name, llama_cpp=llama_cpp, pre=pre)

@@ -3,6 +3,8 @@
 import json
 import logging
 import lzma
+import re
+import sys
 import threading
 from dataclasses import fields
 from pathlib import Path
@@ -11,7 +13,7 @@ import numpy as np
 import pytest
 
 import jittok
-from jittok import compiled
+from jittok import compiled, loading
 from jittok.cli import main
 from jittok.errors import IN_MEMORY
 
@@ -55,6 +57,36 @@ def test_a_kept_vocabulary_is_the_one_that_was_compiled(name, tmp_path, monkeypa
     for field in fields(first.vocab):
         assert same(getattr(first.vocab, field.name), getattr(second.vocab, field.name)), field.name
     assert (second.vocab.key_bytes is second.vocab.token_bytes) == (first.vocab.key_bytes is first.vocab.token_bytes)
+
+
+@pytest.mark.parametrize(
+    ("name", "maker"),
+    [("syn-wpm-cased", "jittok.align.word_rules.word_rules"), ("syn-ugm-plain", "jittok.align.inert.build_inert")],
+)
+def test_what_spans_need_is_made_once(name, maker, tmp_path, monkeypatch):
+    path, text = unpacked(name, tmp_path / "a.gguf"), "the tokenizer, the \u00c9 12345  "
+    expected = jittok.load(path).align(text).spans.tolist()
+    monkeypatch.setattr(maker, None)  # nothing may make them now
+    assert jittok.load(path).align(text).spans.tolist() == expected
+
+
+def test_the_tables_of_a_normalizer_are_kept_with_a_files_encoder(tmp_path, monkeypatch):
+    (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n##a\nb")
+    texts = ["aa b \u00e1 \ud55c", "\u0130a"]
+    expected = [jittok.load(tmp_path).encode(text).tolist() for text in texts]
+    monkeypatch.setattr("jittok.models.wpm.bert.characters", None)
+    assert [jittok.load(tmp_path).encode(text).tolist() for text in texts] == expected
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc says how many pages of a file a process has")
+def test_pages_that_were_only_summed_are_given_back(tmp_path):
+    jittok.bundled("gpt-2")
+    kept = jittok.bundled("gpt-2")  # mapped now
+    _, _, mapping = Path("/proc/self/smaps").read_text().partition(str(tmp_path))
+    size, there = re.search(r"Size: +([0-9]+) kB.*?Rss: +([0-9]+) kB", mapping, re.DOTALL).groups()
+    assert int(size) > 4000
+    assert int(there) < int(size) / 4
+    assert kept.encode("Hello, world").tolist() == [15496, 11, 995]
 
 
 def test_threads_may_share_a_kept_vocabulary_from_its_first_text_on(tmp_path):
@@ -187,3 +219,48 @@ def test_the_command_lists_and_clears(tmp_path, monkeypatch, capsys):
     assert f"{len(rows)} files" in capsys.readouterr().out
     assert compiled.entries() == []
     assert main(["cache", "list", "--vocab", "gpt-2"]) == 2
+
+
+def words_file(path: Path, words: str, padding: int = 0) -> Path:
+    """A tokenizer.json whose words have the ids 0, 1, ..."""
+    model = {"type": "WordLevel", "vocab": {word: token for token, word in enumerate(words)}, "unk_token": words[-1]}
+    root = {"version": "1.0", "added_tokens": [], "pre_tokenizer": {"type": "WhitespaceSplit"}, "model": model}
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(root) + " " * padding)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["gguf", "json"])
+def test_a_file_exchanged_while_it_is_loaded_is_not_kept_under_the_others_name(kind, tmp_path, monkeypatch):
+    path = tmp_path / f"a.{kind}"
+    contents = {
+        "gguf": [unpacked(name, tmp_path / name).read_bytes() for name in ("syn-wpm-cased", "syn-spm-user")],
+        "json": [words_file(tmp_path / words, words).read_bytes() for words in ("abu", "bau")],
+    }[kind]
+    path.write_bytes(contents[0])
+    recall = loading.recall
+
+    def exchanged(key, name):
+        path.write_bytes(contents[1])
+        return recall(key, name)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loading, "recall", exchanged)
+        jittok.load(path)
+    path.write_bytes(contents[0])
+    assert jittok.load(path).encode("a b").tolist() == jittok.load(path, cache=False).encode("a b").tolist()
+
+
+def test_folders_with_a_file_too_large_to_be_kept_are_read_each_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(loading, "WHOLE", 1000)
+    folders = [words_file(tmp_path / words / "tokenizer.json", words, 1000).parent for words in ("abu", "bau")]
+    for _ in range(2):
+        assert [jittok.load(folder).encode("a b").tolist() for folder in folders] == [[0, 1], [1, 0]]
+
+
+def test_of_a_folder_only_the_files_of_a_tokenizer_are_looked_at(tmp_path, folder):
+    words_file(tmp_path / "model" / "tokenizer.json", "abu")
+    (tmp_path / "model" / "notes.txt").write_text("private")
+    jittok.load(tmp_path / "model")
+    assert list(folder.glob("*-encoder.vocab")), "a folder is kept"
+    assert not any(b"notes.txt" in link.read_bytes() for link in folder.glob("*.path"))

@@ -50,6 +50,16 @@ print(ids, loaded, sorted(needless & set(sys.modules)))
     assert python(tmp_path, code) == f"{ids} set() []"
 
 
+def test_spans_of_words_are_found_without_the_room_of_bpe(tmp_path):
+    path = tmp_path / "a.gguf"
+    path.write_bytes(lzma.decompress(VOCAB.read_bytes()))
+    code = f"""
+import sys, jittok
+print(jittok.load({str(path)!r}).align("the abc").spans.tolist(), "jittok.models.bpe.general" in sys.modules)
+"""
+    assert python(tmp_path, code).endswith("]] False")
+
+
 def test_every_public_name_can_be_had(tmp_path):
     assert python(tmp_path, "import jittok; print([n for n in jittok.__all__ if not hasattr(jittok, n)])") == "[]"
 

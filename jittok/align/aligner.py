@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from jittok.align.direct import DirectRules, direct_spans
 from jittok.align.lengths import DNA_BEGIN, DNA_END, DNA_UNKNOWN, build_lengths, find_key, is_dna
 from jittok.align.literal import literal_tokens
 from jittok.align.through_nfc import spans_through_nfc
+from jittok.compiled import keep, recall
 from jittok.fragments import FOUND, FRAGMENT, NEED, OUT_OF_WORK, REPORT_SIZE, TEXT_PREFIXED
 from jittok.inputs import Documents
 from jittok.locks import once
@@ -47,8 +49,9 @@ class Cut(NamedTuple):
 class Aligner:
     """What a vocabulary needs for spans. Immutable; safe to share between threads."""
 
-    def __init__(self, vocab: Vocab) -> None:
-        self.vocab = vocab
+    def __init__(self, vocab: Vocab, key: str | None = None) -> None:
+        """`key`: its name in the cache of compiled vocabularies."""
+        self.vocab, self._key = vocab, key
         self.lengths = build_lengths(vocab)
         self._way = kind_of(vocab).alignment
         self._rules = DirectRules(
@@ -199,23 +202,43 @@ class Aligner:
             frozen(begins, np.uint8), frozen(dna, np.int32), case,
         )  # fmt: skip
 
+    def _kept_or_made(self, make: Callable[[], dict[str, Any]], *parts: str) -> dict[str, Any]:
+        """The structures `parts` as they are kept on disk; else what `make` gives, which is kept then."""
+        kept = None if self._key is None else recall(self._key, "spans")
+        known = kept and kept.part(*parts)
+        if not known:
+            known = make()
+            if self._key is not None:
+                keep(self._key, "spans", known)
+        return known
+
     @once
     def _word_rules(self) -> Any:
-        from jittok.align.word_rules import word_rules
+        def make() -> dict[str, Any]:
+            from jittok.align.word_rules import word_rules
 
-        return word_rules(self.vocab)
+            return {"words": word_rules(self.vocab)}
+
+        return self._kept_or_made(make, "words")["words"]
 
     @once
+    def _unigram_parts(self) -> dict[str, Any]:
+        def make() -> dict[str, Any]:
+            from jittok.align.inert import build_inert
+            from jittok.align.normalized import unigram_rules
+
+            rules = unigram_rules(self.vocab)
+            return {"unigram": rules, "inert": build_inert(self.vocab, rules)}
+
+        return self._kept_or_made(make, "unigram", "inert")
+
+    @property
     def _unigram_rules(self) -> Any:
-        from jittok.align.normalized import unigram_rules
+        return self._unigram_parts["unigram"]
 
-        return unigram_rules(self.vocab)
-
-    @once
+    @property
     def _inert(self) -> Any:
-        from jittok.align.inert import build_inert
-
-        return build_inert(self.vocab, self._unigram_rules)
+        return self._unigram_parts["inert"]
 
     @once
     def _lattice(self) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from jittok.align.characters import character_spans
 from jittok.display import html
 from jittok.locks import once
+from jittok.rows.growing import Growing
 from jittok.rows.ids import Ids
-from jittok.rows.token_array import Describe, TokenArray, joined
+from jittok.rows.token_array import Describe, TokenArray
 
 Text = str | bytes
 UNITS = ("bytes", "characters")
@@ -138,14 +139,18 @@ class AlignmentBatch:
         self.unit = unit
 
     @classmethod
-    def joined(cls, stretches: Sequence[tuple[Any, ...]], unit: str) -> AlignmentBatch:
-        """One batch of (ids, ends of rows, spans) of stretches of texts, in order."""
-        ids, offsets = joined([stretch[0] for stretch in stretches], [stretch[1] for stretch in stretches])
-        parts = [stretch[2] for stretch in stretches]
-        spans = parts[0] if len(parts) == 1 else np.concatenate([np.empty((0, 2), np.int64), *parts])
-        for array in (ids, offsets, spans):
-            array.flags.writeable = False
-        return cls(ids, offsets, spans, unit)
+    def joined(cls, stretches: Iterable[tuple[Any, ...]], unit: str) -> AlignmentBatch:
+        """One batch of (ids, ends of rows, spans) of stretches of texts, in order; each is let go of before the next
+        is asked for."""
+        ids, spans, ends = Growing(np.int32), Growing(np.int64), [np.zeros(1, np.int64)]
+        for stretch in stretches:
+            ends.append(stretch[1] + ids.size)
+            ids.add(stretch[0])
+            spans.add(stretch[2].reshape(-1))
+            del stretch
+        offsets = np.concatenate(ends)
+        offsets.flags.writeable = False
+        return cls(ids.taken(), offsets, spans.taken().reshape(-1, 2), unit)
 
     @property
     def tokens(self) -> TokenArray:

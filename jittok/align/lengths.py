@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from jittok._jit import I32, U16, frozen
 from jittok.models import rwkv
-from jittok.models.bpe.compile import decode_texts
 from jittok.models.kinds import kind_of
 from jittok.pretokenize.definition import pre_type
 from jittok.unicode.characters import KMER_MARK, SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2, SPACE_MARK_BYTES
@@ -129,6 +128,8 @@ def _bpe(vocab: Vocab) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
 def _alphabet_lengths(vocab: Vocab) -> NDArray[np.int64]:
     """int64[tokens]: bytes that the texts in the alphabet of bytes stand for; 0 for other texts, which do not come of
     a text as a whole."""
+    from jittok.models.bpe.compile import decode_texts  # other types do without the room of BPE
+
     byte_of = np.full(0x200, -1, np.int32)
     byte_of[list(BYTE_OF_CHARACTER)] = list(BYTE_OF_CHARACTER.values())
     raw, ends = np.empty(vocab.key_bytes.size, np.uint8), np.zeros(len(vocab) + 1, np.int64)

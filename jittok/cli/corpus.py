@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
-from jittok.cli.common import add_vocab, note, open_vocab, positive, write
+from jittok.cli.common import add_limit, add_vocab, note, open_vocab, positive, write
 from jittok.corpus.formats import FORMATS
 
 if TYPE_CHECKING:
@@ -36,16 +36,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "inputs", nargs="+", metavar="INPUT",
         help=".txt .jsonl .parquet .arrow, the first two also .gz .zst .bz2 .xz: files, globs, directories, URLs, -",
     )  # fmt: skip
-    parser.add_argument("--out", required=True, metavar="DIR", help="directory to write, or to go on writing")
+    parser.add_argument(
+        "--out", required=True, metavar="DIR", help="the folder to write; a folder that was begun is continued"
+    )
     parser.add_argument(
         "--format", default="arrow", metavar="NAME,...", help=f"one or more of {', '.join(FORMATS)} (default: arrow)"
     )
     reading = parser.add_argument_group("reading")
-    reading.add_argument("--input-format", choices=("txt", "jsonl", "parquet", "arrow"), help="whatever the names say")
+    reading.add_argument(
+        "--input-format",
+        choices=("txt", "jsonl", "parquet", "arrow"),
+        help="read all files as this kind; their names do not count",
+    )
     reading.add_argument("--field", default="text", help="field of JSON Lines that holds the text (default: text)")
     reading.add_argument("--column", default="text", help="column of tables that holds the text (default: text)")
     cuts = reading.add_mutually_exclusive_group()
-    cuts.add_argument("--lines", action="store_true", help=".txt: a document a line")
+    cuts.add_argument("--lines", action="store_true", help=".txt: each line is a document")
     cuts.add_argument(
         "--separator", metavar="TEXT", help=r".txt: documents are separated by TEXT (\n and \t are understood)"
     )
@@ -53,9 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--on-error", choices=("fail", "skip", "replace"), default="fail",
         help="a line or document that cannot be read: stop, leave it out, or put U+FFFD for what cannot be read",
     )  # fmt: skip
-    reading.add_argument(
-        "--max-document-bytes", default="1G", metavar="N", help="stop at a document (a line) beyond this (default: 1G)"
-    )
+    add_limit(reading)
     tokens = parser.add_argument_group("tokens")
     tokens.add_argument("--add-special", action="store_true", help="BOS and EOS where the vocabulary wants them")
     tokens.add_argument("--append-eos", action="store_true", help="end-of-text token at the end of each document")
@@ -67,7 +71,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     layout.add_argument("--range-bytes", default="8M", metavar="N", help="text that one thread works on (default: 8M)")
     work = parser.add_argument_group("work")
     work.add_argument("--threads", type=positive, metavar="N", help="default: every core this process may use")
-    work.add_argument("--engine", choices=("threads", "ray"), default="threads", help="ray: an actor pool of Ray Data")
+    work.add_argument(
+        "--engine", choices=("threads", "ray"), default="threads", help="ray: actors of Ray, on many machines"
+    )
     work.add_argument(
         "--cache-bytes", metavar="N",
         help="memory for pieces of text seen before, a thread (default: 256M, or a 32nd of the machine's)",

@@ -19,7 +19,7 @@ SHOWN = 20
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
     add_vocab(parser)
-    parser.add_argument("folder", metavar="DIR", help="what jittok corpus wrote")
+    parser.add_argument("folder", metavar="DIR", help="a folder that jittok corpus wrote")
     parser.add_argument("--all", action="store_true", help="tokenize everything again, and hash the inputs too")
     parser.add_argument("--hashes-only", action="store_true", help="only the files; the inputs need not be there")
     parser.add_argument("--threads", type=positive, metavar="N", help="default: every core this process may use")

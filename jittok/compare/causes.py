@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from jittok._jit import frozen
+from jittok.compare.places import spans_of
 from jittok.compare.spelling import UNKNOWN, cut_out
-from jittok.compare.tally import Group, Tally, spans_of
+from jittok.compare.tally import Group, Tally
 from jittok.errors import JittokError
 from jittok.inputs import Documents
 from jittok.pipeline import Pipeline
@@ -100,8 +101,8 @@ class Causes:
         docs = Documents(frozen(data, np.uint8), starts, stops)
         tok = (self.tally.a, self.tally.b)[side]
         options = {**self.tally.options, "add_special": False, "threads": 1}
-        ids, _, spans = spans_of(tok, docs, self._spelled[side], options)
-        return Near(ids.tolist(), [(start, stop) for start, stop in spans.tolist()])
+        found = spans_of(tok, docs, self._spelled[side], options)
+        return Near(found.ids.tolist(), [(start, stop) for start, stop in found.spans.tolist()])
 
     def _split_differs(self, text: bytes, near: list[Near], chosen: list[Any]) -> bool:
         """Whether a border of words of one tokenizer lies within a token of the other, at the parting. Places are

@@ -157,7 +157,18 @@ def of_tally(tally: Any, where: Callable[[int], str] | None = None) -> Compariso
         scripts=dict(sorted(tally.scripts.items(), key=lambda item: -item[1])),
         frequent=frequent,
         not_looked_at=not_looked_at,
+        notes=_notes(tally),
     )
+
+
+def _notes(tally: Any) -> list[str]:
+    if not tally.not_aligned:
+        return []
+    note = (
+        f"in {tally.not_aligned} more documents that differ, partings were not looked for: where their tokens stand is "
+        f"found slowly, and only for {tally.aligned} bytes"
+    )
+    return [note]
 
 
 def shown(text: bytes) -> str:

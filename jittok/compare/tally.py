@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from jittok._jit import frozen
 from jittok.compare.cells import DOCUMENT, FIRST_A, FIRST_B, KEY, LAST_A, LAST_B, START, STOP, Side, differing, partings
+from jittok.compare.places import placed, with_rest
 from jittok.compare.scripts import script_of
 from jittok.compare.spelling import Spelled, shared_numbers, spelled
-from jittok.errors import UnsupportedVocab
 from jittok.inputs import Documents
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ AROUND = 100
 """Bytes on each side of a parting that are kept, to see its cause by."""
 LONGEST = 4096
 """Bytes of a parting that is looked at."""
+MOST_ALIGNED = 1 << 20
+"""Bytes of documents that are aligned the slow way. In others that need it no partings are looked for."""
 
 
 @dataclass(slots=True)
@@ -61,6 +63,8 @@ class Tally:
     scripts: dict[str, int] = field(default_factory=dict)
     groups: dict[int, Group] = field(default_factory=dict)
     forgotten: int = 0  # partings whose group was dropped
+    aligned: int = 0  # bytes that were aligned the slow way
+    not_aligned: int = 0  # documents that would have needed it, and differ
 
     def __post_init__(self) -> None:
         self._spelled = spelled(self.a), spelled(self.b)
@@ -98,11 +102,24 @@ class Tally:
 
     def _parted(self, docs: Documents, found: NDArray[np.int64]) -> None:
         part = Documents(docs.data, frozen(docs.starts[found], np.int64), frozen(docs.stops[found], np.int64))
+        toks = self.a, self.b
+        rows_of = [placed(tok, part, texts, self.options) for tok, texts in zip(toks, self._spelled, strict=True)]
+        slow: NDArray[np.int64] = np.union1d(rows_of[0].left, rows_of[1].left).astype(np.int64)
+        sizes = np.cumsum((part.stops - part.starts)[slow])
+        most = int(np.searchsorted(sizes, MOST_ALIGNED - self.aligned, side="right"))
+        if most < slow.size:
+            self.not_aligned += slow.size - most
+            found = np.delete(found, slow[most:])
+            if found.size:
+                self._parted(docs, found)
+            return
+        self.aligned += int(sizes[-1]) if slow.size else 0
         sides, ids = [], []
-        for tok, known, numbers in zip((self.a, self.b), self._spelled, self._numbers, strict=True):
-            row_ids, offsets, spans = spans_of(tok, part, known, self.options)
-            ids.append(row_ids)
-            sides.append(Side(offsets, frozen(numbers[row_ids], np.int32), frozen(spans.reshape(-1), np.int64)))
+        for tok, numbers, known in zip(toks, self._numbers, rows_of, strict=True):
+            whole = with_rest(tok, part, known, self.options)
+            ids.append(whole.ids)
+            spans = frozen(whole.spans.reshape(-1), np.int64)
+            sides.append(Side(whole.offsets, frozen(numbers[whole.ids], np.int32), spans))
         rows = partings(part, *sides)
         self.partings += len(rows)
         keys, first, counts = np.unique(rows[:, KEY], return_index=True, return_counts=True)
@@ -140,37 +157,3 @@ class Tally:
         return Group(
             text, a[:LONGEST].tolist(), b[:LONGEST].tolist(), script_of(text), document, row[START], around, at, whole
         )
-
-
-def spans_of(
-    tok: Tokenizer, docs: Documents, known: Spelled, options: dict[str, Any]
-) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
-    """(ids, offsets of rows, spans) of documents."""
-    try:
-        found = tok.align_batch(docs, **options)
-    except UnsupportedVocab:
-        rows = tok.encode_batch(docs, **options)
-        return rows.ids, rows.offsets, _by_lengths(known, docs, rows.ids, rows.offsets)
-    return found.ids, found.offsets, found.spans
-
-
-def _by_lengths(
-    known: Spelled, docs: Documents, ids: NDArray[np.int32], offsets: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """Spans by the sizes of tokens, where these add up to the text (with a space in front or without); else all tokens
-    of a document stand for the whole of it."""
-    sizes = known.sizes[ids]
-    ends = np.cumsum(sizes)
-    spans = np.column_stack([ends - sizes, ends])
-    lengths = docs.stops - docs.starts
-    for row, (first, last) in enumerate(zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)):
-        if first == last:
-            continue
-        origin, length = int(ends[first] - sizes[first]), int(lengths[row])
-        extra = int(ends[last - 1]) - origin - length
-        said = b"".join(known.texts[token] for token in ids[first:last].tolist())
-        if extra not in (0, 1) or said[extra:] != docs.between(int(docs.starts[row]), int(docs.stops[row])):
-            spans[first:last] = 0, length
-        else:
-            spans[first:last] = np.maximum(spans[first:last] - origin - extra, 0)
-    return spans

@@ -34,6 +34,8 @@ UNKNOWN_TIMES = 4
 costs nothing."""
 HANDED_OVER = 1 << 15
 """So many ids are handed over to the caller; fewer are copied, and the workspace keeps its array."""
+BESIDE = 1 << 18
+"""Bytes of a stretch whose results have something beside them, which is much more than its ids."""
 ROOM = 1.2
 """Room for so many times the ids that there would be if all texts were like the first ones. What is left goes back."""
 
@@ -68,10 +70,12 @@ def stretches(
 ) -> Iterator[tuple[Any, ...]]:
     """ids (int32) and ends of rows (int64) of one stretch of documents after the other, in order.
 
-    Without `keep_ids` there are only ends. While threads work, the next texts are read; errors come in the order of
-    the documents, whatever the threads. beside(documents, first, last, document_ends, starts, stops, tokens, ends,
-    ids) is called for each stretch in its thread, with its fragments (see `partition.cut_documents`) and their ids;
-    what it returns comes third. together: what several threads encode may come as one stretch.
+    Without `keep_ids` there are only ends. The next texts are read while threads work. Errors come in the order of
+    the documents, for any number of threads.
+
+    beside(documents, first, last, document_ends, starts, stops, tokens, ends, ids): called for each stretch, in its
+    thread, with its fragments (see `partition.cut_documents`) and their ids. Its result is the third item.
+    together: the work of several threads may come as one stretch.
     """
     threads = thread_count(threads)
     bar = progress_bar(texts) if progress else None
@@ -80,7 +84,7 @@ def stretches(
     wait = True
     try:
         whole = threads == 1 and keep_ids
-        most = PART if together else STRETCH_BYTES
+        most = BESIDE if beside is not None else PART if together else STRETCH_BYTES
         source = stretches_of(texts, rule.replace, threads, whole, beside is None, most)
         for docs, base, first, last, alone in source:
             if isinstance(docs, BaseException):  # reading failed: documents before it may have failed earlier
@@ -96,10 +100,9 @@ def stretches(
                 jobs = chain([(docs, base, first, last, alone)], source)
                 yield _one_by_one(encoder, jobs, _times(texts, docs), rule, bar)
             elif threads == 1 or (alone and not pending):
-                result = _stretch(encoder, docs, base, first, last, rule, keep_ids, beside)
+                yield _stretch(encoder, docs, base, first, last, rule, keep_ids, beside)
                 if bar is not None:
                     bar.update(last - first)
-                yield result
             elif together:
                 pool = pool or _threads(threads)
                 jobs = chain([(docs, base, first, last, alone)], source)
@@ -108,7 +111,7 @@ def stretches(
             else:
                 pool = pool or _threads(threads)
                 pending.append(pool.submit(_stretch, encoder, docs, base, first, last, rule, keep_ids, beside))
-                yield from finished(pending, 4 * threads, bar)
+                yield from finished(pending, (2 if beside else 4) * threads, bar)
         yield from finished(pending, 0, bar)
     except (JittokError, GeneratorExit):
         raise
@@ -158,7 +161,7 @@ def _in_parts(
             raise failure_of(docs, base, document, done)
         return done
 
-    line = InOrder(int(1.1 * encoder.ids_per_byte * size) + count + SPARE if keep else None)
+    line = InOrder((lambda: int(1.1 * encoder.ids_per_byte * size) + count + SPARE) if keep else None)
     ids = line.run(pool, threads, range(len(first) - 1), encode, encoder.acquire, encoder.release)
     return ids, np.array([line.count])
 
@@ -230,7 +233,7 @@ def _in_order(
         rows[number], sizes[number] = _row_ends(workspace, last - first, at), done - at
         return done
 
-    line = InOrder(int(1.25 * encoder.ids_per_byte * expected) + SPARE)
+    line = InOrder(lambda: int(1.25 * encoder.ids_per_byte * expected) + SPARE)
     ids = line.run(pool, threads, jobs(), encode, encoder.acquire, encoder.release)
     if bar is not None:
         bar.update(sum(row.size for row in rows) - bar.n)

@@ -21,6 +21,8 @@ from jittok.reference.pipeline import runner
 
 GENERAL_ARRAYS = ("general path",)
 """What is kept in place of arrays."""
+PARTS = ("arrays", "raw", "later", "raw_parsed", "later_parsed", "family", "mapped", "prepared")
+"""What is kept of an encoder: arguments of `PipelineEncoder`."""
 
 
 class GeneralRule(NamedTuple):
@@ -50,7 +52,7 @@ class GeneralEncoder:
 
     def compiled(self) -> dict[str, Any]:
         """Nothing is compiled; that is kept too."""
-        return dict.fromkeys(("arrays", "raw", "later", "raw_parsed", "later_parsed", "family"), GENERAL_ARRAYS)
+        return dict.fromkeys(PARTS, GENERAL_ARRAYS)
 
     def may_part(self, _size: int) -> bool:
         """No text is cut between words."""
@@ -148,3 +150,8 @@ def normalized(pipeline: Pipeline, text: bytes) -> bytes:
     for step in pipeline.normalize:
         piece = normalizer(step)(piece)
     return piece.text.encode()
+
+
+def fragment_ids(pipeline: Pipeline, text: bytes) -> list[int]:
+    """The ids of a text in which no added token is looked for, by the plain reference."""
+    return runner(pipeline).fragment(text.decode())

@@ -33,6 +33,8 @@ PART = 2 << 20
 """Bytes of a part: its ids are still in the cache when they are copied."""
 AHEAD = 4
 """Parts for each thread that may wait for it."""
+COPIED = 1 << 18
+"""Ids that a thread copies at once, where many are put together."""
 WINDOW = 1 << 14
 """Bytes that are searched for a place to cut."""
 _PLACE = re.compile(rb"[A-Za-z]{4} (?=[A-Za-z])")
@@ -75,14 +77,15 @@ def part_fragments(docs: Documents, fragments: Fragments, parts: int) -> tuple[F
 
 
 def together(run: ThreadPoolExecutor, parts: list[NDArray[np.int32]]) -> NDArray[np.int32]:
-    """The parts behind each other, copied by several threads: touching new memory takes longer than copying."""
-    ends = np.cumsum([0, *(part.size for part in parts)]).tolist()
-    ids = np.empty(ends[-1], np.int32)
-
-    def copy(k: int) -> None:
-        ids[ends[k] : ends[k + 1]] = parts[k]
-
-    list(run.map(copy, range(len(parts))))
+    """The parts behind each other; the list is empty then. Each is copied by several threads, as touching new memory
+    takes longer than copying, and let go of before the next: what is not copied yet is not there twice."""
+    ids, at = np.empty(sum(part.size for part in parts), np.int32), 0
+    while parts:
+        part = parts.pop(0)
+        to = ids[at : at + part.size]
+        places = range(0, part.size, COPIED)
+        list(run.map(lambda k, to=to, part=part: np.copyto(to[k : k + COPIED], part[k : k + COPIED]), places))
+        at += part.size
     return ids
 
 
@@ -91,13 +94,14 @@ class InOrder:
 
     Where a part's ids go is known once all parts before it are encoded; until then they wait with their thread, which
     goes on. So nobody waits for a turn but at the end. When `room` was too little another array begins, and all are
-    joined at the end: no array moves while somebody writes to it. `room` None: ids are only counted.
+    joined at the end: no array moves while somebody writes to it. `room` is asked when the first part is encoded, which
+    tells more than any guess. None: ids are only counted.
     """
 
-    def __init__(self, room: int | None) -> None:
+    def __init__(self, room: Callable[[], int] | None) -> None:
         self.count = 0  # ids of all parts that have a place
-        self._keep = room is not None
-        self._arrays = [np.empty(room or 0, np.int32)]
+        self._keep, self._room = room is not None, room
+        self._arrays = [np.empty(0, np.int32)]
         self._before = 0  # ids in all arrays but the last
         self._known = threading.Condition()
         self._jobs: deque[Any] = deque()  # of parts that nobody has yet
@@ -205,7 +209,8 @@ class InOrder:
                 self._arrays[-1] = self._arrays[-1][:start]
             else:
                 self._arrays.pop()  # nobody has a place in it: it need not be joined with the next one
-            self._arrays.append(np.empty(max(size, self.count // 2), np.int32))
+            room = self._room() if self._room and not self.count else self.count // 2
+            self._arrays.append(np.empty(max(size, room), np.int32))
             self._before, start = self.count, 0
         return self._arrays[-1][start : start + size]
 
@@ -229,7 +234,8 @@ class InOrder:
 
     def _joined(self, pool: ThreadPoolExecutor) -> NDArray[np.int32]:
         if len(self._arrays) > 1:
-            return together(pool, [*self._arrays[:-1], self._arrays[-1][: self.count - self._before]])
+            self._arrays[-1] = self._arrays[-1][: self.count - self._before]
+            return together(pool, self._arrays)
         ids = self._arrays.pop()
         if not self._keep:
             return ids

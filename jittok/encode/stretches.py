@@ -38,12 +38,12 @@ def thread_count(threads: int | None) -> int:
 
 
 def finished(pending: deque[Future[Any]], keep: int, bar: Any) -> Iterator[Any]:
-    """Results in order, as long as more than `keep` are pending."""
-    while len(pending) > keep:
-        result = pending.popleft().result()
+    """Results in order, as long as more than `keep` are pending, and those that are there already. None is kept while
+    the caller has it."""
+    while len(pending) > keep or (pending and pending[0].done()):
         if bar is not None:
-            bar.update(result[1].size)
-        yield result
+            bar.update(pending[0].result()[1].size)
+        yield pending.popleft().result()
 
 
 def stretches_of(

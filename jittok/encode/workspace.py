@@ -107,10 +107,18 @@ class Workspace:
         ids[:keep] = self.ids[:keep]
         self.ids = ids
 
+    def forget(self) -> None:
+        """Let go of what kernels were called with: until now it kept texts and arrays alive that nobody else has."""
+        self.calls.clear()
+        self.frames.clear()
+        self.generation += 1
+
     def shrink(self, most: int) -> None:
         """Let go of arrays of more than `most` elements; but for room for ids that was asked for as a bound, most of
-        whose pages were never touched, and for work, whose cache knows pieces."""
-        self.long = None
+        whose pages were never touched, and for work, whose cache knows pieces. Nothing of a long text stays."""
+        if self.long is not None:
+            self.long = None
+            self.forget()
         if self.written > most or self.ids.size > 16 * most:
             self.ids = np.empty(0, np.int32)
         if self.starts.size > most:

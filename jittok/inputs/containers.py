@@ -8,6 +8,7 @@ PART_BYTES, so that an iterator over a large corpus never stands in memory twice
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import islice, pairwise
@@ -89,7 +90,7 @@ def _of_objects(texts: Iterable[Any], replace: bool, in_place: bool, nulls: bool
     """Python's objects. `nulls`: None and NaN are empty texts."""
     if not in_place or not can_read_in_place():
         one = texts[0] if in_place and isinstance(texts, list | tuple) and len(texts) == 1 else None
-        if isinstance(one, bytes) and len(one) > LONGEST_UNPADDED:  # joining it would copy it
+        if type(one) is bytes and len(one) > LONGEST_UNPADDED:  # joining it would copy it
             ends = fixed([0, len(one)], np.int64)
             yield Documents(np.frombuffer(one, np.uint8), ends[:1], ends[1:])
         else:
@@ -176,18 +177,16 @@ def _part_in_place(
 
 def _joined(block: list[Any], replace: bool, first: int, nulls: bool) -> tuple[bytes, NDArray[np.int64]]:
     """One block of texts as bytes, and their lengths."""
-    try:
-        whole = b"".join(block) if isinstance(block[0], bytes) else "".join(block)
-        spans = np.fromiter(map(len, block), np.int64, len(block))
-        if isinstance(whole, bytes) and spans.sum() == len(whole):  # the items of a memoryview can be longer than 1
-            return whole, spans
-        if isinstance(whole, str):
-            if not whole.isascii():
-                sizes = [len(text) if text.isascii() else len(text.encode()) for text in block]
-                spans = np.fromiter(sizes, np.int64, len(block))
-            return whole.encode(), spans
-    except (TypeError, UnicodeEncodeError):
-        pass  # not all of one kind, or a lone surrogate
+    kinds = set(map(type, block))  # not a subclass, which may have a length of its own
+    if kinds == {bytes}:
+        return b"".join(block), np.fromiter(map(len, block), np.int64, len(block))
+    if kinds == {str}:
+        with contextlib.suppress(UnicodeEncodeError):
+            whole = "".join(block)
+            if whole.isascii():
+                return whole.encode(), np.fromiter(map(len, block), np.int64, len(block))
+            sizes = [len(text) if text.isascii() else len(text.encode()) for text in block]
+            return whole.encode(), np.fromiter(sizes, np.int64, len(block))
     if nulls:
         block = ["" if text is None or text != text else text for text in block]  # noqa: PLR0124  NaN
     parts = [to_bytes(text, replace, first + k) for k, text in enumerate(block)]

@@ -80,8 +80,10 @@ def check_errors(errors: str) -> bool:
 
 def to_bytes(text: object, replace: bool = False, document: int = 0) -> bytes:
     """UTF-8 of one text; bytes as they are. A lone surrogate becomes U+FFFD or raises EncodingFailed, whose offset is
-    in characters; TypeError for what is no text."""
+    in characters; TypeError for what is no text. Of a subclass counts what it holds, not what its methods say: it may
+    have a length of its own, and kernels read as many bytes as they are told."""
     if isinstance(text, str):
+        text = text if type(text) is str else str.__getitem__(text, slice(None))
         try:
             return text.encode()
         except UnicodeEncodeError as error:
@@ -91,9 +93,9 @@ def to_bytes(text: object, replace: bool = False, document: int = 0) -> bytes:
                 document, error.start, text[error.start], "no lone surrogate (errors='replace' makes it U+FFFD)"
             ) from None
     if isinstance(text, bytes):
-        return text
+        return text if type(text) is bytes else bytes.__getitem__(text, slice(None))
     if isinstance(text, bytearray | memoryview):
-        return bytes(text)
+        return bytes(memoryview(text))
     raise TypeError(f"document {document}: found {type(text).__name__}, expected str or bytes")
 
 

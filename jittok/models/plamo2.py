@@ -2,10 +2,10 @@
 
 PLaMo-3 cuts the text first (`splitters.plamo3`) and searches each part for itself.
 
-llama.cpp's `llm_tokenizer_plamo2` has a table: all suffixes of tokens (by code points), for each its prefixes that are
-in the set, longest first. Read backwards this is the automaton of Aho and Corasick (1975) over the reversed texts: a
-suffix is a node of the trie of reversed tokens, its rows are the node and its chain of failure links, and the last
-row (one unknown code point) is the root. Same rows in the same order, so the same ids.
+llama.cpp's `llm_tokenizer_plamo2` has a table of all suffixes of tokens (by code points). For each suffix it lists the
+prefixes that are in the table too, longest first. Read backwards, this is the automaton of Aho and Corasick (1975) over
+the reversed texts. A suffix is a node of the trie of reversed tokens. Its rows are the node and its chain of failure
+links. The last row (one unknown code point) is the root. The rows are the same in the same order, so ids are the same.
 """
 
 from __future__ import annotations
@@ -63,9 +63,8 @@ class Arrays(NamedTuple):
 class Work(NamedTuple):
     """Scratch memory of one thread."""
 
-    codes: OutI32  # [longest + 1] code points
-    costs: OutI64  # [longest + 2] of the text from here on
-    pieces: OutI32  # [longest + 1] node of the best piece that starts here
+    codes: OutI32  # [longest + 1] code points; behind the search the node of the best piece that starts here
+    costs: OutI64  # [power of two, more than any piece is long] of the text from a place on, at its lowest bits
     cuts: OutU8  # [longest + 1] PLaMo-3: where parts begin
 
 
@@ -139,12 +138,11 @@ def _is_hex(digits: bytes) -> bool:
     return all(c in b"0123456789abcdefABCDEF" for c in digits)
 
 
-def make_work(_arrays: Arrays, longest: int) -> Work:
+def make_work(arrays: Arrays, longest: int) -> Work:
     """Scratch for fragments of up to `longest` bytes."""
     return Work(
         np.empty(longest + 1, np.int32),
-        np.empty(longest + 2, np.int64),
-        np.empty(longest + 1, np.int32),
+        np.empty(1 << int(arrays.depths.max()).bit_length(), np.int64),
         np.empty(longest + 1, np.uint8),
     )
 
@@ -316,9 +314,9 @@ def encode_part(arrays: Arrays, work: Work, begin: int, stop: int, ids: OutI32, 
     find_pieces(arrays, work, begin, stop)
     i = begin
     while i < stop:
-        node = wide(work.pieces[i])
-        if node == ROOT:
-            code = wide(work.codes[i])
+        node = wide(work.codes[i])
+        if node < 0:
+            node, code = ROOT, -1 - node
             length = encoded_length(code)
             if count + length > ids.size:
                 return OUT_OF_ROOM
@@ -344,21 +342,22 @@ class _PathWindow(NamedTuple):
     scores: Window
     codes: Window
     costs: Window
-    pieces: Window
 
 
 @helper
 def find_pieces(arrays: Arrays, work: Work, begin: int, stop: int) -> None:
-    """Fill costs and pieces for the code points begin .. stop - 1, from the last to the first.
+    """For the code points begin .. stop - 1, from the last to the first, write in their place the node of the best
+    piece there, or -1 - the code point where it is unknown.
 
     `node` stands for the longest string of the set that the rest of the text begins with, so every piece on its chain
     lies inside the text. A token whose score is exactly UNKNOWN ends both searches early, as in llama.cpp's table.
     """
     w = _PathWindow(
         window(arrays.trie.units), window(arrays.fails), window(arrays.links), window(arrays.depths),
-        window(arrays.scores), window(work.codes), window(work.costs), window(work.pieces),
+        window(arrays.scores), window(work.codes), window(work.costs),
     )  # fmt: skip
-    put_i64(w.costs, stop, 0)
+    recent = work.costs.size - 1  # a place in `costs` is that of all places so far apart: no piece reaches to the next
+    put_i64(w.costs, stop & recent, 0)
     node = ROOT
     for i in range(stop - 1, begin - 1, -1):
         code = get_i32(w.codes, i)
@@ -372,11 +371,11 @@ def find_pieces(arrays: Arrays, work: Work, begin: int, stop: int) -> None:
             row = get_i32(w.links, row)
         while True:
             score = get_i32(w.scores, row)
-            cost = get_i64(w.costs, i + get_i32(w.depths, row)) - score
+            cost = get_i64(w.costs, i + get_i32(w.depths, row) & recent) - score
             if cost < best:
                 best, piece = cost, row
             if score == UNKNOWN:
                 break
             row = get_i32(w.links, row)
-        put_i64(w.costs, i, best)
-        put_i32(w.pieces, i, piece)
+        put_i64(w.costs, i & recent, best)
+        put_i32(w.codes, i, piece if piece != ROOT else -1 - code)

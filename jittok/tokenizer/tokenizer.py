@@ -289,7 +289,7 @@ class Tokenizer(Decoding):
         aligner = self._aligning(add_special, parse_special)
         beside = aligner.spans if unit == "bytes" else aligner.spans_in_characters
         found = stretches(encoder, texts, rule, threads, progress, beside=beside)
-        return AlignmentBatch.joined(list(found), unit)
+        return AlignmentBatch.joined(found, unit)
 
     def _aligning(self, add_special: bool, parse_special: bool) -> Aligner | FileAligner:
         if isinstance(self.vocab, Pipeline):
@@ -302,7 +302,7 @@ class Tokenizer(Decoding):
     def _aligner(self) -> Aligner:
         from jittok.align import Aligner
 
-        return Aligner(self.gguf("align"))
+        return Aligner(self.gguf("align"), self._key)
 
     # ---- itself
 

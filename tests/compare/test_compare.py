@@ -9,8 +9,9 @@ import pytest
 
 import jittok
 from jittok._jit import frozen
+from jittok.align import files
 from jittok.cli import main
-from jittok.compare import Comparison
+from jittok.compare import Comparison, tally
 from jittok.compare.cells import FIRST_A, FIRST_B, LAST_A, LAST_B, START, STOP, Side, partings
 from jittok.compare.scripts import script_of
 from jittok.inputs import Documents
@@ -89,6 +90,28 @@ def test_equal_partings_are_counted_together(small):
         ("th", ["th"], ["t", "h"], 1, 1, 3),
     ]
     assert jittok.compare(small(), small(), TEXTS).same
+
+
+@pytest.mark.parametrize("change", [{"pattern": r"\p{L}+|[^\p{L}]"}, {"added": ("<x>",)}])
+def test_documents_that_their_tokens_spell_are_not_aligned_the_slow_way(small, change, monkeypatch):
+    wanted = jittok.compare(small(), small(**change), TEXTS)
+    monkeypatch.setattr(files.FileAligner, "spans", None)
+    assert jittok.compare(small(), small(**change), TEXTS) == wanted
+
+
+def test_only_so_much_is_aligned_the_slow_way_and_a_note_says_so(small, monkeypatch):
+    texts = ["e\u0301q\u0301 abc", "abc the cat", "th<x>ab", "the e\u0301"]
+    changed = {"normalizer": "NFC", "added": ("<x>",)}
+    whole = jittok.compare(small(), small(**changed), texts)
+    assert (whole.differing, whole.notes) == (3, [])
+    monkeypatch.setattr(tally, "MOST_ALIGNED", len(texts[0].encode()))
+    found = jittok.compare(small(), small(**changed), texts)
+    assert found.differing == 3
+    assert {parting.text for parting in found.frequent} == {parting.text for parting in whole.frequent}
+    assert found.partings == whole.partings - 1
+    assert found.causes == {"added": 1, "normalizer": 1} != whole.causes
+    assert "in 1 more documents" in found.notes[0]
+    assert found.notes[0] in str(found)
 
 
 def test_tokens_are_compared_by_text_or_by_id(small):

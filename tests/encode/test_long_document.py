@@ -274,7 +274,9 @@ def test_parts_that_fail_late_do_not_stop_those_before_them(failing):
     with ThreadPoolExecutor(3) as pool:
         for room in (0, 1000, None):
             with pytest.raises(JittokError, match=f"^{failing}$"):
-                long_document.InOrder(room).run(pool, 3, range(10), encode, free.pop, free.append)
+                long_document.InOrder(None if room is None else lambda room=room: room).run(
+                    pool, 3, range(10), encode, free.pop, free.append
+                )
             assert set(free) == set(workspaces)
 
 
@@ -292,7 +294,7 @@ def test_a_slow_part_delays_no_thread_and_changes_no_order(room):
 
     late, expected = threading.Event(), np.repeat(np.arange(40), np.arange(40)).tolist()
     with ThreadPoolExecutor(3) as pool:
-        line = long_document.InOrder(room)
+        line = long_document.InOrder(lambda: room)
         assert line.run(pool, 3, range(40), encode, Workspace, [].append).tolist() == expected
     assert line.count == len(expected)
 
@@ -319,7 +321,7 @@ def test_an_interrupt_stops_the_threads_behind_their_parts():
 
     threads = []
     with pytest.raises(KeyboardInterrupt):
-        long_document.InOrder(10).run(Pool(), 2, jobs(), encode, Workspace, [].append)
+        long_document.InOrder(lambda: 10).run(Pool(), 2, jobs(), encode, Workspace, [].append)
     for thread in threads:
         thread.join(20)
         assert not thread.is_alive()

@@ -139,11 +139,18 @@ def sentencepiece(kind: int) -> bytes:
     """kind: 1 Unigram, 2 BPE, 3 word, 4 char."""
     texts = [("<unk>", 2), ("<s>", 3), ("</s>", 3), ("<x>", 4), *((f"<0x{byte:02X}>", 6) for byte in range(256))]
     texts += [(text, 1) for text in ("▁", *"abcdefghinst123", *(a + b for a, b in PAIRS), "▁the")]
+    return sentencepiece_of(kind, [(text, type_, -0.1 * k) for k, (text, type_) in enumerate(texts)])
+
+
+def sentencepiece_of(
+    kind: int, pieces: list[tuple[str, int, float]], fallback: bool = True, prefix: bool = True, squeeze: bool = True
+) -> bytes:
+    """A model of these pieces: text, type, score."""
     out = b""
-    for k, (text, type_) in enumerate(texts):
-        out += _field(1, _field(1, text.encode()) + b"\x15" + struct.pack("<f", -0.1 * k) + bytes([0x18, type_]))
-    trainer = bytes([3 << 3, kind, 0xA0 | 0x80, 0x02, 1][:2]) + b"\x98\x02\x01"  # model_type, byte_fallback
-    normalizer = _field(1, b"identity") + bytes([0x18, 1, 0x20, 1, 0x28, 1])
+    for text, type_, score in pieces:
+        out += _field(1, _field(1, text.encode()) + b"\x15" + struct.pack("<f", score) + bytes([0x18, type_]))
+    trainer = bytes([3 << 3, kind]) + b"\x98\x02" + bytes([fallback])  # model_type, byte_fallback
+    normalizer = _field(1, b"identity") + bytes([0x18, prefix, 0x20, squeeze, 0x28, 1])
     return out + _field(2, trainer) + _field(3, normalizer)
 
 

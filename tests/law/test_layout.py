@@ -7,6 +7,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -115,7 +116,7 @@ CALLS_BACK = {("models", "encode")}
 
 
 def calls_between_rooms(way: Callable[[], object]) -> dict[str, set[str]]:
-    """Room -> rooms that it calls while `way` runs in this thread."""
+    """Room -> rooms that it calls while `way` runs in a thread of its own."""
     found: dict[str, set[str]] = {}
     package = Path(jittok.__file__).parent
 
@@ -133,12 +134,15 @@ def calls_between_rooms(way: Callable[[], object]) -> dict[str, set[str]]:
                 found.setdefault(str(above), set()).add(here)
                 found.setdefault(here, set())
 
-    before = sys.getprofile()
-    sys.setprofile(note)
-    try:
-        way()
-    finally:
-        sys.setprofile(before)
+    def walk() -> None:
+        sys.setprofile(note)
+        try:
+            way()
+        finally:
+            sys.setprofile(None)
+
+    with ThreadPoolExecutor(1) as alone:  # what the main thread has others do, any other thread does itself
+        alone.submit(walk).result()
     return found
 
 

@@ -20,7 +20,7 @@ TIMES = 20
 MEGABYTES = 20
 
 PROGRAM = """
-import gc, lzma, sys
+import gc, lzma, pathlib, sys
 import jittok
 name, character, call, size = sys.argv[1], bytes.fromhex(sys.argv[2]), sys.argv[3], int(sys.argv[4]) << 20
 
@@ -32,8 +32,16 @@ def said(key):
 calls = {
     "encode": lambda text: tok.encode(text).nbytes,
     "align": lambda text: sum(part.nbytes for part in (lambda made: (made.ids, made.spans))(tok.align(text))),
+    "encode_batch": lambda text: tok.encode_batch(parts(text)).ids.nbytes,
+    "align_batch": lambda text: (lambda made: made.ids.nbytes + made.spans.nbytes)(tok.align_batch(parts(text))),
 }
-tok = jittok.bundled(name)
+
+def parts(text):
+    return [text[at : at + PART] for at in range(0, len(text), PART)]
+
+PART = 99_999
+file = pathlib.Path(name)
+tok = jittok.load(lzma.decompress(file.read_bytes())) if file.exists() else jittok.bundled(name)
 calls[call](character * 3000)
 text = character * (size // len(character))
 gc.collect()
@@ -53,6 +61,7 @@ def peak(name, character, call):
     return map(float, ended.stdout.split())
 
 
+PLAMO = str(Path(__file__).parents[1] / "data" / "vocabs" / "syn-plamo2.gguf.xz")
 CASES = {
     "a character that becomes 33 bytes": ("t5", "\ufdfa".encode()),
     "malformed": ("t5", b"\xff"),
@@ -62,6 +71,8 @@ CASES = {
     "letters that nothing cuts": ("t5", b"a"),
     "spaces": ("gpt-2", b" "),
     "one word of malformed bytes, three symbols each": ("gpt-2", b"\xff"),
+    "a cheapest path through all of it": (PLAMO, b"a"),
+    "malformed bytes, three tokens each": (PLAMO, b"\xff"),
 }
 
 
@@ -69,4 +80,11 @@ CASES = {
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_a_text_takes_a_bounded_multiple_of_its_size(case, call):
     taken, given = peak(*case, call)
+    assert taken <= max(TIMES, given + TIMES / 2)
+
+
+@pytest.mark.parametrize("call", ["encode_batch", "align_batch"])
+@pytest.mark.parametrize("case", ["NUL", "malformed bytes, three tokens each"])
+def test_many_texts_take_no_more(case, call):
+    taken, given = peak(*CASES[case], call)
     assert taken <= max(TIMES, given + TIMES / 2)

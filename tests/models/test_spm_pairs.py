@@ -9,6 +9,7 @@ from jittok._jit import JIT, frozen
 from jittok.models.spm import pairs
 from jittok.models.spm.compile import other_characters_entered
 from jittok.models.spm.pairs import all_pairs
+from jittok.structures.bytes_table import ABSENT, slot_count
 
 SIZES = [1] * 12 + [2, 2, 3, 4]
 
@@ -49,12 +50,56 @@ odd = st.tuples(texts, st.binary(max_size=2), texts).map(b"".join)
 @example([b"a" * n for n in range(1, 12)])
 @example([b"ab", b"a", b"ab", b"aba", b"ba"])
 @example(["中中".encode(), "中".encode()[:2], "中".encode()])
+@example([b"\xc3", b"\xa9", "é".encode()])  # no pair inside a character
+@example([b"a", b"bcd", b"abcd"])  # nothing makes the part on the right
+@example([b"d", b"abc", b"abcd"])  # nor that on the left
 def test_the_pairs_are_those_of_the_definition(tokens):
     table = table_of(tokens)
     reachable, left, right, merged = all_pairs(table, len(tokens))
     found, made = plainly(table, len(tokens))
     assert list(zip(left.tolist(), right.tolist(), merged.tolist(), strict=True)) == found
     assert set(np.flatnonzero(reachable).tolist()) == made
+
+
+def test_more_room_is_made_for_pairs_until_there_is_enough(monkeypatch):
+    table = table_of([b"a" * n for n in range(1, 12)])
+    whole = [array.tolist() for array in all_pairs(table, 11)]
+    monkeypatch.setattr(pairs, "ROOM", 1)
+    assert [array.tolist() for array in all_pairs(table, 11)] == whole
+    assert len(whole[1]) > 1
+
+
+def test_texts_of_one_hash_are_told_apart_by_their_bytes():
+    """The Thue-Morse word of 1,024 letters and the word of the other letters have the same hash, whatever its base."""
+    word, other = b"a", b"b"
+    for _ in range(10):
+        word, other = word + other, other + word
+    hashes = []
+    for text in (word, other):
+        number = 0
+        for byte in text:
+            number = (number * int(pairs._BASE) + byte + 1) % (1 << 64)
+        hashes.append(number)
+    assert hashes[0] == hashes[1]
+    tokens = [word, other, word + other]
+    table = table_of(tokens)
+    work = pairs.PairWork(*(np.zeros(size, dtype) for size, dtype in work_sizes(table)))
+    work.powers[:] = 1
+    work.prefix[:], work.suffix[:] = ABSENT, ABSENT
+    lengths = np.diff(table.offsets)
+    sizes = np.zeros(int(lengths.max()) + 2, np.int64)
+    sizes[2:1025], sizes[1025:2049], sizes[2049] = 1, 1024, 2048
+    pairs.link_texts(table, frozen(np.argsort(lengths, kind="stable"), np.int64), frozen(sizes, np.int64), work)
+    assert (work.prefix[2], work.suffix[2]) == (0, 1)
+
+
+def work_sizes(table):
+    longest, rows = int(np.diff(table.offsets).max()), table.offsets.size - 1
+    slots = slot_count(rows)
+    return [
+        (longest + 1, np.uint64), (longest + 1, np.uint64), (longest + 1, np.uint8), (longest + 1, np.int32),
+        (slots, np.uint64), (slots, np.int32), (rows, np.int32), (rows, np.int32),
+    ]  # fmt: skip
 
 
 def drawn(size):

@@ -61,6 +61,23 @@ def test_more_room_is_made_for_keys_until_there_is_enough(monkeypatch):
     assert whole.data.tobytes() == b"".join(b"%03d" % k for k in range(300))
 
 
+@pytest.mark.parametrize(
+    ("mapped", "kind"),
+    [
+        (b"a", keys.MAPPED),
+        (b"ab", keys.MAPPED),
+        (b"a\x80", keys.TIED),
+        (b"a\xff", keys.TIED),
+        (b"a\xcc\x81", keys.TIED),
+        (b"b", keys.PLAIN),
+    ],
+)
+def test_an_ascii_byte_is_tied_where_all_its_keys_go_on_with_a_byte_of_a_wide_character(mapped, kind):
+    data = np.frombuffer(b"c" + mapped, np.uint8)
+    found = keys.Keys(data, np.array([0, 1, data.size]), np.zeros(0, np.uint8), np.zeros(3, np.int64))
+    assert keys.byte_kinds(found)[ord("a")] == kind
+
+
 def test_nul_ends_a_walk_even_where_a_unit_would_match_it():
     assert match({**AB, 8: ENDS | 5 << 10}, b"a\0") == (1, ENDS | 5 << 10)
 

@@ -316,6 +316,11 @@ def test_byte_tokens_need_a_text_to_read_the_byte_from():
     malformed("expected no byte token in a WordPiece vocabulary", "bert", ["<0x0A>"], token_type=[6])
 
 
+def test_a_text_that_is_no_byte_is_refused_of_byte_tokens_alone():
+    for kind in (2, 3, 4, 5):  # unknown, control, user-defined, unused
+        assert len(vocab("llama", ["<unk>", "a"], token_type=[2, kind])) == 2
+
+
 def test_tokens_beyond_unicode_were_malformed_where_their_piece_is_decoded():
     beyond, last = b"a\xf4\x90\x80\x80", b"\xf4\x8f\xbf\xbf"
     with pytest.raises(MalformedVocab, match=r"tokens\[1\]: found .*, expected no code point above U\+10FFFF"):
@@ -325,6 +330,7 @@ def test_tokens_beyond_unicode_were_malformed_where_their_piece_is_decoded():
     assert len(vocab("gpt2", [beyond], token_type=[4])) == 1  # user-defined: its text is its piece
     assert len(vocab("llama", [beyond])) == 1
     assert len(vocab("gemma4", [beyond])) == 1
+    assert len(read_vocab(vocab_file("gemma4", [beyond]), llama_cpp="0.3.36")) == 1  # whose pieces are not decoded
     assert len(vocab("gpt2", [b"\xf4\x90\x80", b"\x80"])) == 2  # the sequence does not end in its token
 
 

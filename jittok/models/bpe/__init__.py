@@ -1,93 +1,34 @@
-"""BPE: llama.cpp's models `gpt2`, `gemma4`, `hybriddna` and `whitespace`."""
+"""BPE: llama.cpp's models `gpt2`, `gemma4`, `hybriddna` and `whitespace`.
+
+What other rooms call is in `entry`, and is imported when it is asked for: whoever needs one helper of this room does
+not wait for all of its kernels.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib
 from typing import TYPE_CHECKING, Any
 
-from jittok._jit import I32, I64, U8, OutI32, OutI64
-from jittok.fragments import FRAGMENT
-from jittok.models.bpe.arrays import HYBRIDDNA, PLAIN, Arrays
-from jittok.models.bpe.fast import encode_gpt2, encode_llama3
-from jittok.models.bpe.general import encode_general
-from jittok.models.bpe.lines import encode_lines
-from jittok.models.bpe.sessions import encode_session
-from jittok.models.bpe.work import Work, make_work, regrow
-from jittok.pretokenize.families import GENERAL, GPT2, LINES, LLAMA3
-from jittok.pretokenize.splitters.gpt2 import MALFORMED
-from jittok.safe_cuts.cuts import BLANK, CLASSES, LETTER
-from jittok.structures.pages import in_huge_pages
-
 if TYPE_CHECKING:
+    from jittok.models.bpe.arrays import Arrays
     from jittok.models.bpe.compile import compile_vocab, with_chain
+    from jittok.models.bpe.entry import IDS_PER_BYTE, encode_fragments, for_much_text, may_part
+    from jittok.models.bpe.work import Work, make_work, regrow
 
 __all__ = [
     "IDS_PER_BYTE", "Arrays", "Work", "compile_vocab", "encode_fragments", "for_much_text", "make_work", "may_part",
     "regrow", "with_chain",
 ]  # fmt: skip
 
-IDS_PER_BYTE = 1
+_HOMES = {"compile_vocab": "compile", "with_chain": "compile", "Arrays": "arrays"} | dict.fromkeys(
+    ("Work", "make_work", "regrow"), "work"
+)
+"""Where names are that `entry` does not define; a vocabulary that is kept needs nothing of `compile`."""
 
 
 def __getattr__(name: str) -> Any:
-    """What compiles is imported when a vocabulary is compiled: one that is kept needs none of it."""
-    if name in ("compile_vocab", "with_chain"):
-        from jittok.models.bpe import compile as compiler
-
-        return getattr(compiler, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-_KERNELS = {GPT2: encode_gpt2, LLAMA3: encode_llama3, LINES: encode_lines}
-
-
-def may_part(arrays: Arrays, _size: int) -> bool:
-    """Whether a text may be cut in front of a space between two ASCII letters: in both families a piece begins there,
-    whatever stands before it, and where lines are cut the rules say so."""
-    if arrays.session == HYBRIDDNA:
-        return False  # letters are counted from <dna> on
-    if arrays.family == LINES:
-        return bool(arrays.rules.cuts[CLASSES * LETTER + BLANK])
-    return arrays.family != GENERAL
-
-
-def for_much_text(arrays: Arrays) -> Arrays:
-    """The same, with what new words look up laid out for speed: milliseconds that only much text is worth."""
-    return arrays._replace(
-        pairs=arrays.pairs._replace(slots=in_huge_pages(arrays.pairs.slots)),
-        seeds=arrays.seeds._replace(slots=in_huge_pages(arrays.seeds.slots)),
-    )
-
-
-def _run(kernel: Callable[..., int], *args: Any) -> int:
-    return kernel(*args)
-
-
-def encode_fragments(
-    model: Arrays,
-    work: Work,
-    data: U8,
-    starts: I64,
-    stops: I64,
-    tokens: I32,
-    first: int,
-    last: int,
-    count: int,
-    ids: OutI32,
-    ends: OutI64,
-    report: OutI64,
-    run: Callable[..., int] = _run,
-) -> int:
-    """The kernel of the vocabulary's session or family; see `jittok.fragments`. Malformed texts go through the general
-    one, which is compiled when the first of them comes. `run(kernel, *arguments)` calls a kernel."""
-    kernel = _KERNELS.get(model.family, encode_general) if model.session == PLAIN else encode_session
-    while True:
-        code = run(kernel, model, work, data, starts, stops, tokens, first, last, count, ids, ends, report)
-        if code != MALFORMED:
-            return code
-        at = int(report[FRAGMENT])
-        count = int(ends[at - 1]) if at > first else count
-        code = run(encode_general, model, work, data, starts, stops, tokens, at, at + 1, count, ids, ends, report)
-        if code < 0 or at + 1 == last:
-            return code
-        first, count = at + 1, code
+    """What is in `__all__`, once it is asked for."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = getattr(importlib.import_module(f"jittok.models.bpe.{_HOMES.get(name, 'entry')}"), name)
+    return globals()[name]

@@ -82,7 +82,10 @@ def span_rules(data: U8, offsets: I64, reachable: NDArray[np.bool_]) -> cuts.Spa
 
 
 def other_characters_entered(data: U8, offsets: I64) -> BytesTable:
-    """The tokens' texts, and behind them each character inside a token that is no token itself."""
+    """The tokens' texts, and behind them each character inside a token that is no token itself.
+
+    data: uint8[offsets[-1] or more]
+    """
     table = build_bytes_table(data, offsets)
     more, ends = np.empty(data.size, np.uint8), np.zeros(data.size + 1, np.int64)
     count = other_characters(table, more, ends)
@@ -94,7 +97,7 @@ def other_characters_entered(data: U8, offsets: I64) -> BytesTable:
         keys = keys << 8 | np.where(k < lengths, padded[begins + k], 0)
     found = np.unique(keys << 3 | lengths).tolist()
     extra = [(key >> 3).to_bytes(4, "big")[: key & 7] for key in found]
-    joined = np.concatenate([data, np.frombuffer(b"".join(extra), np.uint8)])
+    joined = np.concatenate([data[: int(offsets[-1])], np.frombuffer(b"".join(extra), np.uint8)])
     places = np.concatenate([offsets, offsets[-1] + np.cumsum([len(text) for text in extra])])
     return build_bytes_table(frozen(joined, np.uint8), frozen(places, np.int64))
 

@@ -18,6 +18,8 @@ from jittok._raw import Window, add, get_i32, get_i64, get_u8, get_u64, multiply
 from jittok.models.spm.whole import character_length
 from jittok.structures.bytes_table import ABSENT, BytesTable, slot_count
 
+ROOM = 1 << 12
+"""Pairs that there is room for at first."""
 _BASE, _MINUS = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xFFFFFFFFFFFFFFFF)
 _MIX = np.uint64(0xD6E8FEB86659FD93)
 
@@ -57,7 +59,7 @@ def all_pairs(
     )
     link_texts(texts, frozen(order, np.int64), frozen(sizes, np.int64), work)
     order = frozen(order[order < tokens], np.int64)
-    reachable, room = np.zeros(tokens, np.uint8), 1 << 12
+    reachable, room = np.zeros(tokens, np.uint8), ROOM
     while True:
         left, right, merged = (np.empty(room, np.int32) for _ in range(3))
         count = find_pairs(texts, tokens, order, work, reachable, left, right, merged)

@@ -47,11 +47,10 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
     punctuation = all(chr(byte).isascii() and 32 < byte < 127 and not chr(byte).isalnum() for byte in prefix)
     if len(prefix) < 2 or not punctuation or model.longest < SHORT:
         return None
-    tokens = [text or b"" for text in pipeline.model_tokens]
-    strange = (STRANGER.encode(), chr(STRANGEST).encode())
-    if any(each in text for text in tokens for each in strange):
+    whole = pipeline.model_bytes.tobytes()
+    if STRANGER.encode() in whole or chr(STRANGEST).encode() in whole:
         return None
-    keys = _Keys([_key(text, prefix) for text in tokens])
+    keys = _Keys(_keys_of([text or b"" for text in pipeline.model_tokens], prefix, SPACE_MARK_BYTES in whole))
     table = characters(flags)
     images = table.images.copy()
     images[table.images == MARK] = INSTEAD
@@ -69,9 +68,9 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
     )  # fmt: skip
 
 
-def _key(text: bytes, prefix: bytes) -> bytes:
-    """A token as the alphabet has it; nothing for one that no word has."""
-    changed = text.replace(SPACE_MARK_BYTES, STRANGER.encode())
-    if changed.startswith(prefix):
-        return changed[len(prefix) :]
-    return SPACE_MARK_BYTES + changed if changed else b""
+def _keys_of(tokens: list[bytes], prefix: bytes, marked: bool) -> list[bytes]:
+    """The tokens as the alphabet has them, nothing for one that no word has. marked: whether one may have U+2581."""
+    if marked:
+        tokens = [text.replace(SPACE_MARK_BYTES, STRANGER.encode()) for text in tokens]
+    cut = len(prefix)
+    return [text[cut:] if text.startswith(prefix) else SPACE_MARK_BYTES + text if text else b"" for text in tokens]

@@ -130,7 +130,9 @@ class Encoder:
     # ---- the models
 
     def _id(self, piece: str) -> int:
-        return self.all_ids.get(piece, self.model.unknown)
+        """The id of a part; the texts of control, byte and unused pieces are texts like any other, and unknown."""
+        token = self.ids.get(piece, self.model.unknown)
+        return self.model.unknown if self.types[token] == UNUSED else token
 
     def _symbols(self, text: str) -> Iterator[tuple[str, bool]]:
         """Characters and user-defined pieces, and which of them is one."""
@@ -188,9 +190,8 @@ class Encoder:
 
         def split(piece: str) -> list[Part]:
             """A piece of type UNUSED is what it was made of."""
-            token = self._id(piece)
-            if self.types[token] != UNUSED or piece not in made:
-                return [(piece, token)]
+            if piece not in made:
+                return [(piece, self._id(piece))]
             return [part for half in made[piece] for part in split(half)]
 
         return [part for symbol, _ in symbols if symbol for part in split(str(symbol))]

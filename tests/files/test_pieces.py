@@ -1,0 +1,73 @@
+"""sentencepiece models of odd pieces: kernels = plain reference = sentencepiece 0.2.3, whose answers are recorded."""
+
+import random
+
+import pytest
+from small_files import sentencepiece, sentencepiece_of
+
+import jittok
+from jittok._jit import JIT
+from jittok.files import read_pipeline
+from jittok.reference.pipeline import Runner
+
+UNIGRAM, BPE, WORD, CHAR = range(1, 5)
+NORMAL, UNKNOWN, CONTROL, USER, UNUSED, BYTE = range(1, 7)
+HEAD = [("<unk>", UNKNOWN, 0.0), ("<s>", CONTROL, 0.0), ("</s>", CONTROL, 0.0)]
+BYTES = [(f"<0x{byte:02X}>", BYTE, 0.0) for byte in range(256)]
+TEXTS = ["▁", "a", "b", "c", "é", "ab", "▁a", "bc", "abc", "▁ab", "ca", "<", "aa"]
+PARTS = ["a", "b", "c", "é", " ", "▁", "<s>", "<0x41>", "<", "x", "\n", "ab", "  "]
+ODD = [("▁", NORMAL, -1), ("a", NORMAL, -2), ("b", NORMAL, -3), ("c", UNUSED, -1), ("▁ab", NORMAL, -1),
+       ("d", USER, -1), ("ab", UNUSED, -1), ("<c>", CONTROL, 0)]  # fmt: skip
+
+
+def test_the_small_file_is_what_it_was():
+    assert jittok.load(sentencepiece(BPE), cache=False).encode("the ant").size
+
+
+@pytest.mark.parametrize(
+    ("kind", "fallback", "text", "wanted"),
+    [
+        (BPE, False, "ac b", [4, 0, 3, 5]),
+        (BPE, True, "ac b", [260, 102, 259, 261]),
+        (CHAR, False, "c", [0]),
+        (WORD, False, "<s>", [0]),
+        (WORD, False, "ab", [0]),
+        (WORD, True, "<0x41>", [63, 51, 123, 55, 52, 65]),
+    ],
+)
+def test_texts_of_pieces_that_are_not_for_texts_are_unknown(kind, fallback, text, wanted):
+    content = sentencepiece_of(kind, [*HEAD, *(BYTES if fallback else []), *ODD], fallback, False, False)
+    assert jittok.load(content, cache=False).encode(text).tolist() == wanted
+
+
+def test_characters_without_a_piece_merge_to_pieces():
+    content = sentencepiece_of(BPE, [*HEAD, *BYTES, ("▁", NORMAL, -1), ("ab", NORMAL, -2)], True, False, False)
+    tok = jittok.load(content, cache=False)
+    assert tok.runs == "kernels"
+    assert tok.encode("cab a").tolist() == [102, 260, 259, 100]
+
+
+def drawn(draw: random.Random) -> tuple[int, bytes]:
+    kind, fallback = draw.choice([BPE, BPE, UNIGRAM, WORD, CHAR]), draw.random() < 0.6
+    odd = draw.random() < 0.5
+    types = [NORMAL, CONTROL, USER, UNUSED] if odd else [NORMAL, CONTROL]
+    pieces = [
+        (text, draw.choices(types, [9, 1, 1, 1][: len(types)])[0], -round(draw.random() * 9, 3))
+        for text in TEXTS
+        if draw.random() < 0.75
+    ]
+    every = [*HEAD, *(BYTES if fallback else []), *pieces]
+    return kind, sentencepiece_of(kind, every, fallback, draw.random() < 0.5, odd and draw.random() < 0.5)
+
+
+@pytest.mark.parametrize("seed", range(60 if JIT else 4))
+def test_drawn_models_give_the_ids_of_the_reference_and_of_sentencepiece(seed):
+    draw = random.Random(seed)
+    _, content = drawn(draw)
+    tok, plain = jittok.load(content, cache=False), Runner(read_pipeline(content))
+    texts = ["".join(draw.choices(PARTS, k=draw.randrange(11))) for _ in range(20)]
+    found = tok.encode_batch(texts, threads=1).to_list()
+    assert found == [plain.encode(text, False) for text in texts]
+    library = pytest.importorskip("sentencepiece").SentencePieceProcessor()
+    library.LoadFromSerializedProto(content)
+    assert found == [library.encode(text) for text in texts]
