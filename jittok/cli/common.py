@@ -23,16 +23,19 @@ VOCABS = "a GGUF file, another tokenizer file, a folder of one"
 def add_vocab(parser: argparse.ArgumentParser) -> None:
     """--vocab and --json, which every command has."""
     parser.add_argument(
-        "--vocab", required=True, metavar="FILE|NAME", help="GGUF file, or name of a bundled vocabulary"
+        "--vocab",
+        required=True,
+        metavar="FILE|NAME",
+        help="any tokenizer file (GGUF, tokenizer.json, .model, ...), a folder of one, or a bundled name",
     )
     parser.add_argument(
         "--llama-cpp",
         metavar="RELEASE",
-        help="the llama.cpp whose answers are wanted, such as 0.3.36 (default: the newest that jittok knows; for a "
+        help="answer as this release of llama.cpp, such as 0.3.36 (default: the newest that jittok knows; for a "
         "corpus the one it was begun with)",
     )
     parser.add_argument(
-        "--pre", metavar="NAME", help="tokenizer.ggml.pre in place of the file's, where jittok does not know that"
+        "--pre", metavar="NAME", help="use this tokenizer.ggml.pre if jittok does not know that of the file"
     )
     parser.add_argument(
         "--no-cache", action="store_true", help="neither read nor write the compiled vocabulary on disk"
@@ -95,6 +98,12 @@ def open_named(
     if vocab in names:
         return jittok.bundled(vocab, llama_cpp=llama_cpp, pre=pre, **bound)
     raise FileNotFoundError(f"--vocab {vocab}: found no such file, expected one or a name of {', '.join(names)}")
+
+
+def tell_slow(tok: Tokenizer) -> None:
+    """A line on standard error where plain Python encodes: for megabytes that is minutes."""
+    if tok.runs != "kernels":
+        note(f"{tok.runs}: about 0.1 MB/s; docs/files.md says which files have kernels")
 
 
 def add_limit(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:

@@ -28,7 +28,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--add-special", action="store_true", help="BOS and EOS where the files want them")
     parser.add_argument("--parse-special", action="store_true", help="control tokens in the text become control tokens")
     parser.add_argument(
-        "--errors", choices=("strict", "replace"), default="strict", help="what to do with impossible text"
+        "--errors",
+        choices=("strict", "replace"),
+        default="strict",
+        help="text that is not UTF-8: stop, or put U+FFFD in place of it",
     )
     parser.add_argument("--threads", type=positive, metavar="N", help="default: every core this process may use")
     parser.add_argument("--json", action="store_true", help="print data as JSON")

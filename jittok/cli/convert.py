@@ -18,7 +18,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
     parser.add_argument("source", metavar="A", help="any tokenizer file, a folder of one, or a bundled name")
     parser.add_argument("--to", required=True, choices=tuple(ENDS), help="what to write")
-    parser.add_argument("--out", metavar="FILE", help="default: the name of A with another end, in this folder")
+    parser.add_argument(
+        "--out", metavar="FILE", help="the file to write (default: the name of A with another ending, in this folder)"
+    )
     add_overwrite(parser)
     parser.add_argument(
         "--corpus", nargs="+", metavar="FILE", help="documents to check with, beside what is always tried"

@@ -35,7 +35,10 @@ def add_texts(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--add-special", action="store_true", help="BOS and EOS where the vocabulary wants them")
     parser.add_argument("--parse-special", action="store_true", help="control tokens in the text become control tokens")
     parser.add_argument(
-        "--errors", choices=("strict", "replace"), default="strict", help="what to do with impossible text"
+        "--errors",
+        choices=("strict", "replace"),
+        default="strict",
+        help="text that is not UTF-8: stop, or put U+FFFD in place of it",
     )
     parser.add_argument("--threads", type=positive, metavar="N", help="default: every core this process may use")
 
@@ -43,9 +46,15 @@ def add_texts(parser: argparse.ArgumentParser) -> None:
 def add_kinds(parser: argparse.ArgumentParser) -> None:
     """How files are read: the options that `find` takes."""
     kinds = parser.add_mutually_exclusive_group()
-    kinds.add_argument("--input-format", choices=("txt", "jsonl", "parquet", "arrow"), help="whatever the names say")
-    kinds.add_argument("--jsonl", action="store_true", help="the same as --input-format jsonl: a document a line, JSON")
-    parser.add_argument("--lines", action="store_true", help="plain text: a document a line")
+    kinds.add_argument(
+        "--input-format",
+        choices=("txt", "jsonl", "parquet", "arrow"),
+        help="read all files as this kind; their names do not count",
+    )
+    kinds.add_argument(
+        "--jsonl", action="store_true", help="the same as --input-format jsonl: each line is a document in JSON"
+    )
+    parser.add_argument("--lines", action="store_true", help="plain text: each line is a document")
     parser.add_argument("--field", default="text", help="field of JSON Lines that holds the text (default: text)")
     parser.add_argument("--column", default="text", help="column of tables that holds the text (default: text)")
     add_limit(parser)

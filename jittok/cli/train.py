@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "inputs", nargs="*", metavar="INPUT", help="files, directories, globs, URLs, - as `jittok corpus` reads them"
     )
-    parser.add_argument("--size", type=positive, metavar="N", help="ids in all: special tokens, bytes, merges")
+    parser.add_argument("--size", type=positive, metavar="N", help="number of all ids: special tokens, bytes, merges")
     parser.add_argument("--sizes", metavar="N,N,...", help="several sizes from one training")
     parser.add_argument(
         "--out",
@@ -64,7 +64,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     for role, what in (("bos", "begins"), ("eos", "ends"), ("pad", "fills up"), ("unk", "stands for unknown")):
         rule.add_argument(f"--{role}", metavar="TEXT", help=f"the special token that {what} texts")
-    rule.add_argument("--min-frequency", type=int, default=0, metavar="N", help="no merge of a pair that counts less")
+    rule.add_argument(
+        "--min-frequency", type=int, default=0, metavar="N", help="do not merge a pair that occurs less often"
+    )
     rule.add_argument(
         "--alphabet", choices=("bytes", "seen"), default="bytes", help="all 256 bytes, or those that occur"
     )
@@ -102,24 +104,39 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="documents: a word counts once in each, so that pasted texts make no tokens",
     )
     counting.add_argument(
-        "--sample", type=float, default=1.0, metavar="SHARE", help="a part of the documents, by their content"
+        "--sample",
+        type=float,
+        default=1.0,
+        metavar="SHARE",
+        help="count only this share of the documents, such as 0.1, chosen by their content",
     )
-    counting.add_argument("--seed", type=int, default=0, help="which part")
+    counting.add_argument("--seed", type=int, default=0, help="another seed chooses other documents")
     reading = parser.add_argument_group("reading")
-    reading.add_argument("--input-format", choices=("txt", "jsonl", "parquet", "arrow"), help="whatever the names say")
+    reading.add_argument(
+        "--input-format",
+        choices=("txt", "jsonl", "parquet", "arrow"),
+        help="read all files as this kind; their names do not count",
+    )
     reading.add_argument("--field", default="text", help="field of JSON Lines that holds the text (default: text)")
     reading.add_argument("--column", default="text", help="column of tables that holds the text (default: text)")
-    reading.add_argument("--lines", action="store_true", help=".txt: a document a line")
+    reading.add_argument("--lines", action="store_true", help=".txt: each line is a document")
     reading.add_argument(
-        "--on-error", choices=("fail", "skip", "replace"), default="fail", help="documents that cannot be read"
+        "--on-error",
+        choices=("fail", "skip", "replace"),
+        default="fail",
+        help="a document that cannot be read: stop, leave it out, or put U+FFFD for what cannot be read",
     )
     add_limit(reading)
     looking = parser.add_argument_group("looking")
     looking.add_argument("--trace", metavar="FILE", help="every merge with its counts, as JSON Lines")
     looking.add_argument(
-        "--explain", action="append", default=[], metavar="TOKEN", help="how a token was made, from which words"
+        "--explain",
+        action="append",
+        default=[],
+        metavar="TOKEN",
+        help="print how a token was made, and from which words",
     )
-    looking.add_argument("--held-out", metavar="FILE", help="print bytes a token on these texts, by size")
+    looking.add_argument("--held-out", metavar="FILE", help="print bytes per token on these texts, for each size")
     work = parser.add_argument_group("work")
     add_overwrite(parser)
     work.add_argument("--threads", type=positive, metavar="N", help="default: every core this process may use")
