@@ -157,3 +157,8 @@ def normalized(pipeline: Pipeline, text: bytes) -> bytes:
     for step in pipeline.normalize:
         piece = normalizer(step)(piece)
     return piece.text.encode()
+
+
+def fragment_ids(pipeline: Pipeline, text: bytes) -> list[int]:
+    """The ids of a text in which no added token is looked for, by the plain reference."""
+    return runner(pipeline).fragment(text.decode())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from functools import partial
 from typing import Any, NamedTuple, cast
 
@@ -12,16 +13,16 @@ from numpy.typing import NDArray
 from jittok._jit import I32, frozen
 from jittok.compiled import Kept
 from jittok.encode.encoder import Encoder
-from jittok.encode.general import GENERAL_ARRAYS, PARTS, GeneralEncoder, as_text, normalized
+from jittok.encode.general import GENERAL_ARRAYS, PARTS, GeneralEncoder, as_text, fragment_ids, normalized
 from jittok.encode.quick import encode_quickly
 from jittok.encode.workspace import Workspace
 from jittok.errors import UnsupportedVocab
-from jittok.fragments import FRAGMENT, NEED, NOT_UTF8, OUT_OF_ROOM, Failure
-from jittok.inputs import Documents
+from jittok.fragments import FRAGMENT, NEED, NOT_UTF8, OUT_OF_ROOM, TEXT_PREFIXED, Failure
+from jittok.inputs import PADDING, Documents
 from jittok.normalize.character_map import CharacterMap
 from jittok.normalize.composed import changed_fragments, nfc_tables
 from jittok.pipeline import Pipeline
-from jittok.pipeline.models import Longest, Merges, Pieces, Ranks, WordPiece
+from jittok.pipeline.models import Longest, Merges, Pieces, Ranks, Unigram, WordPiece
 from jittok.pipeline.pipeline import FIRST_TEXT, LSTRIP, NORMALIZED, RSTRIP, SINGLE_WORD, SPECIAL, UNSEARCHED
 from jittok.pretokenize.families import GENERAL
 from jittok.special.leftmost import cut_leftmost
@@ -33,8 +34,11 @@ COMPILERS: dict[str, tuple[str, tuple[type, ...]]] = {
     "spm": ("jittok.models.spm.files", (Merges, Pieces)),
     "wpm": ("jittok.models.wpm.files", (WordPiece,)),
     "rwkv": ("jittok.models.rwkv", (Longest,)),
+    "unigram": ("jittok.models.ugm.files.compile", (Unigram, Pieces)),
 }
 """Family -> what makes its arrays, and of which models."""
+BETWEEN_WORDS = re.compile(rb"(?<=[!-~])(?= [!-~])")
+"""Where a text may be cut whatever its normalizer: words are apart there, and nothing joins these characters."""
 
 
 def make_encoder(pipeline: Pipeline, cache_bytes: int, kept: Kept | None) -> Encoder | GeneralEncoder:
@@ -114,7 +118,8 @@ class PipelineEncoder(Encoder):
             mapped = mapped or bert_characters(pipeline)
             self.rewrite = BertRewrite(mapped, partial(normalized, pipeline))
         self._mapped = mapped
-        self._finds_malformed = family == "bpe" and arrays.family != GENERAL and not prepared
+        self._chooses = family == "bpe" and arrays.family != GENERAL and not prepared
+        self._finds_malformed = self._chooses or family == "unigram"
         tables = {(False, False): raw, (True, False): later, (False, True): raw_parsed, (True, True): later_parsed}
         self._searches = {key: table for key, table in tables.items() if table is not None}
 
@@ -172,9 +177,26 @@ class PipelineEncoder(Encoder):
             workspace.give_fragments(int(workspace.report[NEED]))
 
     def _kernel(self, workspace: Workspace, *args: Any) -> int:
-        if not self._finds_malformed:
+        if not self._chooses:
             return super()._kernel(workspace, *args)
         return self.model.encode_fragments(*args, run=partial(_run_if_utf8, workspace))  # type: ignore[no-any-return]
+
+    def odd_ids(self, text: bytes) -> list[int]:
+        """The ids of a fragment: by the plain reference where something is odd, which is cut out by words."""
+        parts = BETWEEN_WORDS.split(text)
+        if len(parts) == 1:
+            return fragment_ids(self.pipeline, text)
+        stops = np.cumsum([len(part) for part in parts], dtype=np.int64)
+        starts = stops - [len(part) for part in parts]
+        docs = Documents(np.frombuffer(text + PADDING, np.uint8), frozen(starts, np.int64), frozen(stops, np.int64))
+        tokens = frozen(np.full(len(parts), TEXT_PREFIXED), np.int32)
+        with self.workspace() as workspace:
+            ends = np.empty(len(parts), np.int64)
+            done = self._run(workspace, docs, docs.starts, docs.stops, tokens, len(parts), 0, ends, False)
+            if not isinstance(done, int):
+                raise AssertionError(f"parts of a text that is UTF-8 gave {done}")
+            ids: list[int] = workspace.ids[:done].tolist()
+            return ids
 
     def encode_fragments(
         self, workspace: Workspace, docs: Documents, starts: NDArray[np.int64], stops: NDArray[np.int64],
