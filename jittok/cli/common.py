@@ -100,6 +100,12 @@ def open_named(
     raise FileNotFoundError(f"--vocab {vocab}: found no such file, expected one or a name of {', '.join(names)}")
 
 
+def tell_slow(tok: Tokenizer) -> None:
+    """A line on standard error where plain Python encodes: for megabytes that is minutes."""
+    if tok.runs != "kernels":
+        note(f"{tok.runs}: about 0.1 MB/s; docs/files.md says which files have kernels")
+
+
 def add_limit(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
     """The limit on a document, which holds a broken or hostile file in bounds."""
     parser.add_argument(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from jittok.cli.common import add_limit, add_vocab, note, open_vocab, positive, write
+from jittok.cli.common import add_limit, add_vocab, note, open_vocab, positive, tell_slow, write
 from jittok.corpus.formats import FORMATS
 
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ def run(options: argparse.Namespace) -> int:
     chosen = _options(options)
     check_local(options.out, "--out")
     tok = open_vocab(options, _cache_bytes(options))
+    tell_slow(tok)
     if options.dry_run:
         return _dry_run(tok, options, chosen)
     line = ProgressLine()
@@ -168,12 +170,17 @@ def _dry_run(tok: Any, given: argparse.Namespace, chosen: Options) -> int:
     from jittok.corpus.sources import find_sources
     from jittok.corpus.timing import Sampler, with_time
     from jittok.encode.stretches import thread_count
+    from jittok.tokenizer.other_files import KERNELS
 
     sources, left_out = find_sources(given.inputs, chosen)
-    sampler, threads = Sampler(tok, sources, chosen), thread_count(given.threads)
+    slow = tok.runs != KERNELS  # plain Python, a thread at a time
+    sampler, threads = Sampler(tok, sources, chosen), 1 if slow else thread_count(given.threads)
     found = predict(sampler, formats_of(tok, sources, chosen), threads)
     sampler.refuse_nothing()
-    found = with_time(found, sampler.kept, tok, chosen, threads)
+    if slow:  # megabytes through the whole compiler would take minutes, and encoding is nearly all there is to do
+        found = replace(found, error={**found.error, "seconds": found.error["text_bytes"]})
+    else:
+        found = with_time(found, sampler.kept, tok, chosen, threads)
     if given.json:
         write(json.dumps({**found.to_dict(), "left_out": left_out}) + "\n")
     else:

@@ -27,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Status 1 when anything differs."""
+    from jittok.corpus.run import REMEDY
     from jittok.corpus.verifier import verify
 
     found = verify(
@@ -42,12 +43,21 @@ def run(options: argparse.Namespace) -> int:
         )
     if len(found.differences) > SHOWN:
         write(f"and {len(found.differences) - SHOWN} more\n")
+    if found.differences:
+        write(f"what to do: {REMEDY}\n")
     write(
         f"{'all is well' if found.ok else f'{len(found.differences)} differences'}: {found.files} files, "
         f"{found.bytes / 1e6:,.1f} MB hashed; {found.documents:,} of {found.of_documents:,} documents tokenized again "
-        f"by the kernels{_witnessed(found)}\n"
+        f"{_by(found)}{_witnessed(found)}\n"
     )
     return 0 if found.ok else 1
+
+
+def _by(found: Report) -> str:
+    """What has tokenized again."""
+    if found.runs in ("", "kernels"):
+        return "by the kernels"
+    return "by the general path, which is the plain reference itself"
 
 
 def _witnessed(found: Report) -> str:
