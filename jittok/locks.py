@@ -1,13 +1,12 @@
-"""What several threads wait for, and a fork leaves usable: this module owns every lock of the package that outlives a
-call.
+"""Locks that threads share and that work after a fork: every lock of the package that outlives a call is made here.
 
-A fork copies the thread that forks alone. A lock that another thread held stays locked in the child for good, so the
-child gets new ones for those (`_renew`). What such a lock guards is either there or not yet there, never half:
-whoever makes it assigns it as the last step. Three things can be half, and each has an answer:
+A fork copies only the thread that forks. A lock that another thread held would stay locked in the child for ever. So
+the child gets new locks for those (`_renew`). What a lock guards is complete or absent, never half made: whoever makes
+it assigns it as the last step. Three things can be half done at a fork:
 
-- a module that another thread was importing: the fork waits for the import (`_wait`), as Python does not mend that;
-- LLVM inside one of its functions: the fork waits for a moment, which is enough for loading machine code;
-- Numba amid compiling: the child leaves it alone and compiles in a process of its own (`compiler_is_lost`).
+- Another thread imports a module. The fork waits for the import (`_wait`), because Python does not repair it.
+- Another thread is in a function of LLVM. The fork waits for a moment, which is enough for loading machine code.
+- Numba compiles. The child does not use this Numba any more, and compiles in a new process (`compiler_is_lost`).
 """
 
 from __future__ import annotations

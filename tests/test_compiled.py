@@ -3,6 +3,8 @@
 import json
 import logging
 import lzma
+import re
+import sys
 import threading
 from dataclasses import fields
 from pathlib import Path
@@ -74,6 +76,17 @@ def test_the_tables_of_a_normalizer_are_kept_with_a_files_encoder(tmp_path, monk
     expected = [jittok.load(tmp_path).encode(text).tolist() for text in texts]
     monkeypatch.setattr("jittok.models.wpm.bert.characters", None)
     assert [jittok.load(tmp_path).encode(text).tolist() for text in texts] == expected
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc says how many pages of a file a process has")
+def test_pages_that_were_only_summed_are_given_back(tmp_path):
+    jittok.bundled("gpt-2")
+    kept = jittok.bundled("gpt-2")  # mapped now
+    _, _, mapping = Path("/proc/self/smaps").read_text().partition(str(tmp_path))
+    size, there = re.search(r"Size: +([0-9]+) kB.*?Rss: +([0-9]+) kB", mapping, re.DOTALL).groups()
+    assert int(size) > 4000
+    assert int(there) < int(size) / 4
+    assert kept.encode("Hello, world").tolist() == [15496, 11, 995]
 
 
 def test_threads_may_share_a_kept_vocabulary_from_its_first_text_on(tmp_path):

@@ -1,9 +1,9 @@
-"""Numba without what no kernel needs, while one is compiled.
+"""Leaves out the steps of Numba that no kernel needs, while a kernel is compiled.
 
-A kernel has a hundred helpers of a few lines each, so most of the time of compiling is what Numba does once for every
-function: look for new declarations, tell listeners, analyse variables again, optimize and link what is linked into its
-callers anyway. Here a helper stays as it is until its kernel is optimized as a whole. Nothing of this changes what a
-function means, so all of it can be left out: `trial` asks whether this Numba is one that it fits.
+A kernel has a hundred helpers of a few lines each. Numba does some work once for every function: it looks for new
+declarations, tells listeners, analyses variables again, optimizes and links. This takes most of the time, and it is
+done again when helpers are linked into their callers. Here helpers are left as they are until their kernel is optimized
+as a whole. The meaning of a function does not change. `trial` finds out whether this works with the installed Numba.
 """
 
 from __future__ import annotations

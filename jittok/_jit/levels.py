@@ -1,8 +1,8 @@
-"""Levels of processors that compiled code can be kept for: code made on one machine then runs on any of its level.
+"""Levels of processors. Code that is compiled for a level runs on every machine of this level.
 
-Machine code is kept for the very processor that it was made on. What an image is to hold is compiled for a level in
-place of that (`jittok cache warm --level v3`, which starts a process with `settings`), and a process that finds no code
-of its own processor looks for that of the levels that it runs, the best first.
+Usually machine code is kept for the processor that it was made on. Code for an image is compiled for a level instead:
+`jittok cache warm --level v3` starts a process with `settings`. A process first looks for code for its own processor.
+If there is none, it looks for code for the levels that it can run, the best first.
 """
 
 from __future__ import annotations

@@ -48,13 +48,25 @@ def _load_block(b: Any, base: Any, index: Any) -> Any:
     return b.load(_place(b, base, index, 1, _V64), align=1)
 
 
+def _bits_of(b: Any, mask: Any) -> Any:
+    """A vector of 64 bits as an integer.
+
+    Where a processor has no registers for such vectors, LLVM is not to see where the integer comes from: it would do
+    what follows with vectors of bits, and take these apart bit by bit where branches meet.
+    """
+    bits = b.bitcast(mask, _I64)
+    if HAS_COMPRESS:
+        return bits
+    return b.asm(ir.FunctionType(_I64, (_I64,)), "", "=r,0", (bits,), side_effect=False)
+
+
 def _masks_of(build: Any, count: int) -> Any:
     """`masks(text, i)`: `count` uint64 whose bit k speaks of byte i + k."""
 
     @intrinsic
     def masks(_context: Any, _base: Any, _i: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            bits = [builder.bitcast(mask, _I64) for mask in build(builder, _load_block(builder, *args))]
+            bits = [_bits_of(builder, mask) for mask in build(builder, _load_block(builder, *args))]
             return context.make_tuple(builder, signature.return_type, bits)
 
         return types.UniTuple(types.uint64, count)(types.int64, types.int64), codegen

@@ -9,7 +9,7 @@ from llvmlite import ir
 from numba import types
 
 from jittok._jit import helper, intrinsic
-from jittok._raw.blocks import _V64, _between, _equal, _in_all_lanes, _load_block, _masks_of
+from jittok._raw.blocks import _V64, _between, _bits_of, _equal, _in_all_lanes, _load_block, _masks_of
 from jittok._raw.memory import _I64, Window, _both, _inside
 
 _1 = np.uint64(1)
@@ -49,7 +49,7 @@ span_masks = _both(_masks_of(_span_masks, 5), _span_masks_checked)
 def _equal_raw(_context: Any, _base: Any, _i: Any, _byte: Any) -> Any:
     def codegen(_c: Any, b: Any, _signature: Any, args: Any) -> Any:
         same = _in_all_lanes(b, args[2], _V64)
-        return b.bitcast(b.icmp_unsigned("==", _load_block(b, args[0], args[1]), same), _I64)
+        return _bits_of(b, b.icmp_unsigned("==", _load_block(b, args[0], args[1]), same))
 
     return types.uint64(types.int64, types.int64, types.int64), codegen
 
@@ -80,7 +80,7 @@ def _sequence_mask(size: int) -> Any:
                 block = _load_block(b, text, b.add(i, ir.Constant(_I64, k)))
                 same = _load_block(b, wanted, b.add(at, ir.Constant(_I64, 64 * k)))
                 mask = b.and_(mask, b.icmp_unsigned("==", block, same))
-            return b.bitcast(mask, _I64)
+            return _bits_of(b, mask)
 
         n = types.int64
         return types.uint64(n, n, n, n), codegen
@@ -131,7 +131,7 @@ bit_masks = _both(_masks_of(_bit_masks, 5), _bit_masks_checked)
 def _any_bit_raw(_context: Any, _base: Any, _i: Any, _bits: Any) -> Any:
     def codegen(_c: Any, b: Any, _signature: Any, args: Any) -> Any:
         there = b.and_(_load_block(b, args[0], args[1]), _in_all_lanes(b, args[2], _V64))
-        return b.bitcast(b.icmp_unsigned("!=", there, ir.Constant(_V64, [0] * 64)), _I64)
+        return _bits_of(b, b.icmp_unsigned("!=", there, ir.Constant(_V64, [0] * 64)))
 
     return types.uint64(types.int64, types.int64, types.int64), codegen
 

@@ -92,10 +92,11 @@ def _unusable() -> Inert:
 def _take_apart(vocab: Vocab, flags: NDArray[np.uint8]) -> NDArray[np.uint64] | None:
     """`Inert.inner`; None where a user-defined text has a bad byte.
 
-    Such texts pass unnormalized, and so does what begins like one. What would pass anyway does so in an inert stretch
-    whether or not it is a part of one. So their blanks that are no spaces are marked as MAPPED, and all characters that
-    share the first byte of one of theirs, as these may be taken apart; where a stretch ends, `is_hidden` asks whether a
-    text that began in the stretch may hold the character there.
+    User-defined texts are not normalized, and neither is a text that begins like one. In an inert stretch this makes no
+    difference for characters that normalization leaves alone. Two kinds of characters are marked as MAPPED: blanks of
+    such texts that are no spaces, and characters that share their first byte with one of such a text (these may be
+    taken apart). At the end of a stretch, `is_hidden` asks whether a user-defined text that began in the stretch may
+    hold the character there.
     """
     inner = np.zeros(1024, np.uint64)
     for token in np.flatnonzero(vocab.file_attributes & USER_DEFINED).tolist():

@@ -103,9 +103,9 @@ def unigram_spans(
     kept: fragments of earlier calls that are left in `left`
     report: int64[4]; the other arrays are those of `direct_spans`
 
-    Returns how many fragments are left in `left` because their ids do not tell; OUT_OF_WORK when fragment number
-    report[FRAGMENT] of the list needs report[NEED] bytes of normalized text, report[FOUND] fragments being kept so far;
-    BROKEN where the ids are not those of the text. Linear in bytes; with the lattice, times the longest match.
+    Returns the number of fragments in `left`: their ids do not tell their spans. OUT_OF_WORK: fragment number
+    report[FRAGMENT] of the list needs report[NEED] bytes of normalized text, and report[FOUND] fragments are kept so
+    far. BROKEN: the ids are not those of the text. Linear in bytes; with the lattice, times the longest match.
     """
     numbers, sizes, out = window(ids), window(lengths.output), window(spans)
     text = Normal(window(work.text), window(work.starts), window(work.stops), work.text.size)
@@ -181,8 +181,9 @@ def _walk(
     rules: UnigramRules, sizes: Window, out: Normal, size: int, last: bool, ids: Window, run: Run, end: int,
     origin: int, spans: Window,
 ) -> Run:  # fmt: skip
-    """Spans of ids run.k .. end - 1 as far as they are certain by `size` normalized bytes, all that there are at the
-    `last`; run.at is then where the next begins, or the unknown one goes on: -1 where the ids do not tell."""
+    """Spans of ids run.k .. end - 1, as far as the first `size` normalized bytes make them certain. `last`: there are
+    no more bytes. In the result, run.at is where the next token begins, or where the unknown one goes on; -1: the ids
+    do not tell."""
     at, k, first, behind_run = 0, run.k, run.start, run.stop
     while k < end:
         token = get_i32(ids, k)

@@ -40,7 +40,7 @@ class Parser(argparse.ArgumentParser):
 
 def build_parser() -> argparse.ArgumentParser:
     """The parser of all commands."""
-    parser = Parser(prog="jittok", description="llama.cpp's tokenizers for large corpora.")
+    parser = Parser(prog="jittok", description="The tokenizers of open models, for large corpora.")
     parser.add_argument("--version", action="version", version=f"jittok {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
     for name in COMMANDS:

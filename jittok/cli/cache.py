@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--vocab", action="append", default=[], metavar="FILE|NAME",
-        help="warm: GGUF file or name of a bundled vocabulary, may be repeated (default: every bundled one)",
+        help="warm: any tokenizer file or bundled name; may be given again (default: every bundled vocabulary)",
     )  # fmt: skip
     parser.add_argument(
         "--level", metavar="v2|v3|v4",

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from jittok.errors import check_local
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
@@ -19,21 +23,46 @@ VOCABS = "a GGUF file, another tokenizer file, a folder of one"
 def add_vocab(parser: argparse.ArgumentParser) -> None:
     """--vocab and --json, which every command has."""
     parser.add_argument(
-        "--vocab", required=True, metavar="FILE|NAME", help="GGUF file, or name of a bundled vocabulary"
+        "--vocab",
+        required=True,
+        metavar="FILE|NAME",
+        help="any tokenizer file (GGUF, tokenizer.json, .model, ...), a folder of one, or a bundled name",
     )
     parser.add_argument(
         "--llama-cpp",
         metavar="RELEASE",
-        help="the llama.cpp whose answers are wanted, such as 0.3.36 (default: the newest that jittok knows; for a "
+        help="answer as this release of llama.cpp, such as 0.3.36 (default: the newest that jittok knows; for a "
         "corpus the one it was begun with)",
     )
     parser.add_argument(
-        "--pre", metavar="NAME", help="tokenizer.ggml.pre in place of the file's, where jittok does not know that"
+        "--pre", metavar="NAME", help="use this tokenizer.ggml.pre if jittok does not know that of the file"
     )
     parser.add_argument(
         "--no-cache", action="store_true", help="neither read nor write the compiled vocabulary on disk"
     )
     parser.add_argument("--json", action="store_true", help="print data as JSON")
+
+
+def add_overwrite(parser: argparse.ArgumentParser) -> None:
+    """--overwrite, of commands that write files."""
+    parser.add_argument("--overwrite", action="store_true", help="replace output files that are there already")
+
+
+def check_outputs(paths: Iterable[str | os.PathLike[str]], overwrite: bool, sources: Iterable[str] = ()) -> None:
+    """Look at the names of outputs before any work. FileExistsError where something would be replaced that nobody
+    said may be; ValueError where it is one of the sources, and for a folder; CorpusError for a URL."""
+    sources = list(sources)
+    for given in paths:
+        check_local(given, "--out")
+        path = Path(given)
+        if any(path.exists() and Path(source).exists() and path.samefile(source) for source in sources):
+            raise ValueError(f"--out {path}: found the source itself, expected another name")
+        if not overwrite and os.path.lexists(path):
+            raise FileExistsError(f"{path}: found something of this name, expected a free name, or --overwrite")
+        if path.is_dir():
+            raise ValueError(f"{path}: found a folder, expected the name of a file")
+        if not path.parent.is_dir():
+            raise FileNotFoundError(f"{path}: found no folder {path.parent}, expected one that is there")
 
 
 def positive(text: str) -> int:
@@ -69,6 +98,19 @@ def open_named(
     if vocab in names:
         return jittok.bundled(vocab, llama_cpp=llama_cpp, pre=pre, **bound)
     raise FileNotFoundError(f"--vocab {vocab}: found no such file, expected one or a name of {', '.join(names)}")
+
+
+def tell_slow(tok: Tokenizer) -> None:
+    """A line on standard error where plain Python encodes: for megabytes that is minutes."""
+    if tok.runs != "kernels":
+        note(f"{tok.runs}: about 0.1 MB/s; docs/files.md says which files have kernels")
+
+
+def add_limit(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
+    """The limit on a document, which holds a broken or hostile file in bounds."""
+    parser.add_argument(
+        "--max-document-bytes", default="1G", metavar="N", help="stop at a document (a line) beyond this (default: 1G)"
+    )
 
 
 def encoding_options(options: argparse.Namespace) -> dict[str, Any]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import os
-from pathlib import Path
 
 import numpy as np
 
-from jittok.cli.common import open_named, positive, write
+from jittok.cli.common import add_overwrite, check_outputs, open_named, positive, write
 from jittok.cli.texts import ProgressOf, add_kinds, find
+from jittok.writers.whole import whole
 
 HELP = "Compare two tokenizers on documents, or what they are made of."
 
@@ -29,11 +28,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--add-special", action="store_true", help="BOS and EOS where the files want them")
     parser.add_argument("--parse-special", action="store_true", help="control tokens in the text become control tokens")
     parser.add_argument(
-        "--errors", choices=("strict", "replace"), default="strict", help="what to do with impossible text"
+        "--errors",
+        choices=("strict", "replace"),
+        default="strict",
+        help="text that is not UTF-8: stop, or put U+FFFD in place of it",
     )
     parser.add_argument("--threads", type=positive, metavar="N", help="default: every core this process may use")
     parser.add_argument("--json", action="store_true", help="print data as JSON")
     parser.add_argument("--html", metavar="OUT", help="write a page to this file as well")
+    add_overwrite(parser)
     parser.add_argument("--no-cache", action="store_true", help="neither read nor write compiled vocabularies on disk")
 
 
@@ -42,6 +45,7 @@ def run(options: argparse.Namespace) -> int:
     from jittok.compare.api import tally_of
     from jittok.compare.result import of_tally
 
+    check_outputs([options.html] if options.html else [], options.overwrite, options.corpus or [])
     toks = [open_named(name, not options.no_cache) for name in (options.a, options.b)]
     if options.corpus is None:
         from jittok.compare.machines import machines
@@ -75,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
 def _told(found: object, options: argparse.Namespace) -> int:
     """Print what was found; the status."""
     if options.html:
-        path = Path(os.fspath(options.html))
-        path.write_text(found.to_html(), encoding="utf-8")  # type: ignore[attr-defined]
+        with whole(options.html) as new:
+            new.write_text(found.to_html(), encoding="utf-8")  # type: ignore[attr-defined]
     write(f"{found.to_json()}\n" if options.json else str(found))  # type: ignore[attr-defined]
     return 0 if found.same else 1  # type: ignore[attr-defined]

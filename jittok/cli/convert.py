@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from dataclasses import asdict
 from pathlib import Path
 
-from jittok.cli.common import open_named, write
+from jittok.cli.common import add_overwrite, check_outputs, open_named, write
 from jittok.cli.texts import add_kinds, find
 
 HELP = "Write a tokenizer as a file of another kind, checked by encoding with both."
@@ -19,7 +18,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
     parser.add_argument("source", metavar="A", help="any tokenizer file, a folder of one, or a bundled name")
     parser.add_argument("--to", required=True, choices=tuple(ENDS), help="what to write")
-    parser.add_argument("--out", metavar="FILE", help="default: the name of A with another end, in this folder")
+    parser.add_argument(
+        "--out", metavar="FILE", help="the file to write (default: the name of A with another ending, in this folder)"
+    )
+    add_overwrite(parser)
     parser.add_argument(
         "--corpus", nargs="+", metavar="FILE", help="documents to check with, beside what is always tried"
     )
@@ -39,14 +41,13 @@ def run(options: argparse.Namespace) -> int:
     """0 if both say the same, 1 if differences were allowed and are there."""
     from jittok.convert import convert
 
+    out = options.out or f"{Path(options.source).stem}{ENDS[options.to]}"
+    check_outputs([out], options.overwrite, [options.source])
     tok = open_named(options.source, not options.no_cache)
-    name = Path(os.fspath(options.source)).stem
-    out = options.out or f"{name}{ENDS[options.to]}"
-    if Path(out).exists() and Path(options.source).exists() and Path(out).samefile(options.source):
-        raise ValueError(f"--out {out}: found the source itself, expected another name")
     found = convert(
-        tok, out, to=options.to, texts=_documents(options), pre=options.pre, allow_differences=options.allow_differences
-    )
+        tok, out, to=options.to, texts=_documents(options), pre=options.pre,
+        allow_differences=options.allow_differences, overwrite=options.overwrite,
+    )  # fmt: skip
     if options.json:
         write(json.dumps(asdict(found), ensure_ascii=False) + "\n")
         return int(found.differing > 0)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from jittok.cli.common import add_vocab, note, open_vocab, positive, write
+from jittok.cli.common import add_limit, add_vocab, note, open_vocab, positive, tell_slow, write
 from jittok.corpus.formats import FORMATS
 
 if TYPE_CHECKING:
@@ -36,16 +37,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "inputs", nargs="+", metavar="INPUT",
         help=".txt .jsonl .parquet .arrow, the first two also .gz .zst .bz2 .xz: files, globs, directories, URLs, -",
     )  # fmt: skip
-    parser.add_argument("--out", required=True, metavar="DIR", help="directory to write, or to go on writing")
+    parser.add_argument(
+        "--out", required=True, metavar="DIR", help="the folder to write; a folder that was begun is continued"
+    )
     parser.add_argument(
         "--format", default="arrow", metavar="NAME,...", help=f"one or more of {', '.join(FORMATS)} (default: arrow)"
     )
     reading = parser.add_argument_group("reading")
-    reading.add_argument("--input-format", choices=("txt", "jsonl", "parquet", "arrow"), help="whatever the names say")
+    reading.add_argument(
+        "--input-format",
+        choices=("txt", "jsonl", "parquet", "arrow"),
+        help="read all files as this kind; their names do not count",
+    )
     reading.add_argument("--field", default="text", help="field of JSON Lines that holds the text (default: text)")
     reading.add_argument("--column", default="text", help="column of tables that holds the text (default: text)")
     cuts = reading.add_mutually_exclusive_group()
-    cuts.add_argument("--lines", action="store_true", help=".txt: a document a line")
+    cuts.add_argument("--lines", action="store_true", help=".txt: each line is a document")
     cuts.add_argument(
         "--separator", metavar="TEXT", help=r".txt: documents are separated by TEXT (\n and \t are understood)"
     )
@@ -53,9 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--on-error", choices=("fail", "skip", "replace"), default="fail",
         help="a line or document that cannot be read: stop, leave it out, or put U+FFFD for what cannot be read",
     )  # fmt: skip
-    reading.add_argument(
-        "--max-document-bytes", default="1G", metavar="N", help="stop at a document (a line) beyond this (default: 1G)"
-    )
+    add_limit(reading)
     tokens = parser.add_argument_group("tokens")
     tokens.add_argument("--add-special", action="store_true", help="BOS and EOS where the vocabulary wants them")
     tokens.add_argument("--append-eos", action="store_true", help="end-of-text token at the end of each document")
@@ -67,7 +72,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     layout.add_argument("--range-bytes", default="8M", metavar="N", help="text that one thread works on (default: 8M)")
     work = parser.add_argument_group("work")
     work.add_argument("--threads", type=positive, metavar="N", help="default: every core this process may use")
-    work.add_argument("--engine", choices=("threads", "ray"), default="threads", help="ray: an actor pool of Ray Data")
+    work.add_argument(
+        "--engine", choices=("threads", "ray"), default="threads", help="ray: actors of Ray, on many machines"
+    )
     work.add_argument(
         "--cache-bytes", metavar="N",
         help="memory for pieces of text seen before, a thread (default: 256M, or a 32nd of the machine's)",
@@ -85,6 +92,7 @@ def run(options: argparse.Namespace) -> int:
     chosen = _options(options)
     check_local(options.out, "--out")
     tok = open_vocab(options, _cache_bytes(options))
+    tell_slow(tok)
     if options.dry_run:
         return _dry_run(tok, options, chosen)
     line = ProgressLine()
@@ -162,12 +170,17 @@ def _dry_run(tok: Any, given: argparse.Namespace, chosen: Options) -> int:
     from jittok.corpus.sources import find_sources
     from jittok.corpus.timing import Sampler, with_time
     from jittok.encode.stretches import thread_count
+    from jittok.tokenizer.other_files import KERNELS
 
     sources, left_out = find_sources(given.inputs, chosen)
-    sampler, threads = Sampler(tok, sources, chosen), thread_count(given.threads)
+    slow = tok.runs != KERNELS  # plain Python, a thread at a time
+    sampler, threads = Sampler(tok, sources, chosen), 1 if slow else thread_count(given.threads)
     found = predict(sampler, formats_of(tok, sources, chosen), threads)
     sampler.refuse_nothing()
-    found = with_time(found, sampler.kept, tok, chosen, threads)
+    if slow:  # megabytes through the whole compiler would take minutes, and encoding is nearly all there is to do
+        found = replace(found, error={**found.error, "seconds": found.error["text_bytes"]})
+    else:
+        found = with_time(found, sampler.kept, tok, chosen, threads)
     if given.json:
         write(json.dumps({**found.to_dict(), "left_out": left_out}) + "\n")
     else:

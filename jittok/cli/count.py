@@ -7,7 +7,7 @@ import json
 
 import numpy as np
 
-from jittok.cli.common import add_vocab, open_vocab, write
+from jittok.cli.common import add_vocab, open_vocab, tell_slow, write
 from jittok.cli.texts import ProgressOf, Texts, add_texts
 
 HELP = "Count the tokens of texts."
@@ -24,6 +24,8 @@ def run(options: argparse.Namespace) -> int:
     """Count file by file, in bounded memory."""
     tok = open_vocab(options)
     texts = Texts(options)
+    if texts.prompt is None:
+        tell_slow(tok)
     names = texts.names
     tokens, rows = np.zeros(len(names), np.int64), np.zeros(len(names), np.int64)
     with ProgressOf(texts.size, answers=options.each) as progress:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jittok.cli.common import add_vocab, open_vocab, write
+from jittok.cli.common import add_overwrite, add_vocab, check_outputs, open_vocab, tell_slow, write
 from jittok.cli.texts import ProgressOf, Texts, add_texts
 
 if TYPE_CHECKING:
@@ -31,12 +31,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", type=Path, metavar="DIR", help="write DIR/ids.npy and DIR/offsets.npy instead"
     )
+    add_overwrite(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Encode and print, or write, in bounded memory."""
+    check_outputs([options.output] if options.output else [], options.overwrite)
     tok = open_vocab(options)
     texts = Texts(options)
+    if texts.prompt is None:
+        tell_slow(tok)
     count = _print_rows(tok, texts, options) if options.output is None else _write_files(tok, texts, options)
     if options.show_count and not (options.json and options.output):
         write(json.dumps({"tokens": count}) + "\n" if options.json else f"Total number of tokens: {count}\n")

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from jittok.cli.common import STDIN, encoding_options, note, positive
+from jittok.cli.common import STDIN, add_limit, encoding_options, note, positive
 
 if TYPE_CHECKING:
     from jittok.corpus.options import Options
@@ -35,7 +35,10 @@ def add_texts(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--add-special", action="store_true", help="BOS and EOS where the vocabulary wants them")
     parser.add_argument("--parse-special", action="store_true", help="control tokens in the text become control tokens")
     parser.add_argument(
-        "--errors", choices=("strict", "replace"), default="strict", help="what to do with impossible text"
+        "--errors",
+        choices=("strict", "replace"),
+        default="strict",
+        help="text that is not UTF-8: stop, or put U+FFFD in place of it",
     )
     parser.add_argument("--threads", type=positive, metavar="N", help="default: every core this process may use")
 
@@ -43,21 +46,29 @@ def add_texts(parser: argparse.ArgumentParser) -> None:
 def add_kinds(parser: argparse.ArgumentParser) -> None:
     """How files are read: the options that `find` takes."""
     kinds = parser.add_mutually_exclusive_group()
-    kinds.add_argument("--input-format", choices=("txt", "jsonl", "parquet", "arrow"), help="whatever the names say")
-    kinds.add_argument("--jsonl", action="store_true", help="the same as --input-format jsonl: a document a line, JSON")
-    parser.add_argument("--lines", action="store_true", help="plain text: a document a line")
+    kinds.add_argument(
+        "--input-format",
+        choices=("txt", "jsonl", "parquet", "arrow"),
+        help="read all files as this kind; their names do not count",
+    )
+    kinds.add_argument(
+        "--jsonl", action="store_true", help="the same as --input-format jsonl: each line is a document in JSON"
+    )
+    parser.add_argument("--lines", action="store_true", help="plain text: each line is a document")
     parser.add_argument("--field", default="text", help="field of JSON Lines that holds the text (default: text)")
     parser.add_argument("--column", default="text", help="column of tables that holds the text (default: text)")
+    add_limit(parser)
 
 
 def find(names: list[str], options: argparse.Namespace) -> tuple[list[Source], Options]:
     """The inputs of a command, and how to read them. CorpusError where one is not what it is taken for."""
-    from jittok.corpus.options import Options
+    from jittok.corpus.options import Options, parse_bytes
     from jittok.corpus.sources import check_looks, find_sources
 
     how = Options(
         kind="jsonl" if options.jsonl else options.input_format, field=options.field, column=options.column,
         lines=options.lines, on_error="replace" if options.errors == "replace" else "fail",
+        max_document_bytes=parse_bytes(options.max_document_bytes),
     )  # fmt: skip
     if STDIN in names and sys.stdin is not None and sys.stdin.isatty():
         note("reading from the terminal: end the text with Ctrl-D on a line of its own")

@@ -30,7 +30,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--add-special", action="store_true", help="BOS and EOS where the vocabulary wants them")
     parser.add_argument("--parse-special", action="store_true", help="control tokens in the text become control tokens")
     parser.add_argument(
-        "--errors", choices=("strict", "replace"), default="strict", help="what to do with impossible text"
+        "--errors",
+        choices=("strict", "replace"),
+        default="strict",
+        help="text that is not UTF-8: stop, or put U+FFFD in place of it",
     )
     parser.add_argument("--all", action="store_true", help=f"all lines of a stage, not the first {LINES}")
     parser.add_argument("--gdb", action="store_true", help="print a gdb script that shows the same steps in llama.cpp")

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jittok.cli.common import positive, write
+from jittok.cli.common import add_limit, add_overwrite, check_outputs, positive, write
 
 if TYPE_CHECKING:
     from jittok.train.counts import Counts
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "inputs", nargs="*", metavar="INPUT", help="files, directories, globs, URLs, - as `jittok corpus` reads them"
     )
-    parser.add_argument("--size", type=positive, metavar="N", help="ids in all: special tokens, bytes, merges")
+    parser.add_argument("--size", type=positive, metavar="N", help="number of all ids: special tokens, bytes, merges")
     parser.add_argument("--sizes", metavar="N,N,...", help="several sizes from one training")
     parser.add_argument(
         "--out",
@@ -64,7 +64,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     for role, what in (("bos", "begins"), ("eos", "ends"), ("pad", "fills up"), ("unk", "stands for unknown")):
         rule.add_argument(f"--{role}", metavar="TEXT", help=f"the special token that {what} texts")
-    rule.add_argument("--min-frequency", type=int, default=0, metavar="N", help="no merge of a pair that counts less")
+    rule.add_argument(
+        "--min-frequency", type=int, default=0, metavar="N", help="do not merge a pair that occurs less often"
+    )
     rule.add_argument(
         "--alphabet", choices=("bytes", "seen"), default="bytes", help="all 256 bytes, or those that occur"
     )
@@ -102,24 +104,41 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="documents: a word counts once in each, so that pasted texts make no tokens",
     )
     counting.add_argument(
-        "--sample", type=float, default=1.0, metavar="SHARE", help="a part of the documents, by their content"
+        "--sample",
+        type=float,
+        default=1.0,
+        metavar="SHARE",
+        help="count only this share of the documents, such as 0.1, chosen by their content",
     )
-    counting.add_argument("--seed", type=int, default=0, help="which part")
+    counting.add_argument("--seed", type=int, default=0, help="another seed chooses other documents")
     reading = parser.add_argument_group("reading")
-    reading.add_argument("--input-format", choices=("txt", "jsonl", "parquet", "arrow"), help="whatever the names say")
+    reading.add_argument(
+        "--input-format",
+        choices=("txt", "jsonl", "parquet", "arrow"),
+        help="read all files as this kind; their names do not count",
+    )
     reading.add_argument("--field", default="text", help="field of JSON Lines that holds the text (default: text)")
     reading.add_argument("--column", default="text", help="column of tables that holds the text (default: text)")
-    reading.add_argument("--lines", action="store_true", help=".txt: a document a line")
+    reading.add_argument("--lines", action="store_true", help=".txt: each line is a document")
     reading.add_argument(
-        "--on-error", choices=("fail", "skip", "replace"), default="fail", help="documents that cannot be read"
+        "--on-error",
+        choices=("fail", "skip", "replace"),
+        default="fail",
+        help="a document that cannot be read: stop, leave it out, or put U+FFFD for what cannot be read",
     )
+    add_limit(reading)
     looking = parser.add_argument_group("looking")
     looking.add_argument("--trace", metavar="FILE", help="every merge with its counts, as JSON Lines")
     looking.add_argument(
-        "--explain", action="append", default=[], metavar="TOKEN", help="how a token was made, from which words"
+        "--explain",
+        action="append",
+        default=[],
+        metavar="TOKEN",
+        help="print how a token was made, and from which words",
     )
-    looking.add_argument("--held-out", metavar="FILE", help="print bytes a token on these texts, by size")
+    looking.add_argument("--held-out", metavar="FILE", help="print bytes per token on these texts, for each size")
     work = parser.add_argument_group("work")
+    add_overwrite(parser)
     work.add_argument("--threads", type=positive, metavar="N", help="default: every core this process may use")
     work.add_argument("--memory", metavar="N", help="of counting, such as 64M; the result is the same for any")
     work.add_argument("--work", metavar="DIR", help="keep counts here, and go on from them after a crash")
@@ -128,6 +147,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Count, learn, write."""
     sizes = _sizes(options)
+    read = [*options.inputs, *filter(None, [options.extend, options.prune, options.held_out])]
+    check_outputs(_outputs(options, sizes), options.overwrite, read)
     base = None
     if options.extend or options.prune:
         base = _base(options)
@@ -179,6 +200,19 @@ def _sizes(options: argparse.Namespace) -> list[int]:
     return [] if options.size is None else [options.size]
 
 
+def _named(out: str, size: int, several: bool) -> Path:
+    """The file of one size."""
+    path = Path(out)
+    return path.with_name(f"{path.stem}-{size}{path.suffix}") if several else path
+
+
+def _outputs(options: argparse.Namespace, sizes: list[int]) -> list[Path]:
+    """Every file that will be written."""
+    files = [_named(out, size, len(sizes) > 1) for out in options.out for size in sizes or [0]]
+    files += [path.with_name(path.name.replace("vocab.json", "merges.txt")) for path in files]
+    return [*dict.fromkeys(files), *(Path(out) for out in (options.save_words, options.trace) if out)]
+
+
 def _words(options: argparse.Namespace, stretches: str | None = None) -> Counts:
     """The counted words; or in their place what `stretches` matches."""
     from jittok.train.counts import Counts
@@ -224,7 +258,7 @@ def _words(options: argparse.Namespace, stretches: str | None = None) -> Counts:
     )  # fmt: skip
     reading = Reading(
         kind=options.input_format, field=options.field, column=options.column, lines=options.lines,
-        on_error=options.on_error,
+        on_error=options.on_error, max_document_bytes=parse_bytes(options.max_document_bytes),
     )  # fmt: skip
     weights = {}
     for given in options.weight:
@@ -250,9 +284,7 @@ def _save(options: argparse.Namespace, trained: Trained, size: int, several: boo
     own = trained.cut(size)
     files = []
     for out in options.out:
-        path = Path(out)
-        if several:
-            path = path.with_name(f"{path.stem}-{size}{path.suffix}")
+        path = _named(out, size, several)
         own.save(path)
         files.append(str(path))
     last = None
@@ -315,8 +347,7 @@ def _other_model(options: argparse.Namespace, words: Counts, size: int, several:
         made = train_wordpiece(None, size, words=words, special=special, min_frequency=options.min_frequency)
     files = []
     for out in options.out:
-        path = Path(out)
-        path = path.with_name(f"{path.stem}-{size}{path.suffix}") if several else path
+        path = _named(out, size, several)
         made.save(path)
         files.append(str(path))
     for warning in made.warnings:

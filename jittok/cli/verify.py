@@ -19,7 +19,7 @@ SHOWN = 20
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
     add_vocab(parser)
-    parser.add_argument("folder", metavar="DIR", help="what jittok corpus wrote")
+    parser.add_argument("folder", metavar="DIR", help="a folder that jittok corpus wrote")
     parser.add_argument("--all", action="store_true", help="tokenize everything again, and hash the inputs too")
     parser.add_argument("--hashes-only", action="store_true", help="only the files; the inputs need not be there")
     parser.add_argument("--threads", type=positive, metavar="N", help="default: every core this process may use")
@@ -27,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Status 1 when anything differs."""
+    from jittok.corpus.run import REMEDY
     from jittok.corpus.verifier import verify
 
     found = verify(
@@ -42,12 +43,21 @@ def run(options: argparse.Namespace) -> int:
         )
     if len(found.differences) > SHOWN:
         write(f"and {len(found.differences) - SHOWN} more\n")
+    if found.differences:
+        write(f"what to do: {REMEDY}\n")
     write(
         f"{'all is well' if found.ok else f'{len(found.differences)} differences'}: {found.files} files, "
         f"{found.bytes / 1e6:,.1f} MB hashed; {found.documents:,} of {found.of_documents:,} documents tokenized again "
-        f"by the kernels{_witnessed(found)}\n"
+        f"{_by(found)}{_witnessed(found)}\n"
     )
     return 0 if found.ok else 1
+
+
+def _by(found: Report) -> str:
+    """What has tokenized again."""
+    if found.runs in ("", "kernels"):
+        return "by the kernels"
+    return "by the general path, which is the plain reference itself"
 
 
 def _witnessed(found: Report) -> str:

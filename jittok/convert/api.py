@@ -45,18 +45,22 @@ def convert(
     texts: Any = None,
     pre: str | None = None,
     allow_differences: bool = False,
+    overwrite: bool = False,
 ) -> Converted:
     """Write a tokenizer as a file of another kind: "gguf", "tokenizer.json", "tiktoken" or "model".
 
     What is written is loaded and encodes a sample as the source does: hard texts, the text of every token, and `texts`
     (as for `encode_batch`). A difference is an UnsupportedVocab with its example, and nothing stays at `out`, unless
-    `allow_differences`. to: told by the name's end if left out; pre: llama.cpp's pre-tokenizer of a GGUF.
+    `allow_differences`. A file that is at `out` already is a FileExistsError, unless `overwrite`. to: told by the
+    name's end if left out; pre: llama.cpp's pre-tokenizer of a GGUF.
     """
     tok = source if isinstance(source, Tokenizer) else load(source)
     path = Path(os.fspath(out))
     kind = to or KINDS.get(path.suffix, "")
     if kind not in KINDS.values():
         raise ValueError(f"to: found {to or path.name!r}, expected one of {', '.join(KINDS.values())}")
+    if not overwrite and os.path.lexists(path):
+        raise FileExistsError(f"{path}: found something of this name, expected a free name, or overwrite=True")
     form = form_of(tok)
     if form is None:
         raise UnsupportedVocab(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from jittok.corpus.folders import open_regular
 from jittok.corpus.ledger import NAME as LEDGER
 from jittok.corpus.manifest import NAME as MANIFEST
+from jittok.corpus.manifest import WORK
 from jittok.errors import CorpusError
 from jittok.loading import of_release
 from jittok.vocab.releases import RELEASES
@@ -17,8 +18,6 @@ from jittok.vocab.releases import RELEASES
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
 
-WORK = ".jittok"
-"""The folder of a corpus that is not finished."""
 LONGEST_LINE = 1 << 26
 """Bytes that are read of the ledger's first line, which names all inputs."""
 FIRST = RELEASES[0].name

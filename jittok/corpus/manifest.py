@@ -14,6 +14,8 @@ from jittok.corpus.state import RANGE_FIELDS, State
 from jittok.errors import CorpusError
 
 NAME = "manifest.json"
+WORK = ".jittok"
+"""The folder of a corpus that is not finished."""
 VERSION = 2
 WITHOUT_DIGEST = 1
 """The version of manifests that say nothing of themselves."""
@@ -87,6 +89,11 @@ def read_manifest(folder: Path) -> Manifest:
             raise CorpusError(str(path), "something that is no file", "the manifest of a finished corpus")
         content = path.read_bytes()
     except FileNotFoundError:
+        if (folder / WORK).is_dir():
+            expected = (
+                "a finished one: run the same jittok corpus command again, which goes on where it was interrupted"
+            )
+            raise CorpusError(str(folder), "a corpus that is not finished", expected) from None
         raise CorpusError(str(path), "no such file", "the manifest of a finished corpus") from None
     return parsed(content, path)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +15,8 @@ from jittok.corpus.readback import open as open_corpus
 from jittok.errors import CorpusError
 
 HOW = ("split", "whole")
+AT_ONCE = 1 << 20
+"""Ids that are read at once."""
 
 
 class Batch(NamedTuple):
@@ -49,18 +52,17 @@ def batches(
     if documents == "whole" and (pad_id is None or overlap):
         raise CorpusError("documents='whole'", f"pad_id={pad_id}, overlap={overlap}", "a pad_id and no overlap")
     opened = corpus if isinstance(corpus, Corpus) else open_corpus(corpus)
-    rows = _split(opened, length, overlap, pad_id) if documents == "split" else _whole(opened, length, pad_id or 0)
-    return _gathered(rows, size, start)
+    if documents == "split":
+        return _gathered(_split(opened, length, overlap, pad_id, start), size)
+    return _gathered(_whole(opened, length, pad_id or 0, start), size)
 
 
 Row = tuple[NDArray[np.int32], NDArray[np.int32]]
 
 
-def _gathered(rows: Iterator[Row], size: int, start: int) -> Iterator[Batch]:
+def _gathered(rows: Iterator[Row], size: int) -> Iterator[Batch]:
     held: list[Row] = []
-    for number, row in enumerate(rows):
-        if number < start:
-            continue
+    for row in rows:
         held.append(row)
         if len(held) == size:
             yield Batch(np.stack([ids for ids, _ in held]), np.stack([segments for _, segments in held]))
@@ -69,25 +71,33 @@ def _gathered(rows: Iterator[Row], size: int, start: int) -> Iterator[Batch]:
         yield Batch(np.stack([ids for ids, _ in held]), np.stack([segments for _, segments in held]))
 
 
-def _split(corpus: Corpus, length: int, overlap: int, pad_id: int | None) -> Iterator[Row]:
-    step = length - overlap
-    ids, numbers, first = np.zeros(0, np.int32), np.zeros(0, np.int64), 0
-    for block in corpus.stretches():
-        count = block.offsets.size - 1
-        for low in range(0, count, 1 << 12):  # not all of a mapped file at once
-            high = min(low + (1 << 12), count)
-            offsets = block.offsets[low : high + 1]
-            fresh = np.repeat(np.arange(first, first + high - low), np.diff(offsets))
-            first += high - low
-            ids = np.concatenate([ids, block.ids[offsets[0] : offsets[-1]].astype(np.int32)])
+def _split(corpus: Corpus, length: int, overlap: int, pad_id: int | None, start: int) -> Iterator[Row]:
+    step, most = length - overlap, max(AT_ONCE, length)
+    ids, numbers, first, skip = np.zeros(0, np.int32), np.zeros(0, np.int64), 0, start * (length - overlap)
+    for block in corpus.unread():
+        offsets = block.offsets
+        place, end = int(offsets[0]) + skip, int(offsets[-1])
+        skip = max(place - end, 0)
+        while place < end:  # so many tokens, however long a document is
+            upto = min(place + most, end)
+            fresh = _documents_of(offsets, place, upto) + first
+            ids = np.concatenate([ids, block.ids[place:upto].astype(np.int32)])
             numbers = np.concatenate([numbers, fresh])
-            at = 0
+            place, at = upto, 0
             while at + length <= ids.size:
                 yield ids[at : at + length], _ranks(numbers[at : at + length])
                 at += step
             ids, numbers = ids[at:], numbers[at:]
+        first += offsets.size - 1
     if pad_id is not None and ids.size > overlap:
         yield _padded(ids, _ranks(numbers), length, pad_id)
+
+
+def _documents_of(offsets: NDArray[np.int64], place: int, upto: int) -> NDArray[np.int64]:
+    """The document of each token from `place` on: documents lie between these offsets."""
+    low, high = np.searchsorted(offsets, place, "right") - 1, np.searchsorted(offsets, upto, "left")
+    borders = np.clip(offsets[low : high + 1], place, upto)
+    return np.repeat(np.arange(low, high), borders[1:] - borders[:-1])
 
 
 def _ranks(numbers: NDArray[np.int64]) -> NDArray[np.int32]:
@@ -95,19 +105,34 @@ def _ranks(numbers: NDArray[np.int64]) -> NDArray[np.int32]:
     return np.cumsum(np.diff(numbers, prepend=numbers[:1]) > 0, dtype=np.int32) + np.int32(1)
 
 
-def _whole(corpus: Corpus, length: int, pad_id: int) -> Iterator[Row]:
+def _whole(corpus: Corpus, length: int, pad_id: int, start: int) -> Iterator[Row]:
     parts: list[NDArray[np.int32]] = []
-    size = 0
-    for document in corpus:
-        for at in range(0, document.size, length):
-            piece = document[at : at + length].astype(np.int32)
-            if size + piece.size > length:
+    size = number = 0
+    for piece in _pieces(corpus, length):
+        if size + piece.size > length:
+            if number >= start:
                 yield _joined(parts, length, pad_id)
-                parts, size = [], 0
-            parts.append(piece)
-            size += piece.size
-    if parts:
+            parts, size, number = [], 0, number + 1
+        parts.append(piece)
+        size += piece.size
+    if parts and number >= start:
         yield _joined(parts, length, pad_id)
+
+
+def _pieces(corpus: Corpus, length: int) -> Iterator[NDArray[np.int32]]:
+    """The documents in order, cut where they are longer than `length`; empty ones give none."""
+    most = max(AT_ONCE // length, 1) * length
+    for ids, offsets in corpus.unread():
+        low = 0
+        while low < offsets.size - 1:
+            high = max(int(np.searchsorted(offsets, offsets[low] + most, "right")) - 1, low + 1)
+            begin, end = int(offsets[low]), int(offsets[high])
+            for at in range(begin, end, most):  # more than once for a single long document alone
+                part = ids[at : min(at + most, end)].astype(np.int32)
+                borders = np.clip(offsets[low : high + 1] - at, 0, part.size).tolist()
+                for first, last in pairwise(borders):
+                    yield from (part[k : min(k + length, last)] for k in range(first, last, length))
+            low = high
 
 
 def _joined(parts: list[NDArray[np.int32]], length: int, pad_id: int) -> Row:

@@ -28,9 +28,14 @@ from jittok.corpus.state import State
 from jittok.corpus.unpack import open_unpacked
 from jittok.errors import CorpusError
 from jittok.inputs import Documents
+from jittok.tokenizer.other_files import KERNELS
 
 EXACT_BYTES = 4 << 20
 """Inputs of up to this many bytes on disk are read whole."""
+SLOW_EXACT_BYTES = 256 << 10
+"""The same where plain Python encodes, some hundred times slower."""
+SECONDS = 10.0
+"""Of probing: then no further probe begins, so that a slow vocabulary costs no more than this and one probe."""
 PROBES, PROBE_BYTES = 32, 128 << 10
 QUICK_PROBES = 8
 LONG = 2
@@ -71,11 +76,11 @@ def predict(
     total = sum(source.size or 0 for source in sources)
     encoder.tok.encode("warm")  # loading or compiling kernels is not what a sample should measure
     start = time.perf_counter()
-    rows = np.array(list(_exact(encoder) if total <= EXACT_BYTES else _probe(encoder, total, probes)), np.float64)
-    rows = rows.reshape(-1, 5)
+    whole = total <= (EXACT_BYTES if encoder.tok.runs == KERNELS else SLOW_EXACT_BYTES)
+    looked = list(_exact(encoder)) if whole else list(_in_time(_probe(encoder, total, probes), start + SECONDS))
+    rows = np.array(looked, np.float64).reshape(-1, 5)
     seconds = time.perf_counter() - start
     seen = rows[:, 0].sum()
-    whole = total <= EXACT_BYTES
     factor = 1.0 if whole else total / max(seen, 1)
     documents, tokens, text_bytes = (rows[:, i].sum() * factor for i in (1, 2, 3))
     names = ("documents", "tokens", "text_bytes")
@@ -105,6 +110,20 @@ def _error(sizes: NDArray[np.float64], counts: NDArray[np.float64]) -> float | N
 
 Row = tuple[float, float, float, float, int]
 """Bytes on disk, documents, tokens and bytes of text in them, bytes of text that were encoded to know."""
+
+
+def _in_time(rows: Iterator[Row], end: float) -> Iterator[Row]:
+    """The rows that begin before the clock shows `end`, the first of them in any case."""
+    for row in rows:
+        yield row
+        if time.perf_counter() > end:
+            return
+
+
+def _spread(probes: int) -> list[int]:
+    """The numbers below `probes`, ordered by their bits reversed: so the first few are spread over all of them."""
+    width = max(probes - 1, 1).bit_length()
+    return sorted(range(probes), key=lambda k: int(f"{k:0{width}b}"[::-1], 2))
 
 
 def _exact(encoder: RangeEncoder) -> Iterator[Row]:
@@ -167,7 +186,7 @@ def _probe(encoder: RangeEncoder, total: int, probes: int) -> Iterator[Row]:
     """Probes at even distances over the bytes on disk; of a file that can only be read from its start, its start."""
     begins = np.cumsum([0, *(source.size or 0 for source in encoder.sources)])
     from_start, rows = set(), defaultdict(list)
-    for place in (np.arange(probes) + 0.5) * total / probes:
+    for place in (np.array(_spread(probes)) + 0.5) * total / probes:
         i = int(np.searchsorted(begins, place, "right")) - 1
         source, offset = encoder.sources[i], int(place - begins[i])
         if source.kind in ("lines", "jsonl") and not source.packing:
@@ -180,7 +199,7 @@ def _probe(encoder: RangeEncoder, total: int, probes: int) -> Iterator[Row]:
             from_start.add(i)
             yield from _probe_start(encoder, i)
     for i, shares in rows.items():
-        yield from _probe_rows(encoder, i, shares)
+        yield from _probe_rows(encoder, i, sorted(shares))
 
 
 def _probe_rows(encoder: RangeEncoder, i: int, shares: list[float]) -> Iterator[Row]:

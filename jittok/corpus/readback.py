@@ -16,6 +16,7 @@ from jittok.corpus.begun import as_begun
 from jittok.corpus.formats import FORMATS, format_class, make_formats
 from jittok.corpus.formats.base import Block, Facts, Lazy
 from jittok.corpus.manifest import Manifest, read_manifest
+from jittok.corpus.state import named
 from jittok.errors import CorpusError
 from jittok.rows import TokenArray
 from jittok.rows.checks import proven
@@ -54,7 +55,8 @@ def open(  # noqa: A001  jittok.corpus.open is what one looks for
     vocab = manifest["vocab"]
     tok = tok and as_begun(tok, folder)
     if tok is not None and tok.fingerprint != vocab["fingerprint"]:
-        raise CorpusError(str(folder), f"vocabulary {tok.fingerprint}", f"{vocab['fingerprint']}, as it was made with")
+        given = named({name: getattr(tok, name) for name in ("name", "fingerprint", "llama_cpp")})
+        raise CorpusError(str(folder), f"vocabulary {given}", f"{named(vocab)}, as it was made with")
     facts = Facts(vocab["tokens"], vocab["name"] or "", vocab["fingerprint"], manifest["options"]["dtype"], ())
     (form,) = make_formats([format], facts)
     blocks: list[Lazy] = []
@@ -105,10 +107,23 @@ class Corpus:
 
     def stretches(self) -> Iterator[Block]:
         """The documents, many at a time: ids behind each other and offsets, in order."""
+        for ids, offsets in self.unread():
+            low, count = 0, offsets.size - 1
+            while low < count:
+                high = int(np.searchsorted(offsets, offsets[low] + STRETCH, "right")) - 1
+                high = max(high, low + 1)
+                yield Block(ids[offsets[low] : offsets[high]], offsets[low : high + 1] - offsets[low])
+                low = high
+
+    def unread(self) -> Iterator[Block]:
+        """The documents, a block at a time and in order: ids that are read where they are sliced, and the places in
+        them where documents begin and the last one ends."""
         if self._rows.step != 1:
             for document in self._rows:
-                row = self._one(document)
-                yield Block(row, np.array([0, row.size]))
+                at = bisect_right(self._firsts, document) - 1
+                ids, offsets = self._block(at)
+                place = document - self._firsts[at]
+                yield Block(ids, offsets[place : place + 2])
             return
         start, stop = self._rows.start, self._rows.stop
         for at in range(max(bisect_right(self._firsts, start) - 1, 0), len(self._blocks)):
@@ -118,13 +133,7 @@ class Corpus:
                     return
                 continue
             ids, offsets = self._block(at)
-            offsets = offsets[first - self._firsts[at] : last - self._firsts[at] + 1]
-            low = 0
-            while low < last - first:
-                high = int(np.searchsorted(offsets, offsets[low] + STRETCH, "right")) - 1
-                high = max(high, low + 1)
-                yield Block(ids[offsets[low] : offsets[high]], offsets[low : high + 1] - offsets[low])
-                low = high
+            yield Block(ids, offsets[first - self._firsts[at] : last - self._firsts[at] + 1])
 
     def _one(self, document: int) -> NDArray[Any]:
         at = bisect_right(self._firsts, document) - 1
@@ -134,7 +143,7 @@ class Corpus:
 
     def lengths(self) -> NDArray[np.int64]:
         """int64[n]: tokens of each document."""
-        return np.concatenate([np.zeros(0, np.int64), *(np.diff(block.offsets) for block in self.stretches())])
+        return np.concatenate([np.zeros(0, np.int64), *(np.diff(block.offsets) for block in self.unread())])
 
     def to_token_array(self) -> TokenArray:
         """The documents in memory."""

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jittok.corpus import disk, shards
-from jittok.corpus.begun import WORK
 from jittok.corpus.encode import Encoded, RangeEncoder
 from jittok.corpus.engines import Engine
 from jittok.corpus.folders import Folder
@@ -22,7 +21,7 @@ from jittok.corpus.hashing import InputHasher
 from jittok.corpus.ledger import NAME as LEDGER
 from jittok.corpus.ledger import Ledger
 from jittok.corpus.manifest import NAME as MANIFEST
-from jittok.corpus.manifest import files_of, make_manifest, read_manifest, write_manifest
+from jittok.corpus.manifest import WORK, files_of, make_manifest, read_manifest, write_manifest
 from jittok.corpus.progress import Progress
 from jittok.corpus.reader import Bad
 from jittok.corpus.sources import STDIN, Source
@@ -33,6 +32,8 @@ if TYPE_CHECKING:
     pass
 
 LOCK = ".jittok.lock"
+REMEDY = "bring back a copy, or remove the folder and run the same command again, which writes the same bytes"
+"""What to do about a finished corpus whose files are damaged."""
 FEW_BAD = 1000
 """From the start so many documents without any text mean that the run looks for it in the wrong field."""
 
@@ -159,7 +160,17 @@ class Run:
         for i, row in enumerate(self.manifest["inputs"]):
             if self.hasher.whole(i) != (row["bytes"], row["sha256"]):
                 raise changed(self.sources[i])
+        self._check_files()
         self._clean_up()
+
+    def _check_files(self) -> None:
+        """CorpusError where files of the finished directory are not what was written."""
+        files = files_of(self.manifest)
+        wrong = [(file["name"], fault) for file in files if (fault := shards.fault_of(self.out, file)) is not None]
+        if wrong:
+            name, fault = wrong[0]
+            more = f" (and {len(wrong) - 1} more files, which jittok verify names)" if len(wrong) > 1 else ""
+            raise CorpusError(str(self.out / name), f"{fault}{more}", f"what was written: {REMEDY}")
 
     # ---- what is still to do
 

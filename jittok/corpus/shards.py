@@ -192,6 +192,16 @@ def digest_of(path: Path) -> str:
     return digest.hexdigest()
 
 
+def fault_of(folder: Path, file: dict[str, Any]) -> str | None:
+    """What is wrong with a file that the manifest of a finished corpus tells of; None where it is as written."""
+    path = folder / file["name"]
+    if not path.is_file():
+        return "the file is not there"
+    if path.stat().st_size != file["bytes"]:
+        return f"found {path.stat().st_size} bytes, expected {file['bytes']}"
+    return "other content than was written (SHA-256)" if digest_of(path) != file["sha256"] else None
+
+
 def _read(descriptor: int, start: int, count: int) -> bytes:
     parts = []
     while count > 0 and (piece := os.pread(descriptor, count, start)):

@@ -47,7 +47,7 @@ def differences(old: Fact, new: Fact, on_error_may_change: bool = False) -> list
     if old["jittok"] != new["jittok"]:
         said.append(f"jittok {new['jittok']} (begun with {old['jittok']})")
     if old["vocab"]["fingerprint"] != new["vocab"]["fingerprint"]:
-        said.append(f"vocabulary {_named(new['vocab'])} (begun with {_named(old['vocab'])})")
+        said.append(f"vocabulary {named(new['vocab'])} (begun with {named(old['vocab'])})")
     for part in ("options", "writers"):
         free = {"max_document_bytes", *(["on_error"] if on_error_may_change else [])}
         for key in sorted({*old[part], *new[part]} - free):
@@ -56,24 +56,33 @@ def differences(old: Fact, new: Fact, on_error_may_change: bool = False) -> list
     before, after = ([row["path"] for row in plan["inputs"]] for plan in (old, new))
     if before != after:
         gone, more = [path for path in before if path not in set(after)], [p for p in after if p not in set(before)]
-        said += [f"no input {path}" for path in gone] + [f"a new input {path}" for path in more]
+        said += [_first_of("no input", gone), _first_of("a new input", more)]
         said += ["inputs in another order"] if not gone and not more else []
     else:
+        changes: list[str] = []
         for was, now in zip(old["inputs"], new["inputs"], strict=True):
             known = (key for key in ("bytes", "kind", "packing") if was[key] != now[key] and was[key] is not None)
-            said += [
+            changes += [
                 f"{now['path']}: {key} {now[key]!r} (begun with {was[key]!r})" for key in known if now[key] is not None
             ]
-    return said
+        said += [*changes[:1], *([f"{len(changes) - 1:,} more such changes"] if len(changes) > 1 else [])]
+    return [clause for clause in said if clause]
+
+
+def _first_of(what: str, paths: Sequence[str]) -> str:
+    """The first of some paths and how many more there are; nothing where there is none."""
+    return "" if not paths else f"{what} {paths[0]}" + (f" and {len(paths) - 1:,} more" if len(paths) > 1 else "")
 
 
 def different(folder: Path, said: Sequence[str]) -> CorpusError:
     """A directory that was begun with something else."""
-    return CorpusError(str(folder), "another corpus", f"the same vocabulary, options and inputs; now {'; '.join(said)}")
+    expected = "the same vocabulary, options and inputs, or another --out (in Python: out)"
+    return CorpusError(str(folder), "another corpus", f"{expected}; now {'; '.join(said)}")
 
 
-def _named(vocab: Fact) -> str:
-    release = f" as llama.cpp {vocab['llama_cpp']} reads it" if "llama_cpp" in vocab else ""
+def named(vocab: Fact) -> str:
+    """A vocabulary of a plan or a manifest, in words."""
+    release = f" as llama.cpp {vocab['llama_cpp']} reads it" if vocab.get("llama_cpp") else ""
     return f"{vocab['name'] or 'without a name'} {vocab['fingerprint'][:12]}{release}"
 
 

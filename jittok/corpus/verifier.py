@@ -18,10 +18,11 @@ from jittok.corpus.hashing import InputHasher
 from jittok.corpus.manifest import Manifest, read_manifest
 from jittok.corpus.options import from_identity
 from jittok.corpus.ranges import Key, RawRange, read_unit, units
-from jittok.corpus.shards import digest_of
+from jittok.corpus.shards import fault_of
 from jittok.corpus.sources import STDIN, Source, size_and_stamp
 from jittok.corpus.witness import WithTexts, WitnessEncoder
 from jittok.errors import CorpusError
+from jittok.tokenizer.other_files import KERNELS
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
@@ -43,6 +44,7 @@ class Report:
     witnessed_bytes: int = 0
     witnessed_shards: int = 0  # and the shards that they are from
     of_shards: int = 0
+    runs: str = ""  # what tokenized again, as `Tokenizer.runs` says it; nothing with `hashes_only`
     differences: list[dict[str, Any]] = field(default_factory=list)
 
     @property
@@ -73,7 +75,7 @@ def verify(
 ) -> Report:
     """Hash every file of a corpus directory and tokenize a sample of its ranges again (`all`: every one, and hash the
     inputs; `hashes_only`: none). Some documents of each shard are tokenized by the plain reference too, so that what
-    kernels have always got wrong is found.
+    kernels have always got wrong is found (not where the general path runs, which is that reference).
 
     Differences name shard, format and document. CorpusError for a directory without manifest, another vocabulary, or
     inputs that are not there any more.
@@ -99,9 +101,11 @@ def verify(
     places = _places(manifest)
     one_a_shard = _one_a_shard(places)
     chosen = places if all else sorted({*_sample(places), *one_a_shard.values()}, key=lambda place: place.key)
-    keys = {place.key for place in one_a_shard.values()}
+    found.runs = tok.runs
+    # the general path is the plain reference: asked again it is no second witness
+    keys = {place.key for place in one_a_shard.values()} if tok.runs == KERNELS else set()
     encoder = WitnessEncoder(tok, sources, from_identity(manifest["options"]), keys)
-    found.of_shards = len(manifest["shards"])
+    found.of_shards = len(manifest["shards"]) if keys else 0
     again = _encode_again(encoder, chosen, threads)
     for place in chosen:
         encoded = next(again, None)
@@ -151,16 +155,9 @@ def _ask_reference(encoder: WitnessEncoder, encoded: WithTexts, place: _Place, f
 def _check_files(folder: Path, manifest: Manifest, found: Report, report: Callable[[Report], None] | None) -> None:
     for number, shard in enumerate(manifest["shards"]):
         for file in shard["files"]:
-            path = folder / file["name"]
             found.files += 1
             found.bytes += file["bytes"]
-            what = None
-            if not path.is_file():
-                what = "the file is not there"
-            elif path.stat().st_size != file["bytes"]:
-                what = f"found {path.stat().st_size} bytes, expected {file['bytes']}"
-            elif digest_of(path) != file["sha256"]:
-                what = "other content than was written (SHA-256)"
+            what = fault_of(folder, file)
             if what is not None:
                 found.differences.append({"shard": number, "file": file["name"], "what": what})
             if report is not None:

@@ -27,8 +27,9 @@ _BYTE_TOKEN = re.compile(rb"<0x([0-9a-fA-F]{2})>", re.DOTALL)
 class Pieces(NamedTuple):
     """What each token prints.
 
-    Invariants: 0 <= offsets[i] <= offsets[i + 1] <= blob.size, facts.size tokens; the first 16 bytes of the piece of
-    token i, and zeros behind them, are the words 2 * i and 2 * i + 1: a short piece is two loads and two stores.
+    Invariants: there are facts.size tokens; 0 <= offsets[i] <= offsets[i + 1] <= blob.size. The words 2 * i and
+    2 * i + 1 are the first 16 bytes of the piece of token i, filled up with zeros. So a short piece takes two loads and
+    two stores.
     """
 
     blob: U8  # [bytes] pieces of all tokens behind each other, special ones too

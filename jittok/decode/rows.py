@@ -214,18 +214,19 @@ def _join_row(
 def clean_spaces(text: OutU8) -> int:
     """Clean text in place; the length of what is left. Source: llama.cpp, `detokenize`, clean_spaces.
 
-    Three passes, each over the result of the one before: a space goes in front of ? ! . and , ; an apostrophe between
-    two spaces loses both; a space goes in front of 's 'm 're 've.
+    Three passes, each over the result of the one before. The first removes a space in front of one of ? ! . and ,
+    The second removes both spaces around an apostrophe. The third removes a space in front of 's 'm 're 've.
     """
     return _clean(window(text), 0, 0, text.size)
 
 
 @helper
 def _clean(text: Window, start: int, begin: int, stop: int) -> int:
-    """`clean_spaces` of text[start:stop], in which nothing has to go in front of `begin`; where it then ends.
+    """`clean_spaces` of text[start:stop]; where it then ends. There is nothing to remove in front of `begin`.
 
-    Only stretches around a space that is followed by one of ? ! . , or an apostrophe are looked at closely; they are
-    cut where both sides, cleaned alone, are the whole, cleaned (see `can_cut`). What lies between them is moved up.
+    Only stretches around a space that one of ? ! . , or an apostrophe follows are looked at closely. They begin and end
+    at places where both sides can be cleaned separately with the same result (see `can_cut`). The text between the
+    stretches is moved up.
     """
     read = write = start
     i = max(begin, start + 1)

@@ -70,10 +70,12 @@ def stretches(
 ) -> Iterator[tuple[Any, ...]]:
     """ids (int32) and ends of rows (int64) of one stretch of documents after the other, in order.
 
-    Without `keep_ids` there are only ends. While threads work, the next texts are read; errors come in the order of
-    the documents, whatever the threads. beside(documents, first, last, document_ends, starts, stops, tokens, ends,
-    ids) is called for each stretch in its thread, with its fragments (see `partition.cut_documents`) and their ids;
-    what it returns comes third. together: what several threads encode may come as one stretch.
+    Without `keep_ids` there are only ends. The next texts are read while threads work. Errors come in the order of
+    the documents, for any number of threads.
+
+    beside(documents, first, last, document_ends, starts, stops, tokens, ends, ids): called for each stretch, in its
+    thread, with its fragments (see `partition.cut_documents`) and their ids. Its result is the third item.
+    together: the work of several threads may come as one stretch.
     """
     threads = thread_count(threads)
     bar = progress_bar(texts) if progress else None

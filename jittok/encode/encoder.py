@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any
@@ -95,6 +95,7 @@ class Encoder:
         self.rewrite: Rewrite | None = partial(changed_fragments, nfc_tables()) if self.composes else None
         self._settled = not hasattr(self.model, "for_much_text")
         self._settling = Lock()
+        self.odd_text: int | None = getattr(self.model, "ODD_TEXT", None)
 
     def _kernel(self, workspace: Workspace, *args: Any) -> int:
         """The model's `encode_fragments`, a kernel or a choice between kernels."""
@@ -291,13 +292,16 @@ class Encoder:
         room += at + fragments + SPARE
         if workspace.ids.size < room:
             workspace.give_ids(room + at, at)  # twice as much where many wait, so that copying them stays cheap
-        run = self._run if self.rewrite is None else partial(run_rewritten, self, self.rewrite)
-        done = run(workspace, docs, starts, stops, tokens, fragments, at, workspace.ends, rule.replace)
+        done = self._runner(rule)(workspace, docs, starts, stops, tokens, fragments, at, workspace.ends, rule.replace)
         if isinstance(done, int):
             workspace.written = done
             if size > SMALL:
                 self.ids_per_byte = 1.05 * (done - at) / size
         return done
+
+    def _runner(self, _rule: Rule) -> Callable[..., int | Failure]:
+        """`_run`, perhaps on fragments that are rewritten first."""
+        return self._run if self.rewrite is None else partial(run_rewritten, self, self.rewrite)
 
     def _settle(self) -> None:
         """Lay the arrays out for much text, once. Workspaces work with either."""
@@ -351,6 +355,13 @@ class Encoder:
                 arrays = self._with_chain() if strict_bytes else self._with_unknown_bytes(self._with_chain())
             elif code == NO_BYTE_TOKEN and replace and strict_bytes and self._can_replace_bytes():
                 arrays, strict_bytes = self._with_unknown_bytes(arrays), False
+            elif code == self.odd_text:
+                found = self.odd_ids(docs.between(int(starts[at]), int(stops[at])))
+                if workspace.ids.size < count + len(found):
+                    workspace.give_ids(2 * (count + len(found)), count)
+                workspace.ids[count : count + len(found)] = found
+                ends[at] = count = count + len(found)
+                at += 1
             elif replace and (whole := mended(self.vocab, code, docs.between(int(starts[at]), int(stops[at])))):
                 text = np.frombuffer(whole, np.uint8)
                 one = (fixed([0]), fixed([text.size]), fixed([tokens[at]], np.int32))
@@ -366,6 +377,10 @@ class Encoder:
             else:
                 raise AssertionError(f"{model.__name__} gave code {code} at fragment {at}")
         return count
+
+    def odd_ids(self, text: bytes) -> list[int]:
+        """The ids of a fragment that the kernel leaves to Python (its code is the model's ODD_TEXT)."""
+        raise NotImplementedError(f"{self.model.__name__} leaves no text to Python: {text!r}")
 
     def _can_replace_bytes(self) -> bool:
         return self.vocab.unk_id >= 0 and hasattr(self.arrays, "byte_ids")

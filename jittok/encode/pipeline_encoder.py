@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from functools import partial
 from typing import Any, NamedTuple, cast
 
@@ -12,16 +13,16 @@ from numpy.typing import NDArray
 from jittok._jit import I32, frozen
 from jittok.compiled import Kept
 from jittok.encode.encoder import Encoder
-from jittok.encode.general import GENERAL_ARRAYS, PARTS, GeneralEncoder, as_text, normalized
+from jittok.encode.general import GENERAL_ARRAYS, PARTS, GeneralEncoder, as_text, fragment_ids, normalized
 from jittok.encode.quick import encode_quickly
 from jittok.encode.workspace import Workspace
 from jittok.errors import UnsupportedVocab
-from jittok.fragments import FRAGMENT, NEED, NOT_UTF8, OUT_OF_ROOM, Failure
-from jittok.inputs import Documents
+from jittok.fragments import FRAGMENT, NEED, NOT_UTF8, OUT_OF_ROOM, TEXT_PREFIXED, Failure
+from jittok.inputs import PADDING, Documents
 from jittok.normalize.character_map import CharacterMap
 from jittok.normalize.composed import changed_fragments, nfc_tables
 from jittok.pipeline import Pipeline
-from jittok.pipeline.models import Longest, Merges, Pieces, Ranks, WordPiece
+from jittok.pipeline.models import Longest, Merges, Pieces, Ranks, Unigram, WordPiece
 from jittok.pipeline.pipeline import FIRST_TEXT, LSTRIP, NORMALIZED, RSTRIP, SINGLE_WORD, SPECIAL, UNSEARCHED
 from jittok.pretokenize.families import GENERAL
 from jittok.special.leftmost import cut_leftmost
@@ -33,8 +34,11 @@ COMPILERS: dict[str, tuple[str, tuple[type, ...]]] = {
     "spm": ("jittok.models.spm.files", (Merges, Pieces)),
     "wpm": ("jittok.models.wpm.files", (WordPiece,)),
     "rwkv": ("jittok.models.rwkv", (Longest,)),
+    "unigram": ("jittok.models.ugm.files.compile", (Unigram, Pieces)),
 }
 """Family -> what makes its arrays, and of which models."""
+BETWEEN_WORDS = re.compile(rb"(?<=[!-~])(?= [!-~])")
+"""Where a text may be cut whatever its normalizer: words are apart there, and nothing joins these characters."""
 
 
 def make_encoder(pipeline: Pipeline, cache_bytes: int, kept: Kept | None) -> Encoder | GeneralEncoder:
@@ -42,7 +46,8 @@ def make_encoder(pipeline: Pipeline, cache_bytes: int, kept: Kept | None) -> Enc
     known = kept.part(*PARTS) if kept else None
     if known is not None:
         general = known["arrays"] == GENERAL_ARRAYS
-        return GeneralEncoder(pipeline) if general else PipelineEncoder(pipeline, cache_bytes, **known)
+        make = _prepared if known["prepared"] else PipelineEncoder
+        return GeneralEncoder(pipeline) if general else make(pipeline, cache_bytes, **known)
     from jittok.pretokenize.files import quadratic_pattern  # not for one that is kept
 
     slow = quadratic_pattern((*pipeline.normalize, *pipeline.split))
@@ -57,7 +62,18 @@ def make_encoder(pipeline: Pipeline, cache_bytes: int, kept: Kept | None) -> Enc
             arrays = importlib.import_module(module).compile_pipeline(pipeline)
             if arrays is not None:
                 return PipelineEncoder(pipeline, cache_bytes, arrays, family=family)
+        from jittok.encode.compile_prepared import compile_prepared
+
+        found = compile_prepared(pipeline)
+        if found is not None:
+            return _prepared(pipeline, cache_bytes, found.arrays, family=found.family, prepared=found.marking or True)
     return GeneralEncoder(pipeline)
+
+
+def _prepared(*args: Any, **named: Any) -> PipelineEncoder:
+    from jittok.encode.prepared_encoder import PreparedEncoder  # few files need it
+
+    return PreparedEncoder(*args, **named)
 
 
 class FileRule(NamedTuple):
@@ -89,10 +105,11 @@ class PipelineEncoder(Encoder):
         later_parsed: SpecialTokens | None = None,
         family: str = "bpe",
         mapped: CharacterMap | None = None,
+        prepared: Any = False,  # of a PreparedEncoder
     ) -> None:
         super().__init__(cast(Any, pipeline), arrays, cache_bytes, kernels=family)
-        self.family, self.pipeline = family, pipeline
-        self.composes = pipeline.composes_alone
+        self.family, self.pipeline, self.prepared = family, pipeline, prepared
+        self.composes = pipeline.composes_alone and not prepared
         if self.composes:
             self.rewrite = partial(changed_fragments, nfc_tables(old=True), strict=True)
         elif family == "wpm":
@@ -101,7 +118,8 @@ class PipelineEncoder(Encoder):
             mapped = mapped or bert_characters(pipeline)
             self.rewrite = BertRewrite(mapped, partial(normalized, pipeline))
         self._mapped = mapped
-        self._finds_malformed = family == "bpe" and arrays.family != GENERAL
+        self._chooses = family == "bpe" and arrays.family != GENERAL and not prepared
+        self._finds_malformed = self._chooses or family == "unigram"
         tables = {(False, False): raw, (True, False): later, (False, True): raw_parsed, (True, True): later_parsed}
         self._searches = {key: table for key, table in tables.items() if table is not None}
 
@@ -113,7 +131,8 @@ class PipelineEncoder(Encoder):
     def compiled(self) -> dict[str, Any]:
         """What was compiled, under the names of this class's arguments."""
         searches = [self._search(later, parse) for parse in (False, True) for later in (False, True)]
-        return dict(zip(PARTS, [self.arrays, *searches, self.family, self._mapped], strict=True))
+        values = [self.arrays, *searches, self.family, self._mapped, self.prepared]
+        return dict(zip(PARTS, values, strict=True))
 
     def rule(self, add_special: bool, parse_special: bool, replace: bool) -> Any:
         """The rule of one call."""
@@ -158,16 +177,33 @@ class PipelineEncoder(Encoder):
             workspace.give_fragments(int(workspace.report[NEED]))
 
     def _kernel(self, workspace: Workspace, *args: Any) -> int:
-        if not self._finds_malformed:
+        if not self._chooses:
             return super()._kernel(workspace, *args)
         return self.model.encode_fragments(*args, run=partial(_run_if_utf8, workspace))  # type: ignore[no-any-return]
+
+    def odd_ids(self, text: bytes) -> list[int]:
+        """The ids of a fragment: by the plain reference where something is odd, which is cut out by words."""
+        parts = BETWEEN_WORDS.split(text)
+        if len(parts) == 1:
+            return fragment_ids(self.pipeline, text)
+        stops = np.cumsum([len(part) for part in parts], dtype=np.int64)
+        starts = stops - [len(part) for part in parts]
+        docs = Documents(np.frombuffer(text + PADDING, np.uint8), frozen(starts, np.int64), frozen(stops, np.int64))
+        tokens = frozen(np.full(len(parts), TEXT_PREFIXED), np.int32)
+        with self.workspace() as workspace:
+            ends = np.empty(len(parts), np.int64)
+            done = self._run(workspace, docs, docs.starts, docs.stops, tokens, len(parts), 0, ends, False)
+            if not isinstance(done, int):
+                raise AssertionError(f"parts of a text that is UTF-8 gave {done}")
+            ids: list[int] = workspace.ids[:done].tolist()
+            return ids
 
     def encode_fragments(
         self, workspace: Workspace, docs: Documents, starts: NDArray[np.int64], stops: NDArray[np.int64],
         tokens: NDArray[np.int32], fragments: int, size: int, rule: Any, at: int = 0,
     ) -> int | Failure:  # fmt: skip
         """The ids of so many fragments, or why one cannot be encoded: it is no UTF-8."""
-        if self.rewrite is not None or self._finds_malformed:
+        if not self.prepared and (self.rewrite is not None or self._finds_malformed):
             done = super().encode_fragments(workspace, docs, starts, stops, tokens, fragments, size, rule, at)
             bad = done.fragment if isinstance(done, Failure) and done.code == NOT_UTF8 else VALID
             if bad == VALID:
@@ -215,12 +251,16 @@ def well_formed_copies(
 
 def search_tables(pipeline: Pipeline, later: bool, parse_special: bool) -> SpecialTokens:
     """The tokens of one search. With `parse_special` off, those flagged special are found and left as text: id -1."""
-    rows = []
+    found, change = (
+        dict[bytes, tuple[int, int]](),
+        partial(normalized, pipeline) if later and pipeline.normalize else bytes,
+    )
     for token, flags in zip(pipeline.added, pipeline.added_flags.tolist(), strict=True):
         if bool(flags & NORMALIZED) == later and not flags & UNSEARCHED:
             hidden = bool(flags & SPECIAL) and not parse_special
             strips = (STRIPS_LEFT if flags & LSTRIP else 0) | (STRIPS_RIGHT if flags & RSTRIP else 0)
-            rows.append((token.content.encode(), -1 if hidden else token.id, strips))
+            found[change(token.content.encode())] = -1 if hidden else token.id, strips  # of equal texts the last
+    rows = [(text, token, strips) for text, (token, strips) in found.items() if text]
     if all(token < 0 for _, token, _ in rows):
         rows = []
     rows.sort(key=lambda row: -len(row[0]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import warnings
 
 import numpy as np
 
@@ -17,6 +18,13 @@ LONGEST_LINE = 4096
 
 def read_rwkv(file: str, content: bytes) -> Pipeline:
     """The Pipeline of a list."""
+    with warnings.catch_warnings():  # the parser's own, of a literal that is none
+        warnings.simplefilter("ignore", SyntaxWarning)
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return _read(file, content)
+
+
+def _read(file: str, content: bytes) -> Pipeline:
     try:
         lines = content.decode().splitlines()
     except UnicodeDecodeError as error:

@@ -8,6 +8,7 @@ PART_BYTES, so that an iterator over a large corpus never stands in memory twice
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import islice, pairwise
@@ -176,19 +177,16 @@ def _part_in_place(
 
 def _joined(block: list[Any], replace: bool, first: int, nulls: bool) -> tuple[bytes, NDArray[np.int64]]:
     """One block of texts as bytes, and their lengths."""
-    try:
-        whole = b"".join(block) if isinstance(block[0], bytes) else "".join(block)
-        alike = {*map(type, block)} == {type(whole)}  # another class may say another length than it has
-        spans = np.fromiter(map(len, block), np.int64, len(block)) if alike else np.empty(0, np.int64)
-        if alike and isinstance(whole, bytes):
-            return whole, spans
-        if alike and isinstance(whole, str):
-            if not whole.isascii():
-                sizes = [len(text) if text.isascii() else len(text.encode()) for text in block]
-                spans = np.fromiter(sizes, np.int64, len(block))
-            return whole.encode(), spans
-    except (TypeError, UnicodeEncodeError):
-        pass  # not all of one kind, or a lone surrogate
+    kinds = set(map(type, block))  # not a subclass, which may have a length of its own
+    if kinds == {bytes}:
+        return b"".join(block), np.fromiter(map(len, block), np.int64, len(block))
+    if kinds == {str}:
+        with contextlib.suppress(UnicodeEncodeError):
+            whole = "".join(block)
+            if whole.isascii():
+                return whole.encode(), np.fromiter(map(len, block), np.int64, len(block))
+            sizes = [len(text) if text.isascii() else len(text.encode()) for text in block]
+            return whole.encode(), np.fromiter(sizes, np.int64, len(block))
     if nulls:
         block = ["" if _is_null(text) else text for text in block]
     parts = [to_bytes(text, replace, first + k) for k, text in enumerate(block)]

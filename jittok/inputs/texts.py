@@ -80,20 +80,22 @@ def check_errors(errors: str) -> bool:
 
 def to_bytes(text: object, replace: bool = False, document: int = 0) -> bytes:
     """UTF-8 of one text; bytes as they are. A lone surrogate becomes U+FFFD or raises EncodingFailed, whose offset is
-    in characters; TypeError for what is no text."""
+    in characters; TypeError for what is no text. Of a subclass counts what it holds, not what its methods say: it may
+    have a length of its own, and kernels read as many bytes as they are told."""
     if isinstance(text, str):
+        text = text if type(text) is str else str.__getitem__(text, slice(None))
         try:
-            return str.encode(text)
+            return text.encode()
         except UnicodeEncodeError as error:
             if replace:
-                return str.encode(SURROGATE.sub("\ufffd", str.__str__(text)))
+                return SURROGATE.sub("\ufffd", text).encode()
             raise EncodingFailed(
                 document, error.start, text[error.start], "no lone surrogate (errors='replace' makes it U+FFFD)"
             ) from None
-    if type(text) is bytes:
-        return text
-    if isinstance(text, bytes | bytearray | memoryview):
-        return memoryview(text).tobytes()
+    if isinstance(text, bytes):
+        return text if type(text) is bytes else bytes.__getitem__(text, slice(None))
+    if isinstance(text, bytearray | memoryview):
+        return bytes(memoryview(text))
     raise TypeError(f"document {document}: found {type(text).__name__}, expected str or bytes")
 
 

@@ -37,7 +37,7 @@ class Alignment(NamedTuple):
 
 class Model(Protocol):
     """The module of a type's arrays and kernels. A model may also have `regrow`, `may_part`, `for_much_text`,
-    `with_chain` (see `jittok.encode.encoder`) and, with `Kind.own_pieces`, `pieces(vocab)`."""
+    `with_chain`, `ODD_TEXT` (see `jittok.encode.encoder`) and, with `Kind.own_pieces`, `pieces(vocab)`."""
 
     IDS_PER_BYTE: int
 
@@ -169,6 +169,12 @@ class Ugm(Flagged):
         return super().changes(vocab) or not np.array_equal(vocab.attributes, vocab.file_attributes)
 
 
+class Unigram(Plain):
+    """Unigram of files other than GGUF (see `jittok.encode.pipeline_encoder`); no vocabulary has this type."""
+
+    name, module = "unigram", "jittok.models.ugm.files"
+
+
 class Rwkv(Plain):
     """RWKV: texts of tokens are written with escapes."""
 
@@ -223,7 +229,7 @@ def register(kind: Kind) -> None:
     KINDS[kind.name] = kind
 
 
-for _kind in (Spm(), Bpe(), Wpm(), Ugm(), Rwkv(), Plamo2(), Plamo3(), Test(), WithoutTokens()):
+for _kind in (Spm(), Bpe(), Wpm(), Ugm(), Unigram(), Rwkv(), Plamo2(), Plamo3(), Test(), WithoutTokens()):
     register(_kind)
 
 

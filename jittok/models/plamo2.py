@@ -2,10 +2,10 @@
 
 PLaMo-3 cuts the text first (`splitters.plamo3`) and searches each part for itself.
 
-llama.cpp's `llm_tokenizer_plamo2` has a table: all suffixes of tokens (by code points), for each its prefixes that are
-in the set, longest first. Read backwards this is the automaton of Aho and Corasick (1975) over the reversed texts: a
-suffix is a node of the trie of reversed tokens, its rows are the node and its chain of failure links, and the last
-row (one unknown code point) is the root. Same rows in the same order, so the same ids.
+llama.cpp's `llm_tokenizer_plamo2` has a table of all suffixes of tokens (by code points). For each suffix it lists the
+prefixes that are in the table too, longest first. Read backwards, this is the automaton of Aho and Corasick (1975) over
+the reversed texts. A suffix is a node of the trie of reversed tokens. Its rows are the node and its chain of failure
+links. The last row (one unknown code point) is the root. The rows are the same in the same order, so ids are the same.
 """
 
 from __future__ import annotations

@@ -219,6 +219,8 @@ def _make_new(
                 return done
         put_i64(cache.state, MISSES, get_i64(cache.state, MISSES) + 1)
         done = encode_piece(model, text, i, i + n, _0, _0, ids, count)
+        if defers and done >= DEFERRED:
+            return done - DEFERRED
         if done >= 0:
             keep_long(cache, text, i, n, h, ids, count, done)
         return done

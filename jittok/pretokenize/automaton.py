@@ -1,14 +1,14 @@
 """A pre-tokenizer's pattern as a deterministic automaton over classes of characters.
 
-The patterns are Perl-like: alternatives in order, greedy repetition. Read as a list of threads in order of preference,
-such a pattern becomes deterministic by the subset construction over *ordered* lists (leftmost-first, as in Cox,
-"Regular Expression Matching: the Virtual Machine Approach", 2009): a thread that reaches the end cuts off all threads
-behind it, a thread before it may still replace its match by a longer one. So one pass, without backtracking, gives
-the match that a backtracking engine finds.
+The patterns are Perl-like: alternatives in order, greedy repetition. Such a pattern is a list of threads in order of
+preference. The subset construction over *ordered* lists makes it deterministic (leftmost-first, as in Cox, "Regular
+Expression Matching: the Virtual Machine Approach", 2009). A thread that reaches the end removes all threads behind it.
+A thread before it may still replace its match by a longer one. So one pass, without backtracking, gives the match that
+a backtracking engine finds.
 
-The patterns look ahead by one character at most: `(?!\\S)`, `(?=[..])`. Following the empty steps of a state is
-therefore put off until the next character is known; "a match ends here" is part of the transition on that character,
-and the end of the piece is one more character class.
+The patterns look ahead by one character at most: `(?!\\S)`, `(?=[..])`. So the empty steps of a state are followed when
+the next character is known. "A match ends here" is part of the transition on that character. The end of the piece is
+one more character class.
 
     entry = transitions[state * width + class]: next state << 1 | a match ends before this character
     state 0 is dead, state 1 begins; class width - 1 is the end of the piece

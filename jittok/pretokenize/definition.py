@@ -1,8 +1,8 @@
 """The regexes of each pre type, and what they mean: the definition that kernels, tests and traces go back to.
 
-A text starts as one piece. The patterns of a pre type are applied one after the other; each cuts every piece as if that
-were the whole text: matches become pieces, and so does what lies between them. llama.cpp runs a pattern on one of three
-engines, and the engine is part of its meaning:
+A text starts as one piece. The patterns of a pre type are applied one after the other. Each pattern cuts every piece as
+if the piece were the whole text. Matches become pieces, and so do the stretches between matches. llama.cpp runs a
+pattern on one of three engines. The engine is a part of its meaning:
 
     collapsed   std::regex on one byte a code point: ASCII stands for itself, all else for its category, so that
                 \\p{L} is a set of bytes (and so are \\p{Lu}, \\p{Ll}: case is known for ASCII only)

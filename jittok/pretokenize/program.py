@@ -114,6 +114,11 @@ def splitter_from(stages: list[Stage]) -> Splitter:
     return _splitter([_compile(stage, members[:, k], ascii_) for k, stage in enumerate(stages)], starts, joint)
 
 
+def joint_classes(stages: list[Stage]) -> NDArray[np.uint8]:
+    """[class, stage] the stage's own class of each class that `splitter_from` gives these stages together."""
+    return _join([runs for _, _, runs in stages])[2]
+
+
 def _compile(stage: Stage, members: NDArray[np.uint8], ascii_: NDArray[np.uint8]) -> _Compiled:
     """members: [classes] the stage's own class of each shared class; ascii_: [128] shared classes."""
     kind, automaton, _ = stage

@@ -1,9 +1,9 @@
 """Added tokens of other files cut out of documents: leftmost-longest, in two searches.
 
-First the tokens that are looked for in the text as it is, then, in what is left between them, those that are looked for
-in normalized text (which kernels run only where nothing is normalized). A token that is not admitted is found all the
-same and left as text: the search goes on behind it. `lstrip` takes white space before a match, not past the last one's
-end; `rstrip` takes white space behind it, but the search goes on from the match's own end. Source: tokenizers,
+The first search is for tokens in the text as it is. The second search is in the text between them, for tokens of
+normalized text (kernels run it only where nothing is normalized). A token that is not admitted is found too, and left
+as text: the search goes on behind it. `lstrip` takes white space before a match, up to the end of the last match.
+`rstrip` takes white space behind a match, but the search goes on from the match's own end. Source: tokenizers,
 `AddedVocabulary`.
 """
 
@@ -21,6 +21,7 @@ from jittok.special.search import SearchWindow, next_occurrence
 from jittok.special.tables import STRIPS_LEFT, STRIPS_RIGHT, SpecialTokens
 from jittok.structures.double_array import NO_VALUE
 from jittok.structures.sequences import open_sequences
+from jittok.structures.white import white_before, white_behind
 
 NO_ROOM = -1
 AHEAD = 8
@@ -34,50 +35,6 @@ class _Output(NamedTuple):
     stops: Window
     tokens: Window
     room: int
-
-
-@helper
-def _white_size(data: Window, at: int, stop: int) -> int:
-    """Bytes of the white space character at data[at:stop], 0 where there is none. Rust's char::is_whitespace."""
-    byte = get_u8(data, at)
-    if byte == 32 or 9 <= byte <= 13:
-        return 1
-    if byte == 0xC2 and at + 1 < stop:
-        second = get_u8(data, at + 1)
-        return 2 if second in (0x85, 0xA0) else 0
-    if byte not in (0xE1, 0xE2, 0xE3) or at + 2 >= stop:
-        return 0
-    rest = get_u8(data, at + 1) << 8 | get_u8(data, at + 2)
-    if byte == 0xE1:
-        return 3 if rest == 0x9A80 else 0
-    if byte == 0xE3:
-        return 3 if rest == 0x8080 else 0
-    if 0x8080 <= rest <= 0x808A or rest in (0x80A8, 0x80A9, 0x80AF, 0x819F):
-        return 3
-    return 0
-
-
-@helper
-def _white_behind(data: Window, at: int, stop: int) -> int:
-    """Where the white space at data[at:stop] ends."""
-    size = 1
-    while at < stop and size > 0:
-        size = _white_size(data, at, stop)
-        at += size
-    return at
-
-
-@helper
-def _white_before(data: Window, at: int, start: int) -> int:
-    """Where the white space in front of `at` begins, not before `start`."""
-    while at > start:
-        begin = at - 1
-        while begin > start and begin > at - 3 and get_u8(data, begin) & 0xC0 == 0x80:
-            begin -= 1
-        if _white_size(data, begin, at) != at - begin:
-            break
-        at = begin
-    return at
 
 
 @helper
@@ -114,9 +71,9 @@ def _cut_later(w: SearchWindow, any_tokens: int, out: _Output, at: int, start: i
         if at + AHEAD > out.room:
             return NO_ROOM
         if strips & STRIPS_LEFT:
-            begin = max(_white_before(w.data, begin, done), done)
+            begin = max(white_before(w.data, begin, done), done)
         if strips & STRIPS_RIGHT:
-            end = _white_behind(w.data, end, stop)
+            end = white_behind(w.data, end, stop)
         if done < begin:
             at = _put(out, at, done, begin, TEXT_PREFIXED)
         if begin < end:  # with lstrip, a match in white space that the one before took is empty
@@ -166,9 +123,9 @@ def cut_leftmost(
             if token < 0:
                 continue
             if strips & STRIPS_LEFT:
-                begin = max(_white_before(w.data, begin, done), done)
+                begin = max(white_before(w.data, begin, done), done)
             if strips & STRIPS_RIGHT:
-                end = _white_behind(w.data, end, stop)
+                end = white_behind(w.data, end, stop)
             if done < begin:
                 at = _cut_later(inner, later.ids.size, out, at, done, begin)
             if at == NO_ROOM or at + AHEAD > out.room:

@@ -17,6 +17,9 @@ from jittok.vocab.facts import Facts
 if TYPE_CHECKING:
     from jittok.decode.general import GeneralDecoder
 
+KERNELS = "kernels"
+"""What `Tokenizer.runs` says of a vocabulary that compiled code encodes."""
+
 
 class OtherFiles(Facts):
     """The part of `Tokenizer` that asks which kind of file it is of."""
@@ -73,4 +76,4 @@ class OtherFiles(Facts):
 
         if isinstance(self._encoder, GeneralEncoder):
             return f"general path, plain Python: {', '.join(steps_of(self._encoder.vocab))}"
-        return "kernels"
+        return KERNELS

@@ -22,6 +22,7 @@ from jittok.train.counter import Counter, flat_words
 from jittok.train.cutter import Cutter
 from jittok.train.table import N_BLOB, SLOT, Table
 from jittok.unicode.tables import BYTE_OF_CHARACTER, CHARACTER_OF_BYTE
+from jittok.writers.whole import whole
 
 MAGIC = "#jittok words 1 "
 UNIT = 1 << 16
@@ -72,22 +73,7 @@ class Counts:
         return dict(self.items())
 
     def __add__(self, other: Counts) -> Counts:
-        if not isinstance(other, Counts):
-            return NotImplemented
-        if (self.pre, self.special, self.once) != (other.pre, other.special, other.once):
-            found = f"{other.pre!r}, special {list(other.special)}, once {other.once}"
-            expected = f"words cut as the others: {self.pre!r}, special {list(self.special)}, once {self.once}"
-            raise CorpusError("counts", found, expected)
-        unit = max(self.unit, other.unit)
-        counter = Counter(Cutter("", None, lambda: 0, False))  # type: ignore[arg-type]
-        for part in (self, other):
-            counter.add_words(part.words, part.starts, part.counts * (unit // part.unit))
-        both = of_table(counter.table)
-        return replace(
-            self, words=both.words, starts=both.starts, counts=both.counts, unit=unit,
-            documents=self.documents + other.documents, text_bytes=self.text_bytes + other.text_bytes,
-            last=other.last or self.last,
-        )  # fmt: skip
+        return summed((self, other)) if isinstance(other, Counts) else NotImplemented
 
     def without_bytes(self, dropped: NDArray[np.bool_]) -> Counts:
         """The words less the bytes for which `dropped` (bool[256]) is true; what stood around them is neighbours."""
@@ -101,7 +87,7 @@ class Counts:
         facts |= {"special": list(self.special), "once": self.once}
         facts |= {"last": to_text(self.last)} if self.last else {}
         rows = sorted(self.items(), key=lambda item: (-item[1], item[0]))
-        with Path(path).open("w", encoding="utf-8", newline="\n") as file:
+        with whole(path) as new, new.open("w", encoding="utf-8", newline="\n") as file:
             file.write(f"{MAGIC}{json.dumps(facts)}\n")
             file.writelines(f"{count}\t{to_text(word)}\n" for word, count in rows)
 
@@ -151,6 +137,32 @@ def to_bytes(text: str) -> bytes:
 
 def _wrong() -> bytes:
     raise ValueError("a character that stands for no byte")
+
+
+def summed(parts: Iterable[Counts]) -> Counts:
+    """The counts of all corpora together; one part at least. CorpusError where words are cut in different ways."""
+    counter = Counter(Cutter("", None, lambda: 0, False))  # type: ignore[arg-type]
+    whole: Counts | None = None
+    for part in parts:
+        if whole is None:
+            whole = replace(part, documents=0, text_bytes=0, last=b"")
+        elif (whole.pre, whole.special, whole.once) != (part.pre, part.special, part.once):
+            found = f"{part.pre!r}, special {list(part.special)}, once {part.once}"
+            expected = f"words cut as the others: {whole.pre!r}, special {list(whole.special)}, once {whole.once}"
+            raise CorpusError("counts", found, expected)
+        if part.unit > whole.unit:
+            table = of_table(counter.table)
+            counter.clear()
+            counter.add_words(table.words, table.starts, table.counts * (part.unit // whole.unit))
+        unit = max(whole.unit, part.unit)
+        counter.add_words(part.words, part.starts, part.counts * (unit // part.unit))
+        whole = replace(
+            whole, unit=unit, documents=whole.documents + part.documents, text_bytes=whole.text_bytes + part.text_bytes,
+            last=part.last or whole.last,
+        )  # fmt: skip
+    assert whole is not None, "there is a part"
+    found_table = of_table(counter.table)
+    return replace(whole, words=found_table.words, starts=found_table.starts, counts=found_table.counts)
 
 
 def of_table(table: Table) -> Counts:

@@ -18,6 +18,7 @@ from jittok.train.bpe import Learned
 from jittok.vocab.keys import pre_names
 from jittok.writers import gguf_file, hf_file, ranks_file
 from jittok.writers.gguf_file import CONTROL, NORMAL
+from jittok.writers.whole import whole
 
 END_NAMES = ("<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<|eos|>", "<|im_end|>")
 BEGIN_NAMES = ("<|begin_of_text|>", "<s>", "<bos>", "<|bos|>", *END_NAMES)
@@ -107,9 +108,10 @@ def _ids(made: Learned) -> dict[str, int]:
 def write_vocab_and_merges(path: str | os.PathLike[str], made: Learned) -> None:
     """vocab.json at `path`, and merges.txt beside it."""
     path = Path(path)
-    path.write_text(json.dumps(_ids(made), ensure_ascii=False), encoding="utf-8")
     lines = "".join(f"{line}\n" for line in merge_lines(made))
-    (path.parent / path.name.replace("vocab.json", "merges.txt")).write_text(f"#version: 0.2\n{lines}", "utf-8")
+    with whole(path) as ids, whole(path.with_name(path.name.replace("vocab.json", "merges.txt"))) as merges:
+        ids.write_text(json.dumps(_ids(made), ensure_ascii=False), encoding="utf-8")
+        merges.write_text(f"#version: 0.2\n{lines}", "utf-8")
 
 
 def write_tiktoken(path: str | os.PathLike[str], made: Learned) -> None:

@@ -116,12 +116,12 @@ def learn(
 ) -> Merges:
     """Merges until there are `target` ids, `base` of which exist before the first.
 
-    longest: first symbols that those of a pair must add up to less than
-    known: texts that exist and that a merge could make, with their ids, -1: such a pair is not merged
+    longest: a merge makes a symbol of fewer first symbols than this
+    known: texts that exist already and that a merge could make, with their ids; -1: such a pair is not merged
     first_texts: text of each first id
     forced: [n, 2] pairs to merge first, in this order
     threshold: pairs of lower counts are left out until they are needed; the result does not depend on it
-    watch_all: first symbols have texts of any length, so that each merge may make a text that exists
+    watch_all: first symbols have texts of any length, so each merge may make a text that exists already
     """
     forced = _NO_I32 if forced is None else np.ascontiguousarray(forced, np.int32).reshape(-1)
     known = known or {}

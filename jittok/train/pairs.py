@@ -225,8 +225,9 @@ def allowed_by_length(own: PairWindow, a: int, b: int) -> bool:
 
 @helper
 def allowed_as_piece(own: PairWindow, a: int, b: int) -> bool:
-    """Whether the text is a valid piece: not too long, no mark inside, no symbol that stands alone, and one script: b
-    begins with the script that a ends with, or one of the two goes with any script or takes that of its neighbour."""
+    """Whether the text is a valid piece. It is not too long, has no mark inside, and no symbol that stands alone. It
+    has one script: b begins with the script that a ends with, or one of the two goes with any script, or takes the
+    script of its neighbour."""
     if get_i32(own.lengths, a) + get_i32(own.lengths, b) >= own.longest:
         return False
     left, right = get_i32(own.kinds, a), get_i32(own.kinds, b)

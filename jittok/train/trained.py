@@ -14,6 +14,7 @@ from jittok.errors import CorpusError
 from jittok.train import export
 from jittok.train.bpe import Learned
 from jittok.train.cutter import cleans_spaces, lossless_names
+from jittok.writers.whole import whole
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
@@ -100,8 +101,8 @@ class Trained:
         return Trained(self.learned.cut(size), self.pre, self._given, self.name)
 
     def trace(self) -> Iterator[dict[str, Any]]:
-        """Each merge: its left and right, what it makes, how often they stood together, how often they were merged, and
-        the tokens that the corpus has left, so that bytes / tokens_left is the compression at each size."""
+        """Each merge: its left and right symbol, the symbol that it makes, how often the two were neighbours, how often
+        they were merged, and the number of tokens that the corpus then has. bytes / tokens_left is the compression."""
         made = self.learned
         left = made.symbols
         columns = (
@@ -120,7 +121,7 @@ class Trained:
 
     def save_trace(self, path: str | os.PathLike[str]) -> None:
         """The trace as JSON Lines."""
-        with Path(path).open("w", encoding="utf-8") as file:
+        with whole(path) as new, new.open("w", encoding="utf-8") as file:
             file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in self.trace())
 
 

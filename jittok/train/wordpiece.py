@@ -23,6 +23,7 @@ from jittok.train.learn import Merges, Words, learn
 from jittok.unicode.characters import SPACE_MARK
 from jittok.unicode.tables import CONTROL, MARK, PUNCTUATION, REPLACEMENT, SYMBOL, WHITESPACE, decode, flags, lower, nfd
 from jittok.writers.gguf_file import GgufVocab, write_gguf
+from jittok.writers.whole import whole
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
@@ -64,7 +65,8 @@ class WordPieceTrained:
         if plain.endswith(".gguf"):
             self._write_gguf(plain)
         elif plain.endswith(".txt"):
-            Path(plain).write_text("".join(f"{text}\n" for text in self.texts), encoding="utf-8")
+            with whole(plain) as new:
+                new.write_text("".join(f"{text}\n" for text in self.texts), encoding="utf-8")
         else:
             raise CorpusError("train: out", plain, "a name that ends in .gguf or .txt")
 

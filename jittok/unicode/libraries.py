@@ -16,8 +16,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-SETS = ("whitespace", "numeric", "punctuation", "combining", "bert_nonspacing", "bert_removed", "newer")
-"""Names of sets that are no classes of regular expressions. "newer": code points that the normal forms leave alone."""
+SETS = ("whitespace", "numeric", "punctuation", "combining", "bert_nonspacing", "bert_removed", "newer", "extending")
+"""Names of sets that are no classes of regular expressions. "newer": code points that the normal forms leave alone;
+"extending": what grapheme clusters go on with, by which tokenizers reads character maps."""
 CLASSES = (
     "L",
     "Lu",

@@ -1,7 +1,7 @@
 """Makes libraries.npz by asking `tokenizers` about every code point; Python's `unicodedata` is asked about characters
 that both know:
 
-python -m jittok.unicode.make_library_tables libraries.npz
+python -m jittok.unicode.make_library_tables libraries.npz t5.charsmap
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import unicodedata
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,8 +40,8 @@ def cut_by(splitter: Any) -> set[int]:
     return {c for c in POINTS if len(splitter.pre_tokenize_str(f"a{chr(c)}a")) > 1}
 
 
-def tables() -> dict[str, NDArray[Any]]:
-    """The arrays of libraries.npz (see `libraries`)."""
+def tables(charsmap: bytes) -> dict[str, NDArray[Any]]:
+    """The arrays of libraries.npz (see `libraries`). charsmap: T5's `precompiled_charsmap`."""
     from tokenizers import Regex, normalizers, pre_tokenizers
 
     found: dict[str, NDArray[Any]] = {}
@@ -72,8 +73,18 @@ def tables() -> dict[str, NDArray[Any]]:
         "NFD": normalizers.NFD().normalize_str,
         "NFKD": normalizers.NFKD().normalize_str,
     }
+    found["extending"] = runs(extending(normalizers.Precompiled(charsmap)))
     found["newer"] = runs(newer_than_forms(forms, found["class_M"], found["class_L"], found["class_Han"]))
     return found
+
+
+def extending(charsmap: Any) -> set[int]:
+    """Characters that belong to the grapheme cluster of what stands before them, as T5's character map shows: a cluster
+    of under 6 bytes that begins with "a" and an acute accent becomes one character, a longer one stays."""
+    short = {c for c in POINTS if 0x80 <= c < 0x800 and charsmap.normalize_str(f"a\u0301{chr(c)}") == "\xe1"}
+    short -= {c for c in short if not charsmap.normalize_str(chr(c))}  # nothing is left of these in any case
+    long = {c for c in POINTS if c >= 0x800 and not charsmap.normalize_str(f"a\u0301{chr(c)}").startswith("\xe1")}
+    return short | long
 
 
 def newer_than_forms(
@@ -101,5 +112,5 @@ def _is_mark(text: str, decompose: Callable[[str], str]) -> bool:
 
 
 if __name__ == "__main__":
-    made: dict[str, Any] = tables()
+    made: dict[str, Any] = tables(Path(sys.argv[2]).read_bytes())
     np.savez_compressed(sys.argv[1], **made)

@@ -59,8 +59,8 @@ _ARRAYS = [
 def fingerprint(vocab: Any) -> str:
     """32 hex digits over the canonical content of a `Vocab`.
 
-    Left out: where the vocabulary came from, its names (what they decide is in the attributes), other keys and their
-    order, merge lines that repeat or can never match (ranks count by their order alone), and the sign of a zero score.
+    These do not count: the place of the file; names (the attributes hold what names decide); other keys; the order of
+    keys; merge lines that repeat or can never match (only the order of ranks counts); the sign of a zero score.
     """
     digest = hashlib.blake2b(VERSION, digest_size=16)
 

@@ -1,8 +1,8 @@
 """A vocabulary as data: what llama.cpp holds after loading, before anything is compiled.
 
-`Vocab` is filled by `vocab.load`; every other room reads it. Big fields are flat arrays, so that compiling does not
-need a Python object a token; `tokens`, `ids` and `merges` are the same as Python objects, made when first asked for
-(the references, the traces and small vocabularies use them).
+`vocab.load` fills a `Vocab`. All other rooms read it. Big fields are flat arrays, so compiling needs no Python object
+for each token. `tokens`, `ids` and `merges` are the same data as Python objects. They are made when they are first
+asked for. The references, the traces and small vocabularies use them.
 """
 
 from __future__ import annotations

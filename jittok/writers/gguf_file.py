@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+
+from jittok.writers.whole import whole
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
 """GGUF's types of tokens."""
@@ -35,6 +38,11 @@ class GgufVocab:
 
 def write_gguf(path: str | os.PathLike[str], vocab: GgufVocab) -> None:
     """Write it, by the `gguf` package."""
+    with whole(path) as new:
+        _write(new, vocab)
+
+
+def _write(path: Path, vocab: GgufVocab) -> None:
     import gguf
 
     writer = gguf.GGUFWriter(path, vocab.architecture)

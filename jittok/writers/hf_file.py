@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from jittok.pipeline.known_patterns import GPT2
+from jittok.writers.whole import whole
 
 Component = dict[str, Any]
 BYTES_ONLY: Component = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
@@ -26,11 +26,12 @@ def write_tokenizer_json(
     decoder: Component | None = None,
 ) -> None:
     """Write the file. added: see `added_token`."""
-    whole = {
+    root = {
         "version": "1.0", "truncation": None, "padding": None, "added_tokens": list(added), "normalizer": normalizer,
         "pre_tokenizer": pre_tokenizer, "post_processor": post_processor, "decoder": decoder, "model": model,
     }  # fmt: skip
-    Path(path).write_text(json.dumps(whole, ensure_ascii=False), encoding="utf-8")
+    with whole(path) as new:
+        new.write_text(json.dumps(root, ensure_ascii=False), encoding="utf-8")
 
 
 def added_token(token: int, content: str, *, special: bool = True, **flags: bool) -> dict[str, Any]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
+
+from jittok.writers.whole import whole
 
 KINDS = {"unigram": 1, "bpe": 2, "word": 3, "char": 4}
 
@@ -34,4 +35,5 @@ def write_model(
                 getattr(part, name).extend(value)
             else:
                 setattr(part, name, value)
-    Path(path).write_bytes(model.SerializeToString(deterministic=True))
+    with whole(path) as new:
+        new.write_bytes(model.SerializeToString(deterministic=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import sys
 from pathlib import Path
@@ -22,13 +23,73 @@ def test_object_storage_is_refused_as_output(run: Any, tmp_path: Path, monkeypat
     for more in ([], ["--dry-run"]):
         status, _, err = run("corpus", "a.txt", "--out", "s3://bucket/x", *more)
         assert status == 2
-        assert "found 's3://bucket/x', expected a folder of this machine" in err
-    assert "expected a folder of this machine" in run("encode", "-o", "s3://bucket/x", "a.txt")[2]
-    with pytest.raises(jittok.CorpusError, match="a folder of this machine"):
+        assert "found 's3://bucket/x', expected a place of this machine" in err
+    assert "expected a place of this machine" in run("encode", "-o", "s3://bucket/x", "a.txt")[2]
+    with pytest.raises(jittok.CorpusError, match="a place of this machine"):
         jittok.corpus.compile_corpus(["a.txt"], jittok.bundled("gpt-2"), "s3://bucket/x")
-    with pytest.raises(ValueError, match="a folder of this machine"):
+    with pytest.raises(ValueError, match="a place of this machine"):
         jittok.bundled("gpt-2").encode_batch(["a"]).save("s3://bucket/x")
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+
+
+OUTPUTS = {
+    "train": ("train", "a.txt", "--size", "300", "--out"),
+    "words": ("train", "a.txt", "--save-words"),
+    "trace": ("train", "a.txt", "--size", "300", "--trace"),
+    "page": ("compare", "gpt-2", "gpt-2", "--corpus", "a.txt", "--html"),
+    "convert": ("convert", "gpt-2", "--to", "gguf", "--out"),
+}
+
+
+@pytest.mark.parametrize("command", OUTPUTS.values(), ids=OUTPUTS)
+@pytest.mark.parametrize(
+    ("out", "expected"),
+    [
+        ("s3://bucket/x.gguf", "expected a place of this machine"),
+        ("none/x.gguf", "none/x.gguf: found no folder none, expected one that is there"),
+        ("folder", "folder: found a folder, expected the name of a file"),
+    ],
+)
+def test_a_file_that_cannot_be_written_is_told_before_any_work(command, out, expected, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.txt").write_bytes(b"\xff")  # which no command could read
+    (tmp_path / "folder").mkdir()
+    assert main([*command, out, "--overwrite"]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert expected in said
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "folder"]
+
+
+@pytest.mark.parametrize("command", [("train", "x.gguf", "--size", "300"), ("convert", "x.gguf", "--to", "gguf")])
+def test_what_is_read_is_not_written_over(command, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.gguf").write_bytes(b"words")
+    assert main([*command, "--out", str(tmp_path / "x.gguf"), "--overwrite"]) == 2
+    assert "found the source itself, expected another name" in capsys.readouterr().err
+    assert (tmp_path / "x.gguf").read_bytes() == b"words"
+
+
+def test_every_command_that_reads_texts_has_the_limit_on_a_document(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    with gzip.open(tmp_path / "bomb.jsonl.gz", "wb") as file:
+        file.write(b'{"text":"' + b"a" * (3 << 20))
+    limit = ["--max-document-bytes", "1M"]
+    for command in (
+        ["count", "bomb.jsonl.gz", "--vocab", "gpt-2"],
+        ["encode", "bomb.jsonl.gz", "--vocab", "gpt-2"],
+        ["corpus", "bomb.jsonl.gz", "--vocab", "gpt-2", "--out", "out"],
+        ["trace", "--file", "bomb.jsonl.gz", "--vocab", "gpt-2"],
+        ["train", "bomb.jsonl.gz", "--size", "300"],
+        ["convert", "gpt-2", "--to", "tiktoken", "--corpus", "bomb.jsonl.gz"],
+        ["compare", "gpt-2", "gpt-2", "--corpus", "bomb.jsonl.gz"],
+    ):
+        status, said = main([*command, *limit]), capsys.readouterr().err
+        assert (status, "bomb.jsonl.gz" in said, "up to 1048576 bytes (--max-document-bytes)" in said) == (
+            2,
+            True,
+            True,
+        ), (command, said)
 
 
 def test_a_folder_that_may_not_be_read_is_an_error(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -172,3 +172,22 @@ def test_a_dataset_gets_a_column_of_ids(tok):
     with pytest.raises(TypeError, match="add_special"):
         jittok.ray.encode(dataset, vocab=tok, special=True)
     assert jittok.ray.encode(dataset, vocab=jittok.bundled("bert"), add_special=True).take(1)
+
+
+def test_words_of_a_column_are_counted_as_in_one_process():
+    import ray.data
+
+    import jittok
+    import jittok.ray
+    import jittok.train
+
+    texts = [*make_texts(150, 3), "", "abc abc"]
+    dataset = ray.data.from_arrow(pa.table({"text": pa.array([*texts, None])}))
+    how = {"pre": "gpt-2", "special": ("abc",), "by": "documents"}
+    found = jittok.ray.count(dataset, workers=2, batch_size=40, **how)
+    whole = jittok.train.count([*texts, ""], **how)
+    assert found.to_dict() == whole.to_dict()
+    assert (found.documents, found.text_bytes) == (whole.documents, whole.text_bytes)
+    assert jittok.train(words=found, size=300).merges == jittok.train(words=whole, size=300).merges
+    with pytest.raises(CorpusError, match="words of a pre type"):
+        jittok.ray.count(dataset, lines=100)

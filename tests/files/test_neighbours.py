@@ -1,9 +1,11 @@
-"""Bytes beside a text change nothing and are never needed, behind NFC, in cased splitters, in WordPiece."""
+"""Bytes beside a text change nothing and are never needed, behind NFC, in cased splitters, in WordPiece, in
+what is prepared for kernels."""
 
 import random
 
 import pytest
 from drawn_files import byte_level_json, drawn_text, drawn_words
+from drawn_pipelines import drawn_pipeline
 from guarded import Guarded
 
 import jittok
@@ -11,7 +13,10 @@ from jittok._jit import JIT
 from jittok.pipeline.known_patterns import GPT2, O200K
 
 COUNT = 60 if JIT else 6
-FILES = [byte_level_json(GPT2, "NFC"), byte_level_json(O200K, None), drawn_words(random.Random(1), 15)]
+FILES = [
+    byte_level_json(GPT2, "NFC"), byte_level_json(O200K, None), drawn_words(random.Random(1), 15),
+    *(drawn_pipeline(random.Random(seed)) for seed in (2, 3, 8)),
+]  # fmt: skip
 ENDS = ["", "e", "\u0301", "각", "\u0bca", "!", "!\u0301", "'", "'l", "A", "あ", "\n/", " "]
 
 

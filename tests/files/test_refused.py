@@ -3,6 +3,7 @@
 import base64
 import json
 import struct
+import warnings
 
 import pytest
 from mutated_files import changed_values, check, mutations
@@ -145,3 +146,11 @@ def test_a_changed_file_is_read_or_refused_and_nothing_else(recorded, name):
     if content[:1] == b"{":
         read += sum(check(each, {}) for each in changed_values(content, 40, 1))
     assert read < 90
+
+
+def test_a_list_with_a_line_that_is_no_literal_is_refused_without_a_warning_of_the_parser():
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        with pytest.raises(MalformedVocab, match="line 2"):
+            read_pipeline(b"1 '\\x00' 1\n2 'a'5or 1\n")
+    assert not told

@@ -50,3 +50,10 @@ def test_what_a_character_becomes_stays_as_it_is(settings):
     assert (images[after] == after).all()
     assert (kinds[after] == kinds[stays]).all()
     assert not more[after].any()
+
+
+def test_odd_marks_in_texts_that_lie_far_apart():
+    content = drawn_words(random.Random(5), 15)
+    tok, plain = jittok.load(content, cache=False), Runner(read_pipeline(content))
+    texts = ["a\U0001d165 b " + "ab " * size for size in ((3, 9000, 7, 15000) if JIT else (3, 40))]
+    assert tok.encode_batch(texts, threads=1).to_list() == [plain.encode(text) for text in texts]

@@ -70,10 +70,10 @@ def test_other_models_and_changed_vocabularies(tmp_path: Path, capsys: Any) -> N
     readme, out = ROOT / "README.md", tmp_path / "x.gguf"
     kinds = {"spm": 500, "unigram": 300, "wordpiece": 400}
     for model, size in kinds.items():
-        found = run(capsys, readme, "--model", model, "--size", size, "--out", out)
+        found = run(capsys, readme, "--model", model, "--size", size, "--out", out, "--overwrite")
         assert found["vocabularies"][0]["size"] == size
         assert jittok.load(out).type == {"spm": "spm", "unigram": "ugm", "wordpiece": "wpm"}[model]
-    found = run(capsys, readme, "--extend", "gpt-2", "--size", 20, "--out", out)["vocabularies"][0]
+    found = run(capsys, readme, "--extend", "gpt-2", "--size", 20, "--out", out, "--overwrite")["vocabularies"][0]
     assert (found["size"], found["new"], found["gone"]) == (50_277, 20, 0)
     pruned = run(capsys, readme, "--prune", out, "--out", tmp_path / "y.gguf")["vocabularies"][0]
     assert pruned["size"] == jittok.load(tmp_path / "y.gguf").vocab_size < 3000
@@ -91,7 +91,8 @@ def test_tokens_over_spaces_and_maps_of_characters(tmp_path: Path, capsys: Any) 
     assert "stretches of words are counted there" in capsys.readouterr().err
     pytest.importorskip("sentencepiece")
     pytest.importorskip("google.protobuf")
-    found = run(capsys, *common, "--model", "unigram", "--normalization", "nmt_nfkc", "--slices", 2, "--out", out)
+    unigram = ["--model", "unigram", "--normalization", "nmt_nfkc", "--slices", 2]
+    found = run(capsys, *common, *unigram, "--out", out, "--overwrite")
     assert found["vocabularies"][0]["size"] == 700
     assert jittok.load(out).encode("\uff21").tolist() == jittok.load(out).encode("A").tolist()
 

@@ -46,9 +46,9 @@ class Arrays(NamedTuple):
     newlines_whole: int  # the same for words of newlines only
     session: int
     lowercase: int  # session WHITESPACE
-    family: int  # which splitter: GENERAL, GPT2, LLAMA3 or LINES
+    family: int  # which splitter: GENERAL, GPT2, LLAMA3, LINES or MARKED
     digits_alone: int  # GPT2: every digit is cut out first
-    group: int  # LLAMA3: digits a piece
+    group: int  # LLAMA3: digits a piece; MARKED: where in the data the marks are, which each call says anew
     cased: int  # LLAMA3: o200k and tekken
     contractions: int  # LLAMA3: PREFIX, SUFFIX or WITHOUT
     classes: CharacterClasses

@@ -8,12 +8,12 @@ from typing import Any
 from jittok._jit import I32, I64, U8, OutI32, OutI64
 from jittok.fragments import FRAGMENT
 from jittok.models.bpe.arrays import HYBRIDDNA, PLAIN, Arrays
-from jittok.models.bpe.fast import encode_gpt2, encode_llama3
+from jittok.models.bpe.fast import encode_gpt2, encode_llama3, encode_marked
 from jittok.models.bpe.general import encode_general
 from jittok.models.bpe.lines import encode_lines
 from jittok.models.bpe.sessions import encode_session
 from jittok.models.bpe.work import Work
-from jittok.pretokenize.families import GENERAL, GPT2, LINES, LLAMA3
+from jittok.pretokenize.families import GENERAL, GPT2, LINES, LLAMA3, MARKED
 from jittok.pretokenize.splitters.gpt2 import MALFORMED
 from jittok.safe_cuts.cuts import BLANK, CLASSES, LETTER
 from jittok.structures.pages import in_huge_pages
@@ -21,7 +21,7 @@ from jittok.structures.pages import in_huge_pages
 IDS_PER_BYTE = 1
 
 
-_KERNELS = {GPT2: encode_gpt2, LLAMA3: encode_llama3, LINES: encode_lines}
+_KERNELS = {GPT2: encode_gpt2, LLAMA3: encode_llama3, LINES: encode_lines, MARKED: encode_marked}
 
 
 def may_part(arrays: Arrays, _size: int) -> bool:
@@ -31,7 +31,7 @@ def may_part(arrays: Arrays, _size: int) -> bool:
         return False  # letters are counted from <dna> on
     if arrays.family == LINES:
         return bool(arrays.rules.cuts[CLASSES * LETTER + BLANK])
-    return arrays.family != GENERAL
+    return arrays.family not in (GENERAL, MARKED)
 
 
 def for_much_text(arrays: Arrays) -> Arrays:

@@ -11,8 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, kernel
-from jittok._raw import PAD, Window, get_i32, get_i64, put_i32, put_i64, readable_behind, window
+from jittok._raw import PAD, Window, bit_places, get_i32, get_i64, get_word, put_i32, put_i64, readable_behind, window
 from jittok.fragments import NEED, OUT_OF_ROOM, OUT_OF_WORK
 from jittok.models.bpe.arrays import Arrays
 from jittok.models.bpe.work import Work, WorkWindow, drop, finish, look_up, open_work, resolve
@@ -23,6 +25,8 @@ from jittok.piece_cache.tables import SLACK
 from jittok.pretokenize.splitters.blocks import ClassWindow, open_classes
 from jittok.pretokenize.splitters.gpt2 import MALFORMED, split_gpt2
 from jittok.pretokenize.splitters.llama3 import split_llama3
+
+ALL = ~np.uint64(0)
 
 
 @helper
@@ -37,6 +41,22 @@ def _split_llama3(
     model: Arrays, classes: ClassWindow, text: Window, begin: int, end: int, stop: int, places: Window
 ) -> int:
     return split_llama3(classes, text, begin, end, stop, places, model.group, model.cased, model.contractions)
+
+
+@helper
+def _split_marked(
+    model: Arrays, _classes: ClassWindow, text: Window, begin: int, end: int, _stop: int, places: Window
+) -> int:
+    """Where words of text[begin:end] begin, as its marks say."""
+    number, first, last = 0, begin >> 6, (end - 1) >> 6
+    for word in range(first, last + 1):
+        marks = get_word(text, model.group + 8 * word)
+        if word == first:
+            marks &= ALL << np.uint64(begin & 63)
+        if word == last and end & 63 != 0:
+            marks &= ~(ALL << np.uint64(end & 63))
+        number = bit_places(places, number, 64 * word - begin, marks)
+    return number
 
 
 def _make_encode_text(split: Callable[..., Any]) -> Callable[..., Any]:
@@ -176,6 +196,7 @@ def _make_body(split: Callable[..., Any]) -> Callable[..., int]:
 
 _body_gpt2 = _make_body(_split_gpt2)
 _body_llama3 = _make_body(_split_llama3)
+_body_marked = _make_body(_split_marked)
 
 
 @kernel
@@ -214,3 +235,22 @@ def encode_llama3(
 ) -> int:
     """`encode_fragments` for the Llama 3 family; MALFORMED at a fragment that is no well-formed UTF-8."""
     return _body_llama3(model, work, data, starts, stops, tokens, first, last, count, ids, ends, report)
+
+
+@kernel
+def encode_marked(
+    model: Arrays,
+    work: Work,
+    data: U8,
+    starts: I64,
+    stops: I64,
+    tokens: I32,
+    first: int,
+    last: int,
+    count: int,
+    ids: OutI32,
+    ends: OutI64,
+    report: OutI64,
+) -> int:
+    """`encode_fragments` for marked words (see `splitters.marks`), whose marks begin at data[model.group]."""
+    return _body_marked(model, work, data, starts, stops, tokens, first, last, count, ids, ends, report)

@@ -1,14 +1,15 @@
-"""Where a piece may be cut in two without another id: between neighbours that no merge can ever join.
+"""Where a piece may be cut in two without changing ids: between neighbours that no merge can ever join.
 
 Some patterns leave long pieces: lines, phrases, or all text up to the next number. Hardly one of them comes twice, so
-the piece cache is of no help; their parts do. A merge joins the last byte of its left symbol with the first of its
-right one; two neighbours that no merge joins so stay apart in every text, and what is merged on one side of them does
-not change the other. Where symbols are characters, the same holds for the last and the first character.
+the piece cache does not help. Parts of them do come again. A merge joins the last byte of its left symbol with the
+first byte of its right symbol. Two neighbours that no merge joins in this way stay apart in every text, and merges on
+one side of them do not change the other side. If symbols are characters, the same is true of characters.
 
-Two bytes may be joined *loosely*: by merges of longer symbols only, which ask for certain bytes beside the two. And a
-run of spaces is joined to what follows less often than it seems. Where two spaces have a rank below all other merges of
-a single one, pairs of them come first, from the left, and in a run of an even number no single space is left; so only
-what two of them are joined to matters behind it. `joint_rules` computes all this from the merges.
+Two bytes may be joined *loosely*: only by merges of longer symbols, which need certain bytes beside the two.
+
+Spaces are a special case. In some vocabularies, two spaces have a lower rank than all other merges of a single space.
+Then pairs of spaces are merged first, from the left. In a run of an even number of spaces, no single space is left. So
+behind such a run only merges of two spaces count. `joint_rules` computes all this from the merges.
 """
 
 from __future__ import annotations
@@ -84,9 +85,12 @@ def context(kind: int, before: int, left: int, right: int, after: int) -> int:
 def cut_joints(joints: JointWindow, characters: bool, text: Window, start: int, size: int, cuts: Window) -> None:
     """More cuts in text[start:start + size], where no merge joins.
 
-    Looked at are: places between an ASCII letter (of bytes: also one beyond ASCII) and something else, but not behind a
-    space; places before what may stand for a space; places behind an even run of spaces; and every place in pieces of
-    more than 16 bytes, where bytes are first cut between bytes of unequal classes.
+    These places are looked at:
+
+    - between an ASCII letter (for bytes: also a letter beyond ASCII) and something else, but not behind a space;
+    - before a character that may stand for a space;
+    - behind an even run of spaces;
+    - in pieces of more than 16 bytes, every place. Bytes are first cut between bytes of unequal classes.
 
     joints: of characters or of bytes; cuts: see `splitters.general`; 64 bytes are readable behind the text
     """

@@ -110,10 +110,12 @@ def compile_vocab(vocab: Vocab) -> Arrays:
 
 
 def may_part(arrays: Arrays, size: int) -> bool:
-    """Whether a text of `size` bytes may be cut in front of a space between ASCII letters. Three things must hold:
-    letters are not mapped to anything else; no token, key or user-defined text has a letter in front of a space; a part
-    that begins with a space gets no other space than the whole text has there. In texts longer than `cut_limit` sums of
-    scores are rounded, so the best path depends on all that stands before."""
+    """Whether a text of `size` bytes may be cut in front of a space between ASCII letters.
+
+    Three things must hold. Letters are not mapped to anything else. No token, key or user-defined text has a letter in
+    front of a space. A part that begins with a space gets no other space than the whole text has there. In texts longer
+    than `cut_limit`, sums of scores are rounded, so the best path may depend on all the text before.
+    """
     letters = np.flatnonzero(rules.class_of() == cuts.LETTER)
     crossings = letters << 8 | SPACE_BYTE
     return bool(

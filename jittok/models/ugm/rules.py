@@ -7,12 +7,12 @@ A cut between two characters is used only if
    inside a longer key. An ASCII character may begin longer keys that go on with a wide one: it is not cut from what
    stands before it when a wide one follows;
 3. one of the two is a token by itself, so that two runs of unknown characters, which become one id, never meet;
-4. no path in the trie of user-defined tokens, whose bytes are copied as they are, leads across. Where rule 1 does not
-   see to that, the splitter looks at the text. That does for other tokens too if no character that is not inert stands
-   near: user-defined tokens, and the few that alone tie letters to something else, are left to it and not to rule 1.
+4. no path in the trie of user-defined tokens leads across (their bytes are copied as they are). If rule 1 does not
+   ensure this, the splitter looks at the text. User-defined tokens are left to the splitter, and so are the few other
+   tokens that alone join letters with something else. This is right if all characters near the place are inert.
 
-Sums of scores start anew in each span. Comparisons at a place are between sums that share the best sum at the cut, so
-they do not change if no addition rounds; `exact_bytes` says up to which length of a fragment that is certain.
+Sums of scores start anew in each span. At a place, sums are compared that all contain the best sum at the cut. So a
+comparison does not change if no addition rounds. `exact_bytes` says up to which length of a fragment this is certain.
 """
 
 from __future__ import annotations
@@ -68,22 +68,24 @@ class Lattice(NamedTuple):
     unk_score: float
 
 
-def span_rules(lattice: Lattice, user: Texts, keys: Keys | None, merge: bool) -> tuple[cuts.SpanRules, int]:
+def span_rules(
+    lattice: Lattice, user: Texts, keys: Keys | None, merge: bool, margin: float = 0.0, few: int = FEW
+) -> tuple[cuts.SpanRules, int]:
     """The rules, and the most bytes a fragment may have for them to hold (NEVER: encode every fragment as a whole).
 
-    merge: runs of spaces become one in front of a word
+    merge: runs of spaces become one in front of a word; margin: see `dominated`; few: see `to_look_for`
     """
     known = _single_characters(lattice)
     finite = np.isfinite(lattice.scores).all()
     if keys is None or SPACE_MARK_CODE not in known or lattice.unk_id in lattice.ids or not finite:
         return rules.no_cuts(), NEVER
-    left_out = dominated(lattice)
+    left_out = dominated(lattice, margin)
     tokens = np.ones(len(lattice.texts), bool)
     tokens[left_out] = False
     source = _Source(keys)
     if not source.is_text:
         return rules.no_cuts(), NEVER
-    sought = to_look_for(lattice, tokens)
+    sought = to_look_for(lattice, tokens, few)
     tokens &= ~sought
     # Spaces of a text are U+2581 in the lattice, so a token that holds one matches nothing.
     spaces = np.concatenate([[0], np.cumsum(lattice.texts.data == SPACE_BYTE)])
@@ -202,18 +204,19 @@ def _class_pairs(lattice: Lattice) -> NDArray[np.int64]:
     return np.stack(np.divmod(np.unique(pair * rows + owner[:-1][inside]), rows))
 
 
-def to_look_for(lattice: Lattice, tokens: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def to_look_for(lattice: Lattice, tokens: NDArray[np.bool_], few: int) -> NDArray[np.bool_]:
     """The rows that the splitter looks for: user-defined tokens, and those among `tokens` that hold a letter beside
-    another class as at most FEW do. None with a space, which comes and goes where texts are normalized."""
+    another class as at most `few` do. None with a space, which comes and goes where texts are normalized."""
     pair, row = _class_pairs(lattice)
     left, right = np.divmod(pair, CLASSES)
     chosen = tokens[row] & (left != right) & ((left == LETTER) | (right == LETTER))
     pair, row = pair[chosen], row[chosen]
     found = lattice.user.copy()
-    found[row[np.bincount(pair, minlength=CLASSES**2)[pair] <= FEW]] = True
+    found[row[np.bincount(pair, minlength=CLASSES**2)[pair] <= few]] = True
     for k in np.flatnonzero(found).tolist():
         text = lattice.texts.text(k)
-        found[k] = len(text) <= LONGEST_PATH and b" " not in text and SPACE_MARK_BYTES not in text
+        known = text.isascii() or bool(lattice.user[k])  # what is tied to wide characters stands in their flags
+        found[k] = known and len(text) <= LONGEST_PATH and b" " not in text and SPACE_MARK_BYTES not in text
     return found
 
 
@@ -277,13 +280,14 @@ def _class_cuts(
     return cut, apart
 
 
-def dominated(lattice: Lattice) -> NDArray[np.int64]:
+def dominated(lattice: Lattice, margin: float = 0.0) -> NDArray[np.int64]:
     """Rows of tokens that no best path holds, though they join ASCII classes that nearly all others keep apart.
 
-    Other tokens spell the same text with a strictly larger sum, so replacing such a token would improve any path.
-    (Placeholders such as "[PAD250001]" with a score of -10000 are the case in point: they would forbid most cuts.) Only
-    tokens of up to SHORT bytes with a pair of classes that at most RARE tokens have are looked at, the shortest first.
-    One that is not found costs speed, no id.
+    Other tokens spell the same text with a sum that is larger by more than `margin`. So a path with such a token can
+    always be improved.
+    Example: placeholders such as "[PAD250001]" with a score of -10000, which would forbid most cuts. Only some tokens
+    are looked at, the shortest first: those of up to SHORT bytes that have a pair of classes which at most RARE tokens
+    have. A token that is not found costs speed, but changes no id.
     """
     found, lengths = _class_pairs(lattice), np.diff(lattice.texts.offsets)
     rare = np.flatnonzero(np.bincount(found[0], minlength=1) <= RARE)
@@ -305,7 +309,7 @@ def dominated(lattice: Lattice) -> NDArray[np.int64]:
                 row = alive.get(text[i:j])
                 if row is not None and row != k and best[i] + float(lattice.scores[row]) > best[j]:
                     best[j] = best[i] + float(lattice.scores[row])
-        if best[-1] > float(lattice.scores[k]):
+        if best[-1] > float(lattice.scores[k]) + margin:
             del alive[text]
             gone.append(k)
     return np.array(gone, np.int64)

@@ -119,8 +119,9 @@ def normalize(
 
 @helper
 def find_path(arrays: Arrays, work: Work, size: int, last: bool) -> int:
-    """Fill cells of work.text[:size], of which the first has its sum; how many bytes are decided: all at the `last`,
-    else up to the last place that every path comes through, as no token that begins before it reaches across."""
+    """Fill the cells of work.text[:size]; the first already has its sum. Returns how many bytes are decided. These are
+    all if this is the `last` part. Else they end at the last place that no token reaches across: every path comes
+    through this place."""
     for p in range(1, size + 1):
         work.sums[p], work.tokens[p], work.origins[p] = LOWEST, arrays.unk_id, 0
     p, reach, decided = wide(0), wide(0), wide(0)
@@ -160,8 +161,9 @@ def _challenge(work: Work, token: int, start: int, end: int, total: float) -> No
 
 @helper
 def write_path(arrays: Arrays, work: Work, size: int, ids: OutI32, count: int, joined: bool) -> int:
-    """Ids of the best path to cell `size` to ids[count:], runs of the unknown token as one, and as one with what stands
-    in front where `joined`; the new count, or how many there are, negative, where there is no room."""
+    """Write the ids of the best path to cell `size` to ids[count:]. A run of unknown tokens is one id. `joined`: a run
+    at the beginning belongs to the unknown id in front. Returns the new count; minus the number of ids if there is no
+    room."""
     found = wide(0)
     p, unknown = size, False
     while p > 0:

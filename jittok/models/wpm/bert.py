@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import I32, I64, U8, frozen
-from jittok.fragments import PAD
+from jittok.fragments import PAD, TEXT
 from jittok.models.wpm.compile import ALONE, BLANK, DROPPED, LETTER
 from jittok.normalize.character_map import GROWTH, CharacterMap, character_map, find_mapped, write_mapped
 from jittok.normalize.composed import Changed, NotUtf8
+from jittok.normalize.fronts import gather
 from jittok.pipeline import Pipeline
 from jittok.pipeline.steps import ISOLATED, REMOVED, Compose, CutClass, Map
 from jittok.unicode.libraries import CHINESE, lower_map, ranges
@@ -139,8 +140,10 @@ class BertRewrite:
         odd, found = np.empty(count, np.uint8), frozen(changes, np.int64)
         size = write_mapped(self._table, data, starts, stops, found, count, out, places, odd)
         parts = [out[:size]]
-        for k in np.flatnonzero(odd).tolist():
-            text = self._normalized(data[starts[k] : stops[k]].tobytes())
+        those = np.flatnonzero(odd)
+        texts = _copies(data, starts[those], stops[those])
+        for k, raw in zip(those.tolist(), texts, strict=True):
+            text = self._normalized(raw)
             places[2 * k], places[2 * k + 1] = size, size + len(text)
             size += len(text)
             parts.append(np.frombuffer(text, np.uint8))
@@ -150,6 +153,17 @@ class BertRewrite:
             changes, frozen(whole, np.uint8), frozen(places[0::2], np.int64), frozen(places[1::2], np.int64), nothing,
             nothing, (data, starts, stops), None,
         )  # fmt: skip
+
+
+def _copies(data: U8, starts: I64, stops: I64) -> list[bytes]:
+    """Texts that only kernels may read where they are."""
+    size, count = int((stops - starts).sum()), starts.size
+    out, places = np.empty(size, np.uint8), [np.empty(count, np.int64) for _ in range(2)]
+    nothing, tokens = frozen(np.full(count, -1), np.int64), frozen(np.full(count, TEXT), np.int32)
+    first, last = frozen(starts, np.int64), frozen(stops, np.int64)
+    gather(data, first, last, data, first, last, nothing, tokens, count, out, *places)
+    raw = out.tobytes()
+    return [raw[start:stop] for start, stop in zip(*(place.tolist() for place in places), strict=True)]
 
 
 def bert_characters(pipeline: Pipeline) -> CharacterMap:

@@ -209,10 +209,22 @@ def _offset(unit: int) -> int:
     return unit >> 10 << ((unit & 1 << 9) >> 6)
 
 
+@cache
+def _not_extending() -> dict[int, str]:
+    """Characters that only later versions of Unicode put in grapheme clusters, to one that begins a cluster."""
+    import regex
+
+    known = characters("extending")
+    everything = "".join(map(chr, [*range(0xD800), *range(0xE000, 0x110000)]))
+    found = regex.findall(r"[\p{GCB=Extend}\p{GCB=SpacingMark}\p{GCB=ZWJ}]", everything)
+    return {ord(c): "\U00010000" for c in found if c not in known}
+
+
 def _clusters(step: steps.Clusters) -> Callable[[Piece], Piece]:
     import regex
 
     charsmap, cluster = CharacterMap(step.charsmap.tobytes()), regex.compile(r"\X")
+    newer = _not_extending()
 
     @cache
     def whole(text: str) -> str | None:
@@ -229,7 +241,8 @@ def _clusters(step: steps.Clusters) -> Callable[[Piece], Piece]:
             if piece.units is not None:
                 units.extend([joined(piece.units, start, stop)] * len(new))
 
-        for part in cluster.findall(piece.text):
+        for match in cluster.finditer(piece.text.translate(newer)):
+            part = piece.text[match.start() : match.end()]
             new = whole(part) if len(part.encode()) < SHORT_CLUSTER else None
             if new is not None:
                 put(new, at, at + len(part))

@@ -100,6 +100,12 @@ class Runner:
                 out += [token for token, _, _ in self.word(word.text)]
         return out
 
+    def fragment(self, text: str) -> list[int]:
+        """The ids of a text in which no added token is looked for."""
+        text = self.normalized(text)
+        words = self._words(Piece(text, list(range(len(text)))), nothing)
+        return [token for word in words for token, _, _ in self.word(word.text)]
+
     def align(self, text: str, units: list[Unit], source: bytes, parse_special: bool = False) -> list[Token]:
         """The ids of a text, each with the bytes of `source` that it stands for; `units`: those of each character."""
         if self.pieces:

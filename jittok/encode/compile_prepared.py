@@ -1,0 +1,72 @@
+"""Which kernels a file's prepared texts go through."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, NamedTuple
+
+from jittok.encode.prepare import preparation
+from jittok.models.bpe.files import compile_pipeline as compile_bytes
+from jittok.models.bpe.marked import compile_pipeline as compile_marked
+from jittok.models.spm.files import ESCAPE, NO_WORDS
+from jittok.models.spm.files import compile_pipeline as compile_characters
+from jittok.pipeline import Pipeline
+from jittok.pipeline.steps import MERGED_WITH_NEXT, Cut, Metaspace, Normalizer, Pattern, PrefixSpace, Replace, Splitter
+from jittok.pretokenize.splitters.marks import Marking
+from jittok.unicode.characters import SPACE_MARK
+
+
+class Prepared(NamedTuple):
+    """What was compiled."""
+
+    family: str
+    arrays: Any
+    marking: Marking | None
+
+
+def compile_prepared(pipeline: Pipeline) -> Prepared | None:
+    """The arrays for texts that are prepared first; None for what is not covered."""
+    if preparation(pipeline, True) is None:
+        return None
+    front, stages = _apart(pipeline.split)
+    bare = dataclasses.replace(pipeline, normalize=(), split=stages, added_bytes=pipeline.added_bytes[:0],
+                               added_offsets=pipeline.added_offsets[:1], added_ids=pipeline.added_ids[:0],
+                               added_flags=pipeline.added_flags[:0])  # fmt: skip
+    arrays: Any = compile_bytes(bare)
+    if arrays is not None:
+        return Prepared("bpe", arrays, None)
+    if _no_spaces(pipeline.normalize, front) and all(_never_cuts(stage, pipeline.normalize) for stage in stages):
+        arrays = compile_characters(dataclasses.replace(bare, normalize=(ESCAPE,), split=()))
+        if arrays is not None:
+            return Prepared("spm", arrays, None)
+    marked = compile_marked(bare, stages)
+    return None if marked is None else Prepared("bpe", *marked)
+
+
+def _apart(split: tuple[Splitter, ...]) -> tuple[Splitter | None, tuple[Splitter, ...]]:
+    """(a stage that only puts something in front, those behind it)."""
+    if split and isinstance(split[0], PrefixSpace):
+        return split[0], split[1:]
+    if split and isinstance(split[0], Metaspace):
+        cut = Cut(Pattern(split[0].mark, literal=True), MERGED_WITH_NEXT)
+        return split[0], (cut, *split[1:]) if split[0].split else split[1:]
+    return None, split
+
+
+def _no_spaces(normalize: tuple[Normalizer, ...], front: Splitter | None) -> bool:
+    """Whether every space has become U+2581."""
+    return (bool(normalize) and normalize[-1] == ESCAPE) or (isinstance(front, Metaspace) and front.mark == SPACE_MARK)
+
+
+def _never_cuts(stage: Splitter, normalize: tuple[Normalizer, ...]) -> bool:
+    """Whether what a stage looks for is in no text: normalizers replace it, and what they write is no part of it."""
+    if stage == NO_WORDS:
+        return True  # there are no spaces
+    if not isinstance(stage, Cut) or not stage.pattern.literal:
+        return False
+    gone = False
+    for step in normalize:
+        if not isinstance(step, Replace) or not step.content or not set(step.content).isdisjoint(stage.pattern.text):
+            return False
+        gone = gone or step.pattern == stage.pattern
+    return gone

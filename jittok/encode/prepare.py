@@ -1,0 +1,295 @@
+"""Texts of a file's Pipeline made ready for kernels: normalized, cut at added tokens, put behind what they begin with.
+
+Each part copies the fragments of a stretch, behind each other, into an array of its own. What no kernel does (normal
+forms but NFC, patterns that are replaced) Python's own engines do for the fragments that it changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, lru_cache, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok._jit import I32, I64, U8, frozen
+from jittok.encode.workspace import Workspace
+from jittok.fragments import NEED, OUT_OF_ROOM, PAD, TEXT, TEXT_PREFIXED
+from jittok.inputs import Documents
+from jittok.normalize.composed import changed_fragments, nfc_tables
+from jittok.normalize.fronts import gather, strip_white, write_fronts
+from jittok.normalize.images import Images, images_of, write_images
+from jittok.pipeline import Pipeline
+from jittok.pipeline.patterns import PatternError, compiled, explicit
+from jittok.pipeline.steps import (
+    ALWAYS,
+    FIRST,
+    NEVER,
+    Compose,
+    Map,
+    Metaspace,
+    Normalizer,
+    Pattern,
+    PrefixSpace,
+    Prepend,
+    Replace,
+    Splitter,
+    Strip,
+)
+from jittok.pretokenize.marking import one_set
+from jittok.pretokenize.splitters.general import make_split_work
+from jittok.pretokenize.splitters.marks import MARKS, Marking, mark_words
+from jittok.special.leftmost import cut_leftmost
+from jittok.special.tables import SpecialTokens, tables_of
+from jittok.unicode.libraries import mapping, normal_form
+
+SLACK = 1024
+"""Bytes behind marked words, so that kernels may read and write in blocks."""
+NOTHING: U8 = frozen([], np.uint8)
+NO_IDS: I32 = frozen([], np.int32)
+
+
+class Texts(NamedTuple):
+    """Fragments, see `jittok.fragments`."""
+
+    data: U8
+    starts: I64
+    stops: I64
+    tokens: I32
+    kept: tuple[Any, ...] | None = None  # as in Documents: then only kernels may follow the places
+
+    @property
+    def number(self) -> int:
+        """How many."""
+        return int(self.tokens.size)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the texts."""
+        return int(np.where(self.tokens < 0, self.stops - self.starts, 0).sum())
+
+
+Step = Callable[[Workspace, Texts], Texts]
+
+
+class Preparation(NamedTuple):
+    """What happens to fragments before the model."""
+
+    normalize: tuple[Step, ...]
+    front: tuple[Step, ...]  # behind the search for tokens in normalized text
+
+
+def _places(count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    return np.empty(count, np.int64), np.empty(count, np.int64)
+
+
+def _read(array: NDArray[Any]) -> Any:
+    """The same array, which is not written any more."""
+    array.flags.writeable = False
+    return array
+
+
+def _texts(data: NDArray[np.uint8], places: tuple[NDArray[np.int64], NDArray[np.int64]], tokens: I32) -> Texts:
+    return Texts(_read(data), _read(places[0]), _read(places[1]), tokens)
+
+
+def _with_images(table: Images, workspace: Workspace, texts: Texts) -> Texts:
+    out, places = np.empty(table.growth * texts.size + PAD, np.uint8), _places(texts.number)
+    workspace.run(write_images, table, texts.data, texts.starts, texts.stops, texts.tokens, texts.number, out, *places)
+    return _texts(out, places, texts.tokens)
+
+
+def _with_front(front: U8, unless: U8, least: int, workspace: Workspace, texts: Texts) -> Texts:
+    out, places = np.empty(texts.size + texts.number * front.size + PAD, np.uint8), _places(texts.number)
+    workspace.run(
+        write_fronts, texts.data, texts.starts, texts.stops, texts.tokens, texts.number, front, unless, least, out,
+        *places,
+    )  # fmt: skip
+    return _texts(out, places, texts.tokens)
+
+
+def _stripped(step: Strip, workspace: Workspace, texts: Texts) -> Texts:
+    places = _places(texts.number)
+    workspace.run(
+        strip_white, texts.data, texts.starts, texts.stops, texts.tokens, texts.number, int(step.left),
+        int(step.right), *places,
+    )  # fmt: skip
+    return Texts(texts.data, _read(places[0]), _read(places[1]), texts.tokens, texts.kept)
+
+
+def _composed(workspace: Workspace, texts: Texts) -> Texts:
+    """NFC, as `tokenizers` knows it."""
+    found = changed_fragments(
+        nfc_tables(old=True), texts.data, texts.starts, texts.stops, texts.tokens, texts.number, strict=True
+    )
+    if found is None:
+        return texts
+    return _exchanged(workspace, texts, found.data, found.starts, found.stops, found.changes)
+
+
+def _exchanged(
+    workspace: Workspace, texts: Texts, data: U8, starts: I64, stops: I64, changes: NDArray[np.int64]
+) -> Texts:
+    """The texts, and others in place of those with changes[k] >= 0."""
+    size = texts.size + int(np.where(changes >= 0, stops - starts, 0).sum())
+    out, places = np.empty(size + PAD, np.uint8), _places(texts.number)
+    workspace.run(
+        gather, texts.data, texts.starts, texts.stops, data, starts, stops, frozen(changes, np.int64), texts.tokens,
+        texts.number, out, *places,
+    )  # fmt: skip
+    return _texts(out, places, texts.tokens)
+
+
+def _by_python(change: Callable[[str], str], workspace: Workspace, texts: Texts) -> Texts:
+    """What Python makes of each text."""
+    docs, changes = Documents(texts.data, texts.starts, texts.stops, texts.kept), np.full(texts.number, -1, np.int64)
+    parts, starts, stops, at = [b""], np.zeros(texts.number, np.int64), np.zeros(texts.number, np.int64), 0
+    for k in np.flatnonzero(texts.tokens < 0).tolist():
+        text = docs.between(int(texts.starts[k]), int(texts.stops[k])).decode()
+        new = change(text)
+        if new != text:
+            raw = new.encode()
+            parts.append(raw)
+            changes[k], starts[k], stops[k] = 0, at, at + len(raw)
+            at += len(raw)
+    if len(parts) == 1:
+        return texts
+    data = frozen(np.frombuffer(b"".join(parts), np.uint8), np.uint8)
+    return _exchanged(workspace, texts, data, _read(starts), _read(stops), changes)
+
+
+def _padded(workspace: Workspace, texts: Texts) -> Texts:
+    """The same with PAD bytes behind the last."""
+    if texts.kept is None and int(texts.stops.max(initial=0)) + PAD <= texts.data.size:
+        return texts
+    nothing = np.full(texts.number, -1, np.int64)
+    return _exchanged(workspace, texts, NOTHING, texts.starts, texts.stops, nothing)
+
+
+def marked(marking: Marking, workspace: Workspace, texts: Texts) -> Texts:
+    """The words of texts behind each other, and marks behind them all."""
+    texts = _padded(workspace, texts)
+    longest = int((texts.stops - texts.starts).max(initial=0))
+    room = (1 + marking.goes_on + marking.ends) * texts.size + SLACK
+    n = room // 64 * 8 + 8
+    out, places = np.empty(MARKS * n, np.uint8), _places(texts.number)
+    out[8 * n :] = 0
+    workspace.run(
+        mark_words, marking, make_split_work(longest), texts.data, texts.starts, texts.stops, texts.tokens,
+        texts.number, out, *places,
+    )  # fmt: skip
+    return _texts(out, places, texts.tokens)
+
+
+@cache
+def no_tokens() -> SpecialTokens:
+    """A search that finds nothing."""
+    return tables_of([], NO_IDS, np.zeros(0, np.uint8))
+
+
+def cut_again(tokens: SpecialTokens, workspace: Workspace, texts: Texts) -> tuple[Texts, NDArray[np.int64]]:
+    """(fragments cut at the tokens that are looked for in normalized text, int64[count]: how many there are up to the
+    end of each)."""
+    known = texts.tokens >= 0
+    starts, stops = (frozen(np.where(known, 0, each), np.int64) for each in (texts.starts, texts.stops))
+    room, ends = texts.number + 16, np.empty(texts.number, np.int64)
+    while True:
+        found: list[NDArray[Any]] = [np.empty(room, kind) for kind in (np.int64, np.int64, np.int32)]
+        code = workspace.run(
+            cut_leftmost, tokens, no_tokens(), workspace.special_work, texts.data, starts, stops, 0, texts.number,
+            NO_IDS, NO_IDS, *found, ends, workspace.report,
+        )  # fmt: skip
+        if code != OUT_OF_ROOM:
+            break
+        room = int(workspace.report[NEED])
+    ends += np.cumsum(known)
+    count = int(ends[-1]) if ends.size else 0
+    own = np.zeros(count, np.bool_)
+    own[ends[known] - 1] = True
+    given_of: list[NDArray[Any]] = [texts.starts, texts.stops, texts.tokens]
+    columns: list[NDArray[Any]] = [np.empty(count, given.dtype) for given in given_of]
+    for column, given, cut in zip(columns, given_of, found, strict=True):
+        column[own] = given[known]
+        column[~own] = cut[:code]
+    return Texts(texts.data, _read(columns[0]), _read(columns[1]), _read(columns[2]), texts.kept), ends
+
+
+# ---- steps of a file
+
+
+@lru_cache(maxsize=8)
+def _map_images(name: str) -> Images:
+    return images_of(mapping(name))
+
+
+def normalizer(step: Normalizer) -> Step | None:
+    """What does one step; None for one that is not covered."""
+    if isinstance(step, Map):
+        return partial(_with_images, _map_images(step.name))
+    if isinstance(step, Compose):
+        return _composed if step.form == "NFC" else partial(_by_python, partial(normal_form, step.form))
+    if isinstance(step, Prepend):
+        return partial(_with_front, frozen(np.frombuffer(step.text.encode(), np.uint8), np.uint8), NOTHING, TEXT)
+    if isinstance(step, Strip):
+        return partial(_stripped, step)
+    return _replacing(step.pattern, step.content) if isinstance(step, Replace) else None
+
+
+def _replacing(pattern: Pattern, content: str) -> Step | None:
+    members, run = one_set(pattern)
+    if members is not None:
+        points = [c for first, last in members for c in range(first, last + 1)]
+        if run:
+            return partial(_with_images, images_of({}, points, content))
+        return partial(_with_images, images_of(dict.fromkeys(points, content)))
+    if not pattern.text:
+        return None
+    if not pattern.literal:
+        try:
+            explicit(pattern.text, pattern.engine)
+        except PatternError:
+            return None
+    return partial(_by_python, partial(_replaced, pattern, content))
+
+
+def _replaced(pattern: Pattern, content: str, text: str) -> str:
+    if pattern.literal:
+        return text.replace(pattern.text, content)
+    parts, done = [], 0
+    for match in compiled(pattern).finditer(text):
+        start, stop = match.span()
+        parts += [text[done:start], content]
+        done = stop
+    return "".join([*parts, text[done:]]) if parts else text
+
+
+def fronts_of(stage: Splitter) -> tuple[Step, ...] | None:
+    """What a stage that stands first puts in front of pieces and writes in them; None for any other stage."""
+    if isinstance(stage, PrefixSpace):
+        space = frozen([0x20], np.uint8)
+        return (partial(_with_front, space, space, TEXT),)
+    if isinstance(stage, Metaspace):
+        mark = frozen(np.frombuffer(stage.mark.encode(), np.uint8), np.uint8)
+        escape = partial(_with_images, images_of({0x20: stage.mark}))
+        if stage.scheme == NEVER:
+            return (escape,)
+        least = TEXT if stage.scheme == ALWAYS else TEXT_PREFIXED
+        return escape, partial(_with_front, mark, mark, least)
+    return None
+
+
+def first_only(pipeline: Pipeline) -> bool:
+    """Whether only the text at the start of a document gets something in front."""
+    return any(isinstance(stage, Metaspace) and stage.scheme == FIRST for stage in pipeline.split[:1])
+
+
+def preparation(pipeline: Pipeline, marking: Marking | bool) -> Preparation | None:
+    """What is done to the texts of a file; None where a step is not covered."""
+    normalize = [normalizer(step) for step in pipeline.normalize]
+    front = (fronts_of(pipeline.split[0]) if pipeline.split else None) or ()
+    if any(step is None for step in normalize) or (first_only(pipeline) and normalize):
+        return None
+    if isinstance(marking, Marking):
+        front = (*front, partial(marked, marking))
+    return Preparation(tuple(step for step in normalize if step is not None), front)

@@ -1,0 +1,90 @@
+"""The encoder of a Pipeline whose texts are prepared before the kernels see them (see `prepare`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.encode.pipeline_encoder import PipelineEncoder
+from jittok.encode.prepare import Texts, cut_again, first_only, no_tokens, preparation
+from jittok.encode.workspace import Workspace
+from jittok.fragments import TEXT, Failure
+from jittok.inputs import Documents
+from jittok.merging.chain import NEVER
+from jittok.pipeline import Pipeline
+from jittok.pipeline.models import Words
+from jittok.pretokenize.splitters.marks import MARKS, Marking
+from jittok.special.tables import SpecialTokens
+
+
+class PreparedEncoder(PipelineEncoder):
+    """A compiled Pipeline that encodes prepared texts. `prepared`: how words are marked, or True where they are not."""
+
+    def __init__(
+        self, pipeline: Pipeline, cache_bytes: int, arrays: Any, prepared: Marking | bool, **named: Any
+    ) -> None:
+        super().__init__(pipeline, cache_bytes, arrays, prepared=prepared, **named)
+        found = preparation(pipeline, prepared)
+        assert found is not None  # who compiled has asked
+        self.steps = found
+        self._first_only = first_only(pipeline)
+        self.rewrite = _run_nothing  # so that no text is encoded as it is
+        if isinstance(pipeline.model, Words):
+            self.arrays = self.arrays._replace(chain=self.arrays.chain._replace(state=NEVER))
+
+    def cut(self, workspace: Workspace, docs: Documents, first: int, last: int, rule: Any) -> int:
+        """The fragments of documents first .. last - 1 to the workspace; how many. Tokens that are looked for in
+        normalized text are cut out later, where anything is normalized."""
+        if self.steps.normalize:
+            rule = rule._replace(later=no_tokens())
+        count = super().cut(workspace, docs, first, last, rule)
+        if self._first_only:
+            self._tell_first(workspace, docs.starts[first:last], count)
+        return count
+
+    def _tell_first(self, workspace: Workspace, starts: NDArray[np.int64], count: int) -> None:
+        """Texts that do not stand where their document begins are TEXT."""
+        of = np.repeat(starts, np.diff(workspace.document_ends[: starts.size], prepend=0))
+        inner = (workspace.tokens[:count] < 0) & (workspace.starts[:count] != of)
+        workspace.tokens[:count][inner] = TEXT
+
+    def may_part(self, _size: int) -> bool:
+        """Not where what is done to a text may depend on where it begins."""
+        return False
+
+    def _runner(self, rule: Any) -> Callable[..., int | Failure]:
+        return partial(self._run_prepared, rule.later)
+
+    def _run_prepared(
+        self, later: SpecialTokens, workspace: Workspace, docs: Documents, starts: NDArray[np.int64],
+        stops: NDArray[np.int64], tokens: NDArray[np.int32], fragments: int, count: int, ends: NDArray[np.int64],
+        replace: bool,
+    ) -> int | Failure:  # fmt: skip
+        """`_run` on the fragments of UTF-8 as they are prepared."""
+        steps = self.steps
+        texts, last = Texts(docs.data, starts[:fragments], stops[:fragments], tokens[:fragments], docs.kept), None
+        for step in steps.normalize:
+            texts = step(workspace, texts)
+        if steps.normalize and later.ids.size:
+            texts, last = cut_again(later, workspace, texts)
+        for step in steps.front:
+            texts = step(workspace, texts)
+        made = Documents(texts.data, texts.starts, texts.stops, texts.kept)
+        own = ends if last is None else np.empty(texts.number, np.int64)
+        done = super()._run(workspace, made, texts.starts, texts.stops, texts.tokens, texts.number, count, own, replace)
+        if isinstance(done, int) and last is not None:
+            ends[:fragments] = np.where(last > 0, np.append(own, count)[last - 1], count)
+        return done
+
+    def _kernel(self, workspace: Workspace, *args: Any) -> int:
+        if isinstance(self.prepared, Marking):
+            args = args[0]._replace(group=args[2].size // MARKS * 8), *args[1:]
+        return super()._kernel(workspace, *args)
+
+
+def _run_nothing(*_: Any) -> None:
+    """No fragment is rewritten: they are prepared (see `_run_prepared`)."""

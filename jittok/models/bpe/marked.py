@@ -1,0 +1,304 @@
+"""BPE of another file over marked words: units with a prefix or suffix, unknown ones, words that are only looked up.
+
+All become merges of bytes. A character is merged from its bytes first; then GOES_ON and the unit behind it become the
+token with the prefix, and a unit and ENDS the one with the suffix. These merges come before those of the file, and no
+other merge sees their parts, so the file's merges go on from the symbols that its own library begins with. What is no
+token by itself is a virtual symbol: parts of characters, which stand for tokens of their bytes or for nothing, and
+UNKNOWN, which stands for the unknown token.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok._jit import frozen
+from jittok.merging.chain_build import no_chain
+from jittok.merging.living import Pairs, living
+from jittok.models.bpe.arrays import PLAIN, Arrays
+from jittok.models.bpe.compile import pair_all_bytes
+from jittok.models.bpe.files import IN_NO_TEXT, NO_FAMILY
+from jittok.models.bpe.joint_rules import all_joined
+from jittok.models.bpe.planting import planted_seeds
+from jittok.models.bpe.seeds import empty_slots, freeze
+from jittok.normalize.case import case_table
+from jittok.pipeline import Pipeline
+from jittok.pipeline.known_patterns import GREEDY
+from jittok.pipeline.models import NO_TOKEN, Merges, Words
+from jittok.pipeline.pipeline import packed
+from jittok.pipeline.steps import Splitter
+from jittok.pretokenize.classes import UNICODE_SIZE, two_stage
+from jittok.pretokenize.families import MARKED
+from jittok.pretokenize.marking import Chain, chain_of
+from jittok.pretokenize.splitters import general
+from jittok.pretokenize.splitters.llama3 import WITHOUT
+from jittok.pretokenize.splitters.marks import (
+    ENDS,
+    FUSES,
+    GOES_ON,
+    KEEPS,
+    LAST,
+    NOT_FIRST,
+    STANDS,
+    UNKNOWN,
+    VANISHES,
+    Marking,
+)
+from jittok.safe_cuts.rules import no_cuts
+from jittok.structures.bytes_table import ABSENT, build_bytes_table
+from jittok.structures.char_table import no_characters
+from jittok.structures.pair_table import PairTable, build_pair_table
+from jittok.unicode.tables import BYTE_OF_CHARACTER, ENCODED_BYTE
+
+BYTES = 256
+PLACES = (0, NOT_FIRST, LAST, NOT_FIRST | LAST)
+
+
+class Marked(NamedTuple):
+    """What is compiled of a file whose words are marked."""
+
+    arrays: Arrays
+    marking: Marking
+
+
+class _Units(NamedTuple):
+    """What words are made of."""
+
+    texts: dict[bytes, bytes]  # as the words have it -> as tokens do
+    known: dict[bytes, int]  # places where it is known, as bits
+
+
+def compile_pipeline(pipeline: Pipeline, stages: tuple[Splitter, ...]) -> Marked | None:
+    """Arrays of a BPE or of a list of words whose text these stages cut; None for what is not covered."""
+    chain, model = chain_of(stages, GREEDY), pipeline.model
+    if chain is None or b"" in pipeline.vocabulary:
+        return None
+    if isinstance(model, Words):
+        return None if model.unknown == NO_TOKEN else _of_words(pipeline, model, chain)
+    return _of_merges(pipeline, model, chain) if isinstance(model, Merges) else None
+
+
+class _Symbols:
+    """Symbols and merges as they are made."""
+
+    def __init__(self, tokens: int) -> None:
+        self.tokens = tokens
+        self.stands_for: list[tuple[int, ...]] = []
+        self.merges: list[list[tuple[int, int, int]]] = [[], [], []]
+        self.made: dict[tuple[int, int], int] = {}  # of the bytes of characters
+
+    def virtual(self, *ids: int) -> int:
+        self.stands_for.append(ids)
+        return self.tokens + len(self.stands_for) - 1
+
+    def ids(self, symbol: int) -> tuple[int, ...]:
+        return (symbol,) if symbol < self.tokens else self.stands_for[symbol - self.tokens]
+
+    def rows(self) -> NDArray[np.int32]:
+        rows = [row for layer in self.merges for row in layer]
+        return np.array(rows, np.int32).reshape(-1, 3)
+
+
+def _units(ids: dict[bytes, int], prefix: bytes, suffix: bytes, spelled: bool) -> _Units:
+    """The units that are known anywhere in a word."""
+    if spelled:
+        texts = {bytes([byte]): ENCODED_BYTE[byte] for byte in range(BYTES)}
+    else:
+        found = {_bare(text, b"", end) for text in ids for end in {b"", suffix}}
+        found |= {_bare(text, prefix, end) for text in ids for end in {b"", suffix}}
+        texts = {text: text for text in found if text}
+    known = {
+        unit: sum(
+            1 << place for place in PLACES
+            if (prefix if place & NOT_FIRST else b"") + text + (suffix if place & LAST else b"") in ids
+        )
+        for unit, text in texts.items()
+    }  # fmt: skip
+    return _Units(texts, known)
+
+
+def _bare(text: bytes, prefix: bytes, suffix: bytes) -> bytes:
+    """The one character between the two; nothing where there is not one."""
+    if text.startswith(prefix) and text.endswith(suffix):
+        inner = text[len(prefix) : len(text) - len(suffix)]
+        if 0 < len(inner) <= 4 and len(inner.decode("utf-8", "replace")) == 1:
+            return inner
+    return b""
+
+
+def _of_merges(pipeline: Pipeline, model: Merges, chain: Chain) -> Marked | None:
+    ids, prefix, suffix = pipeline.vocabulary, model.prefix.encode(), model.suffix.encode()
+    fallback = [ids.get(b"<0x%02X>" % byte, ABSENT) for byte in range(BYTES)]
+    falls_back = model.byte_fallback and not chain.spelled
+    if model.byte_fallback and (prefix or suffix or (chain.spelled and ABSENT not in fallback)):
+        return None
+    if falls_back and ABSENT in fallback:
+        return None
+    joined = np.concatenate([model.left, model.right])
+    if np.isin(joined, [model.unknown] + fallback * falls_back).any() or (prefix and chain.spelled):
+        return None
+    units = _units(ids, prefix, suffix, chain.spelled)
+    if model.whole_words and (prefix or suffix or not _all_known(ids, units, chain.spelled)):
+        return None
+    tokens = pipeline.model_offsets.size - 1
+    symbols = _Symbols(tokens)
+    byte_symbols = [
+        ids.get(units.texts.get(bytes([byte]), b""), ABSENT) if byte not in (UNKNOWN, GOES_ON, ENDS) else ABSENT
+        for byte in range(BYTES)
+    ]
+    for byte, symbol in enumerate(byte_symbols):
+        if symbol == ABSENT:
+            stands_for = [fallback[byte]] * falls_back + [model.unknown] * (byte == UNKNOWN and not falls_back)
+            byte_symbols[byte] = symbols.virtual(*stands_for)
+    for unit, text in units.texts.items():
+        symbol = _unit_symbol(symbols, byte_symbols, unit, ids.get(text, ABSENT))
+        goes_on = symbol
+        if prefix and units.known[unit] & (1 << NOT_FIRST | 1 << (NOT_FIRST | LAST)):
+            own = ids.get(prefix + text, ABSENT)
+            goes_on = own if own != ABSENT else symbols.virtual()
+            symbols.merges[1].append((byte_symbols[GOES_ON], symbol, goes_on))
+        if suffix:
+            for place, before, front in ((LAST, symbol, b""), (NOT_FIRST | LAST, goes_on, prefix)):
+                if units.known[unit] >> place & 1 and (front or place == LAST):
+                    symbols.merges[2].append((before, byte_symbols[ENDS], ids[front + text + suffix]))
+    own_merges = np.stack([model.left, model.right, model.merged], 1)
+    rows = np.concatenate([symbols.rows(), own_merges])
+    every = Pairs(*(frozen(column, np.int32) for column in (rows[:, 0], rows[:, 1], np.arange(len(rows)), rows[:, 2])))
+    count = tokens + len(symbols.stands_for)
+    _, table = living(every, frozen(byte_symbols, np.int32), count)
+    words = {text: _as_word(text, prefix, suffix, chain.spelled) for text in ids}
+    unknown = (
+        KEEPS if falls_back else VANISHES if model.unknown == NO_TOKEN else FUSES if model.fuse_unknown else STANDS
+    )
+    marking = _marking(chain, units, unknown, prefix, suffix)
+    whole = {word: ids[text] for text, word in words.items() if word}
+    arrays = _arrays(tokens, symbols, byte_symbols, table, whole, model.whole_words)
+    return Marked(arrays, marking)
+
+
+def _all_known(ids: dict[bytes, int], units: _Units, spelled: bool) -> bool:
+    """Whether words that are tokens are written as they are."""
+    if spelled:
+        return all(known or unit[0] in IN_NO_TEXT for unit, known in units.known.items())
+    return all(c.encode() in units.texts for text in ids for c in text.decode("utf-8", "ignore"))
+
+
+def _unit_symbol(symbols: _Symbols, byte_symbols: list[int], unit: bytes, token: int) -> int:
+    """The symbol that the bytes of a unit are merged to."""
+    if len(unit) == 1:
+        return byte_symbols[unit[0]]
+    made, symbol = symbols.made, byte_symbols[unit[0]]
+    for k, byte in enumerate(unit[1:], 2):
+        pair = symbol, byte_symbols[byte]
+        if pair not in made:
+            both = symbols.ids(pair[0]) + symbols.ids(pair[1])
+            last = k == len(unit)
+            made[pair] = token if last and token != ABSENT else symbols.virtual(*both)
+            symbols.merges[0].append((*pair, made[pair]))
+        symbol = made[pair]
+    return symbol
+
+
+def _as_word(text: bytes, prefix: bytes, suffix: bytes, spelled: bool) -> bytes:
+    """A token as a word is written that is this token alone, b"" if no word is."""
+    if not text.endswith(suffix) or (prefix and text.startswith(prefix)):
+        return b""
+    inner = text[: len(text) - len(suffix)]
+    if spelled:
+        found = [BYTE_OF_CHARACTER.get(ord(c)) for c in inner.decode("utf-8", "replace")]
+        if None in found:
+            return b""
+        inner = bytes(byte for byte in found if byte is not None)
+    elif prefix:
+        inner = bytes([GOES_ON]).join(c.encode() for c in inner.decode("utf-8", "replace"))
+    return inner + bytes([ENDS]) * bool(suffix) if inner else b""
+
+
+def _marking(chain: Chain, units: _Units, unknown: int, prefix: bytes, suffix: bytes) -> Marking:
+    every = (1 << len(PLACES)) - 1
+    bytes_, points = np.zeros(BYTES, np.uint8), np.zeros(UNICODE_SIZE, np.uint8)
+    for unit, known in units.known.items():
+        if chain.spelled:
+            bytes_[unit[0]] = known
+        else:
+            points[ord(unit.decode())] = known
+    plain = not prefix and (unknown == KEEPS or (chain.spelled and (np.delete(bytes_, [*IN_NO_TEXT]) == every).all()))
+    pages, blocks = two_stage(np.arange(UNICODE_SIZE), points)
+    return Marking(
+        chain.splitter, chain.drops, chain.byte_at, chain.byte_rows, chain.byte_widths, chain.byte_classes,
+        int(chain.spelled), int(plain), unknown, int(bool(prefix)), int(bool(suffix)), frozen(bytes_, np.uint8),
+        frozen(pages, np.uint16), frozen(blocks, np.uint8),
+    )  # fmt: skip
+
+
+def _of_words(pipeline: Pipeline, model: Words, chain: Chain) -> Marked | None:
+    """A word is looked up as a whole; what is none is merged to one unknown token, whatever its bytes."""
+    if chain.spelled:
+        return None
+    tokens = pipeline.model_offsets.size - 1
+    symbols = _Symbols(tokens)
+    unknown = symbols.virtual(model.unknown)
+    row = (frozen([unknown], np.int32), frozen([unknown], np.int32), frozen([0], np.int32))
+    table = build_pair_table(*row, row[0])
+    arrays = _arrays(tokens, symbols, [unknown] * BYTES, table, pipeline.vocabulary, True)
+    return Marked(arrays, _marking(chain, _Units({}, {}), KEEPS, b"", b""))
+
+
+def _arrays(
+    tokens: int, symbols: _Symbols, byte_symbols: list[int], table: PairTable, whole: dict[bytes, int], known: bool
+) -> Arrays:
+    """known: whether a word that is a token is that token, whatever its merges."""
+    count = tokens + len(symbols.stands_for)
+    byte_pairs = np.empty(BYTES * BYTES, np.uint64)
+    own = frozen(byte_symbols, np.int32)
+    pair_all_bytes(table, own, byte_pairs)
+    slots, bits = empty_slots(0)
+    data, offsets = packed(whole)
+    ids = [token for each in symbols.stands_for for token in each]
+    no_texts = build_bytes_table(frozen([], np.uint8), frozen([0], np.int64))
+    arrays = Arrays(
+        splitter=_no_splitter(),
+        pairs=table,
+        tokens=tokens,
+        byte_symbols=own,
+        characters=no_characters(),
+        virtual_ids=frozen([*ids, ABSENT], np.int32),
+        virtual_at=frozen(np.cumsum([0, *map(len, symbols.stands_for)]), np.int64),
+        texts=no_texts._replace(offsets=frozen(np.zeros(count + 1), np.int64)),  # as many as symbols; none is read
+        byte_ids=frozen(np.full(BYTES, ABSENT), np.int32),
+        whole=build_bytes_table(frozen(data, np.uint8), frozen(offsets, np.int64)),
+        whole_ids=frozen([*whole.values(), ABSENT], np.int32),
+        byte_encode=1,
+        escape=0,
+        begin_lines=0,
+        shortest=1,
+        ignore_merges=int(known),
+        newlines_whole=0,
+        session=PLAIN,
+        lowercase=0,
+        family=MARKED,
+        digits_alone=0,
+        group=0,
+        cased=0,
+        contractions=WITHOUT,
+        classes=NO_FAMILY.classes(),
+        byte_pairs=frozen(byte_pairs, np.uint64),
+        joints=all_joined(False),
+        rules=no_cuts(),
+        seeds=freeze(slots, bits),
+        chain=no_chain(),
+        dna=frozen(np.full(3, ABSENT), np.int32),
+        case=case_table(),
+    )
+    return arrays._replace(seeds=planted_seeds(arrays))
+
+
+@cache
+def _no_splitter() -> general.Splitter:
+    """One that cuts nothing: words are cut already."""
+    chain = chain_of((), GREEDY)
+    assert chain is not None
+    return chain.splitter

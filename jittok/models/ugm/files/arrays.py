@@ -1,0 +1,101 @@
+"""The compiled Unigram model of a file, and the memory of one thread."""
+
+from __future__ import annotations
+
+from typing import Annotated, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok._jit import I32, U8, U16, OutF64, OutI64, OutU8, OutU64
+from jittok.normalize.xcda import Charsmap
+from jittok.piece_cache.span_loop import CHUNK, SpanWork, make_span_work, regrow_span_work
+from jittok.safe_cuts.cuts import BLANK, CLASSES, LETTER, SpanRules
+from jittok.structures.double_array import DoubleArray
+
+F64 = Annotated[NDArray[np.float64], ("f8", "in")]
+GROWTH = 2
+"""Bytes of normalized text a byte of text that `make_work` has room for; more is asked for when a text needs it."""
+ROOM = 64
+SUM, SETTLED = 0, 1
+"""Places in Work.state: see `paths.settle`."""
+
+
+class CharacterTable(NamedTuple):
+    """What becomes of characters in a tokenizer.json, see `normalizers`."""
+
+    pages: U16  # two-stage table of flags
+    blocks: U8
+    points: I32  # [n] rising: the characters that become something else
+    offsets: I32  # [n + 1] of what they become
+    texts: U8
+    keys: DoubleArray  # texts of several characters -> row of key_offsets
+    key_offsets: I32
+    key_texts: U8
+    clusters: int  # 1: keys are those of grapheme clusters, else any text that begins so
+
+
+class Arrays(NamedTuple):
+    """A compiled model. U+2581 in token texts is a space here, as in normalized text."""
+
+    trie: DoubleArray  # texts -> ids; the unknown token's own text -> `literal`
+    scores: F64  # [tokens + 2] at id + 1; place 0: of a node without a token; place `literal` + 1: the unknown token's
+    steps: F64  # [tokens] what an id adds to a sum: NaN where the id does not say
+    begins: U8  # [tokens] whether a token begins with a space
+    byte_ids: I32  # [256] ids of bytes without a token, or -1 where the unknown token stands for them
+    literal: int  # how many tokens
+    unk_id: int
+    unk_score: float
+    single: int  # 1: sentencepiece's model; sums are floats, a text is one word
+    merge: int  # 1: runs of spaces become the one in front of a word
+    tail: int  # 1: a text that ends with a space ends with a word of it
+    mark: I32  # ids of that word
+    prefix: int  # 1: a space stands in front of a text
+    kinds: U8  # [256] what bytes lead to, see `normalize.keys`
+    table: CharacterTable
+    charsmap: Charsmap
+    map_root: int
+    user: DoubleArray  # sentencepiece's user-defined pieces: their texts are not normalized
+    rules: SpanRules
+    cut_limit: int  # bytes of a fragment up to which spans are looked up
+    first_span: int  # what stands in front of the first span of a fragment, see `piece_cache.run_loop`
+    room_per_byte: int  # ids that one byte of a text may become
+    longest: int  # bytes of the longest token
+    near: float  # times the bytes of a span: sums that differ by less may be exchanged by rounding
+
+
+class Work(NamedTuple):
+    """Scratch memory of one thread."""
+
+    text: OutU8  # [GROWTH * longest + ROOM] normalized text
+    sums: OutF64  # [that + 1] best sum of scores up to each place
+    arcs: OutU64  # [that + 1] last token on the way there, where it begins, whether another is as good
+    state: OutF64  # [2] SUM; unused
+    places: OutI64  # [2] unused; SETTLED
+    spans: SpanWork
+
+
+def make_work(arrays: Arrays, longest: int, cache_bytes: int = 64 << 20, chunk: int = CHUNK) -> Work:
+    """Memory of one thread for fragments of up to `longest` bytes, if they do not grow more than GROWTH times."""
+    return _work(longest, make_span_work(longest, arrays.literal, cache_bytes, chunk))
+
+
+def regrow(arrays: Arrays, work: Work, longest: int) -> Work:
+    """The same memory for longer fragments: what the cache holds stays."""
+    del arrays
+    return _work(longest, regrow_span_work(work.spans, longest))
+
+
+def _work(longest: int, spans: SpanWork) -> Work:
+    """Pages that no text needs are never touched."""
+    room = GROWTH * longest + ROOM
+    return Work(
+        np.empty(room, np.uint8), np.empty(room + 1, np.float64), np.empty(room + 1, np.uint64),
+        np.zeros(2, np.float64), np.zeros(2, np.int64), spans,
+    )  # fmt: skip
+
+
+def may_part(arrays: Arrays, size: int) -> bool:
+    """Whether a text of any size may be cut in front of a space between ASCII letters: words are apart anyway."""
+    free = arrays.rules.cuts[CLASSES * LETTER + BLANK] != 0
+    return bool(size >= 0 and not arrays.single and arrays.merge and free)

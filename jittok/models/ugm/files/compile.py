@@ -1,0 +1,218 @@
+"""A file's Unigram model as arrays: a tokenizer.json's, or a sentencepiece model's."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok._jit import frozen
+from jittok.errors import MalformedVocab
+from jittok.models.ugm.files.arrays import Arrays, CharacterTable
+from jittok.models.ugm.files.normalizers import read_steps
+from jittok.models.ugm.rules import Lattice, Texts, span_rules
+from jittok.normalize.keys import BEGINS_USER, Keys, byte_kinds, charsmap_keys
+from jittok.normalize.xcda import Charsmap, read_charsmap, root_base
+from jittok.piece_cache.run_loop import NO_BLANK, ONE_BLANK
+from jittok.pipeline import Pipeline
+from jittok.pipeline.models import NO_TOKEN, NORMAL, UNIGRAM, UNKNOWN, USER, Pieces, Unigram
+from jittok.pipeline.pipeline import packed
+from jittok.pipeline.steps import Squeeze
+from jittok.safe_cuts.cuts import ILL
+from jittok.structures.double_array import DoubleArray, build_double_array
+from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES
+
+UNKNOWN_PENALTY = 10.0
+FLOAT_LIMIT = 1 << 16
+"""Bytes of a text up to which sums of a sentencepiece model may be small enough for spans."""
+NEAR_FLOATS = 1.25 * 2.0**-7
+"""A sum below 2 ** 17 rounds by 2 ** -8 at most. Two paths through n bytes take 2 * n steps at most."""
+NEAR_DOUBLES, MOST_DOUBLE = 1.25 * 2.0**-22, 2.0**30
+"""The same of sums of doubles below 2 ** 30."""
+MARGIN = 1.0
+"""A token is no part of a path if others spell its text with a sum that is so much larger."""
+HIGHEST = 16.0
+"""Scores up to which sums fall from left to right, more or less."""
+MOST_LIMIT = 1 << 24
+FEW = 128
+"""Tokens that tie letters to another class and are looked for in the text, as T5's hundred <extra_id_0> are."""
+
+
+class _Model(NamedTuple):
+    """What both kinds of file say."""
+
+    texts: list[bytes]  # with U+2581; b"" for what no path holds
+    values: NDArray[np.int64]  # what the trie gives for each
+    scores: NDArray[np.float64]  # of each
+    steps: NDArray[np.float64]
+    byte_ids: NDArray[np.int32]
+    unk_id: int
+    unk_score: float
+    single: bool
+    users: list[bytes]
+
+
+def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
+    """The arrays of such a file, None for any other."""
+    if isinstance(pipeline.model, Unigram):
+        return _of_unigram(pipeline, pipeline.model)
+    if isinstance(pipeline.model, Pieces) and pipeline.model.kind == UNIGRAM:
+        return _of_pieces(pipeline, pipeline.model)
+    return None
+
+
+def _of_unigram(pipeline: Pipeline, model: Unigram) -> Arrays | None:
+    if model.unknown == NO_TOKEN or any(token.normalized for token in pipeline.added):
+        return None
+    tokens, count = pipeline.model_tokens, len(pipeline.model_tokens)
+    unknown = tokens[model.unknown]
+    scores = np.array(model.scores, np.float64)
+    holds = sum(unknown in text for text in tokens if text) if unknown else 0
+    if not unknown or holds > 1 or not np.isfinite(scores).all() or pipeline.vocabulary[unknown] != model.unknown:
+        return None
+    byte_ids = np.full(256, -1, np.int32)
+    steps = scores.copy()
+    steps[model.unknown] = np.nan
+    if model.byte_fallback:
+        for byte in range(256):
+            byte_ids[byte] = pipeline.vocabulary.get(b"<0x%02X>" % byte, -1)
+        if (byte_ids < 0).any():
+            return None
+        steps[byte_ids] = np.nan
+    found = read_steps(pipeline)
+    if found is None:
+        return None
+    values = np.arange(count)
+    values[model.unknown] = count
+    # words begin in front of each U+2581
+    texts = [text if text and SPACE_MARK_BYTES not in text[1:] and b" " not in text else b"" for text in tokens]
+    unk_score = float(scores.min()) - UNKNOWN_PENALTY
+    own = _Model(texts, values, scores, steps, byte_ids, model.unknown, unk_score, False, [])
+    empty = Charsmap(frozen([], np.uint32), frozen([0], np.uint8), 0)
+    return _arrays(
+        own, found.keys, merge=1, prefix=1, tail=int(found.tail), kinds=found.kinds, table=found.table, charsmap=empty,
+        first_span=ONE_BLANK,
+    )  # fmt: skip
+
+
+def _of_pieces(pipeline: Pipeline, model: Pieces) -> Arrays | None:
+    (step,) = pipeline.normalize
+    assert isinstance(step, Squeeze)
+    if not step.escape or step.suffix or (step.squeeze and not step.prefix):
+        return None
+    tokens, types = pipeline.model_tokens, model.types
+    users = [text for text, kind in zip(tokens, types, strict=True) if kind == USER and text]
+    if any(text[0] <= SPACE_BYTE for text in users):
+        return None  # the space in front of a text may be a part of one
+    try:
+        charsmap = read_charsmap(step.charsmap, pipeline.source)
+    except MalformedVocab:
+        return None
+    keys = charsmap_keys(charsmap)
+    if keys is None or SPACE_MARK_BYTES in keys.images.tobytes():
+        return None
+    scores = np.array(model.scores, np.float64)
+    for token in np.flatnonzero(types == USER).tolist():
+        scores[token] = np.float64(np.float32(0.1 * len(tokens[token] or b"") - 0.1))
+    normal = scores[types == NORMAL]
+    unk_score = float(np.float32(normal.min(initial=np.inf) - UNKNOWN_PENALTY)) if normal.size else -UNKNOWN_PENALTY
+    steps = scores.copy()
+    steps[types == UNKNOWN] = unk_score
+    byte_ids = np.full(256, -1, np.int32)
+    if model.byte_fallback:
+        for byte in range(256):
+            byte_ids[byte] = pipeline.vocabulary.get(b"<0x%02X>" % byte, -1)
+        if (byte_ids < 0).any():
+            return None
+        steps[byte_ids] = np.where(np.arange(256) & 0xC0 == 0x80, 0.0, unk_score)
+    used = (types == NORMAL) | (types == USER)
+    if not np.isfinite(scores[used]).all():
+        return None
+    texts = [
+        text if text and use and b" " not in text else b"" for text, use in zip(tokens, used.tolist(), strict=True)
+    ]
+    own = _Model(texts, np.arange(len(texts)), scores, steps, byte_ids, model.unknown, unk_score, True, users)
+    kinds = byte_kinds(keys).copy()
+    for text in users:
+        kinds[text[0]] |= BEGINS_USER
+    return _arrays(
+        own, keys, merge=int(step.squeeze), prefix=int(step.prefix), tail=0, kinds=frozen(kinds, np.uint8),
+        table=_no_table(), charsmap=charsmap, first_span=ONE_BLANK if step.prefix else NO_BLANK,
+    )  # fmt: skip
+
+
+def _no_table() -> CharacterTable:
+    nothing = build_double_array(*packed([]), np.zeros(0, np.int32))
+    zero = frozen([0], np.int32)
+    return CharacterTable(
+        frozen([0], np.uint16), frozen([0], np.uint8), zero, zero, frozen([0], np.uint8), nothing, zero,
+        frozen([0], np.uint8), 0,
+    )  # fmt: skip
+
+
+def _arrays(own: _Model, keys: Keys, *, first_span: int, merge: int, **more: Any) -> Arrays | None:
+    kept = np.flatnonzero([len(text) > 0 for text in own.texts])
+    texts = [own.texts[k] for k in kept.tolist()]
+    mark = [token for token, text in enumerate(own.texts) if text == SPACE_MARK_BYTES]
+    if not mark or not kept.size or own.scores[kept].max() > HIGHEST or any(_breaks(text) for text in texts):
+        return None
+    spaced = [text.replace(SPACE_MARK_BYTES, b" ") for text in texts]
+    values = own.values[kept].astype(np.int32)
+    trie = build_double_array(*packed(spaced), values)
+    count = len(own.texts)
+    scores = np.full(count + 2, -np.inf)
+    scores[own.values + 1] = own.scores
+    begins = np.array([text.startswith(SPACE_MARK_BYTES) for text in own.texts], np.uint8)
+    lattice, user = _lattice(own, texts, kept, merge), Texts(*packed(own.users))
+    rules, _ = span_rules(lattice, user, keys, bool(merge), MARGIN, FEW)
+    three = rules.three.copy()
+    three[0xD800:0xE000] = ILL  # surrogates are no UTF-8: so the splitter finds all that is none
+    rules = rules._replace(three=frozen(three, np.uint8))
+    limit = FLOAT_LIMIT
+    if not own.single:
+        most = float(max(np.abs(own.scores[kept]).max(), abs(own.unk_score)))
+        limit = min(MOST_LIMIT, int(MOST_DOUBLE / (most * _growth(keys, True))))
+    return Arrays(
+        trie, frozen(scores, np.float64), frozen(own.steps, np.float64), frozen(begins, np.uint8),
+        frozen(own.byte_ids, np.int32), count, own.unk_id, own.unk_score, int(own.single), merge, more["tail"],
+        frozen(mark[-1:], np.int32), more["prefix"], more["kinds"], more["table"], more["charsmap"],
+        root_base(more["charsmap"]), _trie_of(own.users), rules, limit, first_span,
+        _growth(keys, own.byte_ids[0] >= 0), max(map(len, spaced)), NEAR_FLOATS if own.single else NEAR_DOUBLES,
+    )  # fmt: skip
+
+
+def _breaks(text: bytes) -> bool:
+    """Whether a token ends inside of a character."""
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return True
+    return False
+
+
+def _trie_of(texts: list[bytes]) -> DoubleArray:
+    return build_double_array(*packed(texts), np.zeros(len(texts), np.int32))
+
+
+def _lattice(own: _Model, texts: list[bytes], kept: NDArray[np.int64], merge: int) -> Lattice:
+    """What the rules about cuts look at: where spaces are merged, no two marks follow one another in a span."""
+    seen = [k for k, text in enumerate(texts) if not merge or 2 * SPACE_MARK_BYTES not in text]
+    rows = kept[seen]
+    users = set(own.users) if own.single else set()
+    user = np.array([texts[k] in users for k in seen], bool)
+    unk_score = float(np.float32(own.unk_score))
+    return Lattice(
+        Texts(*packed([texts[k] for k in seen])), own.scores[rows].astype(np.float32), rows, user, -1, unk_score
+    )
+
+
+def _growth(keys: Keys, in_bytes: bool) -> int:
+    """Ids that one byte of a text may become: characters of its normal form, or their bytes, three for a space."""
+    if in_bytes:
+        spaces = np.concatenate([[0], np.cumsum(keys.images == 0x20)])[keys.image_offsets]
+        grown, least = np.diff(keys.image_offsets) + 2 * np.diff(spaces), 3
+    else:
+        heads = np.concatenate([[0], np.cumsum(keys.images & 0xC0 != 0x80)])[keys.image_offsets]
+        grown, least = np.diff(heads), 1
+    return int(max(least, np.max(-(-grown // np.maximum(np.diff(keys.offsets), 1)), initial=1)))

@@ -1,0 +1,204 @@
+"""The loop over fragments: spans that the cache holds are copied, new ones get their path, odd texts are left."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, kernel
+from jittok._raw import Window, get_i32, get_u8, put_i32, window
+from jittok.fragments import NEED, NOT_UTF8, OUT_OF_ROOM, OUT_OF_WORK
+from jittok.models.ugm.files.arrays import Arrays, Work
+from jittok.models.ugm.files.paths import (
+    DOUBTFUL,
+    EXACT,
+    Lattice,
+    begin_text,
+    best_paths,
+    join_unknown,
+    open_lattice,
+    settle,
+    sum_here,
+)
+from jittok.models.ugm.files.rewriting import OUTSIDE, Rewriting, does_extend, open_rewriting, rewrite
+from jittok.piece_cache.fragment_loop import Spans, make_encode_fragments
+from jittok.piece_cache.lookup import DEFERRED, finish_nothing, make_resolve
+from jittok.piece_cache.run_loop import Fragments
+from jittok.piece_cache.span_loop import WHOLE, make_encode_spans, open_span_work
+from jittok.piece_cache.tables import Key
+from jittok.pretokenize.splitters.spans import split_spans
+from jittok.structures.valid import is_malformed
+
+
+class SpanModel(NamedTuple):
+    """What encoding a span needs."""
+
+    rewriting: Rewriting
+    lattice: Lattice
+    tail: int
+    mark: Window
+    mark_size: int
+
+
+@helper
+def _encode(model: SpanModel, text: Window, start: int, stop: int, ids: Window, count: int) -> int:
+    """Ids of a span; of one whose path rounding may change DEFERRED is added, so that it is not kept."""
+    own = model.lattice
+    size, _ = rewrite(model.rewriting, text, start, stop, False)
+    if size < 0:
+        return size
+    done = best_paths(own, size, 0.0, own.near * size, False, ids, count)
+    if done != DOUBTFUL:
+        return done
+    base = sum_here(own, ids, count)
+    if np.isnan(base):
+        return WHOLE
+    done = best_paths(own, size, base, EXACT, False, ids, count)
+    return done + DEFERRED if done >= 0 else done
+
+
+@helper
+def _encode_piece(
+    model: SpanModel, text: Window, start: int, stop: int, _low: np.uint64, _high: np.uint64, ids: Window, count: int
+) -> int:
+    return _encode(model, text, start, stop, ids, count)
+
+
+@helper
+def _encode_soon(model: SpanModel, text: Window, start: int, stop: int, _key: Key, ids: Window, count: int) -> int:
+    return _encode(model, text, start, stop, ids, count)
+
+
+_run_of_spans, _spans_of_one = make_encode_spans(
+    split_spans, make_resolve(_encode_piece, deferred=(_encode_soon, finish_nothing))
+)
+
+
+@helper
+def _open(arrays: Arrays, work: Work, tokens: I32, ends: OutI64) -> Spans:
+    spans = open_span_work(work.spans, arrays.rules, arrays.first_span, tokens, ends, arrays.cut_limit)
+    model = SpanModel(
+        open_rewriting(arrays, work), open_lattice(arrays, work), arrays.tail, window(arrays.mark), arrays.mark.size
+    )
+    return Spans(spans, model, arrays.room_per_byte, arrays.cut_limit)
+
+
+@helper
+def _encode_run(
+    arrays: Arrays,
+    own: Spans,
+    text: Window,
+    size: int,
+    fragments: Fragments,
+    k: int,
+    last: int,
+    ids: Window,
+    count: int,
+    room: int,
+    report: Window,
+) -> tuple[int, int]:
+    """Several texts at once where none needs a look of its own."""
+    if arrays.single != 0 or arrays.tail != 0:
+        return k, count
+    return _run_of_spans(
+        own.work, own.model, own.room_per_byte, text, size, fragments, k, last, ids, count, room, report
+    )
+
+
+@helper
+def _encode_text(
+    arrays: Arrays,
+    _work: Work,
+    own: Spans,
+    data: U8,
+    start: int,
+    stop: int,
+    prefixed: bool,
+    ids: OutI32,
+    count: int,
+    report: OutI64,
+) -> int:
+    out, lattice, begun, done = window(ids), own.model.lattice, count, WHOLE
+    begin_text(lattice, count)
+    if stop - start <= own.limit:
+        done = _spans_of_one(
+            own.work, own.model, own.room_per_byte, prefixed, window(data), data.size, start, stop, out, count,
+            ids.size, window(report),
+        )  # fmt: skip
+        if done >= 0 and arrays.single != 0 and np.isnan(settle(lattice, out, done)):
+            done = WHOLE
+    if done == WHOLE:
+        done = _whole(own.model, window(data), start, stop, out, ids.size, count, report)
+    if done == OUT_OF_WORK:
+        report[NEED] = stop - start
+    if done < 0:
+        return done
+    if arrays.single != 0 and lattice.bytes == 0:
+        return join_unknown(lattice, out, begun, done)
+    if arrays.tail != 0 and _ends_with_space(own.model, window(data), start, stop):
+        if done + own.model.mark_size > ids.size:
+            report[NEED] = done - begun + own.model.mark_size + arrays.room_per_byte * (stop - start + 1)
+            return OUT_OF_ROOM
+        for k in range(own.model.mark_size):
+            put_i32(out, done + k, get_i32(own.model.mark, k))
+        done += own.model.mark_size
+    return done
+
+
+@helper
+def _whole(
+    model: SpanModel, text: Window, start: int, stop: int, ids: Window, room: int, count: int, report: OutI64
+) -> int:
+    """Ids of a fragment that cannot be cut, from its first sum on."""
+    if is_malformed(text, start, stop):
+        return NOT_UTF8
+    size, _ = rewrite(model.rewriting, text, start, stop, True)
+    if size == WHOLE:
+        return OUT_OF_WORK
+    if size < 0:
+        return size
+    if count + 3 * size > room:
+        report[NEED] = 3 * size
+        return OUT_OF_ROOM
+    return best_paths(model.lattice, size, 0.0, EXACT, True, ids, count)
+
+
+@helper
+def _ends_with_space(model: SpanModel, text: Window, start: int, stop: int) -> bool:
+    """Whether normalized text[start:stop] ends with a space: what is removed is passed over."""
+    own, end = model.rewriting, stop
+    while stop > start:
+        begin, extends = stop, True
+        while begin > start and extends:
+            begin -= 1
+            while begin > start and get_u8(text, begin) & 0xC0 == 0x80:
+                begin -= 1
+            extends = own.clusters != 0 and does_extend(own, text, begin)
+        size, state = rewrite(own, text, begin, end, False)
+        if size != 0 or state == OUTSIDE:
+            return state == OUTSIDE
+        stop = begin
+    return False
+
+
+_encode_fragments = make_encode_fragments(_open, _encode_run, _encode_text)
+
+
+@kernel
+def encode_fragments(
+    arrays: Arrays,
+    work: Work,
+    data: U8,
+    starts: I64,
+    stops: I64,
+    tokens: I32,
+    first: int,
+    last: int,
+    count: int,
+    ids: OutI32,
+    ends: OutI64,
+    report: OutI64,
+) -> int:
+    """See jittok.fragments. Codes: OUT_OF_ROOM, OUT_OF_WORK, NOT_UTF8, ODD_TEXT."""
+    return _encode_fragments(arrays, work, data, starts, stops, tokens, first, last, count, ids, ends, report)

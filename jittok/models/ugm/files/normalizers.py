@@ -1,0 +1,296 @@
+"""The normalizer and the splitter of a tokenizer.json as one table of characters, where that says the same.
+
+Every step that looks at one character at a time is run on all characters at once, so the table holds what the plain
+reference makes of each. What depends on neighbours is one of three things: keys of several characters, which stand
+beside the table; white space, which becomes one space in front of a word; or an odd character, and then the plain
+reference encodes the text.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+import regex
+from numpy.typing import NDArray
+
+from jittok._jit import U8, frozen
+from jittok.models.ugm.files.arrays import CharacterTable
+from jittok.models.ugm.files.rewriting import (
+    BEGINS_KEY,
+    CONTROL,
+    EXTENDS,
+    IS_KEY,
+    MAPPED,
+    ODD,
+    ODD_WITH_MARK,
+    PICTURE,
+    SHORT_CLUSTER,
+)
+from jittok.normalize.keys import MAPPED as NOT_PLAIN
+from jittok.normalize.keys import TIED, Keys, charsmap_keys
+from jittok.normalize.xcda import read_charsmap
+from jittok.pipeline import Pipeline
+from jittok.pipeline.pipeline import packed
+from jittok.pipeline.steps import (
+    ALWAYS,
+    REMOVED,
+    Clusters,
+    Compose,
+    CutClass,
+    Map,
+    Metaspace,
+    Normalizer,
+    Pattern,
+    Replace,
+    Strip,
+)
+from jittok.pretokenize.classes import two_stage
+from jittok.structures.double_array import build_double_array
+from jittok.unicode.characters import SPACE_MARK
+from jittok.unicode.libraries import characters, mapping, normal_form
+from jittok.unicode.nfc import class_table, seconds
+from jittok.unicode.tables import UNICODE_SIZE
+
+WORDS = Metaspace(SPACE_MARK, ALWAYS, True)
+BY_SPACES, BY_WHITE_SPACE = (WORDS,), (CutClass("whitespace", REMOVED), WORDS)
+RUNS = Pattern(" {2,}")
+BORDER = "\ua1cc"
+"""A character that no step changes, and that nothing becomes."""
+
+
+class Steps(NamedTuple):
+    """What a file's normalizer and splitter do."""
+
+    table: CharacterTable
+    kinds: U8
+    keys: Keys  # all that is changed, for the rules about cuts
+    tail: bool  # a space at the end of a text is a word
+
+
+class _Read(NamedTuple):
+    """Steps by their kinds."""
+
+    literals: list[Replace]  # of several characters, in front of all others
+    charsmap: Clusters | None
+    single: list[Map | Compose | Replace]  # of one character each
+    by_white_space: bool
+    tail: bool
+
+
+def read_steps(pipeline: Pipeline) -> Steps | None:
+    """The table of a file, None where there is none."""
+    read = _read(pipeline)
+    if read is None:
+        return None
+    images, odd = _all_images(read)
+    keys: dict[str, str] = {}
+    clusters = {}
+    if read.charsmap is not None:
+        found = _cluster_keys(read.charsmap, pipeline.source)
+        if found is None:
+            return None
+        clusters = found
+    points = [*range(0xD800), *range(0xE000, UNICODE_SIZE)]
+    table = dict(zip(points, images, strict=True))
+
+    def run(text: str) -> str:
+        for step in read.single:
+            text = _done(step, text)
+        return text
+
+    for text, image in clusters.items():
+        if len(text) == 1:
+            table[ord(text)] = run(image)
+        elif text[0] not in clusters:
+            keys[text] = run(image)
+    for literal in read.literals:
+        keys[literal.pattern.text] = run(literal.content)
+    white = characters("whitespace")
+    spaced = str.maketrans(dict.fromkeys(white, " "))
+    if read.by_white_space:
+        if any(table[ord(c)].strip("".join(white)) for c in white):
+            return None
+        table = {c: image.translate(spaced) for c, image in table.items() if image != chr(c) or image in white - {" "}}
+        keys = {text: image.translate(spaced) for text, image in keys.items()}
+    else:
+        table = {c: image for c, image in table.items() if image != chr(c)}
+        odd |= {ord(c) for c in white - {" "} if ord(c) not in table} - ({*range(9, 14)} if read.tail else set())
+        odd |= {c for c, image in table.items() if not white.isdisjoint(image.replace(" ", ""))}
+        if ord(SPACE_MARK) not in table:
+            odd.add(ord(SPACE_MARK))
+    if any(SPACE_MARK in image for image in (*table.values(), *keys.values())) or table.get(32, " ") != " ":
+        return None
+    return _steps(table, keys, odd, {text for text in clusters if len(text) == 1}, read)
+
+
+def _read(pipeline: Pipeline) -> _Read | None:
+    """The steps by their kinds; None for any that cannot be a table."""
+    if pipeline.split not in (BY_SPACES, BY_WHITE_SPACE):
+        return None
+    by_white_space = pipeline.split == BY_WHITE_SPACE
+    steps = [*pipeline.normalize]
+    tail = not by_white_space
+    if not by_white_space:
+        if not steps or not _joins_spaces(steps[-1], " ", SPACE_MARK):
+            return None
+        steps.pop()
+        if steps and isinstance(steps[-1], Strip) and steps[-1].right:
+            steps.pop()
+            tail = False
+    else:
+        steps = [step for step in steps if not (_joins_spaces(step, " ") or isinstance(step, Strip))]
+    literals: list[Replace] = []
+    while steps and isinstance(steps[0], Replace) and _is_literal(steps[0]):
+        literals.append(steps.pop(0))  # type: ignore[arg-type]
+    charsmap = None
+    if steps and isinstance(steps[0], Clusters):
+        charsmap = steps.pop(0)
+    single: list[Map | Compose | Replace] = []
+    for step in steps:
+        if isinstance(step, Map | Compose) or (isinstance(step, Replace) and _is_literal(step, 1)):
+            single.append(step)
+        else:
+            return None
+    used = [set(step.pattern.text) for step in literals]
+    apart = all(len(set(text)) for text in used) and len(set().union(*used)) == sum(map(len, used))
+    contents = set("".join(step.content for step in literals))
+    if charsmap is not None and (literals or any(isinstance(step, Compose) for step in single)):
+        return None
+    if literals and (not apart or contents & set().union(*used) or " " in contents.union(*used)):
+        return None
+    return _Read(literals, charsmap, single, by_white_space, tail)  # type: ignore[arg-type]
+
+
+def _joins_spaces(step: Normalizer, *contents: str) -> bool:
+    """Whether a step makes one of these of several spaces."""
+    return isinstance(step, Replace) and step.pattern == RUNS and step.content in contents
+
+
+def _is_literal(step: Replace, size: int = 0) -> bool:
+    """Whether a step replaces an ASCII text, of so many characters if that is said."""
+    text = step.pattern.text
+    return step.pattern.literal and bool(text) and text.isascii() and (len(text) == size or not size)
+
+
+def _done(step: Map | Compose | Replace, text: str) -> str:
+    """What a step makes of a text."""
+    if isinstance(step, Map):
+        return text.translate(mapping(step.name))
+    return normal_form(step.form, text) if isinstance(step, Compose) else text.replace(step.pattern.text, step.content)
+
+
+def _all_images(read: _Read) -> tuple[list[str], set[int]]:
+    """(what the steps of one character make of each code point but surrogates, those whose neighbours matter)."""
+    points = np.array([*range(0xD800), *range(0xE000, UNICODE_SIZE)])
+    text, odd = BORDER.join("" if c == ord(BORDER) else chr(c) for c in points.tolist()), set[int]()
+    for k, step in enumerate(read.single):
+        joins = isinstance(step, Compose) and step.form in ("NFC", "NFKC")
+        if joins:
+            odd |= _holding(text, points, _meets())
+        text = _done(step, text)
+        if isinstance(step, Compose):
+            removed = k + 1 < len(read.single) and read.single[k + 1] == Map("accents")
+            seen = _done(Map("accents"), text) if removed else text
+            odd |= _beginning(seen, points, _meets()) if joins else _holding(seen, points, class_table() > 0)
+    images = text.split(BORDER)
+    if len(images) != points.size:
+        raise AssertionError("a step changed a border")
+    images[int(np.searchsorted(points, ord(BORDER)))] = BORDER
+    return images, odd
+
+
+@cache
+def _meets() -> NDArray[np.bool_]:
+    """bool[0x110000]: characters that NFC may join with, or move past, others."""
+    found = class_table() > 0
+    found[sorted(seconds())] = True
+    return found
+
+
+def _codes(joined: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """(code points, number of borders in front of each)."""
+    codes = np.frombuffer(joined.encode("utf-32-le"), np.uint32).astype(np.int64)
+    return codes, np.cumsum(codes == ord(BORDER))
+
+
+def _holding(joined: str, points: NDArray[np.int64], wanted: NDArray[np.bool_]) -> set[int]:
+    codes, row = _codes(joined)
+    return set(points[np.unique(row[wanted[codes]])].tolist())
+
+
+def _beginning(joined: str, points: NDArray[np.int64], wanted: NDArray[np.bool_]) -> set[int]:
+    codes, row = _codes(joined)
+    first = np.append(True, codes[:-1] == ord(BORDER))
+    return set(points[np.unique(row[first & wanted[codes]])].tolist())
+
+
+def _cluster_keys(step: Clusters, source: str) -> dict[str, str] | None:
+    """Keys of a character map that clusters of under SHORT_CLUSTER bytes, or characters, may be."""
+    keys = charsmap_keys(read_charsmap(step.charsmap, source))
+    if keys is None:
+        return None
+    found = {}
+    data, images = keys.data.tobytes(), keys.images.tobytes()
+    rows = zip(keys.offsets[:-1].tolist(), keys.offsets[1:].tolist(), keys.image_offsets.tolist(),
+               keys.image_offsets[1:].tolist(), strict=False)  # fmt: skip
+    try:
+        for start, stop, begin, end in rows:
+            text = data[start:stop].decode()
+            if stop - start < SHORT_CLUSTER:
+                found[text] = images[begin:end].decode()
+    except UnicodeDecodeError:
+        return None
+    return found
+
+
+@cache
+def _cluster_flags() -> NDArray[np.uint8]:
+    """uint8[0x110000]: what characters are to grapheme clusters."""
+    flags = np.zeros(UNICODE_SIZE, np.uint8)
+    everything = "".join(map(chr, [*range(0xD800), *range(0xE000, UNICODE_SIZE)]))
+
+    def members(pattern: str) -> list[int]:
+        return [ord(c) for c in regex.findall(pattern, everything)]
+
+    flags[sorted(map(ord, characters("extending")))] |= EXTENDS
+    flags[members(r"[\p{GCB=Control}\p{GCB=CR}\p{GCB=LF}]")] |= CONTROL
+    flags[members(r"\p{Extended_Pictographic}")] |= PICTURE
+    flags[members(r"\p{GCB=Prepend}")] |= ODD
+    flags[members(r"[\p{GCB=L}\p{GCB=V}\p{GCB=T}\p{GCB=LV}\p{GCB=LVT}]")] |= ODD_WITH_MARK
+    flags[0x900:0x2000] |= np.where(flags[0x900:0x2000] & EXTENDS, 0, ODD_WITH_MARK).astype(np.uint8)
+    return flags
+
+
+def _steps(table: dict[int, str], keys: dict[str, str], odd: set[int], single: set[str], read: _Read) -> Steps:
+    clusters = read.charsmap is not None
+    flags = _cluster_flags().copy() if clusters else np.zeros(UNICODE_SIZE, np.uint8)
+    near = np.flatnonzero(flags & (EXTENDS | ODD)).tolist()
+    points = sorted(table)
+    flags[points] |= MAPPED
+    flags[sorted(odd)] |= ODD
+    texts, offsets = packed([table[c].encode() for c in points])
+    key_texts, key_offsets = packed([image.encode() for image in keys.values()])
+    data, bounds = packed([text.encode() for text in keys])
+    trie = build_double_array(data, bounds, np.arange(len(keys), dtype=np.int32))
+    flags[sorted(map(ord, single))] |= IS_KEY
+    if not clusters:
+        for text in keys:
+            flags[ord(text[0])] |= BEGINS_KEY
+    pages, blocks = two_stage(np.arange(UNICODE_SIZE), flags)
+    kinds = np.full(256, NOT_PLAIN, np.uint8)
+    kinds[:0x80] = np.where(flags[:0x80] & (MAPPED | ODD | BEGINS_KEY), NOT_PLAIN, TIED if clusters else 0)
+    own = CharacterTable(
+        frozen(pages, np.uint16), frozen(blocks, np.uint8), frozen(points, np.int32), frozen(offsets, np.int32),
+        _filled(texts), trie, frozen(key_offsets, np.int32), _filled(key_texts), int(clusters),
+    )  # fmt: skip
+    rows = {**{chr(c): table[c] for c in points}, **keys, **{2 * chr(c): chr(c) for c in near}}
+    texts, offsets = packed([text.encode() for text in rows])
+    images, bounds = packed([image.encode() for image in rows.values()])
+    return Steps(own, frozen(kinds, np.uint8), Keys(texts, offsets, images, bounds), read.tail)
+
+
+def _filled(texts: NDArray[np.uint8]) -> U8:
+    """Never empty."""
+    return frozen(np.append(texts, np.uint8(0)), np.uint8)

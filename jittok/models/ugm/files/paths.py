@@ -1,0 +1,304 @@
+"""The best path through normalized text, as the file's own library finds it, rounding included.
+
+Sums begin at the sum that the text has at that place: 0 where a word begins (tokenizer.json) or a text
+(sentencepiece). A span that is looked up is computed from 0 all the same. That is right if at each place of its path
+the best sum is ahead of all others by more than rounding can change, `near`; else `DOUBTFUL` says so.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from jittok._jit import helper
+from jittok._raw import (
+    Window,
+    get_f64,
+    get_i32,
+    get_i64,
+    get_u8,
+    get_u64,
+    put_f64,
+    put_i32,
+    put_i64,
+    put_u64,
+    window,
+)
+from jittok.models.ugm.files.arrays import SETTLED, SUM, Arrays, Work
+from jittok.models.ugm.whole import LOWEST
+from jittok.piece_cache.span_loop import WHOLE
+from jittok.structures.double_array import BASE, PARENT, ROOT, UNIT
+from jittok.structures.double_array import VALUE as TOKEN
+from jittok.structures.utf8 import lead_length
+from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2
+
+DOUBTFUL = -103
+"""Rounding might decide; apart from the codes of `jittok.fragments`."""
+EXACT = -1.0
+"""`near` where sums begin as they should."""
+SUMS_KEPT = 1 << 14
+"""Places whose sums are kept together."""
+MOST_CHARACTER = 4
+MOST_OF_SPAN = float(2**12)
+"""Sums of a span, and"""
+MOST_SUM = float(2**17 - 2**14)
+"""sums of a text by sentencepiece's model up to which `Arrays.near` holds."""
+_32, _PLACE, _NEAR, _NONE = np.uint64(32), np.uint64(0x7FFFFFFF), np.uint64(0x80000000), np.uint64(0)
+
+
+class Lattice(NamedTuple):
+    """Windows onto what finding a path needs."""
+
+    units: Window
+    scores: Window
+    steps: Window
+    begins: Window
+    byte_ids: Window
+    bytes: int  # whether unknown characters become bytes
+    literal: int
+    unk_id: int
+    unk_score: float
+    single: int
+    text: Window
+    sums: Window
+    arcs: Window
+    state: Window
+    places: Window
+    longest: int
+    near: float
+
+
+@helper
+def open_lattice(arrays: Arrays, work: Work) -> Lattice:
+    """Windows onto the arrays."""
+    return Lattice(
+        window(arrays.trie.units),
+        window(arrays.scores),
+        window(arrays.steps),
+        window(arrays.begins),
+        window(arrays.byte_ids),
+        1 if arrays.byte_ids[0] >= 0 else 0,
+        arrays.literal,
+        arrays.unk_id,
+        arrays.unk_score,
+        arrays.single,
+        window(work.text),
+        window(work.sums),
+        window(work.arcs),
+        window(work.state),
+        window(work.places),
+        max(arrays.longest, MOST_CHARACTER),
+        arrays.near,
+    )
+
+
+@helper
+def best_paths(own: Lattice, size: int, base: float, near: float, whole: bool, ids: Window, count: int) -> int:
+    """Ids of own.text[:size], each word by itself in a tokenizer.json; the new count, DOUBTFUL or WHOLE."""
+    begin = 0
+    while begin < size:
+        end = size
+        if own.single == 0:
+            if get_u8(own.text, begin) == SPACE_BYTE:
+                base, near = 0.0, EXACT
+            end = begin + 1
+            while end < size and get_u8(own.text, end) != SPACE_BYTE:
+                end += 1
+        total = _find_path(own, begin, end, base, near)
+        if near != EXACT and abs(total) >= MOST_OF_SPAN:
+            return DOUBTFUL
+        count = _write_path(own, begin, end, whole, ids, count)
+        if count < 0:
+            return count
+        begin = end
+    return count
+
+
+@helper
+def _find_path(own: Lattice, first: int, size: int, base: float, near: float) -> float:
+    """Fill the arcs of text[first:size]; the sum at its end. Sums are kept of places that are still reached."""
+    begin, known_to, p = first, first, first
+    put_f64(own.sums, 0, base)
+    while p < size:
+        until = min(begin + SUMS_KEPT, size)
+        reach = min(until + own.longest, size)
+        for k in range(known_to + 1, reach + 1):
+            put_f64(own.sums, k - begin, LOWEST)
+        known_to = reach
+        p = _walk(own, size, begin, p, until, near)
+        for k in range(p, known_to + 1):  # little, or the end
+            put_f64(own.sums, k - p, get_f64(own.sums, k - begin))
+        begin = p
+    return get_f64(own.sums, 0)
+
+
+@helper
+def _rounded(own: Lattice, total: float) -> float:
+    return np.float64(np.float32(total)) if own.single != 0 else total
+
+
+@helper
+def _walk(own: Lattice, size: int, begin: int, p: int, until: int, near: float) -> int:
+    """Go on from the places p .. until - 1; the place behind. sums[0] is that of the place `begin`."""
+    text, sums = own.text, own.sums
+    while p < until:
+        after = min(p + lead_length(get_u8(text, p)), size)
+        here, known, node, end = get_f64(sums, p - begin), False, ROOT, p
+        while end < size:
+            place = get_i32(own.units, UNIT * node + BASE) ^ get_u8(text, end)
+            if get_i32(own.units, UNIT * place + PARENT) != node:
+                break
+            node = place
+            end += 1
+            token = get_i32(own.units, UNIT * node + TOKEN)
+            if token >= 0:
+                _challenge(own, token, p, end, begin, _rounded(own, here + get_f64(own.scores, token + 1)), near)
+                known = known or end == after
+        if not known:
+            _challenge(own, own.unk_id, p, after, begin, _rounded(own, here + own.unk_score), near)
+        p = after
+    return p
+
+
+@helper
+def _challenge(own: Lattice, token: int, p: int, end: int, begin: int, total: float, near: float) -> None:
+    """Only a strictly larger sum wins, so of equal ones the first stays."""
+    old = get_f64(own.sums, end - begin)
+    mark = _NEAR if abs(total - old) <= near else _NONE
+    if total > old:
+        put_f64(own.sums, end - begin, total)
+        put_u64(own.arcs, end, np.uint64(token) << _32 | np.uint64(p) | mark)
+    elif mark != _NONE:
+        put_u64(own.arcs, end, get_u64(own.arcs, end) | mark)
+
+
+@helper
+def _is_unknown(own: Lattice, token: int) -> bool:
+    return token == own.unk_id or token == own.literal  # noqa: PLR1714  kernels have no tuples to look in
+
+
+@helper
+def _unknown_before(own: Lattice, start: int, first: int) -> bool:
+    return start > first and _is_unknown(own, np.int64(get_u64(own.arcs, start) >> _32))
+
+
+@helper
+def _in_bytes(own: Lattice, token: int, start: int, behind: bool, first: int) -> bool:
+    """Whether a step of a path becomes bytes: not the unknown token's own text alone. behind: the next is unknown."""
+    if own.bytes == 0 or not _is_unknown(own, token):
+        return False
+    return token != own.literal or behind or _unknown_before(own, start, first)
+
+
+@helper
+def _write_path(own: Lattice, first: int, size: int, whole: bool, ids: Window, count: int) -> int:
+    """Ids of the path that the arcs tell, from the last one; they are counted first."""
+    found, end, behind = 0, size, False
+    while end > first:
+        arc = get_u64(own.arcs, end)
+        token, start = np.int64(arc >> _32), np.int64(arc & _PLACE)
+        if arc & _NEAR != _NONE:
+            return DOUBTFUL
+        if token == own.literal and not whole:
+            return WHOLE  # what is unknown beside it may lie in another span
+        unknown = _is_unknown(own, token)
+        if _in_bytes(own, token, start, behind, first):
+            found += _size_in_bytes(own, start, end)
+        elif not (unknown and behind and own.single == 0):
+            found += 1
+        end, behind = start, unknown
+    at, end, behind = count + found, size, False
+    while end > first:
+        arc = get_u64(own.arcs, end)
+        token, start = np.int64(arc >> _32), np.int64(arc & _PLACE)
+        unknown = _is_unknown(own, token)
+        if _in_bytes(own, token, start, behind, first):
+            at -= _size_in_bytes(own, start, end)
+            _put_bytes(own, start, end, ids, at)
+        elif not (unknown and behind and own.single == 0):
+            at -= 1
+            put_i32(ids, at, own.unk_id if unknown else token)
+        end, behind = start, unknown
+    return count + found
+
+
+@helper
+def _size_in_bytes(own: Lattice, start: int, end: int) -> int:
+    found = 0
+    for i in range(start, end):
+        found += 3 if get_u8(own.text, i) == SPACE_BYTE else 1
+    return found
+
+
+@helper
+def _put_bytes(own: Lattice, start: int, end: int, ids: Window, at: int) -> None:
+    """Ids of the bytes of text[start:end]."""
+    for i in range(start, end):
+        byte = get_u8(own.text, i)
+        if byte == SPACE_BYTE:
+            put_i32(ids, at, get_i32(own.byte_ids, SPACE_MARK_0))
+            put_i32(ids, at + 1, get_i32(own.byte_ids, SPACE_MARK_1))
+            put_i32(ids, at + 2, get_i32(own.byte_ids, SPACE_MARK_2))
+            at += 3
+        else:
+            put_i32(ids, at, get_i32(own.byte_ids, byte))
+            at += 1
+
+
+# ---- sums of what has been written
+
+
+@helper
+def sum_here(own: Lattice, ids: Window, count: int) -> float:
+    """The sum that a text has behind ids[:count]; NaN where that cannot be told."""
+    return settle(own, ids, count) if own.single != 0 else _sum_of_word(own, ids, count)
+
+
+@helper
+def _sum_of_word(own: Lattice, ids: Window, count: int) -> float:
+    k = count - 1
+    while k >= 0 and (get_i32(ids, k) >= own.literal or get_u8(own.begins, get_i32(ids, k)) == 0):
+        k -= 1
+    if k < 0:
+        return np.nan
+    total = 0.0
+    while k < count:
+        token = get_i32(ids, k)
+        total += get_f64(own.steps, token) if token < own.literal else np.nan
+        k += 1
+    return total
+
+
+@helper
+def begin_text(own: Lattice, count: int) -> None:
+    """A text begins whose first id goes to place `count`."""
+    put_f64(own.state, SUM, 0.0)
+    put_i64(own.places, SETTLED, count)
+
+
+@helper
+def settle(own: Lattice, ids: Window, count: int) -> float:
+    """The sum of sentencepiece's model behind ids[:count], added as it adds; NaN when it has been too large."""
+    total, k = get_f64(own.state, SUM), get_i64(own.places, SETTLED)
+    while k < count:
+        total = np.float64(np.float32(total + get_f64(own.steps, get_i32(ids, k))))
+        if abs(total) >= MOST_SUM:
+            total = np.nan
+        k += 1
+    put_f64(own.state, SUM, total)
+    put_i64(own.places, SETTLED, count)
+    return total
+
+
+@helper
+def join_unknown(own: Lattice, ids: Window, begin: int, count: int) -> int:
+    """Neighbouring unknown ids of ids[begin:count] as one; the new count."""
+    at, before = begin, -1
+    for k in range(begin, count):
+        token = get_i32(ids, k)
+        if token != own.unk_id or before != own.unk_id:
+            put_i32(ids, at, token)
+            at += 1
+        before = token
+    return at

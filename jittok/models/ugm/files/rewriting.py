@@ -1,0 +1,331 @@
+"""The bytes that a model sees of a span or a fragment: by a tokenizer.json's table, or by sentencepiece's map."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from jittok._jit import helper
+from jittok._raw import Window, get_i32, get_u8, get_u16, put_u8, window
+from jittok.models.ugm.files.arrays import Arrays, Work
+from jittok.normalize.keys import BEGINS_USER, PLAIN, TIED
+from jittok.normalize.steps import longest_known_key
+from jittok.piece_cache.span_loop import WHOLE
+from jittok.structures.double_array import BASE, NO_VALUE, PARENT, ROOT, UNIT, VALUE
+from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2, SPACE_MARK_CODE
+
+MAPPED, EXTENDS, IS_KEY, CONTROL, PICTURE, ODD, ODD_WITH_MARK, BEGINS_KEY = (1 << k for k in range(8))
+"""Flags of characters. MAPPED: it becomes something else; EXTENDS: it belongs to the grapheme cluster of what stands
+before it (U+200D ties a PICTURE to the next); IS_KEY: it is a key of the character map; CONTROL: nothing belongs to
+it. ODD: only the plain reference can tell what becomes of a text with it, or (ODD_WITH_MARK) with it in front of a mark
+of two bytes."""
+ODD_TEXT = -17
+"""A code of the kernel: the plain reference encodes this fragment."""
+ZERO_WIDTH_JOINER = 0x200D
+OUTSIDE, INSIDE = 0, 1
+"""State: whether the last byte belongs to a word."""
+STEP = 64
+"""Bytes that a step may write without being asked."""
+SHORT_CLUSTER = 6
+"""Bytes of a grapheme cluster from which on it is not looked up as a whole."""
+
+
+class Rewriting(NamedTuple):
+    """Windows onto what the steps need."""
+
+    single: int
+    merge: int
+    prefix: int
+    kinds: Window
+    pages: Window
+    blocks: Window
+    points: Window
+    points_size: int
+    offsets: Window
+    texts: Window
+    keys: Window
+    key_offsets: Window
+    key_texts: Window
+    clusters: int
+    map_units: Window
+    map_size: int
+    map_root: int
+    replacements: Window
+    user: Window
+    out: Window
+    room: int
+
+
+@helper
+def open_rewriting(arrays: Arrays, work: Work) -> Rewriting:
+    """Windows onto the arrays."""
+    table = arrays.table
+    return Rewriting(
+        arrays.single,
+        arrays.merge,
+        arrays.prefix,
+        window(arrays.kinds),
+        window(table.pages),
+        window(table.blocks),
+        window(table.points),
+        table.points.size,
+        window(table.offsets),
+        window(table.texts),
+        window(table.keys.units),
+        window(table.key_offsets),
+        window(table.key_texts),
+        table.clusters,
+        window(arrays.charsmap.units),
+        arrays.charsmap.units.size,
+        arrays.map_root,
+        window(arrays.charsmap.replacements),
+        window(arrays.user.units),
+        window(work.text),
+        work.text.size,
+    )
+
+
+@helper
+def rewrite(own: Rewriting, text: Window, start: int, stop: int, whole: bool) -> tuple[int, int]:
+    """(bytes of normalized text in own.out, the state behind); or a code in place of the bytes: WHOLE where they do not
+    fit, or only the whole fragment can tell, and ODD_TEXT.
+
+    text[start:stop] is well-formed; whole: it is a fragment, and what stands in front of it is put there.
+    """
+    i, at, state = start, 0, INSIDE
+    if whole and own.prefix != 0:
+        state = OUTSIDE
+        if own.merge == 0:
+            put_u8(own.out, 0, SPACE_BYTE)
+            at = 1
+    while i < stop:
+        if at + STEP > own.room:
+            return WHOLE, state
+        byte = get_u8(text, i)
+        kind = get_u8(own.kinds, byte)
+        if kind == PLAIN or (kind == TIED and (i + 1 >= stop or get_u8(text, i + 1) < 0x80)):
+            at, state = put(own, byte, at, state)
+            i += 1
+        elif own.single != 0:
+            i, at, state = _mapped_step(own, text, i, stop, at, state, whole)
+        else:
+            i, at, state = _table_step(own, text, i, stop, at, state)
+        if i < 0:
+            return i, state
+    while whole and own.single != 0 and own.merge != 0 and at > 0 and get_u8(own.out, at - 1) == SPACE_BYTE:
+        at -= 1  # of U+2581 that the text itself ends with
+    return at, state
+
+
+@helper
+def put(own: Rewriting, byte: int, at: int, state: int) -> tuple[int, int]:
+    """One normalized byte, and the space that belongs in front of it; (place behind, state)."""
+    if own.merge != 0:
+        if byte == SPACE_BYTE:
+            return at, OUTSIDE
+        if state == OUTSIDE:
+            put_u8(own.out, at, SPACE_BYTE)
+            at += 1
+    put_u8(own.out, at, byte)
+    return at + 1, INSIDE
+
+
+@helper
+def _put_all(own: Rewriting, text: Window, start: int, stop: int, at: int, state: int) -> tuple[int, int]:
+    """text[start:stop]; (WHOLE, state) where it does not fit."""
+    while start < stop:
+        if at + STEP > own.room:
+            return WHOLE, state
+        at, state = put(own, get_u8(text, start), at, state)
+        start += 1
+    return at, state
+
+
+@helper
+def _is_mark(text: Window, i: int, size: int) -> bool:
+    return (
+        size == 3
+        and get_u8(text, i) == SPACE_MARK_0
+        and get_u8(text, i + 1) == SPACE_MARK_1
+        and get_u8(text, i + 2) == SPACE_MARK_2
+    )
+
+
+# ---- sentencepiece
+
+
+@helper
+def _mapped_step(
+    own: Rewriting, text: Window, i: int, stop: int, at: int, state: int, whole: bool
+) -> tuple[int, int, int]:
+    """A user-defined piece, the longest key of the map, or a character: (place behind or a code, at, state)."""
+    byte = get_u8(text, i)
+    if get_u8(own.kinds, byte) & BEGINS_USER:
+        end = _user_end(own.user, text, i, stop)
+        if end > i:
+            while i < end and at >= 0:
+                i, at, state = _copied(own, text, i, stop, at, state, whole)
+            return i if at >= 0 else WHOLE, at, state
+    length, place = longest_known_key(own.map_units, own.map_size, own.map_root, text, i, stop)
+    if length > 0:
+        byte = get_u8(own.replacements, place)
+        while byte != 0:
+            if at + STEP > own.room:
+                return WHOLE, at, state
+            at, state = put(own, byte, at, state)
+            place += 1
+            byte = get_u8(own.replacements, place)
+        return i + length, at, state
+    i, at, state = _copied(own, text, i, stop, at, state, whole)
+    return i if at >= 0 else WHOLE, at, state
+
+
+@helper
+def _copied(own: Rewriting, text: Window, i: int, stop: int, at: int, state: int, whole: bool) -> tuple[int, int, int]:
+    """A character as it is, and U+2581 as a space: (place behind, at or WHOLE, state)."""
+    byte = get_u8(text, i)
+    size = 1 if byte < 0x80 else 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+    if not _is_mark(text, i, size):
+        at, state = _put_all(own, text, i, min(i + size, stop), at, state)
+        return i + size, at, state
+    if at + STEP > own.room or (own.merge != 0 and not whole):
+        return i, WHOLE, state  # one at the end of a text goes
+    if own.merge != 0 and state == OUTSIDE:
+        put_u8(own.out, at, SPACE_BYTE)
+        at += 1
+    put_u8(own.out, at, SPACE_BYTE)
+    return i + 3, at + 1, INSIDE
+
+
+@helper
+def _user_end(units: Window, text: Window, i: int, stop: int) -> int:
+    """Where the longest user-defined piece at a place ends, or the place."""
+    node, found = ROOT, i
+    while i < stop:
+        place = get_i32(units, UNIT * node + BASE) ^ get_u8(text, i)
+        if get_i32(units, UNIT * place + PARENT) != node:
+            break
+        node = place
+        i += 1
+        if get_i32(units, UNIT * node + VALUE) != NO_VALUE:
+            found = i
+    return found
+
+
+# ---- tokenizer.json
+
+
+@helper
+def _character(own: Rewriting, text: Window, i: int) -> tuple[int, int, int]:
+    """(code point, bytes, flags) of the character at i."""
+    c = get_u8(text, i)
+    size = 1
+    if c >= 0x80:
+        size = 2 if c < 0xE0 else 3 if c < 0xF0 else 4
+        c &= 0x7F >> size
+        for k in range(1, size):
+            c = c << 6 | get_u8(text, i + k) & 0x3F
+    return c, size, get_u8(own.blocks, get_u16(own.pages, c >> 7) << 7 | c & 127)
+
+
+@helper
+def does_extend(own: Rewriting, text: Window, i: int) -> bool:
+    """Whether the character at i belongs to the grapheme cluster of what stands before it."""
+    _, _, flags = _character(own, text, i)
+    return flags & EXTENDS != 0
+
+
+@helper
+def _table_step(own: Rewriting, text: Window, i: int, stop: int, at: int, state: int) -> tuple[int, int, int]:
+    """A key, a grapheme cluster or a character: (place behind or a code, at, state)."""
+    c, size, flags = _character(own, text, i)
+    if flags & ODD:
+        return ODD_TEXT, at, state
+    end = i + size
+    if own.clusters == 0:
+        if flags & BEGINS_KEY:
+            length, row = _key(own, text, i, stop)
+            if length > 0:
+                at, state = _put_key(own, row, at, state)
+                return i + length if at >= 0 else WHOLE, at, state
+        at, state = _put_character(own, text, i, c, size, flags, at, state)
+        return end if at >= 0 else WHOLE, at, state
+    if flags & CONTROL == 0:
+        end = _cluster_end(own, text, end, stop, flags)
+        if end < 0:
+            return ODD_TEXT, at, state
+    if i + size < end < i + SHORT_CLUSTER:
+        if flags & IS_KEY:
+            at, state = _put_character(own, text, i, c, size, flags, at, state)
+            return end if at >= 0 else WHOLE, at, state
+        length, row = _key(own, text, i, end)
+        if length > 0:
+            at, state = _put_key(own, row, at, state)
+            return end if at >= 0 else WHOLE, at, state
+    while True:
+        at, state = _put_character(own, text, i, c, size, flags, at, state)
+        i += size
+        if at < 0 or at + STEP > own.room:
+            return WHOLE, at, state
+        if i >= end:
+            return end, at, state
+        c, size, flags = _character(own, text, i)
+
+
+@helper
+def _cluster_end(own: Rewriting, text: Window, end: int, stop: int, flags: int) -> int:
+    """Where the grapheme cluster ends whose first character, with these flags, ends at `end`; -1: an odd one."""
+    first = flags
+    joined = 1 if flags & PICTURE else 0
+    while end < stop and get_u8(text, end) >= 0x80:
+        c, size, flags = _character(own, text, end)
+        if flags & EXTENDS:
+            if first & ODD_WITH_MARK and size == 2:
+                return -1
+            joined = 0 if joined != 1 else 2 if c == ZERO_WIDTH_JOINER else 1
+        elif joined == 2 and flags & PICTURE:
+            joined = 1
+        else:
+            break
+        end += size
+    return end
+
+
+@helper
+def _key(own: Rewriting, text: Window, i: int, stop: int) -> tuple[int, int]:
+    """(bytes, row) of the shortest key of several characters that text[i:stop] begins with; (0, 0) for none."""
+    node, start = ROOT, i
+    while i < stop:
+        place = get_i32(own.keys, UNIT * node + BASE) ^ get_u8(text, i)
+        if get_i32(own.keys, UNIT * place + PARENT) != node:
+            break
+        node = place
+        i += 1
+        row = get_i32(own.keys, UNIT * node + VALUE)
+        if row != NO_VALUE:
+            return i - start, row
+    return 0, 0
+
+
+@helper
+def _put_key(own: Rewriting, row: int, at: int, state: int) -> tuple[int, int]:
+    return _put_all(own, own.key_texts, get_i32(own.key_offsets, row), get_i32(own.key_offsets, row + 1), at, state)
+
+
+@helper
+def _put_character(
+    own: Rewriting, text: Window, i: int, c: int, size: int, flags: int, at: int, state: int
+) -> tuple[int, int]:
+    """What becomes of one character."""
+    if flags & MAPPED == 0:
+        if c == SPACE_MARK_CODE:  # begins a word as a space does, but is not dropped
+            put_u8(own.out, at, SPACE_BYTE)
+            return at + 1, INSIDE
+        return _put_all(own, text, i, i + size, at, state)
+    low, high = 0, own.points_size
+    while low < high:
+        middle = (low + high) >> 1
+        if get_i32(own.points, middle) < c:
+            low = middle + 1
+        else:
+            high = middle
+    return _put_all(own, own.texts, get_i32(own.offsets, low), get_i32(own.offsets, low + 1), at, state)

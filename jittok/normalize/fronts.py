@@ -1,0 +1,91 @@
+"""What is put in front of fragments, and the white space that is taken from their ends."""
+
+from __future__ import annotations
+
+from jittok._jit import I32, I64, U8, OutI64, OutU8, helper, kernel, wide
+from jittok._raw import get_u8, put_u8, window
+from jittok.structures.white import white_before, white_behind
+
+
+@helper
+def _begins_with(data: U8, start: int, stop: int, text: U8) -> bool:
+    if stop - start < text.size:
+        return False
+    for k in range(text.size):
+        if data[start + k] != text[k]:
+            return False
+    return True
+
+
+@kernel
+def write_fronts(
+    data: U8, starts: I64, stops: I64, tokens: I32, count: int, front: U8, unless: U8, least: int, out: OutU8,
+    out_starts: OutI64, out_stops: OutI64,
+) -> int:  # fmt: skip
+    """Fragments with `front` before each that is not empty, behind each other in `out`; how many bytes. Ids are empty.
+
+    starts, stops: int64[count], tokens: int32[count] as `jittok.fragments` says; texts whose number is above `least`
+    get nothing in front
+    unless: a text that begins with these bytes gets nothing, if there are any
+    out: uint8[bytes + count * front.size]; out_starts, out_stops: int64[count] receive where each is
+    """
+    text, to, at = window(data), window(out), wide(0)
+    for k in range(count):
+        out_starts[k] = at
+        start, stop = wide(starts[k]), wide(stops[k])
+        if tokens[k] < 0 and start < stop:
+            begun = unless.size > 0 and _begins_with(data, start, stop, unless)
+            if tokens[k] <= least and not begun:
+                for j in range(front.size):
+                    put_u8(to, at + j, front[j])
+                at += front.size
+            for j in range(stop - start):
+                put_u8(to, at + j, get_u8(text, start + j))
+            at += stop - start
+        out_stops[k] = at
+    return at
+
+
+@kernel
+def strip_white(
+    data: U8, starts: I64, stops: I64, tokens: I32, count: int, left: int, right: int, out_starts: OutI64,
+    out_stops: OutI64,
+) -> int:  # fmt: skip
+    """Where fragments begin and end without white space at their ends; returns `count`.
+
+    starts, stops, out_starts, out_stops: int64[count], tokens: int32[count]; left, right: 0 or 1, which ends
+    """
+    text = window(data)
+    for k in range(count):
+        start, stop = wide(starts[k]), wide(stops[k])
+        if tokens[k] < 0 and start < stop:
+            if left != 0:
+                start = white_behind(text, start, stop)
+            if right != 0:
+                stop = white_before(text, stop, start)
+        out_starts[k], out_stops[k] = start, stop
+    return count
+
+
+@kernel
+def gather(
+    data: U8, starts: I64, stops: I64, other: U8, other_starts: I64, other_stops: I64, changes: I64, tokens: I32,
+    count: int, out: OutU8, out_starts: OutI64, out_stops: OutI64,
+) -> int:  # fmt: skip
+    """Fragments of `data`, those with changes[k] >= 0 of `other`, behind each other in `out`; how many bytes.
+
+    All of places, changes and tokens: int64 and int32[count]; out: uint8[their bytes]. Ids are empty.
+    """
+    to, at = window(out), wide(0)
+    for k in range(count):
+        out_starts[k] = at
+        if tokens[k] < 0:
+            if changes[k] >= 0:
+                text, start, stop = window(other), wide(other_starts[k]), wide(other_stops[k])
+            else:
+                text, start, stop = window(data), wide(starts[k]), wide(stops[k])
+            for j in range(stop - start):
+                put_u8(to, at + j, get_u8(text, start + j))
+            at += stop - start
+        out_stops[k] = at
+    return at

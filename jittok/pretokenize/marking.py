@@ -1,0 +1,217 @@
+"""Any chain of splitter stages as what `splitters.marks` needs: stages over characters, those over bytes behind them,
+and which characters are dropped.
+
+A stage that drops something is covered where what it drops are all characters of a set, and nothing else: then a piece
+is dropped if its first character is of that set, whatever the stages behind it cut.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok._jit import I32, I64, U8, frozen
+from jittok.pipeline.patterns import PatternError, explicit, is_possessive
+from jittok.pipeline.steps import (
+    CONTIGUOUS,
+    ISOLATED,
+    MERGED_WITH_NEXT,
+    MERGED_WITH_PREVIOUS,
+    ONIG,
+    REMOVED,
+    Cut,
+    CutClass,
+    Pattern,
+    SpellBytes,
+    Splitter,
+)
+from jittok.pretokenize.automaton import DEAD, START, Automaton, compile_pattern
+from jittok.pretokenize.classes import UNICODE_SIZE
+from jittok.pretokenize.program import Stage, joint_classes, splitter_from
+from jittok.pretokenize.splitters import general
+from jittok.pretokenize.splitters.general import MATCHER
+from jittok.unicode.libraries import Ranges, ranges
+from jittok.unicode.tables import CHARACTER_OF_BYTE
+
+BYTES = 256
+
+
+class Chain(NamedTuple):
+    """A chain of stages, compiled."""
+
+    splitter: general.Splitter
+    drops: U8
+    byte_at: I64
+    byte_rows: I32
+    byte_widths: I64
+    byte_classes: U8
+    spelled: bool  # whether words are spelled in bytes
+
+
+class _Compiled(NamedTuple):
+    automaton: Automaton
+    drops: NDArray[np.bool_]  # [classes of the automaton]
+
+
+def written(parts: Ranges) -> str:
+    """A set of characters as a pattern."""
+    return "[" + "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in parts) + "]"
+
+
+@functools.cache
+def _automaton(text: str) -> Automaton:
+    return compile_pattern(text, UNICODE_SIZE)
+
+
+def chain_of(stages: tuple[Splitter, ...], greedy: dict[str, str]) -> Chain | None:
+    """The stages compiled, None where one is not covered. greedy: what stands for some possessive patterns."""
+    at = next((k for k, stage in enumerate(stages) if isinstance(stage, SpellBytes)), len(stages))
+    if any(isinstance(stage, SpellBytes) for stage in stages[at + 1 :]):
+        return None
+    try:
+        front = [_compile(stage, greedy) for stage in stages[:at]]
+        behind = [_compile(stage, greedy) for stage in stages[at + 1 :]]
+        if any(stage is None for stage in (*front, *behind)):
+            return None
+        known = [stage for stage in front if stage is not None]
+        return _chain(known, [stage for stage in behind if stage is not None], at < len(stages))
+    except (ValueError, PatternError):
+        return None
+
+
+def _chain(front: list[_Compiled], behind: list[_Compiled], spelled: bool) -> Chain | None:
+    if behind and any(stage.drops.any() for stage in (*front, *behind)):
+        return None  # a stage over bytes may cut what is dropped in two
+    if not front:
+        whole = _automaton("[\\x00-\\U0010ffff]+")
+        front = [_Compiled(whole, np.zeros(whole.width - 1, np.bool_))]
+    parts: list[Stage] = [(MATCHER, each.automaton, (each.automaton.starts, each.automaton.classes)) for each in front]
+    members = joint_classes(parts)
+    drops = np.zeros(BYTES // 2, np.uint8)
+    for k, each in enumerate(front):
+        drops[: members.shape[0]] |= each.drops[members[:, k]].astype(np.uint8)
+    rows, places, widths, classes = [np.zeros(0, np.int64)], list[int](), list[int](), [np.zeros(0, np.uint8)]
+    for each in behind:
+        base = sum(part.size for part in rows)
+        entries = each.automaton.transitions.astype(np.int64)
+        rows.append((entries >> 1) * each.automaton.width + base << 1 | entries & 1)
+        places.append(base)
+        widths.append(each.automaton.width)
+        runs = np.searchsorted(each.automaton.starts, np.array(CHARACTER_OF_BYTE), "right") - 1
+        classes.append(each.automaton.classes[runs])
+    return Chain(
+        splitter_from(parts), frozen(drops, np.uint8), frozen(places, np.int64), frozen(np.concatenate(rows), np.int32),
+        frozen(widths, np.int64), frozen(np.concatenate(classes), np.uint8), spelled,
+    )  # fmt: skip
+
+
+def _compile(stage: Splitter, greedy: dict[str, str]) -> _Compiled | None:
+    """One stage; None where it is not covered."""
+    if isinstance(stage, CutClass):
+        text = written(ranges(stage.name))
+        invert = False
+    elif isinstance(stage, Cut):
+        pattern = stage.pattern
+        if pattern.literal:
+            text = "".join(f"\\U{ord(c):08x}" for c in pattern.text)
+        else:
+            text = explicit(greedy.get(pattern.text, pattern.text), pattern.engine or ONIG)
+        if not pattern.text or is_possessive(text):
+            return None
+        invert = stage.invert
+    else:
+        return None
+    automaton = _automaton(text)
+    nothing = np.zeros(automaton.width - 1, np.bool_)
+    if stage.behavior == ISOLATED:
+        return _Compiled(automaton, nothing)
+    if stage.behavior == REMOVED:
+        begins = _rows(automaton)[START, :-1] >> 1 != DEAD
+        dropped = ~begins if invert else begins
+        apart = _covers(automaton, begins) and not _takes(automaton, ~begins)
+        return _Compiled(automaton, dropped) if apart else None
+    single = _single(automaton)
+    if single is None or invert:
+        return None
+    inside = written(_runs(automaton, single))
+    outside = "[^" + inside[1:]
+    forms = {
+        CONTIGUOUS: f"{inside}+|{outside}+",
+        MERGED_WITH_PREVIOUS: f"{outside}+{inside}?|{inside}",
+        MERGED_WITH_NEXT: f"{inside}?{outside}+|{inside}",
+    }
+    automaton = _automaton(forms[stage.behavior])
+    return _Compiled(automaton, np.zeros(automaton.width - 1, np.bool_))
+
+
+def _rows(automaton: Automaton) -> NDArray[np.int64]:
+    return automaton.transitions.reshape(-1, automaton.width).astype(np.int64)
+
+
+def _single(automaton: Automaton) -> NDArray[np.bool_] | None:
+    """The classes of a pattern that is one character of a set; None for any other."""
+    rows = _rows(automaton)
+    first = rows[START, :-1] >> 1
+    alive = np.unique(first[first != DEAD])
+    if alive.size == 1 and (rows[alive[0]] == DEAD << 1 | 1).all():
+        found: NDArray[np.bool_] = first != DEAD
+        return found
+    return None
+
+
+def _runs(automaton: Automaton, classes: NDArray[np.bool_]) -> Ranges:
+    """The characters of some classes."""
+    ends = np.append(automaton.starts[1:], UNICODE_SIZE) - 1
+    chosen = classes[automaton.classes]
+    return tuple(zip(automaton.starts[chosen].tolist(), ends[chosen].tolist(), strict=True))
+
+
+def _covers(automaton: Automaton, begins: NDArray[np.bool_]) -> bool:
+    """Whether a match begins at every character of these classes, whatever follows."""
+    rows = _rows(automaton)
+    todo, seen = set((rows[START, :-1] >> 1)[begins].tolist()), set[int]()
+    while todo:
+        state = todo.pop()
+        if state == DEAD:
+            return False
+        if state in seen:
+            continue
+        seen.add(state)
+        if rows[state, -1] & 1 == 0:
+            return False
+        waiting = rows[state, :-1][rows[state, :-1] & 1 == 0] >> 1
+        todo |= set(waiting.tolist())
+    return True
+
+
+def _takes(automaton: Automaton, classes: NDArray[np.bool_]) -> bool:
+    """Whether a character of these classes is ever read as part of a match."""
+    rows = _rows(automaton)
+    return bool((rows[:, :-1][:, classes] >> 1 != DEAD).any())
+
+
+def one_set(pattern: Pattern) -> tuple[Ranges | None, bool]:
+    """(the characters of a pattern that is one of them, or a run of them; whether it is a run); None for any other."""
+    if pattern.literal:
+        return (((ord(pattern.text), ord(pattern.text)),), False) if len(pattern.text) == 1 else (None, False)
+    try:
+        text = explicit(pattern.text, pattern.engine)
+        if is_possessive(text):
+            return None, False
+        automaton = _automaton(text)
+    except (ValueError, PatternError):
+        return None, False
+    rows = _rows(automaton)
+    first = rows[START, :-1] >> 1
+    alive = np.unique(first[first != DEAD])
+    if alive.size != 1 or not (rows[alive[0]] & 1).all():
+        return None, False
+    nexts, inside = rows[alive[0], :-1] >> 1, first != DEAD
+    if (nexts == DEAD).all() and rows[alive[0], -1] == DEAD << 1 | 1:
+        return _runs(automaton, inside), False
+    if (nexts == np.where(inside, alive[0], DEAD)).all():
+        return _runs(automaton, inside), True
+    return None, False

@@ -1,0 +1,198 @@
+"""Words of any chain of stages, written behind each other with a mark at each: what is dropped between them is gone.
+
+A splitter cuts characters; stages over single bytes may follow it. Pieces that begin with a dropped character are left
+out. Of the others each unit (a character, or a byte where words are spelled in bytes) is looked up: one that the model
+does not know becomes a byte that stands for it, and bytes that no UTF-8 has stand in front of units that go on and
+behind the last one, so that merging sees which of them it has. Marks are bits: bit i says that a word begins at byte i.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from jittok._jit import I32, I64, U8, U16, OutI64, OutU8, helper, kernel, wide
+from jittok._raw import (
+    Window,
+    get_i32,
+    get_u8,
+    get_u64,
+    get_word,
+    put_u8,
+    put_word,
+    trailing_zeros,
+    window,
+)
+from jittok.pretokenize.splitters.counting import cut_at, next_cut
+from jittok.pretokenize.splitters.general import (
+    Splitter,
+    SplitWindow,
+    SplitWork,
+    open_split,
+    open_splitter,
+    split_text,
+)
+from jittok.structures.utf8 import decode
+
+UNKNOWN, GOES_ON, ENDS = 0xFD, 0xFE, 0xFF
+"""Bytes in words: an unknown unit; in front of a unit that does not begin the word; behind its last unit."""
+KEEPS, VANISHES, STANDS, FUSES = 0, 1, 2, 3
+"""What becomes of an unknown unit: it stays; it goes; UNKNOWN for each; UNKNOWN for each run."""
+NOT_FIRST, LAST = 1, 2
+"""Bits of the number of a unit's place in a word; a table has bit 1 << number where a unit is known there."""
+MARKS = 9
+"""A buffer of 9 * n bytes has 8 * n of text and then n of marks."""
+NONE, ONE = np.uint64(0), np.uint64(1)
+
+
+class Marking(NamedTuple):
+    """How texts become marked words."""
+
+    splitter: Splitter
+    drops: U8  # [128] 1 for a class of the splitter that is dropped
+    byte_at: I64  # [stages over bytes] where the rows of each begin in `byte_rows`: a dead one, then the first
+    byte_rows: I32  # next row's place << 1 | a match ends before this byte; as in `automaton`, the end is a class
+    byte_widths: I64  # [stages over bytes]
+    byte_classes: U8  # [stages over bytes, 256]
+    spelled: int  # 1 where units are bytes
+    plain: int  # 1 where all units are known and nothing stands between them
+    unknown: int  # KEEPS, VANISHES, STANDS, FUSES
+    goes_on: int  # 1 where GOES_ON is written
+    ends: int  # 1 where ENDS is
+    bytes: U8  # [256] the table of bytes
+    pages: U16  # [8704] two-stage table of characters
+    blocks: U8
+
+
+@helper
+def _cut_bytes(m: Marking, stage: int, text: Window, start: int, size: int, work: SplitWindow) -> None:
+    """One stage over bytes: every match is a piece, and so is every gap."""
+    rows, classes = window(m.byte_rows), window(m.byte_classes)
+    dead, width = wide(m.byte_at[stage]), wide(m.byte_widths[stage])
+    first, end, i = dead + width, 0, 0
+    while i < size:
+        if i >= end:
+            end = next_cut(work.cuts, i)
+        row = get_i32(rows, first + get_u8(classes, stage << 8 | get_u8(text, start + i))) >> 1
+        j, match = i + 1, 0
+        while row != dead:
+            kind = width - 1
+            if j < end:
+                kind = wide(get_u8(classes, stage << 8 | get_u8(text, start + j)))
+            entry = get_i32(rows, row + kind)
+            if entry & 1 != 0:
+                match = j
+            row = entry >> 1
+            j += 1
+        if match > 0:
+            cut_at(work, i)
+            cut_at(work, match)
+            i = match
+        else:
+            i += 1
+
+
+@helper
+def _copy(text: Window, i: int, j: int, out: Window, at: int) -> int:
+    """text[i:j] to out[at:], eight bytes at once: as many more are read and written."""
+    size = j - i
+    k = 0
+    while k < size:
+        put_word(out, at + k, get_word(text, i + k))
+        k += 8
+    return at + size
+
+
+@helper
+def _write_word(m: Marking, data: U8, text: Window, i: int, stop: int, out: Window, at: int) -> int:
+    """The units of a word; the place behind them."""
+    place, before = 0, False
+    while i < stop:
+        if m.spelled != 0:
+            size = 1
+            known = wide(m.bytes[get_u8(text, i)])
+        else:
+            c, size = decode(data, i, stop, 1)
+            known = wide(m.blocks[wide(m.pages[c >> 7]) << 7 | c & 127])
+        last = i + size >= stop
+        if known >> (place | LAST * last) & 1 != 0 or m.unknown == KEEPS:
+            if m.goes_on != 0 and place != 0:
+                put_u8(out, at, GOES_ON)
+                at += 1
+            for k in range(size):
+                put_u8(out, at + k, get_u8(text, i + k))
+            at += size
+            if m.ends != 0 and last:
+                put_u8(out, at, ENDS)
+                at += 1
+            before = False
+        elif m.unknown != VANISHES:
+            if not (before and m.unknown == FUSES):
+                put_u8(out, at, UNKNOWN)
+                at += 1
+            before = True
+        place = NOT_FIRST
+        i += size
+    return at
+
+
+@helper
+def _mark(out: Window, marks: int, at: int) -> None:
+    place = marks + (at >> 3)
+    put_u8(out, place, get_u8(out, place) | 1 << (at & 7))
+
+
+@helper
+def _write_words(
+    m: Marking, data: U8, text: Window, start: int, size: int, work: SplitWindow, out: Window, marks: int, at: int
+) -> int:  # fmt: skip
+    begin, word = 0, 0
+    cuts = get_u64(work.cuts, 0) & ~ONE
+    while begin < size:
+        while cuts == NONE:
+            word += 1
+            cuts = get_u64(work.cuts, word)
+        end = word * 64 + trailing_zeros(cuts)
+        cuts &= cuts - ONE
+        if get_u8(window(m.drops), get_u8(work.classes, begin) >> 1) == 0:
+            place = at
+            if m.plain != 0:
+                at = _copy(text, start + begin, start + end, out, at)
+                if m.ends != 0:
+                    put_u8(out, at, ENDS)
+                    at += 1
+            else:
+                at = _write_word(m, data, text, start + begin, start + end, out, at)
+            if at > place:
+                _mark(out, marks, place)
+        begin = end
+    return at
+
+
+@kernel
+def mark_words(
+    m: Marking, split: SplitWork, data: U8, starts: I64, stops: I64, tokens: I32, count: int, out: OutU8,
+    out_starts: OutI64, out_stops: OutI64,
+) -> int:  # fmt: skip
+    """The words of fragments of UTF-8, behind each other, with their marks; how many bytes. Ids are empty.
+
+    starts, stops: int64[count], tokens: int32[count] as `jittok.fragments` says; PAD bytes stand behind the last
+    split: work for the longest fragment
+    out: uint8[MARKS * n] zeroed where marks are, with 8 * n for what is written (of a byte no more than 1 + goes_on +
+    ends) and 64 more
+    out_starts, out_stops: int64[count] receive where the words of each fragment are
+    """
+    work, splitter, text = open_split(split), open_splitter(m.splitter), window(data)
+    to, at = window(out), wide(0)
+    marks = out.size // MARKS * 8
+    for k in range(count):
+        out_starts[k] = at
+        start, stop = wide(starts[k]), wide(stops[k])
+        if tokens[k] < 0 and start < stop:
+            split_text(splitter, text, start, stop, work, False)
+            for stage in range(m.byte_at.size):
+                _cut_bytes(m, stage, text, start, stop - start, work)
+            at = _write_words(m, data, text, start, stop - start, work, to, marks, at)
+        out_stops[k] = at
+    return at

@@ -1,0 +1,77 @@
+"""Outputs are whole or not there, and replace nothing that nobody said may be replaced."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import jittok
+from jittok.cli import main
+from jittok.writers.whole import whole
+
+pytest.importorskip("pyarrow")
+pytest.importorskip("orjson")
+
+COMMANDS = {
+    "convert": (["convert", "gpt-2", "--to", "tiktoken", "--out", "out"], "out"),
+    "the name that convert gives": (["convert", "gpt-2", "--to", "tiktoken"], "gpt-2.tiktoken"),
+    "train": (["train", "text.txt", "--size", "260", "--out", "out.gguf"], "out.gguf"),
+    "one of several sizes": (["train", "text.txt", "--sizes", "260,261", "--out", "out.json"], "out-261.json"),
+    "what stands beside vocab.json": (["train", "text.txt", "--size", "260", "--out", "vocab.json"], "merges.txt"),
+    "words": (["train", "text.txt", "--save-words", "out"], "out"),
+    "trace": (["train", "text.txt", "--size", "260", "--trace", "out"], "out"),
+    "page": (["compare", "gpt-2", "gpt-2", "--corpus", "text.txt", "--html", "out"], "out"),
+    "ids": (["encode", "--vocab", "gpt-2", "-o", "out", "text.txt"], "out"),
+}
+
+
+@pytest.mark.parametrize("case", COMMANDS)
+def test_nothing_is_replaced_unless_it_is_said(
+    case: str, capfd: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text.txt").write_text("to be or not to be " * 9)
+    command, out = COMMANDS[case]
+    place = tmp_path / out
+    if case == "ids":
+        jittok.bundled("gpt-2").encode_batch(["before"]).save(place)
+    else:
+        place.write_text("before")
+    kept = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    assert main(command) == 2
+    err = capfd.readouterr().err
+    assert f"{out}: found something of this name, expected a free name, or --overwrite" in err
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == kept
+    assert main([*command, "--overwrite"]) == 0
+    assert any(path.read_bytes() != content for path, content in kept.items())
+
+
+def test_convert_replaces_nothing_unless_it_is_said(tmp_path: Path) -> None:
+    out = tmp_path / "out.tiktoken"
+    out.write_text("before")
+    with pytest.raises(FileExistsError, match="overwrite=True"):
+        jittok.convert(jittok.bundled("gpt-2"), out)
+    assert out.read_text() == "before"
+
+
+def test_a_file_that_was_not_finished_is_not_there(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.write_text("before")
+
+    def interrupted() -> None:
+        with whole(out) as new:
+            new.write_text("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert out.read_text() == "before"
+    with whole(out) as new:
+        new.write_text("all")
+    assert out.read_text() == "all"
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    with pytest.raises(FileNotFoundError, match="no folder"), whole(tmp_path / "no folder" / "out"):
+        pass

@@ -1,0 +1,75 @@
+"""Files whose texts are normalized, cut or marked before the kernels: the ids are those of the plain reference."""
+
+import json
+import random
+
+import pytest
+from drawn_files import drawn_text
+from drawn_pipelines import drawn_pipeline
+
+import jittok
+from jittok._jit import JIT
+from jittok.files import read_pipeline
+from jittok.reference.pipeline import Runner
+
+FILES, TEXTS = (60, 40) if JIT else (6, 12)
+
+
+@pytest.mark.parametrize("seed", range(FILES))
+def test_a_drawn_file_gives_the_ids_of_the_reference(seed):
+    draw = random.Random(seed)
+    content = drawn_pipeline(draw)
+    tok, plain = jittok.load(content, cache=False), Runner(read_pipeline(content))
+    texts = [drawn_text(draw) for _ in range(TEXTS)]
+    assert tok.runs == "kernels"
+    for parse in (False, True):
+        rows = tok.encode_batch(texts, parse_special=parse, threads=1).to_list()
+        for text, ids in zip(texts, rows, strict=True):
+            assert ids == plain.encode(text, parse), text
+        assert [tok.encode(text, parse_special=parse).tolist() for text in texts[::7]] == rows[::7]
+
+
+def test_texts_that_lie_far_apart_are_normalized_as_they_are_alone():
+    content = json.dumps({
+        "normalizer": {"type": "NFKD"},
+        "pre_tokenizer": {"type": "WhitespaceSplit"},
+        "model": {"type": "WordLevel", "vocab": {"<unk>": 0, "...": 1, "A": 2}, "unk_token": "<unk>"},
+    })  # fmt: skip
+    tok = jittok.load(content.encode(), cache=False)
+    texts = [f"{'A ' * size}\u2026 \uff21 {'b' * 20}" for size in (3, 9000, 5, 20000)]
+    rows = tok.encode_batch(texts, threads=1).to_list()
+    assert rows == [[2] * size + [1, 2, 0] for size in (3, 9000, 5, 20000)]
+
+
+def test_of_added_tokens_that_are_normalized_to_one_text_the_last_is_found():
+    flags = {"special": False, "normalized": True, "single_word": False, "lstrip": False, "rstrip": False}
+    content = json.dumps({
+        "added_tokens": [{"id": k + 1, "content": text, **flags} for k, text in enumerate(["AB", "ab", "\u0301"])],
+        "normalizer": {"type": "Sequence", "normalizers": [{"type": "Lowercase"}, {"type": "StripAccents"}]},
+        "model": {"type": "BPE", "vocab": {"c": 0}, "merges": []},
+    })  # fmt: skip
+    assert jittok.load(content.encode(), cache=False).encode("cABcAb\u0301c").tolist() == [0, 2, 0, 2, 0]
+
+
+@pytest.mark.skipif(not JIT, reason="a real vocabulary takes long in the interpreter")
+@pytest.mark.parametrize("name", ["syn-bpe-affixes", "syn-bpe-metaspace-first", "syn-wordlevel", "pix2tex"])
+def test_hard_texts_of_a_real_file_give_the_ids_of_the_reference(recorded, name):
+    draw, found = random.Random(3), recorded(name)
+    tok, plain = jittok.load(found.path, cache=False), Runner(read_pipeline(found.path))
+    texts = [drawn_text(draw) for _ in range(100)]
+    assert tok.runs == "kernels"
+    assert tok.encode_batch(texts).to_list() == [plain.encode(text) for text in texts]
+
+
+def test_a_prepared_file_is_kept_and_recalled(tmp_path, monkeypatch):
+    monkeypatch.setenv("JITTOK_CACHE_DIR", str(tmp_path / "cache"))
+    draw = random.Random(4)
+    for k in range(3):
+        path = tmp_path / f"{k}.json"
+        path.write_bytes(drawn_pipeline(draw))
+        first = jittok.load(path)
+        texts = [drawn_text(draw) for _ in range(12)]
+        rows = first.encode_batch(texts).to_list()
+        again = jittok.load(path)
+        assert again.runs == first.runs == "kernels"
+        assert again.encode_batch(texts).to_list() == rows
