@@ -6,7 +6,7 @@ import argparse
 import contextlib
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -98,6 +98,12 @@ def open_named(
     if vocab in names:
         return jittok.bundled(vocab, llama_cpp=llama_cpp, pre=pre, **bound)
     raise FileNotFoundError(f"--vocab {vocab}: found no such file, expected one or a name of {', '.join(names)}")
+
+
+def left_out_text(paths: Sequence[str]) -> str:
+    """What of folders is not read, in one line."""
+    more = f" and {len(paths) - 1:,} more" if len(paths) > 1 else ""
+    return f"left out (another kind, hidden, a linked folder, or not readable): {paths[0]}{more}"
 
 
 def tell_slow(tok: Tokenizer) -> None:

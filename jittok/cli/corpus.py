@@ -7,7 +7,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from jittok.cli.common import add_limit, add_vocab, note, open_vocab, positive, tell_slow, write
+from jittok.cli.common import add_limit, add_vocab, left_out_text, note, open_vocab, positive, tell_slow, write
 from jittok.corpus.formats import FORMATS
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def _summary_text(summary: Summary) -> str:
     if summary.blank_lines:
         rows.append(f"{_count(summary.blank_lines, 'blank line')} made no document")
     if summary.left_out:
-        rows.append(f"{_count(len(summary.left_out), 'file')} of other kinds left out, such as {summary.left_out[0]}")
+        rows.append(left_out_text(summary.left_out))
     return "\n".join(rows) + "\n"
 
 
@@ -186,7 +186,7 @@ def _dry_run(tok: Any, given: argparse.Namespace, chosen: Options) -> int:
     else:
         write(_prediction_text(found, len(sources), threads))
         if left_out:
-            note(f"{_count(len(left_out), 'file')} of other kinds to be left out, such as {left_out[0]}")
+            note(left_out_text(left_out))
     return 0
 
 
