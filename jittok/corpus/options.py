@@ -37,6 +37,8 @@ class Options:
     max_document_bytes: int = MAX_DOCUMENT_BYTES
 
     def __post_init__(self) -> None:
+        if isinstance(self.formats, str):
+            raise TypeError(f"formats: found a text, expected a tuple: ({self.formats!r},)")
         _one_of("--on-error", self.on_error, ON_ERROR)
         _one_of("--dtype", self.dtype, DTYPES)
         if self.kind is not None:
