@@ -17,7 +17,9 @@ from jittok.errors import EncodingFailed
 from jittok.inputs import Documents
 from jittok.pipeline.models import Pieces
 from jittok.pipeline.pipeline import FIRST_TEXT, Pipeline
+from jittok.pipeline.steps import Compose, Map
 from jittok.reference.pipeline import runner
+from jittok.unicode.libraries import mapping, normal_form
 
 GENERAL_ARRAYS = ("general path",)
 """What is kept in place of arrays."""
@@ -142,10 +144,15 @@ def steps_of(pipeline: Pipeline) -> tuple[str, ...]:
 
 
 def normalized(pipeline: Pipeline, text: bytes) -> bytes:
-    """A text behind all normalizers, by the plain reference."""
+    """A text behind all normalizers: maps and normal forms by Python's own means, others by the plain reference."""
     from jittok.reference.pipeline.normalize import Piece, normalizer  # few texts need it
 
     whole = text.decode()
+    if all(isinstance(step, Map | Compose) for step in pipeline.normalize):
+        for step in pipeline.normalize:
+            whole = whole.translate(mapping(step.name)) if isinstance(step, Map) else whole
+            whole = normal_form(step.form, whole) if isinstance(step, Compose) else whole
+        return whole.encode()
     piece = Piece(whole, [0] * len(whole))
     for step in pipeline.normalize:
         piece = normalizer(step)(piece)

@@ -47,7 +47,7 @@ def test_a_file_beside_that_says_more_is_another_tokenizer(recorded, tmp_path):
 
 def test_kernels_run_what_they_can_and_the_general_path_is_named(recorded):
     for name, runs in [*dict.fromkeys(KERNELS, "kernels").items(), ("syn-wordpiece-flags", "general path")]:
-        assert jittok.load(recorded(name).path, cache=False).runs.startswith(runs if name != "pix2tex" else "general")
+        assert jittok.load(recorded(name).path, cache=False).runs.startswith(runs)
 
 
 @pytest.mark.parametrize("name", ["r50k_base", "syn-wordlevel"])
