@@ -51,9 +51,12 @@ def add_overwrite(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--overwrite", action="store_true", help="replace output files that are there already")
 
 
-def check_outputs(paths: Iterable[str | os.PathLike[str]], overwrite: bool, sources: Iterable[str] = ()) -> None:
+def check_outputs(
+    paths: Iterable[str | os.PathLike[str]], overwrite: bool, sources: Iterable[str] = (), folders: bool = False
+) -> None:
     """Look at the names of outputs before any work. FileExistsError where something would be replaced that nobody
-    said may be; ValueError where it is one of the sources, and for a folder; CorpusError for a URL."""
+    said may be; ValueError where it is one of the sources, and for a folder (unless `folders` are written, with those
+    above them); CorpusError for a URL."""
     sources = list(sources)
     for given in paths:
         check_local(given, "--out")
@@ -62,6 +65,8 @@ def check_outputs(paths: Iterable[str | os.PathLike[str]], overwrite: bool, sour
             raise ValueError(f"--out {path}: found the source itself, expected another name")
         if not overwrite and os.path.lexists(path):
             raise FileExistsError(f"{path}: found something of this name, expected a free name, or --overwrite")
+        if folders:
+            continue
         if path.is_dir():
             raise ValueError(f"{path}: found a folder, expected the name of a file")
         if not path.parent.is_dir():

@@ -65,7 +65,7 @@ def test_refusals_come_before_any_work(tmp_path, jsonl, capfd):
     refused = [
         (["--format", "bogus"], "--format: found 'bogus'"),
         (["--format", "npy,npy"], "each format once"),
-        (["--range-bytes", "some"], "found 'some', expected a number of bytes"),
+        (["--range-bytes", "some"], "--range-bytes: found 'some', expected a number of bytes"),
         (["--separator", ""], "--separator: found ''"),
         (["--format", "npy", "--dtype", "uint32"], "--dtype"),
     ]
