@@ -127,7 +127,8 @@ def _options(given: argparse.Namespace) -> Options:
         formats=tuple(name.strip() for name in given.format.split(",")), kind=given.input_format, field=given.field,
         column=given.column, lines=given.lines, separator=separator, add_special=given.add_special,
         parse_special=given.parse_special, append_eos=given.append_eos, on_error=given.on_error, dtype=given.dtype,
-        range_bytes=parse_bytes(given.range_bytes, "--range-bytes"), shard_bytes=parse_bytes(given.shard_bytes, "--shard-bytes"),
+        range_bytes=parse_bytes(given.range_bytes, "--range-bytes"),
+        shard_bytes=parse_bytes(given.shard_bytes, "--shard-bytes"),
         max_document_bytes=parse_bytes(given.max_document_bytes, "--max-document-bytes"),
     )  # fmt: skip
 
