@@ -59,7 +59,8 @@ test-notebooks: .venv/test
 	@echo "notebooks:"
 	$(call TIMED,$(PYTEST) --nbmake notebooks)
 
-# Every room between a text and its ids, and how the package hangs together: 105 s on one busy core.
+# Most rooms between a text and its ids (models, normalize and align take longer), and how the package hangs together:
+# 105 s on one busy core.
 QUICK := tests/raw tests/structures tests/merging tests/special tests/decode tests/piece_cache tests/pretokenize tests/rows \
 	tests/inputs tests/encode tests/law/test_layout.py tests/test_tokenizer.py tests/test_public.py tests/test_packages.py
 test-fast: .venv/test  ## two minutes, for one at work: no processes, no recorded sets, few examples: make test-fast FAST=tests/models/test_bpe.py
@@ -85,7 +86,7 @@ SEED ?= 1
 fuzz: .venv/test  ## kernel against reference for as long as you like: make fuzz MINUTES=60 SEED=7
 	$(PY) tests/fuzz/run.py --minutes $(MINUTES) --seed $(SEED)
 	NUMBA_BOUNDSCHECK=1 $(PY) tests/fuzz/run.py --minutes $$(($(MINUTES) / 4 + 1)) --seed $$(($(SEED) + 1))
-	$(PYTEST) -m slow tests/corpus tests/trace  # kills; with Ray where it is installed; traces of the large sets
+	$(PYTEST) -m slow tests/corpus tests/trace tests/files tests/test_worst.py  # kills; with Ray where it is installed; large sets; worst inputs
 
 TEXTS ?= 1000000
 differential: .venv/test  ## every vocabulary and pre type, a cache that is kept against none: make differential TEXTS=10000000

@@ -42,6 +42,15 @@ def _clip(found: object, width: int = 120) -> str:
     return shown if len(shown) <= width else f"{shown[:width]}… ({len(shown)} characters)"
 
 
+class InWords(str):
+    """Something found that is told in words already: messages show it without quotes."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
 class MalformedVocab(JittokError, ValueError):
     """A vocabulary or tokenizer file that cannot be right: its own library refuses it too, or dies on it."""
 

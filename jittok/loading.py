@@ -58,6 +58,12 @@ def load(
     Raises MalformedVocab, UnsupportedVocab, OSError, ValueError for an unknown release or an
     option that is not for this kind of file.
     """
+    if not isinstance(source, str | os.PathLike):
+        try:
+            memoryview(source)
+        except TypeError:
+            expected = "the name of a file or folder, or the bytes of a file"
+            raise TypeError(f"found {type(source).__name__}, expected {expected}") from None
     release_named(llama_cpp)
     given = {"pattern": pattern, "special_tokens": special_tokens and dict(special_tokens), "encoding": encoding}
     asked = {name: value for name, value in given.items() if value is not None}

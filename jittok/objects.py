@@ -10,13 +10,22 @@ from jittok.files.ranks import ranked
 from jittok.tokenizer import Tokenizer
 
 
+def _check(found: Any, attribute: str, expected: str) -> None:
+    """TypeError for an object of another kind."""
+    if isinstance(found, type) or not hasattr(found, attribute):
+        shown = repr(found) if isinstance(found, str) else type(found).__name__
+        raise TypeError(f"found {shown}, expected {expected}")
+
+
 def from_tokenizers(tokenizer: Any) -> Tokenizer:
     """The Tokenizer of a `tokenizers.Tokenizer`: what its tokenizer.json would say."""
+    _check(tokenizer, "to_str", "a tokenizers.Tokenizer (jittok.load reads files)")
     return Tokenizer(read_pipeline(tokenizer.to_str().encode()))
 
 
 def from_tiktoken(encoding: Any) -> Tokenizer:
     """The Tokenizer of a `tiktoken.Encoding`: its ranks, pattern and special tokens."""
+    _check(encoding, "_mergeable_ranks", "a tiktoken.Encoding: tiktoken.get_encoding(name)")
     return Tokenizer(
         ranked(
             IN_MEMORY,
@@ -31,6 +40,7 @@ def from_tiktoken(encoding: Any) -> Tokenizer:
 
 def from_sentencepiece(processor: Any) -> Tokenizer:
     """The Tokenizer of a `sentencepiece.SentencePieceProcessor`: its model."""
+    _check(processor, "serialized_model_proto", "a sentencepiece.SentencePieceProcessor (jittok.load reads files)")
     return Tokenizer(read_pipeline(processor.serialized_model_proto()))
 
 

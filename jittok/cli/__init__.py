@@ -23,6 +23,10 @@ COMMANDS = ("encode", "decode", "count", "info", "compare", "convert", "trace", 
 EXPECTED_FAILURES = (JittokError, OSError, ValueError, TypeError, KeyError, ImportError, EOFError, MemoryError)
 """What bad input, files and installations give. Anything else is a bug, and says so."""
 INTERRUPTED = 130
+ABOUT = (
+    "The tokenizers of open models, for large corpora: any tokenizer file (GGUF, tokenizer.json, .model, ranks, ...), "
+    "or what is bundled: bert, gpt-2, mistral, t5."
+)
 
 
 class Parser(argparse.ArgumentParser):
@@ -40,7 +44,7 @@ class Parser(argparse.ArgumentParser):
 
 def build_parser() -> argparse.ArgumentParser:
     """The parser of all commands."""
-    parser = Parser(prog="jittok", description="The tokenizers of open models, for large corpora.")
+    parser = Parser(prog="jittok", description=ABOUT)
     parser.add_argument("--version", action="version", version=f"jittok {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
     for name in COMMANDS:

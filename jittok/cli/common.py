@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import difflib
 import os
+import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +28,8 @@ def add_vocab(parser: argparse.ArgumentParser) -> None:
         "--vocab",
         required=True,
         metavar="FILE|NAME",
-        help="any tokenizer file (GGUF, tokenizer.json, .model, ...), a folder of one, or a bundled name",
+        help="any tokenizer file (GGUF, tokenizer.json, .model, ...), a folder of one, or a bundled name: bert, gpt-2, "
+        "mistral, t5",
     )
     parser.add_argument(
         "--llama-cpp",
@@ -48,9 +51,12 @@ def add_overwrite(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--overwrite", action="store_true", help="replace output files that are there already")
 
 
-def check_outputs(paths: Iterable[str | os.PathLike[str]], overwrite: bool, sources: Iterable[str] = ()) -> None:
+def check_outputs(
+    paths: Iterable[str | os.PathLike[str]], overwrite: bool, sources: Iterable[str] = (), folders: bool = False
+) -> None:
     """Look at the names of outputs before any work. FileExistsError where something would be replaced that nobody
-    said may be; ValueError where it is one of the sources, and for a folder; CorpusError for a URL."""
+    said may be; ValueError where it is one of the sources, and for a folder (unless `folders` are written, with those
+    above them); CorpusError for a URL."""
     sources = list(sources)
     for given in paths:
         check_local(given, "--out")
@@ -59,6 +65,8 @@ def check_outputs(paths: Iterable[str | os.PathLike[str]], overwrite: bool, sour
             raise ValueError(f"--out {path}: found the source itself, expected another name")
         if not overwrite and os.path.lexists(path):
             raise FileExistsError(f"{path}: found something of this name, expected a free name, or --overwrite")
+        if folders:
+            continue
         if path.is_dir():
             raise ValueError(f"{path}: found a folder, expected the name of a file")
         if not path.parent.is_dir():
@@ -79,10 +87,15 @@ def open_vocab(options: argparse.Namespace, cache_bytes: int | None = None) -> T
 
 
 def open_named(
-    vocab: str, cache: bool, llama_cpp: str | None = None, pre: str | None = None, cache_bytes: int | None = None
+    vocab: str,
+    cache: bool,
+    llama_cpp: str | None = None,
+    pre: str | None = None,
+    cache_bytes: int | None = None,
+    where: str = "--vocab",
 ) -> Tokenizer:
     """The tokenizer of a file if there is one, else of a bundled name; for a release and with a `pre` if given. Errors
-    say what --vocab reads."""
+    say what can be read; `where`: the argument that they name."""
     import jittok
 
     path = Path(vocab)
@@ -91,13 +104,24 @@ def open_named(
         if not path.is_file() and not path.is_dir():
             bundled = ", ".join(jittok.bundled_names())
             raise ValueError(
-                f"--vocab {vocab}: found a device or pipe, expected {VOCABS} or a bundled name ({bundled})"
+                f"{where} {vocab}: found a device or pipe, expected {VOCABS} or a bundled name ({bundled})"
             )
         return jittok.load(vocab, cache=cache, llama_cpp=llama_cpp, pre=pre, **bound)
     names = jittok.bundled_names()
     if vocab in names:
         return jittok.bundled(vocab, llama_cpp=llama_cpp, pre=pre, **bound)
-    raise FileNotFoundError(f"--vocab {vocab}: found no such file, expected one or a name of {', '.join(names)}")
+    near = difflib.get_close_matches(vocab.lower(), names, 1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    if re.fullmatch(r"[\w.-]+/[\w.-]+", vocab) and not path.suffix[1:].isalpha():
+        hint = "; nothing is downloaded: name the model's own file on this disk"
+    found = f"{where} {vocab}: found no such file, expected one, or one of the names of what is bundled"
+    raise FileNotFoundError(f"{found}: {', '.join(names)}{hint}")
+
+
+def left_out_text(paths: Sequence[str]) -> str:
+    """What of folders is not read, in one line."""
+    more = f" and {len(paths) - 1:,} more" if len(paths) > 1 else ""
+    return f"left out (another kind, hidden, a linked folder, or not readable): {paths[0]}{more}"
 
 
 def tell_slow(tok: Tokenizer) -> None:

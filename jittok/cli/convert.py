@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
 
     out = options.out or f"{Path(options.source).stem}{ENDS[options.to]}"
     check_outputs([out], options.overwrite, [options.source])
-    tok = open_named(options.source, not options.no_cache)
+    tok = open_named(options.source, not options.no_cache, where="A")
     found = convert(
         tok, out, to=options.to, texts=_documents(options), pre=options.pre,
         allow_differences=options.allow_differences, overwrite=options.overwrite,

@@ -7,7 +7,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from jittok.cli.common import add_limit, add_vocab, note, open_vocab, positive, tell_slow, write
+from jittok.cli.common import add_limit, add_vocab, left_out_text, note, open_vocab, positive, tell_slow, write
 from jittok.corpus.formats import FORMATS
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def _cache_bytes(given: argparse.Namespace) -> int | None:
     from jittok.corpus.options import parse_bytes
     from jittok.errors import CorpusError
 
-    size = None if given.cache_bytes is None else parse_bytes(given.cache_bytes)
+    size = None if given.cache_bytes is None else parse_bytes(given.cache_bytes, "--cache-bytes")
     if size is not None and size < 0:
         raise CorpusError("--cache-bytes", given.cache_bytes, "0 or more")
     return size
@@ -127,8 +127,9 @@ def _options(given: argparse.Namespace) -> Options:
         formats=tuple(name.strip() for name in given.format.split(",")), kind=given.input_format, field=given.field,
         column=given.column, lines=given.lines, separator=separator, add_special=given.add_special,
         parse_special=given.parse_special, append_eos=given.append_eos, on_error=given.on_error, dtype=given.dtype,
-        range_bytes=parse_bytes(given.range_bytes), shard_bytes=parse_bytes(given.shard_bytes),
-        max_document_bytes=parse_bytes(given.max_document_bytes),
+        range_bytes=parse_bytes(given.range_bytes, "--range-bytes"),
+        shard_bytes=parse_bytes(given.shard_bytes, "--shard-bytes"),
+        max_document_bytes=parse_bytes(given.max_document_bytes, "--max-document-bytes"),
     )  # fmt: skip
 
 
@@ -160,7 +161,7 @@ def _summary_text(summary: Summary) -> str:
     if summary.blank_lines:
         rows.append(f"{_count(summary.blank_lines, 'blank line')} made no document")
     if summary.left_out:
-        rows.append(f"{_count(len(summary.left_out), 'file')} of other kinds left out, such as {summary.left_out[0]}")
+        rows.append(left_out_text(summary.left_out))
     return "\n".join(rows) + "\n"
 
 
@@ -186,7 +187,7 @@ def _dry_run(tok: Any, given: argparse.Namespace, chosen: Options) -> int:
     else:
         write(_prediction_text(found, len(sources), threads))
         if left_out:
-            note(f"{_count(len(left_out), 'file')} of other kinds to be left out, such as {left_out[0]}")
+            note(left_out_text(left_out))
     return 0
 
 

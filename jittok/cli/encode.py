@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Encode and print, or write, in bounded memory."""
-    check_outputs([options.output] if options.output else [], options.overwrite)
+    check_outputs([options.output] if options.output else [], options.overwrite, folders=True)
     tok = open_vocab(options)
     texts = Texts(options)
     if texts.prompt is None:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from jittok.cli.common import STDIN, add_limit, encoding_options, note, positive
+from jittok.cli.common import STDIN, add_limit, encoding_options, left_out_text, note, positive
 
 if TYPE_CHECKING:
     from jittok.corpus.options import Options
@@ -74,8 +74,7 @@ def find(names: list[str], options: argparse.Namespace) -> tuple[list[Source], O
         note("reading from the terminal: end the text with Ctrl-D on a line of its own")
     sources, left_out = find_sources(names, how, any_name=True)
     if left_out:
-        more = f" and {len(left_out) - 1} more" if len(left_out) > 1 else ""
-        note(f"left out, of a kind that is not read: {left_out[0]}{more}")
+        note(left_out_text(left_out))
     check_looks(sources, how, files=True)
     return sources, how
 

@@ -148,6 +148,9 @@ def run(options: argparse.Namespace) -> int:
     """Count, learn, write."""
     sizes = _sizes(options)
     read = [*options.inputs, *filter(None, [options.extend, options.prune, options.held_out])]
+    if not (options.out or options.save_words or options.trace or options.explain or options.held_out):
+        expected = "--out FILE (or --save-words, --trace, --explain or --held-out, to look only)"
+        raise ValueError(f"found nothing to write, expected {expected}")
     check_outputs(_outputs(options, sizes), options.overwrite, read)
     base = None
     if options.extend or options.prune:
@@ -178,7 +181,8 @@ def run(options: argparse.Namespace) -> int:
         report["vocabularies"] = [_save(options, trained, size, len(sizes) > 1) for size in sizes]
         report["warnings"] = trained.warnings
         for warning in trained.warnings:
-            sys.stderr.write(f"jittok train: {warning}\n")
+            said = warning.replace("with special and eos", "with --special and --eos")
+            sys.stderr.write(f"jittok train: {said}\n")
         _look(options, trained, words, report)
     if options.work:
         from jittok.train.files import finished
@@ -302,7 +306,7 @@ def _base(options: argparse.Namespace) -> Any:
     """The vocabulary to be changed; its pre type cuts the words."""
     from jittok.cli.common import open_named
 
-    tok = open_named(options.extend or options.prune, cache=True)
+    tok = open_named(options.extend or options.prune, cache=True, where="--extend" if options.extend else "--prune")
     if options.pre is not None and options.pre != tok.vocab.pre:
         raise ValueError(f"found --pre {options.pre}, expected none: the vocabulary has {tok.vocab.pre}")
     options.pre = tok.vocab.pre

@@ -53,6 +53,8 @@ def compile_corpus(
         from filelock import FileLock, Timeout
     except ImportError:
         raise missing("compiling a corpus", "filelock", "cli,corpus") from None
+    if isinstance(inputs, str | os.PathLike):
+        raise TypeError(f"inputs: found one name, expected a list: [{os.fspath(inputs)!r}]")
     start = time.perf_counter()
     options, given, out = options or Options(), out, Path(out)
     if max_document_bytes is not None:

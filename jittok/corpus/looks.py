@@ -87,9 +87,12 @@ class Ahead:
         """Standard input stays open."""
 
 
-def refuse_other_kinds(path: str, start: bytes, lines: bool) -> None:
-    """CorpusError where something is taken for plain text and looks like another kind."""
+def refuse_other_kinds(path: str, start: bytes, lines: bool, any_text: bool = False) -> None:
+    """CorpusError where something is taken for plain text and looks like another kind. `any_text`: like none of text,
+    where the name says that it is text: JSON is."""
     found = other_kind(start)
+    if any_text and found is not None and "JSON" in found[0]:
+        found = None
     if found is not None:
         taken = "plain text, a document a line (--lines)" if lines else "plain text"
         raise CorpusError(path, found[0], f"{taken}; {found[1]}")

@@ -37,6 +37,8 @@ class Options:
     max_document_bytes: int = MAX_DOCUMENT_BYTES
 
     def __post_init__(self) -> None:
+        if isinstance(self.formats, str):
+            raise TypeError(f"formats: found a text, expected a tuple: ({self.formats!r},)")
         _one_of("--on-error", self.on_error, ON_ERROR)
         _one_of("--dtype", self.dtype, DTYPES)
         if self.kind is not None:
@@ -72,12 +74,12 @@ def _one_of(name: str, found: str, allowed: tuple[str, ...]) -> None:
         raise CorpusError(name, found, f"one of {', '.join(allowed)}")
 
 
-def parse_bytes(text: str) -> int:
-    """A number of bytes with K, M, G or T behind it (powers of 1024). Raises CorpusError."""
+def parse_bytes(text: str, where: str = "size") -> int:
+    """A number of bytes with K, M, G or T behind it (powers of 1024). CorpusError, which names `where`."""
     number, unit = text.strip().upper().removesuffix("B").removesuffix("I"), ""
     if number[-1:] in UNITS and number[-1:]:
         number, unit = number[:-1], number[-1]
     try:
         return int(float(number) * UNITS[unit])
     except ValueError:
-        raise CorpusError("size", text, "a number of bytes such as 500000, 64M or 1G") from None
+        raise CorpusError(where, text, "a number of bytes such as 500000, 64M or 1G") from None

@@ -26,7 +26,7 @@ from jittok.corpus.progress import Progress
 from jittok.corpus.reader import Bad
 from jittok.corpus.sources import STDIN, Source
 from jittok.corpus.state import State, changed, check_inputs, differences, different, replay
-from jittok.errors import CorpusError
+from jittok.errors import CorpusError, InWords
 
 if TYPE_CHECKING:
     pass
@@ -217,7 +217,11 @@ class Run:
         base = self.state.lines_before(encoded.key.source)
         bad = [found._replace(line=found.line + base) for found in encoded.bad]
         if bad and self.encoder.options.on_error == "fail":
-            raise CorpusError(f"{self.sources[bad[0].source].path}, line {bad[0].line}", bad[0].found, bad[0].expected)
+            raise CorpusError(
+                f"{self.sources[bad[0].source].path}, line {bad[0].line}",
+                InWords(bad[0].found),
+                f"{bad[0].expected} (--on-error skip or replace go on)",
+            )
         rows = Rows(encoded.ids, encoded.lengths, encoded.sources, encoded.lines + np.int64(base), bad)
         places = self.writer.append(rows, encoded.text_bytes)
         prefix = encoded.prefix

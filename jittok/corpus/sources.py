@@ -75,22 +75,28 @@ _known_input: dict[str, tuple[Any, Ahead]] = {}
 
 
 def check_looks(sources: Iterable[Source], options: Options, files: bool = False) -> None:
-    """CorpusError when standard input (`files`: any plain file) is taken for text and looks like another kind.
+    """CorpusError when standard input (`files`: any plain file) is taken for text and looks like another kind. For a
+    corpus (not `files`) also when standard input is empty: a command before it that failed leaves nothing else.
 
-    Whoever says which kind it is (--input-format) is believed.
+    Whoever says which kind it is (--input-format) is believed. A file that is named .txt may look like anything that
+    is text, and with "replace" like anything.
     """
+    sources = list(sources)
+    if not files and any(source.path == STDIN for source in sources) and not _standard_input().start():
+        raise CorpusError(STDIN, "nothing at all", "documents: has the command before it failed?")
     if options.kind is not None:
         return
     for source in sources:
         if source.kind in TEXTS and not source.packing and (source.path == STDIN or files):
+            named = KIND_OF.get(Path(source.path).suffix.lower()) == "txt"
             if source.path == STDIN:
                 start = _standard_input().start()
-            elif source.size is None or is_url(source.path) or KIND_OF.get(Path(source.path).suffix.lower()) == "txt":
-                continue  # a stream is read once; whoever names a file .txt says what it is
+            elif source.size is None or is_url(source.path) or (named and options.on_error == "replace"):
+                continue  # a stream is read once
             else:
                 with source.open() as file:
                     start = file.read(LOOKED_AT)
-            refuse_other_kinds(source.path, start, source.kind == "lines")
+            refuse_other_kinds(source.path, start, source.kind == "lines", any_text=named)
 
 
 def is_url(path: str) -> bool:
@@ -123,7 +129,8 @@ def find_sources(
 ) -> tuple[list[Source], list[str]]:
     """The sources of all inputs, in the order given and sorted inside a glob or directory; and what was left out.
 
-    Left out are files of directories whose names tell no kind that can be read. `any_name`: a file that was named is
+    Left out are files of directories whose names tell no kind that can be read, hidden files and folders, linked
+    folders, and with `on_error` "skip" folders that may not be read. `any_name`: a file that was named is
     plain text where its name tells no kind, and may be a pipe. Raises CorpusError for a name that matches nothing,
     tells no kind, or comes twice.
     """
@@ -134,7 +141,7 @@ def find_sources(
     if not given:
         raise CorpusError("INPUT", "none", "files, directories, globs, URLs or - for standard input")
     for name in given:
-        for path, named in _expand(name):
+        for path, named in _expand(name, left_out, options.on_error == "skip"):
             kind = _kind(path, options, any_name and named)
             if kind is None:
                 if named:
@@ -146,8 +153,9 @@ def find_sources(
             seen.add(path)
             sources.append(_source(path, *kind, any_name))
     if not sources:
-        raise CorpusError(", ".join(given), "no file that can be read", "one or more")
-    return sources, left_out
+        found = f"no file that can be read among {len(left_out):,}" if left_out else "no file that can be read"
+        raise CorpusError(", ".join(given), found, f"one or more of {', '.join(KIND_OF)}")
+    return sources, sorted(left_out)
 
 
 def _source(path: str, kind: str, packing: str, streams: bool) -> Source:
@@ -166,7 +174,7 @@ def _source(path: str, kind: str, packing: str, streams: bool) -> Source:
     return source
 
 
-def _expand(name: str) -> Iterator[tuple[str, bool]]:
+def _expand(name: str, left_out: list[str], skip: bool) -> Iterator[tuple[str, bool]]:
     """(path, whether it was named by the user rather than found in a directory)."""
     if name == STDIN:
         yield name, True
@@ -180,7 +188,7 @@ def _expand(name: str) -> Iterator[tuple[str, bool]]:
         else:
             yield name, True
     elif Path(name).is_dir():
-        yield from ((path, False) for path in sorted(_files_in(name)))
+        yield from ((path, False) for path in sorted(_files_in(name, left_out, skip)))
     elif any(mark in name for mark in MAGIC) and not Path(name).exists():
         found = sorted(path for path in glob.glob(name, recursive=True) if Path(path).is_file())  # noqa: PTH207  ** and absolute names
         if not found:
@@ -192,16 +200,25 @@ def _expand(name: str) -> Iterator[tuple[str, bool]]:
         yield name, True
 
 
-def _files_in(name: str) -> Iterator[str]:
-    """All files below a folder but hidden ones. OSError for a folder that may not be read: none is passed over."""
+def _files_in(name: str, left_out: list[str], skip: bool) -> Iterator[str]:
+    """All files below a folder. Hidden ones and linked folders go to `left_out`, with `skip` also folders that may not
+    be read; else these are an OSError."""
 
     def refused(error: OSError) -> None:
-        raise error
+        if not skip or error.filename is None or Path(error.filename) == Path(name):
+            raise error
+        left_out.append(Path(error.filename).as_posix())
 
     for folder, below, files in os.walk(name, onerror=refused):
-        below[:] = [each for each in below if not each.startswith(".")]
-        paths = (Path(folder, each) for each in files if not each.startswith("."))
-        yield from (path.as_posix() for path in paths if path.is_file())
+        paths = [Path(folder, each) for each in files]
+        passed = [each for each in below if each.startswith(".") or Path(folder, each).is_symlink()]
+        below[:] = [each for each in below if each not in passed]
+        left_out += [Path(folder, each).as_posix() for each in passed]
+        for path in paths:
+            if path.name.startswith(".") or not path.is_file():
+                left_out.append(path.as_posix())
+            else:
+                yield path.as_posix()
 
 
 def _kind(path: str, options: Options, any_name: bool = False) -> tuple[str, str] | None:

@@ -14,7 +14,7 @@ from jittok.corpus.ranges import cut_lines, read_unit, units
 from jittok.corpus.reader import read_texts
 from jittok.corpus.sources import Source
 from jittok.corpus.unpack import open_unpacked
-from jittok.errors import CorpusError
+from jittok.errors import CorpusError, InWords
 from jittok.inputs import Documents
 
 LINES_BYTES = 1 << 16
@@ -44,7 +44,7 @@ def read_documents(sources: Sequence[Source], options: Options) -> Iterator[Read
             texts = read_texts(raw, sources[source].kind, options, any_bytes=True)
             for bad in texts.bad:
                 if options.on_error != "replace" or bad.lost:
-                    raise CorpusError(place(sources, bad.source, bad.line + base), bad.found, bad.expected)
+                    raise CorpusError(place(sources, bad.source, bad.line + base), InWords(bad.found), bad.expected)
             yield Read(texts.docs, texts.sources, texts.lines + base, raw.new)
             base += texts.seen
 

@@ -25,7 +25,6 @@ SINGLE = {
     "tokenizer_config.json": "tokenizer.json, tokenizer.model or vocab.txt beside it, and the folder's name",
 }
 """Files that are a part of a tokenizer -> what they need."""
-RANK_OPTIONS = ("pattern", "special_tokens", "encoding")
 
 
 def read_pipeline(source: Any, **options: Any) -> Pipeline:

@@ -16,7 +16,6 @@ from jittok.train.exponents import Tables, exp, log_sum
 
 NONE = np.float32(-3e38)
 ONE_WAY, SPLIT, ALTERNATIVES = 0, 1, 2
-NEED_AGENDA = -1
 
 
 class Lattice(NamedTuple):

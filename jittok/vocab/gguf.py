@@ -184,7 +184,7 @@ def read_header(source: Source) -> Header:
         raise MalformedVocab(str(path), "file", found, "a GGUF file")
     data = FileBytes(path)
     if data.size == 0:
-        raise MalformedVocab(str(path), "magic", b"", "the bytes 'GGUF'")
+        raise MalformedVocab(str(path), "file", "no bytes at all", "a GGUF file or another tokenizer file")
     return _Walker(data, str(path), data.size).header()
 
 

@@ -67,7 +67,7 @@ def test_a_folder_and_a_glob_are_read_as_the_compiler_does(run: Any, tmp_path: P
     status, out, err = run("count", "--json", tmp_path)
     assert status == 0
     assert json.loads(out)["tokens"] == count * len(paths)
-    assert err == f"left out, of a kind that is not read: {tmp_path / 'b.exe'}\n"
+    assert err == f"left out (another kind, hidden, a linked folder, or not readable): {tmp_path / 'b.exe'}\n"
     assert json.loads(run("count", "--json", f"{tmp_path}/*.json*")[1])["tokens"] == 3 * count
 
 
@@ -156,7 +156,7 @@ def test_errors_name_file_and_line(run: Any, tmp_path: Path) -> None:
     for errors in ("strict", "replace"):  # there is nothing to put in its place
         status, _, err = run("count", "--errors", errors, path)
         assert status == 2
-        assert f"{path}, line 4: found 'fields body', expected a text in 'text' (--field)" in err
+        assert f"{path}, line 4: found fields body, expected a text in 'text' (--field)" in err
     path.write_bytes(b'{"text": "x\\ud800"}\n')
     assert run("count", path)[0] == 2
     assert run("encode", "--ids", "--errors", "replace", path)[1].startswith("[87")

@@ -92,7 +92,7 @@ def test_texts(tmp_path, tok):
     (folder / ".hidden.txt").write_text("hidden")
     found = compile_corpus([tmp_path / "in"], tok, tmp_path / "files")
     assert ids_of(tmp_path / "files") == tok.encode_batch(["three\nfour", "one\ntwo\n"]).to_list()
-    assert [Path(path).name for path in found.left_out] == ["c.md"]
+    assert [Path(path).name for path in found.left_out] == [".hidden.txt", "c.md"]
     compile_corpus([tmp_path / "in"], tok, tmp_path / "lines", Options(lines=True))
     assert ids_of(tmp_path / "lines") == tok.encode_batch(["three", "four", "one", "two"]).to_list()
     compile_corpus([tmp_path / "in"], tok, tmp_path / "parts", Options(separator="o"))

@@ -87,7 +87,7 @@ def test_tokens_over_spaces_and_maps_of_characters(tmp_path: Path, capsys: Any) 
     assert tok.vocab.pre == "superbpe"
     assert any(b" " in tok.decode_bytes([token]).strip() for token in range(500, 700))
     assert not (tmp_path / "work").exists()
-    assert main(["train", "--words", "x", "--size", "700", "--superbpe", "500"]) == 2
+    assert main(["train", "--words", "x", "--size", "700", "--superbpe", "500", "--out", "y.gguf"]) == 2
     assert "stretches of words are counted there" in capsys.readouterr().err
     pytest.importorskip("sentencepiece")
     pytest.importorskip("google.protobuf")
@@ -140,6 +140,11 @@ def test_explained_and_held_out(capsys: Any) -> None:
     assert found["held_out"]["500"] > found["held_out"]["300"]
 
 
+def test_a_training_that_nobody_would_see_is_refused_before_it_begins(capsys: Any) -> None:
+    assert main(["train", str(ROOT / "README.md"), "--size", "300"]) == 2
+    assert "found nothing to write, expected --out FILE" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -155,6 +160,6 @@ def test_explained_and_held_out(capsys: Any) -> None:
 )
 def test_wrong_use_is_told_in_one_line(arguments: list[str], said: str, capsys: Any, monkeypatch: Any) -> None:
     monkeypatch.chdir(ROOT)
-    assert main(["train", *arguments]) == 2
+    assert main(["train", "--held-out", "README.md", *arguments]) == 2
     error = capsys.readouterr().err
     assert said in error.splitlines()[-1]
