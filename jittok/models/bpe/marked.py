@@ -27,7 +27,7 @@ from jittok.models.bpe.seeds import empty_slots, freeze
 from jittok.normalize.case import case_table
 from jittok.pipeline import Pipeline
 from jittok.pipeline.known_patterns import GREEDY
-from jittok.pipeline.models import NO_TOKEN, Merges, Words
+from jittok.pipeline.models import MISSING, NO_TOKEN, Merges, Words
 from jittok.pipeline.pipeline import packed
 from jittok.pipeline.steps import Splitter
 from jittok.pretokenize.classes import UNICODE_SIZE, two_stage
@@ -78,7 +78,9 @@ def compile_pipeline(pipeline: Pipeline, stages: tuple[Splitter, ...]) -> Marked
         return None
     if isinstance(model, Words):
         return None if model.unknown == NO_TOKEN else _of_words(pipeline, model, chain)
-    return _of_merges(pipeline, model, chain) if isinstance(model, Merges) else None
+    if not isinstance(model, Merges) or model.unknown == MISSING:
+        return None
+    return _of_merges(pipeline, model, chain)
 
 
 class _Symbols:
