@@ -126,10 +126,34 @@ def _samples(tok: Tokenizer, made: Tokenizer, texts: Any) -> Iterator[tuple[Any,
     for rows in (list(TEXTS), [text for text in dict.fromkeys(own) if text]):
         yield rows, {}
     if all(getattr(each.vocab, "format", "") not in NO_SPECIALS for each in (tok, made)):
-        yield list(TEXTS), {"parse_special": True}
+        yield [*TEXTS, *_with_special(tok), *_with_special(made)], {"parse_special": True}
+    yield [*_with_special(tok), *_with_special(made)], {}
     if texts is not None:
         for docs in documents(texts):
             yield docs, {}
+
+
+AROUND = ("{} a", " {} ", "a {}b", "a{} b", "a  {}  b", "a{}b", "({}).", "\n{}\n{}", "a_{}_1", "\u00e9{}\u00e9")
+"""Where a special token stands in a text: flags of added tokens take white space beside it, or ask for words' edges."""
+MOST_SPECIAL = 1000
+"""So many special tokens of a file stand in each of AROUND, the others in the first."""
+
+
+def _with_special(tok: Tokenizer) -> list[str]:
+    """Texts with the tokens that a tokenizer cuts out of them."""
+    vocab = tok.vocab
+    added = getattr(vocab, "added", None)
+    if added is None:
+        contents = [vocab.tokens[token].decode("utf-8", "ignore") for token in vocab.special_tokens.tolist()]
+    else:
+        flagged = [each for each in added if each.lstrip or each.rstrip or each.single_word or each.normalized]
+        contents = [each.content for each in (*flagged, *added)]
+    contents = [text for text in dict.fromkeys(contents) if text]
+    return [
+        form.format(text, text)
+        for k, text in enumerate(contents)
+        for form in (AROUND if k < MOST_SPECIAL else AROUND[:1])
+    ]
 
 
 def _own_texts(tok: Tokenizer) -> list[bytes]:

@@ -11,7 +11,7 @@ from jittok.files.contents import not_json
 from jittok.files.hf_merges import Vocabulary, resolve_merges
 from jittok.files.numbers import as_read
 from jittok.files.places import Node
-from jittok.pipeline.models import NO_TOKEN, Merges, Model, Unigram, WordPiece, Words
+from jittok.pipeline.models import MISSING, NO_TOKEN, Merges, Model, Unigram, WordPiece, Words
 from jittok.pipeline.pipeline import fixed, packed_texts
 
 MOST_TOKENS = 1 << 23
@@ -74,9 +74,7 @@ def _bpe(node: Node, vocabulary: Vocabulary) -> Merges:
     if dropout:
         raise node.child("dropout").unknown(dropout, "none: ids would be drawn by chance")
     unknown_text = node.get("unk_token", str, None)
-    unknown = NO_TOKEN if unknown_text is None else vocabulary.ids.get(unknown_text, NO_TOKEN)
-    if unknown_text is not None and unknown == NO_TOKEN:
-        raise node.child("unk_token").bad(unknown_text, "a token of the vocabulary")
+    unknown = NO_TOKEN if unknown_text is None else vocabulary.ids.get(unknown_text, MISSING)
     prefix = node.get("continuing_subword_prefix", str, "")
     left, right, merged = resolve_merges(node.child("merges"), vocabulary, prefix)
     return Merges(

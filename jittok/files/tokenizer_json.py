@@ -11,7 +11,7 @@ from jittok.files.hf_merges import Vocabulary
 from jittok.files.hf_models import read_model
 from jittok.files.hf_steps import decoders, flat, normalizers, splitters
 from jittok.files.places import Node
-from jittok.pipeline.models import Model
+from jittok.pipeline.models import NO_TOKEN, Model
 from jittok.pipeline.pipeline import (
     FIRST_TEXT,
     LSTRIP,
@@ -29,6 +29,7 @@ from jittok.pipeline.pipeline import (
 from jittok.pipeline.steps import Spaced
 
 LIBRARY = "tokenizers"
+VERSION = "1.0"
 MOST_ADDED = 1 << 20
 NAMES = ("bos", "eos", "unk", "pad")
 
@@ -40,6 +41,9 @@ def read_tokenizer_json(file: str, content: bytes) -> Pipeline:
 
 def pipeline_of(root: Node, content: bytes, notes: tuple[str, ...] = ()) -> Pipeline:
     """The Pipeline of the JSON object of a tokenizer.json."""
+    version = root.of(dict).get("version", VERSION)  # the library reads a file without one
+    if version != VERSION:
+        raise root.child("version").unknown(version, f"{VERSION!r}")
     vocabulary, model = read_model(root.child("model"), content)
     added, moved = read_added(root.child("added_tokens"), vocabulary)
     single, pair = read_template(root.child("post_processor"))
@@ -81,7 +85,7 @@ def make_pipeline(
         added_offsets=offsets,
         added_ids=fixed([token.id for token in added], np.int32),
         added_flags=fixed(flags, np.uint8),
-        unk_id=getattr(model, "unknown", -1),
+        unk_id=max(getattr(model, "unknown", NO_TOKEN), NO_TOKEN),
         **parts,
     )
 

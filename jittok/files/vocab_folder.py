@@ -29,6 +29,9 @@ SPECIALS: dict[str, dict[str, str]] = {
     },
 }  # fmt: skip
 """Class of transformers -> its named special tokens where the files beside say nothing."""
+WHITE = "".join(chr(code) for code in range(0x3001) if chr(code).isspace() and not 0x1C <= code < 0x20)
+"""White space as Unicode's property says. Python's own strip takes U+001C to U+001F too."""
+EXTRA = "extra_special_tokens"
 FLAGS = ("single_word", "lstrip", "rstrip", "normalized")
 
 
@@ -45,7 +48,7 @@ def read_vocab_txt(path: Path) -> Pipeline:
         lines.pop()
     ids: dict[str, int] = {}
     for number, line in enumerate(lines):
-        ids[line.rstrip()] = number  # of equal lines the last
+        ids[line.rstrip(WHITE)] = number  # of equal lines the last
     if not ids:
         raise MalformedVocab(str(path), "line 1", b"", "a token a line")
     beside = _Beside(path.parent, "BertTokenizer")
@@ -100,6 +103,15 @@ def read_vocab_json(folder: Path, vocab: Path, merges: Path) -> Pipeline:
         parts = ("bos_token", "eos_token") if name == "CLIPTokenizer" else ("cls_token", "sep_token")
         cls, sep = (_id_of(vocab, beside.text(part), ids, added) for part in parts)
         root["post_processor"] = {"type": "RobertaProcessing", "cls": cls, "sep": sep}
+    if name == "GPT2Tokenizer":
+        before, after = (
+            [_id_of(vocab, beside.text(f"{end}_token"), ids, added)]
+            if beside.flag(f"add_{end}_token", False) and beside.special(f"{end}_token") is not None
+            else []
+            for end in ("bos", "eos")
+        )
+        if before or after:
+            root["post_processor"] = _around(before, after, each=True)
     if name == "WhisperTokenizer":
         start, silent = (_id_of(vocab, text, ids, added) for text in ("<|startoftranscript|>", "<|notimestamps|>"))
         root["post_processor"] = _around([start, silent], [_id_of(vocab, beside.text("eos_token"), ids, added)])
@@ -109,12 +121,18 @@ def read_vocab_json(folder: Path, vocab: Path, merges: Path) -> Pipeline:
     return made
 
 
-def _around(before: list[list[Any]], after: list[list[Any]]) -> dict[str, Any]:
-    def item(row: list[Any]) -> dict[str, Any]:
-        return {"SpecialToken": {"id": row[0], "type_id": 0}}
+def _around(before: list[list[Any]], after: list[list[Any]], each: bool = False) -> dict[str, Any]:
+    """A template with tokens around a text, and around a pair or `each` text of it."""
 
-    single = [*map(item, before), {"Sequence": {"id": "A", "type_id": 0}}, *map(item, after)]
-    pair = [*single[: -len(after)], {"Sequence": {"id": "B", "type_id": 0}}, *map(item, after)]
+    def item(row: list[Any], kind: int = 0) -> dict[str, Any]:
+        return {"SpecialToken": {"id": row[0], "type_id": kind}}
+
+    first = [*map(item, before), {"Sequence": {"id": "A", "type_id": 0}}]
+    single = [*first, *map(item, after)]
+    pair = [*first, {"Sequence": {"id": "B", "type_id": 0}}, *map(item, after)]
+    if each:
+        second = {"Sequence": {"id": "B", "type_id": 1}}
+        pair = [*single, *(item(row, 1) for row in before), second, *(item(row, 1) for row in after)]
     special = {row[0]: {"id": row[0], "ids": [row[1]], "tokens": [row[0]]} for row in before + after}
     return {"type": "TemplateProcessing", "single": single, "pair": pair, "special_tokens": special}
 
@@ -145,6 +163,10 @@ def _made(path: Path, root: dict[str, Any], kind: str, beside: _Beside, merges: 
     return replace(made, source=str(path), format=kind, library="transformers")
 
 
+def _names_a_token(key: str) -> bool:
+    return key.endswith("_token") and key not in ORDER
+
+
 class _Beside:
     """What tokenizer_config.json and its like say, beside a vocabulary in a folder."""
 
@@ -154,8 +176,8 @@ class _Beside:
             return parse_json(str(path), read_file(path)) if path else Node(str(folder / name), "", {})
 
         self.node = read("tokenizer_config.json")
-        self.config: dict[str, Any] = self.node.of(dict)
-        self.map: dict[str, Any] = read("special_tokens_map.json").of(dict)
+        self.config: dict[str, Any] = dict(self.node.of(dict))
+        self.named, self.extra = self._put_together(read("special_tokens_map.json").of(dict))
         self.more: dict[str, Any] = read("added_tokens.json").of(dict)
         name = self.node.get("tokenizer_class", str, default).removesuffix("Fast")
         self.name = default if name == "PreTrainedTokenizer" else name
@@ -168,14 +190,46 @@ class _Beside:
 
     def special(self, key: str) -> Any:
         """What a named special token is: a text, an object with its flags, or None."""
-        found = self.config.get(key, self.map.get(key, SPECIALS[self.name].get(key)))
-        if (
-            found is not None
-            and not isinstance(found, str)
-            and not (isinstance(found, dict) and isinstance(found.get("content"), str))
-        ):
+        return self._checked(key, self.config.get(key, SPECIALS[self.name].get(key)))
+
+    def _checked(self, key: str, found: Any) -> Any:
+        said = found is None or isinstance(found, str)
+        if not said and not (isinstance(found, dict) and isinstance(found.get("content"), str)):
             raise self.node.child(key).bad(found, "a text, or an object with content")
         return found
+
+    def _put_together(self, special: dict[str, Any]) -> tuple[dict[str, Any], list[Any]]:
+        """Special tokens of other names, and those without a name; the map goes into `config`.
+
+        The map stands above tokenizer_config.json, and is not read where that holds added_tokens_decoder.
+        """
+        config = self.config
+        if not config.get(EXTRA) and "additional_special_tokens" in config:
+            config[EXTRA] = config.pop("additional_special_tokens")
+        named = {
+            key: config.pop(key)
+            for key in [key for key in config if _names_a_token(key) and isinstance(config[key], str)]
+        }
+        if isinstance(config.get(EXTRA), dict):
+            named |= config.pop(EXTRA)
+        if "added_tokens_decoder" not in config:
+            before = config.get(EXTRA) or []
+            config |= special
+            if isinstance(config.get(EXTRA), dict):
+                named |= config.pop(EXTRA)
+            elif EXTRA in special and isinstance(before, list):
+                mapped = [{**row, "special": True} if isinstance(row, dict) else row for row in self._rows(EXTRA)]
+                config[EXTRA] = before + [row for row in mapped if row not in before]
+        if EXTRA not in config and "additional_special_tokens" in config:
+            config[EXTRA] = config.pop("additional_special_tokens")
+        more = {key: row for key, row in config.items() if _names_a_token(key) and isinstance(row, str | dict)}
+        return {**more, **named}, self._rows(EXTRA)
+
+    def _rows(self, key: str) -> list[Any]:
+        rows = self.config.get(key)
+        if rows is not None and not isinstance(rows, list):
+            raise self.node.child(key).bad(rows, "a list of tokens")
+        return rows or []
 
     def text(self, key: str) -> str:
         """The text of a named special token. MalformedVocab where there is none."""
@@ -203,20 +257,32 @@ class _Beside:
                 raise self.node.child("added_tokens_decoder").bad(entry, "an id and a token with content")
             enter(entry["content"], int(number), entry, bool(entry.get("special")))
             top = max(top, int(number) + 1)
-        for content, number in self.more.items():
-            if content not in rows:
-                if type(number) is not int or number < 0:
-                    raise Node(self.node.file, f"added_tokens.json[{content!r}]", None).bad(number, "an id")
-                enter(content, number, {}, False)
-                top = max(top, number + 1)
+        for content, number in () if "added_tokens_decoder" in self.config else self.more.items():
+            if type(number) is not int or number < 0:
+                raise Node(self.node.file, f"added_tokens.json[{content!r}]", None).bad(number, "an id")
+            enter(content, number, {}, False)
+            top = max(top, number + 1)
+        said = frozenset(rows)
+
+        def enter_special(key: str, found: Any, special: bool) -> None:
+            row = self._checked(key, found)
+            flags = row if isinstance(row, dict) else {}
+            content = flags.get("content", row)
+            if row is None:
+                return
+            if content not in said:  # the last one's flags hold
+                enter(content, None, flags, special or (content in rows and rows[content]["special"]))
+            elif key != EXTRA or (isinstance(row, str) and not decoder):
+                rows[content]["special"] = True
+                if key not in self.named and not decoder:
+                    rows[content].update(dict.fromkeys(FLAGS, False))
+
         for key in ORDER:
-            found = self.special(key)
-            if isinstance(found, str) and found not in rows:
-                enter(found, None, {}, True)
-            elif isinstance(found, str):
-                rows[found].update(special=True)
-                if not decoder:
-                    rows[found].update(dict.fromkeys(FLAGS, False))
-            elif found is not None:
-                enter(found["content"], None, found, True)
+            enter_special(key, self.special(key), True)
+        for key, found in self.named.items():
+            enter_special(key, found, True)
+        for found in self.extra:
+            enter_special(
+                EXTRA, found, isinstance(found, str) or bool(isinstance(found, dict) and found.get("special"))
+            )
         return list(rows.values())

@@ -188,9 +188,14 @@ def _joined(block: list[Any], replace: bool, first: int, nulls: bool) -> tuple[b
             sizes = [len(text) if text.isascii() else len(text.encode()) for text in block]
             return whole.encode(), np.fromiter(sizes, np.int64, len(block))
     if nulls:
-        block = ["" if text is None or text != text else text for text in block]  # noqa: PLR0124  NaN
+        block = ["" if _is_null(text) else text for text in block]
     parts = [to_bytes(text, replace, first + k) for k, text in enumerate(block)]
     return b"".join(parts), np.fromiter(map(len, parts), np.int64, len(parts))
+
+
+def _is_null(thing: Any) -> bool:
+    """Whether an object is None, NaN or pandas' NA, which is neither equal to itself nor not."""
+    return thing is None or type(thing).__name__ == "NAType" or (isinstance(thing, float) and thing != thing)  # noqa: PLR0124
 
 
 def _one_dimension(array: Any) -> None:
@@ -201,6 +206,9 @@ def _one_dimension(array: Any) -> None:
 def _of_numpy(texts: NDArray[Any], replace: bool, in_place: bool) -> Iterator[Documents]:
     """Object, bytes ("S"), str ("U") and variable-width string ("T") arrays. Bytes are read in place."""
     _one_dimension(texts)
+    if isinstance(getattr(texts, "mask", None), np.ndarray | np.bool_):  # np.ma, which is not imported for this
+        yield from _of_objects(texts.tolist(), replace, in_place, nulls=True)
+        return
     kind, width = texts.dtype.kind, texts.dtype.itemsize
     if kind == "S":
         flat = np.ascontiguousarray(texts)

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 NO_TOKEN = -1
+MISSING = -2
+"""An unknown token that is named and not in the vocabulary: a text that needs it cannot be encoded."""
 NORMAL, UNKNOWN, CONTROL, USER, UNUSED, BYTE = range(1, 7)
 """Kinds of sentencepiece's pieces, by its numbers."""
 UNIGRAM, BPE, WORD, CHAR = "unigram", "bpe", "word", "char"
@@ -28,7 +30,7 @@ class Merges(NamedTuple):
     left: NDArray[np.int32]  # [merges] ids, each pair once; rank k is the k-th
     right: NDArray[np.int32]
     merged: NDArray[np.int32]
-    unknown: int  # or NO_TOKEN: such a character vanishes
+    unknown: int  # or NO_TOKEN: such a character vanishes; or MISSING
     fuse_unknown: bool  # unknown characters in a row are one
     byte_fallback: bool
     whole_words: bool  # a word that is a token is that token

@@ -96,6 +96,22 @@ def test_what_a_format_cannot_hold_is_refused_by_its_name(name, to, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("flag", ["lstrip", "rstrip", "single_word"])
+@pytest.mark.parametrize("to", ["gguf", "tiktoken"])
+def test_a_flag_of_an_added_token_that_the_target_cannot_hold_is_a_difference(flag, to, tmp_path):
+    tok = made(**{flag: True})
+    with pytest.raises(UnsupportedVocab, match=r"with other ids.*<\|end\|>"):
+        jittok.convert(tok, tmp_path / "t", to=to)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_tokenizer_json_holds_the_flags_of_added_tokens(tmp_path):
+    tok = made(lstrip=True, single_word=True)
+    assert jittok.convert(tok, tmp_path / "t.json").differing == 0
+    (row,) = json.loads((tmp_path / "t.json").read_text("utf-8"))["added_tokens"]
+    assert (row["lstrip"], row["rstrip"], row["single_word"]) == (True, False, True)
+
+
 def test_a_splitter_of_no_pre_tokenizer_is_refused(tmp_path):
     with pytest.raises(UnsupportedVocab, match="pre-tokenizers cuts as"):
         jittok.convert(made(pattern=r"[\p{L}\p{M}]+|[^\p{L}\p{M}]"), tmp_path / "t.gguf")

@@ -17,8 +17,8 @@ QWEN2 = (
 )
 
 
-def made(pattern: str = QWEN2, normalizer: str | None = None) -> jittok.Tokenizer:
-    """Byte-level BPE with a few merges and two added tokens."""
+def made(pattern: str = QWEN2, normalizer: str | None = None, **changed: bool) -> jittok.Tokenizer:
+    """Byte-level BPE with a few merges and an added token; `changed`: flags of it."""
     pairs = [
         ("t", "h"),
         ("th", "e"),
@@ -30,7 +30,7 @@ def made(pattern: str = QWEN2, normalizer: str | None = None) -> jittok.Tokenize
     ]
     vocab = {text: k for k, text in enumerate([*ALPHABET, *(a + b for a, b in pairs)])}
     split = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
-    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
+    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, **changed}
     content = json.dumps({
         "added_tokens": [{"id": 263, "content": "<|end|>", "special": True, **flags}],
         "normalizer": {"type": normalizer} if normalizer else None,

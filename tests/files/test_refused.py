@@ -9,7 +9,7 @@ import pytest
 from mutated_files import changed_values, check, mutations
 
 import jittok
-from jittok.errors import MalformedVocab, UnsupportedVocab
+from jittok.errors import EncodingFailed, MalformedVocab, UnsupportedVocab
 from jittok.files import read_pipeline
 
 BYTES = [bytes([byte]) for byte in range(256)]
@@ -48,7 +48,6 @@ def regex(pattern):
         (tokenizer_json(model={"vocab": {"a": 0, "b": 0}}), "model.vocab['b']", "0"),
         (tokenizer_json(model={"vocab": {"a": 1 << 40}}), "model.vocab", "1099511627776"),
         (tokenizer_json(model={"vocab": {"a": True}}), "model.vocab['a']", "True"),
-        (tokenizer_json(model={"unk_token": "<unk>"}), "model.unk_token", "<unk>"),
         (tokenizer_json(added_tokens=[{"content": "x"}]), "added_tokens[0].id", "None"),
         (tokenizer_json(post_processor=template("</s>")), "post_processor.single[0]", "</s>"),
         (tokenizer_json(post_processor=template("<s>", 3, pair=True)), "post_processor", "the id 3"),
@@ -77,6 +76,8 @@ def test_a_file_that_cannot_be_right_is_refused_with_its_place(content, place, f
 @pytest.mark.parametrize(
     ("content", "place", "found"),
     [
+        (tokenizer_json(version="2.0"), "version", "2.0"),
+        (tokenizer_json(version=None), "version", "None"),
         (tokenizer_json(pre_tokenizer={"type": "UnicodeScripts"}), "pre_tokenizer.type", "UnicodeScripts"),
         (
             tokenizer_json(normalizer={"type": "Sequence", "normalizers": [{"type": "X"}]}),
@@ -103,6 +104,14 @@ def test_what_is_not_known_is_refused_by_its_name(content, place, found):
         read_pipeline(content)
     assert error.value.key.startswith(place)
     assert found in str(error.value)
+
+
+def test_an_unknown_token_that_is_not_in_the_vocabulary_is_an_error_of_the_texts_that_need_it():
+    tok = jittok.load(tokenizer_json(version="1.0", model={"unk_token": "<unk>"}), cache=False)
+    assert tok.encode("ab").tolist() == [2]
+    for add in (False, True):
+        with pytest.raises(EncodingFailed, match="unknown token is not in it"):
+            tok.encode_batch(["ab", "abc"], add_special=add)
 
 
 def test_a_part_of_a_tokenizer_says_what_is_missing_beside_it(tmp_path):

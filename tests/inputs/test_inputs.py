@@ -148,6 +148,7 @@ def test_pandas_series() -> None:
     for kind in ("object", "category", "string[python]"):
         assert read(pd.Series(NULLS, dtype=kind)) == want
     assert read(pd.Index(TEXTS)) == BYTES
+    assert read(np.array(["a", pd.NA, None, float("nan"), b"b"], object)) == [b"a", b"", b"", b"", b"b"]
     assert read(pd.Series([b"a", float("nan")])) == [b"a", b""]
     for wrong in (pd.Series([1, 2]), pd.DataFrame({"a": ["x"]})):
         with pytest.raises(TypeError, match="expected"):
@@ -205,6 +206,44 @@ def test_other_objects_are_never_read_in_place(texts: list[Any]) -> None:
     assert texts_in_place(tuple(texts)) is None
     want = [b"" if text is None else bytes(text, "utf-8") if isinstance(text, str) else bytes(text) for text in texts]
     assert read(np.array([*texts, None], object), in_place=True) == [*want, b""]
+
+
+class Long(str):
+    __slots__ = ()
+
+    def __len__(self) -> int:
+        return 1
+
+    def encode(self, *_: Any) -> bytes:
+        return b"?"
+
+
+class LongBytes(bytes):
+    def __len__(self) -> int:
+        return 1
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+@pytest.mark.parametrize(
+    "texts",
+    [
+        [Long("a b"), "c"],
+        ["c", Long("\u00e9\u00e9")],
+        [Long("\u00e9b")],
+        [b"c", LongBytes(b"a b")],
+        [LongBytes(b"a b")],
+    ],
+)
+def test_what_a_class_says_of_its_length_does_not_matter(texts: list[Any], in_place: bool) -> None:
+    want = [str.encode(text) if isinstance(text, str) else memoryview(text).tobytes() for text in texts]
+    assert read(texts, in_place=in_place) == read(iter(texts), in_place=in_place) == want
+
+
+@pytest.mark.parametrize("kind", ["S2", "U2", object])
+def test_masked_texts_are_empty_rows(kind: Any) -> None:
+    texts = np.array([b"a", b"zz", b"b"]).astype(kind)
+    assert read(np.ma.masked_array(texts, [False, True, False])) == [b"a", b"", b"b"]
+    assert read(np.ma.masked_array(texts)) == [b"a", b"zz", b"b"]
 
 
 def test_texts_for_python_are_joined() -> None:

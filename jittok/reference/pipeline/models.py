@@ -8,7 +8,7 @@ from typing import Any, NoReturn, Protocol
 
 from jittok.errors import EncodingFailed
 from jittok.pipeline import models
-from jittok.pipeline.models import NO_TOKEN
+from jittok.pipeline.models import MISSING, NO_TOKEN
 from jittok.pipeline.pipeline import Pipeline
 from jittok.reference.pipeline.merging import Popped, merge
 
@@ -134,6 +134,8 @@ def _merges(pipeline: Pipeline, model: models.Merges) -> Word:
                 out += [
                     (token, start + j, start + j + 1) if own else (token, start, at) for j, token in enumerate(parts)
                 ]
+            elif model.unknown == MISSING:
+                _fail(text, "a character of the vocabulary: the file's unknown token is not in it")
             elif model.unknown != NO_TOKEN:
                 if waiting is not None and not model.fuse_unknown:
                     write()

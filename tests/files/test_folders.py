@@ -1,0 +1,103 @@
+"""Folders without a tokenizer.json have the ids of transformers' AutoTokenizer, whose answers are written here."""
+
+import json
+
+import pytest
+
+import jittok
+from jittok.errors import MalformedVocab
+from jittok.unicode.tables import CHARACTER_OF_BYTE
+
+BERT = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "##a", "##b", "ab", "x", "<", ">", "<x>", "abc"]
+BYTES = [chr(c) for c in CHARACTER_OF_BYTE]
+PLAIN = {"__type": "AddedToken", "lstrip": False, "rstrip": False, "normalized": False, "single_word": False}
+
+
+def bert(folder, lines=BERT, **files):
+    (folder / "vocab.txt").write_bytes("".join(f"{line}\n" for line in lines).encode())
+    return loaded(folder, "BertTokenizer", **files)
+
+
+def gpt2(folder, **files):
+    tokens = [*BYTES, "ab", "<|endoftext|>"]
+    (folder / "vocab.json").write_text(json.dumps({text: k for k, text in enumerate(tokens)}), "utf-8")
+    (folder / "merges.txt").write_text("#version: 0.2\na b\n", "utf-8")
+    return loaded(folder, "GPT2Tokenizer", **files)
+
+
+def loaded(folder, name, config=None, special_tokens_map=None, added_tokens=None):
+    (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": name, **(config or {})}), "utf-8")
+    for file, content in (("special_tokens_map", special_tokens_map), ("added_tokens", added_tokens)):
+        if content is not None:
+            (folder / f"{file}.json").write_text(json.dumps(content), "utf-8")
+    return jittok.load(folder, cache=False)
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"config": {"additional_special_tokens": ["<x>", "NEW"]}},
+        {"config": {"extra_special_tokens": ["NEW", "<x>"]}},
+        {"config": {"extra_special_tokens": {"foo": "NEW", "bar": "<x>"}}},
+        {"config": {"image_token": "NEW", "additional_special_tokens": ["<x>"]}},
+        {"special_tokens_map": {"additional_special_tokens": ["<x>", "NEW"]}},
+        {"config": {"extra_special_tokens": ["<x>"]}, "special_tokens_map": {"extra_special_tokens": ["NEW"]}},
+        {"special_tokens_map": {"foo_token": "NEW", "bar_token": {**PLAIN, "content": "<x>"}}},
+    ],
+)
+def test_special_tokens_without_a_name_and_of_other_names_are_cut_out(files, tmp_path):
+    tok = bert(tmp_path, **files)
+    ids = [14, 15, 14, 15, 13, 10]
+    assert tok.encode("abcNEWabc NEW<x>x", parse_special=True).tolist() == ids
+    assert tok.encode("abcNEW <x>").tolist() == [1, 11, 10, 12]
+    assert tok.decode(ids, skip_special=True) == "abc abc x"
+
+
+def test_new_tokens_stand_behind_the_vocabulary_in_the_order_of_the_library(tmp_path):
+    extra = ["<U>", {**PLAIN, "content": "<V>", "rstrip": True}, "ab"]
+    config = {"extra_special_tokens": extra, "image_token": "<W>", "mask_token": "<M>"}
+    tok = gpt2(tmp_path, config=config, special_tokens_map={"pad_token": "<P>"})
+    ids = tok.encode("<P> <M> <W> <U> <V>  ab", parse_special=True).tolist()
+    assert ids == [258, 32, 259, 32, 260, 32, 261, 32, 262, 256]
+    assert tok.decode(ids, skip_special=True) == "    <V>"  # an object in the list is special where it says so
+
+
+def test_where_the_config_holds_the_added_tokens_the_older_files_are_not_read(tmp_path):
+    held = {"258": {**PLAIN, "content": "<A>", "special": False, "normalized": True}}
+    config = {"added_tokens_decoder": held, "extra_special_tokens": ["<A>", "<B>"]}
+    tok = gpt2(tmp_path, config=config, special_tokens_map={"pad_token": "<P>"}, added_tokens={"<C>": 258})
+    assert tok.encode("<A> <B> <P> <C>", parse_special=True).tolist() == [258, 32, 259, 32, 60, 80, 62, 32, 60, 67, 62]
+    assert tok.decode([258, 259], skip_special=True) == "<A>"
+
+
+def test_the_map_stands_above_the_config(tmp_path):
+    tok = gpt2(tmp_path, config={"pad_token": "<A>"}, special_tokens_map={"pad_token": "<B>"})
+    assert tok.encode("A<B>", parse_special=True).tolist() == [65, 258]
+
+
+@pytest.mark.parametrize(
+    ("config", "single", "pair"),
+    [
+        ({"add_bos_token": True}, [257, 256], [257, 256, 257, 97]),
+        ({"add_eos_token": True}, [256, 257], [256, 257, 97, 257]),
+        ({"add_bos_token": True, "add_eos_token": True}, [257, 256, 257], [257, 256, 257, 257, 97, 257]),
+        ({"add_bos_token": True, "bos_token": None}, [256], [256, 97]),
+        ({"add_bos_token": True, "bos_token": "NEW"}, [258, 256], [258, 256, 258, 97]),
+        ({"add_bos_token": False}, [256], [256, 97]),
+    ],
+)
+def test_bos_and_eos_stand_around_each_text_where_the_config_says_so(config, single, pair, tmp_path):
+    tok = gpt2(tmp_path, config=config)
+    assert tok.encode("ab", add_special=True).tolist() == single
+    assert tok.encode_pair("ab", "a").tolist() == pair
+
+
+def test_separators_of_ascii_stay_in_a_line_as_in_the_library(tmp_path):
+    tok = bert(tmp_path, [*BERT, "y\x1c", "z\x85\u3000\t", "w\x1f "])
+    assert tok.encode("y z w").tolist() == [1, 16, 1]
+
+
+@pytest.mark.parametrize("extra", [[5], "NEW", [{"lstrip": True}]])
+def test_what_is_no_list_of_tokens_is_refused(extra, tmp_path):
+    with pytest.raises(MalformedVocab, match="extra_special_tokens"):
+        gpt2(tmp_path, config={"extra_special_tokens": extra})
