@@ -26,6 +26,8 @@ class Token(NamedTuple):
     stop: int
 
 
+NAMED_BY_TEXT = ("tokenizers", "transformers")
+"""Libraries whose special tokens are a set of texts."""
 See = Callable[[steps.Normalizer | steps.Splitter | str, Piece | list[Piece]], None]
 """Called with each step and what it made: "cut" and what lies between added tokens, a normalizer and the piece, a stage
 of the splitter and the words."""
@@ -159,8 +161,14 @@ class Runner:
 
     @cached_property
     def special(self) -> frozenset[int]:
-        """Ids that `skip_special` leaves out."""
+        """Ids that `skip_special` leaves out: by what an id prints in a tokenizer.json, as its library does.
+
+        A special token that is looked for by its normalized text prints that, which may be no special token's.
+        """
         found = {token.id for token in self.pipeline.added if token.special}
+        if self.pipeline.library in NAMED_BY_TEXT and not self.pieces:
+            contents = {token.content for token in self.pipeline.added if token.special}
+            found = {token for token, text in self.texts.items() if text in contents}
         if isinstance(self.pipeline.model, Pieces):
             found |= {
                 token for token, kind in enumerate(self.pipeline.model.types.tolist()) if kind in (CONTROL, UNKNOWN)

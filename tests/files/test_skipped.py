@@ -1,0 +1,23 @@
+"""`skip_special` leaves out what a tokenizer.json's library does: ids whose text is that of a special token."""
+
+import json
+
+import pytest
+
+import jittok
+
+FLAGS = {"lstrip": False, "rstrip": False, "single_word": False}
+
+
+@pytest.mark.parametrize(("normalizer", "text"), [({"type": "Lowercase"}, "a k k"), (None, "a k")])
+def test_special_tokens_are_told_by_their_text(normalizer, text):
+    tokenizers = pytest.importorskip("tokenizers")
+    added = [
+        {"id": 1, "content": "K", "special": True, "normalized": True, **FLAGS},
+        {"id": 2, "content": "k", "special": False, "normalized": False, **FLAGS},
+    ]
+    model = {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"}
+    content = json.dumps({"version": "1.0", "added_tokens": added, "normalizer": normalizer, "model": model})
+    tok = jittok.load(content.encode(), cache=False)
+    assert tokenizers.Tokenizer.from_str(content).decode([0, 1, 2], skip_special_tokens=True) == text
+    assert tok.decode([0, 1, 2], skip_special=True) == text
