@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, kernel
-from jittok._raw import Window, get_i32, get_u8, put_i32, window
+from jittok._raw import Window, get_i32, get_i64, get_u8, put_i32, window
 from jittok.fragments import NEED, NOT_UTF8, OUT_OF_ROOM, OUT_OF_WORK
 from jittok.models.ugm.files.arrays import Arrays, Work
 from jittok.models.ugm.files.paths import (
@@ -21,7 +21,7 @@ from jittok.models.ugm.files.paths import (
     settle,
     sum_here,
 )
-from jittok.models.ugm.files.rewriting import OUTSIDE, Rewriting, does_extend, open_rewriting, rewrite
+from jittok.models.ugm.files.rewriting import OUTSIDE, Rewriting, begins_with_mark, does_extend, open_rewriting, rewrite
 from jittok.piece_cache.fragment_loop import Spans, make_encode_fragments
 from jittok.piece_cache.lookup import DEFERRED, finish_nothing, make_resolve
 from jittok.piece_cache.run_loop import Fragments
@@ -101,6 +101,14 @@ def _encode_run(
     """Several texts at once where none needs a look of its own."""
     if arrays.single != 0 or arrays.tail != 0:
         return k, count
+    rewriting = own.model.rewriting
+    if rewriting.clusters != 0:
+        for other in range(k, last):
+            if begins_with_mark(rewriting, text, get_i64(fragments.starts, other), get_i64(fragments.stops, other)):
+                last = other
+                break
+        if last <= k:
+            return k, count
     return _run_of_spans(
         own.work, own.model, own.room_per_byte, text, size, fragments, k, last, ids, count, room, report
     )
@@ -121,7 +129,7 @@ def _encode_text(
 ) -> int:
     out, lattice, begun, done = window(ids), own.model.lattice, count, WHOLE
     begin_text(lattice, count)
-    if stop - start <= own.limit:
+    if stop - start <= own.limit and not begins_with_mark(own.model.rewriting, window(data), start, stop):
         done = _spans_of_one(
             own.work, own.model, own.room_per_byte, prefixed, window(data), data.size, start, stop, out, count,
             ids.size, window(report),

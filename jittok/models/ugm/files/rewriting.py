@@ -235,6 +235,20 @@ def does_extend(own: Rewriting, text: Window, i: int) -> bool:
 
 
 @helper
+def begins_with_mark(own: Rewriting, text: Window, start: int, stop: int) -> bool:
+    """Whether text[start:stop] begins with a character that would belong to the grapheme cluster of a space in front.
+
+    The text need not be well-formed: what is no character is no mark."""
+    if own.clusters == 0 or start >= stop or get_u8(text, start) < 0xC2:
+        return False
+    byte = get_u8(text, start)
+    size = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+    if byte > 0xF4 or start + size > stop or (byte == 0xF4 and get_u8(text, start + 1) > 0x8F):
+        return False
+    return does_extend(own, text, start)
+
+
+@helper
 def _table_step(own: Rewriting, text: Window, i: int, stop: int, at: int, state: int) -> tuple[int, int, int]:
     """A key, a grapheme cluster or a character: (place behind or a code, at, state)."""
     c, size, flags = _character(own, text, i)
