@@ -13,6 +13,8 @@ from jittok.reference.pipeline import Runner
 
 KINDS = {"tokenizer.json": drawn_unigram, "model": drawn_model}
 FILES, TEXTS = (10, 100) if JIT else (2, 12)
+BEGINNINGS = ["\u200c\u0301", "\u200c\u0301a", "\u0301", "\U0001f3fba"]
+"""Texts whose first character would join a space in front of it."""
 
 
 @pytest.mark.parametrize("seed", range(FILES))
@@ -22,7 +24,7 @@ def test_a_drawn_file_gives_the_ids_of_the_reference(kind, seed):
     content = KINDS[kind](draw)
     tok, plain = jittok.load(content, cache=False), Runner(read_pipeline(content))
     assert tok.runs == "kernels"
-    texts = [drawn_words(draw) for _ in range(TEXTS)]
+    texts = [*BEGINNINGS, *(drawn_words(draw) for _ in range(TEXTS))]
     for parse in (False, True):
         wanted = [plain.encode(text, parse) for text in texts]
         assert tok.encode_batch(texts, parse_special=parse, threads=1).to_list() == wanted
