@@ -76,5 +76,6 @@ def _parsed(lines: Iterator[bytes], name: str) -> Iterator[list[int]]:
             else:
                 ids = [int(token) for token in line.replace(b",", b" ").split()]
         except (ValueError, KeyError, TypeError):
-            raise ValueError(f"{name}, line {number}: found {line[:60]!r}, expected token ids") from None
+            expected = "token ids, as encode --ids prints them"
+            raise ValueError(f"{name}, line {number}: found {line[:60]!r}, expected {expected}") from None
         yield ids
