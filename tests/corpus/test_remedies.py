@@ -22,12 +22,13 @@ pytest.importorskip("orjson")
 
 SLOW = {
     "version": "1.0",
-    "added_tokens": [],
+    "added_tokens": [{"id": 3, "content": "a", "single_word": True, "normalized": True, "special": False,
+                      "lstrip": False, "rstrip": False}],
     "normalizer": {"type": "Replace", "pattern": {"Regex": "a{1,3}b"}, "content": "c"},
     "pre_tokenizer": {"type": "Whitespace"},
     "model": {"type": "WordLevel", "vocab": {"<unk>": 0, "the": 1, "c": 2}, "unk_token": "<unk>"},
-}
-"""A tokenizer.json that has no kernels."""
+}  # fmt: skip
+"""A tokenizer.json that has no kernels: whether a token stands alone is looked for in normalized text."""
 
 
 @pytest.fixture

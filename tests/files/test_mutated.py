@@ -82,7 +82,11 @@ def test_no_file_takes_long(name):
 
 
 def test_files_beside_others_are_looked_at_too(tmp_path):
-    for name, content in {**folder(), "added_tokens.json": b'{"<z>": 4000000000}'}.items():
+    config = (
+        b'{"tokenizer_class": "RobertaTokenizer"}'  # without added_tokens_decoder, which stands above the other file
+    )
+    files = {**folder(), "tokenizer_config.json": config, "added_tokens.json": b'{"<z>": 4000000000}'}
+    for name, content in files.items():
         (tmp_path / name).write_bytes(content)
     with pytest.raises((MalformedVocab, UnsupportedVocab)):
         read_pipeline(tmp_path)

@@ -87,4 +87,4 @@ def test_a_text_takes_a_bounded_multiple_of_its_size(case, call):
 @pytest.mark.parametrize("case", ["NUL", "malformed bytes, three tokens each"])
 def test_many_texts_take_no_more(case, call):
     taken, given = peak(*CASES[case], call)
-    assert taken <= max(TIMES, given + TIMES / 2)
+    assert taken <= max(TIMES, given + TIMES / 2 + 2)  # stretches of 2 MB and 20 MB of text: a tenth
