@@ -279,6 +279,8 @@ def ask(program: str, each: Set, texts: list[str], right: list[list[int]]) -> di
 
 
 def _version(name: str) -> str | None:
+    if name == "jittok":
+        return importlib.import_module(name).__version__  # of this checkout, whatever is installed
     try:
         return importlib.metadata.version(PACKAGES.get(name, name))
     except importlib.metadata.PackageNotFoundError:
