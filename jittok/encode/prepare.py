@@ -46,6 +46,8 @@ from jittok.unicode.libraries import mapping, normal_form
 
 SLACK = 1024
 """Bytes behind marked words, so that kernels may read and write in blocks."""
+LONGEST_IMAGE = 64
+"""Bytes of what a character may become in a kernel, which keeps room for that many wherever one stands."""
 NOTHING: U8 = frozen([], np.uint8)
 NO_IDS: I32 = frozen([], np.int32)
 
@@ -238,7 +240,7 @@ def normalizer(step: Normalizer) -> Step | None:
 
 def _replacing(pattern: Pattern, content: str) -> Step | None:
     members, run = one_set(pattern)
-    if members is not None:
+    if members is not None and len(content.encode()) <= LONGEST_IMAGE:
         points = [c for first, last in members for c in range(first, last + 1)]
         if run:
             return partial(_with_images, images_of({}, points, content))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ SPECIALS: dict[str, dict[str, str]] = {
 """Class of transformers -> its named special tokens where the files beside say nothing."""
 WHITE = "".join(chr(code) for code in range(0x3001) if chr(code).isspace() and not 0x1C <= code < 0x20)
 """White space as Unicode's property says. Python's own strip takes U+001C to U+001F too."""
+ID = re.compile(r"[0-9]{1,10}")
 EXTRA = "extra_special_tokens"
 FLAGS = ("single_word", "lstrip", "rstrip", "normalized")
 
@@ -252,8 +254,8 @@ class _Beside:
             rows[content] = {"id": token, "content": content, "special": special, **chosen}
 
         decoder = self.node.get("added_tokens_decoder", dict, {})
-        for number, entry in sorted(decoder.items(), key=lambda row: int(row[0]) if row[0].isdecimal() else -1):
-            if not number.isdecimal() or not isinstance(entry, dict) or not isinstance(entry.get("content"), str):
+        for number, entry in sorted(decoder.items(), key=lambda row: int(row[0]) if ID.fullmatch(row[0]) else -1):
+            if not ID.fullmatch(number) or not isinstance(entry, dict) or not isinstance(entry.get("content"), str):
                 raise self.node.child("added_tokens_decoder").bad(entry, "an id and a token with content")
             enter(entry["content"], int(number), entry, bool(entry.get("special")))
             top = max(top, int(number) + 1)

@@ -101,3 +101,9 @@ def test_separators_of_ascii_stay_in_a_line_as_in_the_library(tmp_path):
 def test_what_is_no_list_of_tokens_is_refused(extra, tmp_path):
     with pytest.raises(MalformedVocab, match="extra_special_tokens"):
         gpt2(tmp_path, config={"extra_special_tokens": extra})
+
+
+@pytest.mark.parametrize("number", ["-1", "1" * 5000, "\u0665", "", "1.0"])
+def test_an_id_that_is_no_plain_number_is_refused(number, tmp_path):
+    with pytest.raises(MalformedVocab, match="added_tokens_decoder"):
+        gpt2(tmp_path, config={"added_tokens_decoder": {number: {**PLAIN, "content": "<A>"}}})

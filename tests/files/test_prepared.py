@@ -2,6 +2,7 @@
 
 import json
 import random
+import tracemalloc
 
 import pytest
 from drawn_files import drawn_text
@@ -49,6 +50,23 @@ def test_of_added_tokens_that_are_normalized_to_one_text_the_last_is_found():
         "model": {"type": "BPE", "vocab": {"c": 0}, "merges": []},
     })  # fmt: skip
     assert jittok.load(content.encode(), cache=False).encode("cABcAb\u0301c").tolist() == [0, 2, 0, 2, 0]
+
+
+def test_a_character_that_becomes_very_much_takes_no_room_where_it_is_not():
+    content = json.dumps({
+        "normalizer": {"type": "Replace", "pattern": {"String": "\u00e9"}, "content": "a" * 10_000_000},
+        "pre_tokenizer": {"type": "WhitespaceSplit"},
+        "model": {"type": "WordLevel", "vocab": {"<unk>": 0, "b": 1}, "unk_token": "<unk>"},
+    })  # fmt: skip
+    tok = jittok.load(content.encode(), cache=False)
+    assert tok.runs == "kernels"
+    tok.encode("b")
+    tracemalloc.start()
+    assert tok.encode("b " * 5000).tolist() == [1] * 5000
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 10 << 20
+    assert tok.encode("b \u00e9").tolist() == [1, 0]
 
 
 @pytest.mark.skipif(not JIT, reason="a real vocabulary takes long in the interpreter")
