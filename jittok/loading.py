@@ -153,7 +153,7 @@ def _file_key(source: Any, options: dict[str, Any], fresh: bool = False) -> str 
             continue
         if part.stat().st_size > WHOLE:
             return None
-        digest.update(f"{part.name} {content_key(part, fresh=fresh)}\n".encode())
+        digest.update(os.fsencode(part.name) + f" {content_key(part, fresh=fresh)}\n".encode())
     return digest.hexdigest()
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jittok.errors import check_local
+from jittok.writers.whole import is_stream
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
@@ -51,6 +52,11 @@ def add_overwrite(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--overwrite", action="store_true", help="replace output files that are there already")
 
 
+def _holds(source: Path, path: Path) -> bool:
+    """Whether a source is this file, or the folder that it lies in."""
+    return source.exists() and (path.parent.samefile(source) if source.is_dir() else path.samefile(source))
+
+
 def check_outputs(
     paths: Iterable[str | os.PathLike[str]], overwrite: bool, sources: Iterable[str] = (), folders: bool = False
 ) -> None:
@@ -61,8 +67,10 @@ def check_outputs(
     for given in paths:
         check_local(given, "--out")
         path = Path(given)
-        if any(path.exists() and Path(source).exists() and path.samefile(source) for source in sources):
-            raise ValueError(f"--out {path}: found the source itself, expected another name")
+        if is_stream(path):
+            continue
+        if path.exists() and any(_holds(Path(source), path) for source in sources):
+            raise ValueError(f"--out {path}: found a file that is read, expected another name")
         if not overwrite and os.path.lexists(path):
             raise FileExistsError(f"{path}: found something of this name, expected a free name, or --overwrite")
         if folders:

@@ -4,25 +4,34 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 
+def is_stream(path: str | os.PathLike[str]) -> bool:
+    """Whether a name is that of a device or a pipe, such as /dev/stdout: it is written to as it is."""
+    plain = Path(path)
+    return os.fspath(plain).startswith("/dev/") or (plain.exists() and not plain.is_file() and not plain.is_dir())
+
+
 @contextmanager
 def whole(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A file beside `path` to write to. It takes the place of `path` when the block ends well, and goes when it does
-    not. What is there and is no file, such as /dev/stdout, is written to as it is. OSError names `path`."""
-    place = Path(os.path.realpath(path))
-    if place.exists() and not place.is_file():
-        yield place
+    """A file beside `path` to write to. It takes the place of `path`, and its permissions, when the block ends well,
+    and goes when it does not. A stream (see `is_stream`) is written to as it is. OSError names `path`."""
+    if is_stream(path):
+        yield Path(path)
         return
-    new = place.with_name(f".{place.name[:100]}.{secrets.token_hex(4)}{place.suffix}")
+    place = Path(os.path.realpath(path))
+    new = place.with_name(f".jittok-{secrets.token_hex(8)}")
     try:
         os.close(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
     except OSError as error:
         raise type(error)(error.errno, error.strerror, os.fspath(path)) from None
     try:
+        if place.exists():
+            new.chmod(stat.S_IMODE(place.stat().st_mode))
         yield new
         new.replace(place)
     finally:

@@ -66,7 +66,7 @@ def test_what_is_read_is_not_written_over(command, tmp_path, monkeypatch, capsys
     monkeypatch.chdir(tmp_path)
     (tmp_path / "x.gguf").write_bytes(b"words")
     assert main([*command, "--out", str(tmp_path / "x.gguf"), "--overwrite"]) == 2
-    assert "found the source itself, expected another name" in capsys.readouterr().err
+    assert "found a file that is read, expected another name" in capsys.readouterr().err
     assert (tmp_path / "x.gguf").read_bytes() == b"words"
 
 

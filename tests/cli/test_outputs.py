@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -75,3 +77,50 @@ def test_a_file_that_was_not_finished_is_not_there(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
     with pytest.raises(FileNotFoundError, match="no folder"), whole(tmp_path / "no folder" / "out"):
         pass
+
+
+@pytest.mark.parametrize(
+    ("command", "kept"),
+    [
+        (["convert", "model", "--to", "tokenizer.json", "--out", "model/tokenizer.json"], "model/tokenizer.json"),
+        (["convert", "gpt-2", "--to", "tiktoken", "--out", "text.txt", "--corpus", "text.txt"], "text.txt"),
+        (["compare", "gpt-2", "model/tokenizer.json", "--html", "model/tokenizer.json"], "model/tokenizer.json"),
+        (["train", "text.txt", "--size", "260", "--trace", "text.txt"], "text.txt"),
+    ],
+)
+def test_what_is_read_is_never_replaced(
+    command: list[str], kept: str, capsys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "tokenizer.json").write_text("{}")
+    (tmp_path / "text.txt").write_text("to be")
+    before = (tmp_path / kept).read_text()
+    assert main([*command, "--overwrite"]) == 2
+    assert f"{kept}: found a file that is read, expected another name" in capsys.readouterr().err
+    assert (tmp_path / kept).read_text() == before
+
+
+def test_permissions_and_long_names_stay_and_links_are_followed(tmp_path: Path) -> None:
+    out, link = tmp_path / ("é" * 125 + ".json"), tmp_path / "link"
+    out.write_text("before")
+    out.chmod(0o600)
+    link.symlink_to(out)
+    with whole(link) as new:
+        new.write_text("after")
+    assert out.read_text() == "after"
+    assert out.stat().st_mode & 0o777 == 0o600
+    assert link.is_symlink()
+
+
+@pytest.mark.process
+@pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="no /dev/stdout")
+def test_standard_output_is_written_to_as_it_is(tmp_path: Path) -> None:
+    program = "from jittok.writers.whole import whole\nwith whole('/dev/stdout') as new: new.open('a').write('page')"
+    command = [sys.executable, "-c", program]
+    assert subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout == b"page"
+    log = tmp_path / "log"
+    log.write_text("before ")
+    with log.open("a") as file:
+        subprocess.run(command, check=True, stdout=file)
+    assert log.read_text() == "before page"
