@@ -1,5 +1,5 @@
-"""What a reader can rely on. No file is too long. No two import each other in a circle. No way through the package comes
-back to a room from one below it."""
+"""What a reader can rely on. No file is too long. No two import each other in a circle. No way through the package
+comes back to a room from one below it."""
 
 from __future__ import annotations
 
