@@ -6,8 +6,6 @@ end runs are added slice by slice. Sums are sums, so neither memory nor threads 
 
 from __future__ import annotations
 
-import itertools
-import tempfile
 import threading
 import zlib
 from collections import deque
@@ -27,9 +25,8 @@ from jittok.inputs import Documents
 from jittok.train.counter import Counter, Counters
 from jittok.train.counts import UNIT, Counts, of_table
 from jittok.train.cutter import DEFAULT_PRE, Cutter, RegexCutter, cutter_of, regex_cutter, runs_cutter
-from jittok.train.export import REGEX
 from jittok.train.lines import IDENTITY, Lines, Tail, charsmap_of, lines_of
-from jittok.train.runs import slices_of, write_run
+from jittok.train.roles import REGEX
 
 SHARE = 8
 """A table that has had this part of a thread's memory is written: it is twice as large by then, growing it takes as
@@ -92,13 +89,13 @@ class Tally:
     def __init__(self, how: How, folder: Path | None = None, unit: int = 1) -> None:
         self.how, self.unit = how, unit
         cutter, once = how.cutter(), how.by == "documents"
-        self.stop = threading.Event()
-        self.counters = Counters(lambda: Counter(cutter, how.special, once, self.stop))
+        self.stop = stop = threading.Event()
+        self.counters = Counters(lambda: Counter(cutter, how.special, once, stop))  # no cycle: tables go at once
         self.threads = thread_count(how.threads)
         self.budget = None if how.memory is None else how.memory // (SHARE * self.threads)
         self.runs: list[Path] = []
-        self._folder, self._own = folder, None if folder is not None else tempfile.TemporaryDirectory(prefix="jittok-")
-        self._numbers = itertools.count()
+        self._folder, self._lock = folder, threading.Lock()
+        self._own: Any = None  # a folder that is made for the first run
         self.documents = self.bytes = 0
         self.tail = Tail()
 
@@ -115,9 +112,14 @@ class Tally:
 
     def new_run(self) -> Path:
         """A name for one more run."""
-        folder = self._folder or Path(self._own.name)  # type: ignore[union-attr]
-        path = folder / f"part-{next(self._numbers):06d}.words"
-        self.runs.append(path)
+        with self._lock:
+            if self._folder is None:
+                import tempfile
+
+                self._own = tempfile.TemporaryDirectory(prefix="jittok-")
+                self._folder = Path(self._own.name)
+            path = self._folder / f"part-{len(self.runs):06d}.words"
+            self.runs.append(path)
         return path
 
     def add(self, docs: Documents, weights: NDArray[np.int64] | None, continued: bool = False) -> Counter:
@@ -130,8 +132,7 @@ class Tally:
         """Count documents, and write a run where the table has grown too large."""
         counter = self.add(docs, weights, continued)
         if self.is_full(counter):
-            write_run(self.new_run(), counter.table)
-            counter.clear()
+            self._write(counter)
         self.counters.give(counter)
 
     def cut(self, docs: Documents, weights: NDArray[np.int64] | None) -> tuple[Documents, Any, Lines | None]:
@@ -166,8 +167,7 @@ class Tally:
         if self.runs:
             for counter in counters:
                 if counter.table.used.any():
-                    write_run(self.new_run(), counter.table)
-                    counter.clear()
+                    self._write(counter)
             found = self._from_runs()
         else:
             for counter in counters[1:]:
@@ -180,7 +180,16 @@ class Tally:
             once=how.by == "documents", last=self.tail.last_run(),
         )  # fmt: skip
 
+    def _write(self, counter: Counter) -> None:
+        """What a counter holds becomes a run."""
+        from jittok.train.runs import write_run
+
+        write_run(self.new_run(), counter.table)
+        counter.clear()
+
     def _from_runs(self) -> Counts:
+        from jittok.train.runs import slices_of
+
         parts = []
         for tables in slices_of(self.runs):
             counter = Counter(self.how.cutter())
