@@ -1,8 +1,8 @@
 """Distinct words with their counts: what training needs of a corpus, as arrays and as a file that adds up.
 
-The file is text, a line a word: its count, a tab, the word in GPT-2's alphabet of bytes (every byte a printable
-character, so no word holds a space, a tab or a line end). The first line is a comment that says how the words were cut.
-Lines are sorted, highest count first and then by the word's bytes, so equal counts are equal files.
+The file is text, a line a word: its count, a tab, the word in GPT-2's alphabet of bytes. There every byte is a
+printable character, so no word holds a space, a tab or a line end. The first line is a comment that says how the words
+were cut. Lines are sorted, highest count first and then by the word's bytes, so equal counts are equal files.
 """
 
 from __future__ import annotations

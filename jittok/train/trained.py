@@ -101,8 +101,9 @@ class Trained:
         return Trained(self.learned.cut(size), self.pre, self._given, self.name)
 
     def trace(self) -> Iterator[dict[str, Any]]:
-        """Each merge: its left and right symbol, the symbol that it makes, how often the two were neighbours, how often
-        they were merged, and the number of tokens that the corpus then has. bytes / tokens_left is the compression."""
+        """Each merge, as a record: its left and right symbol; the symbol that it makes; how often the two were
+        neighbours; how often they were merged; the number of tokens that the corpus then has. bytes / tokens_left is
+        the compression."""
         made = self.learned
         left = made.symbols
         columns = (

@@ -93,8 +93,8 @@ def cluster_sets() -> dict[str, NDArray[np.uint32]]:
 
 
 def extending(charsmap: Any) -> set[int]:
-    """Characters that belong to the grapheme cluster of what stands before them, as T5's character map shows: a cluster
-    of under 6 bytes that begins with "a" and an acute accent becomes one character, a longer one stays."""
+    """Characters that belong to the grapheme cluster of what stands before them, as T5's character map shows. A cluster
+    that begins with "a" and an acute accent becomes one character if it has fewer than 6 bytes. A longer one stays."""
     short = {c for c in POINTS if 0x80 <= c < 0x800 and charsmap.normalize_str(f"a\u0301{chr(c)}") == "\xe1"}
     short -= {c for c in short if not charsmap.normalize_str(chr(c))}  # nothing is left of these in any case
     long = {c for c in POINTS if c >= 0x800 and not charsmap.normalize_str(f"a\u0301{chr(c)}").startswith("\xe1")}

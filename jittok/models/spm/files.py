@@ -1,8 +1,8 @@
 """BPE over characters of another file as the arrays of SPM: spaces are U+2581, characters without a token are bytes.
 
-Two kinds of files say so: a tokenizer.json with the normalizers Prepend and Replace and merges of ids, whose ranks are
-those of the list; and a sentencepiece model, whose pieces merge by score, as SPM's do. SPM's kernel asks for a pair's
-rank alone, so both are tables of pairs.
+Two kinds of files say so. One is a tokenizer.json with the normalizers Prepend and Replace and merges of ids; ranks are
+those of the list. The other is a sentencepiece model; its pieces merge by score, as SPM's do. SPM's kernel asks for a
+pair's rank alone, so both become tables of pairs.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """The normalizer and the splitter of a tokenizer.json as one table of characters, where that says the same.
 
-Every step that looks at one character at a time is run on all characters at once, so the table holds what the plain
-reference makes of each. What depends on neighbours is one of three things: keys of several characters, which stand
-beside the table; white space, which becomes one space in front of a word; or an odd character, and then the plain
-reference encodes the text.
+Every step that looks at one character at a time is run on all characters at once. So the table holds what the plain
+reference makes of each. What depends on neighbours is one of three things. Keys of several characters stand beside the
+table. White space becomes one space in front of a word. A text with an odd character is left to the plain reference.
 """
 
 from __future__ import annotations
