@@ -10,7 +10,6 @@ import fnmatch
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from typing import Any
 from jittok.corpus.ledger import NAME as LEDGER
 from jittok.corpus.ledger import Ledger
 from jittok.corpus.options import Options as Reading
-from jittok.corpus.ranges import RawRange, read_unit, units
+from jittok.corpus.ranges import RawRange, Unit, read_unit, units
 from jittok.corpus.reader import Texts, read_texts
 from jittok.corpus.sources import STDIN, Source, check_looks, find_sources
 from jittok.errors import CorpusError
@@ -26,6 +25,8 @@ from jittok.train.counter import Counter
 from jittok.train.counting import How, Tally, in_turn, scaled
 from jittok.train.counts import UNIT, Counts
 from jittok.train.lines import Lines
+from jittok.train.pieces import Pieces
+from jittok.train.reading import is_continued, read_long, text_units
 from jittok.train.runs import check_run, write_run
 
 LEAST_RANGE = 1 << 18
@@ -100,6 +101,7 @@ class _Run:
         if work is not None:
             work.mkdir(parents=True, exist_ok=True)
         self.tally = Tally(how, work, 1 if self.weights is None else UNIT)
+        self.pieces = Pieces(how.cutter(), how.special, how.lines is not None)  # type: ignore[arg-type]
         self.work, self.done = work, set[tuple[int, ...]]()
         self.ledger: Ledger | None = None
         self._lock = threading.Lock()
@@ -157,7 +159,7 @@ class _Run:
         total = None if None in sizes else sum(size or 0 for size in sizes)
         documents = size = read = 0
         lines = (-1, 0)  # a source, and how many of its lines have been seen
-        with ThreadPoolExecutor(self.tally.threads, thread_name_prefix="jittok-train") as pool:
+        with self.tally.pool() as pool:
             jobs = ((lambda raw=raw: (raw, self._count(raw))) for raw in self._raw_ranges())
             for raw, (texts, cut) in in_turn(pool, self.tally.threads, jobs):
                 self.tally.tail.add(cut)
@@ -167,7 +169,7 @@ class _Run:
                     bad = texts.bad[0]
                     where = f"{self.sources[bad.source].path}, line {bad.line + base}"
                     raise CorpusError(where, bad.found, f"{bad.expected} (--on-error skip leaves it out)")
-                documents += texts.docs.starts.size
+                documents += texts.docs.starts.size - is_continued(raw.key, self.sources[raw.key.source])
                 size += int((texts.docs.stops - texts.docs.starts).sum())
                 read += raw.new
                 if report is not None:
@@ -179,14 +181,26 @@ class _Run:
         return self.tally.finish()
 
     def _raw_ranges(self) -> Iterator[RawRange]:
-        for unit in units(self.sources, self.reading):
+        again = self.how.lines is not None  # which line is the last one is told by all of them
+        for unit, is_long in self._units():
             whole = (unit.source, unit.part, 0)
-            again = self.how.lines is not None  # which line is the last one is told by all of them
             if not again and whole in self.done and (unit.stop or self.sources[unit.source].kind == "txt"):
                 continue
-            for raw in read_unit(unit, self.sources, self.reading):
+            if is_long:
+                ranges = read_long(unit, self.sources, self.reading, self.pieces)
+            else:
+                ranges = read_unit(unit, self.sources, self.reading)
+            for raw in ranges:
                 if again or tuple(raw.key) not in self.done:
                     yield raw
+
+    def _units(self) -> Iterator[tuple[Unit, bool]]:
+        """All units, and whether each is one long document, to be read in pieces."""
+        for unit in units(self.sources, self.reading):
+            if self.how.in_pieces and self.sources[unit.source].kind == "txt":
+                yield from text_units(unit, self.sources, self.reading.range_bytes)
+            else:
+                yield unit, False
 
     def _count(self, raw: RawRange) -> tuple[Texts, Lines | None]:
         texts = read_texts(raw, self.sources[raw.key.source].kind, self.reading)
@@ -197,10 +211,11 @@ class _Run:
         docs, weights, lines = self.tally.cut(texts.docs, weights)
         if tuple(raw.key) in self.done:
             return texts, lines
+        continued = lines is None and is_continued(raw.key, self.sources[raw.key.source])
         if self.ledger is None:
-            self.tally.add_and_give_back(docs, weights)
+            self.tally.add_and_give_back(docs, weights, continued)
         else:
-            counter = self.tally.add(docs, weights)
+            counter = self.tally.add(docs, weights, continued)
             since = self._since.setdefault(id(counter), [0, 0])
             self._ranges.setdefault(id(counter), []).append(raw)
             if self.tally.is_full(counter) or counter.bytes - since[1] > KEEP_EVERY:
