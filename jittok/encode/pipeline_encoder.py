@@ -75,12 +75,12 @@ def refuse_empty_tokens(pipeline: Pipeline) -> None:
     """UnsupportedVocab where a token that is looked for in normalized text is nothing there: tokenizers then cuts ASCII
     text at every character, and panics at any other."""
     for token, flags in zip(pipeline.added, pipeline.added_flags.tolist(), strict=True):
-        if pipeline.normalize and flags & NORMALIZED and not flags & UNSEARCHED:
-            if not normalized(pipeline, token.content.encode()):
-                raise UnsupportedVocab(
-                    pipeline.source, "added_tokens", token.content,
-                    'a text of which the normalizer leaves something, or "normalized": false beside it',
-                )  # fmt: skip
+        searched = pipeline.normalize and flags & NORMALIZED and not flags & UNSEARCHED
+        if searched and not normalized(pipeline, token.content.encode()):
+            raise UnsupportedVocab(
+                pipeline.source, "added_tokens", token.content,
+                'a text of which the normalizer leaves something, or "normalized": false beside it',
+            )  # fmt: skip
 
 
 def _prepared(*args: Any, **named: Any) -> PipelineEncoder:

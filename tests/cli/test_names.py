@@ -70,7 +70,8 @@ def test_a_comparison_names_them_on_its_page(here: Path, told: Any) -> None:
     assert BAD in json.dumps(json.loads(told(1, *command, "--json")), ensure_ascii=False)
 
 
-def test_what_is_converted_and_trained_is_told_with_its_name(here: Path, told: Any) -> None:
+@pytest.mark.usefixtures("here")
+def test_what_is_converted_and_trained_is_told_with_its_name(told: Any) -> None:
     train = ["train", "--size", "262", "--out"]
     words = ["--save-words", f"words{BAD}", "--memory", "1M", "--work", f"work{BAD}"]
     assert f"{SHOWN}.gguf" in told(0, *train, f"{BAD}.gguf", f"{BAD}.txt", *words)
@@ -81,7 +82,8 @@ def test_what_is_converted_and_trained_is_told_with_its_name(here: Path, told: A
     assert jittok.load(f"{BAD}-2.json").encode("the").size == jittok.load(f"{BAD}.gguf").encode("the").size < 3
 
 
-def test_a_corpus_is_written_continued_and_verified_in_such_a_folder(here: Path, told: Any) -> None:
+@pytest.mark.usefixtures("here")
+def test_a_corpus_is_written_continued_and_verified_in_such_a_folder(told: Any) -> None:
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     table = pa.table({"text": ["the cat"] * 3})
     pq.write_table(table, pa.OSFile(os.fsencode(f"{BAD}.parquet"), "wb"))
