@@ -237,7 +237,7 @@ def _words(options: argparse.Namespace, stretches: str | None = None) -> Counts:
     from jittok.corpus.options import parse_bytes
     from jittok.train.counting import How
     from jittok.train.cutter import DEFAULT_PRE
-    from jittok.train.files import count_files
+    from jittok.train.files import RANGE_BYTES, count_files
 
     runs, lines = stretches, None
     if options.model == "spm":
@@ -263,6 +263,7 @@ def _words(options: argparse.Namespace, stretches: str | None = None) -> Counts:
     reading = Reading(
         kind=options.input_format, field=options.field, column=options.column, lines=options.lines,
         on_error=options.on_error, max_document_bytes=parse_bytes(options.max_document_bytes),
+        range_bytes=RANGE_BYTES,
     )  # fmt: skip
     weights = {}
     for given in options.weight:

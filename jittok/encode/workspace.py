@@ -121,8 +121,9 @@ class Workspace:
         self.generation += 1
 
     def shrink(self, most: int) -> None:
-        """Let go of arrays of more than `most` elements; but for room for ids that was asked for as a bound, most of
-        whose pages were never touched, and for work, whose cache knows pieces. Nothing of a long text stays."""
+        """Let go of arrays of more than `most` elements, so that nothing of a long text stays. Two kinds stay: room for
+        ids that was asked for as a bound, because most of its pages were never touched; and work, because its cache
+        knows pieces."""
         if self.long is not None:
             self.long = None
             self.forget()

@@ -31,8 +31,8 @@ def train(
     like: "jittok", or "hf" for the merges of Hugging Face's BpeTrainer
     special: texts of special tokens, first ids; bos, eos, pad, unk: which of them are these
     min_frequency, alphabet ("bytes" or "seen"), max_token_length, limit_alphabet: see `Options`
-    by: "documents" counts a word once in each; weights: what each document counts; sample, seed: a part of them
-    threads, memory: never change the result
+    by: "documents" counts a word once in each document; weights: what each document counts
+    sample, seed: count only a part of the documents, chosen by their content and the seed
 
     Raises CorpusError and UnsupportedVocab for options that cannot be, EncodingFailed for texts that are none.
     """
