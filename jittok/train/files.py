@@ -136,7 +136,7 @@ class _Run:
         return scaled(found)
 
     def _plan(self) -> dict[str, Any]:
-        how = {name: getattr(self.how, name) for name in ("name", "by", "sample", "seed")}
+        how = {name: getattr(self.how, name) for name in ("name", "like", "by", "sample", "seed")}
         weights = None if self.weights is None else self.weights.tolist()
         inputs = [[source.path, source.size, source.stamp] for source in self.sources]
         reading = self.reading.identity()
@@ -262,9 +262,9 @@ class _Run:
 
 
 def finished(work: str | os.PathLike[str]) -> None:
-    """Remove the runs and the ledger of a work folder, and the folder if nothing else is in it."""
+    """Remove the runs and the ledger of a work folder, if there is one, and the folder if nothing else is in it."""
     folder = Path(work)
     for path in [*folder.glob("run-*.words"), folder / LEDGER]:
         path.unlink(missing_ok=True)
-    if not any(folder.iterdir()):
+    if folder.is_dir() and not any(folder.iterdir()):
         folder.rmdir()
