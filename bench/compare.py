@@ -1,10 +1,13 @@
 """jittok beside its peers: `python bench/compare.py`; `--readme` writes the table of the README, `--help` tells more.
 
-Vocabularies are bundled names or GGUF files, corpora those beside the checkout or Python's own sources and
-documentation. Both sides take turns on the same documents in one process; the ratio is taken pair by pair and its
-median given. *unseen*: each document once, after a warm-up on others, as a corpus is; *seen*: the same documents
-again; *single*: the same again, one call a text, each a str. A peer is called in the way that is its fastest on these
-documents. Ids are compared before the clock starts. On one thread the clock is CPU time, so other work counts less.
+Vocabularies are bundled names or GGUF files. Corpora are those beside the checkout, or Python's own sources and
+documentation. Both sides take turns on the same documents in one process. The ratio is taken pair by pair, and its
+median is given. There are three runs:
+- *unseen*: each document once, as in a corpus, after a warm-up on other documents;
+- *seen*: the same documents again;
+- *single*: the same documents again, one call for each text, each a str.
+A peer is called in the way that is its fastest on these documents. Ids are compared before the clock starts. On one
+thread the clock is CPU time, so other work counts less.
 """
 
 from __future__ import annotations

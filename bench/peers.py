@@ -1,8 +1,8 @@
 """Other tokenizers with the tokens and merges of a jittok vocabulary, so that all encode with the same vocabulary.
 
 `peers(tok)` gives those that are installed and can load it, each with all ways to call it that might be its fastest:
-many texts at once or one after the other, of bytes or of str, whichever it takes; what is timed gets its texts made
-ready. Which way is the fastest is measured (`compare.fastest`). `ids` makes a list of lists of what a way gives.
+many texts at once or one after the other, of bytes or of str. Texts are made ready before the clock starts. Which way
+is the fastest is measured (`compare.fastest`). `ids` makes a list of lists of what a way gives.
 """
 
 from __future__ import annotations

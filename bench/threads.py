@@ -1,9 +1,9 @@
 """Two threads beside one: `python bench/threads.py [VOCABULARY] [--mb 64] [--pairs 9]`.
 
-What two threads can gain is the machine's affair, so two plain loops that hold no lock are measured in turns with the
-encoding. Each line has, in wall time: what the loops gain, what many documents gain (`encode_batch`, threads=2 over
-threads=1), what one document gains; the last line has the medians and both gains divided by that of the loops. On a
-machine with other work only lines where the loops gain nearly 2 say something.
+What two threads can gain depends on the machine. So two plain loops that hold no lock are measured in turns with the
+encoding. Each line has three gains, in wall time: of the loops; of many documents (`encode_batch`, threads=2 over
+threads=1); of one document. The last line has the medians, and both gains of the encoding divided by that of the loops.
+On a machine with other work, only lines where the loops gain nearly 2 say something.
 """
 
 import argparse

@@ -1,8 +1,8 @@
 """jittok: the tokenizers of open models for large corpora, exactly and fast, from GGUF or a model's own file.
 
-Names and modules are loaded when first used. The first load of a vocabulary brings in NumPy; neither numba, llvmlite,
-regex nor pyarrow: what encodes is imported by the first text, what compiles by a vocabulary that was not compiled
-before.
+Names and modules are loaded when first used. The first load of a vocabulary brings in NumPy, but neither numba,
+llvmlite, regex nor pyarrow. The first text imports what encodes. A vocabulary that was not compiled before imports what
+compiles.
 """
 
 import importlib

@@ -1,11 +1,14 @@
 """Compiled vocabularies on disk: structures of arrays in one file, mapped and not read when they are wanted again.
 
-A file is a head, JSON, that says how scalars and arrays make up NamedTuples and dataclasses of this package, and the
-arrays behind it. It is found by what the vocabulary's file holds (`content_key`), and belongs to a stamp of the
-package's sources: another version writes it anew. A file's content is hashed once; after that its path, size, times
-and inode stand for it. What is read is checked: sizes, places, types and a sum over all words of the arrays; a damaged
-file is a miss. Files are written beside their place and renamed, so any number of processes may start together; only
-one that nobody but this user and root can write to is mapped (`_jit.trust`), so nobody else cuts or changes it.
+A file has a head and arrays behind it. The head is JSON. It says how scalars and arrays make up NamedTuples and
+dataclasses of this package. A file is found by what the vocabulary's file holds (`content_key`). It belongs to a stamp
+of the package's sources: another version writes it anew.
+
+The content of a vocabulary's file is hashed once. After that its path, size, times and inode stand for it. What is read
+is checked: sizes, places, types and a sum over all words of the arrays. A damaged file is a miss.
+
+Files are written beside their place and renamed, so any number of processes may start together. A file is mapped only
+if nobody but this user and root can write to it (`_jit.trust`), so nobody else cuts or changes it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """What can be known of libraries without the machines they are for: python ship/check.py WHEEL|FOLDER ...
 
-Of each library that a manifest names: its digest, the format and processor of its system, that every kernel is there
-under its name and nothing else, what it asks the system for, and that a Mach-O one is signed. `lief` reads all formats.
+Each library that a manifest names is checked: its digest; the format and processor of its system; that every kernel is
+there under its name, and nothing else; what it asks the system for; that a Mach-O one is signed. `lief` reads all
+formats.
 """
 
 from __future__ import annotations

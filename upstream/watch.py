@@ -2,12 +2,12 @@
 
     python upstream/watch.py [--report FILE] [--libraries DIR] [--library PATH ...] [--texts N] [--pre PATTERN ...]
 
-The newest builds of PACKAGES go into environments of their own under DIR; --library names a build that lies elsewhere,
-and takes the place of installing. Each is asked for all recorded texts (tests/data, and those beside the checkout), for
-every pre string on a vocabulary of all byte pairs with drawn texts, and for the words in its own strings: as pre
-strings, as models, and as tokens. Whatever no release that jittok knows answers so is told. Standard error tells how
-far it is. Exit status: 0 nothing is new, 1 something is (the report says what, and CONTRIBUTING what to do) or no build
-could be asked, 2 wrong use.
+The newest builds of PACKAGES go into environments of their own under DIR. --library names a build that lies elsewhere,
+and takes the place of installing. Each build is asked for all recorded texts (tests/data, and those beside the
+checkout) and for every pre string on a vocabulary of all byte pairs with drawn texts. The words in its own strings are
+tried as pre strings, as models, and as tokens. The report has every answer that no release known to jittok gives.
+Standard error tells how far it is. Exit status: 0 nothing is new; 1 something is (the report says what, and
+CONTRIBUTING what to do) or no build could be asked; 2 wrong use.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """One text to its ids without Python in between: a builtin function of Python, made of 60 lines of machine code.
 
 A method of Python around a kernel takes two microseconds, most of a short text's time. Here the interpreter calls
-machine code, which reads the text where Python keeps it, writes its address and size into the frames of two kernels
-(see `encode.quick.Frame`), calls them, and has NumPy make the array. All that it knows stands in `Words`: addresses,
-also those of the functions of Python and NumPy that it calls, so it can lie in a shared library that asks for none.
+machine code. This code reads the text where Python keeps it, and writes its address and size into the frames of two
+kernels (see `encode.quick.Frame`). It calls them, and has NumPy make the array. All that it knows stands in `Words`:
+addresses, also those of the functions of Python and NumPy that it calls. So it can lie in a shared library that asks
+for none.
 
 It returns None for whatever is not encoded at once: another type, a text that is empty or long, a frame that is not
 ready, a kernel that asks for something. It never lets go of Python's lock, so no two threads are in it; while NumPy
@@ -216,8 +217,10 @@ def ready() -> bool:
 def make(of_ids: type, numbers: NDArray[np.int32], keep: Any, **words: int) -> Builtin | None:
     """The builtin; None where this Python, this machine or this installation has none.
 
-    of_ids: the type of arrays that it makes; numbers: what the kernel writes to; keep: what else the words lead to,
-    without a way back to the builtin; words: the fields of `Words` that are not known here.
+    of_ids: the type of arrays that it makes
+    numbers: what the kernel writes to
+    keep: what else the words lead to, without a way back to the builtin
+    words: the fields of `Words` that are not known here
     """
     method = _method()
     if method is None:

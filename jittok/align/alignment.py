@@ -25,10 +25,14 @@ SHOWN = 2000
 class Alignment:
     """The ids of one text, and where in the text each of them comes from.
 
-    `ids`: int32[n]. `spans`: int64[n, 2], byte offsets into the text as given (the UTF-8 of a str): token k stands for
-    bytes spans[k, 0] up to, not including, spans[k, 1]. Starts never fall, nor do ends. Tokens overlap only where one
-    character of the text became several of them, and then share its span; what stands for nothing (a space that was
-    put in front, BOS, EOS) is empty. `text`: str or bytes, None for rows of a batch. Arrays are read-only.
+    `ids`: int32[n]
+    `spans`: int64[n, 2], byte offsets into the text as given (the UTF-8 of a str). Token k stands for bytes spans[k, 0]
+    up to, not including, spans[k, 1]
+    `text`: str or bytes, None for rows of a batch
+
+    Starts never fall, nor do ends. Where one character of the text became several tokens, these share its span. Other
+    tokens never overlap. A token that stands for nothing has an empty span: a space that was put in front, BOS, EOS.
+    Arrays are read-only.
     """
 
     def __init__(self, ids: NDArray[np.int32], spans: NDArray[np.int64], text: Text | None = None) -> None:

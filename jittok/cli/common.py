@@ -60,9 +60,11 @@ def _holds(source: Path, path: Path) -> bool:
 def check_outputs(
     paths: Iterable[str | os.PathLike[str]], overwrite: bool, sources: Iterable[str] = (), folders: bool = False
 ) -> None:
-    """Look at the names of outputs before any work. FileExistsError where something would be replaced that nobody
-    said may be; ValueError where it is one of the sources, and for a folder (unless `folders` are written, with those
-    above them); CorpusError for a URL."""
+    """Look at the names of outputs before any work.
+
+    Raises FileExistsError where something would be replaced that nobody said may be. Raises ValueError for an output
+    that is one of the sources, for a folder, and for a file in a folder that is not there. With `folders`, folders are
+    written, with those above them, and are no error. Raises CorpusError for a URL."""
     sources = list(sources)
     for given in paths:
         check_local(given, "--out")
@@ -163,9 +165,9 @@ def note(line: str) -> None:
 
 
 def write(text: bytes | str) -> None:
-    """Bytes (or a text as UTF-8) to standard output. OSError that names it."""
+    """Bytes (or a text as UTF-8, names that are none with escapes) to standard output. OSError that names it."""
     try:
-        sys.stdout.buffer.write(text.encode() if isinstance(text, str) else text)
+        sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace") if isinstance(text, str) else text)
     except BrokenPipeError:
         raise
     except OSError as error:

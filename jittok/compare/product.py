@@ -6,8 +6,8 @@ at three places at most: before the character read last, and where each of the t
 there is part of the state, so there are finitely many, and a place that falls out of sight with one cut alone is a
 difference. Breadth first, so the first texts found are the shortest.
 
-Several patterns after each other are compared one by one, each on any cuts of those before: alike in all is proof
-enough, and a difference is one only if the splitters themselves show it.
+Several patterns after each other are compared one by one, each on any cuts of those before. If each two are alike, that
+is proof enough. If two differ, it counts only if the splitters as wholes show it.
 """
 
 from __future__ import annotations

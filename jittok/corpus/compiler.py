@@ -41,8 +41,13 @@ def compile_corpus(
     report: Callable[[Progress], None] | None = None,
     max_document_bytes: int | None = None,
 ) -> Summary:
-    """Write the corpus directory `out`, or go on where an earlier run of the same call was interrupted: with the
-    release of llama.cpp that it was begun with, unless `tok` was loaded for one.
+    """Write the corpus directory `out`, or go on where an earlier run of the same call was interrupted.
+
+    An interrupted run continues with the release of llama.cpp that it was begun with, unless `tok` was loaded for one.
+    What was written before stays and is taken up by the next call. `report` is called after each range.
+    `max_document_bytes` is taken in place of that of the options.
+    Raises CorpusError for input that cannot be read (with file and line), for a directory that was begun with something
+    else, and when another process is writing it. Raises OSError when the disk is full.
 
     `report` is called after each range. `max_document_bytes`: in place of that of the options.
     Raises CorpusError for input that cannot be read (with file and line), for a directory that was begun with something

@@ -59,8 +59,8 @@ class WitnessEncoder(RangeEncoder):
         return WithTexts(**vars(encoded), some=some)
 
     def says(self, some: Sequence[tuple[int, bytes]]) -> Iterator[tuple[int, bytes, list[int]]]:
-        """(row, text, ids that the reference gives it) of each document that it can tell of: none of those that only
-        `--on-error replace` lets pass, and none of a vocabulary that it does not know."""
+        """(row, text, ids that the reference gives it) of each document that the witness can judge. It cannot judge
+        documents that only `--on-error replace` lets pass, nor those of a vocabulary that it does not know."""
         from jittok.reference.pipeline import runner
         from jittok.reference.tokenize import tokenize
 

@@ -5,12 +5,12 @@ are written: kernels read `bytes` and ASCII `str` where Python keeps them. Whate
 room, no scratch, malformed text) is left to `Encoder.one`, which begins anew.
 
 A frame that is used often gets a builtin function (`_raw.one_text`), which does the same without Python. It may be
-called when `Workspace.ready` is its `generation`. Then nobody has the workspace, and its arrays are those of all
-frames of that generation. Whoever takes a workspace writes 0 to `ready`. Only `encode_quickly` sets it again, with a
-frame that fits. Python's lock is held all the time. The builtin may still run between the moment when somebody takes a
+called when `Workspace.ready` is its `generation`. Then nobody has the workspace, and its arrays are those of all frames
+of that generation. Whoever takes a workspace writes 0 to `ready`. Only `encode_quickly` sets it again, with a frame
+that fits. Python's lock is held all the time. The builtin may still run between the moment when somebody takes a
 workspace and the moment when 0 is written. This does no harm: it ends before the lock is given away, and a workspace
-keeps nothing between two calls. -1 in `ready`: the builtin is at work, and other code may run while NumPy makes its
-array. Until it ends, the workspace is its own.
+keeps nothing between two calls. While NumPy makes the array of a builtin, other code may run. Then `ready` is -1, and
+until the builtin ends, the workspace is its own.
 """
 
 from __future__ import annotations

@@ -111,8 +111,8 @@ def _size(count: int) -> str:
 
 
 def double_array(tok: Tokenizer, ax: Axes | None = None, *, name: str | None = None, slots: int = 65536) -> Axes:
-    """The first slots of a double array (or of the table named), 256 a row, coloured by how many bytes deep in the trie
-    the node is that uses them; white ones are free. Of other tables: in use or free.
+    """The first slots of a double array (or of the table named), 256 a row. A slot's colour shows how many bytes deep
+    in the trie its node is. Free slots are white. Of other tables: in use or free.
 
     ValueError where the vocabulary has no such table.
     """

@@ -1,8 +1,8 @@
 """Any chain of splitter stages as what `splitters.marks` needs: stages over characters, those over bytes behind them,
 and which characters are dropped.
 
-A stage that drops something is covered where what it drops are all characters of a set, and nothing else: then a piece
-is dropped if its first character is of that set, whatever the stages behind it cut.
+A stage that drops something is covered if it drops exactly the characters of a set. Then a piece is dropped if its
+first character is of that set, whatever the stages behind it cut.
 """
 
 from __future__ import annotations

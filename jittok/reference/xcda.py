@@ -1,8 +1,8 @@
 """The character map of Unigram vocabularies: byte sequences and their replacements, in an XOR-compressed double array.
 
-A unit is 32 bits: 0-7 the label by which it is reached, 8 leaf, 9 wide, 10-31 the base; in a unit that holds a value,
-bit 31 is set and the other bits are the value, a place among the replacements. Source: llama.cpp, `xcda_array_view`
-and `normalize_prefix`; the format is sentencepiece's precompiled_charsmap.
+A unit is 32 bits: 0-7 the label by which it is reached, 8 leaf, 9 wide, 10-31 the base. In a unit that holds a value,
+bit 31 is set and the other bits are the value, a place among the replacements. Source: llama.cpp, `xcda_array_view` and
+`normalize_prefix`; the format is sentencepiece's precompiled_charsmap.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Tables of words on disk: what one thread has counted, cut into slices by the words' hashes.
 
-A run is a header (RUN, then int64[3 * SLICES]: short words, long words and bytes of each slice) and the slices: the
-slots of short words, those of long ones, and the bytes of these. Slices of all runs are added one after the other, so
-no more than one slice of the whole has to be in memory as a table.
+A run is a header and slices. The header is RUN, then int64[3 * SLICES]: short words, long words and bytes of each
+slice. A slice has the slots of short words, those of long ones, and the bytes of these. Slices of all runs are added
+one after the other, so no more than one slice of the whole has to be in memory as a table.
 """
 
 from __future__ import annotations

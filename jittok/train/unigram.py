@@ -211,8 +211,8 @@ def seeds(sentences: Sentences, options: SpmOptions) -> _Model:
 def _with_last(
     sentences: Sentences, kinds: Any, order: Any, rest: Any, longest: int, found: tuple[Any, ...]
 ) -> tuple[Any, ...]:
-    """Seeds with what the last line adds: nothing is behind it, so what it ends with goes on in more than one way if
-    another line ends so too, and counts as often as lines do."""
+    """Seeds with what the last line adds. Nothing is behind that line. So a text that it ends with goes on in more than
+    one way if another line ends with it too. Then the text counts as often as there are such lines."""
     firsts, lasts, sizes, sums = found
     text, word = sentences.text, frozen(sentences.last, np.int32)
     stops = sentences.ends[1:]

@@ -1,5 +1,5 @@
 """Makes libraries.npz by asking `tokenizers` about every code point; Python's `unicodedata` is asked about characters
-that both know:
+that both know, the module `regex` about grapheme clusters:
 
 python -m jittok.unicode.make_library_tables libraries.npz t5.charsmap
 """
@@ -73,14 +73,35 @@ def tables(charsmap: bytes) -> dict[str, NDArray[Any]]:
         "NFD": normalizers.NFD().normalize_str,
         "NFKD": normalizers.NFKD().normalize_str,
     }
-    found["extending"] = runs(extending(normalizers.Precompiled(charsmap)))
+    goes_on = extending(normalizers.Precompiled(charsmap))
+    found["extending"] = runs(goes_on)
+    found.update(cluster_sets(goes_on))
     found["newer"] = runs(newer_than_forms(forms, found["class_M"], found["class_L"], found["class_Han"]))
     return found
 
 
+def cluster_sets(goes_on: set[int]) -> dict[str, NDArray[np.uint32]]:
+    """What the rules of grapheme clusters tell apart beside what goes on with a cluster."""
+    import regex
+
+    patterns = {
+        "cluster_control": r"[\p{GCB=Control}\p{GCB=CR}\p{GCB=LF}]",
+        "cluster_prepend": r"\p{GCB=Prepend}",
+        "cluster_hangul": r"[\p{GCB=L}\p{GCB=V}\p{GCB=T}\p{GCB=LV}\p{GCB=LVT}]",
+        "pictographic": r"\p{Extended_Pictographic}",
+        "cluster_consonant": r"\p{InCB=Consonant}",
+        "cluster_linker": r"\p{InCB=Linker}",
+        "cluster_apart": r"[^\p{InCB=Extend}\p{InCB=Linker}]",
+    }
+    found = {name: {ord(c) for c in regex.findall(pattern, ALL)} for name, pattern in patterns.items()}
+    for name in ("cluster_linker", "cluster_apart"):
+        found[name] &= goes_on
+    return {name: runs(members) for name, members in found.items()}
+
+
 def extending(charsmap: Any) -> set[int]:
-    """Characters that belong to the grapheme cluster of what stands before them, as T5's character map shows: a cluster
-    of under 6 bytes that begins with "a" and an acute accent becomes one character, a longer one stays."""
+    """Characters that belong to the grapheme cluster of what stands before them, as T5's character map shows. A cluster
+    that begins with "a" and an acute accent becomes one character if it has fewer than 6 bytes. A longer one stays."""
     short = {c for c in POINTS if 0x80 <= c < 0x800 and charsmap.normalize_str(f"a\u0301{chr(c)}") == "\xe1"}
     short -= {c for c in short if not charsmap.normalize_str(chr(c))}  # nothing is left of these in any case
     long = {c for c in POINTS if c >= 0x800 and not charsmap.normalize_str(f"a\u0301{chr(c)}").startswith("\xe1")}

@@ -2,9 +2,9 @@
 
     python tests/data/make_golden.py SHARED
 
-SHARED holds golden/, vocabs/ and the README that says what a row means, and golden-newer/ the same of a later release
-of llama.cpp: what it answers otherwise, and what is new in it (golden/<release>/<name>.jsonl.xz). Drawn are all made-up
-vocabularies, and the real ones that the package ships; of each, the facts, some pieces and decodings, and cases of
+SHARED holds golden/, vocabs/ and the README that says what a row means. golden-newer/ is the same of a later release of
+llama.cpp: what it answers otherwise, and what is new in it (golden/<release>/<name>.jsonl.xz). All made-up vocabularies
+are drawn, and the real ones that the package ships. Of each come the facts, some pieces and decodings, and cases of
 every group. Rows are copied, never edited.
 """
 

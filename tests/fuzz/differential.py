@@ -1,5 +1,5 @@
-"""Millions of texts, encoded with a piece cache that has seen the others and by kernels whose cache is wiped before
-each text; some of them by the references too: python tests/fuzz/differential.py --texts 10000000
+"""Millions of texts are encoded twice: with a piece cache that has seen the others, and by kernels whose cache is wiped
+before each text. Some are also encoded by the references: python tests/fuzz/differential.py --texts 10000000
 
 Every vocabulary at hand, one for every `tokenizer.ggml.pre`, and drawn ones of every type in between. Half of the texts
 come from the generators of `texts`, half are joined from words that earlier texts of the vocabulary had and from new

@@ -142,8 +142,8 @@ def _is_own(vocab: Vocab, token: int, found: bytes, is_unit: bool) -> bool:
 
 
 def _holds_part(own: set[bytes], found: bytes) -> bool:
-    """Whether one of `own` is these bytes but for a part of the first or last U+2581, if they are spaces: behind a
-    character that ends too early, SPM counts some of its bytes to that."""
+    """Whether one of `own` is these bytes, but for a part of the first or last U+2581, if they are spaces. Behind a
+    character that ends too early, SPM counts some bytes of U+2581 to that character."""
     whole = found.replace(b" ", MARK)
     fronts, backs = range(3 if found[:1] == b" " else 1), range(3 if found[-1:] == b" " else 1)
     parts = {whole[i : len(whole) - j] for i in fronts for j in backs} - {b""}

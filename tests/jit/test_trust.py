@@ -1,5 +1,5 @@
 """The law: code and tables come only from folders and files that belong to this user or root, and that nobody else can
-write to; else one log line, and work in memory."""
+write to. Anything else gives one log line, and work in memory."""
 
 import ast
 import logging

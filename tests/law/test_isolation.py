@@ -1,6 +1,6 @@
 """The law of isolation: bytes outside a text never change its ids, its spans or what ids print, and are never needed.
 
-Each text stands in memory whose neighbours cannot be read, among random bytes, and in front of what a longer text would
+Each text stands in memory whose neighbours cannot be read; among random bytes; and in front of what a longer text would
 go on with: the rest of a word, of a special token, of a character, of a contraction. Its answers must be those of the
 plain reference, which gets the text alone.
 """

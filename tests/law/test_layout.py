@@ -1,4 +1,4 @@
-"""What a reader can rely on: no file is too long, no two import each other in a circle, and no way through the package
+"""What a reader can rely on. No file is too long. No two import each other in a circle. No way through the package
 comes back to a room from one below it."""
 
 from __future__ import annotations

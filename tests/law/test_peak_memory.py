@@ -1,7 +1,7 @@
 """Peak memory for a byte of text: no text, call or vocabulary type takes more than twenty times its size.
 
-What a call gives back counts (4 bytes an id, 16 a span) and may alone be more where a byte becomes a token; what may
-come on top of it is bounded here. Each case runs in a process of its own, whose peak the system tells; the first, short
+What a call gives back counts (4 bytes an id, 16 a span). It alone may be more, where a byte becomes a token. What may
+come on top of it is bounded here. Each case runs in a process of its own, whose peak the system tells. The first, short
 call brings in code and tables.
 """
 

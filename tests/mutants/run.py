@@ -2,12 +2,12 @@
 
     python tests/mutants/run.py [--again] [--threads N] [WORD ...]
 
-The changes stand in the files `*.txt` beside this one (see `read`); WORDs choose those whose file or list has one of
-them in its name. Each change is made in a temporary copy of the package, never in the checkout, and the tests of its
-list run there until one fails, without the compiler, which takes seconds where compiling takes minutes. Answers are
-kept in `.venv/mutants.json`, so a run that was stopped goes on; a change of the source, of the tests or of the list
-asks again, and so does --again. Prints what survived and the score; status 1 where a change survives that no reason is
-given for. Nothing is run while one of any list names a line or a test that is not there.
+The changes stand in the files `*.txt` beside this one (see `read`). WORDs choose those whose file or list has one of
+them in its name. Each change is made in a temporary copy of the package, never in the checkout. The tests of its list
+run there until one fails. They run without the compiler, which takes seconds where compiling takes minutes. Answers are
+kept in `.venv/mutants.json`, so a run that was stopped goes on. A change of the source, of the tests or of the list
+asks again, and so does --again. Prints what survived and the score. Status 1 where a change survives without a reason.
+Nothing is run while one of any list names a line or a test that is not there.
 """
 
 from __future__ import annotations

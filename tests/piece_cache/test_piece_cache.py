@@ -34,8 +34,9 @@ from jittok.piece_cache.tables import (
 def _fake_ids(
     _work: Window, text: Window, start: int, stop: int, _low: np.uint64, _high: np.uint64, ids: Window, count: int
 ) -> int:
-    """A stand-in for a model: each byte of a piece gives its value, and in front stands a number made of all of them;
-    pieces that begin with "-" give nothing, with "=" or ":" a number for each byte, with ":" none above 16 bits."""
+    """A stand-in for a model. Each byte of a piece gives its value, and in front stands a number made of all of them.
+    Pieces that begin with "-" give nothing. Those that begin with "=" or ":" give a number for each byte, with ":" none
+    above 16 bits."""
     head = 0
     for i in range(start, stop):
         head = (head * 31 + get_u8(text, i)) % 16777213

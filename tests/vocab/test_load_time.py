@@ -1,8 +1,8 @@
 """Loading takes time in proportion to the file: no token, however long or repetitive, makes a small file slow.
 
-What is measured is the processor's time of a second load (the first compiles kernels), beside a fixed share for what
-any vocabulary takes: 0.5 s and 4 s a megabyte, several times what is promised, as machines differ. What was found here
-once took 20 to 100 s a megabyte.
+What is measured is the processor's time of a second load (the first compiles kernels). Its bound is what any vocabulary
+may take: 0.5 s and 4 s a megabyte. That is several times what is promised, as machines differ. What was found here once
+took 20 to 100 s a megabyte.
 """
 
 import random

@@ -1,7 +1,7 @@
 """Tokens that llama.cpp treats by their text: the vocabulary = its plain reference = what was recorded.
 
-1,394 tiny vocabularies (tests/data/make_texts.py): every such text as each of the eight kinds of token, texts that only
-resemble one, every pair of rivals in both orders, keys beside them, all of them in each model.
+1,394 tiny vocabularies (tests/data/make_texts.py), all of them in each model: every such text as each of the eight
+kinds of token; texts that only resemble one; every pair of rivals in both orders; keys beside them.
 """
 
 import functools

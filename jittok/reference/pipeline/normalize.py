@@ -1,7 +1,7 @@
 """Normalizers: a piece of text to another, with the place in the document that each character comes from.
 
-Where spans are wanted, a piece also has the stretch of bytes that each character stands for: its own bytes where
-nothing has changed, else what was replaced as a whole, and nothing for what was put in front.
+Where spans are wanted, a piece also has the stretch of bytes that each character stands for. An unchanged character has
+its own bytes. A replacement has what was replaced as a whole. What was put in front has nothing.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """The normalizer and the splitter of a tokenizer.json as one table of characters, where that says the same.
 
-Every step that looks at one character at a time is run on all characters at once, so the table holds what the plain
-reference makes of each. What depends on neighbours is one of three things: keys of several characters, which stand
-beside the table; white space, which becomes one space in front of a word; or an odd character, and then the plain
-reference encodes the text.
+Every step that looks at one character at a time is run on all characters at once. So the table holds what the plain
+reference makes of each. What depends on neighbours is one of three things. Keys of several characters stand beside the
+table. White space becomes one space in front of a word. A text with an odd character is left to the plain reference.
 """
 
 from __future__ import annotations
@@ -12,22 +11,23 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-import regex
 from numpy.typing import NDArray
 
 from jittok._jit import U8, frozen
 from jittok.models.ugm.files.arrays import CharacterTable
-from jittok.models.ugm.files.rewriting import (
+from jittok.models.ugm.files.clusters import (
     BEGINS_KEY,
     CONTROL,
     EXTENDS,
     IS_KEY,
+    JOINS,
     MAPPED,
     ODD,
-    ODD_WITH_MARK,
+    PARTS,
     PICTURE,
-    SHORT_CLUSTER,
+    PREPENDS,
 )
+from jittok.models.ugm.files.rewriting import SHORT_CLUSTER
 from jittok.normalize.keys import MAPPED as NOT_PLAIN
 from jittok.normalize.keys import TIED, Keys, charsmap_keys
 from jittok.normalize.xcda import read_charsmap
@@ -49,15 +49,19 @@ from jittok.pipeline.steps import (
 from jittok.pretokenize.classes import two_stage
 from jittok.structures.double_array import build_double_array
 from jittok.unicode.characters import SPACE_MARK
-from jittok.unicode.libraries import characters, mapping, normal_form
+from jittok.unicode.libraries import Form, characters, mapping, member_flags, normal_form
 from jittok.unicode.nfc import class_table, seconds
 from jittok.unicode.tables import UNICODE_SIZE
 
 WORDS = Metaspace(SPACE_MARK, ALWAYS, True)
 BY_SPACES, BY_WHITE_SPACE = (WORDS,), (CutClass("whitespace", REMOVED), WORDS)
 RUNS = Pattern(" {2,}")
+JAMO = (*range(0x1100, 0x1200), *range(0xA960, 0xA980), *range(0xD7B0, 0xD800))
+"""What joins Hangul characters to others."""
 BORDER = "\ua1cc"
 """A character that no step changes, and that nothing becomes."""
+STRETCH = 256
+"""Characters that are asked about together."""
 
 
 class Steps(NamedTuple):
@@ -77,6 +81,7 @@ class _Read(NamedTuple):
     single: list[Map | Compose | Replace]  # of one character each
     by_white_space: bool
     tail: bool
+    strips_left: bool
 
 
 def read_steps(pipeline: Pipeline) -> Steps | None:
@@ -84,7 +89,7 @@ def read_steps(pipeline: Pipeline) -> Steps | None:
     read = _read(pipeline)
     if read is None:
         return None
-    images, odd = _all_images(read)
+    table, odd = _images(read)
     keys: dict[str, str] = {}
     clusters = {}
     if read.charsmap is not None:
@@ -92,8 +97,6 @@ def read_steps(pipeline: Pipeline) -> Steps | None:
         if found is None:
             return None
         clusters = found
-    points = [*range(0xD800), *range(0xE000, UNICODE_SIZE)]
-    table = dict(zip(points, images, strict=True))
 
     def run(text: str) -> str:
         for step in read.single:
@@ -107,22 +110,32 @@ def read_steps(pipeline: Pipeline) -> Steps | None:
             keys[text] = run(image)
     for literal in read.literals:
         keys[literal.pattern.text] = run(literal.content)
-    white = characters("whitespace")
+    white, ends = characters("whitespace"), set[int]()
     spaced = str.maketrans(dict.fromkeys(white, " "))
     if read.by_white_space:
+        table = {**{ord(c): c for c in white}, **table}
         if any(table[ord(c)].strip("".join(white)) for c in white):
             return None
         table = {c: image.translate(spaced) for c, image in table.items() if image != chr(c) or image in white - {" "}}
         keys = {text: image.translate(spaced) for text, image in keys.items()}
     else:
         table = {c: image for c, image in table.items() if image != chr(c)}
-        odd |= {ord(c) for c in white - {" "} if ord(c) not in table} - ({*range(9, 14)} if read.tail else set())
-        odd |= {c for c, image in table.items() if not white.isdisjoint(image.replace(" ", ""))}
+        if not read.tail:
+            ends, mixed = _white_ends(table, keys, white)
+            odd |= ends if read.strips_left else mixed
         if ord(SPACE_MARK) not in table:
             odd.add(ord(SPACE_MARK))
     if any(SPACE_MARK in image for image in (*table.values(), *keys.values())) or table.get(32, " ") != " ":
         return None
-    return _steps(table, keys, odd, {text for text in clusters if len(text) == 1}, read)
+    return _steps(table, keys, odd, {text for text in clusters if len(text) == 1}, ends, read)
+
+
+def _white_ends(table: dict[int, str], keys: dict[str, str], white: frozenset[str]) -> tuple[set[int], set[int]]:
+    """(white space but the space that normalized texts may hold, characters that become it beside something else)."""
+    images = {**{chr(c): image for c, image in table.items()}, **keys}
+    ends = (white - {" "} - {chr(c) for c in table}) | (white & set("".join(images.values())) - {" "})
+    mixed = {text[0] for text, image in images.items() if image.strip("".join(white)) and not ends.isdisjoint(image)}
+    return {*map(ord, ends)}, {*map(ord, mixed)}
 
 
 def _read(pipeline: Pipeline) -> _Read | None:
@@ -131,14 +144,14 @@ def _read(pipeline: Pipeline) -> _Read | None:
         return None
     by_white_space = pipeline.split == BY_WHITE_SPACE
     steps = [*pipeline.normalize]
-    tail = not by_white_space
+    tail, strips_left = not by_white_space, False
     if not by_white_space:
         if not steps or not _joins_spaces(steps[-1], " ", SPACE_MARK):
             return None
         steps.pop()
         if steps and isinstance(steps[-1], Strip) and steps[-1].right:
+            tail, strips_left = False, steps[-1].left
             steps.pop()
-            tail = False
     else:
         steps = [step for step in steps if not (_joins_spaces(step, " ") or isinstance(step, Strip))]
     literals: list[Replace] = []
@@ -160,7 +173,7 @@ def _read(pipeline: Pipeline) -> _Read | None:
         return None
     if literals and (not apart or contents & set().union(*used) or " " in contents.union(*used)):
         return None
-    return _Read(literals, charsmap, single, by_white_space, tail)  # type: ignore[arg-type]
+    return _Read(literals, charsmap, single, by_white_space, tail, strips_left)  # type: ignore[arg-type]
 
 
 def _joins_spaces(step: Normalizer, *contents: str) -> bool:
@@ -181,10 +194,14 @@ def _done(step: Map | Compose | Replace, text: str) -> str:
     return normal_form(step.form, text) if isinstance(step, Compose) else text.replace(step.pattern.text, step.content)
 
 
-def _all_images(read: _Read) -> tuple[list[str], set[int]]:
-    """(what the steps of one character make of each code point but surrogates, those whose neighbours matter)."""
-    points = np.array([*range(0xD800), *range(0xE000, UNICODE_SIZE)])
-    text, odd = BORDER.join("" if c == ord(BORDER) else chr(c) for c in points.tolist()), set[int]()
+def _images(read: _Read) -> tuple[dict[int, str], set[int]]:
+    """(what the steps of one character make of each that one of them may change, those whose neighbours matter)."""
+    seen = np.zeros(UNICODE_SIZE, np.bool_)
+    for step in read.single:
+        seen |= _touched(step)
+    seen[0xD800:0xE000] = False
+    points = np.flatnonzero(seen)
+    text, odd = BORDER.join(map(chr, points.tolist())), set[int]()
     for k, step in enumerate(read.single):
         joins = isinstance(step, Compose) and step.form in ("NFC", "NFKC")
         if joins:
@@ -192,13 +209,30 @@ def _all_images(read: _Read) -> tuple[list[str], set[int]]:
         text = _done(step, text)
         if isinstance(step, Compose):
             removed = k + 1 < len(read.single) and read.single[k + 1] == Map("accents")
-            seen = _done(Map("accents"), text) if removed else text
-            odd |= _beginning(seen, points, _meets()) if joins else _holding(seen, points, class_table() > 0)
-    images = text.split(BORDER)
-    if len(images) != points.size:
-        raise AssertionError("a step changed a border")
-    images[int(np.searchsorted(points, ord(BORDER)))] = BORDER
-    return images, odd
+            left = _done(Map("accents"), text) if removed else text
+            odd |= _beginning(left, points, _meets()) if joins else _holding(left, points, class_table() > 0)
+    images = text.split(BORDER) if points.size else []
+    return dict(zip(points.tolist(), images, strict=True)), odd
+
+
+def _touched(step: Map | Compose | Replace) -> NDArray[np.bool_]:
+    """bool[0x110000]: all characters that a step may change, alone or beside others."""
+    found = np.zeros(UNICODE_SIZE, np.bool_)
+    if isinstance(step, Compose):
+        return _meets() | _unstable(step.form)
+    found[[*mapping(step.name)] if isinstance(step, Map) else [ord(step.pattern.text)]] = True
+    return found
+
+
+@cache
+def _unstable(form: Form) -> NDArray[np.bool_]:
+    """bool[0x110000]: characters of stretches that a normal form changes. What it changes is in no text of that form,
+    so a stretch that stays as it is has none."""
+    found = np.zeros(UNICODE_SIZE, np.bool_)
+    for first in (*range(0, 0xD800, STRETCH), *range(0xE000, UNICODE_SIZE, STRETCH)):
+        text = "".join(map(chr, range(first, first + STRETCH)))
+        found[first : first + STRETCH] = normal_form(form, text) != text
+    return found
 
 
 @cache
@@ -231,44 +265,49 @@ def _cluster_keys(step: Clusters, source: str) -> dict[str, str] | None:
     keys = charsmap_keys(read_charsmap(step.charsmap, source))
     if keys is None:
         return None
-    found = {}
-    data, images = keys.data.tobytes(), keys.images.tobytes()
-    rows = zip(keys.offsets[:-1].tolist(), keys.offsets[1:].tolist(), keys.image_offsets.tolist(),
-               keys.image_offsets[1:].tolist(), strict=False)  # fmt: skip
+    starts, sizes = keys.offsets[:-1], np.diff(keys.offsets)
+    ends = np.concatenate([starts, keys.image_offsets[:-1]])
+    whole = np.concatenate([keys.data, keys.images, np.zeros(1, np.uint8)])
+    ends[starts.size :] += keys.data.size
     try:
-        for start, stop, begin, end in rows:
-            text = data[start:stop].decode()
-            if stop - start < SHORT_CLUSTER:
-                found[text] = images[begin:end].decode()
+        whole[:-1].tobytes().decode()
     except UnicodeDecodeError:
         return None
-    return found
+    if (whole[ends] & 0xC0 == 0x80).any():  # a key that begins inside of a character
+        return None
+    short = np.flatnonzero(sizes < SHORT_CLUSTER)
+    texts = _cut(keys.data, starts[short], keys.offsets[1:][short])
+    images = _cut(keys.images, keys.image_offsets[:-1][short], keys.image_offsets[1:][short])
+    return dict(zip(texts, images, strict=True))
+
+
+def _cut(data: NDArray[np.uint8], starts: NDArray[np.int64], stops: NDArray[np.int64]) -> list[str]:
+    """Stretches of bytes that are UTF-8."""
+    text = data.tobytes()
+    return [text[start:stop].decode() for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)]
 
 
 @cache
 def _cluster_flags() -> NDArray[np.uint8]:
     """uint8[0x110000]: what characters are to grapheme clusters."""
     flags = np.zeros(UNICODE_SIZE, np.uint8)
-    everything = "".join(map(chr, [*range(0xD800), *range(0xE000, UNICODE_SIZE)]))
-
-    def members(pattern: str) -> list[int]:
-        return [ord(c) for c in regex.findall(pattern, everything)]
-
-    flags[sorted(map(ord, characters("extending")))] |= EXTENDS
-    flags[members(r"[\p{GCB=Control}\p{GCB=CR}\p{GCB=LF}]")] |= CONTROL
-    flags[members(r"\p{Extended_Pictographic}")] |= PICTURE
-    flags[members(r"\p{GCB=Prepend}")] |= ODD
-    flags[members(r"[\p{GCB=L}\p{GCB=V}\p{GCB=T}\p{GCB=LV}\p{GCB=LVT}]")] |= ODD_WITH_MARK
-    flags[0x900:0x2000] |= np.where(flags[0x900:0x2000] & EXTENDS, 0, ODD_WITH_MARK).astype(np.uint8)
+    for name, flag in (("extending", EXTENDS), ("cluster_control", CONTROL), ("pictographic", PICTURE),
+                        ("cluster_prepend", PREPENDS), ("cluster_hangul", JOINS), ("cluster_consonant", JOINS),
+                        ("cluster_linker", JOINS), ("cluster_apart", PREPENDS)):  # fmt: skip
+        flags[member_flags(name)] |= flag
     return flags
 
 
-def _steps(table: dict[int, str], keys: dict[str, str], odd: set[int], single: set[str], read: _Read) -> Steps:
+def _steps(
+    table: dict[int, str], keys: dict[str, str], odd: set[int], single: set[str], ends: set[int], read: _Read
+) -> Steps:
     clusters = read.charsmap is not None
     flags = _cluster_flags().copy() if clusters else np.zeros(UNICODE_SIZE, np.uint8)
-    near = np.flatnonzero(flags & (EXTENDS | ODD)).tolist()
+    prepends = np.flatnonzero(flags & PARTS == PREPENDS)
+    near = [*np.flatnonzero(flags & EXTENDS), *prepends, *JAMO] if clusters else []
     points = sorted(table)
     flags[points] |= MAPPED
+    odd |= {ord(text[0]) for text in (*single, *keys)} & set(prepends.tolist())
     flags[sorted(odd)] |= ODD
     texts, offsets = packed([table[c].encode() for c in points])
     key_texts, key_offsets = packed([image.encode() for image in keys.values()])
@@ -284,6 +323,7 @@ def _steps(table: dict[int, str], keys: dict[str, str], odd: set[int], single: s
     own = CharacterTable(
         frozen(pages, np.uint16), frozen(blocks, np.uint8), frozen(points, np.int32), frozen(offsets, np.int32),
         _filled(texts), trie, frozen(key_offsets, np.int32), _filled(key_texts), int(clusters),
+        frozen(sorted(ends), np.int32),
     )  # fmt: skip
     rows = {**{chr(c): table[c] for c in points}, **keys, **{2 * chr(c): chr(c) for c in near}}
     texts, offsets = packed([text.encode() for text in rows])
