@@ -19,6 +19,9 @@ from jittok.reference.pipeline.documents import aligned
 class FileAligner:
     """What finds the spans of a Pipeline's ids. Immutable; safe to share between threads."""
 
+    in_python = True
+    """See `encode.batch`."""
+
     def __init__(self, pipeline: Pipeline, add_special: bool, parse_special: bool) -> None:
         self.pipeline, self.add_special, self.parse_special = pipeline, add_special, parse_special
 
