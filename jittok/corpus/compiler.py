@@ -48,11 +48,6 @@ def compile_corpus(
     `max_document_bytes` is taken in place of that of the options.
     Raises CorpusError for input that cannot be read (with file and line), for a directory that was begun with something
     else, and when another process is writing it. Raises OSError when the disk is full.
-
-    `report` is called after each range. `max_document_bytes`: in place of that of the options.
-    Raises CorpusError for input that cannot be read (with file and line), for a directory that was begun with something
-    else, and when another process is writing it; OSError when the disk is full.
-    What was written before stays and is taken up by the next call.
     """
     try:
         from filelock import FileLock, Timeout
