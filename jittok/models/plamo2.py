@@ -346,8 +346,8 @@ class _PathWindow(NamedTuple):
 
 @helper
 def find_pieces(arrays: Arrays, work: Work, begin: int, stop: int) -> None:
-    """For the code points begin .. stop - 1, from the last to the first, write in their place the node of the best
-    piece there, or -1 - the code point where it is unknown.
+    """For the code points begin .. stop - 1, from the last to the first: write in the place of each the node of the
+    best piece there, or -1 - the code point where it is unknown.
 
     `node` stands for the longest string of the set that the rest of the text begins with, so every piece on its chain
     lies inside the text. A token whose score is exactly UNKNOWN ends both searches early, as in llama.cpp's table.

@@ -190,8 +190,8 @@ def charsmap_of(name: str) -> Charsmap | None:
 class Tail:
     """Which line is the last one of many parts that are told one after the other.
 
-    sentencepiece fills the place of a blank line with the line at the end, so the last line of n, of which b are blank,
-    is line n - b, or the first one behind it that has text.
+    sentencepiece fills the place of a blank line with the line at the end. So of n lines, of which b are blank, the
+    last one is line n - b, or the first one behind it that has text.
     """
 
     def __init__(self) -> None:
