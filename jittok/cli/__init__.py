@@ -135,5 +135,7 @@ def one_line(error: BaseException) -> str:
         return "found too little memory for this (fewer --threads need less)"
     if isinstance(error, ModuleNotFoundError) and "pip install" not in str(error):
         return f"{error.name} is not installed: pip install '.[cli,corpus]' in a checkout of jittok"
+    if isinstance(error, JittokError) and error.on_command_line is not None:
+        return " ".join(error.on_command_line.split())
     said = error.args[0] if isinstance(error, KeyError) and error.args else error
     return " ".join(str(said).split()) or type(error).__name__

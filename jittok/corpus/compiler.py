@@ -62,7 +62,7 @@ def compile_corpus(
     tok = as_begun(tok, out)
     if engine not in ENGINES:
         raise CorpusError("--engine", engine, f"one of {', '.join(ENGINES)}")
-    check_local(given, "out")
+    check_local(given, "--out")
     if out.exists() and not out.is_dir():
         raise CorpusError(str(out), "a file", "a folder to write, or a free name")
     sources, left_out = find_sources(inputs, options)

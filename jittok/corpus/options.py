@@ -44,7 +44,7 @@ class Options:
         if self.kind is not None:
             _one_of("--input-format", self.kind, KINDS)
         if self.lines and self.separator is not None:
-            raise CorpusError("--separator", self.separator, "no --lines beside it")
+            raise CorpusError("--separator", self.separator, "no separator beside --lines")
         if self.separator == "":
             raise CorpusError("--separator", "", "a text of one character or more")
         if self.range_bytes < 1:

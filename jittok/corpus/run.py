@@ -220,7 +220,7 @@ class Run:
             raise CorpusError(
                 f"{self.sources[bad[0].source].path}, line {bad[0].line}",
                 InWords(bad[0].found),
-                f"{bad[0].expected} (--on-error skip or replace go on)",
+                f"{bad[0].expected} (--on-error skip and --on-error replace go on)",
             )
         rows = Rows(encoded.ids, encoded.lengths, encoded.sources, encoded.lines + np.int64(base), bad)
         places = self.writer.append(rows, encoded.text_bytes)

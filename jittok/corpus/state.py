@@ -76,7 +76,7 @@ def _first_of(what: str, paths: Sequence[str]) -> str:
 
 def different(folder: Path, said: Sequence[str]) -> CorpusError:
     """A directory that was begun with something else."""
-    expected = "the same vocabulary, options and inputs, or another --out (in Python: out)"
+    expected = "the same vocabulary, options and inputs, or another --out"
     return CorpusError(str(folder), "another corpus", f"{expected}; now {'; '.join(said)}")
 
 

@@ -39,9 +39,7 @@ def roles_of(made: Learned, given: Mapping[str, str | None]) -> dict[str, int]:
             names = {"bos": BEGIN_NAMES, "eos": END_NAMES}.get(role, ())
             text = next((name for name in names if name in ids), None)
         elif text not in ids:
-            raise CorpusError(
-                f"train: {role}", text, f"one of the special tokens {', '.join(made.special) or '(none)'}"
-            )
+            raise CorpusError(f"--{role}", text, f"one of the special tokens {', '.join(made.special) or '(none)'}")
         if text is not None:
             roles[role] = ids[text]
     return roles
@@ -80,7 +78,7 @@ def split_patterns(pre: str) -> list[str]:
     patterns = []
     for pattern, engine in kind.patterns:
         if engine in _UNEXACT or any(part in pattern for part in _CASED) or pattern.startswith("(?="):
-            raise UnsupportedVocab("train", "pre", pre, "for this format a pre-tokenizer such as qwen2 or gpt-2")
+            raise UnsupportedVocab("", "--pre", pre, "for this format a pre-tokenizer such as qwen2 or gpt-2")
         patterns.append(GPT2_PATTERN if engine == "custom:gpt2" else pattern)
     return patterns
 

@@ -119,7 +119,7 @@ class _Run:
             unused.discard(name or "")
             found.append(weights[name] if name is not None else 1.0)
         if unused:
-            raise CorpusError("train: weight", ", ".join(sorted(unused)), "patterns that match an input")
+            raise CorpusError("--weight", ", ".join(sorted(unused)), "patterns that match an input")
         return scaled(found)
 
     def _plan(self) -> dict[str, Any]:
@@ -132,7 +132,7 @@ class _Run:
     def _take_up(self, work: Path) -> None:
         """What an earlier call has left: the ranges of its whole runs need not be counted again."""
         if any(source.path == STDIN for source in self.sources):
-            raise CorpusError("train: work", STDIN, "files, which can be read again")
+            raise CorpusError("--work", STDIN, "files, which can be read again")
         self.ledger = Ledger(work / LEDGER)
         plan = self._plan()
         if not self.ledger.facts:

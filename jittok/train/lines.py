@@ -158,7 +158,7 @@ def normalized(charsmap: Charsmap, data: Any, starts: Any, stops: Any) -> tuple[
     )
     while code := map_lines(charsmap, data, starts, stops, state, out, out_starts, out_stops):
         if code == OUTSIDE:
-            raise MalformedVocab("train", "charsmap", "a link out of the map", "a whole map")
+            raise MalformedVocab("normalization", "charsmap", "a link out of the map", "a whole map")
         out = np.concatenate([out, np.empty(out.size, np.uint8)])
     return out, out_starts, out_stops
 
@@ -167,7 +167,7 @@ def normalized(charsmap: Charsmap, data: Any, starts: Any, stops: Any) -> tuple[
 def charsmap_bytes(name: str) -> bytes:
     """sentencepiece's own map of this name, by its package. CorpusError for a name it does not have."""
     if name not in NORMALIZATIONS:
-        raise CorpusError("train: normalization", name, f"one of {', '.join(NORMALIZATIONS)}")
+        raise CorpusError("--normalization", name, f"one of {', '.join(NORMALIZATIONS)}")
     if name == IDENTITY:
         return b""
     try:

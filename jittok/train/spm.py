@@ -81,7 +81,7 @@ class SpmTrained:
         elif plain.endswith(".model"):
             write_spm_model(plain, self)
         else:
-            raise CorpusError("train: out", plain, "a name that ends in .gguf or .model")
+            raise CorpusError("--out", plain, "a name that ends in .gguf or .model")
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -199,7 +199,7 @@ def train_spm_counts(counts: Counts, options: SpmOptions) -> SpmTrained:
     wanted = options.size - len(heads) - len(required)
     if wanted < 0:
         expected = f"{options.size - wanted} or more: {len(heads)} symbols and bytes, {len(required)} characters"
-        raise CorpusError("train: size", options.size, expected)
+        raise CorpusError("--size", options.size, expected)
     ranks = np.array(sorted(required), np.int64)
     symbols = words.rows(ranks)
     base = ranks.size
