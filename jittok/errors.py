@@ -25,22 +25,27 @@ IN_MEMORY = "vocabulary in memory"
 
 
 _OPTION = re.compile(r"(?<![\w-])--([a-z]+(?:-[a-z]+)*)")
-_WITH_VALUE = re.compile(r"(?<![\w-])--(engine|input-format|on-error) ([a-z]+)")
-_IN_PYTHON = {
-    "format": "formats", "input-format": "kind", "lines": "lines=True", "hashes-only": "hashes_only=True",
+_WITH_VALUE = re.compile(r"(?<![\w-])--(engine|input-format|llama-cpp|on-error|pre) (\w[\w.]*\w)")
+_SAME = (
+    "alphabet append-eos bos by cache-bytes column dtype engine eos explain field like limit-alphabet llama-cpp "
+    "max-document-bytes max-token-length memory min-frequency normalization on-error out pad pre pre-regex range-bytes "
+    "sample separator shard-bytes size special unk weight work"
+)
+IN_PYTHON = {
+    **{name: name.replace("-", "_") for name in _SAME.split()},
+    "format": "formats",
+    "hashes-only": "hashes_only=True",
+    "input-format": "kind",
+    "lines": "lines=True",
     "no-space-check": "check_space=False",
-}  # fmt: skip
-"""Options of the command line whose names in Python are other ones."""
-
-
-def _named(option: str) -> str:
-    return _IN_PYTHON.get(option) or option.replace("-", "_")
+}
+"""Options of the command line that messages name, and what Python calls them."""
 
 
 def in_python(text: str) -> str:
     """A text with the options of the command line under the names that they have in Python."""
-    text = _WITH_VALUE.sub(lambda found: f"{_named(found[1])}={found[2]!r}", text)
-    return _OPTION.sub(lambda found: _named(found[1]), text)
+    text = _WITH_VALUE.sub(lambda found: f"{IN_PYTHON[found[1]]}={found[2]!r}", text)
+    return _OPTION.sub(lambda found: IN_PYTHON.get(found[1], found[0]), text)
 
 
 def _place_in_python(where: str) -> str:
@@ -67,17 +72,17 @@ def missing(what: str, package: str, extra: str) -> ImportError:
 
 
 def _clip(found: object, width: int = 120) -> str:
-    shown = repr(found)
+    shown = "nothing" if found is None else repr(found)
     return shown if len(shown) <= width else f"{shown[:width]}… ({len(shown)} characters)"
 
 
 class InWords(str):
-    """Something found that is told in words already: messages show it without quotes."""
+    """Something found that is told in words already: messages show it without quotes, and print what can be printed."""
 
     __slots__ = ()
 
     def __repr__(self) -> str:
-        return str(self)
+        return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in self)
 
 
 class MalformedVocab(JittokError, ValueError):

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jittok.cli.common import add_limit, add_overwrite, check_outputs, positive, write
+from jittok.cli.common import add_limit, add_overwrite, check_outputs, positive, sizes, weight, write
 
 if TYPE_CHECKING:
     from jittok.train.counts import Counts
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "inputs", nargs="*", metavar="INPUT", help="files, directories, globs, URLs, - as `jittok corpus` reads them"
     )
     parser.add_argument("--size", type=positive, metavar="N", help="number of all ids: special tokens, bytes, merges")
-    parser.add_argument("--sizes", metavar="N,N,...", help="several sizes from one training")
+    parser.add_argument("--sizes", type=sizes, metavar="N,N,...", help="several sizes from one training")
     parser.add_argument(
         "--out",
         action="append",
@@ -95,7 +95,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     counting.add_argument("--save-words", metavar="FILE", help="write the counted words")
     counting.add_argument(
-        "--weight", action="append", default=[], metavar="GLOB=X", help="words of matching files count X times"
+        "--weight",
+        type=weight,
+        action="append",
+        default=[],
+        metavar="GLOB=X",
+        help="words of matching files count X times",
     )
     counting.add_argument(
         "--by",
@@ -198,7 +203,7 @@ def _sizes(options: argparse.Namespace) -> list[int]:
     if options.sizes is not None:
         if options.size is not None:
             raise ValueError("found --size and --sizes, expected one of them")
-        return sorted({positive(part) for part in options.sizes.split(",")})
+        return sorted(set(options.sizes))
     if options.size is None and not options.save_words and not options.prune:
         raise ValueError("found no --size, expected --size N (or --save-words FILE, to count only)")
     return [] if options.size is None else [options.size]
@@ -258,18 +263,14 @@ def _words(options: argparse.Namespace, stretches: str | None = None) -> Counts:
         normalization=options.normalization if lines is not None else "identity",
         special=() if options.like == "hf" else tuple(options.special), by=options.by, sample=options.sample,
         seed=options.seed, threads=options.threads,
-        memory=None if options.memory is None else parse_bytes(options.memory),
+        memory=None if options.memory is None else parse_bytes(options.memory, "--memory"),
     )  # fmt: skip
     reading = Reading(
         kind=options.input_format, field=options.field, column=options.column, lines=options.lines,
-        on_error=options.on_error, max_document_bytes=parse_bytes(options.max_document_bytes),
+        on_error=options.on_error, max_document_bytes=parse_bytes(options.max_document_bytes, "--max-document-bytes"),
     )  # fmt: skip
-    weights = {}
-    for given in options.weight:
-        glob, _, number = given.rpartition("=")
-        weights[glob] = float(number)
     work = options.work if stretches is None or options.work is None else f"{options.work}/stretches"
-    return count_files(options.inputs, how, reading, weights, work)
+    return count_files(options.inputs, how, reading, dict(options.weight), work)
 
 
 def _train(options: argparse.Namespace, words: Counts, size: int) -> Trained:
@@ -305,11 +306,12 @@ def _save(options: argparse.Namespace, trained: Trained, size: int, several: boo
 def _base(options: argparse.Namespace) -> Any:
     """The vocabulary to be changed; its pre type cuts the words."""
     from jittok.cli.common import open_named
+    from jittok.train.surgery import changeable
 
     tok = open_named(options.extend or options.prune, cache=True, where="--extend" if options.extend else "--prune")
     if options.pre is not None and options.pre != tok.vocab.pre:
         raise ValueError(f"found --pre {options.pre}, expected none: the vocabulary has {tok.vocab.pre}")
-    options.pre = tok.vocab.pre
+    options.pre = changeable(tok).pre
     return tok
 
 

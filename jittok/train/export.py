@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from jittok.errors import CorpusError, UnsupportedVocab
+from jittok.errors import CorpusError, InWords, UnsupportedVocab
 from jittok.pretokenize.definition import pre_type
 from jittok.pretokenize.program import GPT2 as GPT2_PATTERN
 from jittok.train.bpe import Learned
@@ -39,7 +39,9 @@ def roles_of(made: Learned, given: Mapping[str, str | None]) -> dict[str, int]:
             names = {"bos": BEGIN_NAMES, "eos": END_NAMES}.get(role, ())
             text = next((name for name in names if name in ids), None)
         elif text not in ids:
-            raise CorpusError(f"--{role}", text, f"one of the special tokens {', '.join(made.special) or '(none)'}")
+            raise CorpusError(
+                f"--{role}", text, f"a special token: {', '.join(made.special) or 'none is given (--special)'}"
+            )
         if text is not None:
             roles[role] = ids[text]
     return roles
@@ -52,7 +54,7 @@ def write_gguf(path: str | os.PathLike[str], made: Learned, pre: str, roles: Map
         raise UnsupportedVocab(os.fspath(path), "tokenizer.ggml.pre", pre.removeprefix(REGEX), expected)
     if not made.merges.ids.size:
         raise CorpusError(
-            os.fspath(path), "no merges", "one or more, which llama.cpp asks for (a larger size, more text)"
+            os.fspath(path), InWords("no merges"), "one or more, which llama.cpp asks for (a larger size, more text)"
         )
     control = set(range(len(made.special)))
     gguf_file.write_gguf(path, gguf_file.GgufVocab(

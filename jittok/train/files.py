@@ -21,7 +21,7 @@ from jittok.corpus.options import Options as Reading
 from jittok.corpus.ranges import RawRange, read_unit, units
 from jittok.corpus.reader import Texts, read_texts
 from jittok.corpus.sources import STDIN, Source, check_looks, find_sources
-from jittok.errors import CorpusError
+from jittok.errors import CorpusError, InWords
 from jittok.train.counter import Counter
 from jittok.train.counting import How, Tally, in_turn, scaled
 from jittok.train.counts import UNIT, Counts
@@ -59,7 +59,7 @@ def sources_of(inputs: Sequence[str | os.PathLike[str]], reading: Reading) -> li
     seen: set[str] = set()
     for source in found:
         if source.path in seen:
-            raise CorpusError(source.path, "the same input twice", "each once")
+            raise CorpusError(source.path, InWords("the same input twice"), "each once")
         seen.add(source.path)
     return found
 
@@ -139,7 +139,7 @@ class _Run:
             self.ledger.add({"plan": plan}, sync=True)
         elif self.ledger.facts[0].get("plan") != plan:
             raise CorpusError(
-                str(work), "counts of other inputs or options", "those it was begun with, or a new folder"
+                str(work), InWords("counts of other inputs or options"), "those it was begun with, or a new folder"
             )
         for fact in self.ledger.facts[1:]:
             path = work / fact["run"]

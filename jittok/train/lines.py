@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import I64, U8, OutI64, OutU8, helper, kernel, wide
-from jittok.errors import CorpusError, MalformedVocab
+from jittok.errors import CorpusError, InWords, MalformedVocab
 from jittok.inputs import Documents
 from jittok.normalize.xcda import NO_MATCH, OUTSIDE, Charsmap, longest_key, read_charsmap
 from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES
@@ -158,7 +158,7 @@ def normalized(charsmap: Charsmap, data: Any, starts: Any, stops: Any) -> tuple[
     )
     while code := map_lines(charsmap, data, starts, stops, state, out, out_starts, out_stops):
         if code == OUTSIDE:
-            raise MalformedVocab("normalization", "charsmap", "a link out of the map", "a whole map")
+            raise MalformedVocab("normalization", "charsmap", InWords("a link out of the map"), "a whole map")
         out = np.concatenate([out, np.empty(out.size, np.uint8)])
     return out, out_starts, out_stops
 
