@@ -94,7 +94,7 @@ def test_arrays_in_arrays_are_malformed():
 @pytest.mark.parametrize("kind", [-1, 13, 99, -(2**31), 2**31 - 1])
 def test_unknown_types_are_malformed(kind):
     malformed(file_of(pair("a", Raw(kind, bytes(8)))), f"value type {kind}, expected a type from 0")
-    malformed(file_of(pair("a", Raw(ARRAY, struct.pack("<iQ", kind, 0) + bytes(8)))), f"an array of type {kind}'")
+    malformed(file_of(pair("a", Raw(ARRAY, struct.pack("<iQ", kind, 0) + bytes(8)))), f"an array of type {kind},")
 
 
 @pytest.mark.parametrize("length", [8, 2**20, header_of.LONGEST_STRING + 1, 2**31, 2**62, 2**63, 2**64 - 1])
