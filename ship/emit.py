@@ -1,12 +1,13 @@
-"""The bitcode of every kernel, before it is optimized: python ship/emit.py OUT [FLAVOUR ...]
+"""The bitcode of every kernel, before it is optimized: python ship/emit.py OUT [FLAVOUR ...] [--only MODULE ...]
 
-OUT/plain/*.bc: for any processor. OUT/wide/*.bc: with the operations of AVX-512 VBMI and VBMI2. OUT/kernels.json: of each
+--only: the kernels of these modules alone, for trials. OUT/plain/*.bc: for any processor. OUT/wide/*.bc: with the operations of AVX-512 VBMI and VBMI2. OUT/kernels.json: of each
 kernel its module, name and the stamp of its sources. Which operations are used is decided when `jittok._raw` is imported,
 so each flavour is a process of its own; this machine need not have the processor that the code is for.
 """
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import json
 import os
@@ -21,8 +22,8 @@ FLAVOURS = {
 }
 
 
-def kernels() -> list[Any]:
-    """All kernels. Modules that define one are found by their text: what needs an extra is not imported."""
+def kernels(only: list[str]) -> list[Any]:
+    """All kernels, or those of some modules. Modules that define one are found by their text: what needs an extra is not imported."""
     import jittok
     from jittok._jit import kernel
 
@@ -30,10 +31,11 @@ def kernels() -> list[Any]:
     for path in sorted(root.rglob("*.py")):
         if "\n@kernel\n" in path.read_text(encoding="utf-8"):
             importlib.import_module(".".join(("jittok", *path.relative_to(root).with_suffix("").parts)))
-    return sorted(kernel.registry, key=lambda each: (each.python.__module__, each.python.__qualname__))
+    wanted = [each for each in kernel.registry if not only or each.python.__module__ in only]
+    return sorted(wanted, key=lambda each: (each.python.__module__, each.python.__qualname__))
 
 
-def emit(out: Path) -> dict[str, dict[str, str]]:
+def emit(out: Path, only: list[str]) -> dict[str, dict[str, str]]:
     """The bitcode of all kernels, as this process has been told to make it; what the manifest says of them."""
     from jittok._jit import compiler
     from jittok._jit.shipped import symbol
@@ -41,15 +43,15 @@ def emit(out: Path) -> dict[str, dict[str, str]]:
 
     out.mkdir(parents=True, exist_ok=True)
     facts = {}
-    for each in kernels():
+    for each in kernels(only):
         module, name = each.python.__module__, each.python.__qualname__
         (out / f"{symbol(module, name)}.bc").write_bytes(compiler.linked(each.python))
         facts[symbol(module, name)] = {"module": module, "name": name, "stamp": source_stamp(module).hex()}
     return facts
 
 
-def emit_all(out: Path, flavours: list[str]) -> None:
-    """All flavours, one process each, and `kernels.json`."""
+def emit_all(out: Path, flavours: list[str], only: list[str]) -> None:
+    """These flavours, one process each, and `kernels.json`."""
     import llvmlite
     import numba
 
@@ -64,7 +66,7 @@ def emit_all(out: Path, flavours: list[str]) -> None:
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("NUMBA_", "JITTOK_"))}
     listed = {}
     for flavour in flavours:
-        command = [sys.executable, __file__, str(out / flavour), "--one"]
+        command = [sys.executable, __file__, str(out / flavour), "--one", "--only", *only]
         env = clean | settings | FLAVOURS[flavour]
         listed[flavour] = json.loads(subprocess.run(command, env=env, check=True, stdout=subprocess.PIPE).stdout)
     if any(facts != listed[flavours[0]] for facts in listed.values()):
@@ -77,7 +79,13 @@ def emit_all(out: Path, flavours: list[str]) -> None:
 
 if __name__ == "__main__":
     sys.path.append(str(Path(__file__).resolve().parents[1]))  # the checkout, if no other jittok is asked for
-    if sys.argv[2:] == ["--one"]:
-        print(json.dumps(emit(Path(sys.argv[1]))))
+    parser = argparse.ArgumentParser()
+    parser.add_argument("out", type=Path)
+    parser.add_argument("flavours", nargs="*", default=list(FLAVOURS))
+    parser.add_argument("--only", nargs="*", default=[])
+    parser.add_argument("--one", action="store_true")
+    options = parser.parse_args()
+    if options.one:
+        print(json.dumps(emit(options.out, options.only)))
     else:
-        emit_all(Path(sys.argv[1]), sys.argv[2:] or list(FLAVOURS))
+        emit_all(options.out, options.flavours, options.only)

@@ -242,7 +242,7 @@ def _words(options: argparse.Namespace, stretches: str | None = None) -> Counts:
     from jittok.corpus.options import parse_bytes
     from jittok.train.counting import How
     from jittok.train.cutter import DEFAULT_PRE
-    from jittok.train.files import count_files
+    from jittok.train.files import RANGE_BYTES, count_files
 
     runs, lines = stretches, None
     if options.model == "spm":
@@ -268,6 +268,7 @@ def _words(options: argparse.Namespace, stretches: str | None = None) -> Counts:
     reading = Reading(
         kind=options.input_format, field=options.field, column=options.column, lines=options.lines,
         on_error=options.on_error, max_document_bytes=parse_bytes(options.max_document_bytes, "--max-document-bytes"),
+        range_bytes=RANGE_BYTES,
     )  # fmt: skip
     work = options.work if stretches is None or options.work is None else f"{options.work}/stretches"
     return count_files(options.inputs, how, reading, dict(options.weight), work)

@@ -53,6 +53,7 @@ class RawRange:
     read: int  # bytes of source `last` that have been read so far
     new: int  # bytes read for this range, for progress
     prefix: list[Any] | None = None  # [source, bytes, digest] of what was read, for input that cannot be read twice
+    offset: int = 0  # bytes of the document in front of it, where training reads a long one in pieces
 
 
 def units(sources: Sequence[Source], options: Options, first: int = 0) -> Iterator[Unit]:

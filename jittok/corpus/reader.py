@@ -48,7 +48,8 @@ class Texts:
     bad: list[Bad] = field(default_factory=list)
 
 
-Check = Callable[[Documents, int, Options], Texts]
+Check = Callable[..., Texts]
+"""check(documents, source, options, offset of the first one in its file)"""
 
 
 def read_texts(raw: RawRange, kind: str, options: Options, *, any_bytes: bool = False) -> Texts:
@@ -83,7 +84,7 @@ def _joined(parts: list[bytes]) -> Documents:
 
 
 def _whole_files(raw: RawRange, options: Options, check: Check) -> Texts:
-    texts = check(_joined([text for _, text in raw.payload]), 0, options)
+    texts = check(_joined([text for _, text in raw.payload]), 0, options, raw.offset)
     texts.sources = np.array([source for source, _ in raw.payload], np.int64)[texts.lines - 1]
     texts.bad = [bad._replace(source=raw.payload[bad.line - 1][0], line=1) for bad in texts.bad]
     texts.lines = np.ones_like(texts.lines)
@@ -204,13 +205,13 @@ def select(texts: Texts, kept: NDArray[np.bool_]) -> Texts:
     return Texts(docs, texts.sources[kept], texts.lines[kept], texts.seen, texts.blank, texts.bad)
 
 
-def _taken(docs: Documents, source: int, options: Options) -> Texts:  # noqa: ARG001  as `_checked`
+def _taken(docs: Documents, source: int, options: Options, offset: int = 0) -> Texts:  # noqa: ARG001  as `_checked`
     """Documents as they are."""
     count = docs.starts.size
     return Texts(docs, np.full(count, source), np.arange(1, count + 1), count)
 
 
-def _checked(docs: Documents, source: int, options: Options) -> Texts:
+def _checked(docs: Documents, source: int, options: Options, offset: int = 0) -> Texts:
     """Documents of UTF-8, with `on_error` applied to those that are not."""
     texts = _taken(docs, source, options)
     if _all_utf8(docs):
@@ -222,7 +223,7 @@ def _checked(docs: Documents, source: int, options: Options) -> Texts:
             codecs.utf_8_decode(part, "strict", True)
         except UnicodeDecodeError as error:  # noqa: PERF203
             wrong[row] = str(codecs.utf_8_decode(part, "replace", True)[0]).encode()
-            found = f"byte 0x{part[error.start]:02x} at offset {error.start}"
+            found = f"byte 0x{part[error.start]:02x} at offset {error.start + offset}"
             texts.bad.append(Bad(source, row + 1, found, "UTF-8"))
     if not wrong:
         return texts

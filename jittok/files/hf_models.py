@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from jittok.files.contents import not_json
 from jittok.files.hf_merges import Vocabulary, resolve_merges
-from jittok.files.numbers import as_read
+from jittok.files.numbers import all_as_read, as_read
 from jittok.files.places import Node
 from jittok.pipeline.models import MISSING, NO_TOKEN, Merges, Model, Unigram, WordPiece, Words
 from jittok.pipeline.pipeline import fixed, packed_texts
@@ -100,7 +101,7 @@ def _unigram(node: Node, content: bytes) -> tuple[Vocabulary, Unigram]:
     return vocabulary, Unigram(fixed(scores, np.float64), unknown, node.get("byte_fallback", bool, False))
 
 
-def _scores(node: Node, content: bytes, rows: list[list[Any]]) -> list[float]:
+def _scores(node: Node, content: bytes, rows: list[list[Any]]) -> Any:
     """The scores, each from its digits as tokenizers reads them."""
     if not any(type(row[1]) is float for row in rows):
         return [float(row[1]) for row in rows]
@@ -108,11 +109,12 @@ def _scores(node: Node, content: bytes, rows: list[list[Any]]) -> list[float]:
         again = json.loads(content, parse_float=str)
     except (ValueError, RecursionError) as error:
         raise not_json(node.file, content, error) from None
-    scores: list[float] = []
     texts = [str(row[1]) for row in again["model"]["vocab"]]
     try:
-        scores.extend(map(as_read, texts))
+        return all_as_read(texts)
     except (OverflowError, ValueError):
+        scores: list[float] = []
+        with contextlib.suppress(OverflowError, ValueError):
+            scores.extend(map(as_read, texts))
         k = len(scores)
         raise Node(node.file, f"{node.place}.vocab[{k}]", None).bad(texts[k], "a finite score") from None
-    return scores

@@ -23,7 +23,8 @@ def two_stage(starts: NDArray[np.int64], classes: NDArray[np.uint8]) -> tuple[ND
 
     starts: int64[runs] rising from 0; classes: uint8[runs] the class of starts[k] .. starts[k + 1] - 1.
     """
-    full = np.repeat(classes, np.diff(starts, append=UNICODE_SIZE))
+    each = classes.size == UNICODE_SIZE  # a run for each code point
+    full = classes if each else np.repeat(classes, np.diff(starts, append=UNICODE_SIZE))
     pages, blocks = shared_rows(full.reshape(PAGES, 1 << PAGE_BITS))
     return pages.astype(np.uint16), blocks.reshape(-1)
 

@@ -17,7 +17,7 @@ and says what has become certain:
     ASK       none of these can say it
 
 Patterns that would have to ask are not covered. Characters that no match takes are *gaps*. Neighbouring gaps form one
-piece. So the start of a match in a gap is a cut only once it is certain to match (`_certain`).
+piece. So the start of a match in a gap is a cut only once it is certain to match (`certain_states`).
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Builder:
     def __init__(self, transitions: NDArray[np.uint16]) -> None:
         self.rows: list[list[int]] = transitions.tolist()
         self.classes = transitions.shape[1] - 1
-        self.certain = _certain(transitions)
+        self.certain = certain_states(transitions)
 
     def step(self, run: Run, c: int) -> _Step:
         """What follows on a character of class c, and the actions before it."""
@@ -174,7 +174,7 @@ def _cut_at_match(run: Run) -> int:
     return PREVIOUS if run.age == LAST else NOTED
 
 
-def _certain(transitions: NDArray[np.uint16]) -> list[bool]:
+def certain_states(transitions: NDArray[np.uint16]) -> list[bool]:
     """States from which every text has a match before it dies: the greatest set that keeps what it promises."""
     following, matched = transitions >> 1, transitions & 1 > 0
     certain = np.ones(transitions.shape[0], bool)

@@ -178,10 +178,11 @@ def quadratic_pattern(steps: Iterable[object]) -> str | None:
         if pattern is None or pattern.literal:
             continue
         try:
-            if pattern.text == TRAILING or _family(pattern) is not None:
+            greedy = _greedy(pattern.text)
+            if pattern.text == TRAILING or greedy in _forms():
                 continue
-            text = explicit(_greedy(pattern.text), pattern.engine)
-            if not is_possessive(text) and not is_linear(_automaton(text)):
+            text = explicit(greedy, pattern.engine)
+            if not is_possessive(text) and not is_linear(_automaton(text)) and _family(pattern) is None:
                 return str(pattern.text)
         except (ValueError, PatternError):
             continue

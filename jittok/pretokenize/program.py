@@ -128,7 +128,7 @@ def _compile(stage: Stage, members: NDArray[np.uint8], ascii_: NDArray[np.uint8]
         return _Compiled(kind, table, columns, sure, members == MEMBER, False)
     rows = automaton.transitions.reshape(-1, automaton.width)
     rows = np.column_stack([rows[:, members], rows[:, -1]])
-    simple = _of_one_class(rows)
+    simple = of_one_class(rows)
     if simple is not None:
         return _Compiled(simple[0], table, columns, sure, simple[1], False)
     begins = rows[START, :-1] != DEAD
@@ -217,8 +217,9 @@ def _one_byte(stages: list[_Compiled], starts: NDArray[np.int64], joint: NDArray
     return -1
 
 
-def _of_one_class(rows: NDArray[np.uint16]) -> tuple[int, NDArray[np.bool_]] | None:
-    """(kind, classes) of a pattern that is a character of a set, a run of them, or runs of them and of all others."""
+def of_one_class(rows: NDArray[np.uint16]) -> tuple[int, NDArray[np.bool_]] | None:
+    """(kind, classes) of a pattern (transitions as in `Automaton`, a row a state) that is a character of a set,
+    a run of them, or runs of them and of all others."""
     first = rows[START, :-1] >> 1
     alive = np.unique(first[first != DEAD])
     sets = [first == state for state in alive]

@@ -7,12 +7,15 @@ neither threads nor the order of documents can change a count.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok._raw.objects import joined_texts, memory_at
 from jittok.errors import EncodingFailed
 from jittok.fragments import PAD
 from jittok.inputs import Documents
@@ -20,6 +23,7 @@ from jittok.pretokenize.splitters.general import make_split_work
 from jittok.pretokenize.splitters.gpt2 import MALFORMED
 from jittok.train.cutter import Cutter, RegexCutter, special_pattern
 from jittok.train.cutting import AT_BYTE, AT_TEXT, CHUNK, CHUNK_SIZE, NEED, NEED_WORK, PAUSE, CutWork, Texts
+from jittok.train.pieces import PIECE, Pieces
 from jittok.train.table import N_BLOB, Table, add_table, add_words, grown, make_table
 from jittok.unicode.tables import LAST_CODE_POINT, code_points, utf8
 
@@ -34,11 +38,19 @@ Weights = NDArray[np.int64] | None
 class Counter:
     """Counts words of any number of documents. Not for two threads at once."""
 
-    def __init__(self, cutter: Cutter | RegexCutter, special: Sequence[str] = (), once: bool = False) -> None:
-        self.cutter, self.once = cutter, once
+    def __init__(
+        self,
+        cutter: Cutter | RegexCutter,
+        special: Sequence[str] = (),
+        once: bool = False,
+        stop: threading.Event | None = None,
+    ) -> None:
+        """special: texts that are no words; once: a word counts once a document; stop: when set, counting ends."""
+        self.cutter, self.once, self._stop = cutter, once, stop
         self.special = special_pattern(special)
         self.table = make_table()
         self.documents = self.bytes = 0
+        self.pieces = Pieces(cutter, special) if isinstance(cutter, Cutter) else None
         chunk = WHOLE if isinstance(cutter, Cutter) and cutter.whole else CHUNK
         self._work = _make_work(2 * CHUNK, chunk)
         self.grow: Callable[[Table, int, int], Table] = grown
@@ -52,14 +64,15 @@ class Counter:
         """Forget all words."""
         self.table = make_table()
 
-    def add(self, docs: Documents, weights: Weights = None) -> None:
-        """Count the words of documents. weights: int64[documents] what each word of one counts.
+    def add(self, docs: Documents, weights: Weights = None, continued: bool = False) -> None:
+        """Count the words of documents. weights: int64[documents] what each word of one counts; continued: of the first
+        one another part was counted before.
 
         Raises EncodingFailed for code points above U+10FFFF, as encoding does.
         """
         documents = np.arange(self.documents, self.documents + docs.starts.size) % MARKS + 1 if self.once else _NONE
         given = _ONE if weights is None else np.ascontiguousarray(weights, np.int64)
-        self.documents += docs.starts.size
+        self.documents += docs.starts.size - continued
         self.bytes += int((docs.stops - docs.starts).sum())
         starts, stops = docs.starts, docs.stops
         if self.special is not None:
@@ -70,13 +83,38 @@ class Counter:
         if isinstance(self.cutter, RegexCutter):
             self._add_by_regex(docs, starts, stops, given, documents)
             return
-        near = stops + PAD > docs.data.size
-        parts = [(docs.data, starts, stops, given, documents)]
-        if near.any():  # the kernel reads PAD bytes behind each text
-            parts[:] = [_picked(docs.data, starts, stops, given, documents, ~near)] if not near.all() else []
-            parts.append(_padded(*_picked(docs.data, starts, stops, given, documents, near)))
-        for part in parts:
-            self._add(Texts(*part))
+        texts = Texts(docs.data, starts, stops, given, documents)
+        texts = self._in_pieces(texts, docs.kept is not None)
+        for part in _joined(texts) if docs.kept is not None else _readable(texts):
+            self._check()
+            self._add(part)
+
+    def _check(self) -> None:
+        """Stop if somebody asked for it."""
+        if self._stop is not None and self._stop.is_set():
+            raise CancelledError
+
+    def _in_pieces(self, texts: Texts, in_place: bool) -> Texts:
+        """The texts with long ones cut in pieces, where no word is."""
+        sizes = texts.stops - texts.starts
+        long = np.flatnonzero(sizes > 2 * PIECE)
+        if not long.size or self.pieces is None:
+            return texts
+        places = []
+        for k in long.tolist():
+            start, size = int(texts.starts[k]), int(sizes[k])
+            data = memory_at(texts.data.ctypes.data + start, size) if in_place else texts.data[start:]
+            places.append(np.array(self.pieces.places(data, size), np.int64) + start)
+        counts = np.ones(sizes.size, np.int64)
+        counts[long] = [found.size for found in places]
+        rows = np.repeat(np.arange(sizes.size), counts)
+        starts = texts.starts[rows]
+        first = np.cumsum(counts) - counts
+        for k, found in zip(long.tolist(), places, strict=True):
+            starts[first[k] : first[k] + found.size] = found
+        stops = np.append(starts[1:], 0)
+        stops[first + counts - 1] = texts.stops
+        return Texts(texts.data, starts, stops, *_of_rows(texts, rows))
 
     def _add(self, texts: Texts) -> None:
         state = self._work.state
@@ -85,6 +123,7 @@ class Counter:
         assert isinstance(self.cutter, Cutter)
         while code := self.cutter.count(self.cutter.family, texts, self._work, self.table):
             if code == PAUSE:
+                self._check()
                 continue
             if code == NEED_WORK:
                 need = int(state[NEED])
@@ -176,30 +215,53 @@ def _make_work(longest: int, chunk: int) -> CutWork:
     return CutWork(make_split_work(longest), np.empty(longest + 64, np.int32), np.zeros(5, np.int64), chunk)
 
 
-def _picked(
-    data: Any, starts: Any, stops: Any, weights: Any, documents: Any, kept: NDArray[np.bool_]
-) -> tuple[Any, ...]:
+def _of_rows(texts: Texts, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Weights and documents of some of the texts."""
+    weights, documents = texts.weights, texts.documents
+    return weights if weights.size == 1 else weights[rows], documents if documents.size == 0 else documents[rows]
+
+
+def _picked(texts: Texts, rows: NDArray[np.int64]) -> Texts:
     """Some of the texts."""
-    return (
-        data,
-        starts[kept],
-        stops[kept],
-        weights if weights.size == 1 else weights[kept],
-        documents if documents.size == 0 else documents[kept],
-    )
+    return Texts(texts.data, texts.starts[rows], texts.stops[rows], *_of_rows(texts, rows))
 
 
-def _padded(data: Any, starts: Any, stops: Any, weights: Any, documents: Any) -> tuple[Any, ...]:
+def _readable(texts: Texts) -> Iterator[Texts]:
+    """The texts where they are; copied, where too few bytes follow them: the kernel reads PAD bytes behind each."""
+    near = texts.stops + PAD > texts.data.size
+    if not near.any():
+        yield texts
+        return
+    if not near.all():
+        yield _picked(texts, np.flatnonzero(~near))
+    yield _padded(_picked(texts, np.flatnonzero(near)))
+
+
+def _padded(texts: Texts) -> Texts:
     """The same texts, copied to where PAD bytes follow them."""
-    if not starts.size:
-        return data, starts, stops, weights, documents
+    data, starts, stops, *others = texts
     low, high = int(starts.min()), int(stops.max())
     if high - low > 2 * int((stops - starts).sum()) + PAD:  # they lie far apart
         parts = [data[i:j] for i, j in zip(starts.tolist(), stops.tolist(), strict=True)]
         ends = np.cumsum([0, *(part.size for part in parts)])
-        return np.concatenate([*parts, np.zeros(PAD, np.uint8)]), ends[:-1], ends[1:], weights, documents
+        return Texts(np.concatenate([*parts, np.zeros(PAD, np.uint8)]), ends[:-1], ends[1:], *others)
     copy = np.concatenate([data[low:high], np.zeros(PAD, np.uint8)])
-    return copy, starts - low, stops - low, weights, documents
+    return Texts(copy, starts - low, stops - low, *others)
+
+
+def _joined(texts: Texts) -> Iterator[Texts]:
+    """Texts that lie where Python keeps them, copied behind each other; about PIECE bytes at a time, which stay in the
+    cache until they are counted."""
+    sizes = texts.stops - texts.starts
+    ends = np.cumsum(sizes)
+    marks = np.arange(PIECE, int(ends[-1]), PIECE) if ends.size else ends
+    cuts = sorted({0, *np.searchsorted(ends, marks).tolist(), sizes.size})
+    base = texts.data.ctypes.data
+    for first, last in pairwise(cuts):
+        part = slice(first, last)
+        own = np.append(0, np.cumsum(sizes[part]))
+        data = joined_texts(texts.starts[part] + base, sizes[part], PAD)
+        yield Texts(data, own[:-1], own[1:], *_of_rows(texts, np.arange(first, last)))
 
 
 def flat_words(parts: Iterable[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:

@@ -6,12 +6,12 @@ end runs are added slice by slice. Sums are sums, so neither memory nor threads 
 
 from __future__ import annotations
 
-import itertools
-import tempfile
+import threading
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,9 +25,8 @@ from jittok.inputs import Documents
 from jittok.train.counter import Counter, Counters
 from jittok.train.counts import UNIT, Counts, of_table
 from jittok.train.cutter import DEFAULT_PRE, Cutter, RegexCutter, cutter_of, regex_cutter, runs_cutter
-from jittok.train.export import REGEX
 from jittok.train.lines import IDENTITY, Lines, Tail, charsmap_of, lines_of
-from jittok.train.runs import slices_of, write_run
+from jittok.train.roles import REGEX
 
 SHARE = 8
 """A table that has had this part of a thread's memory is written: it is twice as large by then, growing it takes as
@@ -67,6 +66,16 @@ class How:
             return f"runs:{self.runs}" + (f" {self.normalization}" if self.normalization != IDENTITY else "")
         return self.pre if self.pre_regex is None else REGEX + self.pre_regex
 
+    @property
+    def only_kernels_read(self) -> bool:
+        """Whether documents may stay where Python keeps them: nothing but kernels and `pieces` reads them."""
+        return self.pre_regex is None and self.lines is None and not self.special and self.sample == 1
+
+    @property
+    def in_pieces(self) -> bool:
+        """Whether a document may be read and counted a piece at a time: nothing asks for all of it."""
+        return self.pre_regex is None and self.by == "occurrences" and self.sample == 1
+
     def cutter(self) -> Cutter | RegexCutter:
         """What cuts words."""
         if self.runs is not None:
@@ -80,34 +89,50 @@ class Tally:
     def __init__(self, how: How, folder: Path | None = None, unit: int = 1) -> None:
         self.how, self.unit = how, unit
         cutter, once = how.cutter(), how.by == "documents"
-        self.counters = Counters(lambda: Counter(cutter, how.special, once))
+        self.stop = stop = threading.Event()
+        self.counters = Counters(lambda: Counter(cutter, how.special, once, stop))  # no cycle: tables go at once
         self.threads = thread_count(how.threads)
         self.budget = None if how.memory is None else how.memory // (SHARE * self.threads)
         self.runs: list[Path] = []
-        self._folder, self._own = folder, None if folder is not None else tempfile.TemporaryDirectory(prefix="jittok-")
-        self._numbers = itertools.count()
+        self._folder, self._lock = folder, threading.Lock()
+        self._own: Any = None  # a folder that is made for the first run
         self.documents = self.bytes = 0
         self.tail = Tail()
 
+    @contextmanager
+    def pool(self) -> Iterator[ThreadPoolExecutor]:
+        """Threads. Whatever is raised while they are asked to work, Ctrl-C above all, stops them where they are."""
+        with ThreadPoolExecutor(self.threads, thread_name_prefix="jittok-train") as pool:
+            try:
+                yield pool
+            except BaseException:
+                self.stop.set()
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+
     def new_run(self) -> Path:
         """A name for one more run."""
-        folder = self._folder or Path(self._own.name)  # type: ignore[union-attr]
-        path = folder / f"part-{next(self._numbers):06d}.words"
-        self.runs.append(path)
+        with self._lock:
+            if self._folder is None:
+                import tempfile
+
+                self._own = tempfile.TemporaryDirectory(prefix="jittok-")
+                self._folder = Path(self._own.name)
+            path = self._folder / f"part-{len(self.runs):06d}.words"
+            self.runs.append(path)
         return path
 
-    def add(self, docs: Documents, weights: NDArray[np.int64] | None) -> Counter:
-        """Count documents; the counter that did it, which the caller gives back."""
+    def add(self, docs: Documents, weights: NDArray[np.int64] | None, continued: bool = False) -> Counter:
+        """Count documents (see `Counter.add`); the counter that did it, which the caller gives back."""
         counter = self.counters.take()
-        counter.add(docs, weights)
+        counter.add(docs, weights, continued)
         return counter
 
-    def add_and_give_back(self, docs: Documents, weights: NDArray[np.int64] | None) -> None:
+    def add_and_give_back(self, docs: Documents, weights: NDArray[np.int64] | None, continued: bool = False) -> None:
         """Count documents, and write a run where the table has grown too large."""
-        counter = self.add(docs, weights)
+        counter = self.add(docs, weights, continued)
         if self.is_full(counter):
-            write_run(self.new_run(), counter.table)
-            counter.clear()
+            self._write(counter)
         self.counters.give(counter)
 
     def cut(self, docs: Documents, weights: NDArray[np.int64] | None) -> tuple[Documents, Any, Lines | None]:
@@ -142,8 +167,7 @@ class Tally:
         if self.runs:
             for counter in counters:
                 if counter.table.used.any():
-                    write_run(self.new_run(), counter.table)
-                    counter.clear()
+                    self._write(counter)
             found = self._from_runs()
         else:
             for counter in counters[1:]:
@@ -156,7 +180,16 @@ class Tally:
             once=how.by == "documents", last=self.tail.last_run(),
         )  # fmt: skip
 
+    def _write(self, counter: Counter) -> None:
+        """What a counter holds becomes a run."""
+        from jittok.train.runs import write_run
+
+        write_run(self.new_run(), counter.table)
+        counter.clear()
+
     def _from_runs(self) -> Counts:
+        from jittok.train.runs import slices_of
+
         parts = []
         for tables in slices_of(self.runs):
             counter = Counter(self.how.cutter())
@@ -213,11 +246,11 @@ def count(texts: Any, weights: Sequence[float] | None = None, how: How | None = 
         return lines
 
     def jobs() -> Iterator[Callable[[], Lines | None]]:
-        whole = tally.threads == 1
-        for docs, base, first, last, _ in stretches_of(texts, False, tally.threads, whole, False):
+        whole, in_place = tally.threads == 1, how.only_kernels_read
+        for docs, base, first, last, _ in stretches_of(texts, False, tally.threads, whole, in_place):
             if isinstance(docs, BaseException):
                 raise docs
-            part = Documents(docs.data, docs.starts[first:last], docs.stops[first:last])
+            part = Documents(docs.data, docs.starts[first:last], docs.stops[first:last], docs.kept)
             its = None if given is None else given[base + first : base + last]
             if its is not None and its.size != last - first:
                 raise CorpusError("weights", given.size, "one a document")  # type: ignore[union-attr]
@@ -228,7 +261,7 @@ def count(texts: Any, weights: Sequence[float] | None = None, how: How | None = 
             for job in jobs():
                 tally.tail.add(job())
         else:
-            with ThreadPoolExecutor(tally.threads, thread_name_prefix="jittok-train") as pool:
+            with tally.pool() as pool:
                 for lines in in_turn(pool, tally.threads, jobs()):
                     tally.tail.add(lines)
         return tally.finish()

@@ -22,11 +22,12 @@ from jittok.train.counter import Counter, flat_words
 from jittok.train.cutter import Cutter
 from jittok.train.table import N_BLOB, SLOT, Table
 from jittok.unicode.tables import BYTE_OF_CHARACTER, CHARACTER_OF_BYTE
-from jittok.writers.whole import whole
 
 MAGIC = "#jittok words 1 "
 UNIT = 1 << 16
 """What a document of weight 1 counts where documents have weights."""
+AT_ONCE = 1 << 16
+"""Slots that are looked at together."""
 _TO_TEXT = {byte: chr(c) for byte, c in enumerate(CHARACTER_OF_BYTE)}
 _TO_BYTES = {c: chr(byte) for c, byte in BYTE_OF_CHARACTER.items()}
 
@@ -83,6 +84,8 @@ class Counts:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the file."""
+        from jittok.writers.whole import whole
+
         facts = {"pre": self.pre, "unit": self.unit, "documents": self.documents, "bytes": self.text_bytes}
         facts |= {"special": list(self.special), "once": self.once}
         facts |= {"last": to_text(self.last)} if self.last else {}
@@ -168,13 +171,18 @@ def summed(parts: Iterable[Counts]) -> Counts:
 def of_table(table: Table) -> Counts:
     """The words of a table."""
     short, long = table.short.reshape(-1, SLOT), table.long.reshape(-1, SLOT)
-    short, long = short[short[:, 2] > 0], long[long[:, 2] > 0]
-    sizes = (short[:, 1] >> np.uint64(56)).astype(np.int64)
-    keys = np.ascontiguousarray(short[:, :2]).view(np.uint8).reshape(-1, 16)
-    head = keys[np.arange(16)[None, :] < sizes[:, None]]
+    words, sizes, counts = [], [], []
+    for at in range(0, short.shape[0], AT_ONCE):  # a copy of all slots would be as large as the table
+        part = short[at : at + AT_ONCE]
+        part = part[part[:, 2] > 0]
+        sizes.append((part[:, 1] >> np.uint64(56)).astype(np.int64))
+        keys = np.ascontiguousarray(part[:, :2]).view(np.uint8).reshape(-1, 16)
+        words.append(keys[np.arange(16)[None, :] < sizes[-1][:, None]])
+        counts.append(part[:, 2].astype(np.int64))
+    long = long[long[:, 2] > 0]
     long = long[np.argsort(long[:, 1])]  # as they lie in the blob
-    lengths = np.concatenate([sizes, (long[:, 3] >> np.uint64(32)).astype(np.int64)])
+    lengths = np.concatenate([*sizes, (long[:, 3] >> np.uint64(32)).astype(np.int64)])
     starts = np.zeros(lengths.size + 1, np.int64)
     np.cumsum(lengths, out=starts[1:])
-    words = np.concatenate([head, table.blob[: int(table.used[N_BLOB])]])
-    return Counts(words, starts, np.concatenate([short[:, 2], long[:, 2]]).astype(np.int64))
+    blob = table.blob[: int(table.used[N_BLOB])]
+    return Counts(np.concatenate([*words, blob]), starts, np.concatenate([*counts, long[:, 2].astype(np.int64)]))

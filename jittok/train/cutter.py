@@ -33,6 +33,7 @@ class Cutter(NamedTuple):
     family: Family
     count: Callable[..., int]  # its kernel
     whole: bool  # texts are cut as a whole
+    patterns: tuple[tuple[str, str], ...] = ()  # what it stands for: (pattern, engine), see `pretokenize.definition`
 
 
 class RegexCutter(NamedTuple):
@@ -73,7 +74,7 @@ def cutter_of(pre: str) -> Cutter:
     kernel = {GPT2: count_gpt2, LLAMA3: count_llama3}.get(kind, count_general)
     splitter = splitter_of(number) if kernel is count_general else no_splitter()
     arrays = Family(character_classes(letters), splitter, digits_alone, group, cased, contractions)
-    return Cutter(pre, arrays, kernel, kernel is count_general)
+    return Cutter(pre, arrays, kernel, kernel is count_general, tuple(map(tuple, found.patterns)))
 
 
 def no_splitter() -> Splitter:
@@ -88,8 +89,9 @@ def no_splitter() -> Splitter:
 @cache
 def runs_cutter(name: str, pattern: str) -> Cutter:
     """Words are matches of a pattern (of the wide engine, see `pretokenize.definition`) and what lies between them."""
-    splitter = splitter_of_patterns([(pattern, "wide")])
-    return Cutter(name, Family(character_classes(LETTER), splitter, 0, 0, 0, WITHOUT), count_general, True)
+    patterns = ((pattern, "wide"),)
+    arrays = Family(character_classes(LETTER), splitter_of_patterns(patterns), 0, 0, 0, WITHOUT)
+    return Cutter(name, arrays, count_general, True, patterns)
 
 
 def regex_cutter(pattern: str) -> RegexCutter:

@@ -30,8 +30,8 @@ from jittok.pretokenize.splitters.llama3 import split_llama3
 from jittok.train.table import BATCH, Table, count_batch, open_table
 
 CHUNK = 1 << 14
-STEP = 16 << 20
-"""Bytes after which a kernel answers: some 50 ms."""
+STEP = 1 << 20
+"""Bytes after which a kernel answers: some 5 ms."""
 PAUSE, NEED_WORK = -10, -11
 AT_TEXT, AT_BYTE, AT_PIECE, CHUNK_SIZE, NEED = range(5)
 """Places in the state: the text, where its chunk begins, the chunk's pieces that are counted, its length; and how many

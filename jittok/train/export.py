@@ -15,36 +15,14 @@ from jittok.errors import CorpusError, InWords, UnsupportedVocab
 from jittok.pretokenize.definition import pre_type
 from jittok.pretokenize.program import GPT2 as GPT2_PATTERN
 from jittok.train.bpe import Learned
+from jittok.train.roles import REGEX
 from jittok.vocab.keys import pre_names
 from jittok.writers import gguf_file, hf_file, ranks_file
 from jittok.writers.gguf_file import CONTROL, NORMAL
 from jittok.writers.whole import whole
 
-END_NAMES = ("<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<|eos|>", "<|im_end|>")
-BEGIN_NAMES = ("<|begin_of_text|>", "<s>", "<bos>", "<|bos|>", *END_NAMES)
-ROLES = ("bos", "eos", "pad", "unk")
-REGEX = "regex:"
-"""Begins a `pre` that is a pattern of one's own."""
 _UNEXACT = ("custom:kimi_k2", "custom:digit_groups")
 _CASED = (r"\p{Lu}", r"\p{Ll}", r"\p{Han}")
-
-
-def roles_of(made: Learned, given: Mapping[str, str | None]) -> dict[str, int]:
-    """Ids of the tokens that begin and end texts and so on: those given by their texts, or known by their names."""
-    ids = {text: token for token, text in enumerate(made.special)}
-    roles = {}
-    for role in ROLES:
-        text = given.get(role)
-        if text is None:
-            names = {"bos": BEGIN_NAMES, "eos": END_NAMES}.get(role, ())
-            text = next((name for name in names if name in ids), None)
-        elif text not in ids:
-            raise CorpusError(
-                f"--{role}", text, f"a special token: {', '.join(made.special) or 'none is given (--special)'}"
-            )
-        if text is not None:
-            roles[role] = ids[text]
-    return roles
 
 
 def write_gguf(path: str | os.PathLike[str], made: Learned, pre: str, roles: Mapping[str, int], name: str = "") -> None:

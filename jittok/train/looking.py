@@ -11,8 +11,8 @@ from jittok.errors import CorpusError
 from jittok.train.bpe import Learned
 from jittok.train.counting import How, count
 from jittok.train.counts import Counts, to_bytes, to_text
-from jittok.train.export import REGEX
 from jittok.train.learn import Words, learn
+from jittok.train.roles import REGEX
 from jittok.train.trained import Trained
 from jittok.unicode.tables import BYTE_OF_CHARACTER
 

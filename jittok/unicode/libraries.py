@@ -16,9 +16,15 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-SETS = ("whitespace", "numeric", "punctuation", "combining", "bert_nonspacing", "bert_removed", "newer", "extending")
+from jittok.unicode.tables import UNICODE_SIZE
+
+SETS = (
+    "whitespace", "numeric", "punctuation", "combining", "bert_nonspacing", "bert_removed", "newer", "extending",
+    "cluster_control", "cluster_prepend", "cluster_hangul", "pictographic",
+)  # fmt: skip
 """Names of sets that are no classes of regular expressions. "newer": code points that the normal forms leave alone;
-"extending": what grapheme clusters go on with, by which tokenizers reads character maps."""
+"extending": what grapheme clusters go on with, by which tokenizers reads character maps; the last four: what else the
+rules of grapheme clusters tell apart."""
 CLASSES = (
     "L",
     "Lu",
@@ -66,6 +72,14 @@ def ranges(name: str) -> Ranges:
     """The code points of a set or class as rising (first, last), which do not touch."""
     rows = _tables()[name if name in SETS else f"class_{name}"]
     return tuple((first, stop - 1) for first, stop in rows.astype(np.int64).tolist())
+
+
+def member_flags(name: str) -> NDArray[np.bool_]:
+    """bool[0x110000]: the same for every code point."""
+    found = np.zeros(UNICODE_SIZE, np.bool_)
+    for first, last in ranges(name):
+        found[first : last + 1] = True
+    return found
 
 
 @cache

@@ -1,5 +1,5 @@
 """Makes libraries.npz by asking `tokenizers` about every code point; Python's `unicodedata` is asked about characters
-that both know:
+that both know, the module `regex` about grapheme clusters:
 
 python -m jittok.unicode.make_library_tables libraries.npz t5.charsmap
 """
@@ -74,8 +74,22 @@ def tables(charsmap: bytes) -> dict[str, NDArray[Any]]:
         "NFKD": normalizers.NFKD().normalize_str,
     }
     found["extending"] = runs(extending(normalizers.Precompiled(charsmap)))
+    found.update(cluster_sets())
     found["newer"] = runs(newer_than_forms(forms, found["class_M"], found["class_L"], found["class_Han"]))
     return found
+
+
+def cluster_sets() -> dict[str, NDArray[np.uint32]]:
+    """What the rules of grapheme clusters tell apart beside what goes on with a cluster."""
+    import regex
+
+    patterns = {
+        "cluster_control": r"[\p{GCB=Control}\p{GCB=CR}\p{GCB=LF}]",
+        "cluster_prepend": r"\p{GCB=Prepend}",
+        "cluster_hangul": r"[\p{GCB=L}\p{GCB=V}\p{GCB=T}\p{GCB=LV}\p{GCB=LVT}]",
+        "pictographic": r"\p{Extended_Pictographic}",
+    }
+    return {name: runs({ord(c) for c in regex.findall(pattern, ALL)}) for name, pattern in patterns.items()}
 
 
 def extending(charsmap: Any) -> set[int]:

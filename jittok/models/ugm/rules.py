@@ -79,13 +79,14 @@ def span_rules(
     finite = np.isfinite(lattice.scores).all()
     if keys is None or SPACE_MARK_CODE not in known or lattice.unk_id in lattice.ids or not finite:
         return rules.no_cuts(), NEVER
-    left_out = dominated(lattice, margin)
+    class_pairs = _class_pairs(lattice)
+    left_out = dominated(lattice, class_pairs, margin)
     tokens = np.ones(len(lattice.texts), bool)
     tokens[left_out] = False
     source = _Source(keys)
     if not source.is_text:
         return rules.no_cuts(), NEVER
-    sought = to_look_for(lattice, tokens, few)
+    sought = to_look_for(lattice, class_pairs, tokens, few)
     tokens &= ~sought
     # Spaces of a text are U+2581 in the lattice, so a token that holds one matches nothing.
     spaces = np.concatenate([[0], np.cumsum(lattice.texts.data == SPACE_BYTE)])
@@ -204,10 +205,12 @@ def _class_pairs(lattice: Lattice) -> NDArray[np.int64]:
     return np.stack(np.divmod(np.unique(pair * rows + owner[:-1][inside]), rows))
 
 
-def to_look_for(lattice: Lattice, tokens: NDArray[np.bool_], few: int) -> NDArray[np.bool_]:
+def to_look_for(
+    lattice: Lattice, class_pairs: NDArray[np.int64], tokens: NDArray[np.bool_], few: int
+) -> NDArray[np.bool_]:
     """The rows that the splitter looks for: user-defined tokens, and those among `tokens` that hold a letter beside
     another class as at most `few` do. None with a space, which comes and goes where texts are normalized."""
-    pair, row = _class_pairs(lattice)
+    pair, row = class_pairs
     left, right = np.divmod(pair, CLASSES)
     chosen = tokens[row] & (left != right) & ((left == LETTER) | (right == LETTER))
     pair, row = pair[chosen], row[chosen]
@@ -280,7 +283,7 @@ def _class_cuts(
     return cut, apart
 
 
-def dominated(lattice: Lattice, margin: float = 0.0) -> NDArray[np.int64]:
+def dominated(lattice: Lattice, class_pairs: NDArray[np.int64], margin: float = 0.0) -> NDArray[np.int64]:
     """Rows of tokens that no best path holds, though they join ASCII classes that nearly all others keep apart.
 
     Other tokens spell the same text with a sum that is larger by more than `margin`. So a path with such a token can
@@ -289,7 +292,7 @@ def dominated(lattice: Lattice, margin: float = 0.0) -> NDArray[np.int64]:
     are looked at, the shortest first: those of up to SHORT bytes that have a pair of classes which at most RARE tokens
     have. A token that is not found costs speed, but changes no id.
     """
-    found, lengths = _class_pairs(lattice), np.diff(lattice.texts.offsets)
+    found, lengths = class_pairs, np.diff(lattice.texts.offsets)
     rare = np.flatnonzero(np.bincount(found[0], minlength=1) <= RARE)
     candidates = np.unique(found[1][np.isin(found[0], rare)]).tolist()
     candidates = [k for k in candidates if 4 < lengths[k] <= SHORT and lattice.texts.text(k).isascii()]
@@ -299,7 +302,10 @@ def dominated(lattice: Lattice, margin: float = 0.0) -> NDArray[np.int64]:
     if not candidates:
         return np.zeros(0, np.int64)
     longest = int(lengths[candidates].max())
-    alive = {lattice.texts.text(k): k for k in np.flatnonzero(lengths <= longest).tolist()}
+    blob, starts = lattice.texts.data.tobytes(), lattice.texts.offsets
+    rows = np.flatnonzero(lengths <= longest)
+    places = zip(rows.tolist(), starts[rows].tolist(), starts[rows + 1].tolist(), strict=True)
+    alive = {blob[start:stop]: k for k, start, stop in places}
     gone = []
     for k in candidates:
         text = lattice.texts.text(k)

@@ -23,7 +23,7 @@ from jittok.normalize.composed import Changed, NotUtf8
 from jittok.normalize.fronts import gather
 from jittok.pipeline import Pipeline
 from jittok.pipeline.steps import ISOLATED, REMOVED, Compose, CutClass, Map
-from jittok.unicode.libraries import CHINESE, lower_map, ranges
+from jittok.unicode.libraries import CHINESE, lower_map, member_flags
 from jittok.unicode.nfc import L_BASE, S_BASE, S_COUNT, T_BASE, T_COUNT, V_BASE, V_COUNT, class_table, decompositions
 from jittok.unicode.tables import UNICODE_SIZE
 
@@ -54,13 +54,6 @@ def bert_flags(pipeline: Pipeline) -> int | None:
     return settings().get(pipeline.normalize) if pipeline.split == WORDS else None
 
 
-def _members(name: str) -> NDArray[np.bool_]:
-    found = np.zeros(UNICODE_SIZE, np.bool_)
-    for first, last in ranges(name):
-        found[first : last + 1] = True
-    return found
-
-
 @lru_cache(maxsize=4)
 def characters(flags: int) -> Characters:
     """The table of a setting."""
@@ -68,7 +61,7 @@ def characters(flags: int) -> Characters:
     images, dropped, odd = everything.copy(), np.zeros(UNICODE_SIZE, np.bool_), np.zeros(UNICODE_SIZE, np.bool_)
     several: dict[int, tuple[int, ...]] = {}
     if flags & ACCENTS:
-        marks, newer = _members("bert_nonspacing"), _members("newer")
+        marks, newer = member_flags("bert_nonspacing"), member_flags("newer")
         for c, parts in decompositions().items():
             if not newer[c]:
                 kept = tuple(part for part in parts if not marks[part])
@@ -91,7 +84,7 @@ def characters(flags: int) -> Characters:
                 several[c] = tuple(map(ord, text))
     images = lower[images]
     several = {c: tuple(lower[list(parts)].tolist()) for c, parts in several.items()}
-    white, punctuation = _members("whitespace"), _members("punctuation")
+    white, punctuation = member_flags("whitespace"), member_flags("punctuation")
     kinds = np.where(white[images], BLANK, np.where(punctuation[images], ALONE, LETTER))
     if flags & CHINESE_SPACES:
         for first, last in CHINESE:
@@ -99,7 +92,7 @@ def characters(flags: int) -> Characters:
     kinds[dropped] = DROPPED
     if flags & CLEAN:
         kinds[white] = BLANK
-        kinds[_members("bert_removed")] = DROPPED
+        kinds[member_flags("bert_removed")] = DROPPED
     return Characters(kinds.astype(np.int64), images, _several(several, odd, bool(flags & ACCENTS)))
 
 

@@ -68,8 +68,9 @@ def _of_unigram(pipeline: Pipeline, model: Unigram) -> Arrays | None:
     tokens, count = pipeline.model_tokens, len(pipeline.model_tokens)
     unknown = tokens[model.unknown]
     scores = np.array(model.scores, np.float64)
-    holds = sum(unknown in text for text in tokens if text) if unknown else 0
-    if not unknown or holds > 1 or not np.isfinite(scores).all() or pipeline.vocabulary[unknown] != model.unknown:
+    if not unknown or _holding(tokens, unknown) > 1 or not np.isfinite(scores).all():
+        return None
+    if pipeline.vocabulary[unknown] != model.unknown:
         return None
     byte_ids = np.full(256, -1, np.int32)
     steps = scores.copy()
@@ -94,6 +95,13 @@ def _of_unigram(pipeline: Pipeline, model: Unigram) -> Arrays | None:
         own, found.keys, merge=1, prefix=1, tail=int(found.tail), kinds=found.kinds, table=found.table, charsmap=empty,
         first_span=ONE_BLANK,
     )  # fmt: skip
+
+
+def _holding(tokens: tuple[bytes | None, ...] | list[bytes | None], part: bytes) -> int:
+    """How many tokens a text is a part of."""
+    if b"".join(filter(None, tokens)).count(part) <= 1:  # as in nearly every file
+        return 1
+    return sum(part in text for text in tokens if text)
 
 
 def _of_pieces(pipeline: Pipeline, model: Pieces) -> Arrays | None:
@@ -152,10 +160,10 @@ def _no_table() -> CharacterTable:
 
 
 def _arrays(own: _Model, keys: Keys, *, first_span: int, merge: int, **more: Any) -> Arrays | None:
-    kept = np.flatnonzero([len(text) > 0 for text in own.texts])
+    kept = np.flatnonzero(np.fromiter(map(len, own.texts), np.int64, len(own.texts)))
     texts = [own.texts[k] for k in kept.tolist()]
     mark = [token for token, text in enumerate(own.texts) if text == SPACE_MARK_BYTES]
-    if not mark or not kept.size or own.scores[kept].max() > HIGHEST or any(_breaks(text) for text in texts):
+    if not mark or not kept.size or own.scores[kept].max() > HIGHEST or _breaks(texts):
         return None
     spaced = [text.replace(SPACE_MARK_BYTES, b" ") for text in texts]
     values = own.values[kept].astype(np.int32)
@@ -182,13 +190,14 @@ def _arrays(own: _Model, keys: Keys, *, first_span: int, merge: int, **more: Any
     )  # fmt: skip
 
 
-def _breaks(text: bytes) -> bool:
-    """Whether a token ends inside of a character."""
+def _breaks(texts: list[bytes]) -> bool:
+    """Whether a token ends inside of a character. None is empty."""
+    data, offsets = packed(texts)
     try:
-        text.decode()
+        data.tobytes().decode()
     except UnicodeDecodeError:
         return True
-    return False
+    return bool((data[offsets[:-1]] & 0xC0 == 0x80).any())
 
 
 def _trie_of(texts: list[bytes]) -> DoubleArray:

@@ -11,7 +11,6 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-import regex
 from numpy.typing import NDArray
 
 from jittok._jit import U8, frozen
@@ -48,7 +47,7 @@ from jittok.pipeline.steps import (
 from jittok.pretokenize.classes import two_stage
 from jittok.structures.double_array import build_double_array
 from jittok.unicode.characters import SPACE_MARK
-from jittok.unicode.libraries import characters, mapping, normal_form
+from jittok.unicode.libraries import Form, characters, mapping, member_flags, normal_form
 from jittok.unicode.nfc import class_table, seconds
 from jittok.unicode.tables import UNICODE_SIZE
 
@@ -57,6 +56,8 @@ BY_SPACES, BY_WHITE_SPACE = (WORDS,), (CutClass("whitespace", REMOVED), WORDS)
 RUNS = Pattern(" {2,}")
 BORDER = "\ua1cc"
 """A character that no step changes, and that nothing becomes."""
+STRETCH = 256
+"""Characters that are asked about together."""
 
 
 class Steps(NamedTuple):
@@ -83,7 +84,7 @@ def read_steps(pipeline: Pipeline) -> Steps | None:
     read = _read(pipeline)
     if read is None:
         return None
-    images, odd = _all_images(read)
+    table, odd = _images(read)
     keys: dict[str, str] = {}
     clusters = {}
     if read.charsmap is not None:
@@ -91,8 +92,6 @@ def read_steps(pipeline: Pipeline) -> Steps | None:
         if found is None:
             return None
         clusters = found
-    points = [*range(0xD800), *range(0xE000, UNICODE_SIZE)]
-    table = dict(zip(points, images, strict=True))
 
     def run(text: str) -> str:
         for step in read.single:
@@ -109,6 +108,7 @@ def read_steps(pipeline: Pipeline) -> Steps | None:
     white = characters("whitespace")
     spaced = str.maketrans(dict.fromkeys(white, " "))
     if read.by_white_space:
+        table = {**{ord(c): c for c in white}, **table}
         if any(table[ord(c)].strip("".join(white)) for c in white):
             return None
         table = {c: image.translate(spaced) for c, image in table.items() if image != chr(c) or image in white - {" "}}
@@ -180,10 +180,14 @@ def _done(step: Map | Compose | Replace, text: str) -> str:
     return normal_form(step.form, text) if isinstance(step, Compose) else text.replace(step.pattern.text, step.content)
 
 
-def _all_images(read: _Read) -> tuple[list[str], set[int]]:
-    """(what the steps of one character make of each code point but surrogates, those whose neighbours matter)."""
-    points = np.array([*range(0xD800), *range(0xE000, UNICODE_SIZE)])
-    text, odd = BORDER.join("" if c == ord(BORDER) else chr(c) for c in points.tolist()), set[int]()
+def _images(read: _Read) -> tuple[dict[int, str], set[int]]:
+    """(what the steps of one character make of each that one of them may change, those whose neighbours matter)."""
+    seen = np.zeros(UNICODE_SIZE, np.bool_)
+    for step in read.single:
+        seen |= _touched(step)
+    seen[0xD800:0xE000] = False
+    points = np.flatnonzero(seen)
+    text, odd = BORDER.join(map(chr, points.tolist())), set[int]()
     for k, step in enumerate(read.single):
         joins = isinstance(step, Compose) and step.form in ("NFC", "NFKC")
         if joins:
@@ -191,13 +195,30 @@ def _all_images(read: _Read) -> tuple[list[str], set[int]]:
         text = _done(step, text)
         if isinstance(step, Compose):
             removed = k + 1 < len(read.single) and read.single[k + 1] == Map("accents")
-            seen = _done(Map("accents"), text) if removed else text
-            odd |= _beginning(seen, points, _meets()) if joins else _holding(seen, points, class_table() > 0)
-    images = text.split(BORDER)
-    if len(images) != points.size:
-        raise AssertionError("a step changed a border")
-    images[int(np.searchsorted(points, ord(BORDER)))] = BORDER
-    return images, odd
+            left = _done(Map("accents"), text) if removed else text
+            odd |= _beginning(left, points, _meets()) if joins else _holding(left, points, class_table() > 0)
+    images = text.split(BORDER) if points.size else []
+    return dict(zip(points.tolist(), images, strict=True)), odd
+
+
+def _touched(step: Map | Compose | Replace) -> NDArray[np.bool_]:
+    """bool[0x110000]: all characters that a step may change, alone or beside others."""
+    found = np.zeros(UNICODE_SIZE, np.bool_)
+    if isinstance(step, Compose):
+        return _meets() | _unstable(step.form)
+    found[[*mapping(step.name)] if isinstance(step, Map) else [ord(step.pattern.text)]] = True
+    return found
+
+
+@cache
+def _unstable(form: Form) -> NDArray[np.bool_]:
+    """bool[0x110000]: characters of stretches that a normal form changes. What it changes is in no text of that form,
+    so a stretch that stays as it is has none."""
+    found = np.zeros(UNICODE_SIZE, np.bool_)
+    for first in (*range(0, 0xD800, STRETCH), *range(0xE000, UNICODE_SIZE, STRETCH)):
+        text = "".join(map(chr, range(first, first + STRETCH)))
+        found[first : first + STRETCH] = normal_form(form, text) != text
+    return found
 
 
 @cache
@@ -230,34 +251,35 @@ def _cluster_keys(step: Clusters, source: str) -> dict[str, str] | None:
     keys = charsmap_keys(read_charsmap(step.charsmap, source))
     if keys is None:
         return None
-    found = {}
-    data, images = keys.data.tobytes(), keys.images.tobytes()
-    rows = zip(keys.offsets[:-1].tolist(), keys.offsets[1:].tolist(), keys.image_offsets.tolist(),
-               keys.image_offsets[1:].tolist(), strict=False)  # fmt: skip
+    starts, sizes = keys.offsets[:-1], np.diff(keys.offsets)
+    ends = np.concatenate([starts, keys.image_offsets[:-1]])
+    whole = np.concatenate([keys.data, keys.images, np.zeros(1, np.uint8)])
+    ends[starts.size :] += keys.data.size
     try:
-        for start, stop, begin, end in rows:
-            text = data[start:stop].decode()
-            if stop - start < SHORT_CLUSTER:
-                found[text] = images[begin:end].decode()
+        whole[:-1].tobytes().decode()
     except UnicodeDecodeError:
         return None
-    return found
+    if (whole[ends] & 0xC0 == 0x80).any():  # a key that begins inside of a character
+        return None
+    short = np.flatnonzero(sizes < SHORT_CLUSTER)
+    texts = _cut(keys.data, starts[short], keys.offsets[1:][short])
+    images = _cut(keys.images, keys.image_offsets[:-1][short], keys.image_offsets[1:][short])
+    return dict(zip(texts, images, strict=True))
+
+
+def _cut(data: NDArray[np.uint8], starts: NDArray[np.int64], stops: NDArray[np.int64]) -> list[str]:
+    """Stretches of bytes that are UTF-8."""
+    text = data.tobytes()
+    return [text[start:stop].decode() for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)]
 
 
 @cache
 def _cluster_flags() -> NDArray[np.uint8]:
     """uint8[0x110000]: what characters are to grapheme clusters."""
     flags = np.zeros(UNICODE_SIZE, np.uint8)
-    everything = "".join(map(chr, [*range(0xD800), *range(0xE000, UNICODE_SIZE)]))
-
-    def members(pattern: str) -> list[int]:
-        return [ord(c) for c in regex.findall(pattern, everything)]
-
-    flags[sorted(map(ord, characters("extending")))] |= EXTENDS
-    flags[members(r"[\p{GCB=Control}\p{GCB=CR}\p{GCB=LF}]")] |= CONTROL
-    flags[members(r"\p{Extended_Pictographic}")] |= PICTURE
-    flags[members(r"\p{GCB=Prepend}")] |= ODD
-    flags[members(r"[\p{GCB=L}\p{GCB=V}\p{GCB=T}\p{GCB=LV}\p{GCB=LVT}]")] |= ODD_WITH_MARK
+    for name, flag in (("extending", EXTENDS), ("cluster_control", CONTROL), ("pictographic", PICTURE),
+                       ("cluster_prepend", ODD), ("cluster_hangul", ODD_WITH_MARK)):  # fmt: skip
+        flags[member_flags(name)] |= flag
     flags[0x900:0x2000] |= np.where(flags[0x900:0x2000] & EXTENDS, 0, ODD_WITH_MARK).astype(np.uint8)
     return flags
 

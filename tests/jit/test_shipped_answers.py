@@ -1,0 +1,77 @@
+"""Recorded answers of the bundled vocabularies by shipped machine code, where Numba cannot be imported.
+
+The kernels that these need are made for the best level of this machine. `make ship-test` makes all, in a wheel.
+"""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from small_package import PACKAGE, environment
+from test_shipped import NO_COMPILER, here, ship
+
+from jittok._jit import levels
+
+TESTS = Path(__file__).parents[1]
+SETS = ["bert-bge", "gpt-2", "mistral-v1", "t5"]
+MODULES = [
+    "_raw.objects",
+    "decode.pieces",
+    "decode.rows",
+    "merging.chain_build",
+    "models.bpe.compile",
+    "models.bpe.fast",
+    "models.bpe.general",
+    "models.bpe.joint_rules",
+    "models.bpe.planting",
+    "models.spm.compile",
+    "models.spm.kernel",
+    "models.spm.pairs",
+    "models.ugm.kernel",
+    "models.wpm.compile",
+    "models.wpm.kernel",
+    "normalize.keys",
+    "normalize.xcda",
+    "special.partition",
+    "structures.bytes_table",
+    "structures.char_table",
+    "structures.double_array",
+    "structures.pair_table",
+]
+"""Where the kernels are that these sets need: without one more, CompilerMissing says which."""
+ASK = f"""{NO_COMPILER}
+import pytest, jittok
+from jittok._jit import kernel
+code = pytest.main([*sys.argv[1:], "-q", "-c", "../pyproject.toml", "--rootdir", "..", "-p", "no:cacheprovider"])
+print(jittok.__file__, {{each.origin for each in kernel.registry if each.origin}})
+raise SystemExit(code)
+"""
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """A copy of the package with a library of these kernels."""
+    home = tmp_path_factory.mktemp("shipped")
+    shutil.copytree(PACKAGE, home / "jittok", ignore=shutil.ignore_patterns("__pycache__", "libs"))
+    best = levels.runs()[0]
+    flavour = "wide" if best == "v4" else "plain"
+    name = "linux-aarch64" if best == "v8" else f"linux-x86_64-{best}"
+    ship("emit.py", home, home / "bitcode", flavour, "--only", *(f"jittok.{each}" for each in MODULES))
+    ship("libraries.py", home, home / "bitcode", home / "jittok" / "_jit" / "libs", name)
+    return home
+
+
+@here
+@pytest.mark.process
+def test_shipped_code_gives_the_recorded_answers_without_the_compiler(home):
+    wanted = " or ".join(f"[{name}]" for name in SETS)
+    settings = {"PYTHONPATH": f"{home}:{TESTS / 'data'}", "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", ASK, "test_golden.py", "-k", wanted],
+        env=environment(home) | settings, cwd=TESTS, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+    assert f"{6 * len(SETS)} passed" in done.stdout  # six questions a set
+    assert done.stdout.splitlines()[-1] == f"{home / 'jittok' / '__init__.py'} {{'shipped'}}"
