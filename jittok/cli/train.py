@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help=".gguf, .json (tokenizer.json), vocab.json (and merges.txt), .tiktoken; repeat for more",
+        help=".gguf, .json (tokenizer.json), vocab.json (and merges.txt), .tiktoken, .model, .txt; may be given again",
     )
     parser.add_argument(
         "--model",
@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="bpe",
         help="byte-level BPE; sentencepiece's BPE or Unigram (.gguf, .model); BERT's WordPiece (.gguf, .txt)",
     )
-    parser.add_argument("--extend", metavar="VOCAB", help="--size more tokens behind those of a GGUF or bundled name")
+    parser.add_argument("--extend", metavar="VOCAB", help="add --size tokens behind those of a GGUF or bundled name")
     parser.add_argument("--prune", metavar="VOCAB", help="that vocabulary without the tokens these documents never use")
     parser.add_argument("--json", action="store_true", help="print data as JSON")
     rule = parser.add_argument_group("the vocabulary")
