@@ -43,7 +43,7 @@ def encode(
 ) -> Dataset:
     """The dataset with a column `output` of ids (`list<int32>`); nothing runs before it is consumed.
 
-    `vocab`: a Tokenizer, a bundled name, or a GGUF file that every worker can read. `workers`: actors of one CPU,
+    `vocab`: a Tokenizer, a bundled name, or a tokenizer file that every worker can read. `workers`: actors of one CPU,
     by default as many as Ray finds room for; other steps of the dataset need CPUs as well. `options`: `add_special`,
     `parse_special`, `errors`, as for `encode_batch`.
     """
