@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib
+import io
 import os
 import sys
 from collections.abc import Container, Iterator, Sequence
@@ -62,6 +63,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if sys.stdout is None:
             note("jittok: standard output is closed, where the answer would go (/dev/null takes what nobody reads)")
             return 2
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors="backslashreplace")  # names of files may be no text of its encoding
         options = build_parser().parse_args(arguments)
         command, names = f" {options.command}", set(vars(options))
         with _compiling_told():

@@ -180,9 +180,9 @@ def note(line: str) -> None:
 
 
 def write(text: bytes | str) -> None:
-    """Bytes (or a text as UTF-8) to standard output. OSError that names it."""
+    """Bytes (or a text as UTF-8, names that are none with escapes) to standard output. OSError that names it."""
     try:
-        sys.stdout.buffer.write(text.encode() if isinstance(text, str) else text)
+        sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace") if isinstance(text, str) else text)
     except BrokenPipeError:
         raise
     except OSError as error:

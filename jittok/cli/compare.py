@@ -82,6 +82,6 @@ def _told(found: object, options: argparse.Namespace) -> int:
     """Print what was found; the status."""
     if options.html:
         with whole(options.html) as new:
-            new.write_text(found.to_html(), encoding="utf-8")  # type: ignore[attr-defined]
+            new.write_text(found.to_html(), "utf-8", "backslashreplace")  # type: ignore[attr-defined]
     write(f"{found.to_json()}\n" if options.json else str(found))  # type: ignore[attr-defined]
     return 0 if found.same else 1  # type: ignore[attr-defined]

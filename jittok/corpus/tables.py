@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any
@@ -27,12 +28,17 @@ def _arrow() -> Any:
     return pa
 
 
+def _local_file(path: str | os.PathLike[str]) -> Any:
+    """A file of this disk, opened by Arrow, whose name need not be UTF-8."""
+    return _arrow().OSFile(os.fsencode(path))
+
+
 def _parquet(source: Source) -> Any:
     pa = _arrow()
     import pyarrow.parquet as pq
 
     try:
-        return pq.ParquetFile(source.open() if is_url(source.path) else source.path, memory_map=False)
+        return pq.ParquetFile(source.open() if is_url(source.path) else _local_file(source.path), memory_map=False)
     except pa.ArrowInvalid as error:
         raise CorpusError(source.path, str(error), "a whole Parquet file") from error
 
@@ -75,7 +81,7 @@ def arrow_rows(source: Source, options: Options, first: int) -> Iterator[tuple[i
     file kills the process. What its places say is checked before anything follows them."""
     pa = _arrow()
     read = 0
-    with source.open() if is_url(source.path) else pa.OSFile(source.path) as file:
+    with source.open() if is_url(source.path) else _local_file(source.path) as file:
         try:
             reader, total = _ipc_reader(file, source, options)
             batches = (reader.get_batch(i) for i in range(total)) if total is not None else iter(reader)

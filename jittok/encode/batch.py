@@ -268,12 +268,7 @@ def _taken(workspace: Workspace, count: int) -> NDArray[np.int32]:
     """The workspace's first `count` ids: its array, if they are many."""
     if count < HANDED_OVER:
         return workspace.ids[:count].copy()
-    ids, workspace.ids = workspace.ids, np.empty(0, np.int32)
-    if 5 * count < 4 * ids.size:
-        ids.resize(count, refcheck=False)  # nobody else has seen it: what is left over goes back in place
-    # Otherwise the little that is left over stays: the C library hands memory of the same size out again without
-    # asking the system, and first touches of new pages cost as much as a fifth of the encoding.
-    return ids[:count]
+    return workspace.take_ids(count)
 
 
 def _stretch(

@@ -55,6 +55,7 @@ def make_encoder(pipeline: Pipeline, cache_bytes: int, kept: Kept | None) -> Enc
         raise UnsupportedVocab(
             pipeline.source, "pattern", slow, "one that no text makes slow: this one reads far ahead"
         )
+    refuse_empty_tokens(pipeline)
     if not (pipeline.added_flags & SINGLE_WORD).any():
         for family, (module, models) in COMPILERS.items():
             if not isinstance(pipeline.model, models):
@@ -68,6 +69,18 @@ def make_encoder(pipeline: Pipeline, cache_bytes: int, kept: Kept | None) -> Enc
         if found is not None:
             return _prepared(pipeline, cache_bytes, found.arrays, family=found.family, prepared=found.marking or True)
     return GeneralEncoder(pipeline)
+
+
+def refuse_empty_tokens(pipeline: Pipeline) -> None:
+    """UnsupportedVocab where a token that is looked for in normalized text is nothing there: tokenizers then cuts ASCII
+    text at every character, and panics at any other."""
+    for token, flags in zip(pipeline.added, pipeline.added_flags.tolist(), strict=True):
+        searched = pipeline.normalize and flags & NORMALIZED and not flags & UNSEARCHED
+        if searched and not normalized(pipeline, token.content.encode()):
+            raise UnsupportedVocab(
+                pipeline.source, "added_tokens", token.content,
+                'a text of which the normalizer leaves something, or "normalized": false beside it',
+            )  # fmt: skip
 
 
 def _prepared(*args: Any, **named: Any) -> PipelineEncoder:

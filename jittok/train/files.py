@@ -262,9 +262,9 @@ class _Run:
 
 
 def finished(work: str | os.PathLike[str]) -> None:
-    """Remove the runs and the ledger of a work folder, and the folder if nothing else is in it."""
+    """Remove the runs and the ledger of a work folder, if there is one, and the folder if nothing else is in it."""
     folder = Path(work)
     for path in [*folder.glob("run-*.words"), folder / LEDGER]:
         path.unlink(missing_ok=True)
-    if not any(folder.iterdir()):
+    if folder.is_dir() and not any(folder.iterdir()):
         folder.rmdir()

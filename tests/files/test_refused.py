@@ -154,3 +154,12 @@ def test_a_list_with_a_line_that_is_no_literal_is_refused_without_a_warning_of_t
         with pytest.raises(MalformedVocab, match="line 2"):
             read_pipeline(b"1 '\\x00' 1\n2 'a'5or 1\n")
     assert not told
+
+
+@pytest.mark.parametrize("special", [True, False])
+def test_an_added_token_that_the_normalizer_leaves_nothing_of_is_refused_by_name(special):
+    normalizer = {"type": "Strip", "strip_left": True, "strip_right": True}
+    rows = [added("b"), added("\n\t", id=4, normalized=True, special=special)]
+    with pytest.raises(UnsupportedVocab, match=r"'\\n\\t', expected a text of which the norm"):
+        jittok.load(tokenizer_json(added_tokens=rows, normalizer=normalizer), cache=False)
+    assert jittok.load(tokenizer_json(added_tokens=rows), cache=False).encode("a\n\tb", parse_special=True).size == 3

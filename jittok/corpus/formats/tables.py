@@ -216,18 +216,20 @@ class Parquet(_Table):
 
     def blocks(self, folder: Path, number: int, documents: int) -> list[Lazy]:  # noqa: ARG002  the file tells
         """One block a row group; it has to be unpacked, so it is read and not mapped."""
+        import pyarrow as pa
         import pyarrow.parquet as pq
 
         path = folder / "parquet" / f"{number:05d}.parquet"
-        with pq.ParquetFile(path) as file:
+        with pa.OSFile(os.fsencode(path)) as opened, pq.ParquetFile(opened) as file:
             rows = [file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups)]
         return [Lazy(count, partial(_row_group, path, i)) for i, count in enumerate(rows)]
 
 
 def _row_group(path: Path, group: int) -> Block:
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with pq.ParquetFile(path) as file:
+    with pa.OSFile(os.fsencode(path)) as opened, pq.ParquetFile(opened) as file:
         column = file.read_row_group(group, columns=[COLUMN]).column(0).combine_chunks()
     return _block_of(column.chunk(0) if hasattr(column, "chunks") else column)
 
