@@ -148,7 +148,9 @@ def find_sources(
             if kind is None:
                 if named:
                     raise CorpusError(
-                        path, InWords("a name that tells no kind"), f"{', '.join(KIND_OF)} or --input-format"
+                        path,
+                        InWords("a name that tells no kind"),
+                        f"{', '.join(KIND_OF)}, or --input-format, which says what it is",
                     )
                 left_out.append(path)
                 continue

@@ -151,7 +151,7 @@ def test_info_shows_facts_as_text_and_data(run: Any, spm: Tokenizer, monkeypatch
         (["encode", "--jsonl"], b"[]", "expected a JSON object with a text in 'text'"),
         (["encode", "--jsonl"], b'{"text": "\\ud800"}', "-, line 1: found "),
         (["encode", "-p", "a", "file"], b"", "found FILE and --prompt"),
-        (["encode", "--threads", "0"], b"", "expected 1 or more"),
+        (["encode", "--threads", "0"], b"", "expected a whole number, 1 or more"),
         (["encode", "--errors", "ignore"], b"", "invalid choice"),
         (["decode"], b"x y", "-, line 1: found b'x y', expected token ids"),
         (["decode"], b"[1.5]", "expected token ids"),

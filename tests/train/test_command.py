@@ -158,8 +158,6 @@ def test_a_training_that_nobody_would_see_is_refused_before_it_begins(capsys: An
             ["README.md", "--size", "300", "--eos", "x"],
             "--eos: found 'x', expected a special token: none is given (--special)",
         ),
-        (["README.md", "--sizes", "300,x"], "--sizes: found 'x', expected a whole number, 1 or more"),
-        (["README.md", "--size", "300", "--weight", "x"], "--weight: found 'x', expected GLOB=X"),
         (["README.md", "--size", "300", "--min-frequency", "-1"], "jittok train: --min-frequency: found -1"),
         (["README.md", "--size", "10", "--extend", "bert"], "found 'bert', expected a vocabulary of byte-level BPE"),
         (["README.md", "--size", "300", "--memory", "1"], "1048576 bytes or more"),
@@ -171,3 +169,17 @@ def test_wrong_use_is_told_in_one_line(arguments: list[str], said: str, capsys: 
     assert main(["train", "--held-out", "README.md", *arguments]) == 2
     error = capsys.readouterr().err
     assert said in error.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--sizes", "300,x"], "--sizes: found 'x', expected a whole number, 1 or more"),
+        (["--weight", "x"], "--weight: found 'x', expected GLOB=X"),
+        (["--weight", "a=x"], "--weight: found 'a=x', expected GLOB=X"),
+    ],
+)
+def test_a_list_that_is_none_is_told_with_its_option(arguments: list[str], said: str, capsys: Any) -> None:
+    with pytest.raises(SystemExit):
+        main(["train", "README.md", *arguments])
+    assert said in capsys.readouterr().err
