@@ -54,7 +54,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--prune", metavar="VOCAB", help="that vocabulary without the tokens these documents never use")
     parser.add_argument("--json", action="store_true", help="print data as JSON")
     rule = parser.add_argument_group("the vocabulary")
-    rule.add_argument("--pre", metavar="NAME", help="how words are cut: any tokenizer.ggml.pre (default: qwen2)")
+    rule.add_argument(
+        "--pre", metavar="NAME", help="how words are cut: any tokenizer.ggml.pre (default: qwen2), or a tokenizer.json"
+    )
     rule.add_argument("--pre-regex", metavar="PATTERN", help="a pattern of your own (not for .gguf)")
     rule.add_argument(
         "--like", choices=("jittok", "hf"), default="jittok", help="hf: the merges of Hugging Face's BpeTrainer"
@@ -241,7 +243,7 @@ def _words(options: argparse.Namespace, stretches: str | None = None) -> Counts:
     from jittok.corpus.options import Options as Reading
     from jittok.corpus.options import parse_bytes
     from jittok.train.counting import How
-    from jittok.train.cutter import DEFAULT_PRE
+    from jittok.train.cutter import DEFAULT_PRE, named_pre
     from jittok.train.files import RANGE_BYTES, count_files
 
     runs, lines = stretches, None
@@ -259,10 +261,10 @@ def _words(options: argparse.Namespace, stretches: str | None = None) -> Counts:
 
         runs = RUNS
     how = How(
-        pre=options.pre or DEFAULT_PRE, pre_regex=options.pre_regex, runs=runs, lines=lines,
+        pre=named_pre(options.pre or DEFAULT_PRE), pre_regex=options.pre_regex, runs=runs, lines=lines,
         normalization=options.normalization if lines is not None else "identity",
         special=() if options.like == "hf" else tuple(options.special), by=options.by, sample=options.sample,
-        seed=options.seed, threads=options.threads,
+        seed=options.seed, threads=options.threads, like=options.like,
         memory=None if options.memory is None else parse_bytes(options.memory, "--memory"),
     )  # fmt: skip
     reading = Reading(

@@ -24,9 +24,18 @@ from jittok.errors import CorpusError
 from jittok.inputs import Documents
 from jittok.train.counter import Counter, Counters
 from jittok.train.counts import UNIT, Counts, of_table
-from jittok.train.cutter import DEFAULT_PRE, Cutter, RegexCutter, cutter_of, regex_cutter, runs_cutter
+from jittok.train.cutter import (
+    DEFAULT_PRE,
+    Cutter,
+    RegexCutter,
+    cutter_of,
+    hf_cutter,
+    named_pre,
+    regex_cutter,
+    runs_cutter,
+)
 from jittok.train.lines import IDENTITY, Lines, Tail, charsmap_of, lines_of
-from jittok.train.roles import REGEX
+from jittok.train.names import REGEX
 
 SHARE = 8
 """A table that has had this part of a thread's memory is written: it is twice as large by then, growing it takes as
@@ -44,6 +53,7 @@ class How:
     runs: str | None = None  # in place of both: a pattern of the wide engine, such as `[^ ]+`
     lines: int | None = None  # documents are cut into lines, those of more bytes are left out
     normalization: str = IDENTITY  # of lines: a map of sentencepiece's
+    like: str = "jittok"  # or "hf": letters and numbers are what tokenizers takes for such
     special: tuple[str, ...] = ()  # texts that are cut out of documents first
     by: str = "occurrences"  # or "documents": a word counts once in each
     sample: float = 1.0
@@ -80,7 +90,9 @@ class How:
         """What cuts words."""
         if self.runs is not None:
             return runs_cutter(self.name, self.runs)
-        return cutter_of(self.pre) if self.pre_regex is None else regex_cutter(self.pre_regex)
+        if self.pre_regex is not None:
+            return regex_cutter(self.pre_regex)
+        return hf_cutter(self.pre) if self.like == "hf" else cutter_of(self.pre)
 
 
 class Tally:
@@ -177,7 +189,7 @@ class Tally:
         how = self.how
         return replace(
             found, pre=how.name, unit=self.unit, documents=self.documents, text_bytes=self.bytes, special=how.special,
-            once=how.by == "documents", last=self.tail.last_run(),
+            once=how.by == "documents", last=self.tail.last_run(), like=how.like,
         )  # fmt: skip
 
     def _write(self, counter: Counter) -> None:
@@ -236,6 +248,8 @@ def count(texts: Any, weights: Sequence[float] | None = None, how: How | None = 
 
     weights: a number a document. options: fields of `How`.
     """
+    if "pre" in options:
+        options["pre"] = named_pre(options["pre"])
     how = replace(how or How(), **options)
     given = None if weights is None else scaled(weights)
     tally = Tally(how, unit=1 if given is None else UNIT)

@@ -12,7 +12,7 @@ from jittok.train.bpe import Learned
 from jittok.train.counting import How, count
 from jittok.train.counts import Counts, to_bytes, to_text
 from jittok.train.learn import Words, learn
-from jittok.train.roles import REGEX
+from jittok.train.names import REGEX
 from jittok.train.trained import Trained
 from jittok.unicode.tables import BYTE_OF_CHARACTER
 

@@ -10,8 +10,6 @@ from jittok.train.bpe import Learned
 END_NAMES = ("<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<|eos|>", "<|im_end|>")
 BEGIN_NAMES = ("<|begin_of_text|>", "<s>", "<bos>", "<|bos|>", *END_NAMES)
 ROLES = ("bos", "eos", "pad", "unk")
-REGEX = "regex:"
-"""Begins a `pre` that is a pattern of one's own."""
 
 
 def roles_of(made: Learned, given: Mapping[str, str | None]) -> dict[str, int]:
