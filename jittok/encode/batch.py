@@ -161,6 +161,11 @@ def _in_parts(
             raise failure_of(docs, base, document, done)
         return done
 
+    if len(first) == 2:  # nowhere to cut: these are the ids, and nothing is copied
+        with encoder.workspace() as workspace:
+            workspace.expect(docs, size)
+            count = encode(workspace, 0, 0)
+            return _taken(workspace, count) if keep else np.empty(0, np.int32), np.array([count])
     line = InOrder((lambda: int(1.1 * encoder.ids_per_byte * size) + count + SPARE) if keep else None)
     ids = line.run(pool, threads, range(len(first) - 1), encode, encoder.acquire, encoder.release)
     return ids, np.array([line.count])

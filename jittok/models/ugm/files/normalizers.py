@@ -81,7 +81,7 @@ class _Read(NamedTuple):
     single: list[Map | Compose | Replace]  # of one character each
     by_white_space: bool
     tail: bool
-    strips_left: bool
+    strips_left: bool = False
 
 
 def read_steps(pipeline: Pipeline) -> Steps | None:
