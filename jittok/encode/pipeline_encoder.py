@@ -16,7 +16,6 @@ from jittok.encode.encoder import Encoder
 from jittok.encode.general import GENERAL_ARRAYS, PARTS, GeneralEncoder, as_text, fragment_ids, normalized
 from jittok.encode.quick import encode_quickly
 from jittok.encode.workspace import Workspace
-from jittok.errors import UnsupportedVocab
 from jittok.fragments import FRAGMENT, NEED, NOT_UTF8, OUT_OF_ROOM, TEXT_PREFIXED, Failure
 from jittok.inputs import PADDING, Documents
 from jittok.normalize.character_map import CharacterMap
@@ -48,13 +47,6 @@ def make_encoder(pipeline: Pipeline, cache_bytes: int, kept: Kept | None) -> Enc
         general = known["arrays"] == GENERAL_ARRAYS
         make = _prepared if known["prepared"] else PipelineEncoder
         return GeneralEncoder(pipeline) if general else make(pipeline, cache_bytes, **known)
-    from jittok.pretokenize.files import quadratic_pattern  # not for one that is kept
-
-    slow = quadratic_pattern((*pipeline.normalize, *pipeline.split))
-    if slow is not None:
-        raise UnsupportedVocab(
-            pipeline.source, "pattern", slow, "one that no text makes slow: this one reads far ahead"
-        )
     if not (pipeline.added_flags & SINGLE_WORD).any():
         for family, (module, models) in COMPILERS.items():
             if not isinstance(pipeline.model, models):
