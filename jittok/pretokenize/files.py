@@ -7,7 +7,8 @@ import functools
 import numpy as np
 
 from jittok.pipeline.known_patterns import GPT2, GREEDY, O200K, R50K
-from jittok.pipeline.patterns import PatternError, explicit, is_possessive
+from jittok.pipeline.pattern_parts import is_possessive
+from jittok.pipeline.patterns import PatternError, explicit
 from jittok.pipeline.steps import CONTIGUOUS, ISOLATED, REMOVED, Cut, CutClass, Pattern, SpellBytes, Splitter
 from jittok.pretokenize.automaton import DEAD, START, Automaton, compile_pattern
 from jittok.pretokenize.classes import UNICODE_SIZE

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import I32, I64, U8, frozen
-from jittok.pipeline.patterns import PatternError, explicit, is_possessive
+from jittok.pipeline.pattern_parts import is_possessive
+from jittok.pipeline.patterns import PatternError, explicit
 from jittok.pipeline.steps import (
     CONTIGUOUS,
     ISOLATED,
