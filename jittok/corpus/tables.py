@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 from jittok.corpus.limits import Limit
 from jittok.corpus.options import Options
 from jittok.corpus.sources import Source, is_url
-from jittok.errors import CorpusError, MalformedArray, missing
+from jittok.errors import CorpusError, InWords, MalformedArray, missing
 from jittok.inputs import arrow
 
 BATCH_BYTES = 4 << 20
@@ -27,12 +28,17 @@ def _arrow() -> Any:
     return pa
 
 
+def _local_file(path: str | os.PathLike[str]) -> Any:
+    """A file of this disk, opened by Arrow, whose name need not be UTF-8."""
+    return _arrow().OSFile(os.fsencode(path))
+
+
 def _parquet(source: Source) -> Any:
     pa = _arrow()
     import pyarrow.parquet as pq
 
     try:
-        return pq.ParquetFile(source.open() if is_url(source.path) else source.path, memory_map=False)
+        return pq.ParquetFile(source.open() if is_url(source.path) else _local_file(source.path), memory_map=False)
     except pa.ArrowInvalid as error:
         raise CorpusError(source.path, str(error), "a whole Parquet file") from error
 
@@ -75,7 +81,7 @@ def arrow_rows(source: Source, options: Options, first: int) -> Iterator[tuple[i
     file kills the process. What its places say is checked before anything follows them."""
     pa = _arrow()
     read = 0
-    with source.open() if is_url(source.path) else pa.OSFile(source.path) as file:
+    with source.open() if is_url(source.path) else _local_file(source.path) as file:
         try:
             reader, total = _ipc_reader(file, source, options)
             batches = (reader.get_batch(i) for i in range(total)) if total is not None else iter(reader)
@@ -122,13 +128,13 @@ def check_column(schema: Any, column: str, path: str) -> None:
     """CorpusError when a table has no such column of texts."""
     pa = _arrow()
     if column not in schema.names:
-        raise CorpusError(path, f"columns {', '.join(schema.names)}", f"a column {column!r} (--column)")
+        raise CorpusError(path, InWords(f"columns {', '.join(schema.names)}"), f"a column {column!r} (--column)")
     kind = schema.field(column).type
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     tests = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
     if not any(getattr(pa.types, f"is_{name}")(kind) for name in tests):
-        raise CorpusError(path, f"column {column!r} of {kind}", "texts (string, large_string, binary)")
+        raise CorpusError(path, InWords(f"column {column!r} of {kind}"), "texts (string, large_string, binary)")
 
 
 def cut_rows(columns: Iterable[Any], step: int) -> Iterator[tuple[int, Any, int]]:

@@ -161,6 +161,11 @@ def _in_parts(
             raise failure_of(docs, base, document, done)
         return done
 
+    if len(first) == 2:  # nowhere to cut: these are the ids, and nothing is copied
+        with encoder.workspace() as workspace:
+            workspace.expect(docs, size)
+            count = encode(workspace, 0, 0)
+            return _taken(workspace, count) if keep else np.empty(0, np.int32), np.array([count])
     line = InOrder((lambda: int(1.1 * encoder.ids_per_byte * size) + count + SPARE) if keep else None)
     ids = line.run(pool, threads, range(len(first) - 1), encode, encoder.acquire, encoder.release)
     return ids, np.array([line.count])
@@ -268,12 +273,7 @@ def _taken(workspace: Workspace, count: int) -> NDArray[np.int32]:
     """The workspace's first `count` ids: its array, if they are many."""
     if count < HANDED_OVER:
         return workspace.ids[:count].copy()
-    ids, workspace.ids = workspace.ids, np.empty(0, np.int32)
-    if 5 * count < 4 * ids.size:
-        ids.resize(count, refcheck=False)  # nobody else has seen it: what is left over goes back in place
-    # Otherwise the little that is left over stays: the C library hands memory of the same size out again without
-    # asking the system, and first touches of new pages cost as much as a fifth of the encoding.
-    return ids[:count]
+    return workspace.take_ids(count)
 
 
 def _stretch(

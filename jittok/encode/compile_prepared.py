@@ -35,7 +35,10 @@ def compile_prepared(pipeline: Pipeline) -> Prepared | None:
     arrays: Any = compile_bytes(bare)
     if arrays is not None:
         return Prepared("bpe", arrays, None)
-    if _no_spaces(pipeline.normalize, front) and all(_never_cuts(stage, pipeline.normalize) for stage in stages):
+    written = _written_in_front(front)
+    if _no_spaces(pipeline.normalize, front) and all(
+        _never_cuts(stage, pipeline.normalize, written) for stage in stages
+    ):
         arrays = compile_characters(dataclasses.replace(bare, normalize=(ESCAPE,), split=()))
         if arrays is not None:
             return Prepared("spm", arrays, None)
@@ -53,16 +56,26 @@ def _apart(split: tuple[Splitter, ...]) -> tuple[Splitter | None, tuple[Splitter
     return None, split
 
 
+def _written_in_front(front: Splitter | None) -> str:
+    """Characters that the first stage puts into texts, behind all normalizers."""
+    if isinstance(front, Metaspace):
+        return front.mark
+    return "" if front is None else " "
+
+
 def _no_spaces(normalize: tuple[Normalizer, ...], front: Splitter | None) -> bool:
-    """Whether every space has become U+2581."""
-    return (bool(normalize) and normalize[-1] == ESCAPE) or (isinstance(front, Metaspace) and front.mark == SPACE_MARK)
+    """Whether every space has become U+2581, and no other is put in front."""
+    if isinstance(front, Metaspace) and front.mark == SPACE_MARK:
+        return True
+    return bool(normalize) and normalize[-1] == ESCAPE and _written_in_front(front) != " "
 
 
-def _never_cuts(stage: Splitter, normalize: tuple[Normalizer, ...]) -> bool:
-    """Whether what a stage looks for is in no text: normalizers replace it, and what they write is no part of it."""
+def _never_cuts(stage: Splitter, normalize: tuple[Normalizer, ...], written: str) -> bool:
+    """Whether what a stage looks for is in no text: normalizers replace it, and nothing that they or the stage in
+    front write is a part of it."""
     if stage == NO_WORDS:
         return True  # there are no spaces
-    if not isinstance(stage, Cut) or not stage.pattern.literal:
+    if not isinstance(stage, Cut) or not stage.pattern.literal or not set(written).isdisjoint(stage.pattern.text):
         return False
     gone = False
     for step in normalize:

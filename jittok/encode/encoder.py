@@ -148,9 +148,7 @@ class Encoder:
             count = self.encode(workspace, docs, 0, 1, fragments, rule, 0)
             if count < GIVEN_AWAY:
                 return workspace.ids[:count].copy()
-            ids, workspace.ids = workspace.ids, np.empty(0, np.int32)
-            ids.resize(count, refcheck=False)  # nobody else has seen it: what is left over goes back in place
-            return ids
+            return workspace.take_ids(count)
 
     quickly = encode_quickly
 

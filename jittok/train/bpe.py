@@ -16,11 +16,13 @@ from numpy.typing import NDArray
 from jittok.errors import CorpusError
 from jittok.train.counts import Counts, to_bytes
 from jittok.train.learn import Merges, Words, learn
+from jittok.train.scanning import weigh_bytes
 from jittok.unicode.tables import BYTE_OF_CHARACTER, CHARACTER_OF_BYTE
 
 LIKE = ("jittok", "hf")
 ALPHABETS = ("bytes", "seen")
-WORDS_AT_ONCE = 1 << 14
+WORDS_AT_ONCE = 1 << 20
+"""So that Python can look after signals."""
 HF_MOST = (1 << 31) - 1
 """Hugging Face's trainer counts in 32 bits."""
 
@@ -44,9 +46,9 @@ class Options:
         for name in ("size", "min_frequency", "max_token_length", "limit_alphabet"):
             value = getattr(self, name)
             if value is not None and (not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 0):
-                raise CorpusError(f"train: {name}", value, "a whole number, 0 or more")
+                raise CorpusError(f"--{name.replace('_', '-')}", value, "a whole number, 0 or more")
         if isinstance(self.special, str):
-            raise CorpusError("train: special", self.special, "a list of texts")
+            raise CorpusError("--special", self.special, "a list of texts")
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +89,7 @@ class Learned:
 
 def _one_of(name: str, found: str, allowed: tuple[str, ...]) -> None:
     if found not in allowed:
-        raise CorpusError(f"train: {name}", found, f"one of {', '.join(allowed)}")
+        raise CorpusError(f"--{name.replace('_', '-')}", found, f"one of {', '.join(allowed)}")
 
 
 def alphabet_ids(counts: Counts, options: Options) -> tuple[Counts, list[str], NDArray[np.int32]]:
@@ -117,15 +119,8 @@ def alphabet_ids(counts: Counts, options: Options) -> tuple[Counts, list[str], N
 def byte_weights(counts: Counts) -> NDArray[np.int64]:
     """int64[256]: how often each byte occurs."""
     sums = np.zeros(256, np.int64)
-    sizes = counts.lengths
-    for start in range(0, len(counts), WORDS_AT_ONCE):  # each byte of a part takes five int64
-        part = slice(start, start + WORDS_AT_ONCE)
-        words = counts.words[counts.starts[start] : counts.starts[min(start + WORDS_AT_ONCE, len(counts))]]
-        each = np.repeat(counts.counts[part], sizes[part])
-        order = np.argsort(words, kind="stable")
-        ends = np.cumsum(np.bincount(words, minlength=256))
-        added = np.concatenate([[0], np.cumsum(each[order])])
-        sums += added[ends] - added[np.concatenate([[0], ends[:-1]])]
+    for first in range(0, len(counts), WORDS_AT_ONCE):
+        weigh_bytes(counts.words, counts.starts, counts.counts, sums, first, min(first + WORDS_AT_ONCE, len(counts)))
     return sums
 
 
@@ -136,7 +131,7 @@ def train_counts(counts: Counts, options: Options, forced: Any = None, threshold
     hf = options.like == "hf"
     if options.size < len(texts) and not hf:
         expected = f"{len(texts)} or more: {len(special)} special tokens and {len(texts) - len(special)} bytes"
-        raise CorpusError("train: size", options.size, expected)
+        raise CorpusError("--size", options.size, expected)
     first = len(texts)
     longest = options.max_token_length
     if longest is not None and not hf:
@@ -151,7 +146,8 @@ def train_counts(counts: Counts, options: Options, forced: Any = None, threshold
     )  # fmt: skip
     symbols = int((counts.lengths * counts.counts).sum())
     made = Learned(texts, special, merges, first, symbols, counts.unit, options)
-    for (a, b), token in zip(merges.pairs.tolist(), merges.ids.tolist(), strict=True):
+    left, right = merges.pairs[:, 0].tolist(), merges.pairs[:, 1].tolist()  # no list a merge: those keep gc busy
+    for a, b, token in zip(left, right, merges.ids.tolist(), strict=True):
         if token == len(texts):
             texts.append(texts[a] + texts[b])
         else:

@@ -134,21 +134,31 @@ class Counter:
                 self.table = self.grow(self.table, code, int(state[NEED]))
 
     def _add_malformed(self, texts: Texts) -> None:
-        """What is left of a text that is no UTF-8, as `encode` reads it: U+FFFD for each byte that begins nothing."""
+        """What is left of a text that is no UTF-8, as `encode` reads it: U+FFFD for each byte that begins nothing. Or
+        of one that a fast splitter leaves to the general one."""
         state = self._work.state
         k, at = int(state[AT_TEXT]), int(state[AT_BYTE])
         start = max(at, int(texts.starts[k]))
-        points = code_points(texts.data[start : texts.stops[k]].tobytes())
-        for c in points:
-            if c > LAST_CODE_POINT:
-                raise EncodingFailed(k, start, f"U+{c:X}", f"no code point above U+{LAST_CODE_POINT:X}")
-        raw = b"".join(map(utf8, points))
+        assert isinstance(self.cutter, Cutter)
+        raw = texts.data[start : texts.stops[k]].tobytes()
+        if self.cutter.slow is None:
+            points = code_points(raw)
+            for c in points:
+                if c > LAST_CODE_POINT:
+                    raise EncodingFailed(k, start, f"U+{c:X}", f"no code point above U+{LAST_CODE_POINT:X}")
+            raw = b"".join(map(utf8, points))
+        else:
+            raw = raw.decode("utf-8", "replace").encode()
         weights, documents = (
             array[k : k + 1] if array.size > 1 else array for array in (texts.weights, texts.documents)
         )
         kept = state.copy()
         part = np.frombuffer(raw + bytes(PAD), np.uint8)
+        own, chunk = self.cutter, self._work.chunk
+        if own.slow is not None:
+            self.cutter, self._work = own.slow(), self._work._replace(chunk=WHOLE)
         self._add(Texts(part, np.zeros(1, np.int64), np.array([len(raw)]), weights, documents))
+        self.cutter, self._work = own, self._work._replace(chunk=chunk)
         state[:] = kept
         state[AT_TEXT], state[AT_BYTE] = k + 1, 0
 

@@ -6,8 +6,6 @@ end runs are added slice by slice. Sums are sums, so neither memory nor threads 
 
 from __future__ import annotations
 
-import itertools
-import tempfile
 import threading
 import zlib
 from collections import deque
@@ -26,10 +24,18 @@ from jittok.errors import CorpusError
 from jittok.inputs import Documents
 from jittok.train.counter import Counter, Counters
 from jittok.train.counts import UNIT, Counts, of_table
-from jittok.train.cutter import DEFAULT_PRE, Cutter, RegexCutter, cutter_of, regex_cutter, runs_cutter
-from jittok.train.export import REGEX
+from jittok.train.cutter import (
+    DEFAULT_PRE,
+    Cutter,
+    RegexCutter,
+    cutter_of,
+    hf_cutter,
+    named_pre,
+    regex_cutter,
+    runs_cutter,
+)
 from jittok.train.lines import IDENTITY, Lines, Tail, charsmap_of, lines_of
-from jittok.train.runs import slices_of, write_run
+from jittok.train.names import REGEX
 
 SHARE = 8
 """A table that has had this part of a thread's memory is written: it is twice as large by then, growing it takes as
@@ -47,6 +53,7 @@ class How:
     runs: str | None = None  # in place of both: a pattern of the wide engine, such as `[^ ]+`
     lines: int | None = None  # documents are cut into lines, those of more bytes are left out
     normalization: str = IDENTITY  # of lines: a map of sentencepiece's
+    like: str = "jittok"  # or "hf": letters and numbers are what tokenizers takes for such
     special: tuple[str, ...] = ()  # texts that are cut out of documents first
     by: str = "occurrences"  # or "documents": a word counts once in each
     sample: float = 1.0
@@ -56,11 +63,11 @@ class How:
 
     def __post_init__(self) -> None:
         if self.by not in ("occurrences", "documents"):
-            raise CorpusError("train: by", self.by, "occurrences or documents")
+            raise CorpusError("--by", self.by, "occurrences or documents")
         if not 0 < self.sample <= 1:
-            raise CorpusError("train: sample", self.sample, "a share above 0, at most 1")
+            raise CorpusError("--sample", self.sample, "a share above 0, at most 1")
         if self.memory is not None and self.memory < LEAST_MEMORY:
-            raise CorpusError("train: memory", self.memory, f"{LEAST_MEMORY} bytes or more")
+            raise CorpusError("--memory", self.memory, f"{LEAST_MEMORY} bytes or more")
 
     @property
     def name(self) -> str:
@@ -83,7 +90,9 @@ class How:
         """What cuts words."""
         if self.runs is not None:
             return runs_cutter(self.name, self.runs)
-        return cutter_of(self.pre) if self.pre_regex is None else regex_cutter(self.pre_regex)
+        if self.pre_regex is not None:
+            return regex_cutter(self.pre_regex)
+        return hf_cutter(self.pre) if self.like == "hf" else cutter_of(self.pre)
 
 
 class Tally:
@@ -92,13 +101,13 @@ class Tally:
     def __init__(self, how: How, folder: Path | None = None, unit: int = 1) -> None:
         self.how, self.unit = how, unit
         cutter, once = how.cutter(), how.by == "documents"
-        self.stop = threading.Event()
-        self.counters = Counters(lambda: Counter(cutter, how.special, once, self.stop))
+        self.stop = stop = threading.Event()
+        self.counters = Counters(lambda: Counter(cutter, how.special, once, stop))  # no cycle: tables go at once
         self.threads = thread_count(how.threads)
         self.budget = None if how.memory is None else how.memory // (SHARE * self.threads)
         self.runs: list[Path] = []
-        self._folder, self._own = folder, None if folder is not None else tempfile.TemporaryDirectory(prefix="jittok-")
-        self._numbers = itertools.count()
+        self._folder, self._lock = folder, threading.Lock()
+        self._own: Any = None  # a folder that is made for the first run
         self.documents = self.bytes = 0
         self.tail = Tail()
 
@@ -115,9 +124,14 @@ class Tally:
 
     def new_run(self) -> Path:
         """A name for one more run."""
-        folder = self._folder or Path(self._own.name)  # type: ignore[union-attr]
-        path = folder / f"part-{next(self._numbers):06d}.words"
-        self.runs.append(path)
+        with self._lock:
+            if self._folder is None:
+                import tempfile
+
+                self._own = tempfile.TemporaryDirectory(prefix="jittok-")
+                self._folder = Path(self._own.name)
+            path = self._folder / f"part-{len(self.runs):06d}.words"
+            self.runs.append(path)
         return path
 
     def add(self, docs: Documents, weights: NDArray[np.int64] | None, continued: bool = False) -> Counter:
@@ -130,8 +144,7 @@ class Tally:
         """Count documents, and write a run where the table has grown too large."""
         counter = self.add(docs, weights, continued)
         if self.is_full(counter):
-            write_run(self.new_run(), counter.table)
-            counter.clear()
+            self._write(counter)
         self.counters.give(counter)
 
     def cut(self, docs: Documents, weights: NDArray[np.int64] | None) -> tuple[Documents, Any, Lines | None]:
@@ -166,8 +179,7 @@ class Tally:
         if self.runs:
             for counter in counters:
                 if counter.table.used.any():
-                    write_run(self.new_run(), counter.table)
-                    counter.clear()
+                    self._write(counter)
             found = self._from_runs()
         else:
             for counter in counters[1:]:
@@ -177,10 +189,19 @@ class Tally:
         how = self.how
         return replace(
             found, pre=how.name, unit=self.unit, documents=self.documents, text_bytes=self.bytes, special=how.special,
-            once=how.by == "documents", last=self.tail.last_run(),
+            once=how.by == "documents", last=self.tail.last_run(), like=how.like,
         )  # fmt: skip
 
+    def _write(self, counter: Counter) -> None:
+        """What a counter holds becomes a run."""
+        from jittok.train.runs import write_run
+
+        write_run(self.new_run(), counter.table)
+        counter.clear()
+
     def _from_runs(self) -> Counts:
+        from jittok.train.runs import slices_of
+
         parts = []
         for tables in slices_of(self.runs):
             counter = Counter(self.how.cutter())
@@ -203,7 +224,7 @@ def scaled(weights: Any) -> NDArray[np.int64]:
     """Weights of documents in units of 1 / UNIT. CorpusError for what is no weight."""
     found = np.asarray(weights, np.float64).reshape(-1)
     if not (np.isfinite(found).all() and (found >= 0).all() and (found <= 1 << 20).all()):
-        raise CorpusError("train: weights", weights, "numbers from 0 to 2^20")
+        raise CorpusError("weights", weights, "numbers from 0 to 2^20")
     return np.round(found * UNIT).astype(np.int64)
 
 
@@ -227,6 +248,8 @@ def count(texts: Any, weights: Sequence[float] | None = None, how: How | None = 
 
     weights: a number a document. options: fields of `How`.
     """
+    if "pre" in options:
+        options["pre"] = named_pre(options["pre"])
     how = replace(how or How(), **options)
     given = None if weights is None else scaled(weights)
     tally = Tally(how, unit=1 if given is None else UNIT)
@@ -244,7 +267,7 @@ def count(texts: Any, weights: Sequence[float] | None = None, how: How | None = 
             part = Documents(docs.data, docs.starts[first:last], docs.stops[first:last], docs.kept)
             its = None if given is None else given[base + first : base + last]
             if its is not None and its.size != last - first:
-                raise CorpusError("train: weights", given.size, "one a document")  # type: ignore[union-attr]
+                raise CorpusError("weights", given.size, "one a document")  # type: ignore[union-attr]
             yield lambda part=part, its=its: add(part, its)  # type: ignore[misc]
 
     try:

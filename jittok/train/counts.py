@@ -22,11 +22,12 @@ from jittok.train.counter import Counter, flat_words
 from jittok.train.cutter import Cutter
 from jittok.train.table import N_BLOB, SLOT, Table
 from jittok.unicode.tables import BYTE_OF_CHARACTER, CHARACTER_OF_BYTE
-from jittok.writers.whole import whole
 
 MAGIC = "#jittok words 1 "
 UNIT = 1 << 16
 """What a document of weight 1 counts where documents have weights."""
+AT_ONCE = 1 << 16
+"""Slots that are looked at together."""
 _TO_TEXT = {byte: chr(c) for byte, c in enumerate(CHARACTER_OF_BYTE)}
 _TO_BYTES = {c: chr(byte) for c, byte in BYTE_OF_CHARACTER.items()}
 
@@ -44,6 +45,7 @@ class Counts:
     text_bytes: int = 0
     special: tuple[str, ...] = field(default=())  # texts that were cut out first
     once: bool = False  # a word counts once a document
+    like: str = "jittok"  # whose tables of characters cut them: "hf" for those of tokenizers
     last: bytes = b""  # of lines: the last run of the last one
 
     def __len__(self) -> int:
@@ -83,8 +85,11 @@ class Counts:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the file."""
+        from jittok.writers.whole import whole
+
         facts = {"pre": self.pre, "unit": self.unit, "documents": self.documents, "bytes": self.text_bytes}
         facts |= {"special": list(self.special), "once": self.once}
+        facts |= {"like": self.like} if self.like != Counts.like else {}
         facts |= {"last": to_text(self.last)} if self.last else {}
         rows = sorted(self.items(), key=lambda item: (-item[1], item[0]))
         with whole(path) as new, new.open("w", encoding="utf-8", newline="\n") as file:
@@ -146,9 +151,8 @@ def summed(parts: Iterable[Counts]) -> Counts:
     for part in parts:
         if whole is None:
             whole = replace(part, documents=0, text_bytes=0, last=b"")
-        elif (whole.pre, whole.special, whole.once) != (part.pre, part.special, part.once):
-            found = f"{part.pre!r}, special {list(part.special)}, once {part.once}"
-            expected = f"words cut as the others: {whole.pre!r}, special {list(whole.special)}, once {whole.once}"
+        elif _cut(whole) != _cut(part):
+            found, expected = _cut(part), f"words cut as the others: {_cut(whole)}"
             raise CorpusError("counts", found, expected)
         if part.unit > whole.unit:
             table = of_table(counter.table)
@@ -165,16 +169,27 @@ def summed(parts: Iterable[Counts]) -> Counts:
     return replace(whole, words=found_table.words, starts=found_table.starts, counts=found_table.counts)
 
 
+def _cut(counts: Counts) -> str:
+    """How words were cut, in words."""
+    like = f", like {counts.like}" if counts.like != Counts.like else ""
+    return f"{counts.pre!r}, special {list(counts.special)}, once {counts.once}{like}"
+
+
 def of_table(table: Table) -> Counts:
     """The words of a table."""
     short, long = table.short.reshape(-1, SLOT), table.long.reshape(-1, SLOT)
-    short, long = short[short[:, 2] > 0], long[long[:, 2] > 0]
-    sizes = (short[:, 1] >> np.uint64(56)).astype(np.int64)
-    keys = np.ascontiguousarray(short[:, :2]).view(np.uint8).reshape(-1, 16)
-    head = keys[np.arange(16)[None, :] < sizes[:, None]]
+    words, sizes, counts = [], [], []
+    for at in range(0, short.shape[0], AT_ONCE):  # a copy of all slots would be as large as the table
+        part = short[at : at + AT_ONCE]
+        part = part[part[:, 2] > 0]
+        sizes.append((part[:, 1] >> np.uint64(56)).astype(np.int64))
+        keys = np.ascontiguousarray(part[:, :2]).view(np.uint8).reshape(-1, 16)
+        words.append(keys[np.arange(16)[None, :] < sizes[-1][:, None]])
+        counts.append(part[:, 2].astype(np.int64))
+    long = long[long[:, 2] > 0]
     long = long[np.argsort(long[:, 1])]  # as they lie in the blob
-    lengths = np.concatenate([sizes, (long[:, 3] >> np.uint64(32)).astype(np.int64)])
+    lengths = np.concatenate([*sizes, (long[:, 3] >> np.uint64(32)).astype(np.int64)])
     starts = np.zeros(lengths.size + 1, np.int64)
     np.cumsum(lengths, out=starts[1:])
-    words = np.concatenate([head, table.blob[: int(table.used[N_BLOB])]])
-    return Counts(words, starts, np.concatenate([short[:, 2], long[:, 2]]).astype(np.int64))
+    blob = table.blob[: int(table.used[N_BLOB])]
+    return Counts(np.concatenate([*words, blob]), starts, np.concatenate([*counts, long[:, 2].astype(np.int64)]))

@@ -12,15 +12,15 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from jittok.corpus.ledger import NAME as LEDGER
 from jittok.corpus.ledger import Ledger
 from jittok.corpus.options import Options as Reading
 from jittok.corpus.ranges import RawRange, Unit, read_unit, units
-from jittok.corpus.reader import Texts, read_texts
+from jittok.corpus.reader import Bad, read_texts
 from jittok.corpus.sources import STDIN, Source, check_looks, find_sources
-from jittok.errors import CorpusError
+from jittok.errors import CorpusError, InWords
 from jittok.train.counter import Counter
 from jittok.train.counting import How, Tally, in_turn, scaled
 from jittok.train.counts import UNIT, Counts
@@ -29,6 +29,8 @@ from jittok.train.pieces import Pieces
 from jittok.train.reading import is_continued, read_long, text_units
 from jittok.train.runs import check_run, write_run
 
+RANGE_BYTES = 2 << 20
+"""The default of training: what is read ahead takes several times as much."""
 LEAST_RANGE = 1 << 18
 RANGES_OF_MEMORY = 32
 KEEP_EVERY = 256 << 20
@@ -60,7 +62,7 @@ def sources_of(inputs: Sequence[str | os.PathLike[str]], reading: Reading) -> li
     seen: set[str] = set()
     for source in found:
         if source.path in seen:
-            raise CorpusError(source.path, "the same input twice", "each once")
+            raise CorpusError(source.path, InWords("the same input twice"), "each once")
         seen.add(source.path)
     return found
 
@@ -78,7 +80,7 @@ def count_files(
     weights: pattern of names -> what each word of such a file counts (the first that matches; 1 without)
     work: a folder from which an interrupted call goes on. CorpusError for what cannot be read, with file and line.
     """
-    reading = reading or Reading()
+    reading = reading or Reading(range_bytes=RANGE_BYTES)
     if how.memory is not None:
         step = max(LEAST_RANGE, min(reading.range_bytes, how.memory // RANGES_OF_MEMORY))
         reading = replace(reading, range_bytes=step)
@@ -88,6 +90,15 @@ def count_files(
         return run.go(report)
     finally:
         run.close()
+
+
+class _Read(NamedTuple):
+    """What is told of a range when its texts are counted, and let go."""
+
+    documents: int
+    size: int  # bytes of them
+    seen: int  # lines, rows, documents of the range, of whatever kind
+    bad: Bad | None  # the first that could not be read
 
 
 class _Run:
@@ -121,11 +132,11 @@ class _Run:
             unused.discard(name or "")
             found.append(weights[name] if name is not None else 1.0)
         if unused:
-            raise CorpusError("train: weight", ", ".join(sorted(unused)), "patterns that match an input")
+            raise CorpusError("--weight", ", ".join(sorted(unused)), "patterns that match an input")
         return scaled(found)
 
     def _plan(self) -> dict[str, Any]:
-        how = {name: getattr(self.how, name) for name in ("name", "by", "sample", "seed")}
+        how = {name: getattr(self.how, name) for name in ("name", "like", "by", "sample", "seed")}
         weights = None if self.weights is None else self.weights.tolist()
         inputs = [[source.path, source.size, source.stamp] for source in self.sources]
         reading = self.reading.identity()
@@ -134,14 +145,14 @@ class _Run:
     def _take_up(self, work: Path) -> None:
         """What an earlier call has left: the ranges of its whole runs need not be counted again."""
         if any(source.path == STDIN for source in self.sources):
-            raise CorpusError("train: work", STDIN, "files, which can be read again")
+            raise CorpusError("--work", STDIN, "files, which can be read again")
         self.ledger = Ledger(work / LEDGER)
         plan = self._plan()
         if not self.ledger.facts:
             self.ledger.add({"plan": plan}, sync=True)
         elif self.ledger.facts[0].get("plan") != plan:
             raise CorpusError(
-                str(work), "counts of other inputs or options", "those it was begun with, or a new folder"
+                str(work), InWords("counts of other inputs or options"), "those it was begun with, or a new folder"
             )
         for fact in self.ledger.facts[1:]:
             path = work / fact["run"]
@@ -161,16 +172,16 @@ class _Run:
         lines = (-1, 0)  # a source, and how many of its lines have been seen
         with self.tally.pool() as pool:
             jobs = ((lambda raw=raw: (raw, self._count(raw))) for raw in self._raw_ranges())
-            for raw, (texts, cut) in in_turn(pool, self.tally.threads, jobs):
+            for raw, (read_of, cut) in in_turn(pool, self.tally.threads, jobs):
                 self.tally.tail.add(cut)
                 base = lines[1] if lines[0] == raw.key.source else 0
-                lines = (raw.key.source, base + texts.seen)
-                if texts.bad and self.reading.on_error == "fail":
-                    bad = texts.bad[0]
+                lines = (raw.key.source, base + read_of.seen)
+                if read_of.bad is not None and self.reading.on_error == "fail":
+                    bad = read_of.bad
                     where = f"{self.sources[bad.source].path}, line {bad.line + base}"
                     raise CorpusError(where, bad.found, f"{bad.expected} (--on-error skip leaves it out)")
-                documents += texts.docs.starts.size - is_continued(raw.key, self.sources[raw.key.source])
-                size += int((texts.docs.stops - texts.docs.starts).sum())
+                documents += read_of.documents - is_continued(raw.key, self.sources[raw.key.source])
+                size += read_of.size
                 read += raw.new
                 if report is not None:
                     report(Progress(documents, size, read, total))
@@ -202,15 +213,17 @@ class _Run:
             else:
                 yield unit, False
 
-    def _count(self, raw: RawRange) -> tuple[Texts, Lines | None]:
+    def _count(self, raw: RawRange) -> tuple[_Read, Lines | None]:
         texts = read_texts(raw, self.sources[raw.key.source].kind, self.reading)
+        size = int((texts.docs.stops - texts.docs.starts).sum())
+        found = _Read(texts.docs.starts.size, size, texts.seen, texts.bad[0] if texts.bad else None)
         if texts.bad and self.reading.on_error == "fail":
-            return texts, None
+            return found, None
         weights = None if self.weights is None else self.weights[texts.sources]
         raw.payload = None
         docs, weights, lines = self.tally.cut(texts.docs, weights)
         if tuple(raw.key) in self.done:
-            return texts, lines
+            return found, lines
         continued = lines is None and is_continued(raw.key, self.sources[raw.key.source])
         if self.ledger is None:
             self.tally.add_and_give_back(docs, weights, continued)
@@ -222,7 +235,7 @@ class _Run:
                 self._keep(counter)
                 counter.clear()
             self.tally.counters.give(counter)
-        return texts, lines
+        return found, lines
 
     def _keep(self, counter: Counter) -> None:
         """What a counter holds becomes a run that the ledger knows."""
@@ -249,9 +262,9 @@ class _Run:
 
 
 def finished(work: str | os.PathLike[str]) -> None:
-    """Remove the runs and the ledger of a work folder, and the folder if nothing else is in it."""
+    """Remove the runs and the ledger of a work folder, if there is one, and the folder if nothing else is in it."""
     folder = Path(work)
     for path in [*folder.glob("run-*.words"), folder / LEDGER]:
         path.unlink(missing_ok=True)
-    if not any(folder.iterdir()):
+    if folder.is_dir() and not any(folder.iterdir()):
         folder.rmdir()

@@ -46,6 +46,8 @@ FIRST_PAIRS, FIRST_SLOTS = 1 << 16, 1 << 18
 FEWER = 8
 """The next threshold is this much lower."""
 OF_WEIGHT = 64
+MANY_SUMS = 1 << 20
+"""By which pairs of low counts are told before any is entered: 8 MB."""
 WATCHED = 1 << 12
 _NO_I64, _NO_I32 = np.zeros(0, np.int64), np.zeros(0, np.int32)
 
@@ -157,9 +159,7 @@ def _arrays(
     if pieces is not None:
         texts, limit = _texts(pieces, base, target), pieces.longest + 1
     rules = Rules(1, limit, target, frozen(forced, np.int32), frozen(watched, np.uint8))
-    pairs = Pairs(
-        np.full(FIRST_SLOTS, ABSENT, np.int32), *_columns(FIRST_PAIRS), np.empty(2 * line.symbols.size + 1024, np.int32)
-    )
+    pairs = Pairs(np.full(FIRST_SLOTS, ABSENT, np.int32), *_columns(FIRST_PAIRS), np.empty(0, np.int32))
     queue = Queue(np.empty(1 << 16, np.int64), np.empty(1 << 16, np.int32))
     most = target + 1
     near = Near(
@@ -307,10 +307,17 @@ class _Trainer:
 
     def _scan(self, least: int) -> None:
         a, places = self.a, self.a.line.symbols.size - 1
+        a.pairs = Pairs(a.pairs.table, *a.pairs[1:5], np.empty(0, np.int32))  # what it held stands in the line
         a.pairs.table[:] = ABSENT
+        state = np.array([1, 0], np.int64)
+        sums = np.zeros(1 << min(max(places // 8, MANY_SUMS >> 8), MANY_SUMS - 1).bit_length(), np.int64)
+        while state[0] < places:
+            scanning.sum_pairs(a.line, a.pairs, a.queue, a.texts, a.rules, int(self.pieces), sums, state)
         numbers, state = np.empty(a.pairs.keys.size, np.int64), np.array([1, 0], np.int64)
         while state[0] < places:
-            code = scanning.count_pairs(a.line, a.pairs, a.queue, a.texts, a.rules, int(self.pieces), numbers, state)
+            code = scanning.count_pairs(
+                a.line, a.pairs, a.queue, a.texts, a.rules, int(self.pieces), numbers, sums, least, state
+            )
             if code == scanning.NEED_PAIRS:
                 a.state[PAIRS], a.state[NEED] = state[1], 1
                 self._make_room(NEED_PAIRS)

@@ -41,6 +41,15 @@ NEED_PAIRS, NEED_TABLE = -2, -3
 
 
 @kernel
+def weigh_bytes(words: U8, starts: I64, counts: I64, sums: OutI64, first: int, end: int) -> int:
+    """Adds to sums (int64[256]) how often each byte occurs in words first .. end - 1; how many words there were."""
+    for k in range(first, end):
+        for i in range(starts[k], starts[k + 1]):
+            sums[words[i]] += counts[k]
+    return end - first
+
+
+@kernel
 def lay_out(
     words: U8, ids: I32, symbols: I32, starts: I64, order: I64, counts: I64, out: OutI32, level_at: OutI64,
     level_count: OutI64,
@@ -114,10 +123,51 @@ def list_dense(line: Line, low: int, places: OutI64, pool: OutI32, begin: int, e
     return end
 
 
+def _make_sum(allowed: Any) -> Any:
+    @helper
+    def add(own: PairWindow, sums: OutI64, places: int, state: OutI64) -> int:
+        p, level, mask = state[0], 0, np.uint64(sums.size - 1)
+        end = min(p + STEP, places - 1)
+        while p < end:
+            a = get_i32(own.symbols, p)
+            if a < 0:
+                p += 1
+                continue
+            q = p + get_i32(own.lengths, a)
+            b = get_i32(own.symbols, q)
+            if b >= 0 and allowed(own, a, b):
+                level = level_of(own, level, p)
+                sums[slot_of(key_of(a, b), mask)] += get_i64(own.level_count, level)
+            p = q
+        state[0] = p
+        return 0
+
+    return add
+
+
+_sum_bpe, _sum_pieces = _make_sum(allowed_by_length), _make_sum(allowed_as_piece)
+
+
+@kernel
+def sum_pairs(
+    line: Line, pairs: Pairs, queue: Queue, texts: Texts, rules: Rules, pieces: int, sums: OutI64, state: OutI64
+) -> int:
+    """Adds the counts of all pairs by their hash, one stretch of the line a call: no pair counts more than its sum.
+
+    sums: int64[a power of two], 0 at first; pieces, state: see `count_pairs`
+    """
+    own = open_pairs(line, pairs, queue, texts, rules)
+    if pieces != 0:
+        return _sum_pieces(own, sums, line.symbols.size, state)
+    return _sum_bpe(own, sums, line.symbols.size, state)
+
+
 def _make_count(allowed: Any) -> Any:
     @helper
-    def count(own: PairWindow, room: int, slots: int, numbers: OutI64, places: int, state: OutI64) -> int:
-        p, pairs, level = state[0], state[1], 0
+    def count(
+        own: PairWindow, room: int, slots: int, numbers: OutI64, sums: I64, least: int, places: int, state: OutI64
+    ) -> int:
+        p, pairs, level, mask = state[0], state[1], 0, np.uint64(sums.size - 1)
         end = min(p + STEP, places - 1)
         while p < end:
             a = get_i32(own.symbols, p)
@@ -128,6 +178,9 @@ def _make_count(allowed: Any) -> Any:
             b = get_i32(own.symbols, q)
             if b >= 0 and allowed(own, a, b):
                 key = key_of(a, b)
+                if sums[slot_of(key, mask)] < least:
+                    p = q
+                    continue
                 e = find(own, key)
                 if e < 0:
                     if pairs + 1 > room:
@@ -157,17 +210,19 @@ _count_bpe, _count_pieces = _make_count(allowed_by_length), _make_count(allowed_
 
 @kernel
 def count_pairs(
-    line: Line, pairs: Pairs, queue: Queue, texts: Texts, rules: Rules, pieces: int, numbers: OutI64, state: OutI64
-) -> int:
-    """Enters all pairs with their counts; numbers: int64[pairs] of places. One stretch of the line a call.
+    line: Line, pairs: Pairs, queue: Queue, texts: Texts, rules: Rules, pieces: int, numbers: OutI64, sums: I64,
+    least: int, state: OutI64,
+) -> int:  # fmt: skip
+    """Enters all pairs with their counts but those that are below `least` by `sums` (see `sum_pairs`).
 
+    One stretch of the line a call. numbers: int64[pairs] of places.
     pieces: 1 for the rules of valid pieces. state: int64[2] the place to go on from (1 at first), pairs so far.
     0, or NEED_PAIRS, NEED_TABLE, and the same place again.
     """
     own = open_pairs(line, pairs, queue, texts, rules)
     if pieces != 0:
-        return _count_pieces(own, pairs.keys.size, pairs.table.size, numbers, line.symbols.size, state)
-    return _count_bpe(own, pairs.keys.size, pairs.table.size, numbers, line.symbols.size, state)
+        return _count_pieces(own, pairs.keys.size, pairs.table.size, numbers, sums, least, line.symbols.size, state)
+    return _count_bpe(own, pairs.keys.size, pairs.table.size, numbers, sums, least, line.symbols.size, state)
 
 
 @kernel

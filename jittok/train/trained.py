@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jittok.errors import CorpusError
-from jittok.train import export
 from jittok.train.bpe import Learned
 from jittok.train.cutter import cleans_spaces, lossless_names
-from jittok.writers.whole import whole
+from jittok.train.names import FILE, REGEX
+from jittok.train.roles import roles_of
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
@@ -31,7 +30,7 @@ class Trained:
     ) -> None:
         self.learned, self.pre, self.name = learned, pre, name
         self._given = dict(roles or {})
-        self.roles = export.roles_of(learned, self._given)
+        self.roles = roles_of(learned, self._given)
 
     def __len__(self) -> int:
         return self.learned.size
@@ -54,7 +53,7 @@ class Trained:
     def warnings(self) -> list[str]:
         """What one should know: sizes that were not reached, shared ids, what llama.cpp's decoding loses."""
         said = list(self.learned.warnings)
-        if not self.pre.startswith(export.REGEX):
+        if not self.pre.startswith((REGEX, FILE)):
             if cleans_spaces(self.pre):
                 names = ", ".join(lossless_names(self.pre)[:3])
                 said.append(
@@ -67,6 +66,8 @@ class Trained:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a file of the kind that its name tells: FORMATS. CorpusError for another name."""
+        from jittok.train import export
+
         plain = os.fspath(path)
         if plain.endswith(".gguf"):
             export.write_gguf(plain, self.learned, self.pre, self.roles, self.name)
@@ -77,11 +78,13 @@ class Trained:
         elif plain.endswith(".tiktoken"):
             export.write_tiktoken(plain, self.learned)
         else:
-            raise CorpusError("train: out", plain, f"a name that ends in one of {FORMATS}")
+            raise CorpusError("--out", plain, f"a name that ends in one of {FORMATS}")
 
     @cached_property
     def vocab(self) -> Vocab:
         """As jittok loads it from the GGUF."""
+        import tempfile
+
         from jittok.vocab import read_vocab
 
         with tempfile.TemporaryDirectory(prefix="jittok-") as folder:
@@ -122,6 +125,8 @@ class Trained:
 
     def save_trace(self, path: str | os.PathLike[str]) -> None:
         """The trace as JSON Lines."""
+        from jittok.writers.whole import whole
+
         with whole(path) as new, new.open("w", encoding="utf-8") as file:
             file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in self.trace())
 

@@ -139,3 +139,29 @@ def test_a_match_in_white_space_that_a_token_has_taken_is_empty_only_with_lstrip
     }
     for text, ids in wanted.items():
         assert tok.encode(text, parse_special=True).tolist() == ids == plain.encode(text, True)
+
+
+def _with_fallback(without: set[str]) -> bytes:
+    """A tokenizer.json of characters, with tokens for bytes that are not in the text of others."""
+    tokens = ["<unk>", *(f"<0x{byte:02X}>" for byte in range(256)), "\t", "▁", "a", "b", "▁a", "ab"]
+    kept = [token for token in tokens if token not in without]
+    model = {"type": "BPE", "vocab": {token: at for at, token in enumerate(kept)}, "merges": [["▁", "a"], ["a", "b"]]}
+    model |= {"unk_token": "<unk>", "fuse_unk": True, "byte_fallback": True}
+    space = {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}
+    return json.dumps({"version": "1.0", "added_tokens": [], "normalizer": space, "model": model}).encode()
+
+
+@pytest.mark.parametrize(
+    ("without", "runs"),
+    [
+        ({"<0x09>", "<0x20>", "<0x61>", "<0xC0>", "<0xF5>", "<0xFF>"}, "kernels"),
+        ({"<0x09>", "\t"}, "general"),
+        ({"<0x80>"}, "general"),
+    ],
+)
+def test_a_token_of_a_byte_may_be_missing_where_no_character_asks_for_it(without, runs):
+    content = _with_fallback(without)
+    tok, plain = jittok.load(content, cache=False), Runner(read_pipeline(content))
+    assert tok.runs.startswith(runs)
+    for text in ("\t", "a\tb", " ab  \té€\x80z\U0010ffff", "c\t" * 40, "\x7f\x00 a"):
+        assert tok.encode(text).tolist() == plain.encode(text), text

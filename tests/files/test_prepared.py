@@ -42,14 +42,32 @@ def test_texts_that_lie_far_apart_are_normalized_as_they_are_alone():
     assert rows == [[2] * size + [1, 2, 0] for size in (3, 9000, 5, 20000)]
 
 
+@pytest.mark.parametrize("split", [True, False])
+def test_a_mark_that_was_replaced_and_is_put_in_again_cuts(split):
+    texts = [f"<0x{byte:02X}>" for byte in range(256)] + ["▁", "a", "b", "_", "▁a", "a▁", "▁a▁", "▁b", "_a"]
+    merges = [["a", "▁"], ["▁", "a▁"], ["▁", "a"], ["▁", "b"], ["_", "a"]]
+    front = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": split}
+    cut = {"type": "Split", "pattern": {"String": "▁"}, "behavior": "MergedWithNext", "invert": False}
+    stages = [front] if split else [front, cut]
+    content = json.dumps({
+        "normalizer": {"type": "Replace", "pattern": {"String": "▁"}, "content": "_"},
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": stages},
+        "model": {"type": "BPE", "vocab": {text: k for k, text in enumerate(texts)}, "merges": merges,
+                  "byte_fallback": True},
+    })  # fmt: skip
+    tok = jittok.load(content.encode(), cache=False)
+    assert tok.runs == "kernels"
+    assert [texts[token] for token in tok.encode("a a▁ b").tolist()] == ["▁a", "▁a", "_", "▁b"]
+
+
 def test_of_added_tokens_that_are_normalized_to_one_text_the_last_is_found():
     flags = {"special": False, "normalized": True, "single_word": False, "lstrip": False, "rstrip": False}
     content = json.dumps({
-        "added_tokens": [{"id": k + 1, "content": text, **flags} for k, text in enumerate(["AB", "ab", "\u0301"])],
+        "added_tokens": [{"id": k + 1, "content": text, **flags} for k, text in enumerate(["AB", "ab", "x\u0301"])],
         "normalizer": {"type": "Sequence", "normalizers": [{"type": "Lowercase"}, {"type": "StripAccents"}]},
         "model": {"type": "BPE", "vocab": {"c": 0}, "merges": []},
     })  # fmt: skip
-    assert jittok.load(content.encode(), cache=False).encode("cABcAb\u0301c").tolist() == [0, 2, 0, 2, 0]
+    assert jittok.load(content.encode(), cache=False).encode("cABcAb\u0301cX").tolist() == [0, 2, 0, 2, 0, 3]
 
 
 def test_a_character_that_becomes_very_much_takes_no_room_where_it_is_not():

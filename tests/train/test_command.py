@@ -103,7 +103,7 @@ def test_json_lines_are_not_learned_as_text_without_being_told(name: str, tmp_pa
     monkeypatch.chdir(tmp_path)
     Path("data.log").write_bytes(raw)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(raw)))
-    with pytest.raises(jittok.CorpusError, match=f"{name}: found 'JSON Lines', expected plain text; --input-format"):
+    with pytest.raises(jittok.CorpusError, match=f"{name}: found JSON Lines, expected plain text; kind='jsonl'"):
         count_files([name], How())
     words = count_files([name], How(), Reading(kind="jsonl"))
     assert words.documents == 2
@@ -148,12 +148,18 @@ def test_a_training_that_nobody_would_see_is_refused_before_it_begins(capsys: An
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--size", "300"], "found 'none', expected files"),
+        (["--size", "300"], "found none, expected files"),
         (["nowhere.txt", "--size", "300"], "nothing of this name"),
         (["README.md"], "expected --size N"),
         (["README.md", "--size", "300", "--sizes", "300"], "found --size and --sizes"),
         (["README.md", "--size", "10"], "found 10, expected 256 or more"),
-        (["README.md", "--size", "300", "--pre", "x"], "expected one of"),
+        (["README.md", "--size", "300", "--pre", "x"], "jittok train: --pre: found 'x', expected one of"),
+        (
+            ["README.md", "--size", "300", "--eos", "x"],
+            "--eos: found 'x', expected a special token: none is given (--special)",
+        ),
+        (["README.md", "--size", "300", "--min-frequency", "-1"], "jittok train: --min-frequency: found -1"),
+        (["README.md", "--size", "10", "--extend", "bert"], "found 'bert', expected a vocabulary of byte-level BPE"),
         (["README.md", "--size", "300", "--memory", "1"], "1048576 bytes or more"),
         (["README.md", "--size", "300", "--out", "x.bin"], "a name that ends in one of"),
     ],
@@ -163,3 +169,17 @@ def test_wrong_use_is_told_in_one_line(arguments: list[str], said: str, capsys: 
     assert main(["train", "--held-out", "README.md", *arguments]) == 2
     error = capsys.readouterr().err
     assert said in error.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--sizes", "300,x"], "--sizes: found 'x', expected a whole number, 1 or more"),
+        (["--weight", "x"], "--weight: found 'x', expected GLOB=X"),
+        (["--weight", "a=x"], "--weight: found 'a=x', expected GLOB=X"),
+    ],
+)
+def test_a_list_that_is_none_is_told_with_its_option(arguments: list[str], said: str, capsys: Any) -> None:
+    with pytest.raises(SystemExit):
+        main(["train", "README.md", *arguments])
+    assert said in capsys.readouterr().err

@@ -53,7 +53,7 @@ def _of_merges(pipeline: Pipeline, model: Merges) -> Arrays | None:
     texts = build_bytes_table(frozen(pipeline.model_bytes, np.uint8), frozen(pipeline.model_offsets, np.int64))
     bytes_ = find_rows(texts, [b"<0x%02X>" % byte for byte in range(256)])
     joined = np.isin(bytes_, np.concatenate([model.left, model.right]))
-    if (bytes_ == ABSENT).any() or joined.any():
+    if ((bytes_ == ABSENT) & _may_be_asked_for(texts)).any() or joined.any():
         return None  # an unknown token, or bytes that merge
     if _starts_within_character(pipeline.model_bytes, pipeline.model_offsets):
         return None
@@ -67,9 +67,12 @@ def _of_pieces(pipeline: Pipeline, model: Pieces) -> Arrays | None:
     (step,) = pipeline.normalize
     assert isinstance(step, Squeeze)
     plain = not (step.charsmap.size or step.squeeze or step.suffix) and step.escape
-    if model.kind != BPE or not plain or not model.byte_fallback or np.isin(model.types, (USER, UNUSED)).any():
+    if model.kind != BPE or not plain or not model.byte_fallback or np.isin(model.types, UNUSED).any():
         return None
     tokens = pipeline.model_tokens
+    own = [text or b"" for text, kind in zip(tokens, model.types, strict=True) if kind == USER]
+    if any(b" " in text or SPACE_MARK_BYTES in text for text in own):
+        return None  # they are looked for again where spaces are U+2581
     texts_of = [text or NO_TEXT if kind == NORMAL else NO_TEXT for text, kind in zip(tokens, model.types, strict=True)]
     data, offsets = packed(texts_of)
     room = np.append(data, np.uint8(SPACE_BYTE))  # a last token without a text is looked at
@@ -112,6 +115,14 @@ def _arrays(
         chain=no_chain(),
         room_per_byte=1 if 0 <= mark < count else 3,
     )
+
+
+def _may_be_asked_for(texts: BytesTable) -> NDArray[np.bool_]:
+    """bool[256]: the bytes of characters that may have no token. Gemma's files have a tab, and no <0x09>."""
+    asked = np.ones(256, np.bool_)
+    asked[:128] = find_rows(texts, [bytes([byte]) for byte in range(128)]) == ABSENT
+    asked[[SPACE_BYTE, 0xC0, 0xC1, *range(0xF5, 256)]] = False  # U+2581 stands for a space, the others are in no text
+    return asked
 
 
 def _single(texts: BytesTable) -> NDArray[np.bool_]:
