@@ -16,6 +16,7 @@ from jittok.encode.encoder import Encoder
 from jittok.encode.general import GENERAL_ARRAYS, PARTS, GeneralEncoder, as_text, fragment_ids, normalized
 from jittok.encode.quick import encode_quickly
 from jittok.encode.workspace import Workspace
+from jittok.errors import UnsupportedVocab
 from jittok.fragments import FRAGMENT, NEED, NOT_UTF8, OUT_OF_ROOM, TEXT_PREFIXED, Failure
 from jittok.inputs import PADDING, Documents
 from jittok.normalize.character_map import CharacterMap
