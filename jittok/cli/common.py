@@ -85,10 +85,25 @@ def check_outputs(
 
 def positive(text: str) -> int:
     """An integer of 1 or more, for argparse."""
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"found {number}, expected 1 or more")
-    return number
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"found {text!r}, expected a whole number, 1 or more")
+    return int(text)
+
+
+def sizes(text: str) -> list[int]:
+    """Integers of 1 or more with commas between them, for argparse."""
+    return [positive(part.strip()) for part in text.split(",")]
+
+
+def weight(text: str) -> tuple[str, float]:
+    """A glob and how often words of its files count, for argparse."""
+    glob, equals, number = text.rpartition("=")
+    try:
+        if equals:
+            return glob, float(number)
+    except ValueError:
+        pass
+    raise argparse.ArgumentTypeError(f"found {text!r}, expected GLOB=X, such as 'news/*=2'")
 
 
 def open_vocab(options: argparse.Namespace, cache_bytes: int | None = None) -> Tokenizer:

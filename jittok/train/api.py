@@ -35,6 +35,7 @@ def train(
     min_frequency, alphabet ("bytes" or "seen"), max_token_length, limit_alphabet: see `Options`
     by: "documents" counts a word once in each document; weights: what each document counts
     sample, seed: count only a part of the documents, chosen by their content and the seed
+    threads, memory: never change the result
 
     Raises CorpusError and UnsupportedVocab for options that cannot be, EncodingFailed for texts that are none.
     """

@@ -77,11 +77,11 @@ def cutter_of(pre: str) -> Cutter:
         return _described_cutter(pre)
     if pre not in pre_names() or not pre:
         known = ", ".join(sorted(name for name in pre_names() if name))
-        raise UnsupportedVocab("train", "pre", pre, f"one of {known}")
+        raise UnsupportedVocab("", "--pre", pre, f"one of {known}")
     number = pre_names()[pre]["pre_type"]
     found = pre_type(number)
     if not found.byte_encode:
-        raise UnsupportedVocab("train", "pre", pre, "a pre-tokenizer of byte-level BPE, such as qwen2 or gpt-2")
+        raise UnsupportedVocab("", "--pre", pre, "a pre-tokenizer of byte-level BPE, such as qwen2 or gpt-2")
     kind, digits_alone, group, cased, contractions, letters = family_numbers(found)
     kernel = {GPT2: count_gpt2, LLAMA3: count_llama3}.get(kind, count_general)
     splitter = splitter_of(number) if kernel is count_general else no_splitter()
@@ -168,7 +168,7 @@ def regex_cutter(pattern: str) -> RegexCutter:
     try:
         return RegexCutter(pattern, regex.compile(pattern))
     except regex.error as error:
-        raise UnsupportedVocab("train", "pre_regex", pattern, f"a regular expression ({error})") from None
+        raise UnsupportedVocab("", "--pre-regex", pattern, f"a regular expression ({error})") from None
 
 
 def cleans_spaces(pre: str) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from jittok.errors import CorpusError, UnsupportedVocab
+from jittok.errors import CorpusError, InWords, UnsupportedVocab
 from jittok.pretokenize.definition import pre_type
 from jittok.pretokenize.program import GPT2 as GPT2_PATTERN
 from jittok.train.bpe import Learned
@@ -32,7 +32,7 @@ def write_gguf(path: str | os.PathLike[str], made: Learned, pre: str, roles: Map
         raise UnsupportedVocab(os.fspath(path), "tokenizer.ggml.pre", pre.partition(":")[2], expected)
     if not made.merges.ids.size:
         raise CorpusError(
-            os.fspath(path), "no merges", "one or more, which llama.cpp asks for (a larger size, more text)"
+            os.fspath(path), InWords("no merges"), "one or more, which llama.cpp asks for (a larger size, more text)"
         )
     control = set(range(len(made.special)))
     gguf_file.write_gguf(path, gguf_file.GgufVocab(
@@ -60,7 +60,7 @@ def split_patterns(pre: str) -> list[str]:
     patterns = []
     for pattern, engine in kind.patterns:
         if engine in _UNEXACT or any(part in pattern for part in _CASED) or pattern.startswith("(?="):
-            raise UnsupportedVocab("train", "pre", pre, "for this format a pre-tokenizer such as qwen2 or gpt-2")
+            raise UnsupportedVocab("", "--pre", pre, "for this format a pre-tokenizer such as qwen2 or gpt-2")
         patterns.append(GPT2_PATTERN if engine == "custom:gpt2" else pattern)
     return patterns
 

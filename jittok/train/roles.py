@@ -22,9 +22,8 @@ def roles_of(made: Learned, given: Mapping[str, str | None]) -> dict[str, int]:
             names = {"bos": BEGIN_NAMES, "eos": END_NAMES}.get(role, ())
             text = next((name for name in names if name in ids), None)
         elif text not in ids:
-            raise CorpusError(
-                f"train: {role}", text, f"one of the special tokens {', '.join(made.special) or '(none)'}"
-            )
+            known = ", ".join(made.special) or "none is given (--special)"
+            raise CorpusError(f"--{role}", text, f"a special token: {known}")
         if text is not None:
             roles[role] = ids[text]
     return roles

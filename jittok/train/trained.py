@@ -78,7 +78,7 @@ class Trained:
         elif plain.endswith(".tiktoken"):
             export.write_tiktoken(plain, self.learned)
         else:
-            raise CorpusError("train: out", plain, f"a name that ends in one of {FORMATS}")
+            raise CorpusError("--out", plain, f"a name that ends in one of {FORMATS}")
 
     @cached_property
     def vocab(self) -> Vocab:

@@ -122,10 +122,6 @@ def mapping(name: str) -> dict[int, str]:
     raise KeyError(name)
 
 
-MAPS = ("bert_clean", "bert_chinese", "bert_accents", "accents", "lowercase", "nmt")
-"""Names of maps."""
-
-
 @cache
 def _newer() -> Any:
     import re

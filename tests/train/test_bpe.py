@@ -209,7 +209,7 @@ def test_byte_weights_take_little_memory_whatever_the_words() -> None:
         ({"size": 300, "pre": "gemma4"}, UnsupportedVocab, "expected a pre-tokenizer of byte-level BPE"),
         ({"size": -1}, CorpusError, "size: found -1"),
         ({"size": 300, "like": "spm"}, CorpusError, "one of jittok, hf"),
-        ({"size": 300, "eos": "</s>"}, CorpusError, "eos: found '</s>', expected one of the special tokens <s>"),
+        ({"size": 300, "eos": "</s>"}, CorpusError, "eos: found '</s>', expected a special token: <s>"),
         ({"size": 300, "sample": 0}, CorpusError, "a share above 0"),
     ],
 )

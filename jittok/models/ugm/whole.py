@@ -1,9 +1,8 @@
 """Unigram on a whole fragment: normalize it, then the best path through it. For what cannot be cut, and a second
 witness for what can.
 
-llama.cpp's `llm_tokenizer_ugm_session`, in pieces, so that no text takes much memory. Everything is linear in the bytes
-(times the longest key and token): for each byte of the normalized text there is the best sum of scores up to there, and
-an *arc*: its last token and where that starts.
+    One piece at a time is normalized. `find_path` looks for the last place in it that every path comes through. What
+    stands in front of that place is decided: its ids are written. The rest is moved to the front, with the sum so far.
 """
 
 from __future__ import annotations
@@ -43,8 +42,8 @@ def encode_whole(
 ) -> int:
     """Ids of the whole fragment data[start:stop] to ids[count:]; the new count or a code.
 
-    A piece at a time is normalized. What stands in front of the last place in it that every path comes through
-    (`find_path`) is decided: its ids are written and the rest is moved to the front, with the sum so far.
+    One piece at a time is normalized. `find_path` looks for the last place in it that every path comes through. What
+    stands in front of that place is decided: its ids are written. The rest is moved to the front, with the sum so far.
     """
     i, size, state, begin, room = start, wide(0), OUTSIDE_WORD, count, work.text.size
     limit, joined = min(AT_ONCE, room // 2), False  # the last key of a piece may become more than fits
