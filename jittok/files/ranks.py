@@ -20,7 +20,7 @@ from jittok.pipeline.pipeline import FIRST_TEXT, SECOND_TEXT, SPECIAL, UNSEARCHE
 from jittok.pipeline.steps import CRATE, REMOVED, Cut, JoinRaw, Pattern
 
 MOST_RANKS = 1 << 22
-HOW = "jittok.load(file, pattern=r'...', special_tokens={'<|endoftext|>': 100257})"
+HOW = "jittok.load(file, pattern=r'...', special_tokens={'<|endoftext|>': 100257}) (--pattern, --special-token)"
 FILLER = "<SPECIAL_{}>"
 TEKKEN_SPECIAL = (
     "<unk>", "<s>", "</s>", "[INST]", "[/INST]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]", "[TOOL_RESULTS]",
