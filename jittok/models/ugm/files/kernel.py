@@ -33,7 +33,7 @@ from jittok.models.ugm.files.rewriting import (
     rewrite,
     text_end,
 )
-from jittok.normalize.keys import PLAIN, TIED
+from jittok.normalize.keys import TIED
 from jittok.piece_cache.fragment_loop import Spans, make_encode_fragments
 from jittok.piece_cache.lookup import DEFERRED, finish_nothing, make_resolve
 from jittok.piece_cache.records import BARRED
