@@ -24,7 +24,7 @@ from jittok.pretokenize.splitters.gpt2 import MALFORMED
 from jittok.train.cutter import Cutter, RegexCutter, special_pattern
 from jittok.train.cutting import AT_BYTE, AT_TEXT, CHUNK, CHUNK_SIZE, NEED, NEED_WORK, PAUSE, CutWork, Texts
 from jittok.train.pieces import PIECE, Pieces
-from jittok.train.table import N_BLOB, Table, add_table, add_words, grown, make_table
+from jittok.train.table import N_BLOB, Table, add_table, add_words, grown, make_table, table_bytes
 from jittok.unicode.tables import LAST_CODE_POINT, code_points, utf8
 
 WHOLE = 1 << 40
@@ -58,7 +58,7 @@ class Counter:
     @property
     def table_bytes(self) -> int:
         """Bytes of the table."""
-        return self.table.short.nbytes + self.table.long.nbytes + self.table.blob.nbytes
+        return table_bytes(self.table)
 
     def clear(self) -> None:
         """Forget all words."""

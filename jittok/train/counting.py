@@ -36,11 +36,14 @@ from jittok.train.cutter import (
 )
 from jittok.train.lines import IDENTITY, Lines, Tail, charsmap_of, lines_of
 from jittok.train.names import REGEX
+from jittok.train.table import make_table, table_bytes
 
 SHARE = 8
 """A table that has had this part of a thread's memory is written: it is twice as large by then, growing it takes as
 much again, and texts are there too."""
 LEAST_MEMORY = 1 << 20
+EMPTY_BYTES = table_bytes(make_table())
+"""Below this a table is never written: it would be as large as before."""
 SAMPLED = 1 << 32
 
 
@@ -157,7 +160,7 @@ class Tally:
 
     def is_full(self, counter: Counter) -> bool:
         """Whether a counter's table has had its share of the memory."""
-        return self.budget is not None and counter.table_bytes > self.budget
+        return self.budget is not None and counter.table_bytes > max(self.budget, EMPTY_BYTES)
 
     def _sampled(self, docs: Documents, weights: Any) -> tuple[Documents, Any]:
         """The documents of the sample: those whose CRC, begun with the seed, is low enough."""

@@ -33,8 +33,8 @@ RANGE_BYTES = 2 << 20
 """The default of training: what is read ahead takes several times as much."""
 LEAST_RANGE = 1 << 18
 RANGES_OF_MEMORY = 32
-KEEP_EVERY = 256 << 20
-"""Text after which a thread writes what it has counted to the work folder."""
+KEEP_EVERY = 64 << 20
+"""Text after which a thread writes what it has counted to the work folder: a kill costs a third of a second of work."""
 
 
 @dataclass(frozen=True)

@@ -84,6 +84,11 @@ def make_table(slots: int = 1 << 14, blob: int = 1 << 16) -> Table:
     )
 
 
+def table_bytes(table: Table) -> int:
+    """Bytes of a table, but for its scratch."""
+    return table.short.nbytes + table.long.nbytes + table.blob.nbytes
+
+
 @helper
 def open_table(table: Table) -> TableWindow:
     """Windows onto the arrays."""

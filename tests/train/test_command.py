@@ -110,24 +110,31 @@ def test_json_lines_are_not_learned_as_text_without_being_told(name: str, tmp_pa
 
 
 @pytest.mark.process
-def test_after_a_kill_the_same_command_goes_on_and_writes_the_same_file(tmp_path: Path, capsys: Any) -> None:
+@pytest.mark.parametrize("documents", [60, 1])
+def test_after_a_kill_the_same_command_goes_on_and_writes_the_same_file(
+    tmp_path: Path, capsys: Any, documents: int
+) -> None:
     data, work, out = tmp_path / "data", tmp_path / "work", tmp_path / "x.gguf"
     data.mkdir()
     draw = random.Random(5)
-    for k in range(60):
-        words = " ".join(f"{draw.getrandbits(14):x}" for _ in range(60_000))
-        (data / f"{k:02d}.jsonl").write_text(json.dumps({"text": words}) + "\n")
+    letters = str.maketrans("0123456789", "ghijklmnop")
+    words = [" ".join(f"{draw.getrandbits(40):x}".translate(letters) for _ in range(12_000)) for _ in range(60)]
+    for k, text in enumerate(words if documents > 1 else []):
+        (data / f"{k:02d}.jsonl").write_text(json.dumps({"text": text}) + "\n")
+    if documents == 1:  # it goes on inside of it
+        (data / "one.txt").write_text(" ".join(words))
     common = [data, "--size", 600, "--threads", 1]
     run(capsys, *common, "--out", tmp_path / "plain.gguf")
     command = [*map(str, common), "--memory", "1M", "--work", str(work), "--out", str(out)]
-    started = subprocess.Popen([sys.executable, "-m", "jittok", "train", *command], stderr=subprocess.DEVNULL)
-    while len(list(work.glob("run-*.words"))) < 2 and started.poll() is None:
-        time.sleep(0.002)
-    started.kill()
-    started.wait()
-    kept = len(list(work.glob("run-*.words")))
-    assert 2 <= kept < 60
-    assert not out.exists()
+    for runs in (2, draw.randrange(6, 12)):
+        started = subprocess.Popen([sys.executable, "-m", "jittok", "train", *command], stderr=subprocess.DEVNULL)
+        while len(list(work.glob("run-*.words"))) < runs and started.poll() is None:
+            time.sleep(0.002)
+        started.kill()
+        started.wait()
+        kept = len(list(work.glob("run-*.words")))
+        assert runs <= kept < 60
+        assert not out.exists()
     assert main(["train", *command]) == 0
     assert out.read_bytes() == (tmp_path / "plain.gguf").read_bytes()
     assert not work.exists()
