@@ -50,13 +50,6 @@ def make_encoder(pipeline: Pipeline, cache_bytes: int, kept: Kept | None) -> Enc
         general = known["arrays"] == GENERAL_ARRAYS
         make = _prepared if known["prepared"] else PipelineEncoder
         return GeneralEncoder(pipeline) if general else make(pipeline, cache_bytes, **known)
-    from jittok.pretokenize.files import quadratic_pattern  # not for one that is kept
-
-    slow = quadratic_pattern((*pipeline.normalize, *pipeline.split))
-    if slow is not None:
-        raise UnsupportedVocab(
-            pipeline.source, "pattern", slow, "one that no text makes slow: this one reads far ahead"
-        )
     refuse_empty_tokens(pipeline)
     if not (pipeline.added_flags & SINGLE_WORD).any():
         for family, (module, models) in COMPILERS.items():

@@ -1,8 +1,9 @@
 """The normalizer and the splitter of a tokenizer.json as one table of characters, where that says the same.
 
-Every step that looks at one character at a time is run on all characters at once. So the table holds what the plain
-reference makes of each. What depends on neighbours is one of three things. Keys of several characters stand beside the
-table. White space becomes one space in front of a word. A text with an odd character is left to the plain reference.
+Every step that looks at one character at a time is run at once on all characters that any step may change. So the table
+holds what the plain reference makes of each. What depends on neighbours is one of three things. Keys of several
+characters stand beside the table. White space becomes one space in front of a word. A text with an odd character is
+left to the plain reference.
 """
 
 from __future__ import annotations
