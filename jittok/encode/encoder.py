@@ -66,6 +66,9 @@ GIVEN_AWAY = 1 << 20
 class Encoder:
     """A compiled vocabulary that encodes. Immutable but for its workspaces; safe to share between threads."""
 
+    in_python = False
+    """Whether plain Python does the work, see `batch`."""
+
     def __init__(
         self,
         vocab: Vocab,
