@@ -18,7 +18,7 @@ Table = TypeVar("Table", "pa.Table", "pa.RecordBatch")
 
 
 def tokenizer_of(vocab: Vocabulary) -> Tokenizer:
-    """A Tokenizer as it is; else the one of a GGUF file, or of a bundled name where no such file is."""
+    """A Tokenizer as it is; else the one of a tokenizer file, or of a bundled name where no such file is."""
     if isinstance(vocab, Tokenizer):
         return vocab
     if Path(vocab).exists():

@@ -1,5 +1,8 @@
 """Everything jittok raises. Messages say where, what was found, and what would be right.
 
+An option has two names: `append_eos` in Python, `--append-eos` on the command line. Whoever raises writes the second.
+`str(error)` has the first, `error.on_command_line` the second.
+
 JittokError
 ├── MalformedVocab    (ValueError)  file, key, found, expected
 ├── UnsupportedVocab  (ValueError)  file, key, found, expected
@@ -21,8 +24,39 @@ IN_MEMORY = "vocabulary in memory"
 """The source of a vocabulary that came from no file, where a message or a field names it."""
 
 
+_OPTION = re.compile(r"(?<![\w-])--([a-z]+(?:-[a-z]+)*)")
+_WITH_VALUE = re.compile(r"(?<![\w-])--(engine|input-format|llama-cpp|on-error|pre) (\w[\w.]*\w)")
+_SAME = (
+    "alphabet append-eos bos by cache-bytes column dtype engine eos explain field like limit-alphabet llama-cpp "
+    "max-document-bytes max-token-length memory min-frequency normalization on-error out pad pre pre-regex range-bytes "
+    "sample separator shard-bytes size special unk weight work"
+)
+IN_PYTHON = {
+    **{name: name.replace("-", "_") for name in _SAME.split()},
+    "format": "formats",
+    "hashes-only": "hashes_only=True",
+    "input-format": "kind",
+    "lines": "lines=True",
+    "no-space-check": "check_space=False",
+}
+"""Options of the command line that messages name, and what Python calls them."""
+
+
+def in_python(text: str) -> str:
+    """A text with the options of the command line under the names that they have in Python."""
+    text = _WITH_VALUE.sub(lambda found: f"{IN_PYTHON[found[1]]}={found[2]!r}", text)
+    return _OPTION.sub(lambda found: IN_PYTHON.get(found[1], found[0]), text)
+
+
+def _place_in_python(where: str) -> str:
+    return in_python(where) if where.startswith("--") else where  # else it is a file, whose name stays
+
+
 class JittokError(Exception):
     """Base of every error of this package."""
+
+    on_command_line: str | None = None
+    """What it says with the options of the command line; None: what `str` says."""
 
 
 def check_local(out: str | os.PathLike[str], where: str) -> None:
@@ -38,17 +72,17 @@ def missing(what: str, package: str, extra: str) -> ImportError:
 
 
 def _clip(found: object, width: int = 120) -> str:
-    shown = repr(found)
+    shown = "nothing" if found is None else repr(found)
     return shown if len(shown) <= width else f"{shown[:width]}… ({len(shown)} characters)"
 
 
 class InWords(str):
-    """Something found that is told in words already: messages show it without quotes."""
+    """Something found that is told in words already: messages show it without quotes, and print what can be printed."""
 
     __slots__ = ()
 
     def __repr__(self) -> str:
-        return str(self)
+        return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in self)
 
 
 class MalformedVocab(JittokError, ValueError):
@@ -63,14 +97,21 @@ class MalformedVocab(JittokError, ValueError):
 
 
 class UnsupportedVocab(JittokError, ValueError):
-    """A vocabulary that may be right but is of a kind this version does not know, or cannot tokenize at all."""
+    """A vocabulary that may be right but is of a kind this version does not know, or cannot tokenize at all.
+
+    `file` is empty where an option is at fault: `key` is the option.
+    """
 
     def __init__(self, file: str, key: str, found: object, expected: str) -> None:
-        super().__init__(f"{file}: {key}: found {_clip(found)}, expected {expected}")
-        self.file, self.key, self.found, self.expected = file, key, found, expected
+        self._given = file, key, found, expected
+        where = f"{file}: {key}" if file else key
+        place, right = _place_in_python(where), in_python(expected)
+        super().__init__(f"{place}: found {_clip(found)}, expected {right}")
+        self.on_command_line = f"{where}: found {_clip(found)}, expected {expected}"
+        self.file, self.key, self.found, self.expected = file, key if file else place, found, right
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.file, self.key, self.found, self.expected)
+        return type(self), self._given
 
 
 class EncodingFailed(JittokError, ValueError):
@@ -110,11 +151,14 @@ class CorpusError(JittokError, ValueError):
     """A corpus that cannot be read, written or continued; `where` is a file, a line or an option."""
 
     def __init__(self, where: str, found: object, expected: str) -> None:
-        super().__init__(f"{where}: found {_clip(found)}, expected {expected}")
-        self.where, self.found, self.expected = where, found, expected
+        self._given = where, found, expected
+        place, right = _place_in_python(where), in_python(expected)
+        super().__init__(f"{place}: found {_clip(found)}, expected {right}")
+        self.on_command_line = f"{where}: found {_clip(found)}, expected {expected}"
+        self.where, self.found, self.expected = place, found, right
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.where, self.found, self.expected)
+        return type(self), self._given
 
 
 class CompilerMissing(JittokError, ImportError):

@@ -69,7 +69,9 @@ def load(
     asked = {name: value for name, value in given.items() if value is not None}
     if asked or not gguf_of(source):
         if llama_cpp is not None or pre is not None:
-            raise ValueError("llama_cpp and pre are for GGUF files alone, found another file or its options")
+            raise ValueError(
+                "llama_cpp, pre: found a file that is no GGUF, or options of such a file, expected a GGUF file"
+            )
         return patiently(_load_file, source, asked, cache=cache, cache_bytes=cache_bytes)
     name = os.fspath(source) if isinstance(source, str | os.PathLike) else IN_MEMORY
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from jittok.arrow import Vocabulary, encode_table, table_options, tokenizer_of
-from jittok.errors import CorpusError, missing
+from jittok.errors import CorpusError, InWords, missing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,7 +43,7 @@ def encode(
 ) -> Dataset:
     """The dataset with a column `output` of ids (`list<int32>`); nothing runs before it is consumed.
 
-    `vocab`: a Tokenizer, a bundled name, or a GGUF file that every worker can read. `workers`: actors of one CPU,
+    `vocab`: a Tokenizer, a bundled name, or a tokenizer file that every worker can read. `workers`: actors of one CPU,
     by default as many as Ray finds room for; other steps of the dataset need CPUs as well. `options`: `add_special`,
     `parse_special`, `errors`, as for `encode_batch`.
     """
@@ -83,7 +83,7 @@ def count(
 
     how = How(**{"threads": 1, **options})
     if how.lines is not None or how.runs is not None:
-        raise CorpusError("jittok.ray.count", "lines, runs", "words of a pre type or of a pattern")
+        raise CorpusError("jittok.ray.count", InWords("lines, runs"), "words of a pre type or of a pattern")
     same: dict[str, Any] = {"pre": how.name, "special": how.special, "once": how.by == "documents"}
     empty = Counts(np.zeros(0, np.uint8), np.zeros(1, np.int64), np.zeros(0, np.int64), **same)
 

@@ -10,7 +10,6 @@ import hashlib
 import importlib.util
 import json
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -80,11 +79,6 @@ def object_of_text(level: Level, text: str, place: Path) -> Path:
     module.verify()
     place.write_bytes(machine.emit_object(module))
     return place
-
-
-def has_linker(name: str = "linux") -> bool:
-    """Whether a library for this system can be linked here."""
-    return bool(importlib.util.find_spec("ziglang")) or (name.startswith("linux") and bool(shutil.which("cc")))
 
 
 def math_library(level: Level, folder: Path) -> Path:

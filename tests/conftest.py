@@ -1,6 +1,7 @@
 """Profiles of hypothesis, vocabularies small enough to read, and those of files."""
 
 import functools
+import json
 import lzma
 import os
 from collections.abc import Callable, Sequence
@@ -13,6 +14,8 @@ from hypothesis import settings
 
 import jittok
 from jittok.tokenizer import Tokenizer
+from jittok.vocab import read_vocab
+from jittok.vocab.bundled import bundled_vocab
 from jittok.vocab.vocab import Vocab
 
 # The same examples each time: what new ones find is for `make fuzz` and `make examples` to tell.
@@ -24,6 +27,31 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 VOCABS = Path(__file__).parent / "data" / "vocabs"
 UNKNOWN, NORMAL, CONTROL, USER_DEFINED, BYTE = 1, 4, 8, 16, 32
 SPECIAL = UNKNOWN | CONTROL | USER_DEFINED
+BUNDLED = {"t5": "t5", "bert-bge": "bert", "gpt-2": "gpt-2", "mistral-v1": "mistral"}
+"""Names of vocabularies in recorded sets, and what the package calls them."""
+SHARED = Path(os.environ.get("JITTOK_SHARED") or Path(__file__).parents[2] / "shared")
+
+
+@functools.cache
+def _vocab(name: str) -> Vocab:
+    if name in BUNDLED:
+        return bundled_vocab(BUNDLED[name])
+    packed = SHARED / "vocabs" / f"{name}.gguf.xz"
+    if not packed.is_file():
+        pytest.skip(f"the vocabulary {name} is not bundled and not in {packed.parent}; set JITTOK_SHARED")
+    return read_vocab(lzma.decompress(packed.read_bytes()))
+
+
+@pytest.fixture(scope="session")
+def named_vocab() -> Callable[[str], Vocab]:
+    """named_vocab("t5"): a real vocabulary, bundled or from the shared folder; skips the test without it."""
+    return _vocab
+
+
+@pytest.fixture(scope="session")
+def walkthroughs() -> dict[str, Any]:
+    """Numbers of debugger sessions with llama.cpp, one key a session."""
+    return json.loads((VOCABS.parent / "walkthroughs.json").read_text(encoding="utf-8"))
 
 
 def fixed(values: Any, dtype: Any) -> Any:

@@ -4,8 +4,8 @@ Decorators. `helper` marks a function that only kernels call: it is compiled ins
 that writes LLVM code. `kernel` marks an entry point that Python calls:
 
 - its one signature is read from the annotations (`U8`, `OutI32`, `int`, NamedTuples of these);
-- nothing is compiled at import, and Numba is not even imported: the first call takes the machine code that lies in the
-  wheel (`shipped`), or in the user's cache (`store`, `machine`), or else compiles it (`compiler`), under a lock;
+- nothing is compiled at import, and Numba is not even imported. The first call takes the machine code that lies in the
+  wheel (`shipped`), else that in the user's cache (`store`, `machine`). Else it compiles, under a lock (`compiler`);
 - it takes one argument, a frame: int64 words in which addresses and sizes of all arrays and all numbers lie behind
   each other. Python writes the frame (`Call`), so machine code needs nothing of Numba to run, and a caller that keeps
   its arrays keeps their part of the frame.

@@ -1,8 +1,9 @@
 """What machine code and compiled vocabularies depend on, as digests: this package's sources, the processor, versions.
 
-Sources are read and hashed once. After that a memo in the cache stands for each that has the size, times and inode that
-it had: a start looks at the files that are asked for and their folders, and reads one. The memo is written only when no
-source is so young that a further change might leave its times as they are.
+Sources are read and hashed once, and a memo of them is kept in the cache. A source whose size, times and inode are
+those of the memo is not read again. So a start reads one file, the memo, and looks at the times of the sources that are
+asked for and of their folders. The memo is written only when no source is so young that a further change might leave
+its times as they are.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Machine code on disk: one file a kernel, under a stamp of everything that decides what it is.
 
 The stamp (`stamps`) covers every source file that the kernel's module imports, directly or not, the processor, the
-versions of Numba and Python, and the settings that change code. It is part of the file's name, so that two versions,
-two Pythons and two kinds of processor that share a home keep one file each; what nobody has used for long is swept.
-A file that is damaged or of another stamp is a miss and is written anew; a folder that cannot be written costs time,
+versions of Numba and Python, and the settings that change code. It is part of the file's name. So two versions, two
+Pythons and two kinds of processor that share a home keep one file each. What nobody has used for long is deleted. A
+file that is damaged or of another stamp is a miss and is written anew. A folder that cannot be written costs time,
 never a failure.
 """
 

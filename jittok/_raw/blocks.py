@@ -51,8 +51,8 @@ def _load_block(b: Any, base: Any, index: Any) -> Any:
 def _bits_of(b: Any, mask: Any) -> Any:
     """A vector of 64 bits as an integer.
 
-    Where a processor has no registers for such vectors, LLVM is not to see where the integer comes from: it would do
-    what follows with vectors of bits, and take these apart bit by bit where branches meet.
+    On a processor without registers for such vectors, LLVM must not see where the integer comes from. Otherwise it
+    would do what follows with vectors of bits, and take these apart bit by bit where branches meet.
     """
     bits = b.bitcast(mask, _I64)
     if HAS_COMPRESS:

@@ -1,11 +1,11 @@
 """Elements, unaligned words and bits: the plain part of raw memory. Each operation has a checked twin.
 
-A kernel turns each array into a *window* once (`window(array)`) and hands windows to its helpers. In fast code a
-window is the array's address: an int64 costs no reference counting, no descriptor in registers and no wrap-around of
-negative indices (Numba counts references of every array that is passed to a helper inside a loop: half of the time of
-a short loop). In checked code (JITTOK_CHECKED=1, NUMBA_BOUNDSCHECK=1) and without the compiler (NUMBA_DISABLE_JIT=1)
-a window *is* the array, and every operation tests its place against the array's size. So one source gives both, and
-the whole suite passes in checked code first.
+A kernel turns each array into a *window* once (`window(array)`) and hands windows to its helpers. In fast code a window
+is the array's address. An int64 costs no reference counting, no descriptor in registers and no wrap-around of negative
+indices. (Numba counts references of every array that is passed to a helper inside a loop. That takes half of the time
+of a short loop.) In checked code (JITTOK_CHECKED=1, NUMBA_BOUNDSCHECK=1) and without the compiler (NUMBA_DISABLE_JIT=1)
+a window *is* the array, and every operation tests its place against the array's size. So one source gives both, and the
+whole suite passes in checked code first.
 
 A fast operation is an intrinsic itself, not a helper around one: a helper costs the compiler a hundredth of a second.
 

@@ -1,4 +1,5 @@
-"""Spans of texts that a `Pipeline` has encoded, by its plain way: exact, and slow.
+"""Spans of texts that a `Pipeline` has encoded: where its tokens spell the text, their own bytes (`spelled`); else by
+its plain way, exact and slow.
 
 Each normalizer keeps which bytes every character stands for: its own where it has not changed, all that was replaced
 together, none for what was put in front. A token stands for what its characters stand for; where bytes of one unchanged
@@ -7,10 +8,13 @@ character became several tokens, each has its own bytes.
 
 from __future__ import annotations
 
+from weakref import WeakKeyDictionary
+
 import numpy as np
 from numpy.typing import NDArray
 
 from jittok.align.characters import character_spans
+from jittok.align.spelled import Spelling, spelled_spans, spelling_of
 from jittok.inputs import Documents
 from jittok.pipeline import Pipeline
 from jittok.reference.pipeline.documents import aligned
@@ -19,8 +23,12 @@ from jittok.reference.pipeline.documents import aligned
 class FileAligner:
     """What finds the spans of a Pipeline's ids. Immutable; safe to share between threads."""
 
+    in_python = True
+    """See `encode.batch`."""
+
     def __init__(self, pipeline: Pipeline, add_special: bool, parse_special: bool) -> None:
         self.pipeline, self.add_special, self.parse_special = pipeline, add_special, parse_special
+        self._spelling = _spelling(pipeline)
 
     def spans(
         self, docs: Documents, first: int, last: int, document_ends: NDArray[np.int64], _starts: NDArray[np.int64],
@@ -28,13 +36,18 @@ class FileAligner:
     ) -> NDArray[np.int64]:  # fmt: skip
         """int64[n, 2]: where each of the ids of documents first .. last - 1 comes from, in bytes of its document.
 
-        The arrays are those of `Aligner.spans`. AssertionError unless the plain way gives the same ids.
+        The arrays are those of `Aligner.spans`. AssertionError unless the plain way, where it is asked, gives the same
+        ids.
         """
         offsets = _row_offsets(document_ends, ends)
         spans = np.empty((ids.size, 2), np.int64)
         for k, document in enumerate(range(first, last)):
             begin, end = offsets[k : k + 2].tolist()
             raw = docs.between(int(docs.starts[document]), int(docs.stops[document]))
+            if self._spelling and spelled_spans(
+                self._spelling, self.pipeline, raw, ids[begin:end], self.add_special, spans[begin:end]
+            ):
+                continue
             found = aligned(self.pipeline, raw, self.add_special, self.parse_special)
             if [token.id for token in found] != ids[begin:end].tolist():
                 raise AssertionError(
@@ -51,6 +64,16 @@ class FileAligner:
         spans = self.spans(docs, first, last, document_ends, *fragments)  # type: ignore[arg-type]
         offsets = _row_offsets(document_ends, fragments[3])
         return character_spans(docs.data, docs.starts[first:last], docs.stops[first:last], offsets, spans)
+
+
+_SPELLINGS: WeakKeyDictionary[Pipeline, Spelling | None] = WeakKeyDictionary()
+
+
+def _spelling(pipeline: Pipeline) -> Spelling | None:
+    """How tokens spell documents, found once."""
+    if pipeline not in _SPELLINGS:
+        _SPELLINGS[pipeline] = spelling_of(pipeline)
+    return _SPELLINGS[pipeline]
 
 
 def _row_offsets(document_ends: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:

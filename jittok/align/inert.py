@@ -93,10 +93,10 @@ def _take_apart(vocab: Vocab, flags: NDArray[np.uint8]) -> NDArray[np.uint64] | 
     """`Inert.inner`; None where a user-defined text has a bad byte.
 
     User-defined texts are not normalized, and neither is a text that begins like one. In an inert stretch this makes no
-    difference for characters that normalization leaves alone. Two kinds of characters are marked as MAPPED: blanks of
-    such texts that are no spaces, and characters that share their first byte with one of such a text (these may be
-    taken apart). At the end of a stretch, `is_hidden` asks whether a user-defined text that began in the stretch may
-    hold the character there.
+    difference for characters that normalization leaves alone. Two kinds of characters of such texts are marked as
+    MAPPED: blanks that are no spaces, and characters that share their first byte with one of them (these may be taken
+    apart). At the end of a stretch, `is_hidden` asks whether a user-defined text that began in the stretch may hold the
+    character there.
     """
     inner = np.zeros(1024, np.uint64)
     for token in np.flatnonzero(vocab.file_attributes & USER_DEFINED).tolist():

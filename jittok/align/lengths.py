@@ -1,9 +1,9 @@
 """How many bytes each token stands for: what spans are computed from.
 
-Two counts a token, both *lower bounds* of what it can stand for, whichever way it came about. The tokens of a fragment
-stand for disjoint stretches of it, so when the lower bounds already add up to the whole fragment, each of them is
-exact, and no byte has to be compared. Ids begin at -1 (an unknown token that the vocabulary does not have), so the
-entry of an id is at id + 1.
+Each token has two counts. Both are *lower bounds* of what it can stand for, whichever way it came about. The tokens of
+a fragment stand for disjoint stretches of it. So when the lower bounds already add up to the whole fragment, each of
+them is exact, and no byte has to be compared. Ids begin at -1 (an unknown token that the vocabulary does not have), so
+the entry of an id is at id + 1.
 """
 
 from __future__ import annotations

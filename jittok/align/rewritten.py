@@ -1,7 +1,7 @@
 """Spans where a text is rewritten before it is cut into tokens: malformed UTF-8, marks, white space, DNA.
 
-What becomes of a fragment is a list of bytes, each with the stretch of the text that it stands for: byte for byte where
-nothing changes, one stretch for all bytes of a replacement. The tokens of the fragment cover that list one after the
+A fragment becomes a list of bytes, each with the stretch of the text that it stands for. Where nothing changes, this is
+the byte itself. All bytes of a replacement have one stretch. The tokens of the fragment cover that list one after the
 other. Only the stretches are needed, never the bytes. Where the tokens' lengths do not add up (bytes without a token
 disappear, symbols without one fall apart), the fragment is listed for `literal`.
 """

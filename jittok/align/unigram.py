@@ -99,7 +99,7 @@ def unigram_spans(
 ) -> int:  # fmt: skip
     """Spans of the tokens of the fragments left[2 * item : 2 * count], a list as `direct_spans` makes it.
 
-    use_lattice: 1: find the best path again, in `lattice`, which may be empty otherwise
+    use_lattice: 1: find the best path again, in `lattice`; 0: `lattice` may be empty
     kept: fragments of earlier calls that are left in `left`
     report: int64[4]; the other arrays are those of `direct_spans`
 

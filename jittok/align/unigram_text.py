@@ -1,9 +1,9 @@
 """Spans of Unigram walked over the text itself, as it is mostly normalized to itself.
 
-In an inert stretch (see `inert`) a token covers as many bytes as its text has, and U+2581 in front of it stands for the
-blanks there, or each U+2581 for one where spaces are not merged. Around what is not inert a few bytes are normalized,
-just as many as the tokens there need. Where ids do not tell, and what is far from any real text, is left to the way
-over the whole normalized text.
+In an inert stretch (see `inert`) a token covers as many bytes as its text has. U+2581 in front of it stands for the
+blanks there. Where spaces are not merged, each U+2581 stands for one blank. Around what is not inert a few bytes are
+normalized, just as many as the tokens there need. Two kinds of fragments are left to the way over the whole normalized
+text: those whose ids do not tell the spans, and those far from any real text.
 """
 
 from __future__ import annotations
@@ -281,8 +281,8 @@ def _stands(w: Walk, out: Normal, at: int, size: int, token: int) -> bool:
 
 @helper
 def _walk_odd(w: Walk, inert: InertWindow, out: Normal, i: int, k: int, inside: bool) -> tuple[int, int, bool]:
-    """Spans of ids from k on, one at least if there is one, up to where a token ends together with a step inside a
-    word; (place behind, next id, inside a word), the second -1 where they do not tell."""
+    """Write spans of ids from k on, at least one if there is one, until a token ends together with a step inside a
+    word. Returns (place behind, next id, inside a word). The second is -1 where the ids do not tell."""
     cursor, at = Cursor(i, 0, inside, -1, -1), 0
     while k < w.end:
         token, behind = get_i32(w.ids, k), at

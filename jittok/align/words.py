@@ -80,8 +80,8 @@ def _next_letter(w: WordWindow, i: int, stop: int) -> tuple[int, int, int]:
 
 @helper
 def _walk_word(w: WordWindow, rules: WordRules, word: OutU8, i: int, stop: int, k: int, end: int) -> tuple[int, int]:
-    """Spans of the ids from k on of the word that begins at i, or is empty there if it does not; (place behind, next
-    id), the latter -1 if they are not those of the word."""
+    """Write the spans of the ids from k on of the word that begins at i. A blank or dropped character is no word and is
+    passed. Returns (place behind, next id). The latter is -1 if the ids are not those of the word."""
     fact, size = fact_at(w, i, stop)
     kind = fact & KIND_BITS
     if kind in (BLANK, DROPPED):

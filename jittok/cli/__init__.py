@@ -12,7 +12,7 @@ import importlib
 import io
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import Any, NoReturn
 
 from jittok import __version__
@@ -58,7 +58,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; its exit status."""
-    command = ""
+    command, names = "", set[str]()
     try:
         if sys.stdout is None:
             note("jittok: standard output is closed, where the answer would go (/dev/null takes what nobody reads)")
@@ -66,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(errors="backslashreplace")  # names of files may be no text of its encoding
         options = build_parser().parse_args(arguments)
-        command = f" {options.command}"
+        command, names = f" {options.command}", set(vars(options))
         with _compiling_told():
             status: int = options.run(options)
         sys.stdout.flush()
@@ -85,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except EXPECTED_FAILURES as error:
         _flush_or_forget()
-        note(f"jittok{command}: {one_line(error)}")
+        note(f"jittok{command}: {one_line(error, names)}")
         return 2
     except Exception as error:
         if _was_interrupt(error):
@@ -139,8 +139,8 @@ def _compiling_told() -> Iterator[None]:
         _jit.on_compile.remove(tell)
 
 
-def one_line(error: BaseException) -> str:
-    """What an exception says, in one line."""
+def one_line(error: BaseException, options: Container[str] = ()) -> str:
+    """What an exception says, in one line. Those of `options` have the names of the command line."""
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
     if isinstance(error, OSError) and error.strerror:
@@ -149,5 +149,10 @@ def one_line(error: BaseException) -> str:
         return "found too little memory for this (fewer --threads need less)"
     if isinstance(error, ModuleNotFoundError) and "pip install" not in str(error):
         return f"{error.name} is not installed: pip install '.[cli,corpus]' in a checkout of jittok"
+    if isinstance(error, JittokError) and error.on_command_line is not None:
+        return " ".join(error.on_command_line.split())
     said = error.args[0] if isinstance(error, KeyError) and error.args else error
+    where, colon, rest = str(said).partition(": ")
+    if where in options:
+        said = f"--{where.replace('_', '-')}{colon}{rest}"
     return " ".join(str(said).split()) or type(error).__name__

@@ -39,9 +39,9 @@ def run(options: argparse.Namespace) -> int:
     from jittok._jit.store import cache_dir
 
     if options.vocab and options.action != "warm":
-        raise ValueError(f"cache {options.action}: found --vocab, expected it with warm only")
+        raise ValueError(f"{options.action}: found --vocab, expected it with warm only")
     if options.level and options.action != "warm":
-        raise ValueError(f"cache {options.action}: found --level, expected it with warm only")
+        raise ValueError(f"{options.action}: found --level, expected it with warm only")
     if cache_dir() is None:
         raise FileNotFoundError("no cache folder can be made or read; JITTOK_CACHE_DIR names one")
     return {"list": _list, "clear": _clear, "warm": _warm}[options.action](options)

@@ -42,6 +42,14 @@ def add_vocab(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--pre", metavar="NAME", help="use this tokenizer.ggml.pre if jittok does not know that of the file"
     )
+    parser.add_argument("--pattern", metavar="REGEX", help="what cuts words, for a file of tiktoken ranks without it")
+    parser.add_argument(
+        "--special-token",
+        action="append",
+        type=special_token,
+        metavar="TEXT=ID",
+        help="a special token of such a file",
+    )
     parser.add_argument(
         "--no-cache", action="store_true", help="neither read nor write the compiled vocabulary on disk"
     )
@@ -99,15 +107,41 @@ def check_outputs(
 
 def positive(text: str) -> int:
     """An integer of 1 or more, for argparse."""
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"found {number}, expected 1 or more")
-    return number
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"found {text!r}, expected a whole number, 1 or more")
+    return int(text)
+
+
+def sizes(text: str) -> list[int]:
+    """Integers of 1 or more with commas between them, for argparse."""
+    return [positive(part.strip()) for part in text.split(",")]
+
+
+def weight(text: str) -> tuple[str, float]:
+    """A glob and how often words of its files count, for argparse."""
+    glob, equals, number = text.rpartition("=")
+    try:
+        if equals:
+            return glob, float(number)
+    except ValueError:
+        pass
+    raise argparse.ArgumentTypeError(f"found {text!r}, expected GLOB=X, such as 'news/*=2'")
+
+
+def special_token(text: str) -> tuple[str, int]:
+    """A text and its id, for argparse."""
+    token, equals, number = text.rpartition("=")
+    if not equals or not token or not number.isascii() or not number.isdecimal() or len(number) > 9:
+        raise argparse.ArgumentTypeError(f"found {text!r}, expected TEXT=ID, such as '<|im_end|>=151645'")
+    return token, int(number)
 
 
 def open_vocab(options: argparse.Namespace, cache_bytes: int | None = None) -> Tokenizer:
     """The tokenizer that --vocab names: a file if there is one, else a bundled name. `cache_bytes`: see `load`."""
-    return open_named(options.vocab, not options.no_cache, options.llama_cpp, options.pre, cache_bytes)
+    ranks: dict[str, Any] = {} if options.pattern is None else {"pattern": options.pattern}
+    if options.special_token:
+        ranks["special_tokens"] = dict(options.special_token)
+    return open_named(options.vocab, not options.no_cache, options.llama_cpp, options.pre, cache_bytes, ranks=ranks)
 
 
 def open_named(
@@ -117,9 +151,10 @@ def open_named(
     pre: str | None = None,
     cache_bytes: int | None = None,
     where: str = "--vocab",
+    ranks: dict[str, Any] | None = None,
 ) -> Tokenizer:
     """The tokenizer of a file if there is one, else of a bundled name; for a release and with a `pre` if given. Errors
-    say what can be read; `where`: the argument that they name."""
+    say what can be read; `where`: the argument that they name; `ranks`: what a file of tiktoken ranks does not hold."""
     import jittok
 
     path = Path(vocab)
@@ -130,8 +165,10 @@ def open_named(
             raise ValueError(
                 f"{where} {vocab}: found a device or pipe, expected {VOCABS} or a bundled name ({bundled})"
             )
-        return jittok.load(vocab, cache=cache, llama_cpp=llama_cpp, pre=pre, **bound)
+        return jittok.load(vocab, cache=cache, llama_cpp=llama_cpp, pre=pre, **bound, **(ranks or {}))
     names = jittok.bundled_names()
+    if ranks:
+        raise ValueError(f"{where} {vocab}: found no such file, expected tiktoken ranks, as --pattern is given")
     if vocab in names:
         return jittok.bundled(vocab, llama_cpp=llama_cpp, pre=pre, **bound)
     near = difflib.get_close_matches(vocab.lower(), names, 1)

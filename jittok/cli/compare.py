@@ -16,12 +16,12 @@ HELP = "Compare two tokenizers on documents, or what they are made of."
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
     parser.add_argument("a", metavar="A", help="any tokenizer file, a folder of one, or a bundled name")
-    parser.add_argument("b", metavar="B", help="another")
+    parser.add_argument("b", metavar="B", help="the one to compare it with")
     parser.add_argument(
         "--corpus",
         nargs="+",
         metavar="FILE",
-        help="documents, as for count; without them the machines themselves are compared",
+        help="documents, as for count; without them, what the two are made of is compared",
     )
     add_kinds(parser)
     parser.add_argument("--ids", action="store_true", help="compare ids, not what tokens stand for")

@@ -35,7 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_vocab(parser)
     parser.add_argument(
         "inputs", nargs="+", metavar="INPUT",
-        help=".txt .jsonl .parquet .arrow, the first two also .gz .zst .bz2 .xz: files, globs, directories, URLs, -",
+        help=".txt .jsonl .parquet .arrow, the first two also .gz .zst .bz2 .xz: files, globs, directories, URLs; "
+        "-: standard input",
     )  # fmt: skip
     parser.add_argument(
         "--out", required=True, metavar="DIR", help="the folder to write; a folder that was begun is continued"

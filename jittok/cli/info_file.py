@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jittok.cli.common import write
+from jittok.cli.step_words import in_words
 from jittok.display.terminal import print_table
 from jittok.pipeline import Pipeline
 from jittok.pipeline.pipeline import FIRST_TEXT
@@ -23,15 +25,35 @@ def show(tok: Tokenizer, pipeline: Pipeline, as_json: bool) -> int:
     if as_json:
         write(json.dumps(known) + "\n")
         return 0
-    names = ("format", "library", "type", "fingerprint", "vocab_size", "merges", "added", "special", "runs")
-    print_table(pipeline.source, [(name, known[name]) for name in names], sys.stdout)
+    rows = [
+        ("format", known["format"]), ("answers as", known["library"]), ("type", known["type"]),
+        ("fingerprint", known["fingerprint"]), ("tokens", known["vocab_size"]), ("merges", known["merges"]),
+        ("added tokens", f"{known['added']}, {known['special']} of them special"), ("encoded by", known["runs"]),
+    ]  # fmt: skip
+    print_table(pipeline.source, rows, sys.stdout)
     steps = [
-        (f"{part} {k}", step) for part in ("normalize", "split", "decode") for k, step in enumerate(known[part], 1)
-    ]
-    print_table("steps", [*steps, ("model", known["model"]), ("around", known["around"])], sys.stdout)
+        *_numbered("normalize", pipeline.normalize), *_numbered("split", pipeline.split),
+        ("model", in_words(pipeline.model)), ("around a text", _around(pipeline)),
+        *_numbered("decode", pipeline.decode),
+    ]  # fmt: skip
+    print_table("what becomes of a text, step by step", steps, sys.stdout)
     sys.stdout.write("notes\n")
     sys.stdout.writelines(f"  - {note}\n" for note in known["notes"] or ["none"])
     return 0
+
+
+def _numbered(part: str, steps: Sequence[Any]) -> list[tuple[str, str]]:
+    return [(f"{part} {k}", in_words(step)) for k, step in enumerate(steps, 1)] or [(part, "nothing")]
+
+
+def _around(pipeline: Pipeline) -> str:
+    """The tokens in front of a text and behind it, as `add_special` puts them."""
+    parts = ["text" if item == FIRST_TEXT else _named(pipeline, item) for item in pipeline.single]
+    return " ".join(parts) if len(parts) > 1 else "no tokens"
+
+
+def _named(pipeline: Pipeline, token: int) -> str:
+    return f"{pipeline.tokens[token].decode('utf-8', 'backslashreplace')!r} ({token})"
 
 
 def facts(tok: Tokenizer, pipeline: Pipeline) -> dict[str, Any]:
@@ -58,7 +80,7 @@ def facts(tok: Tokenizer, pipeline: Pipeline) -> dict[str, Any]:
 
 
 def shown(step: Any) -> str:
-    """A step in words: its name and settings, arrays by their size."""
+    """A step as data: its name and settings, arrays by their size."""
     values = (f"{name}={_value(getattr(step, name))}" for name in step._fields)
     return f"{type(step).__name__}({', '.join(values)})"
 

@@ -68,7 +68,7 @@ def find(names: list[str], options: argparse.Namespace) -> tuple[list[Source], O
     how = Options(
         kind="jsonl" if options.jsonl else options.input_format, field=options.field, column=options.column,
         lines=options.lines, on_error="replace" if options.errors == "replace" else "fail",
-        max_document_bytes=parse_bytes(options.max_document_bytes),
+        max_document_bytes=parse_bytes(options.max_document_bytes, "--max-document-bytes"),
     )  # fmt: skip
     if STDIN in names and sys.stdin is not None and sys.stdin.isatty():
         note("reading from the terminal: end the text with Ctrl-D on a line of its own")

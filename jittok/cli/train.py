@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jittok.cli.common import add_limit, add_overwrite, check_outputs, positive, write
+from jittok.cli.common import add_limit, add_overwrite, check_outputs, positive, sizes, weight, write
 
 if TYPE_CHECKING:
     from jittok.train.counts import Counts
@@ -36,13 +36,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "inputs", nargs="*", metavar="INPUT", help="files, directories, globs, URLs, - as `jittok corpus` reads them"
     )
     parser.add_argument("--size", type=positive, metavar="N", help="number of all ids: special tokens, bytes, merges")
-    parser.add_argument("--sizes", metavar="N,N,...", help="several sizes from one training")
+    parser.add_argument("--sizes", type=sizes, metavar="N,N,...", help="several sizes from one training")
     parser.add_argument(
         "--out",
         action="append",
         default=[],
         metavar="FILE",
-        help=".gguf, .json (tokenizer.json), vocab.json (and merges.txt), .tiktoken; repeat for more",
+        help=".gguf, .json (tokenizer.json), vocab.json (and merges.txt), .tiktoken, .model, .txt; may be given again",
     )
     parser.add_argument(
         "--model",
@@ -50,11 +50,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="bpe",
         help="byte-level BPE; sentencepiece's BPE or Unigram (.gguf, .model); BERT's WordPiece (.gguf, .txt)",
     )
-    parser.add_argument("--extend", metavar="VOCAB", help="--size more tokens behind those of a GGUF or bundled name")
+    parser.add_argument("--extend", metavar="VOCAB", help="add --size tokens behind those of a GGUF or bundled name")
     parser.add_argument("--prune", metavar="VOCAB", help="that vocabulary without the tokens these documents never use")
     parser.add_argument("--json", action="store_true", help="print data as JSON")
     rule = parser.add_argument_group("the vocabulary")
-    rule.add_argument("--pre", metavar="NAME", help="how words are cut: any tokenizer.ggml.pre (default: qwen2)")
+    rule.add_argument(
+        "--pre", metavar="NAME", help="how words are cut: any tokenizer.ggml.pre (default: qwen2), or a tokenizer.json"
+    )
     rule.add_argument("--pre-regex", metavar="PATTERN", help="a pattern of your own (not for .gguf)")
     rule.add_argument(
         "--like", choices=("jittok", "hf"), default="jittok", help="hf: the merges of Hugging Face's BpeTrainer"
@@ -95,7 +97,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     counting.add_argument("--save-words", metavar="FILE", help="write the counted words")
     counting.add_argument(
-        "--weight", action="append", default=[], metavar="GLOB=X", help="words of matching files count X times"
+        "--weight",
+        type=weight,
+        action="append",
+        default=[],
+        metavar="GLOB=X",
+        help="words of matching files count X times",
     )
     counting.add_argument(
         "--by",
@@ -199,7 +206,7 @@ def _sizes(options: argparse.Namespace) -> list[int]:
     if options.sizes is not None:
         if options.size is not None:
             raise ValueError("found --size and --sizes, expected one of them")
-        return sorted({positive(part) for part in options.sizes.split(",")})
+        return sorted(set(options.sizes))
     if options.size is None and not options.save_words and not options.prune:
         raise ValueError("found no --size, expected --size N (or --save-words FILE, to count only)")
     return [] if options.size is None else [options.size]
@@ -237,7 +244,7 @@ def _words(options: argparse.Namespace, stretches: str | None = None) -> Counts:
     from jittok.corpus.options import Options as Reading
     from jittok.corpus.options import parse_bytes
     from jittok.train.counting import How
-    from jittok.train.cutter import DEFAULT_PRE
+    from jittok.train.cutter import DEFAULT_PRE, named_pre
     from jittok.train.files import RANGE_BYTES, count_files
 
     runs, lines = stretches, None
@@ -255,23 +262,19 @@ def _words(options: argparse.Namespace, stretches: str | None = None) -> Counts:
 
         runs = RUNS
     how = How(
-        pre=options.pre or DEFAULT_PRE, pre_regex=options.pre_regex, runs=runs, lines=lines,
+        pre=named_pre(options.pre or DEFAULT_PRE), pre_regex=options.pre_regex, runs=runs, lines=lines,
         normalization=options.normalization if lines is not None else "identity",
         special=() if options.like == "hf" else tuple(options.special), by=options.by, sample=options.sample,
-        seed=options.seed, threads=options.threads,
-        memory=None if options.memory is None else parse_bytes(options.memory),
+        seed=options.seed, threads=options.threads, like=options.like,
+        memory=None if options.memory is None else parse_bytes(options.memory, "--memory"),
     )  # fmt: skip
     reading = Reading(
         kind=options.input_format, field=options.field, column=options.column, lines=options.lines,
-        on_error=options.on_error, max_document_bytes=parse_bytes(options.max_document_bytes),
+        on_error=options.on_error, max_document_bytes=parse_bytes(options.max_document_bytes, "--max-document-bytes"),
         range_bytes=RANGE_BYTES,
     )  # fmt: skip
-    weights = {}
-    for given in options.weight:
-        glob, _, number = given.rpartition("=")
-        weights[glob] = float(number)
     work = options.work if stretches is None or options.work is None else f"{options.work}/stretches"
-    return count_files(options.inputs, how, reading, weights, work)
+    return count_files(options.inputs, how, reading, dict(options.weight), work)
 
 
 def _train(options: argparse.Namespace, words: Counts, size: int) -> Trained:
@@ -307,11 +310,12 @@ def _save(options: argparse.Namespace, trained: Trained, size: int, several: boo
 def _base(options: argparse.Namespace) -> Any:
     """The vocabulary to be changed; its pre type cuts the words."""
     from jittok.cli.common import open_named
+    from jittok.train.surgery import changeable
 
     tok = open_named(options.extend or options.prune, cache=True, where="--extend" if options.extend else "--prune")
     if options.pre is not None and options.pre != tok.vocab.pre:
         raise ValueError(f"found --pre {options.pre}, expected none: the vocabulary has {tok.vocab.pre}")
-    options.pre = tok.vocab.pre
+    options.pre = changeable(tok).pre
     return tok
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from jittok.convert.forms import ByteBpe, Form, form_of
 from jittok.convert.hard_texts import TEXTS
 from jittok.convert.targets import ggufs, write_json, write_model, write_ranks
-from jittok.errors import UnsupportedVocab
+from jittok.errors import InWords, UnsupportedVocab
 from jittok.inputs import documents
 from jittok.loading import load
 from jittok.tokenizer import Tokenizer
@@ -72,7 +72,8 @@ def convert(
         if best.differing and not allow_differences:
             text, ids, others = best.examples[0]
             raise UnsupportedVocab(
-                tok.vocab.source, f"convert to {kind}", f"{best.differing} of {best.texts} texts with other ids",
+                tok.vocab.source, f"convert to {kind}",
+                InWords(f"{best.differing} of {best.texts} texts with other ids"),
                 f"the same ids: {text!r} is {ids[:20]} and would be {others[:20]}",
             )  # fmt: skip
         temporary.replace(path)
@@ -183,7 +184,7 @@ def rank_options(tok: Tokenizer, form: Form) -> dict[str, Any]:
         patterns = [row["pattern"]["Regex"] for row in splits or []]
     if len(patterns) != 1 or form.composed:
         raise UnsupportedVocab(
-            tok.vocab.source, "convert to tiktoken", f"{len(patterns)} patterns", "one, and no normalizer"
+            tok.vocab.source, "convert to tiktoken", InWords(f"{len(patterns)} patterns"), "one, and no normalizer"
         )
     special = {str(row["content"]): int(str(row["id"])) for row in form.added}
     return {"pattern": patterns[0], "special_tokens": special}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -47,6 +47,8 @@ ROLES = ("bos", "eos", "unk", "sep", "pad", "mask")
 class Form:
     """Tokens by id. A text of None is an id without a token."""
 
+    said: ClassVar[str] = ""  # what messages call it
+
     tokens: list[str | None]
     types: list[int]  # GGUF's, which are sentencepiece's
     added: list[dict[str, Any]] = field(default_factory=list)  # as a tokenizer.json has them
@@ -60,6 +62,8 @@ class Form:
 class ByteBpe(Form):
     """BPE over bytes, in the byte alphabet."""
 
+    said: ClassVar[str] = "BPE over bytes"
+
     merges: list[tuple[str, str]] = field(default_factory=list)
     whole_words: bool = False
     splits: list[dict[str, Any]] | None = None  # of a tokenizer.json; None where only a `pre` says it
@@ -71,6 +75,8 @@ class ByteBpe(Form):
 @dataclass
 class Scored(Form):
     """Pieces with scores, U+2581 for a space."""
+
+    said: ClassVar[str] = "pieces with scores"
 
     scores: list[float] = field(default_factory=list)
     kind: str = BPE
@@ -84,6 +90,8 @@ class Scored(Form):
 class Parts(Form):
     """WordPiece in BERT's way; inner parts begin with ##."""
 
+    said: ClassVar[str] = "WordPiece"
+
     lowercase: bool = True
     strip_accents: bool = True
 
@@ -91,6 +99,8 @@ class Parts(Form):
 @dataclass
 class Literal(Form):
     """RWKV: the longest token at each byte."""
+
+    said: ClassVar[str] = "RWKV"
 
     raw: list[bytes | None] = field(default_factory=list)
 

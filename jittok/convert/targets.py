@@ -9,7 +9,7 @@ from typing import Any
 
 from jittok.compare.product import compare_splitters
 from jittok.convert.forms import ByteBpe, Form, Literal, Parts, Scored
-from jittok.errors import UnsupportedVocab
+from jittok.errors import InWords, UnsupportedVocab
 from jittok.pipeline.models import BPE, UNIGRAM
 from jittok.pipeline.pipeline import Pipeline
 from jittok.pretokenize.definition import pre_type
@@ -28,7 +28,7 @@ _ROLES = ("bos", "eos", "unk", "sep", "pad", "mask")
 
 
 def _refused(path: Path, form: Form, expected: str) -> UnsupportedVocab:
-    return UnsupportedVocab(os.fspath(path), "convert", type(form).__name__, expected)
+    return UnsupportedVocab(os.fspath(path), "convert", InWords(form.said), expected)
 
 
 def _whole(form: Form) -> list[str]:
@@ -80,7 +80,7 @@ def ggufs(path: Path, form: Form, pipeline: object, pre: str | None) -> Iterator
     if not names and isinstance(pipeline, Pipeline):
         names = pre_types_that_cut_alike(pipeline)
     if not names:
-        expected = "a splitter that one of llama.cpp's pre-tokenizers cuts as; pre= or --pre tries one that is near"
+        expected = "a splitter that one of llama.cpp's pre-tokenizers cuts as; --pre NAME tries one that is near"
         raise _refused(path, form, expected)
     for name in names:
         yield partial(gguf_file.write_gguf, path, _bpe_gguf(form, name))

@@ -11,7 +11,7 @@ from jittok.corpus.folders import open_regular
 from jittok.corpus.ledger import NAME as LEDGER
 from jittok.corpus.manifest import NAME as MANIFEST
 from jittok.corpus.manifest import WORK
-from jittok.errors import CorpusError
+from jittok.errors import CorpusError, InWords
 from jittok.loading import of_release
 from jittok.vocab.releases import RELEASES
 
@@ -40,8 +40,8 @@ def as_begun(tok: Tokenizer, folder: Path) -> Tokenizer:
         return of_release(tok, release)
     except ValueError as error:
         raise CorpusError(
-            str(folder), f"a corpus begun with llama.cpp {release} ({error})",
-            f"that release: jittok.load(..., llama_cpp={release!r}), on the command line --llama-cpp {release}",
+            str(folder), InWords(f"a corpus begun with llama.cpp {release} ({error})"),
+            f"a vocabulary loaded for that release: --llama-cpp {release}",
         ) from None  # fmt: skip
 
 

@@ -25,7 +25,7 @@ from jittok.corpus.progress import Progress
 from jittok.corpus.run import LOCK, Run, Summary, refuse_strange
 from jittok.corpus.sources import Source, check_looks, find_sources
 from jittok.corpus.state import make_plan
-from jittok.errors import CorpusError, check_local, missing
+from jittok.errors import CorpusError, InWords, check_local, missing
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
@@ -50,11 +50,6 @@ def compile_corpus(
     `max_document_bytes` is taken in place of that of the options.
     Raises CorpusError for input that cannot be read (with file and line), for a directory that was begun with something
     else, and when another process is writing it. Raises OSError when the disk is full.
-
-    `report` is called after each range. `max_document_bytes`: in place of that of the options.
-    Raises CorpusError for input that cannot be read (with file and line), for a directory that was begun with something
-    else, and when another process is writing it; OSError when the disk is full.
-    What was written before stays and is taken up by the next call.
     """
     try:
         from filelock import FileLock, Timeout
@@ -69,9 +64,9 @@ def compile_corpus(
     tok = as_begun(tok, out)
     if engine not in ENGINES:
         raise CorpusError("--engine", engine, f"one of {', '.join(ENGINES)}")
-    check_local(given, "out")
+    check_local(given, "--out")
     if out.exists() and not out.is_dir():
-        raise CorpusError(str(out), "a file", "a folder to write, or a free name")
+        raise CorpusError(str(out), InWords("a file"), "a folder to write, or a free name")
     sources, left_out = find_sources(inputs, options)
     check_looks(sources, options)
     formats = formats_of(tok, sources, options)
@@ -80,12 +75,16 @@ def compile_corpus(
     if not any(os.path.lexists(out / name) for name in (MANIFEST, WORK)):
         refuse_strange(out)  # before anything is written there
     if (out / LOCK).is_symlink() or ((out / LOCK).exists() and not (out / LOCK).is_file()):
-        raise CorpusError(str(out / LOCK), "something that is no file", "a file that jittok made: remove what is there")
+        raise CorpusError(
+            str(out / LOCK), InWords("something that is no file"), "a file that jittok made: remove what is there"
+        )
     lock = FileLock(out / LOCK, timeout=0)
     try:
         lock.acquire()
     except Timeout:
-        raise CorpusError(str(out), "another process that writes it", "one at a time") from None
+        raise CorpusError(
+            str(out), InWords("another process that writes it"), "one at a time: wait until it has ended"
+        ) from None
     run = Run(out, make_plan(tok, sources, options), sources, formats, encoder)
     try:
         resumed = run.begin()

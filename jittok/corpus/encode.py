@@ -14,7 +14,7 @@ from jittok.corpus.options import Options
 from jittok.corpus.ranges import Key, RawRange
 from jittok.corpus.reader import Bad, Texts, read_texts, select
 from jittok.corpus.sources import Source
-from jittok.errors import CorpusError, EncodingFailed
+from jittok.errors import CorpusError, EncodingFailed, InWords
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
@@ -57,7 +57,7 @@ class RangeEncoder:
         if not self.options.append_eos:
             return None
         if self.tok.eos_id is None:
-            raise CorpusError("--append-eos", "a vocabulary without an end-of-text token", "one that has it")
+            raise CorpusError("--append-eos", InWords("a vocabulary without an end-of-text token"), "one that has it")
         probe = self.tok.encode("a", **self._special)
         return None if probe.size > 1 and int(probe[-1]) == self.tok.eos_id else self.tok.eos_id
 

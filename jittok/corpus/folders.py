@@ -12,7 +12,7 @@ import os
 import stat
 from pathlib import Path
 
-from jittok.errors import CorpusError
+from jittok.errors import CorpusError, InWords
 
 BY_DESCRIPTOR = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW") and Path("/proc/self/fd").is_dir()
 """Whether a path can lead through a descriptor. Elsewhere links are looked for by name, just before."""
@@ -34,7 +34,9 @@ def is_component(name: object) -> bool:
 def component(name: object, where: object) -> str:
     """A name from a ledger or a manifest. CorpusError unless it is one component."""
     if not isinstance(name, str) or not is_component(name):
-        raise CorpusError(str(where), f"the name {name!r}", "a name without folders: somebody else wrote this line")
+        raise CorpusError(
+            str(where), InWords(f"the name {name!r}"), "a name without folders: somebody else wrote this line"
+        )
     return name
 
 
@@ -42,7 +44,7 @@ def file_name(name: object, where: object) -> tuple[str, str]:
     """Folder and file of a name such as "npy/00000.ids.npy". CorpusError for anything else."""
     parts = name.split("/") if isinstance(name, str) else []
     if len(parts) != 2 or not all(map(is_component, parts)):
-        raise CorpusError(str(where), f"the name {name!r}", "FORMAT/FILE: somebody else wrote this line")
+        raise CorpusError(str(where), InWords(f"the name {name!r}"), "FORMAT/FILE: somebody else wrote this line")
     return parts[0], parts[1]
 
 
@@ -52,7 +54,7 @@ def open_regular(path: Path, flags: int) -> int:
         descriptor = os.open(path, flags | NO_LINK, 0o644)
     except OSError as error:
         if path.is_symlink() or path.is_dir():
-            raise CorpusError(str(_shown(path)), "a link or a folder", "a file that jittok wrote") from error
+            raise CorpusError(str(_shown(path)), InWords("a link or a folder"), "a file that jittok wrote") from error
         raise
     found = os.fstat(descriptor)
     if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:

@@ -8,7 +8,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from jittok.errors import CorpusError
+from jittok.errors import CorpusError, InWords
 
 OPTION = "--max-document-bytes"
 
@@ -26,7 +26,9 @@ class Limit:
         those counted and this one."""
         if size > self.most:
             where = f"{self.path}, {self.thing} {self.before + behind() + 1}" if self.thing else self.path
-            raise CorpusError(where, f"a document of {size} bytes or more", f"up to {self.most} bytes ({OPTION})")
+            raise CorpusError(
+                where, InWords(f"a document of {size} bytes or more"), f"up to {self.most} bytes ({OPTION})"
+            )
 
     def lines(self, block: bytes, count: bool = True) -> bytes:
         """The same lines, checked, and counted."""

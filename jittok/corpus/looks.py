@@ -6,7 +6,7 @@ import json
 import re
 from typing import IO
 
-from jittok.errors import CorpusError
+from jittok.errors import CorpusError, InWords
 
 LOOKED_AT = 1 << 16
 """Bytes that are looked at, at most."""
@@ -95,4 +95,4 @@ def refuse_other_kinds(path: str, start: bytes, lines: bool, any_text: bool = Fa
         found = None
     if found is not None:
         taken = "plain text, a document a line (--lines)" if lines else "plain text"
-        raise CorpusError(path, found[0], f"{taken}; {found[1]}")
+        raise CorpusError(path, InWords(found[0]), f"{taken}; {found[1]}")

@@ -11,7 +11,7 @@ from typing import Any
 from jittok.corpus import disk
 from jittok.corpus.folders import file_name
 from jittok.corpus.state import RANGE_FIELDS, State
-from jittok.errors import CorpusError
+from jittok.errors import CorpusError, InWords
 
 NAME = "manifest.json"
 WORK = ".jittok"
@@ -86,15 +86,15 @@ def read_manifest(folder: Path) -> Manifest:
     path = folder / NAME
     try:
         if path.exists() and not path.is_file():
-            raise CorpusError(str(path), "something that is no file", "the manifest of a finished corpus")
+            raise CorpusError(str(path), InWords("something that is no file"), "the manifest of a finished corpus")
         content = path.read_bytes()
     except FileNotFoundError:
         if (folder / WORK).is_dir():
             expected = (
                 "a finished one: run the same jittok corpus command again, which goes on where it was interrupted"
             )
-            raise CorpusError(str(folder), "a corpus that is not finished", expected) from None
-        raise CorpusError(str(path), "no such file", "the manifest of a finished corpus") from None
+            raise CorpusError(str(folder), InWords("a corpus that is not finished"), expected) from None
+        raise CorpusError(str(path), InWords("no such file"), "the manifest of a finished corpus") from None
     return parsed(content, path)
 
 
@@ -106,11 +106,11 @@ def parsed(content: bytes, path: Path) -> Manifest:
         raise CorpusError(str(path), str(error), "JSON, as it was written") from None
     version = manifest.get("manifest") if isinstance(manifest, dict) else None
     if type(version) is not int or version not in (WITHOUT_DIGEST, VERSION):
-        raise CorpusError(str(path), "another kind of file", f"a manifest of version {VERSION}")
+        raise CorpusError(str(path), InWords("another kind of file"), f"a manifest of version {VERSION}")
     digest = manifest.pop(DIGEST, None)
     right = {**manifest, DIGEST: _digest(manifest)} if version == VERSION else manifest
     if _text(right) != content or (digest is None) != (version == WITHOUT_DIGEST):
-        raise CorpusError(str(path), "other bytes", "those that were written: it was changed since")
+        raise CorpusError(str(path), InWords("other bytes"), "those that were written: it was changed since")
     _check_shape(manifest, path)
     return manifest
 
@@ -134,9 +134,11 @@ def _check_shape(manifest: Manifest, path: Path) -> None:
         right &= known and all(source < len(manifest["inputs"]) for source in sources) and all(facts)
         right &= sum(shard["documents"] for shard in manifest["shards"]) == manifest["documents"]
     except (LookupError, TypeError, AttributeError) as error:
-        raise CorpusError(str(path), f"{type(error).__name__}: {error}", "a manifest that jittok wrote") from None
+        raise CorpusError(
+            str(path), InWords(f"{type(error).__name__}: {error}"), "a manifest that jittok wrote"
+        ) from None
     if not right:
-        raise CorpusError(str(path), "numbers that cannot be", "a manifest that jittok wrote")
+        raise CorpusError(str(path), InWords("numbers that contradict each other"), "a manifest that jittok wrote")
 
 
 def files_of(manifest: Manifest) -> Sequence[dict[str, Any]]:

@@ -15,7 +15,7 @@ from jittok.corpus.encode import Encoded, RangeEncoder
 from jittok.corpus.ranges import Unit, read_unit, units
 from jittok.corpus.sources import STDIN
 from jittok.corpus.state import State
-from jittok.errors import CorpusError, JittokError, missing
+from jittok.errors import CorpusError, InWords, JittokError, missing
 
 UNITS_A_BLOCK = 8
 FEW_UNITS = 256
@@ -47,9 +47,9 @@ def encode_on_ray(encoder: RangeEncoder, state: State, workers: int | None = Non
     try:
         import ray
     except ImportError:
-        raise missing("--engine ray", "Ray", "ray") from None
+        raise missing("engine 'ray'", "Ray", "ray") from None
     if any(source.path == STDIN for source in encoder.sources):
-        raise CorpusError("--engine ray", "standard input", "files that every worker can read")
+        raise CorpusError("--engine ray", InWords("standard input"), "files that every worker can read")
     items = _todo(encoder, state)
     if not items:
         return

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from jittok.errors import CorpusError
+from jittok.errors import CorpusError, InWords
 
 RANGE_BYTES = 8 << 20
 SHARD_BYTES = 1 << 30
@@ -44,7 +44,7 @@ class Options:
         if self.kind is not None:
             _one_of("--input-format", self.kind, KINDS)
         if self.lines and self.separator is not None:
-            raise CorpusError("--separator", self.separator, "no --lines beside it")
+            raise CorpusError("--separator", self.separator, "no separator beside --lines")
         if self.separator == "":
             raise CorpusError("--separator", "", "a text of one character or more")
         if self.range_bytes < 1:
@@ -54,7 +54,7 @@ class Options:
         if self.shard_bytes < 0:
             raise CorpusError("--shard-bytes", self.shard_bytes, "0 (one shard) or more")
         if not self.formats:
-            raise CorpusError("--format", "none", "one or more")
+            raise CorpusError("--format", InWords("none"), "one or more")
         if len(set(self.formats)) != len(self.formats):
             raise CorpusError("--format", ",".join(self.formats), "each format once")
 
@@ -74,7 +74,7 @@ def _one_of(name: str, found: str, allowed: tuple[str, ...]) -> None:
         raise CorpusError(name, found, f"one of {', '.join(allowed)}")
 
 
-def parse_bytes(text: str, where: str = "size") -> int:
+def parse_bytes(text: str, where: str) -> int:
     """A number of bytes with K, M, G or T behind it (powers of 1024). CorpusError, which names `where`."""
     number, unit = text.strip().upper().removesuffix("B").removesuffix("I"), ""
     if number[-1:] in UNITS and number[-1:]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from jittok.corpus.readback import Corpus
 from jittok.corpus.readback import open as open_corpus
-from jittok.errors import CorpusError
+from jittok.errors import CorpusError, InWords
 
 HOW = ("split", "whole")
 AT_ONCE = 1 << 20
@@ -50,7 +50,9 @@ def batches(
         found = f"length={length}, size={size}, overlap={overlap}, start={start}"
         raise CorpusError("batches", found, "length and size of 1 or more, 0 <= overlap < length, start of 0 or more")
     if documents == "whole" and (pad_id is None or overlap):
-        raise CorpusError("documents='whole'", f"pad_id={pad_id}, overlap={overlap}", "a pad_id and no overlap")
+        raise CorpusError(
+            "documents='whole'", InWords(f"pad_id={pad_id}, overlap={overlap}"), "a pad_id and no overlap"
+        )
     opened = corpus if isinstance(corpus, Corpus) else open_corpus(corpus)
     if documents == "split":
         return _gathered(_split(opened, length, overlap, pad_id, start), size)

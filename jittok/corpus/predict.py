@@ -26,7 +26,7 @@ from jittok.corpus.reader import Texts
 from jittok.corpus.sources import STDIN, TABLES, Source
 from jittok.corpus.state import State
 from jittok.corpus.unpack import open_unpacked
-from jittok.errors import CorpusError
+from jittok.errors import CorpusError, InWords
 from jittok.inputs import Documents
 from jittok.tokenizer.other_files import KERNELS
 
@@ -72,7 +72,7 @@ def predict(
     """
     sources = encoder.sources
     if any(source.size is None for source in sources):
-        raise CorpusError(STDIN, "standard input", "input that can be read twice, for a prediction")
+        raise CorpusError(STDIN, InWords("standard input"), "input that can be read twice, for a prediction")
     total = sum(source.size or 0 for source in sources)
     encoder.tok.encode("warm")  # loading or compiling kernels is not what a sample should measure
     start = time.perf_counter()
@@ -281,5 +281,5 @@ def check_space(out: Path, encoder: RangeEncoder, formats: Sequence[Format], sta
     if need > free:
         found = f"{free / 1e6:.0f} MB of free disk"
         raise CorpusError(
-            str(out), found, f"about {need / 1e6:.0f} MB, by a sample of the input (--no-space-check goes on)"
+            str(out), InWords(found), f"about {need / 1e6:.0f} MB, by a sample of the input (--no-space-check goes on)"
         )

@@ -17,7 +17,7 @@ from jittok.corpus.formats import FORMATS, format_class, make_formats
 from jittok.corpus.formats.base import Block, Facts, Lazy
 from jittok.corpus.manifest import Manifest, read_manifest
 from jittok.corpus.state import named
-from jittok.errors import CorpusError
+from jittok.errors import CorpusError, InWords
 from jittok.rows import TokenArray
 from jittok.rows.checks import proven
 from jittok.rows.ids import Ids
@@ -48,15 +48,17 @@ def open(  # noqa: A001  jittok.corpus.open is what one looks for
     if format is None:
         known = [name for name in FORMATS if name in written]
         if not known:
-            raise CorpusError(str(folder), f"formats {', '.join(written)}", f"one or more of {', '.join(FORMATS)}")
+            raise CorpusError(
+                str(folder), InWords(f"formats {', '.join(written)}"), f"one or more of {', '.join(FORMATS)}"
+            )
         format = min(known, key=lambda name: format_class(name).slowness)  # noqa: A001
     if format not in written:
-        raise CorpusError(str(folder), f"formats {', '.join(written)}", f"{format}, or one of these")
+        raise CorpusError(str(folder), InWords(f"formats {', '.join(written)}"), f"{format}, or one of these")
     vocab = manifest["vocab"]
     tok = tok and as_begun(tok, folder)
     if tok is not None and tok.fingerprint != vocab["fingerprint"]:
         given = named({name: getattr(tok, name) for name in ("name", "fingerprint", "llama_cpp")})
-        raise CorpusError(str(folder), f"vocabulary {given}", f"{named(vocab)}, as it was made with")
+        raise CorpusError(str(folder), InWords(f"vocabulary {given}"), f"{named(vocab)}, as it was made with")
     facts = Facts(vocab["tokens"], vocab["name"] or "", vocab["fingerprint"], manifest["options"]["dtype"], ())
     (form,) = make_formats([format], facts)
     blocks: list[Lazy] = []
@@ -64,7 +66,9 @@ def open(  # noqa: A001  jittok.corpus.open is what one looks for
         found = form.blocks(folder, number, shard["documents"])
         count = sum(block.documents for block in found)
         if count != shard["documents"]:
-            raise CorpusError(f"{folder}, {format}, shard {number}", f"{count} documents", f"{shard['documents']}")
+            raise CorpusError(
+                f"{folder}, {format}, shard {number}", InWords(f"{count} documents"), f"{shard['documents']}"
+            )
         blocks += found
     return Corpus(manifest, blocks, tok)
 
@@ -163,7 +167,9 @@ class Corpus:
             if isinstance(block.ids, np.ndarray):
                 block.ids.flags.writeable = False
             if block.offsets.size != self._blocks[at].documents + 1:
-                raise CorpusError(f"block {at}", f"{block.offsets.size - 1} documents", f"{self._blocks[at].documents}")
+                raise CorpusError(
+                    f"block {at}", InWords(f"{block.offsets.size - 1} documents"), f"{self._blocks[at].documents}"
+                )
             proven(block.offsets[:-1], block.offsets[1:], block.ids.size, f"the offsets of block {at}")
             self._open[at] = block
             while len(self._open) > OPEN_BLOCKS:

@@ -113,7 +113,7 @@ class Run:
                 return self.state.documents
         except (LookupError, TypeError, AttributeError, OverflowError, MemoryError) as error:
             where, found = str(self.out / WORK / LEDGER), f"{type(error).__name__}: {error}"
-            raise CorpusError(where, found, f"lines that jittok wrote: remove {WORK} to begin anew") from error
+            raise CorpusError(where, InWords(found), f"lines that jittok wrote: remove {WORK} to begin anew") from error
         shards.sweep(self.work, {LEDGER})
         disk.sync(self.out)
         disk.sync(self.work)
@@ -224,7 +224,7 @@ class Run:
             raise CorpusError(
                 f"{self.sources[bad[0].source].path}, line {bad[0].line}",
                 InWords(bad[0].found),
-                f"{bad[0].expected} (--on-error skip or replace go on)",
+                f"{bad[0].expected} (--on-error skip and --on-error replace go on)",
             )
         rows = Rows(encoded.ids, encoded.lengths, encoded.sources, encoded.lines + np.int64(base), bad)
         places = self.writer.append(rows, encoded.text_bytes)
@@ -250,7 +250,7 @@ class Run:
             bad = self._first_bad
             where = f"{self.sources[bad.source].path}, line {bad.line}" if bad else str(self.out)
             found = f"no text in any of {self.state.bad:,} documents; here {bad.found if bad else 'nothing'}"
-            raise CorpusError(where, found, bad.expected if bad else "texts (--field, --column)")
+            raise CorpusError(where, InWords(found), bad.expected if bad else "texts (--field, --column)")
 
     def _pass_inputs(self, upto: int) -> None:
         """Sources before `upto` are done: hash their rest, and see that nobody has written to them meanwhile."""

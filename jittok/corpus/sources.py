@@ -12,7 +12,7 @@ from typing import IO, Any
 
 from jittok.corpus.looks import LOOKED_AT, Ahead, refuse_other_kinds
 from jittok.corpus.options import Options
-from jittok.errors import CorpusError, missing
+from jittok.errors import CorpusError, InWords, missing
 
 STDIN = "-"
 PACKINGS = {".gz": "gz", ".zst": "zst", ".bz2": "bz2", ".xz": "xz"}
@@ -57,13 +57,15 @@ class Source:
             return
         size, stamp = size_and_stamp(self.path)
         if (size, stamp) != (self.size, self.stamp):
-            raise CorpusError(self.path, f"{size} bytes, changed {stamp}", f"{self.size} bytes as when reading began")
+            raise CorpusError(
+                self.path, InWords(f"{size} bytes, changed {stamp}"), f"{self.size} bytes as when reading began"
+            )
 
 
 def _standard_input() -> Ahead:
     """Standard input, whose first bytes may be looked at; the same object for the same stream."""
     if sys.stdin is None:
-        raise CorpusError(STDIN, "standard input that is closed", "one that can be read")
+        raise CorpusError(STDIN, InWords("standard input that is closed"), "one that can be read")
     raw = sys.stdin.buffer
     known = _known_input.get("raw")
     if known is None or known[0] is not raw:
@@ -83,7 +85,7 @@ def check_looks(sources: Iterable[Source], options: Options, files: bool = False
     """
     sources = list(sources)
     if not files and any(source.path == STDIN for source in sources) and not _standard_input().start():
-        raise CorpusError(STDIN, "nothing at all", "documents: has the command before it failed?")
+        raise CorpusError(STDIN, InWords("nothing at all"), "documents: has the command before it failed?")
     if options.kind is not None:
         return
     for source in sources:
@@ -139,22 +141,26 @@ def find_sources(
     seen: set[str] = set()
     given = [os.fspath(entry) for entry in inputs]
     if not given:
-        raise CorpusError("INPUT", "none", "files, directories, globs, URLs or - for standard input")
+        raise CorpusError("INPUT", InWords("none"), "files, directories, globs, URLs or - for standard input")
     for name in given:
         for path, named in _expand(name, left_out, options.on_error == "skip"):
             kind = _kind(path, options, any_name and named)
             if kind is None:
                 if named:
-                    raise CorpusError(path, "a name that tells no kind", f"{', '.join(KIND_OF)} or --input-format")
+                    raise CorpusError(
+                        path,
+                        InWords("a name that tells no kind"),
+                        f"{', '.join(KIND_OF)}, or --input-format, which says what it is",
+                    )
                 left_out.append(path)
                 continue
             if path in seen:
-                raise CorpusError(path, "the same input twice", "each once")
+                raise CorpusError(path, InWords("the same input twice"), "each once")
             seen.add(path)
             sources.append(_source(path, *kind, any_name))
     if not sources:
         found = f"no file that can be read among {len(left_out):,}" if left_out else "no file that can be read"
-        raise CorpusError(", ".join(given), found, f"one or more of {', '.join(KIND_OF)}")
+        raise CorpusError(", ".join(given), InWords(found), f"one or more of {', '.join(KIND_OF)}")
     return sources, sorted(left_out)
 
 
@@ -164,13 +170,15 @@ def _source(path: str, kind: str, packing: str, streams: bool) -> Source:
     if not is_url(path) and not Path(path).is_file():
         if streams and kind not in TABLES:
             return Source(path, None, "", kind, packing)
-        raise CorpusError(path, "something that is no regular file", "a file, a directory or a glob (- for a stream)")
+        raise CorpusError(
+            path, InWords("something that is no regular file"), "a file, a directory or a glob (- for a stream)"
+        )
     try:
         source = Source(path, *size_and_stamp(path), kind, packing)
     except FileNotFoundError:
-        raise CorpusError(path, "nothing of this name", "a file") from None
+        raise CorpusError(path, InWords("nothing of this name"), "a file") from None
     if packing and not source.size:  # some readers take nothing at all for the end of the data
-        raise CorpusError(path, "an empty file", f"whole .{packing} data")
+        raise CorpusError(path, InWords("an empty file"), f"whole .{packing} data")
     return source
 
 
@@ -183,7 +191,7 @@ def _expand(name: str, left_out: list[str], skip: bool) -> Iterator[tuple[str, b
             fs, path = _filesystem(name)
             found = sorted(fs.glob(path))
             if not found:
-                raise CorpusError(name, "no match", "one or more files")
+                raise CorpusError(name, InWords("no match"), "one or more files")
             yield from ((fs.unstrip_protocol(path), True) for path in found)
         else:
             yield name, True
@@ -192,10 +200,10 @@ def _expand(name: str, left_out: list[str], skip: bool) -> Iterator[tuple[str, b
     elif any(mark in name for mark in MAGIC) and not Path(name).exists():
         found = sorted(path for path in glob.glob(name, recursive=True) if Path(path).is_file())  # noqa: PTH207  ** and absolute names
         if not found:
-            raise CorpusError(name, "no match", "one or more files")
+            raise CorpusError(name, InWords("no match"), "one or more files")
         yield from ((path, True) for path in found)
     elif not Path(name).exists():
-        raise CorpusError(name, "nothing of this name", "a file, a directory, a glob or a URL")
+        raise CorpusError(name, InWords("nothing of this name"), "a file, a directory, a glob or a URL")
     else:
         yield name, True
 
@@ -233,7 +241,7 @@ def _kind(path: str, options: Options, any_name: bool = False) -> tuple[str, str
     if kind in TABLES and (packing or path == STDIN):
         raise CorpusError(
             path,
-            f"{kind} {'in ' + packing if packing else 'from standard input'}",
+            InWords(f"{kind} {'in ' + packing if packing else 'from standard input'}"),
             "a file that can be read anywhere: unpack it first",
         )
     if kind == "txt":

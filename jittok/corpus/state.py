@@ -16,7 +16,7 @@ from jittok.corpus.ledger import Fact
 from jittok.corpus.options import Options
 from jittok.corpus.ranges import Key
 from jittok.corpus.sources import STDIN, Source
-from jittok.errors import CorpusError
+from jittok.errors import CorpusError, InWords
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
@@ -76,8 +76,8 @@ def _first_of(what: str, paths: Sequence[str]) -> str:
 
 def different(folder: Path, said: Sequence[str]) -> CorpusError:
     """A directory that was begun with something else."""
-    expected = "the same vocabulary, options and inputs, or another --out (in Python: out)"
-    return CorpusError(str(folder), "another corpus", f"{expected}; now {'; '.join(said)}")
+    expected = "the same vocabulary, options and inputs, or another --out"
+    return CorpusError(str(folder), InWords("another corpus"), f"{expected}; now {'; '.join(said)}")
 
 
 def named(vocab: Fact) -> str:
@@ -180,4 +180,6 @@ def check_inputs(state: State, sources: Sequence[Source], hasher: InputHasher) -
 
 def changed(source: Source) -> CorpusError:
     """An input that is not what it was."""
-    return CorpusError(source.path, "other content", "what was there when the directory was begun (or a new directory)")
+    return CorpusError(
+        source.path, InWords("other content"), "what was there when the directory was begun (or a new directory)"
+    )

@@ -12,7 +12,7 @@ import numpy as np
 from jittok.corpus.limits import Limit
 from jittok.corpus.options import Options
 from jittok.corpus.sources import Source, is_url
-from jittok.errors import CorpusError, MalformedArray, missing
+from jittok.errors import CorpusError, InWords, MalformedArray, missing
 from jittok.inputs import arrow
 
 BATCH_BYTES = 4 << 20
@@ -128,13 +128,13 @@ def check_column(schema: Any, column: str, path: str) -> None:
     """CorpusError when a table has no such column of texts."""
     pa = _arrow()
     if column not in schema.names:
-        raise CorpusError(path, f"columns {', '.join(schema.names)}", f"a column {column!r} (--column)")
+        raise CorpusError(path, InWords(f"columns {', '.join(schema.names)}"), f"a column {column!r} (--column)")
     kind = schema.field(column).type
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     tests = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
     if not any(getattr(pa.types, f"is_{name}")(kind) for name in tests):
-        raise CorpusError(path, f"column {column!r} of {kind}", "texts (string, large_string, binary)")
+        raise CorpusError(path, InWords(f"column {column!r} of {kind}"), "texts (string, large_string, binary)")
 
 
 def cut_rows(columns: Iterable[Any], step: int) -> Iterator[tuple[int, Any, int]]:

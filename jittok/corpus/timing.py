@@ -22,7 +22,7 @@ from jittok.corpus.options import Options
 from jittok.corpus.predict import Prediction
 from jittok.corpus.ranges import RawRange
 from jittok.corpus.reader import Bad, Texts
-from jittok.errors import CorpusError
+from jittok.errors import CorpusError, InWords
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
@@ -55,7 +55,7 @@ class Sampler(RangeEncoder):
         """CorpusError when none of the documents looked at has a text."""
         if self._bad and not self._read:
             path, bad = self._bad[0]
-            raise CorpusError(path, f"no text in any document looked at; here {bad.found}", bad.expected)
+            raise CorpusError(path, InWords(f"no text in any document looked at; here {bad.found}"), bad.expected)
 
     def encode(self, texts: Texts) -> tuple[Texts, NDArray[np.int32], NDArray[np.int64]]:
         """As the encoder does."""

@@ -21,7 +21,7 @@ from jittok.corpus.ranges import Key, RawRange, read_unit, units
 from jittok.corpus.shards import fault_of
 from jittok.corpus.sources import STDIN, Source, size_and_stamp
 from jittok.corpus.witness import WithTexts, WitnessEncoder
-from jittok.errors import CorpusError
+from jittok.errors import CorpusError, InWords
 from jittok.tokenizer.other_files import KERNELS
 
 if TYPE_CHECKING:
@@ -168,11 +168,13 @@ def _sources(manifest: Manifest) -> list[Source]:
     sources = []
     for row in manifest["inputs"]:
         if row["path"] == STDIN:
-            raise CorpusError("-", "a corpus made from standard input", "inputs that can be read again")
+            raise CorpusError("-", InWords("a corpus made from standard input"), "inputs that can be read again")
         try:
             size, stamp = size_and_stamp(row["path"])
         except OSError:
-            raise CorpusError(row["path"], "no such file", "the inputs where they were, or --hashes-only") from None
+            raise CorpusError(
+                row["path"], InWords("no such file"), "the inputs where they were, or --hashes-only"
+            ) from None
         sources.append(Source(row["path"], size, stamp, row["kind"], row["packing"]))
     return sources
 

@@ -12,7 +12,11 @@ from jittok.decode.file_stream import FileStream
 from jittok.decode.stream import StreamDecoder
 from jittok.errors import InvalidToken
 from jittok.pipeline.pipeline import Pipeline
+from jittok.pipeline.steps import JoinBytes, JoinRaw
 from jittok.reference.pipeline import runner
+
+AT_ONCE = 1 << 14
+"""Ids that are decoded at once."""
 
 
 class GeneralFrame(NamedTuple):
@@ -33,17 +37,27 @@ class GeneralDecoder:
         return GeneralFrame(bool(remove_special), not unparse_special)
 
     def one(self, ids: NDArray[np.int32], frame: GeneralFrame) -> bytes:
-        """The text of one row."""
-        row = ids.tolist()
-        for token in row:
-            if not 0 <= token < len(self.vocab):
-                raise InvalidToken(token, len(self.vocab))
+        """The text of one row. Where tokens are bytes, a part of the row at a time: Python's lists of ids and texts
+        take tens of bytes for each."""
+        unknown = np.flatnonzero((ids < 0) | (ids >= len(self.vocab)))
+        if unknown.size:
+            raise InvalidToken(int(ids[unknown[0]]), len(self.vocab))
         if frame.around:
             at = self.vocab.single.index(-1)
             before, after = list(self.vocab.single[:at]), list(self.vocab.single[at + 1 :])
-            row = row[len(before) :] if before and row[: len(before)] == before else row
-            row = row[: -len(after)] if after and row[-len(after) :] == after else row
-        return runner(self.vocab).decode(row, skip_special=frame.special)
+            ids = ids[len(before) :] if before and ids[: len(before)].tolist() == before else ids
+            ids = ids[: -len(after)] if after and ids[-len(after) :].tolist() == after else ids
+        run = runner(self.vocab)
+        if (
+            ids.size <= AT_ONCE
+            or len(self.vocab.decode) != 1
+            or not isinstance(self.vocab.decode[0], JoinBytes | JoinRaw)
+        ):
+            return run.decode(ids.tolist(), skip_special=frame.special)
+        hidden = run.special if frame.special else frozenset[int]()
+        parts = (ids[at : at + AT_ONCE].tolist() for at in range(0, ids.size, AT_ONCE))
+        raw = b"".join(run.decode_bytes([token for token in part if token not in hidden]) for part in parts)
+        return raw.decode("utf-8", "replace").encode() if isinstance(self.vocab.decode[0], JoinBytes) else raw
 
     def rows(
         self, ids: NDArray[np.int32], offsets: NDArray[np.int64], frame: GeneralFrame

@@ -51,9 +51,10 @@ def join_rows(pieces: Pieces, frame: Frame, ids: I32, offsets: I64, out: OutU8, 
 
     out: uint8[room]; ends: int64[rows] where the texts end; report: int64[1]
 
-    Returns the number of bytes, BAD_ID (report: the first place in `ids` outside the vocabulary), BAD_ROW (report: a
-    row outside `ids`) or OUT_OF_ROOM (report: room that is enough, SHORT bytes more than the texts). Linear in ids and
-    bytes. Somebody may write to `ids` meanwhile: each is read once, and what is read is checked before it is followed.
+    Returns the number of bytes or a code. BAD_ID: report has the first place in `ids` outside the vocabulary. BAD_ROW:
+    report has a row outside `ids`. OUT_OF_ROOM: report has room that is enough, SHORT bytes more than the texts. Linear
+    in ids and bytes. Somebody may write to `ids` meanwhile: each is read once, and what is read is checked before it is
+    followed.
     """
     numbers, text, at = window(ids), window(out), 0
     for row in range(ends.size):
@@ -169,8 +170,10 @@ class Decoder:
 def _join_row(
     pieces: Pieces, special: int, strip: int, numbers: Window, first: int, last: int, text: Window, at: int, room: int
 ) -> tuple[int, int, int]:
-    """Write the pieces of ids first .. last - 1 at text[at:]. Returns three numbers: where the text ends; a lower bound
-    of the first place to clean, a space in front of one of ? ! . , or an apostrophe (-1: there is none); `last`.
+    """Write the pieces of ids first .. last - 1 at text[at:].
+
+    Returns three numbers: where the text ends; a lower bound of the first place to clean, or -1; `last`. A place to
+    clean is a space in front of one of ? ! . , or an apostrophe.
 
     Where it fails, the first is BAD_ID (an id outside the vocabulary) or OUT_OF_ROOM (a piece ends behind `room`), and
     the last is the place of that id. The text has SHORT bytes more than `room`.

@@ -77,7 +77,7 @@ def stretches(
     thread, with its fragments (see `partition.cut_documents`) and their ids. Its result is the third item.
     together: the work of several threads may come as one stretch.
     """
-    threads = thread_count(threads)
+    threads = 1 if _in_python(encoder, beside) else thread_count(threads)
     bar = progress_bar(texts) if progress else None
     pending: deque[Future[Any]] = deque()
     pool: ThreadPoolExecutor | None = None
@@ -125,6 +125,12 @@ def stretches(
             bar.close()
 
 
+def _in_python(encoder: Encoder, beside: Callable[..., Any] | None) -> bool:
+    """Whether the work is plain Python. Then several threads are no faster than one, and the caller's own is the one
+    that Ctrl-C leaves at once; another would go on to the end of its documents, and the process would wait for it."""
+    return encoder.in_python or bool(getattr(getattr(beside, "__self__", None), "in_python", False))
+
+
 def _worth_parting(encoder: Encoder, docs: Documents, first: int, last: int) -> bool:
     size = docs.size(first, last)
     return last - first == 1 and size >= LEAST and encoder.may_part(size)
@@ -161,6 +167,11 @@ def _in_parts(
             raise failure_of(docs, base, document, done)
         return done
 
+    if len(first) == 2:  # nowhere to cut: these are the ids, and nothing is copied
+        with encoder.workspace() as workspace:
+            workspace.expect(docs, size)
+            count = encode(workspace, 0, 0)
+            return _taken(workspace, count) if keep else np.empty(0, np.int32), np.array([count])
     line = InOrder((lambda: int(1.1 * encoder.ids_per_byte * size) + count + SPARE) if keep else None)
     ids = line.run(pool, threads, range(len(first) - 1), encode, encoder.acquire, encoder.release)
     return ids, np.array([line.count])
@@ -268,12 +279,7 @@ def _taken(workspace: Workspace, count: int) -> NDArray[np.int32]:
     """The workspace's first `count` ids: its array, if they are many."""
     if count < HANDED_OVER:
         return workspace.ids[:count].copy()
-    ids, workspace.ids = workspace.ids, np.empty(0, np.int32)
-    if 5 * count < 4 * ids.size:
-        ids.resize(count, refcheck=False)  # nobody else has seen it: what is left over goes back in place
-    # Otherwise the little that is left over stays: the C library hands memory of the same size out again without
-    # asking the system, and first touches of new pages cost as much as a fifth of the encoding.
-    return ids[:count]
+    return workspace.take_ids(count)
 
 
 def _stretch(
@@ -300,7 +306,8 @@ def _stretch(
             encoder.tidy(workspace, LEAST)
             ends = workspace.document_ends[: last - first]
             cut = (array[:fragments] for array in (workspace.starts, workspace.stops, workspace.tokens, workspace.ends))
-            extra = (when_long(size)(beside, docs, first, last, ends, *cut, workspace.ids[:count]),)
+            call = when_long(0 if _in_python(encoder, beside) else size)
+            extra = (call(beside, docs, first, last, ends, *cut, workspace.ids[:count]),)
         ids = _taken(workspace, count) if keep_ids else np.empty(0, np.int32)
         return ids, row_ends, *extra
 

@@ -65,6 +65,9 @@ GIVEN_AWAY = 1 << 20
 class Encoder:
     """A compiled vocabulary that encodes. Immutable but for its workspaces; safe to share between threads."""
 
+    in_python = False
+    """Whether plain Python does the work, see `batch`."""
+
     def __init__(
         self,
         vocab: Vocab,
@@ -148,9 +151,7 @@ class Encoder:
             count = self.encode(workspace, docs, 0, 1, fragments, rule, 0)
             if count < GIVEN_AWAY:
                 return workspace.ids[:count].copy()
-            ids, workspace.ids = workspace.ids, np.empty(0, np.int32)
-            ids.resize(count, refcheck=False)  # nobody else has seen it: what is left over goes back in place
-            return ids
+            return workspace.take_ids(count)
 
     quickly = encode_quickly
 

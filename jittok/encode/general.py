@@ -41,6 +41,7 @@ class GeneralEncoder:
 
     arrays = None
     ids_per_byte = 0.4
+    in_python = True
 
     def __init__(self, pipeline: Pipeline) -> None:
         self.vocab = pipeline

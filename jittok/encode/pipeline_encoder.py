@@ -22,12 +22,14 @@ from jittok.inputs import PADDING, Documents
 from jittok.normalize.character_map import CharacterMap
 from jittok.normalize.composed import changed_fragments, nfc_tables
 from jittok.pipeline import Pipeline
-from jittok.pipeline.models import Longest, Merges, Pieces, Ranks, Unigram, WordPiece
+from jittok.pipeline.models import BPE, USER, Longest, Merges, Pieces, Ranks, Unigram, WordPiece
 from jittok.pipeline.pipeline import FIRST_TEXT, LSTRIP, NORMALIZED, RSTRIP, SINGLE_WORD, SPECIAL, UNSEARCHED
 from jittok.pretokenize.families import GENERAL
 from jittok.special.leftmost import cut_leftmost
 from jittok.special.tables import STRIPS_LEFT, STRIPS_RIGHT, SpecialTokens, tables_of
+from jittok.special.user_defined import cut_user_defined
 from jittok.structures.valid import VALID, first_malformed
+from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES
 
 COMPILERS: dict[str, tuple[str, tuple[type, ...]]] = {
     "bpe": ("jittok.models.bpe.files", (Ranks, Merges)),
@@ -48,13 +50,6 @@ def make_encoder(pipeline: Pipeline, cache_bytes: int, kept: Kept | None) -> Enc
         general = known["arrays"] == GENERAL_ARRAYS
         make = _prepared if known["prepared"] else PipelineEncoder
         return GeneralEncoder(pipeline) if general else make(pipeline, cache_bytes, **known)
-    from jittok.pretokenize.files import quadratic_pattern  # not for one that is kept
-
-    slow = quadratic_pattern((*pipeline.normalize, *pipeline.split))
-    if slow is not None:
-        raise UnsupportedVocab(
-            pipeline.source, "pattern", slow, "one that no text makes slow: this one reads far ahead"
-        )
     refuse_empty_tokens(pipeline)
     if not (pipeline.added_flags & SINGLE_WORD).any():
         for family, (module, models) in COMPILERS.items():
@@ -97,6 +92,7 @@ class FileRule(NamedTuple):
     before: I32
     after: I32
     replace: bool
+    alone: I32  # of the space in front of a text that begins with a user-defined piece
 
     @property
     def around(self) -> tuple[int, int]:
@@ -133,6 +129,7 @@ class PipelineEncoder(Encoder):
         self._mapped = mapped
         self._chooses = family == "bpe" and arrays.family != GENERAL and not prepared
         self._finds_malformed = self._chooses or family == "unigram"
+        self._cuts_pieces = family == "spm" and not prepared and bool(user_defined(pipeline))
         tables = {(False, False): raw, (True, False): later, (False, True): raw_parsed, (True, True): later_parsed}
         self._searches = {key: table for key, table in tables.items() if table is not None}
 
@@ -155,8 +152,21 @@ class PipelineEncoder(Encoder):
             at = single.index(FIRST_TEXT)
             around = (frozen(single[:at], np.int32), frozen(single[at + 1 :], np.int32))
             searches = (self._search(False, wanted[1]), self._search(True, wanted[1]))
-            self._rules[wanted] = cast(Any, FileRule)(*searches, *around, wanted[2])
+            self._rules[wanted] = cast(Any, FileRule)(*searches, *around, wanted[2], self._space_alone())
         return self._rules[wanted]
+
+    def _space_alone(self) -> I32:
+        if not (self._cuts_pieces and self.arrays.add_space_prefix):
+            return frozen([], np.int32)
+        mark = self.arrays.span_ascii[SPACE_BYTE]
+        known = 0 <= mark < self.arrays.tokens
+        return frozen([mark] if known else self.arrays.span_byte_ids[list(SPACE_MARK_BYTES)], np.int32)
+
+    def _cutter(self, rule: Any, workspace: Workspace) -> tuple[Any, tuple[Any, ...]]:
+        """The kernel that cuts documents, and what it takes in front of their data."""
+        if self._cuts_pieces:
+            return cut_user_defined, (rule.raw, rule.alone, workspace.special_work)
+        return cut_leftmost, (rule.raw, rule.later, workspace.special_work)
 
     def quickly(self, text: object, rule: Any) -> NDArray[np.int32] | None:
         """The same as in `Encoder`, where no text is rewritten and the kernel finds what is no UTF-8."""
@@ -166,7 +176,7 @@ class PipelineEncoder(Encoder):
 
     def cutting(self, rule: Any, workspace: Workspace) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
         """The same as in `Encoder`; every text is cut."""
-        return cut_leftmost, (rule.raw, rule.later, workspace.special_work), (rule.before, rule.after)
+        return *self._cutter(rule, workspace), (rule.before, rule.after)
 
     def one(self, text: bytes, rule: Any) -> NDArray[np.int32]:
         """int32[n]: the ids of one text. Raises EncodingFailed."""
@@ -179,11 +189,11 @@ class PipelineEncoder(Encoder):
         """The fragments of documents first .. last - 1 to the workspace; how many."""
         if workspace.document_ends.size < last - first:
             workspace.give_ends(last - first)
+        kernel, tables = self._cutter(rule, workspace)
         while True:
             code = workspace.run(
-                cut_leftmost, rule.raw, rule.later, workspace.special_work, docs.data, docs.starts, docs.stops, first,
-                last, rule.before, rule.after, workspace.starts, workspace.stops, workspace.tokens,
-                workspace.document_ends, workspace.report,
+                kernel, *tables, docs.data, docs.starts, docs.stops, first, last, rule.before, rule.after,
+                workspace.starts, workspace.stops, workspace.tokens, workspace.document_ends, workspace.report,
             )  # fmt: skip
             if code != OUT_OF_ROOM:
                 return int(code)
@@ -262,12 +272,23 @@ def well_formed_copies(
     return Documents(data, begins, stops), begins, stops, frozen(tokens.copy(), np.int32)
 
 
+def user_defined(pipeline: Pipeline) -> dict[bytes, int]:
+    """text -> id of the user-defined pieces of a sentencepiece model of BPE; those of Unigram are its kernel's."""
+    model = pipeline.model
+    if not isinstance(model, Pieces) or model.kind != BPE:
+        return {}
+    rows = ((pipeline.model_tokens[token], token) for token in np.flatnonzero(model.types == USER).tolist())
+    return {text: token for text, token in rows if text}
+
+
 def search_tables(pipeline: Pipeline, later: bool, parse_special: bool) -> SpecialTokens:
     """The tokens of one search. With `parse_special` off, those flagged special are found and left as text: id -1."""
     found, change = (
         dict[bytes, tuple[int, int]](),
         partial(normalized, pipeline) if later and pipeline.normalize else bytes,
     )
+    if not later:
+        found |= {text: (token, 0) for text, token in user_defined(pipeline).items()}
     for token, flags in zip(pipeline.added, pipeline.added_flags.tolist(), strict=True):
         if bool(flags & NORMALIZED) == later and not flags & UNSEARCHED:
             hidden = bool(flags & SPECIAL) and not parse_special

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import LONG, Call, patiently
+from jittok.encode.recycled import Recycled
 from jittok.fragments import PAD, REPORT_SIZE
 from jittok.inputs import Documents
 from jittok.special import partition
@@ -51,6 +52,7 @@ class Workspace:
         self.calls: dict[Any, Call] = {}
         self.frames: dict[int, Any] = {}  # by id of their rules, see `quick`
         self.ready, self.generation = array("q", [0]), 1  # see `quick`
+        self.recycled = Recycled()
         self.ids = np.empty(0, np.int32)
         self.written = 0  # ids of the last texts, whose pages are there
         self.give_fragments(64)
@@ -103,9 +105,14 @@ class Workspace:
 
     def give_ids(self, room: int, keep: int) -> None:
         """Room for ids, of which the first `keep` are kept."""
-        ids = np.empty(room, np.int32)
+        ids = self.recycled.array(room)
         ids[:keep] = self.ids[:keep]
         self.ids = ids
+
+    def take_ids(self, count: int) -> NDArray[np.int32]:
+        """The first `count` ids, for the caller: the workspace has none any more."""
+        ids, self.ids = self.ids, np.empty(0, np.int32)
+        return self.recycled.taken(ids, count)
 
     def forget(self) -> None:
         """Let go of what kernels were called with: until now it kept texts and arrays alive that nobody else has."""

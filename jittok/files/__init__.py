@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from jittok.errors import IN_MEMORY, MalformedVocab, UnsupportedVocab
+from jittok.errors import IN_MEMORY, InWords, MalformedVocab, UnsupportedVocab
 from jittok.files.contents import exists, parse_json, read_file
 from jittok.files.places import Node
 from jittok.pipeline import Pipeline
@@ -61,7 +61,7 @@ def _folder(folder: Path, given: Mapping[str, Any]) -> Pipeline:
         return _file(path, read_file(path), given)
     for name, expected in SINGLE.items():
         if exists(folder, name):
-            raise MalformedVocab(str(folder), "folder", f"{name} alone", expected)
+            raise MalformedVocab(str(folder), "folder", InWords(f"{name} alone"), expected)
     found = sorted(path.name for path in folder.iterdir())[:10]
     raise MalformedVocab(
         str(folder), "folder", found, "a tokenizer.json, .model, .tiktoken, vocab or tekken file in it"
@@ -72,7 +72,7 @@ def _file(path: Path, content: bytes, given: Mapping[str, Any]) -> Pipeline:
     from jittok.files.vocab_folder import read_vocab_txt
 
     if path.name in SINGLE and not _is_tokenizer(str(path), content):
-        raise MalformedVocab(str(path), "file", f"{path.name} alone", SINGLE[path.name])
+        raise MalformedVocab(str(path), "file", InWords(f"{path.name} alone"), SINGLE[path.name])
     if path.name == "vocab.txt" and not _is_rwkv(content):
         _none_of(str(path), given)
         return read_vocab_txt(path)
@@ -110,7 +110,7 @@ def _content(file: str, content: bytes, given: Mapping[str, Any], config: Node |
             return pipeline_of(root, content, _transformers_notes(root, config))
         if "config" in keys and "vocab" in keys:
             return read_tekken(file, content)
-        raise UnsupportedVocab(file, "file", f"JSON with {', '.join(map(repr, sorted(keys)[:6]))}", EXPECTED)
+        raise UnsupportedVocab(file, "file", InWords(f"JSON with {', '.join(map(repr, sorted(keys)[:6]))}"), EXPECTED)
     raise UnsupportedVocab(file, "file", content[:16], EXPECTED)
 
 

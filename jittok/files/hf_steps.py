@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from jittok.files.charsmap import checked_charsmap
 from jittok.files.places import Node
 from jittok.pipeline.known_patterns import GPT2
-from jittok.pipeline.patterns import PatternError, explicit
+from jittok.pipeline.patterns import PatternError, check_pattern
 from jittok.pipeline.steps import (
     ALWAYS,
     BEHAVIORS,
@@ -79,7 +79,7 @@ def read_pattern(node: Node) -> Pattern:
         raise node.bad(node.value, '{"String": text} or {"Regex": pattern}')
     text = node.get("Regex", str)
     try:
-        explicit(text)
+        check_pattern(Pattern(text))
     except PatternError as error:
         raise node.unknown(text, f"a pattern that jittok knows: {error}") from None
     return Pattern(text)

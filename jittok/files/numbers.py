@@ -33,8 +33,10 @@ def all_as_read(texts: list[str]) -> NDArray[np.float64]:
         return np.array([*map(as_read, texts)], np.float64)
     behind = np.fromiter(map(str.find, texts, repeat(".")), np.int64, len(texts))
     decimals = np.fromiter(map(len, texts), np.int64, len(texts)) - behind - 1
-    numbers = np.array([*map(int, digits)], np.uint64).astype(np.float64) / np.array(_POWERS)[decimals]
-    return np.where([text.startswith("-") for text in texts], -numbers, numbers)
+    numbers: NDArray[np.float64] = np.array([*map(int, digits)], np.uint64).astype(np.float64)
+    numbers /= np.array(_POWERS)[decimals]
+    numbers[[text.startswith("-") for text in texts]] *= -1
+    return numbers
 
 
 def as_read(text: str) -> float:

@@ -15,12 +15,12 @@ from jittok.files.contents import parse_json
 from jittok.files.places import Node
 from jittok.files.tiktoken_encodings import BY_SHA256, ENCODINGS
 from jittok.pipeline.models import Ranks
-from jittok.pipeline.patterns import PatternError, explicit
+from jittok.pipeline.patterns import PatternError, check_pattern
 from jittok.pipeline.pipeline import FIRST_TEXT, SECOND_TEXT, SPECIAL, UNSEARCHED, Pipeline, fixed, packed
 from jittok.pipeline.steps import CRATE, REMOVED, Cut, JoinRaw, Pattern
 
 MOST_RANKS = 1 << 22
-HOW = "jittok.load(file, pattern=r'...', special_tokens={'<|endoftext|>': 100257})"
+HOW = "jittok.load(file, pattern=r'...', special_tokens={'<|endoftext|>': 100257}) (--pattern, --special-token)"
 FILLER = "<SPECIAL_{}>"
 TEKKEN_SPECIAL = (
     "<unk>", "<s>", "</s>", "[INST]", "[/INST]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]", "[TOOL_RESULTS]",
@@ -81,7 +81,7 @@ def ranked(
 ) -> Pipeline:
     """The Pipeline of ranks, a pattern and special tokens. `first`: the id of rank 0."""
     try:
-        explicit(pattern, CRATE)
+        check_pattern(Pattern(pattern, engine=CRATE))
     except PatternError as error:
         raise UnsupportedVocab(file, "pattern", pattern, f"a pattern that jittok knows: {error}") from None
     size = max(ranks.values(), default=-1) + 1

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from jittok.files.contents import parse_json
 from jittok.files.hf_merges import Vocabulary
 from jittok.files.hf_models import read_model
 from jittok.files.hf_steps import decoders, flat, normalizers, splitters
@@ -34,13 +33,8 @@ MOST_ADDED = 1 << 20
 NAMES = ("bos", "eos", "unk", "pad")
 
 
-def read_tokenizer_json(file: str, content: bytes) -> Pipeline:
-    """The Pipeline of a tokenizer.json. MalformedVocab, UnsupportedVocab."""
-    return pipeline_of(parse_json(file, content), content)
-
-
 def pipeline_of(root: Node, content: bytes, notes: tuple[str, ...] = ()) -> Pipeline:
-    """The Pipeline of the JSON object of a tokenizer.json."""
+    """The Pipeline of the JSON object of a tokenizer.json. MalformedVocab, UnsupportedVocab."""
     version = root.of(dict).get("version", VERSION)  # the library reads a file without one
     if version != VERSION:
         raise root.child("version").unknown(version, f"{VERSION!r}")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.errors import MalformedArray
+from jittok.errors import InWords, MalformedArray
 from jittok.inputs.texts import PART_BYTES, Documents, fixed
 from jittok.rows.checks import arrow_numbers, arrow_offsets, arrow_valid, own, proven
 
@@ -125,7 +125,7 @@ def _of_dictionary(array: Any) -> Rows:
         wrong &= valid
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise MalformedArray(f"{what}, row {row}", f"index {indices[row]}", f"one of the {words} entries")
+        raise MalformedArray(f"{what}, row {row}", InWords(f"index {indices[row]}"), f"one of the {words} entries")
     picked = _arrow_of(rows_of(array.dictionary)).take(pa.array(indices, mask=None if valid is None else ~valid))
     return _of_offsets(picked, np.int64)
 
@@ -157,10 +157,10 @@ def _of_views(array: Any) -> Rows:
     sizes = views[:, 0]
     if (sizes < 0).any():
         row = int(np.argmax(sizes < 0))
-        raise MalformedArray(f"{what}, row {row}", f"{sizes[row]} bytes", "0 or more")
+        raise MalformedArray(f"{what}, row {row}", InWords(f"{sizes[row]} bytes"), "0 or more")
     far, buffers = np.flatnonzero(sizes > INLINE), array.buffers()[2:]
     if far.size and not 0 <= views[far, 2].min() <= views[far, 2].max() < len(buffers):
-        raise MalformedArray(what, "a buffer that is not there", f"one of its {len(buffers)} buffers")
+        raise MalformedArray(what, InWords("a buffer that is not there"), f"one of its {len(buffers)} buffers")
     kept = []
     for number, buffer in enumerate(buffers):
         here = far[views[far, 2] == number]

@@ -48,7 +48,7 @@ def documents(texts: Any, replace: bool = False, in_place: bool = False) -> Iter
     if isinstance(texts, str | bytes | bytearray | memoryview):
         raise TypeError(f"found one {type(texts).__name__}, expected a sequence of texts: use [text] or encode(text)")
     if isinstance(texts, Mapping | Set):
-        raise TypeError(f"found {type(texts).__name__}, expected texts in an order of their own")
+        raise TypeError(f"found {type(texts).__name__}, expected a list or another sequence, whose texts have an order")
     if isinstance(texts, Documents):
         if texts.kept is None:
             proven(texts.starts, texts.stops, texts.data.size, "documents")

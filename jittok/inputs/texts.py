@@ -35,9 +35,9 @@ def fixed(array: Any, dtype: Any) -> NDArray[Any]:
 class Documents(NamedTuple):
     """Texts in one byte buffer: document k is data[starts[k]:stops[k]]. All arrays are read-only.
 
-    With `kept` the texts lie where Python keeps them, and the places are distances from the one in front of all others,
-    which is `data`: they go past its end, so only kernels may follow them. With `theirs` somebody else may write to
-    `data` at any time: kernels, which may read a text twice, are given a copy (`own`).
+    With `kept` the texts lie where Python keeps them, and places are distances from the lowest address, which is
+    `data`. They go past the end of `data`, so only kernels may follow them. With `theirs` somebody else may write to
+    `data` at any time. Kernels may read a text twice, so they are given a copy (`own`).
     """
 
     data: NDArray[np.uint8]

@@ -13,10 +13,10 @@ So B(x) is the only list of symbols with that property, and it can be searched f
 longest symbol of the text that may stand behind the last one; if that leads nowhere, go back and take a shorter one.
 Only one list leads to each place, so no place is tried twice. The search is linear, whatever the text.
 
-Whether b may stand behind a is answered from how both were made. Undo their merges, the latest first, and look at each
-pair of symbols that faced each other across the border: if it has a rank, and its turn came before either side was
-merged further, the border was crossed. This takes symbols whose merges happen in the order of their ranks, nearly all
-in real vocabularies. Others are *unordered*, and merged on trial. Answers are kept.
+Whether b may stand behind a is answered from how both were made. Undo their merges, the latest first. Look at each pair
+of symbols that faced each other across the border. The border was crossed if the pair has a rank and its turn came
+before either side was merged further. This works for symbols whose merges happen in the order of their ranks, nearly
+all in real vocabularies. Others are *unordered*, and merged on trial. Answers are kept.
 """
 
 from __future__ import annotations
@@ -62,9 +62,10 @@ _CHILD, _LOW = np.uint64((1 << 24) - 1), np.uint64(0xFFFFFFFF)
 class Chain(NamedTuple):
     """The trie of all symbols over *bases*, which lists of symbols begin with, and how symbols are made.
 
-    Nodes below rows.size // ROW are symbols, others lead to some. Invariants, by construction: numbers of bases are
-    below bases.size <= 1 << 16, nodes below 1 << 24; edges.size == 1 << edge_bits, and at least a third of them is 0;
-    the symbols in rows and bases have rows.
+    Nodes below rows.size // ROW are symbols, others lead to some. Invariants, by construction:
+    - numbers of bases are below bases.size <= 1 << 16, nodes below 1 << 24;
+    - edges.size == 1 << edge_bits, and at least a third of them is 0;
+    - the symbols in rows and bases have rows.
     """
 
     state: int
@@ -209,11 +210,12 @@ def merge_on_trial(rows: Window, bases: Window, pairs: PairWindow, trial: Window
 
 @helper
 def may_stand(rows: Window, pairs: PairWindow, a: int, b: int, joined: bool) -> bool:
-    """Whether merging what two ordered symbols stand for ends with them; joined: whether it comes to them alone, before
+    """Whether merging what two ordered symbols stand for ends with them. joined: whether it comes to them alone, before
     it joins them.
 
-    A pair that a's next merge ended was merged before if its rank is lower; one that b's next merge ended also if the
-    ranks are equal, as it stands on the left. So twice its rank is compared with twice the other, or one more.
+    Each step takes back a merge, the latest first, and looks at the pair at the border that this merge ended. If that
+    pair has a lower rank than the merge, it was merged before. If the merge is one of b, equal ranks are enough,
+    because the pair stands on the left. So twice its rank is compared with twice the other, or with one more.
     """
     bound = np.int64(1) << 62
     while True:

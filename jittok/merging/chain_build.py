@@ -113,10 +113,13 @@ def build_chain(pairs: PairTable, bases: NDArray[np.int32], symbols: int) -> Cha
 def find_symbols(pairs: PairTable, trial: OutI32, order: OutI64, bases: I32, rows: OutI32, most: int) -> int:
     """Fill the rows of all symbols that merging can make, but for SHORTER; how many rounds, or a code.
 
-    trial: int32[2 * LONGEST] and order: int64[pairs], filled slots by rising rank, are scratch; rows: int32[ROW *
-    symbols], zeroed; most: steps that judging may take, at most one a base for ordered symbols, else one for each two
-    bases. A pair makes a symbol if the two can be made and merging comes to stand with them alone, which is
-    judged once. What is made is usually of a higher rank than its parts, so few pairs wait for a second round.
+    trial: int32[2 * LONGEST] scratch
+    order: int64[pairs] filled slots by rising rank, scratch
+    rows: int32[ROW * symbols], zeroed
+    most: steps that judging may take: at most one for each base of ordered symbols, else one for each two bases
+
+    A pair makes a symbol if the two can be made and merging comes to stand with them alone. This is judged once. What
+    is made is usually of a higher rank than its parts, so few pairs wait for a second round.
     """
     slots, numbers, table = window(pairs.slots), window(bases), window(rows)
     found_pairs = PairWindow(slots, window(pairs.filter), pairs.slot_bits, pairs.filter_bits)

@@ -1,9 +1,9 @@
 """Merging a list of symbols pair by pair, lowest rank first, leftmost among equals: the heart of BPE and of SPM.
 
 Both llama.cpp sessions are this: a queue of neighbouring pairs ordered by (rank, position), where SPM's rank is the
-place of a pair's score among all scores. Up to 16 symbols, nearly every word, the ranks stand in one vector register,
-whose smallest element is the next merge. A longer list is scanned after each merge, which beats any queue up to some
-40; the rest has a heap, so that the cost stays n log n on the worst text.
+place of a pair's score among all scores. Nearly every word has at most 16 symbols. Then the ranks stand in one vector
+register, and its smallest element is the next merge. A longer list is scanned after each merge. Up to some 40 symbols
+this beats any queue. Longer ones have a heap, so that the cost stays n log n on the worst text.
 """
 
 from __future__ import annotations
@@ -271,8 +271,8 @@ def _offer(work: MergeWindow, size: int, left: int, right: int) -> int:
 
 @helper
 def _merge_many(work: MergeWindow, count: int) -> int:
-    """Entries are rank << 32 | place. One is stale when its place makes a pair of another rank by now, or none; one
-    whose rank still fits is as good as the entry of the present pair, since both have the same key.
+    """Entries are rank << 32 | place. An entry is stale when its place makes no pair by now, or a pair of another rank.
+    If its rank still fits, it is as good as the entry of the present pair, since both have the same key.
 
     Each merge offers at most two pairs, so 3 * count entries are room enough.
     """

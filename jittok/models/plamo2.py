@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from jittok._jit import I32, I64, U8, OutI32, OutI64, OutU8, frozen, helper, kernel, wide
 from jittok._raw import Window, get_i32, get_i64, put_i32, put_i64, window
-from jittok.errors import MalformedVocab
+from jittok.errors import InWords, MalformedVocab
 from jittok.fragments import FRAGMENT, NEED, OUT_OF_ROOM, OUT_OF_WORK
 from jittok.pretokenize.splitters.plamo3 import BOUNDARY, mark_segments
 from jittok.structures.double_array import (
@@ -130,7 +130,7 @@ def _byte_ids(vocab: Vocab) -> NDArray[np.int32]:
             found[int(text[3:5], 16)] = token
     if not found.all():
         missing = f"<0x{int(np.argmin(found != 0)):02X}>"
-        raise MalformedVocab(vocab.source, KEY, f"no byte token {missing} above id 0", "a token for each byte")
+        raise MalformedVocab(vocab.source, KEY, InWords(f"no byte token {missing} above id 0"), "a token for each byte")
     return frozen(found, np.int32)
 
 
@@ -346,8 +346,8 @@ class _PathWindow(NamedTuple):
 
 @helper
 def find_pieces(arrays: Arrays, work: Work, begin: int, stop: int) -> None:
-    """For the code points begin .. stop - 1, from the last to the first, write in their place the node of the best
-    piece there, or -1 - the code point where it is unknown.
+    """For the code points begin .. stop - 1, from the last to the first: write in the place of each the node of the
+    best piece there, or -1 - the code point where it is unknown.
 
     `node` stands for the longest string of the set that the rest of the text begins with, so every piece on its chain
     lies inside the text. A token whose score is exactly UNKNOWN ends both searches early, as in llama.cpp's table.

@@ -69,8 +69,8 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
 
 
 def may_part(arrays: Arrays, _size: int) -> bool:
-    """Whether a text may be cut in front of a space between ASCII letters: where no token holds a letter in front of a
-    space, so that a token ends there, whatever begins before it."""
+    """Whether a text may be cut in front of a space between ASCII letters. It may where no token holds a letter in
+    front of a space: then a token ends there, whatever begins before it."""
     units = arrays.trie.units.reshape(-1, UNIT)
     parent = units[:, PARENT]
     nodes = np.flatnonzero(parent >= 0)

@@ -87,7 +87,8 @@ def write_mapped(
     """Those fragments to `out`, behind each other; how many bytes.
 
     found: int64[count] as `find_mapped` left it; out: uint8[GROWTH * what it returned]
-    places: int64[2 * count] receives where each begins and ends in `out`; odd: uint8[count] 1 where one has odd ones
+    places: int64[2 * count] receives where each begins and ends in `out`; odd: uint8[count] 1 where one has odd ones,
+    which stay as they are
     """
     text, quick, at = window(data), open_quick(table.quick), wide(0)
     for k in range(count):
@@ -102,9 +103,13 @@ def write_mapped(
                     first, behind, dry = wide(table.offsets[row]), wide(table.offsets[row + 1]), 0
                     if first == behind:
                         odd[k] = 1
-                    at = _copy(table.texts, first, behind, out, at)
+                        at = _copy_one(data, i, size, out, at)
+                    while first < behind:  # mostly jamo, of three bytes each
+                        step = min(behind - first, 3)
+                        at = _copy_one(table.texts, first, step, out, at)
+                        first += step
                 else:
-                    at = _copy(data, i, i + size, out, at)
+                    at = _copy_one(data, i, size, out, at)
                     dry += 1
                 i += size
                 if dry == DRY and i < stop:
@@ -127,6 +132,19 @@ def _copy(data: U8, start: int, stop: int, out: OutU8, at: int) -> int:
     for k in range(stop - start):
         out[at + k] = data[start + k]
     return at + stop - start
+
+
+@helper
+def _copy_one(data: U8, start: int, size: int, out: OutU8, at: int) -> int:
+    """The same of a character, without a loop."""
+    out[at] = data[start]
+    if size > 1:
+        out[at + 1] = data[start + 1]
+    if size > 2:
+        out[at + 2] = data[start + 2]
+    if size > 3:
+        out[at + 3] = data[start + 3]
+    return at + size
 
 
 @helper

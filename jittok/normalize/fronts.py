@@ -24,9 +24,9 @@ def write_fronts(
 ) -> int:  # fmt: skip
     """Fragments with `front` before each that is not empty, behind each other in `out`; how many bytes. Ids are empty.
 
-    starts, stops: int64[count], tokens: int32[count] as `jittok.fragments` says; texts whose number is above `least`
-    get nothing in front
-    unless: a text that begins with these bytes gets nothing, if there are any
+    starts, stops: int64[count], tokens: int32[count] as `jittok.fragments` says
+    least: texts whose number in `tokens` is above it get nothing in front
+    unless: a text that begins with these bytes gets nothing in front; may be empty
     out: uint8[bytes + count * front.size]; out_starts, out_stops: int64[count] receive where each is
     """
     text, to, at = window(data), window(out), wide(0)

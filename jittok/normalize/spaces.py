@@ -1,8 +1,8 @@
 """What becomes of spaces in a Unigram vocabulary: escaped, put in front of words, merged.
 
-The second half of llama.cpp's `llm_tokenizer_ugm_session::normalize`: the bytes that normalization gives pass one by
-one, and only 0x20 is a space. With `merge` every word gets exactly one space in front; without it spaces stay one for
-one, and `prepend` adds one in front of the first other byte of the fragment, *behind* leading spaces.
+The second half of llama.cpp's `llm_tokenizer_ugm_session::normalize`. The bytes that normalization gives pass one by
+one, and only 0x20 is a space. With `merge` every word gets exactly one space in front. Without it spaces stay one for
+one. Then `prepend` adds one in front of the first other byte of the fragment, *behind* leading spaces.
 """
 
 from __future__ import annotations

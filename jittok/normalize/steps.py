@@ -1,7 +1,7 @@
 """Parts of one step of Unigram's normalization, over windows: encoding a span and finding its bytes both take them.
 
 They read without a check. `charsmap_keys` has walked the map as a whole, so no link of it leads outside, and it has a
-root; a map that it refuses is walked by `xcda.longest_key`, which checks each link.
+root. A map that it refuses is walked by `xcda.longest_key`, which checks each link.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import U8, U32, OutI64, OutU8, frozen, helper, kernel, wide
-from jittok.errors import MalformedVocab
+from jittok.errors import InWords, MalformedVocab
 
 KEY = "tokenizer.ggml.precompiled_charsmap"
 CHECK = 0x800000FF
@@ -46,12 +46,14 @@ def read_charsmap(charsmap: NDArray[np.uint8], source: str) -> Charsmap:
     blob = charsmap.tobytes()
     size = int.from_bytes(blob[:4], "little")
     if len(blob) < 4 or size + 4 >= len(blob):
-        raise MalformedVocab(source, KEY, f"{size} bytes of units", f"less than the array's {len(blob)} bytes - 4")
+        raise MalformedVocab(
+            source, KEY, InWords(f"{size} bytes of units"), f"less than the array's {len(blob)} bytes - 4"
+        )
     units = frozen(np.frombuffer(blob, "<u4", size // 4, 4), np.uint32)
     replacements = frozen(np.frombuffer(blob, np.uint8, offset=4 + size), np.uint8)
     found = find_cycle(units, np.zeros(units.size, np.uint8), np.empty(2 * units.size + 2, np.int64))
     if found >= 0:
-        raise MalformedVocab(source, KEY, f"unit {found} below itself", "paths that come to an end")
+        raise MalformedVocab(source, KEY, InWords(f"unit {found} below itself"), "paths that come to an end")
     return Charsmap(units, replacements, blob.rfind(b"\0", 4 + size) + 1 - (4 + size) if 0 in replacements else 0)
 
 

@@ -41,7 +41,8 @@ def make_encode_fragments(
     open_windows(model, work, tokens, ends) -> own: what the other two need of the arrays, as windows
 
     encode_run(model, own, text, size, fragments, k, last, ids, count, room, report) -> (the first fragment that is not
-    done, the new count or a code): ids of several fragments from k on that go together; (k, count) where none do
+    done, the new count or a code). It writes the ids of several fragments from k on that go together, and gives (k,
+    count) where none do
 
     encode_text(model, work, own, data, start, stop, prefixed, ids, count, report) -> the new count or a code: ids of
     the fragment data[start:stop]

@@ -252,16 +252,17 @@ def make_resolve(
 ) -> Callable[..., Any]:
     """What follows the making of records, for one model, as a helper.
 
-    encode_piece(model, text, start, stop, low, high, ids, count) -> the new count, or a negative code: a helper that
-    encodes one piece; low, high: its key when it has at most 15 bytes, else 0. `model` is any NamedTuple of windows.
+    encode_piece(model, text, start, stop, low, high, ids, count) -> the new count, or a negative code. It is a helper
+    that encodes one piece. low, high: the key of a piece of at most 15 bytes, else 0. `model` is any NamedTuple of
+    windows.
 
     expect(model, low, high): a helper that asks for the memory which encode_piece will read first for this key. Once a
     batch has a new piece, it is called for all further ones, so that their waits overlap.
 
-    deferred: of a model that defers pieces: two helpers, (encode_soon, make_room). The first stands in place of
-    encode_piece for pieces of up to 31 bytes, and may defer them (see DEFERRED): encode_soon(model, text, start, stop,
-    key, ids, count), key being a Key. make_room(model, ids, count) -> the new count, is called in front of it; it may
-    write the ids of all pieces that are deferred, and move what stands behind them.
+    deferred: two helpers, (encode_soon, make_room), of a model that defers pieces. encode_soon(model, text, start,
+    stop, key, ids, count), key being a Key, stands in place of encode_piece for pieces of up to 31 bytes, and may defer
+    them (see DEFERRED). make_room(model, ids, count) -> the new count, is called in front of encode_piece. It may write
+    the ids of all deferred pieces, and move what stands behind them.
 
     resolve(cache, records, model, text, end, run, ids, count) -> the new count, or a negative code: ids of the records
     in front of `end` to ids[count:]. `run`: a RunWindow; anything when not `in_runs`, where there are neither HEADED
@@ -342,8 +343,9 @@ def make_look_up(resolve: Callable[..., Any], finish: Callable[..., Any] = finis
     finish(model, ids, count) -> the new count: a helper that writes the ids of all pieces that were deferred. After a
     negative code they are still there: a kernel forgets them when it begins.
 
-    look_up(cache, records, model, text, begin, places, number, run, ids, count) -> the new count, or a negative code:
-    ids of the pieces text[begin + places[k]:begin + places[k + 1]], k < number, to ids[count:], as `resolve` does it.
+    look_up(cache, records, model, text, begin, places, number, run, ids, count) -> the new count, or a negative code.
+    It writes the ids of the pieces text[begin + places[k]:begin + places[k + 1]], k < number, to ids[count:], as
+    `resolve` does.
     """
 
     @helper

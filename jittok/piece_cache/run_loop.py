@@ -44,8 +44,8 @@ class Fragments(NamedTuple):
 
 @helper
 def head_size(run: RunWindow, text: Window, start: int, stop: int) -> int:
-    """Bytes that the first span of text[start:stop] has at least: a separate one ends behind the first byte that is no
-    space, because it may be only there that the space of the fragment goes."""
+    """Bytes that the first span of text[start:stop] has at least. The space of the fragment may go in front of the
+    first byte that is no space, so a separate span ends behind that byte."""
     i = start
     if run.first == SEPARATE:
         while i < stop and get_u8(text, i) == SPACE_BYTE:
@@ -155,13 +155,13 @@ def make_encode_run(
 
     drop(model) -> the first fragment with a piece that was deferred, or ALL_WHOLE: a helper that forgets them all
 
-    split(rules, text, begin, end, fragments, k, last, places) -> number of places, counted from `begin`, where
-    pieces of fragments k .. last begin, or a negative number when only the loop over single fragments will do
+    split(rules, text, begin, end, fragments, k, last, places) -> number of places, counted from `begin`, where pieces
+    of fragments k .. last begin. A negative number: only the loop over single fragments will do.
 
-    encode_run(rules, cache, records, places, run, model, room_per_byte, most, text, size, fragments, k, last,
-    ids, count, room, report) -> (the first fragment that is not done, the new count or a code): ids of a run of up to
-    `most` bytes from fragment k on; nothing is done where it has only one fragment. size: readable bytes of `text`;
-    `model`: what the model's encode_piece takes.
+    encode_run(rules, cache, records, places, run, model, room_per_byte, most, text, size, fragments, k, last, ids,
+    count, room, report) -> (the first fragment that is not done, the new count or a code). It encodes a run of up to
+    `most` bytes from fragment k on. Nothing is done where the run has only one fragment. size: readable bytes of
+    `text`; `model`: what the model's encode_piece takes.
     """
 
     @helper

@@ -145,11 +145,12 @@ def make_encode_spans(
     resolve: made by `make_resolve`; finish, drop: see `make_encode_run`
 
     encode_run(work, model, room_per_byte, text, size, fragments, k, last, ids, count, room, report) -> (the first
-    fragment that is not done, the new count or a code): ids of some of the fragments k .. last - 1 to ids[count:room],
-    and where they end; of none where those do not go together.
+    fragment that is not done, the new count or a code). It writes ids of some of the fragments k .. last - 1 to
+    ids[count:room], and where they end. It writes none where those do not go together.
 
     encode_spans(work, model, room_per_byte, headed, text, size, start, stop, ids, count, room, report) -> the new
-    count, WHOLE or a code: ids of the fragment text[start:stop]. headed: whether work.run.first stands in front of it.
+    count, WHOLE or a code. It writes the ids of the fragment text[start:stop]. headed: whether work.run.first stands in
+    front of it.
 
     size: readable bytes of `text`. `work`: a SpanWorkWindow; `model`: what the model's encode_piece takes.
     """

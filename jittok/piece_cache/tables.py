@@ -6,19 +6,20 @@ Three tables by length, all of 64-bit words:
     middle  16 .. 31 bytes   slot of 8 words: text, zero-padded, its length in byte 31; eight ids
     long    32 bytes and on  slot of 3 words: hash; place of the text | length << 32; place of the ids | number << 32
 
-The length inside the key tells "a" from "a\\0"; a length of 0 is an empty slot. Ids have 24 bits, and the top byte of a
-slot's first id holds their number + 1; but in a *narrow* cache, that of a vocabulary of up to 65536 tokens, short slots
-have seven ids of 16 bits, and the top 16 bits of the slot hold their number + 1. 0 there: they did not fit, the upper
-half of the first word of ids is their place in the id store, and the second word holds their number and the epoch of
-the store.
+The length inside the key tells "a" from "a\\0". A length of 0 is an empty slot. Ids have 24 bits, and the top byte of a
+slot's first id holds their number + 1. A vocabulary of up to 65536 tokens has a *narrow* cache: there short slots have
+seven ids of 16 bits, and the top 16 bits of the slot hold their number + 1. If the number + 1 is 0, the ids did not
+fit. Then the upper half of the first word of ids is their place in the id store, and the second word holds their number
+and the epoch of the store.
 
-A short or middle piece belongs to a *group* of four slots. The main loop reads one cache line only: the two slots of a
-short piece's own line, both compared without a branch, or a middle piece's own slot. The rest of the group is looked at
-out of line; a piece found there changes places with what stands at home, so that frequent pieces resolve where the main
-loop finds them. Tables begin small, so that a small working set lives on few pages, double when too full (see
-`piece_growth`), and at their largest size a full group gives up a slot. A full store drops everything in it: the epoch
-goes up, which also ends the references of the other tables. Keys are compared whole, so a clash of hashes costs time
-and never an id.
+A short or middle piece belongs to a *group* of four slots. The main loop reads one cache line only. For a short piece
+these are the two slots of its own line, both compared without a branch. For a middle piece it is its own slot. The rest
+of the group is looked at out of line. A piece found there changes places with what stands at home, so that frequent
+pieces resolve where the main loop finds them.
+
+Tables begin small, so that a small working set lives on few pages. They double when too full (see `piece_growth`). At
+their largest size a full group gives up a slot. A full store drops everything in it: the epoch goes up, which also ends
+the references of the other tables. Keys are compared whole, so a clash of hashes costs time and never an id.
 """
 
 from __future__ import annotations

@@ -81,5 +81,4 @@ class Longest(NamedTuple):
     """RWKV: the longest token at each byte."""
 
 
-MODELS = (Merges, Ranks, Unigram, WordPiece, Words, Pieces, Longest)
 Model = Merges | Ranks | Unigram | WordPiece | Words | Pieces | Longest

@@ -3,22 +3,42 @@
 Oniguruma (tokenizers), fancy-regex (tiktoken) and Rust's regex crate know other characters than Python's engines, and
 write some things otherwise. `explicit` reads what tokenizer files use of their syntax and writes classes as sets of
 code points of Unicode 16.0, `(?i:` as sets of both cases, and anchors as look-ahead. What it does not know is refused,
-and so is a repeat within a repeat, which takes a backtracking engine endless time, and what matches the empty text.
+and so is a repeat without a limit within another, and what matches the empty text.
+
+A text cannot make a search take longer than linear time. Patterns of which an engine that goes back could try too much
+are found by an automaton instead (`compiled`), and those for which there is none of moderate size are refused.
 """
 
 from __future__ import annotations
 
 import string
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
+from jittok.pipeline.known_patterns import GREEDY
+from jittok.pipeline.pattern_parts import (
+    FEW,
+    LAST,
+    MOST_REPEATS,
+    MOST_TRIES,
+    ONCE,
+    Part,
+    Tries,
+    common,
+    complement,
+    either,
+    in_a_row,
+    is_possessive,
+    merged,
+    single,
+    union,
+    without_keeping,
+)
 from jittok.pipeline.steps import CRATE, ONIG, Pattern
 from jittok.unicode.libraries import CLASSES, Ranges, ranges
 
 LONGEST_PATTERN = 10_000
-MOST_REPEATS = 1_000
 DEEPEST = 20
-LAST = 0x10FFFF
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "f": "\f", "v": "\v", "a": "\a", "e": "\x1b"}
 _CLASS_ESCAPES = {"s": "space", "d": "digit", "w": "word"}
 _FOLDED = {"s": "sS\u017f", "k": "kK\u212a"}
@@ -44,22 +64,13 @@ class PatternError(ValueError):
         self.at, self.found, self.expected = at, found, expected
 
 
-class _Part(NamedTuple):
-    text: str
-    empty: bool  # can match nothing
-    endless: bool  # holds a repeat without a limit
-    ways: bool = False  # can match one text in several ways, or texts of several sizes
-    again: bool = False  # repeats such a part: an engine that goes back could take exponential time
-    size: int = 1  # characters with all repeats written out
-
-
 def explicit(pattern: str, engine: str = ONIG) -> str:
     """The pattern for Python's engines, classes written out. Raises PatternError."""
     return _read(pattern, engine).text
 
 
 @lru_cache(MOST_KEPT)
-def _read(pattern: str, engine: str) -> _Part:
+def _read(pattern: str, engine: str) -> Part:
     if len(pattern) > LONGEST_PATTERN:
         raise PatternError(LONGEST_PATTERN, f"{len(pattern)} characters", f"at most {LONGEST_PATTERN}")
     reader = _Reader(pattern, engine)
@@ -77,15 +88,26 @@ def _read(pattern: str, engine: str) -> _Part:
     return part
 
 
+def check_pattern(pattern: Pattern) -> None:
+    """PatternError for a pattern that nothing here finds in linear time."""
+    if not pattern.literal and pattern.text not in GREEDY:
+        _walked(_read(pattern.text, pattern.engine).text)
+
+
 @lru_cache(MOST_KEPT)
 def compiled(pattern: Pattern) -> Any:
-    """What finds a pattern: a `regex.Pattern`, or an automaton where that could take exponential time."""
+    """What finds a pattern in linear time: a `regex.Pattern`, or an automaton where going back could take longer.
+    Raises PatternError for one without an automaton."""
     import regex
 
     if pattern.literal:
         return regex.compile(regex.escape(pattern.text), regex.V0)
     part = _read(pattern.text, pattern.engine)
-    return _walked(part.text) if part.again else regex.compile(part.text, regex.V0)
+    if pattern.text in GREEDY:
+        return regex.compile(part.text, regex.V0)
+    found = _walked(part.text)
+    tried = part.again or part.inside.loops > MOST_TRIES.loops or part.inside.times > MOST_TRIES.times
+    return found if tried or not found.linear else regex.compile(part.text, regex.V0)
 
 
 @lru_cache(MOST_KEPT)
@@ -95,16 +117,10 @@ def _walked(written_out: str) -> Any:
 
     try:
         if is_possessive(written_out):
-            raise ValueError("a repeat that keeps what it has taken")
+            raise ValueError("a repeat that keeps what could go on with the pattern")
         return Matching(written_out)
     except ValueError as error:
-        expected = "a repeat of what matches in one way, or a pattern that an automaton can find"
-        raise PatternError(0, str(error), expected) from None
-
-
-def is_possessive(written_out: str) -> bool:
-    """Whether a pattern that `explicit` gave keeps what it has taken: then it may differ from its greedy form."""
-    return any(sign in written_out for sign in ("++", "?+", "*+", "}+"))
+        raise PatternError(0, str(error), "a pattern that an automaton of moderate size can find") from None
 
 
 class _Reader:
@@ -124,32 +140,32 @@ class _Reader:
         self.at += len(text)
         return True
 
-    def alternatives(self, depth: int, folded: bool) -> _Part:
+    def alternatives(self, depth: int, folded: bool) -> Part:
         if depth > DEEPEST:
             raise self.error(f"groups at most {DEEPEST} deep")
         parts = [self.sequence(depth, folded)]
         while self.take("|"):
             parts.append(self.sequence(depth, folded))
         text = "|".join(part.text for part in parts)
-        return _Part(
+        return Part(
             text, any(part.empty for part in parts), any(part.endless for part in parts),
             len(parts) > 1 or parts[0].ways, any(part.again for part in parts), sum(part.size for part in parts),
+            either([part.tries for part in parts]), either([part.inside for part in parts]),
+            None, union([part.first for part in parts]),
         )  # fmt: skip
 
-    def sequence(self, depth: int, folded: bool) -> _Part:
-        texts, empty, endless, before = [], True, False, ""
-        ways, again, size = False, False, 0
+    def sequence(self, depth: int, folded: bool) -> Part:
+        parts, before = [], ""
         while self.at < len(self.pattern) and self.peek() not in "|)":
             if folded and (before + self.peek()).lower() in _JOINED:
                 raise self.error("letters that no single character folds to, where case does not matter")
             before = self.peek()
-            part = self.repeated(self.atom(depth, folded))
-            texts.append(part.text)
-            empty, endless = empty and part.empty, endless or part.endless
-            ways, again, size = ways or part.ways, again or part.again, size + part.size
-        return _Part("".join(texts), empty, endless, ways, again, size)
+            parts.append(self.repeated(self.atom(depth, folded)))
+        if depth == 0:
+            parts = [without_keeping(part, parts[k + 1 :]) for k, part in enumerate(parts)]
+        return in_a_row(parts)
 
-    def repeated(self, part: _Part) -> _Part:
+    def repeated(self, part: Part) -> Part:
         least, most, sign = 1, 1, self.peek()
         if sign and sign in "*+?":
             self.at += 1
@@ -171,9 +187,13 @@ class _Reader:
             raise self.error("no lazy repeat")
         if self.peek() and self.peek() in "*+?{":
             raise self.error("one repeat")
-        return _Part(
+        many = most < 0 or most - least > FEW or part.tries.loops > 0
+        times = 1 if many or part.ways else most - least + 1
+        return Part(
             part.text + sign, part.empty or least == 0, part.endless or most < 0, part.ways or least != most,
             part.again or (part.ways and most != 1), part.size * max(most, least, 1),
+            Tries(int(many), times * part.tries.times * (2 if part.ways and least != most else 1)),
+            part.inside, part.chars, part.first,
         )  # fmt: skip
 
     def counts(self) -> tuple[int, int]:
@@ -188,25 +208,27 @@ class _Reader:
         self.at = end + 1
         return least, most
 
-    def atom(self, depth: int, folded: bool) -> _Part:
+    def atom(self, depth: int, folded: bool) -> Part:
         c = self.peek()
         if c == "(":
             return self.group(depth, folded)
         if c == "[":
-            return _Part(_written(self.set(folded)), False, False)
+            return single(self.set(folded))
         if c in "*+?{":
             raise self.error("something to repeat")
         if c == "$":
             self.at += 1  # Ruby's is the end of any line
-            return _Part(r"(?![^\n])" if self.engine == ONIG else r"(?![\x00-\U0010ffff])", True, False)
+            if self.engine == ONIG:
+                return Part(r"(?![^\n])", True, False, first=((10, 10),))
+            return Part(r"(?![\x00-\U0010ffff])", True, False, first=())
         if c in ("^", "]"):
             raise self.error("no ^ and no lone ]")
         if c == ".":
             self.at += 1
-            return _Part(r"[^\n]", False, False)
-        return _Part(_written(self.character(folded)), False, False)
+            return single(((0, 9), (11, LAST)))
+        return single(self.character(folded))
 
-    def group(self, depth: int, folded: bool) -> _Part:
+    def group(self, depth: int, folded: bool) -> Part:
         if self.take("(?i:"):
             opening, folded, look = "(?:", True, False
         elif self.take("(?:"):
@@ -222,9 +244,10 @@ class _Reader:
         inside = self.alternatives(depth + 1, folded)
         if not self.take(")"):
             raise self.error("the end of a group")
-        return inside._replace(
-            text=f"{opening}{inside.text})", empty=look or inside.empty, endless=inside.endless and not look
-        )
+        text = f"{opening}{inside.text})"
+        if look:  # it is not gone back to
+            return inside._replace(text=text, empty=True, endless=False, tries=ONCE, chars=None, first=None)
+        return inside._replace(text=text, chars=None)
 
     def character(self, folded: bool) -> Ranges:
         """The code points of one character outside of a set, or of one escape."""
@@ -239,8 +262,8 @@ class _Reader:
         if c and c in "sdwSDW":
             inside = ranges("word_crate" if c in "wW" and self.engine == CRATE else _CLASS_ESCAPES[c.lower()])
             if c in "wW" and self.engine == ONIG and not self.sets:
-                inside = _merged(inside + SUPERSCRIPTS)
-            return inside if c.islower() else _complement(inside)
+                inside = merged(inside + SUPERSCRIPTS)
+            return inside if c.islower() else complement(inside)
         if c in ("x", "u"):
             return self.number(c)
         if c in _ESCAPES:
@@ -275,7 +298,7 @@ class _Reader:
         if name not in CLASSES or name.islower():
             raise self.error(f"one of {', '.join(c for c in CLASSES if not c.islower())}")
         self.at = after
-        return _complement(ranges(name)) if negated else ranges(name)
+        return complement(ranges(name)) if negated else ranges(name)
 
     def set(self, folded: bool) -> Ranges:
         """The code points of a set, with sets within it; && is the intersection of what stands on its sides."""
@@ -288,7 +311,7 @@ class _Reader:
             if self.at >= len(self.pattern):
                 raise self.error("the end of a set")
             if self.take("&&"):
-                whole, part = _common(whole, part), []
+                whole, part = common(whole, part), []
             elif self.peek(2) == "[:":
                 raise self.error("no POSIX class")
             elif self.peek() == "[":
@@ -297,8 +320,8 @@ class _Reader:
                 part += self.member(folded)
         self.at += 1
         self.sets -= 1
-        found = _common(whole, part)
-        return _complement(found) if negated else found
+        found = common(whole, part)
+        return complement(found) if negated else found
 
     def member(self, folded: bool) -> Ranges:
         """A character of a set, a range, or a class."""
@@ -324,44 +347,3 @@ def _cases(c: str) -> Ranges:
         raise PatternError(0, c, "ASCII characters where case does not matter")
     found = _FOLDED.get(c.lower(), {c.lower(), c.upper()})
     return tuple(sorted((ord(each), ord(each)) for each in found))
-
-
-def _merged(parts: list[tuple[int, int]] | Ranges) -> Ranges:
-    out: list[tuple[int, int]] = []
-    for low, high in sorted(parts):
-        if out and low <= out[-1][1] + 1:
-            out[-1] = (out[-1][0], max(high, out[-1][1]))
-        else:
-            out.append((low, high))
-    return tuple(out)
-
-
-def _complement(parts: list[tuple[int, int]] | Ranges) -> Ranges:
-    out, at = [], 0
-    for low, high in _merged(parts):
-        if at < low:
-            out.append((at, low - 1))
-        at = high + 1
-    return tuple([*out, (at, LAST)] if at <= LAST else out)
-
-
-def _common(whole: Ranges | None, part: list[tuple[int, int]]) -> Ranges:
-    if whole is None:
-        return _merged(part)
-    return _complement(_complement(whole) + _complement(part))
-
-
-@lru_cache(maxsize=256)  # a letter is hundreds of ranges, and patterns name it again and again
-def _written(members: Ranges) -> str:
-    """A set as any engine reads it."""
-    members = _merged(members)
-    if not members:
-        return r"(?!)"
-    if len(members) == 1 and members[0][0] == members[0][1]:
-        c = chr(members[0][0])
-        return c if c.isalnum() and c.isascii() else _code(members[0][0])
-    return "[" + "".join(_code(low) if low == high else f"{_code(low)}-{_code(high)}" for low, high in members) + "]"
-
-
-def _code(c: int) -> str:
-    return rf"\x{c:02x}" if c < 0x100 else rf"\u{c:04x}" if c < 0x10000 else rf"\U{c:08x}"

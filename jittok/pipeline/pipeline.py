@@ -57,9 +57,9 @@ class AddedToken(NamedTuple):
 class Pipeline:
     """A tokenizer as its file says it, complete. All arrays are read-only.
 
-    text -> cut at added tokens that are not normalized -> each piece through `normalize` -> cut at those that are
-    -> `split` -> `model`, each word alone -> `single` or `pair` puts special tokens around. Raw files (`engine`
-    "tiktoken") find added tokens alone when they are asked for.
+    A text goes through these steps: cut at added tokens that are not normalized; each piece through `normalize`; cut at
+    added tokens that are; `split`; each word alone through `model`; special tokens around, by `single` or `pair`. Raw
+    files (`engine` "tiktoken") find added tokens alone when they are asked for.
     """
 
     source: str

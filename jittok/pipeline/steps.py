@@ -203,10 +203,6 @@ class JoinRaw(NamedTuple):
     """Tokens are bytes."""
 
 
-NORMALIZERS = (Map, Compose, Clusters, Replace, Prepend, Strip, SpellBytes, Squeeze)
-SPLITTERS = (PrefixSpace, Cut, CutClass, Metaspace, Chars, SpellBytes)
-DECODERS = (JoinBytes, JoinFallback, Fuse, ReplaceEach, Unmark, StripEach, JoinWords, Unsuffix, Ctc, Spaced, JoinPieces,
-            Trim, JoinRaw)  # fmt: skip
 Normalizer = Map | Compose | Clusters | Replace | Prepend | Strip | SpellBytes | Squeeze
 Splitter = PrefixSpace | Cut | CutClass | Metaspace | Chars | SpellBytes
 Decoder = (

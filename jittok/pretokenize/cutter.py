@@ -16,8 +16,8 @@ and says what has become certain:
     REST      (of continuation bytes) nothing happens
     ASK       none of these can say it
 
-Patterns that would have to ask are not covered. Characters that no match takes are *gaps*: neighbours of them form one
-piece, so the start of a match in a gap is a cut only once it is certain to match (`certain_states`).
+Patterns that would have to ask are not covered. Characters that no match takes are *gaps*. Neighbouring gaps form one
+piece. So the start of a match in a gap is a cut only once it is certain to match (`certain_states`).
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ _Step = tuple[Run, int]
 class Cutter(NamedTuple):
     """next_row[row, column] and actions[row, column]; row 0 begins, row 1 begins in a gap.
 
-    Columns: 2 * class for a character, one more where an earlier stage has put a cut before it (also the end of the
-    text), and 2 * classes for a continuation byte.
+    Columns: 2 * class for a character; one more where an earlier stage has put a cut before it (the end of the text
+    counts as such); 2 * classes for a continuation byte.
     """
 
     next_row: NDArray[np.int32]  # [configurations, 2 * classes + 2]

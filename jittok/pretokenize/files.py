@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
 
 import numpy as np
 
 from jittok.pipeline.known_patterns import GPT2, GREEDY, O200K, R50K
-from jittok.pipeline.patterns import PatternError, explicit, is_possessive
+from jittok.pipeline.pattern_parts import is_possessive
+from jittok.pipeline.patterns import PatternError, explicit
 from jittok.pipeline.steps import CONTIGUOUS, ISOLATED, REMOVED, Cut, CutClass, Pattern, SpellBytes, Splitter
 from jittok.pretokenize.automaton import DEAD, START, Automaton, compile_pattern
 from jittok.pretokenize.classes import UNICODE_SIZE
-from jittok.pretokenize.linear import is_linear
+from jittok.pretokenize.matching import automaton_of, reads_once
 from jittok.pretokenize.program import Stage, splitter_from
 from jittok.pretokenize.splitters import general
 from jittok.pretokenize.splitters.blocks import (
@@ -32,8 +32,6 @@ from jittok.unicode.libraries import ranges
 
 LONG_S = 0x17F
 """U+017F, which `(?i:'s)` matches beside s and S: the fast splitters leave such texts to the automaton."""
-TRAILING = r"\s+$"
-"""A pattern of real files that reads a run of white space again from each of its places."""
 SURROGATES = slice(0xD800, 0xE000)
 _REST = r"[^\r\n\p{L}\p{N}]?\p{L}+|%s| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 _FOLDED = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|"
@@ -47,7 +45,7 @@ GPT2_FORMS = (
 )
 """Patterns that cut as `splitters.gpt2`. Where `\\s+(?!\\S)` has failed one character of white space is left."""
 MOST_KEPT = 32
-"""Automata that are remembered, of some MB each. A process may read many files, each with a pattern of its own."""
+"""Splitters that are remembered."""
 
 
 class Family:
@@ -165,30 +163,6 @@ def _whole() -> Stage:
     return MATCHER, automaton, (automaton.starts, automaton.classes)
 
 
-@functools.lru_cache(MOST_KEPT)
-def _automaton(text: str) -> Automaton:
-    return compile_pattern(text, UNICODE_SIZE)
-
-
-def quadratic_pattern(steps: Iterable[object]) -> str | None:
-    """The first pattern of some steps, of normalizers or splitters, that a text can make slow; None if there is none.
-    Patterns that no automaton covers are not looked at."""
-    for step in steps:
-        pattern = getattr(step, "pattern", None)
-        if pattern is None or pattern.literal:
-            continue
-        try:
-            greedy = _greedy(pattern.text)
-            if pattern.text == TRAILING or greedy in _forms():
-                continue
-            text = explicit(greedy, pattern.engine)
-            if not is_possessive(text) and not is_linear(_automaton(text)) and _family(pattern) is None:
-                return str(pattern.text)
-        except (ValueError, PatternError):
-            continue
-    return None
-
-
 def _stage(stage: Splitter) -> Stage | None:
     """One stage, None where it drops what matters or needs more than an automaton."""
     if isinstance(stage, CutClass):
@@ -202,7 +176,9 @@ def _stage(stage: Splitter) -> Stage | None:
             return None
     else:
         return None
-    automaton = _automaton(text)
+    automaton = automaton_of(text)
+    if not reads_once(text):
+        return None
     if isinstance(stage, Cut):
         whole = stage.behavior == REMOVED and stage.invert and covers(automaton)
         if not whole and not (stage.behavior == ISOLATED and not stage.invert):

@@ -7,14 +7,14 @@ first character is of that set, whatever the stages behind it cut.
 
 from __future__ import annotations
 
-import functools
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import I32, I64, U8, frozen
-from jittok.pipeline.patterns import PatternError, explicit, is_possessive
+from jittok.pipeline.pattern_parts import is_possessive
+from jittok.pipeline.patterns import PatternError, explicit
 from jittok.pipeline.steps import (
     CONTIGUOUS,
     ISOLATED,
@@ -28,8 +28,9 @@ from jittok.pipeline.steps import (
     SpellBytes,
     Splitter,
 )
-from jittok.pretokenize.automaton import DEAD, START, Automaton, compile_pattern
+from jittok.pretokenize.automaton import DEAD, START, Automaton
 from jittok.pretokenize.classes import UNICODE_SIZE
+from jittok.pretokenize.matching import automaton_of, reads_once
 from jittok.pretokenize.program import Stage, joint_classes, splitter_from
 from jittok.pretokenize.splitters import general
 from jittok.pretokenize.splitters.general import MATCHER
@@ -61,11 +62,6 @@ def written(parts: Ranges) -> str:
     return "[" + "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in parts) + "]"
 
 
-@functools.cache
-def _automaton(text: str) -> Automaton:
-    return compile_pattern(text, UNICODE_SIZE)
-
-
 def chain_of(stages: tuple[Splitter, ...], greedy: dict[str, str]) -> Chain | None:
     """The stages compiled, None where one is not covered. greedy: what stands for some possessive patterns."""
     at = next((k for k, stage in enumerate(stages) if isinstance(stage, SpellBytes)), len(stages))
@@ -86,7 +82,7 @@ def _chain(front: list[_Compiled], behind: list[_Compiled], spelled: bool) -> Ch
     if behind and any(stage.drops.any() for stage in (*front, *behind)):
         return None  # a stage over bytes may cut what is dropped in two
     if not front:
-        whole = _automaton("[\\x00-\\U0010ffff]+")
+        whole = automaton_of("[\\x00-\\U0010ffff]+")
         front = [_Compiled(whole, np.zeros(whole.width - 1, np.bool_))]
     parts: list[Stage] = [(MATCHER, each.automaton, (each.automaton.starts, each.automaton.classes)) for each in front]
     members = joint_classes(parts)
@@ -124,7 +120,9 @@ def _compile(stage: Splitter, greedy: dict[str, str]) -> _Compiled | None:
         invert = stage.invert
     else:
         return None
-    automaton = _automaton(text)
+    automaton = automaton_of(text)
+    if not reads_once(text):
+        return None
     nothing = np.zeros(automaton.width - 1, np.bool_)
     if stage.behavior == ISOLATED:
         return _Compiled(automaton, nothing)
@@ -143,7 +141,7 @@ def _compile(stage: Splitter, greedy: dict[str, str]) -> _Compiled | None:
         MERGED_WITH_PREVIOUS: f"{outside}+{inside}?|{inside}",
         MERGED_WITH_NEXT: f"{inside}?{outside}+|{inside}",
     }
-    automaton = _automaton(forms[stage.behavior])
+    automaton = automaton_of(forms[stage.behavior])
     return _Compiled(automaton, np.zeros(automaton.width - 1, np.bool_))
 
 
@@ -201,7 +199,9 @@ def one_set(pattern: Pattern) -> tuple[Ranges | None, bool]:
         text = explicit(pattern.text, pattern.engine)
         if is_possessive(text):
             return None, False
-        automaton = _automaton(text)
+        automaton = automaton_of(text)
+        if not reads_once(text):
+            return None, False
     except (ValueError, PatternError):
         return None, False
     rows = _rows(automaton)

@@ -1,16 +1,40 @@
-"""An automaton that finds its matches in a text, in plain Python: for patterns that others could take for ever with."""
+"""An automaton that finds its matches in a text, in plain Python: for patterns that others could take for ever with.
+
+A search that has read on behind its last match, in vain, would be read again by the searches from the next places. So
+it is remembered where it was in which state: a later one that comes there ends too. No state is at a place twice. (Reps
+1998, "Maximal munch" tokenization in linear time.)
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, lru_cache
 
-from jittok.pretokenize.automaton import DEAD, START, compile_pattern
+from jittok.pretokenize.automaton import DEAD, START, Automaton, compile_pattern
+from jittok.pretokenize.linear import is_linear
 from jittok.unicode.tables import UNICODE_SIZE
 
 MOST = 1000
-"""States of such an automaton."""
+"""States of such an automaton,"""
+MOST_REMEMBERED = 64
+"""and of one whose searches wait: a text takes a byte for each of them, and for each of its characters."""
+
+
+MOST_KEPT = 32
+"""Automata that are remembered, of some MB each. A process may read many files, each with a pattern of its own."""
+
+
+@lru_cache(MOST_KEPT)
+def automaton_of(pattern: str) -> Automaton:
+    """The automaton of a pattern that `explicit` gave. ValueError for what the construction does not cover."""
+    return compile_pattern(pattern, UNICODE_SIZE, MOST)
+
+
+@lru_cache(MOST_KEPT)
+def reads_once(pattern: str) -> bool:
+    """Whether no text makes a search for the pattern read the same again and again."""
+    return is_linear(automaton_of(pattern))
 
 
 class Match:
@@ -28,30 +52,42 @@ class Matching:
     """A pattern with what is used of `regex.Pattern`. ValueError for one that the construction does not cover."""
 
     def __init__(self, pattern: str) -> None:
-        automaton = compile_pattern(pattern, UNICODE_SIZE, MOST)
+        automaton = automaton_of(pattern)
         self._starts, self._classes = automaton.starts.tolist(), automaton.classes.tolist()
         self._rows = automaton.transitions.reshape(-1, automaton.width).tolist()
+        self.linear = reads_once(pattern)
+        if not self.linear and len(self._rows) > MOST_REMEMBERED:
+            raise ValueError(f"{len(self._rows)} states of a search that some texts make read again and again")
         self._class = cache(lambda c: self._classes[bisect_right(self._starts, ord(c)) - 1])
 
     def finditer(self, text: str) -> Iterator[Match]:
         """The matches from the left; none is empty."""
         classes = [*map(self._class, text), -1]
-        at = 0
+        at, failed = 0, dict[int, bytearray]()
         while at < len(text):
-            stop = self._stop(classes, at)
+            stop = self._stop(classes, at, failed)
             if stop > at:
                 yield Match(at, stop)
             at = max(stop, at + 1)
 
-    def _stop(self, classes: list[int], at: int) -> int:
-        """Where the match that begins at a place ends, -1 if none does."""
-        state, stop = START, -1
+    def _stop(self, classes: list[int], at: int, failed: dict[int, bytearray]) -> int:
+        """Where the match that begins at a place ends, -1 if none does. failed: state -> 1 for each place from which
+        it has found no match."""
+        state, stop, since, states = START, -1, at, list[int]()
         for place in range(at, len(classes)):
             entry = self._rows[state][classes[place]]
-            stop = place if entry & 1 else stop
+            if entry & 1:
+                stop, since = place, place
+                states.clear()
             state = entry >> 1
             if state == DEAD:
                 break
+            if not self.linear:
+                if state in failed and failed[state][place]:
+                    break
+                states.append(state)
+        for place, each in enumerate(states, since):
+            failed.setdefault(each, bytearray(len(classes)))[place] = 1
         return stop
 
     def sub(self, make: Callable[[Match], str], text: str) -> str:

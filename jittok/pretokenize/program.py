@@ -1,9 +1,9 @@
 """A pre type's list of patterns as the arrays that `splitters.general` runs.
 
-Each pattern sees characters through its engine (see `definition.py`): the collapsed engine sees one byte a character,
-the wide engine the code point with white space above U+007F folded. Both are maps from runs of code points to what the
-pattern's automaton knows, so every stage is a table over runs of code points; all stages
-then share the classes of characters that none of them tells apart.
+Each pattern sees characters through its engine (see `definition.py`). The collapsed engine sees one byte a character.
+The wide engine sees the code point, with white space above U+007F folded. Both are maps from runs of code points to
+what the pattern's automaton knows. So every stage is a table over runs of code points. All stages share the classes of
+characters that none of them tells apart.
 """
 
 from __future__ import annotations
@@ -143,8 +143,8 @@ def _compile(stage: Stage, members: NDArray[np.uint8], ascii_: NDArray[np.uint8]
 
 
 def _pair_table(cutter: Cutter) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
-    """(rows of an entry for each two columns: next row << 2 * ACTION_BITS | actions before the second byte <<
-    ACTION_BITS | actions before the first; the column of each class, and of continuation bytes).
+    """(rows of an entry for each two columns; the column of each class, and of continuation bytes). An entry is next
+    row << 2 * ACTION_BITS | actions before the second byte << ACTION_BITS | actions before the first.
 
     Classes that this cutter does not tell apart share a column. Rows are filled up to a multiple of 1 << ROW_BITS.
     """

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.errors import MalformedArray
+from jittok.errors import InWords, MalformedArray
 
 
 def own(array: NDArray[Any]) -> NDArray[Any]:
@@ -32,12 +32,14 @@ def is_held(array: Any) -> bool:
 def proven(starts: NDArray[np.int64], stops: NDArray[np.int64], size: int, what: str) -> None:
     """MalformedArray unless 0 <= start <= stop <= size for every row. The one check of all doors."""
     if starts.shape != stops.shape:
-        raise MalformedArray(what, f"{starts.size} starts and {stops.size} stops", "as many of both")
+        raise MalformedArray(what, InWords(f"{starts.size} starts and {stops.size} stops"), "as many of both")
     if not starts.size or (int(starts.min()) >= 0 and int(stops.max()) <= size and bool((starts <= stops).all())):
         return
     row = int(np.argmax((starts < 0) | (starts > stops) | (stops > size)))
     raise MalformedArray(
-        f"{what}, row {row}", f"places {starts[row]} to {stops[row]}", f"0 <= start <= stop <= {size}, the size of it"
+        f"{what}, row {row}",
+        InWords(f"places {starts[row]} to {stops[row]}"),
+        f"0 <= start <= stop <= {size}, the size of it",
     )
 
 
@@ -50,7 +52,9 @@ def arrow_numbers(buffer: Any, dtype: Any, first: int, count: int, what: str) ->
     if not count:
         return np.zeros(0, dtype)
     if first < 0 or (first + count) * width > size:
-        raise MalformedArray(what, f"{size} bytes", f"{(first + count) * width} or more, for {count} from {first} on")
+        raise MalformedArray(
+            what, InWords(f"{size} bytes"), f"{(first + count) * width} or more, for {count} from {first} on"
+        )
     return np.frombuffer(buffer, dtype, count, first * width)
 
 

@@ -1,10 +1,10 @@
 """Where a text may be cut without changing one id: rules about neighbouring characters, computed from a vocabulary.
 
-A cut between two characters is safe when no token can reach across it; each model says which neighbours its tokens
+A cut between two characters is safe when no token can reach across it. Each model says which neighbours its tokens
 hold. There are two levels. ASCII characters fall into classes, and rules say which class may be cut from which, so that
 64 bytes are decided by a few masks. Every other character has flags: with what kind of neighbour it stands in some
-token, on its left and on its right; and characters of three bytes or more are looked up pair by pair in a bit filter
-(two ideographs that no token holds side by side are cut apart). `pretokenize.splitters.spans` reads all this.
+token, on its left and on its right. Characters of three bytes or more are also looked up pair by pair in a bit filter:
+two ideographs that no token holds side by side are cut apart. `pretokenize.splitters.spans` reads all this.
 """
 
 from __future__ import annotations

@@ -199,7 +199,8 @@ def build_rules(
     """The rules as arrays.
 
     cuts: bool[CLASSES, CLASSES] which class may be cut from which (wide from wide never is, by this table)
-    flags: uint8[UNICODE_SIZE]; pairs: of tokens, for the filter (None: any two may stand side by side)
+    flags: uint8[UNICODE_SIZE]
+    pairs: those of tokens, for the filter (None: any two may stand side by side)
     """
     cuts = cuts.copy()
     cuts[WIDE, WIDE] = False

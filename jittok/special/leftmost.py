@@ -28,7 +28,7 @@ AHEAD = 8
 """Fragments that one token may need room for."""
 
 
-class _Output(NamedTuple):
+class Output(NamedTuple):
     """Where fragments go."""
 
     starts: Window
@@ -38,7 +38,8 @@ class _Output(NamedTuple):
 
 
 @helper
-def _put(out: _Output, at: int, start: int, stop: int, token: int) -> int:
+def put_fragment(out: Output, at: int, start: int, stop: int, token: int) -> int:
+    """Write one fragment; how many there are now."""
     put_i64(out.starts, at, start)
     put_i64(out.stops, at, stop)
     put_i32(out.tokens, at, token)
@@ -46,7 +47,8 @@ def _put(out: _Output, at: int, start: int, stop: int, token: int) -> int:
 
 
 @helper
-def _open(special: SpecialTokens, work: Work, data: U8) -> SearchWindow:
+def open_search(special: SpecialTokens, work: Work, data: U8) -> SearchWindow:
+    """Windows onto the tokens that are looked for, and the text."""
     return SearchWindow(
         window(data), data.size, window(special.first), open_sequences(special.few), window(special.runs),
         window(special.run_ranks), window(special.run_at), window(special.trie.units), window(special.ids),
@@ -55,7 +57,7 @@ def _open(special: SpecialTokens, work: Work, data: U8) -> SearchWindow:
 
 
 @helper
-def _cut_later(w: SearchWindow, any_tokens: int, out: _Output, at: int, start: int, stop: int) -> int:
+def _cut_later(w: SearchWindow, any_tokens: int, out: Output, at: int, start: int, stop: int) -> int:
     """The fragments of a text by the second search; their number, or NO_ROOM."""
     done, i = start, start
     block, mask = start - 64, np.uint64(0)
@@ -75,14 +77,14 @@ def _cut_later(w: SearchWindow, any_tokens: int, out: _Output, at: int, start: i
         if strips & STRIPS_RIGHT:
             end = white_behind(w.data, end, stop)
         if done < begin:
-            at = _put(out, at, done, begin, TEXT_PREFIXED)
+            at = put_fragment(out, at, done, begin, TEXT_PREFIXED)
         if begin < end:  # with lstrip, a match in white space that the one before took is empty
-            at = _put(out, at, begin, end, token)
+            at = put_fragment(out, at, begin, end, token)
         done = end
     if at + AHEAD > out.room:
         return NO_ROOM
     if done < stop:
-        at = _put(out, at, done, stop, TEXT_PREFIXED)
+        at = put_fragment(out, at, done, stop, TEXT_PREFIXED)
     return at
 
 
@@ -101,8 +103,8 @@ def cut_leftmost(
     Returns the number of fragments, or OUT_OF_ROOM with more room in report[NEED]. Linear in bytes times the length of
     the longest token, which is walked at every place that begins like it.
     """
-    w, inner = _open(raw, work, data), _open(later, work, data)
-    out = _Output(window(out_starts), window(out_stops), window(out_tokens), out_starts.size)
+    w, inner = open_search(raw, work, data), open_search(later, work, data)
+    out = Output(window(out_starts), window(out_stops), window(out_tokens), out_starts.size)
     report[NEED] = 2 * out.room + before.size + after.size + AHEAD
     at = 0
     for document in range(first, last):
@@ -110,7 +112,7 @@ def cut_leftmost(
         if at + before.size + after.size + AHEAD > out.room:
             return OUT_OF_ROOM
         for k in range(before.size):
-            at = _put(out, at, start, start, before[k])
+            at = put_fragment(out, at, start, start, before[k])
         done, i = start, start
         block, mask = start - 64, np.uint64(0)
         while raw.ids.size > 0 and i < stop:
@@ -131,13 +133,13 @@ def cut_leftmost(
             if at == NO_ROOM or at + AHEAD > out.room:
                 return OUT_OF_ROOM
             if begin < end:
-                at = _put(out, at, begin, end, token)
+                at = put_fragment(out, at, begin, end, token)
             done = end
         if done < stop:
             at = _cut_later(inner, later.ids.size, out, at, done, stop)
         if at == NO_ROOM or at + after.size + AHEAD > out.room:
             return OUT_OF_ROOM
         for k in range(after.size):
-            at = _put(out, at, stop, stop, after[k])
+            at = put_fragment(out, at, stop, stop, after[k])
         ends[document - first] = at
     return at

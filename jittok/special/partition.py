@@ -1,6 +1,6 @@
 """Cutting texts around special tokens: documents to fragments, one rule for all vocabulary types.
 
-llama.cpp searches the whole text for the longest special token, then the rest for the next, and so on, which is *not*
+llama.cpp searches the whole text for the longest special token, then the rest for the next, and so on. This is *not*
 leftmost-longest: with tokens `ab` and `bcd`, `abcd` is `a` + [bcd]. Here one scan collects where tokens begin (a double
 array finds the longest one at each place). Occurrences that touch each other form a *cluster*, and clusters do not
 influence each other. In a cluster the occurrences are taken in llama.cpp's order (rank of the token, then place) and

@@ -24,7 +24,7 @@ ANY = 256
 class SpecialTokens(NamedTuple):
     """The tokens that one setting of `parse_special` admits, by rank: longest first, ties in llama.cpp's order.
 
-    Invariant: lengths never rise with the rank, so of two overlapping occurrences the earlier one is at least as long,
+    Invariant: lengths never rise with the rank. So of two overlapping occurrences the earlier one is at least as long,
     and an occurrence is free if and only if its first and its last byte are. Ranks in the trie are below ids.size.
     """
 

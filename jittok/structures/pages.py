@@ -16,7 +16,7 @@ HUGE = 2 << 20
 """Bytes of a huge page on the processors in use; smaller arrays do not need one."""
 
 
-def _mapping(size: int) -> mmap.mmap:
+def mapping(size: int) -> mmap.mmap:
     """Zeroed pages of this process alone."""
     if os.name == "nt":
         return mmap.mmap(-1, size)
@@ -35,7 +35,7 @@ def zeroed(count: int, dtype: Any) -> NDArray[Any]:
     """
     size = count * np.dtype(dtype).itemsize
     border = HUGE if size >= HUGE else 64
-    raw = np.frombuffer(_mapping(size + border), np.uint8) if size >= HUGE else np.zeros(size + border, np.uint8)
+    raw = np.frombuffer(mapping(size + border), np.uint8) if size >= HUGE else np.zeros(size + border, np.uint8)
     skip = -raw.ctypes.data % border
     return raw[skip : skip + size].view(dtype)
 

@@ -25,7 +25,7 @@ _6, _63, _1, _0 = np.uint64(6), np.uint64(63), np.uint64(1), np.uint64(0)
 
 
 class PairTable(NamedTuple):
-    """Invariant, by construction: slots.size == 2 << slot_bits, filter.size << 6 == 1 << filter_bits, and at least a
+    """Invariant, by construction: slots.size == 2 << slot_bits and filter.size << 6 == 1 << filter_bits. At least a
     third of the slots is free, so that every search ends. slot_bits >= 2. A line is filled from its first slot on."""
 
     slots: U64  # [2 << slot_bits] (left + 1) << 32 | right + 1, or 0; then rank << 32 | merged
@@ -97,8 +97,8 @@ def expect_line(slots: Window, line: int) -> None:
 def find_at(slots: Window, slot_bits: int, line: int, key: np.uint64) -> np.uint64:
     """rank << 32 | merged symbol of the pair with this key, or NO_PAIR. line: `pair_place` of it.
 
-    Whether there is a pair cannot be foreseen, so there is no branch on it: one that is known to be none is looked for
-    in the first line, where it is not either. A pair can be elsewhere only when its line is full.
+    Nobody can foresee whether there is a pair, so there is no branch on it. A pair that the filter excludes is looked
+    for in the first line as well, and not found. A pair can be elsewhere only when its line is full.
     """
     at = 2 * IN_LINE * max(line, 0)
     found = match_four(slots, at, key)

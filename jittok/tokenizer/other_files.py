@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.errors import UnsupportedVocab
+from jittok.errors import InWords, UnsupportedVocab
 from jittok.inputs import OneText
 from jittok.locks import once
 from jittok.pipeline import Pipeline
@@ -48,7 +48,7 @@ class OtherFiles(Facts):
 
     def _pipeline(self, wanted: str) -> Pipeline:
         if not isinstance(self.vocab, Pipeline):
-            raise UnsupportedVocab(self.vocab.source, "file", "a GGUF vocabulary", wanted)
+            raise UnsupportedVocab(self.vocab.source, "file", InWords("a GGUF vocabulary"), wanted)
         return self.vocab
 
     def gguf(self, what: str) -> Vocab:

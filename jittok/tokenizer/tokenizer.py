@@ -155,7 +155,7 @@ class Tokenizer(Decoding):
         threads: int | None = None,
         progress: bool = False,
     ) -> TokenArray:
-        """One row a text, the same ids as `encode`.
+        """One row a text, the same ids as `encode`. Raises EncodingFailed as that does, with the number of the text.
 
         `texts`: a sequence or iterator of str or bytes, a NumPy array, a pandas or polars Series, a pyarrow string or
         binary array, `Ragged`; nulls of tables are empty rows. What others may write to is copied a stretch at a time.

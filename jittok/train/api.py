@@ -10,6 +10,7 @@ from typing import Any
 from jittok.train.bpe import Options, train_counts
 from jittok.train.counting import How, count
 from jittok.train.counts import Counts
+from jittok.train.cutter import named_pre
 from jittok.train.trained import Trained
 
 ROLES = ("bos", "eos", "pad", "unk")
@@ -26,16 +27,20 @@ def train(
 ) -> Trained:
     """A vocabulary of byte-level BPE, learned from texts (any that `encode_batch` takes) or from counted words.
 
-    pre: how words are cut, any `tokenizer.ggml.pre`; default qwen2, which llama.cpp decodes byte for byte
+    pre: how words are cut, any `tokenizer.ggml.pre`; default qwen2, which llama.cpp decodes byte for byte. Or the path
+    of a tokenizer.json, whose pre-tokenizer then cuts (a GGUF cannot say it)
     pre_regex: a pattern of one's own in its place (a GGUF cannot say it)
     like: "jittok", or "hf" for the merges of Hugging Face's BpeTrainer
     special: texts of special tokens, first ids; bos, eos, pad, unk: which of them are these
     min_frequency, alphabet ("bytes" or "seen"), max_token_length, limit_alphabet: see `Options`
     by: "documents" counts a word once in each document; weights: what each document counts
     sample, seed: count only a part of the documents, chosen by their content and the seed
+    threads, memory: never change the result
 
     Raises CorpusError and UnsupportedVocab for options that cannot be, EncodingFailed for texts that are none.
     """
+    if "pre" in options:
+        options["pre"] = named_pre(options["pre"])
     roles = {role: options.pop(role, None) for role in ROLES}
     chosen = Options(size=size, **_taken(options, Options))
     if isinstance(words, str | os.PathLike):

@@ -46,9 +46,9 @@ class Options:
         for name in ("size", "min_frequency", "max_token_length", "limit_alphabet"):
             value = getattr(self, name)
             if value is not None and (not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 0):
-                raise CorpusError(f"train: {name}", value, "a whole number, 0 or more")
+                raise CorpusError(f"--{name.replace('_', '-')}", value, "a whole number, 0 or more")
         if isinstance(self.special, str):
-            raise CorpusError("train: special", self.special, "a list of texts")
+            raise CorpusError("--special", self.special, "a list of texts")
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +89,7 @@ class Learned:
 
 def _one_of(name: str, found: str, allowed: tuple[str, ...]) -> None:
     if found not in allowed:
-        raise CorpusError(f"train: {name}", found, f"one of {', '.join(allowed)}")
+        raise CorpusError(f"--{name.replace('_', '-')}", found, f"one of {', '.join(allowed)}")
 
 
 def alphabet_ids(counts: Counts, options: Options) -> tuple[Counts, list[str], NDArray[np.int32]]:
@@ -131,7 +131,7 @@ def train_counts(counts: Counts, options: Options, forced: Any = None, threshold
     hf = options.like == "hf"
     if options.size < len(texts) and not hf:
         expected = f"{len(texts)} or more: {len(special)} special tokens and {len(texts) - len(special)} bytes"
-        raise CorpusError("train: size", options.size, expected)
+        raise CorpusError("--size", options.size, expected)
     first = len(texts)
     longest = options.max_token_length
     if longest is not None and not hf:

@@ -24,7 +24,7 @@ from jittok.pretokenize.splitters.gpt2 import MALFORMED
 from jittok.train.cutter import Cutter, RegexCutter, special_pattern
 from jittok.train.cutting import AT_BYTE, AT_TEXT, CHUNK, CHUNK_SIZE, NEED, NEED_WORK, PAUSE, CutWork, Texts
 from jittok.train.pieces import PIECE, Pieces
-from jittok.train.table import N_BLOB, Table, add_table, add_words, grown, make_table
+from jittok.train.table import N_BLOB, Table, add_table, add_words, grown, make_table, table_bytes
 from jittok.unicode.tables import LAST_CODE_POINT, code_points, utf8
 
 WHOLE = 1 << 40
@@ -58,7 +58,7 @@ class Counter:
     @property
     def table_bytes(self) -> int:
         """Bytes of the table."""
-        return self.table.short.nbytes + self.table.long.nbytes + self.table.blob.nbytes
+        return table_bytes(self.table)
 
     def clear(self) -> None:
         """Forget all words."""
@@ -134,21 +134,31 @@ class Counter:
                 self.table = self.grow(self.table, code, int(state[NEED]))
 
     def _add_malformed(self, texts: Texts) -> None:
-        """What is left of a text that is no UTF-8, as `encode` reads it: U+FFFD for each byte that begins nothing."""
+        """What is left of a text that is no UTF-8, as `encode` reads it: U+FFFD for each byte that begins nothing. Or
+        of one that a fast splitter leaves to the general one."""
         state = self._work.state
         k, at = int(state[AT_TEXT]), int(state[AT_BYTE])
         start = max(at, int(texts.starts[k]))
-        points = code_points(texts.data[start : texts.stops[k]].tobytes())
-        for c in points:
-            if c > LAST_CODE_POINT:
-                raise EncodingFailed(k, start, f"U+{c:X}", f"no code point above U+{LAST_CODE_POINT:X}")
-        raw = b"".join(map(utf8, points))
+        assert isinstance(self.cutter, Cutter)
+        raw = texts.data[start : texts.stops[k]].tobytes()
+        if self.cutter.slow is None:
+            points = code_points(raw)
+            for c in points:
+                if c > LAST_CODE_POINT:
+                    raise EncodingFailed(k, start, f"U+{c:X}", f"no code point above U+{LAST_CODE_POINT:X}")
+            raw = b"".join(map(utf8, points))
+        else:
+            raw = raw.decode("utf-8", "replace").encode()
         weights, documents = (
             array[k : k + 1] if array.size > 1 else array for array in (texts.weights, texts.documents)
         )
         kept = state.copy()
         part = np.frombuffer(raw + bytes(PAD), np.uint8)
+        own, chunk = self.cutter, self._work.chunk
+        if own.slow is not None:
+            self.cutter, self._work = own.slow(), self._work._replace(chunk=WHOLE)
         self._add(Texts(part, np.zeros(1, np.int64), np.array([len(raw)]), weights, documents))
+        self.cutter, self._work = own, self._work._replace(chunk=chunk)
         state[:] = kept
         state[AT_TEXT], state[AT_BYTE] = k + 1, 0
 

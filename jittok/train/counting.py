@@ -25,15 +25,26 @@ from jittok.fragments import PAD
 from jittok.inputs import Documents
 from jittok.train.counter import Counter, Counters
 from jittok.train.counts import UNIT, Counts, of_table
-from jittok.train.cutter import DEFAULT_PRE, Cutter, RegexCutter, cutter_of, regex_cutter, runs_cutter
+from jittok.train.cutter import (
+    DEFAULT_PRE,
+    Cutter,
+    RegexCutter,
+    cutter_of,
+    hf_cutter,
+    named_pre,
+    regex_cutter,
+    runs_cutter,
+)
 from jittok.train.lines import IDENTITY, Lines, Tail, charsmap_of, lines_of
-from jittok.train.roles import REGEX
-from jittok.train.table import NEED_SHORT
+from jittok.train.names import REGEX
+from jittok.train.table import NEED_SHORT, make_table, table_bytes
 
 SHARE = 8
 """A table that has had this part of a thread's memory is written: it is twice as large by then, growing it takes as
 much again, and texts are there too."""
 LEAST_MEMORY = 1 << 20
+EMPTY_BYTES = table_bytes(make_table())
+"""Below this a table is never written: it would be as large as before."""
 SAMPLED = 1 << 32
 
 
@@ -46,6 +57,7 @@ class How:
     runs: str | None = None  # in place of both: a pattern of the wide engine, such as `[^ ]+`
     lines: int | None = None  # documents are cut into lines, those of more bytes are left out
     normalization: str = IDENTITY  # of lines: a map of sentencepiece's
+    like: str = "jittok"  # or "hf": letters and numbers are what tokenizers takes for such
     special: tuple[str, ...] = ()  # texts that are cut out of documents first
     by: str = "occurrences"  # or "documents": a word counts once in each
     sample: float = 1.0
@@ -55,11 +67,11 @@ class How:
 
     def __post_init__(self) -> None:
         if self.by not in ("occurrences", "documents"):
-            raise CorpusError("train: by", self.by, "occurrences or documents")
+            raise CorpusError("--by", self.by, "occurrences or documents")
         if not 0 < self.sample <= 1:
-            raise CorpusError("train: sample", self.sample, "a share above 0, at most 1")
+            raise CorpusError("--sample", self.sample, "a share above 0, at most 1")
         if self.memory is not None and self.memory < LEAST_MEMORY:
-            raise CorpusError("train: memory", self.memory, f"{LEAST_MEMORY} bytes or more")
+            raise CorpusError("--memory", self.memory, f"{LEAST_MEMORY} bytes or more")
 
     @property
     def name(self) -> str:
@@ -82,7 +94,9 @@ class How:
         """What cuts words."""
         if self.runs is not None:
             return runs_cutter(self.name, self.runs)
-        return cutter_of(self.pre) if self.pre_regex is None else regex_cutter(self.pre_regex)
+        if self.pre_regex is not None:
+            return regex_cutter(self.pre_regex)
+        return hf_cutter(self.pre) if self.like == "hf" else cutter_of(self.pre)
 
 
 class Tally:
@@ -158,7 +172,7 @@ class Tally:
 
     def is_full(self, counter: Counter) -> bool:
         """Whether a counter's table has had its share of the memory."""
-        return self.budget is not None and counter.table_bytes > self.budget
+        return self.budget is not None and counter.table_bytes > max(self.budget, EMPTY_BYTES)
 
     def _sampled(self, docs: Documents, weights: Any) -> tuple[Documents, Any]:
         """The documents of the sample: those whose CRC, begun with the seed, is low enough."""
@@ -190,7 +204,7 @@ class Tally:
         how = self.how
         return replace(
             found, pre=how.name, unit=self.unit, documents=self.documents, text_bytes=self.bytes, special=how.special,
-            once=how.by == "documents", last=self.tail.last_run(),
+            once=how.by == "documents", last=self.tail.last_run(), like=how.like,
         )  # fmt: skip
 
     def _write(self, counter: Counter) -> None:
@@ -225,7 +239,7 @@ def scaled(weights: Any) -> NDArray[np.int64]:
     """Weights of documents in units of 1 / UNIT. CorpusError for what is no weight."""
     found = np.asarray(weights, np.float64).reshape(-1)
     if not (np.isfinite(found).all() and (found >= 0).all() and (found <= 1 << 20).all()):
-        raise CorpusError("train: weights", weights, "numbers from 0 to 2^20")
+        raise CorpusError("weights", weights, "numbers from 0 to 2^20")
     return np.round(found * UNIT).astype(np.int64)
 
 
@@ -249,6 +263,8 @@ def count(texts: Any, weights: Sequence[float] | None = None, how: How | None = 
 
     weights: a number a document. options: fields of `How`.
     """
+    if "pre" in options:
+        options["pre"] = named_pre(options["pre"])
     how = replace(how or How(), **options)
     given = None if weights is None else scaled(weights)
     tally = Tally(how, unit=1 if given is None else UNIT)
@@ -266,7 +282,7 @@ def count(texts: Any, weights: Sequence[float] | None = None, how: How | None = 
             part = Documents(docs.data, docs.starts[first:last], docs.stops[first:last], docs.kept)
             its = None if given is None else given[base + first : base + last]
             if its is not None and its.size != last - first:
-                raise CorpusError("train: weights", given.size, "one a document")  # type: ignore[union-attr]
+                raise CorpusError("weights", given.size, "one a document")  # type: ignore[union-attr]
             yield lambda part=part, its=its: add(part, its)  # type: ignore[misc]
 
     try:

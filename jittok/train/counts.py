@@ -45,6 +45,7 @@ class Counts:
     text_bytes: int = 0
     special: tuple[str, ...] = field(default=())  # texts that were cut out first
     once: bool = False  # a word counts once a document
+    like: str = "jittok"  # whose tables of characters cut them: "hf" for those of tokenizers
     last: bytes = b""  # of lines: the last run of the last one
 
     def __len__(self) -> int:
@@ -88,6 +89,7 @@ class Counts:
 
         facts = {"pre": self.pre, "unit": self.unit, "documents": self.documents, "bytes": self.text_bytes}
         facts |= {"special": list(self.special), "once": self.once}
+        facts |= {"like": self.like} if self.like != Counts.like else {}
         facts |= {"last": to_text(self.last)} if self.last else {}
         rows = sorted(self.items(), key=lambda item: (-item[1], item[0]))
         with whole(path) as new, new.open("w", encoding="utf-8", newline="\n") as file:
@@ -149,9 +151,8 @@ def summed(parts: Iterable[Counts]) -> Counts:
     for part in parts:
         if whole is None:
             whole = replace(part, documents=0, text_bytes=0, last=b"")
-        elif (whole.pre, whole.special, whole.once) != (part.pre, part.special, part.once):
-            found = f"{part.pre!r}, special {list(part.special)}, once {part.once}"
-            expected = f"words cut as the others: {whole.pre!r}, special {list(whole.special)}, once {whole.once}"
+        elif _cut(whole) != _cut(part):
+            found, expected = _cut(part), f"words cut as the others: {_cut(whole)}"
             raise CorpusError("counts", found, expected)
         if part.unit > whole.unit:
             table = of_table(counter.table)
@@ -166,6 +167,12 @@ def summed(parts: Iterable[Counts]) -> Counts:
     assert whole is not None, "there is a part"
     found_table = of_table(counter.table)
     return replace(whole, words=found_table.words, starts=found_table.starts, counts=found_table.counts)
+
+
+def _cut(counts: Counts) -> str:
+    """How words were cut, in words."""
+    like = f", like {counts.like}" if counts.like != Counts.like else ""
+    return f"{counts.pre!r}, special {list(counts.special)}, once {counts.once}{like}"
 
 
 def of_table(table: Table) -> Counts:

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter as Tally
 from collections.abc import Callable, Iterable
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from jittok._jit import frozen
-from jittok.errors import UnsupportedVocab
+from jittok.errors import CorpusError, UnsupportedVocab
 from jittok.pretokenize.definition import pre_type
 from jittok.pretokenize.families import GENERAL, GPT2, LLAMA3, family_numbers
-from jittok.pretokenize.program import splitter_of, splitter_of_patterns
+from jittok.pretokenize.files import automata_of, family_of, splitter_of_stages
+from jittok.pretokenize.program import Stage, splitter_of, splitter_of_patterns, stages_of_patterns
 from jittok.pretokenize.splitters.blocks import character_classes
 from jittok.pretokenize.splitters.general import Splitter
 from jittok.pretokenize.splitters.llama3 import WITHOUT
 from jittok.train.cutting import Family, count_general, count_gpt2, count_llama3
+from jittok.train.names import FILE
 from jittok.unicode.tables import LETTER
 from jittok.vocab.keys import pre_names
 
@@ -34,6 +38,12 @@ class Cutter(NamedTuple):
     count: Callable[..., int]  # its kernel
     whole: bool  # texts are cut as a whole
     patterns: tuple[tuple[str, str], ...] = ()  # what it stands for: (pattern, engine), see `pretokenize.definition`
+    stages: tuple[Any, ...] = ()  # or the stages of a Pipeline
+    slow: Callable[[], Cutter] | None = None  # what cuts texts that this one refuses, where it is as other libraries do
+
+    def automata(self) -> list[Stage]:
+        """What it stands for as stages of automata."""
+        return stages_of_patterns(self.patterns) if not self.stages else automata_of(self.stages) or []
 
 
 class RegexCutter(NamedTuple):
@@ -62,19 +72,76 @@ class RegexCutter(NamedTuple):
 @cache
 def cutter_of(pre: str) -> Cutter:
     """The splitter that llama.cpp uses for this `tokenizer.ggml.pre`. UnsupportedVocab for one it does not know, or
-    whose words are no bytes."""
+    whose words are no bytes. Or of one from `named_pre`."""
+    if pre.startswith(FILE):
+        return _described_cutter(pre)
     if pre not in pre_names() or not pre:
         known = ", ".join(sorted(name for name in pre_names() if name))
-        raise UnsupportedVocab("train", "pre", pre, f"one of {known}")
+        raise UnsupportedVocab("", "--pre", pre, f"one of {known}")
     number = pre_names()[pre]["pre_type"]
     found = pre_type(number)
     if not found.byte_encode:
-        raise UnsupportedVocab("train", "pre", pre, "a pre-tokenizer of byte-level BPE, such as qwen2 or gpt-2")
+        raise UnsupportedVocab("", "--pre", pre, "a pre-tokenizer of byte-level BPE, such as qwen2 or gpt-2")
     kind, digits_alone, group, cased, contractions, letters = family_numbers(found)
     kernel = {GPT2: count_gpt2, LLAMA3: count_llama3}.get(kind, count_general)
     splitter = splitter_of(number) if kernel is count_general else no_splitter()
     arrays = Family(character_classes(letters), splitter, digits_alone, group, cased, contractions)
     return Cutter(pre, arrays, kernel, kernel is count_general, tuple(map(tuple, found.patterns)))
+
+
+@cache
+def hf_cutter(pre: str) -> Cutter:
+    """What cuts as tokenizers does with the patterns of a pre type, by its tables of characters; as llama.cpp, where no
+    pattern says exactly how."""
+    known = cutter_of(pre)
+    try:
+        return _described_cutter(pre)
+    except UnsupportedVocab:
+        return known
+
+
+def _described_cutter(pre: str) -> Cutter:
+    """What cuts as the `pre_tokenizer` of a tokenizer.json."""
+    from jittok.files.hf_steps import splitters
+    from jittok.files.places import Node
+    from jittok.train.export import hf_pre_tokenizer
+
+    return stages_cutter(pre, splitters(Node("train", "pre_tokenizer", hf_pre_tokenizer(pre))))
+
+
+def named_pre(pre: str) -> str:
+    """A `pre` itself; of the path of a tokenizer.json, one that stands for its pre-tokenizer. CorpusError for a file
+    that is none, or that changes texts before it cuts them."""
+    if not pre.endswith(".json"):
+        return pre
+    try:
+        found = json.loads(Path(pre).read_bytes())
+        described = found["pre_tokenizer"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CorpusError("train: pre", pre, f"a tokenizer.json with a pre_tokenizer ({error})") from None
+    if found.get("normalizer") is not None:
+        raise CorpusError(
+            "train: pre", f"{pre} with a normalizer", "one without: byte-level BPE learns texts as they are"
+        )
+    return FILE + json.dumps(described, ensure_ascii=False, sort_keys=True)
+
+
+def stages_cutter(name: str, stages: tuple[Any, ...]) -> Cutter:
+    """What cuts as the splitters of a Pipeline. UnsupportedVocab for those that kernels do not run."""
+    family = family_of(stages)
+
+    def general() -> Cutter:
+        splitter = splitter_of_stages(stages)
+        if splitter is None:
+            raise UnsupportedVocab("train", "pre-tokenizer", name, "one of patterns that look ahead by one character")
+        arrays = Family(character_classes(LETTER), splitter, 0, 0, 0, WITHOUT)
+        return Cutter(name, arrays, count_general, True, stages=stages, slow=general)
+
+    if family is None:
+        return general()
+    arrays = Family(family.classes(), no_splitter(), 0, family.group, family.cased, family.contractions)
+    kernel = {"gpt2": count_gpt2, "llama3": count_llama3}[family.name]
+    return Cutter(name, arrays, kernel, False, stages=stages, slow=general)
 
 
 def no_splitter() -> Splitter:
@@ -101,7 +168,7 @@ def regex_cutter(pattern: str) -> RegexCutter:
     try:
         return RegexCutter(pattern, regex.compile(pattern))
     except regex.error as error:
-        raise UnsupportedVocab("train", "pre_regex", pattern, f"a regular expression ({error})") from None
+        raise UnsupportedVocab("", "--pre-regex", pattern, f"a regular expression ({error})") from None
 
 
 def cleans_spaces(pre: str) -> bool:

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from jittok.errors import CorpusError, UnsupportedVocab
+from jittok.errors import CorpusError, InWords, UnsupportedVocab
 from jittok.pretokenize.definition import pre_type
 from jittok.pretokenize.program import GPT2 as GPT2_PATTERN
 from jittok.train.bpe import Learned
-from jittok.train.roles import REGEX
+from jittok.train.names import FILE, REGEX
 from jittok.vocab.keys import pre_names
 from jittok.writers import gguf_file, hf_file, ranks_file
 from jittok.writers.gguf_file import CONTROL, NORMAL
@@ -27,12 +27,12 @@ _CASED = (r"\p{Lu}", r"\p{Ll}", r"\p{Han}")
 
 def write_gguf(path: str | os.PathLike[str], made: Learned, pre: str, roles: Mapping[str, int], name: str = "") -> None:
     """A GGUF that holds nothing but the vocabulary."""
-    if pre.startswith(REGEX):
+    if pre.startswith((REGEX, FILE)):
         expected = "a `pre` that llama.cpp knows (a pattern of one's own can be written as .json)"
-        raise UnsupportedVocab(os.fspath(path), "tokenizer.ggml.pre", pre.removeprefix(REGEX), expected)
+        raise UnsupportedVocab(os.fspath(path), "tokenizer.ggml.pre", pre.partition(":")[2], expected)
     if not made.merges.ids.size:
         raise CorpusError(
-            os.fspath(path), "no merges", "one or more, which llama.cpp asks for (a larger size, more text)"
+            os.fspath(path), InWords("no merges"), "one or more, which llama.cpp asks for (a larger size, more text)"
         )
     control = set(range(len(made.special)))
     gguf_file.write_gguf(path, gguf_file.GgufVocab(
@@ -54,17 +54,22 @@ def split_patterns(pre: str) -> list[str]:
     """
     if pre.startswith(REGEX):
         return [pre.removeprefix(REGEX)]
+    if pre.startswith(FILE):
+        raise UnsupportedVocab("train", "pre", pre, "for this format a pre-tokenizer such as qwen2 or gpt-2")
     kind = pre_type(pre_names()[pre]["pre_type"])
     patterns = []
     for pattern, engine in kind.patterns:
         if engine in _UNEXACT or any(part in pattern for part in _CASED) or pattern.startswith("(?="):
-            raise UnsupportedVocab("train", "pre", pre, "for this format a pre-tokenizer such as qwen2 or gpt-2")
+            raise UnsupportedVocab("", "--pre", pre, "for this format a pre-tokenizer such as qwen2 or gpt-2")
         patterns.append(GPT2_PATTERN if engine == "custom:gpt2" else pattern)
     return patterns
 
 
 def hf_pre_tokenizer(pre: str) -> dict[str, Any]:
     """`pre_tokenizer` of a tokenizer.json that cuts as this pre type."""
+    if pre.startswith(FILE):
+        described: dict[str, Any] = json.loads(pre.removeprefix(FILE))
+        return described
     return hf_file.byte_level(split_patterns(pre))
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import I64, U8, OutI64, OutU8, helper, kernel, wide
-from jittok.errors import CorpusError, MalformedVocab
+from jittok.errors import CorpusError, InWords, MalformedVocab
 from jittok.inputs import Documents
 from jittok.normalize.xcda import NO_MATCH, OUTSIDE, Charsmap, longest_key, read_charsmap
 from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES
@@ -158,7 +158,7 @@ def normalized(charsmap: Charsmap, data: Any, starts: Any, stops: Any) -> tuple[
     )
     while code := map_lines(charsmap, data, starts, stops, state, out, out_starts, out_stops):
         if code == OUTSIDE:
-            raise MalformedVocab("train", "charsmap", "a link out of the map", "a whole map")
+            raise MalformedVocab("normalization", "charsmap", InWords("a link out of the map"), "a whole map")
         out = np.concatenate([out, np.empty(out.size, np.uint8)])
     return out, out_starts, out_stops
 
@@ -167,7 +167,7 @@ def normalized(charsmap: Charsmap, data: Any, starts: Any, stops: Any) -> tuple[
 def charsmap_bytes(name: str) -> bytes:
     """sentencepiece's own map of this name, by its package. CorpusError for a name it does not have."""
     if name not in NORMALIZATIONS:
-        raise CorpusError("train: normalization", name, f"one of {', '.join(NORMALIZATIONS)}")
+        raise CorpusError("--normalization", name, f"one of {', '.join(NORMALIZATIONS)}")
     if name == IDENTITY:
         return b""
     try:
@@ -190,8 +190,8 @@ def charsmap_of(name: str) -> Charsmap | None:
 class Tail:
     """Which line is the last one of many parts that are told one after the other.
 
-    sentencepiece fills the place of a blank line with the line at the end, so the last line of n, of which b are blank,
-    is line n - b, or the first one behind it that has text.
+    sentencepiece fills the place of a blank line with the line at the end. So of n lines, of which b are blank, the
+    last one is line n - b, or the first one behind it that has text.
     """
 
     def __init__(self) -> None:

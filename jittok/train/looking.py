@@ -12,7 +12,7 @@ from jittok.train.bpe import Learned
 from jittok.train.counting import How, count
 from jittok.train.counts import Counts, to_bytes, to_text
 from jittok.train.learn import Words, learn
-from jittok.train.roles import REGEX
+from jittok.train.names import REGEX
 from jittok.train.trained import Trained
 from jittok.unicode.tables import BYTE_OF_CHARACTER
 
@@ -64,11 +64,11 @@ def find_token(trained: Trained, token: str | int) -> int:
     if isinstance(token, int):
         if 0 <= token < len(texts):
             return token
-        raise CorpusError("train: explain", token, f"an id below {len(texts)}")
+        raise CorpusError("--explain", token, f"an id below {len(texts)}")
     for text in (token, to_text(token.encode())):
         if text in texts:
             return texts.index(text)
-    raise CorpusError("train: explain", token, "a token of the vocabulary")
+    raise CorpusError("--explain", token, "a token of the vocabulary")
 
 
 def explain(trained: Trained, words: Counts, token: str | int) -> dict[str, Any]:

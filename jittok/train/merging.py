@@ -1,9 +1,9 @@
 """One merge after the other: the kernel.
 
-A merge goes over the places of its pair in rising order, so in each word from the left, and writes the new id. Counts
-of neighbours are summed by neighbour in dense arrays meanwhile, and (neighbour, place) is noted; so the table of pairs
-is asked twice for each distinct neighbour and not for each place. Then the noted places go to the lists of the new
-pairs, again rising.
+A merge goes over the places of its pair in rising order, so in each word from the left, and writes the new id.
+Meanwhile counts of neighbours are summed by neighbour in dense arrays, and (neighbour, place) is noted. So the table of
+pairs is asked twice for each distinct neighbour and not for each place. Then the noted places go to the lists of the
+new pairs, again rising.
 
 Counts of a pair never rise after the merge that made one of its symbols. So a queue with counts that were right once is
 exact, and a pair that is below the threshold when it is made need not be known at all.

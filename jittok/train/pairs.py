@@ -4,8 +4,8 @@ All words stand in one array, separators between them, sorted by count, highest 
 by its place among few levels. A symbol of length n at place p has its id at p and at p + n - 1, GONE between. So the
 symbol before p ends at p - 1 and the one behind it begins at p + n: no links are needed.
 
-An occurrence of a pair is the place of its left symbol. Nothing is ever removed from a pair's list of places: a place
-is stale when `symbols[p] != left or symbols[p + lengths[left]] != right`, which ids and lengths alone decide, because
+An occurrence of a pair is the place of its left symbol. Nothing is ever removed from a pair's list of places. A place
+is stale when `symbols[p] != left or symbols[p + lengths[left]] != right`. Ids and lengths alone decide this, because
 what stands at a place only grows.
 """
 

@@ -8,14 +8,13 @@ text without any is one piece.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jittok.corpus.limits import Limit
 from jittok.pretokenize.parting import ASCII, parting_pairs
-from jittok.pretokenize.program import stages_of_patterns
 from jittok.train.cutter import Cutter
 
 PIECE = 1 << 20
@@ -59,7 +58,7 @@ class Pieces:
             if self._lines:
                 pairs[NEWLINE] = True
             else:
-                pairs[:ASCII, :ASCII] = _pairs_of(self._cutter.patterns)
+                pairs[:ASCII, :ASCII] = _pairs_of(self._cutter)
                 for text in self._special:
                     raw = np.frombuffer(text.encode(), np.uint8)
                     pairs[raw[:-1], raw[1:]] = False
@@ -90,9 +89,14 @@ class Pieces:
         yield offset, bytes(held)
 
 
-@cache
-def _pairs_of(patterns: tuple[tuple[str, str], ...]) -> NDArray[np.bool_]:
-    return parting_pairs(stages_of_patterns(patterns))
+_known: dict[Any, NDArray[np.bool_]] = {}
+
+
+def _pairs_of(cutter: Cutter) -> NDArray[np.bool_]:
+    key = cutter.patterns or cutter.stages
+    if key not in _known:
+        _known[key] = parting_pairs(cutter.automata())
+    return _known[key]
 
 
 def _filled(read: Callable[[int], bytes], size: int) -> bytes:

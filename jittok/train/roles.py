@@ -10,8 +10,6 @@ from jittok.train.bpe import Learned
 END_NAMES = ("<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<|eos|>", "<|im_end|>")
 BEGIN_NAMES = ("<|begin_of_text|>", "<s>", "<bos>", "<|bos|>", *END_NAMES)
 ROLES = ("bos", "eos", "pad", "unk")
-REGEX = "regex:"
-"""Begins a `pre` that is a pattern of one's own."""
 
 
 def roles_of(made: Learned, given: Mapping[str, str | None]) -> dict[str, int]:
@@ -24,9 +22,8 @@ def roles_of(made: Learned, given: Mapping[str, str | None]) -> dict[str, int]:
             names = {"bos": BEGIN_NAMES, "eos": END_NAMES}.get(role, ())
             text = next((name for name in names if name in ids), None)
         elif text not in ids:
-            raise CorpusError(
-                f"train: {role}", text, f"one of the special tokens {', '.join(made.special) or '(none)'}"
-            )
+            known = ", ".join(made.special) or "none is given (--special)"
+            raise CorpusError(f"--{role}", text, f"a special token: {known}")
         if text is not None:
             roles[role] = ids[text]
     return roles

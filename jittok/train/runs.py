@@ -7,7 +7,7 @@ one after the other, so no more than one slice of the whole has to be in memory 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,31 +39,35 @@ def _short_slices(slots: NDArray[np.uint64]) -> NDArray[np.uint8]:
 def write_run(path: Path, table: Table) -> int:
     """Write a table; the CRC-32 of the file."""
     short, long = table.short.reshape(-1, SLOT), table.long.reshape(-1, SLOT)
-    places = np.flatnonzero(short[:, 2])
-    longs = np.flatnonzero(long[:, 2])
-    slices, long_slices = _short_slices(short[places]), (long[longs, 0] >> TOP).astype(np.uint8)
+    places, bounds = _by_slice(np.flatnonzero(short[:, 2]), lambda rows: _short_slices(short[rows]))
+    longs, long_bounds = _by_slice(np.flatnonzero(long[:, 2]), lambda rows: (long[rows, 0] >> TOP).astype(np.uint8))
     sizes = np.zeros((SLICES, 3), np.int64)
     crc = 0
     with path.open("wb") as file:
         file.write(RUN + sizes.tobytes())
         for k in range(SLICES):
-            head = short[places[slices == k]]
-            tail = long[longs[long_slices == k]]
+            head = short[places[bounds[k] : bounds[k + 1]]]
+            tail = long[longs[long_bounds[k] : long_bounds[k + 1]]]
             lengths = (tail[:, 3] >> S32).astype(np.int64)
-            words = [
-                table.blob[at : at + n]
-                for at, n in zip(tail[:, 1].astype(np.int64).tolist(), lengths.tolist(), strict=True)
+            ends = np.cumsum(lengths)
+            blob = table.blob[
+                np.repeat(tail[:, 1].astype(np.int64) - ends + lengths, lengths) + np.arange(lengths.sum())
             ]
-            tail[:, 1] = np.cumsum(lengths) - lengths
-            blob = np.concatenate([np.zeros(0, np.uint8), *words])
-            for part in (head, tail, blob):
-                raw = np.ascontiguousarray(part)
-                crc = disk.crc32(raw.tobytes(), crc)
-                file.write(raw.tobytes())
+            tail[:, 1] = ends - lengths
+            raw = head.tobytes() + tail.tobytes() + blob.tobytes()
+            crc = disk.crc32(raw, crc)
+            file.write(raw)
             sizes[k] = head.shape[0], tail.shape[0], blob.size
         file.seek(len(RUN))
         file.write(sizes.tobytes())
     return disk.crc32(sizes.tobytes(), crc)
+
+
+def _by_slice(places: NDArray[np.int64], slices_of: Callable[..., Any]) -> tuple[NDArray[np.int64], list[int]]:
+    """(the places, those of a slice together, in their order; where each slice begins, and the end)."""
+    slices = slices_of(places)
+    order = np.argsort(slices, kind="stable")
+    return places[order], np.searchsorted(slices[order], np.arange(SLICES + 1)).tolist()
 
 
 def _sizes(path: Path, file: Any) -> NDArray[np.int64]:
@@ -86,16 +90,29 @@ def check_run(path: Path, crc: int) -> bool:
     return disk.crc32(sizes.tobytes(), found) == crc
 
 
-def slices_of(paths: Sequence[Path]) -> Iterator[list[Table]]:
-    """For each slice in turn: the tables of all runs, in their order."""
-    files = [path.open("rb") for path in paths]
-    try:
-        sizes = [_sizes(path, file) for path, file in zip(paths, files, strict=True)]
-        for k in range(SLICES):
-            yield [_read_slice(file, *size[k].tolist()) for file, size in zip(files, sizes, strict=True)]
-    finally:
-        for file in files:
-            file.close()
+def slices_of(paths: Sequence[Path]) -> Iterator[Iterator[Table]]:
+    """For each slice in turn: the tables of all runs, in their order, one in memory at a time.
+
+    A file is open only while it is read: there may be more runs than files that a process may open.
+    """
+    sizes = []
+    for path in paths:
+        with path.open("rb") as file:
+            sizes.append(_sizes(path, file))
+    places = [len(RUN) + size.nbytes for size in sizes]
+    for k in range(SLICES):
+        yield _tables(paths, [size[k].tolist() for size in sizes], places)
+        places = [
+            place + 8 * SLOT * int(size[k, :2].sum()) + int(size[k, 2])
+            for place, size in zip(places, sizes, strict=True)
+        ]
+
+
+def _tables(paths: Sequence[Path], sizes: list[list[int]], places: list[int]) -> Iterator[Table]:
+    for path, size, place in zip(paths, sizes, places, strict=True):
+        with path.open("rb") as file:
+            file.seek(place)
+            yield _read_slice(file, *size)
 
 
 def _read_slice(file: Any, short: int, long: int, blob: int) -> Table:

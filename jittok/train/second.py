@@ -26,7 +26,7 @@ MOST_WORDS = 8
 def stretches(words: int = 4) -> str:
     """The pattern of a stretch: up to this many words. CorpusError for less than 2 or more than MOST_WORDS."""
     if not 2 <= words <= MOST_WORDS:
-        raise CorpusError("train: words of a token", words, f"2 to {MOST_WORDS}")
+        raise CorpusError("words", words, f"2 to {MOST_WORDS}")
     word = r"[^ \n\r\t.:;!?0-9]+"
     return f" ?{word}(?: {word}){{0,{words - 1}}}"
 
@@ -39,7 +39,7 @@ def train_superbpe(
     texts are read twice, so not an iterator. options: as those of `jittok.train`
     """
     if iter(texts) is texts:
-        raise CorpusError("train: texts", type(texts).__name__, "texts that can be read twice, such as a list")
+        raise CorpusError("texts", type(texts).__name__, "texts that can be read twice, such as a list")
     first_size = 3 * size // 4 if first_size is None else first_size
     roles = {role: options.pop(role) for role in ("bos", "eos", "pad", "unk") if role in options}
     named = {name: options.pop(name) for name in ("min_frequency", "alphabet", "like") if name in options}
@@ -53,7 +53,7 @@ def second_stage(first: Trained, counts: Counts, size: int) -> Trained:
     """More merges, of tokens in counted stretches. CorpusError for a size that is no larger than the first one."""
     base = len(first)
     if size <= base:
-        raise CorpusError("train: size", size, f"more than the {base} ids of the first stage")
+        raise CorpusError("--size", size, f"more than the {base} ids of the first stage")
     learned = first.learned
     rows = first.tokenizer.encode_batch([stretch for stretch, _ in counts.items()])
     raw = first.tokens

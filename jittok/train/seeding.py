@@ -48,8 +48,9 @@ def sort_suffixes(
 ) -> int:
     """Suffixes of words by their first `depth` characters, ends first; `depth` must be even.
 
-    From the last character to the first, as cards are sorted: shorter suffixes join where they end, in front of all.
-    rest: of each character, how many are left in its word; sums: int64[distinct characters + 1]
+    From the last character to the first, as cards are sorted. Shorter suffixes join where they end, in front of all.
+
+    rest: int32[n] of each character, how many are left in its word; sums: int64[distinct characters + 1]
     groups: int64[depth + 2] zeroed; grouped, order, other: int32[n]
     """
     size = text.size

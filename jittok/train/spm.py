@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.errors import CorpusError
+from jittok.errors import CorpusError, InWords
 from jittok.train.characters import CharacterWords, characters_of, scripts_of
 from jittok.train.counting import How, count
 from jittok.train.counts import Counts
@@ -81,7 +81,7 @@ class SpmTrained:
         elif plain.endswith(".model"):
             write_spm_model(plain, self)
         else:
-            raise CorpusError("train: out", plain, "a name that ends in .gguf or .model")
+            raise CorpusError("--out", plain, "a name that ends in .gguf or .model")
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -199,7 +199,7 @@ def train_spm_counts(counts: Counts, options: SpmOptions) -> SpmTrained:
     wanted = options.size - len(heads) - len(required)
     if wanted < 0:
         expected = f"{options.size - wanted} or more: {len(heads)} symbols and bytes, {len(required)} characters"
-        raise CorpusError("train: size", options.size, expected)
+        raise CorpusError("--size", options.size, expected)
     ranks = np.array(sorted(required), np.int64)
     symbols = words.rows(ranks)
     base = ranks.size
@@ -231,10 +231,14 @@ def write_spm_gguf(path: str, made: SpmTrained) -> None:
     """A GGUF of llama.cpp's model "llama", for Unigram of model "t5"."""
     unigram = made.model == "unigram"
     if not made.options.byte_fallback and not unigram:
-        raise CorpusError(path, "a vocabulary without byte tokens", "byte_fallback: llama.cpp dies on unknown text")
+        raise CorpusError(
+            path, InWords("a vocabulary without byte tokens"), "byte_fallback: llama.cpp dies on unknown text"
+        )
     charsmap = charsmap_bytes(made.options.normalization)
     if charsmap and not unigram:
-        raise CorpusError(path, f"normalization {made.options.normalization}", "identity: llama.cpp's SPM has no other")
+        raise CorpusError(
+            path, InWords(f"normalization {made.options.normalization}"), "identity: llama.cpp's SPM has no other"
+        )
     write_gguf(path, GgufVocab(
         model="t5" if unigram else "llama", tokens=[piece.encode() for piece in made.pieces], scores=made.scores,
         types=made.types, roles={"unk": 0, "bos": 1, "eos": 2}, add_bos=False, add_eos=False, add_space_prefix=True,

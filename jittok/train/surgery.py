@@ -51,13 +51,18 @@ class Edited:
         ))  # fmt: skip
 
 
-def _words(tok: Tokenizer, texts: Any, words: Counts | None) -> tuple[Counts, Any, Any]:
-    """(counted words, their tokens: int32 of all, int64[words + 1])."""
+def changeable(tok: Tokenizer) -> Vocab:
+    """The vocabulary. UnsupportedVocab for one that cannot be extended or pruned."""
     vocab = tok.gguf("surgery")
     if vocab.type != "bpe" or vocab.model != "gpt2":
-        raise UnsupportedVocab(
-            vocab.source, "tokenizer.ggml.model", vocab.model, "a vocabulary of byte-level BPE (gpt2)"
-        )
+        expected = "a vocabulary of byte-level BPE (gpt2)"
+        raise UnsupportedVocab(vocab.source, "tokenizer.ggml.model", vocab.model, expected)
+    return vocab
+
+
+def _words(tok: Tokenizer, texts: Any, words: Counts | None) -> tuple[Counts, Any, Any]:
+    """(counted words, their tokens: int32 of all, int64[words + 1])."""
+    vocab = changeable(tok)
     if words is None:
         words = count(texts, how=How(pre=vocab.pre or "default"))
     rows = tok.encode_batch([word for word, _ in words.items()])

@@ -1,6 +1,6 @@
 """The hash table in which words are counted.
 
-A word of up to 15 bytes is its own key: its bytes, with their number on top, are two words of a slot, so counting one
+A word of up to 15 bytes is its own key: its bytes, with their number on top, are two words of a slot. So counting one
 that is known touches one cache line. A longer one is found by a hash of 64 bits and compared in the blob, where long
 words lie behind each other. Pieces come in batches: all of a batch are hashed and their slots asked for, then they are
 compared.
@@ -82,6 +82,11 @@ def make_table(slots: int = 1 << 14, blob: int = 1 << 16) -> Table:
         np.zeros(3, np.int64),
         np.zeros(3 * BATCH, np.uint64),
     )
+
+
+def table_bytes(table: Table) -> int:
+    """Bytes of a table, but for its scratch."""
+    return table.short.nbytes + table.long.nbytes + table.blob.nbytes
 
 
 @helper
@@ -217,8 +222,10 @@ def count_batch(
     table: TableWindow, text: Window, begin: int, places: Window, first: int, number: int, weight: np.uint64,
     mark: np.uint64,
 ) -> int:  # fmt: skip
-    """Count pieces first .. first + number - 1, at most BATCH, which begin at text[begin + places[k]] and end where the
-    next one begins. 16 bytes are readable from where each begins. 0, or what there is too little of (see `has_room`).
+    """Count pieces first .. first + number - 1, at most BATCH.
+
+    Piece k begins at text[begin + places[k]] and ends where the next one begins. 16 bytes are readable from where each
+    begins. Returns 0, or what there is too little of (see `has_room`).
     """
     code = has_room(table, number, get_i32(places, first + number) - get_i32(places, first))
     if code != 0:

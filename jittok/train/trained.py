@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from jittok.errors import CorpusError
 from jittok.train.bpe import Learned
 from jittok.train.cutter import cleans_spaces, lossless_names
-from jittok.train.roles import REGEX, roles_of
+from jittok.train.names import FILE, REGEX
+from jittok.train.roles import roles_of
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
@@ -52,7 +53,7 @@ class Trained:
     def warnings(self) -> list[str]:
         """What one should know: sizes that were not reached, shared ids, what llama.cpp's decoding loses."""
         said = list(self.learned.warnings)
-        if not self.pre.startswith(REGEX):
+        if not self.pre.startswith((REGEX, FILE)):
             if cleans_spaces(self.pre):
                 names = ", ".join(lossless_names(self.pre)[:3])
                 said.append(
@@ -77,7 +78,7 @@ class Trained:
         elif plain.endswith(".tiktoken"):
             export.write_tiktoken(plain, self.learned)
         else:
-            raise CorpusError("train: out", plain, f"a name that ends in one of {FORMATS}")
+            raise CorpusError("--out", plain, f"a name that ends in one of {FORMATS}")
 
     @cached_property
     def vocab(self) -> Vocab:

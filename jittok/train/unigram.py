@@ -127,7 +127,7 @@ def train_unigram_counts(
     wanted = options.size - len(heads)
     if wanted < len(sentences.required):
         expected = f"{len(heads) + len(sentences.required)} or more: {len(heads)} symbols and "
-        raise CorpusError("train: size", options.size, f"{expected}{len(sentences.required)} characters")
+        raise CorpusError("--size", options.size, f"{expected}{len(sentences.required)} characters")
     model = seeds(sentences, options)
     model.threads = thread_count(threads)
     goal = int(options.size * SPARE)

@@ -68,7 +68,7 @@ class WordPieceTrained:
             with whole(plain) as new:
                 new.write_text("".join(f"{text}\n" for text in self.texts), encoding="utf-8")
         else:
-            raise CorpusError("train: out", plain, "a name that ends in .gguf or .txt")
+            raise CorpusError("--out", plain, "a name that ends in .gguf or .txt")
 
     def _write_gguf(self, path: str) -> None:
         texts = [self._in_gguf(token, text) for token, text in enumerate(self.texts)]
@@ -161,7 +161,7 @@ def learn_wordpiece(
     texts = [*special, *(chr(c) for c in points.tolist()), *(CONTINUES + chr(c) for c in inside.tolist())]
     if size < len(texts):
         expected = f"{len(texts)} or more: special tokens and characters"
-        raise CorpusError("train: size", size, expected)
+        raise CorpusError("--size", size, expected)
     base = len(texts)
     symbols = np.where(later, found.rows(inside) + len(special) + points.size, found.rows(points) + len(special))
     lines = Words(found.starts, found.counts, symbols=symbols.astype(np.int32))

@@ -20,11 +20,13 @@ from jittok.unicode.tables import UNICODE_SIZE
 
 SETS = (
     "whitespace", "numeric", "punctuation", "combining", "bert_nonspacing", "bert_removed", "newer", "extending",
-    "cluster_control", "cluster_prepend", "cluster_hangul", "pictographic",
+    "cluster_control", "cluster_prepend", "cluster_hangul", "pictographic", "cluster_consonant", "cluster_linker",
+    "cluster_apart",
 )  # fmt: skip
 """Names of sets that are no classes of regular expressions. "newer": code points that the normal forms leave alone;
-"extending": what grapheme clusters go on with, by which tokenizers reads character maps; the last four: what else the
-rules of grapheme clusters tell apart."""
+"extending": what grapheme clusters go on with, by which tokenizers reads character maps; the others behind it: what
+else the rules of grapheme clusters tell apart. "cluster_linker" joins two of "cluster_consonant", with what else
+belongs to a cluster between them, but for "cluster_apart"."""
 CLASSES = (
     "L",
     "Lu",
@@ -118,10 +120,6 @@ def mapping(name: str) -> dict[int, str]:
     if name == "nmt":
         return {**dict.fromkeys(_points(NMT_SPACES), " "), **dict.fromkeys(_points(NMT_REMOVED), "")}
     raise KeyError(name)
-
-
-MAPS = ("bert_clean", "bert_chinese", "bert_accents", "accents", "lowercase", "nmt")
-"""Names of maps."""
 
 
 @cache

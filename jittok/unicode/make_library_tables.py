@@ -73,13 +73,14 @@ def tables(charsmap: bytes) -> dict[str, NDArray[Any]]:
         "NFD": normalizers.NFD().normalize_str,
         "NFKD": normalizers.NFKD().normalize_str,
     }
-    found["extending"] = runs(extending(normalizers.Precompiled(charsmap)))
-    found.update(cluster_sets())
+    goes_on = extending(normalizers.Precompiled(charsmap))
+    found["extending"] = runs(goes_on)
+    found.update(cluster_sets(goes_on))
     found["newer"] = runs(newer_than_forms(forms, found["class_M"], found["class_L"], found["class_Han"]))
     return found
 
 
-def cluster_sets() -> dict[str, NDArray[np.uint32]]:
+def cluster_sets(goes_on: set[int]) -> dict[str, NDArray[np.uint32]]:
     """What the rules of grapheme clusters tell apart beside what goes on with a cluster."""
     import regex
 
@@ -88,8 +89,14 @@ def cluster_sets() -> dict[str, NDArray[np.uint32]]:
         "cluster_prepend": r"\p{GCB=Prepend}",
         "cluster_hangul": r"[\p{GCB=L}\p{GCB=V}\p{GCB=T}\p{GCB=LV}\p{GCB=LVT}]",
         "pictographic": r"\p{Extended_Pictographic}",
+        "cluster_consonant": r"\p{InCB=Consonant}",
+        "cluster_linker": r"\p{InCB=Linker}",
+        "cluster_apart": r"[^\p{InCB=Extend}\p{InCB=Linker}]",
     }
-    return {name: runs({ord(c) for c in regex.findall(pattern, ALL)}) for name, pattern in patterns.items()}
+    found = {name: {ord(c) for c in regex.findall(pattern, ALL)} for name, pattern in patterns.items()}
+    for name in ("cluster_linker", "cluster_apart"):
+        found[name] &= goes_on
+    return {name: runs(members) for name, members in found.items()}
 
 
 def extending(charsmap: Any) -> set[int]:

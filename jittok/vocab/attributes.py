@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.errors import MalformedVocab
+from jittok.errors import InWords, MalformedVocab
 from jittok.vocab.constants import TokenType
 from jittok.vocab.orders import std_sort, unordered_map_order
 from jittok.vocab.vocab import NO_TOKEN
@@ -210,7 +210,10 @@ def mark_strips(
         for text in PHI3_TEXTS:
             if text.encode() not in known:
                 raise MalformedVocab(
-                    file, "tokenizer.ggml.tokens", f"no token {text!r}", "it, as general.name says phi-3"
+                    file,
+                    "tokenizer.ggml.tokens",
+                    InWords(f"no token {text!r}"),
+                    "this token, because general.name says phi-3",
                 )
         attributes[list(special)] |= RSTRIP
         attributes[known[b"</s>"]] |= RSTRIP

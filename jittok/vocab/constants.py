@@ -1,8 +1,8 @@
 """Key names and numbers of the GGUF format, as far as a vocabulary has them.
 
-They are those of the package `gguf`, which llama.cpp's own authors keep: a test compares all of them, and files are
-written by it. It is not asked when one is read: most of its constants are names of tensors, and making them takes
-26 ms, a tenth of the time in which a vocabulary that was never seen gives its first ids.
+They are those of the package `gguf`, which llama.cpp's own authors keep. A test compares all of them, and files are
+written by that package. It is not asked when a file is read: most of its constants are names of tensors, and making
+them takes 26 ms. That is a tenth of the time in which a vocabulary that was never seen gives its first ids.
 """
 
 from __future__ import annotations

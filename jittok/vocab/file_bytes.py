@@ -12,7 +12,7 @@ import weakref
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.errors import MalformedVocab
+from jittok.errors import InWords, MalformedVocab
 
 _FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 
@@ -34,7 +34,10 @@ class FileBytes:
             count = self._read_into(out[at:].data, start + at)
             if count == 0:
                 raise MalformedVocab(
-                    self.name, f"byte {start + at}", "the end", f"{self.size} bytes: it was cut while it was read"
+                    self.name,
+                    f"byte {start + at}",
+                    InWords("the end"),
+                    f"{self.size} bytes: it was cut while it was read",
                 )
             at += count  # one call reads 2 GB at most
         return out

@@ -59,8 +59,11 @@ _ARRAYS = [
 def fingerprint(vocab: Any) -> str:
     """32 hex digits over the canonical content of a `Vocab`.
 
-    These do not count: the place of the file; names (the attributes hold what names decide); other keys; the order of
-    keys; merge lines that repeat or can never match (only the order of ranks counts); the sign of a zero score.
+    These do not count:
+    - the place of the file;
+    - names (the attributes hold what names decide), other keys, and the order of keys;
+    - merge lines that repeat or can never match (only the order of ranks counts);
+    - the sign of a zero score.
     """
     digest = hashlib.blake2b(VERSION, digest_size=16)
 
@@ -94,7 +97,7 @@ def _since_the_first_release(vocab: Any) -> tuple[tuple[str, bool], ...]:
 def _canonical_merges(vocab: Any) -> bytes:
     """The merge lines that can match, each once, in order, behind the length of their left part.
 
-    No symbol of a word holds a space, so a pair that does never matches; and without such pairs the spaces between the
+    No symbol of a word holds a space, so a pair with a space never matches. Without such pairs the spaces between the
     parts say where a line ends, whatever else is in them. A line holds one pair (split_merge): lines are compared.
     """
     lines = [line for line in ragged_bytes(vocab.merge_bytes, vocab.merge_offsets) if line.count(b" ") == 1]

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.errors import MalformedVocab, UnsupportedVocab
+from jittok.errors import InWords, MalformedVocab, UnsupportedVocab
 from jittok.vocab.constants import MAGIC, ValueType
 from jittok.vocab.file_bytes import FileBytes
 from jittok.vocab.strings import walk
@@ -164,12 +164,12 @@ class Header:
         if isinstance(value, StringArray):
             return value
         if len(value) > MOST_NUMBERS:
-            raise MalformedVocab(self.file, key, f"{len(value)} elements", f"at most {MOST_NUMBERS}")
+            raise MalformedVocab(self.file, key, InWords(f"{len(value)} elements"), f"at most {MOST_NUMBERS}")
         return value.copied()
 
 
 def _type_name(found: Any) -> str:
-    return f"array of {TYPE_NAMES[found[1]]}" if isinstance(found, tuple) else TYPE_NAMES[found]
+    return InWords(f"an array of {TYPE_NAMES[found[1]]}" if isinstance(found, tuple) else TYPE_NAMES[found])
 
 
 def read_header(source: Source) -> Header:
@@ -181,10 +181,10 @@ def read_header(source: Source) -> Header:
     mode = path.stat().st_mode  # before opening: a pipe would wait for somebody to write
     if not stat.S_ISREG(mode):
         found = "a directory" if stat.S_ISDIR(mode) else "a device or pipe"
-        raise MalformedVocab(str(path), "file", found, "a GGUF file")
+        raise MalformedVocab(str(path), "file", InWords(found), "a GGUF file")
     data = FileBytes(path)
     if data.size == 0:
-        raise MalformedVocab(str(path), "file", "no bytes at all", "a GGUF file or another tokenizer file")
+        raise MalformedVocab(str(path), "file", InWords("no bytes at all"), "a GGUF file or another tokenizer file")
     return _Walker(data, str(path), data.size).header()
 
 
@@ -207,8 +207,8 @@ class _Walker:
         self.view, self.base = data.data if isinstance(data, np.ndarray) else memoryview(b""), 0
         self.block = FIRST_BLOCK
 
-    def bad(self, found: object, expected: str) -> MalformedVocab:
-        return MalformedVocab(self.file, f"{self.key} (byte {self.at})", found, expected)
+    def bad(self, found: str, expected: str) -> MalformedVocab:
+        return MalformedVocab(self.file, f"{self.key} (byte {self.at})", InWords(found), expected)
 
     def need(self, count: int, what: str) -> int:
         """Where the next `count` bytes stand in the view."""
@@ -259,7 +259,7 @@ class _Walker:
             if not raw:
                 raise self.bad("an empty key", "a name")
             if raw in seen:
-                raise self.bad(raw.decode("utf-8", "replace"), "no key twice")
+                raise self.bad(f"{raw.decode('utf-8', 'replace')!r} twice", "each key once")
             seen.add(raw)
             # keys are compared as C strings, and the first match counts; nobody asks for one that is no UTF-8
             self.key = raw.split(b"\0", 1)[0].decode("utf-8", "backslashreplace")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.errors import MalformedVocab, UnsupportedVocab
+from jittok.errors import InWords, MalformedVocab, UnsupportedVocab
 from jittok.pretokenize.records import pre_type
 from jittok.unicode.characters import KMER_MARK
 from jittok.vocab import attributes as attr
@@ -141,8 +141,10 @@ def _flags(header: Header, facts: dict[str, Any], release: Release, pre_given: s
         entry = keys.pre_names().get(pre)
         flags |= _merges(header, optional=entry is not None and entry.get("merges_optional", False))
         if entry is None or not has(release, entry.get("since")):
-            instead = ". Or cut words as another model does: pre=NAME, on the command line --pre NAME"
             since = None if entry is None else entry.get("since")
+            if pre_given is not None:
+                raise _unknown("", "--pre", pre, release, since)
+            instead = ". Or cut words as another model does: --pre NAME"
             raise _unknown(header.file, keys.PRE, pre, release, since, instead)
         flags["pre_type"] = entry["pre_type"]
         sets = dict(entry["sets"])
@@ -172,7 +174,7 @@ def _merges(header: Header, *, optional: bool) -> dict[str, NDArray[Any]]:
             return {}
         raise MalformedVocab(header.file, keys.MERGES, None, "the list of merges")
     if len(lines) > MOST_MERGES:
-        raise MalformedVocab(header.file, keys.MERGES, f"{len(lines)} merges", f"at most {MOST_MERGES}")
+        raise MalformedVocab(header.file, keys.MERGES, InWords(f"{len(lines)} merges"), f"at most {MOST_MERGES}")
     data, offsets = lines.packed()
     return {"merge_bytes": data, "merge_offsets": offsets}
 
@@ -185,7 +187,7 @@ def _charsmap(header: Header) -> NDArray[np.uint8]:
     length = int.from_bytes(data[:4].tobytes(), "little")
     if data.size < 4 or length + 4 >= data.size:
         expected = "four bytes of length, so many bytes of trie, and replacements behind it"
-        raise MalformedVocab(header.file, keys.CHARSMAP, f"{data.size} bytes, length {length}", expected)
+        raise MalformedVocab(header.file, keys.CHARSMAP, InWords(f"{data.size} bytes, length {length}"), expected)
     return data
 
 
@@ -196,13 +198,13 @@ def _tokens(header: Header, facts: dict[str, Any]) -> dict[str, Any]:
         raise MalformedVocab(header.file, keys.TOKENS, None, "the list of tokens")
     count = len(texts)
     if count > MOST_TOKENS or (count == 0 and not rules_of(facts["type"]).may_be_empty):
-        raise MalformedVocab(header.file, keys.TOKENS, f"{count} tokens", f"1 to {MOST_TOKENS} tokens")
+        raise MalformedVocab(header.file, keys.TOKENS, InWords(f"{count} tokens"), f"1 to {MOST_TOKENS} tokens")
     data, offsets = texts.packed()
     lengths = np.diff(offsets)
     if int(lengths.max(initial=0)) > LONGEST_TOKEN:
         token = int(lengths.argmax())
         raise MalformedVocab(
-            header.file, f"{keys.TOKENS}[{token}]", f"{lengths[token]} bytes", f"at most {LONGEST_TOKEN} bytes"
+            header.file, f"{keys.TOKENS}[{token}]", InWords(f"{lengths[token]} bytes"), f"at most {LONGEST_TOKEN} bytes"
         )
     if count and int(lengths.min()) == 0:
         data, offsets = _name_empty(data, offsets)
@@ -212,7 +214,7 @@ def _tokens(header: Header, facts: dict[str, Any]) -> dict[str, Any]:
     types = header.array(keys.TOKEN_TYPE, gguf.I32)
     for key, values in ((keys.SCORES, scores), (keys.TOKEN_TYPE, types)):
         if values is not None and values.size < count:
-            raise MalformedVocab(header.file, key, f"{values.size} values", f"one for each of {count} tokens")
+            raise MalformedVocab(header.file, key, InWords(f"{values.size} values"), f"one for each of {count} tokens")
     bits = np.full(count, attr.NORMAL, np.int32)
     if types is not None:
         known = (types[:count] >= 0) & (types[:count] < attr.OF_TYPE.size)
@@ -221,7 +223,9 @@ def _tokens(header: Header, facts: dict[str, Any]) -> dict[str, Any]:
     if rules_of(facts["type"]).compares_scores and np.isnan(floats).any():
         # llama.cpp loads it, and merges in an order that is chance: its queue of pairs needs scores that compare
         token = int(np.flatnonzero(np.isnan(floats))[0])
-        raise MalformedVocab(header.file, f"{keys.SCORES}[{token}]", "not a number", "a score that can be compared")
+        raise MalformedVocab(
+            header.file, f"{keys.SCORES}[{token}]", InWords("not a number"), "a score that can be compared"
+        )
     return {
         "token_bytes": spelled[0],
         "token_offsets": spelled[1],

@@ -1,8 +1,8 @@
 """Where the strings of an array stand: a length of eight bytes, the text, a length, a text.
 
-Each place follows from the one before it, so this is a walk. But nearly all lengths are below 256 and nearly all texts
-without seven NULs, so lengths show by their upper bytes: all that may be one are found in a window at once. A run of
-them of which each leads to the next one is the walk; where it breaks off, the walk goes on string by string.
+Each place follows from the one before it, so this is a walk. But nearly all lengths are below 256, and nearly all texts
+have no seven NULs. So lengths show by their upper bytes, and all places that may be one are found in a window at once.
+A run of them in which each leads to the next one is the walk. Where it breaks off, the walk goes on string by string.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
 """Vocabularies by the names that recorded walkthroughs use."""
 
-import json
 import lzma
 import os
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -32,9 +30,3 @@ def _tokenizer(name: str) -> Tokenizer:
 def named() -> Callable[[str], Tokenizer]:
     """named("t5"): a real vocabulary, bundled or from the shared folder; skips the test without it."""
     return _tokenizer
-
-
-@pytest.fixture(scope="session")
-def walkthroughs() -> dict[str, Any]:
-    """Numbers of debugger sessions with llama.cpp, one key a session."""
-    return json.loads((ROOT / "tests" / "data" / "walkthroughs.json").read_text(encoding="utf-8"))

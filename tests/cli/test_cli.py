@@ -146,12 +146,12 @@ def test_info_shows_facts_as_text_and_data(run: Any, spm: Tokenizer, monkeypatch
 @pytest.mark.parametrize(
     ("arguments", "stdin", "says"),
     [
-        (["encode", "/nowhere/a.txt"], b"", "/nowhere/a.txt: found 'nothing of this name'"),
+        (["encode", "/nowhere/a.txt"], b"", "/nowhere/a.txt: found nothing of this name"),
         (["encode", "--jsonl"], b"{", "-, line 1: found "),
         (["encode", "--jsonl"], b"[]", "expected a JSON object with a text in 'text'"),
         (["encode", "--jsonl"], b'{"text": "\\ud800"}', "-, line 1: found "),
         (["encode", "-p", "a", "file"], b"", "found FILE and --prompt"),
-        (["encode", "--threads", "0"], b"", "expected 1 or more"),
+        (["encode", "--threads", "0"], b"", "expected a whole number, 1 or more"),
         (["encode", "--errors", "ignore"], b"", "invalid choice"),
         (["decode"], b"x y", "-, line 1: found b'x y', expected token ids"),
         (["decode"], b"[1.5]", "expected token ids"),
@@ -306,5 +306,5 @@ def test_info_says_where_releases_part_and_commands_take_a_release_and_a_pre():
     wrong = told("encode", "-p", "a", "--llama-cpp", "b1")
     assert (wrong.returncode, wrong.stderr) == (
         2,
-        "jittok encode: llama_cpp: found 'b1', expected one of b11739, 0.3.36\n",
+        "jittok encode: --llama-cpp: found 'b1', expected one of b11739, 0.3.36\n",
     )

@@ -110,19 +110,26 @@ def test_a_folder_that_may_not_be_read_is_an_error(run: Any, tmp_path: Path, mon
 
 
 MESSAGES = [
-    (["corpus", "typo/", "--out", "out"], "typo/: found 'nothing of this name', expected a file, a directory"),
-    (["count", "typo.txt"], "typo.txt: found 'nothing of this name'"),
+    (["corpus", "typo/", "--out", "out"], "typo/: found nothing of this name, expected a file, a directory"),
+    (["count", "typo.txt"], "typo.txt: found nothing of this name"),
     (
         ["count", "--vocab", "tokenizer.json"],
-        "file: found \"JSON with 'version'\", expected a GGUF file, tokenizer.json",
+        "file: found JSON with 'version', expected a GGUF file, tokenizer.json",
     ),
     (["count", "--vocab", "."], "tokenizer.json: file: found"),
-    (["count", "--vocab", "empty"], "empty: file: found 'no bytes at all', expected a GGUF file or another"),
+    (["count", "--vocab", "empty"], "empty: file: found no bytes at all, expected a GGUF file or another"),
     (["count", "--vocab", "gpt2"], "names of what is bundled: bert, gpt-2, mistral, t5; did you mean gpt-2?"),
     (["count", "--vocab", "meta-llama/Llama-3.1-8B"], "nothing is downloaded: name the model's own file on this disk"),
     (["count", "--vocab", "half.gguf"], "half.gguf: header (byte 4): found"),
     (["encode", "-o", "a.txt/ids", "-p", "x"], "a.txt"),
-    (["corpus", "a.txt", "--out", "a.txt"], "a.txt: found 'a file', expected a folder"),
+    (["corpus", "a.txt", "--out", "a.txt"], "a.txt: found a file, expected a folder"),
+    (
+        ["corpus", "a.txt", "--out", "s3://bucket"],
+        "jittok corpus: --out: found 's3://bucket', expected a place of this",
+    ),
+    (["encode", "--llama-cpp", "b1", "a.txt"], "jittok encode: --llama-cpp: found 'b1', expected one of"),
+    (["encode", "--pre", "nope", "a.txt"], "jittok encode: --pre: found 'nope', expected a name that llama.cpp"),
+    (["cache", "warm", "--level", "v99"], "jittok cache: --level: found 'v99', expected one that this processor runs"),
 ]
 
 

@@ -74,7 +74,7 @@ def test_a_model_becomes_a_tokenizer_json(tmp_path):
 
 def test_a_difference_is_an_error_with_its_example_and_leaves_no_file(tmp_path):
     tok = made(normalizer="NFC")
-    with pytest.raises(UnsupportedVocab, match=r"texts with other ids', expected the same ids: '.*' is \["):
+    with pytest.raises(UnsupportedVocab, match=r"texts with other ids, expected the same ids: '.*' is \["):
         jittok.convert(tok, tmp_path / "t.gguf")
     assert list(tmp_path.iterdir()) == []
     found = jittok.convert(tok, tmp_path / "t.gguf", allow_differences=True)

@@ -310,7 +310,7 @@ def test_inputs_that_cannot_be(tmp_path, tok):
     (tmp_path / "b.arrow").write_bytes(b"ARROW1 not really")
     (tmp_path / "a.parquet.gz").write_bytes(b"anything")
     for inputs, message in [
-        ([tmp_path / "a.csv"], "--input-format"),
+        ([tmp_path / "a.csv"], "or kind, which says"),
         ([tmp_path / "none.txt"], "nothing of this name"),
         ([tmp_path / "*.jsonl"], "no match"),
         ([], "INPUT"),
@@ -338,6 +338,6 @@ def test_urls(jsonl, tmp_path, tok):
 def test_too_little_disk_is_told_before_any_work(jsonl, tmp_path, tok, monkeypatch):
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr("jittok.corpus.predict.shutil.disk_usage", lambda _: usage._replace(free=1000))
-    with pytest.raises(CorpusError, match="--no-space-check"):
+    with pytest.raises(CorpusError, match="check_space=False"):
         compile_corpus([jsonl[0]], tok, tmp_path / "out")
     compile_corpus([jsonl[0]], tok, tmp_path / "out", check_space=False)

@@ -262,7 +262,7 @@ def test_the_width_follows_the_size_of_the_vocabulary(name, size, dtype):
      ("megatron", 9, "uint32"), ("olmo", 9, "int32")],
 )  # fmt: skip
 def test_a_width_that_cannot_be_is_refused(name, size, dtype):
-    with pytest.raises(CorpusError, match=f"--dtype, format {name}"):
+    with pytest.raises(CorpusError, match=f"^dtype, format {name}"):
         make_formats([name], Facts(size, "v", "f", dtype, []))
 
 
@@ -270,7 +270,7 @@ def test_llmc_refuses_more_tokens_than_its_header_can_tell():
     (form,) = make_formats(["llmc"], Facts(9, "v", "f", "auto", []))
     rows = Rows(np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64))
     form.check(rows, 2**31 - 1)
-    with pytest.raises(CorpusError, match="smaller --shard-bytes"):
+    with pytest.raises(CorpusError, match="smaller shard_bytes"):
         form.check(rows, 2**31)
 
 

@@ -37,7 +37,7 @@ def test_a_long_line_is_named(tmp_path, tok, suffix, range_bytes, line):
     path = tmp_path / f"a.jsonl{suffix}"
     path.write_bytes(packed(b"".join([*[SHORT + b"\n"] * (line - 1), LONG + b"\n", SHORT + b"\n"]), suffix))
     options = Options(range_bytes=range_bytes, max_document_bytes=MOST)
-    with pytest.raises(CorpusError, match=rf"a.jsonl{suffix}, line {line}: found .*--max-document-bytes"):
+    with pytest.raises(CorpusError, match=rf"a.jsonl{suffix}, line {line}: found .*max_document_bytes"):
         compile_corpus([path], tok, tmp_path / "out", options)
     longer = compile_corpus([path], tok, tmp_path / "out", options, max_document_bytes=len(LONG))
     assert longer.documents == line + 1
@@ -99,7 +99,7 @@ def test_no_more_is_read_than_shows_that_it_is_too_much(read):
     source.seek = lambda _place: None
     tracemalloc.start()
     try:
-        with pytest.raises(CorpusError, match="--max-document-bytes"):
+        with pytest.raises(CorpusError, match="max_document_bytes"):
             read(source, Limit("endless", most, "line"))
         assert tracemalloc.get_traced_memory()[1] < 4 * most
     finally:
@@ -125,7 +125,7 @@ def test_the_limit_is_recorded_and_may_change(tmp_path, tok):
     compile_corpus([path], tok, tmp_path / "out", Options(max_document_bytes=50))
     assert json.loads((tmp_path / "out/manifest.json").read_text())["options"]["max_document_bytes"] == 50
     assert compile_corpus([path], tok, tmp_path / "out").documents == 1
-    with pytest.raises(CorpusError, match=r"--max-document-bytes: found 0"):
+    with pytest.raises(CorpusError, match=r"max_document_bytes: found 0"):
         Options(max_document_bytes=0)
 
 

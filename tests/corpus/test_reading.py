@@ -151,7 +151,7 @@ def test_changed_inputs_are_found_by_verify(made, tok):
     found = verify(out, tok, all=True)
     assert found.differences[0]["input"] == str(path)
     path.unlink()
-    with pytest.raises(CorpusError, match="--hashes-only"):
+    with pytest.raises(CorpusError, match="hashes_only=True"):
         verify(out, tok)
     assert verify(out, tok, hashes_only=True).ok
 

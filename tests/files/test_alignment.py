@@ -12,8 +12,11 @@ from recorded_files import HERE
 
 import jittok
 from jittok._jit import JIT
+from jittok.align import files as align_files
+from jittok.align import spelled
 from jittok.files import read_pipeline
 from jittok.reference.pipeline import Runner
+from jittok.reference.pipeline.documents import aligned
 
 OFFSETS = [json.loads(line) for line in lzma.decompress((HERE / "offsets.jsonl.xz").read_bytes()).splitlines()]
 SETS = sorted(path.name.removesuffix(".tar.xz") for path in HERE.glob("*.tar.xz"))
@@ -104,6 +107,45 @@ def test_spans_of_drawn_files_cover_the_text(seed):
             assert covered == {*range(len(text.encode()))}, text
 
 
+@pytest.mark.parametrize("seed", range(24 if JIT else 4))
+def test_tokens_that_spell_a_text_have_the_spans_of_the_plain_way(seed, monkeypatch):
+    draw = random.Random(seed)
+    tok = jittok.load(drawn_json(draw), cache=False)
+    texts = [drawn_text(draw).encode() + draw.choice([b"", b"", b"\xe4\xb8"]) for _ in range(20)]
+    rules = {"errors": "replace", "parse_special": bool(seed & 1), "add_special": bool(seed & 2)}
+    found = tok.align_batch(texts, **rules).spans.tolist()
+    monkeypatch.setattr(align_files, "spelled_spans", lambda *_: False)
+    assert tok.align_batch(texts, **rules).spans.tolist() == found
+
+
+SPELLED = {"r50k_base": True, "rwkv-world": True, "syn-bpe-prefix-space": False, "bert-chinese": False}
+
+
+@pytest.mark.parametrize("name", SPELLED)
+def test_spans_of_recorded_texts_are_those_of_the_plain_way(recorded, name, monkeypatch):
+    found, plain = recorded(name), []
+    tok = jittok.load(found.path, cache=False, **found.options)
+    texts = [row["text"] for row in found.rows if row["kind"] == "case"][:: 2 if JIT else 40]
+    monkeypatch.setattr(align_files, "aligned", lambda *args: plain.append(args) or aligned(*args))
+    spans = tok.align_batch(texts, parse_special=True).spans.tolist()
+    assert (len(plain) < len(texts) // 2) == SPELLED[name]
+    monkeypatch.setattr(align_files, "spelled_spans", lambda *_: False)
+    assert tok.align_batch(texts, parse_special=True).spans.tolist() == spans
+
+
+def test_a_long_text_that_its_tokens_spell_is_compared_in_parts(monkeypatch):
+    monkeypatch.setattr(spelled, "AT_ONCE", 7)
+    steps = [{"type": "Prepend", "prepend": "▁"}, {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}]
+    vocab = {f"<0x{byte:02X}>": byte for byte in range(256)} | {"▁": 256, "a": 257, "▁a": 258, "?": 259}
+    model = {"type": "BPE", "vocab": vocab, "merges": ["▁ a"], "unk_token": "?", "byte_fallback": True}
+    tok = runner(normalizer={"type": "Sequence", "normalizers": steps}, model=model)
+    for text in ("a aa" * 9, " ", "", "aé" * 8, "a▁a", "é" * 20 + "▁"):
+        found = tok.align(text).spans.tolist()
+        with monkeypatch.context() as plain:
+            plain.setattr(align_files, "spelled_spans", lambda *_: False)
+            assert tok.align(text).spans.tolist() == found
+
+
 def runner(**parts):
     file = {"added_tokens": [], "normalizer": None, "pre_tokenizer": None, "decoder": None, **parts}
     return jittok.load(json.dumps(file).encode(), cache=False)
@@ -165,5 +207,5 @@ def test_another_answer_of_kernels_is_noticed(recorded, monkeypatch):
     tok = jittok.load(found.path, cache=False)
     monkeypatch.setattr(Runner, "align", lambda *_: [])
     with pytest.raises(AssertionError, match="please report"):
-        tok.align("text")
+        tok.align(b"text\xff", errors="replace")  # no tokens spell it
     assert Runner(read_pipeline(found.path)).encode("text")

@@ -1,15 +1,21 @@
-"""A pattern that some text makes slow is found from its automaton, and a file with one is refused by its name."""
+"""A pattern that some text makes slow is known from its automaton, and found in linear time or refused by its name."""
 
 import json
+import random
+import re
 
 import pytest
+import regex
+import tokenizers
 from drawn_files import SPLITS, byte_level_json
 
 import jittok
 from jittok.pipeline.known_patterns import GPT2, GREEDY, O200K
-from jittok.pipeline.patterns import explicit
+from jittok.pipeline.patterns import compiled, explicit
+from jittok.pipeline.steps import Pattern
 from jittok.pretokenize.automaton import compile_pattern
 from jittok.pretokenize.linear import is_linear
+from jittok.pretokenize.matching import Matching
 
 FAST = [
     GPT2, O200K, *GREEDY.values(), *SPLITS, r"a+b?|c", r"\s*[\r\n]+|\s+(?!\S)|\s+", r"a+b+c|a+|b+",
@@ -52,12 +58,73 @@ def test_a_pattern_that_reads_on_from_every_place_is_not(pattern):
     assert most > 4000
 
 
-@pytest.mark.parametrize("place", ["normalizer", "pre_tokenizer"])
-def test_a_file_with_such_a_pattern_is_refused_by_the_pattern(place):
-    content = json.loads(byte_level_json(GPT2, None))
-    if place == "normalizer":
-        content["normalizer"] = {"type": "Replace", "pattern": {"Regex": "a*b"}, "content": "x"}
+KNOWN = [
+    *SLOW, r"a++b|.", r"a*+b|[^b]", r"a*a*a*b|a+|.", "a?" * 25 + "a" * 25 + "|a", r"(?:ab|a)*c|a|b", r"<[^>]*>|.",
+    r"(?:a+b)?c|.", r"(?:a|b)*(?:a|b)c|.",
+]  # fmt: skip
+PARTS = ("a", "ab", " ", "\n", " \n", "<", "a<", "aab", "b")
+
+
+@pytest.mark.parametrize("pattern", KNOWN)
+def test_slow_patterns_are_found_by_what_reads_no_state_twice_at_a_place(pattern):
+    found, written, draw = compiled(Pattern(pattern)), explicit(pattern), random.Random(3)
+    assert isinstance(found, Matching)
+    for _ in range(60):
+        text = "".join(
+            draw.choice(["a", "a", "b", "c", " ", "\n", "<", ">", "x", "1", "="]) for _ in range(draw.randrange(9))
+        )
+        assert [match.span() for match in found.finditer(text)] == [m.span() for m in regex.finditer(written, text)]
+    for part in PARTS:
+        text = part * 1500 + "?"
+        found._rows = rows = [Counted(row) for row in found._rows]
+        list(found.finditer(text))
+        assert sum(row.asked for row in rows) < 40 * len(text), part
+
+
+class Counted(list):
+    """A row of an automaton that counts how often it is asked."""
+
+    asked = 0
+
+    def __getitem__(self, key):
+        self.asked += 1
+        return super().__getitem__(key)
+
+
+@pytest.mark.parametrize("place", ["normalizer", "pre_tokenizer", "decoder"])
+@pytest.mark.parametrize("pattern", [r"a*b", r"\s+$", r"<[^>]*>"])
+def test_files_with_such_patterns_answer_as_their_library(pattern, place):
+    if place == "pre_tokenizer":
+        content = json.loads(byte_level_json(pattern, None))
     else:
-        content = json.loads(byte_level_json("a*b|[^b]", None))
-    with pytest.raises(jittok.UnsupportedVocab, match=r"a\*b"):
-        jittok.load(json.dumps(content).encode(), cache=False).encode("aab")
+        content = json.loads(byte_level_json(GPT2, None))
+        content[place] = {"type": "Replace", "pattern": {"Regex": pattern}, "content": "x"}
+    for step in content["pre_tokenizer"].get("pretokenizers", [content["pre_tokenizer"]]):
+        step.setdefault("trim_offsets", True)
+    whole = json.dumps(content)
+    ours, theirs = jittok.load(whole.encode(), cache=False), tokenizers.Tokenizer.from_str(whole)
+    for text in ("aab ab b", "a  \nb  ", "<a> < <b>> ", "aaaa", "  \n \n", ""):
+        ids = theirs.encode(text, add_special_tokens=False).ids
+        assert ours.encode(text).tolist() == ids
+        if place == "decoder":
+            assert ours.decode(ids) == theirs.decode(ids, skip_special_tokens=False)
+
+
+@pytest.mark.parametrize("pattern", [r"a*+a", r"a(?=a*b)", r"a(?!.*b)|.", r"[ab]*a[ab]{12}c|.", r"(?:a{1,30}){1,30}b"])
+def test_a_pattern_without_a_linear_way_is_refused_by_its_name(pattern):
+    with pytest.raises(jittok.UnsupportedVocab, match=re.escape(repr(pattern))):
+        jittok.load(byte_level_json(pattern, None), cache=False)
+
+
+@pytest.mark.parametrize(
+    ("kept", "greedy"),
+    [
+        (r"[^\r\n\p{L}\p{N}]?+\p{L}+", r"[^\r\n\p{L}\p{N}]?\p{L}+"),
+        (r" ?[^\s\p{L}\p{N}]++[\r\n]*", r" ?[^\s\p{L}\p{N}]+[\r\n]*"),
+        (r"a++b", r"a+b"), (r"a++$", r"a+$"), (r"a*+(?:b|cd)", r"a*(?:b|cd)"),
+    ],
+)  # fmt: skip
+def test_what_gives_nothing_back_is_greedy_where_what_follows_could_not_begin_so(kept, greedy):
+    assert explicit(kept) == explicit(greedy)
+    for other in (r"a++a", r"a++(?=a)", r"a*+[ab]", r"(?:a++)a", r"a++b*a"):
+        assert explicit(other) != explicit(other.replace("++", "+").replace("*+", "*"))

@@ -2,6 +2,7 @@
 
 import random
 
+import numpy as np
 import pytest
 from small_files import sentencepiece, sentencepiece_of
 
@@ -71,3 +72,36 @@ def test_drawn_models_give_the_ids_of_the_reference_and_of_sentencepiece(seed):
     library = pytest.importorskip("sentencepiece").SentencePieceProcessor()
     library.LoadFromSerializedProto(content)
     assert found == [library.encode(text) for text in texts]
+
+
+USERS = [("[A]", USER, 0.0), ("[A][A]", USER, 0.0), ("ab", USER, 0.0), ("é", USER, 0.0), ("[", USER, 0.0)]
+MADE = [
+    ("a", NORMAL, -1),
+    ("b", NORMAL, -2),
+    ("c", NORMAL, -3),
+    ("▁a", NORMAL, -1),
+    ("ca", NORMAL, -1),
+    ("bc", NORMAL, -2),
+]
+CUT = ["[A]", "[", "ab", "é", "a", "b", "c", " ", "▁", "\0", "x", "[A"]
+
+
+@pytest.mark.parametrize("prefix", [True, False])
+@pytest.mark.parametrize("mark", [[("▁", NORMAL, -4)], []], ids=["a mark", "no mark"])
+def test_user_defined_pieces_of_bpe_are_cut_out_by_a_kernel(prefix, mark):
+    content = sentencepiece_of(BPE, [*HEAD, *BYTES, *USERS, *MADE, *mark], True, prefix, False)
+    tok, plain, draw = jittok.load(content, cache=False), Runner(read_pipeline(content)), random.Random(3)
+    assert tok.runs == "kernels"
+    texts = ["", " ", "ab", "[A]", "[A][A] a", " [A]", "▁ab", "a[A", "ab" * 300]
+    texts += ["".join(draw.choices(CUT, k=draw.randrange(12))) for _ in range(300 if JIT else 30)]
+    wanted = [plain.encode(text, False) for text in texts]
+    assert tok.encode_batch(texts, threads=1).to_list() == wanted
+    assert [tok.encode(text).tolist() for text in texts] == wanted
+    assert tok.encode_batch([text.encode() for text in texts], threads=2, parse_special=True).to_list() == wanted
+    behind = "".join(texts).encode()  # the rest of a piece may stand behind a text
+    ends = [len("".join(texts[: k + 1]).encode()) for k in range(len(texts))]
+    ragged = jittok.Ragged(np.frombuffer(behind, np.uint8), np.array([0, *ends], np.int64))
+    assert tok.encode_batch(ragged).to_list() == wanted
+    library = pytest.importorskip("sentencepiece").SentencePieceProcessor()
+    library.LoadFromSerializedProto(content)
+    assert wanted == [library.encode(text) for text in texts]

@@ -48,10 +48,10 @@ def regex(pattern):
         (tokenizer_json(model={"vocab": {"a": 0, "b": 0}}), "model.vocab['b']", "0"),
         (tokenizer_json(model={"vocab": {"a": 1 << 40}}), "model.vocab", "1099511627776"),
         (tokenizer_json(model={"vocab": {"a": True}}), "model.vocab['a']", "True"),
-        (tokenizer_json(added_tokens=[{"content": "x"}]), "added_tokens[0].id", "None"),
+        (tokenizer_json(added_tokens=[{"content": "x"}]), "added_tokens[0].id", "found nothing"),
         (tokenizer_json(post_processor=template("</s>")), "post_processor.single[0]", "</s>"),
         (tokenizer_json(post_processor=template("<s>", 3, pair=True)), "post_processor", "the id 3"),
-        (tokenizer_json(normalizer={"type": "Prepend"}), "normalizer.prepend", "None"),
+        (tokenizer_json(normalizer={"type": "Prepend"}), "normalizer.prepend", "found nothing"),
         (b'{"model": ', "line 1", "JSON"),
         (b'{"model": ' + b"[" * 1_000_000, "line 1", "JSON"),
         (RANKS + b"\nYWI= 900\n", "line 259", "b'ab'"),
@@ -77,7 +77,7 @@ def test_a_file_that_cannot_be_right_is_refused_with_its_place(content, place, f
     ("content", "place", "found"),
     [
         (tokenizer_json(version="2.0"), "version", "2.0"),
-        (tokenizer_json(version=None), "version", "None"),
+        (tokenizer_json(version=None), "version", "found nothing"),
         (tokenizer_json(pre_tokenizer={"type": "UnicodeScripts"}), "pre_tokenizer.type", "UnicodeScripts"),
         (
             tokenizer_json(normalizer={"type": "Sequence", "normalizers": [{"type": "X"}]}),

@@ -76,3 +76,17 @@ def test_what_stands_around_is_left_out_of_a_stream(recorded):
     assert "".join(map(stream.push, [*ids, ids[-1]])) + stream.finish() == tok.decode(
         [*ids, ids[-1]], remove_special=True
     )
+
+
+@pytest.mark.parametrize("name", ["r50k_base", "rwkv-world", "syn-bpe-prefix-space", "bert-chinese"])
+@pytest.mark.parametrize("around", [False, True])
+def test_rows_that_are_decoded_in_parts_give_the_same_text(recorded, monkeypatch, name, around):
+    tok, draw = jittok.load(recorded(name).path, cache=False), random.Random(3)
+    rows = [[draw.randrange(len(tok)) for _ in range(size)] for size in (0, 1, 6, 7, 8, 14, 100)]
+    rows += [tok.encode("中文 é 😀 naïve", add_special=True).tolist()]
+    rules = {"remove_special": around, "skip_special": around}
+    whole = [tok.decode_bytes(row, **rules) for row in rows]
+    monkeypatch.setattr("jittok.decode.general.AT_ONCE", 7)
+    assert [tok.decode_bytes(row, **rules) for row in rows] == whole
+    with pytest.raises(jittok.InvalidToken, match=str(len(tok))):
+        tok.decode([1] * 9 + [len(tok)])

@@ -1,9 +1,13 @@
 """Unigram files: kernels give what the plain reference gives, where sums round and where texts are odd."""
 
+import base64
+import json
 import random
+import time
 
 import pytest
-from drawn_unigram import drawn_model, drawn_unigram, drawn_words
+from charsmap import build_charsmap
+from drawn_unigram import MAP, drawn_model, drawn_unigram, drawn_words
 from guarded import Guarded
 
 import jittok
@@ -68,3 +72,65 @@ def test_bytes_beside_a_text_change_nothing(kind):
         for docs in guarded.documents(texts, at_end):
             found += tok.encode_batch(docs, threads=1).to_list()
         assert found == wanted
+
+
+JOINING = [
+    "\u0600", "\u0d4e", "\U000110bd", "\u1100", "\u1161", "\u11a8", "가", "각", "क", "ष", "\uabc0",
+    "क\u094d", "क\ua9c0", "\u0903", "\u093c", "\u0301", "\u0345", "\u200d", "❤", "©", "e", "①", "½", "\x85", "\u2028",
+    "\u2003", "\x01", "\n", " ", "é", "<", "\x85 \n", "e\u0301", "か\u3099",
+]  # fmt: skip
+"""Characters that join others in grapheme clusters, keys of the map below, and white space that is no key."""
+
+
+def stripped_clusters(content: bytes) -> bytes:
+    """A tokenizer.json with a character map of clusters, and white space stripped from the end."""
+    image = {
+        "ष": "s",
+        "가": "g",
+        "각": "k",
+        "\u1100": "c",
+        "\u11a8": "t",
+        "क": "k",
+        "\uabc0": "m",
+        "©": "c",
+        "\u2003": "\u2029",
+    }
+    charsmap = build_charsmap({**MAP, **{text.encode(): to.encode() for text, to in image.items()}})
+    marks = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}
+    steps = [
+        {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(charsmap).decode()},
+        {"type": "Strip", "strip_left": False, "strip_right": True},
+        {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": "▁"},
+    ]
+    return json.dumps({
+        **json.loads(content), "normalizer": {"type": "Sequence", "normalizers": steps}, "pre_tokenizer": marks,
+    }).encode()  # fmt: skip
+
+
+def test_clusters_and_white_ends_are_for_the_kernels(monkeypatch):
+    draw = random.Random(3)
+    content = stripped_clusters(drawn_unigram(draw))
+    tok, plain = jittok.load(content, cache=False), Runner(read_pipeline(content))
+    monkeypatch.setattr(tok._encoder, "odd_ids", None)
+    texts = ["".join(draw.choices(JOINING, k=draw.randrange(1, 7))) for _ in range(3000 if JIT else 40)]
+    texts += [f"a word {text} of words{text}" for text in texts[:: 5 if JIT else 20]]
+    assert tok.encode_batch(texts, threads=1).to_list() == [plain.encode(text, False) for text in texts]
+    for bad in (b"\xff\xc2\x85", b"a\xe2\x85", b"\xf4\x90\x80\x80\n", b"\xe2\xc2\x85 ", b"\x80\x80\x80\x80\xc2\x85"):
+        with pytest.raises(jittok.EncodingFailed):
+            tok.encode(bad)
+
+
+@pytest.mark.skipif(not JIT, reason="timed")
+def test_many_short_texts_take_no_longer_each_than_few():
+    tok = jittok.load(stripped_clusters(drawn_unigram(random.Random(3))), cache=False)
+
+    def seconds(count: int) -> float:
+        texts, least = ["abcd e"] * count, 9.0
+        for _ in range(3):
+            start = time.process_time()
+            tok.encode_batch(texts, threads=1)
+            least = min(least, time.process_time() - start)
+        return least
+
+    seconds(100)
+    assert seconds(40_000) < 40 * seconds(4_000)

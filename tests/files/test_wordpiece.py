@@ -57,3 +57,17 @@ def test_odd_marks_in_texts_that_lie_far_apart():
     tok, plain = jittok.load(content, cache=False), Runner(read_pipeline(content))
     texts = ["a\U0001d165 b " + "ab " * size for size in ((3, 9000, 7, 15000) if JIT else (3, 40))]
     assert tok.encode_batch(texts, threads=1).to_list() == [plain.encode(text) for text in texts]
+
+
+def test_only_stretches_with_odd_marks_are_normalized_by_the_plain_reference(monkeypatch):
+    content = drawn_words(random.Random(5), 15)
+    tok, plain = jittok.load(content, cache=False), Runner(read_pipeline(content))
+    rewrite, draw, asked = tok._encoder.rewrite, random.Random(3), []
+    normalized = rewrite._normalized
+    monkeypatch.setattr(rewrite, "_normalized", lambda text: asked.append(len(text)) or normalized(text))
+    marks = [*"\U0001d165\u08d4\u1b44\u302e\u0301\u0345\u0f71", "\U0001d15e", "\u1b06", "각", "é", "b", "中", " "]
+    stretches = ["".join(draw.choices(marks, k=draw.randrange(1, 9))) for _ in range(300 if JIT else 20)]
+    texts = ["ab 각 \u0301" * 30 + stretch + " 中é" * 30 + stretch for stretch in stretches]
+    assert tok.encode_batch(texts, threads=1).to_list() == [plain.encode(text) for text in texts]
+    assert asked
+    assert max(asked) < 40

@@ -3,6 +3,7 @@
 A timer stands for the key: its signal is handled by the same rules.
 """
 
+import json
 import lzma
 import signal
 import threading
@@ -135,3 +136,31 @@ def test_patient_work_returns_and_raises_as_if_it_were_done_here():
     other.start()
     other.join()
     assert inside == [other.ident]
+
+
+@pytest.fixture(scope="module")
+def general():
+    """A file that no kernel runs: one of its added tokens is looked for between words only."""
+    added = {"id": 2, "content": "<x>", "single_word": True, "lstrip": False, "rstrip": False, "normalized": False}
+    model = {"type": "BPE", "vocab": {"a": 0, "b": 1, "<x>": 2}, "merges": []}
+    found = jittok.load(json.dumps({"added_tokens": [added | {"special": False}], "model": model}).encode())
+    assert found.runs.startswith("general path")
+    return found
+
+
+IN_PYTHON = {
+    "encode_batch": lambda tok, texts: tok.encode_batch(texts, threads=2),
+    "encode_stream": lambda tok, texts: list(tok.encode_stream(texts, threads=2)),
+    "count_batch": lambda tok, texts: tok.count_batch(texts, threads=2),
+    "align_batch": lambda tok, texts: tok.align_batch(texts, threads=2),
+    "align": lambda tok, texts: tok.align(texts[0]),
+}
+
+
+@pytest.mark.parametrize("call", IN_PYTHON.values(), ids=IN_PYTHON)
+@pytest.mark.parametrize("size", [1 << 9, 1 << 20], ids=["many texts", "long texts"])
+def test_plain_python_is_left_soon_and_no_thread_goes_on(general, call, size):
+    texts = [b"ab" * (size // 2)] * (4 + (1 << 21) // size)
+    assert soon(lambda: call(general, [b"ab" * (1 << 20)] if call is IN_PYTHON["align"] else texts), 0.1)
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("jittok")]
+    assert general.encode("abba").tolist() == [0, 1, 1, 0]

@@ -4,10 +4,12 @@ comes back to a room from one below it."""
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +47,28 @@ def test_no_file_is_longer_than_400_lines() -> None:
     assert len(lines) > 300  # the search finds something
     long = {str(path.relative_to(ROOT)): count for path, count in lines.items() if count > MOST_LINES}
     assert not long, f"look for the seam in {long}"
+
+
+def rooms() -> set[str]:
+    """Packages and modules of the package that hold code of their own."""
+    found = {
+        path.stem for path in (ROOT / "jittok").iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()
+    }
+    return found - {"__init__", "__main__"}
+
+
+def test_every_room_has_its_place_in_the_contract_and_on_the_map() -> None:
+    contract = (ROOT / "pyproject.toml").read_text(encoding="utf-8").split("layers = [")[1].split("\n]")[0]
+    layers = [set(re.findall(r"jittok\.(\w+)", line)) for line in contract.splitlines()]
+    assert rooms() - set.union(*layers) == {"reference"}  # which has contracts of its own
+    design = (
+        (ROOT / "DESIGN.md").read_text(encoding="utf-8").split("### Rooms")[1].split("| rooms |")[1].split("\n\n")[0]
+    )
+    told = [set(re.findall(r"`(\w+)`", row.split("|")[1])) for row in design.splitlines() if row.startswith("| `")]
+    assert set.union(*told) == rooms()
+    heights = {room: height for height, layer in reversed([*enumerate(layers)]) for room in layer}  # its highest
+    for above, below in pairwise(told[:-1]):
+        assert max(heights[room] for room in above) < min(heights[room] for room in below)
 
 
 def _imports(tree: ast.Module) -> list[ast.Import | ast.ImportFrom]:

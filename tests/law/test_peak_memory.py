@@ -41,7 +41,15 @@ def parts(text):
 
 PART = 99_999
 file = pathlib.Path(name)
-tok = jittok.load(lzma.decompress(file.read_bytes())) if file.exists() else jittok.bundled(name)
+if name == "file":
+    from jittok.unicode.tables import CHARACTER_OF_BYTE
+    import json
+    vocab = {chr(c): byte for byte, c in enumerate(CHARACTER_OF_BYTE)}
+    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True}
+    made = {"model": {"type": "BPE", "vocab": vocab, "merges": []}, "pre_tokenizer": byte_level}
+    tok = jittok.load(json.dumps(made).encode())
+else:
+    tok = jittok.load(lzma.decompress(file.read_bytes())) if file.exists() else jittok.bundled(name)
 calls[call](character * 3000)
 text = character * (size // len(character))
 gc.collect()
@@ -62,6 +70,7 @@ def peak(name, character, call):
 
 
 PLAMO = str(Path(__file__).parents[1] / "data" / "vocabs" / "syn-plamo2.gguf.xz")
+UNIGRAM = str(Path(__file__).parents[1] / "data" / "vocabs" / "syn-ugm-plain.gguf.xz")
 CASES = {
     "a character that becomes 33 bytes": ("t5", "\ufdfa".encode()),
     "malformed": ("t5", b"\xff"),
@@ -73,6 +82,8 @@ CASES = {
     "one word of malformed bytes, three symbols each": ("gpt-2", b"\xff"),
     "a cheapest path through all of it": (PLAMO, b"a"),
     "malformed bytes, three tokens each": (PLAMO, b"\xff"),
+    "a cheapest path of pairs, which never meets that of the odd places": (UNIGRAM, b"a"),
+    "a tokenizer.json": ("file", b"a"),
 }
 
 

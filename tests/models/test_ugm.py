@@ -14,7 +14,7 @@ from jittok.encode.encoder import Encoder
 from jittok.errors import MalformedVocab
 from jittok.fragments import TEXT_PREFIXED
 from jittok.models import ugm
-from jittok.models.ugm import span
+from jittok.models.ugm import span, whole
 from jittok.models.ugm.compile import unknown_score
 from jittok.piece_cache.tables import MISSES
 
@@ -141,22 +141,71 @@ def test_spaces_in_front_of_the_first_word_belong_to_its_span(make_vocab, witnes
     assert work.spans.cache.state[MISSES] == 2  # not encoded as a whole
 
 
-def test_a_long_span_is_the_path_through_the_whole(make_vocab, monkeypatch):
-    """Letters that nothing cuts, more of them than sums are kept for at once."""
-    kept = span.SUMS_KEPT
+@pytest.fixture
+def piece(monkeypatch):
+    """Bytes that a long text is done in at once; fewer where the kernels are interpreted."""
     if not JIT:
-        kept = 16
-        monkeypatch.setattr(span, "SUMS_KEPT", kept)
-    tokens = {SPACE: (-1.0, NORMAL), b"d" * 40: (-4.0, NORMAL), "\u00e9\u00e9".encode(): (-1.5, NORMAL)}
-    for k, word in enumerate((b"a", b"b", b"ab", b"ba", b"aab", b"abba", b"c" * 7, b"aaaaa")):
-        tokens[word] = (-1.0 - 0.25 * k, NORMAL)
+        for module in (whole, span):
+            monkeypatch.setattr(module, "AT_ONCE", 256)
+            monkeypatch.setattr(module, "SUMS_KEPT", 100)
+    return whole.AT_ONCE
+
+
+LONG_WORDS = (b"a", b"b", b"ab", b"ba", b"aab", b"abba", b"c" * 7, b"aaaaa", b"d" * 40, "\u00e9\u00e9".encode(), SPACE)
+
+
+@pytest.mark.parametrize("letters", ["a", "abc", "ad\u00e9", "xa", "x"])
+def test_a_long_span_is_the_path_through_the_whole(make_vocab, witnesses, piece, letters):
+    """Letters that nothing cuts, more of them than are looked at at once."""
+    tokens = {word: (-1.0 - 0.25 * k, NORMAL) for k, word in enumerate(LONG_WORDS)}
     arrays = ugm.compile_vocab(vocab := make(make_vocab, tokens, escape_whitespaces=True))
-    assert arrays.cut_limit > 12 * kept
-    cut, uncut = Encoder(vocab, arrays), Encoder(vocab, arrays._replace(cut_limit=-1))
+    assert arrays.cut_limit > 12 * piece
     random = np.random.default_rng(1)
-    for letters in ("a", "ab", "abc", "d", "ad\u00e9", "c"):
-        text = "".join(random.choice([*letters], 3 * kept + 5).tolist()).encode()
-        assert cut.one(text, cut.bare_rule()).tolist() == uncut.one(text, uncut.bare_rule()).tolist()
+    text = "".join(random.choice([*letters], piece + piece // 3).tolist()).encode()
+    kernel, reference = witnesses(vocab, text)
+    assert kernel == reference
+    uncut = Encoder(vocab, arrays._replace(cut_limit=-1))
+    assert uncut.one(text, uncut.bare_rule()).tolist() == reference
+
+
+@pytest.mark.parametrize("limit", [1 << 40, -1], ids=["spans", "whole"])
+def test_a_text_that_grows_is_done_in_pieces_where_every_place_is_inside_of_a_token(
+    make_vocab, witnesses, piece, limit
+):
+    tokens = {
+        word: (-1.0 - 0.1 * k * k, NORMAL) for k, word in enumerate((b"1", b"2", b"/", b"21", b"1/", b"/2", SPACE))
+    }
+    vocab = make(make_vocab, tokens, build_charsmap({b"h": b"1/2" * 4}), escape_whitespaces=True)
+    text = b"h" * (piece // 11)
+    encoder = Encoder(vocab, ugm.compile_vocab(vocab))
+    encoder.arrays = encoder.arrays._replace(cut_limit=min(limit, encoder.arrays.cut_limit))
+    assert encoder.one(text, encoder.bare_rule()).tolist() == witnesses(vocab, text)[1]
+    text = text[:1024]
+    work, report = ugm.make_work(encoder.arrays, len(text)), np.zeros(4, np.int64)
+    work.sums[:], work.text[:] = np.nan, 255  # what was there before means nothing
+    data, one = frozen(np.frombuffer(text + bytes(PAD), np.uint8), np.uint8), frozen([len(text)], np.int64)
+    room, ends, tokens = (
+        np.zeros(20 * len(text) + 9999, np.int32),
+        np.zeros(1, np.int64),
+        frozen([TEXT_PREFIXED], np.int32),
+    )
+    done = ugm.encode_fragments(
+        encoder.arrays, work, data, frozen([0], np.int64), one, tokens, 0, 1, 0, room, ends, report
+    )
+    assert done > 0, report
+    assert room[:done].tolist() == witnesses(vocab, text)[1]  # 12 times its size, in room for twice
+
+
+@pytest.mark.skipif(JIT, reason="the compiled kernels look at more text at once than is drawn")
+@given(token_lists, rules, flags, st.lists(texts, min_size=3, max_size=12).map(b"".join))
+def test_pieces_of_any_text_have_the_path_of_the_whole(make_vocab, witnesses, tokens, charsmap, settings, text):
+    vocab = make(make_vocab, tokens, build_charsmap(charsmap) if charsmap else b"", **settings)
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (whole, span):
+            patch.setattr(module, "AT_ONCE", 24)
+            patch.setattr(module, "SUMS_KEPT", 16)
+        kernel, reference = witnesses(vocab, text)
+    assert kernel == reference
 
 
 LENGTH = 50_000 if JIT else 2_000

@@ -45,18 +45,18 @@ class Log:
 
 
 @pytest.mark.parametrize("session", SESSIONS)
-def test_answers_are_those_of_llama_cpp(session: str, walkthroughs: Facts, vocab_named: Named) -> None:
+def test_answers_are_those_of_llama_cpp(session: str, walkthroughs: Facts, named_vocab: Named) -> None:
     facts = walkthroughs[session]
-    vocab = vocab_named(facts["vocab"])
+    vocab = named_vocab(facts["vocab"])
     for case in facts["answers"]:
         found = tokenize(vocab, raw(case["text"]), add_special=case["add_special"], parse_special=case["parse_special"])
         assert found == case["ids"], case
 
 
 @pytest.mark.parametrize("session", SESSIONS)
-def test_spans_are_those_recorded(session: str, walkthroughs: Facts, vocab_named: Named) -> None:
+def test_spans_are_those_recorded(session: str, walkthroughs: Facts, named_vocab: Named) -> None:
     facts = walkthroughs[session]
-    vocab = vocab_named(facts["vocab"])
+    vocab = named_vocab(facts["vocab"])
     for case in facts["align"]:
         ids, spans = align(
             vocab, raw(case["text"]), add_special=case["add_special"], parse_special=case["parse_special"]
@@ -64,14 +64,14 @@ def test_spans_are_those_recorded(session: str, walkthroughs: Facts, vocab_named
         assert (ids, [list(span) for span in spans]) == (case["ids"], case["spans"]), case
 
 
-def test_t5_what_is_lora_is_363_19_1815_4763_58(vocab_named: Named) -> None:
-    vocab = vocab_named("t5")
+def test_t5_what_is_lora_is_363_19_1815_4763_58(named_vocab: Named) -> None:
+    vocab = named_vocab("t5")
     assert tokenize(vocab, b"What is LoRA?") == [363, 19, 1815, 4763, 58]
     assert detokenize(vocab, [363, 19, 1815, 4763, 58]) == b"What is LoRA?"
 
 
-def test_t5_facts_of_the_vocabulary(walkthroughs: Facts, vocab_named: Named) -> None:
-    facts, vocab = walkthroughs["t5"], vocab_named("t5")
+def test_t5_facts_of_the_vocabulary(walkthroughs: Facts, named_vocab: Named) -> None:
+    facts, vocab = walkthroughs["t5"], named_vocab("t5")
     chars = xcda.charsmap(vocab)
     assert len(vocab) == facts["vocab_size"]
     assert len(chars.units) == facts["charsmap"]["units"]
@@ -82,8 +82,8 @@ def test_t5_facts_of_the_vocabulary(walkthroughs: Facts, vocab_named: Named) -> 
         assert (vocab.tokens[int(token)].decode(), float(vocab.scores[int(token)])) == (text, score)
 
 
-def test_t5_walks_through_the_character_map(walkthroughs: Facts, vocab_named: Named) -> None:
-    chars = xcda.charsmap(vocab_named("t5"))
+def test_t5_walks_through_the_character_map(walkthroughs: Facts, named_vocab: Named) -> None:
+    chars = xcda.charsmap(named_vocab("t5"))
     for walk in walkthroughs["t5"]["walks"]:
         text = bytes.fromhex(walk["bytes"])
         steps = list(xcda.walk(chars, text, 0))
@@ -97,8 +97,8 @@ def test_t5_walks_through_the_character_map(walkthroughs: Facts, vocab_named: Na
             assert xcda.replacement(chars, value, 0).decode() == walk["replacement"]
 
 
-def test_t5_normalizes_step_by_step(walkthroughs: Facts, vocab_named: Named) -> None:
-    facts, vocab = walkthroughs["t5"], vocab_named("t5")
+def test_t5_normalizes_step_by_step(walkthroughs: Facts, named_vocab: Named) -> None:
+    facts, vocab = walkthroughs["t5"], named_vocab("t5")
     text = facts["text"].encode()
     for at, used, piece in facts["normalization_steps"]:
         assert ugm.step(vocab, text, at) == (piece.encode(), used)
@@ -106,8 +106,8 @@ def test_t5_normalizes_step_by_step(walkthroughs: Facts, vocab_named: Named) -> 
         assert ugm.normalize(vocab, mapped(text, 0, at + used)).text.decode() == so_far
 
 
-def test_t5_lattice_has_the_recorded_challenges_cells_and_path(walkthroughs: Facts, vocab_named: Named) -> None:
-    facts, vocab = walkthroughs["t5"], vocab_named("t5")
+def test_t5_lattice_has_the_recorded_challenges_cells_and_path(walkthroughs: Facts, named_vocab: Named) -> None:
+    facts, vocab = walkthroughs["t5"], named_vocab("t5")
     seen: list[Any] = []
     cells = ugm.lattice(vocab, facts["normalized"].encode(), seen.append)
     found = [
@@ -122,8 +122,8 @@ def test_t5_lattice_has_the_recorded_challenges_cells_and_path(walkthroughs: Fac
     assert path == facts["backtrack"]
 
 
-def test_bert_words_and_matches_of_awhat_is_lora(walkthroughs: Facts, vocab_named: Named) -> None:
-    facts, vocab = walkthroughs["bert"], vocab_named("bert-bge")
+def test_bert_words_and_matches_of_awhat_is_lora(walkthroughs: Facts, named_vocab: Named) -> None:
+    facts, vocab = walkthroughs["bert"], named_vocab("bert-bge")
     words = wpm.words(vocab, whole(facts["text"]))
     assert [word.text[3:].decode() for word in words] == facts["words"]
     ids = [101]
@@ -140,16 +140,16 @@ def test_bert_words_and_matches_of_awhat_is_lora(walkthroughs: Facts, vocab_name
     assert [*ids, 102] == facts["output_so_far"][-1]
 
 
-def test_bert_tries_longer_texts_first(walkthroughs: Facts, vocab_named: Named) -> None:
-    facts, vocab = walkthroughs["bert"], vocab_named("bert-bge")
+def test_bert_tries_longer_texts_first(walkthroughs: Facts, named_vocab: Named) -> None:
+    facts, vocab = walkthroughs["bert"], named_vocab("bert-bge")
     word, tried = "\u2581awhat".encode(), []
     wpm.match(vocab, word, lambda start, stop, token: tried.append((word[start:stop].decode(), token)))
     first = next(k for k, (_, token) in enumerate(tried) if token is not None)
     assert [text for text, _ in tried[:first]] == facts["tried_before_first_match"]
 
 
-def test_llama_2_looks_for_special_tokens_longest_first(walkthroughs: Facts, vocab_named: Named) -> None:
-    facts, vocab = walkthroughs["llama2"], vocab_named("llama-spm")
+def test_llama_2_looks_for_special_tokens_longest_first(walkthroughs: Facts, named_vocab: Named) -> None:
+    facts, vocab = walkthroughs["llama2"], named_vocab("llama-spm")
     assert vocab.special_tokens.tolist() == facts["special_order"]
     states: list[tuple[int, list[Fragment]]] = []
     text = facts["text"].encode()
@@ -160,8 +160,8 @@ def test_llama_2_looks_for_special_tokens_longest_first(walkthroughs: Facts, voc
     assert [text[f.start : f.stop].decode() if f.token is None else f.token for f in fragments] == facts["fragments"]
 
 
-def test_llama_2_queue_of_what_is_lora(walkthroughs: Facts, vocab_named: Named) -> None:
-    facts, vocab = walkthroughs["llama2"]["spm"], vocab_named("llama-spm")
+def test_llama_2_queue_of_what_is_lora(walkthroughs: Facts, named_vocab: Named) -> None:
+    facts, vocab = walkthroughs["llama2"]["spm"], named_vocab("llama-spm")
     log = Log(
         lambda pair: [pair.left, pair.right, pair.text.decode(), vocab.ids[pair.text], -pair.priority],
         lambda pair: [pair.left, pair.right, -pair.priority],
@@ -174,8 +174,8 @@ def test_llama_2_queue_of_what_is_lora(walkthroughs: Facts, vocab_named: Named) 
     assert [piece.decode() for piece in symbols.pieces()] == [piece for _, piece in facts["final"]]
 
 
-def test_llama_3_words_and_queues_of_what_is_lora(walkthroughs: Facts, vocab_named: Named) -> None:
-    facts, vocab = walkthroughs["llama3"], vocab_named("llama-bpe")
+def test_llama_3_words_and_queues_of_what_is_lora(walkthroughs: Facts, named_vocab: Named) -> None:
+    facts, vocab = walkthroughs["llama3"], named_vocab("llama-bpe")
     words = [bytes(word.text) for word in bpe.words(vocab, whole(facts["text"]))]
     assert [word.decode() for word in words] == facts["words"]
     for word, wanted in zip(words, facts["per_word"], strict=True):

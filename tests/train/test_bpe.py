@@ -209,7 +209,7 @@ def test_byte_weights_take_little_memory_whatever_the_words() -> None:
         ({"size": 300, "pre": "gemma4"}, UnsupportedVocab, "expected a pre-tokenizer of byte-level BPE"),
         ({"size": -1}, CorpusError, "size: found -1"),
         ({"size": 300, "like": "spm"}, CorpusError, "one of jittok, hf"),
-        ({"size": 300, "eos": "</s>"}, CorpusError, "eos: found '</s>', expected one of the special tokens <s>"),
+        ({"size": 300, "eos": "</s>"}, CorpusError, "eos: found '</s>', expected a special token: <s>"),
         ({"size": 300, "sample": 0}, CorpusError, "a share above 0"),
     ],
 )
@@ -312,3 +312,18 @@ def test_time_is_linear_in_the_bytes_of(name: str) -> None:
             times.append(time.process_time() - start)
         took.append(min(times))
     assert took[1] < 10 * took[0] + 0.3  # four times the bytes; a square of them would be 16 times
+
+
+@interpreted_is_slow
+def test_learning_takes_little_more_memory_than_the_words_as_symbols() -> None:
+    chosen = np.random.default_rng(5)
+    starts = np.append(0, np.cumsum(chosen.integers(4, 12, 200_000)))
+    words = chosen.integers(ord("0"), ord("z") + 1, int(starts[-1])).astype(np.uint8)
+    counts = Counts(words, starts, chosen.integers(1, 9, 200_000))
+    train_counts(Counts.of({"ab": 3}), Options(size=300))  # whatever is loaded once
+    tracemalloc.start()
+    made = train_counts(counts, Options(size=9_000))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert made.size == 9_000
+    assert peak < 15 * (words.size + len(counts))

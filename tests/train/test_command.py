@@ -103,31 +103,38 @@ def test_json_lines_are_not_learned_as_text_without_being_told(name: str, tmp_pa
     monkeypatch.chdir(tmp_path)
     Path("data.log").write_bytes(raw)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(raw)))
-    with pytest.raises(jittok.CorpusError, match=f"{name}: found 'JSON Lines', expected plain text; --input-format"):
+    with pytest.raises(jittok.CorpusError, match=f"{name}: found JSON Lines, expected plain text; kind='jsonl'"):
         count_files([name], How())
     words = count_files([name], How(), Reading(kind="jsonl"))
     assert words.documents == 2
 
 
 @pytest.mark.process
-def test_after_a_kill_the_same_command_goes_on_and_writes_the_same_file(tmp_path: Path, capsys: Any) -> None:
+@pytest.mark.parametrize("documents", [60, 1])
+def test_after_a_kill_the_same_command_goes_on_and_writes_the_same_file(
+    tmp_path: Path, capsys: Any, documents: int
+) -> None:
     data, work, out = tmp_path / "data", tmp_path / "work", tmp_path / "x.gguf"
     data.mkdir()
     draw = random.Random(5)
-    for k in range(60):
-        words = " ".join(f"{draw.getrandbits(14):x}" for _ in range(60_000))
-        (data / f"{k:02d}.jsonl").write_text(json.dumps({"text": words}) + "\n")
+    letters = str.maketrans("0123456789", "ghijklmnop")
+    words = [" ".join(f"{draw.getrandbits(40):x}".translate(letters) for _ in range(12_000)) for _ in range(60)]
+    for k, text in enumerate(words if documents > 1 else []):
+        (data / f"{k:02d}.jsonl").write_text(json.dumps({"text": text}) + "\n")
+    if documents == 1:  # it goes on inside of it
+        (data / "one.txt").write_text(" ".join(words))
     common = [data, "--size", 600, "--threads", 1]
     run(capsys, *common, "--out", tmp_path / "plain.gguf")
     command = [*map(str, common), "--memory", "1M", "--work", str(work), "--out", str(out)]
-    started = subprocess.Popen([sys.executable, "-m", "jittok", "train", *command], stderr=subprocess.DEVNULL)
-    while len(list(work.glob("run-*.words"))) < 2 and started.poll() is None:
-        time.sleep(0.002)
-    started.kill()
-    started.wait()
-    kept = len(list(work.glob("run-*.words")))
-    assert 2 <= kept < 60
-    assert not out.exists()
+    for runs in (2, draw.randrange(6, 12)):
+        started = subprocess.Popen([sys.executable, "-m", "jittok", "train", *command], stderr=subprocess.DEVNULL)
+        while len(list(work.glob("run-*.words"))) < runs and started.poll() is None:
+            time.sleep(0.002)
+        started.kill()
+        started.wait()
+        kept = len(list(work.glob("run-*.words")))
+        assert runs <= kept < 60
+        assert not out.exists()
     assert main(["train", *command]) == 0
     assert out.read_bytes() == (tmp_path / "plain.gguf").read_bytes()
     assert not work.exists()
@@ -148,12 +155,18 @@ def test_a_training_that_nobody_would_see_is_refused_before_it_begins(capsys: An
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--size", "300"], "found 'none', expected files"),
+        (["--size", "300"], "found none, expected files"),
         (["nowhere.txt", "--size", "300"], "nothing of this name"),
         (["README.md"], "expected --size N"),
         (["README.md", "--size", "300", "--sizes", "300"], "found --size and --sizes"),
         (["README.md", "--size", "10"], "found 10, expected 256 or more"),
-        (["README.md", "--size", "300", "--pre", "x"], "expected one of"),
+        (["README.md", "--size", "300", "--pre", "x"], "jittok train: --pre: found 'x', expected one of"),
+        (
+            ["README.md", "--size", "300", "--eos", "x"],
+            "--eos: found 'x', expected a special token: none is given (--special)",
+        ),
+        (["README.md", "--size", "300", "--min-frequency", "-1"], "jittok train: --min-frequency: found -1"),
+        (["README.md", "--size", "10", "--extend", "bert"], "found 'bert', expected a vocabulary of byte-level BPE"),
         (["README.md", "--size", "300", "--memory", "1"], "1048576 bytes or more"),
         (["README.md", "--size", "300", "--out", "x.bin"], "a name that ends in one of"),
     ],
@@ -163,3 +176,17 @@ def test_wrong_use_is_told_in_one_line(arguments: list[str], said: str, capsys: 
     assert main(["train", "--held-out", "README.md", *arguments]) == 2
     error = capsys.readouterr().err
     assert said in error.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--sizes", "300,x"], "--sizes: found 'x', expected a whole number, 1 or more"),
+        (["--weight", "x"], "--weight: found 'x', expected GLOB=X"),
+        (["--weight", "a=x"], "--weight: found 'a=x', expected GLOB=X"),
+    ],
+)
+def test_a_list_that_is_none_is_told_with_its_option(arguments: list[str], said: str, capsys: Any) -> None:
+    with pytest.raises(SystemExit):
+        main(["train", "README.md", *arguments])
+    assert said in capsys.readouterr().err

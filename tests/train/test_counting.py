@@ -17,9 +17,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from jittok._jit import JIT, kernel
+from jittok.corpus.options import Options as Reading
 from jittok.errors import CorpusError, EncodingFailed, UnsupportedVocab
 from jittok.reference import train_bpe
-from jittok.train import count_files
+from jittok.train import count_files, counting, files
 from jittok.train.counter import Counter
 from jittok.train.counting import How, count
 from jittok.train.counts import Counts, of_table, to_text
@@ -97,8 +98,13 @@ def test_a_run_holds_the_table_it_was_written_from_and_a_damaged_one_is_seen(tmp
     path = tmp_path / "a.words"
     crc = write_run(path, counter.table)
     back = Counter(cutter_of("gpt-2"))
+    for tables in slices_of([path, path]):
+        for table in tables:
+            back.add_table(table)
+    assert {word: 2 * n for word, n in counts.to_dict().items()} == of_table(back.table).to_dict()
+    back.clear()
     for tables in slices_of([path]):
-        back.add_table(tables[0])
+        back.add_table(next(tables))
     assert of_table(back.table).to_dict() == counts.to_dict()
     assert check_run(path, crc)
     raw = bytearray(path.read_bytes())
@@ -265,3 +271,19 @@ def test_no_thread_compiles_what_counts(how: How, monkeypatch: Any, tmp_path: Pa
     in_threads = {name for thread, name in asked if thread}
     assert len(in_threads) > 1
     assert in_threads <= {name for thread, name in asked if not thread}
+
+
+def test_there_may_be_more_runs_than_files_that_a_process_may_open(tmp_path: Path, monkeypatch: Any) -> None:
+    resource = pytest.importorskip("resource")
+    monkeypatch.setattr(counting, "EMPTY_BYTES", 0)  # each text becomes a run
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    for k in range(40 if JIT else 12):
+        (tmp_path / f"{k}.txt").write_text(f"word{k % 7} of many")
+    opened = len(list(Path("/proc/self/fd").iterdir())) if Path("/proc/self/fd").exists() else 64
+    monkeypatch.setattr(files, "LEAST_RANGE", 1)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (opened + 20, limits[1]))
+    try:
+        found = count_files([tmp_path], How(threads=1, memory=1 << 20), Reading(range_bytes=1))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert found.to_dict() == count_files([tmp_path], How(threads=1)).to_dict()

@@ -124,7 +124,7 @@ def test_forms_that_cannot_say_a_vocabulary_are_refused(documents: list[str], tm
     with pytest.raises(UnsupportedVocab, match=r"a `pre` that llama.cpp knows"):
         own.save(tmp_path / "x.gguf")
     own.save(tmp_path / "x.json")
-    with pytest.raises(CorpusError, match="found 'no merges'"):
+    with pytest.raises(CorpusError, match="found no merges"):
         jittok.train(["abc"], size=256).save(tmp_path / "x.gguf")
     kimi = jittok.train(documents[:3], size=300, pre="kimi-k2")
     with pytest.raises(UnsupportedVocab, match="for this format a pre-tokenizer such as qwen2"):

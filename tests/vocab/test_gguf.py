@@ -221,13 +221,13 @@ def test_other_sources_are_a_type_error_that_names_theirs(source):
 
 def test_a_scalar_of_another_type_is_malformed_and_names_both():
     header = read_header(file_of(pair("a", 1), pair("b", [1, 2])))
-    with pytest.raises(MalformedVocab, match="a: found 'u32', expected a value of type i32"):
+    with pytest.raises(MalformedVocab, match="a: found u32, expected a value of type i32"):
         header.scalar("a", I32, 0)
-    with pytest.raises(MalformedVocab, match="b: found 'array of i32', expected a value of type u32"):
+    with pytest.raises(MalformedVocab, match="b: found an array of i32, expected a value of type u32"):
         header.scalar("b", U32, 0)
-    with pytest.raises(MalformedVocab, match="a: found 'u32', expected an array of string"):
+    with pytest.raises(MalformedVocab, match="a: found u32, expected an array of string"):
         header.array("a", STRING)
-    with pytest.raises(MalformedVocab, match="b: found 'array of i32', expected an array of i8 or u8"):
+    with pytest.raises(MalformedVocab, match="b: found an array of i32, expected an array of i8 or u8"):
         header.array("b", header_of.I8, U8)
     assert header.scalar("c", I32, 7) == 7
     assert header.array("c", I32) is None

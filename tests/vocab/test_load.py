@@ -79,8 +79,8 @@ def test_a_key_outside_the_vocabulary_leaves_the_default():
 def test_each_id_has_its_key_which_is_a_u32(key, field):
     name = f"{key}_token_id"
     assert getattr(vocab(**{name: 7}), field) == 7
-    malformed(f"{name}: found 'i32', expected a value of type u32", **{name: Of(I32, 7)})
-    malformed(f"{name}: found 'u64'", **{name: Of(U64, 7)})
+    malformed(f"{name}: found i32, expected a value of type u32", **{name: Of(I32, 7)})
+    malformed(f"{name}: found u64", **{name: Of(U64, 7)})
 
 
 def test_the_old_names_of_fill_in_the_middle_win():
@@ -94,7 +94,7 @@ def test_flags_follow_their_keys_which_are_bools(model, name):
     key = name if name == "add_space_prefix" else f"{name}_token"
     for wanted in (True, False):
         assert getattr(vocab(model, **{key: wanted}), name) is wanted
-    malformed(f"{key}: found 'u8', expected a value of type bool", model, **{key: Of(U8, 1)})
+    malformed(f"{key}: found u8, expected a value of type bool", model, **{key: Of(U8, 1)})
 
 
 def test_other_settings_follow_their_keys():
@@ -163,7 +163,7 @@ def test_unknown_models_are_not_supported(model):
 
 
 def test_a_file_without_a_model_is_malformed():
-    with pytest.raises(MalformedVocab, match=r"tokenizer.ggml.model: found None, .*a file of a model's later part"):
+    with pytest.raises(MalformedVocab, match=r"tokenizer.ggml.model: found nothing, .*a file of a model's later part"):
         read_vocab(write_gguf({"general.architecture": "llama"}))
 
 
@@ -181,17 +181,17 @@ def test_a_vocabulary_of_type_none_has_as_many_tokens_as_its_key_says(name):
     ("key", "item", "found", "expected"),
     [
         ("model", Of(U32, 1), "u32", "a value of type string"),
-        ("pre", ["gpt-2"], "array of string", "a value of type string"),
+        ("pre", ["gpt-2"], "an array of string", "a value of type string"),
         ("general__name", Of(U32, 1), "u32", "a value of type string"),
         ("general__architecture", Of(U32, 1), "u32", "a value of type string"),
         ("general__alignment", Of(I32, 32), "i32", "a value of type u32"),
         ("token_type_count", Of(I32, 2), "i32", "a value of type u32"),
         ("tokens", "abc", "string", "an array of string"),
-        ("tokens", [1, 2], "array of i32", "an array of string"),
-        ("merges", [1], "array of i32", "an array of string"),
-        ("scores", Of(U8, [1] * 120), "array of u8", "an array of f32 or i32"),
-        ("token_type", Of(U32, [1] * 120), "array of u32", "an array of i32"),
-        ("suppress_tokens", Of(U32, [1]), "array of u32", "an array of i32"),
+        ("tokens", [1, 2], "an array of i32", "an array of string"),
+        ("merges", [1], "an array of i32", "an array of string"),
+        ("scores", Of(U8, [1] * 120), "an array of u8", "an array of f32 or i32"),
+        ("token_type", Of(U32, [1] * 120), "an array of u32", "an array of i32"),
+        ("suppress_tokens", Of(U32, [1]), "an array of u32", "an array of i32"),
         ("normalizer__lowercase", Of(U8, 1), "u8", "a value of type bool"),
         ("normalizer__strip_accents", "yes", "string", "a value of type bool"),
         ("remove_extra_whitespaces", Of(U32, 1), "u32", "a value of type bool"),
@@ -199,7 +199,7 @@ def test_a_vocabulary_of_type_none_has_as_many_tokens_as_its_key_says(name):
 )
 def test_wrong_types_are_malformed(key, item, found, expected):
     name = key.removeprefix("general__").replace("__", ".")
-    malformed(f"{name}: found '{found}', expected {expected}", "gpt2", **{key: item})
+    malformed(f"{name}: found {found}, expected {expected}", "gpt2", **{key: item})
 
 
 @pytest.mark.parametrize("alignment", [0, 3, 33, 2**32 - 1])
@@ -209,8 +209,8 @@ def test_an_alignment_is_a_power_of_two(alignment):
 
 
 def test_merges_are_required_of_bpe_but_not_of_kimi():
-    malformed("tokenizer.ggml.merges: found None, expected the list of merges", "gpt2", merges=None)
-    malformed("tokenizer.ggml.merges: found None", "gemma4", merges=None, pre="kimi-k2")
+    malformed("tokenizer.ggml.merges: found nothing, expected the list of merges", "gpt2", merges=None)
+    malformed("tokenizer.ggml.merges: found nothing", "gemma4", merges=None, pre="kimi-k2")
     assert vocab("gpt2", merges=None, pre="kimi-k2").merges == {}
 
 
@@ -224,7 +224,7 @@ def test_merge_lines_are_cut_at_the_first_space_behind_the_first_byte():
 
 
 def test_missing_tokens_are_malformed():
-    with pytest.raises(MalformedVocab, match=r"tokenizer.ggml.tokens: found None, expected the list of tokens"):
+    with pytest.raises(MalformedVocab, match=r"tokenizer.ggml.tokens: found nothing, expected the list of tokens"):
         read_vocab(write_gguf({"tokenizer.ggml.model": "llama"}))
 
 
@@ -235,7 +235,7 @@ def test_an_empty_vocabulary_is_one(model):
 
 @pytest.mark.parametrize("model", ["test", "bert", "t5"])
 def test_an_empty_vocabulary_is_malformed_where_llama_cpp_refuses_it(model):
-    malformed("tokenizer.ggml.tokens: found '0 tokens', expected 1 to", model, [])
+    malformed("tokenizer.ggml.tokens: found 0 tokens, expected 1 to", model, [])
 
 
 def test_a_token_of_100_kb_loads_and_is_found():
@@ -263,16 +263,16 @@ def test_too_many_and_too_long_tokens_are_malformed(monkeypatch):
     monkeypatch.setattr(loading, "MOST_MERGES", 1)
     monkeypatch.setattr(loading, "LONGEST_TOKEN", 5)
     assert len(vocab(tokens=["a", "b", "c"])) == 3
-    malformed("found '4 tokens', expected 1 to 3 tokens", tokens=["a", "b", "c", "d"])
-    malformed("found '2 merges', expected at most 1", "gpt2", ["a"], merges=["a b", "c d"])
+    malformed("found 4 tokens, expected 1 to 3 tokens", tokens=["a", "b", "c", "d"])
+    malformed("found 2 merges, expected at most 1", "gpt2", ["a"], merges=["a b", "c d"])
     assert vocab(tokens=["12345"]).max_token_length == 5
-    malformed(r"tokens\[1\]: found '6 bytes', expected at most 5 bytes", tokens=["a", "123456"])
+    malformed(r"tokens\[1\]: found 6 bytes, expected at most 5 bytes", tokens=["a", "123456"])
 
 
 @pytest.mark.parametrize("key", ["scores", "token_type"])
 def test_lists_shorter_than_the_tokens_are_malformed_and_longer_ones_are_cut(key):
     item = [1.0] if key == "scores" else [1]
-    malformed(f"{key}: found '119 values', expected one for each of 120 tokens", **{key: item * 119})
+    malformed(f"{key}: found 119 values, expected one for each of 120 tokens", **{key: item * 119})
     assert len(vocab(**{key: item * 130}).scores) == 120
 
 
@@ -282,19 +282,19 @@ def test_scores_may_be_integers():
 
 def test_a_score_that_is_no_number_is_malformed_in_spm_alone():
     scores = [0.0] * 119 + [float("nan")]
-    malformed(r"scores\[119\]: found 'not a number'", scores=scores)
+    malformed(r"scores\[119\]: found not a number", scores=scores)
     assert np.isnan(vocab("t5", scores=scores).scores[119])
     assert vocab(scores=[float("-inf")] * 120).scores[0] == -np.inf
 
 
 def test_a_charsmap_has_a_trie_of_the_length_it_says():
     for size, message in ((b"", "0 bytes"), (b"\1\0\0", "3 bytes"), (b"\1\0\0\0x", "5 bytes, length 1")):
-        malformed(f"precompiled_charsmap: found '{message}", "t5", precompiled_charsmap=Of(U8, list(size)))
+        malformed(f"precompiled_charsmap: found {message}", "t5", precompiled_charsmap=Of(U8, list(size)))
     malformed("length 4294967295", "t5", precompiled_charsmap=Of(U8, [255] * 9))
     for kind in (U8, I8):
         found = vocab("t5", precompiled_charsmap=Of(kind, [1, 0, 0, 0, 65, 0]))
         assert found.charsmap.tobytes() == b"\1\0\0\0A\0"
-    malformed("found 'array of i16', expected an array of i8 or u8", "t5", precompiled_charsmap=Of(I16, [1]))
+    malformed("found an array of i16, expected an array of i8 or u8", "t5", precompiled_charsmap=Of(I16, [1]))
     assert vocab("llama", precompiled_charsmap=Of(U8, [])).charsmap.size == 0
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from jittok.corpus.formats.disk_ids import DiskIds
 from jittok.corpus.reader import Bad
-from jittok.errors import CorpusError
+from jittok.errors import CorpusError, InWords
 
 CHUNK = 1 << 18
 """Documents whose lengths are in memory at once."""
@@ -203,4 +203,4 @@ def too_long(name: str, rows: Rows, limit: int, sources: Sequence[str]) -> None:
     if rows.lengths.size and int(rows.lengths.max()) > limit:
         row = int(rows.lengths.argmax())
         where = f"{sources[rows.sources[row]]}, line {rows.lines[row]}, format {name}"
-        raise CorpusError(where, f"a document of {rows.lengths[row]} tokens", f"at most {limit}")
+        raise CorpusError(where, InWords(f"a document of {rows.lengths[row]} tokens"), f"at most {limit}")

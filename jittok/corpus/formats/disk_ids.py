@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.errors import CorpusError
+from jittok.errors import CorpusError, InWords
 
 
 def read_array(path: Path, dtype: Any, header: int = 0, count: int | None = None) -> NDArray[Any]:
@@ -21,10 +21,10 @@ def read_array(path: Path, dtype: Any, header: int = 0, count: int | None = None
     if count is None:
         count = there
     elif not 0 <= count <= there:
-        raise CorpusError(str(path), f"room for {there} numbers", f"{count}, as it was written with")
+        raise CorpusError(str(path), InWords(f"room for {there} numbers"), f"{count}, as it was written with")
     found = np.fromfile(path, dtype, count, offset=header)
     if found.size != count:
-        raise CorpusError(str(path), f"{found.size} numbers", f"{count}: the file has been cut")
+        raise CorpusError(str(path), InWords(f"{found.size} numbers"), f"{count}: the file has been cut")
     return found
 
 
@@ -39,7 +39,7 @@ class DiskIds:
         there = max(os.fstat(self._descriptor).st_size - header, 0) // self.dtype.itemsize
         self.size = there if size is None else size
         if not 0 <= self.size <= there:
-            raise CorpusError(str(path), f"room for {there} ids", f"{self.size}, as it was written with")
+            raise CorpusError(str(path), InWords(f"room for {there} ids"), f"{self.size}, as it was written with")
         self._turn = threading.Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -55,7 +55,9 @@ class DiskIds:
         width = self.dtype.itemsize
         raw = self._read(max(stop - start, 0) * width, self.header + start * width)
         if len(raw) != max(stop - start, 0) * width:
-            raise CorpusError(str(self.path), f"its end before id {stop}", f"{self.size} ids: the file has been cut")
+            raise CorpusError(
+                str(self.path), InWords(f"its end before id {stop}"), f"{self.size} ids: the file has been cut"
+            )
         return np.frombuffer(raw, self.dtype)
 
     def _read(self, count: int, place: int) -> bytes:

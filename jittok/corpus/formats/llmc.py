@@ -23,7 +23,7 @@ from jittok.corpus.formats.base import (
     write_offsets,
 )
 from jittok.corpus.formats.npy import with_offsets
-from jittok.errors import CorpusError
+from jittok.errors import CorpusError, InWords
 
 HEADER = 1024
 MAGIC_AND_VERSION = {2: (20240520, 1), 4: (20240801, 7)}
@@ -41,7 +41,9 @@ class LlmC(Format):
     def check(self, rows: Rows, tokens: int) -> None:  # noqa: ARG002
         """The count in the header is an int32."""
         if tokens > INT32_MAX:
-            raise CorpusError("format llmc", f"{tokens} tokens in a shard", "fewer than 2^31: a smaller --shard-bytes")
+            raise CorpusError(
+                "format llmc", InWords(f"{tokens} tokens in a shard"), "fewer than 2^31: a smaller --shard-bytes"
+            )
 
     def finish(self, shard: Shard) -> list[Output]:
         """The header, and the offsets."""

@@ -33,7 +33,7 @@ from jittok.corpus.formats.base import (
     too_long,
 )
 from jittok.corpus.formats.disk_ids import DiskIds, read_array
-from jittok.errors import CorpusError, MalformedArray, missing
+from jittok.errors import CorpusError, InWords, MalformedArray, missing
 from jittok.rows import TokenArray
 
 BATCH_TOKENS = 1 << 22
@@ -178,12 +178,12 @@ def _batches_of(path: Path) -> list[Lazy]:
         for number in range(reader.num_record_batches):
             column = reader.get_batch(number).column(COLUMN)
             if column.type != pa.list_(pa.int32()) or column.null_count or column.values.null_count:
-                raise CorpusError(str(path), f"a column of {column.type}", "lists of int32 without nulls")
+                raise CorpusError(str(path), InWords(f"a column of {column.type}"), "lists of int32 without nulls")
             _, offsets, _, ids = column.buffers()
             counts = len(column), len(column.values)  # what is empty lies nowhere
             places = [heads.place(b.address) if b and n else 0 for b, n in zip((offsets, ids), counts, strict=True)]
             if min(places) < 0:
-                raise CorpusError(str(path), f"batch {number} packed", "batches that are not packed")
+                raise CorpusError(str(path), InWords(f"batch {number} packed"), "batches that are not packed")
             load = partial(_read_batch, path, places[0], counts[0], places[1], counts[1])
             found.append(Lazy(len(column), load))
             heads.let_go()
@@ -236,6 +236,6 @@ def _row_group(path: Path, group: int) -> Block:
 
 def _block_of(column: Any) -> Block:
     if column.null_count:
-        raise CorpusError(COLUMN, f"{column.null_count} nulls", "none")
+        raise CorpusError(COLUMN, InWords(f"{column.null_count} nulls"), "none")
     rows = TokenArray.from_arrow(column)
     return Block(rows.ids.copy(), rows.offsets)

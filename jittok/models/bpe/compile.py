@@ -1,8 +1,8 @@
 """A BPE vocabulary as flat arrays.
 
-A *symbol* is a token's id, or a number from the vocabulary's size on for a text that some merge names but no token has
-("virtual" symbols; real vocabularies have none). With byte encoding (every pre type but three) the token texts are
-written in an alphabet of 256 printable characters, one a byte; the arrays translate once, here, so the kernel sees raw
+A *symbol* is a token's id. A text that some merge names but no token has gets a number from the vocabulary's size on (a
+"virtual" symbol; real vocabularies have none). With byte encoding (every pre type but three) the token texts are
+written in an alphabet of 256 printable characters, one a byte. They are translated once, here, so the kernel sees raw
 bytes only.
 """
 
@@ -201,8 +201,8 @@ def resolve_merges(
 
     data, offsets, slots: the table of the tokens' texts (see BytesTable), with room behind them
     byte_data, byte_offsets: texts that get symbols first (those of single bytes)
-    merge_data: uint8[bytes], merge_offsets: int64[lines + 1]
-    left, right, rank, merged: int32[lines]; lines that can never match are left out
+    merge_data: uint8[bytes], merge_offsets: int64[lines + 1] the lines of merges
+    left, right, rank, merged: int32[lines]. Lines that can never match are left out
     rows: int64[2] rows[0] becomes the number of symbols
 
     A line is cut at its first space behind byte 0 (llama.cpp's BPE loading). Returns how many merges, or OUT_OF_ROOM.

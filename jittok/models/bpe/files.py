@@ -1,9 +1,9 @@
 """A byte-level BPE of another file as the flat arrays of BPE.
 
-The arrays are those of a GGUF vocabulary: bytes are symbols, pairs of ids have ranks. tiktoken's ranks have no merges;
-what two tokens are joined to is the token of their joined text. Of each token one pair is enough: merging inside a
-stretch that ends as one token does not depend on what stands around it, so a token is always made by the last merge of
-its own text merged alone.
+The arrays are those of a GGUF vocabulary: bytes are symbols, pairs of ids have ranks. tiktoken's ranks have no merges:
+two tokens are joined to the token of their joined text. One pair for each token is enough. Merging inside a stretch
+that ends as one token does not depend on what stands around it. So a token is always made by the same merge, the last
+one when its own text is merged alone.
 """
 
 from __future__ import annotations
@@ -122,8 +122,8 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
 
 
 def normal_form_alone(pipeline: Pipeline) -> bool:
-    """Whether nothing is normalized but by NFC, and tokens that are looked for behind that are ASCII that it neither
-    makes nor changes: no character becomes theirs, and their last one composes with nothing."""
+    """Whether NFC is all that is normalized, and NFC can neither make nor change the tokens that are looked for behind
+    it. Such tokens are ASCII. No character becomes one of theirs, and their last one composes with nothing."""
     if not pipeline.normalize:
         return True
     later = [token.content for token in pipeline.added if token.normalized]

@@ -159,8 +159,8 @@ def _near_before(before: np.uint64) -> np.uint64:
 
 @helper
 def _odd_ends(some: np.uint64, before: np.uint64, odd: np.uint64) -> tuple[np.uint64, np.uint64]:
-    """(the places right behind runs of an odd number of bits, 1 if the block ends inside of a run and has an odd number
-    of it so far). before, odd: 1 if the block before ends with a bit, and inside of such a run.
+    """(the places right behind runs of an odd number of bits; 1 if the block ends inside of a run and has an odd number
+    of it so far). before: 1 if the block before ends with a bit; odd: 1 if it ends inside of such a run.
 
     A run's first bit, added, carries through to the place behind it. Of runs that begin at even places those are odd
     that end behind an even one.

@@ -2,7 +2,7 @@
 merged.
 
 A line of such a text is one word, and merging the whole of it takes long. It may be cut where no merge joins the
-characters on both sides, and lines are always cut from newlines; `rules` says where that is, so that spans are found by
+characters on both sides. Lines are always cut from newlines. `rules` says where these places are, so spans are found by
 masks in the text as it is.
 """
 

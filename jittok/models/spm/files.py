@@ -67,9 +67,12 @@ def _of_pieces(pipeline: Pipeline, model: Pieces) -> Arrays | None:
     (step,) = pipeline.normalize
     assert isinstance(step, Squeeze)
     plain = not (step.charsmap.size or step.squeeze or step.suffix) and step.escape
-    if model.kind != BPE or not plain or not model.byte_fallback or np.isin(model.types, (USER, UNUSED)).any():
+    if model.kind != BPE or not plain or not model.byte_fallback or np.isin(model.types, UNUSED).any():
         return None
     tokens = pipeline.model_tokens
+    own = [text or b"" for text, kind in zip(tokens, model.types, strict=True) if kind == USER]
+    if any(b" " in text or SPACE_MARK_BYTES in text for text in own):
+        return None  # they are looked for again where spaces are U+2581
     texts_of = [text or NO_TEXT if kind == NORMAL else NO_TEXT for text, kind in zip(tokens, model.types, strict=True)]
     data, offsets = packed(texts_of)
     room = np.append(data, np.uint8(SPACE_BYTE))  # a last token without a text is looked at

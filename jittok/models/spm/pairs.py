@@ -1,9 +1,9 @@
 """Each way to make a token of two symbols, found in time by the tokens' bytes.
 
-Both parts of a token are texts themselves, one that it begins with and one that it ends with. Of all texts that a text
-begins with, all but the longest are those that this one begins with; so one link a text tells them all, and another
-those that it ends with. A link is found by going down the sizes that texts have: a polynomial hash gives that of any
-stretch of the text at once, and only where it is known are bytes compared.
+Both parts of a token are texts themselves: the token begins with one and ends with the other. Take the longest text
+that a text begins with. All shorter ones are those that this longest one begins with. So one link for each text tells
+them all. Another link tells all that it ends with. To find a link, the sizes that texts have are tried, the largest
+first. A polynomial hash tells at once whether a stretch may be a text. Only then are bytes compared.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """SPM on a whole fragment, as llama.cpp does it: for what cannot be cut, and a second witness for what can.
 
-Neighbouring symbols that together are a token merge, best score first; all that merging needs is, for each way to cut a
-token in two symbols, the place of its score among all scores.
+Neighbouring symbols that together are a token merge, best score first. Merging needs one fact for each way to cut a
+token in two symbols: the place of its score among all scores.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import F32, U8, OutF64, OutI32, OutU8, OutU64, frozen
+from jittok._jit import F32, U8, OutF64, OutU8, OutU64, frozen
 from jittok.models.ugm.rules import Lattice, Texts, span_rules
 from jittok.normalize.keys import BEGINS_USER, Keys, byte_kinds, charsmap_keys
 from jittok.normalize.spaces import SpaceRules, space_rules
@@ -59,9 +59,7 @@ class Work(NamedTuple):
 
     text: OutU8  # [GROWTH * longest + ROOM] normalized text
     sums: OutF64  # [that + 1] best sum of scores up to each place of `text`
-    tokens: OutI32  # [that + 1] last token on the way there
-    origins: OutI32  # [that + 1] where this token starts
-    arcs: OutU64  # [that + 1] both of these, for a span
+    arcs: OutU64  # [that + 1] last token on the way there << 32 | where this token starts; the bit `common.MARK` is 0
     spans: SpanWork
 
 
@@ -172,13 +170,11 @@ def regrow(arrays: Arrays, work: Work, longest: int) -> Work:
     return Work(*_scratch(longest), regrow_span_work(work.spans, longest))
 
 
-def _scratch(longest: int) -> tuple[OutU8, OutF64, OutI32, OutI32, OutU64]:
+def _scratch(longest: int) -> tuple[OutU8, OutF64, OutU64]:
     """Pages that no text needs are never touched."""
     room = GROWTH * longest + ROOM
     return (
         np.empty(room, np.uint8),
         np.empty(room + 1, np.float64),
-        np.empty(room + 1, np.int32),
-        np.empty(room + 1, np.int32),
-        np.empty(room + 1, np.uint64),
+        np.zeros(room + 1, np.uint64),
     )

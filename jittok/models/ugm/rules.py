@@ -3,10 +3,10 @@
 A cut between two characters is used only if
 
 1. no token that a best path can hold has the one in front of the other (the characters stand for themselves, see 2);
-2. both are *inert*: each becomes itself whatever stands around it. A character that the charsmap maps is not, nor one
-   inside a longer key. An ASCII character may begin longer keys that go on with a wide one: it is not cut from what
-   stands before it when a wide one follows;
-3. one of the two is a token by itself, so that two runs of unknown characters, which become one id, never meet;
+2. both are *inert*: each becomes itself whatever stands around it. A character that the charsmap maps is not inert, nor
+   is one inside a longer key. An ASCII character may begin longer keys that go on with a wide one. When a wide one
+   follows, it is not cut from what stands before it;
+3. one of the two is a token by itself. So two runs of unknown characters, which become one id, never meet;
 4. no path in the trie of user-defined tokens leads across (their bytes are copied as they are). If rule 1 does not
    ensure this, the splitter looks at the text. User-defined tokens are left to the splitter, and so are the few other
    tokens that alone join letters with something else. This is right if all characters near the place are inert.

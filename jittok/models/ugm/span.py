@@ -20,8 +20,9 @@ from jittok._raw import (
     put_u64,
     window,
 )
+from jittok.models.ugm.common import LOWEST, PLACE, common_place
 from jittok.models.ugm.compile import Arrays, Work
-from jittok.models.ugm.whole import LOWEST
+from jittok.models.ugm.whole import AT_ONCE, MOST_CHARACTER, SUMS_KEPT
 from jittok.normalize.keys import BEGINS_USER, PLAIN, TIED
 from jittok.normalize.spaces import INSIDE, OUTSIDE, PREPENDED
 from jittok.normalize.steps import longest_known_key, user_path
@@ -34,11 +35,7 @@ from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_0, SPACE_MARK_1, SP
 
 STEP = 64
 """Bytes that a step may write without being asked: a space, and what it copies one byte at a time."""
-SUMS_KEPT = 1 << 14
-"""Places whose sums are kept together."""
-MOST_CHARACTER = 4
-"""Bytes of a character."""
-_32, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
+_32 = np.uint64(32)
 
 
 class SpanModel(NamedTuple):
@@ -95,21 +92,63 @@ def encode_span(
 ) -> int:
     """Ids of a span; WHOLE when that is too long, or the first one of its fragment (SEPARATE stands in front of it
     then) and leaves open where the prepended space goes."""
-    first = get_u8(text, start) == SEPARATE
-    size, state = _normalize(model, text, start + first, stop, OUTSIDE if first else INSIDE | PREPENDED)
-    if size < 0 or (first and model.merge == 0 and model.prepend != 0 and state & PREPENDED == 0):
-        return WHOLE
-    return _best_path(model, size, ids, count)
+    if stop - start <= AT_ONCE:
+        first = get_u8(text, start) == SEPARATE
+        i, size, state = _normalize(
+            model, text, start + first, stop, OUTSIDE if first else INSIDE | PREPENDED, 0, model.text_size
+        )
+        if i == stop:
+            return WHOLE if _is_open(model, first, state) else _best_path(model, size, ids, count)
+    return _encode_long(model, text, start, stop, ids, count)
 
 
 @helper
-def _normalize(model: SpanModel, text: Window, start: int, stop: int, state: int) -> tuple[int, int]:
-    """(bytes of normalized text in model.text, state behind them), or (WHOLE, state) when they do not fit or the text
-    or the charsmap is not what it should be."""
-    i, at, out = start, 0, model.text
+def _is_open(model: SpanModel, first: bool, state: int) -> bool:
+    """Whether a span leaves open where the prepended space goes."""
+    return first and model.merge == 0 and model.prepend != 0 and state & PREPENDED == 0
+
+
+@helper
+def _encode_long(model: SpanModel, text: Window, start: int, stop: int, ids: Window, count: int) -> int:
+    """The same of a long span, a piece at a time, as `encode_whole` does it."""
+    first = get_u8(text, start) == SEPARATE
+    i, size, state = start + first, 0, OUTSIDE if first else INSIDE | PREPENDED
+    limit, joined, last = min(AT_ONCE, model.text_size), False, False
+    base = 0.0
+    while not last:
+        i, size, state = _normalize(model, text, i, stop, state, size, limit)
+        if i < 0:
+            return WHOLE
+        last = i == stop
+        put_f64(model.sums, 0, base)
+        decided, total = _find_path(model, size, last)
+        if decided > 0:
+            count = _write_path(model, decided, ids, count, joined)
+            joined = get_u64(model.arcs, decided) >> _32 == np.uint64(model.unk_id & 0xFFFFFFFF)
+            for k in range(decided, size):
+                put_u8(model.text, k - decided, get_u8(model.text, k))
+            base = total
+            size -= decided
+        if (
+            2 * size > limit - STEP and not last
+        ):  # so that no byte is looked at more than twice as often as there are pieces
+            if limit == model.text_size:
+                return WHOLE
+            limit = min(2 * limit, model.text_size)
+    return WHOLE if _is_open(model, first, state) else count
+
+
+@helper
+def _normalize(
+    model: SpanModel, text: Window, i: int, stop: int, state: int, at: int, limit: int
+) -> tuple[int, int, int]:
+    """The normalized bytes of text[i:stop] to model.text[at:], as many as fit below `limit`: (place in the text, how
+    many there are, state behind them). WHOLE in place of the first when they do not fit at all or the text or the
+    charsmap is not what it should be."""
+    out = model.text
     while i < stop:
-        if at + STEP > model.text_size:
-            return WHOLE, state
+        if at + STEP > limit:
+            return i, at, state
         byte = get_u8(text, i)
         kind = get_u8(model.kinds, byte)
         if byte != SPACE_BYTE and (kind == PLAIN or (kind == TIED and (i + 1 >= stop or get_u8(text, i + 1) < 0x80))):
@@ -127,7 +166,7 @@ def _normalize(model: SpanModel, text: Window, start: int, stop: int, state: int
                 byte = get_u8(model.replacements, place)
                 while byte != 0:
                     if at + STEP > model.text_size:
-                        return WHOLE, state
+                        return WHOLE, at, state
                     at, state = _put(model, byte, at, state)
                     place += 1
                     byte = get_u8(model.replacements, place)
@@ -141,10 +180,10 @@ def _normalize(model: SpanModel, text: Window, start: int, stop: int, state: int
                 continue
         while i < end:
             if at + STEP > model.text_size:
-                return WHOLE, state
+                return WHOLE, at, state
             at, state = _put(model, get_u8(text, i), at, state)
             i += 1
-    return at, state
+    return i, at, state
 
 
 @helper
@@ -178,29 +217,45 @@ def _put_mark(out: Window, at: int) -> int:
 
 @helper
 def _best_path(model: SpanModel, size: int, ids: Window, count: int) -> int:
-    """Ids of the best path through model.text[:size], runs of the unknown token as one; the new count.
-
-    A node without a token has the score -inf, so the comparison needs no branch of its own. Sums are kept of the
-    places that are still reached, from `begin` on: of each place behind a long span only its arc is needed.
-    """
-    begin, known_to, p = 0, 0, 0
+    """Ids of the best path through model.text[:size], runs of the unknown token as one; the new count."""
     put_f64(model.sums, 0, 0.0)
-    while p < size:
-        until = min(begin + SUMS_KEPT, size)
-        reach = min(until + max(model.longest, MOST_CHARACTER), size)
-        for k in range(known_to + 1, reach + 1):
+    size, _ = _find_path(model, size, True)
+    return _write_path(model, size, ids, count, False)
+
+
+@helper
+def _find_path(model: SpanModel, size: int, last: bool) -> tuple[int, float]:
+    """Fill the arcs of model.text[:size]; the first place already has its sum. Returns how many bytes are decided, as
+    in `whole`, and the sum behind them.
+
+    Sums are kept of the places that are still reached, from `begin` on: of each place behind a long text only its arc
+    is needed.
+    """
+    begin, known_to, p, decided, total = 0, 0, 0, 0, 0.0
+    reach = max(model.longest, MOST_CHARACTER)
+    stop = size if last else size - reach
+    while p < stop:
+        until = min(begin + SUMS_KEPT, stop)
+        for k in range(known_to + 1, min(until + reach, size) + 1):
             put_f64(model.sums, k - begin, LOWEST)
-        known_to = reach
+        known_to = min(until + reach, size)
         p = _walk(model, size, begin, p, until)
+        if not last:
+            common = common_place(model.sums, model.arcs, begin, p, known_to)
+            if common > 0:
+                decided, total = common, get_f64(model.sums, common - begin)
         for k in range(p, known_to + 1):  # little, or the end
             put_f64(model.sums, k - p, get_f64(model.sums, k - begin))
         begin = p
-    return _write_path(model, size, ids, count)
+    return (size, total) if last else (decided, total)
 
 
 @helper
 def _walk(model: SpanModel, size: int, begin: int, p: int, until: int) -> int:
-    """Go on from the places p .. until - 1; the place behind. sums[0] is that of the place `begin`."""
+    """Go on from the places p .. until - 1; the place behind. sums[0] is that of the place `begin`.
+
+    A node without a token has the score -inf, so the comparison needs no branch of its own.
+    """
     text, sums, arcs = model.text, model.sums, model.arcs
     while p < until:
         after = min(p + lead_length(get_u8(text, p)), size)
@@ -228,8 +283,9 @@ def _walk(model: SpanModel, size: int, begin: int, p: int, until: int) -> int:
 
 
 @helper
-def _write_path(model: SpanModel, size: int, ids: Window, count: int) -> int:
-    """Ids of the best path that the arcs tell, from the last one; they are counted first."""
+def _write_path(model: SpanModel, size: int, ids: Window, count: int, joined: bool) -> int:
+    """Ids of the best path that the arcs tell, from the last one; they are counted first. `joined`: an unknown token at
+    the beginning belongs to the id in front."""
     found, end, unknown = 0, size, False
     unk = np.uint64(model.unk_id & 0xFFFFFFFF)
     while end > 0:
@@ -237,14 +293,16 @@ def _write_path(model: SpanModel, size: int, ids: Window, count: int) -> int:
         token = arc >> _32
         found += 0 if unknown and token == unk else 1
         unknown = token == unk
-        end = np.int64(arc & _LOW)
+        end = np.int64(arc & PLACE)
+    found -= 1 if joined and unknown else 0
     at, end, unknown = count + found, size, False
     while end > 0:
         arc = get_u64(model.arcs, end)
         token = arc >> _32
         if not (unknown and token == unk):
             at -= 1
-            put_i32(ids, at, np.int64(token))
+            if at >= count:
+                put_i32(ids, at, np.int64(token))
         unknown = token == unk
-        end = np.int64(arc & _LOW)
+        end = np.int64(arc & PLACE)
     return count + found

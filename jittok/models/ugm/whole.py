@@ -1,9 +1,8 @@
 """Unigram on a whole fragment: normalize it, then the best path through it. For what cannot be cut, and a second
 witness for what can.
 
-llama.cpp's `llm_tokenizer_ugm_session`, in pieces, so that no text takes much memory. Everything is linear in the bytes
-(times the longest key and token): a cell a byte of the normalized text holds the best sum of scores up to there, its
-last token and where that starts.
+    One piece at a time is normalized. `find_path` looks for the last place in it that every path comes through. What
+    stands in front of that place is decided: its ids are written. The rest is moved to the front, with the sum so far.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from jittok._jit import U8, OutI32, OutI64, helper, wide
+from jittok._raw import window
 from jittok.fragments import (
     CHARSMAP_NODE,
     CHARSMAP_REPLACEMENT,
@@ -20,6 +20,7 @@ from jittok.fragments import (
     OUT_OF_ROOM,
     OUT_OF_WORK,
 )
+from jittok.models.ugm.common import LOWEST, PLACE, common_place
 from jittok.models.ugm.compile import GROWTH, Arrays, Work
 from jittok.normalize.spaces import OUTSIDE as OUTSIDE_WORD
 from jittok.normalize.spaces import put_byte, put_space
@@ -28,9 +29,11 @@ from jittok.structures.double_array import NO_NODE, NO_VALUE, ROOT, child, score
 from jittok.structures.utf8 import lead_length, well_formed
 
 AT_ONCE = 1 << 15
-"""Bytes of normalized text that are looked at together, if no token reaches across all of their places."""
-LOWEST = -float(np.finfo(np.float64).max)
-"""The sum of a place that nothing reaches. Adding any float32 gives it again, so nothing is reached from there."""
+"""Bytes of normalized text that are looked at together, if something is decided in them."""
+SUMS_KEPT = 1 << 14
+"""Places whose sums are kept together."""
+MOST_CHARACTER = 4
+_32 = np.uint64(32)
 
 
 @helper
@@ -39,12 +42,12 @@ def encode_whole(
 ) -> int:
     """Ids of the whole fragment data[start:stop] to ids[count:]; the new count or a code.
 
-    A piece at a time is normalized. What stands in front of the last place in it that no token reaches across
-    (`find_path`) is decided: its ids are written and the rest is moved to the front, with the sum so far.
+    One piece at a time is normalized. `find_path` looks for the last place in it that every path comes through. What
+    stands in front of that place is decided: its ids are written. The rest is moved to the front, with the sum so far.
     """
     i, size, state, begin, room = start, wide(0), OUTSIDE_WORD, count, work.text.size
-    limit, joined = min(AT_ONCE, room), False
-    work.sums[0] = 0.0
+    limit, joined = min(AT_ONCE, room // 2), False  # the last key of a piece may become more than fits
+    total = 0.0
     while True:
         i, size, state = normalize(arrays, work, data, i, stop, state, size, limit, report)
         if i < 0:
@@ -55,21 +58,22 @@ def encode_whole(
         if size > room:
             report[NEED] = max(size, 2 * room) // GROWTH + 1
             return OUT_OF_WORK
-        decided = find_path(arrays, work, size, last)
-        if last and work.sums[size] == LOWEST:  # nothing reaches the end: the unknown token stands for all
+        work.sums[0] = total
+        decided, after_decided = find_path(arrays, work, size, last)
+        if last and after_decided == LOWEST:  # nothing reaches the end: the unknown token stands for all
             count, joined = begin, False
         if decided > 0:
             after = write_path(arrays, work, decided, ids, count, joined)
             if after < 0:  # room for the rest by what has been done
                 report[NEED] = (count - begin - after) * (1 + (stop - start) // (i - start + 1)) + 1
                 return OUT_OF_ROOM
-            count, joined = after, wide(work.tokens[decided]) == arrays.unk_id
+            count, joined = after, _token(work, decided) == arrays.unk_id
         if last:
             return count
         if decided > 0:
             for k in range(decided, size):
                 work.text[k - decided] = work.text[k]
-            work.sums[0] = work.sums[decided]
+            total = after_decided
             size -= decided
         if 2 * size > limit:  # so that no byte is looked at more than twice as often as there are pieces
             if limit == room:
@@ -118,45 +122,68 @@ def normalize(
 
 
 @helper
-def find_path(arrays: Arrays, work: Work, size: int, last: bool) -> int:
-    """Fill the cells of work.text[:size]; the first already has its sum. Returns how many bytes are decided. These are
-    all if this is the `last` part. Else they end at the last place that no token reaches across: every path comes
-    through this place."""
-    for p in range(1, size + 1):
-        work.sums[p], work.tokens[p], work.origins[p] = LOWEST, arrays.unk_id, 0
-    p, reach, decided = wide(0), wide(0), wide(0)
-    while p < size:
-        if p == reach and work.sums[p] > LOWEST:
-            decided = p
-        after, open_end = p + lead_length(wide(work.text[p])), True
-        if after > size and not last:
-            return decided
-        after = min(after, size)
-        reach = max(reach, after)
-        here, whole, node = float(work.sums[p]), False, ROOT
+def find_path(arrays: Arrays, work: Work, size: int, last: bool) -> tuple[int, float]:
+    """Fill the arcs of work.text[:size]; the first place already has its sum. Returns how many bytes are decided, and
+    the sum behind them. These are all if this is the `last` part. Else they end at the last place that every path comes
+    through.
+
+    Sums are kept of the places that are still reached, from `begin` on.
+    """
+    begin, known_to, p, decided, total = wide(0), wide(0), wide(0), wide(0), 0.0
+    reach = max(arrays.longest, MOST_CHARACTER)
+    stop = size if last else size - reach  # no token from a place before it ends behind the text
+    while p < stop:
+        until = min(begin + SUMS_KEPT, stop)
+        for k in range(known_to + 1, min(until + reach, size) + 1):
+            work.sums[k - begin], work.arcs[k] = LOWEST, _arc(arrays.unk_id, 0)
+        known_to = min(until + reach, size)
+        p = _walk(arrays, work, size, begin, p, until)
+        if not last:
+            common = common_place(window(work.sums), window(work.arcs), begin, p, known_to)
+            if common > 0:
+                decided, total = common, float(work.sums[common - begin])
+        for k in range(p, known_to + 1):  # little, or the end
+            work.sums[k - p] = work.sums[k - begin]
+        begin = p
+    return (size, float(work.sums[0])) if last else (decided, total)
+
+
+@helper
+def _walk(arrays: Arrays, work: Work, size: int, begin: int, p: int, until: int) -> int:
+    """Go on from the places p .. until - 1; the place behind. sums[0] is that of the place `begin`."""
+    while p < until:
+        after = min(p + lead_length(wide(work.text[p])), size)
+        here, whole, node = float(work.sums[p - begin]), False, ROOT
         for end in range(p + 1, size + 1):
             node = child(arrays.trie, node, wide(work.text[end - 1]))
             if node == NO_NODE:
-                open_end = False
                 break
             token = value_at(arrays.trie, node)
             if token != NO_VALUE:
                 whole = whole or end == after
-                reach = max(reach, end)
-                _challenge(work, token, p, end, here + score_at(arrays.trie, node))
-        if open_end and not last:
-            return decided
+                _challenge(work, token, p, end, begin, here + score_at(arrays.trie, node))
         if not whole:
-            _challenge(work, arrays.unk_id, p, after, here + arrays.unk_score)
+            _challenge(work, arrays.unk_id, p, after, begin, here + arrays.unk_score)
         p = after
-    return size if last else decided
+    return p
 
 
 @helper
-def _challenge(work: Work, token: int, start: int, end: int, total: float) -> None:
+def _arc(token: int, start: int) -> np.uint64:
+    return np.uint64(token & 0xFFFFFFFF) << _32 | np.uint64(start)
+
+
+@helper
+def _token(work: Work, p: int) -> int:
+    """The last token on the best way to place p; it may be -1."""
+    return wide(np.int32(work.arcs[p] >> _32))
+
+
+@helper
+def _challenge(work: Work, token: int, start: int, end: int, begin: int, total: float) -> None:
     """Only a strictly larger sum wins, so of equal ones the first stays; NaN never wins."""
-    if total > work.sums[end]:
-        work.sums[end], work.tokens[end], work.origins[end] = total, token, start
+    if total > work.sums[end - begin]:
+        work.sums[end - begin], work.arcs[end] = total, _arc(token, start)
 
 
 @helper
@@ -168,9 +195,9 @@ def write_path(arrays: Arrays, work: Work, size: int, ids: OutI32, count: int, j
     p, unknown = size, False
     while p > 0:
         behind_unknown = unknown
-        unknown = wide(work.tokens[p]) == arrays.unk_id
+        unknown = _token(work, p) == arrays.unk_id
         found += 0 if unknown and behind_unknown else 1
-        p = wide(work.origins[p])
+        p = np.int64(work.arcs[p] & PLACE)
     if joined and unknown:
         found -= 1
     if count + found > ids.size:
@@ -178,11 +205,11 @@ def write_path(arrays: Arrays, work: Work, size: int, ids: OutI32, count: int, j
     at = count + found
     p, behind_unknown = size, False
     while p > 0:
-        token = wide(work.tokens[p])
+        token = _token(work, p)
         unknown = token == arrays.unk_id
         if not (unknown and behind_unknown):
             at -= 1
             if at >= count:
                 ids[at] = token
-        p, behind_unknown = wide(work.origins[p]), unknown
+        p, behind_unknown = np.int64(work.arcs[p] & PLACE), unknown
     return count + found

@@ -16,11 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import I32, I64, U8, frozen
-from jittok.fragments import PAD, TEXT
+from jittok.fragments import PAD
 from jittok.models.wpm.compile import ALONE, BLANK, DROPPED, LETTER
 from jittok.normalize.character_map import GROWTH, CharacterMap, character_map, find_mapped, write_mapped
 from jittok.normalize.composed import Changed, NotUtf8
-from jittok.normalize.fronts import gather
 from jittok.pipeline import Pipeline
 from jittok.pipeline.steps import ISOLATED, REMOVED, Compose, CutClass, Map
 from jittok.unicode.libraries import CHINESE, lower_map, member_flags
@@ -115,11 +114,38 @@ def _several(several: dict[int, tuple[int, ...]], odd: NDArray[np.bool_], hangul
     return character_map(points, [rows[c] for c in points.tolist()], matters)
 
 
+@cache
+def begins_with_mark() -> NDArray[np.bool_]:
+    """bool[0x110000]: characters whose NFD begins with a mark that may pass others."""
+    classes = class_table() > 0
+    found = classes.copy()
+    for c, parts in decompositions().items():
+        found[c] = classes[parts[0]]
+    return found
+
+
 class BertRewrite:
-    """Fragments whose characters become several, rewritten. normalized: all steps, for texts with odd characters."""
+    """Fragments whose characters become several, rewritten. normalized: all steps, for odd characters and the marks
+    beside them: no mark passes a character of class 0, so these stretches are normalized by themselves."""
 
     def __init__(self, table: CharacterMap, normalized: Callable[[bytes], bytes]) -> None:
         self._table, self._normalized = table, normalized
+        self._odd = np.zeros(UNICODE_SIZE, np.bool_)
+        self._odd[np.array(table.points)[np.diff(table.offsets) == 0]] = True
+
+    def _rewritten(self, text: str) -> str:
+        """A text with odd characters."""
+        codes = np.frombuffer(text.encode("utf-32-le"), np.uint32)
+        first = ~begins_with_mark()[codes]
+        begins, group = np.flatnonzero(np.append(first, True)), np.cumsum(first)
+        those = np.unique(group[self._odd[codes]])  # group k ends where the class 0 character number k stands
+        apart = np.flatnonzero(np.diff(those) > 1)
+        parts, done = list[str](), 0
+        for low, high in zip(those[np.append(0, apart + 1)], those[np.append(apart, those.size - 1)], strict=True):
+            start, stop = int(begins[low - 1]) if low > 0 else 0, int(begins[high])
+            parts += [text[done:start], self._normalized(text[start:stop].encode()).decode()]
+            done = stop
+        return "".join([*parts, text[done:]])
 
     def __call__(self, data: U8, starts: I64, stops: I64, tokens: I32, count: int) -> Changed | None:
         """What becomes of the fragments that hold such characters; None if none does. Raises NotUtf8."""
@@ -133,10 +159,8 @@ class BertRewrite:
         odd, found = np.empty(count, np.uint8), frozen(changes, np.int64)
         size = write_mapped(self._table, data, starts, stops, found, count, out, places, odd)
         parts = [out[:size]]
-        those = np.flatnonzero(odd)
-        texts = _copies(data, starts[those], stops[those])
-        for k, raw in zip(those.tolist(), texts, strict=True):
-            text = self._normalized(raw)
+        for k in np.flatnonzero(odd).tolist():
+            text = self._rewritten(out[places[2 * k] : places[2 * k + 1]].tobytes().decode()).encode()
             places[2 * k], places[2 * k + 1] = size, size + len(text)
             size += len(text)
             parts.append(np.frombuffer(text, np.uint8))
@@ -146,17 +170,6 @@ class BertRewrite:
             changes, frozen(whole, np.uint8), frozen(places[0::2], np.int64), frozen(places[1::2], np.int64), nothing,
             nothing, (data, starts, stops), None,
         )  # fmt: skip
-
-
-def _copies(data: U8, starts: I64, stops: I64) -> list[bytes]:
-    """Texts that only kernels may read where they are."""
-    size, count = int((stops - starts).sum()), starts.size
-    out, places = np.empty(size, np.uint8), [np.empty(count, np.int64) for _ in range(2)]
-    nothing, tokens = frozen(np.full(count, -1), np.int64), frozen(np.full(count, TEXT), np.int32)
-    first, last = frozen(starts, np.int64), frozen(stops, np.int64)
-    gather(data, first, last, data, first, last, nothing, tokens, count, out, *places)
-    raw = out.tobytes()
-    return [raw[start:stop] for start, stop in zip(*(place.tolist() for place in places), strict=True)]
 
 
 def bert_characters(pipeline: Pipeline) -> CharacterMap:

@@ -1,8 +1,8 @@
 """WordPiece ("bert"): BERT's normalization by one table, then the longest token that matches, again and again.
 
-llama.cpp's `llm_tokenizer_wpm_session`. A code point is looked up once: its kind (it joins the word, ends it, vanishes,
-or is a word of its own) and what it becomes (first code point of its decomposition, in lower case). Words get U+2581 in
-front. When some position of a word has no token, the whole word becomes the unknown token.
+llama.cpp's `llm_tokenizer_wpm_session`. A code point is looked up once. It has a kind (it joins the word, ends it,
+vanishes, or is a word of its own) and what it becomes (the first code point of its decomposition, in lower case). Words
+get U+2581 in front. When some position of a word has no token, the whole word becomes the unknown token.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Classes of bytes, 64 at a time, as bit masks: what the fast splitters compute with.
 
-Bit k of a mask speaks of byte k of the block; all bytes of a character carry its class, so "the character before is a
-letter" is "the byte before is a letter". Behind the end of the text everything counts as spaces: `\\s+(?!\\S)` takes
-white space at the end whole.
+Bit k of a mask speaks of byte k of the block. All bytes of a character carry its class. So "the character before is a
+letter" is "the byte before is a letter". Behind the end of the text everything counts as spaces, because `\\s+(?!\\S)`
+takes white space at the end whole.
 """
 
 from __future__ import annotations

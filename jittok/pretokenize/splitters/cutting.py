@@ -57,7 +57,7 @@ class CutterWindow(NamedTuple):
 def run_cutter(own: CutterWindow, classes: Window, size: int, pairs: Window, flags: Window) -> None:
     """flags[i]: the actions before byte i of 0 .. size, the end included.
 
-    classes: uint8[size + 1] 2 * class of each byte, the lowest bit where a cut is before it; sure cuts are added to it
+    classes: uint8[size + 1] 2 * class of each byte. The lowest bit: a cut is before it. Sure cuts are added
     pairs: uint16[size // 2 + 33] scratch; 64 bytes are readable and writable behind the text in all arrays
     """
     end0 = end1 = end2 = size

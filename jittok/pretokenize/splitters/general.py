@@ -9,8 +9,8 @@ A stage that begins a match at most places is a cutter (`cutting.py`). One that 
 for such places first. Patterns of one class need masks only, and four more than one character of look-ahead: they stand
 in `counting.py`.
 
-Linear in bytes times stages: a matcher reads on behind the end of its match by a bounded number of characters, or over
-one run of white space that the next match takes whole.
+Linear in bytes times stages. Behind the end of its match, a matcher reads a bounded number of characters, or one run of
+white space that the next match takes whole.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ ONE, TWO, THREE, NONE = (np.uint64(k) for k in (1, 2, 3, 0))
 
 
 class Splitter(NamedTuple):
-    """A list of stages. Invariants: classes < width / 2 - 1; entries lead to the beginning of a row of their stage; two
+    """A list of stages. Invariants: classes < width / 2 - 1. Entries lead to the beginning of a row of their stage. Two
     columns of a cutter, one * its width + the other, are an entry of each of its rows."""
 
     kinds: I64  # [stages]
@@ -192,7 +192,7 @@ def split_run(
     last: int,
     work: SplitWindow,
 ) -> int:
-    """The same of fragments k .. last that touch each other and are text[begin:end]: patterns go on in what is cut
+    """The same of fragments k .. last that touch each other and are text[begin:end]. Patterns go on in what is cut
     already, so the borders of the fragments are cuts from the start."""
     bad = _classify(splitter, text, begin, end, work)
     if bad < end:

@@ -2,14 +2,15 @@
 
     's|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+
 
-With L, D, W, O = bytes of letters, digits, white space, others, S the space, p(X) "X is the byte before" and n(X) "X is
-the byte behind", pieces begin at (first(L) | first(D) | first(O)) & ~p(S) | W & (~p(W) | ~n(W)).
+L, D, W, O are the bytes of letters, digits, white space and others, S those of the space. p(X) is "X is the byte
+before", n(X) "X is the byte behind". Then pieces begin at (first(L) | first(D) | first(O)) & ~p(S) | W & (~p(W) |
+~n(W)).
 
-Why: a run of one class is one piece; a space before it is taken by ` ?` and always free to be taken, because
+Why: a run of one class is one piece. A space before it is taken by ` ?`. That space is always free to be taken, because
 `\\s+(?!\\S)` gives the last character of white space back when something follows. So a run of white space has two
 starts: its first character, and its last one if something follows. An apostrophe that begins a piece and is followed by
-a contraction's letters ends 2 or 3 bytes later; one right behind a contraction follows a letter, so its own start does
-not depend on the contraction before it.
+a contraction's letters ends 2 or 3 bytes later. An apostrophe right behind a contraction follows a letter, so its own
+start does not depend on the contraction before it.
 
 With `digits_alone` each digit is cut out first (StarCoder and its kin: `\\p{N}` and then this pattern). Then white
 space before a digit ends its piece, so nothing is given back, and a digit takes no space along.

@@ -7,22 +7,21 @@ Masks as in `gpt2.py`, and R = CR or LF, T = white space without R, other' = byt
 piece.
 
 - O begins a piece at first(O) & ~p(S): a space before it is taken by ` ?`.
-- L begins one at first(L) & ~p(T) & ~p(other'): one character of T or an O that begins a piece is taken along; an O
+- L begins one at first(L) & ~p(T) & ~p(other'). One character of T is taken along, or an O that begins a piece. An O
   inside its own piece is not, nor are CR and LF.
 - D: every digit (groups of one), or every third of a run.
-- Line ends behind O belong to it (`[\\r\\n]*`): attached = R & (p(attached) | p(O)), a carry chain, which one addition
-  computes: with g = R & p(O), R + g + carry has a carry into bit k exactly when byte k - 1 is attached.
+- Line ends behind O belong to it (`[\\r\\n]*`): attached = R & (p(attached) | p(O)). This is a carry chain, which one
+  addition computes: with g = R & p(O), R + g + carry has a carry into bit k exactly when byte k - 1 is attached.
 - W: first(W) & ~attached; T & ~n(W) as in GPT-2; and the T behind the last line end of a run, since `\\s*[\\r\\n]+`
-  takes
-  everything up to it. A T behind a line end is such a start unless another line end follows in the same run.
+  takes everything up to it. A T behind a line end is such a start unless another line end follows in the same run.
 
 o200k and tekken: a letter is a capital, small, or both; as llama.cpp runs them every non-ASCII letter is both, and the
 tables say so. A capital behind a small letter begins a piece; one behind a letter that is both is looked at one by one.
 Contractions (o200k) are a suffix of a word, one by one too. `[\\r\\n/]*`: the carry chain with slashes.
 
-With TRUE_CASE the patterns have \\p{M} in the classes of both cases, which is no \\p{L}: a mark is a letter of both
+With TRUE_CASE the patterns have \\p{M} in the classes of both cases, which is no \\p{L}. A mark is a letter of both
 cases, but inside of ` ?[^\\s\\p{L}\\p{N}]+` it belongs to that piece. Such a piece is entered at an O behind a space,
-and at an O behind an O, and goes on over O and marks: a carry chain. An O that begins a piece otherwise may be what a
+and at an O behind an O. It goes on over O and marks: a carry chain. An O that begins a piece otherwise may be what a
 word takes along, and a mark behind it is that word.
 """
 

@@ -1,9 +1,9 @@
 """Words of any chain of stages, written behind each other with a mark at each: what is dropped between them is gone.
 
 A splitter cuts characters; stages over single bytes may follow it. Pieces that begin with a dropped character are left
-out. Of the others each unit (a character, or a byte where words are spelled in bytes) is looked up: one that the model
-does not know becomes a byte that stands for it, and bytes that no UTF-8 has stand in front of units that go on and
-behind the last one, so that merging sees which of them it has. Marks are bits: bit i says that a word begins at byte i.
+out. Of the others each unit is looked up: a character, or a byte where words are spelled in bytes. A unit that the
+model does not know becomes a byte that stands for it. Bytes that no UTF-8 has stand in front of units that go on, and
+behind the last one. So merging sees which of them it has. Marks are bits: bit i says that a word begins at byte i.
 """
 
 from __future__ import annotations
@@ -179,8 +179,8 @@ def mark_words(
 
     starts, stops: int64[count], tokens: int32[count] as `jittok.fragments` says; PAD bytes stand behind the last
     split: work for the longest fragment
-    out: uint8[MARKS * n] zeroed where marks are, with 8 * n for what is written (of a byte no more than 1 + goes_on +
-    ends) and 64 more
+    out: uint8[MARKS * n] zeroed where marks are, and then room for what is written: 8 * n and 64 more. A byte becomes
+    no more than 1 + goes_on + ends
     out_starts, out_stops: int64[count] receive where the words of each fragment are
     """
     work, splitter, text = open_split(split), open_splitter(m.splitter), window(data)

@@ -158,8 +158,9 @@ def _inside_paths(rules: SpanWindow, text: Window, begin: int, i: int, stop: int
 
 @helper
 def _ends(own: SequenceWindow, text: Window, i: int, back: int, one: np.uint64, two: np.uint64) -> np.uint64:
-    """Which of bytes i .. i + 63 are the last ones of sequences of two or three bytes, that begin `back` bytes in front
-    of i or later. back: 2, or 0; one, two: by how many bytes the mask of sequences of two and three is behind then."""
+    """Which of bytes i .. i + 63 are the last ones of sequences of two or three bytes. back: the sequences begin so
+    many bytes in front of i or later: 2, or 0. one, two: how far the masks of sequences of two and three bytes are
+    shifted: 0, or 1 and 2 if `back` is 0."""
     return twos_begin(own, text, i - (back >> 1)) << one | threes_begin(own, text, i - back) << two
 
 
@@ -204,7 +205,7 @@ def _is_blank(rules: SpanWindow, byte: int) -> np.uint64:
 def _wide(
     rules: SpanWindow, text: Window, i: int, inside: np.uint64, owed: int, code: int, flags: int, behind: int
 ) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, int, int, int]:
-    """The wide characters of one block: (nn, la, lw, ra, bytes behind sticky ones, bytes of those like blanks,
+    """The wide characters of one block. Returns (nn, la, lw, ra, bytes behind sticky ones, bytes of those like blanks,
     continuation bytes, not 0 when malformed, and of the last of them code point, flags and the place behind it).
 
     A first byte promises its continuation bytes; one that is not there, or that nobody promised, makes the text

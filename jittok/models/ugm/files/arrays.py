@@ -33,6 +33,7 @@ class CharacterTable(NamedTuple):
     key_offsets: I32
     key_texts: U8
     clusters: int  # 1: keys are those of grapheme clusters, else any text that begins so
+    ends: I32  # white space in normalized texts, besides spaces, that is stripped from the end of one
 
 
 class Arrays(NamedTuple):

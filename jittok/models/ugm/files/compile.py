@@ -155,7 +155,7 @@ def _no_table() -> CharacterTable:
     zero = frozen([0], np.int32)
     return CharacterTable(
         frozen([0], np.uint16), frozen([0], np.uint8), zero, zero, frozen([0], np.uint8), nothing, zero,
-        frozen([0], np.uint8), 0,
+        frozen([0], np.uint8), 0, frozen([], np.int32),
     )  # fmt: skip
 
 

@@ -21,14 +21,29 @@ from jittok.models.ugm.files.paths import (
     settle,
     sum_here,
 )
-from jittok.models.ugm.files.rewriting import OUTSIDE, Rewriting, begins_with_mark, does_extend, open_rewriting, rewrite
+from jittok.models.ugm.files.rewriting import (
+    OUTSIDE,
+    Rewriting,
+    begins_with_mark,
+    does_extend,
+    may_end_white,
+    open_rewriting,
+    rewrite,
+    text_end,
+)
 from jittok.piece_cache.fragment_loop import Spans, make_encode_fragments
 from jittok.piece_cache.lookup import DEFERRED, finish_nothing, make_resolve
+from jittok.piece_cache.records import BARRED
 from jittok.piece_cache.run_loop import Fragments
 from jittok.piece_cache.span_loop import WHOLE, make_encode_spans, open_span_work
 from jittok.piece_cache.tables import Key
 from jittok.pretokenize.splitters.spans import split_spans
 from jittok.structures.valid import is_malformed
+from jittok.unicode.characters import SPACE_BYTE
+
+SECTION = 512
+"""Bytes of a text that are taken as a whole where a span in them cannot be told by itself, or more."""
+DELETE = 0x7F
 
 
 class SpanModel(NamedTuple):
@@ -45,7 +60,7 @@ class SpanModel(NamedTuple):
 def _encode(model: SpanModel, text: Window, start: int, stop: int, ids: Window, count: int) -> int:
     """Ids of a span; of one whose path rounding may change DEFERRED is added, so that it is not kept."""
     own = model.lattice
-    size, _ = rewrite(model.rewriting, text, start, stop, False)
+    size, _ = rewrite(model.rewriting, text, start, start, stop, False)
     if size < 0:
         return size
     done = best_paths(own, size, 0.0, own.near * size, False, ids, count)
@@ -101,17 +116,30 @@ def _encode_run(
     """Several texts at once where none needs a look of its own."""
     if arrays.single != 0 or arrays.tail != 0:
         return k, count
-    rewriting = own.model.rewriting
-    if rewriting.clusters != 0:
-        for other in range(k, last):
-            if begins_with_mark(rewriting, text, get_i64(fragments.starts, other), get_i64(fragments.stops, other)):
-                last = other
-                break
-        if last <= k:
-            return k, count
+    last = _plain_before(own, text, fragments, k, last)
+    if last <= k + 1:
+        return k, count
     return _run_of_spans(
         own.work, own.model, own.room_per_byte, text, size, fragments, k, last, ids, count, room, report
     )
+
+
+@helper
+def _plain_before(own: Spans, text: Window, fragments: Fragments, k: int, last: int) -> int:
+    """Where the fragments from k on end that a run may have and that need no look of their own."""
+    rewriting, before = own.model.rewriting, get_i64(fragments.starts, k)
+    end, other = before + max(own.work.chunk, 64), k
+    if k <= get_i64(own.work.run.state, BARRED):
+        return k
+    while other < last:
+        start, stop = get_i64(fragments.starts, other), get_i64(fragments.stops, other)
+        if start != before or stop > end or begins_with_mark(rewriting, text, start, stop):
+            break
+        if rewriting.ends_size != 0 and may_end_white(rewriting, text, start, stop):
+            break
+        before = stop
+        other += 1
+    return other
 
 
 @helper
@@ -129,14 +157,14 @@ def _encode_text(
 ) -> int:
     out, lattice, begun, done = window(ids), own.model.lattice, count, WHOLE
     begin_text(lattice, count)
-    if stop - start <= own.limit and not begins_with_mark(own.model.rewriting, window(data), start, stop):
-        done = _spans_of_one(
-            own.work, own.model, own.room_per_byte, prefixed, window(data), data.size, start, stop, out, count,
-            ids.size, window(report),
-        )  # fmt: skip
+    stop = text_end(own.model.rewriting, window(data), start, stop)
+    if stop - start <= own.limit:
+        done = _spans(own, prefixed, data, start, stop, ids, count, report)
         if done >= 0 and arrays.single != 0 and np.isnan(settle(lattice, out, done)):
             done = WHOLE
-    if done == WHOLE:
+    if done == WHOLE and arrays.single == 0:
+        done = _sections(own, data, start, stop, ids, count, report)
+    elif done == WHOLE:
         done = _whole(own.model, window(data), start, stop, out, ids.size, count, report)
     if done == OUT_OF_WORK:
         report[NEED] = stop - start
@@ -155,13 +183,59 @@ def _encode_text(
 
 
 @helper
+def _spans(own: Spans, prefixed: bool, data: U8, start: int, stop: int, ids: OutI32, count: int, report: OutI64) -> int:
+    """Ids of a fragment by its spans, or a code."""
+    if begins_with_mark(own.model.rewriting, window(data), start, stop):
+        return WHOLE
+    return _spans_of_one(
+        own.work, own.model, own.room_per_byte, prefixed, window(data), data.size, start, stop, window(ids), count,
+        ids.size, window(report),
+    )  # fmt: skip
+
+
+@helper
+def _sections(own: Spans, data: U8, start: int, stop: int, ids: OutI32, count: int, report: OutI64) -> int:
+    """Ids of a fragment in which a span cannot be told by itself: only the words around it are taken as a whole."""
+    text, begun = window(data), count
+    while start < stop:
+        end = section_end(text, start, stop, SECTION)
+        done = WHOLE
+        if end - start <= own.limit:
+            done = _spans(own, True, data, start, end, ids, count, report)
+        if done == WHOLE:
+            done = _whole(own.model, text, start, end, window(ids), ids.size, count, report)
+        if done == OUT_OF_ROOM:  # of the section
+            report[NEED] += count - begun + own.room_per_byte * (stop - start + 1)
+        if done < 0:
+            return done
+        start, count = end, done
+    return count
+
+
+@helper
+def section_end(text: Window, start: int, stop: int, size: int) -> int:
+    """Where the words that begin at `start` end, so many bytes of them or more: in front of a space between others that
+    are ASCII. Such words have nothing to do with one another, where runs of spaces are merged."""
+    end = start + size
+    while end + 1 < stop:
+        if (
+            get_u8(text, end) == SPACE_BYTE
+            and SPACE_BYTE < get_u8(text, end - 1) < DELETE
+            and SPACE_BYTE < get_u8(text, end + 1) < DELETE
+        ):
+            return end
+        end += 1
+    return stop
+
+
+@helper
 def _whole(
     model: SpanModel, text: Window, start: int, stop: int, ids: Window, room: int, count: int, report: OutI64
 ) -> int:
     """Ids of a fragment that cannot be cut, from its first sum on."""
     if is_malformed(text, start, stop):
         return NOT_UTF8
-    size, _ = rewrite(model.rewriting, text, start, stop, True)
+    size, _ = rewrite(model.rewriting, text, start, start, stop, True)
     if size == WHOLE:
         return OUT_OF_WORK
     if size < 0:
@@ -183,7 +257,7 @@ def _ends_with_space(model: SpanModel, text: Window, start: int, stop: int) -> b
             while begin > start and get_u8(text, begin) & 0xC0 == 0x80:
                 begin -= 1
             extends = own.clusters != 0 and does_extend(own, text, begin)
-        size, state = rewrite(own, text, begin, end, False)
+        size, state = rewrite(own, text, start, begin, end, False)
         if size != 0 or state == OUTSIDE:
             return state == OUTSIDE
         stop = begin

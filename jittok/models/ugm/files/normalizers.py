@@ -1,8 +1,9 @@
 """The normalizer and the splitter of a tokenizer.json as one table of characters, where that says the same.
 
-Every step that looks at one character at a time is run on all characters at once. So the table holds what the plain
-reference makes of each. What depends on neighbours is one of three things. Keys of several characters stand beside the
-table. White space becomes one space in front of a word. A text with an odd character is left to the plain reference.
+Every step that looks at one character at a time is run at once on all characters that any step may change. So the table
+holds what the plain reference makes of each. What depends on neighbours is one of three things. Keys of several
+characters stand beside the table. White space becomes one space in front of a word. A text with an odd character is
+left to the plain reference.
 """
 
 from __future__ import annotations
@@ -15,17 +16,19 @@ from numpy.typing import NDArray
 
 from jittok._jit import U8, frozen
 from jittok.models.ugm.files.arrays import CharacterTable
-from jittok.models.ugm.files.rewriting import (
+from jittok.models.ugm.files.clusters import (
     BEGINS_KEY,
     CONTROL,
     EXTENDS,
     IS_KEY,
+    JOINS,
     MAPPED,
     ODD,
-    ODD_WITH_MARK,
+    PARTS,
     PICTURE,
-    SHORT_CLUSTER,
+    PREPENDS,
 )
+from jittok.models.ugm.files.rewriting import SHORT_CLUSTER
 from jittok.normalize.keys import MAPPED as NOT_PLAIN
 from jittok.normalize.keys import TIED, Keys, charsmap_keys
 from jittok.normalize.xcda import read_charsmap
@@ -54,6 +57,8 @@ from jittok.unicode.tables import UNICODE_SIZE
 WORDS = Metaspace(SPACE_MARK, ALWAYS, True)
 BY_SPACES, BY_WHITE_SPACE = (WORDS,), (CutClass("whitespace", REMOVED), WORDS)
 RUNS = Pattern(" {2,}")
+JAMO = (*range(0x1100, 0x1200), *range(0xA960, 0xA980), *range(0xD7B0, 0xD800))
+"""What joins Hangul characters to others."""
 BORDER = "\ua1cc"
 """A character that no step changes, and that nothing becomes."""
 STRETCH = 256
@@ -77,6 +82,7 @@ class _Read(NamedTuple):
     single: list[Map | Compose | Replace]  # of one character each
     by_white_space: bool
     tail: bool
+    strips_left: bool = False
 
 
 def read_steps(pipeline: Pipeline) -> Steps | None:
@@ -105,7 +111,7 @@ def read_steps(pipeline: Pipeline) -> Steps | None:
             keys[text] = run(image)
     for literal in read.literals:
         keys[literal.pattern.text] = run(literal.content)
-    white = characters("whitespace")
+    white, ends = characters("whitespace"), set[int]()
     spaced = str.maketrans(dict.fromkeys(white, " "))
     if read.by_white_space:
         table = {**{ord(c): c for c in white}, **table}
@@ -115,13 +121,22 @@ def read_steps(pipeline: Pipeline) -> Steps | None:
         keys = {text: image.translate(spaced) for text, image in keys.items()}
     else:
         table = {c: image for c, image in table.items() if image != chr(c)}
-        odd |= {ord(c) for c in white - {" "} if ord(c) not in table} - ({*range(9, 14)} if read.tail else set())
-        odd |= {c for c, image in table.items() if not white.isdisjoint(image.replace(" ", ""))}
+        if not read.tail:
+            ends, mixed = _white_ends(table, keys, white)
+            odd |= ends if read.strips_left else mixed
         if ord(SPACE_MARK) not in table:
             odd.add(ord(SPACE_MARK))
     if any(SPACE_MARK in image for image in (*table.values(), *keys.values())) or table.get(32, " ") != " ":
         return None
-    return _steps(table, keys, odd, {text for text in clusters if len(text) == 1}, read)
+    return _steps(table, keys, odd, {text for text in clusters if len(text) == 1}, ends, read)
+
+
+def _white_ends(table: dict[int, str], keys: dict[str, str], white: frozenset[str]) -> tuple[set[int], set[int]]:
+    """(white space but the space that normalized texts may hold, characters that become it beside something else)."""
+    images = {**{chr(c): image for c, image in table.items()}, **keys}
+    ends = (white - {" "} - {chr(c) for c in table}) | (white & set("".join(images.values())) - {" "})
+    mixed = {text[0] for text, image in images.items() if image.strip("".join(white)) and not ends.isdisjoint(image)}
+    return {*map(ord, ends)}, {*map(ord, mixed)}
 
 
 def _read(pipeline: Pipeline) -> _Read | None:
@@ -130,14 +145,14 @@ def _read(pipeline: Pipeline) -> _Read | None:
         return None
     by_white_space = pipeline.split == BY_WHITE_SPACE
     steps = [*pipeline.normalize]
-    tail = not by_white_space
+    tail, strips_left = not by_white_space, False
     if not by_white_space:
         if not steps or not _joins_spaces(steps[-1], " ", SPACE_MARK):
             return None
         steps.pop()
         if steps and isinstance(steps[-1], Strip) and steps[-1].right:
+            tail, strips_left = False, steps[-1].left
             steps.pop()
-            tail = False
     else:
         steps = [step for step in steps if not (_joins_spaces(step, " ") or isinstance(step, Strip))]
     literals: list[Replace] = []
@@ -159,7 +174,7 @@ def _read(pipeline: Pipeline) -> _Read | None:
         return None
     if literals and (not apart or contents & set().union(*used) or " " in contents.union(*used)):
         return None
-    return _Read(literals, charsmap, single, by_white_space, tail)  # type: ignore[arg-type]
+    return _Read(literals, charsmap, single, by_white_space, tail, strips_left)  # type: ignore[arg-type]
 
 
 def _joins_spaces(step: Normalizer, *contents: str) -> bool:
@@ -278,18 +293,22 @@ def _cluster_flags() -> NDArray[np.uint8]:
     """uint8[0x110000]: what characters are to grapheme clusters."""
     flags = np.zeros(UNICODE_SIZE, np.uint8)
     for name, flag in (("extending", EXTENDS), ("cluster_control", CONTROL), ("pictographic", PICTURE),
-                       ("cluster_prepend", ODD), ("cluster_hangul", ODD_WITH_MARK)):  # fmt: skip
+                        ("cluster_prepend", PREPENDS), ("cluster_hangul", JOINS), ("cluster_consonant", JOINS),
+                        ("cluster_linker", JOINS), ("cluster_apart", PREPENDS)):  # fmt: skip
         flags[member_flags(name)] |= flag
-    flags[0x900:0x2000] |= np.where(flags[0x900:0x2000] & EXTENDS, 0, ODD_WITH_MARK).astype(np.uint8)
     return flags
 
 
-def _steps(table: dict[int, str], keys: dict[str, str], odd: set[int], single: set[str], read: _Read) -> Steps:
+def _steps(
+    table: dict[int, str], keys: dict[str, str], odd: set[int], single: set[str], ends: set[int], read: _Read
+) -> Steps:
     clusters = read.charsmap is not None
     flags = _cluster_flags().copy() if clusters else np.zeros(UNICODE_SIZE, np.uint8)
-    near = np.flatnonzero(flags & (EXTENDS | ODD)).tolist()
+    prepends = np.flatnonzero(flags & PARTS == PREPENDS)
+    near = [*np.flatnonzero(flags & EXTENDS), *prepends, *JAMO] if clusters else []
     points = sorted(table)
     flags[points] |= MAPPED
+    odd |= {ord(text[0]) for text in (*single, *keys)} & set(prepends.tolist())
     flags[sorted(odd)] |= ODD
     texts, offsets = packed([table[c].encode() for c in points])
     key_texts, key_offsets = packed([image.encode() for image in keys.values()])
@@ -305,6 +324,7 @@ def _steps(table: dict[int, str], keys: dict[str, str], odd: set[int], single: s
     own = CharacterTable(
         frozen(pages, np.uint16), frozen(blocks, np.uint8), frozen(points, np.int32), frozen(offsets, np.int32),
         _filled(texts), trie, frozen(key_offsets, np.int32), _filled(key_texts), int(clusters),
+        frozen(sorted(ends), np.int32),
     )  # fmt: skip
     rows = {**{chr(c): table[c] for c in points}, **keys, **{2 * chr(c): chr(c) for c in near}}
     texts, offsets = packed([text.encode() for text in rows])

@@ -25,8 +25,8 @@ from jittok._raw import (
     put_u64,
     window,
 )
+from jittok.models.ugm.common import LOWEST
 from jittok.models.ugm.files.arrays import SETTLED, SUM, Arrays, Work
-from jittok.models.ugm.whole import LOWEST
 from jittok.piece_cache.span_loop import WHOLE
 from jittok.structures.double_array import BASE, PARENT, ROOT, UNIT
 from jittok.structures.double_array import VALUE as TOKEN

@@ -5,22 +5,29 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from jittok._jit import helper
-from jittok._raw import Window, get_i32, get_u8, get_u16, put_u8, window
+from jittok._raw import Window, get_i32, get_u8, put_u8, window
 from jittok.models.ugm.files.arrays import Arrays, Work
+from jittok.models.ugm.files.clusters import (
+    BEGINS_KEY,
+    CONTROL,
+    EXTENDS,
+    IS_KEY,
+    MAPPED,
+    ODD,
+    character_at,
+    character_before,
+    cluster_end,
+    is_joined,
+    is_placed,
+)
 from jittok.normalize.keys import BEGINS_USER, PLAIN, TIED
 from jittok.normalize.steps import longest_known_key
 from jittok.piece_cache.span_loop import WHOLE
 from jittok.structures.double_array import BASE, NO_VALUE, PARENT, ROOT, UNIT, VALUE
 from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2, SPACE_MARK_CODE
 
-MAPPED, EXTENDS, IS_KEY, CONTROL, PICTURE, ODD, ODD_WITH_MARK, BEGINS_KEY = (1 << k for k in range(8))
-"""Flags of characters. MAPPED: it becomes something else; EXTENDS: it belongs to the grapheme cluster of what stands
-before it (U+200D ties a PICTURE to the next); IS_KEY: it is a key of the character map; CONTROL: nothing belongs to
-it. ODD: only the plain reference can tell what becomes of a text with it, or (ODD_WITH_MARK) with it in front of a mark
-of two bytes."""
 ODD_TEXT = -17
 """A code of the kernel: the plain reference encodes this fragment."""
-ZERO_WIDTH_JOINER = 0x200D
 OUTSIDE, INSIDE = 0, 1
 """State: whether the last byte belongs to a word."""
 STEP = 64
@@ -46,6 +53,8 @@ class Rewriting(NamedTuple):
     key_offsets: Window
     key_texts: Window
     clusters: int
+    ends: Window
+    ends_size: int
     map_units: Window
     map_size: int
     map_root: int
@@ -74,6 +83,8 @@ def open_rewriting(arrays: Arrays, work: Work) -> Rewriting:
         window(table.key_offsets),
         window(table.key_texts),
         table.clusters,
+        window(table.ends),
+        table.ends.size,
         window(arrays.charsmap.units),
         arrays.charsmap.units.size,
         arrays.map_root,
@@ -85,11 +96,12 @@ def open_rewriting(arrays: Arrays, work: Work) -> Rewriting:
 
 
 @helper
-def rewrite(own: Rewriting, text: Window, start: int, stop: int, whole: bool) -> tuple[int, int]:
+def rewrite(own: Rewriting, text: Window, first: int, start: int, stop: int, whole: bool) -> tuple[int, int]:
     """(bytes of normalized text in own.out, the state behind); or a code in place of the bytes: WHOLE where they do not
     fit, or only the whole fragment can tell, and ODD_TEXT.
 
-    text[start:stop] is well-formed; whole: it is a fragment, and what stands in front of it is put there.
+    text[first:stop] is well-formed, of which text[start:stop] is rewritten; whole: it is a fragment, and what stands in
+    front of it is put there.
     """
     i, at, state = start, 0, INSIDE
     if whole and own.prefix != 0:
@@ -108,7 +120,7 @@ def rewrite(own: Rewriting, text: Window, start: int, stop: int, whole: bool) ->
         elif own.single != 0:
             i, at, state = _mapped_step(own, text, i, stop, at, state, whole)
         else:
-            i, at, state = _table_step(own, text, i, stop, at, state)
+            i, at, state = _table_step(own, text, first, i, stop, at, state)
         if i < 0:
             return i, state
     while whole and own.single != 0 and own.merge != 0 and at > 0 and get_u8(own.out, at - 1) == SPACE_BYTE:
@@ -215,22 +227,9 @@ def _user_end(units: Window, text: Window, i: int, stop: int) -> int:
 
 
 @helper
-def _character(own: Rewriting, text: Window, i: int) -> tuple[int, int, int]:
-    """(code point, bytes, flags) of the character at i."""
-    c = get_u8(text, i)
-    size = 1
-    if c >= 0x80:
-        size = 2 if c < 0xE0 else 3 if c < 0xF0 else 4
-        c &= 0x7F >> size
-        for k in range(1, size):
-            c = c << 6 | get_u8(text, i + k) & 0x3F
-    return c, size, get_u8(own.blocks, get_u16(own.pages, c >> 7) << 7 | c & 127)
-
-
-@helper
 def does_extend(own: Rewriting, text: Window, i: int) -> bool:
     """Whether the character at i belongs to the grapheme cluster of what stands before it."""
-    _, _, flags = _character(own, text, i)
+    _, _, flags = character_at(own, text, i)
     return flags & EXTENDS != 0
 
 
@@ -249,9 +248,64 @@ def begins_with_mark(own: Rewriting, text: Window, start: int, stop: int) -> boo
 
 
 @helper
-def _table_step(own: Rewriting, text: Window, i: int, stop: int, at: int, state: int) -> tuple[int, int, int]:
-    """A key, a grapheme cluster or a character: (place behind or a code, at, state)."""
-    c, size, flags = _character(own, text, i)
+def text_end(own: Rewriting, text: Window, start: int, stop: int) -> int:
+    """Where a text ends without the white space that the file strips. The text need not be well-formed."""
+    if own.ends_size == 0 or not may_end_white(own, text, start, stop):
+        return stop
+    while stop > start:
+        begin, end, extends = stop, stop, True
+        while begin > start and extends:
+            end = begin
+            begin = character_before(text, start, end)
+            if not is_placed(text, begin, end):
+                return stop
+            extends = own.clusters != 0 and does_extend(own, text, begin)
+        if begin > start and not is_placed(text, character_before(text, start, begin), begin):
+            return stop
+        size, _ = rewrite(own, text, start, begin, stop, False)
+        if size < 0:
+            return stop
+        at = 0
+        while at < size:
+            c, bytes_, _ = character_at(own, own.out, at)
+            if c != SPACE_BYTE and not _is_end(own, c):
+                return stop
+            at += bytes_
+        stop = begin
+    return stop
+
+
+@helper
+def may_end_white(own: Rewriting, text: Window, start: int, stop: int) -> bool:
+    """Whether a text may end with white space that the file strips, as a look at its last characters shows."""
+    while stop > start:
+        begin = character_before(text, start, stop)
+        if not is_placed(text, begin, stop):
+            return False
+        c, _, flags = character_at(own, text, begin)
+        if _is_end(own, c) or (c >= 0x80 and flags & MAPPED != 0):
+            return True
+        if c != SPACE_BYTE and flags & (MAPPED | EXTENDS) == 0:
+            return False
+        stop = begin
+    return False
+
+
+@helper
+def _is_end(own: Rewriting, c: int) -> bool:
+    for k in range(own.ends_size):
+        if get_i32(own.ends, k) == c:
+            return True
+    return False
+
+
+@helper
+def _table_step(
+    own: Rewriting, text: Window, first: int, i: int, stop: int, at: int, state: int
+) -> tuple[int, int, int]:
+    """A key, a grapheme cluster or a character: (place behind or a code, at, state). A longer cluster, from `first` on,
+    that holds this one is mapped character by character."""
+    c, size, flags = character_at(own, text, i)
     if flags & ODD:
         return ODD_TEXT, at, state
     end = i + size
@@ -264,10 +318,8 @@ def _table_step(own: Rewriting, text: Window, i: int, stop: int, at: int, state:
         at, state = _put_character(own, text, i, c, size, flags, at, state)
         return end if at >= 0 else WHOLE, at, state
     if flags & CONTROL == 0:
-        end = _cluster_end(own, text, end, stop, flags)
-        if end < 0:
-            return ODD_TEXT, at, state
-    if i + size < end < i + SHORT_CLUSTER:
+        end = cluster_end(own, text, end, stop, flags)
+    if i + size < end < i + SHORT_CLUSTER and not is_joined(own, text, first, i, c, flags):
         if flags & IS_KEY:
             at, state = _put_character(own, text, i, c, size, flags, at, state)
             return end if at >= 0 else WHOLE, at, state
@@ -282,26 +334,7 @@ def _table_step(own: Rewriting, text: Window, i: int, stop: int, at: int, state:
             return WHOLE, at, state
         if i >= end:
             return end, at, state
-        c, size, flags = _character(own, text, i)
-
-
-@helper
-def _cluster_end(own: Rewriting, text: Window, end: int, stop: int, flags: int) -> int:
-    """Where the grapheme cluster ends whose first character, with these flags, ends at `end`; -1: an odd one."""
-    first = flags
-    joined = 1 if flags & PICTURE else 0
-    while end < stop and get_u8(text, end) >= 0x80:
-        c, size, flags = _character(own, text, end)
-        if flags & EXTENDS:
-            if first & ODD_WITH_MARK and size == 2:
-                return -1
-            joined = 0 if joined != 1 else 2 if c == ZERO_WIDTH_JOINER else 1
-        elif joined == 2 and flags & PICTURE:
-            joined = 1
-        else:
-            break
-        end += size
-    return end
+        c, size, flags = character_at(own, text, i)
 
 
 @helper

@@ -1,0 +1,162 @@
+"""The steps of a tokenizer file in words, for `jittok info`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from jittok.pipeline.models import BPE, CHAR, MISSING, NO_TOKEN, UNIGRAM, WORD
+from jittok.pipeline.steps import (
+    ALWAYS,
+    CONTIGUOUS,
+    FIRST,
+    ISOLATED,
+    MERGED_WITH_NEXT,
+    MERGED_WITH_PREVIOUS,
+    REMOVED,
+    Pattern,
+)
+
+MAPS = {
+    "bert_clean": "control characters go, white space becomes spaces",
+    "bert_chinese": "spaces around Chinese characters",
+    "bert_accents": "marks go (accents)",
+    "accents": "marks go (accents)",
+    "lowercase": "lower case",
+    "nmt": "control characters go, odd spaces become spaces",
+}
+KINDS = {
+    UNIGRAM: "Unigram of sentencepiece: the tokens with the best sum of scores",
+    BPE: "BPE of sentencepiece: the neighbours with the best score are joined first",
+    WORD: "words of sentencepiece: each word is a token, or unknown",
+    CHAR: "characters of sentencepiece: each character is a token, or unknown",
+}
+CUTS = {
+    ISOLATED: "each match is a word, and so is what stands between",
+    REMOVED: "what matches is dropped, what stands between are the words",
+    CONTIGUOUS: "matches in a row are one word, and so is what stands between",
+    MERGED_WITH_PREVIOUS: "a match ends the word before it",
+    MERGED_WITH_NEXT: "a match begins the word behind it",
+}
+PUTS = {ALWAYS: ", one in front of each text", FIRST: ", one in front of the first text"}
+LONGEST = 500
+"""Characters of a text that are shown."""
+
+
+def in_words(step: Any) -> str:
+    """What a normalizer, a splitter, a decoder or a model does."""
+    return _WORDS[type(step).__name__](step)
+
+
+def _quoted(text: str) -> str:
+    return repr(text if len(text) <= LONGEST else f"{text[:LONGEST]}…")
+
+
+def _pattern(pattern: Pattern) -> str:
+    if pattern.literal:
+        return f"the text {_quoted(pattern.text)}"
+    text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in pattern.text[:LONGEST])
+    return f"the pattern `{text}{'…' if len(pattern.text) > LONGEST else ''}`"
+
+
+def _replace(step: Any) -> str:
+    becomes = f"becomes {_quoted(step.content)}" if step.content else "goes"
+    return f"{_pattern(step.pattern)} {becomes}"
+
+
+def _ends(step: Any) -> str:
+    ends = [name for name, wanted in (("beginning", step.left), ("end", step.right)) if wanted]
+    return f"white space at the {' and at the '.join(ends)} goes" if ends else "nothing"
+
+
+def _squeeze(step: Any) -> str:
+    parts = ["sentencepiece's normalizer" + (" with a character map" if step.charsmap.size else "")]
+    if step.prefix:
+        parts.append(f"a space {'behind' if step.suffix else 'in front'}")
+    parts += ["extra spaces go"] * step.squeeze + ["a space becomes '▁'"] * step.escape
+    return ", ".join(parts)
+
+
+def _cut(step: Any) -> str:
+    if step.invert and step.behavior == REMOVED:
+        return f"words by {_pattern(step.pattern)}: the matches are the words, what stands between is dropped"
+    between = ", matches and what stands between exchanged" if step.invert else ""
+    return f"words by {_pattern(step.pattern)}: {CUTS[step.behavior]}{between}"
+
+
+def _metaspace(step: Any) -> str:
+    split = f", words begin at each {step.mark!r}" if step.split else ""
+    return f"spaces become {step.mark!r}{PUTS.get(step.scheme, '')}{split}"
+
+
+def _unknown(model: Any) -> str:
+    if model.unknown == MISSING:
+        return "; a text that needs the unknown token cannot be encoded, for it is missing"
+    return (
+        "; a character without a token vanishes" if model.unknown == NO_TOKEN else f"; unknown: token {model.unknown}"
+    )
+
+
+def _fallback(model: Any) -> str:
+    return "; characters without a token become their bytes" if model.byte_fallback else ""
+
+
+def _merges(model: Any) -> str:
+    parts = [f"BPE with {model.left.size:,} merges, the lowest rank first"]
+    parts += ["; a word that is a token is that token"] * model.whole_words
+    parts += [f"; characters but the first have {model.prefix!r} in front"] * bool(model.prefix)
+    parts += [f"; the last character has {model.suffix!r} behind"] * bool(model.suffix)
+    unknown = "" if model.byte_fallback and model.unknown == NO_TOKEN else _unknown(model)
+    joined = ", several in a row are one" if model.fuse_unknown and model.unknown >= 0 else ""
+    return "".join(parts) + _fallback(model) + unknown + joined
+
+
+def _strip_each(step: Any) -> str:
+    return f"up to {step.start} {step.content!r} at the beginning of each token, and {step.stop} at its end, go"
+
+
+def _ctc(step: Any) -> str:
+    return f"equal neighbours are one, {step.pad!r} goes, {step.delimiter!r} becomes a space"
+
+
+_WORDS: dict[str, Callable[[Any], str]] = {
+    "Map": lambda step: MAPS[step.name],
+    "Compose": lambda step: f"the normal form {step.form}",
+    "Clusters": lambda step: f"sentencepiece's character map of {step.charsmap.size:,} bytes",
+    "Replace": _replace,
+    "Prepend": lambda step: f"{step.text!r} in front",
+    "Strip": _ends,
+    "SpellBytes": lambda _: "each byte becomes a character of the byte alphabet",
+    "Squeeze": _squeeze,
+    "PrefixSpace": lambda _: "a space in front, if there is none",
+    "Cut": _cut,
+    "CutClass": lambda step: f"words by the characters of the set {step.name}: {CUTS[step.behavior]}",
+    "Metaspace": _metaspace,
+    "Chars": lambda step: f"words of {step.size} characters",
+    "JoinBytes": lambda _: "characters of the byte alphabet become bytes",
+    "JoinFallback": lambda _: "tokens such as <0x41> become bytes",
+    "Fuse": lambda _: "all tokens are joined",
+    "ReplaceEach": lambda step: f"in each token, {_replace(step)}",
+    "Unmark": lambda step: f"{step.mark!r} becomes a space" + ("" if step.keep_first else ", the first one goes"),
+    "StripEach": _strip_each,
+    "JoinWords": lambda step: (
+        f"spaces between tokens, but in front of {step.prefix!r}, which goes"
+        + (", no space in front of punctuation" if step.cleanup else "")
+    ),
+    "Unsuffix": lambda step: f"{step.suffix!r} becomes a space, the last one goes",
+    "Ctc": _ctc,
+    "Spaced": lambda _: "spaces between tokens",
+    "JoinPieces": lambda step: f"sentencepiece's decoder: '▁' becomes a space, an unknown token {step.unknown!r}",
+    "Trim": lambda _: "white space at the ends of each token goes",
+    "JoinRaw": lambda _: "tokens are bytes",
+    "Merges": _merges,
+    "Ranks": lambda _: "BPE by ranks: neighbours that make the token of the lowest rank are joined first",
+    "Unigram": lambda model: "Unigram: the tokens with the best sum of scores" + _fallback(model) + _unknown(model),
+    "WordPiece": lambda model: (
+        f"WordPiece: the longest token from the left, behind the first with {model.prefix!r} in "
+        f"front; a word of more than {model.longest} characters, or without such tokens, is unknown" + _unknown(model)
+    ),
+    "Words": lambda model: "each word is a token, or unknown" + _unknown(model),
+    "Pieces": lambda model: KINDS[model.kind] + _fallback(model) + _unknown(model),
+    "Longest": lambda _: "the longest token at each byte",
+}

@@ -1,0 +1,142 @@
+"""Parts of a pattern: what they match, and how often an engine that goes back would try them."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import NamedTuple
+
+from jittok.unicode.libraries import Ranges
+
+LAST = 0x10FFFF
+MOST_REPEATS = 1_000
+
+
+class Tries(NamedTuple):
+    """How often an engine that goes back tries what follows."""
+
+    loops: int  # repeats without a limit, one after the other: so many times the text's length each
+    times: int  # beside these
+
+
+ONCE = Tries(0, 1)
+MOST_TRIES = Tries(1, 64)
+FEW = 32
+"""Counts that differ by more are as good as without a limit."""
+
+
+class Part(NamedTuple):
+    """A part of a pattern, as `explicit` writes it."""
+
+    text: str
+    empty: bool  # can match nothing
+    endless: bool  # holds a repeat without a limit
+    ways: bool = False  # can match one text in several ways, or texts of several sizes
+    again: bool = False  # repeats such a part: an engine that goes back could take exponential time
+    size: int = 1  # characters with all repeats written out
+    tries: Tries = ONCE  # what an engine goes back to when something behind the part fails
+    inside: Tries = ONCE  # and when the part itself fails
+    chars: Ranges | None = None  # of one character, repeated or not: which it may be
+    first: Ranges | None = None  # characters that it may begin with; None: not known
+
+
+def is_possessive(written_out: str) -> bool:
+    """Whether a pattern that `explicit` gave keeps what it has taken: then it may differ from its greedy form."""
+    return any(sign in written_out for sign in ("++", "?+", "*+", "}+"))
+
+
+def single(members: Ranges) -> Part:
+    """One character."""
+    return Part(written(members), False, False, chars=members, first=members)
+
+
+def is_look(part: Part) -> bool:
+    """Whether a part looks ahead and takes nothing."""
+    return part.text.startswith(("(?=", "(?!")) and part.empty
+
+
+def either(tries: list[Tries]) -> Tries:
+    """How often one of several parts is tried."""
+    return Tries(max(each.loops for each in tries), sum(each.times for each in tries))
+
+
+def union(firsts: list[Ranges | None]) -> Ranges | None:
+    """All characters of several sets, None where one is not known."""
+    known = [first for first in firsts if first is not None]
+    return merged([pair for first in known for pair in first]) if len(known) == len(firsts) else None
+
+
+def in_a_row(parts: list[Part]) -> Part:
+    """Parts one after the other. What can match nothing and stands last never fails, so nothing goes back behind it."""
+    solid = len(parts)
+    while solid and parts[solid - 1].empty and not is_look(parts[solid - 1]):
+        solid -= 1
+    in_front = [part.tries for part in parts[: max(solid - 1, 0)]]
+    inside = [*in_front, parts[solid - 1].inside] if solid else [ONCE]
+    loops, times = sum(each.loops for each in inside), math.prod(each.times for each in inside)
+    later = [part.inside for part in parts]
+    begin = next((k + 1 for k, part in enumerate(parts) if not part.empty or is_look(part)), len(parts))
+    return Part(
+        "".join(part.text for part in parts), all(part.empty for part in parts), any(part.endless for part in parts),
+        any(part.ways for part in parts), any(part.again for part in parts), sum(part.size for part in parts),
+        Tries(sum(part.tries.loops for part in parts), math.prod(part.tries.times for part in parts)),
+        Tries(max([loops, *(each.loops for each in later)]), max([times, *(each.times for each in later)])),
+        None, union([part.first for part in parts[:begin]]),
+    )  # fmt: skip
+
+
+def without_keeping(part: Part, behind: list[Part]) -> Part:
+    """A part that keeps what it has taken, without that where it makes no difference: nothing that stands behind it
+    begins with a character that it would give back."""
+    if part.chars is None or not is_possessive(part.text):
+        return part
+    for each in behind:
+        if each.first is None or common(merged(part.chars), list(each.first)):
+            return part
+        if not each.empty or is_look(each):
+            break
+    return part._replace(text=part.text[:-1])
+
+
+def merged(parts: list[tuple[int, int]] | Ranges) -> Ranges:
+    """Ranges that rise and do not touch."""
+    out: list[tuple[int, int]] = []
+    for low, high in sorted(parts):
+        if out and low <= out[-1][1] + 1:
+            out[-1] = (out[-1][0], max(high, out[-1][1]))
+        else:
+            out.append((low, high))
+    return tuple(out)
+
+
+def complement(parts: list[tuple[int, int]] | Ranges) -> Ranges:
+    """All other characters."""
+    out, at = [], 0
+    for low, high in merged(parts):
+        if at < low:
+            out.append((at, low - 1))
+        at = high + 1
+    return tuple([*out, (at, LAST)] if at <= LAST else out)
+
+
+def common(whole: Ranges | None, part: list[tuple[int, int]]) -> Ranges:
+    """The characters that both sets have; None: all."""
+    if whole is None:
+        return merged(part)
+    return complement(complement(whole) + complement(part))
+
+
+@lru_cache(maxsize=256)  # a letter is hundreds of ranges, and patterns name it again and again
+def written(members: Ranges) -> str:
+    """A set as any engine reads it."""
+    members = merged(members)
+    if not members:
+        return r"(?!)"
+    if len(members) == 1 and members[0][0] == members[0][1]:
+        c = chr(members[0][0])
+        return c if c.isalnum() and c.isascii() else _code(members[0][0])
+    return "[" + "".join(_code(low) if low == high else f"{_code(low)}-{_code(high)}" for low, high in members) + "]"
+
+
+def _code(c: int) -> str:
+    return rf"\x{c:02x}" if c < 0x100 else rf"\u{c:04x}" if c < 0x10000 else rf"\U{c:08x}"

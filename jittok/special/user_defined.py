@@ -1,0 +1,68 @@
+"""User-defined pieces of a sentencepiece model cut out of documents: at each place the longest, from left to right.
+
+sentencepiece puts a space in front of a text, never behind such a piece. So only the first fragment is prefixed, and
+that space stands alone where a text begins with such a piece. Source: sentencepiece 0.2.3, `Normalizer::Normalize`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from jittok._jit import I32, I64, U8, OutI32, OutI64, kernel
+from jittok._raw import get_i32, window
+from jittok.fragments import NEED, OUT_OF_ROOM, TEXT, TEXT_PREFIXED
+from jittok.special.leftmost import Output, open_search, put_fragment
+from jittok.special.partition import Work
+from jittok.special.search import next_occurrence
+from jittok.special.tables import SpecialTokens
+from jittok.structures.double_array import NO_VALUE
+
+
+@kernel
+def cut_user_defined(
+    pieces: SpecialTokens, alone: I32, work: Work, data: U8, starts: I64, stops: I64, first: int, last: int,
+    before: I32, after: I32, out_starts: OutI64, out_stops: OutI64, out_tokens: OutI32, ends: OutI64, report: OutI64,
+) -> int:  # fmt: skip
+    """The fragments of documents first .. last - 1, as `leftmost.cut_leftmost` gives them.
+
+    pieces: the user-defined ones; alone: int32[] ids of the space that is put in front, where it stands alone
+    before, after: int32[] ids that stand around each document
+    out_starts, out_stops: int64[room], out_tokens: int32[room] the fragments, as `jittok.fragments` says
+    ends: int64[last - first] number of fragments up to the end of each document; report: int64[4]
+
+    Returns the number of fragments, or OUT_OF_ROOM with more room in report[NEED].
+    """
+    w = open_search(pieces, work, data)
+    out = Output(window(out_starts), window(out_stops), window(out_tokens), out_starts.size)
+    spare = before.size + after.size + alone.size + 2
+    report[NEED] = 2 * out.room + spare
+    at = 0
+    for document in range(first, last):
+        start, stop = starts[document], stops[document]
+        if at + spare > out.room:
+            return OUT_OF_ROOM
+        for k in range(before.size):
+            at = put_fragment(out, at, start, start, before[k])
+        done, i = start, start
+        block, mask = start - 64, np.uint64(0)
+        while pieces.ids.size > 0 and i < stop:
+            begin, rank, block, mask = next_occurrence(w, i, stop, block, mask)
+            if rank == NO_VALUE:
+                break
+            if at + spare > out.room:
+                return OUT_OF_ROOM
+            if done < begin:
+                at = put_fragment(out, at, done, begin, TEXT_PREFIXED if done == start else TEXT)
+            elif begin == start:
+                for k in range(alone.size):
+                    at = put_fragment(out, at, start, start, alone[k])
+            done = i = begin + get_i32(w.lengths, rank)
+            at = put_fragment(out, at, begin, done, get_i32(w.ids, rank))
+        if at + spare > out.room:
+            return OUT_OF_ROOM
+        if done < stop:
+            at = put_fragment(out, at, done, stop, TEXT_PREFIXED if done == start else TEXT)
+        for k in range(after.size):
+            at = put_fragment(out, at, stop, stop, after[k])
+        ends[document - first] = at
+    return at

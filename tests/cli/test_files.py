@@ -1,0 +1,69 @@
+"""Commands with tokenizer files other than GGUF: their steps in words, ranks with a pattern."""
+
+import base64
+import json
+from typing import get_args
+
+import numpy as np
+import pytest
+
+from jittok.cli import main
+from jittok.cli.step_words import _WORDS, in_words
+from jittok.pipeline.models import Model
+from jittok.pipeline.steps import REMOVED, Cut, Decoder, Normalizer, Pattern, Replace, Splitter, Squeeze, Strip
+
+RANKS = [bytes([k]) for k in range(256)] + [b"th", b"he", b"the"]
+
+
+@pytest.fixture
+def ranks(tmp_path):
+    path = tmp_path / "x.tiktoken"
+    path.write_bytes(b"".join(base64.b64encode(text) + b" %d\n" % k for k, text in enumerate(RANKS)))
+    return path
+
+
+def test_every_kind_of_step_has_words():
+    kinds = {kind for union in (Normalizer, Splitter, Decoder, Model) for kind in get_args(union)}
+    assert {kind.__name__ for kind in kinds} == set(_WORDS)
+
+
+def test_a_step_is_told_in_words():
+    assert in_words(Replace(Pattern(" {2,}"), "\u2581")) == "the pattern ` {2,}` becomes '\u2581'"
+    assert in_words(Replace(Pattern("a", literal=True), "")) == "the text 'a' goes"
+    assert in_words(Strip(True, True)) == "white space at the beginning and at the end goes"
+    assert "the matches are the words" in in_words(Cut(Pattern("a+\n"), REMOVED, invert=True))
+    assert "`a+\\n`" in in_words(Cut(Pattern("a+\n"), REMOVED))
+    squeeze = Squeeze(np.zeros(0, np.uint8), prefix=True, squeeze=False, escape=True, suffix=False)
+    assert in_words(squeeze) == "sentencepiece's normalizer, a space in front, a space becomes '\u2581'"
+
+
+def test_ranks_take_their_pattern_and_special_tokens(ranks, tmp_path, capsysbinary):
+    text = tmp_path / "text.txt"
+    text.write_text("the them<|x|>")
+    given = ["--vocab", str(ranks), "--pattern", r"\p{L}+|[^\p{L}]+", "--special-token", "<|x|>=300"]
+    assert main(["encode", *given, "--parse-special", "--json", str(text)]) == 0
+    assert json.loads(capsysbinary.readouterr().out)["ids"] == [258, 32, 258, 109, 300]
+    assert main(["info", *given]) == 0
+    shown = capsysbinary.readouterr().out.decode()
+    assert r"`\p{L}+|[^\p{L}]+`" in shown
+    assert "added tokens  1, 1 of them special" in shown
+    assert "Cut(" not in shown
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        (["--pattern", "(a"], "pattern"),
+        (["--pattern", "a*+a"], "a*+a"),
+        ([], "expected its pattern"),
+        (["--pattern", ".", "--special-token", "x"], "TEXT=ID"),
+        (["--vocab", "gpt-2", "--pattern", "."], "--pattern is given"),
+    ],
+)
+def test_what_is_wrong_with_them_is_told(ranks, given, found, capfd):
+    try:
+        status = main(["encode", "--vocab", str(ranks), *given, __file__])
+    except SystemExit as leave:
+        status = leave.code
+    assert status == 2
+    assert found in capfd.readouterr().err

@@ -1,0 +1,136 @@
+"""Memory of ids is used again only when nobody has the ids any more, and much of it stays with nobody."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jittok
+from jittok.encode import batch, recycled
+
+pytestmark = pytest.mark.skipif(not recycled.POSSIBLE, reason="only Linux has such mappings")
+COUNT = 3000
+
+
+@pytest.fixture(autouse=True)
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few ids are many."""
+    monkeypatch.setattr(recycled, "LEAST", 1000)
+
+
+def _place(array: Any) -> int:
+    return int(array.__array_interface__["data"][0])
+
+
+def _filled(memory: recycled.Recycled, count: int, value: int) -> Any:
+    ids = memory.array(count)
+    assert ids.size >= count
+    assert ids.dtype == np.int32
+    ids[:count] = value
+    return memory.taken(ids, count)
+
+
+def test_memory_of_ids_that_are_gone_is_used_again() -> None:
+    memory = recycled.Recycled()
+    first = _filled(memory, COUNT, 1)
+    place = _place(first)
+    assert first.size == COUNT
+    assert (first == 1).all()
+    del first
+    assert _place(_filled(memory, COUNT + 10, 2)) == place
+
+
+HOLDERS: list[Callable[[Any], Any]] = [
+    lambda ids: ids,
+    lambda ids: ids[7:9],
+    lambda ids: ids.reshape(2, -1)[1],
+    lambda ids: ids.view(np.uint8),
+    lambda ids: memoryview(ids)[3:],
+    np.from_dlpack,
+    lambda ids: np.asarray(memoryview(ids)),
+]
+
+
+@pytest.mark.parametrize("holder", HOLDERS)
+def test_whoever_holds_ids_in_any_way_keeps_them(holder: Callable[[Any], Any]) -> None:
+    memory = recycled.Recycled()
+    held = holder(_filled(memory, COUNT, 1))
+    before = np.array(held)
+    for value in range(2, 6):
+        _filled(memory, COUNT, value)
+        gc.collect()
+    assert np.array_equal(before, held)
+
+
+def test_idle_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = recycled.Recycled()
+    many = [_filled(memory, COUNT, value) for value in range(6)]
+    assert [int(ids[-1]) for ids in many] == list(range(6))
+    del many
+    assert len(memory._idle) == recycled.MOST_IDLE
+    monkeypatch.setattr(recycled, "IDLE_BYTES", 4 * COUNT)
+    _filled(memory, COUNT, 1)
+    assert sum(each.touched for each in memory._idle) <= 4 * COUNT
+    _filled(memory, COUNT + 1, 1)
+    assert sum(each.touched for each in memory._idle) <= 4 * COUNT
+
+
+def test_few_ids_do_not_keep_the_memory_of_many() -> None:
+    memory, many = recycled.Recycled(), 3 << 20
+    _filled(memory, many, 1)
+    ids = memory.array(2000)
+    ids[:2000], given = 7, memory._given
+    few = memory.taken(ids, 2000)
+    assert given is not None
+    assert given.touched <= 2 * few.nbytes + recycled.HUGE
+    whole = np.frombuffer(given.pages, np.int32, many, given.skip)
+    assert (few == 7).all()
+    assert not whole[recycled.HUGE :].any()
+
+
+def test_a_workspace_that_is_gone_leaves_ids_alone() -> None:
+    memory = recycled.Recycled()
+    ids = _filled(memory, COUNT, 5)
+    del memory
+    gc.collect()
+    assert (ids == 5).all()
+
+
+def test_without_address_space_ids_come_from_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_size: int) -> Any:
+        raise OSError(12, "Cannot allocate memory")
+
+    monkeypatch.setattr(recycled, "mapping", refuse)
+    ids = _filled(recycled.Recycled(), COUNT, 3)
+    assert ids.size == COUNT
+    assert (ids == 3).all()
+
+
+def test_results_of_calls_stay_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches of one tokenizer, kept whole, as rows, as slices, by two threads."""
+    monkeypatch.setattr(batch, "HANDED_OVER", 10)
+    tok = jittok.bundled("gpt-2")
+    batches = [[f"{k} and {k * k} words, "] * 4 for k in range(6)]
+    right = [[tok.encode(text).tolist() for text in texts] for texts in batches]
+    wrong: list[int] = []
+
+    def work(first: int) -> None:
+        kept: list[tuple[list[int], Any]] = []
+        for turn in range(3):
+            for number in range(first, len(batches), 2):
+                result, rows = tok.encode_batch(batches[number], threads=1), right[number]
+                flat = [token for row in rows for token in row]
+                kept.append([(flat, result.ids), (rows[3], result[3]), (flat[:9], result.ids[:9])][turn])
+        wrong.extend(k for k, (ids, found) in enumerate(kept) if found.tolist() != ids)
+
+    workers = [threading.Thread(target=work, args=(first,)) for first in (0, 1)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert wrong == []
