@@ -83,4 +83,4 @@ def _told(found: object, options: argparse.Namespace) -> int:
         with whole(options.html) as new:
             new.write_text(found.to_html(), "utf-8", "backslashreplace")  # type: ignore[attr-defined]
     write(f"{found.to_json()}\n" if options.json else str(found))  # type: ignore[attr-defined]
-    return 0 if found.same else 1  # type: ignore[attr-defined]
+    return 1 if found.differs else 0  # type: ignore[attr-defined]
