@@ -19,7 +19,7 @@ from jittok.pipeline import Pipeline
 from jittok.pipeline.models import NO_TOKEN, NORMAL, UNIGRAM, UNKNOWN, USER, Pieces, Unigram
 from jittok.pipeline.pipeline import packed
 from jittok.pipeline.steps import Squeeze
-from jittok.safe_cuts.cuts import ILL
+from jittok.safe_cuts.cuts import BLANK, CLASSES, ILL, LETTER
 from jittok.structures.double_array import DoubleArray, build_double_array
 from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES
 
@@ -178,12 +178,14 @@ def _arrays(own: _Model, keys: Keys, *, first_span: int, merge: int, **more: Any
     three[0xD800:0xE000] = ILL  # surrogates are no UTF-8: so the splitter finds all that is none
     rules = rules._replace(three=frozen(three, np.uint8))
     limit = FLOAT_LIMIT
+    free = rules.cuts[CLASSES * LETTER + BLANK] != 0 and not any(b" " in text for text in own.users)
+    parts = int(own.single and merge and free)
     if not own.single:
         most = float(max(np.abs(own.scores[kept]).max(), abs(own.unk_score)))
         limit = min(MOST_LIMIT, int(MOST_DOUBLE / (most * _growth(keys, True))))
     return Arrays(
         trie, frozen(scores, np.float64), frozen(own.steps, np.float64), frozen(begins, np.uint8),
-        frozen(own.byte_ids, np.int32), count, own.unk_id, own.unk_score, int(own.single), merge, more["tail"],
+        frozen(own.byte_ids, np.int32), count, own.unk_id, own.unk_score, int(own.single), parts, merge, more["tail"],
         frozen(mark[-1:], np.int32), more["prefix"], more["kinds"], more["table"], more["charsmap"],
         root_base(more["charsmap"]), _trie_of(own.users), rules, limit, first_span,
         _growth(keys, own.byte_ids[0] >= 0), max(map(len, spaced)), NEAR_FLOATS if own.single else NEAR_DOUBLES,

@@ -26,7 +26,7 @@ from jittok._raw import (
     window,
 )
 from jittok.models.ugm.common import LOWEST
-from jittok.models.ugm.files.arrays import SETTLED, SUM, Arrays, Work
+from jittok.models.ugm.files.arrays import LARGEST, SETTLED, SUM, Arrays, Work
 from jittok.piece_cache.span_loop import WHOLE
 from jittok.structures.double_array import BASE, PARENT, ROOT, UNIT
 from jittok.structures.double_array import VALUE as TOKEN
@@ -273,22 +273,35 @@ def _sum_of_word(own: Lattice, ids: Window, count: int) -> float:
 @helper
 def begin_text(own: Lattice, count: int) -> None:
     """A text begins whose first id goes to place `count`."""
-    put_f64(own.state, SUM, 0.0)
+    go_back(own, 0.0, count)
+    put_f64(own.state, LARGEST, 0.0)
+
+
+@helper
+def go_back(own: Lattice, total: float, count: int) -> None:
+    """The ids behind ids[:count], where the sum is `total`, are found anew."""
+    put_f64(own.state, SUM, total)
     put_i64(own.places, SETTLED, count)
+
+
+@helper
+def total_here(own: Lattice) -> float:
+    """The sum of what has been settled."""
+    return get_f64(own.state, SUM)
 
 
 @helper
 def settle(own: Lattice, ids: Window, count: int) -> float:
     """The sum of sentencepiece's model behind ids[:count], added as it adds; NaN when it has been too large."""
-    total, k = get_f64(own.state, SUM), get_i64(own.places, SETTLED)
+    total, largest, k = get_f64(own.state, SUM), get_f64(own.state, LARGEST), get_i64(own.places, SETTLED)
     while k < count:
         total = np.float64(np.float32(total + get_f64(own.steps, get_i32(ids, k))))
-        if abs(total) >= MOST_SUM:
-            total = np.nan
+        largest = max(largest, abs(total))
         k += 1
     put_f64(own.state, SUM, total)
+    put_f64(own.state, LARGEST, largest)
     put_i64(own.places, SETTLED, count)
-    return total
+    return total if largest < MOST_SUM else np.nan
 
 
 @helper
