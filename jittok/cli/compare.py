@@ -45,9 +45,8 @@ def run(options: argparse.Namespace) -> int:
     from jittok.compare.api import tally_of
     from jittok.compare.result import of_tally
 
-    check_outputs(
-        [options.html] if options.html else [], options.overwrite, [options.a, options.b, *(options.corpus or [])]
-    )
+    outputs = [options.html] if options.html else []
+    check_outputs(outputs, options.overwrite, [options.a, options.b], options.corpus or [])
     toks = [open_named(name, not options.no_cache, where=of) for of, name in (("A", options.a), ("B", options.b))]
     if options.corpus is None:
         from jittok.compare.machines import machines
@@ -84,4 +83,4 @@ def _told(found: object, options: argparse.Namespace) -> int:
         with whole(options.html) as new:
             new.write_text(found.to_html(), "utf-8", "backslashreplace")  # type: ignore[attr-defined]
     write(f"{found.to_json()}\n" if options.json else str(found))  # type: ignore[attr-defined]
-    return 0 if found.same else 1  # type: ignore[attr-defined]
+    return 1 if found.differs else 0  # type: ignore[attr-defined]

@@ -53,7 +53,8 @@ def _around(pipeline: Pipeline) -> str:
 
 
 def _named(pipeline: Pipeline, token: int) -> str:
-    return f"{pipeline.tokens[token].decode('utf-8', 'backslashreplace')!r} ({token})"
+    text = (pipeline.tokens[token] or b"").decode("utf-8", "backslashreplace")
+    return f"{text!r} ({token})"
 
 
 def facts(tok: Tokenizer, pipeline: Pipeline) -> dict[str, Any]:

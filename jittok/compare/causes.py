@@ -114,11 +114,16 @@ class Causes:
             words = [word.replace(b" ", b"") for word in words_of(tok, text, self._parses)]
             borders = np.cumsum([0, *map(len, words)]).tolist()
             sizes = [_size(known.texts[token]) for token in each.tokens]
-            if None in sizes:
-                return len(borders) > 2
+            unknown = [k for k, size in enumerate(sizes) if size is None]
+            if unknown:  # such a token covers what stands at its place, or what the others leave
+                own = [len(text[start:stop].replace(b" ", b"")) for start, stop in each.spans]
+                rest = borders[-1] - sum(size for size in sizes if size is not None)
+                sizes = [own[k] if size is None else size for k, size in enumerate(sizes)]
+                if len(unknown) == 1 and rest >= 0:
+                    sizes[unknown[0]] = rest
             ends = np.cumsum([0, *sizes]).tolist()
             if ends[-1] != borders[-1]:
-                return False
+                return bool(unknown) and len(borders) > 2
             places.append((set(borders), set(ends), ends[first], ends[last]))
         (words_a, ends_a, low_a, high_a), (words_b, ends_b, low_b, high_b) = places
         inside = range(min(low_a, low_b) + 1, max(high_a, high_b))

@@ -59,6 +59,11 @@ class Machines:
         """Whether no text was found on which they part."""
         return self.witness is None
 
+    @property
+    def differs(self) -> bool:
+        """Whether anything does: a text was found on which they part, or one of the parts is another."""
+        return self.witness is not None or (not self.proved and any(part.verdict == DIFFERS for part in self.parts))
+
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain data."""
         return asdict(self)

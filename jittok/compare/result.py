@@ -66,6 +66,11 @@ class Comparison:
         """Whether no document differs."""
         return not self.differing
 
+    @property
+    def differs(self) -> bool:
+        """Whether any document does."""
+        return not self.same
+
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain data."""
         return asdict(self)

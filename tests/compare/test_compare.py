@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from drawn_files import byte_level_json
 
 import jittok
 from jittok._jit import frozen
@@ -13,6 +14,7 @@ from jittok.align import files
 from jittok.cli import main
 from jittok.compare import Comparison, tally
 from jittok.compare.cells import FIRST_A, FIRST_B, LAST_A, LAST_B, START, STOP, Side, partings
+from jittok.compare.machines import _Search
 from jittok.compare.scripts import script_of
 from jittok.inputs import Documents
 
@@ -176,3 +178,43 @@ def test_the_command_says_1_where_something_differs(tmp_path, recorded_path, cap
     told = json.loads(capfdbinary.readouterr().out)
     assert told["differing"] == 2
     assert told["frequent"][0]["where"].endswith("texts.jsonl, line 1")
+
+
+def words_json(vocab, splits):
+    whole = {
+        "version": "1.0", "added_tokens": [], "normalizer": {"type": "Lowercase"}, "post_processor": None,
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": splits},
+        "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
+                  "max_input_chars_per_word": 100, "vocab": {text: k for k, text in enumerate(vocab)}},
+    }  # fmt: skip
+    return jittok.load(json.dumps(whole).encode(), cache=False)
+
+
+WORDS = ["[UNK]", "the", "cat", "##s", "-", "sat"]
+SPACES, HYPHENS = {"type": "WhitespaceSplit"}, {"type": "Punctuation", "behavior": "Isolated"}
+
+
+@pytest.mark.parametrize(
+    ("vocab", "splits", "text", "cause"),
+    [
+        (WORDS[:3] + WORDS[4:], [SPACES], "the cats sat", "model"),  # one of the two has no token for a word
+        ([*WORDS, "zq"], [SPACES], "xy the zq sat cats", "model"),
+        ([*WORDS, "zq"], [SPACES], "the wv zq sat", "model"),
+        (WORDS, [SPACES, HYPHENS], "the xy-cat sat", "split"),
+    ],
+)
+def test_partings_of_unknown_tokens_have_their_cause(vocab, splits, text, cause):
+    found = jittok.compare(words_json(WORDS, [SPACES]), words_json(vocab, splits), [text])
+    assert set(found.causes) == {cause}
+
+
+def test_without_documents_the_status_is_1_where_only_a_part_differs(tmp_path, capfdbinary, monkeypatch):
+    monkeypatch.setattr(_Search, "_characters", lambda _: iter("ab 1"))  # a million of them take seconds
+    places = [tmp_path / "a.json", tmp_path / "b.json"]
+    for place, pattern in zip(places, (r"\p{L}+|[^\p{L}]", r"\p{L}|[^\p{L}]+"), strict=True):
+        place.write_bytes(byte_level_json(pattern, None))
+    assert main(["compare", *map(str, places), "--json"]) == 1
+    told = json.loads(capfdbinary.readouterr().out)
+    assert told["witness"] is None
+    assert [part["name"] for part in told["parts"] if part["verdict"] == "differs"] == ["splitter"]
+    assert main(["compare", str(places[0]), str(places[0])]) == 0
