@@ -28,6 +28,8 @@ FLOAT_LIMIT = 1 << 16
 """Bytes of a text up to which sums of a sentencepiece model may be small enough for spans."""
 NEAR_FLOATS = 1.25 * 2.0**-7
 """A sum below 2 ** 17 rounds by 2 ** -8 at most. Two paths through n bytes take 2 * n steps at most."""
+BELOW_PATH = 2.0**12
+"""How far the sum at a place inside of a token on the best path may be below the sums of that path."""
 NEAR_DOUBLES, MOST_DOUBLE = 1.25 * 2.0**-22, 2.0**30
 """The same of sums of doubles below 2 ** 30."""
 MARGIN = 1.0
@@ -179,7 +181,9 @@ def _arrays(own: _Model, keys: Keys, *, first_span: int, merge: int, **more: Any
     rules = rules._replace(three=frozen(three, np.uint8))
     limit = FLOAT_LIMIT
     free = rules.cuts[CLASSES * LETTER + BLANK] != 0 and not any(b" " in text for text in own.users)
-    parts = int(own.single and merge and free)
+    if own.single and max(map(len, spaced)) * abs(own.unk_score) >= BELOW_PATH:
+        limit = 0
+    parts = int(own.single and merge and free and limit > 0)
     if not own.single:
         most = float(max(np.abs(own.scores[kept]).max(), abs(own.unk_score)))
         limit = min(MOST_LIMIT, int(MOST_DOUBLE / (most * _growth(keys, True))))

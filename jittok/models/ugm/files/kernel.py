@@ -13,6 +13,7 @@ from jittok.models.ugm.files.arrays import Arrays, Work
 from jittok.models.ugm.files.paths import (
     DOUBTFUL,
     EXACT,
+    MOST_SUM,
     Lattice,
     begin_text,
     best_paths,
@@ -223,23 +224,25 @@ def _sections(own: Spans, data: U8, start: int, stop: int, ids: OutI32, count: i
 def _summed_sections(
     own: Spans, prefixed: bool, data: U8, start: int, stop: int, ids: OutI32, count: int, report: OutI64
 ) -> int:
-    """Ids of a text by sentencepiece's model: by spans as long as its sum is small, then by paths from that sum."""
-    text, out, lattice, begun = window(data), window(ids), own.model.lattice, count
+    """Ids of a text by sentencepiece's model: by spans, and by paths from its sum on where that is reset."""
+    text, out, lattice, begun, size = window(data), window(ids), own.model.lattice, count, LONG_SECTION
     while start < stop:
-        end = section_end(own.model.rewriting, text, start, stop, LONG_SECTION, True)
+        end = section_end(own.model.rewriting, text, start, stop, size, True)
         done, base = WHOLE, total_here(lattice)
-        if end - start <= own.limit and not np.isnan(settle(lattice, out, count)):
+        if end - start <= own.limit and abs(base) < MOST_SUM:
             done = _spans(own, prefixed, data, start, end, ids, count, report)
             if done >= 0 and np.isnan(settle(lattice, out, done)):
                 done = WHOLE
         if done == WHOLE:
-            done = _whole(own.model, text, start, end, base, out, ids.size, count, report)
             go_back(lattice, base, count)
+            if size > SECTION:
+                size = SECTION
+                continue
+            done, size = _whole(own.model, text, start, end, base, out, ids.size, count, report), LONG_SECTION
         if done == OUT_OF_ROOM:  # of the section
             report[NEED] += count - begun + own.room_per_byte * (stop - start + 1)
         if done < 0:
             return done
-        settle(lattice, out, done)
         start, count, prefixed = end, done, False
     return count
 
