@@ -1,15 +1,18 @@
 """Training beside other trainers: CPU, wall and peak memory, each in a process of its own, interleaved.
 
-    python bench/train.py texts.jsonl [.xz] --size 32000 --peers jittok,tokenizers,gigabpe --turns 3
+    python bench/train.py english.jsonl.xz code.jsonl.xz big.jsonl --docs --python gigabpe=/path/to/python
 
 Reading the documents is not counted: they are in memory (gigabpe reads a text file, so its reading counts). "first" is
 the first call of a process, "again" the second one. The same merges are told by equal digests; gigabpe is given lines,
-so its words differ a little. With --python another interpreter runs a peer: gigabpe=/path/to/python.
+so its words differ a little. With --python another interpreter runs a peer: gigabpe=/path/to/python. Peers that are
+not installed are left out. A corpus of more than 100 MB has one turn of one call. --docs writes the table into
+docs/train.md. Before it, run what is measured once: kernels are compiled at the first call after a change.
 """
 
 from __future__ import annotations
 
 import argparse
+import datetime
 import hashlib
 import json
 import lzma
@@ -27,6 +30,13 @@ from typing import Any
 PEERS = (
     "jittok", "tokenizers", "gigabpe", "jittok-spm", "sentencepiece-bpe", "jittok-unigram", "sentencepiece-unigram",
 )  # fmt: skip
+
+LARGE = 100 << 20
+MARKS = ("<!-- train -->", "<!-- /train -->")
+HEAD = (
+    "| corpus | trainer | CPU s, first call | again | of jittok's | MB above the process | merges | digest |",
+    "|---|---|---|---|---|---|---|---|",
+)
 
 
 def read(corpus: str) -> list[str]:
@@ -124,48 +134,83 @@ def measure(peer: str, corpus: str, size: int, threads: int, calls: int) -> dict
     }  # fmt: skip
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("corpus", help="JSON Lines with a text in each, also .xz")
-    parser.add_argument("--size", type=int, default=32000)
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--turns", type=int, default=3)
-    parser.add_argument("--calls", type=int, default=2, help="in each process")
-    parser.add_argument("--peers", default="jittok,tokenizers,gigabpe")
-    parser.add_argument("--python", action="append", default=[], metavar="PEER=PATH")
-    parser.add_argument("--one", help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.one:
-        print(json.dumps(measure(options.one, options.corpus, options.size, options.threads, options.calls)))
-        return
-    pythons = dict(given.split("=", 1) for given in options.python)
-    found: dict[str, list[dict[str, Any]]] = {peer: [] for peer in options.peers.split(",")}
-    for _ in range(options.turns):
+def installed(peer: str, python: str) -> bool:
+    """Whether the package of a peer is there for an interpreter."""
+    package = "sentencepiece" if peer.startswith("sentencepiece") else peer.partition("-")[0]
+    found = subprocess.run([python, "-c", f"import {package}"], capture_output=True, check=False)
+    return found.returncode == 0
+
+
+def measured(corpus: str, peers: dict[str, str], options: argparse.Namespace) -> dict[str, list[dict[str, Any]]]:
+    """What each peer (name -> interpreter) took in each turn."""
+    large = Path(corpus).stat().st_size > LARGE
+    turns, calls = (1, 1) if large else (options.turns, options.calls)
+    found: dict[str, list[dict[str, Any]]] = {peer: [] for peer in peers}
+    environment = {**os.environ, "RAYON_NUM_THREADS": str(options.threads)}
+    for _ in range(turns):
         for peer, rows in found.items():
-            command = [pythons.get(peer, sys.executable), __file__, options.corpus, "--one", peer]
-            command += ["--size", str(options.size), "--threads", str(options.threads), "--calls", str(options.calls)]
-            environment = {**os.environ, "RAYON_NUM_THREADS": str(options.threads)}
+            if large and peer.endswith("-unigram"):
+                continue  # sentencepiece needs many minutes and gigabytes
+            command = [peers[peer], __file__, corpus, "--one", peer, "--size", str(options.size)]
+            command += ["--threads", str(options.threads), "--calls", str(calls)]
             ran = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
             if ran.returncode:
                 sys.exit(f"{peer}: {ran.stderr[-500:]}")
             rows.append(json.loads(ran.stdout.splitlines()[-1]))
-    print("| trainer | first call: user + system s | again | of jittok's | MB before, peak | merges | digest |")
-    print("|---|---|---|---|---|---|---|")
-    own = None
+    return {peer: rows for peer, rows in found.items() if rows}
+
+
+def table_rows(corpus: str, found: dict[str, list[dict[str, Any]]]) -> list[str]:
+    """Rows of Markdown. The times are those of jittok's trainer of the same kind."""
+    name, lines, own = Path(corpus).name.partition(".")[0], [], 1.0
     for peer, rows in found.items():
-        middle = {k: [statistics.median(row[k][n] for row in rows) for n in (0, -1)] for k in ("user", "system")}
-        first, again = (middle["user"][n] + middle["system"][n] for n in (0, -1))
-        own = own or again
-        cells = [
-            peer,
-            f"{middle['user'][0]:.2f} + {middle['system'][0]:.2f}",
-            f"{again:.2f} (first {first:.2f})",
-            f"{again / own:.2f}",
-            f"{rows[0]['before']:.0f}, {max(row['peak'] for row in rows):.0f}",
-            str(rows[0]["merges"]),
-            rows[0]["digest"],
-        ]
-        print(f"| {' | '.join(cells)} |")
+        spent = [[row["user"][n] + row["system"][n] for row in rows] for n in (0, -1)]
+        first, again = (statistics.median(times) for times in spent)
+        if peer.startswith("jittok"):
+            own = again
+        taken = max(row["peak"] - row["before"] for row in rows)
+        cells = [name, peer, f"{first:.2f}", f"{again:.2f}", f"{again / own:.1f}", f"{taken:.0f}"]
+        lines.append(f"| {' | '.join([*cells, str(rows[0]['merges']), rows[0]['digest']])} |")
+    return lines
+
+
+def write_docs(table: str, path: Path, threads: int) -> None:
+    """Replace what stands between the marks."""
+    text = path.read_text(encoding="utf-8")
+    before, rest = text.split(MARKS[0])
+    _, after = rest.split(MARKS[1])
+    cpu = next(
+        (line.partition(": ")[2] for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line), ""
+    )
+    about = f"{datetime.date.today()}, {threads} thread of {cpu}."
+    path.write_text(f"{before}{MARKS[0]}\n{table}\n\n{about}\n\n{MARKS[1]}{after}", encoding="utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("corpora", nargs="+", metavar="CORPUS", help="JSON Lines with a text in each, also .xz")
+    parser.add_argument("--size", type=int, default=32000)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--calls", type=int, default=2, help="in each process")
+    parser.add_argument("--peers", default=",".join(PEERS))
+    parser.add_argument("--python", action="append", default=[], metavar="PEER=PATH")
+    parser.add_argument("--docs", action="store_true", help="write the table into docs/train.md")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.one:
+        found = measure(options.one, options.corpora[0], options.size, options.threads, options.calls)
+        print(json.dumps(found))
+        return
+    given = dict(row.split("=", 1) for row in options.python)
+    peers = {peer: given.get(peer, sys.executable) for peer in options.peers.split(",")}
+    peers = {peer: python for peer, python in peers.items() if installed(peer, python)}
+    lines = list(HEAD)
+    for corpus in options.corpora:
+        lines += table_rows(corpus, measured(corpus, peers, options))
+    print("\n".join(lines))
+    if options.docs:
+        write_docs("\n".join(lines), Path(__file__).parents[1] / "docs" / "train.md", options.threads)
 
 
 if __name__ == "__main__":

@@ -88,12 +88,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         note(f"jittok{command}: {one_line(error, names)}")
         return 2
     except Exception as error:
+        if _was_interrupt(error):
+            _flush_or_forget()
+            note(f"jittok{command}: interrupted")
+            return INTERRUPTED
         if os.environ.get("JITTOK_TRACEBACK"):
             raise
         _flush_or_forget()
         note(f"jittok{command}: a bug (JITTOK_TRACEBACK=1 shows where): {one_line(error)}")
         return 2
     return status
+
+
+def _was_interrupt(error: BaseException | None) -> bool:
+    """Whether Ctrl-C is what an exception comes of: Python 3.11 wraps one that meets the body of a class."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__
+    return error is not None
 
 
 def _flush_or_forget() -> Exception | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import difflib
+import glob
 import os
 import re
 import sys
@@ -60,26 +61,39 @@ def add_overwrite(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--overwrite", action="store_true", help="replace output files that are there already")
 
 
-def _holds(source: Path, path: Path) -> bool:
+def _holds(source: str, path: Path) -> bool:
     """Whether a source is this file, or the folder that it lies in."""
-    return source.exists() and (path.parent.samefile(source) if source.is_dir() else path.samefile(source))
+    given = Path(source)
+    return given.exists() and (path.parent.samefile(given) if given.is_dir() else path.samefile(given))
+
+
+def _reads(texts: str, path: Path) -> bool:
+    """Whether an input of texts, a folder with those below it or a glob, holds this file."""
+    if not os.path.lexists(texts) and glob.has_magic(texts):
+        return any(_holds(found, path) for found in glob.iglob(texts, recursive=True) if Path(found).is_file())  # noqa: PTH207
+    given = Path(texts)
+    return _holds(texts, path) or (given.is_dir() and any(folder.samefile(given) for folder in path.resolve().parents))
 
 
 def check_outputs(
-    paths: Iterable[str | os.PathLike[str]], overwrite: bool, sources: Iterable[str] = (), folders: bool = False
-) -> None:
-    """Look at the names of outputs before any work.
+    paths: Iterable[str | os.PathLike[str]], overwrite: bool, sources: Iterable[str] = (), texts: Iterable[str] = (),
+    folders: bool = False,
+) -> None:  # fmt: skip
+    """Look at the names of outputs before any work. sources: tokenizers; texts: inputs, which may be globs.
 
     Raises FileExistsError where something would be replaced that nobody said may be. Raises ValueError for an output
-    that is one of the sources, for a folder, and for a file in a folder that is not there. With `folders`, folders are
-    written, with those above them, and are no error. Raises CorpusError for a URL."""
-    sources = list(sources)
+    that is one of the sources or texts or another output, for a folder, and for a file in a folder that is not there.
+    With `folders`, folders are written, with those above them, and are no error. Raises CorpusError for a URL."""
+    sources, texts, seen = list(sources), list(texts), set[str]()
     for given in paths:
         check_local(given, "--out")
         path = Path(given)
         if is_stream(path):
             continue
-        if path.exists() and any(_holds(Path(source), path) for source in sources):
+        if os.path.realpath(path) in seen:
+            raise ValueError(f"--out {path}: found one name for two outputs, expected two")
+        seen.add(os.path.realpath(path))
+        if path.exists() and (any(_holds(each, path) for each in sources) or any(_reads(each, path) for each in texts)):
             raise ValueError(f"--out {path}: found a file that is read, expected another name")
         if not overwrite and os.path.lexists(path):
             raise FileExistsError(f"{path}: found something of this name, expected a free name, or --overwrite")

@@ -45,9 +45,8 @@ def run(options: argparse.Namespace) -> int:
     from jittok.compare.api import tally_of
     from jittok.compare.result import of_tally
 
-    check_outputs(
-        [options.html] if options.html else [], options.overwrite, [options.a, options.b, *(options.corpus or [])]
-    )
+    outputs = [options.html] if options.html else []
+    check_outputs(outputs, options.overwrite, [options.a, options.b], options.corpus or [])
     toks = [open_named(name, not options.no_cache, where=of) for of, name in (("A", options.a), ("B", options.b))]
     if options.corpus is None:
         from jittok.compare.machines import machines

@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
     from jittok.convert import convert
 
     out = options.out or f"{Path(options.source).stem}{ENDS[options.to]}"
-    check_outputs([out], options.overwrite, [options.source, *(options.corpus or [])])
+    check_outputs([out], options.overwrite, [options.source], options.corpus or [])
     tok = open_named(options.source, not options.no_cache, where="A")
     found = convert(
         tok, out, to=options.to, texts=_documents(options), pre=options.pre,

@@ -154,11 +154,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Count, learn, write."""
     sizes = _sizes(options)
-    read = [*options.inputs, *filter(None, [options.extend, options.prune, options.held_out])]
     if not (options.out or options.save_words or options.trace or options.explain or options.held_out):
         expected = "--out FILE (or --save-words, --trace, --explain or --held-out, to look only)"
         raise ValueError(f"found nothing to write, expected {expected}")
-    check_outputs(_outputs(options, sizes), options.overwrite, read)
+    bases = [*(options.words or []), *filter(None, [options.extend, options.prune])]
+    texts = [*options.inputs, *filter(None, [options.held_out])]
+    check_outputs(_outputs(options, sizes), options.overwrite, bases, texts)
     base = None
     if options.extend or options.prune:
         base = _base(options)

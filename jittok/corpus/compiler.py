@@ -18,9 +18,11 @@ from jittok.corpus.engines import ENGINES, engine_of
 from jittok.corpus.formats import make_formats
 from jittok.corpus.formats.base import Facts, Format
 from jittok.corpus.formats.errors import Errors
+from jittok.corpus.manifest import NAME as MANIFEST
+from jittok.corpus.manifest import WORK
 from jittok.corpus.options import Options
 from jittok.corpus.progress import Progress
-from jittok.corpus.run import LOCK, Run, Summary
+from jittok.corpus.run import LOCK, Run, Summary, refuse_strange
 from jittok.corpus.sources import Source, check_looks, find_sources
 from jittok.corpus.state import make_plan
 from jittok.errors import CorpusError, InWords, check_local, missing
@@ -70,6 +72,8 @@ def compile_corpus(
     formats = formats_of(tok, sources, options)
     encoder = RangeEncoder(tok, sources, options)
     out.mkdir(parents=True, exist_ok=True)
+    if not any(os.path.lexists(out / name) for name in (MANIFEST, WORK)):
+        refuse_strange(out)  # before anything is written there
     if (out / LOCK).is_symlink() or ((out / LOCK).exists() and not (out / LOCK).is_file()):
         raise CorpusError(
             str(out / LOCK), InWords("something that is no file"), "a file that jittok made: remove what is there"

@@ -59,6 +59,13 @@ class Summary:
         return asdict(self)
 
 
+def refuse_strange(out: Path) -> None:
+    """CorpusError for a directory that holds something which no run has made."""
+    strange = sorted(path.name for path in out.iterdir() if path.name not in (WORK, LOCK))
+    if strange:
+        raise CorpusError(str(out), ", ".join(strange)[:80], "an empty directory, or one that jittok corpus began")
+
+
 class Run:
     """One call of `compile_corpus` on a directory it has locked."""
 
@@ -86,15 +93,12 @@ class Run:
         if os.path.lexists(self.out / MANIFEST):
             self._check_finished()
             return int(self.manifest["documents"])
-        strange = sorted(path.name for path in self.out.iterdir() if path.name not in (WORK, LOCK))
         there = self.folder.inner(WORK, make=False)
         if there is not None:
             self._files.callback(there.close)
         ledger_there = there is not None and os.path.lexists(there.path / LEDGER)
-        if strange and not ledger_there:
-            raise CorpusError(
-                str(self.out), ", ".join(strange)[:80], "an empty directory, or one that jittok corpus began"
-            )
+        if not ledger_there:
+            refuse_strange(self.out)
         work: Any = there or self._files.enter_context(self.folder.inner(WORK, mode=0o700))  # type: ignore[arg-type]
         self.work: Path = work.path
         self.ledger = Ledger(self.work / LEDGER)

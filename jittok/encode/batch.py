@@ -19,6 +19,7 @@ from jittok._jit import when_long
 from jittok.encode.encoder import SPARE, Encoder
 from jittok.encode.failures import failure_of
 from jittok.encode.long_document import LEAST, PART, InOrder, part_fragments
+from jittok.encode.recycled import Recycled
 from jittok.encode.rule import Rule
 from jittok.encode.stretches import DOCUMENT_WEIGHT, STRETCH_BYTES, finished, progress_bar, stretches_of, thread_count
 from jittok.encode.workspace import COPIED, Workspace
@@ -172,7 +173,8 @@ def _in_parts(
             workspace.expect(docs, size)
             count = encode(workspace, 0, 0)
             return _taken(workspace, count) if keep else np.empty(0, np.int32), np.array([count])
-    line = InOrder((lambda: int(1.1 * encoder.ids_per_byte * size) + count + SPARE) if keep else None)
+    room = (lambda: int(1.1 * encoder.ids_per_byte * size) + count + SPARE) if keep else None
+    line = InOrder(room, Recycled(encoder.idle))
     ids = line.run(pool, threads, range(len(first) - 1), encode, encoder.acquire, encoder.release)
     return ids, np.array([line.count])
 
@@ -244,7 +246,7 @@ def _in_order(
         rows[number], sizes[number] = _row_ends(workspace, last - first, at), done - at
         return done
 
-    line = InOrder(lambda: int(1.25 * encoder.ids_per_byte * expected) + SPARE)
+    line = InOrder(lambda: int(1.25 * encoder.ids_per_byte * expected) + SPARE, Recycled(encoder.idle))
     ids = line.run(pool, threads, jobs(), encode, encoder.acquire, encoder.release)
     if bar is not None:
         bar.update(sum(row.size for row in rows) - bar.n)

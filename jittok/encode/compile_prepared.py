@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 from jittok.encode.prepare import preparation
 from jittok.models.bpe.files import compile_pipeline as compile_bytes
 from jittok.models.bpe.marked import compile_pipeline as compile_marked
-from jittok.models.spm.files import ESCAPE, NO_WORDS
+from jittok.models.spm.files import ESCAPE, NO_WORDS, compile_normalized
 from jittok.models.spm.files import compile_pipeline as compile_characters
 from jittok.pipeline import Pipeline
+from jittok.pipeline.models import Pieces
 from jittok.pipeline.steps import MERGED_WITH_NEXT, Cut, Metaspace, Normalizer, Pattern, PrefixSpace, Replace, Splitter
 from jittok.pretokenize.splitters.marks import Marking
 from jittok.unicode.characters import SPACE_MARK
@@ -28,6 +29,9 @@ def compile_prepared(pipeline: Pipeline) -> Prepared | None:
     """The arrays for texts that are prepared first; None for what is not covered."""
     if preparation(pipeline, True) is None:
         return None
+    if isinstance(pipeline.model, Pieces):
+        found = compile_normalized(pipeline)
+        return None if found is None else Prepared("spm", found, None)
     front, stages = _apart(pipeline.split)
     bare = dataclasses.replace(pipeline, normalize=(), split=stages, added_bytes=pipeline.added_bytes[:0],
                                added_offsets=pipeline.added_offsets[:1], added_ids=pipeline.added_ids[:0],

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from jittok._jit import CHECKED, kernel, patiently
 from jittok.encode.failures import failure_of, mended
 from jittok.encode.quick import encode_quickly, has_to_cut
+from jittok.encode.recycled import Mapping
 from jittok.encode.rewritten import Rewrite, run_rewritten
 from jittok.encode.rule import Rule
 from jittok.encode.uncut import can_wait, lay_out, lay_out_one, nothing_to_cut
@@ -90,6 +91,7 @@ class Encoder:
         self._special = {parse: table for parse, table in tables.items() if table is not None}
         self._rules: dict[tuple[bool, bool, bool], Rule] = {}
         self._workspaces: list[Workspace] = []
+        self.idle: list[Mapping] = []  # memory of what several threads gave, see `recycled`
         self.builtins: dict[int, Any] = {}  # by id of their rules, see `quick`
         self._parted = 0, 1 << 62  # bytes of the longest document that may be cut, of the shortest that may not
         if hasattr(self.arrays, "chain"):

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.encode.recycled import Recycled
 from jittok.encode.workspace import Workspace
 from jittok.errors import JittokError
 from jittok.fragments import TEXT
@@ -95,11 +96,12 @@ class InOrder:
     Where a part's ids go is known once all parts before it are encoded; until then they wait with their thread, which
     goes on. So nobody waits for a turn but at the end. When `room` was too little another array begins, and all are
     joined at the end: no array moves while somebody writes to it. `room` is asked when the first part is encoded, which
-    tells more than any guess. None: ids are only counted.
+    tells more than any guess. None: ids are only counted. `memory`: what the array is taken from.
     """
 
-    def __init__(self, room: Callable[[], int] | None) -> None:
+    def __init__(self, room: Callable[[], int] | None, memory: Recycled | None = None) -> None:
         self.count = 0  # ids of all parts that have a place
+        self._memory = memory or Recycled()
         self._keep, self._room = room is not None, room
         self._arrays = [np.empty(0, np.int32)]
         self._before = 0  # ids in all arrays but the last
@@ -210,7 +212,7 @@ class InOrder:
             else:
                 self._arrays.pop()  # nobody has a place in it: it need not be joined with the next one
             room = self._room() if self._room and not self.count else self.count // 2
-            self._arrays.append(np.empty(max(size, room), np.int32))
+            self._arrays.append(self._memory.array(max(size, room)))
             self._before, start = self.count, 0
         return self._arrays[-1][start : start + size]
 
@@ -237,8 +239,4 @@ class InOrder:
             self._arrays[-1] = self._arrays[-1][: self.count - self._before]
             return together(pool, self._arrays)
         ids = self._arrays.pop()
-        if not self._keep:
-            return ids
-        if 5 * self.count < 4 * ids.size:
-            ids.resize(self.count, refcheck=False)  # nobody else has seen it: what is left over goes back in place
-        return ids[: self.count]
+        return self._memory.taken(ids, self.count) if self._keep else ids

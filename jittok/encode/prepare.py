@@ -20,6 +20,7 @@ from jittok.inputs import Documents
 from jittok.normalize.composed import changed_fragments, nfc_tables
 from jittok.normalize.fronts import gather, strip_white, write_fronts
 from jittok.normalize.images import Images, images_of, write_images
+from jittok.normalize.squeezed import Squeezed, squeezed_of, write_squeezed
 from jittok.pipeline import Pipeline
 from jittok.pipeline.patterns import PatternError, compiled, explicit
 from jittok.pipeline.steps import (
@@ -35,6 +36,7 @@ from jittok.pipeline.steps import (
     Prepend,
     Replace,
     Splitter,
+    Squeeze,
     Strip,
 )
 from jittok.pretokenize.marking import one_set
@@ -99,6 +101,14 @@ def _texts(data: NDArray[np.uint8], places: tuple[NDArray[np.int64], NDArray[np.
 def _with_images(table: Images, workspace: Workspace, texts: Texts) -> Texts:
     out, places = np.empty(table.growth * texts.size + PAD, np.uint8), _places(texts.number)
     workspace.run(write_images, table, texts.data, texts.starts, texts.stops, texts.tokens, texts.number, out, *places)
+    return _texts(out, places, texts.tokens)
+
+
+def _squeezed(table: Squeezed, workspace: Workspace, texts: Texts) -> Texts:
+    out, places = np.empty(table.growth * texts.size + texts.number + PAD, np.uint8), _places(texts.number)
+    workspace.run(
+        write_squeezed, table, texts.data, texts.starts, texts.stops, texts.tokens, texts.number, out, *places
+    )
     return _texts(out, places, texts.tokens)
 
 
@@ -217,6 +227,22 @@ def cut_again(tokens: SpecialTokens, workspace: Workspace, texts: Texts) -> tupl
     return Texts(texts.data, _read(columns[0]), _read(columns[1]), _read(columns[2]), texts.kept), ends
 
 
+def one_unknown(ids: NDArray[np.int32], ends: NDArray[np.int64], first: int, last: int, unknown: int) -> int:
+    """Make one of unknown ids in a row, in ids[first:last]; the new end. ends: int64[fragments] the ends of fragments,
+    which are put right; nothing is joined across them."""
+    found = ids[first:last] == unknown
+    again = np.zeros(found.size + 1, np.bool_)
+    np.logical_and(found[1:], found[:-1], out=again[1:-1])
+    if not again.any():
+        return last
+    again[ends - first] = False  # the first of the next fragment
+    again[-1] = False
+    kept = np.flatnonzero(~again[:-1])
+    ends -= np.concatenate([[0], np.cumsum(again)])[ends - first]
+    ids[first : first + kept.size] = ids[first:last][kept]
+    return first + kept.size
+
+
 # ---- steps of a file
 
 
@@ -235,6 +261,9 @@ def normalizer(step: Normalizer) -> Step | None:
         return partial(_with_front, frozen(np.frombuffer(step.text.encode(), np.uint8), np.uint8), NOTHING, TEXT)
     if isinstance(step, Strip):
         return partial(_stripped, step)
+    if isinstance(step, Squeeze):
+        table = squeezed_of(step)
+        return None if table is None else partial(_squeezed, table)
     return _replacing(step.pattern, step.content) if isinstance(step, Replace) else None
 
 

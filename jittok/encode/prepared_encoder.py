@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.encode.pipeline_encoder import PipelineEncoder
-from jittok.encode.prepare import Texts, cut_again, first_only, no_tokens, preparation
+from jittok.encode.prepare import Texts, cut_again, first_only, no_tokens, one_unknown, preparation
 from jittok.encode.workspace import Workspace
 from jittok.fragments import TEXT, Failure
 from jittok.inputs import Documents
 from jittok.merging.chain import NEVER
 from jittok.pipeline import Pipeline
-from jittok.pipeline.models import Words
+from jittok.pipeline.models import Pieces, Words
 from jittok.pretokenize.splitters.marks import MARKS, Marking
 from jittok.special.tables import SpecialTokens
 
@@ -32,6 +32,8 @@ class PreparedEncoder(PipelineEncoder):
         assert found is not None  # who compiled has asked
         self.steps = found
         self._first_only = first_only(pipeline)
+        model = pipeline.model
+        self._unknown = model.unknown if isinstance(model, Pieces) and not model.byte_fallback else None
         self.rewrite = _run_nothing  # so that no text is encoded as it is
         if isinstance(pipeline.model, Words):
             self.arrays = self.arrays._replace(chain=self.arrays.chain._replace(state=NEVER))
@@ -76,6 +78,8 @@ class PreparedEncoder(PipelineEncoder):
         made = Documents(texts.data, texts.starts, texts.stops, texts.kept)
         own = ends if last is None else np.empty(texts.number, np.int64)
         done = super()._run(workspace, made, texts.starts, texts.stops, texts.tokens, texts.number, count, own, replace)
+        if isinstance(done, int) and self._unknown is not None:
+            done = one_unknown(workspace.ids, own[: texts.number], count, done, self._unknown)
         if isinstance(done, int) and last is not None:
             ends[:fragments] = np.where(last > 0, np.append(own, count)[last - 1], count)
         return done

@@ -30,7 +30,7 @@ POSSIBLE = hasattr(mmap, "MADV_FREE") and hasattr(mmap, "MADV_HUGEPAGE")
 """Linux. Other systems count memory that is not touched, or clear it when it is mapped."""
 
 
-class _Mapping:
+class Mapping:
     """Pages of this process, and how many of their bytes may have been touched."""
 
     __slots__ = ("pages", "skip", "touched")
@@ -54,11 +54,11 @@ class _Mapping:
 
 
 class Recycled:
-    """The mappings of one workspace that nobody has ids in, and the one that was given last."""
+    """Mappings that nobody has ids in (`idle`, which several may share), and the one that was given last."""
 
-    def __init__(self) -> None:
-        self._idle: list[_Mapping] = []
-        self._given: _Mapping | None = None
+    def __init__(self, idle: list[Mapping] | None = None) -> None:
+        self._idle = [] if idle is None else idle
+        self._given: Mapping | None = None
 
     def array(self, count: int) -> NDArray[np.int32]:
         """An array for at least so many ids, of any content."""
@@ -66,7 +66,7 @@ class Recycled:
         if not POSSIBLE or count < LEAST:
             return np.empty(count, np.int32)
         try:
-            given = self._fitting(count) or _Mapping(count)
+            given = self._fitting(count) or Mapping(count)
         except (OSError, ValueError, OverflowError):  # no address space for so much: some of it is not needed
             return np.empty(count, np.int32)
         given.touched = max(given.touched, WORD * count)
@@ -88,7 +88,7 @@ class Recycled:
         # asking the system.
         return ids[:count]
 
-    def _fitting(self, count: int) -> _Mapping | None:
+    def _fitting(self, count: int) -> Mapping | None:
         while True:
             try:
                 found = self._idle.pop()
@@ -98,14 +98,14 @@ class Recycled:
                 return found
 
 
-def _cut(given: _Mapping, used: int) -> None:
+def _cut(given: Mapping, used: int) -> None:
     """No more than twice as much memory as is used stays with ids that somebody may keep for long."""
     if given.touched > 2 * used + HUGE:
         given.advise(mmap.MADV_DONTNEED, used)
         given.touched = used
 
 
-def _take_back(idle: list[_Mapping], found: _Mapping) -> None:
+def _take_back(idle: list[Mapping], found: Mapping) -> None:
     """Called when the array of a mapping and all its views are gone, in whichever thread."""
     if found.touched > IDLE_BYTES:
         return

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from jittok.encode.stretches import stretches_of, thread_count
 from jittok.errors import CorpusError
+from jittok.fragments import PAD
 from jittok.inputs import Documents
 from jittok.train.counter import Counter, Counters
 from jittok.train.counts import UNIT, Counts, of_table
@@ -36,7 +37,7 @@ from jittok.train.cutter import (
 )
 from jittok.train.lines import IDENTITY, Lines, Tail, charsmap_of, lines_of
 from jittok.train.names import REGEX
-from jittok.train.table import make_table, table_bytes
+from jittok.train.table import NEED_SHORT, make_table, table_bytes
 
 SHARE = 8
 """A table that has had this part of a thread's memory is written: it is twice as large by then, growing it takes as
@@ -105,7 +106,8 @@ class Tally:
         self.how, self.unit = how, unit
         cutter, once = how.cutter(), how.by == "documents"
         self.stop = stop = threading.Event()
-        self.counters = Counters(lambda: Counter(cutter, how.special, once, stop))  # no cycle: tables go at once
+        self.make: Callable[[], Counter] = lambda: Counter(cutter, how.special, once, stop)
+        self.counters = Counters(self.make)  # no cycle: tables go at once
         self.threads = thread_count(how.threads)
         self.budget = None if how.memory is None else how.memory // (SHARE * self.threads)
         self.runs: list[Path] = []
@@ -117,6 +119,7 @@ class Tally:
     @contextmanager
     def pool(self) -> Iterator[ThreadPoolExecutor]:
         """Threads. Whatever is raised while they are asked to work, Ctrl-C above all, stops them where they are."""
+        self._make_ready()
         with ThreadPoolExecutor(self.threads, thread_name_prefix="jittok-train") as pool:
             try:
                 yield pool
@@ -124,6 +127,15 @@ class Tally:
                 self.stop.set()
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
+
+    def _make_ready(self) -> None:
+        """Count a text that is forgotten: kernels are compiled here, as Ctrl-C has to wait for threads that compile."""
+        text = Documents(np.frombuffer(b"a b" + bytes(PAD), np.uint8), np.zeros(1, np.int64), np.array([3]))
+        if self.how.lines is not None:
+            text = lines_of(text, None, self.how.lines, charsmap_of(self.how.normalization)).docs
+        counter = self.make()
+        counter.add(text)
+        counter.grow(counter.table, NEED_SHORT, 0)
 
     def new_run(self) -> Path:
         """A name for one more run."""

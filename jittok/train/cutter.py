@@ -118,7 +118,7 @@ def named_pre(pre: str) -> str:
         found = json.loads(Path(pre).read_bytes())
         described = found["pre_tokenizer"]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise CorpusError("train: pre", pre, f"a tokenizer.json with a pre_tokenizer ({error})") from None
+        raise CorpusError("--pre", pre, f"a tokenizer.json with a pre_tokenizer ({error})") from None
     if found.get("normalizer") is not None:
         raise CorpusError(
             "train: pre", f"{pre} with a normalizer", "one without: byte-level BPE learns texts as they are"

@@ -186,6 +186,21 @@ def test_an_interrupt_is_one_line(run: Any, monkeypatch: pytest.MonkeyPatch) -> 
     assert run("encode", "-p", "hi") == (130, b"", "jittok encode: interrupted\n")
 
 
+def test_an_interrupt_that_python_wraps_is_one(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Named:
+        def __set_name__(self, *_: object) -> None:
+            raise KeyboardInterrupt
+
+    def interrupted(_: Any) -> None:
+        try:
+            type("Body", (), {"name": Named()})  # until Python 3.11 a RuntimeError comes of it
+        except KeyboardInterrupt as error:
+            raise RuntimeError from error
+
+    monkeypatch.setattr("jittok.cli.encode.open_vocab", interrupted)
+    assert run("encode", "-p", "hi") == (130, b"", "jittok encode: interrupted\n")
+
+
 def test_wrong_use_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in ([], ["nothing"], ["encode"], ["encode", "--vocab"]):
         with pytest.raises(SystemExit) as leave:

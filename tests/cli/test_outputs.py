@@ -86,6 +86,14 @@ def test_a_file_that_was_not_finished_is_not_there(tmp_path: Path) -> None:
         (["convert", "gpt-2", "--to", "tiktoken", "--out", "text.txt", "--corpus", "text.txt"], "text.txt"),
         (["compare", "gpt-2", "model/tokenizer.json", "--html", "model/tokenizer.json"], "model/tokenizer.json"),
         (["train", "text.txt", "--size", "260", "--trace", "text.txt"], "text.txt"),
+        (["train", "texts", "--size", "260", "--trace", "texts/below/text.txt"], "texts/below/text.txt"),
+        (["train", "*.txt", "--size", "260", "--trace", "text.txt"], "text.txt"),
+        (["train", "--words", "text.txt", "--save-words", "text.txt"], "text.txt"),
+        (["convert", "gpt-2", "--to", "tiktoken", "--out", "text.txt", "--corpus", "t*t"], "text.txt"),
+        (
+            ["compare", "bert", "gpt-2", "--corpus", "**/text.txt", "--html", "texts/below/text.txt"],
+            "texts/below/text.txt",
+        ),
     ],
 )
 def test_what_is_read_is_never_replaced(
@@ -95,6 +103,8 @@ def test_what_is_read_is_never_replaced(
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "tokenizer.json").write_text("{}")
     (tmp_path / "text.txt").write_text("to be")
+    (tmp_path / "texts" / "below").mkdir(parents=True)
+    (tmp_path / "texts" / "below" / "text.txt").write_text("or not")
     before = (tmp_path / kept).read_text()
     assert main([*command, "--overwrite"]) == 2
     assert f"{kept}: found a file that is read, expected another name" in capsys.readouterr().err
@@ -124,3 +134,18 @@ def test_standard_output_is_written_to_as_it_is(tmp_path: Path) -> None:
     with log.open("a") as file:
         subprocess.run(command, check=True, stdout=file)
     assert log.read_text() == "before page"
+
+
+def test_two_outputs_of_one_name_are_refused(capsys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text.txt").write_text("to be")
+    assert main(["train", "text.txt", "--size", "260", "--out", "a.json", "--trace", "./a.json"]) == 2
+    assert "a.json: found one name for two outputs" in capsys.readouterr().err
+    assert not (tmp_path / "a.json").exists()
+
+
+def test_a_folder_that_is_refused_for_a_corpus_stays_as_it_is(tmp_path: Path, capsys: Any) -> None:
+    (tmp_path / "text.txt").write_text("to be")
+    assert main(["corpus", "--vocab", "gpt-2", str(tmp_path), "--out", str(tmp_path)]) == 2
+    assert "expected an empty directory" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["text.txt"]

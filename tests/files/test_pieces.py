@@ -4,6 +4,7 @@ import random
 
 import numpy as np
 import pytest
+from charsmap import build_charsmap
 from small_files import sentencepiece, sentencepiece_of
 
 import jittok
@@ -102,6 +103,56 @@ def test_user_defined_pieces_of_bpe_are_cut_out_by_a_kernel(prefix, mark):
     ends = [len("".join(texts[: k + 1]).encode()) for k in range(len(texts))]
     ragged = jittok.Ragged(np.frombuffer(behind, np.uint8), np.array([0, *ends], np.int64))
     assert tok.encode_batch(ragged).to_list() == wanted
+    library = pytest.importorskip("sentencepiece").SentencePieceProcessor()
+    library.LoadFromSerializedProto(content)
+    assert wanted == [library.encode(text) for text in texts]
+
+
+MAP = {"é": "e", "\u3000": " ", "\t": " ", "\u200b": "", "ﬁ": "fi", "¨": " \u0308", "a\u0301": "á", "x": "  ",
+       "X": " a ", "bb": "b", "bbb": "c", "\u2581\u2581": " "}  # fmt: skip
+LETTERS = [
+    (text, NORMAL, -float(k))
+    for k, text in enumerate(["▁", "a", "b", "c", "ca", "▁a", "▁ab", "ab", "á", "e", "aa", "fi"])
+]
+RAW = [*MAP, "a", "a", "b", "c", " ", " ", "▁", "中", "文", "zz", "e", "\u0301", "I"]
+
+
+@pytest.mark.parametrize("seed", range(16 if JIT else 3))
+def test_bpe_behind_sentencepieces_normalizer_runs_in_kernels(seed):
+    draw = random.Random(seed)
+    fallback, prefix, squeeze = (bool(seed & bit) for bit in (1, 2, 4))
+    rules = {} if seed & 8 else {key.encode(): MAP[key].encode() for key in MAP if draw.random() < 0.8}
+    kept = [piece for piece in LETTERS if draw.random() < 0.85]
+    content = sentencepiece_of(
+        BPE,
+        [*HEAD, *(BYTES if fallback else []), *kept],
+        fallback,
+        prefix,
+        squeeze,
+        build_charsmap(rules) if rules else b"",
+    )
+    tok, plain = jittok.load(content, cache=False), Runner(read_pipeline(content))
+    assert tok.runs == "kernels"
+    texts = [
+        "",
+        " ",
+        "   ",
+        "▁",
+        " ▁ ",
+        "\u3000",
+        "\u200b",
+        "中文",
+        "zz 中",
+        "a ",
+        " a",
+        "a▁",
+        "aa" * 40,
+        "中" * 70 + " " * 70,
+    ]
+    texts += ["".join(draw.choices(RAW, k=draw.randrange(14))) for _ in range(300 if JIT else 30)]
+    wanted = [plain.encode(text, False) for text in texts]
+    assert tok.encode_batch(texts, threads=1).to_list() == wanted
+    assert [tok.encode(text).tolist() for text in texts] == wanted
     library = pytest.importorskip("sentencepiece").SentencePieceProcessor()
     library.LoadFromSerializedProto(content)
     assert wanted == [library.encode(text) for text in texts]

@@ -60,6 +60,23 @@ def test_a_mark_that_was_replaced_and_is_put_in_again_cuts(split):
     assert [texts[token] for token in tok.encode("a a▁ b").tolist()] == ["▁a", "▁a", "_", "▁b"]
 
 
+def test_a_byte_whose_spelling_has_tokens_of_bytes_becomes_these():
+    texts = ["?", "a", "<0xC3>", "<0xA9>", "<0xC4>"]  # \u00e9 is the byte E9, and U+0120 a space
+    content = json.dumps({
+        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False},
+        "model": {"type": "BPE", "vocab": {text: k for k, text in enumerate(texts)}, "merges": [], "unk_token": "?",
+                  "byte_fallback": True},
+    })  # fmt: skip
+    assert jittok.load(content.encode(), cache=False).encode("a \u9000").tolist() == [1, 2, 3, 0, 0, 0]
+
+
+def test_a_word_that_is_a_token_only_without_its_unknown_characters_is_none():
+    vocab = {"a": 0, "b": 1, "c": 2, "abc": 3, "ab": 4}
+    model = {"type": "BPE", "vocab": vocab, "merges": [["a", "b"]], "ignore_merges": True}
+    tok = jittok.load(json.dumps({"model": model}).encode(), cache=False)
+    assert [tok.encode(text).tolist() for text in ("abc", "ab\u00e9c", "abc\u00e9")] == [[3], [4, 2], [4, 2]]
+
+
 def test_of_added_tokens_that_are_normalized_to_one_text_the_last_is_found():
     flags = {"special": False, "normalized": True, "single_word": False, "lstrip": False, "rstrip": False}
     content = json.dumps({

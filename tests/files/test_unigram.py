@@ -3,12 +3,14 @@
 import base64
 import json
 import random
+import struct
 import time
 
 import pytest
 from charsmap import build_charsmap
 from drawn_unigram import MAP, drawn_model, drawn_unigram, drawn_words
 from guarded import Guarded
+from small_files import _field
 
 import jittok
 from jittok._jit import JIT
@@ -134,3 +136,22 @@ def test_many_short_texts_take_no_longer_each_than_few():
 
     seconds(100)
     assert seconds(40_000) < 40 * seconds(4_000)
+
+
+def test_a_sum_below_minus_100000_begins_anew_as_in_sentencepiece():
+    rows = [
+        ("<unk>", 0.0, 2),
+        ("a", -100.3, 1),
+        ("b", -1.7, 1),
+        ("c", -1.9987, 1),
+        ("bc", -3.7, 1),
+        ("\u2581", -5.0, 1),
+    ]
+    pieces = [_field(1, t.encode()) + b"\x15" + struct.pack("<f", s) + bytes([0x18, k]) for t, s, k in rows]
+    content = b"".join(_field(1, piece) for piece in pieces)
+    content += _field(2, bytes([3 << 3, 1])) + _field(3, _field(1, b"mine") + bytes([0x18, 0, 0x20, 0, 0x28, 1]))
+    tok, plain = jittok.load(content, cache=False), Runner(read_pipeline(content))
+    one, two = [4], [2, 3]  # rounding hides that two are better, until the sum is small again
+    found = {n: tok.encode("a" * n + "bc").tolist()[n:] for n in (0, 900, 990, 997, 1000, 1300, 1330, 1990, 1995)}
+    assert found == {0: two, 900: one, 990: one, 997: two, 1000: two, 1300: two, 1330: one, 1990: one, 1995: two}
+    assert plain.encode("a" * 997 + "bc", False)[997:] == two

@@ -143,14 +143,16 @@ def sentencepiece(kind: int) -> bytes:
 
 
 def sentencepiece_of(
-    kind: int, pieces: list[tuple[str, int, float]], fallback: bool = True, prefix: bool = True, squeeze: bool = True
-) -> bytes:
+    kind: int, pieces: list[tuple[str, int, float]], fallback: bool = True, prefix: bool = True, squeeze: bool = True,
+    charsmap: bytes = b"",
+) -> bytes:  # fmt: skip
     """A model of these pieces: text, type, score."""
     out = b""
     for text, type_, score in pieces:
         out += _field(1, _field(1, text.encode()) + b"\x15" + struct.pack("<f", score) + bytes([0x18, type_]))
     trainer = bytes([3 << 3, kind]) + b"\x98\x02" + bytes([fallback])  # model_type, byte_fallback
-    normalizer = _field(1, b"identity") + bytes([0x18, prefix, 0x20, squeeze, 0x28, 1])
+    normalizer = _field(1, b"identity") + (_field(2, charsmap) if charsmap else b"")
+    normalizer += bytes([0x18, prefix, 0x20, squeeze, 0x28, 1])
     return out + _field(2, trainer) + _field(3, normalizer)
 
 

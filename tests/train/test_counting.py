@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import lzma
 import random
+import threading
 from collections import Counter as Tally
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from jittok._jit import JIT
+from jittok._jit import JIT, kernel
 from jittok.corpus.options import Options as Reading
 from jittok.errors import CorpusError, EncodingFailed, UnsupportedVocab
 from jittok.reference import train_bpe
@@ -247,6 +249,28 @@ def test_counting_goes_on_from_what_a_work_folder_holds(tmp_path: Path, monkeypa
 def test_large_numbers_of_documents_keep_their_weights_exact() -> None:
     found = count(["a"] * 1000, weights=np.full(1000, 0.001), pre="gpt-2", threads=2)
     assert found.to_dict() == {b"a": 66 * 1000}
+
+
+@pytest.mark.skipif(not JIT, reason="nothing is compiled")
+@pytest.mark.parametrize("how", [How(pre="gpt-2"), How(pre="bloom"), How(runs="[^ ]+", lines=1000)], ids=repr)
+def test_no_thread_compiles_what_counts(how: How, monkeypatch: Any, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("".join(f"word{k} and{k * k} more\n" for k in range(20_000)))
+    count_files([tmp_path / "a.txt"], how=replace(how, threads=2))  # all are there now
+    entries = {each: each.entry for each in kernel.registry}
+    asked = set()
+
+    def ready(own: Any) -> Any:
+        asked.add((threading.current_thread().name.startswith("jittok-train"), own.python.__name__))
+        return entries[own]
+
+    monkeypatch.setattr(kernel, "ready", ready)
+    for each in entries:
+        if each.python.__module__.startswith("jittok.train."):
+            monkeypatch.setattr(each, "entry", None)
+    count_files([tmp_path / "a.txt"], how=replace(how, threads=2))
+    in_threads = {name for thread, name in asked if thread}
+    assert len(in_threads) > 1
+    assert in_threads <= {name for thread, name in asked if not thread}
 
 
 def test_there_may_be_more_runs_than_files_that_a_process_may_open(tmp_path: Path, monkeypatch: Any) -> None:

@@ -135,16 +135,19 @@ def _of_merges(pipeline: Pipeline, model: Merges, chain: Chain) -> Marked | None
     ids, prefix, suffix = pipeline.vocabulary, model.prefix.encode(), model.suffix.encode()
     fallback = [ids.get(b"<0x%02X>" % byte, ABSENT) for byte in range(BYTES)]
     falls_back = model.byte_fallback and not chain.spelled
-    if model.byte_fallback and (prefix or suffix or (chain.spelled and ABSENT not in fallback)):
-        return None
+    if model.byte_fallback and (prefix or suffix or (chain.spelled and max(fallback) != ABSENT)):
+        return None  # characters that spell bytes may have some of these tokens
     if falls_back and ABSENT in fallback:
         return None
     joined = np.concatenate([model.left, model.right])
     if np.isin(joined, [model.unknown] + fallback * falls_back).any() or (prefix and chain.spelled):
         return None
     units = _units(ids, prefix, suffix, chain.spelled)
+    vanishes = model.unknown == NO_TOKEN and not falls_back
     if model.whole_words and (prefix or suffix or not _all_known(ids, units, chain.spelled)):
         return None
+    if model.whole_words and vanishes and not chain.spelled:
+        return None  # a word could be a token only when something has gone
     tokens = pipeline.model_offsets.size - 1
     symbols = _Symbols(tokens)
     byte_symbols = [
@@ -172,9 +175,7 @@ def _of_merges(pipeline: Pipeline, model: Merges, chain: Chain) -> Marked | None
     count = tokens + len(symbols.stands_for)
     _, table = living(every, frozen(byte_symbols, np.int32), count)
     words = {text: _as_word(text, prefix, suffix, chain.spelled) for text in ids}
-    unknown = (
-        KEEPS if falls_back else VANISHES if model.unknown == NO_TOKEN else FUSES if model.fuse_unknown else STANDS
-    )
+    unknown = KEEPS if falls_back else VANISHES if vanishes else FUSES if model.fuse_unknown else STANDS
     marking = _marking(chain, units, unknown, prefix, suffix)
     whole = {word: ids[text] for text, word in words.items() if word}
     arrays = _arrays(tokens, symbols, byte_symbols, table, whole, model.whole_words)

@@ -69,23 +69,39 @@ def _of_pieces(pipeline: Pipeline, model: Pieces) -> Arrays | None:
     plain = not (step.charsmap.size or step.squeeze or step.suffix) and step.escape
     if model.kind != BPE or not plain or not model.byte_fallback or np.isin(model.types, UNUSED).any():
         return None
-    tokens = pipeline.model_tokens
-    own = [text or b"" for text, kind in zip(tokens, model.types, strict=True) if kind == USER]
+    own = [text or b"" for text, kind in zip(pipeline.model_tokens, model.types, strict=True) if kind == USER]
     if any(b" " in text or SPACE_MARK_BYTES in text for text in own):
         return None  # they are looked for again where spaces are U+2581
+    return _pieces(pipeline, model, int(step.prefix))
+
+
+def compile_normalized(pipeline: Pipeline) -> Arrays | None:
+    """The arrays of a sentencepiece model of BPE for texts that are normalized already; None for other files.
+
+    Without byte fallback each byte of an unknown character is the unknown id: whoever calls the kernel makes one of all
+    in a row.
+    """
+    model = pipeline.model
+    if not isinstance(model, Pieces) or model.kind != BPE or np.isin(model.types, (UNUSED, USER)).any():
+        return None  # user-defined pieces are looked for while a text is normalized
+    return _pieces(pipeline, model, 0)
+
+
+def _pieces(pipeline: Pipeline, model: Pieces, prefix: int) -> Arrays:
+    tokens = pipeline.model_tokens
     texts_of = [text or NO_TEXT if kind == NORMAL else NO_TEXT for text, kind in zip(tokens, model.types, strict=True)]
     data, offsets = packed(texts_of)
     room = np.append(data, np.uint8(SPACE_BYTE))  # a last token without a text is looked at
     texts = other_characters_entered(frozen(room, np.uint8), frozen(offsets, np.int64))
-    bytes_ = np.full(256, ABSENT, np.int32)
+    bytes_ = np.full(256, ABSENT if model.byte_fallback else model.unknown, np.int32)
     for token, (text, kind) in enumerate(zip(tokens, model.types.tolist(), strict=True)):
-        if kind == BYTE and text is not None:
+        if kind == BYTE and text is not None and model.byte_fallback:
             bytes_[int(text[3:5], 16)] = token
     count = offsets.size - 1
     reachable, left, right, merged = all_pairs(texts, count)
     _, ranks = np.unique(-model.scores, return_inverse=True)  # equal scores have equal ranks, the best has 0
     columns = (left, right, ranks.reshape(-1)[merged], merged)
-    return _arrays(texts, reachable != 0, bytes_, columns, int(step.prefix), count)
+    return _arrays(texts, reachable != 0, bytes_, columns, prefix, count)
 
 
 def _arrays(

@@ -15,6 +15,8 @@ from jittok.unicode.characters import SPACE_MARK
 
 LONGEST_KEY = 40
 """Characters that a key of the character map may have, and more."""
+RESET = -1e5
+"""Where the best sum at a place is lower, it becomes 0, and is taken from all sums that wait behind."""
 UNKNOWN_PENALTY = 10.0
 Part = tuple[str, int]
 """A part of the normalized text and its id."""
@@ -200,7 +202,10 @@ class Encoder:
         size = len(text)
         best, last = [0.0] * (size + 1), [(-1, self.model.unknown)] * (size + 1)
         for start in range(size):
-            alone = False
+            alone, low = False, best[start]
+            if low < RESET:
+                for stop in range(start, min(size, start + self.longest) + 1):
+                    best[stop] = single(best[stop] - low) if last[stop][0] >= 0 else best[stop]
             for stop in range(start + 1, min(size, start + self.longest) + 1):
                 token = self.ids.get(text[start:stop])
                 if token is None or self.types[token] == UNUSED:

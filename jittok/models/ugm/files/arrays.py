@@ -17,7 +17,7 @@ F64 = Annotated[NDArray[np.float64], ("f8", "in")]
 GROWTH = 2
 """Bytes of normalized text a byte of text that `make_work` has room for; more is asked for when a text needs it."""
 ROOM = 64
-SUM, SETTLED = 0, 1
+SUM, LARGEST, SETTLED = 0, 1, 1
 """Places in Work.state: see `paths.settle`."""
 
 
@@ -48,6 +48,7 @@ class Arrays(NamedTuple):
     unk_id: int
     unk_score: float
     single: int  # 1: sentencepiece's model; sums are floats, a text is one word
+    parts: int  # 1: sums are floats, and words between ASCII letters may be taken apart
     merge: int  # 1: runs of spaces become the one in front of a word
     tail: int  # 1: a text that ends with a space ends with a word of it
     mark: I32  # ids of that word
@@ -71,7 +72,7 @@ class Work(NamedTuple):
     text: OutU8  # [GROWTH * longest + ROOM] normalized text
     sums: OutF64  # [that + 1] best sum of scores up to each place
     arcs: OutU64  # [that + 1] last token on the way there, where it begins, whether another is as good
-    state: OutF64  # [2] SUM; unused
+    state: OutF64  # [2] SUM; LARGEST
     places: OutI64  # [2] unused; SETTLED
     spans: SpanWork
 

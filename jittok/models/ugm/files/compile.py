@@ -19,7 +19,7 @@ from jittok.pipeline import Pipeline
 from jittok.pipeline.models import NO_TOKEN, NORMAL, UNIGRAM, UNKNOWN, USER, Pieces, Unigram
 from jittok.pipeline.pipeline import packed
 from jittok.pipeline.steps import Squeeze
-from jittok.safe_cuts.cuts import ILL
+from jittok.safe_cuts.cuts import BLANK, CLASSES, ILL, LETTER
 from jittok.structures.double_array import DoubleArray, build_double_array
 from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES
 
@@ -28,6 +28,8 @@ FLOAT_LIMIT = 1 << 16
 """Bytes of a text up to which sums of a sentencepiece model may be small enough for spans."""
 NEAR_FLOATS = 1.25 * 2.0**-7
 """A sum below 2 ** 17 rounds by 2 ** -8 at most. Two paths through n bytes take 2 * n steps at most."""
+BELOW_PATH = 2.0**12
+"""How far the sum at a place inside of a token on the best path may be below the sums of that path."""
 NEAR_DOUBLES, MOST_DOUBLE = 1.25 * 2.0**-22, 2.0**30
 """The same of sums of doubles below 2 ** 30."""
 MARGIN = 1.0
@@ -178,12 +180,16 @@ def _arrays(own: _Model, keys: Keys, *, first_span: int, merge: int, **more: Any
     three[0xD800:0xE000] = ILL  # surrogates are no UTF-8: so the splitter finds all that is none
     rules = rules._replace(three=frozen(three, np.uint8))
     limit = FLOAT_LIMIT
+    free = rules.cuts[CLASSES * LETTER + BLANK] != 0 and not any(b" " in text for text in own.users)
+    if own.single and max(map(len, spaced)) * abs(own.unk_score) >= BELOW_PATH:
+        limit = 0
+    parts = int(own.single and merge and free and limit > 0)
     if not own.single:
         most = float(max(np.abs(own.scores[kept]).max(), abs(own.unk_score)))
         limit = min(MOST_LIMIT, int(MOST_DOUBLE / (most * _growth(keys, True))))
     return Arrays(
         trie, frozen(scores, np.float64), frozen(own.steps, np.float64), frozen(begins, np.uint8),
-        frozen(own.byte_ids, np.int32), count, own.unk_id, own.unk_score, int(own.single), merge, more["tail"],
+        frozen(own.byte_ids, np.int32), count, own.unk_id, own.unk_score, int(own.single), parts, merge, more["tail"],
         frozen(mark[-1:], np.int32), more["prefix"], more["kinds"], more["table"], more["charsmap"],
         root_base(more["charsmap"]), _trie_of(own.users), rules, limit, first_span,
         _growth(keys, own.byte_ids[0] >= 0), max(map(len, spaced)), NEAR_FLOATS if own.single else NEAR_DOUBLES,

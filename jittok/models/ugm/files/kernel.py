@@ -13,13 +13,16 @@ from jittok.models.ugm.files.arrays import Arrays, Work
 from jittok.models.ugm.files.paths import (
     DOUBTFUL,
     EXACT,
+    MOST_SUM,
     Lattice,
     begin_text,
     best_paths,
+    go_back,
     join_unknown,
     open_lattice,
     settle,
     sum_here,
+    total_here,
 )
 from jittok.models.ugm.files.rewriting import (
     OUTSIDE,
@@ -31,6 +34,7 @@ from jittok.models.ugm.files.rewriting import (
     rewrite,
     text_end,
 )
+from jittok.normalize.keys import TIED
 from jittok.piece_cache.fragment_loop import Spans, make_encode_fragments
 from jittok.piece_cache.lookup import DEFERRED, finish_nothing, make_resolve
 from jittok.piece_cache.records import BARRED
@@ -43,6 +47,8 @@ from jittok.unicode.characters import SPACE_BYTE
 
 SECTION = 512
 """Bytes of a text that are taken as a whole where a span in them cannot be told by itself, or more."""
+LONG_SECTION = 1 << 13
+"""The same of texts whose sum does not begin anew with each word."""
 DELETE = 0x7F
 
 
@@ -158,14 +164,16 @@ def _encode_text(
     out, lattice, begun, done = window(ids), own.model.lattice, count, WHOLE
     begin_text(lattice, count)
     stop = text_end(own.model.rewriting, window(data), start, stop)
-    if stop - start <= own.limit:
+    if arrays.parts != 0:
+        done = _summed_sections(own, prefixed, data, start, stop, ids, count, report)
+    elif stop - start <= own.limit:
         done = _spans(own, prefixed, data, start, stop, ids, count, report)
         if done >= 0 and arrays.single != 0 and np.isnan(settle(lattice, out, done)):
             done = WHOLE
     if done == WHOLE and arrays.single == 0:
         done = _sections(own, data, start, stop, ids, count, report)
     elif done == WHOLE:
-        done = _whole(own.model, window(data), start, stop, out, ids.size, count, report)
+        done = _whole(own.model, window(data), start, stop, 0.0, out, ids.size, count, report)
     if done == OUT_OF_WORK:
         report[NEED] = stop - start
     if done < 0:
@@ -198,12 +206,12 @@ def _sections(own: Spans, data: U8, start: int, stop: int, ids: OutI32, count: i
     """Ids of a fragment in which a span cannot be told by itself: only the words around it are taken as a whole."""
     text, begun = window(data), count
     while start < stop:
-        end = section_end(text, start, stop, SECTION)
+        end = section_end(own.model.rewriting, text, start, stop, SECTION, False)
         done = WHOLE
         if end - start <= own.limit:
             done = _spans(own, True, data, start, end, ids, count, report)
         if done == WHOLE:
-            done = _whole(own.model, text, start, end, window(ids), ids.size, count, report)
+            done = _whole(own.model, text, start, end, 0.0, window(ids), ids.size, count, report)
         if done == OUT_OF_ROOM:  # of the section
             report[NEED] += count - begun + own.room_per_byte * (stop - start + 1)
         if done < 0:
@@ -213,26 +221,70 @@ def _sections(own: Spans, data: U8, start: int, stop: int, ids: OutI32, count: i
 
 
 @helper
-def section_end(text: Window, start: int, stop: int, size: int) -> int:
+def _summed_sections(
+    own: Spans, prefixed: bool, data: U8, start: int, stop: int, ids: OutI32, count: int, report: OutI64
+) -> int:
+    """Ids of a text by sentencepiece's model: by spans, and by paths from its sum on where that is reset."""
+    text, out, lattice, begun, size = window(data), window(ids), own.model.lattice, count, LONG_SECTION
+    while start < stop:
+        end = section_end(own.model.rewriting, text, start, stop, size, True)
+        done, base = WHOLE, total_here(lattice)
+        if end - start <= own.limit and abs(base) < MOST_SUM:
+            done = _spans(own, prefixed, data, start, end, ids, count, report)
+            if done >= 0 and np.isnan(settle(lattice, out, done)):
+                done = WHOLE
+        if done == WHOLE:
+            go_back(lattice, base, count)
+            if size > SECTION:
+                size = SECTION
+                continue
+            done, size = _whole(own.model, text, start, end, base, out, ids.size, count, report), LONG_SECTION
+        if done == OUT_OF_ROOM:  # of the section
+            report[NEED] += count - begun + own.room_per_byte * (stop - start + 1)
+        if done < 0:
+            return done
+        start, count, prefixed = end, done, False
+    return count
+
+
+@helper
+def section_end(own: Rewriting, text: Window, start: int, stop: int, size: int, letters: bool) -> int:
     """Where the words that begin at `start` end, so many bytes of them or more: in front of a space between others that
-    are ASCII. Such words have nothing to do with one another, where runs of spaces are merged."""
+    are ASCII, or letters that stay as they are. Such words have nothing to do with one another, where runs of spaces
+    are merged."""
     end = start + size
     while end + 1 < stop:
-        if (
-            get_u8(text, end) == SPACE_BYTE
-            and SPACE_BYTE < get_u8(text, end - 1) < DELETE
-            and SPACE_BYTE < get_u8(text, end + 1) < DELETE
-        ):
-            return end
+        if get_u8(text, end) == SPACE_BYTE:
+            before, after = get_u8(text, end - 1), get_u8(text, end + 1)
+            if letters:
+                if _is_plain_letter(own, before) and _is_plain_letter(own, after):
+                    return end
+            elif SPACE_BYTE < before < DELETE and SPACE_BYTE < after < DELETE:
+                return end
         end += 1
     return stop
 
 
 @helper
+def _is_plain_letter(own: Rewriting, byte: int) -> bool:
+    kind = get_u8(own.kinds, byte)
+    letter = 0x41 <= byte <= 0x5A or 0x61 <= byte <= 0x7A
+    return letter and kind <= TIED
+
+
+@helper
 def _whole(
-    model: SpanModel, text: Window, start: int, stop: int, ids: Window, room: int, count: int, report: OutI64
+    model: SpanModel,
+    text: Window,
+    start: int,
+    stop: int,
+    base: float,
+    ids: Window,
+    room: int,
+    count: int,
+    report: OutI64,
 ) -> int:
-    """Ids of a fragment that cannot be cut, from its first sum on."""
+    """Ids of a fragment that cannot be cut, or of words, from the sum `base` in front of it on."""
     if is_malformed(text, start, stop):
         return NOT_UTF8
     size, _ = rewrite(model.rewriting, text, start, start, stop, True)
@@ -243,7 +295,7 @@ def _whole(
     if count + 3 * size > room:
         report[NEED] = 3 * size
         return OUT_OF_ROOM
-    return best_paths(model.lattice, size, 0.0, EXACT, True, ids, count)
+    return best_paths(model.lattice, size, base, EXACT, True, ids, count)
 
 
 @helper

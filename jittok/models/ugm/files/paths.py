@@ -26,7 +26,7 @@ from jittok._raw import (
     window,
 )
 from jittok.models.ugm.common import LOWEST
-from jittok.models.ugm.files.arrays import SETTLED, SUM, Arrays, Work
+from jittok.models.ugm.files.arrays import LARGEST, SETTLED, SUM, Arrays, Work
 from jittok.piece_cache.span_loop import WHOLE
 from jittok.structures.double_array import BASE, PARENT, ROOT, UNIT
 from jittok.structures.double_array import VALUE as TOKEN
@@ -42,8 +42,10 @@ SUMS_KEPT = 1 << 14
 MOST_CHARACTER = 4
 MOST_OF_SPAN = float(2**12)
 """Sums of a span, and"""
-MOST_SUM = float(2**17 - 2**14)
-"""sums of a text by sentencepiece's model up to which `Arrays.near` holds."""
+RESET = -1e5
+"""Where the best sum at a place is lower, sentencepiece makes it 0, and takes it from all sums that wait behind."""
+MOST_SUM = 1e5 - 2.0**12
+"""sums of a text by sentencepiece's model up to which no place beside its path is so low."""
 _32, _PLACE, _NEAR, _NONE = np.uint64(32), np.uint64(0x7FFFFFFF), np.uint64(0x80000000), np.uint64(0)
 
 
@@ -111,6 +113,8 @@ def best_paths(own: Lattice, size: int, base: float, near: float, whole: bool, i
         count = _write_path(own, begin, end, whole, ids, count)
         if count < 0:
             return count
+        if whole and own.single != 0:
+            go_back(own, total, count)
         begin = end
     return count
 
@@ -145,6 +149,11 @@ def _walk(own: Lattice, size: int, begin: int, p: int, until: int, near: float) 
     while p < until:
         after = min(p + lead_length(get_u8(text, p)), size)
         here, known, node, end = get_f64(sums, p - begin), False, ROOT, p
+        if own.single != 0 and here < RESET:
+            for k in range(p + 1, min(p + own.longest, size) + 1):
+                if get_f64(sums, k - begin) > LOWEST:
+                    put_f64(sums, k - begin, _rounded(own, get_f64(sums, k - begin) - here))
+            here = 0.0
         while end < size:
             place = get_i32(own.units, UNIT * node + BASE) ^ get_u8(text, end)
             if get_i32(own.units, UNIT * place + PARENT) != node:
@@ -273,22 +282,35 @@ def _sum_of_word(own: Lattice, ids: Window, count: int) -> float:
 @helper
 def begin_text(own: Lattice, count: int) -> None:
     """A text begins whose first id goes to place `count`."""
-    put_f64(own.state, SUM, 0.0)
+    go_back(own, 0.0, count)
+
+
+@helper
+def go_back(own: Lattice, total: float, count: int) -> None:
+    """The ids behind ids[:count], where the sum is `total`, are found anew."""
+    put_f64(own.state, SUM, total)
+    put_f64(own.state, LARGEST, abs(total))
     put_i64(own.places, SETTLED, count)
+
+
+@helper
+def total_here(own: Lattice) -> float:
+    """The sum of what has been settled."""
+    return get_f64(own.state, SUM)
 
 
 @helper
 def settle(own: Lattice, ids: Window, count: int) -> float:
     """The sum of sentencepiece's model behind ids[:count], added as it adds; NaN when it has been too large."""
-    total, k = get_f64(own.state, SUM), get_i64(own.places, SETTLED)
+    total, largest, k = get_f64(own.state, SUM), get_f64(own.state, LARGEST), get_i64(own.places, SETTLED)
     while k < count:
         total = np.float64(np.float32(total + get_f64(own.steps, get_i32(ids, k))))
-        if abs(total) >= MOST_SUM:
-            total = np.nan
+        largest = max(largest, abs(total))
         k += 1
     put_f64(own.state, SUM, total)
+    put_f64(own.state, LARGEST, largest)
     put_i64(own.places, SETTLED, count)
-    return total
+    return total if largest < MOST_SUM else np.nan
 
 
 @helper

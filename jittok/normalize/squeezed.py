@@ -1,0 +1,146 @@
+"""sentencepiece's normalizer over whole texts: the longest keys of its map, and spaces of which only single ones stay.
+
+Spaces stay spaces: the model's kernel reads U+2581 for them. Source: sentencepiece 0.2.3, `Normalizer::Normalize`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from jittok._jit import I32, I64, U8, U32, OutI64, OutU8, helper, kernel, wide
+from jittok._raw import Window, get_u8, put_u8, window
+from jittok.errors import MalformedVocab
+from jittok.normalize.keys import PLAIN, TIED, byte_kinds, charsmap_keys
+from jittok.normalize.steps import longest_known_key
+from jittok.normalize.xcda import read_charsmap, root_base
+from jittok.pipeline.steps import Squeeze
+from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2, SPACE_MARK_BYTES
+
+MARK_SIZE = len(SPACE_MARK_BYTES)
+
+
+class Squeezed(NamedTuple):
+    """What becomes of texts. Nothing of the map leads outside of it: `charsmap_keys` has walked it."""
+
+    units: U32
+    root: int
+    replacements: U8
+    kinds: U8  # [256] see `jittok.normalize.keys`
+    prefix: int  # 1: a space in front of each text
+    squeeze: int  # 1: leading, doubled and trailing spaces go
+    growth: int  # bytes that a byte becomes at most
+
+
+def squeezed_of(step: Squeeze) -> Squeezed | None:
+    """The tables of such a step; None for one that the kernel does not do."""
+    if not step.escape or step.suffix:
+        return None
+    try:
+        charsmap = read_charsmap(step.charsmap, "")
+    except MalformedVocab:
+        return None
+    keys = charsmap_keys(charsmap)
+    if keys is None:
+        return None
+    grown = -(-np.diff(keys.image_offsets) // np.maximum(np.diff(keys.offsets), 1))
+    return Squeezed(
+        charsmap.units, root_base(charsmap), charsmap.replacements, byte_kinds(keys), int(step.prefix),
+        int(step.squeeze), int(grown.max(initial=1)),
+    )  # fmt: skip
+
+
+@helper
+def _copy(source: Window, start: int, stop: int, out: Window, at: int) -> int:
+    for k in range(start, stop):
+        put_u8(out, at, get_u8(source, k))
+        at += 1
+    return at
+
+
+@helper
+def _image_end(replacements: Window, place: int) -> int:
+    while get_u8(replacements, place) != 0:
+        place += 1
+    return place
+
+
+@helper
+def _has_no_key(kinds: Window, text: Window, i: int, stop: int) -> bool:
+    kind = get_u8(kinds, get_u8(text, i))
+    return kind == PLAIN or (kind == TIED and (i + 1 >= stop or get_u8(text, i + 1) < 0x80))
+
+
+@helper
+def _before_spaces(out: Window, begin: int, at: int) -> int:
+    """Where a text ends without the spaces, and the U+2581, at its end."""
+    while at > begin:
+        if get_u8(out, at - 1) == SPACE_BYTE:
+            at -= 1
+        elif (
+            at >= begin + MARK_SIZE
+            and get_u8(out, at - 3) == SPACE_MARK_0
+            and get_u8(out, at - 2) == SPACE_MARK_1
+            and get_u8(out, at - 1) == SPACE_MARK_2
+        ):
+            at -= MARK_SIZE
+        else:
+            break
+    return at
+
+
+@kernel
+def write_squeezed(
+    table: Squeezed, data: U8, starts: I64, stops: I64, tokens: I32, count: int, out: OutU8, out_starts: OutI64,
+    out_stops: OutI64,
+) -> int:  # fmt: skip
+    """Normalized fragments behind each other in `out`; how many bytes. Ids are empty.
+
+    starts, stops: int64[count], tokens: int32[count] as `jittok.fragments` says, texts well-formed
+    out: uint8[growth * bytes + count]; out_starts, out_stops: int64[count] receive where each is
+    """
+    text, to, kinds, images, units = (
+        window(data),
+        window(out),
+        window(table.kinds),
+        window(table.replacements),
+        window(table.units),
+    )
+    at = wide(0)
+    for k in range(count):
+        out_starts[k] = at
+        i, stop = wide(starts[k]), wide(stops[k])
+        if tokens[k] >= 0 or i >= stop:
+            out_stops[k] = at
+            continue
+        begin, prefixed, spaced = at, table.prefix == 0, table.squeeze != 0
+        leading = spaced
+        while i < stop:
+            byte = get_u8(text, i)
+            length, place = wide(0), wide(0)
+            if not _has_no_key(kinds, text, i, stop):
+                length, place = longest_known_key(units, table.units.size, table.root, text, i, stop)
+            end = i + 1
+            if length > 0:
+                source, first, last, end = images, place, _image_end(images, place), i + length
+            else:
+                if byte >= 0x80:
+                    end = i + (2 if byte < 0xE0 else 3 if byte < 0xF0 else 4)
+                source, first, last = text, i, end
+            i = end
+            if leading and last == first + 1 and get_u8(source, first) == SPACE_BYTE:
+                continue
+            leading = False
+            if not prefixed:
+                put_u8(to, at, SPACE_BYTE)
+                at += 1
+                prefixed = True
+            while spaced and first < last and get_u8(source, first) == SPACE_BYTE:
+                first += 1
+            if first < last:
+                at = _copy(source, first, last, to, at)
+                spaced = table.squeeze != 0 and get_u8(to, at - 1) == SPACE_BYTE
+        out_stops[k] = at if table.squeeze == 0 else _before_spaces(to, begin, at)
+        at = out_stops[k]
+    return at
