@@ -236,10 +236,9 @@ def one_unknown(ids: NDArray[np.int32], ends: NDArray[np.int64], first: int, las
     if not again.any():
         return last
     again[ends - first] = False  # the first of the next fragment
-    again[-1] = False
-    kept = np.flatnonzero(~again[:-1])
-    ends -= np.concatenate([[0], np.cumsum(again)])[ends - first]
-    ids[first : first + kept.size] = ids[first:last][kept]
+    kept = ids[first:last][~again[:-1]]
+    ends -= np.searchsorted(np.flatnonzero(again), ends - first)
+    ids[first : first + kept.size] = kept
     return first + kept.size
 
 

@@ -73,6 +73,13 @@ def _has_no_key(kinds: Window, text: Window, i: int, stop: int) -> bool:
 
 
 @helper
+def _stays(kinds: Window, text: Window, i: int, stop: int) -> bool:
+    """Whether text[i] is ASCII that becomes itself, and no space."""
+    byte = get_u8(text, i)
+    return byte < 0x80 and byte != SPACE_BYTE and _has_no_key(kinds, text, i, stop)
+
+
+@helper
 def _before_spaces(out: Window, begin: int, at: int) -> int:
     """Where a text ends without the spaces, and the U+2581, at its end."""
     while at > begin:
@@ -118,6 +125,12 @@ def write_squeezed(
         leading = spaced
         while i < stop:
             byte = get_u8(text, i)
+            if prefixed and not leading and _stays(kinds, text, i, stop):
+                while i < stop and _stays(kinds, text, i, stop):
+                    put_u8(to, at, get_u8(text, i))
+                    i, at = i + 1, at + 1
+                spaced = False
+                continue
             length, place = wide(0), wide(0)
             if not _has_no_key(kinds, text, i, stop):
                 length, place = longest_known_key(units, table.units.size, table.root, text, i, stop)
