@@ -1,9 +1,9 @@
-"""Ids to text by a file's own decoder, in plain Python: for a `Pipeline`, which has no kernel for it."""
+"""Ids to text by a file's own decoder: by the reference, and by pieces (`joined`) where there is much to decode."""
 
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,12 +11,18 @@ from numpy.typing import NDArray
 from jittok.decode.file_stream import FileStream
 from jittok.decode.stream import StreamDecoder
 from jittok.errors import InvalidToken
+from jittok.locks import once
 from jittok.pipeline.pipeline import Pipeline
 from jittok.pipeline.steps import JoinBytes, JoinRaw
 from jittok.reference.pipeline import runner
 
+if TYPE_CHECKING:
+    from jittok.decode.joined import JoinedDecoder
+
 AT_ONCE = 1 << 14
-"""Ids that are decoded at once."""
+"""Ids that are decoded at once,"""
+WORTH_PIECES = 1 << 14
+"""and ids after which a decoder makes the pieces of all tokens: tenths of a second."""
 
 
 class GeneralFrame(NamedTuple):
@@ -31,6 +37,23 @@ class GeneralDecoder:
 
     def __init__(self, pipeline: Pipeline) -> None:
         self.vocab = pipeline
+        self._decoded = 0  # ids, whichever thread writes it
+
+    @once
+    def _joined(self) -> JoinedDecoder | None:
+        from jittok.decode.joined import joined_decoder
+
+        return joined_decoder(self.vocab, runner(self.vocab))
+
+    def _with_pieces(self, count: int) -> JoinedDecoder | None:
+        """What joins pieces, once so many ids make it worth its time."""
+        self._decoded += count
+        return self._joined if self._decoded > WORTH_PIECES else None
+
+    def _check(self, ids: NDArray[np.int32]) -> None:
+        unknown = np.flatnonzero((ids < 0) | (ids >= len(self.vocab)))
+        if unknown.size:
+            raise InvalidToken(int(ids[unknown[0]]), len(self.vocab))
 
     def frame(self, remove_special: bool, unparse_special: bool) -> GeneralFrame:
         """How rows are decoded."""
@@ -39,14 +62,18 @@ class GeneralDecoder:
     def one(self, ids: NDArray[np.int32], frame: GeneralFrame) -> bytes:
         """The text of one row. Where tokens are bytes, a part of the row at a time: Python's lists of ids and texts
         take tens of bytes for each."""
-        unknown = np.flatnonzero((ids < 0) | (ids >= len(self.vocab)))
-        if unknown.size:
-            raise InvalidToken(int(ids[unknown[0]]), len(self.vocab))
+        self._check(ids)
+        return self._one(ids, frame, self._with_pieces(ids.size))
+
+    def _one(self, ids: NDArray[np.int32], frame: GeneralFrame, joined: JoinedDecoder | None) -> bytes:
         if frame.around:
             at = self.vocab.single.index(-1)
             before, after = list(self.vocab.single[:at]), list(self.vocab.single[at + 1 :])
             ids = ids[len(before) :] if before and ids[: len(before)].tolist() == before else ids
             ids = ids[: -len(after)] if after and ids[-len(after) :].tolist() == after else ids
+        found = None if joined is None else joined.one(ids, frame.special)
+        if found is not None:
+            return found
         run = runner(self.vocab)
         if (
             ids.size <= AT_ONCE
@@ -63,8 +90,12 @@ class GeneralDecoder:
         self, ids: NDArray[np.int32], offsets: NDArray[np.int64], frame: GeneralFrame
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """(the texts of rows behind each other, where they end)."""
-        places = offsets.tolist()
-        texts = [self.one(ids[start:stop], frame) for start, stop in pairwise(places)]
+        self._check(ids)
+        joined = self._with_pieces(ids.size)
+        found = None if joined is None or frame.around else joined.rows(ids, offsets, frame.special)
+        if found is not None:
+            return found
+        texts = [self._one(ids[start:stop], frame, joined) for start, stop in pairwise(offsets.tolist())]
         return np.frombuffer(b"".join(texts), np.uint8), np.cumsum([len(text) for text in texts], dtype=np.int64)
 
     def piece(self, token: int, lstrip: int = 0) -> bytes:

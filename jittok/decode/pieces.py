@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -68,8 +69,19 @@ def build_pieces(vocab: Vocab) -> Pieces:
         odd = odd[: fill_pieces(data, offsets, attributes, how, BYTE_OF_CHARACTER, least, blob, ends, odd)]
         blob, ends = _with_odd_pieces(vocab, blob, ends, odd.tolist())
     hidden = frozen((vocab.attributes & (UNKNOWN | CONTROL)) != 0, np.uint8)
+    return _laid_out(frozen(blob[: ends[-1]], np.uint8), frozen(ends, np.int64), hidden)
+
+
+def pieces_of(texts: Sequence[bytes], hidden: U8) -> Pieces:
+    """The pieces of tokens that print these texts. hidden: uint8[tokens] 1: nothing, unless special tokens are asked
+    for."""
+    ends = np.cumsum([0, *map(len, texts)])
+    return _laid_out(frozen(np.frombuffer(b"".join(texts), np.uint8), np.uint8), frozen(ends, np.int64), hidden)
+
+
+def _laid_out(blob: U8, ends: I64, hidden: U8) -> Pieces:
+    count = ends.size - 1
     words, facts = np.zeros(2 * count, np.uint64), np.zeros(count, np.int32)
-    blob, ends = frozen(blob[: ends[-1]], np.uint8), frozen(ends, np.int64)
     longest = fill_words(blob, ends, hidden, words.view(np.uint8), facts)
     if longest > LENGTH:
         raise AssertionError(f"a piece of {longest} bytes; vocabularies have none above {LENGTH}")

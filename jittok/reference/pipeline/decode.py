@@ -158,6 +158,11 @@ class PiecesText:
         self._written |= bool(text)
         return out + text
 
+    @property
+    def begun(self) -> bool:
+        """Whether what comes is not trimmed any more, and no byte waits for others."""
+        return (self._trimmed or self._written) and not self._run
+
     def finish(self) -> str:
         """The characters of the bytes that came last."""
         run, self._run = self._run, b""

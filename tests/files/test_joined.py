@@ -1,0 +1,127 @@
+"""Ids to text by pieces gives what the reference gives, for every decoder that goes token by token."""
+
+import json
+import random
+from itertools import chain
+
+import numpy as np
+import pytest
+from small_files import sentencepiece_of
+
+import jittok
+from jittok._jit import JIT
+from jittok.decode import general
+from jittok.decode.joined import joined_decoder
+from jittok.files import read_pipeline
+from jittok.reference.pipeline import runner
+
+SPACE, MARK = " ", "▁"
+BPE, NORMAL, UNKNOWN, CONTROL, BYTE = 2, 1, 2, 3, 6
+HEAD = [("<unk>", UNKNOWN, 0.0), ("<s>", CONTROL, 0.0), ("</s>", CONTROL, 0.0)]
+BYTES = [(f"<0x{byte:02X}>", BYTE, 0.0) for byte in range(256)]
+REPLACE = {"type": "Replace", "pattern": {"String": MARK}, "content": SPACE}
+STRIP = {"type": "Strip", "content": SPACE, "start": 1, "stop": 0}
+FALLBACK, FUSE, BYTE_LEVEL = {"type": "ByteFallback"}, {"type": "Fuse"}, {"type": "ByteLevel"}
+METASPACE = {"type": "Metaspace", "replacement": MARK, "prepend_scheme": "always", "split": True}
+WORDPIECE, SUFFIX = {"type": "WordPiece", "prefix": "##", "cleanup": True}, {"type": "BPEDecoder", "suffix": "</w>"}
+CTC = {"type": "CTC", "pad_token": "<pad>", "word_delimiter_token": "|", "cleanup": True}
+DECODERS = [
+    [REPLACE, FALLBACK, FUSE, STRIP], [FALLBACK, FUSE], [BYTE_LEVEL], [REPLACE, BYTE_LEVEL], [METASPACE], [WORDPIECE],
+    [SUFFIX], [REPLACE], [STRIP, FUSE], [METASPACE, FALLBACK, FUSE, STRIP],
+]  # fmt: skip
+TOKENS = [
+    "<unk>",
+    "▁",
+    "▁a",
+    "a",
+    "é",
+    "Ġb",
+    "Ã",
+    "©",
+    "##s",
+    ".",
+    "▁.",
+    "n't",
+    "c</w>",
+    "</w>",
+    " ",
+    "<0xZZ>",
+    "<0x4>",
+    "",
+]
+RAW = [f"<0x{byte:02X}>" for byte in (0x41, 0xC3, 0xA9, 0xE4, 0xB8, 0xAD, 0xFF)]
+
+
+def file_of(steps):
+    vocab = {text: token for token, text in enumerate([*TOKENS, *RAW])}
+    added = [("<s>", True), ("▁x", False), ("é</w>", True)]
+    tokens = [
+        {"id": len(vocab) + k, "content": text, "special": special, "normalized": False, "lstrip": False,
+         "rstrip": False, "single_word": False} for k, (text, special) in enumerate(added)
+    ]  # fmt: skip
+    model = {"type": "WordLevel", "vocab": vocab, "unk_token": "<unk>"}
+    whole = {
+        "version": "1.0",
+        "added_tokens": tokens,
+        "model": model,
+        "decoder": {"type": "Sequence", "decoders": steps},
+    }
+    return json.dumps(whole).encode()
+
+
+def rows_of(count, draw):
+    return [[draw.randrange(count) for _ in range(draw.choice([0, 1, 2, 3, 6]))] for _ in range(400 if JIT else 40)]
+
+
+def asked(content, rows):
+    """Rows by pieces, together and one by one, are those of the reference; how many were left to it."""
+    pipeline = read_pipeline(content)
+    run, left = runner(pipeline), 0
+    joined = joined_decoder(pipeline, run)
+    ids, offsets = np.array([*chain.from_iterable(rows)], np.int32), np.cumsum([0, *map(len, rows)])
+    for skip in (False, True):
+        wanted = [run.decode(row, skip_special=skip) for row in rows]
+        for row, text in zip(rows, wanted, strict=True):
+            found = joined.one(np.array(row, np.int32), skip)
+            left += found is None
+            assert found in (None, text), row
+        whole = joined.rows(ids, offsets, skip)
+        if whole is not None:
+            assert bytes(whole[0]) == b"".join(wanted)
+            assert np.diff(whole[1], prepend=0).tolist() == [*map(len, wanted)]
+    return left
+
+
+@pytest.mark.parametrize("steps", DECODERS, ids=lambda steps: "-".join(step["type"] for step in steps))
+def test_pieces_give_the_text_of_the_reference(steps):
+    left = asked(file_of(steps), rows_of(len(TOKENS) + len(RAW) + 3, random.Random(5)))
+    assert left < 300 if FALLBACK in steps else left == 0
+
+
+@pytest.mark.parametrize("squeeze", [True, False])
+@pytest.mark.parametrize("prefix", [True, False])
+def test_pieces_of_sentencepiece_give_the_text_of_the_reference(prefix, squeeze):
+    pieces = [*HEAD, *BYTES, *((text, NORMAL, -1.0) for text in ["▁", "▁a", "a", "é", "▁▁b", "中"])]
+    content = sentencepiece_of(BPE, pieces, True, prefix, squeeze)
+    draw = random.Random(6)
+    often = [0, 1, 2, 3 + 0xC3, 3 + 0xA9, 3 + 0x41, *range(259, 265)]
+    rows = [[draw.choice(often) for _ in range(draw.choice([0, 1, 2, 3, 6]))] for _ in range(400 if JIT else 40)]
+    assert asked(content, rows) < 500
+
+
+@pytest.mark.parametrize("steps", [[CTC], [FALLBACK, METASPACE], [FUSE, BYTE_LEVEL]])
+def test_decoders_that_see_several_tokens_have_no_pieces(steps):
+    pipeline = read_pipeline(file_of(steps))
+    assert joined_decoder(pipeline, runner(pipeline)) is None
+
+
+@pytest.mark.parametrize("steps", DECODERS[:3])
+def test_a_tokenizer_decodes_the_same_before_and_after_it_has_pieces(steps, monkeypatch):
+    content, rows = file_of(steps), rows_of(len(TOKENS), random.Random(7))
+    wanted = jittok.load(content, cache=False).decode_batch(rows[:20])
+    monkeypatch.setattr(general, "WORTH_PIECES", 0)
+    tok = jittok.load(content, cache=False)
+    assert tok.decode_batch(rows[:20]) == wanted == [tok.decode(row) for row in rows[:20]]
+    with pytest.raises(jittok.InvalidToken):
+        tok.decode([len(tok.vocab)])
+    assert tok._decoder._joined is not None
