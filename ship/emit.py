@@ -13,6 +13,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ FLAVOURS = {
 }
 
 
-def kernels(only: list[str]) -> list[Any]:
+def kernels(only: Sequence[str] = ()) -> list[Any]:
     """All kernels, or those of some modules. Modules that define one are found by their text: what needs an extra is not imported."""
     import jittok
     from jittok._jit import kernel
@@ -35,7 +36,7 @@ def kernels(only: list[str]) -> list[Any]:
     return sorted(wanted, key=lambda each: (each.python.__module__, each.python.__qualname__))
 
 
-def emit(out: Path, only: list[str]) -> dict[str, dict[str, str]]:
+def emit(out: Path, only: Sequence[str] = ()) -> dict[str, dict[str, str]]:
     """The bitcode of all kernels, as this process has been told to make it; what the manifest says of them."""
     from jittok._jit import compiler
     from jittok._jit.shipped import symbol

@@ -174,7 +174,7 @@ def _in_parts(
             count = encode(workspace, 0, 0)
             return _taken(workspace, count) if keep else np.empty(0, np.int32), np.array([count])
     room = (lambda: int(1.1 * encoder.ids_per_byte * size) + count + SPARE) if keep else None
-    line = InOrder(room, Recycled(encoder.idle))
+    line = InOrder(room, Recycled(encoder.kept))
     ids = line.run(pool, threads, range(len(first) - 1), encode, encoder.acquire, encoder.release)
     return ids, np.array([line.count])
 
@@ -246,7 +246,7 @@ def _in_order(
         rows[number], sizes[number] = _row_ends(workspace, last - first, at), done - at
         return done
 
-    line = InOrder(lambda: int(1.25 * encoder.ids_per_byte * expected) + SPARE, Recycled(encoder.idle))
+    line = InOrder(lambda: int(1.25 * encoder.ids_per_byte * expected) + SPARE, Recycled(encoder.kept))
     ids = line.run(pool, threads, jobs(), encode, encoder.acquire, encoder.release)
     if bar is not None:
         bar.update(sum(row.size for row in rows) - bar.n)

@@ -3,8 +3,10 @@
 First touches of new pages are a tenth of the time of encoding, and more than all of it where the system must find
 memory first. The C library gives large arrays back to the system as soon as they are free, and one that turns out too
 small is copied to another. Here an array is the beginning of a mapping of its own with room for twice as many ids: room
-that is never touched is no memory. When the array and all views of it are gone, its mapping is kept for the next call.
-Until then the system may take its pages for others (MADV_FREE).
+that is never touched is no memory. When the array and all views of it are gone, the next call takes its mapping.
+
+Whether an array is gone is asked when memory is wanted. Nothing runs at the moment when it goes: Python would lose a
+Ctrl-C that comes while it runs a finalizer.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import mmap
 import weakref
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,43 +24,55 @@ from jittok.structures.pages import HUGE, mapping
 
 LEAST = 1 << 20
 """Fewer ids come from NumPy: the C library keeps memory of that size."""
-MOST_IDLE = 2
-"""Mappings that are kept while nobody has ids in them: one call's ids are often let go of only after the next call."""
-IDLE_BYTES = default_cache_bytes()
-"""Bytes that idle mappings may have together."""
+MOST_KEPT = 3
+"""Mappings that are kept for the next calls: one call's ids are often let go of only after the next one."""
+KEPT_BYTES = default_cache_bytes()
+"""Bytes that they may have together."""
 WORD = np.dtype(np.int32).itemsize
-POSSIBLE = hasattr(mmap, "MADV_FREE") and hasattr(mmap, "MADV_HUGEPAGE")
+POSSIBLE = hasattr(mmap, "MADV_DONTNEED") and hasattr(mmap, "MADV_HUGEPAGE")
 """Linux. Other systems count memory that is not touched, or clear it when it is mapped."""
 
 
 class Mapping:
-    """Pages of this process, and how many of their bytes may have been touched."""
+    """Pages of this process, how many of their bytes may have been touched, and who has the ids in them."""
 
-    __slots__ = ("pages", "skip", "touched")
+    __slots__ = ("holder", "pages", "skip", "touched")
 
     def __init__(self, count: int) -> None:
         self.pages = mapping(2 * WORD * count + HUGE)
         self.skip = -np.frombuffer(self.pages, np.uint8).ctypes.data % HUGE
         self.touched = 0
+        self.holder: Callable[[], object] = _nobody
+
+    def array(self) -> NDArray[np.int32]:
+        """All of it. As long as this array or a view of it is there, the mapping is not used again."""
+        ids = np.frombuffer(self.pages, np.int32, self.count, self.skip)
+        self.holder = weakref.ref(ids)
+        return ids
 
     @property
     def count(self) -> int:
         """Ids that there is room for."""
         return (len(self.pages) - self.skip) // WORD
 
-    def advise(self, advice: int, start: int) -> None:
-        """Tell the system about all that was touched from byte `start` on."""
-        start = -(-start // HUGE) * HUGE
-        if self.touched > start:
-            with contextlib.suppress(OSError):  # a kernel that does not know this advice
-                self.pages.madvise(advice, self.skip + start, min(self.touched, WORD * self.count) - start)
+    def cut(self, used: int) -> None:
+        """Give back what was touched, but for the first `used` bytes, if it is much: somebody may keep ids for long."""
+        if self.touched > 2 * used + HUGE:
+            start = -(-used // HUGE) * HUGE
+            with contextlib.suppress(OSError):
+                self.pages.madvise(mmap.MADV_DONTNEED, self.skip + start, min(self.touched, WORD * self.count) - start)
+            self.touched = used
+
+
+def _nobody() -> object:
+    return None
 
 
 class Recycled:
-    """Mappings that nobody has ids in (`idle`, which several may share), and the one that was given last."""
+    """The mappings that calls may use again (`kept`, which several may share), and the one that was given last."""
 
-    def __init__(self, idle: list[Mapping] | None = None) -> None:
-        self._idle = [] if idle is None else idle
+    def __init__(self, kept: list[Mapping] | None = None) -> None:
+        self._kept = [] if kept is None else kept
         self._given: Mapping | None = None
 
     def array(self, count: int) -> NDArray[np.int32]:
@@ -66,14 +81,12 @@ class Recycled:
         if not POSSIBLE or count < LEAST:
             return np.empty(count, np.int32)
         try:
-            given = self._fitting(count) or Mapping(count)
+            given = self._free(count) or Mapping(count)
         except (OSError, ValueError, OverflowError):  # no address space for so much: some of it is not needed
             return np.empty(count, np.int32)
         given.touched = max(given.touched, WORD * count)
-        array = np.frombuffer(given.pages, np.int32, given.count, given.skip)
-        weakref.finalize(array, _take_back, self._idle, given).atexit = False
         self._given = given
-        return array
+        return given.array()
 
     def taken(self, ids: NDArray[np.int32], count: int) -> NDArray[np.int32]:
         """The first `count` ids of the array that was given last, for whoever wanted them. What is left over goes back
@@ -81,36 +94,28 @@ class Recycled:
         given, self._given = self._given, None
         if given is not None:
             given.touched = max(given.touched, WORD * count)
-            _cut(given, WORD * count)
+            given.cut(WORD * count)
+            self._keep(given)
         elif 5 * count < 4 * ids.size:
             ids.resize(count, refcheck=False)  # nobody else has seen it: what is left over goes back in place
         # Otherwise the little that is left over stays: the C library hands memory of the same size out again without
         # asking the system.
         return ids[:count]
 
-    def _fitting(self, count: int) -> Mapping | None:
-        while True:
-            try:
-                found = self._idle.pop()
-            except IndexError:
-                return None
-            if found.count >= count:
-                return found
+    def _free(self, count: int) -> Mapping | None:
+        """A mapping that nobody has ids in, and no other thread takes. One that is too small is let go of."""
+        for found in tuple(self._kept):
+            if found.holder() is None:
+                try:
+                    self._kept.remove(found)
+                except ValueError:  # another thread was faster
+                    continue
+                if found.count >= count:
+                    return found
+        return None
 
-
-def _cut(given: Mapping, used: int) -> None:
-    """No more than twice as much memory as is used stays with ids that somebody may keep for long."""
-    if given.touched > 2 * used + HUGE:
-        given.advise(mmap.MADV_DONTNEED, used)
-        given.touched = used
-
-
-def _take_back(idle: list[Mapping], found: Mapping) -> None:
-    """Called when the array of a mapping and all its views are gone, in whichever thread."""
-    if found.touched > IDLE_BYTES:
-        return
-    found.advise(mmap.MADV_FREE, 0)
-    idle.append(found)
-    while len(idle) > MOST_IDLE or sum(each.touched for each in tuple(idle)) > IDLE_BYTES:
-        with contextlib.suppress(IndexError):  # another thread was faster
-            del idle[0]
+    def _keep(self, given: Mapping) -> None:
+        """Remember a mapping while there are few, so that little memory stays where nobody has ids any more."""
+        bytes_ = given.touched + sum(each.touched for each in tuple(self._kept))
+        if len(self._kept) < MOST_KEPT and bytes_ <= KEPT_BYTES:
+            self._kept.append(given)

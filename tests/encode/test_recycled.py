@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -67,17 +68,26 @@ def test_whoever_holds_ids_in_any_way_keeps_them(holder: Callable[[Any], Any]) -
     assert np.array_equal(before, held)
 
 
-def test_idle_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_that_nobody_has_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     memory = recycled.Recycled()
     many = [_filled(memory, COUNT, value) for value in range(6)]
     assert [int(ids[-1]) for ids in many] == list(range(6))
     del many
-    assert len(memory._idle) == recycled.MOST_IDLE
-    monkeypatch.setattr(recycled, "IDLE_BYTES", 4 * COUNT)
-    _filled(memory, COUNT, 1)
-    assert sum(each.touched for each in memory._idle) <= 4 * COUNT
-    _filled(memory, COUNT + 1, 1)
-    assert sum(each.touched for each in memory._idle) <= 4 * COUNT
+    assert len(memory._kept) == recycled.MOST_KEPT
+    monkeypatch.setattr(recycled, "KEPT_BYTES", 4 * COUNT)
+    for count in (COUNT, 2 * COUNT, 3 * COUNT, COUNT):
+        _filled(memory, count, 1)
+    assert sum(each.touched for each in memory._kept) <= max(4 * COUNT, 2 * 4 * COUNT)
+
+
+def test_nothing_of_ours_runs_when_ids_go() -> None:
+    """A Ctrl-C in a finalizer would be lost."""
+    memory, seen = recycled.Recycled(), []
+    held = [_filled(memory, COUNT, 1)]
+    sys.setprofile(lambda frame, event, _: seen.append(frame.f_code) if event == "call" else None)
+    held.clear()
+    sys.setprofile(None)
+    assert seen == []
 
 
 def test_few_ids_do_not_keep_the_memory_of_many() -> None:
