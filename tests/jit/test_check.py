@@ -17,14 +17,16 @@ check = importlib.util.module_from_spec(found)
 sys.modules["ship_check"] = check
 found.loader.exec_module(check)
 
-RIGHT = ("ELF", "X86_64", {"jittok__a"}, {"memset"}, set(), False)
+RIGHT = ("ELF", "X86_64", {"jittok__a", "one"}, {"memset"}, set(), False)
 
 
 def complaints(tmp_path, monkeypatch, level, facts, digest=None):
     (tmp_path / "library").write_bytes(b"code")
     digest = digest or hashlib.sha256(b"code").hexdigest()
     libraries = {level: {"file": "library", "sha256": digest}}
-    (tmp_path / "manifest.json").write_text(json.dumps({"kernels": {"jittok__a": {}}, "libraries": libraries}))
+    (tmp_path / "manifest.json").write_text(
+        json.dumps({"kernels": {"jittok__a": {}}, "functions": {"one": ""}, "libraries": libraries})
+    )
     monkeypatch.setattr(check, "facts_of", lambda _: facts)
     return check.complaints(tmp_path)
 
@@ -38,8 +40,8 @@ def test_a_library_as_it_should_be_is_not_complained_of(tmp_path, monkeypatch):
     [
         ("linux-x86_64-v3", 0, "PE", "format PE, expected ELF"),
         ("linux-x86_64-v3", 1, "AARCH64", "processor AARCH64, expected X86_64"),
-        ("linux-x86_64-v3", 2, set(), "lacks ['jittok__a']"),
-        ("linux-x86_64-v3", 2, {"jittok__a", "b"}, "gives ['b'] too"),
+        ("linux-x86_64-v3", 2, {"one"}, "lacks ['jittok__a']"),
+        ("linux-x86_64-v3", 2, {"jittok__a", "one", "b"}, "gives ['b'] too"),
         ("linux-x86_64-v3", 3, {"system"}, "asks for ['system']"),
         ("linux-x86_64-v3", 4, {"libc.so.6"}, "asks ['libc.so.6']"),
         ("macos-arm64", 5, False, "is not signed, which macOS asks for"),
