@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import frozen
-from jittok.decode.pieces import pieces_of
+from jittok.decode.pieces import LENGTH, pieces_of
 from jittok.decode.rows import Decoder, Frame
 from jittok.fragments import TEXT
 from jittok.pipeline import steps
@@ -214,8 +214,21 @@ def _is_byte(text: str) -> bool:
     return len(text) == 6 and text.startswith("<0x") and text[5] == ">" and text[3] in HEX and text[4] in HEX
 
 
+def _fits(pipeline: Pipeline) -> bool:
+    """Whether all pieces together are shorter than one may be, whatever the file writes in place of characters."""
+    size = pipeline.token_bytes.size + len(pipeline)  # and a space in front of each
+    for step in pipeline.decode:
+        if isinstance(step, steps.ReplaceEach):
+            size *= max(1, len(step.content.encode()))
+        elif isinstance(step, JoinPieces):
+            size += len(step.unknown.encode())
+    return size <= LENGTH
+
+
 def joined_decoder(pipeline: Pipeline, run: Runner) -> JoinedDecoder | None:
     """The decoder of a file whose tokens become pieces; None for any other."""
+    if not _fits(pipeline):
+        return None
     if isinstance(pipeline.model, SentencePieces):
         fits = len(pipeline.decode) == 1 and isinstance(pipeline.decode[0], JoinPieces)
         return JoinedDecoder(pipeline, run, None) if fits else None

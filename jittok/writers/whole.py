@@ -10,10 +10,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 
+OPEN_FILES = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/self/fd/")
+"""Names of what this process has open already, which may be a file that the shell has made."""
+
+
 def is_stream(path: str | os.PathLike[str]) -> bool:
-    """Whether a name is that of a device or a pipe, such as /dev/stdout: it is written to as it is."""
+    """Whether a name is that of a device, a pipe or /dev/stdout: it is written to as it is."""
     plain = Path(path)
-    return os.fspath(plain).startswith("/dev/") or (plain.exists() and not plain.is_file() and not plain.is_dir())
+    return os.fspath(plain).startswith(OPEN_FILES) or (plain.exists() and not plain.is_file() and not plain.is_dir())
 
 
 @contextmanager

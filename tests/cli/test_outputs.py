@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -149,3 +150,17 @@ def test_a_folder_that_is_refused_for_a_corpus_stays_as_it_is(tmp_path: Path, ca
     assert main(["corpus", "--vocab", "gpt-2", str(tmp_path), "--out", str(tmp_path)]) == 2
     assert "expected an empty directory" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["text.txt"]
+
+
+@pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="no folder for files in memory")
+def test_a_file_in_memory_is_a_file() -> None:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        place = Path(folder, "out")
+        place.write_text("old")
+        with pytest.raises(KeyboardInterrupt), whole(place) as new:
+            new.write_text("half")
+            raise KeyboardInterrupt
+        assert [each.name for each in Path(folder).iterdir()] == ["out"]
+        assert place.read_text() == "old"
+        assert main(["convert", "gpt-2", "--to", "tiktoken", "--out", str(place)]) == 2
+        assert place.read_text() == "old"

@@ -125,3 +125,12 @@ def test_a_tokenizer_decodes_the_same_before_and_after_it_has_pieces(steps, monk
     with pytest.raises(jittok.InvalidToken):
         tok.decode([len(tok.vocab)])
     assert tok._decoder._joined is not None
+
+
+def test_a_file_cannot_make_pieces_of_any_size():
+    long = {"type": "Replace", "pattern": {"String": "a"}, "content": "b" * (1 << 18)}
+    pipeline = read_pipeline(file_of([long]))
+    assert joined_decoder(pipeline, runner(pipeline)) is None
+    tok = jittok.load(file_of([long]), cache=False)
+    rows = [[TOKENS.index("a")], [TOKENS.index(".")] * 20_000]
+    assert [len(text) for text in tok.decode_batch(rows)] == [1 << 18, 20_000]
