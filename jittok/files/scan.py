@@ -53,47 +53,44 @@ def worth_it(content: bytes) -> bool:
 def large_parts(content: bytes) -> dict[str, tuple[int, int, Texts]]:
     """Parts of "model" -> where each stands in the file and what it says. Those that are not known are left out."""
     data = frozen(np.frombuffer(content, np.uint8), np.uint8)
-    place = np.zeros(2, np.int64)
-    if find_member(data, 0, data.size, _MODEL, place) < 0:
-        return {}
-    model = place.tolist()
-    parts = {}
-    for name, key in _PARTS.items():
-        if find_member(data, *model, key, place) < 0:
-            continue
-        start, stop = place.tolist()
-        found = _texts_of(data, start, stop, name)
+    model = find_member(data, 0, _MODEL, 0, 0)
+    parts, start, stop = {}, 0, 0
+    for name, key in _PARTS.items() if model >= 0 else ():
+        begin = find_member(data, model, key, start, stop)
+        found = None if begin < 0 else _texts_of(data, begin, name)
         if found is not None:
-            parts[name] = (start, stop, found)
+            start, stop = begin, found[0]
+            parts[name] = (start, *found)
     return parts
 
 
-def _texts_of(data: U8, start: int, stop: int, name: str) -> Texts | None:
-    """One part; None where it is not as these kernels know it."""
-    size = stop - start
+def _texts_of(data: U8, start: int, name: str) -> tuple[int, Texts] | None:
+    """(where it ends, what it says) of one part; None where it is not as these kernels know it."""
+    size = data.size - start
     texts, ends = np.empty(size, np.uint8), np.empty(size // 2 + 2, np.int64)  # pages that are not used cost nothing
     numbers: NDArray[np.int64] | NDArray[np.float64] = np.empty(0, np.int64)
     if name == "merges":
-        count = read_merges(data, start, stop, texts, ends)
+        count = read_merges(data, start, texts, ends)
     elif data[start] == OPEN:
         numbers = np.empty(size // 4 + 1, np.int64)
-        count = read_ids(data, start, stop, texts, ends, numbers)
+        count = read_ids(data, start, texts, ends, numbers)
     else:
         numbers = np.empty(size // 4 + 1, np.float64)
-        count = read_scores(data, start, stop, _POWERS, texts, ends, numbers)
-    if count < 0:
+        count = read_scores(data, start, _POWERS, texts, ends, numbers)
+    if count <= 0:
         return None
+    stop, ends[0] = int(ends[0]), 0
     rows = ends[: count + 1].copy()
-    numbers = numbers[:count].copy()
-    return Texts(frozen(texts[: rows[-1]].copy(), np.uint8), frozen(rows, np.int64), numbers)
+    return stop, Texts(frozen(texts[: rows[-1]].copy(), np.uint8), frozen(rows, np.int64), numbers[:count].copy())
 
 
 @kernel
-def find_member(data: U8, start: int, stop: int, key: U8, place: OutI64) -> int:
-    """Where the value of the first member of an object with this key begins and ends: to place[:2]; 0, or BAD.
+def find_member(data: U8, start: int, key: U8, known: int, behind: int) -> int:
+    """Where the value of the first member of an object with this key begins, or BAD.
 
-    data[start:stop] is the object. place: int64[2]
+    The object is at data[start]; a value that begins at `known` ends at `behind`, if known > 0.
     """
+    stop = data.size
     i = _skip_blanks(data, start, stop)
     if i >= stop or data[i] != OPEN:
         return BAD
@@ -113,12 +110,11 @@ def find_member(data: U8, start: int, stop: int, key: U8, place: OutI64) -> int:
         if i >= stop or data[i] != COLON:
             return BAD
         begin = _skip_blanks(data, i + 1, stop)
-        i = _skip_value(data, begin, stop)
+        if same and begin < stop:
+            return begin
+        i = behind if 0 < known == begin else _skip_value(data, begin, stop)
         if i < 0:
             return BAD
-        if same:
-            place[0], place[1] = begin, i
-            return 0
         i = _skip_blanks(data, i, stop)
         if i >= stop or data[i] != COMMA:
             return BAD
@@ -266,26 +262,26 @@ def _read_text(data: U8, i: int, stop: int, texts: OutU8, at: int) -> tuple[int,
 
 
 @helper
-def _behind_comma(data: U8, i: int, stop: int, close: int) -> int:
-    """Where the next element begins, `stop` where data[i:stop] closes what holds it, or BAD."""
-    i = _skip_blanks(data, i, stop)
-    if i >= stop:
-        return BAD
-    if data[i] == COMMA:
-        return _skip_blanks(data, i + 1, stop)
-    return stop if i == stop - 1 and data[i] == close else BAD
+def _behind_comma(data: U8, i: int, close: int) -> tuple[int, bool]:
+    """(where the next element begins, False), (behind what holds them, True) if it is closed here, or (BAD, True)."""
+    i = _skip_blanks(data, i, data.size)
+    if i < data.size and data[i] == COMMA:
+        return _skip_blanks(data, i + 1, data.size), False
+    if i < data.size and data[i] == close:
+        return i + 1, True
+    return BAD, True
 
 
 @kernel
-def read_ids(data: U8, start: int, stop: int, texts: OutU8, ends: OutI64, numbers: OutI64) -> int:
-    """The members of data[start:stop], an object from texts to ids; how many, or BAD.
+def read_ids(data: U8, start: int, texts: OutU8, ends: OutI64, numbers: OutI64) -> int:
+    """The members of the object at data[start], from texts to ids; how many, or BAD.
 
-    texts: uint8[stop - start], ends: int64[half of that + 2] from 0 on, numbers: int64[a quarter of that + 1]
+    texts: uint8[bytes from there on], numbers: int64[a quarter of that + 1]
+    ends: int64[half of that + 2] where each text ends; in front of the first, where the object ends
     """
-    count, at = 0, 0
-    ends[0] = 0
+    stop, count, at, closed = data.size, 0, 0, False
     i = _skip_blanks(data, start + 1, stop)
-    while i < stop:
+    while not closed:
         i, at = _read_text(data, i, stop, texts, at)
         if i < 0:
             return BAD
@@ -303,27 +299,27 @@ def read_ids(data: U8, start: int, stop: int, texts: OutU8, ends: OutI64, number
             return BAD
         count += 1
         ends[count], numbers[count - 1] = at, value
-        i = _behind_comma(data, i, stop, CLOSE)
+        i, closed = _behind_comma(data, i, CLOSE)
         if i < 0:
             return BAD
-    return count if count else BAD
+    ends[0] = i
+    return count
 
 
 @kernel
-def read_merges(data: U8, start: int, stop: int, texts: OutU8, ends: OutI64) -> int:
-    """Left and right parts of the merges data[start:stop], a list of lines or of pairs; how many parts, or BAD.
+def read_merges(data: U8, start: int, texts: OutU8, ends: OutI64) -> int:
+    """Left and right parts of the merges at data[start], a list of lines or of pairs; how many parts, or BAD.
 
-    A line has one space. texts: uint8[stop - start], ends: int64[half of that + 2] from 0 on
+    A line has one space. texts, ends: as for `read_ids`
     """
+    stop, count, at, closed = data.size, 0, 0, False
     if data[start] != OPEN_LIST:
         return BAD
-    count, at = 0, 0
-    ends[0] = 0
     i = _skip_blanks(data, start + 1, stop)
     pairs = i < stop and data[i] == OPEN_LIST
-    while i < stop:
+    while not closed:
         if pairs:
-            if data[i] != OPEN_LIST:
+            if i >= stop or data[i] != OPEN_LIST:
                 return BAD
             i, at = _read_text(data, _skip_blanks(data, i + 1, stop), stop, texts, at)
             if i < 0:
@@ -358,10 +354,11 @@ def read_merges(data: U8, start: int, stop: int, texts: OutU8, ends: OutI64) -> 
             ends[count + 1] = cut
         count += 2
         ends[count] = at
-        i = _behind_comma(data, i, stop, CLOSE_LIST)
+        i, closed = _behind_comma(data, i, CLOSE_LIST)
         if i < 0:
             return BAD
-    return count if count else BAD
+    ends[0] = i
+    return count
 
 
 @helper
@@ -376,21 +373,18 @@ def _is_version(texts: OutU8, begin: int, end: int) -> bool:
 
 
 @kernel
-def read_scores(
-    data: U8, start: int, stop: int, powers: F64, texts: OutU8, ends: OutI64, numbers: OutF64
-) -> int:  # fmt: skip
-    """The rows of data[start:stop], a list of pairs of a text and a score; how many, or BAD.
+def read_scores(data: U8, start: int, powers: F64, texts: OutU8, ends: OutI64, numbers: OutF64) -> int:
+    """The rows of the list at data[start], pairs of a text and a score; how many, or BAD.
 
-    powers: float64[309] of ten; texts: uint8[stop - start], ends: int64[half of that + 2] from 0 on
-    numbers: float64[a quarter of stop - start + 1] the scores as `numbers.as_read` reads them
+    powers: float64[309] of ten; texts, ends: as for `read_ids`
+    numbers: float64[as there] the scores as `numbers.as_read` reads them
     """
+    stop, count, at, closed = data.size, 0, 0, False
     if data[start] != OPEN_LIST:
         return BAD
-    count, at = 0, 0
-    ends[0] = 0
     i = _skip_blanks(data, start + 1, stop)
-    while i < stop:
-        if data[i] != OPEN_LIST:
+    while not closed:
+        if i >= stop or data[i] != OPEN_LIST:
             return BAD
         i, at = _read_text(data, _skip_blanks(data, i + 1, stop), stop, texts, at)
         if i < 0:
@@ -406,10 +400,11 @@ def read_scores(
             return BAD
         count += 1
         ends[count], numbers[count - 1] = at, number
-        i = _behind_comma(data, i + 1, stop, CLOSE_LIST)
+        i, closed = _behind_comma(data, i + 1, CLOSE_LIST)
         if i < 0:
             return BAD
-    return count if count else BAD
+    ends[0] = i
+    return count
 
 
 @helper
