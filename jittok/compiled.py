@@ -24,7 +24,6 @@ import sys
 import time
 from collections.abc import Iterable
 from functools import cache
-from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -151,7 +150,9 @@ def keep(key: str, name: str, structures: dict[str, Any]) -> None:
     facts = {"stamp": stamp(), "key": key, "sum": found, "bytes": at, "arrays": places, "tree": tree}
     head = json.dumps(facts).encode()
     front = MAGIC + len(head).to_bytes(8, "little") + hashlib.blake2b(head, digest_size=32).digest() + head
-    filled = chain.from_iterable((part.data, bytes(-part.size % ALIGNMENT)) for part in parts)
+    filled: list[bytes | memoryview] = []
+    for part in parts:
+        filled += [part.data, bytes(-part.size % ALIGNMENT)]
     _write(_place(key, name), front + bytes(-len(front) % ALIGNMENT), *filled)
 
 

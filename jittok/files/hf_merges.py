@@ -135,7 +135,9 @@ def _parts(merges: list[Any]) -> tuple[U8, I64] | None:
     return frozen(joined[(joined != SPACE) & (joined != CUT)], np.uint8), frozen(offsets, np.int64)
 
 
-def _one_by_one(merges: list[Any], ids: dict[str, int] | KnownTexts, prefix: str, place: _Merge) -> list[NDArray[np.int32]]:
+def _one_by_one(
+    merges: list[Any], ids: dict[str, int] | KnownTexts, prefix: str, place: _Merge
+) -> list[NDArray[np.int32]]:
     """The columns of all merges. MalformedVocab for the first that is not as it should be."""
     if set(map(type, merges)) == {str}:
         lines = merges

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jittok._jit import I64, U8, U16, frozen, helper, wide
-from jittok.pretokenize.classes import UNICODE_SIZE, two_stage_of
+from jittok.pretokenize.classes import two_stage_of
 from jittok.unicode import tables
 
 ORDINARY, SPACE, LOWERED = 0, 1, 2

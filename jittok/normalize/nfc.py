@@ -19,7 +19,7 @@ import numpy as np
 from jittok._jit import I32, I64, U8, U16, OutI32, OutI64, OutU8, frozen, helper, kernel, wide
 from jittok._raw import Window, get_u8, get_u16, window
 from jittok.normalize.quick import QuickTable, next_that_matters, open_quick, quick_table
-from jittok.pretokenize.classes import UNICODE_SIZE, two_stage_of
+from jittok.pretokenize.classes import two_stage_of
 from jittok.structures.utf8 import decode, encode
 from jittok.structures.valid import is_malformed
 from jittok.unicode.libraries import ranges

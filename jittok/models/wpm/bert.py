@@ -56,7 +56,8 @@ def bert_flags(pipeline: Pipeline) -> int | None:
 
 @lru_cache(maxsize=4)
 def characters(flags: int) -> Characters:
-    """The table of a setting. Few characters become others: tables of all of them take longer than the rest of a load."""
+    """The table of a setting. Few characters become others: arrays of all of them take longer than the rest of a
+    load."""
     dropped, odd = np.zeros(UNICODE_SIZE, np.bool_), np.zeros(UNICODE_SIZE, np.bool_)
     base: dict[int, int] = {}
     several: dict[int, tuple[int, ...]] = {}
