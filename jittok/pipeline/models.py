@@ -85,8 +85,8 @@ class Longest(NamedTuple):
 
 
 class PairMerges(NamedTuple):
-    """BPE: the pair of texts with the lowest rank first, leftmost among equals. What merging leaves need not be a token:
-    it becomes the tokens of its bytes, and a byte without one vanishes."""
+    """BPE: the pair of texts with the lowest rank first, leftmost among equals. A symbol that is left and is no token
+    becomes the tokens of its bytes, and a byte without one vanishes."""
 
     lines: NDArray[np.uint8]  # "left right", lowest rank first
     offsets: NDArray[np.int64]  # [merges + 1]
@@ -96,8 +96,8 @@ class PairMerges(NamedTuple):
 
 
 class ScoredMerges(NamedTuple):
-    """SPM: the neighbours whose text is the token of the highest score first, leftmost among equals; a character that is
-    no token becomes the tokens of its bytes, and a byte without one is an error."""
+    """SPM: the neighbours that make the token of the highest score first, leftmost among equals; a character that is no
+    token becomes the tokens of its bytes, and a byte without one is an error."""
 
     scores: NDArray[np.float32]
 
