@@ -23,6 +23,8 @@ BEHAVIORS = (ISOLATED, REMOVED, CONTIGUOUS, MERGED_WITH_PREVIOUS, MERGED_WITH_NE
 ALWAYS, FIRST, NEVER = "always", "first", "never"
 SCHEMES = (ALWAYS, FIRST, NEVER)
 """When U+2581 is put in front of a piece."""
+BYTE_ALPHABET, SPACES, ESCAPES, TEXT, ID = "byte alphabet", "spaces", "escapes", "text", "id"
+"""What a token of llama.cpp prints."""
 FORMS: tuple[Form, ...] = get_args(Form)
 
 
@@ -281,7 +283,7 @@ class JoinRaw(NamedTuple):
 class JoinLlama(NamedTuple):
     """llama.cpp's detokenizer: what each token prints, one after the other."""
 
-    prints: str  # "byte alphabet", "spaces" (U+2581 is one), "escapes" (of RWKV), "text" or "id"
+    prints: str  # BYTE_ALPHABET, SPACES (U+2581 is one), ESCAPES (of RWKV), TEXT or ID
     strip_first: bool  # a space that the text begins with goes
     clean_spaces: bool  # spaces in front of punctuation and contractions go
 

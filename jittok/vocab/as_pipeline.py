@@ -135,9 +135,9 @@ def _model(vocab: Vocab) -> models.Model:
 
 def _prints(vocab: Vocab) -> str:
     if vocab.type == "bpe":
-        return "spaces" if vocab.escape_whitespaces else "byte alphabet"
-    other = {"rwkv": "escapes", "test": "id", "plamo2": "text", "plamo3": "text"}
-    return other.get(vocab.type, "spaces")
+        return steps.SPACES if vocab.escape_whitespaces else steps.BYTE_ALPHABET
+    other = {"rwkv": steps.ESCAPES, "test": steps.ID, "plamo2": steps.TEXT, "plamo3": steps.TEXT}
+    return other.get(vocab.type, steps.SPACES)
 
 
 def _single(vocab: Vocab) -> tuple[int, ...]:
