@@ -37,13 +37,14 @@ def read_ranks(
     special_tokens: Mapping[str, int] | None = None,
     encoding: str | None = None,
 ) -> Pipeline:
-    """The Pipeline of a file of lines `base64 rank`. Pattern and special tokens are known for tiktoken's own files."""
+    """The Pipeline of a file of lines `base64 rank`. Pattern and special tokens are known for tiktoken's own files
+    and those of some models."""
     known = None if pattern is not None else _known(file, content, encoding)
     if known is not None:
         pattern, special = known
         special_tokens = special if special_tokens is None else special_tokens
     elif pattern is None:
-        found = "a rank file that is not one of tiktoken's own"
+        found = "a rank file that jittok does not know"
         raise UnsupportedVocab(file, "pattern", found, f"its pattern and special tokens, which it does not hold: {HOW}")
     return ranked(file, "tiktoken", rank_lines(file, content), pattern, dict(special_tokens or {}), name=encoding or "")
 
