@@ -59,19 +59,19 @@ def _known(file: str, content: bytes, encoding: str | None) -> tuple[str, dict[s
 
 
 def rank_lines(file: str, content: bytes) -> dict[bytes, int]:
-    """bytes -> rank of the lines."""
+    """bytes -> rank of the lines. Whisper's file has a token of no bytes, written "=", as Python's base64 reads it."""
     ranks: dict[bytes, int] = {}
     for number, line in enumerate(content.split(b"\n"), 1):
         if not line.strip():
             continue
         text, _, rank = line.strip().partition(b" ")
         try:
-            raw = base64.b64decode(text, validate=True)
+            raw = b"" if text == b"=" else base64.b64decode(text, validate=True)
         except (binascii.Error, ValueError):
             raise MalformedVocab(file, f"line {number}", line, "base64, a space and a rank") from None
         if not rank.isdigit() or len(rank) > 9:
             raise MalformedVocab(file, f"line {number}", line, "a rank below 10^9 behind one space")
-        if not raw or raw in ranks:
+        if not text or raw in ranks:
             raise MalformedVocab(file, f"line {number}", raw, "bytes that no line before has")
         ranks[raw] = int(rank)
     return ranks

@@ -1,4 +1,4 @@
-"""Patterns and special tokens of known rank files, which do not hold them: tiktoken's own, and those that models ship."""
+"""Patterns and special tokens of known rank files, which do not hold them: tiktoken's own, and those of models."""
 
 from __future__ import annotations
 
@@ -19,10 +19,13 @@ LLAMA_3 = (
 QWEN = LLAMA_3.replace(r"\p{N}{1,3}", r"\p{N}")
 _RESERVED = "<|reserved_special_token_{}|>"
 _LANGUAGES = (
-    "en zh de es ru ko fr ja pt tr pl ca nl ar sv it id hi fi vi he uk el ms cs ro da hu ta no th ur hr bg lt la mi ml cy "
-    "sk te fa lv bn sr az sl kn et mk br eu is hy ne mn bs kk sq sw gl mr pa si km sn yo so af oc ka be tg sd gu am yi lo "
-    "uz fo ht ps tk nn mt sa lb my bo tl mg as tt haw ln ha ba jw su yue"
-).split()
+    "en", "zh", "de", "es", "ru", "ko", "fr", "ja", "pt", "tr", "pl", "ca", "nl", "ar", "sv", "it", "id", "hi", "fi",
+    "vi", "he", "uk", "el", "ms", "cs", "ro", "da", "hu", "ta", "no", "th", "ur", "hr", "bg", "lt", "la", "mi", "ml",
+    "cy", "sk", "te", "fa", "lv", "bn", "sr", "az", "sl", "kn", "et", "mk", "br", "eu", "is", "hy", "ne", "mn", "bs",
+    "kk", "sq", "sw", "gl", "mr", "pa", "si", "km", "sn", "yo", "so", "af", "oc", "ka", "be", "tg", "sd", "gu", "am",
+    "yi", "lo", "uz", "fo", "ht", "ps", "tk", "nn", "mt", "sa", "lb", "my", "bo", "tl", "mg", "as", "tt", "haw", "ln",
+    "ha", "ba", "jw", "su", "yue",
+)  # fmt: skip
 """Languages of Whisper, in the order of their tokens. Its third large model has all, the others all but the last."""
 
 Encoding = tuple[str, dict[str, int]]
@@ -93,8 +96,8 @@ ENCODINGS: dict[str, Callable[[], Encoding]] = {
     "whisper-v3": lambda: _whisper(50257, 100),
     "whisper-en": lambda: _whisper(50256, 99),
 }  # fmt: skip
-"""By tiktoken's names, or by names of models: pattern and special tokens. "llama-models" is Meta's package of that name,
-which has the special tokens of all models from Llama 3.1 on; "llama-3" and "llama-3.1" have those of the models."""
+"""By tiktoken's names, or by names of models: pattern and special tokens. "llama-models" is Meta's package of that
+name, which has special tokens of all models from Llama 3.1 on; "llama-3" and "llama-3.1" have those of the models."""
 BY_SHA256 = {
     "306cd27f03c1a714eca7108e03d66b7dc042abe8c258b44c199a7ed9838dd930": ("r50k_base", "whisper-en"),
     "94b5ca7dff4d00767bc256fdd1b27e5b17361d7b8a5f968547f9f23eb70d2069": ("p50k_base", "p50k_edit"),

@@ -9,7 +9,8 @@ import jittok
 from jittok.errors import UnsupportedVocab
 from jittok.files.tiktoken_encodings import BY_SHA256, ENCODINGS
 
-LINES = b"".join(base64.b64encode(bytes([byte])) + b" %d\n" % byte for byte in range(256))
+LINES = b"".join(base64.b64encode(bytes([byte])) + b" %d\n" % byte for byte in range(256)) + b"= 256\n"
+"""The last is a token of no bytes, as Whisper's file has it."""
 KNOWN = {
     "llama-models": (256, {"<|begin_of_text|>": 128000, "<|reserved_special_token_1|>": 128003, "<|step_id|>": 128005,
                            "<|eom_id|>": 128008, "<|eot_id|>": 128009, "<|image|>": 128011,
@@ -48,7 +49,9 @@ def test_a_known_content_needs_nothing_else(monkeypatch):
         jittok.load(LINES, cache=False)
     monkeypatch.setitem(BY_SHA256, hashlib.sha256(LINES).hexdigest(), ("whisper", "whisper-v3"))
     tok = jittok.load(LINES, cache=False)
+    assert tok.runs == "kernels"
     assert tok.encode("<|30.00|> it's", parse_special=True).tolist() == [51864, *b" it's"]
+    assert tok.decode([256, 97]) == "a"
     assert jittok.load(LINES, cache=False, encoding="whisper-v3").token_to_id("<|yue|>") == 50358
     with pytest.raises(UnsupportedVocab, match="whisper, whisper-v3"):
         jittok.load(LINES, cache=False, encoding="qwen")
