@@ -51,7 +51,7 @@ def load(
 
     tokenizer.json, tekken.json, a sentencepiece model, tiktoken ranks, RWKV's list, vocab.txt, and a folder with one of
     these or with vocab.json and merges.txt answer as the model's own library. `pattern`, `special_tokens`: of rank
-    files other than tiktoken's own, which do not hold them; `encoding`: the name of one of tiktoken's.
+    files that jittok does not know by their content; `encoding`: which of several that have the same ranks.
 
     `cache`: keep the compiled vocabulary on disk and use it the next time. `cache_bytes`: upper bound of the piece
     cache of one thread, which grows by what it loses; None: 256 MB, or a 32nd of the machine's memory if that is less.

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jittok.cli.common import add_limit, add_overwrite, check_outputs, positive, sizes, weight, write
+from jittok.cli.common import add_limit, add_overwrite, check_outputs, positive, sizes, weight, write_report
 
 if TYPE_CHECKING:
     from jittok.train.counts import Counts
@@ -198,7 +198,8 @@ def run(options: argparse.Namespace) -> int:
         if options.superbpe:
             finished(f"{options.work}/stretches")
         finished(options.work)
-    write(json.dumps(report, ensure_ascii=False) + "\n" if options.json else _text(report))
+    told = json.dumps(report, ensure_ascii=False) + "\n" if options.json else _text(report)
+    write_report(told, [*options.out, *filter(None, [options.save_words, options.trace])])
     return 0
 
 

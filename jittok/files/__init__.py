@@ -16,7 +16,7 @@ from jittok.files.contents import exists, parse_around, parse_json, read_file
 from jittok.files.places import Node
 from jittok.pipeline import Pipeline
 
-__all__ = ["read_pipeline"]
+__all__ = ["holds_ranks", "read_pipeline"]
 
 EXPECTED = "a GGUF file, tokenizer.json, tekken.json, a sentencepiece model, tiktoken ranks or an RWKV list"
 SINGLE = {
@@ -137,6 +137,21 @@ def _is_ranks(content: bytes) -> bool:
         len(first) == 2 and first[1].isdigit() and len(first[0]) % 4 == 0 and first[0] != b""
         and not first[0].strip(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=")
     )  # fmt: skip
+
+
+def holds_ranks(source: str | os.PathLike[str]) -> bool:
+    """Whether `read_pipeline` reads tiktoken ranks from a file, or from a folder."""
+    path = Path(source)
+    if path.is_dir():
+        if any(exists(path, name) for name in ("tokenizer.json", "tekken.json")):
+            return False
+        found = next((p for kind in ("tokenizer.model", "spiece.model", "*.model", "*.tiktoken")
+                      for p in sorted(path.glob(kind))), None)  # fmt: skip
+        return found is not None and holds_ranks(found)
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return _is_ranks(file.read(1000))
 
 
 def _none_of(file: str, given: Mapping[str, Any]) -> None:

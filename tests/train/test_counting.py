@@ -6,6 +6,7 @@ import json
 import lzma
 import random
 import threading
+import zlib
 from collections import Counter as Tally
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from jittok._jit import JIT, kernel
+from jittok.corpus.ledger import Ledger
 from jittok.corpus.options import Options as Reading
 from jittok.errors import CorpusError, EncodingFailed, UnsupportedVocab
 from jittok.reference import train_bpe
@@ -244,6 +246,69 @@ def test_counting_goes_on_from_what_a_work_folder_holds(tmp_path: Path, monkeypa
         count_files([data], How(threads=1, pre="gpt-2"), work=work)
     finished(work)
     assert not work.exists()
+
+
+def test_a_run_of_the_ledger_is_not_written_over_after_a_kill(tmp_path: Path, monkeypatch: Any) -> None:
+    """Several threads write runs at once. A kill may leave later ones in the ledger, and earlier ones not."""
+    data, work = tmp_path / "data.txt", tmp_path / "work"
+    data.write_text("\n".join(f"word{k} and {k % 7}" for k in range(400)))
+    reading = Reading(range_bytes=500, lines=True)
+    how = How(threads=1)
+    plain = count_files([data], how, reading).to_dict()
+    monkeypatch.setattr(files, "KEEP_EVERY", 0)
+    count_files([data], how, reading, work=work)
+    ledger = work / "ledger.jsonl"
+    plan, *runs = ledger.read_bytes().splitlines(keepends=True)
+    assert len(runs) > 6
+    ledger.write_bytes(plan + runs[0] + runs[4] + runs[5])
+    found = count_files([data], how, reading, work=work)
+    assert found.to_dict() == plain
+
+
+def test_a_work_folder_is_one_process_and_what_it_holds_is_not_believed(tmp_path: Path) -> None:
+    data, work, how = tmp_path / "data.txt", tmp_path / "work", How(threads=1)
+    data.write_text("some words and awordthatislongerthanfifteenbytes " * 9)
+    plain = count_files([data], how, work=work).to_dict()
+    name = work / files.LEDGER
+    ledger = Ledger(name)
+    assert ledger.hold()
+    with pytest.raises(CorpusError, match="another process"):
+        count_files([data], how, work=work)
+    ledger.close()
+    assert count_files([data], how, work=work).to_dict() == plain
+    (run,) = work.glob("run-*.words")
+    raw = run.read_bytes()
+    at = raw.index(b" awordthat") - 32  # the slot of the only long word: hash, place, count, length and mark
+    lines = name.read_bytes().splitlines(keepends=True)
+    for wrong in (b"\xff" * 8, (1 << 40).to_bytes(8, "little"), (1).to_bytes(8, "little")):
+        for place in (at + 8, at + 24):
+            run.write_bytes(raw[:place] + wrong + raw[place + 8 :])
+            forged(name, lines, crc=zlib.crc32(b"".join([run.read_bytes()[24 + 24 * 64 :], raw[24 : 24 + 24 * 64]])))
+            with pytest.raises(CorpusError, match="a word that is not all there"):
+                count_files([data], how, work=work)
+    run.write_bytes(raw)
+    for fact in ({"run": "../data.txt"}, {"run": 5}, {"ranges": 5}, {"documents": None}):
+        forged(name, lines, **fact)
+        with pytest.raises(CorpusError, match=r"jittok wrote|somebody else wrote"):
+            count_files([data], how, work=work)
+
+
+def forged(name: Path, lines: list[bytes], **facts: Any) -> None:
+    """A ledger whose last line says something else."""
+    name.write_bytes(b"".join(lines[:-1]))
+    ledger = Ledger(name)
+    ledger.add({**json.loads(lines[-1].split(b" ", 1)[1]), **facts})
+    ledger.close()
+
+
+def test_a_run_is_not_written_through_a_link(tmp_path: Path) -> None:
+    data, work, victim = tmp_path / "data.txt", tmp_path / "work", tmp_path / "victim"
+    data.write_text("some words")
+    victim.write_text("mine")
+    work.mkdir()
+    (work / "run-000000.words").symlink_to(victim)
+    assert count_files([data], How(threads=1), work=work).total == 2
+    assert victim.read_text() == "mine"
 
 
 def test_large_numbers_of_documents_keep_their_weights_exact() -> None:

@@ -79,7 +79,7 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
         pairs = Pairs(*(frozen(a, np.int32) for a in (model.left, model.right)), ranks, frozen(model.merged, np.int32))
     whole_known = isinstance(model, Ranks) or model.whole_words
     whole, whole_ids = whole_words(symbols.data, frozen(symbols.offsets[: tokens + 1], np.int64))
-    pairs, table = living(pairs, byte_symbols, tokens + len(missing))
+    pairs, table, made = living(pairs, byte_symbols, tokens + len(missing))
     byte_pairs = np.empty(65536, np.uint64)
     pair_all_bytes(table, byte_symbols, byte_pairs)
     slots, bits = empty_slots(0)
@@ -120,7 +120,7 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
         dna=frozen(np.full(3, ABSENT), np.int32),
         case=case_table(),
     )
-    return arrays._replace(seeds=planted_seeds(arrays))
+    return arrays._replace(seeds=planted_seeds(arrays, made))
 
 
 def normal_form_alone(pipeline: Pipeline) -> bool:
