@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.normalize.keys import Keys
-from jittok.pretokenize.classes import UNICODE_SIZE
+from jittok.pretokenize.classes import UNICODE_SIZE, distinct
 from jittok.safe_cuts import cuts, rules
 from jittok.safe_cuts.cuts import APART, BLANK, CLASSES, CONTROL, DIGIT, LETTER, LONGEST_PATH, OTHER, WIDE
 from jittok.safe_cuts.rules import Neighbours
@@ -299,7 +299,7 @@ def dominated(lattice: Lattice, class_pairs: NDArray[np.int64], margin: float = 
     """
     found, lengths = class_pairs, np.diff(lattice.texts.offsets)
     rare = np.flatnonzero(np.bincount(found[0], minlength=1) <= RARE)
-    candidates = np.unique(found[1][np.isin(found[0], rare)]).tolist()
+    candidates = distinct(found[1][np.isin(found[0], rare)]).tolist()
     candidates = [k for k in candidates if 4 < lengths[k] <= SHORT and lattice.texts.text(k).isascii()]
     candidates.sort(key=lambda k: int(lengths[k]))
     steps = np.cumsum(lengths[candidates] ** 2 // 2)
