@@ -120,7 +120,7 @@ def rewrite(own: Rewriting, text: Window, first: int, start: int, stop: int, who
         elif own.single != 0:
             i, at, state = _mapped_step(own, text, i, stop, at, state, whole)
         else:
-            i, at, state = _table_step(own, text, first, i, stop, at, state)
+            i, at, state = table_step(own, text, first, i, stop, at, state)
         if i < 0:
             return i, state
     while whole and own.single != 0 and own.merge != 0 and at > 0 and get_u8(own.out, at - 1) == SPACE_BYTE:
@@ -300,7 +300,7 @@ def _is_end(own: Rewriting, c: int) -> bool:
 
 
 @helper
-def _table_step(
+def table_step(
     own: Rewriting, text: Window, first: int, i: int, stop: int, at: int, state: int
 ) -> tuple[int, int, int]:
     """A key, a grapheme cluster or a character: (place behind or a code, at, state). A longer cluster, from `first` on,
