@@ -21,8 +21,9 @@ from jittok._jit import JIT, kernel
 from jittok.corpus.ledger import Ledger
 from jittok.corpus.options import Options as Reading
 from jittok.errors import CorpusError, EncodingFailed, UnsupportedVocab
+from jittok.inputs import documents
 from jittok.reference import train_bpe
-from jittok.train import count_files, counting, files
+from jittok.train import count_files, counting, counts, files
 from jittok.train.counter import Counter
 from jittok.train.counting import How, count
 from jittok.train.counts import Counts, of_table, to_text
@@ -352,3 +353,40 @@ def test_there_may_be_more_runs_than_files_that_a_process_may_open(tmp_path: Pat
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
     assert found.to_dict() == count_files([tmp_path], How(threads=1)).to_dict()
+
+
+@pytest.mark.parametrize("by", ["occurrences", "documents"])
+def test_documents_that_count_nothing_take_no_room(by: str) -> None:
+    texts = ["ab ab", "".join(f" w{k}" for k in range(3_000)), "ab", ""]
+    found = count(texts, weights=[1, 0, 2, 0], pre="gpt-2", by=by, threads=1, special=["w2"])
+    assert {word: n / found.unit for word, n in found.to_dict().items()} == ({b"ab": 3.0, b" ab": 1.0})
+    assert found.documents == 4
+    counter = Counter(cutter_of("gpt-2"))
+    counter.add(next(documents(texts[1:2], False)), np.zeros(1, np.int64))
+    assert not counter.table.used.any()
+
+
+WRONG_HEADERS = (
+    '{"foo": 1}', "[1]", "5", '{"pre": 5}', '{"unit": 0}', '{"unit": true}', '{"special": 7}', '{"special": [7]}',
+    '{"documents": -1}', '{"last": "\u65e5"}',
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("header", WRONG_HEADERS)
+def test_a_first_line_that_nothing_wrote_is_told(header: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.words"
+    path.write_text(f"#jittok words 1 {header}\n3\tab\n", encoding="utf-8")
+    with pytest.raises(CorpusError, match="line 1"):
+        Counts.load(path)
+
+
+def test_more_occurrences_than_can_be_summed_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.words"
+    path.write_text(f"{(1 << 62) - 1}\tab\n{(1 << 62) - 1}\tb\n")
+    with pytest.raises(CorpusError, match="occurrences"):
+        Counts.load(path)
+    many = Counts.of({"a": (1 << 62) - 1})
+    with pytest.raises(CorpusError, match="occurrences"):
+        many + many
+    with pytest.raises(CorpusError, match="occurrences"):
+        Counts.of({"a": 1 << 50}) + Counts.of({"a": 1}, unit=counts.UNIT)
