@@ -30,6 +30,7 @@ MOST = 1 << 62
 """All counts of a corpus are fewer: they are summed in 64 bits."""
 DEFAULT_FACTS: dict[str, Any] = {
     "pre": "", "unit": 1, "documents": 0, "bytes": 0, "special": [], "once": False, "like": "jittok", "last": "",
+    "left_out": 0,
 }  # fmt: skip
 """Of the first line, and what holds without it."""
 AT_ONCE = 1 << 16
@@ -53,6 +54,7 @@ class Counts:
     once: bool = False  # a word counts once a document
     like: str = "jittok"  # whose tables of characters cut them: "hf" for those of tokenizers
     last: bytes = b""  # of lines: the last run of the last one
+    left_out: int = 0  # lines that were too long
 
     def __len__(self) -> int:
         return self.counts.size
@@ -97,6 +99,7 @@ class Counts:
         facts |= {"special": list(self.special), "once": self.once}
         facts |= {"like": self.like} if self.like != Counts.like else {}
         facts |= {"last": to_text(self.last)} if self.last else {}
+        facts |= {"left_out": self.left_out} if self.left_out else {}
         rows = sorted(self.items(), key=lambda item: (-item[1], item[0]))
         with whole(path) as new, new.open("w", encoding="utf-8", newline="\n") as file:
             file.write(f"{MAGIC}{json.dumps(facts)}\n")
@@ -145,7 +148,7 @@ def _facts(path: str | os.PathLike[str], facts: object) -> dict[str, Any]:
                 raise ValueError(f"{key}: {value!r}")
         if given or not all(isinstance(text, str) for text in fields["special"]):
             raise ValueError(json.dumps(facts))
-        if fields["unit"] not in (1, UNIT) or min(fields["documents"], fields["bytes"]) < 0:
+        if fields["unit"] not in (1, UNIT) or min(fields[key] for key in ("documents", "bytes", "left_out")) < 0:
             raise ValueError(json.dumps(facts))
         special, last = tuple(fields.pop("special")), to_bytes(fields.pop("last"))
     except ValueError as error:
@@ -174,7 +177,7 @@ def summed(parts: Iterable[Counts]) -> Counts:
     occurrences = 0.0
     for part in parts:
         if whole is None:
-            whole = replace(part, documents=0, text_bytes=0, last=b"")
+            whole = replace(part, documents=0, text_bytes=0, last=b"", left_out=0)
         elif _cut(whole) != _cut(part):
             found, expected = _cut(part), f"words cut as the others: {_cut(whole)}"
             raise CorpusError("counts", found, expected)
@@ -189,7 +192,7 @@ def summed(parts: Iterable[Counts]) -> Counts:
         counter.add_words(part.words, part.starts, part.counts * (unit // part.unit))
         whole = replace(
             whole, unit=unit, documents=whole.documents + part.documents, text_bytes=whole.text_bytes + part.text_bytes,
-            last=part.last or whole.last,
+            last=part.last or whole.last, left_out=whole.left_out + part.left_out,
         )  # fmt: skip
     assert whole is not None, "there is a part"
     found_table = of_table(counter.table)
