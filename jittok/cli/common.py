@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jittok.errors import check_local
-from jittok.writers.whole import is_stream
+from jittok.writers.whole import is_standard_output, is_stream
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
@@ -251,6 +251,14 @@ def note(line: str) -> None:
     with contextlib.suppress(OSError, ValueError, AttributeError):  # AttributeError: closed
         sys.stderr.write(f"{line}\n")
         sys.stderr.flush()
+
+
+def write_report(text: str, outputs: Iterable[str | os.PathLike[str]]) -> None:
+    """What was done, to standard output; to standard error where one of the outputs has gone to standard output."""
+    if any(map(is_standard_output, outputs)):
+        note(text.rstrip("\n"))
+    else:
+        write(text)
 
 
 def write(text: bytes | str) -> None:

@@ -7,7 +7,7 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-from jittok.cli.common import add_overwrite, add_ranks, check_outputs, open_either, write
+from jittok.cli.common import add_overwrite, add_ranks, check_outputs, open_either, write_report
 from jittok.cli.texts import add_kinds, find
 
 HELP = "Write a tokenizer as a file of another kind, checked by encoding with both."
@@ -50,13 +50,13 @@ def run(options: argparse.Namespace) -> int:
         allow_differences=options.allow_differences, overwrite=options.overwrite,
     )  # fmt: skip
     if options.json:
-        write(json.dumps(asdict(found), ensure_ascii=False) + "\n")
+        write_report(json.dumps(asdict(found), ensure_ascii=False) + "\n", [out])
         return int(found.differing > 0)
-    write(f"{found.path}: {found.texts} texts, {found.differing} with other ids\n")
-    for text, ids, others in found.examples:
-        write(f"  {text!r}: {ids[:20]} became {others[:20]}\n")
+    told = [f"{found.path}: {found.texts} texts, {found.differing} with other ids\n"]
+    told += [f"  {text!r}: {ids[:20]} became {others[:20]}\n" for text, ids, others in found.examples]
     if found.call:
-        write(f"load it with {found.call}\n")
+        told.append(f"load it with {found.call}\n")
+    write_report("".join(told), [out])
     return int(found.differing > 0)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from jittok.errors import IN_MEMORY, InWords, MalformedVocab, UnsupportedVocab
-from jittok.files.contents import exists, parse_json, read_file
+from jittok.files.contents import exists, parse_around, parse_json, read_file
 from jittok.files.places import Node
 from jittok.pipeline import Pipeline
 
@@ -104,6 +104,8 @@ def _content(file: str, content: bytes, given: Mapping[str, Any], config: Node |
     if _is_rwkv(content):
         return read_rwkv(file, content)
     if content.lstrip()[:1] == b"{":
+        if made := _at_once(file, content, config):
+            return made
         root = parse_json(file, content)
         keys = root.of(dict)
         if "model" in keys:
@@ -112,6 +114,20 @@ def _content(file: str, content: bytes, given: Mapping[str, Any], config: Node |
             return read_tekken(file, content)
         raise UnsupportedVocab(file, "file", InWords(f"JSON with {', '.join(map(repr, sorted(keys)[:6]))}"), EXPECTED)
     raise UnsupportedVocab(file, "file", content[:16], EXPECTED)
+
+
+def _at_once(file: str, content: bytes, config: Node | None) -> Pipeline | None:
+    """The Pipeline of a large tokenizer.json whose vocabulary and merges are as they should be; None for any other."""
+    from jittok.files.hf_merges import NotAtOnce
+    from jittok.files.scan import worth_it
+    from jittok.files.tokenizer_json import pipeline_of
+
+    if not worth_it(content) or (root := parse_around(file, content)) is None:
+        return None
+    try:
+        return pipeline_of(root, content, _transformers_notes(root, config))
+    except (NotAtOnce, MalformedVocab, UnsupportedVocab):  # read as a whole, it is told best
+        return None
 
 
 def _is_ranks(content: bytes) -> bool:

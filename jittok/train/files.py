@@ -191,7 +191,8 @@ class _Run:
             jobs = ((lambda raw=raw: (raw, self._count(raw))) for raw in self._raw_ranges())
             for raw, (read_of, cut) in in_turn(pool, self.tally.threads, jobs):
                 self.tally.tail.add(cut)
-                base = lines[1] if lines[0] == raw.key.source else 0
+                goes_on = lines[0] == raw.key.source and self.sources[raw.key.source].kind != "txt"
+                base = lines[1] if goes_on else 0
                 lines = (raw.key.source, base + read_of.seen)
                 if read_of.bad is not None and self.reading.on_error == "fail":
                     bad = read_of.bad

@@ -47,7 +47,7 @@ from jittok.pipeline.steps import (
     Replace,
     Strip,
 )
-from jittok.pretokenize.classes import two_stage
+from jittok.pretokenize.classes import two_stage_of
 from jittok.structures.double_array import build_double_array
 from jittok.unicode.characters import SPACE_MARK
 from jittok.unicode.libraries import Form, characters, mapping, member_flags, normal_form
@@ -331,7 +331,7 @@ def _steps(
     if not clusters:
         for text in keys:
             flags[ord(text[0])] |= BEGINS_KEY
-    pages, blocks = two_stage(np.arange(UNICODE_SIZE), flags)
+    pages, blocks = two_stage_of(flags)
     kinds = np.full(256, NOT_PLAIN, np.uint8)
     kinds[:0x80] = np.where(flags[:0x80] & (MAPPED | ODD | BEGINS_KEY), NOT_PLAIN, TIED if clusters else 0)
     own = CharacterTable(
