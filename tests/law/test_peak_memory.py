@@ -70,10 +70,10 @@ print((said("VmHWM") - before) / len(text), given / len(text))
 """
 
 
-def peak(name, character, call):
+def peak(name, character, call, megabytes=MEGABYTES):
     """(Peak, what is given back), in bytes a byte of text."""
     ended = subprocess.run(
-        [sys.executable, "-c", PROGRAM, name, character.hex(), call, str(MEGABYTES)], check=True, text=True,
+        [sys.executable, "-c", PROGRAM, name, character.hex(), call, str(megabytes)], check=True, text=True,
         stdout=subprocess.PIPE,
     )  # fmt: skip
     return map(float, ended.stdout.split())
@@ -111,6 +111,11 @@ def test_a_text_takes_a_bounded_multiple_of_its_size(case, call):
 @pytest.mark.parametrize("character", UNIGRAM_FILE.values(), ids=UNIGRAM_FILE)
 def test_a_unigram_file_takes_no_more(character):
     taken, given = peak("unigram", character, "encode")
+    assert taken <= max(TIMES, given + TIMES / 2)
+
+
+def test_spans_by_the_plain_way_take_no_more():
+    taken, given = peak("unigram", "☃".encode(), "align", 1)
     assert taken <= max(TIMES, given + TIMES / 2)
 
 
