@@ -15,10 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._raw.objects import joined_texts, memory_at
+from jittok._jit import Call, frozen
+from jittok._raw.objects import memory_at
+from jittok._raw.wide_texts import CODECS, MOST_BYTES, join_utf8
 from jittok.errors import EncodingFailed
 from jittok.fragments import PAD
-from jittok.inputs import Documents
+from jittok.inputs import Documents, to_bytes
 from jittok.pretokenize.splitters.general import make_split_work
 from jittok.pretokenize.splitters.gpt2 import MALFORMED
 from jittok.train.cutter import Cutter, RegexCutter, special_pattern
@@ -53,6 +55,7 @@ class Counter:
         self.pieces = Pieces(cutter, special) if isinstance(cutter, Cutter) else None
         chunk = WHOLE if isinstance(cutter, Cutter) and cutter.whole else CHUNK
         self._work = _make_work(2 * CHUNK, chunk)
+        self._room = np.empty(0, np.uint8)  # for copies of texts
         self.grow: Callable[[Table, int, int], Table] = grown
 
     @property
@@ -73,6 +76,9 @@ class Counter:
         documents = np.arange(self.documents, self.documents + docs.starts.size) % MARKS + 1 if self.once else _NONE
         given = _ONE if weights is None else np.ascontiguousarray(weights, np.int64)
         self.documents += docs.starts.size - continued
+        if docs.kept is not None:
+            self._add_kept(docs, Texts(docs.data, docs.starts, docs.stops, given, documents))
+            return
         self.bytes += int((docs.stops - docs.starts).sum())
         starts, stops = docs.starts, docs.stops
         if self.special is not None:
@@ -83,11 +89,43 @@ class Counter:
         if isinstance(self.cutter, RegexCutter):
             self._add_by_regex(docs, starts, stops, given, documents)
             return
-        texts = Texts(docs.data, starts, stops, given, documents)
-        texts = self._in_pieces(texts, docs.kept is not None)
-        for part in _joined(texts) if docs.kept is not None else _readable(texts):
+        texts = self._in_pieces(Texts(docs.data, starts, stops, given, documents), in_place=False)
+        for part in _readable(texts):
             self._check()
             self._add(part)
+
+    def _add_kept(self, docs: Documents, texts: Texts) -> None:
+        """Texts that lie where Python keeps them, copied behind each other; about PIECE bytes at a time, which stay in
+        the cache until they are counted."""
+        widths = docs.widths if docs.widths is not None else np.zeros(texts.starts.size, np.uint8)
+        if not widths.any():  # those of other widths are no longer than LONGEST_TOGETHER
+            texts = self._in_pieces(texts, in_place=True)
+            widths = np.zeros(texts.starts.size, np.uint8)
+        sizes, places = texts.stops - texts.starts, texts.starts + texts.data.ctypes.data
+        ends = np.cumsum(sizes)
+        marks = np.arange(PIECE, int(ends[-1]), PIECE) if ends.size else ends
+        for first, last in pairwise(sorted({0, *np.searchsorted(ends, marks).tolist(), sizes.size})):
+            self._check()
+            rows = np.arange(first, last)
+            part = self._joined(places[first:last], sizes[first:last], widths[first:last], first)
+            self.bytes += int(part.stops[-1]) if rows.size else 0
+            self._add(part._replace(weights=_of_rows(texts, rows)[0], documents=_of_rows(texts, rows)[1]))
+
+    def _joined(
+        self, places: NDArray[np.int64], sizes: NDArray[np.int64], widths: NDArray[np.uint8], number: int
+    ) -> Texts:
+        """Texts behind each other as UTF-8; EncodingFailed for one that has none. number: that of the first."""
+        most = int((sizes * MOST_BYTES[widths]).sum()) + PAD
+        if self._room.size < most:
+            self._room = np.empty(most + most // 4, np.uint8)
+        ends = np.empty(sizes.size + 1, np.int64)
+        size = join_utf8(places, sizes, frozen(widths, np.uint8), self._room, ends)
+        if size < 0:
+            k = -1 - size
+            text = memory_at(int(places[k]), int(sizes[k])).tobytes()
+            to_bytes(text.decode(CODECS[int(widths[k])], "surrogatepass"), document=number + k)
+        self._room[size : size + PAD] = 0
+        return Texts(self._room, ends[:-1], ends[1:], _ONE, _NONE)
 
     def _check(self) -> None:
         """Stop if somebody asked for it."""
@@ -120,8 +158,8 @@ class Counter:
         state = self._work.state
         state[:] = 0
         state[CHUNK_SIZE] = self._work.chunk
-        assert isinstance(self.cutter, Cutter)
-        while code := self.cutter.count(self.cutter.family, texts, self._work, self.table):
+        call = self._call(texts)
+        while code := call():
             if code == PAUSE:
                 self._check()
                 continue
@@ -132,6 +170,11 @@ class Counter:
                 self._add_malformed(texts)
             else:
                 self.table = self.grow(self.table, code, int(state[NEED]))
+            call = self._call(texts)
+
+    def _call(self, texts: Texts) -> Call:
+        assert isinstance(self.cutter, Cutter)
+        return self.cutter.count.call(self.cutter.family, texts, self._work, self.table)
 
     def _add_malformed(self, texts: Texts) -> None:
         """What is left of a text that is no UTF-8, as `encode` reads it: U+FFFD for each byte that begins nothing. Or
@@ -257,21 +300,6 @@ def _padded(texts: Texts) -> Texts:
         return Texts(np.concatenate([*parts, np.zeros(PAD, np.uint8)]), ends[:-1], ends[1:], *others)
     copy = np.concatenate([data[low:high], np.zeros(PAD, np.uint8)])
     return Texts(copy, starts - low, stops - low, *others)
-
-
-def _joined(texts: Texts) -> Iterator[Texts]:
-    """Texts that lie where Python keeps them, copied behind each other; about PIECE bytes at a time, which stay in the
-    cache until they are counted."""
-    sizes = texts.stops - texts.starts
-    ends = np.cumsum(sizes)
-    marks = np.arange(PIECE, int(ends[-1]), PIECE) if ends.size else ends
-    cuts = sorted({0, *np.searchsorted(ends, marks).tolist(), sizes.size})
-    base = texts.data.ctypes.data
-    for first, last in pairwise(cuts):
-        part = slice(first, last)
-        own = np.append(0, np.cumsum(sizes[part]))
-        data = joined_texts(texts.starts[part] + base, sizes[part], PAD)
-        yield Texts(data, own[:-1], own[1:], *_of_rows(texts, np.arange(first, last)))
 
 
 def flat_words(parts: Iterable[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.encode.stretches import stretches_of, thread_count
-from jittok.errors import CorpusError
+from jittok.errors import CorpusError, EncodingFailed
 from jittok.fragments import PAD
 from jittok.inputs import Documents
 from jittok.train.counter import Counter, Counters
@@ -197,10 +197,7 @@ class Tally:
                     self._write(counter)
             found = self._from_runs()
         else:
-            for counter in counters[1:]:
-                counters[0].add_table(counter.table)
-                counter.clear()
-            found = of_table(counters[0].table)
+            found = of_table(*(counter.table for counter in counters), threads=self.threads)
         how = self.how
         return replace(
             found, pre=how.name, unit=self.unit, documents=self.documents, text_bytes=self.bytes, special=how.special,
@@ -269,21 +266,26 @@ def count(texts: Any, weights: Sequence[float] | None = None, how: How | None = 
     given = None if weights is None else scaled(weights)
     tally = Tally(how, unit=1 if given is None else UNIT)
 
-    def add(part: Documents, its: Any) -> Lines | None:
+    def add(part: Documents, its: Any, number: int) -> Lines | None:
         docs, its, lines = tally.cut(part, its)
-        tally.add_and_give_back(docs, its)
+        try:
+            tally.add_and_give_back(docs, its)
+        except EncodingFailed as error:
+            document = number + error.document
+            raise EncodingFailed(document, error.offset, error.found, error.expected) from None
         return lines
 
     def jobs() -> Iterator[Callable[[], Lines | None]]:
-        whole, in_place = tally.threads == 1, how.only_kernels_read
-        for docs, base, first, last, _ in stretches_of(texts, False, tally.threads, whole, in_place):
+        whole, kept = tally.threads == 1, how.only_kernels_read
+        for docs, base, first, last, _ in stretches_of(texts, False, tally.threads, whole, kept, wide=kept):
             if isinstance(docs, BaseException):
                 raise docs
-            part = Documents(docs.data, docs.starts[first:last], docs.stops[first:last], docs.kept)
+            widths = None if docs.widths is None else docs.widths[first:last]
+            part = Documents(docs.data, docs.starts[first:last], docs.stops[first:last], docs.kept, widths=widths)
             its = None if given is None else given[base + first : base + last]
             if its is not None and its.size != last - first:
                 raise CorpusError("weights", given.size, "one a document")  # type: ignore[union-attr]
-            yield lambda part=part, its=its: add(part, its)  # type: ignore[misc]
+            yield lambda part=part, its=its, number=base + first: add(part, its, number)  # type: ignore[misc]
 
     try:
         if tally.threads == 1:

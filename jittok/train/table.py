@@ -128,7 +128,7 @@ def _hash_long(text: Window, at: int, size: int) -> np.uint64:
 
 
 @helper
-def _same(blob: Window, at: int, text: Window, place: int, size: int) -> bool:
+def same_words(blob: Window, at: int, text: Window, place: int, size: int) -> bool:
     """Whether two words of `size` bytes, eight or more, are equal."""
     i = 0
     while i + 8 <= size:
@@ -183,7 +183,7 @@ def _add_long(
         if get_u64(table.long, SLOT * i) == h:
             found = get_u64(table.long, SLOT * i + 3)
             place = np.int64(get_u64(table.long, SLOT * i + 1))
-            if np.int64(found >> S32) == size and _same(table.blob, place, text, at, size):
+            if np.int64(found >> S32) == size and same_words(table.blob, place, text, at, size):
                 if mark != NONE:
                     if (found & LOW) == mark:
                         return
