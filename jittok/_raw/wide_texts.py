@@ -177,7 +177,7 @@ def join_utf8(places: I64, sizes: I64, widths: U8, out: OutU8, ends: OutI64) -> 
         else:
             if width == 1:
                 at = _put_one(place, size, target, at)
-            elif width == 2:  # noqa: PLR2004
+            elif width == 2:
                 at = _put_two(place, size // 2, target, at)
             else:
                 at = _put_four(place, size // 4, target, at)

@@ -47,7 +47,12 @@ def finished(pending: deque[Future[Any]], keep: int, bar: Any) -> Iterator[Any]:
 
 
 def stretches_of(
-    texts: Any, replace: bool, threads: int, whole: bool, in_place: bool, most: int = STRETCH_BYTES,
+    texts: Any,
+    replace: bool,
+    threads: int,
+    whole: bool,
+    in_place: bool,
+    most: int = STRETCH_BYTES,
     wide: bool = False,
 ) -> Iterator[tuple[Any, int, int, int, bool]]:
     """(documents, number of their first one, first, last, whether they are a whole part) of each stretch.

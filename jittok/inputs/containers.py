@@ -39,9 +39,7 @@ PAGE = 4096
 """See `readable_behind`."""
 
 
-def documents(
-    texts: Any, replace: bool = False, in_place: bool = False, wide: bool = False
-) -> Iterator[Documents]:
+def documents(texts: Any, replace: bool = False, in_place: bool = False, wide: bool = False) -> Iterator[Documents]:
     """The documents of anything that holds texts, in order and in one or more parts.
 
     in_place: the caller leaves `data` to kernels, so that Python's objects need not be joined (see `Documents.kept`).

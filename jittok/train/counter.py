@@ -311,22 +311,23 @@ def flat_words(parts: Iterable[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.in
 
 
 class Counters:
-    """One Counter a thread: whoever counts takes one that nobody has, and gives it back."""
+    """One Counter a thread: whoever counts takes one that nobody has, his last one if he can, and gives it back."""
 
     def __init__(self, make: Callable[[], Counter]) -> None:
         self._make, self._lock = make, threading.Lock()
         self.all: list[Counter] = []
-        self._free: list[Counter] = []
+        self._free: dict[int, Counter] = {}  # by the thread that had it
 
     def take(self) -> Counter:
         """A counter of one's own."""
         with self._lock:
             if self._free:
-                return self._free.pop()
+                own = threading.get_ident()
+                return self._free.pop(own if own in self._free else next(iter(self._free)))
             self.all.append(self._make())
             return self.all[-1]
 
     def give(self, counter: Counter) -> None:
         """Give a counter back."""
         with self._lock:
-            self._free.append(counter)
+            self._free[threading.get_ident()] = counter

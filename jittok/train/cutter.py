@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jittok import _jit
 from jittok._jit import frozen
-from jittok._jit import kernel as Kernel
 from jittok.errors import CorpusError, UnsupportedVocab
 from jittok.pretokenize.definition import pre_type
 from jittok.pretokenize.families import GENERAL, GPT2, LLAMA3, family_numbers
@@ -36,7 +36,7 @@ class Cutter(NamedTuple):
 
     pre: str
     family: Family
-    count: Kernel[..., int]  # its own
+    count: _jit.kernel[..., int]  # its own
     whole: bool  # texts are cut as a whole
     patterns: tuple[tuple[str, str], ...] = ()  # what it stands for: (pattern, engine), see `pretokenize.definition`
     stages: tuple[Any, ...] = ()  # or the stages of a Pipeline

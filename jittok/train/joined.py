@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import OutI64, OutU8, kernel
+from jittok._jit import OutI64, OutU8, helper, kernel
 from jittok._raw import get_u64, get_word, put_u8, put_u64, put_word, window
-from jittok.train.table import LOW, NONE, S32, S56, SHORT, SLOT, Table, hash_short, open_table, same_words
+from jittok.train.table import NONE, S32, S56, SLOT, Table, hash_short, open_table, same_words
 
 BYTE = np.uint64(0xFF)
 GONE = np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -29,6 +29,12 @@ WORDS, BYTES, LIMIT = range(3)
 """Places in what `list_words` is told: words and bytes in front, and the byte behind the last one of this part."""
 
 
+@helper
+def not_there(count: np.uint64) -> bool:
+    """Whether a slot has no word, or one that is gone."""
+    return count == NONE or count == GONE  # noqa: PLR1714, SIM109  kernels have no tuples of these
+
+
 @kernel
 def add_found(own: Table, other: Table, first: int, last: int) -> int:
     """Add the counts of words in the slots first .. last - 1 of another table (its short ones, then its long ones) to
@@ -37,7 +43,7 @@ def add_found(own: Table, other: Table, first: int, last: int) -> int:
     shorts, found = other.short.size // SLOT, 0
     for k in range(first, min(last, shorts)):
         count = get_u64(source.short, SLOT * k + 2)
-        if count == NONE or count == GONE:  # noqa: PLR1714  kernels know no tuples of these
+        if not_there(count):
             continue
         a, b = get_u64(source.short, SLOT * k), get_u64(source.short, SLOT * k + 1)
         i = np.int64(hash_short(a, b) & table.short_mask)
@@ -51,16 +57,20 @@ def add_found(own: Table, other: Table, first: int, last: int) -> int:
             found += 1
     for k in range(max(first - shorts, 0), last - shorts):
         count = get_u64(source.long, SLOT * k + 2)
-        if count == NONE or count == GONE:  # noqa: PLR1714
+        if not_there(count):
             continue
         h, size = get_u64(source.long, SLOT * k), np.int64(get_u64(source.long, SLOT * k + 3) >> S32)
         place = np.int64(get_u64(source.long, SLOT * k + 1))
         i = np.int64(h & table.long_mask)
         had = get_u64(table.long, SLOT * i + 2)
         while had != NONE:
-            if get_u64(table.long, SLOT * i) == h and np.int64(get_u64(table.long, SLOT * i + 3) >> S32) == size:
-                if same_words(table.blob, np.int64(get_u64(table.long, SLOT * i + 1)), source.blob, place, size):
-                    break
+            here, its = np.int64(get_u64(table.long, SLOT * i + 1)), np.int64(get_u64(table.long, SLOT * i + 3) >> S32)
+            if (
+                get_u64(table.long, SLOT * i) == h
+                and its == size
+                and same_words(table.blob, here, source.blob, place, size)
+            ):
+                break
             i = i + 1 & np.int64(table.long_mask)
             had = get_u64(table.long, SLOT * i + 2)
         if had != NONE:
@@ -83,7 +93,7 @@ def list_words(
     begin = place
     for k in range(first, min(last, shorts)):
         count = get_u64(own.short, SLOT * k + 2)
-        if count == NONE or count == GONE:  # noqa: PLR1714
+        if not_there(count):
             continue
         b = get_u64(own.short, SLOT * k + 1)
         size = np.int64(b >> S56)
@@ -100,7 +110,7 @@ def list_words(
         place += size
     for k in range(max(first - shorts, 0), last - shorts):
         count = get_u64(own.long, SLOT * k + 2)
-        if count == NONE or count == GONE:  # noqa: PLR1714
+        if not_there(count):
             continue
         size = np.int64(get_u64(own.long, SLOT * k + 3) >> S32)
         if write == 1:
