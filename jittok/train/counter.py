@@ -32,6 +32,8 @@ from jittok.unicode.tables import LAST_CODE_POINT, code_points, utf8
 WHOLE = 1 << 40
 """Longer than any text: the chunk of the general splitter."""
 MARKS = (1 << 32) - 1
+LONG, PAGE = 1 << 10, 1 << 12
+"""A text of LONG bytes is read where it is, if all that kernels read behind it lies in the same page."""
 _ONE = np.ones(1, np.int64)
 _NONE = np.zeros(0, np.int64)
 Weights = NDArray[np.int64] | None
@@ -55,6 +57,7 @@ class Counter:
         self.pieces = Pieces(cutter, special) if isinstance(cutter, Cutter) else None
         chunk = WHOLE if isinstance(cutter, Cutter) and cutter.whole else CHUNK
         self._work = _make_work(2 * CHUNK, chunk)
+        self._call: Call | None = None
         self._room = np.empty(0, np.uint8)  # for copies of texts
         self.grow: Callable[[Table, int, int], Table] = grown
 
@@ -65,7 +68,7 @@ class Counter:
 
     def clear(self) -> None:
         """Forget all words."""
-        self.table = make_table()
+        self.table, self._call = make_table(), None
 
     def add(self, docs: Documents, weights: Weights = None, continued: bool = False) -> None:
         """Count the words of documents. weights: int64[documents] what each word of one counts; continued: of the first
@@ -95,26 +98,33 @@ class Counter:
             self._add(part)
 
     def _add_kept(self, docs: Documents, texts: Texts) -> None:
-        """Texts that lie where Python keeps them, copied behind each other; about PIECE bytes at a time, which stay in
-        the cache until they are counted."""
+        """Texts that lie where Python keeps them. Long ones are counted there, others are copied behind each other,
+        about PIECE bytes at a time, which stay in the cache until they are counted."""
         widths = docs.widths if docs.widths is not None else np.zeros(texts.starts.size, np.uint8)
         if not widths.any():  # those of other widths are no longer than LONGEST_TOGETHER
             texts = self._in_pieces(texts, in_place=True)
             widths = np.zeros(texts.starts.size, np.uint8)
         sizes, places = texts.stops - texts.starts, texts.starts + texts.data.ctypes.data
-        ends = np.cumsum(sizes)
-        marks = np.arange(PIECE, int(ends[-1]), PIECE) if ends.size else ends
-        for first, last in pairwise(sorted({0, *np.searchsorted(ends, marks).tolist(), sizes.size})):
+        there = (widths == 0) & (sizes >= LONG) & ((places + sizes - 1) % PAGE + PAD < PAGE)
+        self.bytes += int(sizes[there].sum())
+        self._add(_picked(texts, np.flatnonzero(there)))
+        others = np.flatnonzero(~there)
+        ends = np.cumsum(sizes[others])
+        total = int(ends[-1]) if ends.size else 0
+        step = max(total // max(round(total / PIECE), 1), 1)
+        cuts = np.searchsorted(ends, np.arange(step, total - step // 2, step)).tolist()
+        for first, last in pairwise(sorted({0, *cuts, others.size})):
             self._check()
-            rows = np.arange(first, last)
-            part = self._joined(places[first:last], sizes[first:last], widths[first:last], first)
-            self.bytes += int(part.stops[-1]) if rows.size else 0
-            self._add(part._replace(weights=_of_rows(texts, rows)[0], documents=_of_rows(texts, rows)[1]))
+            rows = others[first:last]
+            part = self._joined(places[rows], sizes[rows], widths[rows], rows)
+            self.bytes += int(part.stops[-1])
+            weights, documents = _of_rows(texts, rows)
+            self._add(part._replace(weights=weights, documents=documents))
 
     def _joined(
-        self, places: NDArray[np.int64], sizes: NDArray[np.int64], widths: NDArray[np.uint8], number: int
+        self, places: NDArray[np.int64], sizes: NDArray[np.int64], widths: NDArray[np.uint8], rows: NDArray[np.int64]
     ) -> Texts:
-        """Texts behind each other as UTF-8; EncodingFailed for one that has none. number: that of the first."""
+        """Texts behind each other as UTF-8; EncodingFailed, which names its row, for one that has none."""
         most = int((sizes * MOST_BYTES[widths]).sum()) + PAD
         if self._room.size < most:
             self._room = np.empty(most + most // 4, np.uint8)
@@ -123,7 +133,7 @@ class Counter:
         if size < 0:
             k = -1 - size
             text = memory_at(int(places[k]), int(sizes[k])).tobytes()
-            to_bytes(text.decode(CODECS[int(widths[k])], "surrogatepass"), document=number + k)
+            to_bytes(text.decode(CODECS[int(widths[k])], "surrogatepass"), document=int(rows[k]))
         self._room[size : size + PAD] = 0
         return Texts(self._room, ends[:-1], ends[1:], _ONE, _NONE)
 
@@ -158,8 +168,7 @@ class Counter:
         state = self._work.state
         state[:] = 0
         state[CHUNK_SIZE] = self._work.chunk
-        call = self._call(texts)
-        while code := call():
+        while code := self._count(texts):
             if code == PAUSE:
                 self._check()
                 continue
@@ -170,11 +179,13 @@ class Counter:
                 self._add_malformed(texts)
             else:
                 self.table = self.grow(self.table, code, int(state[NEED]))
-            call = self._call(texts)
 
-    def _call(self, texts: Texts) -> Call:
+    def _count(self, texts: Texts) -> int:
+        """Run the kernel from where the state says. What is as it was the last time is not laid out again."""
         assert isinstance(self.cutter, Cutter)
-        return self.cutter.count.call(self.cutter.family, texts, self._work, self.table)
+        if self._call is None:
+            self._call = self.cutter.count.call(self.cutter.family, texts, self._work, self.table)
+        return self._call.again(self.cutter.family, texts, self._work, self.table)  # type: ignore[no-any-return]
 
     def _add_malformed(self, texts: Texts) -> None:
         """What is left of a text that is no UTF-8, as `encode` reads it: U+FFFD for each byte that begins nothing. Or
@@ -183,7 +194,7 @@ class Counter:
         k, at = int(state[AT_TEXT]), int(state[AT_BYTE])
         start = max(at, int(texts.starts[k]))
         assert isinstance(self.cutter, Cutter)
-        raw = texts.data[start : texts.stops[k]].tobytes()
+        raw = memory_at(texts.data.ctypes.data + start, int(texts.stops[k]) - start).tobytes()  # may lie behind `data`
         if self.cutter.slow is None:
             points = code_points(raw)
             for c in points:
@@ -199,9 +210,10 @@ class Counter:
         part = np.frombuffer(raw + bytes(PAD), np.uint8)
         own, chunk = self.cutter, self._work.chunk
         if own.slow is not None:
-            self.cutter, self._work = own.slow(), self._work._replace(chunk=WHOLE)
+            self.cutter, self._work, self._call = own.slow(), self._work._replace(chunk=WHOLE), None
         self._add(Texts(part, np.zeros(1, np.int64), np.array([len(raw)]), weights, documents))
-        self.cutter, self._work = own, self._work._replace(chunk=chunk)
+        if own.slow is not None:
+            self.cutter, self._work, self._call = own, self._work._replace(chunk=chunk), None
         state[:] = kept
         state[AT_TEXT], state[AT_BYTE] = k + 1, 0
 

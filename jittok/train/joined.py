@@ -32,7 +32,7 @@ WORDS, BYTES, LIMIT = range(3)
 @helper
 def not_there(count: np.uint64) -> bool:
     """Whether a slot has no word, or one that is gone."""
-    return count == NONE or count == GONE  # noqa: PLR1714, SIM109  kernels have no tuples of these
+    return count == NONE or count == GONE  # noqa: PLR1714  kernels have no tuples of these
 
 
 @kernel
