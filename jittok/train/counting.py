@@ -48,7 +48,7 @@ LEAST_MEMORY = 1 << 20
 EMPTY_BYTES = table_bytes(make_table())
 """Below this a table is never written: it would be as large as before."""
 SAMPLED = 1 << 32
-SHARED_BYTES = 1 << 20
+SHARED_BYTES = 2 << 20
 """What a thread takes at once of what is to be counted by several: it may be the last that has work for so long."""
 
 
