@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import I64, U8, OutI64, OutU8, frozen, helper, kernel
-from jittok._raw import Window, get_i64, get_u8, get_u16, get_u32, get_word, put_u8, put_word, window
+from jittok._raw import FAST, Window, get_i64, get_u8, get_u16, get_u32, get_word, put_u8, put_word, window
 from jittok._raw.objects import (
     NO_STR,
     STATE_WORD,
@@ -199,7 +199,7 @@ def wide_texts(texts: tuple[str, ...], rows: NDArray[np.int64], places: NDArray[
 @functools.cache
 def wide_layout() -> WideLayout:
     """How this Python lays a str out that is not ASCII, learnt from known ones; NO_WIDE where they do not tell."""
-    if str_layout() is NO_STR or sys.byteorder != "little":
+    if not FAST or str_layout() is NO_STR or sys.byteorder != "little":
         return NO_WIDE
     known = [letter * size for letter in "\xe9\u20ac\U0001f600" for size in (*range(1, 40), 300)]
     by_width = [[text for text in known if _width(text) == width] for width in CODECS]

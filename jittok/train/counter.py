@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from jittok._jit import Call, frozen
 from jittok._raw.objects import memory_at
 from jittok._raw.wide_texts import CODECS, MOST_BYTES, join_utf8
-from jittok.errors import EncodingFailed
 from jittok.fragments import PAD
 from jittok.inputs import Documents, to_bytes
 from jittok.pretokenize.splitters.general import make_split_work
@@ -27,7 +26,7 @@ from jittok.train.cutter import Cutter, RegexCutter, special_pattern
 from jittok.train.cutting import AT_BYTE, AT_TEXT, CHUNK, CHUNK_SIZE, NEED, NEED_WORK, PAUSE, CutWork, Texts
 from jittok.train.pieces import PIECE, Pieces
 from jittok.train.table import N_BLOB, Table, add_table, add_words, grown, make_table, table_bytes
-from jittok.unicode.tables import LAST_CODE_POINT, code_points, utf8
+from jittok.unicode.tables import code_points, utf8
 
 WHOLE = 1 << 40
 """Longer than any text: the chunk of the general splitter."""
@@ -74,7 +73,7 @@ class Counter:
         """Count the words of documents. weights: int64[documents] what each word of one counts; continued: of the first
         one another part was counted before.
 
-        Raises EncodingFailed for code points above U+10FFFF, as encoding does.
+        Raises EncodingFailed for a str with a lone surrogate, as encoding does.
         """
         documents = np.arange(self.documents, self.documents + docs.starts.size) % MARKS + 1 if self.once else _NONE
         given = _ONE if weights is None else np.ascontiguousarray(weights, np.int64)
@@ -196,11 +195,7 @@ class Counter:
         assert isinstance(self.cutter, Cutter)
         raw = memory_at(texts.data.ctypes.data + start, int(texts.stops[k]) - start).tobytes()  # may lie behind `data`
         if self.cutter.slow is None:
-            points = code_points(raw)
-            for c in points:
-                if c > LAST_CODE_POINT:
-                    raise EncodingFailed(k, start, f"U+{c:X}", f"no code point above U+{LAST_CODE_POINT:X}")
-            raw = b"".join(map(utf8, points))
+            raw = b"".join(map(utf8, code_points(raw)))
         else:
             raw = raw.decode("utf-8", "replace").encode()
         weights, documents = (
