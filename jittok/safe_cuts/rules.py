@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import frozen
-from jittok.pretokenize.classes import UNICODE_SIZE, two_stage
+from jittok.pretokenize.classes import UNICODE_SIZE, two_stage_of
 from jittok.safe_cuts.cuts import (
     ANY_BYTE,
     APART,
@@ -204,7 +204,7 @@ def build_rules(
     """
     cuts = cuts.copy()
     cuts[WIDE, WIDE] = False
-    pages, blocks = two_stage(np.arange(UNICODE_SIZE), flags)
+    pages, blocks = two_stage_of(flags)
     two, three = flags[:0x800].copy(), flags[:0x10000].copy()
     two[:0x80], three[:0x800] = ILL, ILL
     if pairs is None:

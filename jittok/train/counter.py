@@ -164,6 +164,8 @@ class Counter:
         return Texts(texts.data, starts, stops, *_of_rows(texts, rows))
 
     def _add(self, texts: Texts) -> None:
+        if not texts.weights.all():  # words that count nothing would only take room
+            texts = _picked(texts, np.flatnonzero(np.broadcast_to(texts.weights, texts.starts.shape)))
         state = self._work.state
         state[:] = 0
         state[CHUNK_SIZE] = self._work.chunk

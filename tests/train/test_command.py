@@ -190,3 +190,59 @@ def test_a_list_that_is_none_is_told_with_its_option(arguments: list[str], said:
     with pytest.raises(SystemExit):
         main(["train", "README.md", *arguments])
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--size", "300", "--normalization", "nfkc"], "found --normalization and --model bpe"),
+        (["--model", "spm", "--size", "300", "--trace", "t"], "found --trace and --model spm"),
+        (["--model", "spm", "--size", "300", "--pre", "gpt-2"], "found --pre and --model spm"),
+        (["--model", "wordpiece", "--size", "300", "--superbpe", "270"], "found --superbpe and --model wordpiece"),
+        (["--extend", "gpt-2", "--sizes", "1,2"], "found --sizes and --extend"),
+        (["--prune", "gpt-2", "--size", "300"], "found --size and --prune"),
+        (["--size", "300", "--pre", "gpt-2", "--pre-regex", "a"], "found --pre-regex and --pre"),
+        (["--save-words", "w"], "found --out without --size"),
+        (["--size", "300", "--weight", "*=0"], "found no words in 1 documents"),
+        (["--size", "300", "--sample", "1e-9"], "found no words in 0 documents"),
+        (["--size", "300", "--model", "spm", "--lines"], "1 lines of more than 4,192 bytes are left out"),
+        (["-", "--size", "300", "--superbpe", "270"], "found a stream and --superbpe"),
+    ],
+)
+def test_what_would_do_nothing_is_refused(
+    arguments: list[str], said: str, tmp_path: Path, capsys: Any, monkeypatch: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.txt").write_text("to be " * 1_000)
+    assert main(["train", *(["a.txt"] if arguments[0] != "-" else []), *arguments, "--out", "x.gguf"]) == 2
+    assert said in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt"]
+
+
+def test_counted_words_are_taken_for_what_they_are(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.txt").write_text("to be <s> or not\n" * 9)
+    jittok.train(["to be"], 260, special=["<s>"], eos="<s>").save("own.json")
+    run(capsys, "a.txt", "--save-words", "plain.words")
+    run(capsys, "a.txt", "--save-words", "own.words", "--pre", "own.json")
+    run(capsys, "a.txt", "--save-words", "wp.words", "--model", "wordpiece")
+    ours = ["--size", "270", "--out", "x.json", "--overwrite"]
+    wrong = {
+        ("--words", "plain.words", "--by", "documents"): "found --by and --words",
+        ("--words", "plain.words", "--weight", "a=2"): "found --weight and --words",
+        ("--words", "plain.words", "--pre", "gpt-2"): "found words cut by qwen2, expected gpt-2",
+        ("--words", "plain.words", "--like", "hf"): "expected --like hf",
+        ("--words", "plain.words", "--model", "unigram"): "found words cut by qwen2",
+        ("--words", "wp.words"): "found words cut by runs:",
+    }
+    for arguments, said in wrong.items():
+        assert main(["train", *arguments, *ours]) == 2
+        assert said in capsys.readouterr().err
+    run(capsys, "--words", "own.words", "--pre", "own.json", *ours)
+    assert main(["train", "--words", "plain.words", "--special", "<s>", *ours]) == 0
+    assert "count with --special too" in capsys.readouterr().err
+    Path("hand.words").write_text("3\tto\n2\tbe\n")
+    run(capsys, "--words", "hand.words", *ours, "--like", "hf")
+    Path("strange.words").write_text('#jittok words 1 {"pre": "nope"}\n3\tto\n')
+    assert main(["train", "--words", "strange.words", *ours]) == 2
+    assert "'nope'" in capsys.readouterr().err

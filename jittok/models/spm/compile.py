@@ -26,7 +26,7 @@ def compile_vocab(vocab: Vocab) -> Arrays:
     _, ranks = np.unique(-vocab.scores, return_inverse=True)  # equal scores have equal ranks, the best has 0
     rank = ranks.astype(np.int32)[merged]
     every = Pairs(*(frozen(column, np.int32) for column in (left, right, rank, merged)))
-    _, pairs = living(every, character_rows(texts), texts.offsets.size - 1)
+    pairs = living(every, character_rows(texts), texts.offsets.size - 1).table
     singles = find_rows(texts, [bytes([b]) for b in range(256)])
     hexes = find_rows(texts, [b"<0x%02X>" % b for b in range(256)])
     hexes[hexes >= len(vocab)] = ABSENT

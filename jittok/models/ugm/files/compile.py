@@ -70,7 +70,7 @@ def _of_unigram(pipeline: Pipeline, model: Unigram) -> Arrays | None:
     tokens, count = pipeline.model_tokens, len(pipeline.model_tokens)
     unknown = tokens[model.unknown]
     scores = np.array(model.scores, np.float64)
-    if not unknown or _holding(tokens, unknown) > 1 or not np.isfinite(scores).all():
+    if not unknown or _may_be_joined(tokens, unknown) or not np.isfinite(scores).all():
         return None
     if pipeline.vocabulary[unknown] != model.unknown:
         return None
@@ -99,11 +99,14 @@ def _of_unigram(pipeline: Pipeline, model: Unigram) -> Arrays | None:
     )  # fmt: skip
 
 
-def _holding(tokens: tuple[bytes | None, ...] | list[bytes | None], part: bytes) -> int:
-    """How many tokens a text is a part of."""
-    if b"".join(filter(None, tokens)).count(part) <= 1:  # as in nearly every file
-        return 1
-    return sum(part in text for text in tokens if text)
+def _may_be_joined(tokens: tuple[bytes | None, ...], unknown: bytes) -> bool:
+    """Whether a run of unknown characters and texts of the unknown token may spell another token, which it then is. A
+    character that is a token is never unknown. CamemBERT's <unk>NOTUSED has such."""
+    if b"".join(filter(None, tokens)).count(unknown) <= 1:  # as in nearly every file
+        return False
+    known, own = set(tokens), set(unknown)
+    holding = [text for text in tokens if text and unknown in text and text != unknown]
+    return not all(any(byte < 0x80 and byte not in own and bytes([byte]) in known for byte in text) for text in holding)
 
 
 def _of_pieces(pipeline: Pipeline, model: Pieces) -> Arrays | None:
