@@ -71,7 +71,7 @@ def test_pieces_that_sentencepiece_refuses_are_refused(pieces, fallback, expecte
     with pytest.raises(jittok.MalformedVocab, match=expected):
         jittok.load(content, cache=False)
     library = pytest.importorskip("sentencepiece").SentencePieceProcessor()
-    with pytest.raises(RuntimeError, match="null character|byte piece"):
+    with pytest.raises(RuntimeError, match=r"null character|byte piece"):
         library.LoadFromSerializedProto(content)
 
 
