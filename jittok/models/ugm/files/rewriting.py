@@ -136,7 +136,7 @@ def rewrite_on(
         elif own.single != 0:
             i, at, state = _mapped_step(own, text, i, stop, at, state, whole)
         else:
-            i, at, state = _table_step(own, text, first, i, stop, at, state)
+            i, at, state = table_step(own, text, first, i, stop, at, state)
         if i < 0:
             return i, at, state
     return i, at, state
@@ -322,7 +322,7 @@ def _is_end(own: Rewriting, c: int) -> bool:
 
 
 @helper
-def _table_step(
+def table_step(
     own: Rewriting, text: Window, first: int, i: int, stop: int, at: int, state: int
 ) -> tuple[int, int, int]:
     """A key, a grapheme cluster or a character: (place behind or a code, at, state). A longer cluster, from `first` on,
