@@ -118,6 +118,7 @@ class PipelineEncoder(Encoder):
     ) -> None:
         super().__init__(cast(Any, pipeline), arrays, cache_bytes, kernels=family)
         self.family, self.pipeline, self.prepared = family, pipeline, prepared
+        self.plain = pipeline  # what the plain reference makes of odd fragments
         self.composes = pipeline.composes_alone and not prepared
         if self.composes:
             self.rewrite = partial(changed_fragments, nfc_tables(old=True), strict=True)
@@ -208,7 +209,7 @@ class PipelineEncoder(Encoder):
         """The ids of a fragment: by the plain reference where something is odd, which is cut out by words."""
         parts = BETWEEN_WORDS.split(text)
         if len(parts) == 1:
-            return fragment_ids(self.pipeline, text)
+            return fragment_ids(self.plain, text)
         stops = np.cumsum([len(part) for part in parts], dtype=np.int64)
         starts = stops - [len(part) for part in parts]
         docs = Documents(np.frombuffer(text + PADDING, np.uint8), frozen(starts, np.int64), frozen(stops, np.int64))

@@ -6,6 +6,7 @@ forms but NFC, patterns that are replaced) Python's own engines do for the fragm
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from functools import cache, lru_cache, partial
 from typing import Any, NamedTuple
@@ -14,11 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import I32, I64, U8, frozen
+from jittok.encode.general import by_reference
 from jittok.encode.workspace import Workspace
 from jittok.fragments import NEED, OUT_OF_ROOM, PAD, TEXT, TEXT_PREFIXED
 from jittok.inputs import Documents
+from jittok.models.ugm.files.clustered import Clustered, clustered_of, write_clusters
+from jittok.models.ugm.files.normalizers import RUNS
+from jittok.models.ugm.files.rewriting import STEP
 from jittok.normalize.composed import changed_fragments, nfc_tables
-from jittok.normalize.fronts import gather, strip_white, write_fronts
+from jittok.normalize.fronts import gather, strip_white, write_fronts, write_runs
 from jittok.normalize.images import Images, images_of, write_images
 from jittok.normalize.squeezed import Squeezed, squeezed_of, write_squeezed
 from jittok.pipeline import Pipeline
@@ -27,6 +32,7 @@ from jittok.pipeline.steps import (
     ALWAYS,
     FIRST,
     NEVER,
+    Clusters,
     Compose,
     Map,
     Metaspace,
@@ -44,6 +50,7 @@ from jittok.pretokenize.splitters.general import make_split_work
 from jittok.pretokenize.splitters.marks import MARKS, Marking, mark_words
 from jittok.special.leftmost import cut_leftmost
 from jittok.special.tables import SpecialTokens, tables_of
+from jittok.unicode.characters import SPACE_BYTE
 from jittok.unicode.libraries import mapping, normal_form
 
 SLACK = 1024
@@ -112,6 +119,27 @@ def _squeezed(table: Squeezed, workspace: Workspace, texts: Texts) -> Texts:
     return _texts(out, places, texts.tokens)
 
 
+def _clustered(table: Clustered, plain: Callable[[str], str], workspace: Workspace, texts: Texts) -> Texts:
+    out, places = np.empty(table.growth * texts.size + 2 * STEP, np.uint8), _places(texts.number)
+    odd = np.empty(texts.number, np.int64)
+    done = workspace.run(
+        write_clusters, table, texts.data, texts.starts, texts.stops, texts.tokens, texts.number, out, *places, odd
+    )
+    if done < 0:
+        raise AssertionError(f"the map makes more of a text than {table.growth} times its bytes: code {done}")
+    made = _texts(out, places, texts.tokens)
+    return _by_python(plain, workspace, texts, odd, made) if odd.any() else made
+
+
+def _without_runs(content: U8, workspace: Workspace, texts: Texts) -> Texts:
+    out, places = np.empty((1 + content.size) * texts.size + PAD, np.uint8), _places(texts.number)
+    workspace.run(
+        write_runs, texts.data, texts.starts, texts.stops, texts.tokens, texts.number, SPACE_BYTE, 2, content, out,
+        *places,
+    )  # fmt: skip
+    return _texts(out, places, texts.tokens)
+
+
 def _with_front(front: U8, unless: U8, least: int, workspace: Workspace, texts: Texts) -> Texts:
     out, places = np.empty(texts.size + texts.number * front.size + PAD, np.uint8), _places(texts.number)
     workspace.run(
@@ -153,14 +181,18 @@ def _exchanged(
     return _texts(out, places, texts.tokens)
 
 
-def _by_python(change: Callable[[str], str], workspace: Workspace, texts: Texts) -> Texts:
-    """What Python makes of each text."""
+def _by_python(
+    change: Callable[[str], str], workspace: Workspace, texts: Texts, wanted: NDArray[np.int64] | None = None,
+    others: Texts | None = None,
+) -> Texts:  # fmt: skip
+    """What Python makes of each text, or of those `wanted`, among the `others`."""
     docs, changes = Documents(texts.data, texts.starts, texts.stops, texts.kept), np.full(texts.number, -1, np.int64)
     parts, starts, stops, at = [b""], np.zeros(texts.number, np.int64), np.zeros(texts.number, np.int64), 0
-    for k in np.flatnonzero(texts.tokens < 0).tolist():
+    rows = texts.tokens < 0 if wanted is None else (texts.tokens < 0) & (wanted != 0)
+    for k in np.flatnonzero(rows).tolist():
         text = docs.between(int(texts.starts[k]), int(texts.stops[k])).decode()
         new = change(text)
-        if new != text:
+        if new != text or wanted is not None:
             raw = new.encode()
             parts.append(raw)
             changes[k], starts[k], stops[k] = 0, at, at + len(raw)
@@ -168,7 +200,7 @@ def _by_python(change: Callable[[str], str], workspace: Workspace, texts: Texts)
     if len(parts) == 1:
         return texts
     data = frozen(np.frombuffer(b"".join(parts), np.uint8), np.uint8)
-    return _exchanged(workspace, texts, data, _read(starts), _read(stops), changes)
+    return _exchanged(workspace, others or texts, data, _read(starts), _read(stops), changes)
 
 
 def _padded(workspace: Workspace, texts: Texts) -> Texts:
@@ -263,10 +295,15 @@ def normalizer(step: Normalizer) -> Step | None:
     if isinstance(step, Squeeze):
         table = squeezed_of(step)
         return None if table is None else partial(_squeezed, table)
+    if isinstance(step, Clusters):
+        clusters = clustered_of(step)
+        return None if clusters is None else partial(_clustered, clusters, partial(by_reference, step))
     return _replacing(step.pattern, step.content) if isinstance(step, Replace) else None
 
 
 def _replacing(pattern: Pattern, content: str) -> Step | None:
+    if pattern == RUNS:
+        return partial(_without_runs, frozen(np.frombuffer(content.encode(), np.uint8), np.uint8))
     members, run = one_set(pattern)
     if members is not None and len(content.encode()) <= LONGEST_IMAGE:
         points = [c for first, last in members for c in range(first, last + 1)]
@@ -314,8 +351,17 @@ def first_only(pipeline: Pipeline) -> bool:
     return any(isinstance(stage, Metaspace) and stage.scheme == FIRST for stage in pipeline.split[:1])
 
 
-def preparation(pipeline: Pipeline, marking: Marking | bool) -> Preparation | None:
-    """What is done to the texts of a file; None where a step is not covered."""
+def behind(pipeline: Pipeline, steps: int) -> Pipeline:
+    """The same without so many steps of the normalizer."""
+    return dataclasses.replace(pipeline, normalize=pipeline.normalize[steps:])
+
+
+def preparation(pipeline: Pipeline, marking: Marking | int) -> Preparation | None:
+    """What is done to the texts of a file; None where a step is not covered. marking: how words are marked, or True
+    where they are not, or so many steps of the normalizer of which the model's kernel does the rest."""
+    if type(marking) is int:
+        first = [normalizer(step) for step in pipeline.normalize[:marking]]
+        return None if None in first else Preparation(tuple(step for step in first if step is not None), ())
     normalize = [normalizer(step) for step in pipeline.normalize]
     front = (fronts_of(pipeline.split[0]) if pipeline.split else None) or ()
     if any(step is None for step in normalize) or (first_only(pipeline) and normalize):

@@ -47,6 +47,38 @@ def write_fronts(
 
 
 @kernel
+def write_runs(
+    data: U8, starts: I64, stops: I64, tokens: I32, count: int, byte: int, least: int, content: U8, out: OutU8,
+    out_starts: OutI64, out_stops: OutI64,
+) -> int:  # fmt: skip
+    """Fragments with `content` in place of each run of `least` or more of an ASCII byte, behind each other in `out`;
+    how many bytes. Ids are empty.
+
+    starts, stops: int64[count], tokens: int32[count] as `jittok.fragments` says
+    out: uint8[(1 + content.size) * bytes]; out_starts, out_stops: int64[count] receive where each is
+    """
+    text, to, at = window(data), window(out), wide(0)
+    for k in range(count):
+        out_starts[k] = at
+        i, stop = wide(starts[k]), wide(stops[k])
+        while tokens[k] < 0 and i < stop:
+            found, begun = get_u8(text, i), i
+            i += 1
+            while found == byte and i < stop and get_u8(text, i) == byte:
+                i += 1
+            if found == byte and i - begun >= least:
+                for j in range(content.size):
+                    put_u8(to, at + j, content[j])
+                at += content.size
+            else:
+                for j in range(i - begun):
+                    put_u8(to, at + j, found)
+                at += i - begun
+        out_stops[k] = at
+    return at
+
+
+@kernel
 def strip_white(
     data: U8, starts: I64, stops: I64, tokens: I32, count: int, left: int, right: int, out_starts: OutI64,
     out_stops: OutI64,

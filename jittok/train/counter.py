@@ -74,6 +74,11 @@ class Counter:
         given = _ONE if weights is None else np.ascontiguousarray(weights, np.int64)
         self.documents += docs.starts.size - continued
         self.bytes += int((docs.stops - docs.starts).sum())
+        if not given.all():  # words that count nothing would only take room
+            rows = np.flatnonzero(np.broadcast_to(given, docs.starts.shape))
+            docs = Documents(docs.data, docs.starts[rows], docs.stops[rows], docs.kept)
+            given = given if given.size == 1 else given[rows]
+            documents = documents[rows] if self.once else documents
         starts, stops = docs.starts, docs.stops
         if self.special is not None:
             starts, stops, rows = self._without_special(docs)

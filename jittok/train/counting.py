@@ -204,7 +204,7 @@ class Tally:
         how = self.how
         return replace(
             found, pre=how.name, unit=self.unit, documents=self.documents, text_bytes=self.bytes, special=how.special,
-            once=how.by == "documents", last=self.tail.last_run(), like=how.like,
+            once=how.by == "documents", last=self.tail.last_run(), like=how.like, left_out=self.tail.long,
         )  # fmt: skip
 
     def _write(self, counter: Counter) -> None:

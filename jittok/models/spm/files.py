@@ -115,7 +115,7 @@ def _arrays(
     span_ascii[SPACE_BYTE] = mark
     own: tuple[U8, I64] = (texts.data, frozen(texts.offsets[: count + 1], np.int64))
     every = Pairs(*(frozen(column, np.int32) for column in columns))
-    _, pairs = living(every, character_rows(texts), texts.offsets.size - 1)
+    pairs = living(every, character_rows(texts), texts.offsets.size - 1).table
     return Arrays(
         pairs=pairs,
         tokens=count,
