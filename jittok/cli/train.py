@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from jittok.cli.common import add_limit, add_overwrite, check_outputs, positive, sizes, weight, write_report
 from jittok.cli.train_options import check_options
-from jittok.cli.train_words import counted_words
+from jittok.cli.train_words import counted_words, held_out
 
 if TYPE_CHECKING:
     from jittok.train.counts import Counts
@@ -327,8 +327,8 @@ def _look(options: argparse.Namespace, trained: Trained, words: Counts, report: 
     if options.held_out:
         from jittok.train.looking import curve
 
-        text = Path(options.held_out).read_bytes()
-        report["held_out"] = {str(size): round(rate, 4) for size, rate in curve(trained, [text]).items()}
+        rates = curve(trained, held_out(options))
+        report["held_out"] = {str(size): round(rate, 4) for size, rate in rates.items()}
 
 
 def _text(report: dict[str, Any]) -> str:

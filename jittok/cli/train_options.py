@@ -13,11 +13,10 @@ if TYPE_CHECKING:
     from jittok.train.counts import Counts
 
 STDIN = "-"
-COUNTING = (
-    "weight", "by", "sample", "seed", "input_format", "field", "column", "lines", "on_error", "max_document_bytes",
-    "memory", "work", "pre_regex",
-)  # fmt: skip
-"""What decides how documents are read and counted: nothing beside words that are counted."""
+COUNTING = ("weight", "by", "sample", "seed", "memory", "work", "pre_regex")
+"""What decides how documents are counted: nothing beside words that are counted."""
+READING = ("input_format", "field", "column", "lines", "on_error", "max_document_bytes")
+"""How documents are read; nothing beside such words, unless --held-out names others."""
 LOOKING = ("trace", "explain", "held_out")
 OF_BPE = (
     "pre", "pre_regex", "like", "bos", "eos", "pad", "unk", "alphabet", "max_token_length", "limit_alphabet",
@@ -48,7 +47,7 @@ def check_options(options: argparse.Namespace, add_arguments: Callable[[argparse
     changing = "extend" if options.extend else "prune" if options.prune else ""
     refuse(IDLE[changing or options.model], f"--{changing}" if changing else f"--model {options.model}")
     if options.words:
-        refuse(COUNTING, "--words, which are counted")
+        refuse([*COUNTING, *(() if options.held_out else READING)], "--words, which are counted")
     if options.pre is not None:
         refuse(["pre_regex"], "--pre")
     if not changing and options.size is None and options.sizes is None:

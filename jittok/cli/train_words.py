@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from jittok.cli.train_options import check_words, not_cut_out
 
 if TYPE_CHECKING:
+    from jittok.corpus.options import Options as Reading
     from jittok.train.counting import How
     from jittok.train.counts import Counts
 
@@ -35,16 +36,34 @@ def counted_words(options: argparse.Namespace, stretches: str | None = None) -> 
 
 def _counted(options: argparse.Namespace, how: How, work: str | None) -> Counts:
     """The words of the inputs."""
-    from jittok.corpus.options import Options as Reading
-    from jittok.corpus.options import parse_bytes
-    from jittok.train.files import RANGE_BYTES, count_files
+    from jittok.train.files import count_files
 
-    reading = Reading(
+    return count_files(options.inputs, how, _reading(options), dict(options.weight), work)
+
+
+def held_out(options: argparse.Namespace) -> list[bytes]:
+    """The documents of --held-out, which are read as the inputs are."""
+    from jittok.corpus.stream import read_documents
+    from jittok.train.files import sources_of
+
+    reading = _reading(options)
+    return [
+        read.docs.between(start, stop)
+        for read in read_documents(sources_of([options.held_out], reading), reading)
+        for start, stop in zip(read.docs.starts.tolist(), read.docs.stops.tolist(), strict=True)
+    ]
+
+
+def _reading(options: argparse.Namespace) -> Reading:
+    """How documents are read."""
+    from jittok.corpus.options import Options, parse_bytes
+    from jittok.train.files import RANGE_BYTES
+
+    return Options(
         kind=options.input_format, field=options.field, column=options.column, lines=options.lines,
         on_error=options.on_error, max_document_bytes=parse_bytes(options.max_document_bytes, "--max-document-bytes"),
         range_bytes=RANGE_BYTES,
     )  # fmt: skip
-    return count_files(options.inputs, how, reading, dict(options.weight), work)
 
 
 def _how(options: argparse.Namespace, stretches: str | None = None) -> How:

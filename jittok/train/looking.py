@@ -36,7 +36,7 @@ def curve(trained: Trained, texts: Any, sizes: list[int] | None = None) -> dict[
     made = trained.learned
     pattern = trained.pre.startswith(REGEX)
     how = How(pre_regex=trained.pre.removeprefix(REGEX)) if pattern else How(pre=trained.pre)
-    counts = count(texts, how=how)
+    counts = count(texts, how=how, like=how.like if made.options is None else made.options.like)
     known = {to_bytes(text): token for token, text in enumerate(made.special) if _is_plain(text)}
     forced = learn(
         Words(counts.starts, counts.counts, counts.words, byte_ids(made)), made.first, made.size, known=known,

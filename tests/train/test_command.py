@@ -147,6 +147,21 @@ def test_explained_and_held_out(capsys: Any) -> None:
     assert found["held_out"]["500"] > found["held_out"]["300"]
 
 
+def test_held_out_texts_are_read_as_the_documents_are(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.txt").write_text("to be or not to be " * 30)
+    rows = [json.dumps({"body": "to be or not"}), json.dumps({"body": " to be"})]
+    Path("b.jsonl").write_text("\n".join(rows))
+    Path("b.txt").write_text("to be or not to be")
+    given = ["a.txt", "--size", 270, "--field", "body", "--held-out"]
+    found = [run(capsys, *given, name)["held_out"] for name in ("b.jsonl", "b.txt")]
+    assert found[0] == found[1]
+    run(capsys, "a.txt", "--save-words", "a.words")
+    assert run(capsys, "--words", "a.words", *given[1:], "b.jsonl")["held_out"] == found[0]
+    assert main(["train", "a.txt", "--size", "270", "--held-out", "b.jsonl"]) == 2
+    assert "b.jsonl, line 1: found" in capsys.readouterr().err
+
+
 def test_a_training_that_nobody_would_see_is_refused_before_it_begins(capsys: Any) -> None:
     assert main(["train", str(ROOT / "README.md"), "--size", "300"]) == 2
     assert "found nothing to write, expected --out FILE" in capsys.readouterr().err

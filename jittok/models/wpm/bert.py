@@ -22,6 +22,7 @@ from jittok.normalize.character_map import GROWTH, CharacterMap, character_map, 
 from jittok.normalize.composed import Changed, NotUtf8
 from jittok.pipeline import Pipeline
 from jittok.pipeline.steps import ISOLATED, REMOVED, Compose, CutClass, Map
+from jittok.pretokenize.classes import distinct
 from jittok.unicode.libraries import CHINESE, lower_map, member_flags
 from jittok.unicode.nfc import L_BASE, S_BASE, S_COUNT, T_BASE, T_COUNT, V_BASE, V_COUNT, class_table, decompositions
 from jittok.unicode.tables import UNICODE_SIZE
@@ -145,7 +146,7 @@ class BertRewrite:
         codes = np.frombuffer(text.encode("utf-32-le"), np.uint32)
         first = ~begins_with_mark()[codes]
         begins, group = np.flatnonzero(np.append(first, True)), np.cumsum(first)
-        those = np.unique(group[self._odd[codes]])  # group k ends where the class 0 character number k stands
+        those = distinct(group[self._odd[codes]])  # group k ends where the class 0 character number k stands
         apart = np.flatnonzero(np.diff(those) > 1)
         parts, done = list[str](), 0
         for low, high in zip(those[np.append(0, apart + 1)], those[np.append(apart, those.size - 1)], strict=True):

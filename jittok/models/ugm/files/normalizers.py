@@ -47,7 +47,7 @@ from jittok.pipeline.steps import (
     Replace,
     Strip,
 )
-from jittok.pretokenize.classes import two_stage_of
+from jittok.pretokenize.classes import distinct, two_stage_of
 from jittok.structures.double_array import build_double_array
 from jittok.unicode.characters import SPACE_MARK
 from jittok.unicode.libraries import Form, characters, mapping, member_flags, normal_form
@@ -255,13 +255,13 @@ def _codes(joined: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 def _holding(joined: str, points: NDArray[np.int64], wanted: NDArray[np.bool_]) -> set[int]:
     codes, row = _codes(joined)
-    return set(points[np.unique(row[wanted[codes]])].tolist())
+    return set(points[distinct(row[wanted[codes]])].tolist())
 
 
 def _beginning(joined: str, points: NDArray[np.int64], wanted: NDArray[np.bool_]) -> set[int]:
     codes, row = _codes(joined)
     first = np.append(True, codes[:-1] == ord(BORDER))
-    return set(points[np.unique(row[first & wanted[codes]])].tolist())
+    return set(points[distinct(row[first & wanted[codes]])].tolist())
 
 
 def cluster_keys(step: Clusters, source: str) -> dict[str, str] | None:
