@@ -7,7 +7,7 @@ forms but NFC, patterns that are replaced) Python's own engines do for the fragm
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import cache, lru_cache, partial
 from typing import Any, NamedTuple
 
@@ -50,6 +50,7 @@ from jittok.pretokenize.splitters.general import make_split_work
 from jittok.pretokenize.splitters.marks import MARKS, Marking, mark_words
 from jittok.special.leftmost import cut_leftmost
 from jittok.special.tables import SpecialTokens, tables_of
+from jittok.special.user_defined import user_defined
 from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK
 from jittok.unicode.libraries import mapping, normal_form
 
@@ -283,8 +284,8 @@ def _map_images(name: str) -> Images:
     return images_of(mapping(name))
 
 
-def normalizer(step: Normalizer) -> Step | None:
-    """What does one step; None for one that is not covered."""
+def normalizer(step: Normalizer, user: Collection[bytes] = ()) -> Step | None:
+    """What does one step; None for one that is not covered. user: texts that sentencepiece leaves as they are."""
     if isinstance(step, Map):
         return partial(_with_images, _map_images(step.name))
     if isinstance(step, Compose):
@@ -296,7 +297,7 @@ def normalizer(step: Normalizer) -> Step | None:
     if isinstance(step, Strip):
         return partial(_stripped, step)
     if isinstance(step, Squeeze):
-        table = squeezed_of(step)
+        table = squeezed_of(step, user)
         return None if table is None else partial(_squeezed, table)
     if isinstance(step, Clusters):
         clusters = clustered_of(step)
@@ -370,7 +371,7 @@ def preparation(pipeline: Pipeline, marking: Marking | int, spaces: bool = False
     if type(marking) is int:
         first = [normalizer(step) for step in pipeline.normalize[:marking]]
         return None if None in first else Preparation(tuple(step for step in first if step is not None), ())
-    normalize = [normalizer(step) for step in pipeline.normalize]
+    normalize = [normalizer(step, user_defined(pipeline)) for step in pipeline.normalize]
     front = (fronts_of(pipeline.split[0], spaces) if pipeline.split else None) or ()
     if any(step is None for step in normalize) or (first_only(pipeline) and normalize):
         return None
