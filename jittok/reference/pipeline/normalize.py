@@ -248,7 +248,7 @@ def _clusters(step: steps.Clusters) -> Callable[[Piece], Piece]:
         return charsmap.replacement(keys[0][1]) if keys else None
 
     def run(piece: Piece) -> Piece:
-        texts, places, units, at, gone = [], [], list[Unit](), 0, 0
+        texts, places, units, at, gone = list[str](), list[int](), list[Unit](), 0, 0
 
         def put(new: str, start: int, stop: int) -> None:
             nonlocal gone
