@@ -232,8 +232,9 @@ class _Run:
                 yield unit, False
 
     def _count(self, raw: RawRange) -> tuple[_Read, Lines | None]:
-        texts = read_texts(raw, self.sources[raw.key.source].kind, self.reading)
-        size = int((texts.docs.stops - texts.docs.starts).sum())
+        kept = self.how.only_kernels_read
+        texts = read_texts(raw, self.sources[raw.key.source].kind, self.reading, kept=kept)
+        size = int((texts.docs.stops - texts.docs.starts).sum())  # nearly, for texts as Python keeps them
         found = _Read(texts.docs.starts.size, size, texts.seen, texts.bad[0] if texts.bad else None)
         if texts.bad and self.reading.on_error == "fail":
             return found, None

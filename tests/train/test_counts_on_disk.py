@@ -31,11 +31,11 @@ def test_counting_goes_on_from_what_a_work_folder_holds(tmp_path: Path, monkeypa
     read = files.read_texts
     seen: list[Any] = []
 
-    def dies(raw: Any, kind: str, reading: Any) -> Any:
+    def dies(raw: Any, kind: str, reading: Any, **more: Any) -> Any:
         seen.append(raw.key)
         if len(seen) == 7:
             raise KeyboardInterrupt
-        return read(raw, kind, reading)
+        return read(raw, kind, reading, **more)
 
     monkeypatch.setattr(files, "read_texts", dies)
     with pytest.raises(KeyboardInterrupt):
@@ -44,7 +44,7 @@ def test_counting_goes_on_from_what_a_work_folder_holds(tmp_path: Path, monkeypa
     assert kept >= 4
     again: list[Any] = []
     monkeypatch.setattr(
-        files, "read_texts", lambda raw, kind, reading: again.append(raw.key) or read(raw, kind, reading)
+        files, "read_texts", lambda raw, kind, *more, **named: again.append(raw.key) or read(raw, kind, *more, **named)
     )
     found = count_files([data], How(threads=1), work=work)
     assert found.to_dict() == plain
