@@ -14,6 +14,12 @@ from typing import Any
 from jittok.corpus import disk
 from jittok.corpus.folders import open_regular
 
+fcntl: Any
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+
 NAME = "ledger.jsonl"
 Fact = dict[str, Any]
 
@@ -43,6 +49,18 @@ class Ledger:
         disk.append(self._descriptor, f"{disk.crc_of_text(text)} {text}\n".encode("ascii"))
         if sync:
             os.fsync(self._descriptor)
+
+    def hold(self) -> bool:
+        """Keep others from holding the file until it is closed; whether nobody else does. True where no system can."""
+        if fcntl is None:
+            return True
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError:  # a file system without locks
+            return True
+        return True
 
     def cut(self, count: int) -> None:
         """Forget all but the first `count` of the facts that were there when the ledger was opened."""

@@ -91,7 +91,7 @@ class Encoder:
         self._special = {parse: table for parse, table in tables.items() if table is not None}
         self._rules: dict[tuple[bool, bool, bool], Rule] = {}
         self._workspaces: list[Workspace] = []
-        self.kept: list[Mapping] = []  # memory of what several threads gave, see `recycled`
+        self.kept: list[Mapping] = []  # memory of ids that were given, of all threads, see `recycled`
         self.builtins: dict[int, Any] = {}  # by id of their rules, see `quick`
         self._parted = 0, 1 << 62  # bytes of the longest document that may be cut, of the shortest that may not
         if hasattr(self.arrays, "chain"):
@@ -181,9 +181,9 @@ class Encoder:
         try:
             workspace = self._workspaces.pop()
         except IndexError:
-            return Workspace()
+            return Workspace(self.kept)
         if workspace.ready[0] < 0:  # see `quick`
-            return Workspace()
+            return Workspace(self.kept)
         workspace.ready[0] = 0
         return workspace
 

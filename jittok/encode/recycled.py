@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import mmap
+import os
 import weakref
 from collections.abc import Callable
 
@@ -24,8 +25,9 @@ from jittok.structures.pages import HUGE, mapping
 
 LEAST = 1 << 20
 """Fewer ids come from NumPy: the C library keeps memory of that size."""
-MOST_KEPT = 3
-"""Mappings that are kept for the next calls: one call's ids are often let go of only after the next one."""
+MOST_KEPT = 2 + (os.cpu_count() or 1)
+"""Mappings of one tokenizer that are kept for the next calls: each thread may make some, and one call's ids are often
+let go of only after the next one."""
 KEPT_BYTES = default_cache_bytes()
 """Bytes that they may have together."""
 WORD = np.dtype(np.int32).itemsize
@@ -102,16 +104,23 @@ class Recycled:
         # asking the system.
         return ids[:count]
 
+    def forget(self) -> None:
+        """Let go of the array that was given last, for good: nobody wants its ids."""
+        self._given = None
+
     def _free(self, count: int) -> Mapping | None:
         """A mapping that nobody has ids in, and no other thread takes. One that is too small is let go of."""
         for found in tuple(self._kept):
-            if found.holder() is None:
-                try:
-                    self._kept.remove(found)
-                except ValueError:  # another thread was faster
-                    continue
-                if found.count >= count:
-                    return found
+            if found.holder() is not None:
+                continue
+            try:
+                self._kept.remove(found)
+            except ValueError:  # another thread was faster
+                continue
+            if found.holder() is not None:  # so fast that it has brought it back, with its ids
+                self._kept.append(found)
+            elif found.count >= count:
+                return found
         return None
 
     def _keep(self, given: Mapping) -> None:

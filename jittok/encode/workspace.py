@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import LONG, Call, patiently
-from jittok.encode.recycled import Recycled
+from jittok.encode.recycled import Mapping, Recycled
 from jittok.fragments import PAD, REPORT_SIZE
 from jittok.inputs import Documents
 from jittok.special import partition
@@ -43,7 +43,8 @@ def _again(call: Call, args: tuple[Any, ...], _documents: Documents) -> Any:
 class Workspace:
     """The arrays of one thread. They only grow; what they hold means nothing between two calls."""
 
-    def __init__(self) -> None:
+    def __init__(self, kept: list[Mapping] | None = None) -> None:
+        """kept: memory that several workspaces may use again."""
         self.report = np.zeros(REPORT_SIZE, np.int64)
         self.special_work = partition.make_work(64)
         self.longest = 0
@@ -52,7 +53,7 @@ class Workspace:
         self.calls: dict[Any, Call] = {}
         self.frames: dict[int, Any] = {}  # by id of their rules, see `quick`
         self.ready, self.generation = array("q", [0]), 1  # see `quick`
-        self.recycled = Recycled()
+        self.recycled = Recycled(kept)
         self.ids = np.empty(0, np.int32)
         self.written = 0  # ids of the last texts, whose pages are there
         self.give_fragments(64)
@@ -99,6 +100,16 @@ class Workspace:
         self.tokens, self.read_tokens = _pair(room, np.int32)
         self.ends = np.empty(room, np.int64)
 
+    def take_fragments(self, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]:
+        """Where the first `count` fragments start and stop, and their tokens, for the caller. Many are not copied: the
+        workspace has none any more."""
+        starts, stops, tokens = self.read_starts[:count], self.read_stops[:count], self.read_tokens[:count]
+        if count < COPIED:
+            return starts.copy(), stops.copy(), tokens.copy()
+        self.give_fragments(64)
+        self.forget()
+        return starts, stops, tokens
+
     def give_ends(self, room: int) -> None:
         """Room for where the fragments of documents end."""
         self.document_ends = np.empty(room, np.int64)
@@ -129,6 +140,7 @@ class Workspace:
             self.forget()
         if self.written > most or self.ids.size > 16 * most:
             self.ids = np.empty(0, np.int32)
+            self.recycled.forget()
         if self.starts.size > most:
             self.give_fragments(64)
         if self.special_work.keys.size > most:

@@ -38,8 +38,16 @@ class Pairs(NamedTuple):
     merged: I32
 
 
-def living(pairs: Pairs, bases: NDArray[np.int32], symbols: int) -> tuple[Pairs, PairTable]:
-    """The merges that can happen, in their order, and their table. Of equal pairs the first counts.
+class Living(NamedTuple):
+    """What `living` finds."""
+
+    pairs: Pairs
+    table: PairTable
+    rows: I32 | None  # see `made_symbols`
+
+
+def living(pairs: Pairs, bases: NDArray[np.int32], symbols: int) -> Living:
+    """The merges that can happen, in their order, their table, and what they make. Of equal pairs the first counts.
 
     bases: int32[numbers] the distinct symbols that lists begin with; symbols: all symbols are below this number. All
     merges stay where a symbol is no text of its own, or one is very long: what merges can happen is not known then.
@@ -47,10 +55,11 @@ def living(pairs: Pairs, bases: NDArray[np.int32], symbols: int) -> tuple[Pairs,
     table = build_pair_table(*pairs)
     rows = made_symbols(table, bases, symbols)
     if rows is None:
-        return pairs, table
+        return Living(pairs, table, None)
     left, right, rank, length = (rows[column::ROW][pairs.merged] for column in (LEFT, RIGHT, RANK, LENGTH))
     lives = (length > 1) & (left == pairs.left) & (right == pairs.right) & (rank == pairs.rank)
+    made = frozen(rows, np.int32)
     if lives.all():
-        return pairs, table
+        return Living(pairs, table, made)
     kept = Pairs(*(frozen(column[lives], np.int32) for column in pairs))
-    return kept, build_pair_table(*kept)
+    return Living(kept, build_pair_table(*kept), made)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from jittok.corpus.folders import component
 from jittok.corpus.ledger import NAME as LEDGER
 from jittok.corpus.ledger import Ledger
 from jittok.corpus.options import Options as Reading
@@ -115,11 +116,15 @@ class _Run:
         self.pieces = Pieces(how.cutter(), how.special, how.lines is not None)  # type: ignore[arg-type]
         self.work, self.done = work, set[tuple[int, ...]]()
         self.ledger: Ledger | None = None
-        self._lock = threading.Lock()
+        self._lock, self._number = threading.Lock(), 0
         self._ranges: dict[int, list[RawRange]] = {}  # of each counter: what it has counted since its last run
         self._since: dict[int, list[int]] = {}  # of each counter: documents and bytes then
         if work is not None:
-            self._take_up(work)
+            try:
+                self._take_up(work)
+            except BaseException:
+                self.close()
+                raise
 
     def _weights_of(self, weights: dict[str, float]) -> Any:
         """int64[sources], or None where all are 1."""
@@ -147,6 +152,10 @@ class _Run:
         if any(source.path == STDIN for source in self.sources):
             raise CorpusError("--work", STDIN, "files, which can be read again")
         self.ledger = Ledger(work / LEDGER)
+        if not self.ledger.hold():
+            raise CorpusError(
+                str(work), InWords("another process that counts there"), "one at a time: wait until it has ended"
+            )
         plan = self._plan()
         if not self.ledger.facts:
             self.ledger.add({"plan": plan}, sync=True)
@@ -155,14 +164,22 @@ class _Run:
                 str(work), InWords("counts of other inputs or options"), "those it was begun with, or a new folder"
             )
         for fact in self.ledger.facts[1:]:
-            path = work / fact["run"]
-            if not check_run(path, fact["crc"]):
+            try:
+                name, ranges = component(fact["run"], self.ledger.path), {tuple(key) for key in fact["ranges"]}
+                path, number = work / name, int(name.removeprefix("run-").removesuffix(".words"))
+                documents, size = int(fact["documents"]), int(fact["bytes"])
+            except (LookupError, TypeError, ValueError) as error:
+                expected = "lines that jittok wrote: a new folder begins anew"
+                raise CorpusError(
+                    str(self.ledger.path), InWords(f"{type(error).__name__}: {error}"), expected
+                ) from None
+            self._number = max(self._number, number + 1)  # threads write at once: what is missing may have any number
+            if ranges & self.done or not check_run(path, fact["crc"]):
                 continue
             self.tally.runs.append(path)
-            self.tally.documents += fact["documents"]
-            self.tally.bytes += fact["bytes"]
-            self.done.update(tuple(key) for key in fact["ranges"])
-        self._number = len(self.ledger.facts)
+            self.tally.documents += documents
+            self.tally.bytes += size
+            self.done |= ranges
 
     def go(self, report: Callable[[Progress], None] | None) -> Counts:
         """Count what is not counted yet."""
@@ -174,7 +191,8 @@ class _Run:
             jobs = ((lambda raw=raw: (raw, self._count(raw))) for raw in self._raw_ranges())
             for raw, (read_of, cut) in in_turn(pool, self.tally.threads, jobs):
                 self.tally.tail.add(cut)
-                base = lines[1] if lines[0] == raw.key.source else 0
+                goes_on = lines[0] == raw.key.source and self.sources[raw.key.source].kind != "txt"
+                base = lines[1] if goes_on else 0
                 lines = (raw.key.source, base + read_of.seen)
                 if read_of.bad is not None and self.reading.on_error == "fail":
                     bad = read_of.bad
@@ -214,8 +232,9 @@ class _Run:
                 yield unit, False
 
     def _count(self, raw: RawRange) -> tuple[_Read, Lines | None]:
-        texts = read_texts(raw, self.sources[raw.key.source].kind, self.reading)
-        size = int((texts.docs.stops - texts.docs.starts).sum())
+        kept = self.how.only_kernels_read
+        texts = read_texts(raw, self.sources[raw.key.source].kind, self.reading, kept=kept)
+        size = int((texts.docs.stops - texts.docs.starts).sum())  # nearly, for texts as Python keeps them
         found = _Read(texts.docs.starts.size, size, texts.seen, texts.bad[0] if texts.bad else None)
         if texts.bad and self.reading.on_error == "fail":
             return found, None

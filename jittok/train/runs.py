@@ -7,6 +7,7 @@ one after the other, so no more than one slice of the whole has to be in memory 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.corpus import disk
-from jittok.errors import CorpusError
-from jittok.train.table import K1, K2, K3, N_BLOB, S29, S32, SLOT, Table
+from jittok.corpus.folders import create
+from jittok.errors import CorpusError, InWords
+from jittok.train.table import K1, K2, K3, N_BLOB, S29, S32, S56, SHORT, SLOT, Table
 
 RUN = b"jittok words run 1".ljust(24)
 SLICES = 64
@@ -41,9 +43,10 @@ def write_run(path: Path, table: Table) -> int:
     short, long = table.short.reshape(-1, SLOT), table.long.reshape(-1, SLOT)
     places, bounds = _by_slice(np.flatnonzero(short[:, 2]), lambda rows: _short_slices(short[rows]))
     longs, long_bounds = _by_slice(np.flatnonzero(long[:, 2]), lambda rows: (long[rows, 0] >> TOP).astype(np.uint8))
-    sizes = np.zeros((SLICES, 3), np.int64)
+    all_lengths = np.append(0, np.cumsum((long[longs, 3] >> S32).astype(np.int64)))
+    sizes = np.column_stack([np.diff(bounds), np.diff(long_bounds), np.diff(all_lengths[long_bounds])])
     crc = 0
-    with path.open("wb") as file:
+    with os.fdopen(create(path), "wb") as file:
         file.write(RUN + sizes.tobytes())
         for k in range(SLICES):
             head = short[places[bounds[k] : bounds[k + 1]]]
@@ -57,9 +60,6 @@ def write_run(path: Path, table: Table) -> int:
             raw = head.tobytes() + tail.tobytes() + blob.tobytes()
             crc = disk.crc32(raw, crc)
             file.write(raw)
-            sizes[k] = head.shape[0], tail.shape[0], blob.size
-        file.seek(len(RUN))
-        file.write(sizes.tobytes())
     return disk.crc32(sizes.tobytes(), crc)
 
 
@@ -112,15 +112,24 @@ def _tables(paths: Sequence[Path], sizes: list[list[int]], places: list[int]) ->
     for path, size, place in zip(paths, sizes, places, strict=True):
         with path.open("rb") as file:
             file.seek(place)
-            yield _read_slice(file, *size)
+            yield _read_slice(path, file, *size)
 
 
-def _read_slice(file: Any, short: int, long: int, blob: int) -> Table:
+def _read_slice(path: Path, file: Any, short: int, long: int, blob: int) -> Table:
+    """One slice. CorpusError for one that `write_run` has not written: a kernel believes what it says of places."""
+
     def read(count: int, dtype: Any) -> Any:
-        return np.frombuffer(bytearray(file.read(count * np.dtype(dtype).itemsize)), dtype)
+        found = np.frombuffer(bytearray(file.read(max(count, 0) * np.dtype(dtype).itemsize)), dtype)
+        if found.size != count:
+            raise CorpusError(str(path), InWords("a slice that is cut off"), "a run of counted words")
+        return found
 
     head, tail = read(SLOT * short, np.uint64), read(SLOT * long, np.uint64)
     words = np.concatenate([read(blob, np.uint8), np.zeros(16, np.uint8)])
+    places, lengths = tail[1::SLOT], tail[3::SLOT] >> S32
+    whole = (lengths > SHORT) & (lengths <= blob) & (places <= blob) & (places + lengths <= blob)
+    if not whole.all() or (head[1::SLOT] >> S56 > SHORT).any():
+        raise CorpusError(str(path), InWords("a word that is not all there"), "a run of counted words")
     used = np.zeros(3, np.int64)
     used[N_BLOB] = blob
     return Table(head, tail, words, used, np.zeros(0, np.uint64))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import gc
 import sys
 import threading
+import weakref
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ import pytest
 
 import jittok
 from jittok.encode import batch, recycled
+from jittok.encode.workspace import Workspace
 
 pytestmark = pytest.mark.skipif(not recycled.POSSIBLE, reason="only Linux has such mappings")
 COUNT = 3000
@@ -46,6 +49,51 @@ def test_memory_of_ids_that_are_gone_is_used_again() -> None:
     assert _place(_filled(memory, COUNT + 10, 2)) == place
 
 
+def test_memory_that_another_thread_took_and_brought_back_meanwhile_is_its_own() -> None:
+    kept: list[recycled.Mapping] = []
+    mine, others = recycled.Recycled(kept), recycled.Recycled(kept)
+    _filled(mine, COUNT, 1)
+    theirs: list[Any] = []
+
+    def meanwhile() -> object:
+        """Between my question and what I do with the answer, the other thread runs."""
+        if not theirs:
+            kept[0].holder = lambda: None
+            theirs.append(_filled(others, COUNT, 2))
+        return None
+
+    kept[0].holder = meanwhile
+    ids = mine.array(COUNT)
+    ids[:] = 3
+    assert (theirs[0] == 2).all()
+    assert len(kept) == 1
+
+
+def test_ids_that_a_workspace_lets_go_of_take_no_memory() -> None:
+    """After a long text that was only counted."""
+    workspace = Workspace()
+    workspace.give_ids(COUNT, 0)
+    given = workspace.recycled._given
+    assert given is not None
+    pages = weakref.ref(given.pages)
+    del given
+    workspace.written = COUNT
+    workspace.shrink(COUNT - 1)
+    gc.collect()
+    assert pages() is None
+
+
+def test_all_threads_of_a_tokenizer_keep_no_more_than_one_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recycled, "MOST_KEPT", 2)
+    tok = jittok.bundled("gpt-2")
+    held = []
+    with ExitStack() as stack:  # as many workspaces at once as there are threads
+        for workspace in [stack.enter_context(tok._encoder.workspace()) for _ in range(4)]:
+            workspace.give_ids(COUNT, 0)
+            held.append(workspace.take_ids(COUNT))
+    assert len(tok._encoder.kept) == 2
+
+
 HOLDERS: list[Callable[[Any], Any]] = [
     lambda ids: ids,
     lambda ids: ids[7:9],
@@ -70,8 +118,9 @@ def test_whoever_holds_ids_in_any_way_keeps_them(holder: Callable[[Any], Any]) -
 
 def test_memory_that_nobody_has_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     memory = recycled.Recycled()
-    many = [_filled(memory, COUNT, value) for value in range(6)]
-    assert [int(ids[-1]) for ids in many] == list(range(6))
+    most = recycled.MOST_KEPT + 3
+    many = [_filled(memory, COUNT, value) for value in range(most)]
+    assert [int(ids[-1]) for ids in many] == list(range(most))
     del many
     assert len(memory._kept) == recycled.MOST_KEPT
     monkeypatch.setattr(recycled, "KEPT_BYTES", 4 * COUNT)

@@ -53,7 +53,7 @@ def compile_vocab(vocab: Vocab) -> Arrays:
     symbols, merges = _resolve(vocab, pre.byte_encode)
     alphabet = encoded_bytes() if pre.byte_encode else [bytes([byte]) for byte in range(0x80)] + [b""] * 0x80
     byte_symbols = frozen(find_rows(symbols, alphabet), np.int32)
-    merges, pairs = living(merges, _bases(symbols, byte_symbols, pre.byte_encode), symbols.offsets.size - 1)
+    merges, pairs, made = living(merges, _bases(symbols, byte_symbols, pre.byte_encode), symbols.offsets.size - 1)
     virtual_at, virtual_ids = _fallbacks(vocab, symbols)
     whole, whole_ids = _whole_words(vocab, pre.byte_encode)
     session, dna = _session(vocab, symbols)
@@ -103,7 +103,7 @@ def compile_vocab(vocab: Vocab) -> Arrays:
         dna=dna,
         case=case_table(),
     )
-    return arrays._replace(seeds=planted_seeds(arrays)) if pre.byte_encode or family == LINES else arrays
+    return arrays._replace(seeds=planted_seeds(arrays, made)) if pre.byte_encode or family == LINES else arrays
 
 
 def with_chain(arrays: Arrays) -> Arrays:

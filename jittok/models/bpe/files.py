@@ -60,14 +60,16 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
     if splitter is None:
         return None
     tokens = pipeline.model_offsets.size - 1
-    missing = np.flatnonzero(find_rows(build_bytes_table(*spelled), encoded_bytes()) == ABSENT).tolist()
+    symbols = build_bytes_table(*spelled)
+    missing = np.flatnonzero(find_rows(symbols, encoded_bytes()) == ABSENT).tolist()
     if not {*missing} <= IN_NO_TEXT:
         return None  # a byte without a token is unknown, or vanishes
-    data, offsets = packed([encoded_bytes()[byte] for byte in missing])
-    symbols = build_bytes_table(
-        frozen(np.append(spelled[0], data), np.uint8),
-        frozen(np.append(spelled[1], spelled[1][-1] + offsets[1:]), np.int64),
-    )
+    if missing:
+        data, offsets = packed([encoded_bytes()[byte] for byte in missing])
+        symbols = build_bytes_table(
+            frozen(np.append(spelled[0], data), np.uint8),
+            frozen(np.append(spelled[1], spelled[1][-1] + offsets[1:]), np.int64),
+        )
     byte_symbols = frozen(find_rows(symbols, encoded_bytes()), np.int32)
     if isinstance(model, Ranks):
         pairs = pairs_of_ranks(build_bytes_table(pipeline.model_bytes, pipeline.model_offsets), byte_symbols)
@@ -77,7 +79,7 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
         pairs = Pairs(*(frozen(a, np.int32) for a in (model.left, model.right)), ranks, frozen(model.merged, np.int32))
     whole_known = isinstance(model, Ranks) or model.whole_words
     whole, whole_ids = whole_words(symbols.data, frozen(symbols.offsets[: tokens + 1], np.int64))
-    pairs, table = living(pairs, byte_symbols, tokens + len(missing))
+    pairs, table, made = living(pairs, byte_symbols, tokens + len(missing))
     byte_pairs = np.empty(65536, np.uint64)
     pair_all_bytes(table, byte_symbols, byte_pairs)
     slots, bits = empty_slots(0)
@@ -118,7 +120,7 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
         dna=frozen(np.full(3, ABSENT), np.int32),
         case=case_table(),
     )
-    return arrays._replace(seeds=planted_seeds(arrays))
+    return arrays._replace(seeds=planted_seeds(arrays, made))
 
 
 def normal_form_alone(pipeline: Pipeline) -> bool:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import frozen
+from jittok._jit import I32, frozen
 from jittok.merging.chain_build import no_chain
 from jittok.merging.living import Pairs, living
 from jittok.models.bpe.arrays import PLAIN, Arrays
@@ -30,7 +30,7 @@ from jittok.pipeline.known_patterns import GREEDY
 from jittok.pipeline.models import MISSING, NO_TOKEN, Merges, Words
 from jittok.pipeline.pipeline import packed
 from jittok.pipeline.steps import Splitter
-from jittok.pretokenize.classes import UNICODE_SIZE, two_stage
+from jittok.pretokenize.classes import UNICODE_SIZE, two_stage_of
 from jittok.pretokenize.families import MARKED
 from jittok.pretokenize.marking import Chain, chain_of
 from jittok.pretokenize.splitters import general
@@ -173,12 +173,12 @@ def _of_merges(pipeline: Pipeline, model: Merges, chain: Chain) -> Marked | None
     rows = np.concatenate([symbols.rows(), own_merges])
     every = Pairs(*(frozen(column, np.int32) for column in (rows[:, 0], rows[:, 1], np.arange(len(rows)), rows[:, 2])))
     count = tokens + len(symbols.stands_for)
-    _, table = living(every, frozen(byte_symbols, np.int32), count)
+    alive = living(every, frozen(byte_symbols, np.int32), count)
     words = {text: _as_word(text, prefix, suffix, chain.spelled) for text in ids}
     unknown = KEEPS if falls_back else VANISHES if vanishes else FUSES if model.fuse_unknown else STANDS
     marking = _marking(chain, units, unknown, prefix, suffix)
     whole = {word: ids[text] for text, word in words.items() if word}
-    arrays = _arrays(tokens, symbols, byte_symbols, table, whole, model.whole_words)
+    arrays = _arrays(tokens, symbols, byte_symbols, alive.table, alive.rows, whole, model.whole_words)
     return Marked(arrays, marking)
 
 
@@ -229,7 +229,7 @@ def _marking(chain: Chain, units: _Units, unknown: int, prefix: bytes, suffix: b
         else:
             points[ord(unit.decode())] = known
     plain = not prefix and (unknown == KEEPS or (chain.spelled and (np.delete(bytes_, [*IN_NO_TEXT]) == every).all()))
-    pages, blocks = two_stage(np.arange(UNICODE_SIZE), points)
+    pages, blocks = two_stage_of(points)
     return Marking(
         chain.splitter, chain.drops, chain.byte_at, chain.byte_rows, chain.byte_widths, chain.byte_classes,
         int(chain.spelled), int(plain), unknown, int(bool(prefix)), int(bool(suffix)), frozen(bytes_, np.uint8),
@@ -246,14 +246,20 @@ def _of_words(pipeline: Pipeline, model: Words, chain: Chain) -> Marked | None:
     unknown = symbols.virtual(model.unknown)
     row = (frozen([unknown], np.int32), frozen([unknown], np.int32), frozen([0], np.int32))
     table = build_pair_table(*row, row[0])
-    arrays = _arrays(tokens, symbols, [unknown] * BYTES, table, pipeline.vocabulary, True)
+    arrays = _arrays(tokens, symbols, [unknown] * BYTES, table, None, pipeline.vocabulary, True)
     return Marked(arrays, _marking(chain, _Units({}, {}), KEEPS, b"", b""))
 
 
 def _arrays(
-    tokens: int, symbols: _Symbols, byte_symbols: list[int], table: PairTable, whole: dict[bytes, int], known: bool
+    tokens: int,
+    symbols: _Symbols,
+    byte_symbols: list[int],
+    table: PairTable,
+    made: I32 | None,
+    whole: dict[bytes, int],
+    known: bool,
 ) -> Arrays:
-    """known: whether a word that is a token is that token, whatever its merges."""
+    """made: see `living`; known: whether a word that is a token is that token, whatever its merges."""
     count = tokens + len(symbols.stands_for)
     byte_pairs = np.empty(BYTES * BYTES, np.uint64)
     own = frozen(byte_symbols, np.int32)
@@ -296,7 +302,7 @@ def _arrays(
         dna=frozen(np.full(3, ABSENT), np.int32),
         case=case_table(),
     )
-    return arrays._replace(seeds=planted_seeds(arrays))
+    return arrays._replace(seeds=planted_seeds(arrays, made))
 
 
 @cache

@@ -1,29 +1,71 @@
-"""Which tokens are seeds: those that their own text is encoded to, found by encoding each."""
+"""Which tokens are seeds: those that their own text is encoded to.
+
+Where it is known of each symbol how merging makes it (`chain_build.made_symbols`), a token is a seed if it is made of
+the bytes of its text. Else each text is encoded. That takes all kernels of a word, which take seconds to compile.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from jittok._jit import OutI32, OutU8, OutU64, helper, kernel, wide
-from jittok._raw import PAD, Window, get_u8, put_u8, window
-from jittok.merging.chain import MergerWork, make_merger_work, open_merger
+from jittok._jit import I32, OutI32, OutU8, OutU64, helper, kernel, wide
+from jittok._raw import PAD, Window, get_i32, get_i64, get_u8, put_u8, window
+from jittok.merging.chain import LENGTH, ROW, MergerWork, make_merger_work, open_merger, spell
 from jittok.models.bpe.arrays import Arrays
 from jittok.models.bpe.seeds import LONGEST, Seeds, empty_slots, freeze, key_of, plant
 from jittok.models.bpe.words import encode_word, open_words
+from jittok.structures.bytes_table import find_bytes, open_bytes_table
 from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2, SPACE_MARK_BYTES
 
 MARK_SIZE = len(SPACE_MARK_BYTES)
 
 
-def planted_seeds(arrays: Arrays) -> Seeds:
-    """The seeds of a vocabulary whose other arrays are made. Encodes every token of up to 15 bytes once."""
+def planted_seeds(arrays: Arrays, made: I32 | None) -> Seeds:
+    """The seeds of a vocabulary whose other arrays are made. made: the rows of all symbols, or None if these cannot be
+    told. Looks at every token of up to 15 bytes once."""
     count = arrays.whole_ids.size - 1
     slots, bits = empty_slots(count)
+    if made is not None and arrays.byte_encode and not arrays.newlines_whole:
+        plant_made(arrays, made, slots, bits, np.empty(LONGEST, np.int32))
+        return freeze(slots, bits)
     longest = int(np.diff(arrays.whole.offsets).max(initial=0))
     work = make_merger_work(min(longest, MARK_SIZE * LONGEST))
     text = np.zeros(MARK_SIZE * LONGEST + PAD, np.uint8)
     plant_seeds(arrays, work, slots, bits, text, np.empty(4 * LONGEST, np.int32))
     return freeze(slots, bits)
+
+
+@kernel
+def plant_made(model: Arrays, made: I32, slots: OutU64, bits: int, numbers: OutI32) -> int:
+    """Enter every token of up to 15 bytes, with byte encoding, that a word of its text becomes; returns how many.
+
+    made: see `made_symbols`, of bases whose numbers are bytes; slots, bits: from `empty_slots`; numbers: int32[15]
+    scratch. Of equal texts only the first can be the answer.
+    """
+    whole = open_bytes_table(model.whole)
+    count = 0
+    for row in range(model.whole.offsets.size - 1):
+        start, stop = get_i64(whole.offsets, row), get_i64(whole.offsets, row + 1)
+        if 0 < stop - start <= LONGEST and find_bytes(whole, whole.data, start, stop) == row:
+            token = wide(model.whole_ids[row])
+            rows, scratch = window(made), window(numbers)
+            if model.ignore_merges != 0 or _is_made(rows, token, whole.data, start, stop, scratch):
+                low, high = key_of(whole.data, start, stop)
+                plant(window(slots), bits, low, high, token)
+                count += 1
+    return count
+
+
+@helper
+def _is_made(rows: Window, token: int, text: Window, start: int, stop: int, numbers: Window) -> bool:
+    """Whether merging the bytes text[start:stop] ends with this one symbol."""
+    if get_i32(rows, ROW * token + LENGTH) != stop - start:
+        return False
+    spell(rows, token, numbers, 0)
+    for k in range(stop - start):
+        if get_i32(numbers, k) != get_u8(text, start + k):
+            return False
+    return True
 
 
 @kernel

@@ -11,6 +11,7 @@ from jittok.merging.living import Pairs, living
 from jittok.models.spm.arrays import Arrays
 from jittok.models.spm.pairs import all_pairs
 from jittok.models.spm.whole import character_length
+from jittok.pretokenize.classes import distinct
 from jittok.safe_cuts import cuts, rules
 from jittok.structures.bytes_table import ABSENT, BytesTable, build_bytes_table, find_bytes, find_rows, open_bytes_table
 from jittok.structures.char_table import wide_characters
@@ -26,7 +27,7 @@ def compile_vocab(vocab: Vocab) -> Arrays:
     _, ranks = np.unique(-vocab.scores, return_inverse=True)  # equal scores have equal ranks, the best has 0
     rank = ranks.astype(np.int32)[merged]
     every = Pairs(*(frozen(column, np.int32) for column in (left, right, rank, merged)))
-    _, pairs = living(every, character_rows(texts), texts.offsets.size - 1)
+    pairs = living(every, character_rows(texts), texts.offsets.size - 1).table
     singles = find_rows(texts, [bytes([b]) for b in range(256)])
     hexes = find_rows(texts, [b"<0x%02X>" % b for b in range(256)])
     hexes[hexes >= len(vocab)] = ABSENT
@@ -95,7 +96,7 @@ def other_characters_entered(data: U8, offsets: I64) -> BytesTable:
     padded, keys = np.append(more, np.zeros(3, np.uint8)).astype(np.int64), np.zeros(count, np.int64)
     for k in range(4):  # a character has up to four bytes
         keys = keys << 8 | np.where(k < lengths, padded[begins + k], 0)
-    found = np.unique(keys << 3 | lengths).tolist()
+    found = distinct(keys << 3 | lengths).tolist()
     extra = [(key >> 3).to_bytes(4, "big")[: key & 7] for key in found]
     joined = np.concatenate([data[: int(offsets[-1])], np.frombuffer(b"".join(extra), np.uint8)])
     places = np.concatenate([offsets, offsets[-1] + np.cumsum([len(text) for text in extra])])
