@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from jittok.errors import EncodingFailed
 from jittok.pipeline import Pipeline
-from jittok.pipeline.models import Longest, Ranks
+from jittok.pipeline.models import NO_TOKEN, Merges, Pieces, Unigram, WordPiece, Words
 from jittok.reference.pipeline.documents import aligned
 
 WINDOW = 1 << 13
@@ -149,7 +149,8 @@ def _one_unknown(here: Window, after: Window, unknown: int) -> Joint | None:
 
 def _unknown(pipeline: Pipeline) -> int:
     """The unknown token, which may stand for any number of characters; a negative number where there is none."""
-    return -1 if isinstance(pipeline.model, Longest | Ranks) else pipeline.model.unknown
+    model = pipeline.model
+    return model.unknown if isinstance(model, Merges | Unigram | WordPiece | Words | Pieces) else NO_TOKEN
 
 
 def _write(window: Window, last: int, ids: NDArray[np.int32], spans: NDArray[np.int64], done: int) -> int:

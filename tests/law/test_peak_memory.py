@@ -81,6 +81,7 @@ def peak(name, character, call, megabytes=MEGABYTES):
 
 PLAMO = str(Path(__file__).parents[1] / "data" / "vocabs" / "syn-plamo2.gguf.xz")
 UNIGRAM = str(Path(__file__).parents[1] / "data" / "vocabs" / "syn-ugm-plain.gguf.xz")
+SPACES = str(Path(__file__).parents[1] / "data" / "vocabs" / "syn-gemma4.gguf.xz")
 CASES = {
     "a character that becomes 33 bytes": ("t5", "\ufdfa".encode()),
     "malformed": ("t5", b"\xff"),
@@ -105,6 +106,11 @@ UNIGRAM_FILE = {
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_a_text_takes_a_bounded_multiple_of_its_size(case, call):
     taken, given = peak(*case, call)
+    assert taken <= max(TIMES, given + TIMES / 2)
+
+
+def test_a_special_token_at_every_second_byte_takes_no_more():
+    taken, given = peak(SPACES, b" ", "encode")
     assert taken <= max(TIMES, given + TIMES / 2)
 
 
