@@ -19,7 +19,7 @@ NO_PAIR = np.uint64(0xFFFFFFFFFFFFFFFF)
 """The answer for a pair without a merge: sorts behind every rank."""
 IN_LINE = 4
 """Slots of a line."""
-_MIX = np.uint64(0x9E3779B97F4A7C15)
+PAIR_MIX = np.uint64(0x9E3779B97F4A7C15)
 _32 = np.uint64(32)
 _6, _63, _1, _0 = np.uint64(6), np.uint64(63), np.uint64(1), np.uint64(0)
 
@@ -61,7 +61,7 @@ def fill_pair_table(
     count = 0
     for k in range(left.size):
         key = pair_key(wide(left[k]), wide(right[k]))
-        h = multiply(key, _MIX)
+        h = multiply(key, PAIR_MIX)
         line = np.int64(h >> np.uint64(66 - slot_bits))
         at = IN_LINE * line
         while slots[2 * at] != _0 and slots[2 * at] != key:
@@ -81,7 +81,7 @@ def fill_pair_table(
 @helper
 def pair_place(bits: Window, slot_bits: int, filter_bits: int, key: np.uint64) -> int:
     """The line where the search for a pair begins; negative when there is no such pair. key: from `pair_key`."""
-    h = multiply(key, _MIX)
+    h = multiply(key, PAIR_MIX)
     f = h >> np.uint64(64 - filter_bits)
     there = np.int64((get_u64(bits, np.int64(f >> _6)) >> (f & _63)) & _1)
     return np.int64(h >> np.uint64(66 - slot_bits)) | (there - 1)
@@ -127,7 +127,7 @@ def find_pair(slots: Window, bits: Window, slot_bits: int, filter_bits: int, lef
     if left < 0 or right < 0:
         return NO_PAIR
     key = pair_key(left, right)
-    h = multiply(key, _MIX)
+    h = multiply(key, PAIR_MIX)
     line = np.int64(h >> np.uint64(66 - slot_bits))
     expect_line(slots, line)
     f = h >> np.uint64(64 - filter_bits)
