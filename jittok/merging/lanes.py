@@ -8,9 +8,10 @@ in which order within a word, is what `merge_queue` does.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jittok._jit import OutI32, OutU32, OutU64, helper, inlined
 from jittok._raw import (
@@ -34,7 +35,7 @@ LANES, MOST_SYMBOLS = 16, 31
 NOWHERE = 31
 """The place in front of the first symbol and behind the last one: the symbol there merges with nothing, so what is
 noted of a pair there is NO_WORD or like it."""
-_ROOM = 32
+_ROOM, _LINE = 32, 64
 _24, _0, _1 = np.uint64(24), np.uint64(0), np.uint64(1)
 _LOW, _RANKS, _END, _ALL = np.uint64(0xFFFFFFFF), np.uint64(0xFFFFFF00), np.uint64(1 << NOWHERE), ~np.uint64(0)
 
@@ -73,15 +74,22 @@ class LaneWindow(NamedTuple):
 def make_lane_work() -> LaneWork:
     """Scratch of one thread."""
     return LaneWork(
-        np.full(_ROOM * LANES, -1, np.int32),
-        np.full(_ROOM * LANES, NO_WORD, np.uint32),
-        np.full(_ROOM * LANES, NO_WORD, np.uint32),
-        np.zeros(LANES, np.uint32),
+        _in_lines(_ROOM * LANES, np.int32, -1),
+        _in_lines(_ROOM * LANES, np.uint32, NO_WORD),
+        _in_lines(_ROOM * LANES, np.uint32, NO_WORD),
+        _in_lines(LANES, np.uint32, 0),
         np.zeros(64 * LANES, np.uint64),
-        np.zeros(2 * LANES, np.uint64),
-        np.zeros(2 * LANES, np.uint64),
-        np.zeros(2 * LANES, np.uint32),
+        _in_lines(2 * LANES, np.uint64, 0),
+        _in_lines(2 * LANES, np.uint64, 0),
+        _in_lines(2 * LANES, np.uint32, 0),
     )
+
+
+def _in_lines(count: int, kind: type[Any], value: int) -> NDArray[Any]:
+    """An array that begins where a cache line does: a row of 16 lanes is one."""
+    longer = np.full(count + _LINE, value, kind)
+    first = -longer.ctypes.data % _LINE // longer.itemsize
+    return longer[first : first + count]
 
 
 @helper

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jittok._jit import I32, U64, OutU64, frozen, helper, inlined, kernel, wide
-from jittok._raw import Window, get_u64, match_four, multiply, prefetch
+from jittok._raw import Window, add, get_u64, leading_zeros, match_four, multiply, prefetch
 
 NO_PAIR = np.uint64(0xFFFFFFFFFFFFFFFF)
 """The answer for a pair without a merge: sorts behind every rank."""
@@ -98,11 +98,13 @@ def find_at(slots: Window, slot_bits: int, line: int, key: np.uint64) -> np.uint
     """rank << 32 | merged symbol of the pair with this key, or NO_PAIR. line: `pair_place` of it.
 
     Nobody can foresee whether there is a pair, so there is no branch on it. A pair that the filter excludes is looked
-    for in the first line as well, and not found. A pair can be elsewhere only when its line is full.
+    for in the first line as well, and not found. A pair can be elsewhere only when its line is full; as numbers, the
+    three conditions are one branch.
     """
     at = 2 * IN_LINE * max(line, 0)
     found = match_four(slots, at, key)
-    if (found == NO_PAIR) & (line >= 0) & (get_u64(slots, at + 2 * IN_LINE - 2) != _0):
+    free = np.uint64(leading_zeros(get_u64(slots, at + 2 * IN_LINE - 2)) >> 6)
+    if add(found, _1) | free | np.uint64(line) >> _63 == _0:
         return _find_behind(slots, slot_bits, line, key)
     return found
 
