@@ -18,7 +18,7 @@ Window: TypeAlias = Any
 """Address (fast) or array (checked); see `memory`."""
 _OPERATIONS = {
     "blocks": """
-        bit_places class_masks contraction_masks lowest_16 lowest_32 set_three_lowest_16 set_three_lowest_32 utf8_masks
+        bit_places class_masks contraction_masks lowest_16 set_three_lowest_16 utf8_masks
     """,
     "keys": """
         copy_four copy_ids copy_narrow match_four match_pair put_key
@@ -50,9 +50,7 @@ if TYPE_CHECKING or not FAST:
         class_masks,
         contraction_masks,
         lowest_16,
-        lowest_32,
         set_three_lowest_16,
-        set_three_lowest_32,
         utf8_masks,
     )
     from jittok._raw.keys import copy_four, copy_ids, copy_narrow, match_four, match_pair, put_key
@@ -128,7 +126,6 @@ __all__ = [
     "key_masks",
     "leading_zeros",
     "lowest_16",
-    "lowest_32",
     "map_block",
     "mark_block",
     "match_four",
@@ -152,7 +149,6 @@ __all__ = [
     "put_word",
     "readable_behind",
     "set_three_lowest_16",
-    "set_three_lowest_32",
     "span_masks",
     "three_mask",
     "trailing_zeros",

@@ -1,4 +1,4 @@
-"""One merge in each of 16 lists at once: what gathers and scatters of AVX-512 do, and a plain twin for everywhere else.
+"""One merge in each of 16 lists at once, by gathers and scatters; without AVX-512 these go element by element.
 
 The lists stand beside each other: element 16 * k + lane belongs to place k of a lane. Places are 0 to 30; place 31 is
 nowhere, and what stands there merges with nothing. Which places of a lane still hold a symbol is a mask of 32 bits, so
@@ -79,25 +79,36 @@ class _Vectors:
         lanes = ir.Constant(_W16, list(range(16)))
         return self.b.or_(self.b.shl(k, self.words(4)), lanes)
 
-    def gather(self, base: Any, at: Any) -> Any:
-        kind = ir.FunctionType(_W16, (_W16, _I8.as_pointer(), _W16, _BITS, _I32))
-        function = cgutils.get_or_insert_function(self.b.module, kind, "llvm.x86.avx512.mask.gather.dpi.512")
-        every = ir.Constant(_BITS, [1] * 16)
-        return self.b.call(function, (self.words(0), self.pointer(base), at, every, ir.Constant(_I32, 4)))
+    def _elements(self, vector: Any) -> list[Any]:
+        return [self.b.extract_element(vector, ir.Constant(_I32, k)) for k in range(vector.type.count)]
+
+    def _call(self, name: str, result: Any, *arguments: Any) -> Any:
+        kind = ir.FunctionType(result, [each.type for each in arguments])
+        function = cgutils.get_or_insert_function(self.b.module, kind, f"llvm.x86.avx512.mask.{name}.512")
+        return self.b.call(function, arguments)
+
+    def gather(self, base: Any, at: Any, name: str = "gather.dpi") -> Any:
+        """The elements of an array that a vector of places says: 16 of 32 bits, or 8 of 64."""
+        kind, size = at.type, at.type.element.width // 8
+        if HAS_COMPRESS:
+            every = ir.Constant(ir.VectorType(_I1, kind.count), [1] * kind.count)
+            nothing = ir.Constant(kind, [0] * kind.count)
+            return self._call(name, kind, nothing, self.pointer(base), at, every, ir.Constant(_I32, size))
+        found = ir.Constant(kind, ir.Undefined)
+        for k, each in enumerate(self._elements(at)):
+            index = each if size == 8 else self.b.zext(each, _I64)
+            element = self.b.load(_place(self.b, base, index, size, kind.element), align=size)
+            found = self.b.insert_element(found, element, ir.Constant(_I32, k))
+        return found
 
     def scatter(self, base: Any, at: Any, values: Any) -> None:
-        kind = ir.FunctionType(ir.VoidType(), (_I8.as_pointer(), _BITS, _W16, _W16, _I32))
-        function = cgutils.get_or_insert_function(self.b.module, kind, "llvm.x86.avx512.mask.scatter.dpi.512")
-        every = ir.Constant(_BITS, [1] * 16)
-        self.b.call(function, (self.pointer(base), every, at, values, ir.Constant(_I32, 4)))
-
-    def gather_words(self, base: Any, at: Any) -> Any:
-        """Eight words of 64 bits."""
-        bits = ir.VectorType(_I1, 8)
-        kind = ir.FunctionType(_Q8, (_Q8, _I8.as_pointer(), _Q8, bits, _I32))
-        function = cgutils.get_or_insert_function(self.b.module, kind, "llvm.x86.avx512.mask.gather.qpq.512")
-        every = ir.Constant(bits, [1] * 8)
-        return self.b.call(function, (ir.Constant(_Q8, [0] * 8), self.pointer(base), at, every, ir.Constant(_I32, 8)))
+        """Sixteen words to the elements of an array."""
+        if HAS_COMPRESS:
+            every = ir.Constant(_BITS, [1] * 16)
+            self._call("scatter.dpi", ir.VoidType(), self.pointer(base), every, at, values, ir.Constant(_I32, 4))
+            return
+        for index, value in zip(self._elements(at), self._elements(values), strict=True):
+            self.b.store(value, _place(self.b, base, self.b.zext(index, _I64), 4, _I32), align=4)
 
     def eight(self, vector: Any, half: int) -> Any:
         """Half of the words, as words of 64 bits."""
@@ -162,7 +173,7 @@ def _round_raw(
                 key = b.or_(b.shl(v.eight(x, half), ir.Constant(_Q8, [32] * 8)), v.eight(y, half))
                 mixed = b.mul(key, _in_all_lanes(b, mix, _Q8))
                 place = b.lshr(mixed, _in_all_lanes(b, bit_shift, _Q8))
-                word = v.gather_words(bits, b.lshr(place, ir.Constant(_Q8, [6] * 8)))
+                word = v.gather(bits, b.lshr(place, ir.Constant(_Q8, [6] * 8)), "gather.qpq")
                 there = b.trunc(b.lshr(word, b.and_(place, ir.Constant(_Q8, [63] * 8))), ir.VectorType(_I1, 8))
                 there = b.zext(b.bitcast(there, _I8), _I64)
                 asked = b.or_(asked, b.shl(there, ir.Constant(_I64, 8 * number)))
@@ -200,7 +211,7 @@ def _note(
 
 
 @helper
-def _round_plain(
+def _round_checked(
     symbols: Window,
     merged: Window,
     ranks: Window,
@@ -246,7 +257,7 @@ def _round_plain(
     return np.int64(asked) if busy else np.int64(-1)
 
 
-merge_round = _both(_round_raw if HAS_COMPRESS else _round_plain, _round_plain)
+merge_round = _both(_round_raw, _round_checked)
 """In each of 16 lanes the pair of the lowest rank becomes one symbol; -1 where no lane has a pair, else which of 32
 look-ups are to be made: bit `lane` for the pair of the new symbol and the one behind it, bit 16 + lane for the one in
 front of it and the new symbol.
