@@ -51,7 +51,7 @@ def load(
 
     tokenizer.json, tekken.json, a sentencepiece model, tiktoken ranks, RWKV's list, vocab.txt, and a folder with one of
     these or with vocab.json and merges.txt answer as the model's own library. `pattern`, `special_tokens`: of rank
-    files other than tiktoken's own, which do not hold them; `encoding`: the name of one of tiktoken's.
+    files that jittok does not know by their content; `encoding`: which of several that have the same ranks.
 
     `cache`: keep the compiled vocabulary on disk and use it the next time. `cache_bytes`: upper bound of the piece
     cache of one thread, which grows by what it loses; None: 256 MB, or a 32nd of the machine's memory if that is less.
@@ -75,8 +75,8 @@ def load(
         return patiently(_load_file, source, asked, cache=cache, cache_bytes=cache_bytes)
     name = os.fspath(source) if isinstance(source, str | os.PathLike) else IN_MEMORY
 
-    def key(fresh: bool) -> str | None:
-        return _key_of(content_key(source, fresh=fresh) if cache else None, llama_cpp, pre)
+    def key() -> str | None:
+        return _key_of(content_key(source) if cache else None, llama_cpp, pre)
 
     def read() -> Vocab:
         from jittok.vocab import read_vocab
@@ -118,8 +118,8 @@ def _load_file(source: Any, options: dict[str, Any], *, cache: bool, cache_bytes
         with _without_collector():
             return read_pipeline(source, **options)
 
-    def key(fresh: bool) -> str | None:
-        return _file_key(source, options, fresh) if cache else None
+    def key() -> str | None:
+        return _file_key(source, options) if cache else None
 
     name = str(Path(source)) if isinstance(source, str | os.PathLike) else IN_MEMORY
     return _load(key, name, read, cache=cache, cache_bytes=cache_bytes, file_options=options, again=_again(name))
@@ -138,14 +138,14 @@ def _without_collector() -> Iterator[None]:
         gc.enable()
 
 
-def _file_key(source: Any, options: dict[str, Any], fresh: bool = False) -> str | None:
+def _file_key(source: Any, options: dict[str, Any]) -> str | None:
     """The name of all that decides what a file means: its content, the files beside it, what `load` was told. None
-    without a cache and where a file is very large: such a tokenizer is read each time. fresh: see `content_key`."""
+    without a cache and where a file is very large: such a tokenizer is read each time."""
     if folder() is None:
         return None
     digest = hashlib.blake2b(repr(sorted(options.items())).encode(), digest_size=20)
     if not isinstance(source, str | os.PathLike):
-        digest.update(memoryview(source).cast("B"))
+        digest.update(name_of(memoryview(source).cast("B")).encode())
         return digest.hexdigest()
     path = Path(source)
     beside = [path, *(path.parent / name for name in BESIDE)]
@@ -155,25 +155,25 @@ def _file_key(source: Any, options: dict[str, Any], fresh: bool = False) -> str 
             continue
         if part.stat().st_size > WHOLE:
             return None
-        digest.update(os.fsencode(part.name) + f" {content_key(part, fresh=fresh)}\n".encode())
+        digest.update(os.fsencode(part.name) + f" {content_key(part)}\n".encode())
     return digest.hexdigest()
 
 
 def _load(
-    key_of: Callable[[bool], str | None], source: str, read: Callable[[], Vocab | Pipeline], **options: Any
+    key_of: Callable[[], str | None], source: str, read: Callable[[], Vocab | Pipeline], **options: Any
 ) -> Tokenizer:
     """The Tokenizer kept under the key of a source, or else of the Vocab that `read` gives.
 
-    key_of(fresh): the key; fresh: from the content as it is now. It is asked again after reading: what was exchanged
-    meanwhile is not kept, for it would answer under the other's name.
+    key_of(): the key. It is asked again after reading: what was exchanged meanwhile is not kept, for it would answer
+    under the other's name. A file that was hashed before is known by its times, unless they are too young to tell.
     """
-    key = key_of(False)
+    key = key_of()
     kept = None if key is None else recall(key, "encoder")
     known = None if kept is None else kept.part("vocab")
     if known is not None:
         return Tokenizer(replace(known["vocab"], source=source), key=key, kept=kept, **options)
     vocab = replace(read(), source=source)
-    return Tokenizer(vocab, key=key if key is not None and key_of(True) == key else None, **options)
+    return Tokenizer(vocab, key=key if key is not None and key_of() == key else None, **options)
 
 
 def bundled(
@@ -186,8 +186,8 @@ def bundled(
     release_named(llama_cpp)
     path = bundled_path(name)
 
-    def key(fresh: bool) -> str | None:
-        return _key_of(content_key(path, fresh=fresh), llama_cpp, pre)
+    def key() -> str | None:
+        return _key_of(content_key(path), llama_cpp, pre)
 
     def read() -> Vocab:
         return bundled_vocab(name, llama_cpp=llama_cpp, pre=pre)

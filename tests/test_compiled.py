@@ -167,7 +167,18 @@ def test_exchanged_pages_are_noticed():
     block = np.arange(1 << 20, dtype=np.uint64).view(np.uint8)
     other = block.copy()
     other[4096:8192], other[8192:12288] = block[8192:12288], block[4096:8192]
-    assert compiled._sum(block) != compiled._sum(other)
+    assert compiled._sum([(0, block)]) != compiled._sum([(0, other)])
+
+
+def test_parts_have_the_sum_of_the_block_that_they_make():
+    draw = np.random.default_rng(5)
+    sizes = [0, 3, 8, 64, 8 * compiled.ROW, 8 * compiled.ROW + 5, 100_003, 8]
+    parts = [draw.integers(0, 256, size).astype(np.uint8) for size in sizes]
+    places = np.cumsum([0, *(-(-size // 64) * 64 for size in sizes)]).tolist()
+    block = np.zeros(places.pop(), np.uint8)
+    for part, start in zip(parts, places, strict=True):
+        block[start : start + part.size] = part
+    assert compiled._sum(zip(places, parts, strict=True)) == compiled._sum([(0, block)])
 
 
 @pytest.mark.parametrize("kind", ["subprocess:Popen", "jittok.loading:load", "jittok.errors:JittokError"])

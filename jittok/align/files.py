@@ -1,5 +1,5 @@
 """Spans of texts that a `Pipeline` has encoded: where its tokens spell the text, their own bytes (`spelled`); else by
-its plain way, exact and slow.
+its plain way, exact and slow, and a window of a long text at a time (`windows`).
 
 Each normalizer keeps which bytes every character stands for: its own where it has not changed, all that was replaced
 together, none for what was put in front. A token stands for what its characters stand for; where bytes of one unchanged
@@ -13,10 +13,12 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.align import windows
 from jittok.align.characters import character_spans
 from jittok.align.spelled import Spelling, spelled_spans, spelling_of
 from jittok.inputs import Documents
 from jittok.pipeline import Pipeline
+from jittok.pipeline.pipeline import FIRST_TEXT
 from jittok.reference.pipeline.documents import aligned
 
 
@@ -48,6 +50,8 @@ class FileAligner:
                 self._spelling, self.pipeline, raw, ids[begin:end], self.add_special, spans[begin:end]
             ):
                 continue
+            if self._by_windows(raw, ids[begin:end], spans[begin:end]):
+                continue
             found = aligned(self.pipeline, raw, self.add_special, self.parse_special)
             if [token.id for token in found] != ids[begin:end].tolist():
                 raise AssertionError(
@@ -56,6 +60,16 @@ class FileAligner:
             spans[begin:end] = [(token.start, token.stop) for token in found] or np.empty((0, 2))
         spans.flags.writeable = False
         return spans
+
+    def _by_windows(self, raw: bytes, ids: NDArray[np.int32], spans: NDArray[np.int64]) -> bool:
+        """Write the spans of a long document's ids, a window of it at a time; whether that works."""
+        if len(raw) <= 2 * windows.WINDOW:
+            return False
+        single = self.pipeline.single if self.add_special else (FIRST_TEXT,)
+        first = single.index(FIRST_TEXT)
+        last = ids.size - (len(single) - 1 - first)
+        spans[:first], spans[last:] = 0, len(raw)
+        return windows.spans_by_windows(self.pipeline, raw, ids[first:last], self.parse_special, spans[first:last])
 
     def spans_in_characters(
         self, docs: Documents, first: int, last: int, document_ends: NDArray[np.int64], *fragments: NDArray[np.int64]

@@ -18,7 +18,7 @@ from jittok._raw import Window, equal_mask, get_u8, get_u16, get_u64, span_masks
 from jittok.align.normalized import USER_DEFINED, UnigramRules, can_match
 from jittok.models.bpe.text import BAD, decode
 from jittok.normalize.keys import Keys, charsmap_keys
-from jittok.pretokenize.classes import UNICODE_SIZE, two_stage
+from jittok.pretokenize.classes import UNICODE_SIZE, two_stage_of
 from jittok.safe_cuts.rules import characters
 from jittok.structures.sequences import Sequences, SequenceWindow, make_sequences, ones_begin, open_sequences
 from jittok.unicode.characters import SPACE_MARK_BYTES, SPACE_MARK_CODE
@@ -76,7 +76,7 @@ def build_inert(vocab: Vocab, rules: UnigramRules) -> Inert:
     two, three = flags[:0x800].copy(), flags[:0x10000].copy()
     two[:0x80], three[:0x800] = MAPPED, MAPPED  # overlong forms
     flags[:0x10000] = MAPPED
-    pages, blocks = two_stage(np.arange(UNICODE_SIZE), flags)
+    pages, blocks = two_stage_of(flags)
     return Inert(
         frozen(ascii_, np.uint8), frozen(two, np.uint8), frozen(three, np.uint8), frozen(pages, np.uint16),
         frozen(blocks, np.uint8), _steps(vocab, rules.unk_id, bool(spaces.merge)),

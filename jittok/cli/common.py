@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jittok.errors import check_local
-from jittok.writers.whole import is_stream
+from jittok.writers.whole import is_standard_output, is_stream
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
@@ -42,6 +42,15 @@ def add_vocab(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--pre", metavar="NAME", help="use this tokenizer.ggml.pre if jittok does not know that of the file"
     )
+    add_ranks(parser)
+    parser.add_argument(
+        "--no-cache", action="store_true", help="neither read nor write the compiled vocabulary on disk"
+    )
+    parser.add_argument("--json", action="store_true", help="print data as JSON")
+
+
+def add_ranks(parser: argparse.ArgumentParser) -> None:
+    """What a file of tiktoken ranks does not hold."""
     parser.add_argument("--pattern", metavar="REGEX", help="what cuts words, for a file of tiktoken ranks without it")
     parser.add_argument(
         "--special-token",
@@ -51,9 +60,10 @@ def add_vocab(parser: argparse.ArgumentParser) -> None:
         help="a special token of such a file",
     )
     parser.add_argument(
-        "--no-cache", action="store_true", help="neither read nor write the compiled vocabulary on disk"
+        "--encoding",
+        metavar="NAME",
+        help="one of several that have the same ranks, such as o200k_harmony, llama-3.1 or whisper-v3",
     )
-    parser.add_argument("--json", action="store_true", help="print data as JSON")
 
 
 def add_overwrite(parser: argparse.ArgumentParser) -> None:
@@ -138,10 +148,36 @@ def special_token(text: str) -> tuple[str, int]:
 
 def open_vocab(options: argparse.Namespace, cache_bytes: int | None = None) -> Tokenizer:
     """The tokenizer that --vocab names: a file if there is one, else a bundled name. `cache_bytes`: see `load`."""
-    ranks: dict[str, Any] = {} if options.pattern is None else {"pattern": options.pattern}
-    if options.special_token:
-        ranks["special_tokens"] = dict(options.special_token)
-    return open_named(options.vocab, not options.no_cache, options.llama_cpp, options.pre, cache_bytes, ranks=ranks)
+    return open_named(
+        options.vocab, not options.no_cache, options.llama_cpp, options.pre, cache_bytes, ranks=ranks_of(options)
+    )
+
+
+def ranks_of(options: argparse.Namespace) -> dict[str, Any]:
+    """What `load` takes for a file of tiktoken ranks (see `add_ranks`)."""
+    given = {
+        "pattern": options.pattern,
+        "special_tokens": dict(options.special_token or ()) or None,
+        "encoding": options.encoding,
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def open_either(options: argparse.Namespace, names: dict[str, str]) -> list[Tokenizer]:
+    """The tokenizers of some arguments, by their names. Those that are files of ranks take what is said of ranks.
+
+    Raises ValueError where something is said and none of them is such a file."""
+    from jittok.files import holds_ranks
+
+    ranks = ranks_of(options)
+    takes = {where: bool(ranks) and holds_ranks(vocab) for where, vocab in names.items()}
+    if ranks and not any(takes.values()):
+        said = ", ".join(f"--{name.removesuffix('s').replace('_', '-')}" for name in ranks)
+        raise ValueError(f"{said}: found no file of tiktoken ranks, expected one as {' or '.join(names)}")
+    return [
+        open_named(vocab, not options.no_cache, where=where, ranks=ranks if takes[where] else None)
+        for where, vocab in names.items()
+    ]
 
 
 def open_named(
@@ -168,7 +204,9 @@ def open_named(
         return jittok.load(vocab, cache=cache, llama_cpp=llama_cpp, pre=pre, **bound, **(ranks or {}))
     names = jittok.bundled_names()
     if ranks:
-        raise ValueError(f"{where} {vocab}: found no such file, expected tiktoken ranks, as --pattern is given")
+        raise ValueError(
+            f"{where} {vocab}: found no such file, expected a file of tiktoken ranks, as something is said of one"
+        )
     if vocab in names:
         return jittok.bundled(vocab, llama_cpp=llama_cpp, pre=pre, **bound)
     near = difflib.get_close_matches(vocab.lower(), names, 1)
@@ -213,6 +251,14 @@ def note(line: str) -> None:
     with contextlib.suppress(OSError, ValueError, AttributeError):  # AttributeError: closed
         sys.stderr.write(f"{line}\n")
         sys.stderr.flush()
+
+
+def write_report(text: str, outputs: Iterable[str | os.PathLike[str]]) -> None:
+    """What was done, to standard output; to standard error where one of the outputs has gone to standard output."""
+    if any(map(is_standard_output, outputs)):
+        note(text.rstrip("\n"))
+    else:
+        write(text)
 
 
 def write(text: bytes | str) -> None:

@@ -6,7 +6,7 @@ import argparse
 
 import numpy as np
 
-from jittok.cli.common import add_overwrite, check_outputs, open_named, positive, write
+from jittok.cli.common import add_overwrite, add_ranks, check_outputs, open_either, positive, write_report
 from jittok.cli.texts import ProgressOf, add_kinds, find
 from jittok.writers.whole import whole
 
@@ -36,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", type=positive, metavar="N", help="default: every core this process may use")
     parser.add_argument("--json", action="store_true", help="print data as JSON")
     parser.add_argument("--html", metavar="OUT", help="write a page to this file as well")
+    add_ranks(parser)
     add_overwrite(parser)
     parser.add_argument("--no-cache", action="store_true", help="neither read nor write compiled vocabularies on disk")
 
@@ -47,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
 
     outputs = [options.html] if options.html else []
     check_outputs(outputs, options.overwrite, [options.a, options.b], options.corpus or [])
-    toks = [open_named(name, not options.no_cache, where=of) for of, name in (("A", options.a), ("B", options.b))]
+    toks = open_either(options, {"A": options.a, "B": options.b})
     if options.corpus is None:
         from jittok.compare.machines import machines
 
@@ -82,5 +83,6 @@ def _told(found: object, options: argparse.Namespace) -> int:
     if options.html:
         with whole(options.html) as new:
             new.write_text(found.to_html(), "utf-8", "backslashreplace")  # type: ignore[attr-defined]
-    write(f"{found.to_json()}\n" if options.json else str(found))  # type: ignore[attr-defined]
+    told = f"{found.to_json()}\n" if options.json else str(found)  # type: ignore[attr-defined]
+    write_report(told, [options.html] if options.html else [])
     return 1 if found.differs else 0  # type: ignore[attr-defined]

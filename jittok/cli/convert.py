@@ -7,7 +7,7 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-from jittok.cli.common import add_overwrite, check_outputs, open_named, write
+from jittok.cli.common import add_overwrite, add_ranks, check_outputs, open_either, write_report
 from jittok.cli.texts import add_kinds, find
 
 HELP = "Write a tokenizer as a file of another kind, checked by encoding with both."
@@ -29,6 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--pre", metavar="NAME", help="llama.cpp's pre-tokenizer of the GGUF, in place of one that cuts alike"
     )
+    add_ranks(parser)
     parser.add_argument(
         "--allow-differences", action="store_true", help="write it though some texts get other ids; they are printed"
     )
@@ -43,19 +44,19 @@ def run(options: argparse.Namespace) -> int:
 
     out = options.out or f"{Path(options.source).stem}{ENDS[options.to]}"
     check_outputs([out], options.overwrite, [options.source], options.corpus or [])
-    tok = open_named(options.source, not options.no_cache, where="A")
+    (tok,) = open_either(options, {"A": options.source})
     found = convert(
         tok, out, to=options.to, texts=_documents(options), pre=options.pre,
         allow_differences=options.allow_differences, overwrite=options.overwrite,
     )  # fmt: skip
     if options.json:
-        write(json.dumps(asdict(found), ensure_ascii=False) + "\n")
+        write_report(json.dumps(asdict(found), ensure_ascii=False) + "\n", [out])
         return int(found.differing > 0)
-    write(f"{found.path}: {found.texts} texts, {found.differing} with other ids\n")
-    for text, ids, others in found.examples:
-        write(f"  {text!r}: {ids[:20]} became {others[:20]}\n")
+    told = [f"{found.path}: {found.texts} texts, {found.differing} with other ids\n"]
+    told += [f"  {text!r}: {ids[:20]} became {others[:20]}\n" for text, ids, others in found.examples]
     if found.call:
-        write(f"load it with {found.call}\n")
+        told.append(f"load it with {found.call}\n")
+    write_report("".join(told), [out])
     return int(found.differing > 0)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from jittok.cli.common import add_vocab, open_vocab, write
 from jittok.cli.differences import known_differences
+from jittok.cli.info_file import show, show_steps, steps_of
 from jittok.display.terminal import print_table, visible
 from jittok.vocab import Vocab
 from jittok.vocab.bundled import bundled_names, bundled_source
@@ -33,8 +34,6 @@ def run(options: argparse.Namespace) -> int:
     """Print the facts."""
     tok = open_vocab(options)
     if not isinstance(tok.vocab, Vocab):
-        from jittok.cli.info_file import show
-
         return show(tok, tok.vocab, options.json)
     known = facts_of(tok)
     bundle = bundled_source(options.vocab) if options.vocab in bundled_names() else None
@@ -57,6 +56,7 @@ def run(options: argparse.Namespace) -> int:
     print_table("special ids", specials, sys.stdout)
     print_table("flags", [(name, "yes" if known[name] else "no") for name in FLAGS], sys.stdout)
     print_table("end of generation", [("eog_ids", " ".join(map(str, known["eog_ids"])) or "none")], sys.stdout)
+    show_steps(tok.pipeline)
     sys.stdout.write("where the releases of llama.cpp that jittok knows part for this vocabulary\n")
     sys.stdout.writelines(f"  - {note}\n" for note in known["releases"] or ["nowhere"])
     notes = known["differences"] or ["none known"]
@@ -88,6 +88,7 @@ def facts_of(tok: Tokenizer) -> dict[str, Any]:
         **{name: getattr(tok, name) for name in (*SPECIAL_IDS, *FLAGS)},
         "eog_ids": sorted(tok.eog_ids),
         "special_ids": len(tok.special_ids),
+        "steps": steps_of(tok.pipeline),
         "differences": known_differences(vocab),
     }
 

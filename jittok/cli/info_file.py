@@ -31,15 +31,20 @@ def show(tok: Tokenizer, pipeline: Pipeline, as_json: bool) -> int:
         ("added tokens", f"{known['added']}, {known['special']} of them special"), ("encoded by", known["runs"]),
     ]  # fmt: skip
     print_table(pipeline.source, rows, sys.stdout)
+    show_steps(pipeline)
+    sys.stdout.write("notes\n")
+    sys.stdout.writelines(f"  - {note}\n" for note in known["notes"] or ["none"])
+    return 0
+
+
+def show_steps(pipeline: Pipeline) -> None:
+    """Print what becomes of a text, in words."""
     steps = [
         *_numbered("normalize", pipeline.normalize), *_numbered("split", pipeline.split),
         ("model", in_words(pipeline.model)), ("around a text", _around(pipeline)),
         *_numbered("decode", pipeline.decode),
     ]  # fmt: skip
     print_table("what becomes of a text, step by step", steps, sys.stdout)
-    sys.stdout.write("notes\n")
-    sys.stdout.writelines(f"  - {note}\n" for note in known["notes"] or ["none"])
-    return 0
 
 
 def _numbered(part: str, steps: Sequence[Any]) -> list[tuple[str, str]]:
@@ -59,7 +64,6 @@ def _named(pipeline: Pipeline, token: int) -> str:
 
 def facts(tok: Tokenizer, pipeline: Pipeline) -> dict[str, Any]:
     """All that is printed, as data."""
-    around = ["text" if item == FIRST_TEXT else item for item in pipeline.single]
     return {
         "source": pipeline.source,
         "format": pipeline.format,
@@ -70,13 +74,20 @@ def facts(tok: Tokenizer, pipeline: Pipeline) -> dict[str, Any]:
         "merges": pipeline.merges,
         "added": len(pipeline.added),
         "special": sum(token.special for token in pipeline.added),
+        **steps_of(pipeline),
+        "runs": tok.runs,
+        "notes": list(pipeline.notes),
+    }
+
+
+def steps_of(pipeline: Pipeline) -> dict[str, Any]:
+    """The steps as data."""
+    return {
         "normalize": [shown(step) for step in pipeline.normalize],
         "split": [shown(step) for step in pipeline.split],
         "decode": [shown(step) for step in pipeline.decode],
         "model": shown(pipeline.model),
-        "around": around,
-        "runs": tok.runs,
-        "notes": list(pipeline.notes),
+        "around": ["text" if item == FIRST_TEXT else item for item in pipeline.single],
     }
 
 

@@ -8,12 +8,19 @@ from typing import Any
 from jittok.pipeline.models import BPE, CHAR, MISSING, NO_TOKEN, UNIGRAM, WORD
 from jittok.pipeline.steps import (
     ALWAYS,
+    BYTE_ALPHABET,
     CONTIGUOUS,
+    CRATE,
+    ESCAPES,
     FIRST,
+    ID,
     ISOLATED,
     MERGED_WITH_NEXT,
     MERGED_WITH_PREVIOUS,
+    ONIG,
     REMOVED,
+    SPACES,
+    TEXT,
     Pattern,
 )
 
@@ -39,6 +46,13 @@ CUTS = {
     MERGED_WITH_NEXT: "a match begins the word behind it",
 }
 PUTS = {ALWAYS: ", one in front of each text", FIRST: ", one in front of the first text"}
+PRINTS = {
+    BYTE_ALPHABET: "characters of the byte alphabet become bytes",
+    SPACES: "'▁' becomes a space, tokens such as <0x41> become bytes",
+    ESCAPES: "escapes such as \\n become bytes",
+    TEXT: "tokens print their text, those such as <0x41> bytes",
+    ID: "each token prints its id",
+}
 LONGEST = 500
 """Characters of a text that are shown."""
 
@@ -56,7 +70,8 @@ def _pattern(pattern: Pattern) -> str:
     if pattern.literal:
         return f"the text {_quoted(pattern.text)}"
     text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in pattern.text[:LONGEST])
-    return f"the pattern `{text}{'…' if len(pattern.text) > LONGEST else ''}`"
+    engine = f" (llama.cpp's engine {pattern.engine})" if pattern.engine not in (ONIG, CRATE) else ""
+    return f"the pattern `{text}{'…' if len(pattern.text) > LONGEST else ''}`{engine}"
 
 
 def _replace(step: Any) -> str:
@@ -111,6 +126,37 @@ def _merges(model: Any) -> str:
     return "".join(parts) + _fallback(model) + unknown + joined
 
 
+def _shortest(step: Any) -> str:
+    return "" if step.shortest else ", but an overlong form is the character that it stands for"
+
+
+def _squeeze_llama(step: Any) -> str:
+    parts = ["llama.cpp's normalizer of Unigram" + (" with a character map" if step.charsmap.size else "")]
+    if step.prefix:
+        parts.append(f"a space {'behind' if step.suffix else 'in front'}")
+    parts += ["spaces in a row are one"] * step.squeeze + ["a space becomes '▁'"] * step.escape
+    return ", ".join(parts)
+
+
+def _bert_words(step: Any) -> str:
+    parts = ["lower case"] * step.lowercase + ["marks go (accents)"] * step.strip_accents
+    return ", ".join([*parts, "words at white space, punctuation and ideographs, each with '▁' in front"])
+
+
+def _join_llama(step: Any) -> str:
+    parts = [PRINTS[step.prints]]
+    parts += ["a space that the text begins with goes"] * step.strip_first
+    parts += ["spaces in front of punctuation and contractions go"] * step.clean_spaces
+    return ", ".join(parts)
+
+
+def _pair_merges(model: Any) -> str:
+    parts = [f"BPE with {model.offsets.size - 1:,} merges, the lowest rank first"]
+    parts += ["; a word that is a token is that token"] * model.whole_words
+    parts += ["; a word of newlines that is a token is that token"] * (model.whole_lines and not model.whole_words)
+    return "".join(parts) + "; what is no token becomes the tokens of its bytes"
+
+
 def _strip_each(step: Any) -> str:
     return f"up to {step.start} {step.content!r} at the beginning of each token, and {step.stop} at its end, go"
 
@@ -149,6 +195,34 @@ _WORDS: dict[str, Callable[[Any], str]] = {
     "JoinPieces": lambda step: f"sentencepiece's decoder: '▁' becomes a space, an unknown token {step.unknown!r}",
     "Trim": lambda _: "white space at the ends of each token goes",
     "JoinRaw": lambda _: "tokens are bytes",
+    "ReadUtf8": lambda step: "what is no UTF-8 becomes U+FFFD" + _shortest(step),
+    "PrependBehindSpecial": lambda step: f"{step.text!r} in front, at the beginning and behind special tokens",
+    "BeginLines": lambda step: f"{step.text!r} in front of each line that does not begin so",
+    "Lowercase": lambda _: "lower case",
+    "ComposeAll": lambda _: "the normal form NFC",
+    "SqueezeLlama": _squeeze_llama,
+    "CutWhite": lambda _: "words are what stands between white space",
+    "BertWords": _bert_words,
+    "Kmers": lambda step: f"between tokens {step.begin} and {step.end} each {step.size} letters are a token",
+    "PlamoSegments": lambda step: (
+        "text is cut around control sequences and long runs of one character"
+        if step.runs
+        else "a byte order mark in front goes"
+    ),
+    "JoinLlama": _join_llama,
+    "PairMerges": _pair_merges,
+    "ScoredMerges": lambda _: (
+        "BPE by scores: the neighbours that make the token of the highest score are joined first; characters without a "
+        "token become their bytes"
+    ),
+    "Lattice": lambda model: "Unigram: the tokens with the best sum of scores" + _unknown(model),
+    "LongestText": lambda model: (
+        "WordPiece: the longest token at each place; a word without such tokens is unknown" + _unknown(model)
+    ),
+    "LongestEscaped": lambda model: "the longest token at each byte" + _unknown(model),
+    "Suffixes": lambda _: "the cheapest way to cut the text into tokens; characters without a token become their bytes",
+    "Hashed": lambda model: f"each {model.bytes} bytes are hashed to an id",
+    "NoModel": lambda _: "none: no text can be encoded",
     "Merges": _merges,
     "Ranks": lambda _: "BPE by ranks: neighbours that make the token of the lowest rank are joined first",
     "Unigram": lambda model: "Unigram: the tokens with the best sum of scores" + _fallback(model) + _unknown(model),

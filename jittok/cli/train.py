@@ -9,12 +9,16 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jittok.cli.common import add_limit, add_overwrite, check_outputs, positive, sizes, weight, write
+from jittok.cli.common import add_limit, add_overwrite, check_outputs, positive, sizes, weight, write_report
+from jittok.cli.train_options import check_options
+from jittok.cli.train_words import counted_words, held_out
 
 if TYPE_CHECKING:
     from jittok.train.counts import Counts
     from jittok.train.trained import Trained
 
+PAIR = "vocab.json"
+"""Ends the name of a file that has merges.txt beside it."""
 HELP = "Learn a vocabulary from documents."
 EXAMPLES = """examples:
   jittok train data/ --size 32000 --special '<|endoftext|>' --out my.gguf        a vocabulary of your own
@@ -163,8 +167,9 @@ def run(options: argparse.Namespace) -> int:
     base = None
     if options.extend or options.prune:
         base = _base(options)
+    check_options(options, add_arguments)
     start = time.perf_counter()
-    words = _words(options)
+    words = counted_words(options)
     counted = time.perf_counter()
     if options.save_words:
         words.save(options.save_words)
@@ -184,7 +189,7 @@ def run(options: argparse.Namespace) -> int:
         if options.superbpe:
             from jittok.train.second import second_stage, stretches
 
-            trained = second_stage(trained, _words(options, stretches()), max(sizes))
+            trained = second_stage(trained, counted_words(options, stretches()), max(sizes))
         report["seconds_learning"] = round(time.perf_counter() - counted, 3)
         report["vocabularies"] = [_save(options, trained, size, len(sizes) > 1) for size in sizes]
         report["warnings"] = trained.warnings
@@ -198,7 +203,8 @@ def run(options: argparse.Namespace) -> int:
         if options.superbpe:
             finished(f"{options.work}/stretches")
         finished(options.work)
-    write(json.dumps(report, ensure_ascii=False) + "\n" if options.json else _text(report))
+    told = json.dumps(report, ensure_ascii=False) + "\n" if options.json else _text(report)
+    write_report(told, [*options.out, *filter(None, [options.save_words, options.trace])])
     return 0
 
 
@@ -215,66 +221,16 @@ def _sizes(options: argparse.Namespace) -> list[int]:
 def _named(out: str, size: int, several: bool) -> Path:
     """The file of one size."""
     path = Path(out)
+    if several and path.name.endswith(PAIR):  # what its end tells must stay
+        return path.with_name(f"{path.name.removesuffix(PAIR)}{size}-{PAIR}")
     return path.with_name(f"{path.stem}-{size}{path.suffix}") if several else path
 
 
 def _outputs(options: argparse.Namespace, sizes: list[int]) -> list[Path]:
     """Every file that will be written."""
     files = [_named(out, size, len(sizes) > 1) for out in options.out for size in sizes or [0]]
-    files += [path.with_name(path.name.replace("vocab.json", "merges.txt")) for path in files]
+    files += [path.with_name(path.name.replace(PAIR, "merges.txt")) for path in files]
     return [*dict.fromkeys(files), *(Path(out) for out in (options.save_words, options.trace) if out)]
-
-
-def _words(options: argparse.Namespace, stretches: str | None = None) -> Counts:
-    """The counted words; or in their place what `stretches` matches."""
-    from jittok.train.counts import Counts
-
-    if options.words:
-        if options.superbpe:
-            raise ValueError("found --words and --superbpe, expected INPUT: stretches of words are counted there")
-        if options.inputs:
-            raise ValueError("found INPUT and --words, expected one of them")
-        found = [Counts.load(path) for path in options.words]
-        total = found[0]
-        for more in found[1:]:
-            total += more
-        if options.pre is not None and total.pre not in ("", options.pre):
-            raise ValueError(f"found --pre {options.pre} and words cut by {total.pre}, expected the same")
-        return total
-    from jittok.corpus.options import Options as Reading
-    from jittok.corpus.options import parse_bytes
-    from jittok.train.counting import How
-    from jittok.train.cutter import DEFAULT_PRE, named_pre
-    from jittok.train.files import RANGE_BYTES, count_files
-
-    runs, lines = stretches, None
-    if options.model == "spm":
-        from jittok.train.spm import RUNS, SpmOptions
-
-        runs, lines = RUNS, SpmOptions(0).max_sentence_length
-    elif options.model == "unigram":
-        from jittok.train.sentences import FOLLOWED
-        from jittok.train.spm import SpmOptions
-
-        runs, lines = FOLLOWED, SpmOptions(0).max_sentence_length
-    elif options.model == "wordpiece":
-        from jittok.train.wordpiece import RUNS
-
-        runs = RUNS
-    how = How(
-        pre=named_pre(options.pre or DEFAULT_PRE), pre_regex=options.pre_regex, runs=runs, lines=lines,
-        normalization=options.normalization if lines is not None else "identity",
-        special=() if options.like == "hf" else tuple(options.special), by=options.by, sample=options.sample,
-        seed=options.seed, threads=options.threads, like=options.like,
-        memory=None if options.memory is None else parse_bytes(options.memory, "--memory"),
-    )  # fmt: skip
-    reading = Reading(
-        kind=options.input_format, field=options.field, column=options.column, lines=options.lines,
-        on_error=options.on_error, max_document_bytes=parse_bytes(options.max_document_bytes, "--max-document-bytes"),
-        range_bytes=RANGE_BYTES,
-    )  # fmt: skip
-    work = options.work if stretches is None or options.work is None else f"{options.work}/stretches"
-    return count_files(options.inputs, how, reading, dict(options.weight), work)
 
 
 def _train(options: argparse.Namespace, words: Counts, size: int) -> Trained:
@@ -375,8 +331,8 @@ def _look(options: argparse.Namespace, trained: Trained, words: Counts, report: 
     if options.held_out:
         from jittok.train.looking import curve
 
-        text = Path(options.held_out).read_bytes()
-        report["held_out"] = {str(size): round(rate, 4) for size, rate in curve(trained, [text]).items()}
+        rates = curve(trained, held_out(options))
+        report["held_out"] = {str(size): round(rate, 4) for size, rate in rates.items()}
 
 
 def _text(report: dict[str, Any]) -> str:

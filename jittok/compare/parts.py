@@ -14,8 +14,10 @@ from jittok.display.terminal import visible
 from jittok.pipeline import Pipeline
 from jittok.pipeline.models import Merges, Pieces, Ranks, Unigram, WordPiece
 from jittok.pipeline.pipeline import FIRST_TEXT, canonical
+from jittok.pipeline.steps import Cut
 from jittok.reference.tokenize import around
 from jittok.vocab import NO_TOKEN, Vocab
+from jittok.vocab.as_pipeline import pipeline_of
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
@@ -97,10 +99,13 @@ def _same_data(a: object, b: object) -> bool:
     return b"".join(canonical(a)) == b"".join(canonical(b))
 
 
-_NORMALIZING = (
-    "type", "model", "add_space_prefix", "escape_whitespaces", "remove_extra_whitespaces", "treat_whitespace_as_suffix",
-    "lowercase", "strip_accents", "nfc", "shortest_utf8", "charsmap",
-)  # fmt: skip
+def _same_steps(a: Vocab, b: Vocab) -> bool:
+    """Whether two GGUF vocabularies do the same to a text before any pattern cuts it."""
+    steps = [
+        tuple(step for step in (*made.normalize, *made.split) if not isinstance(step, Cut))
+        for made in map(pipeline_of, (a, b))
+    ]
+    return _same_data(*steps)
 
 
 def plain_bytes(vocab: Made) -> bool:
@@ -115,9 +120,7 @@ def _normalizers(a: Made, b: Made) -> Part:
     if isinstance(a, Pipeline) and isinstance(b, Pipeline):
         same = _same_data(a.normalize, b.normalize)
     elif isinstance(a, Vocab) and isinstance(b, Vocab):
-        same = all(_equal(getattr(a, key), getattr(b, key)) for key in _NORMALIZING) or (
-            plain_bytes(a) and plain_bytes(b)
-        )
+        same = _same_steps(a, b) or (plain_bytes(a) and plain_bytes(b))
     elif plain_bytes(a) and plain_bytes(b):
         same = True
     elif plain_bytes(a) or plain_bytes(b):
@@ -129,16 +132,16 @@ def _normalizers(a: Made, b: Made) -> Part:
     )
 
 
-def _equal(one: object, other: object) -> bool:
-    return bool(np.array_equal(np.asarray(one), np.asarray(other)))
-
-
 def _normalizer(vocab: Made) -> str:
     if plain_bytes(vocab):
         return "none"
     if isinstance(vocab, Vocab):
-        return f"llama.cpp's of type {vocab.type}"
-    return ", ".join(type(step).__name__ for step in vocab.normalize) or "none"
+        return f"llama.cpp's of type {vocab.type} ({_names(pipeline_of(vocab))})"
+    return _names(vocab)
+
+
+def _names(pipeline: Pipeline) -> str:
+    return ", ".join(type(step).__name__ for step in pipeline.normalize) or "none"
 
 
 def _splitters(a: Made, b: Made) -> tuple[Part, Verdict]:

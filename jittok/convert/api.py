@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from jittok.errors import InWords, UnsupportedVocab
 from jittok.inputs import documents
 from jittok.loading import load
 from jittok.tokenizer import Tokenizer
+from jittok.writers.whole import is_stream, whole
 
 KINDS = {".gguf": "gguf", ".json": "tokenizer.json", ".tiktoken": "tiktoken", ".model": "model"}
 """Ends of names -> what is written."""
@@ -59,16 +61,21 @@ def convert(
     kind = to or KINDS.get(path.suffix, "")
     if kind not in KINDS.values():
         raise ValueError(f"to: found {to or path.name!r}, expected one of {', '.join(KINDS.values())}")
-    if not overwrite and os.path.lexists(path):
+    if not overwrite and os.path.lexists(path) and not is_stream(path):
         raise FileExistsError(f"{path}: found something of this name, expected a free name, or overwrite=True")
     form = form_of(tok)
     if form is None:
         raise UnsupportedVocab(
             tok.vocab.source, "convert", tok.type, "BPE over bytes, pieces with scores, WordPiece or RWKV"
         )
-    temporary = path.with_name(f".{path.name}.converting{path.suffix}")
-    try:
-        best = _best(tok, form, kind, temporary, pre, texts)
+    with tempfile.TemporaryDirectory(prefix="jittok-") as folder:
+        made = Path(folder) / f"{kind}{path.suffix}"
+        try:
+            best = _best(tok, form, kind, made, pre, texts)
+        except UnsupportedVocab as error:
+            if error.file != os.fspath(made):
+                raise
+            raise UnsupportedVocab(os.fspath(out), error.key, error.found, error.expected) from None
         if best.differing and not allow_differences:
             text, ids, others = best.examples[0]
             raise UnsupportedVocab(
@@ -76,9 +83,8 @@ def convert(
                 InWords(f"{best.differing} of {best.texts} texts with other ids"),
                 f"the same ids: {text!r} is {ids[:20]} and would be {others[:20]}",
             )  # fmt: skip
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+        with whole(path) as new:
+            new.write_bytes(made.read_bytes())
     return Converted(os.fspath(out), kind, best.texts, best.differing, best.examples, _call(tok, form, kind, path))
 
 

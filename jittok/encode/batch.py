@@ -154,7 +154,7 @@ def _in_parts(
     with encoder.workspace() as workspace:
         workspace.expect(docs, size)
         count = encoder.cut(workspace, docs, document, document + 1, rule)
-        fragments = workspace.starts[:count].copy(), workspace.stops[:count].copy(), workspace.tokens[:count].copy()
+        fragments = workspace.take_fragments(count)
     cut, first = part_fragments(docs, fragments, max(size // PART, 4 * threads))
 
     def encode(workspace: Workspace, part: int, at: int) -> int:
@@ -194,7 +194,7 @@ def parts_of_one(encoder: Encoder, text: bytes, rule: Rule) -> Iterator[NDArray[
     workspace = encoder.acquire()
     try:
         count = encoder.cut(workspace, docs, 0, 1, rule)
-        fragments = workspace.starts[:count].copy(), workspace.stops[:count].copy(), workspace.tokens[:count].copy()
+        fragments = workspace.take_fragments(count)
     finally:
         encoder.release(workspace)
     (starts, stops, tokens), first = part_fragments(docs, fragments, -(-len(text) // PART))

@@ -5,16 +5,15 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, NamedTuple
 
-from jittok.encode.prepare import preparation
+from jittok.encode.prepare import behind, normalizer, preparation
 from jittok.models.bpe.files import compile_pipeline as compile_bytes
 from jittok.models.bpe.marked import compile_pipeline as compile_marked
 from jittok.models.spm.files import ESCAPE, NO_WORDS, compile_normalized
-from jittok.models.spm.files import compile_pipeline as compile_characters
 from jittok.pipeline import Pipeline
-from jittok.pipeline.models import Pieces
+from jittok.pipeline.models import Merges, Pieces, Unigram
 from jittok.pipeline.steps import MERGED_WITH_NEXT, Cut, Metaspace, Normalizer, Pattern, PrefixSpace, Replace, Splitter
 from jittok.pretokenize.splitters.marks import Marking
-from jittok.unicode.characters import SPACE_MARK
+from jittok.unicode.characters import SPACE_MARK, SPACE_MARK_BYTES
 
 
 class Prepared(NamedTuple):
@@ -22,11 +21,13 @@ class Prepared(NamedTuple):
 
     family: str
     arrays: Any
-    marking: Marking | None
+    marking: Marking | int | None  # see `preparation`
 
 
 def compile_prepared(pipeline: Pipeline) -> Prepared | None:
     """The arrays for texts that are prepared first; None for what is not covered."""
+    if isinstance(pipeline.model, Unigram):
+        return _unigram(pipeline)
     if preparation(pipeline, True) is None:
         return None
     if isinstance(pipeline.model, Pieces):
@@ -41,13 +42,26 @@ def compile_prepared(pipeline: Pipeline) -> Prepared | None:
         return Prepared("bpe", arrays, None)
     written = _written_in_front(front)
     if _no_spaces(pipeline.normalize, front) and all(
-        _never_cuts(stage, pipeline.normalize, written) for stage in stages
+        _never_cuts(stage, pipeline.normalize, written) or _cuts_between(stage, pipeline) for stage in stages
     ):
-        arrays = compile_characters(dataclasses.replace(bare, normalize=(ESCAPE,), split=()))
+        arrays = compile_normalized(dataclasses.replace(bare, normalize=(ESCAPE,), split=()))
         if arrays is not None:
             return Prepared("spm", arrays, None)
     marked = compile_marked(bare, stages)
     return None if marked is None else Prepared("bpe", *marked)
+
+
+def _unigram(pipeline: Pipeline) -> Prepared | None:
+    """The arrays of a Unigram model that does as many of the last steps of the normalizer as it can."""
+    from jittok.models.ugm.files.compile import compile_pipeline  # only Unigram needs it
+
+    for k in range(1, len(pipeline.normalize) + 1):
+        if normalizer(pipeline.normalize[k - 1]) is None:
+            return None
+        arrays = compile_pipeline(behind(pipeline, k))
+        if arrays is not None:
+            return Prepared("unigram", arrays, k)
+    return None
 
 
 def _apart(split: tuple[Splitter, ...]) -> tuple[Splitter | None, tuple[Splitter, ...]]:
@@ -71,7 +85,19 @@ def _no_spaces(normalize: tuple[Normalizer, ...], front: Splitter | None) -> boo
     """Whether every space has become U+2581, and no other is put in front."""
     if isinstance(front, Metaspace) and front.mark == SPACE_MARK:
         return True
-    return bool(normalize) and normalize[-1] == ESCAPE and _written_in_front(front) != " "
+    last = normalize[-1] if normalize else None
+    return isinstance(last, Replace) and last == ESCAPE and _written_in_front(front) != " "
+
+
+def _cuts_between(stage: Splitter, pipeline: Pipeline) -> bool:
+    """Whether a stage cuts in front of each U+2581, which no merge joins to what stands before it. It is a token, so no
+    run of unknown characters goes on across it."""
+    model = pipeline.model
+    if stage != Cut(Pattern(SPACE_MARK, literal=True), MERGED_WITH_NEXT) or not isinstance(model, Merges):
+        return False
+    tokens = pipeline.model_tokens
+    known = SPACE_MARK_BYTES in tokens
+    return known and all(SPACE_MARK_BYTES not in (tokens[merged] or b"")[1:] for merged in model.merged.tolist())
 
 
 def _never_cuts(stage: Splitter, normalize: tuple[Normalizer, ...], written: str) -> bool:

@@ -17,7 +17,7 @@ from jittok.errors import EncodingFailed
 from jittok.inputs import Documents
 from jittok.pipeline.models import Pieces
 from jittok.pipeline.pipeline import FIRST_TEXT, Pipeline
-from jittok.pipeline.steps import Compose, Map
+from jittok.pipeline.steps import Compose, Map, Normalizer
 from jittok.reference.pipeline import runner
 from jittok.unicode.libraries import mapping, normal_form
 
@@ -146,18 +146,22 @@ def steps_of(pipeline: Pipeline) -> tuple[str, ...]:
 
 def normalized(pipeline: Pipeline, text: bytes) -> bytes:
     """A text behind all normalizers: maps and normal forms by Python's own means, others by the plain reference."""
-    from jittok.reference.pipeline.normalize import Piece, normalizer  # few texts need it
-
     whole = text.decode()
     if all(isinstance(step, Map | Compose) for step in pipeline.normalize):
         for step in pipeline.normalize:
             whole = whole.translate(mapping(step.name)) if isinstance(step, Map) else whole
             whole = normal_form(step.form, whole) if isinstance(step, Compose) else whole
         return whole.encode()
-    piece = Piece(whole, [0] * len(whole))
     for step in pipeline.normalize:
-        piece = normalizer(step)(piece)
-    return piece.text.encode()
+        whole = by_reference(step, whole)
+    return whole.encode()
+
+
+def by_reference(step: Normalizer, text: str) -> str:
+    """A text behind one normalizer, by the plain reference."""
+    from jittok.reference.pipeline.normalize import Piece, normalizer  # few texts need it
+
+    return normalizer(step)(Piece(text, [0] * len(text))).text
 
 
 def fragment_ids(pipeline: Pipeline, text: bytes) -> list[int]:

@@ -48,10 +48,12 @@ Encode = Callable[[Workspace, Any, int], int]
 def part_fragments(docs: Documents, fragments: Fragments, parts: int) -> tuple[Fragments, list[int]]:
     """(starts, stops and tokens of fragments, some of them cut; the first fragment of each part and their number).
 
-    Parts have about the same number of bytes, if there are places to cut.
+    Parts have about the same number of bytes, if there are places to cut. Fragments of which none is cut are given back
+    as they are: there may be one for every two bytes, or less.
     """
     starts, stops, tokens = fragments
-    ends = np.cumsum(stops - starts)
+    ends = stops - starts
+    np.cumsum(ends, out=ends)
     marks = int(ends[-1]) * np.arange(1, parts) // parts
     cuts: list[tuple[int, int]] = []  # (fragment, place)
     first = [0]
@@ -71,7 +73,9 @@ def part_fragments(docs: Documents, fragments: Fragments, parts: int) -> tuple[F
             first.append(begins)
     where, places = [fragment for fragment, _ in cuts], [place for _, place in cuts]
     new = [fragment + 1 for fragment in where]
-    pieces = np.insert(starts, new, places), np.insert(stops, where, places), np.insert(tokens, new, TEXT)
+    pieces = fragments
+    if cuts:
+        pieces = np.insert(starts, new, places), np.insert(stops, where, places), np.insert(tokens, new, TEXT)
     for column in pieces:
         column.flags.writeable = False
     return pieces, [*first, starts.size + len(cuts)]

@@ -6,7 +6,8 @@ forms but NFC, patterns that are replaced) Python's own engines do for the fragm
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Callable, Collection
 from functools import cache, lru_cache, partial
 from typing import Any, NamedTuple
 
@@ -14,11 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import I32, I64, U8, frozen
+from jittok.encode.general import by_reference
 from jittok.encode.workspace import Workspace
 from jittok.fragments import NEED, OUT_OF_ROOM, PAD, TEXT, TEXT_PREFIXED
 from jittok.inputs import Documents
+from jittok.models.ugm.files.clustered import Clustered, clustered_of, write_clusters
+from jittok.models.ugm.files.normalizers import RUNS
+from jittok.models.ugm.files.rewriting import STEP
 from jittok.normalize.composed import changed_fragments, nfc_tables
-from jittok.normalize.fronts import gather, strip_white, write_fronts
+from jittok.normalize.fronts import gather, strip_white, write_fronts, write_runs
 from jittok.normalize.images import Images, images_of, write_images
 from jittok.normalize.squeezed import Squeezed, squeezed_of, write_squeezed
 from jittok.pipeline import Pipeline
@@ -27,6 +32,7 @@ from jittok.pipeline.steps import (
     ALWAYS,
     FIRST,
     NEVER,
+    Clusters,
     Compose,
     Map,
     Metaspace,
@@ -44,6 +50,8 @@ from jittok.pretokenize.splitters.general import make_split_work
 from jittok.pretokenize.splitters.marks import MARKS, Marking, mark_words
 from jittok.special.leftmost import cut_leftmost
 from jittok.special.tables import SpecialTokens, tables_of
+from jittok.special.user_defined import user_defined
+from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK
 from jittok.unicode.libraries import mapping, normal_form
 
 SLACK = 1024
@@ -112,10 +120,32 @@ def _squeezed(table: Squeezed, workspace: Workspace, texts: Texts) -> Texts:
     return _texts(out, places, texts.tokens)
 
 
-def _with_front(front: U8, unless: U8, least: int, workspace: Workspace, texts: Texts) -> Texts:
+def _clustered(table: Clustered, plain: Callable[[str], str], workspace: Workspace, texts: Texts) -> Texts:
+    out, places = np.empty(table.growth * texts.size + 2 * STEP, np.uint8), _places(texts.number)
+    odd = np.empty(texts.number, np.int64)
+    done = workspace.run(
+        write_clusters, table, texts.data, texts.starts, texts.stops, texts.tokens, texts.number, out, *places, odd
+    )
+    if done < 0:
+        raise AssertionError(f"the map makes more of a text than {table.growth} times its bytes: code {done}")
+    made = _texts(out, places, texts.tokens)
+    return _by_python(plain, workspace, texts, odd, made) if odd.any() else made
+
+
+def _without_runs(content: U8, workspace: Workspace, texts: Texts) -> Texts:
+    out, places = np.empty((1 + content.size) * texts.size + PAD, np.uint8), _places(texts.number)
+    workspace.run(
+        write_runs, texts.data, texts.starts, texts.stops, texts.tokens, texts.number, SPACE_BYTE, 2, content, out,
+        *places,
+    )  # fmt: skip
+    return _texts(out, places, texts.tokens)
+
+
+def _with_front(front: U8, unless: U8, other: U8, least: int, workspace: Workspace, texts: Texts) -> Texts:
     out, places = np.empty(texts.size + texts.number * front.size + PAD, np.uint8), _places(texts.number)
     workspace.run(
-        write_fronts, texts.data, texts.starts, texts.stops, texts.tokens, texts.number, front, unless, least, out,
+        write_fronts, texts.data, texts.starts, texts.stops, texts.tokens, texts.number, front, unless, other, least,
+        out,
         *places,
     )  # fmt: skip
     return _texts(out, places, texts.tokens)
@@ -153,14 +183,18 @@ def _exchanged(
     return _texts(out, places, texts.tokens)
 
 
-def _by_python(change: Callable[[str], str], workspace: Workspace, texts: Texts) -> Texts:
-    """What Python makes of each text."""
+def _by_python(
+    change: Callable[[str], str], workspace: Workspace, texts: Texts, wanted: NDArray[np.int64] | None = None,
+    others: Texts | None = None,
+) -> Texts:  # fmt: skip
+    """What Python makes of each text, or of those `wanted`, among the `others`."""
     docs, changes = Documents(texts.data, texts.starts, texts.stops, texts.kept), np.full(texts.number, -1, np.int64)
     parts, starts, stops, at = [b""], np.zeros(texts.number, np.int64), np.zeros(texts.number, np.int64), 0
-    for k in np.flatnonzero(texts.tokens < 0).tolist():
+    rows = texts.tokens < 0 if wanted is None else (texts.tokens < 0) & (wanted != 0)
+    for k in np.flatnonzero(rows).tolist():
         text = docs.between(int(texts.starts[k]), int(texts.stops[k])).decode()
         new = change(text)
-        if new != text:
+        if new != text or wanted is not None:
             raw = new.encode()
             parts.append(raw)
             changes[k], starts[k], stops[k] = 0, at, at + len(raw)
@@ -168,7 +202,7 @@ def _by_python(change: Callable[[str], str], workspace: Workspace, texts: Texts)
     if len(parts) == 1:
         return texts
     data = frozen(np.frombuffer(b"".join(parts), np.uint8), np.uint8)
-    return _exchanged(workspace, texts, data, _read(starts), _read(stops), changes)
+    return _exchanged(workspace, others or texts, data, _read(starts), _read(stops), changes)
 
 
 def _padded(workspace: Workspace, texts: Texts) -> Texts:
@@ -250,23 +284,30 @@ def _map_images(name: str) -> Images:
     return images_of(mapping(name))
 
 
-def normalizer(step: Normalizer) -> Step | None:
-    """What does one step; None for one that is not covered."""
+def normalizer(step: Normalizer, user: Collection[bytes] = ()) -> Step | None:
+    """What does one step; None for one that is not covered. user: texts that sentencepiece leaves as they are."""
     if isinstance(step, Map):
         return partial(_with_images, _map_images(step.name))
     if isinstance(step, Compose):
         return _composed if step.form == "NFC" else partial(_by_python, partial(normal_form, step.form))
     if isinstance(step, Prepend):
-        return partial(_with_front, frozen(np.frombuffer(step.text.encode(), np.uint8), np.uint8), NOTHING, TEXT)
+        return partial(
+            _with_front, frozen(np.frombuffer(step.text.encode(), np.uint8), np.uint8), NOTHING, NOTHING, TEXT
+        )
     if isinstance(step, Strip):
         return partial(_stripped, step)
     if isinstance(step, Squeeze):
-        table = squeezed_of(step)
+        table = squeezed_of(step, user)
         return None if table is None else partial(_squeezed, table)
+    if isinstance(step, Clusters):
+        clusters = clustered_of(step)
+        return None if clusters is None else partial(_clustered, clusters, partial(by_reference, step))
     return _replacing(step.pattern, step.content) if isinstance(step, Replace) else None
 
 
 def _replacing(pattern: Pattern, content: str) -> Step | None:
+    if pattern == RUNS:
+        return partial(_without_runs, frozen(np.frombuffer(content.encode(), np.uint8), np.uint8))
     members, run = one_set(pattern)
     if members is not None and len(content.encode()) <= LONGEST_IMAGE:
         points = [c for first, last in members for c in range(first, last + 1)]
@@ -294,18 +335,22 @@ def _replaced(pattern: Pattern, content: str, text: str) -> str:
     return "".join([*parts, text[done:]]) if parts else text
 
 
-def fronts_of(stage: Splitter) -> tuple[Step, ...] | None:
-    """What a stage that stands first puts in front of pieces and writes in them; None for any other stage."""
+def fronts_of(stage: Splitter, spaces: bool = False) -> tuple[Step, ...] | None:
+    """What a stage that stands first puts in front of pieces and writes in them; None for any other stage. spaces: the
+    model's kernel reads them as U+2581."""
     if isinstance(stage, PrefixSpace):
         space = frozen([0x20], np.uint8)
-        return (partial(_with_front, space, space, TEXT),)
+        return (partial(_with_front, space, space, NOTHING, TEXT),)
     if isinstance(stage, Metaspace):
         mark = frozen(np.frombuffer(stage.mark.encode(), np.uint8), np.uint8)
-        escape = partial(_with_images, images_of({0x20: stage.mark}))
+        escape: tuple[Step, ...] = (partial(_with_images, images_of({SPACE_BYTE: stage.mark})),)
+        space = NOTHING
+        if spaces and stage.mark == SPACE_MARK:
+            escape, space = (), frozen([SPACE_BYTE], np.uint8)
         if stage.scheme == NEVER:
-            return (escape,)
+            return escape
         least = TEXT if stage.scheme == ALWAYS else TEXT_PREFIXED
-        return escape, partial(_with_front, mark, mark, least)
+        return *escape, partial(_with_front, mark, mark, space, least)
     return None
 
 
@@ -314,10 +359,20 @@ def first_only(pipeline: Pipeline) -> bool:
     return any(isinstance(stage, Metaspace) and stage.scheme == FIRST for stage in pipeline.split[:1])
 
 
-def preparation(pipeline: Pipeline, marking: Marking | bool) -> Preparation | None:
-    """What is done to the texts of a file; None where a step is not covered."""
-    normalize = [normalizer(step) for step in pipeline.normalize]
-    front = (fronts_of(pipeline.split[0]) if pipeline.split else None) or ()
+def behind(pipeline: Pipeline, steps: int) -> Pipeline:
+    """The same without so many steps of the normalizer."""
+    return dataclasses.replace(pipeline, normalize=pipeline.normalize[steps:])
+
+
+def preparation(pipeline: Pipeline, marking: Marking | int, spaces: bool = False) -> Preparation | None:
+    """What is done to the texts of a file; None where a step is not covered. marking: how words are marked, or True
+    where they are not, or so many steps of the normalizer of which the model's kernel does the rest. spaces: see
+    `fronts_of`."""
+    if type(marking) is int:
+        first = [normalizer(step) for step in pipeline.normalize[:marking]]
+        return None if None in first else Preparation(tuple(step for step in first if step is not None), ())
+    normalize = [normalizer(step, user_defined(pipeline)) for step in pipeline.normalize]
+    front = (fronts_of(pipeline.split[0], spaces) if pipeline.split else None) or ()
     if any(step is None for step in normalize) or (first_only(pipeline) and normalize):
         return None
     if isinstance(marking, Marking):

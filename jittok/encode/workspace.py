@@ -100,6 +100,16 @@ class Workspace:
         self.tokens, self.read_tokens = _pair(room, np.int32)
         self.ends = np.empty(room, np.int64)
 
+    def take_fragments(self, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]:
+        """Where the first `count` fragments start and stop, and their tokens, for the caller. Many are not copied: the
+        workspace has none any more."""
+        starts, stops, tokens = self.read_starts[:count], self.read_stops[:count], self.read_tokens[:count]
+        if count < COPIED:
+            return starts.copy(), stops.copy(), tokens.copy()
+        self.give_fragments(64)
+        self.forget()
+        return starts, stops, tokens
+
     def give_ends(self, room: int) -> None:
         """Room for where the fragments of documents end."""
         self.document_ends = np.empty(room, np.int64)

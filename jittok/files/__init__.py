@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from jittok.errors import IN_MEMORY, InWords, MalformedVocab, UnsupportedVocab
-from jittok.files.contents import exists, parse_json, read_file
+from jittok.files.contents import exists, parse_around, parse_json, read_file
 from jittok.files.places import Node
 from jittok.pipeline import Pipeline
 
-__all__ = ["read_pipeline"]
+__all__ = ["holds_ranks", "read_pipeline"]
 
 EXPECTED = "a GGUF file, tokenizer.json, tekken.json, a sentencepiece model, tiktoken ranks or an RWKV list"
 SINGLE = {
@@ -104,6 +104,8 @@ def _content(file: str, content: bytes, given: Mapping[str, Any], config: Node |
     if _is_rwkv(content):
         return read_rwkv(file, content)
     if content.lstrip()[:1] == b"{":
+        if made := _at_once(file, content, config):
+            return made
         root = parse_json(file, content)
         keys = root.of(dict)
         if "model" in keys:
@@ -114,6 +116,20 @@ def _content(file: str, content: bytes, given: Mapping[str, Any], config: Node |
     raise UnsupportedVocab(file, "file", content[:16], EXPECTED)
 
 
+def _at_once(file: str, content: bytes, config: Node | None) -> Pipeline | None:
+    """The Pipeline of a large tokenizer.json whose vocabulary and merges are as they should be; None for any other."""
+    from jittok.files.hf_merges import NotAtOnce
+    from jittok.files.scan import worth_it
+    from jittok.files.tokenizer_json import pipeline_of
+
+    if not worth_it(content) or (root := parse_around(file, content)) is None:
+        return None
+    try:
+        return pipeline_of(root, content, _transformers_notes(root, config))
+    except (NotAtOnce, MalformedVocab, UnsupportedVocab):  # read as a whole, it is told best
+        return None
+
+
 def _is_ranks(content: bytes) -> bool:
     """Whether the first line is base64, a space and a number."""
     first = content[:1000].split(b"\n", 1)[0].strip().split(b" ")
@@ -121,6 +137,21 @@ def _is_ranks(content: bytes) -> bool:
         len(first) == 2 and first[1].isdigit() and len(first[0]) % 4 == 0 and first[0] != b""
         and not first[0].strip(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=")
     )  # fmt: skip
+
+
+def holds_ranks(source: str | os.PathLike[str]) -> bool:
+    """Whether `read_pipeline` reads tiktoken ranks from a file, or from a folder."""
+    path = Path(source)
+    if path.is_dir():
+        if any(exists(path, name) for name in ("tokenizer.json", "tekken.json")):
+            return False
+        found = next((p for kind in ("tokenizer.model", "spiece.model", "*.model", "*.tiktoken")
+                      for p in sorted(path.glob(kind))), None)  # fmt: skip
+        return found is not None and holds_ranks(found)
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return _is_ranks(file.read(1000))
 
 
 def _none_of(file: str, given: Mapping[str, Any]) -> None:

@@ -15,17 +15,58 @@ from numpy.typing import NDArray
 
 from jittok._jit import I64, U8, frozen
 from jittok.files.places import Node
+from jittok.files.scan import Texts
 from jittok.pipeline.pipeline import fixed, packed_texts
-from jittok.structures.bytes_table import build_bytes_table, find_all
+from jittok.structures.bytes_table import (
+    ABSENT,
+    BytesTable,
+    build_bytes_table,
+    fill_bytes_table,
+    find_all,
+    find_rows,
+    slot_count,
+)
 
 SPACE, CUT = 0x20, 0
 """What stands between the parts of a line, and between lines that are put behind each other."""
 
 
+class NotAtOnce(Exception):
+    """A file whose large parts were read at once is to be read one by one: something in it is not as it should be."""
+
+
+class KnownTexts:
+    """The ids of texts that a table has, as far as a dictionary is asked for them."""
+
+    def __init__(self, table: BytesTable, count: int) -> None:
+        self.table, self._count = table, count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def get(self, text: str, default: Any = None) -> Any:
+        """The id of a text."""
+        found = int(find_rows(self.table, [text.encode()])[0])
+        return default if found == ABSENT else found
+
+    def of(self, texts: list[str]) -> dict[str, int]:
+        """Those of many texts that have one."""
+        rows = find_rows(self.table, [text.encode() for text in texts]).tolist()
+        return {text: row for text, row in zip(texts, rows, strict=True) if row != ABSENT}
+
+
+def distinct_bytes_table(data: U8, offsets: I64) -> BytesTable | None:
+    """The table of texts that are all different; None where two are equal."""
+    slots = np.zeros(slot_count(offsets.size - 1), np.int32)
+    if fill_bytes_table(data, offsets, slots) != ABSENT:
+        return None
+    return BytesTable(data, offsets, frozen(slots, np.int32))
+
+
 class Vocabulary(NamedTuple):
     """Token texts by id."""
 
-    ids: dict[str, int]  # of equal texts the last
+    ids: dict[str, int] | KnownTexts  # of equal texts the last
     token_bytes: NDArray[np.uint8]
     token_offsets: NDArray[np.int64]
     holes: NDArray[np.int32]
@@ -38,10 +79,15 @@ def resolve_merges(
 
     A line that begins with "#version" is passed over. Every part and what they make must be in the vocabulary.
     """
-    merges = node.of(list)
-    columns = None if prefix else _at_once(merges, vocabulary)
-    if columns is None:
-        columns = _one_by_one(merges, vocabulary.ids, prefix, _Merge(node, first_line))
+    if isinstance(node.value, Texts):
+        columns = None if prefix else _looked_up(frozen(node.value.data, np.uint8), node.value.offsets, vocabulary)
+        if columns is None:
+            raise NotAtOnce
+    else:
+        merges = node.of(list)
+        columns = None if prefix else _at_once(merges, vocabulary)
+        if columns is None:
+            columns = _one_by_one(merges, vocabulary.ids, prefix, _Merge(node, first_line))
     left, right, merged = columns
     last = _last_of_equal(left.astype(np.int64) << 32 | right)
     return fixed(left[last], np.int32), fixed(right[last], np.int32), fixed(merged[last], np.int32)
@@ -50,11 +96,17 @@ def resolve_merges(
 def _at_once(merges: list[Any], vocabulary: Vocabulary) -> list[NDArray[np.int32]] | None:
     """The columns of all merges; None where one is not as it should be, or cannot be told from another here."""
     parts = _parts(merges)
-    if parts is None or (vocabulary.holes.size and not np.diff(vocabulary.token_offsets).all()):
+    return None if parts is None else _looked_up(*parts, vocabulary)
+
+
+def _looked_up(data: U8, offsets: I64, vocabulary: Vocabulary) -> list[NDArray[np.int32]] | None:
+    """The same of left and right parts in turns."""
+    if vocabulary.holes.size and not np.diff(vocabulary.token_offsets).all():
         return None  # a hole has the text of a token that is empty
-    data, offsets = parts
-    table = build_bytes_table(frozen(vocabulary.token_bytes, np.uint8), frozen(vocabulary.token_offsets, np.int64))
-    found, merged = np.empty(offsets.size - 1, np.int32), np.empty(len(merges), np.int32)
+    table = vocabulary.ids.table if isinstance(vocabulary.ids, KnownTexts) else build_bytes_table(
+        frozen(vocabulary.token_bytes, np.uint8), frozen(vocabulary.token_offsets, np.int64)
+    )  # fmt: skip
+    found, merged = np.empty(offsets.size - 1, np.int32), np.empty(offsets.size // 2, np.int32)
     find_all(table, data, offsets, found)
     find_all(table, data, frozen(offsets[::2].copy(), np.int64), merged)
     columns = [found[0::2], found[1::2], merged]
@@ -83,7 +135,9 @@ def _parts(merges: list[Any]) -> tuple[U8, I64] | None:
     return frozen(joined[(joined != SPACE) & (joined != CUT)], np.uint8), frozen(offsets, np.int64)
 
 
-def _one_by_one(merges: list[Any], ids: dict[str, int], prefix: str, place: _Merge) -> list[NDArray[np.int32]]:
+def _one_by_one(
+    merges: list[Any], ids: dict[str, int] | KnownTexts, prefix: str, place: _Merge
+) -> list[NDArray[np.int32]]:
     """The columns of all merges. MalformedVocab for the first that is not as it should be."""
     if set(map(type, merges)) == {str}:
         lines = merges

@@ -7,11 +7,14 @@ import json
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from jittok._jit import frozen
 from jittok.files.contents import not_json
-from jittok.files.hf_merges import Vocabulary, resolve_merges
+from jittok.files.hf_merges import KnownTexts, NotAtOnce, Vocabulary, distinct_bytes_table, resolve_merges
 from jittok.files.numbers import all_as_read, as_read
 from jittok.files.places import Node
+from jittok.files.scan import Texts
 from jittok.pipeline.models import MISSING, NO_TOKEN, Merges, Model, Unigram, WordPiece, Words
 from jittok.pipeline.pipeline import fixed, packed_texts
 
@@ -22,6 +25,8 @@ ROOM = 1 << 16
 
 def read_vocabulary(node: Node) -> Vocabulary:
     """The vocabulary of a JSON object from texts to ids. Each id stands once; holes are allowed, not far ones."""
+    if isinstance(node.value, Texts):
+        return _read_at_once(node.value)
     ids = node.of(dict)
     numbers = list(ids.values())
     if set(map(type, numbers)) - {int} or min(numbers, default=0) < 0:
@@ -40,6 +45,32 @@ def read_vocabulary(node: Node) -> Vocabulary:
         texts[number] = text
     holes = [number for number, text in enumerate(texts) if text is None]
     return Vocabulary(ids, *packed_texts([text or "" for text in texts]), fixed(holes, np.int32))
+
+
+def _read_at_once(found: Texts) -> Vocabulary:
+    """The same of a vocabulary that `scan` has read. NotAtOnce where an id or a text is not as it should be."""
+    if found.numbers.dtype != np.int64:
+        raise NotAtOnce
+    numbers, offsets = found.numbers, found.offsets
+    data, order = found.data, np.arange(numbers.size)
+    if not np.array_equal(numbers, order):
+        order = np.argsort(numbers)
+        if not np.array_equal(numbers[order], np.arange(numbers.size)):
+            raise NotAtOnce
+        data, offsets = _rows_in_order(data, offsets, order)
+    table = distinct_bytes_table(frozen(data, np.uint8), frozen(offsets, np.int64))
+    if table is None or numbers.size > MOST_TOKENS:
+        raise NotAtOnce
+    return Vocabulary(KnownTexts(table, numbers.size), table.data, table.offsets, fixed([], np.int32))
+
+
+def _rows_in_order(
+    data: NDArray[np.uint8], offsets: NDArray[np.int64], order: NDArray[np.int64]
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Texts in another order."""
+    begins, sizes = offsets[order], np.diff(offsets)[order]
+    ends = np.concatenate([[0], np.cumsum(sizes)])
+    return data[np.arange(int(ends[-1])) + np.repeat(begins - ends[:-1], sizes)], ends
 
 
 def read_model(node: Node, content: bytes) -> tuple[Vocabulary, Model]:
@@ -65,7 +96,8 @@ def _old_type(node: Node) -> str:
     """What a model without "type" is, by its keys."""
     if node.has("merges"):
         return "BPE"
-    if isinstance(node.child("vocab").value, list):
+    vocab = node.child("vocab").value
+    if isinstance(vocab, list) or (isinstance(vocab, Texts) and vocab.numbers.dtype == np.float64):
         return "Unigram"
     return "WordPiece" if node.has("max_input_chars_per_word") else "WordLevel"
 
@@ -86,6 +118,15 @@ def _bpe(node: Node, vocabulary: Vocabulary) -> Merges:
 
 
 def _unigram(node: Node, content: bytes) -> tuple[Vocabulary, Unigram]:
+    found = node.child("vocab").value
+    if isinstance(found, Texts):
+        table = distinct_bytes_table(frozen(found.data, np.uint8), frozen(found.offsets, np.int64))
+        unknown = NO_TOKEN if node.child("unk_id").value is None else node.count("unk_id")
+        count = found.numbers.size
+        if table is None or unknown >= count or count > MOST_TOKENS or found.numbers.dtype != np.float64:
+            raise NotAtOnce
+        vocabulary = Vocabulary(KnownTexts(table, count), table.data, table.offsets, fixed([], np.int32))
+        return vocabulary, Unigram(fixed(found.numbers, np.float64), unknown, node.get("byte_fallback", bool, False))
     rows = node.child("vocab").of(list)
     for k, row in enumerate(rows):
         if type(row) is not list or len(row) != 2 or type(row[0]) is not str or type(row[1]) not in (int, float):

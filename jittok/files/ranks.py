@@ -37,13 +37,14 @@ def read_ranks(
     special_tokens: Mapping[str, int] | None = None,
     encoding: str | None = None,
 ) -> Pipeline:
-    """The Pipeline of a file of lines `base64 rank`. Pattern and special tokens are known for tiktoken's own files."""
+    """The Pipeline of a file of lines `base64 rank`. Pattern and special tokens are known for tiktoken's own files
+    and those of some models."""
     known = None if pattern is not None else _known(file, content, encoding)
     if known is not None:
         pattern, special = known
         special_tokens = special if special_tokens is None else special_tokens
     elif pattern is None:
-        found = "a rank file that is not one of tiktoken's own"
+        found = "a rank file that jittok does not know"
         raise UnsupportedVocab(file, "pattern", found, f"its pattern and special tokens, which it does not hold: {HOW}")
     return ranked(file, "tiktoken", rank_lines(file, content), pattern, dict(special_tokens or {}), name=encoding or "")
 
@@ -58,19 +59,19 @@ def _known(file: str, content: bytes, encoding: str | None) -> tuple[str, dict[s
 
 
 def rank_lines(file: str, content: bytes) -> dict[bytes, int]:
-    """bytes -> rank of the lines."""
+    """bytes -> rank of the lines. Whisper's file has a token of no bytes, written "=", as Python's base64 reads it."""
     ranks: dict[bytes, int] = {}
     for number, line in enumerate(content.split(b"\n"), 1):
         if not line.strip():
             continue
         text, _, rank = line.strip().partition(b" ")
         try:
-            raw = base64.b64decode(text, validate=True)
+            raw = b"" if text == b"=" else base64.b64decode(text, validate=True)
         except (binascii.Error, ValueError):
             raise MalformedVocab(file, f"line {number}", line, "base64, a space and a rank") from None
         if not rank.isdigit() or len(rank) > 9:
             raise MalformedVocab(file, f"line {number}", line, "a rank below 10^9 behind one space")
-        if not raw or raw in ranks:
+        if not text or raw in ranks:
             raise MalformedVocab(file, f"line {number}", raw, "bytes that no line before has")
         ranks[raw] = int(rank)
     return ranks

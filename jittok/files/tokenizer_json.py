@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from jittok.files.hf_merges import Vocabulary
+from jittok.files.hf_merges import KnownTexts, Vocabulary
 from jittok.files.hf_models import read_model
 from jittok.files.hf_steps import decoders, flat, normalizers, splitters
 from jittok.files.places import Node
@@ -91,16 +91,18 @@ def read_added(node: Node, vocabulary: Vocabulary) -> tuple[list[AddedToken], tu
     on; the file's own is only compared.
     """
     found: dict[str, AddedToken] = {}
-    moved, top = [], len(vocabulary.ids)
+    moved, top, ids = [], len(vocabulary.ids), vocabulary.ids
     rows = [] if node.value is None else node.items()
     if len(rows) > MOST_ADDED:
         raise node.bad(f"{len(rows)} added tokens", f"at most {MOST_ADDED}")
+    if isinstance(ids, KnownTexts):
+        ids = ids.of([row.get("content", str) for row in rows])
     for row in rows:
         content, said = row.get("content", str), row.count("id")
         flags = [row.get(name, bool) for name in ("special", "normalized", "lstrip", "rstrip", "single_word")]
         if not content:
             continue
-        token = found[content].id if content in found else vocabulary.ids.get(content)
+        token = found[content].id if content in found else ids.get(content)
         if token is None:
             token, top = top, top + 1
         if token != said:

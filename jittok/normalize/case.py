@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jittok._jit import I64, U8, U16, frozen, helper, wide
-from jittok.pretokenize.classes import UNICODE_SIZE, two_stage
+from jittok.pretokenize.classes import two_stage_of
 from jittok.unicode import tables
 
 ORDINARY, SPACE, LOWERED = 0, 1, 2
@@ -27,7 +27,7 @@ def case_table() -> CaseTable:
     kinds = np.where(tables.flag_table() & tables.WHITESPACE > 0, SPACE, ORDINARY).astype(np.uint8)
     lower_from, lower_to = tables.lower_map()
     kinds[lower_from] = LOWERED
-    pages, blocks = two_stage(np.arange(UNICODE_SIZE), kinds)
+    pages, blocks = two_stage_of(kinds)
     return CaseTable(
         frozen(pages, np.uint16), frozen(blocks, np.uint8), frozen(lower_from, np.int64), frozen(lower_to, np.int64)
     )

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import I64, U8, U32, OutI64, OutU8, frozen, kernel, wide
-from jittok.normalize.xcda import ENDS, VALUE, Charsmap, base_of
+from jittok.normalize.xcda import ENDS, VALUE, Charsmap, base_of, links_of
 
 PLAIN, TIED, MAPPED, BEGINS_USER = 0, 1, 2, 4
 """Kinds of bytes: no key begins with it; every key that does goes on with a byte of a wide character; anything else
@@ -33,6 +33,8 @@ class Keys(NamedTuple):
 ROOM = 1 << 20
 """Bytes of keys that there is room for at first, as the largest known ones take; unwritten memory costs nothing."""
 
+MANY_UNITS = 1 << 15
+"""From so many on there is room for all keys at once."""
 _last: list[tuple[bytes, Keys | None]] = []
 """The digest of a charsmap and its keys: three rooms ask for those of the same one when a vocabulary is first used."""
 
@@ -52,8 +54,8 @@ def _all_keys(charsmap: Charsmap) -> Keys | None:
     nothing = np.zeros(0, np.uint8), np.zeros(1, np.int64)
     if charsmap.units.size == 0:
         return Keys(*nothing, *nothing)
-    links = _links(charsmap.units)
-    room = ROOM
+    links = links_of(charsmap.units)
+    room = ROOM if charsmap.units.size < MANY_UNITS else MOST
     while True:
         data, offsets, places = np.empty(room, np.uint8), np.zeros(room, np.int64), np.empty(room, np.int64)
         count = list_keys(charsmap.units, *links, data, offsets, places, np.zeros(3 * LONGEST + 3, np.int64))
@@ -73,25 +75,13 @@ def _all_keys(charsmap: Charsmap) -> Keys | None:
     return Keys(data[: offsets[-1]], offsets, images, image_offsets)
 
 
-def _links(units: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """(where the labels below each base begin, int64[units + 1]; these labels, rising): a unit's place and its label
-    tell the one base that it can be below."""
-    labels = (units & 0xFF).astype(np.int64)
-    places = np.flatnonzero((labels > 0) & (units >> 31 == 0))
-    base = places ^ labels[places]
-    inside = base < units.size
-    links = np.sort(base[inside] << 8 | labels[places[inside]])
-    counts = np.bincount(links >> 8, minlength=units.size)
-    return frozen(np.concatenate([[0], np.cumsum(counts)]), np.int64), frozen(links & 0xFF, np.uint8)
-
-
 @kernel
 def list_keys(
     units: U32, begins: I64, labels: U8, data: OutU8, offsets: OutI64, places: OutI64, path: OutI64
 ) -> int:  # fmt: skip
     """Every key to data, where each ends to offsets[1:], the places of their replacements to `places`.
 
-    begins, labels: of `_links`; data: uint8[room], offsets: int64[room], places: int64[room]
+    begins, labels: of `links_of`; data: uint8[room], offsets: int64[room], places: int64[room]
     path: int64[3 * LONGEST + 3] scratch: base, next link, label that led there, for each depth
 
     Returns how many, ODD, or -2 when the room is too small. Linear in the bytes of keys.

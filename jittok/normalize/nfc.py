@@ -19,7 +19,7 @@ import numpy as np
 from jittok._jit import I32, I64, U8, U16, OutI32, OutI64, OutU8, frozen, helper, kernel, wide
 from jittok._raw import Window, get_u8, get_u16, window
 from jittok.normalize.quick import QuickTable, next_that_matters, open_quick, quick_table
-from jittok.pretokenize.classes import UNICODE_SIZE, two_stage
+from jittok.pretokenize.classes import two_stage_of
 from jittok.structures.utf8 import decode, encode
 from jittok.structures.valid import is_malformed
 from jittok.unicode.libraries import ranges
@@ -99,7 +99,7 @@ def nfc_tables(old: bool = False) -> Nfc:
     if old:
         facts[sorted(newer)] = 0
     values, numbers = np.unique(facts, return_inverse=True)
-    pages, blocks = two_stage(np.arange(UNICODE_SIZE), numbers.reshape(-1).astype(np.uint8))
+    pages, blocks = two_stage_of(numbers.reshape(-1).astype(np.uint8))
     order = sorted(known)
     ends = np.cumsum([0, *(len(known[c]) for c in order)])
     keys = sorted((first << 21 | second, whole) for (first, second), whole in pairs.items())

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from jittok._jit import U8, U16, frozen, helper
 from jittok._raw import Window, composing_leads, get_u8, get_u16, trailing_zeros, utf8_masks, window
-from jittok.pretokenize.classes import two_stage
+from jittok.pretokenize.classes import two_stage_of
 from jittok.unicode.tables import UNICODE_SIZE
 
 NONE, ONE, B2, B3 = (np.uint64(n) for n in (0, 1, 2, 3))
@@ -48,7 +48,7 @@ def quick_table(matters: NDArray[np.bool_]) -> QuickTable:
     two[:0x80] = 1
     three[:0x800] = 1
     table[:0x10000] = 1  # of four bytes, none of these is the shortest form
-    pages, blocks = two_stage(np.arange(UNICODE_SIZE), table)
+    pages, blocks = two_stage_of(table)
     return QuickTable(
         frozen(two, np.uint8), frozen(three, np.uint8), frozen(pages, np.uint16), frozen(blocks, np.uint8)
     )

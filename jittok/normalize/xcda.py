@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import U8, U32, OutI64, OutU8, frozen, helper, kernel, wide
+from jittok._jit import I64, U8, U32, OutI64, OutU8, frozen, helper, kernel, wide
 from jittok.errors import InWords, MalformedVocab
 
 KEY = "tokenizer.ggml.precompiled_charsmap"
@@ -51,7 +51,8 @@ def read_charsmap(charsmap: NDArray[np.uint8], source: str) -> Charsmap:
         )
     units = frozen(np.frombuffer(blob, "<u4", size // 4, 4), np.uint32)
     replacements = frozen(np.frombuffer(blob, np.uint8, offset=4 + size), np.uint8)
-    found = find_cycle(units, np.zeros(units.size, np.uint8), np.empty(2 * units.size + 2, np.int64))
+    begins, labels = links_of(units)
+    found = find_cycle(units, begins, labels, np.zeros(units.size, np.uint8), np.empty(2 * units.size + 2, np.int64))
     if found >= 0:
         raise MalformedVocab(source, KEY, InWords(f"unit {found} below itself"), "paths that come to an end")
     return Charsmap(units, replacements, blob.rfind(b"\0", 4 + size) + 1 - (4 + size) if 0 in replacements else 0)
@@ -97,32 +98,74 @@ def longest_key(charsmap: Charsmap, text: U8, start: int, stop: int) -> tuple[in
     return length, value
 
 
-@kernel
-def find_cycle(units: U32, color: OutU8, stack: OutI64) -> int:
-    """A unit that is below itself on a path from the root, or -1. Linear: 255 steps a unit.
+def links_of(units: U32) -> tuple[I64, U8]:
+    """(where the labels below each base begin, int64[bases + 1]; these labels, rising): a unit's place and its label
+    tell the one base that it can be below. Bases stand in blocks of 256, of which the last may not be full of units."""
+    begins = np.zeros((units.size | 0xFF) + 2, np.int64)
+    labels = np.empty(units.size, np.uint8)
+    link_units(units, begins, labels, np.zeros(256, np.int64))
+    return frozen(begins, np.int64), frozen(labels, np.uint8)
 
-    color: uint8[units] zeroed: 0 not seen, 1 on the path, 2 done
-    stack: int64[2 * (units + 1)] scratch: (base, next label) along the path; units on it are distinct, so it suffices
+
+@kernel
+def link_units(units: U32, begins: OutI64, labels: OutU8, order: OutI64) -> int:
+    """See `links_of`; how many links. begins: int64[], order: int64[256] zeroed, labels: uint8[units]"""
+    for place in range(units.size):
+        label = wide(units[place]) & CHECK
+        if 0 < label <= 0xFF:
+            begins[(place ^ label) + 1] += 1
+    for base in range(1, begins.size):
+        begins[base] += begins[base - 1]
+    # the labels of one base stand in one block: going through the block by label gives them rising
+    for block in range(0, units.size, 256):
+        for place in range(block, min(block + 256, units.size)):
+            label = wide(units[place]) & CHECK
+            if 0 < label <= 0xFF:
+                base = place ^ label
+                at = begins[base] + order[base & 0xFF]
+                order[base & 0xFF] += 1
+                while at > begins[base] and wide(labels[at - 1]) > label:
+                    labels[at] = labels[at - 1]
+                    at -= 1
+                labels[at] = label
+        for k in range(256):
+            order[k] = 0
+    return wide(begins[begins.size - 1])
+
+
+@kernel
+def find_cycle(units: U32, begins: I64, labels: U8, color: OutU8, stack: OutI64) -> int:
+    """A unit that is below itself on a path from the root, or -1. Linear in the units.
+
+    begins, labels: of `links_of`; color: uint8[units] zeroed: 0 not seen, 1 on the path, 2 done
+    stack: int64[2 * (units + 1)] scratch: (base, next link) along the path; units on it are distinct, so it suffices
     """
     if units.size == 0:
         return -1
     # A unit is reached under one label only, its own, so marking units marks (node, label).
     depth = 2
-    stack[0], stack[1] = base_of(wide(units[0])), 1
+    stack[0] = base_of(wide(units[0]))
+    stack[1] = _first_link(begins, stack[0])
     while depth:
-        base, label = stack[depth - 2], stack[depth - 1]
-        if label == 256:
+        base, link = stack[depth - 2], stack[depth - 1]
+        if base + 1 >= begins.size or link == begins[base + 1]:
             depth -= 2
             if depth:
-                color[stack[depth - 2] ^ (stack[depth - 1] - 1)] = 2
+                color[stack[depth - 2] ^ wide(labels[stack[depth - 1] - 1])] = 2
             continue
-        stack[depth - 1] = label + 1
-        node = wide(base ^ label)
-        if node >= units.size or wide(units[node]) & CHECK != label or color[node] == 2:
+        stack[depth - 1] = link + 1
+        node = wide(base ^ wide(labels[link]))
+        if color[node] == 2:
             continue
         if color[node] == 1:
             return node
         color[node] = 1
-        stack[depth], stack[depth + 1] = node ^ base_of(wide(units[node])), 1
+        stack[depth] = node ^ base_of(wide(units[node]))
+        stack[depth + 1] = _first_link(begins, stack[depth])
         depth += 2
     return -1
+
+
+@helper
+def _first_link(begins: I64, base: int) -> int:
+    return begins[base] if base + 1 < begins.size else 0

@@ -81,4 +81,67 @@ class Longest(NamedTuple):
     """RWKV: the longest token at each byte."""
 
 
-Model = Merges | Ranks | Unigram | WordPiece | Words | Pieces | Longest
+# ---- models of llama.cpp, over bytes
+
+
+class PairMerges(NamedTuple):
+    """BPE: the pair of texts with the lowest rank first, leftmost among equals. A symbol that is left and is no token
+    becomes the tokens of its bytes, and a byte without one vanishes."""
+
+    lines: NDArray[np.uint8]  # "left right", lowest rank first
+    offsets: NDArray[np.int64]  # [merges + 1]
+    whole_words: bool  # a word that is a token is that token
+    whole_lines: bool  # so is a word of newlines
+    byte_alphabet: bool  # a byte is written in the byte alphabet, else as <0xXX>
+
+
+class ScoredMerges(NamedTuple):
+    """SPM: the neighbours that make the token of the highest score first, leftmost among equals; a character that is no
+    token becomes the tokens of its bytes, and a byte without one is an error."""
+
+    scores: NDArray[np.float32]
+
+
+class Lattice(NamedTuple):
+    """llama.cpp's Unigram: the best path by sums of doubles, where a user-defined token costs nothing; unknown
+    characters in a row are one token."""
+
+    scores: NDArray[np.float32]
+    attributes: NDArray[np.int32]  # as the file gives them
+    unknown: int  # or NO_TOKEN
+
+
+class LongestText(NamedTuple):
+    """llama.cpp's WordPiece: the longest token at each place of a word, else the unknown one for the whole word."""
+
+    unknown: int
+    longest: int  # bytes of a token
+
+
+class LongestEscaped(NamedTuple):
+    """llama.cpp's RWKV: the longest token at each byte, by texts whose escapes are resolved."""
+
+    unknown: int  # a byte that no token begins with; or NO_TOKEN
+
+
+class Suffixes(NamedTuple):
+    """PLaMo: the cheapest way to cut a text, from its end, over a table of suffixes; bytes of what has no token."""
+
+    scores: NDArray[np.float32]
+    attributes: NDArray[np.int32]  # as the file gives them
+
+
+class Hashed(NamedTuple):
+    """llama.cpp's type for tests: so many bytes are hashed to an id."""
+
+    bytes: int
+
+
+class NoModel(NamedTuple):
+    """A file without a tokenizer: no text can be encoded."""
+
+
+Model = (
+    Merges | Ranks | Unigram | WordPiece | Words | Pieces | Longest
+    | PairMerges | ScoredMerges | Lattice | LongestText | LongestEscaped | Suffixes | Hashed | NoModel
+)  # fmt: skip

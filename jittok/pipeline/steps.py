@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from jittok.unicode.libraries import Form
 
 ONIG, CRATE = "onig", "crate"
-"""Engines of regular expressions: Oniguruma (tokenizers; tiktoken's fancy-regex agrees), and Rust's regex crate."""
+"""Engines of regular expressions: Oniguruma (tokenizers; tiktoken's fancy-regex agrees), and Rust's regex crate. Those
+of llama.cpp are named in `jittok.pretokenize.records`."""
 ISOLATED, REMOVED, CONTIGUOUS = "isolated", "removed", "contiguous"
 MERGED_WITH_PREVIOUS, MERGED_WITH_NEXT = "merged_with_previous", "merged_with_next"
 BEHAVIORS = (ISOLATED, REMOVED, CONTIGUOUS, MERGED_WITH_PREVIOUS, MERGED_WITH_NEXT)
@@ -22,6 +23,8 @@ BEHAVIORS = (ISOLATED, REMOVED, CONTIGUOUS, MERGED_WITH_PREVIOUS, MERGED_WITH_NE
 ALWAYS, FIRST, NEVER = "always", "first", "never"
 SCHEMES = (ALWAYS, FIRST, NEVER)
 """When U+2581 is put in front of a piece."""
+BYTE_ALPHABET, SPACES, ESCAPES, TEXT, ID = "byte alphabet", "spaces", "escapes", "text", "id"
+"""What a token of llama.cpp prints."""
 FORMS: tuple[Form, ...] = get_args(Form)
 
 
@@ -89,6 +92,47 @@ class Squeeze(NamedTuple):
     suffix: bool
 
 
+# ---- normalizers of llama.cpp, over bytes that need not be UTF-8
+
+
+class ReadUtf8(NamedTuple):
+    """Bytes are read as code points, and what is no UTF-8 becomes U+FFFD. With `shortest`, each byte of an overlong
+    form is no UTF-8, too; without it, such a form is the code point that it stands for."""
+
+    shortest: bool
+
+
+class PrependBehindSpecial(NamedTuple):
+    """A text in front of a piece that stands at the beginning or behind a special token."""
+
+    text: str
+
+
+class BeginLines(NamedTuple):
+    """A text in front of each line that does not begin so."""
+
+    text: str
+
+
+class Lowercase(NamedTuple):
+    """Lower case by the tables of llama.cpp."""
+
+
+class ComposeAll(NamedTuple):
+    """NFC by the tables of llama.cpp."""
+
+
+class SqueezeLlama(NamedTuple):
+    """llama.cpp's normalizer of Unigram: user-defined tokens, the longest key of the character map, then spaces."""
+
+    charsmap: NDArray[np.uint8]
+    prefix: bool  # a space in front, or behind with `suffix`
+    squeeze: bool  # spaces in a row are one; the text begins with one
+    escape: bool  # a space becomes U+2581
+    suffix: bool
+    shortest: bool  # as for ReadUtf8
+
+
 # ---- splitters
 
 
@@ -123,6 +167,39 @@ class Chars(NamedTuple):
     """Words of so many characters."""
 
     size: int
+
+
+# ---- splitters of llama.cpp
+
+
+class CutWhite(NamedTuple):
+    """Words are what stands between white space."""
+
+
+class BertWords(NamedTuple):
+    """BERT's words: code points normalized one by one, words at white space, punctuation and ideographs, each with
+    U+2581 in front."""
+
+    lowercase: bool
+    strip_accents: bool
+    shortest: bool  # as for ReadUtf8
+
+
+class Kmers(NamedTuple):
+    """Between `begin` and `end` each `size` letters are a token, `unknown` if there is none of them."""
+
+    begin: int
+    end: int
+    unknown: int
+    size: int
+
+
+class PlamoSegments(NamedTuple):
+    """What is searched alone. PLaMo-2: all but a byte order mark in front. PLaMo-3 (`runs`): what stands around control
+    sequences and long runs of one character."""
+
+    runs: bool
+    shortest: bool  # as for ReadUtf8
 
 
 # ---- decoders
@@ -203,9 +280,23 @@ class JoinRaw(NamedTuple):
     """Tokens are bytes."""
 
 
-Normalizer = Map | Compose | Clusters | Replace | Prepend | Strip | SpellBytes | Squeeze
-Splitter = PrefixSpace | Cut | CutClass | Metaspace | Chars | SpellBytes
+class JoinLlama(NamedTuple):
+    """llama.cpp's detokenizer: what each token prints, one after the other."""
+
+    prints: str  # BYTE_ALPHABET, SPACES (U+2581 is one), ESCAPES (of RWKV), TEXT or ID
+    strip_first: bool  # a space that the text begins with goes
+    clean_spaces: bool  # spaces in front of punctuation and contractions go
+
+
+Normalizer = (
+    Map | Compose | Clusters | Replace | Prepend | Strip | SpellBytes | Squeeze
+    | ReadUtf8 | PrependBehindSpecial | BeginLines | Lowercase | ComposeAll | SqueezeLlama
+)  # fmt: skip
+Splitter = (
+    PrefixSpace | Cut | CutClass | Metaspace | Chars | SpellBytes
+    | CutWhite | BertWords | Kmers | PlamoSegments | BeginLines | ReadUtf8
+)  # fmt: skip
 Decoder = (
     JoinBytes | JoinFallback | Fuse | ReplaceEach | Unmark | StripEach | JoinWords | Unsuffix | Ctc | Spaced
-    | JoinPieces | Trim | JoinRaw
+    | JoinPieces | Trim | JoinRaw | JoinLlama
 )  # fmt: skip

@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.pretokenize.automaton import DEAD, START
+from jittok.pretokenize.classes import distinct
 
 HERE, PREVIOUS, REMEMBER, NOTED, REST, ASK = 1, 2, 4, 8, 16, 32
 NONE, LAST, OLD = 0, 1, 2
@@ -91,7 +92,7 @@ def _sure(table: NDArray[np.int32]) -> NDArray[np.uint8]:
     """Where a cut put in beforehand changes nothing, in any configuration."""
     free, cut = table[:, 0:-2:2], table[:, 1:-2:2]
     same = (free == cut).all(axis=2)
-    return np.array([same[np.unique(free[:, a, 0])].all(axis=0) for a in range(same.shape[1])], np.uint8)
+    return np.array([same[distinct(free[:, a, 0])].all(axis=0) for a in range(same.shape[1])], np.uint8)
 
 
 class Builder:

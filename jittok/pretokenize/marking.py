@@ -29,7 +29,7 @@ from jittok.pipeline.steps import (
     Splitter,
 )
 from jittok.pretokenize.automaton import DEAD, START, Automaton
-from jittok.pretokenize.classes import UNICODE_SIZE
+from jittok.pretokenize.classes import UNICODE_SIZE, distinct
 from jittok.pretokenize.matching import automaton_of, reads_once
 from jittok.pretokenize.program import Stage, joint_classes, splitter_from
 from jittok.pretokenize.splitters import general
@@ -153,7 +153,7 @@ def _single(automaton: Automaton) -> NDArray[np.bool_] | None:
     """The classes of a pattern that is one character of a set; None for any other."""
     rows = _rows(automaton)
     first = rows[START, :-1] >> 1
-    alive = np.unique(first[first != DEAD])
+    alive = distinct(first[first != DEAD])
     if alive.size == 1 and (rows[alive[0]] == DEAD << 1 | 1).all():
         found: NDArray[np.bool_] = first != DEAD
         return found
@@ -206,7 +206,7 @@ def one_set(pattern: Pattern) -> tuple[Ranges | None, bool]:
         return None, False
     rows = _rows(automaton)
     first = rows[START, :-1] >> 1
-    alive = np.unique(first[first != DEAD])
+    alive = distinct(first[first != DEAD])
     if alive.size != 1 or not (rows[alive[0]] & 1).all():
         return None, False
     nexts, inside = rows[alive[0], :-1] >> 1, first != DEAD

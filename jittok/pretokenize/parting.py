@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.pretokenize.automaton import DEAD, START
+from jittok.pretokenize.classes import distinct
 from jittok.pretokenize.cutter import certain_states
 from jittok.pretokenize.program import MEMBER, Stage, of_one_class
 from jittok.pretokenize.splitters.general import DIGIT_GROUPS, DIGIT_THREES, SINGLES
@@ -55,7 +56,7 @@ def _of_automaton(rows: NDArray[np.uint16], own: NDArray[np.int64]) -> tuple[Pai
     ended = (following[:, :-1] == DEAD) & (matched[:, :-1] == matched[:, -1:])
     free = np.ones((ended.shape[1], ended.shape[1]), np.bool_)
     for left in range(free.shape[0]):
-        reached = np.unique(following[:, left])
+        reached = distinct(following[:, left])
         free[left] = ended[reached[reached != DEAD]].all(axis=0)
     begins = np.array(certain_states(rows))[following[START, :-1]]
     cut = np.repeat(begins[None, :], free.shape[0], axis=0)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from jittok._jit import frozen
 from jittok.pretokenize.automaton import DEAD, START, Automaton, compile_pattern
-from jittok.pretokenize.classes import UNICODE_SIZE, two_stage
+from jittok.pretokenize.classes import UNICODE_SIZE, distinct, two_stage
 from jittok.pretokenize.cutter import Cutter, build_cutter
 from jittok.pretokenize.definition import collapsed_pattern, pre_type, wide_pattern
 from jittok.pretokenize.splitters.cutting import ACTION_BITS, COLUMNS, ROW_BITS
@@ -221,7 +221,7 @@ def of_one_class(rows: NDArray[np.uint16]) -> tuple[int, NDArray[np.bool_]] | No
     """(kind, classes) of a pattern (transitions as in `Automaton`, a row a state) that is a character of a set,
     a run of them, or runs of them and of all others."""
     first = rows[START, :-1] >> 1
-    alive = np.unique(first[first != DEAD])
+    alive = distinct(first[first != DEAD])
     sets = [first == state for state in alive]
     if any(not (rows[state] & MATCHED).all() for state in alive):
         return None
@@ -244,7 +244,7 @@ def _matcher(rows: NDArray[np.uint16]) -> NDArray[np.int32]:
 
 def _join(parts: list[Runs]) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.uint8]]:
     """(starts, class of each run, [class, stage] its class in each stage) of characters that no stage tells apart."""
-    starts = np.unique(np.concatenate([starts for starts, _ in parts]))
+    starts = distinct(np.concatenate([starts for starts, _ in parts]))
     columns = [classes[np.searchsorted(begun, starts, "right") - 1] for begun, classes in parts]
     members, joint = np.unique(np.column_stack(columns), axis=0, return_inverse=True)
     if members.shape[0] > MOST_CLASSES or len(parts) > MOST_STAGES:
@@ -289,7 +289,7 @@ def _flag_runs(extra: object = ()) -> tuple[NDArray[np.int64], NDArray[np.int64]
     """Runs of code points of equal flags (each ASCII character and each start in `extra` on its own), and the flags."""
     flags = tables.flag_table()
     changes = np.flatnonzero(np.diff(flags)) + 1
-    starts = np.unique(np.concatenate([np.arange(129), changes, np.array(list(extra), np.int64)]))  # type: ignore[call-overload]
+    starts = distinct(np.concatenate([np.arange(129), changes, np.array(list(extra), np.int64)]))  # type: ignore[call-overload]
     starts = starts[starts < UNICODE_SIZE].astype(np.int64)
     return starts, flags[starts].astype(np.int64)
 

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from jittok.unicode.characters import SPACE_MARK_BYTES
-
 
 class Token(NamedTuple):
     """An id and the bytes of the document that it covers."""
@@ -63,11 +61,3 @@ def mapped(document: bytes, start: int, stop: int) -> Mapped:
     source.starts += range(start, stop)
     source.stops += range(start + 1, stop + 1)
     return source
-
-
-def escape_spaces(source: Mapped) -> Mapped:
-    """Every byte 20 replaced by U+2581. Source: llama.cpp, `llama_escape_whitespace`."""
-    out = Mapped()
-    for k, byte in enumerate(source.text):
-        out.put(SPACE_MARK_BYTES if byte == ord(" ") else bytes([byte]), source, k, k + 1)
-    return out

@@ -52,18 +52,16 @@ class Table(NamedTuple):
     byte_tokens: list[int]
 
 
-def session(vocab: Vocab, fragment: Mapped) -> Iterator[Token]:
-    """Tokens of the text between two special tokens.
-
-    PLaMo-2 drops a byte order mark in front. Source: llama.cpp, `llm_tokenizer_plamo2_session` and `..plamo3_session`.
-    """
-    known = table(vocab)
-    for text in segments(vocab, fragment):
-        yield from searched(known, fragment, text)
+def tokens(vocab: Vocab, segment: Mapped) -> Iterator[Token]:
+    """Tokens of one segment. Source: llama.cpp, `llm_tokenizer_plamo2_session` and `..plamo3_session`."""
+    yield from searched(table(vocab), segment, list(decode(segment.text, vocab.shortest_utf8)))
 
 
 def segments(vocab: Vocab, fragment: Mapped) -> list[list[Point]]:
-    """The stretches of code points that are searched one by one, each with where it stands. None is empty."""
+    """The stretches of code points that are searched one by one, each with where it stands. None is empty.
+
+    PLaMo-2 drops a byte order mark in front.
+    """
     text = list(decode(fragment.text, vocab.shortest_utf8))
     if vocab.type == "plamo2":
         return [text[text[0][0] == BYTE_ORDER_MARK :]] if text and len(text) > (text[0][0] == BYTE_ORDER_MARK) else []

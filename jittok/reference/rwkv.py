@@ -14,14 +14,14 @@ Observe = Callable[[int, int, int | None], None]
 """Called with start, stop and the token of each stretch that some token begins with."""
 
 
-def session(vocab: Vocab, fragment: Mapped, observe: Observe | None = None) -> Iterator[Token]:
+def tokens(vocab: Vocab, fragment: Mapped, observe: Observe | None = None) -> Iterator[Token]:
     """Tokens of the text between two special tokens.
 
     A byte that no token begins with gives the unknown one, which may be -1.
     EncodingFailed: a token begins with the byte, but none fits, and llama.cpp never returns.
     Source: llama.cpp, `llm_tokenizer_rwkv_session`.
     """
-    tokens, prefixes = tables(vocab)
+    known, prefixes = tables(vocab)
     text = bytes(fragment.text)
     at = 0
     while at < len(text):
@@ -32,21 +32,21 @@ def session(vocab: Vocab, fragment: Mapped, observe: Observe | None = None) -> I
         found, stop = at, at + 1
         while stop <= len(text) and text[at:stop] in prefixes:
             if observe:
-                observe(at, stop, tokens.get(text[at:stop]))
-            if text[at:stop] in tokens:
+                observe(at, stop, known.get(text[at:stop]))
+            if text[at:stop] in known:
                 found = stop
             stop += 1
         if found == at:
             raise EncodingFailed(0, fragment.starts[at], text[at : at + 8], "text that some token is a prefix of")
-        yield fragment.token(tokens[text[at:found]], at, found)
+        yield fragment.token(known[text[at:found]], at, found)
         at = found
 
 
 @per_vocab
 def tables(vocab: Vocab) -> tuple[dict[bytes, int], frozenset[bytes]]:
     """(tokens by their unescaped texts, the last of equals; all prefixes of these texts)."""
-    tokens = {unescape(text): token for token, text in enumerate(vocab.tokens)}
-    return tokens, frozenset(text[:size] for text in tokens for size in range(1, len(text) + 1))
+    known = {unescape(text): token for token, text in enumerate(vocab.tokens)}
+    return known, frozenset(text[:size] for text in known for size in range(1, len(text) + 1))
 
 
 def unescape(text: bytes) -> bytes:

@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jittok.errors import EncodingFailed
-from jittok.reference.mapped import Mapped, Token, escape_spaces
+from jittok.reference.mapped import Mapped, Token
 from jittok.reference.merging import Observe, Symbols, merge_pairs
 from jittok.reference.per_vocab import scores
-from jittok.unicode.characters import SPACE_MARK_BYTES
 from jittok.vocab import Vocab
 
 
-def session(vocab: Vocab, fragment: Mapped, after_special: bool) -> Iterator[Token]:
-    """Tokens of the text between two special tokens. EncodingFailed: a byte without a token.
+def tokens(vocab: Vocab, text: Mapped) -> Iterator[Token]:
+    """Tokens of a text in which U+2581 stands for spaces. EncodingFailed: a byte without a token.
 
-    after_special: it stands at the start or behind a special token, so it gets a space in front.
     Source: llama.cpp, `llm_tokenizer_spm_session`.
     """
-    text = normalize(vocab, fragment, after_special)
     at = 0
     for symbol in merge(vocab, bytes(text.text)).pieces():
         for token, size in resegment(vocab, symbol):
@@ -27,16 +24,6 @@ def session(vocab: Vocab, fragment: Mapped, after_special: bool) -> Iterator[Tok
                 raise EncodingFailed(0, text.starts[at], bytes(text.text[at : at + 1]), expected)
             yield text.token(token, at, at + size)
             at += size
-
-
-def normalize(vocab: Vocab, fragment: Mapped, after_special: bool) -> Mapped:
-    """The space in front, if there is to be one, and U+2581 for all spaces. Nothing else is changed."""
-    text = Mapped()
-    if vocab.add_space_prefix and after_special:
-        text.add(SPACE_MARK_BYTES, fragment.starts[0], fragment.starts[0])
-    escaped = escape_spaces(fragment)
-    text.put(bytes(escaped.text), escaped, 0, len(escaped.text))
-    return text
 
 
 def merge(vocab: Vocab, text: bytes, observe: Observe | None = None) -> Symbols:

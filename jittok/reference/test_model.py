@@ -10,7 +10,7 @@ from jittok.vocab import Vocab
 CHUNK = 5
 
 
-def session(vocab: Vocab, fragment: Mapped) -> Iterator[Token]:
+def tokens(vocab: Vocab, fragment: Mapped) -> Iterator[Token]:
     """Tokens of the text between two special tokens."""
     for at in range(0, len(fragment.text), CHUNK):
         chunk = fragment.text[at : at + CHUNK]

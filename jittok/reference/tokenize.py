@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from jittok.errors import EncodingFailed, UnsupportedVocab
-from jittok.reference import bpe, hybriddna, plamo2, rwkv, spm, test_model, ugm, whitespace, wpm
+from jittok.pipeline import models
+from jittok.reference import bpe, plamo2, rwkv, spm, test_model, ugm, wpm
 from jittok.reference.detokenize import detokenize, token_to_piece
 from jittok.reference.mapped import Mapped, Token, mapped
 from jittok.reference.special import partition
+from jittok.reference.steps import words
 from jittok.vocab import NO_TOKEN, Vocab
+from jittok.vocab.as_pipeline import pipeline_of
 
 __all__ = ["align", "detokenize", "newline_id", "token_to_piece", "tokenize", "tokens"]
 
-SESSIONS = {
-    "bpe": bpe.session,
-    "hybriddna": hybriddna.session,
-    "plamo2": plamo2.session,
-    "plamo3": plamo2.session,
-    "rwkv": rwkv.session,
-    "test": test_model.session,
-    "ugm": ugm.session,
-    "whitespace": whitespace.session,
-    "wpm": wpm.session,
+MODELS: dict[type, Callable[[Vocab, Mapped], Iterator[Token]]] = {
+    models.PairMerges: bpe.tokens,
+    models.ScoredMerges: spm.tokens,
+    models.Lattice: ugm.tokens,
+    models.LongestText: wpm.tokens,
+    models.LongestEscaped: rwkv.tokens,
+    models.Suffixes: plamo2.tokens,
+    models.Hashed: test_model.tokens,
 }
-"""By type, or by model where that is more. `spm.session` wants to know what stands in front."""
+"""What becomes of one word, by the model of the vocabulary's Pipeline."""
 
 
 def tokenize(vocab: Vocab, text: bytes, *, add_special: bool = False, parse_special: bool = False) -> list[int]:
@@ -64,10 +65,13 @@ def tokens(vocab: Vocab, text: bytes, *, add_special: bool = False, parse_specia
 
 
 def session(vocab: Vocab, fragment: Mapped, after_special: bool) -> Iterator[Token]:
-    """The tokens of one stretch of text between special tokens."""
-    if vocab.type == "spm":
-        return spm.session(vocab, fragment, after_special)
-    return SESSIONS[vocab.model if vocab.model in ("hybriddna", "whitespace") else vocab.type](vocab, fragment)
+    """The tokens of one stretch of text between special tokens: the steps of the vocabulary, then its model."""
+    model = MODELS[type(pipeline_of(vocab).model)]
+    for word in words(vocab, fragment, after_special):
+        if isinstance(word, Token):
+            yield word
+        else:
+            yield from model(vocab, word)
 
 
 def around(vocab: Vocab) -> tuple[int, int]:

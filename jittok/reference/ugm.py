@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from jittok.errors import EncodingFailed
 from jittok.reference.mapped import Mapped, Token
-from jittok.reference.nfc import nfc
 from jittok.reference.per_vocab import attributes, file_attributes, per_vocab, scores
 from jittok.reference.xcda import charsmap, longest_key, replacement
 from jittok.unicode.characters import SPACE_MARK_BYTES
@@ -71,15 +70,13 @@ def _prefixes(texts: dict[bytes, int] | list[bytes]) -> frozenset[bytes]:
     return frozenset(text[:size] for text in texts for size in range(1, len(text) + 1))
 
 
-def session(vocab: Vocab, fragment: Mapped) -> Iterator[Token]:
-    """Tokens of the text between two special tokens; runs of the unknown token become one.
+def tokens(vocab: Vocab, text: Mapped) -> Iterator[Token]:
+    """Tokens of a normalized text; runs of the unknown token become one.
 
-    EncodingFailed: a spoiled character map. Source: llama.cpp, `llm_tokenizer_ugm_session`.
+    Source: llama.cpp, `llm_tokenizer_ugm_session`.
     """
-    text = normalize(vocab, nfc(fragment) if vocab.nfc else fragment)
-    if not text.text:
-        return
-    yield from joined(vocab, text, best_path(lattice(vocab, bytes(text.text))))
+    if text.text:
+        yield from joined(vocab, text, best_path(lattice(vocab, bytes(text.text))))
 
 
 def joined(vocab: Vocab, text: Mapped, path: list[Token]) -> Iterator[Token]:
@@ -113,7 +110,7 @@ def step(vocab: Vocab, text: bytes | bytearray, at: int) -> tuple[bytes, int]:
 
 
 def normalize(vocab: Vocab, fragment: Mapped, observe: Callable[[int, int, bytes, int], None] | None = None) -> Mapped:
-    """What the lattice is built on. Source: llama.cpp, `normalize`.
+    """What the lattice is built on. EncodingFailed: a spoiled character map. Source: llama.cpp, `normalize`.
 
     observe: called after each step with its place, the bytes used, what came out, and the bytes of the result so far.
     With `remove_extra_whitespaces` a space stands for all the spaces since the last word, and before the first word for

@@ -39,22 +39,21 @@ Observe = Callable[[int, int, int | None], None]
 """Called with start, stop and the token of each stretch of a word that was looked up."""
 
 
-def session(vocab: Vocab, fragment: Mapped) -> Iterator[Token]:
-    """Tokens of the text between two special tokens. EncodingFailed: a code point above U+10FFFF.
-
-    Source: llama.cpp, `llm_tokenizer_wpm_session`.
-    """
-    for word in words(vocab, fragment):
-        matches = match(vocab, bytes(word.text))
-        if matches is None:
-            yield word.token(vocab.unk_id, 0, len(word.text))
-        else:
-            for token, start, stop in matches:
-                yield word.token(token, start, stop)
+def tokens(vocab: Vocab, word: Mapped) -> Iterator[Token]:
+    """Tokens of one word. Source: llama.cpp, `llm_tokenizer_wpm_session`."""
+    matches = match(vocab, bytes(word.text))
+    if matches is None:
+        yield word.token(vocab.unk_id, 0, len(word.text))
+    else:
+        for token, start, stop in matches:
+            yield word.token(token, start, stop)
 
 
 def words(vocab: Vocab, fragment: Mapped) -> list[Mapped]:
-    """The words, each with U+2581 in front. Source: llama.cpp, `preprocess`."""
+    """The words, each with U+2581 in front. EncodingFailed: a code point above U+10FFFF.
+
+    Source: llama.cpp, `preprocess`.
+    """
     found: list[Mapped] = []
     word = None  # the open one
     for c, i, j in decode(fragment.text, vocab.shortest_utf8):

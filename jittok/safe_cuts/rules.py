@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import frozen
-from jittok.pretokenize.classes import UNICODE_SIZE, two_stage
+from jittok.pretokenize.classes import UNICODE_SIZE, distinct, two_stage_of
 from jittok.safe_cuts.cuts import (
     ANY_BYTE,
     APART,
@@ -204,14 +204,14 @@ def build_rules(
     """
     cuts = cuts.copy()
     cuts[WIDE, WIDE] = False
-    pages, blocks = two_stage(np.arange(UNICODE_SIZE), flags)
+    pages, blocks = two_stage_of(flags)
     two, three = flags[:0x800].copy(), flags[:0x10000].copy()
     two[:0x80], three[:0x800] = ILL, ILL
     if pairs is None:
         bits, pair_words = 9, np.full(8, _ALL, np.uint64)
     else:
         checked = (pairs.left >= 0x800) & (pairs.right >= 0x800)
-        joined = np.unique(pairs.left[checked] << 21 | pairs.right[checked])
+        joined = distinct(pairs.left[checked] << 21 | pairs.right[checked])
         bits = max(9, int(8 * joined.size).bit_length())
         pair_words = _pair_filter(joined >> 21, joined & (1 << 21) - 1, bits)
     crossings, trie, longest = np.zeros(1024, np.uint64), build_double_array(*_NO_TEXTS), 0

@@ -46,6 +46,13 @@ class OtherFiles(Facts):
         parts = [ids[-1 - item] if item < 0 else [item] for item in self._pipeline("a template for pairs").pair]
         return np.concatenate([np.asarray(part, np.int32) for part in parts])
 
+    @property
+    def pipeline(self) -> Pipeline:
+        """What becomes of a text, step by step, as data: of a GGUF llama.cpp's steps, of another file those it says."""
+        from jittok.vocab.as_pipeline import pipeline_of
+
+        return self.vocab if isinstance(self.vocab, Pipeline) else pipeline_of(self.vocab)
+
     def _pipeline(self, wanted: str) -> Pipeline:
         if not isinstance(self.vocab, Pipeline):
             raise UnsupportedVocab(self.vocab.source, "file", InWords("a GGUF vocabulary"), wanted)

@@ -26,15 +26,13 @@ from jittok.vocab.types import rules_of
 
 SESSIONS: dict[str, Callable[[Recorder, Mapped], list[Token]]] = {
     "bpe": bpe.session,
-    "hybriddna": bpe.hybriddna_session,
     "plamo2": plamo2.session,
     "plamo3": plamo2.session,
     "rwkv": rwkv.session,
     "ugm": ugm.session,
-    "whitespace": bpe.whitespace_session,
     "wpm": wpm.session,
 }
-"""By type, or by model where that is more."""
+"""By type."""
 BEYOND = re.compile(rb"\xf4[\x90-\xbf][\x80-\xbf]{2}|[\xf5-\xf7][\x80-\xbf]{3}")
 """What llama.cpp's decoder makes a code point above U+10FFFF of."""
 REPLACEMENT = "\ufffd".encode()
@@ -103,9 +101,8 @@ def _session_once(recorder: Recorder, fragment: Mapped, after_special: bool) -> 
     vocab = recorder.vocab
     if vocab.type == "spm":
         return spm.session(recorder, fragment, after_special)
-    kind = vocab.model if vocab.model in ("hybriddna", "whitespace") else vocab.type
-    if kind in SESSIONS:
-        return SESSIONS[kind](recorder, fragment)
+    if vocab.type in SESSIONS:
+        return SESSIONS[vocab.type](recorder, fragment)
     return list(plain_session(vocab, fragment, after_special))  # the type for llama.cpp's tests has no stages
 
 

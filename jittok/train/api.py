@@ -7,11 +7,14 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
+from jittok.errors import CorpusError
 from jittok.train.bpe import Options, train_counts
 from jittok.train.counting import How, count
 from jittok.train.counts import Counts
 from jittok.train.cutter import named_pre
+from jittok.train.names import FILE, REGEX
 from jittok.train.trained import Trained
+from jittok.vocab.keys import pre_names
 
 ROLES = ("bos", "eos", "pad", "unk")
 
@@ -55,7 +58,10 @@ def train(
     unknown = set(options) - {field.name for kind in (Options, How) for field in fields(kind)}
     if unknown:
         raise TypeError(f"found unknown options {', '.join(sorted(unknown))}")
-    return Trained(train_counts(words, chosen), words.pre or chosen.pre, roles, name)
+    pre = words.pre or chosen.pre
+    if not pre.startswith((REGEX, FILE)) and pre not in pre_names():
+        raise CorpusError("words", pre, "words that a pre-tokenizer of byte-level BPE has cut, such as qwen2 or gpt-2")
+    return Trained(train_counts(words, chosen), pre, roles, name)
 
 
 def _taken(options: dict[str, Any], kind: Any) -> dict[str, Any]:

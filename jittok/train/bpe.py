@@ -103,6 +103,8 @@ def alphabet_ids(counts: Counts, options: Options) -> tuple[Counts, list[str], N
         order = sorted(np.flatnonzero(kept).tolist(), key=lambda byte: (-weights[byte], CHARACTER_OF_BYTE[byte]))
         dropped = np.zeros(256, np.bool_)
         dropped[order[options.limit_alphabet :]] = True
+        if options.like == "hf":  # the trainer splits words by all tokens that it has, special ones too
+            dropped[[BYTE_OF_CHARACTER[ord(text)] for text in options.special if _is_character(text)]] = False
         kept &= ~dropped
         counts = counts.without_bytes(dropped)
     texts: dict[str, int] = {}
@@ -168,6 +170,10 @@ def _warn(made: Learned, options: Options, counts: Counts) -> None:
             made.warnings.append(f"{made.size} ids: no pair is left to merge (asked for {options.size})")
     if options.like == "hf" and merges.counts.size and int(merges.counts.max()) > HF_MOST:
         made.warnings.append("a pair counts more than 2^31: Hugging Face's trainer, of 32 bits, never merges it")
+
+
+def _is_character(text: str) -> bool:
+    return len(text) == 1 and _is_in_alphabet(text)
 
 
 def _is_in_alphabet(text: str) -> bool:

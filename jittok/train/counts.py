@@ -17,17 +17,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.errors import CorpusError
+from jittok.errors import CorpusError, InWords
 from jittok.train.counter import Counter, flat_words
 from jittok.train.cutter import Cutter
-from jittok.train.table import N_BLOB, SLOT, Table
+from jittok.train.joined import words_of
+from jittok.train.table import Table
 from jittok.unicode.tables import BYTE_OF_CHARACTER, CHARACTER_OF_BYTE
 
 MAGIC = "#jittok words 1 "
 UNIT = 1 << 16
 """What a document of weight 1 counts where documents have weights."""
-AT_ONCE = 1 << 16
-"""Slots that are looked at together."""
+MOST = 1 << 62
+"""All counts of a corpus are fewer: they are summed in 64 bits."""
+DEFAULT_FACTS: dict[str, Any] = {
+    "pre": "", "unit": 1, "documents": 0, "bytes": 0, "special": [], "once": False, "like": "jittok", "last": "",
+    "left_out": 0,
+}  # fmt: skip
+"""Of the first line, and what holds without it."""
 _TO_TEXT = {byte: chr(c) for byte, c in enumerate(CHARACTER_OF_BYTE)}
 _TO_BYTES = {c: chr(byte) for c, byte in BYTE_OF_CHARACTER.items()}
 
@@ -47,6 +53,7 @@ class Counts:
     once: bool = False  # a word counts once a document
     like: str = "jittok"  # whose tables of characters cut them: "hf" for those of tokenizers
     last: bytes = b""  # of lines: the last run of the last one
+    left_out: int = 0  # lines that were too long
 
     def __len__(self) -> int:
         return self.counts.size
@@ -91,6 +98,7 @@ class Counts:
         facts |= {"special": list(self.special), "once": self.once}
         facts |= {"like": self.like} if self.like != Counts.like else {}
         facts |= {"last": to_text(self.last)} if self.last else {}
+        facts |= {"left_out": self.left_out} if self.left_out else {}
         rows = sorted(self.items(), key=lambda item: (-item[1], item[0]))
         with whole(path) as new, new.open("w", encoding="utf-8", newline="\n") as file:
             file.write(f"{MAGIC}{json.dumps(facts)}\n")
@@ -113,21 +121,38 @@ class Counts:
                     count, word = text.split("\t")
                     words.append(to_bytes(word))
                     counts.append(int(count))
-                    if not 0 <= counts[-1] < 1 << 62:
+                    if not 0 <= counts[-1] < MOST:
                         raise ValueError
                 except (ValueError, KeyError):
                     expected = "a count, a tab and a word in the alphabet of bytes"
                     raise CorpusError(f"{path}, line {number}", line[:80], expected) from None
-        facts["text_bytes"] = facts.pop("bytes", 0)
-        facts["special"] = tuple(facts.get("special", ()))
-        facts["last"] = to_bytes(facts.get("last", ""))
-        return cls(*flat_words(words), np.array(counts, np.int64), **facts)
+        if sum(counts) >= MOST:
+            raise CorpusError(str(path), InWords(f"{sum(counts)} occurrences"), f"fewer than {MOST}")
+        return cls(*flat_words(words), np.array(counts, np.int64), **_facts(path, facts))
 
     @classmethod
     def of(cls, words: Mapping[bytes, int] | Mapping[str, int], **facts: Any) -> Counts:
         """Counts of a dictionary."""
         parts = [word.encode() if isinstance(word, str) else word for word in words]
         return cls(*flat_words(parts), np.fromiter(words.values(), np.int64, len(words)), **facts)
+
+
+def _facts(path: str | os.PathLike[str], facts: object) -> dict[str, Any]:
+    """What the first line of a file says, as fields of Counts. CorpusError for what `save` would not have written."""
+    given = dict(facts) if isinstance(facts, dict) else {"": facts}
+    fields = {key: given.pop(key, default) for key, default in DEFAULT_FACTS.items()}
+    try:
+        for key, value in fields.items():
+            if type(value) is not type(DEFAULT_FACTS[key]):
+                raise ValueError(f"{key}: {value!r}")
+        if given or not all(isinstance(text, str) for text in fields["special"]):
+            raise ValueError(json.dumps(facts))
+        if fields["unit"] not in (1, UNIT) or min(fields[key] for key in ("documents", "bytes", "left_out")) < 0:
+            raise ValueError(json.dumps(facts))
+        special, last = tuple(fields.pop("special")), to_bytes(fields.pop("last"))
+    except ValueError as error:
+        raise CorpusError(f"{path}, line 1", str(error), "what --save-words writes there") from None
+    return {"text_bytes": fields.pop("bytes"), "special": special, "last": last, **fields}
 
 
 def to_text(word: bytes) -> str:
@@ -148,9 +173,10 @@ def summed(parts: Iterable[Counts]) -> Counts:
     """The counts of all corpora together; one part at least. CorpusError where words are cut in different ways."""
     counter = Counter(Cutter("", None, lambda: 0, False))  # type: ignore[arg-type]
     whole: Counts | None = None
+    occurrences = 0.0
     for part in parts:
         if whole is None:
-            whole = replace(part, documents=0, text_bytes=0, last=b"")
+            whole = replace(part, documents=0, text_bytes=0, last=b"", left_out=0)
         elif _cut(whole) != _cut(part):
             found, expected = _cut(part), f"words cut as the others: {_cut(whole)}"
             raise CorpusError("counts", found, expected)
@@ -159,10 +185,13 @@ def summed(parts: Iterable[Counts]) -> Counts:
             counter.clear()
             counter.add_words(table.words, table.starts, table.counts * (part.unit // whole.unit))
         unit = max(whole.unit, part.unit)
+        occurrences += float(part.counts.sum()) / part.unit
+        if occurrences * unit >= MOST:
+            raise CorpusError("counts", InWords(f"{occurrences:.0f} occurrences"), f"fewer than {MOST // unit}")
         counter.add_words(part.words, part.starts, part.counts * (unit // part.unit))
         whole = replace(
             whole, unit=unit, documents=whole.documents + part.documents, text_bytes=whole.text_bytes + part.text_bytes,
-            last=part.last or whole.last,
+            last=part.last or whole.last, left_out=whole.left_out + part.left_out,
         )  # fmt: skip
     assert whole is not None, "there is a part"
     found_table = of_table(counter.table)
@@ -175,21 +204,6 @@ def _cut(counts: Counts) -> str:
     return f"{counts.pre!r}, special {list(counts.special)}, once {counts.once}{like}"
 
 
-def of_table(table: Table) -> Counts:
-    """The words of a table."""
-    short, long = table.short.reshape(-1, SLOT), table.long.reshape(-1, SLOT)
-    words, sizes, counts = [], [], []
-    for at in range(0, short.shape[0], AT_ONCE):  # a copy of all slots would be as large as the table
-        part = short[at : at + AT_ONCE]
-        part = part[part[:, 2] > 0]
-        sizes.append((part[:, 1] >> np.uint64(56)).astype(np.int64))
-        keys = np.ascontiguousarray(part[:, :2]).view(np.uint8).reshape(-1, 16)
-        words.append(keys[np.arange(16)[None, :] < sizes[-1][:, None]])
-        counts.append(part[:, 2].astype(np.int64))
-    long = long[long[:, 2] > 0]
-    long = long[np.argsort(long[:, 1])]  # as they lie in the blob
-    lengths = np.concatenate([*sizes, (long[:, 3] >> np.uint64(32)).astype(np.int64)])
-    starts = np.zeros(lengths.size + 1, np.int64)
-    np.cumsum(lengths, out=starts[1:])
-    blob = table.blob[: int(table.used[N_BLOB])]
-    return Counts(np.concatenate([*words, blob]), starts, np.concatenate([*counts, long[:, 2].astype(np.int64)]))
+def of_table(*tables: Table, threads: int = 1) -> Counts:
+    """The words of a table; of several, which are given up."""
+    return Counts(*words_of(tables, threads))

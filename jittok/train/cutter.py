@@ -12,8 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jittok import _jit
 from jittok._jit import frozen
 from jittok.errors import CorpusError, UnsupportedVocab
+from jittok.pipeline.steps import SpellBytes
 from jittok.pretokenize.definition import pre_type
 from jittok.pretokenize.families import GENERAL, GPT2, LLAMA3, family_numbers
 from jittok.pretokenize.files import automata_of, family_of, splitter_of_stages
@@ -35,7 +37,7 @@ class Cutter(NamedTuple):
 
     pre: str
     family: Family
-    count: Callable[..., int]  # its kernel
+    count: _jit.kernel[..., int]  # its own
     whole: bool  # texts are cut as a whole
     patterns: tuple[tuple[str, str], ...] = ()  # what it stands for: (pattern, engine), see `pretokenize.definition`
     stages: tuple[Any, ...] = ()  # or the stages of a Pipeline
@@ -106,7 +108,11 @@ def _described_cutter(pre: str) -> Cutter:
     from jittok.files.places import Node
     from jittok.train.export import hf_pre_tokenizer
 
-    return stages_cutter(pre, splitters(Node("train", "pre_tokenizer", hf_pre_tokenizer(pre))))
+    stages = splitters(Node("train", "pre_tokenizer", hf_pre_tokenizer(pre)))
+    if not any(isinstance(stage, SpellBytes) for stage in stages):
+        expected = "one that ends in ByteLevel: what is learned here are bytes"
+        raise UnsupportedVocab("", "--pre", pre.removeprefix(FILE), expected)
+    return stages_cutter(pre, stages)
 
 
 def named_pre(pre: str) -> str:

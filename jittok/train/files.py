@@ -191,7 +191,8 @@ class _Run:
             jobs = ((lambda raw=raw: (raw, self._count(raw))) for raw in self._raw_ranges())
             for raw, (read_of, cut) in in_turn(pool, self.tally.threads, jobs):
                 self.tally.tail.add(cut)
-                base = lines[1] if lines[0] == raw.key.source else 0
+                goes_on = lines[0] == raw.key.source and self.sources[raw.key.source].kind != "txt"
+                base = lines[1] if goes_on else 0
                 lines = (raw.key.source, base + read_of.seen)
                 if read_of.bad is not None and self.reading.on_error == "fail":
                     bad = read_of.bad
@@ -231,8 +232,9 @@ class _Run:
                 yield unit, False
 
     def _count(self, raw: RawRange) -> tuple[_Read, Lines | None]:
-        texts = read_texts(raw, self.sources[raw.key.source].kind, self.reading)
-        size = int((texts.docs.stops - texts.docs.starts).sum())
+        kept = self.how.only_kernels_read
+        texts = read_texts(raw, self.sources[raw.key.source].kind, self.reading, kept=kept)
+        size = int((texts.docs.stops - texts.docs.starts).sum())  # nearly, for texts as Python keeps them
         found = _Read(texts.docs.starts.size, size, texts.seen, texts.bad[0] if texts.bad else None)
         if texts.bad and self.reading.on_error == "fail":
             return found, None

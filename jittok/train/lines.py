@@ -33,6 +33,7 @@ class Lines(NamedTuple):
     weights: Any
     number: int  # lines that are read, blank ones among them
     blank: NDArray[np.int64]  # which of these are blank
+    long: int = 0  # lines that are not read, as they are too long
 
 
 def lines_of(docs: Documents, weights: Any, longest: int, charsmap: Charsmap | None = None) -> Lines:
@@ -52,6 +53,7 @@ def lines_of(docs: Documents, weights: Any, longest: int, charsmap: Charsmap | N
     begin[firsts[:-1]] = docs.starts
     _strip(data, begin, end, (bytes([RETURN]),))
     kept = (end > begin) & (end - begin <= longest)
+    long = int((end - begin > longest).sum())
     marks = np.flatnonzero(data == UNKNOWN[2])
     marks = marks[marks >= 2]
     marks = marks[(data[marks - 1] == UNKNOWN[1]) & (data[marks - 2] == UNKNOWN[0])]
@@ -65,7 +67,7 @@ def lines_of(docs: Documents, weights: Any, longest: int, charsmap: Charsmap | N
     number, blank = rows.size, np.flatnonzero(~full)
     if weights is not None and weights.size > 1:
         weights = weights[rows[full]]
-    return Lines(Documents(data, begin[full], end[full]), weights, number, blank)
+    return Lines(Documents(data, begin[full], end[full]), weights, number, blank, long)
 
 
 def _strip(data: NDArray[np.uint8], begin: NDArray[np.int64], end: NDArray[np.int64], texts: tuple[bytes, ...]) -> None:
@@ -196,7 +198,7 @@ class Tail:
 
     def __init__(self) -> None:
         self.parts: deque[tuple[int, Lines]] = deque()  # the lines in front of each, and itself
-        self.number = self.blank = 0
+        self.number = self.blank = self.long = 0
 
     def add(self, part: Lines | None) -> None:
         """The next lines, if any are cut. Parts that can no longer have the last one are let go."""
@@ -205,6 +207,7 @@ class Tail:
         self.parts.append((self.number, part))
         self.number += part.number
         self.blank += part.blank.size
+        self.long += part.long
         while len(self.parts) > 1 and self.parts[1][0] < self.number - self.blank:
             self.parts.popleft()
 

@@ -215,7 +215,13 @@ def train_spm_counts(counts: Counts, options: SpmOptions) -> SpmTrained:
     scores += [-float(k) for k in range(len(made) + len(required))]
     types += [NORMAL] * (len(made) + len(required))
     said = [f"{len(pieces)} pieces: no pair is left to merge (asked for {options.size})"] if len(made) < wanted else []
-    return SpmTrained(pieces, scores, types, options, merges, said)
+    return SpmTrained(pieces, scores, types, options, merges, said + too_long(counts, options.max_sentence_length))
+
+
+def too_long(counts: Counts, most: int) -> list[str]:
+    """What to say of lines that were left out, if there are any."""
+    said = f"{counts.left_out:,} lines of more than {most:,} bytes are left out, as sentencepiece does"
+    return [said] if counts.left_out else []
 
 
 def first_pieces(options: SpmOptions) -> tuple[list[str], list[float], list[int]]:

@@ -45,7 +45,7 @@ from jittok.train.seeding import (
     valid_text,
 )
 from jittok.train.sentences import FOLLOWED, Sentences, sentences_of
-from jittok.train.spm import NORMAL, UNKNOWN_MARK, SpmOptions, SpmTrained, first_pieces, piece_kinds, runs_of
+from jittok.train.spm import NORMAL, UNKNOWN_MARK, SpmOptions, SpmTrained, first_pieces, piece_kinds, runs_of, too_long
 
 F = np.float32
 Floats = NDArray[np.float32]
@@ -148,6 +148,7 @@ def train_unigram_counts(
     model.take(kept, model.scores[kept])
     pieces = _final(model, sentences.required, wanted)
     said = [] if len(pieces) == wanted else [f"{len(heads) + len(pieces)} pieces: no others are left"]
+    said += too_long(counts, options.max_sentence_length)
     return SpmTrained(
         [*heads, *(text for text, _ in pieces)], [*scores, *(score for _, score in pieces)],
         [*types, *([NORMAL] * len(pieces))], options, None, said, "unigram",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import unicodedata
 from functools import cache
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Literal
 
@@ -64,15 +65,21 @@ Ranges = tuple[tuple[int, int], ...]
 
 
 @cache
-def _tables() -> dict[str, NDArray[np.uint32]]:
-    with np.load(Path(__file__).with_name("libraries.npz")) as file:
-        return dict(file)
+def _file() -> Any:
+    return np.load(BytesIO(Path(__file__).with_name("libraries.npz").read_bytes()))
+
+
+@cache
+def _table(name: str) -> NDArray[np.uint32]:
+    """One array of the file: a tokenizer asks for few, and each takes longer to read than what is done with it."""
+    table: NDArray[np.uint32] = _file()[name]
+    return table
 
 
 @cache
 def ranges(name: str) -> Ranges:
     """The code points of a set or class as rising (first, last), which do not touch."""
-    rows = _tables()[name if name in SETS else f"class_{name}"]
+    rows = _table(name if name in SETS else f"class_{name}")
     return tuple((first, stop - 1) for first, stop in rows.astype(np.int64).tolist())
 
 
@@ -97,8 +104,7 @@ def _points(parts: Ranges) -> frozenset[int]:
 @cache
 def lower_map() -> dict[int, str]:
     """Code point -> its lower case by Rust's table, each character alone; U+0130 alone has two characters."""
-    tables = _tables()
-    columns = (tables[name].tolist() for name in ("lower_from", "lower_to", "lower_then"))
+    columns = (_table(name).tolist() for name in ("lower_from", "lower_to", "lower_then"))
     return {c: chr(to) + (chr(then) if then else "") for c, to, then in zip(*columns, strict=True)}
 
 

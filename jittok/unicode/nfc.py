@@ -50,8 +50,12 @@ def decompositions() -> dict[int, tuple[int, ...]]:
         for c, first, second in zip(*(tables[name].tolist() for name in ("decomposed", "first", "second")), strict=True)
     }
 
+    found: dict[int, tuple[int, ...]] = {}
+
     def whole(c: int) -> tuple[int, ...]:
-        return tuple(part for step in steps[c] for part in whole(step)) if c in steps else (c,)
+        if c not in found:
+            found[c] = tuple(part for step in steps[c] for part in (whole(step) if step in steps else (step,)))
+        return found[c]
 
     return {c: whole(c) for c in steps}
 

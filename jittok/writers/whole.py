@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+STDOUT, STDERR = 1, 2
 OPEN_FILES = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/self/fd/")
 """Names of what this process has open already, which may be a file that the shell has made."""
 
@@ -19,12 +22,55 @@ def is_stream(path: str | os.PathLike[str]) -> bool:
     return os.fspath(plain).startswith(OPEN_FILES) or (plain.exists() and not plain.is_file() and not plain.is_dir())
 
 
+def is_standard_output(path: str | os.PathLike[str]) -> bool:
+    """Whether what is written to this name comes out where standard output does."""
+    try:
+        return os.path.samestat(Path(path).stat(), os.fstat(STDOUT))
+    except (OSError, ValueError):
+        return False
+
+
+def _open_file(path: str | os.PathLike[str]) -> int | None:
+    """The descriptor of a plain file that a name of OPEN_FILES stands for; None for any other name. OSError."""
+    name = os.fspath(path)
+    if isinstance(name, bytes) or not name.startswith(OPEN_FILES):
+        return None
+    last = {"stdout": str(STDOUT), "stderr": str(STDERR)}.get(Path(name).name, Path(name).name)
+    if not last.isdecimal():
+        return None
+    try:
+        return int(last) if stat.S_ISREG(os.fstat(int(last)).st_mode) else None
+    except (OSError, OverflowError) as error:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name) from error
+
+
+@contextmanager
+def _at_the_end(descriptor: int) -> Iterator[Path]:
+    """A file whose bytes go where the next ones of a descriptor do. Whoever opened its file by name would write over
+    what stands there."""
+    import shutil
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="jittok-") as folder:
+        new = Path(folder) / "output"
+        yield new
+        if descriptor == STDOUT and sys.stdout is not None:
+            sys.stdout.flush()
+        with new.open("rb") as written, os.fdopen(os.dup(descriptor), "wb") as file:
+            shutil.copyfileobj(written, file)
+
+
 @contextmanager
 def whole(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A file beside `path` to write to. It takes the place of `path`, and its permissions, when the block ends well,
     and goes when it does not. A stream (see `is_stream`) is written to as it is. OSError names `path`."""
     if is_stream(path):
-        yield Path(path)
+        descriptor = _open_file(path)
+        if descriptor is None:
+            yield Path(path)
+            return
+        with _at_the_end(descriptor) as new:
+            yield new
         return
     place = Path(os.path.realpath(path))
     new = place.with_name(f".jittok-{secrets.token_hex(8)}")

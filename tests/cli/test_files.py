@@ -2,6 +2,7 @@
 
 import base64
 import json
+from pathlib import Path
 from typing import get_args
 
 import numpy as np
@@ -57,7 +58,7 @@ def test_ranks_take_their_pattern_and_special_tokens(ranks, tmp_path, capsysbina
         (["--pattern", "a*+a"], "a*+a"),
         ([], "expected its pattern"),
         (["--pattern", ".", "--special-token", "x"], "TEXT=ID"),
-        (["--vocab", "gpt-2", "--pattern", "."], "--pattern is given"),
+        (["--vocab", "gpt-2", "--pattern", "."], "something is said of one"),
     ],
 )
 def test_what_is_wrong_with_them_is_told(ranks, given, found, capfd):
@@ -67,3 +68,22 @@ def test_what_is_wrong_with_them_is_told(ranks, given, found, capfd):
         status = leave.code
     assert status == 2
     assert found in capfd.readouterr().err
+
+
+def test_two_files_take_what_the_ranks_among_them_need(ranks, tmp_path, monkeypatch, capsysbinary):
+    monkeypatch.chdir(tmp_path)
+    given = ["--pattern", r"\p{L}+|[^\p{L}]+", "--special-token", "<|x|>=300", "--no-cache"]
+    assert main(["convert", str(ranks), "--to", "tokenizer.json", "--out", "other.json", *given]) == 0
+    assert main(["compare", str(ranks), "other.json", *given]) in (0, 1)
+    Path("text.txt").write_text("the them<|x|>")
+    capsysbinary.readouterr()
+    assert main(["compare", str(ranks), "other.json", "--corpus", "text.txt", "--parse-special", *given]) == 0
+    assert main(["compare", "gpt-2", str(ranks), "--corpus", "text.txt", *given, "--json"]) == 1
+    capsysbinary.readouterr()
+
+
+def test_what_is_said_of_ranks_must_be_of_a_file(capfd):
+    assert main(["compare", "gpt-2", "mistral", "--pattern", "a"]) == 2
+    assert "--pattern: found no file of tiktoken ranks, expected one as A or B" in capfd.readouterr().err
+    assert main(["convert", "gpt-2", "--to", "tiktoken", "--encoding", "qwen", "--special-token", "a=1"]) == 2
+    assert "--special-token, --encoding: found no file" in capfd.readouterr().err

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -126,15 +128,68 @@ def test_permissions_and_long_names_stay_and_links_are_followed(tmp_path: Path) 
 
 @pytest.mark.process
 @pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="no /dev/stdout")
-def test_standard_output_is_written_to_as_it_is(tmp_path: Path) -> None:
-    program = "from jittok.writers.whole import whole\nwith whole('/dev/stdout') as new: new.open('a').write('page')"
-    command = [sys.executable, "-c", program]
-    assert subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout == b"page"
+def test_standard_output_is_written_to_where_it_is(tmp_path: Path) -> None:
+    """As the shell has opened it: behind what stands there, and in front of what is printed later."""
+    program = (
+        "import sys\nfrom jittok.writers.whole import whole\nsys.stdout.write('a ')\n"
+        "with whole(sys.argv[1]) as new: new.write_text('page')\nsys.stdout.write(' z')"
+    )
     log = tmp_path / "log"
-    log.write_text("before ")
-    with log.open("a") as file:
-        subprocess.run(command, check=True, stdout=file)
-    assert log.read_text() == "before page"
+    for name in ("/dev/stdout", "/dev/fd/1"):
+        command = [sys.executable, "-c", program, name]
+        assert subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout in (b"pagea  z", b"a page z")
+        log.write_text("before ")
+        with log.open("a") as file:
+            subprocess.run(command, check=True, stdout=file)
+        assert log.read_text() == "before a page z"
+        with log.open("w") as file:
+            subprocess.run(command, check=True, stdout=file)
+        assert log.read_text() == "a page z"
+    with pytest.raises(FileNotFoundError), whole("/dev/fd/87654"):
+        pass
+
+
+@pytest.mark.process
+@pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="no /dev/stdout")
+def test_an_output_that_is_standard_output_has_no_report_in_it(tmp_path: Path) -> None:
+    text, found = tmp_path / "a.txt", tmp_path / "found"
+    text.write_text("to be or not to be " * 20)
+    small = tmp_path / "small.gguf"
+    jittok.train(["to be or not to be"] * 9, 260, special=["<s>"], eos="<s>").save(small)
+    for outputs, given in (
+        (("--save-words",), ["train", str(text), "--size", "260"]),
+        (("--out",), ["convert", str(small), "--to", "tiktoken"]),
+    ):
+        there = tmp_path / "there"
+        command = [sys.executable, "-m", "jittok", *given, *outputs]
+        done = subprocess.run([*command, str(there)], check=True, capture_output=True)
+        with found.open("wb") as file:
+            piped = subprocess.run([*command, "/dev/stdout"], check=True, stdout=file, stderr=subprocess.PIPE)
+        assert found.read_bytes() == there.read_bytes()
+        assert len(piped.stderr.splitlines()) >= len(done.stdout.splitlines())
+        there.unlink()
+
+
+def test_a_converted_file_goes_where_a_link_or_a_pipe_leads(tmp_path: Path) -> None:
+    target, link, pipe = tmp_path / "own.tiktoken", tmp_path / "link.tiktoken", tmp_path / "pipe.tiktoken"
+    target.write_text("before")
+    target.chmod(0o600)
+    link.symlink_to(target)
+    tok = jittok.train(["to be or not to be"] * 9, 260, special=["<s>"], eos="<s>").tokenizer
+    jittok.convert(tok, link, overwrite=True)
+    raw = target.read_bytes()
+    assert raw.startswith(b"IQ== ")
+    assert link.is_symlink()
+    assert target.stat().st_mode & 0o777 == 0o600
+    os.mkfifo(pipe)
+    read: list[bytes] = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()), daemon=True)
+    reader.start()
+    jittok.convert(tok, pipe)
+    assert pipe.is_fifo()
+    reader.join(60)
+    assert read == [raw]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [link.name, target.name, pipe.name]
 
 
 def test_two_outputs_of_one_name_are_refused(capsys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from recorded_files import HERE
 import jittok
 from jittok._jit import JIT
 from jittok.align import files as align_files
-from jittok.align import spelled
+from jittok.align import spelled, windows
 from jittok.files import read_pipeline
 from jittok.reference.pipeline import Runner
 from jittok.reference.pipeline.documents import aligned
@@ -144,6 +144,53 @@ def test_a_long_text_that_its_tokens_spell_is_compared_in_parts(monkeypatch):
         with monkeypatch.context() as plain:
             plain.setattr(align_files, "spelled_spans", lambda *_: False)
             assert tok.align(text).spans.tolist() == found
+
+
+def both_ways(tok, text, monkeypatch, **rules):
+    """Spans by windows of 200 bytes and by the whole text; how many documents the plain way has seen as a whole."""
+    whole = []
+    with monkeypatch.context() as patch:
+        patch.setattr(windows, "WINDOW", 200)
+        patch.setattr(align_files, "spelled_spans", lambda *_: False)
+        patch.setattr(align_files, "aligned", lambda *args: whole.append(args) or aligned(*args))
+        found = tok.align(text, **rules).spans.tolist()
+        patch.setattr(windows, "WINDOW", 1 << 30)
+        assert tok.align(text, **rules).spans.tolist() == found, text
+    return len(whole) - 1
+
+
+LONG = pytest.mark.skipif(not JIT, reason="windows are plain Python in either way, and long texts take long without")
+
+
+@LONG
+@pytest.mark.parametrize("seed", range(8))
+def test_spans_by_windows_are_those_of_the_whole_text(seed, monkeypatch):
+    draw = random.Random(seed)
+    tok = jittok.load(drawn_json(draw), cache=False)
+    for _ in range(3):
+        parts = [drawn_text(draw) * draw.choice([1, 1, 9]) for _ in range(draw.choice([9, 30]))]
+        text = draw.choice(["", " "]).join(parts).encode() + draw.choice([b"", b"\xe4\xb8", b"\xff" * 300])
+        rules = {"errors": "replace", "parse_special": bool(seed & 1), "add_special": bool(seed & 2)}
+        both_ways(tok, text, monkeypatch, **rules)
+
+
+@LONG
+@pytest.mark.parametrize(
+    "text",
+    ["中文" * 400, "a" * 1500, "☃" * 900 + " a", "what is it " * 150, "é中 " * 300, "\x00 a" * 500, " " * 2000],
+    ids=["characters", "one word", "unknown", "words", "accents", "what is removed", "spaces"],
+)
+def test_windows_tell_the_spans_of_long_texts(recorded, text, monkeypatch):
+    tok = jittok.load(recorded("bert-chinese").path, cache=False)
+    for add_special in (False, True):
+        assert both_ways(tok, text, monkeypatch, add_special=add_special) == 0
+
+
+@LONG
+def test_a_text_that_windows_cannot_tell_is_aligned_as_a_whole(recorded, monkeypatch):
+    tok = jittok.load(recorded("bert-chinese").path, cache=False)
+    monkeypatch.setattr(windows, "_join", lambda *_: windows.Joint(5, 4, False))  # a token twice
+    assert both_ways(tok, "中文" * 400, monkeypatch) == 1
 
 
 def runner(**parts):

@@ -1,12 +1,15 @@
 """Files whose texts are normalized, cut or marked before the kernels: the ids are those of the plain reference."""
 
+import base64
 import json
 import random
 import tracemalloc
 
 import pytest
+from charsmap import build_charsmap
 from drawn_files import drawn_text
 from drawn_pipelines import drawn_pipeline
+from drawn_unigram import LETTERS, MAP, drawn_unigram, drawn_words
 
 import jittok
 from jittok._jit import JIT
@@ -28,6 +31,57 @@ def test_a_drawn_file_gives_the_ids_of_the_reference(seed):
         for text, ids in zip(texts, rows, strict=True):
             assert ids == plain.encode(text, parse), text
         assert [tok.encode(text, parse_special=parse).tolist() for text in texts[::7]] == rows[::7]
+
+
+MAPPED = {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(build_charsmap(MAP)).decode()}
+RUNS = {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}
+STRIP = {"type": "Strip", "strip_left": True, "strip_right": True}
+MARKS = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}
+BEFORE = {
+    "deberta": [STRIP],
+    "deberta uncased": [{"type": "Lowercase"}, STRIP],
+    "albert": [{"type": "Replace", "pattern": {"String": "``"}, "content": '"'}, {"type": "NFKD"},
+               {"type": "StripAccents"}, {"type": "Lowercase"}],
+}  # fmt: skip
+"""What stands in front of a character map, by the models that have it so."""
+
+
+@pytest.mark.parametrize("kind", BEFORE)
+def test_a_character_map_behind_other_steps_gives_the_ids_of_the_reference(kind):
+    for seed in range(3 if JIT else 1):
+        draw = random.Random(seed)
+        content = {**json.loads(drawn_unigram(draw)), "pre_tokenizer": MARKS}
+        content["normalizer"] = {"type": "Sequence", "normalizers": [*BEFORE[kind], MAPPED, RUNS]}
+        _as_the_reference(json.dumps(content).encode(), [drawn_words(draw) for _ in range(3 * TEXTS)])
+
+
+@pytest.mark.parametrize("fallback", [False, True])
+def test_pieces_that_merge_behind_a_character_map_give_the_ids_of_the_reference(fallback):
+    draw = random.Random(3)
+    texts = ["<unk>", "▁", *LETTERS, *(f"<0x{byte:02X}>" for byte in range(256 if fallback else 0))]
+    merges = {(draw.choice(["▁", *LETTERS]), draw.choice(LETTERS)) for _ in range(60)}
+    vocab = dict.fromkeys([*texts, *sorted(a + b for a, b in merges)])
+    content = {
+        "normalizer": {"type": "Sequence", "normalizers": [MAPPED, RUNS]}, "pre_tokenizer": MARKS,
+        "model": {"type": "BPE", "vocab": {text: k for k, text in enumerate(vocab)}, "merges": sorted(merges),
+                  "unk_token": "<unk>", "fuse_unk": True, "byte_fallback": fallback},
+    }  # fmt: skip
+    _as_the_reference(json.dumps(content).encode(), [drawn_words(draw) for _ in range(5 * TEXTS)])
+
+
+def test_a_longer_token_with_the_unknown_ones_text_is_only_itself():
+    rows = [["<unk>", 0.0], ["<unk>ABC", -100.0], ["A", -2.0], ["▁", -3.0], ["a", -2.0]]
+    model = {"type": "Unigram", "vocab": rows, "unk_id": 0}
+    content = {"normalizer": RUNS, "pre_tokenizer": MARKS, "model": model}
+    _as_the_reference(json.dumps(content).encode(), ["<unk>ABC", "a<unk>", "<unk>ABCa <unk>AB", "ABC<unk>ABC", "a b"])
+
+
+def _as_the_reference(content: bytes, texts: list[str]) -> None:
+    tok, plain = jittok.load(content, cache=False), Runner(read_pipeline(content))
+    assert tok.runs == "kernels"
+    wanted = [plain.encode(text, False) for text in texts]
+    assert tok.encode_batch(texts, threads=1).to_list() == wanted
+    assert [tok.encode(text).tolist() for text in texts[::9]] == wanted[::9]
 
 
 def test_texts_that_lie_far_apart_are_normalized_as_they_are_alone():
@@ -85,6 +139,39 @@ def test_of_added_tokens_that_are_normalized_to_one_text_the_last_is_found():
         "model": {"type": "BPE", "vocab": {"c": 0}, "merges": []},
     })  # fmt: skip
     assert jittok.load(content.encode(), cache=False).encode("cABcAb\u0301cX").tolist() == [0, 2, 0, 2, 0, 3]
+
+
+FIRST = {"type": "Metaspace", "replacement": "_", "prepend_scheme": "first", "split": True}
+DIGITS = {"type": "Digits", "individual_digits": True}
+
+
+def precompiled(**rules):
+    charsmap = build_charsmap({key.encode(): image.encode() for key, image in rules.items()})
+    return {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(charsmap).decode()}
+
+
+@pytest.mark.parametrize(
+    ("normalizer", "text", "wanted"),
+    [
+        ({"type": "NFKD"}, "\u00bd a", "_1_\u2044_2_a"),  # all of one character that stands first
+        ({"type": "NFKC"}, "\u00bda\u00bd", "_1_\u2044_2a1\u20442"),
+        ({"type": "NFC"}, "a\u03011", "_\u00e11"),
+        (precompiled(x="", y="a"), "x1", "_1"),  # the library forgets what vanishes before anything is written
+        (precompiled(x="", y="a"), "xxy1x1", "_a11"),
+        ({"type": "Replace", "pattern": {"String": "x"}, "content": ""}, "x1", "1"),
+    ],
+)
+def test_a_mark_is_put_in_front_of_what_came_from_the_beginning_of_a_text(normalizer, text, wanted):
+    vocab = {c: k for k, c in enumerate("_12a\u2044\u00e1")}
+    content = json.dumps({
+        "version": "1.0", "added_tokens": [], "normalizer": normalizer,
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [DIGITS, FIRST]},
+        "model": {"type": "BPE", "vocab": vocab, "merges": []},
+    })  # fmt: skip
+    tok = jittok.load(content.encode(), cache=False)
+    assert tok.encode(text).tolist() == [vocab[c] for c in wanted]
+    tokenizers = pytest.importorskip("tokenizers")
+    assert tokenizers.Tokenizer.from_str(content).encode(text).ids == [vocab[c] for c in wanted]
 
 
 def test_a_character_that_becomes_very_much_takes_no_room_where_it_is_not():

@@ -15,6 +15,7 @@ from small_files import _field
 import jittok
 from jittok._jit import JIT
 from jittok.files import read_pipeline
+from jittok.models.ugm.files import kernel, pieces
 from jittok.reference.pipeline import Runner
 
 KINDS = {"tokenizer.json": drawn_unigram, "model": drawn_model}
@@ -62,6 +63,44 @@ def test_sums_of_long_texts_round_as_those_of_the_reference(kind, seed):
         assert tok.encode(part).tolist() == plain.encode(part, False)
 
 
+LONG = {
+    "one character that becomes three": ["½"],
+    "unknown": ["☃"],
+    "unknown beside the unknown token's own text": ["☃", "<unk>", "a"],
+    "letters": ["a", "b", "c", "d", "e"],
+    "marks that a text may end with": ["▁▁", "▁", "a", "中文"],
+}
+
+
+@pytest.mark.skipif(not JIT, reason="hundreds of kilobytes take long in plain Python")
+@pytest.mark.parametrize("name", LONG)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_long_text_that_nothing_cuts_has_the_ids_of_the_reference(kind, name):
+    draw = random.Random(3)
+    content = KINDS[kind](draw)
+    tok, plain = jittok.load(content, cache=False), Runner(read_pipeline(content))
+    text = "".join(draw.choices(LONG[name], k=3 * pieces.AT_ONCE // 2 // len(LONG[name][0].encode())))
+    for whole in (text, "ab" + text + "b a", text + "▁" * 2000):
+        assert tok.encode(whole).tolist() == plain.encode(whole, False)
+        if name == "one character that becomes three":
+            break
+
+
+@pytest.mark.skipif(JIT, reason="the compiled kernels look at more text at once than is drawn")
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("kind", KINDS)
+def test_pieces_of_any_text_have_the_ids_of_the_reference(kind, seed, monkeypatch):
+    monkeypatch.setattr(kernel, "AT_ONCE", 8)
+    monkeypatch.setattr(pieces, "AT_ONCE", pieces.STEP + 40)
+    monkeypatch.setattr(pieces, "SUMS_KEPT", 16)
+    draw = random.Random(seed)
+    content = KINDS[kind](draw)
+    tok, plain = jittok.load(content, cache=False), Runner(read_pipeline(content))
+    for _ in range(6):
+        text = drawn_words(draw) + draw.choice(["", "ﷺ" * 9, "☃" * 99, "▁" * 150, "a<unk>☃" * 20])
+        assert tok.encode(text).tolist() == plain.encode(text, False), text
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_bytes_beside_a_text_change_nothing(kind):
     count = 60 if JIT else 6
@@ -74,6 +113,18 @@ def test_bytes_beside_a_text_change_nothing(kind):
         for docs in guarded.documents(texts, at_end):
             found += tok.encode_batch(docs, threads=1).to_list()
         assert found == wanted
+
+
+def test_words_end_at_white_space_that_tokens_hold():
+    texts = ["<unk>", "▁", "-", "a", "b", "1", "a\n", "\n1\nb", "\n"]
+    marks = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}
+    content = json.dumps({
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, marks]},
+        "model": {"type": "Unigram", "vocab": [[text, -float(k)] for k, text in enumerate(texts)], "unk_id": 0},
+    })  # fmt: skip
+    tok = jittok.load(content.encode(), cache=False)
+    assert tok.runs == "kernels"
+    assert tok.encode("a\n-\nb").tolist() == [1, 3, 1, 2, 1, 4]
 
 
 JOINING = [

@@ -42,7 +42,9 @@ def test_a_drawn_file_gives_the_ids_of_the_reference(settings):
 
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_what_a_character_becomes_stays_as_it_is(settings):
-    kinds, images, several = characters(settings)
+    kinds, points, becomes, several = characters(settings)
+    images = np.arange(kinds.size)
+    images[points] = becomes
     more = np.zeros(kinds.size, bool)
     more[several.points] = True
     stays = ~more & (kinds != BLANK) & (kinds != DROPPED)

@@ -48,6 +48,16 @@ if name == "file":
     byte_level = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True}
     made = {"model": {"type": "BPE", "vocab": vocab, "merges": []}, "pre_tokenizer": byte_level}
     tok = jittok.load(json.dumps(made).encode())
+elif name == "unigram":
+    import json
+    letters = ["?", "\u2581", "a", "aa", "\u0635\u0644", "\u0644\u0649", "\u0627\u0644\u0644\u0647"]
+    rows = [[text, -1.0 - 0.1 * k * k] for k, text in enumerate(letters)]
+    marks = {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "always", "split": True}
+    model = {"type": "Unigram", "unk_id": 0, "vocab": rows}
+    runs = {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}
+    steps = {"type": "Sequence", "normalizers": [{"type": "NFKC"}, runs]}
+    tok = jittok.load(json.dumps({"normalizer": steps, "pre_tokenizer": marks, "model": model}).encode())
+    assert tok.runs == "kernels"
 else:
     tok = jittok.load(lzma.decompress(file.read_bytes())) if file.exists() else jittok.bundled(name)
 calls[call](character * 3000)
@@ -60,10 +70,10 @@ print((said("VmHWM") - before) / len(text), given / len(text))
 """
 
 
-def peak(name, character, call):
+def peak(name, character, call, megabytes=MEGABYTES):
     """(Peak, what is given back), in bytes a byte of text."""
     ended = subprocess.run(
-        [sys.executable, "-c", PROGRAM, name, character.hex(), call, str(MEGABYTES)], check=True, text=True,
+        [sys.executable, "-c", PROGRAM, name, character.hex(), call, str(megabytes)], check=True, text=True,
         stdout=subprocess.PIPE,
     )  # fmt: skip
     return map(float, ended.stdout.split())
@@ -71,6 +81,7 @@ def peak(name, character, call):
 
 PLAMO = str(Path(__file__).parents[1] / "data" / "vocabs" / "syn-plamo2.gguf.xz")
 UNIGRAM = str(Path(__file__).parents[1] / "data" / "vocabs" / "syn-ugm-plain.gguf.xz")
+SPACES = str(Path(__file__).parents[1] / "data" / "vocabs" / "syn-gemma4.gguf.xz")
 CASES = {
     "a character that becomes 33 bytes": ("t5", "\ufdfa".encode()),
     "malformed": ("t5", b"\xff"),
@@ -85,12 +96,32 @@ CASES = {
     "a cheapest path of pairs, which never meets that of the odd places": (UNIGRAM, b"a"),
     "a tokenizer.json": ("file", b"a"),
 }
+UNIGRAM_FILE = {
+    "a character that becomes 33 bytes": "\ufdfa".encode(),
+    "one that becomes three": "½".encode(),
+}
 
 
 @pytest.mark.parametrize("call", ["encode", "align"])
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_a_text_takes_a_bounded_multiple_of_its_size(case, call):
     taken, given = peak(*case, call)
+    assert taken <= max(TIMES, given + TIMES / 2)
+
+
+def test_a_special_token_at_every_second_byte_takes_no_more():
+    taken, given = peak(SPACES, b" ", "encode")
+    assert taken <= max(TIMES, given + TIMES / 2)
+
+
+@pytest.mark.parametrize("character", UNIGRAM_FILE.values(), ids=UNIGRAM_FILE)
+def test_a_unigram_file_takes_no_more(character):
+    taken, given = peak("unigram", character, "encode")
+    assert taken <= max(TIMES, given + TIMES / 2)
+
+
+def test_spans_by_the_plain_way_take_no_more():
+    taken, given = peak("unigram", "☃".encode(), "align", 1)
     assert taken <= max(TIMES, given + TIMES / 2)
 
 

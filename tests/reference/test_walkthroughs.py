@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from jittok.reference import bpe, merging, spm, ugm, wpm, xcda
+from jittok.reference import bpe, merging, spm, steps, ugm, wpm, xcda
 from jittok.reference.mapped import Mapped, mapped
 from jittok.reference.special import Fragment, partition
 from jittok.reference.tokenize import align, detokenize, tokenize
@@ -166,7 +166,7 @@ def test_llama_2_queue_of_what_is_lora(walkthroughs: Facts, named_vocab: Named) 
         lambda pair: [pair.left, pair.right, pair.text.decode(), vocab.ids[pair.text], -pair.priority],
         lambda pair: [pair.left, pair.right, -pair.priority],
     )
-    text = bytes(spm.normalize(vocab, whole("What is LoRA?"), True).text)
+    text = bytes(steps.words(vocab, whole("What is LoRA?"))[0].text)
     assert [piece.decode() for piece in merging.Symbols(text).pieces()] == facts["symbols"]
     symbols = spm.merge(vocab, text, log)
     assert (log.offers, log.events) == (facts["initial_offers"], facts["events"])
@@ -176,7 +176,7 @@ def test_llama_2_queue_of_what_is_lora(walkthroughs: Facts, named_vocab: Named) 
 
 def test_llama_3_words_and_queues_of_what_is_lora(walkthroughs: Facts, named_vocab: Named) -> None:
     facts, vocab = walkthroughs["llama3"], named_vocab("llama-bpe")
-    words = [bytes(word.text) for word in bpe.words(vocab, whole(facts["text"]))]
+    words = [bytes(word.text) for word in steps.words(vocab, whole(facts["text"]))]
     assert [word.decode() for word in words] == facts["words"]
     for word, wanted in zip(words, facts["per_word"], strict=True):
         assert vocab.ids.get(word, -1) == wanted["token"]

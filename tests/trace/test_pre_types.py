@@ -71,5 +71,5 @@ def test_spaces_that_become_marks_are_words_of_model_whitespace():
     file = vocab_file("whitespace", [token.encode() for token in tokens], pre="mmbert", merges=merges)
     trace = jittok.load(file, cache=False).trace(" a  b\tb ")
     assert [row["text"] for row in trace.words] == ["▁a", "▁", "▁b", "▁b", "▁"]
-    assert [row["text"] for row in trace.normalized] == ["▁a▁▁b", "b▁"]
+    assert [row["text"] for row in trace.normalized] == ["▁a▁▁b", "▁b▁"]
     assert trace.ids.tolist() == [4, 0, 0, 2, 0, 2, 0]

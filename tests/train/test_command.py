@@ -147,6 +147,32 @@ def test_explained_and_held_out(capsys: Any) -> None:
     assert found["held_out"]["500"] > found["held_out"]["300"]
 
 
+def test_held_out_texts_are_read_as_the_documents_are(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.txt").write_text("to be or not to be " * 30)
+    rows = [json.dumps({"body": "to be or not"}), json.dumps({"body": " to be"})]
+    Path("b.jsonl").write_text("\n".join(rows))
+    Path("b.txt").write_text("to be or not to be")
+    given = ["a.txt", "--size", 270, "--field", "body", "--held-out"]
+    found = [run(capsys, *given, name)["held_out"] for name in ("b.jsonl", "b.txt")]
+    assert found[0] == found[1]
+    run(capsys, "a.txt", "--save-words", "a.words")
+    assert run(capsys, "--words", "a.words", *given[1:], "b.jsonl")["held_out"] == found[0]
+    Path("empty.txt").write_text("")
+    for name, said in (("b.jsonl", "b.jsonl, line 1: found"), ("empty.txt", "--held-out: found no text")):
+        assert main(["train", "a.txt", "--size", "270", "--held-out", name]) == 2
+        assert said in capsys.readouterr().err
+
+
+def test_each_of_several_sizes_is_of_the_kind_that_was_named(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.txt").write_text("to be or not to be " * 30)
+    run(capsys, "a.txt", "--sizes", "257,258", "--out", "my-vocab.json")
+    names = {f"my-{size}-{end}" for size in (257, 258) for end in ("vocab.json", "merges.txt")}
+    assert {path.name for path in tmp_path.iterdir()} == {"a.txt", *names}
+    assert len(json.loads(Path("my-258-vocab.json").read_text())) == 258
+
+
 def test_a_training_that_nobody_would_see_is_refused_before_it_begins(capsys: Any) -> None:
     assert main(["train", str(ROOT / "README.md"), "--size", "300"]) == 2
     assert "found nothing to write, expected --out FILE" in capsys.readouterr().err
@@ -190,3 +216,59 @@ def test_a_list_that_is_none_is_told_with_its_option(arguments: list[str], said:
     with pytest.raises(SystemExit):
         main(["train", "README.md", *arguments])
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--size", "300", "--normalization", "nfkc"], "found --normalization and --model bpe"),
+        (["--model", "spm", "--size", "300", "--trace", "t"], "found --trace and --model spm"),
+        (["--model", "spm", "--size", "300", "--pre", "gpt-2"], "found --pre and --model spm"),
+        (["--model", "wordpiece", "--size", "300", "--superbpe", "270"], "found --superbpe and --model wordpiece"),
+        (["--extend", "gpt-2", "--sizes", "1,2"], "found --sizes and --extend"),
+        (["--prune", "gpt-2", "--size", "300"], "found --size and --prune"),
+        (["--size", "300", "--pre", "gpt-2", "--pre-regex", "a"], "found --pre-regex and --pre"),
+        (["--save-words", "w"], "found --out without --size"),
+        (["--size", "300", "--weight", "*=0"], "found no words in 1 documents"),
+        (["--size", "300", "--sample", "1e-9"], "found no words in 0 documents"),
+        (["--size", "300", "--model", "spm", "--lines"], "1 lines of more than 4,192 bytes are left out"),
+        (["-", "--size", "300", "--superbpe", "270"], "found a stream and --superbpe"),
+    ],
+)
+def test_what_would_do_nothing_is_refused(
+    arguments: list[str], said: str, tmp_path: Path, capsys: Any, monkeypatch: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.txt").write_text("to be " * 1_000)
+    assert main(["train", *(["a.txt"] if arguments[0] != "-" else []), *arguments, "--out", "x.gguf"]) == 2
+    assert said in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt"]
+
+
+def test_counted_words_are_taken_for_what_they_are(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.txt").write_text("to be <s> or not\n" * 9)
+    jittok.train(["to be"], 260, special=["<s>"], eos="<s>").save("own.json")
+    run(capsys, "a.txt", "--save-words", "plain.words")
+    run(capsys, "a.txt", "--save-words", "own.words", "--pre", "own.json")
+    run(capsys, "a.txt", "--save-words", "wp.words", "--model", "wordpiece")
+    ours = ["--size", "270", "--out", "x.json", "--overwrite"]
+    wrong = {
+        ("--words", "plain.words", "--by", "documents"): "found --by and --words",
+        ("--words", "plain.words", "--weight", "a=2"): "found --weight and --words",
+        ("--words", "plain.words", "--pre", "gpt-2"): "found words cut by qwen2, expected gpt-2",
+        ("--words", "plain.words", "--like", "hf"): "expected --like hf",
+        ("--words", "plain.words", "--model", "unigram"): "found words cut by qwen2",
+        ("--words", "wp.words"): "found words cut by runs:",
+    }
+    for arguments, said in wrong.items():
+        assert main(["train", *arguments, *ours]) == 2
+        assert said in capsys.readouterr().err
+    run(capsys, "--words", "own.words", "--pre", "own.json", *ours)
+    assert main(["train", "--words", "plain.words", "--special", "<s>", *ours]) == 0
+    assert "count with --special too" in capsys.readouterr().err
+    Path("hand.words").write_text("3\tto\n2\tbe\n")
+    run(capsys, "--words", "hand.words", *ours, "--like", "hf")
+    Path("strange.words").write_text('#jittok words 1 {"pre": "nope"}\n3\tto\n')
+    assert main(["train", "--words", "strange.words", *ours]) == 2
+    assert "'nope'" in capsys.readouterr().err

@@ -50,6 +50,34 @@ def test_merges_are_those_of_tokenizers_whatever_characters_there_are(pre: str) 
         assert ours(texts, 300, pre=pre, like="hf") == expected
 
 
+def test_a_special_character_stays_where_the_alphabet_is_limited() -> None:
+    """The trainer splits words by every token that it has, and a special one may be a single character."""
+    tokenizers = pytest.importorskip("tokenizers")
+    texts, size, special = ["bab aab caab " * 3], 12, ["c", "a", "z"]
+    tok = tokenizers.Tokenizer(tokenizers.models.BPE())
+    tok.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=size, show_progress=False, special_tokens=special, limit_alphabet=1
+    )
+    tok.train_from_iterator(texts, trainer)
+    made = jittok.train.train(
+        texts, size, pre="gpt-2", like="hf", special=special, alphabet="seen", limit_alphabet=1, threads=1
+    )
+    assert {text: token for token, text in enumerate(made.learned.texts)} == tok.get_vocab()
+
+
+@pytest.mark.parametrize("described", [None, {"type": "Sequence", "pretokenizers": []}, "Split"])
+def test_a_pre_tokenizer_that_spells_no_bytes_is_refused(described: Any, tmp_path: Path) -> None:
+    """tokenizers would learn characters there, and lose those that are not ASCII with what is learned here."""
+    path = tmp_path / "a.json"
+    if described == "Split":
+        described = {"type": "Split", "pattern": {"String": " "}, "behavior": "Isolated", "invert": False}
+    path.write_text(json.dumps({"pre_tokenizer": described}))
+    for like in ("hf", "jittok"):
+        with pytest.raises(UnsupportedVocab, match="ends in ByteLevel"):
+            jittok.train.train(["a é"], 300, pre=str(path), like=like)
+
+
 def test_a_newer_letter_is_none_to_llama_cpp() -> None:
     found = [count(["a" + NEWER[0]], pre="gpt-2", like=like, threads=1) for like in ("jittok", "hf")]
     assert [len(counts) for counts in found] == [2, 1]

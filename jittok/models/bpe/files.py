@@ -60,14 +60,16 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
     if splitter is None:
         return None
     tokens = pipeline.model_offsets.size - 1
-    missing = np.flatnonzero(find_rows(build_bytes_table(*spelled), encoded_bytes()) == ABSENT).tolist()
+    symbols = build_bytes_table(*spelled)
+    missing = np.flatnonzero(find_rows(symbols, encoded_bytes()) == ABSENT).tolist()
     if not {*missing} <= IN_NO_TEXT:
         return None  # a byte without a token is unknown, or vanishes
-    data, offsets = packed([encoded_bytes()[byte] for byte in missing])
-    symbols = build_bytes_table(
-        frozen(np.append(spelled[0], data), np.uint8),
-        frozen(np.append(spelled[1], spelled[1][-1] + offsets[1:]), np.int64),
-    )
+    if missing:
+        data, offsets = packed([encoded_bytes()[byte] for byte in missing])
+        symbols = build_bytes_table(
+            frozen(np.append(spelled[0], data), np.uint8),
+            frozen(np.append(spelled[1], spelled[1][-1] + offsets[1:]), np.int64),
+        )
     byte_symbols = frozen(find_rows(symbols, encoded_bytes()), np.int32)
     if isinstance(model, Ranks):
         pairs = pairs_of_ranks(build_bytes_table(pipeline.model_bytes, pipeline.model_offsets), byte_symbols)

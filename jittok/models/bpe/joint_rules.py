@@ -26,6 +26,7 @@ from jittok.models.bpe.joints import (
     context,
     shared_number,
 )
+from jittok.pretokenize.classes import distinct
 from jittok.structures.bytes_table import BytesTable
 from jittok.unicode.characters import NEWLINE, SPACE_BYTE, SPACE_MARK_CODE
 
@@ -82,7 +83,7 @@ def _paired_first(left: NDArray[np.bool_], right: NDArray[np.bool_], rank: I32) 
 
 def _filter(keys: NDArray[np.int64]) -> tuple[NDArray[np.uint64], int]:
     """The bit filter of some contexts, and its bits."""
-    keys = np.unique(keys)
+    keys = distinct(keys)
     bits = max(LEAST_BITS, (BITS_PER_CONTEXT * keys.size - 1).bit_length())
     places = keys.astype(np.uint64) * CONTEXT_K >> np.uint64(64 - bits)
     there = np.zeros(1 << bits, np.uint8)

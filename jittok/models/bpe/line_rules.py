@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from jittok._jit import I32
+from jittok.pretokenize.classes import distinct
 from jittok.safe_cuts import cuts, rules
 from jittok.structures.bytes_table import BytesTable
 from jittok.unicode.characters import NEWLINE, SPACE_BYTE
@@ -28,5 +29,5 @@ def line_rules(symbols: BytesTable, left: I32, right: I32) -> cuts.SpanRules:
         last[owner[ends]] = code[ends]
     a, b = last[left], first[right]
     possible = (a != _NONE) & (b != _NONE) & (a != SPACE_BYTE) & (b != SPACE_BYTE) & (a != NEWLINE) & (b != NEWLINE)
-    both = np.unique(a[possible] << 21 | b[possible])
+    both = distinct(a[possible] << 21 | b[possible])
     return rules.rules_of(rules.Neighbours(both >> 21, both & (1 << 21) - 1), lines=True)

@@ -30,7 +30,7 @@ from jittok.pipeline.known_patterns import GREEDY
 from jittok.pipeline.models import MISSING, NO_TOKEN, Merges, Words
 from jittok.pipeline.pipeline import packed
 from jittok.pipeline.steps import Splitter
-from jittok.pretokenize.classes import UNICODE_SIZE, two_stage
+from jittok.pretokenize.classes import UNICODE_SIZE, two_stage_of
 from jittok.pretokenize.families import MARKED
 from jittok.pretokenize.marking import Chain, chain_of
 from jittok.pretokenize.splitters import general
@@ -229,7 +229,7 @@ def _marking(chain: Chain, units: _Units, unknown: int, prefix: bytes, suffix: b
         else:
             points[ord(unit.decode())] = known
     plain = not prefix and (unknown == KEEPS or (chain.spelled and (np.delete(bytes_, [*IN_NO_TEXT]) == every).all()))
-    pages, blocks = two_stage(np.arange(UNICODE_SIZE), points)
+    pages, blocks = two_stage_of(points)
     return Marking(
         chain.splitter, chain.drops, chain.byte_at, chain.byte_rows, chain.byte_widths, chain.byte_classes,
         int(chain.spelled), int(plain), unknown, int(bool(prefix)), int(bool(suffix)), frozen(bytes_, np.uint8),

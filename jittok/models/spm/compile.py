@@ -11,6 +11,7 @@ from jittok.merging.living import Pairs, living
 from jittok.models.spm.arrays import Arrays
 from jittok.models.spm.pairs import all_pairs
 from jittok.models.spm.whole import character_length
+from jittok.pretokenize.classes import distinct
 from jittok.safe_cuts import cuts, rules
 from jittok.structures.bytes_table import ABSENT, BytesTable, build_bytes_table, find_bytes, find_rows, open_bytes_table
 from jittok.structures.char_table import wide_characters
@@ -95,7 +96,7 @@ def other_characters_entered(data: U8, offsets: I64) -> BytesTable:
     padded, keys = np.append(more, np.zeros(3, np.uint8)).astype(np.int64), np.zeros(count, np.int64)
     for k in range(4):  # a character has up to four bytes
         keys = keys << 8 | np.where(k < lengths, padded[begins + k], 0)
-    found = np.unique(keys << 3 | lengths).tolist()
+    found = distinct(keys << 3 | lengths).tolist()
     extra = [(key >> 3).to_bytes(4, "big")[: key & 7] for key in found]
     joined = np.concatenate([data[: int(offsets[-1])], np.frombuffer(b"".join(extra), np.uint8)])
     places = np.concatenate([offsets, offsets[-1] + np.cumsum([len(text) for text in extra])])

@@ -26,8 +26,9 @@ def common_place(sums: Window, arcs: Window, begin: int, p: int, size: int) -> i
     """The last place behind `begin` that the best ways to all reached places from p to `size` have in common; 0: none.
 
     sums: from the place `begin` on. Tokens from all places before p are known, so no way to a place behind p has a
-    token that begins behind p. No arc has a MARK, before and after.
+    token that begins behind p. No arc has a MARK, before and after. Place 0 has none, and whatever memory held.
     """
+    put_u64(arcs, 0, NONE)
     ways, low, found = 0, p, 0
     for k in range(p, size + 1):
         if get_f64(sums, k - begin) > LOWEST:

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.normalize.keys import Keys
-from jittok.pretokenize.classes import UNICODE_SIZE
+from jittok.pretokenize.classes import UNICODE_SIZE, distinct
 from jittok.safe_cuts import cuts, rules
 from jittok.safe_cuts.cuts import APART, BLANK, CLASSES, CONTROL, DIGIT, LETTER, LONGEST_PATH, OTHER, WIDE
 from jittok.safe_cuts.rules import Neighbours
@@ -196,13 +196,18 @@ class _Source:
 def _class_pairs(lattice: Lattice) -> NDArray[np.int64]:
     """int64[2, n]: (pair of ASCII classes but blanks and controls, row that holds such neighbours), each once."""
     data, offsets = lattice.texts
-    classes = np.append(rules.class_of()[:128], np.full(128, WIDE))[data]
-    owner = np.repeat(np.arange(len(lattice.texts)), np.diff(offsets))
-    plain = np.isin(classes, (LETTER, DIGIT, OTHER))
-    inside = (owner[:-1] == owner[1:]) & plain[:-1] & plain[1:]
-    pair = (CLASSES * classes[:-1] + classes[1:])[inside]
-    rows = max(len(lattice.texts), 1)  # one number for both: sorting pairs of numbers takes ten times as long
-    return np.stack(np.divmod(np.unique(pair * rows + owner[:-1][inside]), rows))
+    known = np.append(rules.class_of()[:128], np.full(128, WIDE))
+    known[~np.isin(known, (LETTER, DIGIT, OTHER))] = CLASSES
+    pairs = np.add.outer(CLASSES * known, known)
+    pairs[known == CLASSES], pairs[:, known == CLASSES] = NEVER, NEVER
+    pair = pairs[data[:-1], data[1:]]
+    pair[offsets[1:-1][(offsets[1:-1] > 0) & (offsets[1:-1] < data.size)] - 1] = NEVER
+    at = np.flatnonzero(pair >= 0)
+    rows = max(len(lattice.texts), 1)
+    owner = np.searchsorted(offsets, at, "right") - 1
+    there = np.zeros(CLASSES**2 * rows, np.bool_)  # of each pair and row: sorting them would take longer
+    there[pair[at] * rows + owner] = True
+    return np.stack(np.divmod(np.flatnonzero(there), rows))
 
 
 def to_look_for(
@@ -264,7 +269,7 @@ def _class_cuts(
     if len(odd) > cuts.APART_BYTES:
         return never, []
     table = rules.pair_table(pairs)
-    apart = odd + rules.choose_apart(table, odd)[: cuts.APART_BYTES - len(odd)]
+    apart = odd + rules.choose_apart(table, [*odd, *blanks])[: cuts.APART_BYTES - len(odd)]
     classes = rules.class_of(apart, blanks)
     tied = rules.tied_classes(table, classes)
     whole = [known.issuperset(np.flatnonzero(classes[:0x80] == c).tolist()) for c in range(CLASSES)]
@@ -294,7 +299,7 @@ def dominated(lattice: Lattice, class_pairs: NDArray[np.int64], margin: float = 
     """
     found, lengths = class_pairs, np.diff(lattice.texts.offsets)
     rare = np.flatnonzero(np.bincount(found[0], minlength=1) <= RARE)
-    candidates = np.unique(found[1][np.isin(found[0], rare)]).tolist()
+    candidates = distinct(found[1][np.isin(found[0], rare)]).tolist()
     candidates = [k for k in candidates if 4 < lengths[k] <= SHORT and lattice.texts.text(k).isascii()]
     candidates.sort(key=lambda k: int(lengths[k]))
     steps = np.cumsum(lengths[candidates] ** 2 // 2)

@@ -59,13 +59,18 @@ NO_ALPHABET = Alphabet(frozen([0], np.uint64), frozen([0], np.int32), frozen([0]
 
 
 def build_alphabet(
-    vocab: Keyed, image: NDArray[np.int64], joins: NDArray[np.bool_], ends: NDArray[np.bool_]
+    vocab: Keyed,
+    mapped: NDArray[np.int64],
+    images: NDArray[np.int64],
+    joins: NDArray[np.bool_],
+    ends: NDArray[np.bool_],
 ) -> Alphabet | None:
     """The alphabet of a vocabulary; None where a token is no UTF-8 (it may match a part of a character) or there are
     too many tokens or characters.
 
-    image: int64[UNICODE_SIZE] what each code point becomes; joins, ends: bool[UNICODE_SIZE] whether that stands in a
-    word, and whether it ends the word in front of it
+    mapped, images: int64[n] code points that become others, and which; of one that is there twice the last counts
+    joins, ends: bool[UNICODE_SIZE] whether what a code point becomes stands in a word, and whether it ends the word in
+    front of it
     """
     points, owner, bad = characters(vocab.key_bytes, vocab.key_offsets, np.ones(len(vocab), bool))
     lengths = 1 + (points >= 0x80) + (points >= 0x800) + (points >= 0x10000)
@@ -80,9 +85,12 @@ def build_alphabet(
     parents = fields[:, PARENT] & np.uint64((1 << NODE_BITS) - 1)  # a slot that is free has a parent that no node is
     values = (trie[:, VALUE].astype(np.int64) + 1).astype(np.uint64)
     units = fields[:, BASE] | parents << np.uint64(NODE_BITS) | values << np.uint64(2 * NODE_BITS)
-    becomes = np.where(joins, codes[image], 0) | np.where(ends, ENDS, 0)
+    becomes = codes.copy()
+    becomes[mapped] = codes[images]
+    np.copyto(becomes, 0, where=~joins)
+    np.bitwise_or(becomes, np.int32(ENDS), out=becomes, where=ends)
     pages, blocks = shared_rows(becomes.reshape(-1, 256))
-    node, value = _marker(trie, codes[SPACE_MARK_CODE])
+    node, value = _marker(trie, int(codes[SPACE_MARK_CODE]))
     return Alphabet(
         frozen(units, np.uint64),
         frozen(pages, np.int32),
@@ -92,15 +100,15 @@ def build_alphabet(
     )
 
 
-def _codes(points: NDArray[np.int64]) -> NDArray[np.int64] | None:
+def _codes(points: NDArray[np.int64]) -> NDArray[np.int32] | None:
     """What becomes of every code point that nothing normalizes, from the code points of all tokens."""
-    counts = np.bincount(points, minlength=UNICODE_SIZE)
+    counts = np.bincount(points)
     there = np.flatnonzero(counts)
     beyond = there[there >= 0x80]
     beyond = beyond[np.argsort(-counts[beyond], kind="stable")]
     if beyond.size > ALL_CODES:
         return None
-    codes = np.full(UNICODE_SIZE, UNKNOWN)
+    codes = np.full(UNICODE_SIZE, UNKNOWN, np.int32)
     codes[there[there < 0x80]] = there[there < 0x80] | 1 << LENGTH_BIT
     short, middle, rest = np.split(beyond, [SHORT_CODES, MIDDLE_CODES])
     k = np.arange(beyond.size)
@@ -112,16 +120,16 @@ def _codes(points: NDArray[np.int64]) -> NDArray[np.int64] | None:
 
 
 def _coded(
-    codes: NDArray[np.int64], owner: NDArray[np.int64], tokens: int
+    codes: NDArray[np.int32], owner: NDArray[np.int64], tokens: int
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """(bytes, offsets) of the tokens, whose characters' codes and numbers are given."""
-    sizes = codes >> LENGTH_BIT
+    sizes = (codes >> LENGTH_BIT).astype(np.int64)
     begins = np.cumsum(sizes) - sizes
     data = np.zeros(int(sizes.sum()), np.uint8)
     for k in range(3):
         data[begins[sizes > k] + k] = codes[sizes > k] >> 8 * k & 0xFF
     offsets = np.zeros(tokens + 1, np.int64)
-    np.add.at(offsets, owner + 1, sizes)
+    offsets[1:] = np.bincount(owner, sizes, tokens)  # small numbers: doubles hold them
     return data, np.cumsum(offsets)
 
 

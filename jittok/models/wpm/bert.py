@@ -22,6 +22,7 @@ from jittok.normalize.character_map import GROWTH, CharacterMap, character_map, 
 from jittok.normalize.composed import Changed, NotUtf8
 from jittok.pipeline import Pipeline
 from jittok.pipeline.steps import ISOLATED, REMOVED, Compose, CutClass, Map
+from jittok.pretokenize.classes import distinct
 from jittok.unicode.libraries import CHINESE, lower_map, member_flags
 from jittok.unicode.nfc import L_BASE, S_BASE, S_COUNT, T_BASE, T_COUNT, V_BASE, V_COUNT, class_table, decompositions
 from jittok.unicode.tables import UNICODE_SIZE
@@ -37,8 +38,9 @@ _STEPS = (
 class Characters(NamedTuple):
     """What becomes of every code point."""
 
-    kinds: NDArray[np.int64]  # LETTER, BLANK, DROPPED, ALONE
-    images: NDArray[np.int64]
+    kinds: NDArray[np.uint8]  # [0x110000] LETTER, BLANK, DROPPED, ALONE
+    points: NDArray[np.int64]  # [n] rising: characters that become another one
+    images: NDArray[np.int64]  # [n] which
     several: CharacterMap
 
 
@@ -55,17 +57,19 @@ def bert_flags(pipeline: Pipeline) -> int | None:
 
 @lru_cache(maxsize=4)
 def characters(flags: int) -> Characters:
-    """The table of a setting."""
-    everything = np.arange(UNICODE_SIZE)
-    images, dropped, odd = everything.copy(), np.zeros(UNICODE_SIZE, np.bool_), np.zeros(UNICODE_SIZE, np.bool_)
+    """The table of a setting. Few characters become others: arrays of all of them take longer than the rest of a
+    load."""
+    dropped, odd = np.zeros(UNICODE_SIZE, np.bool_), np.zeros(UNICODE_SIZE, np.bool_)
+    base: dict[int, int] = {}
     several: dict[int, tuple[int, ...]] = {}
     if flags & ACCENTS:
         marks, newer = member_flags("bert_nonspacing"), member_flags("newer")
+        removed, unknown = marks.data, newer.data  # their elements are Python's
         for c, parts in decompositions().items():
-            if not newer[c]:
-                kept = tuple(part for part in parts if not marks[part])
+            if not unknown[c]:
+                kept = tuple([part for part in parts if not removed[part]])
                 if len(kept) == 1:
-                    images[c] = kept[0]
+                    base[c] = kept[0]
                 elif kept:
                     several[c] = kept
                 else:
@@ -74,17 +78,21 @@ def characters(flags: int) -> Characters:
         odd = (class_table() > 0) & ~dropped & ~newer
         for c, kept in several.items():
             odd[c] = odd[list(kept)].any()
-    lower = everything.copy()
+    lower: dict[int, int] = {}
     if flags & LOWER:
         for c, text in lower_map().items():
             if len(text) == 1:
                 lower[c] = ord(text)
-            elif images[c] == c and c not in several:
+            elif c not in base and c not in several:
                 several[c] = tuple(map(ord, text))
-    images = lower[images]
-    several = {c: tuple(lower[list(parts)].tolist()) for c, parts in several.items()}
-    white, punctuation = member_flags("whitespace"), member_flags("punctuation")
-    kinds = np.where(white[images], BLANK, np.where(punctuation[images], ALONE, LETTER))
+    images = {c: lower.get(kept, kept) for c, kept in base.items()}
+    images = dict(sorted({**{c: small for c, small in lower.items() if c not in images}, **images}.items()))
+    several = {c: tuple([lower.get(part, part) for part in parts]) for c, parts in several.items()}
+    white = member_flags("whitespace")
+    kinds = np.where(member_flags("punctuation"), np.uint8(ALONE), np.uint8(LETTER))
+    kinds[white] = BLANK
+    points, becomes = (np.fromiter(column, np.int64, len(images)) for column in (images.keys(), images.values()))
+    kinds[points] = kinds[becomes]
     if flags & CHINESE_SPACES:
         for first, last in CHINESE:
             kinds[first : last + 1] = ALONE
@@ -92,7 +100,7 @@ def characters(flags: int) -> Characters:
     if flags & CLEAN:
         kinds[white] = BLANK
         kinds[member_flags("bert_removed")] = DROPPED
-    return Characters(kinds.astype(np.int64), images, _several(several, odd, bool(flags & ACCENTS)))
+    return Characters(kinds, points, becomes, _several(several, odd, bool(flags & ACCENTS)))
 
 
 def _several(several: dict[int, tuple[int, ...]], odd: NDArray[np.bool_], hangul: bool) -> CharacterMap:
@@ -138,7 +146,7 @@ class BertRewrite:
         codes = np.frombuffer(text.encode("utf-32-le"), np.uint32)
         first = ~begins_with_mark()[codes]
         begins, group = np.flatnonzero(np.append(first, True)), np.cumsum(first)
-        those = np.unique(group[self._odd[codes]])  # group k ends where the class 0 character number k stands
+        those = distinct(group[self._odd[codes]])  # group k ends where the class 0 character number k stands
         apart = np.flatnonzero(np.diff(those) > 1)
         parts, done = list[str](), 0
         for low, high in zip(those[np.append(0, apart + 1)], those[np.append(apart, those.size - 1)], strict=True):

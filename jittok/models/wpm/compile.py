@@ -87,8 +87,9 @@ def compile_vocab(vocab: Vocab) -> Arrays:
     node, value, length = found.tolist()
     # A word's first token takes the marker along, unless the marker or a part of it is a token.
     room = ROOM_PER_BYTE if value != NO_VALUE else GROWTH
-    kinds, images = _unpacked(pages, entries)
-    alphabet = build_alphabet(vocab, images, (kinds == LETTER) | (kinds == ALONE), (kinds == BLANK) | (kinds == ALONE))
+    kinds, points, images = _unpacked(pages, entries)
+    letter, blank, alone = (kinds == kind for kind in (LETTER, BLANK, ALONE))
+    alphabet = build_alphabet(vocab, points, images, letter | alone, blank | alone)
     return Arrays(
         trie,
         pages,
@@ -153,13 +154,16 @@ def may_part(_arrays: Arrays, _size: int) -> bool:
     return True
 
 
-def _unpacked(pages: NDArray[np.int32], entries: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """(kinds, what they become) of all code points, from `normal_table`."""
-    full = entries.reshape(-1, 256)[pages].reshape(-1).astype(np.int64)
-    return full >> KIND, np.arange(tables.UNICODE_SIZE) ^ full & IMAGE
+def _unpacked(
+    pages: NDArray[np.int32], entries: NDArray[np.int32]
+) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+    """(kinds of all code points, those that become others, which), from `normal_table`."""
+    full = entries.reshape(-1, 256)[pages].reshape(-1)
+    points = np.flatnonzero(full & IMAGE)
+    return (full >> KIND).astype(np.uint8), points, points ^ full[points] & IMAGE
 
 
-def span_rules(kinds: NDArray[np.int64]) -> cuts.SpanRules:
+def span_rules(kinds: NDArray[np.uint8]) -> cuts.SpanRules:
     """Where a text may be cut: around characters that are words of their own or end words. kinds: of all code points.
 
     One ASCII blank stays in front of the word behind it, so that a word costs one span; more of them are a span of
@@ -173,7 +177,7 @@ def span_rules(kinds: NDArray[np.int64]) -> cuts.SpanRules:
     free = np.zeros((cuts.CLASSES, cuts.CLASSES), bool)
     free[cuts.OTHER], free[:, cuts.OTHER], free[:, cuts.BLANK] = True, True, True
     free[cuts.BLANK], free[cuts.OTHER, cuts.OTHER] = False, False
-    flags = np.where((kinds == ALONE) | (kinds == BLANK), cuts.LEFT_BLANK, cuts.JOINS).astype(np.uint8)
+    flags = np.where((kinds == ALONE) | (kinds == BLANK), np.uint8(cuts.LEFT_BLANK), np.uint8(cuts.JOINS))
     return rules.build_rules(free, (), blanks, flags, None, last_blank=True)
 
 

@@ -52,11 +52,11 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
         return None
     keys = _Keys(_keys_of([text or b"" for text in pipeline.model_tokens], prefix, SPACE_MARK_BYTES in whole))
     table = characters(flags)
-    images = table.images.copy()
-    images[table.images == MARK] = INSTEAD
-    images[INSTEAD] = STRANGEST
+    points = np.append(table.points, [MARK, INSTEAD])
+    images = np.append(np.where(table.images == MARK, INSTEAD, table.images), [INSTEAD, STRANGEST])
     kinds = table.kinds
-    alphabet = build_alphabet(keys, images, (kinds == LETTER) | (kinds == ALONE), (kinds == BLANK) | (kinds == ALONE))
+    letter, blank, alone = (kinds == kind for kind in (LETTER, BLANK, ALONE))
+    alphabet = build_alphabet(keys, points, images, letter | alone, blank | alone)
     rules = span_rules(kinds)
     if alphabet is None or not rules.cuts.any():
         return None

@@ -24,7 +24,7 @@ from jittok._raw import (
     utf8_masks,
     window,
 )
-from jittok.pretokenize.classes import UNICODE_SIZE, two_stage
+from jittok.pretokenize.classes import UNICODE_SIZE, two_stage_of
 from jittok.unicode import tables
 
 OTHER, LETTER, DIGIT, SPACE, BAD, CAPITAL, SMALL, MARK = range(8)
@@ -65,7 +65,7 @@ def character_classes(letter_flags: int) -> CharacterClasses:
 
 def class_tables(classes: NDArray[np.uint8]) -> CharacterClasses:
     """The tables of classes: uint8[0x110000], one a code point. A character of class BAD is not read on this way."""
-    pages, blocks = two_stage(np.arange(UNICODE_SIZE), classes)
+    pages, blocks = two_stage_of(classes)
     two, three = classes[:0x800].copy(), classes[:0x10000].copy()
     two[:0x80] = BAD
     three[:0x800] = BAD

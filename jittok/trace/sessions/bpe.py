@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jittok.pretokenize.definition import PreType, pre_type, stages
-from jittok.reference import bpe, hybriddna, whitespace
+from jittok.reference import bpe, steps
 from jittok.reference.mapped import Mapped, Token
 from jittok.reference.merging import Symbols
 from jittok.trace.recorder import Merging, Recorder, units
@@ -15,11 +15,37 @@ from jittok.vocab.describe import shown
 
 def session(recorder: Recorder, fragment: Mapped) -> list[Token]:
     """The tokens of one fragment."""
-    vocab = recorder.vocab
-    words = bpe.words(vocab, fragment)
-    text = bpe.written(vocab, fragment)
-    cuts = cut_by(pre_type(vocab.pre_type), code_points(text.text, vocab.shortest_utf8))
-    tokens, at = [], fragment.starts[0] if fragment.starts else 0
+    vocab, tokens = recorder.vocab, list[Token]()
+    for part in steps.written(vocab, fragment):
+        if isinstance(part, Token):
+            _found(recorder, fragment, part)
+            tokens.append(part)
+            continue
+        if vocab.model == "whitespace":
+            recorder.add("normalized", text=shown(part.text), length=len(part.text), map=units(part))
+        words = [word for word in steps.cut_words(vocab, part) if isinstance(word, Mapped)]
+        tokens += _of_words(recorder, part, words)
+    return tokens
+
+
+def _found(recorder: Recorder, fragment: Mapped, token: Token) -> None:
+    """A token that a splitter has found is a word without a regex."""
+    first = fragment.starts[0]
+    recorder.add(
+        "words",
+        word=recorder.count("words"),
+        text=shown(fragment.text[token.start - first : token.stop - first]),
+        offset=token.start,
+        length=token.stop - token.start,
+        regex=None,
+        matched=False,
+    )
+
+
+def _of_words(recorder: Recorder, text: Mapped, words: list[Mapped]) -> list[Token]:
+    """The tokens of the words that the regexes have cut a text into."""
+    cuts = cut_by(pre_type(recorder.vocab.pre_type), code_points(text.text, shortest=False))
+    tokens, at = list[Token](), text.starts[0] if text.starts else 0
     for word, (regex, matched) in zip(words, cuts, strict=True):
         start, stop = word.span(0, len(word.text)) if word.text else (at, at)
         at = stop
@@ -89,39 +115,3 @@ def _tokens_of(vocab: Vocab, word: Mapped, piece: bytes, at: int) -> list[Token]
     pre = pre_type(vocab.pre_type)
     known = [(k, bpe.byte_token(vocab, pre, byte)) for k, byte in enumerate(piece, at)]
     return [word.token(token, k, k + 1) for k, token in known if token is not None]
-
-
-def whitespace_session(recorder: Recorder, fragment: Mapped) -> list[Token]:
-    """The tokens of one fragment of a "whitespace" vocabulary: BPE on what stands between white space."""
-    tokens = []
-    for run in whitespace.runs(recorder.vocab, fragment):
-        recorder.add("normalized", text=shown(run.text), length=len(run.text), map=units(run))
-        tokens += session(recorder, run)
-    return tokens
-
-
-def hybriddna_session(recorder: Recorder, fragment: Mapped) -> list[Token]:
-    """The tokens of one fragment of a "hybriddna" vocabulary: what the reference gives, and the words between.
-
-    The letters between <dna> and </dna> are words of six without a regex.
-    """
-    vocab, text = recorder.vocab, bytes(fragment.text)
-    begin, end, unknown = (vocab.ids.get(mark) for mark in (hybriddna.BEGIN, hybriddna.END, hybriddna.UNKNOWN))
-    if begin is None or end is None or unknown is None or hybriddna.BEGIN not in text:
-        return session(recorder, fragment) if text else []
-    start = text.index(hybriddna.BEGIN)
-    stop = text.find(hybriddna.END, start)
-    last = stop + len(hybriddna.END) if stop >= 0 else len(text)
-    tokens = session(recorder, fragment.part(0, start)) if start else []
-    for token in hybriddna.session(vocab, fragment.part(start, last)):
-        recorder.add(
-            "words",
-            word=recorder.count("words"),
-            text=shown(fragment.text[token.start - fragment.starts[0] : token.stop - fragment.starts[0]]),
-            offset=token.start,
-            length=token.stop - token.start,
-            regex=None,
-            matched=False,
-        )
-        tokens.append(token)
-    return tokens + (hybriddna_session(recorder, fragment.part(last, len(text))) if last < len(text) else [])

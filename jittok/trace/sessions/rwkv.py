@@ -13,7 +13,7 @@ def session(recorder: Recorder, fragment: Mapped) -> list[Token]:
     text = bytes(fragment.text)
     tried: dict[int, list[tuple[int, int | None]]] = {}
     tokens = list(
-        rwkv.session(
+        rwkv.tokens(
             recorder.vocab, fragment, lambda start, stop, token: tried.setdefault(start, []).append((stop, token))
         )
     )

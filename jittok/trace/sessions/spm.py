@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jittok.errors import EncodingFailed
-from jittok.reference import spm
+from jittok.reference import spm, steps
 from jittok.reference.mapped import Mapped, Token
 from jittok.reference.merging import Symbols
 from jittok.trace.recorder import Merging, Recorder, units
@@ -13,7 +13,8 @@ from jittok.vocab.describe import shown
 def session(recorder: Recorder, fragment: Mapped, after_special: bool) -> list[Token]:
     """The tokens of one fragment. `after_special`: it stands at the start or behind a special token."""
     vocab = recorder.vocab
-    text = spm.normalize(vocab, fragment, after_special)
+    (text,) = steps.words(vocab, fragment, after_special)
+    assert isinstance(text, Mapped)
     recorder.add("normalized", text=shown(text.text), length=len(text.text), map=units(text))
     raw = bytes(text.text)
     first = Symbols(raw)

@@ -70,7 +70,7 @@ def _of_unigram(pipeline: Pipeline, model: Unigram) -> Arrays | None:
     tokens, count = pipeline.model_tokens, len(pipeline.model_tokens)
     unknown = tokens[model.unknown]
     scores = np.array(model.scores, np.float64)
-    if not unknown or _holding(tokens, unknown) > 1 or not np.isfinite(scores).all():
+    if not unknown or _may_be_joined(tokens, unknown) or not np.isfinite(scores).all():
         return None
     if pipeline.vocabulary[unknown] != model.unknown:
         return None
@@ -89,7 +89,9 @@ def _of_unigram(pipeline: Pipeline, model: Unigram) -> Arrays | None:
     values = np.arange(count)
     values[model.unknown] = count
     # words begin in front of each U+2581
-    texts = [text if text and SPACE_MARK_BYTES not in text[1:] and b" " not in text else b"" for text in tokens]
+    texts = [text or b"" for text in tokens]
+    for token in _with_spaces_inside(pipeline.model_bytes, pipeline.model_offsets):
+        texts[token] = b""
     unk_score = float(scores.min()) - UNKNOWN_PENALTY
     own = _Model(texts, values, scores, steps, byte_ids, model.unknown, unk_score, False, [])
     empty = Charsmap(frozen([], np.uint32), frozen([0], np.uint8), 0)
@@ -99,11 +101,29 @@ def _of_unigram(pipeline: Pipeline, model: Unigram) -> Arrays | None:
     )  # fmt: skip
 
 
-def _holding(tokens: tuple[bytes | None, ...] | list[bytes | None], part: bytes) -> int:
-    """How many tokens a text is a part of."""
-    if b"".join(filter(None, tokens)).count(part) <= 1:  # as in nearly every file
-        return 1
-    return sum(part in text for text in tokens if text)
+def _begins_mark(data: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    """bool[bytes - 2]: where U+2581 begins."""
+    first, second, third = SPACE_MARK_BYTES
+    return (data[:-2] == first) & (data[1:-1] == second) & (data[2:] == third)
+
+
+def _with_spaces_inside(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> set[int]:
+    """Rows of UTF-8 that hold a space, or U+2581 behind their first character."""
+    odd = data == SPACE_BYTE
+    odd[:-2] |= _begins_mark(data)
+    begins = offsets[:-1][offsets[:-1] < data.size]
+    odd[begins] &= data[begins] == SPACE_BYTE
+    return set((np.searchsorted(offsets, np.flatnonzero(odd), "right") - 1).tolist())
+
+
+def _may_be_joined(tokens: tuple[bytes | None, ...], unknown: bytes) -> bool:
+    """Whether a run of unknown characters and texts of the unknown token may spell another token, which it then is. A
+    character that is a token is never unknown. CamemBERT's <unk>NOTUSED has such."""
+    if b"".join(filter(None, tokens)).count(unknown) <= 1:  # as in nearly every file
+        return False
+    known, own = set(tokens), set(unknown)
+    holding = [text for text in tokens if text and unknown in text and text != unknown]
+    return not all(any(byte < 0x80 and byte not in own and bytes([byte]) in known for byte in text) for text in holding)
 
 
 def _of_pieces(pipeline: Pipeline, model: Pieces) -> Arrays | None:
@@ -113,14 +133,14 @@ def _of_pieces(pipeline: Pipeline, model: Pieces) -> Arrays | None:
         return None
     tokens, types = pipeline.model_tokens, model.types
     users = [text for text, kind in zip(tokens, types, strict=True) if kind == USER and text]
-    if any(text[0] <= SPACE_BYTE for text in users):
-        return None  # the space in front of a text may be a part of one
+    if any(text[0] <= SPACE_BYTE or (step.squeeze and b"  " in text) for text in users):
+        return None  # the space in front of a text may be a part of one; spaces inside are not merged
     try:
         charsmap = read_charsmap(step.charsmap, pipeline.source)
     except MalformedVocab:
         return None
     keys = charsmap_keys(charsmap)
-    if keys is None or SPACE_MARK_BYTES in keys.images.tobytes():
+    if keys is None or SPACE_MARK_BYTES in keys.images.tobytes() or _spaces_matter(keys, step.squeeze):
         return None
     scores = np.array(model.scores, np.float64)
     for token in np.flatnonzero(types == USER).tolist():
@@ -152,6 +172,14 @@ def _of_pieces(pipeline: Pipeline, model: Pieces) -> Arrays | None:
     )  # fmt: skip
 
 
+def _spaces_matter(keys: Keys, squeeze: bool) -> bool:
+    """Whether a map asks where spaces come from: a key begins with one, which the space in front of a text is not; or
+    a character becomes two, which are not merged."""
+    first = keys.data[keys.offsets[:-1]] if keys.data.size else keys.data
+    double = np.flatnonzero((keys.images[1:] == SPACE_BYTE) & (keys.images[:-1] == SPACE_BYTE)) + 1
+    return bool((first == SPACE_BYTE).any() or (squeeze and not np.isin(double, keys.image_offsets).all()))
+
+
 def _no_table() -> CharacterTable:
     nothing = build_double_array(*packed([]), np.zeros(0, np.int32))
     zero = frozen([0], np.int32)
@@ -164,24 +192,26 @@ def _no_table() -> CharacterTable:
 def _arrays(own: _Model, keys: Keys, *, first_span: int, merge: int, **more: Any) -> Arrays | None:
     kept = np.flatnonzero(np.fromiter(map(len, own.texts), np.int64, len(own.texts)))
     texts = [own.texts[k] for k in kept.tolist()]
+    flat = packed(texts)
     mark = [token for token, text in enumerate(own.texts) if text == SPACE_MARK_BYTES]
-    if not mark or not kept.size or own.scores[kept].max() > HIGHEST or _breaks(texts):
+    if not mark or not kept.size or own.scores[kept].max() > HIGHEST or _breaks(*flat):
         return None
-    spaced = [text.replace(SPACE_MARK_BYTES, b" ") for text in texts]
     values = own.values[kept].astype(np.int32)
-    trie = build_double_array(*packed(spaced), values)
+    spaced, ends = _spaced(*flat)
+    longest = int(np.diff(ends).max())
+    trie = build_double_array(spaced, ends, values)
     count = len(own.texts)
     scores = np.full(count + 2, -np.inf)
     scores[own.values + 1] = own.scores
     begins = np.array([text.startswith(SPACE_MARK_BYTES) for text in own.texts], np.uint8)
-    lattice, user = _lattice(own, texts, kept, merge), Texts(*packed(own.users))
+    lattice, user = _lattice(own, texts, flat, kept, merge), Texts(*packed(own.users))
     rules, _ = span_rules(lattice, user, keys, bool(merge), MARGIN, FEW)
     three = rules.three.copy()
     three[0xD800:0xE000] = ILL  # surrogates are no UTF-8: so the splitter finds all that is none
     rules = rules._replace(three=frozen(three, np.uint8))
     limit = FLOAT_LIMIT
     free = rules.cuts[CLASSES * LETTER + BLANK] != 0 and not any(b" " in text for text in own.users)
-    if own.single and max(map(len, spaced)) * abs(own.unk_score) >= BELOW_PATH:
+    if own.single and longest * abs(own.unk_score) >= BELOW_PATH:
         limit = 0
     parts = int(own.single and merge and free and limit > 0)
     if not own.single:
@@ -192,13 +222,20 @@ def _arrays(own: _Model, keys: Keys, *, first_span: int, merge: int, **more: Any
         frozen(own.byte_ids, np.int32), count, own.unk_id, own.unk_score, int(own.single), parts, merge, more["tail"],
         frozen(mark[-1:], np.int32), more["prefix"], more["kinds"], more["table"], more["charsmap"],
         root_base(more["charsmap"]), _trie_of(own.users), rules, limit, first_span,
-        _growth(keys, own.byte_ids[0] >= 0), max(map(len, spaced)), NEAR_FLOATS if own.single else NEAR_DOUBLES,
+        _growth(keys, own.byte_ids[0] >= 0), longest, NEAR_FLOATS if own.single else NEAR_DOUBLES,
     )  # fmt: skip
 
 
-def _breaks(texts: list[bytes]) -> bool:
+def _spaced(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Texts that are UTF-8 with spaces in place of U+2581."""
+    marks, kept, spaced = np.flatnonzero(_begins_mark(data)), np.ones(data.size, np.bool_), data.copy()
+    spaced[marks] = SPACE_BYTE
+    kept[marks + 1], kept[marks + 2] = False, False
+    return spaced[kept], offsets - (len(SPACE_MARK_BYTES) - 1) * np.searchsorted(marks, offsets)
+
+
+def _breaks(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> bool:
     """Whether a token ends inside of a character. None is empty."""
-    data, offsets = packed(texts)
     try:
         data.tobytes().decode()
     except UnicodeDecodeError:
@@ -210,16 +247,24 @@ def _trie_of(texts: list[bytes]) -> DoubleArray:
     return build_double_array(*packed(texts), np.zeros(len(texts), np.int32))
 
 
-def _lattice(own: _Model, texts: list[bytes], kept: NDArray[np.int64], merge: int) -> Lattice:
+def _lattice(
+    own: _Model,
+    texts: list[bytes],
+    flat: tuple[NDArray[np.uint8], NDArray[np.int64]],
+    kept: NDArray[np.int64],
+    merge: int,
+) -> Lattice:
     """What the rules about cuts look at: where spaces are merged, no two marks follow one another in a span."""
-    seen = [k for k, text in enumerate(texts) if not merge or 2 * SPACE_MARK_BYTES not in text]
-    rows = kept[seen]
-    users = set(own.users) if own.single else set()
-    user = np.array([texts[k] in users for k in seen], bool)
     unk_score = float(np.float32(own.unk_score))
-    return Lattice(
-        Texts(*packed([texts[k] for k in seen])), own.scores[rows].astype(np.float32), rows, user, -1, unk_score
-    )
+    if merge and 2 * SPACE_MARK_BYTES in flat[0].tobytes():
+        seen = [k for k, text in enumerate(texts) if 2 * SPACE_MARK_BYTES not in text]
+        texts, kept = [texts[k] for k in seen], kept[seen]
+        flat = packed(texts)
+    user = np.zeros(len(texts), bool)
+    if own.single and own.users:
+        users = set(own.users)
+        user = np.array([text in users for text in texts], bool)
+    return Lattice(Texts(*flat), own.scores[kept].astype(np.float32), kept, user, -1, unk_score)
 
 
 def _growth(keys: Keys, in_bytes: bool) -> int:

@@ -24,6 +24,7 @@ from jittok.models.ugm.files.paths import (
     sum_here,
     total_here,
 )
+from jittok.models.ugm.files.pieces import AT_ONCE, UNDECIDED, encode_in_pieces
 from jittok.models.ugm.files.rewriting import (
     OUTSIDE,
     Rewriting,
@@ -66,6 +67,9 @@ class SpanModel(NamedTuple):
 def _encode(model: SpanModel, text: Window, start: int, stop: int, ids: Window, count: int) -> int:
     """Ids of a span; of one whose path rounding may change DEFERRED is added, so that it is not kept."""
     own = model.lattice
+    if own.single == 0 and stop - start > AT_ONCE:
+        done = encode_in_pieces(model.rewriting, own, text, start, stop, 0.0, False, ids, count)
+        return WHOLE if done == UNDECIDED else done + DEFERRED if done >= 0 else done
     size, _ = rewrite(model.rewriting, text, start, start, stop, False)
     if size < 0:
         return size
@@ -173,7 +177,7 @@ def _encode_text(
     if done == WHOLE and arrays.single == 0:
         done = _sections(own, data, start, stop, ids, count, report)
     elif done == WHOLE:
-        done = _whole(own.model, window(data), start, stop, 0.0, out, ids.size, count, report)
+        done = _whole(own, window(data), start, stop, 0.0, out, ids.size, count, report)
     if done == OUT_OF_WORK:
         report[NEED] = stop - start
     if done < 0:
@@ -211,7 +215,7 @@ def _sections(own: Spans, data: U8, start: int, stop: int, ids: OutI32, count: i
         if end - start <= own.limit:
             done = _spans(own, True, data, start, end, ids, count, report)
         if done == WHOLE:
-            done = _whole(own.model, text, start, end, 0.0, window(ids), ids.size, count, report)
+            done = _whole(own, text, start, end, 0.0, window(ids), ids.size, count, report)
         if done == OUT_OF_ROOM:  # of the section
             report[NEED] += count - begun + own.room_per_byte * (stop - start + 1)
         if done < 0:
@@ -238,7 +242,7 @@ def _summed_sections(
             if size > SECTION:
                 size = SECTION
                 continue
-            done, size = _whole(own.model, text, start, end, base, out, ids.size, count, report), LONG_SECTION
+            done, size = _whole(own, text, start, end, base, out, ids.size, count, report), LONG_SECTION
         if done == OUT_OF_ROOM:  # of the section
             report[NEED] += count - begun + own.room_per_byte * (stop - start + 1)
         if done < 0:
@@ -274,7 +278,7 @@ def _is_plain_letter(own: Rewriting, byte: int) -> bool:
 
 @helper
 def _whole(
-    model: SpanModel,
+    own: Spans,
     text: Window,
     start: int,
     stop: int,
@@ -287,6 +291,15 @@ def _whole(
     """Ids of a fragment that cannot be cut, or of words, from the sum `base` in front of it on."""
     if is_malformed(text, start, stop):
         return NOT_UTF8
+    model = own.model
+    if stop - start > AT_ONCE:
+        most = own.room_per_byte * (stop - start + 1)
+        if count + most > room:
+            report[NEED] = most
+            return OUT_OF_ROOM
+        done = encode_in_pieces(model.rewriting, model.lattice, text, start, stop, base, True, ids, count)
+        if done != UNDECIDED:
+            return done
     size, _ = rewrite(model.rewriting, text, start, start, stop, True)
     if size == WHOLE:
         return OUT_OF_WORK

@@ -47,7 +47,7 @@ from jittok.pipeline.steps import (
     Replace,
     Strip,
 )
-from jittok.pretokenize.classes import two_stage
+from jittok.pretokenize.classes import distinct, two_stage_of
 from jittok.structures.double_array import build_double_array
 from jittok.unicode.characters import SPACE_MARK
 from jittok.unicode.libraries import Form, characters, mapping, member_flags, normal_form
@@ -63,6 +63,9 @@ BORDER = "\ua1cc"
 """A character that no step changes, and that nothing becomes."""
 STRETCH = 256
 """Characters that are asked about together."""
+
+
+_ANY = Clusters(np.zeros(0, np.uint8))
 
 
 class Steps(NamedTuple):
@@ -94,7 +97,7 @@ def read_steps(pipeline: Pipeline) -> Steps | None:
     keys: dict[str, str] = {}
     clusters = {}
     if read.charsmap is not None:
-        found = _cluster_keys(read.charsmap, pipeline.source)
+        found = cluster_keys(read.charsmap, pipeline.source)
         if found is None:
             return None
         clusters = found
@@ -252,16 +255,16 @@ def _codes(joined: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 def _holding(joined: str, points: NDArray[np.int64], wanted: NDArray[np.bool_]) -> set[int]:
     codes, row = _codes(joined)
-    return set(points[np.unique(row[wanted[codes]])].tolist())
+    return set(points[distinct(row[wanted[codes]])].tolist())
 
 
 def _beginning(joined: str, points: NDArray[np.int64], wanted: NDArray[np.bool_]) -> set[int]:
     codes, row = _codes(joined)
     first = np.append(True, codes[:-1] == ord(BORDER))
-    return set(points[np.unique(row[first & wanted[codes]])].tolist())
+    return set(points[distinct(row[first & wanted[codes]])].tolist())
 
 
-def _cluster_keys(step: Clusters, source: str) -> dict[str, str] | None:
+def cluster_keys(step: Clusters, source: str) -> dict[str, str] | None:
     """Keys of a character map that clusters of under SHORT_CLUSTER bytes, or characters, may be."""
     keys = charsmap_keys(read_charsmap(step.charsmap, source))
     if keys is None:
@@ -299,6 +302,16 @@ def _cluster_flags() -> NDArray[np.uint8]:
     return flags
 
 
+def cluster_table(keys: dict[str, str]) -> tuple[U8, CharacterTable]:
+    """(kinds of bytes, the table) of a character map alone. keys: of `cluster_keys`."""
+    single = {text for text in keys if len(text) == 1}
+    longer = {text: image for text, image in keys.items() if len(text) > 1 and text[0] not in single}
+    found = _steps(
+        {ord(text): keys[text] for text in single}, longer, set(), single, set(), _Read([], _ANY, [], False, True)
+    )
+    return found.kinds, found.table
+
+
 def _steps(
     table: dict[int, str], keys: dict[str, str], odd: set[int], single: set[str], ends: set[int], read: _Read
 ) -> Steps:
@@ -318,7 +331,7 @@ def _steps(
     if not clusters:
         for text in keys:
             flags[ord(text[0])] |= BEGINS_KEY
-    pages, blocks = two_stage(np.arange(UNICODE_SIZE), flags)
+    pages, blocks = two_stage_of(flags)
     kinds = np.full(256, NOT_PLAIN, np.uint8)
     kinds[:0x80] = np.where(flags[:0x80] & (MAPPED | ODD | BEGINS_KEY), NOT_PLAIN, TIED if clusters else 0)
     own = CharacterTable(

@@ -110,7 +110,7 @@ def best_paths(own: Lattice, size: int, base: float, near: float, whole: bool, i
         total = _find_path(own, begin, end, base, near)
         if near != EXACT and abs(total) >= MOST_OF_SPAN:
             return DOUBTFUL
-        count = _write_path(own, begin, end, whole, ids, count)
+        count = write_path(own, begin, end, whole, False, ids, count)
         if count < 0:
             return count
         if whole and own.single != 0:
@@ -130,7 +130,7 @@ def _find_path(own: Lattice, first: int, size: int, base: float, near: float) ->
         for k in range(known_to + 1, reach + 1):
             put_f64(own.sums, k - begin, LOWEST)
         known_to = reach
-        p = _walk(own, size, begin, p, until, near)
+        p = walk(own, size, begin, p, until, near)
         for k in range(p, known_to + 1):  # little, or the end
             put_f64(own.sums, k - p, get_f64(own.sums, k - begin))
         begin = p
@@ -143,7 +143,7 @@ def _rounded(own: Lattice, total: float) -> float:
 
 
 @helper
-def _walk(own: Lattice, size: int, begin: int, p: int, until: int, near: float) -> int:
+def walk(own: Lattice, size: int, begin: int, p: int, until: int, near: float) -> int:
     """Go on from the places p .. until - 1; the place behind. sums[0] is that of the place `begin`."""
     text, sums = own.text, own.sums
     while p < until:
@@ -183,26 +183,28 @@ def _challenge(own: Lattice, token: int, p: int, end: int, begin: int, total: fl
 
 
 @helper
-def _is_unknown(own: Lattice, token: int) -> bool:
+def is_unknown(own: Lattice, token: int) -> bool:
+    """Whether a token is the unknown one, or its own text."""
     return token == own.unk_id or token == own.literal  # noqa: PLR1714  kernels have no tuples to look in
 
 
 @helper
-def _unknown_before(own: Lattice, start: int, first: int) -> bool:
-    return start > first and _is_unknown(own, np.int64(get_u64(own.arcs, start) >> _32))
+def _unknown_before(own: Lattice, start: int, first: int, joined: bool) -> bool:
+    return is_unknown(own, np.int64(get_u64(own.arcs, start) >> _32)) if start > first else joined
 
 
 @helper
-def _in_bytes(own: Lattice, token: int, start: int, behind: bool, first: int) -> bool:
+def _in_bytes(own: Lattice, token: int, start: int, behind: bool, first: int, joined: bool) -> bool:
     """Whether a step of a path becomes bytes: not the unknown token's own text alone. behind: the next is unknown."""
-    if own.bytes == 0 or not _is_unknown(own, token):
+    if own.bytes == 0 or not is_unknown(own, token):
         return False
-    return token != own.literal or behind or _unknown_before(own, start, first)
+    return token != own.literal or behind or _unknown_before(own, start, first, joined)
 
 
 @helper
-def _write_path(own: Lattice, first: int, size: int, whole: bool, ids: Window, count: int) -> int:
-    """Ids of the path that the arcs tell, from the last one; they are counted first."""
+def write_path(own: Lattice, first: int, size: int, whole: bool, joined: bool, ids: Window, count: int) -> int:
+    """Ids of the path that the arcs tell, from the last one; they are counted first. joined: an unknown token stands in
+    front, and one at the beginning belongs to it."""
     found, end, behind = 0, size, False
     while end > first:
         arc = get_u64(own.arcs, end)
@@ -211,23 +213,26 @@ def _write_path(own: Lattice, first: int, size: int, whole: bool, ids: Window, c
             return DOUBTFUL
         if token == own.literal and not whole:
             return WHOLE  # what is unknown beside it may lie in another span
-        unknown = _is_unknown(own, token)
-        if _in_bytes(own, token, start, behind, first):
+        unknown = is_unknown(own, token)
+        if _in_bytes(own, token, start, behind, first, joined):
             found += _size_in_bytes(own, start, end)
         elif not (unknown and behind and own.single == 0):
             found += 1
         end, behind = start, unknown
+    if joined and behind and own.single == 0 and own.bytes == 0:
+        found -= 1
     at, end, behind = count + found, size, False
     while end > first:
         arc = get_u64(own.arcs, end)
         token, start = np.int64(arc >> _32), np.int64(arc & _PLACE)
-        unknown = _is_unknown(own, token)
-        if _in_bytes(own, token, start, behind, first):
+        unknown = is_unknown(own, token)
+        if _in_bytes(own, token, start, behind, first, joined):
             at -= _size_in_bytes(own, start, end)
             _put_bytes(own, start, end, ids, at)
         elif not (unknown and behind and own.single == 0):
             at -= 1
-            put_i32(ids, at, own.unk_id if unknown else token)
+            if at >= count:
+                put_i32(ids, at, own.unk_id if unknown else token)
         end, behind = start, unknown
     return count + found
 

@@ -21,7 +21,7 @@ from jittok.models.ugm.files.clusters import (
     is_placed,
 )
 from jittok.normalize.keys import BEGINS_USER, PLAIN, TIED
-from jittok.normalize.steps import longest_known_key
+from jittok.normalize.steps import longest_known_key, user_end
 from jittok.piece_cache.span_loop import WHOLE
 from jittok.structures.double_array import BASE, NO_VALUE, PARENT, ROOT, UNIT, VALUE
 from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2, SPACE_MARK_CODE
@@ -103,15 +103,31 @@ def rewrite(own: Rewriting, text: Window, first: int, start: int, stop: int, who
     text[first:stop] is well-formed, of which text[start:stop] is rewritten; whole: it is a fragment, and what stands in
     front of it is put there.
     """
-    i, at, state = start, 0, INSIDE
-    if whole and own.prefix != 0:
-        state = OUTSIDE
-        if own.merge == 0:
-            put_u8(own.out, 0, SPACE_BYTE)
-            at = 1
-    while i < stop:
-        if at + STEP > own.room:
-            return WHOLE, state
+    at, state = open_text(own, whole)
+    i, at, state = rewrite_on(own, text, first, start, stop, at, state, own.room, whole)
+    if i < stop:
+        return i if i < 0 else WHOLE, state
+    return (without_end(own, at) if whole else at), state
+
+
+@helper
+def open_text(own: Rewriting, whole: bool) -> tuple[int, int]:
+    """(bytes in own.out, state) before anything of a fragment, or of a part of one, is rewritten."""
+    if not whole or own.prefix == 0:
+        return 0, INSIDE
+    if own.merge != 0:
+        return 0, OUTSIDE
+    put_u8(own.out, 0, SPACE_BYTE)
+    return 1, OUTSIDE
+
+
+@helper
+def rewrite_on(
+    own: Rewriting, text: Window, first: int, i: int, stop: int, at: int, state: int, limit: int, whole: bool
+) -> tuple[int, int, int]:
+    """The normalized bytes of text[i:stop] to own.out[at:], as many as fit below `limit`, or a few more: (place in the
+    text or a code, how many there are, state behind them)."""
+    while i < stop and at + STEP <= limit:
         byte = get_u8(text, i)
         kind = get_u8(own.kinds, byte)
         if kind == PLAIN or (kind == TIED and (i + 1 >= stop or get_u8(text, i + 1) < 0x80)):
@@ -120,12 +136,18 @@ def rewrite(own: Rewriting, text: Window, first: int, start: int, stop: int, who
         elif own.single != 0:
             i, at, state = _mapped_step(own, text, i, stop, at, state, whole)
         else:
-            i, at, state = _table_step(own, text, first, i, stop, at, state)
+            i, at, state = table_step(own, text, first, i, stop, at, state)
         if i < 0:
-            return i, state
-    while whole and own.single != 0 and own.merge != 0 and at > 0 and get_u8(own.out, at - 1) == SPACE_BYTE:
-        at -= 1  # of U+2581 that the text itself ends with
-    return at, state
+            return i, at, state
+    return i, at, state
+
+
+@helper
+def without_end(own: Rewriting, at: int) -> int:
+    """How many of `at` bytes are left when U+2581 that a fragment itself ends with is gone."""
+    while own.single != 0 and own.merge != 0 and at > 0 and get_u8(own.out, at - 1) == SPACE_BYTE:
+        at -= 1
+    return at
 
 
 @helper
@@ -172,7 +194,7 @@ def _mapped_step(
     """A user-defined piece, the longest key of the map, or a character: (place behind or a code, at, state)."""
     byte = get_u8(text, i)
     if get_u8(own.kinds, byte) & BEGINS_USER:
-        end = _user_end(own.user, text, i, stop)
+        end = user_end(own.user, text, i, stop)
         if end > i:
             while i < end and at >= 0:
                 i, at, state = _copied(own, text, i, stop, at, state, whole)
@@ -206,21 +228,6 @@ def _copied(own: Rewriting, text: Window, i: int, stop: int, at: int, state: int
         at += 1
     put_u8(own.out, at, SPACE_BYTE)
     return i + 3, at + 1, INSIDE
-
-
-@helper
-def _user_end(units: Window, text: Window, i: int, stop: int) -> int:
-    """Where the longest user-defined piece at a place ends, or the place."""
-    node, found = ROOT, i
-    while i < stop:
-        place = get_i32(units, UNIT * node + BASE) ^ get_u8(text, i)
-        if get_i32(units, UNIT * place + PARENT) != node:
-            break
-        node = place
-        i += 1
-        if get_i32(units, UNIT * node + VALUE) != NO_VALUE:
-            found = i
-    return found
 
 
 # ---- tokenizer.json
@@ -300,7 +307,7 @@ def _is_end(own: Rewriting, c: int) -> bool:
 
 
 @helper
-def _table_step(
+def table_step(
     own: Rewriting, text: Window, first: int, i: int, stop: int, at: int, state: int
 ) -> tuple[int, int, int]:
     """A key, a grapheme cluster or a character: (place behind or a code, at, state). A longer cluster, from `first` on,

@@ -1,0 +1,84 @@
+"""Which options of `jittok train` do nothing beside others: an answer without what was asked for is half an answer."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from jittok.writers.whole import is_stream
+
+if TYPE_CHECKING:
+    from jittok.train.counting import How
+    from jittok.train.counts import Counts
+
+STDIN = "-"
+COUNTING = ("weight", "by", "sample", "seed", "memory", "work", "pre_regex")
+"""What decides how documents are counted: nothing beside words that are counted."""
+READING = ("input_format", "field", "column", "lines", "on_error", "max_document_bytes")
+"""How documents are read; nothing beside such words, unless --held-out names others."""
+LOOKING = ("trace", "explain", "held_out")
+OF_BPE = (
+    "pre", "pre_regex", "like", "bos", "eos", "pad", "unk", "alphabet", "max_token_length", "limit_alphabet",
+    "superbpe", "name", *LOOKING,
+)  # fmt: skip
+OF_CHANGING = ("pre", "min_frequency")
+IDLE = {
+    "bpe": ("normalization", "slices"),
+    "spm": (*OF_BPE, "min_frequency", "slices"),
+    "unigram": (*OF_BPE, "min_frequency"),
+    "wordpiece": (*OF_BPE, "normalization", "slices"),
+    "extend": ("sizes", "model", "normalization", "slices", *(name for name in OF_BPE if name not in OF_CHANGING)),
+}
+IDLE["prune"] = ("size", *IDLE["extend"])
+"""What does nothing, by model or by what is changed."""
+
+
+def check_options(options: argparse.Namespace, add_arguments: Callable[[argparse.ArgumentParser], None]) -> None:
+    """ValueError for an option that was given and does nothing beside the others."""
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+
+    def refuse(names: Iterable[str], beside: str) -> None:
+        for name in names:
+            if getattr(options, name) != parser.get_default(name):
+                raise ValueError(f"found --{name.replace('_', '-')} and {beside}, expected one of them")
+
+    changing = "extend" if options.extend else "prune" if options.prune else ""
+    refuse(IDLE[changing or options.model], f"--{changing}" if changing else f"--model {options.model}")
+    if options.words:
+        refuse([*COUNTING, *(() if options.held_out else READING)], "--words, which are counted")
+    if options.pre is not None:
+        refuse(["pre_regex"], "--pre")
+    if not changing and options.size is None and options.sizes is None:
+        wanted = ["out", *LOOKING]
+        for name in wanted:
+            if getattr(options, name):
+                raise ValueError(f"found --{name.replace('_', '-')} without --size, expected --size N")
+    if options.superbpe and any(name == STDIN or is_stream(name) for name in options.inputs):
+        raise ValueError("found a stream and --superbpe, expected files: they are read twice")
+
+
+def check_words(words: Counts, options: argparse.Namespace, how: How) -> None:
+    """ValueError for counted words that are none, or that were cut in another way than these options would."""
+    from jittok.train.spm import SpmOptions, too_long
+
+    if not len(words):
+        found = [f"no words in {words.documents:,} documents", *too_long(words, SpmOptions(0).max_sentence_length)]
+        expected = "some (--input-format, --field, --column, --weight and --sample decide what is read)"
+        raise ValueError(f"found {'; '.join(found)}, expected {expected}")
+    if not options.words or not words.pre:
+        return
+    other = options.model != "bpe" or words.pre.startswith("runs:") or options.pre is not None
+    if other and words.pre != how.name:
+        raise ValueError(f"found words cut by {words.pre}, expected {how.name} (--model, --pre, --normalization)")
+    if options.model == "bpe" and words.like != options.like:
+        raise ValueError(f"found words that were counted --like {words.like}, expected --like {options.like}")
+
+
+def not_cut_out(words: Counts, options: argparse.Namespace) -> str | None:
+    """What to know of special tokens that the counted words were not cut at."""
+    left = [text for text in options.special if text not in words.special]
+    if not left or not options.words or not words.pre or options.like == "hf":
+        return None
+    return f"the words were counted with the texts of {', '.join(left)} in them: count with --special too"

@@ -1,0 +1,95 @@
+"""The counted words that `jittok train` learns from: of documents, or of files of counted words."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from jittok.cli.train_options import check_words, not_cut_out
+
+if TYPE_CHECKING:
+    from jittok.corpus.options import Options as Reading
+    from jittok.train.counting import How
+    from jittok.train.counts import Counts
+
+
+def counted_words(options: argparse.Namespace, stretches: str | None = None) -> Counts:
+    """The counted words; or in their place what `stretches` matches."""
+    how = _how(options, stretches)
+    if options.words:
+        from jittok.train.counts import Counts, summed
+
+        if options.superbpe:
+            raise ValueError("found --words and --superbpe, expected INPUT: stretches of words are counted there")
+        if options.inputs:
+            raise ValueError("found INPUT and --words, expected one of them")
+        words = summed(Counts.load(path) for path in options.words)
+    else:
+        words = _counted(options, how, f"{options.work}/stretches" if stretches and options.work else options.work)
+    check_words(words, options, how)
+    said = not_cut_out(words, options)
+    if said:
+        sys.stderr.write(f"jittok train: {said}\n")
+    return words
+
+
+def _counted(options: argparse.Namespace, how: How, work: str | None) -> Counts:
+    """The words of the inputs."""
+    from jittok.train.files import count_files
+
+    return count_files(options.inputs, how, _reading(options), dict(options.weight), work)
+
+
+def held_out(options: argparse.Namespace) -> list[bytes]:
+    """The documents of --held-out, which are read as the inputs are."""
+    from jittok.corpus.stream import read_documents
+    from jittok.train.files import sources_of
+
+    reading = _reading(options)
+    return [
+        read.docs.between(start, stop)
+        for read in read_documents(sources_of([options.held_out], reading), reading)
+        for start, stop in zip(read.docs.starts.tolist(), read.docs.stops.tolist(), strict=True)
+    ]
+
+
+def _reading(options: argparse.Namespace) -> Reading:
+    """How documents are read."""
+    from jittok.corpus.options import Options, parse_bytes
+    from jittok.train.files import RANGE_BYTES
+
+    return Options(
+        kind=options.input_format, field=options.field, column=options.column, lines=options.lines,
+        on_error=options.on_error, max_document_bytes=parse_bytes(options.max_document_bytes, "--max-document-bytes"),
+        range_bytes=RANGE_BYTES,
+    )  # fmt: skip
+
+
+def _how(options: argparse.Namespace, stretches: str | None = None) -> How:
+    """How words are counted."""
+    from jittok.corpus.options import parse_bytes
+    from jittok.train.counting import How
+    from jittok.train.cutter import DEFAULT_PRE, named_pre
+
+    runs, lines = stretches, None
+    if options.model == "spm":
+        from jittok.train.spm import RUNS, SpmOptions
+
+        runs, lines = RUNS, SpmOptions(0).max_sentence_length
+    elif options.model == "unigram":
+        from jittok.train.sentences import FOLLOWED
+        from jittok.train.spm import SpmOptions
+
+        runs, lines = FOLLOWED, SpmOptions(0).max_sentence_length
+    elif options.model == "wordpiece":
+        from jittok.train.wordpiece import RUNS
+
+        runs = RUNS
+    return How(
+        pre=named_pre(options.pre or DEFAULT_PRE), pre_regex=options.pre_regex, runs=runs, lines=lines,
+        normalization=options.normalization if lines is not None else "identity",
+        special=() if options.like == "hf" else tuple(options.special), by=options.by, sample=options.sample,
+        seed=options.seed, threads=options.threads, like=options.like,
+        memory=None if options.memory is None else parse_bytes(options.memory, "--memory"),
+    )  # fmt: skip

@@ -1,0 +1,132 @@
+"""Long texts a piece at a time: what all best ways so far come through is written, and its memory is free again.
+
+The sums and arcs of places that are not decided yet stay as they are and move to the front with their text. So nothing
+is computed twice, and sums round as they do in `paths`, also where sentencepiece begins them anew.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from jittok._jit import helper
+from jittok._raw import Window, get_f64, get_u8, get_u64, put_f64, put_u8, put_u64
+from jittok.fragments import OUT_OF_WORK
+from jittok.models.ugm.common import LOWEST, common_place
+from jittok.models.ugm.files.paths import EXACT, SUMS_KEPT, Lattice, go_back, is_unknown, sum_here, walk, write_path
+from jittok.models.ugm.files.rewriting import STEP, Rewriting, open_text, rewrite_on, without_end
+from jittok.piece_cache.span_loop import WHOLE
+from jittok.unicode.characters import SPACE_BYTE
+
+AT_ONCE = 1 << 15
+"""Bytes of a text up to which it is rewritten as a whole, and of a piece at first."""
+MOST_PLACES = 1 << 30
+"""Places that `common_place` can tell apart."""
+UNDECIDED = -104
+"""Too many places wait for a decision; apart from the codes of `jittok.fragments`."""
+_32 = np.uint64(32)
+_PLACE = np.uint64(0x7FFFFFFF)
+
+
+@helper
+def encode_in_pieces(
+    rewriting: Rewriting, own: Lattice, text: Window, start: int, stop: int, base: float, whole: bool, ids: Window,
+    count: int,
+) -> int:  # fmt: skip
+    """Ids of text[start:stop], well-formed, for which there is room: a fragment, or a part of one, from the sum `base`
+    in front of it on; else (`whole` is off) a span, whose sum the ids in front of it tell. The new count or a code:
+    WHOLE as `best_paths` has it, OUT_OF_WORK, UNDECIDED, and those of `rewrite`.
+
+    own.text has a piece: the word that the last decided place is in, from that place on, and what is behind it.
+    own.sums[0] is that of place `begin`; sums are known up to place `known_to`, and the tokens from all places before
+    `p`.
+    """
+    at, state = open_text(rewriting, whole)
+    i, limit, most, last, unread = start, min(AT_ONCE, rewriting.room), min(rewriting.room, MOST_PLACES), False, True
+    begin, p, known_to, joined = 0, 0, 0, False
+    while not last:
+        i, at, state = rewrite_on(rewriting, text, start, i, stop, at, state, limit, whole)
+        if i < 0:
+            return OUT_OF_WORK if i == WHOLE and whole else i
+        last = i == stop
+        solid = without_end(rewriting, at) if whole else at
+        at = solid if last else at
+        if unread and (at > 0 or last):
+            if own.single == 0 and at > 0 and get_u8(own.text, 0) == SPACE_BYTE:
+                base = 0.0
+            elif not whole:
+                base = sum_here(own, ids, count)
+                if np.isnan(base):
+                    return WHOLE
+            put_f64(own.sums, 0, base)
+            unread = False
+        done = 0
+        while done < solid:
+            end = _word_end(own, done, p, solid)
+            closed = last or end < solid
+            decided, begin, p, known_to = _go_on(own, begin, p, known_to, end, closed)
+            if decided > done:
+                count = write_path(own, done, decided, whole, joined, ids, count)
+                if count < 0:
+                    return count
+                joined = not closed and is_unknown(own, np.int64(get_u64(own.arcs, decided) >> _32))
+                done = decided
+            if not closed:
+                break
+            if own.single == 0:  # the sum of a word begins with it
+                put_f64(own.sums, 0, 0.0)
+        _move(own, done, at, known_to)
+        begin, p, known_to, at = begin - done, p - done, known_to - done, at - done
+        if 2 * at > limit - STEP and not last:
+            # so that no byte is moved more often than there are pieces
+            if limit == most:
+                return OUT_OF_WORK if most == rewriting.room else UNDECIDED
+            limit = min(2 * limit, most)
+    if whole and own.single != 0:
+        go_back(own, get_f64(own.sums, 0), count)
+    return count
+
+
+@helper
+def _word_end(own: Lattice, begin: int, p: int, size: int) -> int:
+    """Where the word ends that begins at a place and has no space up to p; sentencepiece's texts are one word."""
+    if own.single != 0:
+        return size
+    end = max(begin + 1, p)
+    while end < size and get_u8(own.text, end) != SPACE_BYTE:
+        end += 1
+    return end
+
+
+@helper
+def _go_on(own: Lattice, begin: int, p: int, known_to: int, end: int, closed: bool) -> tuple[int, int, int, int]:
+    """Fill the arcs up to `end`, where the text of a word ends (`closed`), or is not known any further: (the last place
+    that is decided, or 0; begin, p, known_to)."""
+    decided, stop = 0, end if closed else end - own.longest
+    while p < stop:
+        until = min(begin + SUMS_KEPT, stop)
+        reach = min(until + own.longest, end)
+        for k in range(known_to + 1, reach + 1):
+            put_f64(own.sums, k - begin, LOWEST)
+        known_to = max(known_to, reach)
+        p = walk(own, end, begin, p, until, EXACT)
+        if not closed:
+            common = common_place(own.sums, own.arcs, begin, p, known_to)
+            # whether the unknown token's own text becomes bytes depends on what stands behind it
+            if common > 0 and np.int64(get_u64(own.arcs, common) >> _32) != own.literal:
+                decided = common
+        for k in range(p, known_to + 1):  # little, or the end
+            put_f64(own.sums, k - p, get_f64(own.sums, k - begin))
+        begin = p
+    return end if closed else decided, begin, p, known_to
+
+
+@helper
+def _move(own: Lattice, done: int, size: int, known_to: int) -> None:
+    """Take what stands behind `done` to the front. An arc from before it is on no best way any more."""
+    if done > 0:
+        for k in range(done, size):
+            put_u8(own.text, k - done, get_u8(own.text, k))
+        for k in range(done + 1, known_to + 1):
+            arc = get_u64(own.arcs, k)
+            start = max(np.int64(arc & _PLACE) - done, 0)
+            put_u64(own.arcs, k - done, arc & ~_PLACE | np.uint64(start))

@@ -1,0 +1,163 @@
+"""A GGUF vocabulary as a `Pipeline`: llama.cpp's steps in the form that every other file has.
+
+The arrays are those of the vocabulary, not copies. The reference runs these steps literally (`jittok.reference`), and
+`info` and `compare` say them in words. Kernels are chosen from the vocabulary itself (`jittok.models`).
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from jittok.pipeline import Pipeline, models, steps
+from jittok.pipeline.pipeline import FIRST_TEXT, LSTRIP, RSTRIP, SPECIAL, fixed
+from jittok.pretokenize.records import PreType, pre_type
+from jittok.unicode.characters import KMER, SPACE_MARK
+from jittok.vocab.vocab import NO_TOKEN, Vocab
+
+UNKNOWN_BIT, CONTROL_BIT, LSTRIP_BIT, RSTRIP_BIT = 1, 8, 128, 256
+CHUNK = 5
+"""Bytes that llama.cpp's type for tests makes a token of."""
+DNA = b"<dna>", b"</dna>", b"<oov>"
+_KNOWN: WeakKeyDictionary[Vocab, Pipeline] = WeakKeyDictionary()
+
+
+def pipeline_of(vocab: Vocab) -> Pipeline:
+    """The steps of a vocabulary, made once as long as it lives."""
+    if vocab not in _KNOWN:
+        _KNOWN[vocab] = _made(vocab)
+    return _KNOWN[vocab]
+
+
+def _made(vocab: Vocab) -> Pipeline:
+    special = vocab.special_tokens
+    sizes = np.diff(vocab.token_offsets)[special]
+    return Pipeline(
+        source=vocab.source,
+        format="gguf",
+        library="llama.cpp",
+        model_bytes=vocab.token_bytes,
+        model_offsets=vocab.token_offsets,
+        holes=fixed([], np.int32),
+        model=_model(vocab),
+        normalize=_normalize(vocab),
+        split=_split(vocab),
+        decode=(steps.JoinLlama(_prints(vocab), vocab.add_space_prefix, vocab.clean_spaces),),
+        added_bytes=_texts_of(vocab, special),
+        added_offsets=fixed(np.concatenate(([0], np.cumsum(sizes))), np.int64),
+        added_ids=special,
+        added_flags=_flags(vocab),
+        single=_single(vocab),
+        bos_id=vocab.bos_id,
+        eos_id=vocab.eos_id,
+        unk_id=vocab.unk_id,
+        pad_id=vocab.pad_id,
+        name=vocab.name,
+    )
+
+
+def _pre(vocab: Vocab) -> PreType | None:
+    """How words are cut before they are merged; None for a type without merges of pairs."""
+    return pre_type(vocab.pre_type) if vocab.type == "bpe" else None
+
+
+def _escape() -> steps.Replace:
+    return steps.Replace(steps.Pattern(" ", literal=True), SPACE_MARK)
+
+
+def _normalize(vocab: Vocab) -> tuple[steps.Normalizer, ...]:
+    pre = _pre(vocab)
+    if vocab.type == "spm":
+        front = (steps.PrependBehindSpecial(SPACE_MARK),) if vocab.add_space_prefix else ()
+        return (*front, _escape())
+    if vocab.type == "ugm":
+        squeeze = steps.SqueezeLlama(
+            vocab.charsmap,
+            prefix=vocab.add_space_prefix,
+            squeeze=vocab.remove_extra_whitespaces,
+            escape=vocab.escape_whitespaces,
+            suffix=vocab.treat_whitespace_as_suffix,
+            shortest=vocab.shortest_utf8,
+        )
+        return (steps.ComposeAll(), squeeze) if vocab.nfc else (squeeze,)
+    if pre is None:
+        return ()
+    escape: tuple[steps.Normalizer, ...] = (_escape(),) if vocab.escape_whitespaces else ()
+    if vocab.model == "whitespace":
+        lower: tuple[steps.Normalizer, ...] = (steps.Lowercase(),) if vocab.lowercase else ()
+        return (*escape, steps.ReadUtf8(vocab.shortest_utf8), *lower)
+    return escape if vocab.model == "hybriddna" else (*escape, *_read(vocab, pre))
+
+
+def _read(vocab: Vocab, pre: PreType) -> tuple[steps.BeginLines | steps.ReadUtf8, ...]:
+    begin = (steps.BeginLines(SPACE_MARK),) if pre.begin_lines else ()
+    return (*begin, steps.ReadUtf8(vocab.shortest_utf8))
+
+
+def _split(vocab: Vocab) -> tuple[steps.Splitter, ...]:
+    pre = _pre(vocab)
+    if vocab.type == "wpm":
+        return (steps.BertWords(vocab.lowercase, vocab.strip_accents, vocab.shortest_utf8),)
+    if vocab.type in ("plamo2", "plamo3"):
+        return (steps.PlamoSegments(vocab.type == "plamo3", vocab.shortest_utf8),)
+    if pre is None:
+        return ()
+    first: tuple[steps.Splitter, ...] = ()
+    if vocab.model == "whitespace":
+        first = (steps.CutWhite(), *_read(vocab, pre))
+    elif vocab.model == "hybriddna":
+        begin, end, unknown = (vocab.ids.get(text, NO_TOKEN) for text in DNA)
+        known = NO_TOKEN not in (begin, end, unknown)
+        first = (*((steps.Kmers(begin, end, unknown, KMER),) if known else ()), *_read(vocab, pre))
+    cuts = (steps.Cut(steps.Pattern(regex, engine=engine), steps.ISOLATED) for regex, engine in pre.patterns)
+    return (*first, *cuts, *((steps.SpellBytes(),) if pre.byte_encode else ()))
+
+
+def _model(vocab: Vocab) -> models.Model:
+    pre = _pre(vocab)
+    if pre is not None:
+        return models.PairMerges(
+            vocab.merge_bytes, vocab.merge_offsets, vocab.ignore_merges, pre.newlines_whole, pre.byte_encode
+        )
+    made: dict[str, models.Model] = {
+        "spm": models.ScoredMerges(vocab.scores),
+        "ugm": models.Lattice(vocab.scores, vocab.file_attributes, vocab.unk_id),
+        "wpm": models.LongestText(vocab.unk_id, vocab.max_token_length),
+        "rwkv": models.LongestEscaped(vocab.unk_id),
+        "plamo2": models.Suffixes(vocab.scores, vocab.file_attributes),
+        "plamo3": models.Suffixes(vocab.scores, vocab.file_attributes),
+        "test": models.Hashed(CHUNK),
+    }
+    return made.get(vocab.type, models.NoModel())
+
+
+def _prints(vocab: Vocab) -> str:
+    if vocab.type == "bpe":
+        return steps.SPACES if vocab.escape_whitespaces else steps.BYTE_ALPHABET
+    other = {"rwkv": steps.ESCAPES, "test": steps.ID, "plamo2": steps.TEXT, "plamo3": steps.TEXT}
+    return other.get(vocab.type, steps.SPACES)
+
+
+def _single(vocab: Vocab) -> tuple[int, ...]:
+    """What `add_special` puts around a text. A token that the vocabulary lacks is left out (using it is an error)."""
+    obeys = vocab.type in ("spm", "bpe", "ugm", "plamo2", "plamo3") and vocab.adds_around
+    before = vocab.type == "wpm" or (obeys and vocab.add_bos)
+    after = vocab.type == "wpm" or (obeys and vocab.add_eos)
+    last = vocab.sep_id if vocab.type == "wpm" else vocab.eos_id
+    front = (vocab.bos_id,) if before and vocab.bos_id != NO_TOKEN else ()
+    return (*front, FIRST_TEXT, *((last,) if after and last != NO_TOKEN else ()))
+
+
+def _flags(vocab: Vocab) -> np.ndarray:
+    bits = vocab.attributes[vocab.special_tokens]
+    flags = np.where(bits & (UNKNOWN_BIT | CONTROL_BIT), SPECIAL, 0)
+    flags |= np.where(bits & LSTRIP_BIT, LSTRIP, 0) | np.where(bits & RSTRIP_BIT, RSTRIP, 0)
+    return fixed(flags, np.uint8)
+
+
+def _texts_of(vocab: Vocab, tokens: np.ndarray) -> np.ndarray:
+    borders = list(pairwise(vocab.token_offsets.tolist()))
+    parts = [vocab.token_bytes[slice(*borders[token])] for token in tokens.tolist()]
+    return fixed(np.concatenate([np.zeros(0, np.uint8), *parts]), np.uint8)

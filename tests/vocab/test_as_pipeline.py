@@ -1,0 +1,71 @@
+"""The steps of GGUF vocabularies as data. That they are llama.cpp's is shown where the reference, which runs them, is
+compared with recorded answers (`tests/reference`, `tests/trace`) and with kernels (`tests/fuzz`)."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+
+import pytest
+from vocabs import KINDS, drawn_vocab
+
+import jittok
+from jittok.cli import main
+from jittok.cli.step_words import in_words
+from jittok.errors import EncodingFailed
+from jittok.pipeline import models, steps
+from jittok.pipeline.pipeline import FIRST_TEXT
+from jittok.reference.tokenize import around
+from jittok.vocab import NO_TOKEN, bundled_names
+from jittok.vocab.as_pipeline import pipeline_of
+from jittok.vocab.load import read_vocab
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(6))
+def test_a_pipeline_says_what_the_vocabulary_says(kind: str, seed: int) -> None:
+    """Tokens, ids, special tokens and what stands around a text; every step has words."""
+    vocab = read_vocab(drawn_vocab(kind, seed))
+    made = pipeline_of(vocab)
+    assert made is pipeline_of(vocab)
+    assert made.model_tokens == vocab.tokens
+    special = vocab.special_tokens.tolist()
+    assert made.added_ids.tolist() == special
+    offsets = made.added_offsets.tolist()
+    raw = made.added_bytes.tobytes()
+    assert [raw[i:j] for i, j in pairwise(offsets)] == [vocab.tokens[t] for t in special]
+    try:
+        before, after = around(vocab)
+    except EncodingFailed:
+        assert len(made.single) < 3
+    else:
+        front = [] if before == NO_TOKEN else [before]
+        assert [*made.single] == [*front, FIRST_TEXT, *([] if after == NO_TOKEN else [after])]
+    for step in (*made.normalize, *made.split, *made.decode, made.model):
+        assert in_words(step)
+
+
+def test_the_steps_of_the_bundled_vocabularies() -> None:
+    """By name: what llama.cpp does to a text of each."""
+    found = {}
+    for name in bundled_names():
+        made = jittok.bundled(name).pipeline
+        found[name] = [type(step) for step in (*made.normalize, *made.split, made.model)]
+    assert found == {
+        "bert": [steps.BertWords, models.LongestText],
+        "gpt-2": [steps.ReadUtf8, steps.Cut, steps.SpellBytes, models.PairMerges],
+        "mistral": [steps.PrependBehindSpecial, steps.Replace, models.ScoredMerges],
+        "t5": [steps.SqueezeLlama, models.Lattice],
+    }
+
+
+def test_info_shows_the_steps_of_a_gguf(capsys: pytest.CaptureFixture[str]) -> None:
+    """In words, and with --json as data."""
+    assert main(["info", "--vocab", "mistral"]) == 0
+    shown = capsys.readouterr().out
+    assert "what becomes of a text, step by step" in shown
+    assert "'▁' in front, at the beginning and behind special tokens" in shown
+    assert main(["info", "--vocab", "mistral", "--json"]) == 0
+    known = json.loads(capsys.readouterr().out)["steps"]
+    assert known["normalize"][0] == "PrependBehindSpecial(text='▁')"
+    assert known["around"] == [1, "text"]
