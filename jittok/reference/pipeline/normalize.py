@@ -138,7 +138,7 @@ def _composed_places(piece: Piece, after: str, form: Form) -> list[int]:
     """The places of a piece in a normal form: what a character is taken apart into has its place, what is put together
     that of the first."""
     apart = [place for c, place in zip(piece.text, piece.places, strict=True) for _ in range(_parts(c, form))]
-    places, at = [], 0
+    places, at = list[int](), 0
     for c in after:
         places.append(apart[min(at, len(apart) - 1)])
         at += _parts(c, form) if form.endswith("C") else 1
@@ -248,7 +248,7 @@ def _clusters(step: steps.Clusters) -> Callable[[Piece], Piece]:
         return charsmap.replacement(keys[0][1]) if keys else None
 
     def run(piece: Piece) -> Piece:
-        texts, places, units, at, gone = [], [], list[Unit](), 0, 0
+        texts, places, units, at, gone = list[str](), list[int](), list[Unit](), 0, 0
 
         def put(new: str, start: int, stop: int) -> None:
             nonlocal gone
