@@ -21,7 +21,7 @@ from jittok._raw import FAST, get_i64, get_u8, put_u8, window
 _ITEMS = tuple.__basicsize__ if FAST else 0
 TEXT_OF_BYTES = bytes.__basicsize__ - 1
 """Where the text of a bytes object begins."""
-_TYPE, _SIZE, _STATE = 1, 2, 4
+_TYPE, _SIZE, STATE_WORD = 1, 2, 4
 """Words of a bytes object: reference count, type, size, hash, text; of a str: the same, but its state in the fifth."""
 _READ = 0x100
 """PyBUF_READ of the C API."""
@@ -58,7 +58,7 @@ def read_texts(
         if kind == of_bytes:
             places[k], sizes[k] = objects[k] + TEXT_OF_BYTES, size
         elif kind == of_str:
-            is_ascii = get_i64(objects[k], _STATE) & ascii_bits == ascii_bits
+            is_ascii = get_i64(objects[k], STATE_WORD) & ascii_bits == ascii_bits
             places[k], sizes[k] = objects[k] + header, size if is_ascii else -1 - size
         else:
             return k
@@ -84,7 +84,7 @@ def memory_at(address: int, size: int) -> NDArray[np.uint8]:
     return np.frombuffer(view(address, size, _READ), np.uint8)
 
 
-def _addresses(texts: tuple[Any, ...]) -> NDArray[np.int64]:
+def addresses_of(texts: tuple[Any, ...]) -> NDArray[np.int64]:
     if not texts:
         return np.zeros(0, np.int64)
     return memory_at(id(texts) + _ITEMS, 8 * len(texts)).view(np.int64).copy()
@@ -95,7 +95,7 @@ NO_STR = StrLayout(0, 0)
 
 
 def _read(texts: tuple[Any, ...], layout: StrLayout) -> Found | None:
-    objects = _addresses(texts)
+    objects = addresses_of(texts)
     places, sizes = np.empty(objects.size, np.int64), np.empty(objects.size, np.int64)
     # a type that no object has stands for str where its layout is unknown
     of_str = id(str) if layout.bits else 0
@@ -123,9 +123,9 @@ BYTES = b"", b"a", bytes(300), b"\xff" * 7
 @functools.cache
 def can_read_in_place() -> bool:
     """Whether the texts of a tuple are found as this Python lays tuples and texts out, tried on known ones."""
-    if not place_in_bytes() or _addresses(BYTES).tolist() != [id(text) for text in BYTES]:
+    if not place_in_bytes() or addresses_of(BYTES).tolist() != [id(text) for text in BYTES]:
         return False
-    layout, (plain, wide, _) = str_layout(), _samples()
+    layout, (plain, wide, _) = str_layout(), samples()
     texts: tuple[Any, ...] = (*BYTES, *plain, *wide) if layout.bits else BYTES
     found = _read(texts, layout)
     if found is None:
@@ -139,7 +139,7 @@ def can_read_in_place() -> bool:
     return True
 
 
-def _samples() -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+def samples() -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
     """ASCII str, others, and those of another type: short, long, interned, made just now, of each width."""
     joined = str(b"in place", "ascii")  # no constant, which Python would intern
     plain = ("", "a", "\0", "\x7f", joined, "x" * 300, sys.intern("interned_text"), chr(65) * 4097)
@@ -153,9 +153,9 @@ def str_layout() -> StrLayout:
     NO_STR where they do not tell."""
     if not place_in_bytes():
         return NO_STR
-    plain, wide, other = ([_state(text) for text in texts] for texts in _samples())
-    is_ascii = _common(plain) & ~_any(wide)
-    is_compact = _common(plain + wide) & ~_any(other)
+    plain, wide, other = ([state_of(text) for text in texts] for texts in samples())
+    is_ascii = common_bits(plain) & ~any_bits(wide)
+    is_compact = common_bits(plain + wide) & ~any_bits(other)
     if is_ascii.bit_count() != 1 or is_compact.bit_count() != 1:
         return NO_STR
     layout = StrLayout(sys.getsizeof("") - 1, is_ascii | is_compact)
@@ -165,15 +165,15 @@ def str_layout() -> StrLayout:
 def is_right(layout: StrLayout) -> bool:
     """Whether all known str are found by a layout as they are: those that are ASCII byte for byte and where the C API
     says, and no others."""
-    plain, wide, _ = _samples()
+    plain, wide, _ = samples()
     where = ctypes.pythonapi.PyUnicode_AsUTF8AndSize
     where.restype, where.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_void_p)
     if any(_word(text, _TYPE) != id(str) or _word(text, _SIZE) != len(text) for text in (*plain, *wide)):
         return False
-    if any(_state(text) & layout.bits == layout.bits for text in wide):
+    if any(state_of(text) & layout.bits == layout.bits for text in wide):
         return False
     return all(
-        _state(text) & layout.bits == layout.bits and where(text, None) == id(text) + layout.header for text in plain
+        state_of(text) & layout.bits == layout.bits and where(text, None) == id(text) + layout.header for text in plain
     )
 
 
@@ -181,15 +181,15 @@ def _word(thing: object, word: int) -> int:
     return ctypes.c_int64.from_address(id(thing) + 8 * word).value
 
 
-def _state(text: str) -> int:
-    return ctypes.c_uint32.from_address(id(text) + 8 * _STATE).value
+def state_of(text: str) -> int:
+    return ctypes.c_uint32.from_address(id(text) + 8 * STATE_WORD).value
 
 
-def _common(states: list[int]) -> int:
+def common_bits(states: list[int]) -> int:
     return functools.reduce(int.__and__, states)
 
 
-def _any(states: list[int]) -> int:
+def any_bits(states: list[int]) -> int:
     return functools.reduce(int.__or__, states)
 
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from jittok.train.counts import Counts
     from jittok.train.trained import Trained
 
+PAIR = "vocab.json"
+"""Ends the name of a file that has merges.txt beside it."""
 HELP = "Learn a vocabulary from documents."
 EXAMPLES = """examples:
   jittok train data/ --size 32000 --special '<|endoftext|>' --out my.gguf        a vocabulary of your own
@@ -219,13 +221,15 @@ def _sizes(options: argparse.Namespace) -> list[int]:
 def _named(out: str, size: int, several: bool) -> Path:
     """The file of one size."""
     path = Path(out)
+    if several and path.name.endswith(PAIR):  # what its end tells must stay
+        return path.with_name(f"{path.name.removesuffix(PAIR)}{size}-{PAIR}")
     return path.with_name(f"{path.stem}-{size}{path.suffix}") if several else path
 
 
 def _outputs(options: argparse.Namespace, sizes: list[int]) -> list[Path]:
     """Every file that will be written."""
     files = [_named(out, size, len(sizes) > 1) for out in options.out for size in sizes or [0]]
-    files += [path.with_name(path.name.replace("vocab.json", "merges.txt")) for path in files]
+    files += [path.with_name(path.name.replace(PAIR, "merges.txt")) for path in files]
     return [*dict.fromkeys(files), *(Path(out) for out in (options.save_words, options.trace) if out)]
 
 

@@ -52,16 +52,17 @@ Check = Callable[..., Texts]
 """check(documents, source, options, offset of the first one in its file)"""
 
 
-def read_texts(raw: RawRange, kind: str, options: Options, *, any_bytes: bool = False) -> Texts:
+def read_texts(raw: RawRange, kind: str, options: Options, *, any_bytes: bool = False, kept: bool = False) -> Texts:
     """The documents of a range, with `options.on_error` applied; "fail" leaves the failing to whoever gets `bad`.
 
-    `any_bytes`: a text need not be UTF-8, it is encoded as it is.
+    `any_bytes`: a text need not be UTF-8, it is encoded as it is. `kept`: texts may stay where Python keeps them, of
+    any width (see `Documents`).
     """
     check = _taken if any_bytes else _checked
     if kind in TABLES:
         return _rows(raw, options, check)
     if kind == "jsonl":
-        return _json_lines(raw, options)
+        return _json_lines(raw, options, kept)
     if kind == "lines":
         return _lines(raw, options, check)
     if kind == "separated":
@@ -121,7 +122,7 @@ def _loads(line: bytes) -> Any:
     return row
 
 
-def _json_lines(raw: RawRange, options: Options) -> Texts:
+def _json_lines(raw: RawRange, options: Options, kept: bool) -> Texts:
     block: bytes = raw.payload
     if raw.key.part == raw.key.at == 0:
         block = block.removeprefix(BOM)
@@ -130,11 +131,13 @@ def _json_lines(raw: RawRange, options: Options) -> Texts:
         lines.pop()
     loads, name = _json(), options.field
     try:
-        parts = [loads(line)[name].encode() for line in lines]
+        texts = [loads(line)[name] for line in lines]
+        found = list(documents(texts, in_place=True, wide=True)) if kept else []
+        docs = found[0] if len(found) == 1 else _joined([text.encode() for text in texts])
     except (ValueError, KeyError, TypeError, AttributeError):
         return _json_line_by_line(lines, raw.key.source, options)
     numbers = np.arange(1, len(lines) + 1)
-    return Texts(_joined(parts), np.full(len(lines), raw.key.source), numbers, len(lines))
+    return Texts(docs, np.full(len(lines), raw.key.source), numbers, len(lines))
 
 
 def _json_line_by_line(lines: list[bytes], source: int, options: Options) -> Texts:

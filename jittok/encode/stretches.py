@@ -47,14 +47,20 @@ def finished(pending: deque[Future[Any]], keep: int, bar: Any) -> Iterator[Any]:
 
 
 def stretches_of(
-    texts: Any, replace: bool, threads: int, whole: bool, in_place: bool, most: int = STRETCH_BYTES
+    texts: Any,
+    replace: bool,
+    threads: int,
+    whole: bool,
+    in_place: bool,
+    most: int = STRETCH_BYTES,
+    wide: bool = False,
 ) -> Iterator[tuple[Any, int, int, int, bool]]:
     """(documents, number of their first one, first, last, whether they are a whole part) of each stretch.
 
     In place of documents there is the exception when reading failed. `whole`: a part is one stretch; else none has
-    many more bytes than `most`. in_place: see `documents`.
+    many more bytes than `most`. in_place, wide: see `documents`.
     """
-    base, parts = 0, documents(texts, replace, in_place)
+    base, parts = 0, documents(texts, replace, in_place, wide)
     while True:
         try:
             docs = next(parts, None)

@@ -109,7 +109,10 @@ def _normalizer(node: Node) -> list[Normalizer]:
     if kind == "Strip":
         return [Strip(node.get("strip_left", bool), node.get("strip_right", bool))]
     if kind == "Prepend":
-        return [Prepend(node.get("prepend", str))]
+        text = node.get("prepend", str)
+        if not text:  # the library then writes the first character of a text twice, or panics
+            raise node.child("prepend").unknown(text, "a text that is not empty")
+        return [Prepend(text)]
     if kind == "Replace":
         return [Replace(read_pattern(node.child("pattern")), node.get("content", str))]
     if kind == "BertNormalizer":

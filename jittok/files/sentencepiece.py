@@ -10,11 +10,12 @@ import numpy as np
 from jittok.errors import MalformedVocab, UnsupportedVocab
 from jittok.files.charsmap import checked_charsmap
 from jittok.files.protobuf import BYTES, FIXED32, VARINT, Message, single
-from jittok.pipeline.models import BYTE, CONTROL, KINDS, NO_TOKEN, NORMAL, UNKNOWN, Pieces
+from jittok.pipeline.models import BYTE, CONTROL, KINDS, NO_TOKEN, NORMAL, UNKNOWN, UNUSED, Pieces
 from jittok.pipeline.pipeline import FIRST_TEXT, SECOND_TEXT, Pipeline, fixed, packed
 from jittok.pipeline.steps import JoinPieces, Squeeze
 
 MOST_PIECES = 1 << 22
+NUL = b"\0"
 TRAINER: dict[int, tuple[str, int, Any]] = {
     3: ("model_type", VARINT, 1),
     24: ("treat_whitespace_as_suffix", VARINT, 0),
@@ -59,6 +60,8 @@ def read_sentencepiece(file: str, content: bytes, add_bos: bool = False, add_eos
     if _spec(file, "denormalizer_spec", content, spans[5], NORMALIZER)["precompiled_charsmap"]:
         raise UnsupportedVocab(file, "denormalizer_spec", "a character map", "none: decoding would be rewritten")
     ids = _checked(file, texts, types, bool(trainer["byte_fallback"]))
+    if trainer["byte_fallback"] and NUL in ids:  # the library takes the piece <0x00> for it
+        types[ids[NUL]] = UNUSED
     kind = trainer["model_type"]
     if not 1 <= kind <= len(KINDS):
         raise UnsupportedVocab(file, "trainer_spec.model_type", kind, "1 to 4")
@@ -166,6 +169,10 @@ def _checked(file: str, texts: list[bytes], types: list[int], byte_fallback: boo
     for token, (text, kind) in enumerate(zip(texts, types, strict=True)):
         if kind == BYTE and text not in wanted:
             raise MalformedVocab(file, f"pieces[{token}]", text, "<0x00> to <0xFF> for a piece of type BYTE")
+        if kind == BYTE and not byte_fallback:
+            raise MalformedVocab(file, f"pieces[{token}]", text, "no piece of type BYTE without byte_fallback")
+        if NUL in text and (text != NUL or kind == UNKNOWN or not (byte_fallback or kind == UNUSED)):
+            raise MalformedVocab(file, f"pieces[{token}]", text, "a text without NUL, or NUL alone with byte_fallback")
     if byte_fallback:
         missing = sorted(wanted - {text for text, kind in zip(texts, types, strict=True) if kind == BYTE})
         if missing:

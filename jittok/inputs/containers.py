@@ -39,10 +39,11 @@ PAGE = 4096
 """See `readable_behind`."""
 
 
-def documents(texts: Any, replace: bool = False, in_place: bool = False) -> Iterator[Documents]:
+def documents(texts: Any, replace: bool = False, in_place: bool = False, wide: bool = False) -> Iterator[Documents]:
     """The documents of anything that holds texts, in order and in one or more parts.
 
     in_place: the caller leaves `data` to kernels, so that Python's objects need not be joined (see `Documents.kept`).
+    wide: and makes UTF-8 of those that are none (see `Documents.widths`).
     TypeError for one bare text, a mapping, a set or a type that holds no texts; nulls of tables are empty documents.
     """
     if isinstance(texts, str | bytes | bytearray | memoryview):
@@ -58,15 +59,15 @@ def documents(texts: Any, replace: bool = False, in_place: bool = False) -> Iter
         proven(starts, stops, texts.data.size, "Ragged")
         yield Documents(texts.data, starts, stops, theirs=not is_held(texts.data))
     elif isinstance(texts, np.ndarray):
-        yield from _of_numpy(texts, replace, in_place)
+        yield from _of_numpy(texts, replace, in_place, wide)
     elif _is_from("pyarrow", texts):
         yield from of_arrow(texts)
     elif _is_from("pandas", texts):
-        yield from _of_pandas(texts, replace, in_place)
+        yield from _of_pandas(texts, replace, in_place, wide)
     elif _is_from("polars", texts):
-        yield from _of_polars(texts, replace, in_place)
+        yield from _of_polars(texts, replace, in_place, wide)
     elif isinstance(texts, Iterable) or hasattr(texts, "__getitem__"):
-        yield from _of_objects(texts, replace, in_place)
+        yield from _of_objects(texts, replace, in_place, wide)
     else:
         raise TypeError(f"found {type(texts).__name__}, expected a sequence of texts")
 
@@ -86,7 +87,9 @@ def _packed(blocks: Sequence[bytes], lengths: Sequence[NDArray[np.int64]]) -> Do
     return Documents(data, offsets[:-1], offsets[1:])
 
 
-def _of_objects(texts: Iterable[Any], replace: bool, in_place: bool, nulls: bool = False) -> Iterator[Documents]:
+def _of_objects(
+    texts: Iterable[Any], replace: bool, in_place: bool, wide: bool = False, nulls: bool = False
+) -> Iterator[Documents]:
     """Python's objects. `nulls`: None and NaN are empty texts."""
     if not in_place or not can_read_in_place():
         one = texts[0] if in_place and isinstance(texts, list | tuple) and len(texts) == 1 else None
@@ -102,7 +105,7 @@ def _of_objects(texts: Iterable[Any], replace: bool, in_place: bool, nulls: bool
         if found is None or not kept:
             yield from _of_iterable(kept, replace, nulls, first)
         else:
-            yield from _parts_in_place(kept, *found, replace, first)
+            yield from _parts_in_place(kept, *found, replace, first, wide)
         first += len(kept)
 
 
@@ -139,23 +142,34 @@ def _of_iterable(texts: Iterable[Any], replace: bool, nulls: bool = False, first
 
 
 def _parts_in_place(
-    kept: tuple[Any, ...], places: NDArray[np.int64], sizes: NDArray[np.int64], replace: bool, number: int
+    kept: tuple[Any, ...], places: NDArray[np.int64], sizes: NDArray[np.int64], replace: bool, number: int, wide: bool
 ) -> Iterator[Documents]:
     """Texts where they are, in parts. `places`, `sizes`: see `texts_in_place`; number: the first one's, for errors."""
     weights = np.where(sizes < 0, -2 * sizes, sizes)  # most scripts have two bytes a character or three
     ends, cuts = np.cumsum(weights), {0, len(kept)}
+    widths = None
+    if wide:
+        from jittok._raw.wide_texts import wide_texts
+
+        rows = np.flatnonzero((sizes < 0) & (weights <= LONGEST_TOGETHER))
+        widths = wide_texts(kept, rows, places)
+        sizes = np.where(widths > 0, (-1 - sizes) * widths, sizes)
     cuts.update(np.searchsorted(ends, np.arange(PART_BYTES, int(ends[-1]), PART_BYTES), "right").tolist())
     for alone in np.flatnonzero(weights > LONGEST_TOGETHER).tolist():
         cuts.update((alone, alone + 1))
     for first, last in pairwise(sorted(cuts)):
-        yield _part_in_place(kept, first, places[first:last], sizes[first:last], replace, number + first)
+        its = None if widths is None else widths[first:last]
+        yield _part_in_place(kept, first, places[first:last], sizes[first:last], replace, number + first, its)
 
 
 def _part_in_place(
-    kept: tuple[Any, ...], first: int, places: NDArray[np.int64], sizes: NDArray[np.int64], replace: bool, number: int
-) -> Documents:
+    kept: tuple[Any, ...], first: int, places: NDArray[np.int64], sizes: NDArray[np.int64], replace: bool, number: int,
+    widths: NDArray[np.uint8] | None,
+) -> Documents:  # fmt: skip
     """One part; what cannot be read where it is gets a bytes object of its own."""
     cramped = (sizes > LONGEST_UNPADDED) & ((places + sizes - 1) % PAGE + PAD >= PAGE)
+    if widths is not None:
+        cramped &= widths == 0
     moved = np.flatnonzero((sizes < 0) | cramped)
     if moved.size:
         made = []
@@ -165,14 +179,14 @@ def _part_in_place(
             sizes[k] = len(text)
         kept = (kept, *made)
         places[moved] = bytes_in_place(made)
-    if int(sizes.sum()) < SHORT * sizes.size:
+    if widths is None and int(sizes.sum()) < SHORT * sizes.size:
         ends = np.append(0, np.cumsum(sizes))
         ends.flags.writeable = False
         return Documents(fixed(joined_texts(places, sizes, PAD), np.uint8), ends[:-1], ends[1:])
     front = int(places.argmin())
     data = memory_at(int(places[front]), max(int(sizes[front]), 1))  # a byte of 0 stands behind each
     starts = places - places[front]
-    return Documents(data, fixed(starts, np.int64), fixed(starts + sizes, np.int64), kept)
+    return Documents(data, fixed(starts, np.int64), fixed(starts + sizes, np.int64), kept, widths=widths)
 
 
 def _joined(block: list[Any], replace: bool, first: int, nulls: bool) -> tuple[bytes, NDArray[np.int64]]:
@@ -203,11 +217,11 @@ def _one_dimension(array: Any) -> None:
         raise TypeError(f"found an array of {array.ndim} dimensions, expected 1")
 
 
-def _of_numpy(texts: NDArray[Any], replace: bool, in_place: bool) -> Iterator[Documents]:
+def _of_numpy(texts: NDArray[Any], replace: bool, in_place: bool, wide: bool) -> Iterator[Documents]:
     """Object, bytes ("S"), str ("U") and variable-width string ("T") arrays. Bytes are read in place."""
     _one_dimension(texts)
     if isinstance(getattr(texts, "mask", None), np.ndarray | np.bool_):  # np.ma, which is not imported for this
-        yield from _of_objects(texts.tolist(), replace, in_place, nulls=True)
+        yield from _of_objects(texts.tolist(), replace, in_place, wide, nulls=True)
         return
     kind, width = texts.dtype.kind, texts.dtype.itemsize
     if kind == "S":
@@ -218,12 +232,12 @@ def _of_numpy(texts: NDArray[Any], replace: bool, in_place: bool) -> Iterator[Do
         proven(starts, stops, data.size, "a NumPy array")
         yield Documents(fixed(data, np.uint8), fixed(starts, np.int64), fixed(stops, np.int64), theirs=True)
     elif kind in "OTU":
-        yield from _of_objects(texts.tolist(), replace, in_place, nulls=True)
+        yield from _of_objects(texts.tolist(), replace, in_place, wide, nulls=True)
     else:
         raise TypeError(f"found an array of {texts.dtype}, expected str, bytes or objects")
 
 
-def _of_pandas(texts: Any, replace: bool, in_place: bool) -> Iterator[Documents]:
+def _of_pandas(texts: Any, replace: bool, in_place: bool, wide: bool) -> Iterator[Documents]:
     """A Series, Index or array of pandas: the Arrow array below it where there is one, else its objects."""
     if not hasattr(texts, "dtype"):
         raise TypeError(f"found a pandas {type(texts).__name__}, expected a Series or Index of texts")
@@ -236,16 +250,16 @@ def _of_pandas(texts: Any, replace: bool, in_place: bool) -> Iterator[Documents]
 
         objects = np.array(values, dtype=object)
         objects[pd.isna(objects)] = None
-        yield from _of_objects(objects.tolist(), replace, in_place, nulls=True)
+        yield from _of_objects(objects.tolist(), replace, in_place, wide, nulls=True)
 
 
-def _of_polars(texts: Any, replace: bool, in_place: bool) -> Iterator[Documents]:
+def _of_polars(texts: Any, replace: bool, in_place: bool, wide: bool) -> Iterator[Documents]:
     """A Series of polars, through Arrow where pyarrow is installed."""
     if not hasattr(texts, "dtype"):
         raise TypeError(f"found a polars {type(texts).__name__}, expected a Series of texts")
     try:
         arrow = texts.to_arrow()
     except ImportError:
-        yield from _of_objects(texts.to_list(), replace, in_place, nulls=True)
+        yield from _of_objects(texts.to_list(), replace, in_place, wide, nulls=True)
     else:
         yield from of_arrow(arrow)

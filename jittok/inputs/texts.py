@@ -37,7 +37,8 @@ class Documents(NamedTuple):
 
     With `kept` the texts lie where Python keeps them, and places are distances from the lowest address, which is
     `data`. They go past the end of `data`, so only kernels may follow them. With `theirs` somebody else may write to
-    `data` at any time. Kernels may read a text twice, so they are given a copy (`own`).
+    `data` at any time. Kernels may read a text twice, so they are given a copy (`own`). With `widths`, which only who
+    asks for it gets, text k has characters of widths[k] bytes, or is UTF-8 where that is 0 (see `_raw.wide_texts`).
     """
 
     data: NDArray[np.uint8]
@@ -45,6 +46,7 @@ class Documents(NamedTuple):
     stops: NDArray[np.int64]
     kept: tuple[Any, ...] | None = None
     theirs: bool = False
+    widths: NDArray[np.uint8] | None = None
 
     def own(self, first: int, last: int, room: NDArray[np.uint8] | None = None) -> Documents:
         """Documents first .. last - 1, which lie in order, in memory that nobody else can change: in `room`, if that is

@@ -15,21 +15,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._raw.objects import joined_texts, memory_at
-from jittok.errors import EncodingFailed
+from jittok._jit import Call, frozen
+from jittok._raw.objects import memory_at
+from jittok._raw.wide_texts import CODECS, MOST_BYTES, join_utf8
 from jittok.fragments import PAD
-from jittok.inputs import Documents
+from jittok.inputs import Documents, to_bytes
 from jittok.pretokenize.splitters.general import make_split_work
 from jittok.pretokenize.splitters.gpt2 import MALFORMED
 from jittok.train.cutter import Cutter, RegexCutter, special_pattern
 from jittok.train.cutting import AT_BYTE, AT_TEXT, CHUNK, CHUNK_SIZE, NEED, NEED_WORK, PAUSE, CutWork, Texts
 from jittok.train.pieces import PIECE, Pieces
 from jittok.train.table import N_BLOB, Table, add_table, add_words, grown, make_table, table_bytes
-from jittok.unicode.tables import LAST_CODE_POINT, code_points, utf8
+from jittok.unicode.tables import code_points, utf8
 
 WHOLE = 1 << 40
 """Longer than any text: the chunk of the general splitter."""
 MARKS = (1 << 32) - 1
+LONG, PAGE = 1 << 10, 1 << 12
+"""A text of LONG bytes is read where it is, if all that kernels read behind it lies in the same page."""
 _ONE = np.ones(1, np.int64)
 _NONE = np.zeros(0, np.int64)
 Weights = NDArray[np.int64] | None
@@ -53,6 +56,8 @@ class Counter:
         self.pieces = Pieces(cutter, special) if isinstance(cutter, Cutter) else None
         chunk = WHOLE if isinstance(cutter, Cutter) and cutter.whole else CHUNK
         self._work = _make_work(2 * CHUNK, chunk)
+        self._call: Call | None = None
+        self._room = np.empty(0, np.uint8)  # for copies of texts
         self.grow: Callable[[Table, int, int], Table] = grown
 
     @property
@@ -62,23 +67,21 @@ class Counter:
 
     def clear(self) -> None:
         """Forget all words."""
-        self.table = make_table()
+        self.table, self._call = make_table(), None
 
     def add(self, docs: Documents, weights: Weights = None, continued: bool = False) -> None:
         """Count the words of documents. weights: int64[documents] what each word of one counts; continued: of the first
         one another part was counted before.
 
-        Raises EncodingFailed for code points above U+10FFFF, as encoding does.
+        Raises EncodingFailed for a str with a lone surrogate, as encoding does.
         """
         documents = np.arange(self.documents, self.documents + docs.starts.size) % MARKS + 1 if self.once else _NONE
         given = _ONE if weights is None else np.ascontiguousarray(weights, np.int64)
         self.documents += docs.starts.size - continued
+        if docs.kept is not None:
+            self._add_kept(docs, Texts(docs.data, docs.starts, docs.stops, given, documents))
+            return
         self.bytes += int((docs.stops - docs.starts).sum())
-        if not given.all():  # words that count nothing would only take room
-            rows = np.flatnonzero(np.broadcast_to(given, docs.starts.shape))
-            docs = Documents(docs.data, docs.starts[rows], docs.stops[rows], docs.kept)
-            given = given if given.size == 1 else given[rows]
-            documents = documents[rows] if self.once else documents
         starts, stops = docs.starts, docs.stops
         if self.special is not None:
             starts, stops, rows = self._without_special(docs)
@@ -88,11 +91,50 @@ class Counter:
         if isinstance(self.cutter, RegexCutter):
             self._add_by_regex(docs, starts, stops, given, documents)
             return
-        texts = Texts(docs.data, starts, stops, given, documents)
-        texts = self._in_pieces(texts, docs.kept is not None)
-        for part in _joined(texts) if docs.kept is not None else _readable(texts):
+        texts = self._in_pieces(Texts(docs.data, starts, stops, given, documents), in_place=False)
+        for part in _readable(texts):
             self._check()
             self._add(part)
+
+    def _add_kept(self, docs: Documents, texts: Texts) -> None:
+        """Texts that lie where Python keeps them. Long ones are counted there, others are copied behind each other,
+        about PIECE bytes at a time, which stay in the cache until they are counted."""
+        widths = docs.widths if docs.widths is not None else np.zeros(texts.starts.size, np.uint8)
+        if not widths.any():  # those of other widths are no longer than LONGEST_TOGETHER
+            texts = self._in_pieces(texts, in_place=True)
+            widths = np.zeros(texts.starts.size, np.uint8)
+        sizes, places = texts.stops - texts.starts, texts.starts + texts.data.ctypes.data
+        there = (widths == 0) & (sizes >= LONG) & ((places + sizes - 1) % PAGE + PAD < PAGE)
+        self.bytes += int(sizes[there].sum())
+        self._add(_picked(texts, np.flatnonzero(there)))
+        others = np.flatnonzero(~there)
+        ends = np.cumsum(sizes[others])
+        total = int(ends[-1]) if ends.size else 0
+        step = max(total // max(round(total / PIECE), 1), 1)
+        cuts = np.searchsorted(ends, np.arange(step, total - step // 2, step)).tolist()
+        for first, last in pairwise(sorted({0, *cuts, others.size})):
+            self._check()
+            rows = others[first:last]
+            part = self._joined(places[rows], sizes[rows], widths[rows], rows)
+            self.bytes += int(part.stops[-1])
+            weights, documents = _of_rows(texts, rows)
+            self._add(part._replace(weights=weights, documents=documents))
+
+    def _joined(
+        self, places: NDArray[np.int64], sizes: NDArray[np.int64], widths: NDArray[np.uint8], rows: NDArray[np.int64]
+    ) -> Texts:
+        """Texts behind each other as UTF-8; EncodingFailed, which names its row, for one that has none."""
+        most = int((sizes * MOST_BYTES[widths]).sum()) + PAD
+        if self._room.size < most:
+            self._room = np.empty(most + most // 4, np.uint8)
+        ends = np.empty(sizes.size + 1, np.int64)
+        size = join_utf8(places, sizes, frozen(widths, np.uint8), self._room, ends)
+        if size < 0:
+            k = -1 - size
+            text = memory_at(int(places[k]), int(sizes[k])).tobytes()
+            to_bytes(text.decode(CODECS[int(widths[k])], "surrogatepass"), document=int(rows[k]))
+        self._room[size : size + PAD] = 0
+        return Texts(self._room, ends[:-1], ends[1:], _ONE, _NONE)
 
     def _check(self) -> None:
         """Stop if somebody asked for it."""
@@ -122,11 +164,12 @@ class Counter:
         return Texts(texts.data, starts, stops, *_of_rows(texts, rows))
 
     def _add(self, texts: Texts) -> None:
+        if not texts.weights.all():  # words that count nothing would only take room
+            texts = _picked(texts, np.flatnonzero(np.broadcast_to(texts.weights, texts.starts.shape)))
         state = self._work.state
         state[:] = 0
         state[CHUNK_SIZE] = self._work.chunk
-        assert isinstance(self.cutter, Cutter)
-        while code := self.cutter.count(self.cutter.family, texts, self._work, self.table):
+        while code := self._count(texts):
             if code == PAUSE:
                 self._check()
                 continue
@@ -138,6 +181,13 @@ class Counter:
             else:
                 self.table = self.grow(self.table, code, int(state[NEED]))
 
+    def _count(self, texts: Texts) -> int:
+        """Run the kernel from where the state says. What is as it was the last time is not laid out again."""
+        assert isinstance(self.cutter, Cutter)
+        if self._call is None:
+            self._call = self.cutter.count.call(self.cutter.family, texts, self._work, self.table)
+        return self._call.again(self.cutter.family, texts, self._work, self.table)  # type: ignore[no-any-return]
+
     def _add_malformed(self, texts: Texts) -> None:
         """What is left of a text that is no UTF-8, as `encode` reads it: U+FFFD for each byte that begins nothing. Or
         of one that a fast splitter leaves to the general one."""
@@ -145,13 +195,9 @@ class Counter:
         k, at = int(state[AT_TEXT]), int(state[AT_BYTE])
         start = max(at, int(texts.starts[k]))
         assert isinstance(self.cutter, Cutter)
-        raw = texts.data[start : texts.stops[k]].tobytes()
+        raw = memory_at(texts.data.ctypes.data + start, int(texts.stops[k]) - start).tobytes()  # may lie behind `data`
         if self.cutter.slow is None:
-            points = code_points(raw)
-            for c in points:
-                if c > LAST_CODE_POINT:
-                    raise EncodingFailed(k, start, f"U+{c:X}", f"no code point above U+{LAST_CODE_POINT:X}")
-            raw = b"".join(map(utf8, points))
+            raw = b"".join(map(utf8, code_points(raw)))
         else:
             raw = raw.decode("utf-8", "replace").encode()
         weights, documents = (
@@ -161,9 +207,10 @@ class Counter:
         part = np.frombuffer(raw + bytes(PAD), np.uint8)
         own, chunk = self.cutter, self._work.chunk
         if own.slow is not None:
-            self.cutter, self._work = own.slow(), self._work._replace(chunk=WHOLE)
+            self.cutter, self._work, self._call = own.slow(), self._work._replace(chunk=WHOLE), None
         self._add(Texts(part, np.zeros(1, np.int64), np.array([len(raw)]), weights, documents))
-        self.cutter, self._work = own, self._work._replace(chunk=chunk)
+        if own.slow is not None:
+            self.cutter, self._work, self._call = own, self._work._replace(chunk=chunk), None
         state[:] = kept
         state[AT_TEXT], state[AT_BYTE] = k + 1, 0
 
@@ -264,21 +311,6 @@ def _padded(texts: Texts) -> Texts:
     return Texts(copy, starts - low, stops - low, *others)
 
 
-def _joined(texts: Texts) -> Iterator[Texts]:
-    """Texts that lie where Python keeps them, copied behind each other; about PIECE bytes at a time, which stay in the
-    cache until they are counted."""
-    sizes = texts.stops - texts.starts
-    ends = np.cumsum(sizes)
-    marks = np.arange(PIECE, int(ends[-1]), PIECE) if ends.size else ends
-    cuts = sorted({0, *np.searchsorted(ends, marks).tolist(), sizes.size})
-    base = texts.data.ctypes.data
-    for first, last in pairwise(cuts):
-        part = slice(first, last)
-        own = np.append(0, np.cumsum(sizes[part]))
-        data = joined_texts(texts.starts[part] + base, sizes[part], PAD)
-        yield Texts(data, own[:-1], own[1:], *_of_rows(texts, np.arange(first, last)))
-
-
 def flat_words(parts: Iterable[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """(bytes, starts: int64[n + 1]) of words behind each other."""
     parts = list(parts)
@@ -288,22 +320,23 @@ def flat_words(parts: Iterable[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.in
 
 
 class Counters:
-    """One Counter a thread: whoever counts takes one that nobody has, and gives it back."""
+    """One Counter a thread: whoever counts takes one that nobody has, his last one if he can, and gives it back."""
 
     def __init__(self, make: Callable[[], Counter]) -> None:
         self._make, self._lock = make, threading.Lock()
         self.all: list[Counter] = []
-        self._free: list[Counter] = []
+        self._free: dict[int, Counter] = {}  # by the thread that had it
 
     def take(self) -> Counter:
         """A counter of one's own."""
         with self._lock:
             if self._free:
-                return self._free.pop()
+                own = threading.get_ident()
+                return self._free.pop(own if own in self._free else next(iter(self._free)))
             self.all.append(self._make())
             return self.all[-1]
 
     def give(self, counter: Counter) -> None:
         """Give a counter back."""
         with self._lock:
-            self._free.append(counter)
+            self._free[threading.get_ident()] = counter

@@ -13,14 +13,16 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.encode.stretches import stretches_of, thread_count
-from jittok.errors import CorpusError
+from jittok.encode.stretches import STRETCH_BYTES, stretches_of, thread_count
+from jittok.errors import CorpusError, EncodingFailed
 from jittok.fragments import PAD
 from jittok.inputs import Documents
 from jittok.train.counter import Counter, Counters
@@ -46,6 +48,8 @@ LEAST_MEMORY = 1 << 20
 EMPTY_BYTES = table_bytes(make_table())
 """Below this a table is never written: it would be as large as before."""
 SAMPLED = 1 << 32
+SHARED_BYTES = 2 << 20
+"""What a thread takes at once of what is to be counted by several: it may be the last that has work for so long."""
 
 
 @dataclass(frozen=True)
@@ -158,9 +162,13 @@ class Tally:
     def add_and_give_back(self, docs: Documents, weights: NDArray[np.int64] | None, continued: bool = False) -> None:
         """Count documents, and write a run where the table has grown too large."""
         counter = self.add(docs, weights, continued)
+        self.write_if_full(counter)
+        self.counters.give(counter)
+
+    def write_if_full(self, counter: Counter) -> None:
+        """Write a run where the table has grown too large."""
         if self.is_full(counter):
             self._write(counter)
-        self.counters.give(counter)
 
     def cut(self, docs: Documents, weights: NDArray[np.int64] | None) -> tuple[Documents, Any, Lines | None]:
         """What is counted of documents: themselves or their lines, which the caller tells `tail` in their order."""
@@ -197,10 +205,7 @@ class Tally:
                     self._write(counter)
             found = self._from_runs()
         else:
-            for counter in counters[1:]:
-                counters[0].add_table(counter.table)
-                counter.clear()
-            found = of_table(counters[0].table)
+            found = of_table(*(counter.table for counter in counters), threads=self.threads)
         how = self.how
         return replace(
             found, pre=how.name, unit=self.unit, documents=self.documents, text_bytes=self.bytes, special=how.special,
@@ -268,31 +273,94 @@ def count(texts: Any, weights: Sequence[float] | None = None, how: How | None = 
     how = replace(how or How(), **options)
     given = None if weights is None else scaled(weights)
     tally = Tally(how, unit=1 if given is None else UNIT)
-
-    def add(part: Documents, its: Any) -> Lines | None:
-        docs, its, lines = tally.cut(part, its)
-        tally.add_and_give_back(docs, its)
-        return lines
-
-    def jobs() -> Iterator[Callable[[], Lines | None]]:
-        whole, in_place = tally.threads == 1, how.only_kernels_read
-        for docs, base, first, last, _ in stretches_of(texts, False, tally.threads, whole, in_place):
-            if isinstance(docs, BaseException):
-                raise docs
-            part = Documents(docs.data, docs.starts[first:last], docs.stops[first:last], docs.kept)
-            its = None if given is None else given[base + first : base + last]
-            if its is not None and its.size != last - first:
-                raise CorpusError("weights", given.size, "one a document")  # type: ignore[union-attr]
-            yield lambda part=part, its=its: add(part, its)  # type: ignore[misc]
-
+    shares = _shares(texts, tally.threads) if how.lines is None else []  # which line is the last one, their order tells
     try:
-        if tally.threads == 1:
-            for job in jobs():
-                tally.tail.add(job())
+        if not shares:
+            _count_in_order(tally, texts, given)
         else:
-            with tally.pool() as pool:
-                for lines in in_turn(pool, tally.threads, jobs()):
-                    tally.tail.add(lines)
+            try:
+                _count_shares(tally, shares, given)
+            except (EncodingFailed, TypeError):
+                _count_in_order(Tally(replace(how, threads=1)), texts, given)  # fails at the first document that is bad
+                raise
         return tally.finish()
     finally:
         tally.close()
+
+
+def _stretches(
+    tally: Tally, texts: Any, given: NDArray[np.int64] | None, first_text: int = 0, most: int = STRETCH_BYTES
+) -> Iterator[tuple[int, Documents, Any]]:
+    """(number of the first, documents, their weights) in order."""
+    whole, kept = tally.threads == 1, tally.how.only_kernels_read
+    for docs, base, first, last, _ in stretches_of(texts, False, tally.threads, whole, kept, most, kept):
+        if isinstance(docs, BaseException):
+            raise docs
+        number = first_text + base
+        its = None if given is None else given[number + first : number + last]
+        if its is not None and its.size != last - first:
+            raise CorpusError("weights", given.size, "one a document")  # type: ignore[union-attr]
+        widths = None if docs.widths is None else docs.widths[first:last]
+        yield (
+            number + first,
+            Documents(docs.data, docs.starts[first:last], docs.stops[first:last], docs.kept, widths=widths),
+            its,
+        )
+
+
+def _count_in_order(tally: Tally, texts: Any, given: NDArray[np.int64] | None) -> None:
+    """Count texts of any kind. The caller's thread reads them."""
+
+    def add(number: int, docs: Documents, its: Any) -> Lines | None:
+        docs, its, lines = tally.cut(docs, its)
+        try:
+            tally.add_and_give_back(docs, its)
+        except EncodingFailed as error:
+            document = number + error.document
+            raise EncodingFailed(document, error.offset, error.found, error.expected) from None
+        return lines
+
+    jobs = (partial(add, *stretch) for stretch in _stretches(tally, texts, given))
+    if tally.threads == 1:
+        for job in jobs:
+            tally.tail.add(job())
+    else:
+        with tally.pool() as pool:
+            for lines in in_turn(pool, tally.threads, jobs):
+                tally.tail.add(lines)
+
+
+def _shares(texts: Any, threads: int) -> list[tuple[int, Any]]:
+    """(number of its first text, texts) for each thread: neighbours, which have more words in common than others. None
+    where there is one thread, or texts that come one by one."""
+    if threads == 1 or not isinstance(texts, list | tuple) or len(texts) < threads:
+        return []
+    try:
+        ends = np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)))
+    except TypeError:
+        return []
+    cuts = np.searchsorted(ends, np.arange(1, threads) * (int(ends[-1]) // threads), "right").tolist()
+    return [(first, texts[first:last]) for first, last in pairwise(sorted({0, *cuts, len(texts)}))]
+
+
+def _count_shares(tally: Tally, shares: list[tuple[int, Any]], given: NDArray[np.int64] | None) -> None:
+    """Count shares of texts, each by a thread of its own; one that is done helps another."""
+    sources = [_stretches(tally, texts, given, first, SHARED_BYTES) for first, texts in shares]
+    locks = [threading.Lock() for _ in sources]
+
+    def work(own: int) -> None:
+        counter = tally.counters.take()
+        for k in (*range(own, len(sources)), *range(own)):
+            while True:
+                with locks[k]:
+                    found = next(sources[k], None)
+                if found is None:
+                    break
+                docs, its, _ = tally.cut(*found[1:])
+                counter.add(docs, its)
+                tally.write_if_full(counter)
+        tally.counters.give(counter)
+
+    with tally.pool() as pool:
+        for future in [pool.submit(work, k) for k in range(len(sources))]:
+            future.result()

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from jittok.errors import CorpusError, InWords
 from jittok.train.counter import Counter, flat_words
 from jittok.train.cutter import Cutter
-from jittok.train.table import N_BLOB, SLOT, Table
+from jittok.train.joined import words_of
+from jittok.train.table import Table
 from jittok.unicode.tables import BYTE_OF_CHARACTER, CHARACTER_OF_BYTE
 
 MAGIC = "#jittok words 1 "
@@ -33,8 +34,6 @@ DEFAULT_FACTS: dict[str, Any] = {
     "left_out": 0,
 }  # fmt: skip
 """Of the first line, and what holds without it."""
-AT_ONCE = 1 << 16
-"""Slots that are looked at together."""
 _TO_TEXT = {byte: chr(c) for byte, c in enumerate(CHARACTER_OF_BYTE)}
 _TO_BYTES = {c: chr(byte) for c, byte in BYTE_OF_CHARACTER.items()}
 
@@ -205,21 +204,6 @@ def _cut(counts: Counts) -> str:
     return f"{counts.pre!r}, special {list(counts.special)}, once {counts.once}{like}"
 
 
-def of_table(table: Table) -> Counts:
-    """The words of a table."""
-    short, long = table.short.reshape(-1, SLOT), table.long.reshape(-1, SLOT)
-    words, sizes, counts = [], [], []
-    for at in range(0, short.shape[0], AT_ONCE):  # a copy of all slots would be as large as the table
-        part = short[at : at + AT_ONCE]
-        part = part[part[:, 2] > 0]
-        sizes.append((part[:, 1] >> np.uint64(56)).astype(np.int64))
-        keys = np.ascontiguousarray(part[:, :2]).view(np.uint8).reshape(-1, 16)
-        words.append(keys[np.arange(16)[None, :] < sizes[-1][:, None]])
-        counts.append(part[:, 2].astype(np.int64))
-    long = long[long[:, 2] > 0]
-    long = long[np.argsort(long[:, 1])]  # as they lie in the blob
-    lengths = np.concatenate([*sizes, (long[:, 3] >> np.uint64(32)).astype(np.int64)])
-    starts = np.zeros(lengths.size + 1, np.int64)
-    np.cumsum(lengths, out=starts[1:])
-    blob = table.blob[: int(table.used[N_BLOB])]
-    return Counts(np.concatenate([*words, blob]), starts, np.concatenate([*counts, long[:, 2].astype(np.int64)]))
+def of_table(*tables: Table, threads: int = 1) -> Counts:
+    """The words of a table; of several, which are given up."""
+    return Counts(*words_of(tables, threads))

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jittok import _jit
 from jittok._jit import frozen
 from jittok.errors import CorpusError, UnsupportedVocab
 from jittok.pipeline.steps import SpellBytes
@@ -36,7 +37,7 @@ class Cutter(NamedTuple):
 
     pre: str
     family: Family
-    count: Callable[..., int]  # its kernel
+    count: _jit.kernel[..., int]  # its own
     whole: bool  # texts are cut as a whole
     patterns: tuple[tuple[str, str], ...] = ()  # what it stands for: (pattern, engine), see `pretokenize.definition`
     stages: tuple[Any, ...] = ()  # or the stages of a Pipeline

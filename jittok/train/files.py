@@ -141,7 +141,7 @@ class _Run:
         return scaled(found)
 
     def _plan(self) -> dict[str, Any]:
-        how = {name: getattr(self.how, name) for name in ("name", "like", "by", "sample", "seed")}
+        how = {name: getattr(self.how, name) for name in ("name", "lines", "like", "by", "sample", "seed")}
         weights = None if self.weights is None else self.weights.tolist()
         inputs = [[source.path, source.size, source.stamp] for source in self.sources]
         reading = self.reading.identity()
@@ -232,8 +232,9 @@ class _Run:
                 yield unit, False
 
     def _count(self, raw: RawRange) -> tuple[_Read, Lines | None]:
-        texts = read_texts(raw, self.sources[raw.key.source].kind, self.reading)
-        size = int((texts.docs.stops - texts.docs.starts).sum())
+        kept = self.how.only_kernels_read
+        texts = read_texts(raw, self.sources[raw.key.source].kind, self.reading, kept=kept)
+        size = int((texts.docs.stops - texts.docs.starts).sum())  # nearly, for texts as Python keeps them
         found = _Read(texts.docs.starts.size, size, texts.seen, texts.bad[0] if texts.bad else None)
         if texts.bad and self.reading.on_error == "fail":
             return found, None

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from jittok.errors import CorpusError
+from jittok.errors import CorpusError, InWords
 from jittok.train.bpe import Learned
 from jittok.train.counting import How, count
 from jittok.train.counts import Counts, to_bytes, to_text
@@ -37,6 +37,8 @@ def curve(trained: Trained, texts: Any, sizes: list[int] | None = None) -> dict[
     pattern = trained.pre.startswith(REGEX)
     how = How(pre_regex=trained.pre.removeprefix(REGEX)) if pattern else How(pre=trained.pre)
     counts = count(texts, how=how, like=how.like if made.options is None else made.options.like)
+    if not len(counts):
+        raise CorpusError("--held-out", InWords("no text"), "texts that can be encoded")
     known = {to_bytes(text): token for token, text in enumerate(made.special) if _is_plain(text)}
     forced = learn(
         Words(counts.starts, counts.counts, counts.words, byte_ids(made)), made.first, made.size, known=known,

@@ -123,18 +123,24 @@ def list_dense(line: Line, low: int, places: OutI64, pool: OutI32, begin: int, e
     return end
 
 
+@helper
+def pair_at(own: PairWindow, p: int) -> tuple[int, int, int]:
+    """(left, right, place of the right one) of the pair whose left symbol stands at place p; left or right is negative
+    where there is no pair. The place to go on from, in any case."""
+    a = get_i32(own.symbols, p)
+    if a < 0:
+        return a, a, p + 1
+    q = p + get_i32(own.lengths, a)
+    return a, get_i32(own.symbols, q), q
+
+
 def _make_sum(allowed: Any) -> Any:
     @helper
     def add(own: PairWindow, sums: OutI64, places: int, state: OutI64) -> int:
         p, level, mask = state[0], 0, np.uint64(sums.size - 1)
         end = min(p + STEP, places - 1)
         while p < end:
-            a = get_i32(own.symbols, p)
-            if a < 0:
-                p += 1
-                continue
-            q = p + get_i32(own.lengths, a)
-            b = get_i32(own.symbols, q)
+            a, b, q = pair_at(own, p)
             if b >= 0 and allowed(own, a, b):
                 level = level_of(own, level, p)
                 sums[slot_of(key_of(a, b), mask)] += get_i64(own.level_count, level)
@@ -170,12 +176,7 @@ def _make_count(allowed: Any) -> Any:
         p, pairs, level, mask = state[0], state[1], 0, np.uint64(sums.size - 1)
         end = min(p + STEP, places - 1)
         while p < end:
-            a = get_i32(own.symbols, p)
-            if a < 0:
-                p += 1
-                continue
-            q = p + get_i32(own.lengths, a)
-            b = get_i32(own.symbols, q)
+            a, b, q = pair_at(own, p)
             if b >= 0 and allowed(own, a, b):
                 key = key_of(a, b)
                 if sums[slot_of(key, mask)] < least:
@@ -232,12 +233,7 @@ def list_pairs(line: Line, pairs: Pairs, queue: Queue, texts: Texts, rules: Rule
     p = state[0]
     end = min(p + STEP, line.symbols.size - 1)
     while p < end:
-        a = get_i32(own.symbols, p)
-        if a < 0:
-            p += 1
-            continue
-        q = p + get_i32(own.lengths, a)
-        b = get_i32(own.symbols, q)
+        a, b, q = pair_at(own, p)
         if b >= 0:
             e = find(own, key_of(a, b))
             if e >= 0:

@@ -18,6 +18,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jittok._jit import I64, U8, U64, OutI64, OutU8, OutU64, helper, kernel
 from jittok._raw import (
@@ -38,6 +39,8 @@ SLOT = 4
 SHORT = 15
 """Bytes of the longest word that is its own key."""
 BATCH = 64
+RESERVED = 1 << 21
+"""Slots that a table may grow to without being moved."""
 NEED_SHORT, NEED_LONG, NEED_BLOB = -1, -2, -3
 """There is too little of this for the next batch; nothing of it has been counted."""
 N_SHORT, N_LONG, N_BLOB = range(3)
@@ -76,8 +79,8 @@ class TableWindow(NamedTuple):
 def make_table(slots: int = 1 << 14, blob: int = 1 << 16) -> Table:
     """An empty table; `slots` is a power of two, 128 or more."""
     return Table(
-        np.zeros(SLOT * slots, np.uint64),
-        np.zeros(SLOT * slots, np.uint64),
+        _slots(slots),
+        _slots(slots),
         np.empty(blob, np.uint8),
         np.zeros(3, np.int64),
         np.zeros(3 * BATCH, np.uint64),
@@ -128,7 +131,7 @@ def _hash_long(text: Window, at: int, size: int) -> np.uint64:
 
 
 @helper
-def _same(blob: Window, at: int, text: Window, place: int, size: int) -> bool:
+def same_words(blob: Window, at: int, text: Window, place: int, size: int) -> bool:
     """Whether two words of `size` bytes, eight or more, are equal."""
     i = 0
     while i + 8 <= size:
@@ -183,7 +186,7 @@ def _add_long(
         if get_u64(table.long, SLOT * i) == h:
             found = get_u64(table.long, SLOT * i + 3)
             place = np.int64(get_u64(table.long, SLOT * i + 1))
-            if np.int64(found >> S32) == size and _same(table.blob, place, text, at, size):
+            if np.int64(found >> S32) == size and same_words(table.blob, place, text, at, size):
                 if mark != NONE:
                     if (found & LOW) == mark:
                         return
@@ -311,35 +314,56 @@ def add_words(table: Table, words: U8, starts: I64, counts: I64, state: OutI64) 
 
 
 @kernel
-def move_slots(old: U64, new: OutU64, long: int) -> int:
-    """Puts the slots of a table of short words (of long ones, if `long`) into an empty one with more of them."""
-    source, target, mask = window(old), window(new), np.int64(new.size // SLOT - 1)
-    moved = 0
-    for k in range(old.size // SLOT):
-        if get_u64(source, SLOT * k + 2) == NONE:
+def spread_slots(slots: OutU64, long: int) -> int:
+    """The words in the first half of the slots, all others of which are empty, take their places in the whole table.
+
+    From the first empty slot on, around: a word moves to a slot that no later one stands in front of, if not to its
+    own. For of the words in front of it no more can be in its way than were before.
+    """
+    table, half = window(slots), slots.size // SLOT // 2
+    mask, first, moved = np.int64(2 * half - 1), 0, 0
+    while get_u64(table, SLOT * first + 2) != NONE:
+        first += 1
+    for n in range(half):
+        k = first + n & half - 1
+        count = get_u64(table, SLOT * k + 2)
+        if count == NONE:
             continue
-        h = get_u64(source, SLOT * k)
-        if long == 0:
-            h = hash_short(h, get_u64(source, SLOT * k + 1))
-        i = np.int64(h & np.uint64(mask))
-        while get_u64(target, SLOT * i + 2) != NONE:
+        a, b, last = get_u64(table, SLOT * k), get_u64(table, SLOT * k + 1), get_u64(table, SLOT * k + 3)
+        i = np.int64((a if long != 0 else hash_short(a, b)) & np.uint64(mask))
+        put_u64(table, SLOT * k + 2, NONE)
+        while get_u64(table, SLOT * i + 2) != NONE:
             i = i + 1 & mask
-        for j in range(SLOT):
-            put_u64(target, SLOT * i + j, get_u64(source, SLOT * k + j))
-        moved += 1
+        put_u64(table, SLOT * i, a)
+        put_u64(table, SLOT * i + 1, b)
+        put_u64(table, SLOT * i + 2, count)
+        put_u64(table, SLOT * i + 3, last)
+        moved += i != k
     return moved
+
+
+def _slots(number: int) -> NDArray[np.uint64]:
+    """So many empty slots, with memory behind them, of which pages are taken only when a table has grown so far."""
+    return np.zeros(SLOT * max(number, RESERVED), np.uint64)[: SLOT * number]
+
+
+def _twice(slots: NDArray[np.uint64], long: int) -> NDArray[np.uint64]:
+    """The same words in twice as many slots."""
+    whole = slots.base if isinstance(slots.base, np.ndarray) and slots.base.size >= 2 * slots.size else None
+    if whole is None:
+        whole = np.zeros(4 * slots.size, np.uint64)
+        whole[: slots.size] = slots
+    more = whole[: 2 * slots.size]
+    spread_slots(more, long)
+    return more
 
 
 def grown(table: Table, code: int, size: int = 0) -> Table:
     """The table with more of what `code` says there is too little of; `size`: bytes that the blob must take."""
     if code == NEED_SHORT:
-        short = np.zeros(2 * table.short.size, np.uint64)
-        move_slots(table.short, short, 0)
-        return table._replace(short=short)
+        return table._replace(short=_twice(table.short, 0))
     if code == NEED_LONG:
-        long = np.zeros(2 * table.long.size, np.uint64)
-        move_slots(table.long, long, 1)
-        return table._replace(long=long)
+        return table._replace(long=_twice(table.long, 1))
     used = int(table.used[N_BLOB])
     blob = np.empty(max(2 * table.blob.size, used + size + 1024), np.uint8)
     blob[:used] = table.blob[:used]

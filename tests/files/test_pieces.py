@@ -50,6 +50,51 @@ def test_characters_without_a_piece_merge_to_pieces():
     assert tok.encode("cab a").tolist() == [102, 260, 259, 100]
 
 
+@pytest.mark.parametrize("kind", [UNIGRAM, BPE, WORD, CHAR])
+@pytest.mark.parametrize("type_", [NORMAL, CONTROL, USER, UNUSED])
+def test_beside_pieces_of_bytes_a_piece_of_nul_is_not_used(kind, type_):
+    pieces = [*HEAD, *BYTES, ("\0", type_, 9.0), ("a", NORMAL, -1.0)]
+    tok = jittok.load(sentencepiece_of(kind, pieces, True, False, False), cache=False)
+    assert tok.encode("\0").tolist() == [3]
+    assert tok.encode("a\0").tolist() == [260 if kind != WORD else 100, 3]
+
+
+REFUSED = [
+    ([*HEAD, ("\0", NORMAL, 0.0)], False, "NUL"),
+    ([*HEAD, *BYTES, ("a\0", UNUSED, 0.0)], True, "NUL"),
+    ([*HEAD, BYTES[65]], False, "byte_fallback"),
+]
+
+
+@pytest.mark.parametrize(("pieces", "fallback", "expected"), REFUSED)
+def test_pieces_that_sentencepiece_refuses_are_refused(pieces, fallback, expected):
+    content = sentencepiece_of(BPE, pieces, fallback)
+    with pytest.raises(jittok.MalformedVocab, match=expected):
+        jittok.load(content, cache=False)
+    library = pytest.importorskip("sentencepiece").SentencePieceProcessor()
+    with pytest.raises(RuntimeError, match=r"null character|byte piece"):
+        library.LoadFromSerializedProto(content)
+
+
+SPACES = [("▁", NORMAL, -1.0), ("a", NORMAL, -2.0), ("b", NORMAL, -2.0), ("▁a", NORMAL, -2.5), ("▁▁", NORMAL, -1.5)]
+"""Beside what asks where spaces come from: keys that begin with one, characters and pieces with two in a row."""
+WHERE_FROM = [({" ": "b"}, []), ({" a": "b"}, []), ({"b": "  "}, []), ({"b": "a  a"}, []), ({}, [("a  ", USER, 0.0)])]
+
+
+@pytest.mark.parametrize("squeeze", [True, False])
+@pytest.mark.parametrize(("rules", "users"), WHERE_FROM)
+def test_unigram_knows_which_spaces_a_map_sees_and_which_are_merged(rules, users, squeeze):
+    charsmap = build_charsmap({key.encode(): image.encode() for key, image in rules.items()}) if rules else b""
+    content = sentencepiece_of(UNIGRAM, [*HEAD, *SPACES, *users], False, True, squeeze, charsmap)
+    tok, plain = jittok.load(content, cache=False), Runner(read_pipeline(content))
+    texts = ["a", "aa", " a", "a a", "b", "aba", "ab a", "a  a", "a  ", "ba  b", "c b c"]
+    wanted = [plain.encode(text, False) for text in texts]
+    assert tok.encode_batch(texts, threads=1).to_list() == wanted
+    library = pytest.importorskip("sentencepiece").SentencePieceProcessor()
+    library.LoadFromSerializedProto(content)
+    assert wanted == [library.encode(text) for text in texts]
+
+
 def drawn(draw: random.Random) -> tuple[int, bytes]:
     kind, fallback = draw.choice([BPE, BPE, UNIGRAM, WORD, CHAR]), draw.random() < 0.6
     odd = draw.random() < 0.5
@@ -118,15 +163,21 @@ LETTERS = [
 RAW = [*MAP, "a", "a", "b", "c", " ", " ", "▁", "中", "文", "zz", "e", "\u0301", "I"]
 
 
-@pytest.mark.parametrize("seed", range(16 if JIT else 3))
+OWN = ["ab", "<x>", "ﬁ\u200b", "中", "\u3000x", "e", "bbc", "\u0301"]
+"""User-defined pieces of characters that the map changes, and of the beginnings and ends of its keys."""
+
+
+@pytest.mark.parametrize("seed", range(32) if JIT else [0, 2, 23, 22])
 def test_bpe_behind_sentencepieces_normalizer_runs_in_kernels(seed):
+    """From 16 on with user-defined pieces."""
     draw = random.Random(seed)
+    own = draw.sample(OWN, 5) if seed & 16 else []
     fallback, prefix, squeeze = (bool(seed & bit) for bit in (1, 2, 4))
     rules = {} if seed & 8 else {key.encode(): MAP[key].encode() for key in MAP if draw.random() < 0.8}
-    kept = [piece for piece in LETTERS if draw.random() < 0.85]
+    kept = [piece for piece in LETTERS if draw.random() < 0.85 and piece[0] not in own]
     content = sentencepiece_of(
         BPE,
-        [*HEAD, *(BYTES if fallback else []), *kept],
+        [*HEAD, *(BYTES if fallback else []), *kept, *((text, USER, 0.0) for text in own)],
         fallback,
         prefix,
         squeeze,
@@ -150,7 +201,8 @@ def test_bpe_behind_sentencepieces_normalizer_runs_in_kernels(seed):
         "aa" * 40,
         "中" * 70 + " " * 70,
     ]
-    texts += ["".join(draw.choices(RAW, k=draw.randrange(14))) for _ in range(300 if JIT else 30)]
+    parts = [*RAW, *own, *own]
+    texts += [*own, *("".join(draw.choices(parts, k=draw.randrange(14))) for _ in range(300 if JIT else 30))]
     wanted = [plain.encode(text, False) for text in texts]
     assert tok.encode_batch(texts, threads=1).to_list() == wanted
     assert [tok.encode(text).tolist() for text in texts] == wanted

@@ -141,6 +141,39 @@ def test_of_added_tokens_that_are_normalized_to_one_text_the_last_is_found():
     assert jittok.load(content.encode(), cache=False).encode("cABcAb\u0301cX").tolist() == [0, 2, 0, 2, 0, 3]
 
 
+FIRST = {"type": "Metaspace", "replacement": "_", "prepend_scheme": "first", "split": True}
+DIGITS = {"type": "Digits", "individual_digits": True}
+
+
+def precompiled(**rules):
+    charsmap = build_charsmap({key.encode(): image.encode() for key, image in rules.items()})
+    return {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(charsmap).decode()}
+
+
+@pytest.mark.parametrize(
+    ("normalizer", "text", "wanted"),
+    [
+        ({"type": "NFKD"}, "\u00bd a", "_1_\u2044_2_a"),  # all of one character that stands first
+        ({"type": "NFKC"}, "\u00bda\u00bd", "_1_\u2044_2a1\u20442"),
+        ({"type": "NFC"}, "a\u03011", "_\u00e11"),
+        (precompiled(x="", y="a"), "x1", "_1"),  # the library forgets what vanishes before anything is written
+        (precompiled(x="", y="a"), "xxy1x1", "_a11"),
+        ({"type": "Replace", "pattern": {"String": "x"}, "content": ""}, "x1", "1"),
+    ],
+)
+def test_a_mark_is_put_in_front_of_what_came_from_the_beginning_of_a_text(normalizer, text, wanted):
+    vocab = {c: k for k, c in enumerate("_12a\u2044\u00e1")}
+    content = json.dumps({
+        "version": "1.0", "added_tokens": [], "normalizer": normalizer,
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [DIGITS, FIRST]},
+        "model": {"type": "BPE", "vocab": vocab, "merges": []},
+    })  # fmt: skip
+    tok = jittok.load(content.encode(), cache=False)
+    assert tok.encode(text).tolist() == [vocab[c] for c in wanted]
+    tokenizers = pytest.importorskip("tokenizers")
+    assert tokenizers.Tokenizer.from_str(content).encode(text).ids == [vocab[c] for c in wanted]
+
+
 def test_a_character_that_becomes_very_much_takes_no_room_where_it_is_not():
     content = json.dumps({
         "normalizer": {"type": "Replace", "pattern": {"String": "\u00e9"}, "content": "a" * 10_000_000},

@@ -95,6 +95,7 @@ def test_a_file_that_cannot_be_right_is_refused_with_its_place(content, place, f
         (tokenizer_json(pre_tokenizer=regex("a" * 20_000)), "pre_tokenizer.pattern", "10000"),
         (tokenizer_json(pre_tokenizer=regex("(" * 100 + "a" + ")" * 100)), "pre_tokenizer.pattern", "deep"),
         (RANKS, "pattern", "jittok.load(file, pattern="),
+        (tokenizer_json(normalizer={"type": "Prepend", "prepend": ""}), "normalizer.prepend", "not empty"),
         (b"{}", "file", "GGUF"),
         (b"\x89PNG", "file", "GGUF"),
     ],

@@ -21,3 +21,15 @@ def test_special_tokens_are_told_by_their_text(normalizer, text):
     tok = jittok.load(content.encode(), cache=False)
     assert tokenizers.Tokenizer.from_str(content).decode([0, 1, 2], skip_special_tokens=True) == text
     assert tok.decode([0, 1, 2], skip_special=True) == text
+
+
+def test_tokens_whose_normalized_text_is_the_same_both_print_it():
+    tokenizers = pytest.importorskip("tokenizers")
+    added = [
+        {"id": k + 1, "content": text, "special": False, "normalized": True, **FLAGS} for k, text in enumerate("bB")
+    ]
+    model = {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"}
+    content = json.dumps({"version": "1.0", "added_tokens": added, "normalizer": {"type": "Lowercase"}, "model": model})
+    tok = jittok.load(content.encode(), cache=False)
+    assert tokenizers.Tokenizer.from_str(content).decode([0, 1, 2]) == "a b b"
+    assert tok.decode([0, 1, 2]) == "a b b"

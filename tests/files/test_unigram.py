@@ -115,6 +115,18 @@ def test_bytes_beside_a_text_change_nothing(kind):
         assert found == wanted
 
 
+def test_words_end_at_white_space_that_tokens_hold():
+    texts = ["<unk>", "▁", "-", "a", "b", "1", "a\n", "\n1\nb", "\n"]
+    marks = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}
+    content = json.dumps({
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, marks]},
+        "model": {"type": "Unigram", "vocab": [[text, -float(k)] for k, text in enumerate(texts)], "unk_id": 0},
+    })  # fmt: skip
+    tok = jittok.load(content.encode(), cache=False)
+    assert tok.runs == "kernels"
+    assert tok.encode("a\n-\nb").tolist() == [1, 3, 1, 2, 1, 4]
+
+
 JOINING = [
     "\u0600", "\u0d4e", "\U000110bd", "\u1100", "\u1161", "\u11a8", "가", "각", "क", "ष", "\uabc0",
     "क\u094d", "क\ua9c0", "\u0903", "\u093c", "\u0301", "\u0345", "\u200d", "❤", "©", "e", "①", "½", "\x85", "\u2028",

@@ -21,7 +21,7 @@ from jittok.piece_cache.tables import MISSES
 UNKNOWN, UNUSED, NORMAL, CONTROL, USER_DEFINED, BYTE = 1, 2, 4, 8, 16, 32
 SPACE = "\u2581".encode()
 alphabet = "abcAB \t\u2581\u00e9\u4e00\ufb01\u3000\ufffd"
-pieces = st.text("abc \u2581\u00e9\u4e00X", min_size=1, max_size=4).map(str.encode) | st.sampled_from(
+pieces = st.text("abc \t\u2581\u00e9\u4e00X", min_size=1, max_size=4).map(str.encode) | st.sampled_from(
     [b"\xe2", b"\xe2\x96", b"\xff", SPACE, b"\xef\xbf\xbd", b"?"]
 )
 score = st.sampled_from([-1.0, -2.0, -3.0, 0.0, 0.1, -math.inf, math.inf, math.nan, 3e38, -3e38, -1e-40])
@@ -51,6 +51,12 @@ replacements = st.sampled_from([b"", b" ", b"a", b"fi", b"  _ ", b"\xff", b" \xe
 rules = st.dictionaries(keys, replacements, max_size=12)
 
 
+OF_TABS = {
+    text: (-float(k), NORMAL) for k, text in enumerate([SPACE, b"-", b"a", b"b", b"1", b"a\t", b"\t1\tb", b"\t"])
+}
+"""Tokens with a control that becomes a space."""
+
+
 def make(make_vocab, tokens, charsmap=b"", unk_id=0, **settings):
     scores, attributes = [s for s, _ in tokens.values()], [a for _, a in tokens.values()]
     return make_vocab(
@@ -65,6 +71,7 @@ def make(make_vocab, tokens, charsmap=b"", unk_id=0, **settings):
 @example({b"ab c": (0.0, USER_DEFINED)}, {b"a": b"X"}, b"abX a", {}, 0)
 @example({b"a": (-1.0, NORMAL)}, {}, b"xx\xff\xffax", {"remove_extra_whitespaces": True}, -1)
 @example({SPACE: (-1.0, NORMAL)}, {}, b"   ", {"remove_extra_whitespaces": True}, 0)
+@example(OF_TABS, {b"\t": b" "}, b"a\t-", {"remove_extra_whitespaces": True, "add_space_prefix": True}, 0)
 def test_kernel_equals_reference(make_vocab, witnesses, tokens, rules, text, settings, unk_id):
     charsmap = build_charsmap(rules) if rules else b""
     kernel, reference = witnesses(make(make_vocab, tokens, charsmap, unk_id, **settings), text)

@@ -158,8 +158,19 @@ def test_held_out_texts_are_read_as_the_documents_are(tmp_path: Path, capsys: An
     assert found[0] == found[1]
     run(capsys, "a.txt", "--save-words", "a.words")
     assert run(capsys, "--words", "a.words", *given[1:], "b.jsonl")["held_out"] == found[0]
-    assert main(["train", "a.txt", "--size", "270", "--held-out", "b.jsonl"]) == 2
-    assert "b.jsonl, line 1: found" in capsys.readouterr().err
+    Path("empty.txt").write_text("")
+    for name, said in (("b.jsonl", "b.jsonl, line 1: found"), ("empty.txt", "--held-out: found no text")):
+        assert main(["train", "a.txt", "--size", "270", "--held-out", name]) == 2
+        assert said in capsys.readouterr().err
+
+
+def test_each_of_several_sizes_is_of_the_kind_that_was_named(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.txt").write_text("to be or not to be " * 30)
+    run(capsys, "a.txt", "--sizes", "257,258", "--out", "my-vocab.json")
+    names = {f"my-{size}-{end}" for size in (257, 258) for end in ("vocab.json", "merges.txt")}
+    assert {path.name for path in tmp_path.iterdir()} == {"a.txt", *names}
+    assert len(json.loads(Path("my-258-vocab.json").read_text())) == 258
 
 
 def test_a_training_that_nobody_would_see_is_refused_before_it_begins(capsys: Any) -> None:

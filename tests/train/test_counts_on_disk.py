@@ -31,11 +31,11 @@ def test_counting_goes_on_from_what_a_work_folder_holds(tmp_path: Path, monkeypa
     read = files.read_texts
     seen: list[Any] = []
 
-    def dies(raw: Any, kind: str, reading: Any) -> Any:
+    def dies(raw: Any, kind: str, reading: Any, **more: Any) -> Any:
         seen.append(raw.key)
         if len(seen) == 7:
             raise KeyboardInterrupt
-        return read(raw, kind, reading)
+        return read(raw, kind, reading, **more)
 
     monkeypatch.setattr(files, "read_texts", dies)
     with pytest.raises(KeyboardInterrupt):
@@ -44,7 +44,7 @@ def test_counting_goes_on_from_what_a_work_folder_holds(tmp_path: Path, monkeypa
     assert kept >= 4
     again: list[Any] = []
     monkeypatch.setattr(
-        files, "read_texts", lambda raw, kind, reading: again.append(raw.key) or read(raw, kind, reading)
+        files, "read_texts", lambda raw, kind, *more, **named: again.append(raw.key) or read(raw, kind, *more, **named)
     )
     found = count_files([data], How(threads=1), work=work)
     assert found.to_dict() == plain
@@ -52,8 +52,9 @@ def test_counting_goes_on_from_what_a_work_folder_holds(tmp_path: Path, monkeypa
     assert len(again) < 12
     next(iter(work.glob("run-*.words"))).write_bytes(b"damaged")
     assert count_files([data], How(threads=1), work=work).to_dict() == plain
-    with pytest.raises(CorpusError, match="counts of other inputs or options"):
-        count_files([data], How(threads=1, pre="gpt-2"), work=work)
+    for other in (How(threads=1, pre="gpt-2"), How(threads=1, lines=9)):
+        with pytest.raises(CorpusError, match="counts of other inputs or options"):
+            count_files([data], other, work=work)
     finished(work)
     assert not work.exists()
 

@@ -269,7 +269,7 @@ def _class_cuts(
     if len(odd) > cuts.APART_BYTES:
         return never, []
     table = rules.pair_table(pairs)
-    apart = odd + rules.choose_apart(table, odd)[: cuts.APART_BYTES - len(odd)]
+    apart = odd + rules.choose_apart(table, [*odd, *blanks])[: cuts.APART_BYTES - len(odd)]
     classes = rules.class_of(apart, blanks)
     tied = rules.tied_classes(table, classes)
     whole = [known.issuperset(np.flatnonzero(classes[:0x80] == c).tolist()) for c in range(CLASSES)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from jittok.pipeline import steps
@@ -126,10 +126,25 @@ def _composed(piece: Piece, form: Form) -> Piece:
     text = normal_form(form, piece.text)
     if text == piece.text:
         return piece
-    places = list(piece.places)  # right where the lengths agree; a normal form moves places only near its changes
-    places += places[-1:] * max(0, len(text) - len(places))
     units = None if piece.units is None else _composed_units(piece.text, text, piece.units, form)
-    return piece._replace(text=text, places=places[: len(text)], units=units)
+    return piece._replace(text=text, places=_composed_places(piece, text, form), units=units)
+
+
+@lru_cache(maxsize=1 << 16)
+def _parts(c: str, form: Form) -> int:
+    """Characters that one is taken apart into."""
+    return len(normal_form("NFKD" if "K" in form else "NFD", c))
+
+
+def _composed_places(piece: Piece, after: str, form: Form) -> list[int]:
+    """The places of a piece in a normal form: what a character is taken apart into has its place, what is put together
+    that of the first."""
+    apart = [place for c, place in zip(piece.text, piece.places, strict=True) for _ in range(_parts(c, form))]
+    places, at = list[int](), 0
+    for c in after:
+        places.append(apart[min(at, len(apart) - 1)])
+        at += _parts(c, form) if form.endswith("C") else 1
+    return places
 
 
 def _composed_units(before: str, after: str, units: list[Unit], form: Form) -> list[Unit]:
@@ -235,11 +250,14 @@ def _clusters(step: steps.Clusters) -> Callable[[Piece], Piece]:
         return charsmap.replacement(keys[0][1]) if keys else None
 
     def run(piece: Piece) -> Piece:
-        texts, places, units, at = [], [], list[Unit](), 0
+        texts, places, units, at, gone = list[str](), list[int](), list[Unit](), 0, 0
 
         def put(new: str, start: int, stop: int) -> None:
+            nonlocal gone
+            if not new and not places:
+                gone = stop  # the library forgets what vanishes before anything is written
             texts.append(new)
-            places.extend([piece.places[start]] * len(new))
+            places.extend([piece.places[start - gone]] * len(new))
             if piece.units is not None:
                 units.extend([joined(piece.units, start, stop)] * len(new))
 

@@ -47,8 +47,10 @@ class Runner:
         self._normalize = [] if self.pieces else [normalizer(step) for step in pipeline.normalize]
         self._split = [splitter(stage) for stage in pipeline.split]
         wanted = [token for token in pipeline.added if not token.unsearched]
-        self.raw = Search([(token.content, token) for token in wanted if not token.normalized])
-        self.later = Search([(self.normalized(token.content), token) for token in wanted if token.normalized])
+        rows = [(self.normalized(token.content) if token.normalized else token.content, token) for token in wanted]
+        self.shown = {token.id: text for text, token in rows if text}
+        self.raw = Search([row for row in rows if not row[1].normalized])
+        self.later = Search([row for row in rows if row[1].normalized])
 
     def normalized(self, text: str) -> str:
         """A text behind all normalizers."""
@@ -157,9 +159,7 @@ class Runner:
     def texts(self) -> dict[int, str]:
         """id -> what the decoder is given; an id without a token has none."""
         texts = {token: text.decode() for token, text in enumerate(self.pipeline.model_tokens) if text is not None}
-        for search in (self.later, self.raw):
-            texts |= {token.id: text for text, token in search.tokens.items()}
-        return texts
+        return texts | self.shown
 
     @cached_property
     def raw_texts(self) -> dict[int, bytes]:

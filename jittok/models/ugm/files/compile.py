@@ -133,14 +133,14 @@ def _of_pieces(pipeline: Pipeline, model: Pieces) -> Arrays | None:
         return None
     tokens, types = pipeline.model_tokens, model.types
     users = [text for text, kind in zip(tokens, types, strict=True) if kind == USER and text]
-    if any(text[0] <= SPACE_BYTE for text in users):
-        return None  # the space in front of a text may be a part of one
+    if any(text[0] <= SPACE_BYTE or (step.squeeze and b"  " in text) for text in users):
+        return None  # the space in front of a text may be a part of one; spaces inside are not merged
     try:
         charsmap = read_charsmap(step.charsmap, pipeline.source)
     except MalformedVocab:
         return None
     keys = charsmap_keys(charsmap)
-    if keys is None or SPACE_MARK_BYTES in keys.images.tobytes():
+    if keys is None or SPACE_MARK_BYTES in keys.images.tobytes() or _spaces_matter(keys, step.squeeze):
         return None
     scores = np.array(model.scores, np.float64)
     for token in np.flatnonzero(types == USER).tolist():
@@ -170,6 +170,14 @@ def _of_pieces(pipeline: Pipeline, model: Pieces) -> Arrays | None:
         own, keys, merge=int(step.squeeze), prefix=int(step.prefix), tail=0, kinds=frozen(kinds, np.uint8),
         table=_no_table(), charsmap=charsmap, first_span=ONE_BLANK if step.prefix else NO_BLANK,
     )  # fmt: skip
+
+
+def _spaces_matter(keys: Keys, squeeze: bool) -> bool:
+    """Whether a map asks where spaces come from: a key begins with one, which the space in front of a text is not; or
+    a character becomes two, which are not merged."""
+    first = keys.data[keys.offsets[:-1]] if keys.data.size else keys.data
+    double = np.flatnonzero((keys.images[1:] == SPACE_BYTE) & (keys.images[:-1] == SPACE_BYTE)) + 1
+    return bool((first == SPACE_BYTE).any() or (squeeze and not np.isin(double, keys.image_offsets).all()))
 
 
 def _no_table() -> CharacterTable:
