@@ -9,12 +9,11 @@ from jittok.encode.prepare import behind, normalizer, preparation
 from jittok.models.bpe.files import compile_pipeline as compile_bytes
 from jittok.models.bpe.marked import compile_pipeline as compile_marked
 from jittok.models.spm.files import ESCAPE, NO_WORDS, compile_normalized
-from jittok.models.spm.files import compile_pipeline as compile_characters
 from jittok.pipeline import Pipeline
-from jittok.pipeline.models import Pieces, Unigram
+from jittok.pipeline.models import Merges, Pieces, Unigram
 from jittok.pipeline.steps import MERGED_WITH_NEXT, Cut, Metaspace, Normalizer, Pattern, PrefixSpace, Replace, Splitter
 from jittok.pretokenize.splitters.marks import Marking
-from jittok.unicode.characters import SPACE_MARK
+from jittok.unicode.characters import SPACE_MARK, SPACE_MARK_BYTES
 
 
 class Prepared(NamedTuple):
@@ -43,9 +42,9 @@ def compile_prepared(pipeline: Pipeline) -> Prepared | None:
         return Prepared("bpe", arrays, None)
     written = _written_in_front(front)
     if _no_spaces(pipeline.normalize, front) and all(
-        _never_cuts(stage, pipeline.normalize, written) for stage in stages
+        _never_cuts(stage, pipeline.normalize, written) or _cuts_between(stage, pipeline) for stage in stages
     ):
-        arrays = compile_characters(dataclasses.replace(bare, normalize=(ESCAPE,), split=()))
+        arrays = compile_normalized(dataclasses.replace(bare, normalize=(ESCAPE,), split=()))
         if arrays is not None:
             return Prepared("spm", arrays, None)
     marked = compile_marked(bare, stages)
@@ -88,6 +87,17 @@ def _no_spaces(normalize: tuple[Normalizer, ...], front: Splitter | None) -> boo
         return True
     last = normalize[-1] if normalize else None
     return isinstance(last, Replace) and last == ESCAPE and _written_in_front(front) != " "
+
+
+def _cuts_between(stage: Splitter, pipeline: Pipeline) -> bool:
+    """Whether a stage cuts in front of each U+2581, which no merge joins to what stands before it. It is a token, so no
+    run of unknown characters goes on across it."""
+    model = pipeline.model
+    if stage != Cut(Pattern(SPACE_MARK, literal=True), MERGED_WITH_NEXT) or not isinstance(model, Merges):
+        return False
+    tokens = pipeline.model_tokens
+    known = SPACE_MARK_BYTES in tokens
+    return known and all(SPACE_MARK_BYTES not in (tokens[merged] or b"")[1:] for merged in model.merged.tolist())
 
 
 def _never_cuts(stage: Splitter, normalize: tuple[Normalizer, ...], written: str) -> bool:

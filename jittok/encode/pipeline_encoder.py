@@ -22,12 +22,12 @@ from jittok.inputs import PADDING, Documents
 from jittok.normalize.character_map import CharacterMap
 from jittok.normalize.composed import changed_fragments, nfc_tables
 from jittok.pipeline import Pipeline
-from jittok.pipeline.models import BPE, USER, Longest, Merges, Pieces, Ranks, Unigram, WordPiece
+from jittok.pipeline.models import Longest, Merges, Pieces, Ranks, Unigram, WordPiece
 from jittok.pipeline.pipeline import FIRST_TEXT, LSTRIP, NORMALIZED, RSTRIP, SINGLE_WORD, SPECIAL, UNSEARCHED
 from jittok.pretokenize.families import GENERAL
 from jittok.special.leftmost import cut_leftmost
 from jittok.special.tables import STRIPS_LEFT, STRIPS_RIGHT, SpecialTokens, tables_of
-from jittok.special.user_defined import cut_user_defined
+from jittok.special.user_defined import cut_user_defined, user_defined
 from jittok.structures.valid import VALID, first_malformed
 from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES
 
@@ -136,7 +136,9 @@ class PipelineEncoder(Encoder):
 
     def _search(self, later: bool, parse_special: bool) -> SpecialTokens:
         if (later, parse_special) not in self._searches:
-            self._searches[later, parse_special] = search_tables(self.pipeline, later, parse_special)
+            self._searches[later, parse_special] = search_tables(
+                self.pipeline, later, parse_special, bool(self.prepared)
+            )
         return self._searches[later, parse_special]
 
     def compiled(self) -> dict[str, Any]:
@@ -273,22 +275,14 @@ def well_formed_copies(
     return Documents(data, begins, stops), begins, stops, frozen(tokens.copy(), np.int32)
 
 
-def user_defined(pipeline: Pipeline) -> dict[bytes, int]:
-    """text -> id of the user-defined pieces of a sentencepiece model of BPE; those of Unigram are its kernel's."""
-    model = pipeline.model
-    if not isinstance(model, Pieces) or model.kind != BPE:
-        return {}
-    rows = ((pipeline.model_tokens[token], token) for token in np.flatnonzero(model.types == USER).tolist())
-    return {text: token for text, token in rows if text}
-
-
-def search_tables(pipeline: Pipeline, later: bool, parse_special: bool) -> SpecialTokens:
-    """The tokens of one search. With `parse_special` off, those flagged special are found and left as text: id -1."""
+def search_tables(pipeline: Pipeline, later: bool, parse_special: bool, prepared: bool = False) -> SpecialTokens:
+    """The tokens of one search; prepared: user-defined pieces are looked for in texts that are normalized. With
+    `parse_special` off, those flagged special are found and left as text: id -1."""
     found, change = (
         dict[bytes, tuple[int, int]](),
         partial(normalized, pipeline) if later and pipeline.normalize else bytes,
     )
-    if not later:
+    if later == prepared:
         found |= {text: (token, 0) for text, token in user_defined(pipeline).items()}
     for token, flags in zip(pipeline.added, pipeline.added_flags.tolist(), strict=True):
         if bool(flags & NORMALIZED) == later and not flags & UNSEARCHED:

@@ -7,7 +7,7 @@ forms but NFC, patterns that are replaced) Python's own engines do for the fragm
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import cache, lru_cache, partial
 from typing import Any, NamedTuple
 
@@ -50,7 +50,8 @@ from jittok.pretokenize.splitters.general import make_split_work
 from jittok.pretokenize.splitters.marks import MARKS, Marking, mark_words
 from jittok.special.leftmost import cut_leftmost
 from jittok.special.tables import SpecialTokens, tables_of
-from jittok.unicode.characters import SPACE_BYTE
+from jittok.special.user_defined import user_defined
+from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK
 from jittok.unicode.libraries import mapping, normal_form
 
 SLACK = 1024
@@ -140,10 +141,11 @@ def _without_runs(content: U8, workspace: Workspace, texts: Texts) -> Texts:
     return _texts(out, places, texts.tokens)
 
 
-def _with_front(front: U8, unless: U8, least: int, workspace: Workspace, texts: Texts) -> Texts:
+def _with_front(front: U8, unless: U8, other: U8, least: int, workspace: Workspace, texts: Texts) -> Texts:
     out, places = np.empty(texts.size + texts.number * front.size + PAD, np.uint8), _places(texts.number)
     workspace.run(
-        write_fronts, texts.data, texts.starts, texts.stops, texts.tokens, texts.number, front, unless, least, out,
+        write_fronts, texts.data, texts.starts, texts.stops, texts.tokens, texts.number, front, unless, other, least,
+        out,
         *places,
     )  # fmt: skip
     return _texts(out, places, texts.tokens)
@@ -282,18 +284,20 @@ def _map_images(name: str) -> Images:
     return images_of(mapping(name))
 
 
-def normalizer(step: Normalizer) -> Step | None:
-    """What does one step; None for one that is not covered."""
+def normalizer(step: Normalizer, user: Collection[bytes] = ()) -> Step | None:
+    """What does one step; None for one that is not covered. user: texts that sentencepiece leaves as they are."""
     if isinstance(step, Map):
         return partial(_with_images, _map_images(step.name))
     if isinstance(step, Compose):
         return _composed if step.form == "NFC" else partial(_by_python, partial(normal_form, step.form))
     if isinstance(step, Prepend):
-        return partial(_with_front, frozen(np.frombuffer(step.text.encode(), np.uint8), np.uint8), NOTHING, TEXT)
+        return partial(
+            _with_front, frozen(np.frombuffer(step.text.encode(), np.uint8), np.uint8), NOTHING, NOTHING, TEXT
+        )
     if isinstance(step, Strip):
         return partial(_stripped, step)
     if isinstance(step, Squeeze):
-        table = squeezed_of(step)
+        table = squeezed_of(step, user)
         return None if table is None else partial(_squeezed, table)
     if isinstance(step, Clusters):
         clusters = clustered_of(step)
@@ -331,18 +335,22 @@ def _replaced(pattern: Pattern, content: str, text: str) -> str:
     return "".join([*parts, text[done:]]) if parts else text
 
 
-def fronts_of(stage: Splitter) -> tuple[Step, ...] | None:
-    """What a stage that stands first puts in front of pieces and writes in them; None for any other stage."""
+def fronts_of(stage: Splitter, spaces: bool = False) -> tuple[Step, ...] | None:
+    """What a stage that stands first puts in front of pieces and writes in them; None for any other stage. spaces: the
+    model's kernel reads them as U+2581."""
     if isinstance(stage, PrefixSpace):
         space = frozen([0x20], np.uint8)
-        return (partial(_with_front, space, space, TEXT),)
+        return (partial(_with_front, space, space, NOTHING, TEXT),)
     if isinstance(stage, Metaspace):
         mark = frozen(np.frombuffer(stage.mark.encode(), np.uint8), np.uint8)
-        escape = partial(_with_images, images_of({0x20: stage.mark}))
+        escape: tuple[Step, ...] = (partial(_with_images, images_of({SPACE_BYTE: stage.mark})),)
+        space = NOTHING
+        if spaces and stage.mark == SPACE_MARK:
+            escape, space = (), frozen([SPACE_BYTE], np.uint8)
         if stage.scheme == NEVER:
-            return (escape,)
+            return escape
         least = TEXT if stage.scheme == ALWAYS else TEXT_PREFIXED
-        return escape, partial(_with_front, mark, mark, least)
+        return *escape, partial(_with_front, mark, mark, space, least)
     return None
 
 
@@ -356,14 +364,15 @@ def behind(pipeline: Pipeline, steps: int) -> Pipeline:
     return dataclasses.replace(pipeline, normalize=pipeline.normalize[steps:])
 
 
-def preparation(pipeline: Pipeline, marking: Marking | int) -> Preparation | None:
+def preparation(pipeline: Pipeline, marking: Marking | int, spaces: bool = False) -> Preparation | None:
     """What is done to the texts of a file; None where a step is not covered. marking: how words are marked, or True
-    where they are not, or so many steps of the normalizer of which the model's kernel does the rest."""
+    where they are not, or so many steps of the normalizer of which the model's kernel does the rest. spaces: see
+    `fronts_of`."""
     if type(marking) is int:
         first = [normalizer(step) for step in pipeline.normalize[:marking]]
         return None if None in first else Preparation(tuple(step for step in first if step is not None), ())
-    normalize = [normalizer(step) for step in pipeline.normalize]
-    front = (fronts_of(pipeline.split[0]) if pipeline.split else None) or ()
+    normalize = [normalizer(step, user_defined(pipeline)) for step in pipeline.normalize]
+    front = (fronts_of(pipeline.split[0], spaces) if pipeline.split else None) or ()
     if any(step is None for step in normalize) or (first_only(pipeline) and normalize):
         return None
     if isinstance(marking, Marking):

@@ -16,7 +16,7 @@ from jittok.fragments import TEXT, Failure
 from jittok.inputs import Documents
 from jittok.merging.chain import NEVER
 from jittok.pipeline import Pipeline
-from jittok.pipeline.models import Pieces, Words
+from jittok.pipeline.models import Merges, Pieces, Words
 from jittok.pretokenize.splitters.marks import MARKS, Marking
 from jittok.special.tables import SpecialTokens
 
@@ -28,14 +28,15 @@ class PreparedEncoder(PipelineEncoder):
         self, pipeline: Pipeline, cache_bytes: int, arrays: Any, prepared: Marking | int, **named: Any
     ) -> None:
         super().__init__(pipeline, cache_bytes, arrays, prepared=prepared, **named)
-        found = preparation(pipeline, prepared)
+        found = preparation(pipeline, prepared, self.family == "spm")
         assert found is not None  # who compiled has asked
         self.steps = found
         self._first_only = first_only(pipeline)
         if type(prepared) is int:
             self.plain = behind(pipeline, prepared)
         model = pipeline.model
-        self._unknown = model.unknown if isinstance(model, Pieces) and not model.byte_fallback else None
+        fuses = isinstance(model, Pieces) or (isinstance(model, Merges) and self.family == "spm")
+        self._unknown = model.unknown if fuses and not model.byte_fallback else None  # type: ignore[union-attr]
         self.rewrite = _run_nothing  # so that no text is encoded as it is
         if isinstance(pipeline.model, Words):
             self.arrays = self.arrays._replace(chain=self.arrays.chain._replace(state=NEVER))

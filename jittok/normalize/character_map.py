@@ -45,15 +45,17 @@ class CharacterMap(NamedTuple):
     hangul: int  # the row of the first syllable, those of the others follow; -1 where there are none
 
 
-def character_map(points: NDArray[np.int64], texts: list[bytes], matters: NDArray[np.bool_]) -> CharacterMap:
-    """points: int64[n] rising; texts: what they become, b"" for odd ones; matters: bool[0x110000] the same points."""
-    ends = np.cumsum([0, *map(len, texts)])
-    data = np.frombuffer(b"".join(texts) or b"\0", np.uint8)
+def character_map(points: NDArray[np.int64], sizes: NDArray[np.int64], texts: bytes) -> CharacterMap:
+    """points: int64[n] rising; sizes: int64[n] bytes that each becomes, 0 of odd ones; texts: these bytes."""
+    matters = np.zeros(UNICODE_SIZE, np.bool_)
+    matters[points] = True
     row = int(np.searchsorted(points, S_BASE))
-    hangul = row if points[row : row + S_COUNT].tolist() == [*range(S_BASE, S_BASE + S_COUNT)] else -1
+    syllables = points[row : row + S_COUNT]
+    hangul = row if syllables.size == S_COUNT and syllables[-1] == S_BASE + S_COUNT - 1 else -1
     quick = quick_table(matters)
     return CharacterMap(
-        quick, frozen(points, np.int32), frozen(ends, np.int32), frozen(data, np.uint8),
+        quick, frozen(points, np.int32), frozen(np.append(0, np.cumsum(sizes)), np.int32),
+        frozen(np.frombuffer(texts or b"\0", np.uint8), np.uint8),
         int(points[0]) if points.size else UNICODE_SIZE, int(known_by_lead(quick)), hangul,
     )  # fmt: skip
 

@@ -19,14 +19,14 @@ def _begins_with(data: U8, start: int, stop: int, text: U8) -> bool:
 
 @kernel
 def write_fronts(
-    data: U8, starts: I64, stops: I64, tokens: I32, count: int, front: U8, unless: U8, least: int, out: OutU8,
-    out_starts: OutI64, out_stops: OutI64,
+    data: U8, starts: I64, stops: I64, tokens: I32, count: int, front: U8, unless: U8, other: U8, least: int,
+    out: OutU8, out_starts: OutI64, out_stops: OutI64,
 ) -> int:  # fmt: skip
     """Fragments with `front` before each that is not empty, behind each other in `out`; how many bytes. Ids are empty.
 
     starts, stops: int64[count], tokens: int32[count] as `jittok.fragments` says
     least: texts whose number in `tokens` is above it get nothing in front
-    unless: a text that begins with these bytes gets nothing in front; may be empty
+    unless, other: a text that begins with the bytes of one gets nothing in front; may be empty
     out: uint8[bytes + count * front.size]; out_starts, out_stops: int64[count] receive where each is
     """
     text, to, at = window(data), window(out), wide(0)
@@ -35,6 +35,7 @@ def write_fronts(
         start, stop = wide(starts[k]), wide(stops[k])
         if tokens[k] < 0 and start < stop:
             begun = unless.size > 0 and _begins_with(data, start, stop, unless)
+            begun = begun or (other.size > 0 and _begins_with(data, start, stop, other))
             if tokens[k] <= least and not begun:
                 for j in range(front.size):
                     put_u8(to, at + j, front[j])
@@ -62,17 +63,19 @@ def write_runs(
         out_starts[k] = at
         i, stop = wide(starts[k]), wide(stops[k])
         while tokens[k] < 0 and i < stop:
-            found, begun = get_u8(text, i), i
-            i += 1
-            while found == byte and i < stop and get_u8(text, i) == byte:
+            while i < stop and get_u8(text, i) != byte:
+                put_u8(to, at, get_u8(text, i))
+                i, at = i + 1, at + 1
+            begun = i
+            while i < stop and get_u8(text, i) == byte:
                 i += 1
-            if found == byte and i - begun >= least:
+            if i - begun >= least:
                 for j in range(content.size):
                     put_u8(to, at + j, content[j])
                 at += content.size
             else:
                 for j in range(i - begun):
-                    put_u8(to, at + j, found)
+                    put_u8(to, at + j, byte)
                 at += i - begun
         out_stops[k] = at
     return at

@@ -5,17 +5,20 @@ Spaces stay spaces: the model's kernel reads U+2581 for them. Source: sentencepi
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 import numpy as np
 
-from jittok._jit import I32, I64, U8, U32, OutI64, OutU8, helper, kernel, wide
+from jittok._jit import I32, I64, U8, U32, OutI64, OutU8, frozen, helper, kernel, wide
 from jittok._raw import Window, get_u8, put_u8, window
 from jittok.errors import MalformedVocab
-from jittok.normalize.keys import PLAIN, TIED, byte_kinds, charsmap_keys
-from jittok.normalize.steps import longest_known_key
+from jittok.normalize.keys import BEGINS_USER, PLAIN, TIED, byte_kinds, charsmap_keys
+from jittok.normalize.steps import longest_known_key, user_end
 from jittok.normalize.xcda import read_charsmap, root_base
+from jittok.pipeline.pipeline import packed
 from jittok.pipeline.steps import Squeeze
+from jittok.structures.double_array import DoubleArray, build_double_array
 from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2, SPACE_MARK_BYTES
 
 MARK_SIZE = len(SPACE_MARK_BYTES)
@@ -31,10 +34,11 @@ class Squeezed(NamedTuple):
     prefix: int  # 1: a space in front of each text
     squeeze: int  # 1: leading, doubled and trailing spaces go
     growth: int  # bytes that a byte becomes at most
+    user: DoubleArray  # texts that the map leaves as they are
 
 
-def squeezed_of(step: Squeeze) -> Squeezed | None:
-    """The tables of such a step; None for one that the kernel does not do."""
+def squeezed_of(step: Squeeze, user: Collection[bytes] = ()) -> Squeezed | None:
+    """The tables of such a step; None for one that the kernel does not do. user: texts that the map leaves alone."""
     if not step.escape or step.suffix:
         return None
     try:
@@ -45,9 +49,12 @@ def squeezed_of(step: Squeeze) -> Squeezed | None:
     if keys is None:
         return None
     grown = -(-np.diff(keys.image_offsets) // np.maximum(np.diff(keys.offsets), 1))
+    kinds, texts = byte_kinds(keys).copy(), sorted(user)
+    kinds[[text[0] for text in texts]] |= BEGINS_USER
+    trie = build_double_array(*packed(texts), np.zeros(len(texts), np.int32))
     return Squeezed(
-        charsmap.units, root_base(charsmap), charsmap.replacements, byte_kinds(keys), int(step.prefix),
-        int(step.squeeze), int(grown.max(initial=1)),
+        charsmap.units, root_base(charsmap), charsmap.replacements, frozen(kinds, np.uint8), int(step.prefix),
+        int(step.squeeze), int(grown.max(initial=1)), trie,
     )  # fmt: skip
 
 
@@ -107,7 +114,8 @@ def write_squeezed(
     starts, stops: int64[count], tokens: int32[count] as `jittok.fragments` says, texts well-formed
     out: uint8[growth * bytes + count]; out_starts, out_stops: int64[count] receive where each is
     """
-    text, to, kinds, images, units = (
+    user, text, to, kinds, images, units = (
+        window(table.user.units),
         window(data),
         window(out),
         window(table.kinds),
@@ -131,15 +139,16 @@ def write_squeezed(
                     i, at = i + 1, at + 1
                 spaced = False
                 continue
-            length, place = wide(0), wide(0)
-            if not _has_no_key(kinds, text, i, stop):
+            length, place, end = wide(0), wide(0), i
+            if get_u8(kinds, byte) & BEGINS_USER != 0:
+                end = user_end(user, text, i, stop)
+            if end == i and not _has_no_key(kinds, text, i, stop):
                 length, place = longest_known_key(units, table.units.size, table.root, text, i, stop)
-            end = i + 1
             if length > 0:
                 source, first, last, end = images, place, _image_end(images, place), i + length
             else:
-                if byte >= 0x80:
-                    end = i + (2 if byte < 0xE0 else 3 if byte < 0xF0 else 4)
+                if end == i:
+                    end = i + (1 if byte < 0x80 else 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4)
                 source, first, last = text, i, end
             i = end
             if leading and last == first + 1 and get_u8(source, first) == SPACE_BYTE:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from jittok._jit import helper
 from jittok._raw import Window, get_i32, get_u8, get_u32
 from jittok.normalize.xcda import CHECK, ENDS, VALUE, base_of
-from jittok.structures.double_array import BASE, PARENT, ROOT, UNIT
+from jittok.structures.double_array import BASE, NO_VALUE, PARENT, ROOT, UNIT
+from jittok.structures.double_array import VALUE as PIECE
 
 
 @helper
@@ -23,6 +24,21 @@ def user_path(user: Window, text: Window, start: int, stop: int) -> int:
         node = place
         i += 1
     return i
+
+
+@helper
+def user_end(user: Window, text: Window, i: int, stop: int) -> int:
+    """Where the longest user-defined piece at a place ends, or the place."""
+    node, found = ROOT, i
+    while i < stop:
+        place = get_i32(user, UNIT * node + BASE) ^ get_u8(text, i)
+        if get_i32(user, UNIT * place + PARENT) != node:
+            break
+        node = place
+        i += 1
+        if get_i32(user, UNIT * node + PIECE) != NO_VALUE:
+            found = i
+    return found
 
 
 @helper

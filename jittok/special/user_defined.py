@@ -11,6 +11,8 @@ import numpy as np
 from jittok._jit import I32, I64, U8, OutI32, OutI64, kernel
 from jittok._raw import get_i32, window
 from jittok.fragments import NEED, OUT_OF_ROOM, TEXT, TEXT_PREFIXED
+from jittok.pipeline import Pipeline
+from jittok.pipeline.models import BPE, USER, Pieces
 from jittok.special.leftmost import Output, open_search, put_fragment
 from jittok.special.partition import Work
 from jittok.special.search import next_occurrence
@@ -66,3 +68,12 @@ def cut_user_defined(
             at = put_fragment(out, at, stop, stop, after[k])
         ends[document - first] = at
     return at
+
+
+def user_defined(pipeline: Pipeline) -> dict[bytes, int]:
+    """text -> id of the user-defined pieces of a sentencepiece model of BPE; those of Unigram are its kernel's."""
+    model = pipeline.model
+    if not isinstance(model, Pieces) or model.kind != BPE:
+        return {}
+    rows = ((pipeline.model_tokens[token], token) for token in np.flatnonzero(model.types == USER).tolist())
+    return {text: token for text, token in rows if text}

@@ -11,6 +11,7 @@ import jittok
 from jittok._jit import JIT
 from jittok.files import read_pipeline
 from jittok.reference.pipeline import Runner
+from jittok.reference.pipeline import sentencepiece as plain_pieces
 
 UNIGRAM, BPE, WORD, CHAR = range(1, 5)
 NORMAL, UNKNOWN, CONTROL, USER, UNUSED, BYTE = range(1, 7)
@@ -162,15 +163,21 @@ LETTERS = [
 RAW = [*MAP, "a", "a", "b", "c", " ", " ", "▁", "中", "文", "zz", "e", "\u0301", "I"]
 
 
-@pytest.mark.parametrize("seed", range(16 if JIT else 3))
+OWN = ["ab", "<x>", "ﬁ\u200b", "中", "\u3000x", "e", "bbc", "\u0301"]
+"""User-defined pieces of characters that the map changes, and of the beginnings and ends of its keys."""
+
+
+@pytest.mark.parametrize("seed", range(32) if JIT else [0, 2, 23, 22])
 def test_bpe_behind_sentencepieces_normalizer_runs_in_kernels(seed):
+    """From 16 on with user-defined pieces."""
     draw = random.Random(seed)
+    own = draw.sample(OWN, 5) if seed & 16 else []
     fallback, prefix, squeeze = (bool(seed & bit) for bit in (1, 2, 4))
     rules = {} if seed & 8 else {key.encode(): MAP[key].encode() for key in MAP if draw.random() < 0.8}
-    kept = [piece for piece in LETTERS if draw.random() < 0.85]
+    kept = [piece for piece in LETTERS if draw.random() < 0.85 and piece[0] not in own]
     content = sentencepiece_of(
         BPE,
-        [*HEAD, *(BYTES if fallback else []), *kept],
+        [*HEAD, *(BYTES if fallback else []), *kept, *((text, USER, 0.0) for text in own)],
         fallback,
         prefix,
         squeeze,
@@ -194,10 +201,30 @@ def test_bpe_behind_sentencepieces_normalizer_runs_in_kernels(seed):
         "aa" * 40,
         "中" * 70 + " " * 70,
     ]
-    texts += ["".join(draw.choices(RAW, k=draw.randrange(14))) for _ in range(300 if JIT else 30)]
+    parts = [*RAW, *own, *own]
+    texts += [*own, *("".join(draw.choices(parts, k=draw.randrange(14))) for _ in range(300 if JIT else 30))]
     wanted = [plain.encode(text, False) for text in texts]
     assert tok.encode_batch(texts, threads=1).to_list() == wanted
     assert [tok.encode(text).tolist() for text in texts] == wanted
     library = pytest.importorskip("sentencepiece").SentencePieceProcessor()
     library.LoadFromSerializedProto(content)
     assert wanted == [library.encode(text) for text in texts]
+
+
+@pytest.mark.parametrize("kind", [BPE, CHAR])
+@pytest.mark.parametrize("fallback", [False, True])
+def test_stretches_of_a_text_have_the_ids_of_the_whole(kind, fallback, monkeypatch):
+    draw, cut = random.Random(kind), 0
+    users = [("bc", USER, 0.0), ("a<", USER, 0.0)]
+    for seed in range(12 if JIT else 3):
+        rows = [(text, draw.choice([NORMAL, NORMAL, UNUSED]), -draw.random()) for text in draw.sample(TEXTS, 9)]
+        rows = list({row[0]: row for row in [*HEAD, *(BYTES if fallback else []), *rows, *users[: seed % 3]]}.values())
+        plain = Runner(read_pipeline(sentencepiece_of(kind, rows, fallback, bool(seed & 1), bool(seed & 2))))
+        for _ in range(40 if JIT else 10):
+            text = "".join(draw.choices(PARTS, k=draw.randrange(40)))
+            monkeypatch.setattr(plain_pieces, "STRETCH", 1 << 30)
+            whole = plain.encode(text)
+            monkeypatch.setattr(plain_pieces, "STRETCH", 1)
+            assert plain.encode(text) == whole, text
+            cut += len(list(plain.sentencepiece._stretches(plain.sentencepiece.normalize(text)))) > 1
+    assert cut > 20

@@ -40,18 +40,22 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
     return None
 
 
-def _of_merges(pipeline: Pipeline, model: Merges) -> Arrays | None:
+def _of_merges(pipeline: Pipeline, model: Merges, fused: bool = False) -> Arrays | None:
+    """fused: whoever calls the kernel makes one of unknown ids in a row."""
     forms = {(Prepend(SPACE_MARK), ESCAPE): 1, (ESCAPE,): 0}
     if not all(isinstance(step, Prepend | Replace) for step in pipeline.normalize):
         return None
     prefix = forms.get(pipeline.normalize)  # type: ignore[call-overload]
-    plain = model.byte_fallback and not (model.whole_words or model.prefix or model.suffix)
+    fused = fused and not model.byte_fallback and model.fuse_unknown and model.unknown >= 0
+    plain = (model.byte_fallback or fused) and not (model.whole_words or model.prefix or model.suffix)
     if prefix is None or not plain or pipeline.split not in ((), (NO_WORDS,)):
         return None
     if any(token.normalized for token in pipeline.added):
         return None  # looked for where spaces are U+2581 already
     texts = build_bytes_table(frozen(pipeline.model_bytes, np.uint8), frozen(pipeline.model_offsets, np.int64))
     bytes_ = find_rows(texts, [b"<0x%02X>" % byte for byte in range(256)])
+    if fused:
+        bytes_ = np.full(256, model.unknown, np.int32)
     joined = np.isin(bytes_, np.concatenate([model.left, model.right]))
     if ((bytes_ == ABSENT) & _may_be_asked_for(texts)).any() or joined.any():
         return None  # an unknown token, or bytes that merge
@@ -76,14 +80,19 @@ def _of_pieces(pipeline: Pipeline, model: Pieces) -> Arrays | None:
 
 
 def compile_normalized(pipeline: Pipeline) -> Arrays | None:
-    """The arrays of a sentencepiece model of BPE for texts that are normalized already; None for other files.
+    """The arrays of BPE over characters for texts that are normalized already; None for other files.
 
     Without byte fallback each byte of an unknown character is the unknown id: whoever calls the kernel makes one of all
     in a row.
     """
     model = pipeline.model
-    if not isinstance(model, Pieces) or model.kind != BPE or np.isin(model.types, (UNUSED, USER)).any():
-        return None  # user-defined pieces are looked for while a text is normalized
+    if isinstance(model, Merges):
+        return _of_merges(pipeline, model, fused=True)
+    if not isinstance(model, Pieces) or model.kind != BPE or np.isin(model.types, UNUSED).any():
+        return None
+    own = [text or b"" for text, kind in zip(pipeline.model_tokens, model.types, strict=True) if kind == USER]
+    if any(b" " in text or SPACE_MARK_BYTES in text for text in own):
+        return None  # they are looked for where spaces are U+2581
     return _pieces(pipeline, model, 0)
 
 

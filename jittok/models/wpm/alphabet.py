@@ -85,12 +85,8 @@ def build_alphabet(
     parents = fields[:, PARENT] & np.uint64((1 << NODE_BITS) - 1)  # a slot that is free has a parent that no node is
     values = (trie[:, VALUE].astype(np.int64) + 1).astype(np.uint64)
     units = fields[:, BASE] | parents << np.uint64(NODE_BITS) | values << np.uint64(2 * NODE_BITS)
-    becomes = codes.copy()
-    becomes[mapped] = codes[images]
-    np.copyto(becomes, 0, where=~joins)
-    np.bitwise_or(becomes, np.int32(ENDS), out=becomes, where=ends)
-    pages, blocks = shared_rows(becomes.reshape(-1, 256))
-    node, value = _marker(trie, int(codes[SPACE_MARK_CODE]))
+    pages, blocks = _pages(codes, mapped, images, joins.reshape(-1, 256), ends.reshape(-1, 256))
+    node, value = _marker(trie, int(_code_of(codes, np.array([SPACE_MARK_CODE]))[0]))
     return Alphabet(
         frozen(units, np.uint64),
         frozen(pages, np.int32),
@@ -100,15 +96,46 @@ def build_alphabet(
     )
 
 
+def _pages(
+    codes: NDArray[np.int32],
+    mapped: NDArray[np.int64],
+    images: NDArray[np.int64],
+    joins: NDArray[np.bool_],
+    ends: NDArray[np.bool_],
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """(pages, blocks) of what becomes of all characters. Most pages are one of four: no token has a character of
+    theirs, nothing is mapped, and all are of one kind."""
+    own = np.zeros(UNICODE_SIZE >> 8, np.bool_)
+    own[np.flatnonzero(codes != UNKNOWN) >> 8], own[mapped >> 8] = True, True
+    own |= (joins != joins[:, :1]).any(1) | (ends != ends[:, :1]).any(1)
+    pages = joins[:, 0] + 2 * ends[:, 0].astype(np.int64)
+    pages[own] = 4 + np.arange(np.count_nonzero(own))
+    rows = np.empty((4 + np.count_nonzero(own), 256), np.int32)
+    rows[:4] = np.array([[0], [UNKNOWN], [ENDS], [UNKNOWN | ENDS]])
+    points = np.flatnonzero(own)[:, None] << 8 | np.arange(256)
+    rows[4:] = _code_of(codes, points)
+    rows[pages[mapped >> 8], mapped & 0xFF] = _code_of(codes, images)
+    rows[4:] = np.where(joins[own], rows[4:], 0) | np.where(ends[own], ENDS, 0)
+    numbers, blocks = shared_rows(rows)
+    return numbers[pages], blocks
+
+
+def _code_of(codes: NDArray[np.int32], points: NDArray[np.int64]) -> NDArray[np.int32]:
+    """What becomes of some code points."""
+    last = codes.size - 1  # UNKNOWN, as all beyond it are
+    return codes[np.minimum(points, last)]
+
+
 def _codes(points: NDArray[np.int64]) -> NDArray[np.int32] | None:
-    """What becomes of every code point that nothing normalizes, from the code points of all tokens."""
+    """What becomes of every code point that nothing normalizes, from the code points of all tokens: of those up to the
+    last one that a token has, and the one behind it."""
     counts = np.bincount(points)
     there = np.flatnonzero(counts)
     beyond = there[there >= 0x80]
     beyond = beyond[np.argsort(-counts[beyond], kind="stable")]
     if beyond.size > ALL_CODES:
         return None
-    codes = np.full(UNICODE_SIZE, UNKNOWN, np.int32)
+    codes = np.full(counts.size + 1, UNKNOWN, np.int32)
     codes[there[there < 0x80]] = there[there < 0x80] | 1 << LENGTH_BIT
     short, middle, rest = np.split(beyond, [SHORT_CODES, MIDDLE_CODES])
     k = np.arange(beyond.size)
@@ -126,8 +153,10 @@ def _coded(
     sizes = (codes >> LENGTH_BIT).astype(np.int64)
     begins = np.cumsum(sizes) - sizes
     data = np.zeros(int(sizes.sum()), np.uint8)
-    for k in range(3):
-        data[begins[sizes > k] + k] = codes[sizes > k] >> 8 * k & 0xFF
+    data[begins] = codes & 0xFF
+    for k in (1, 2):
+        longer = np.flatnonzero(sizes > k)
+        data[begins[longer] + k] = codes[longer] >> 8 * k & 0xFF
     offsets = np.zeros(tokens + 1, np.int64)
     offsets[1:] = np.bincount(owner, sizes, tokens)  # small numbers: doubles hold them
     return data, np.cumsum(offsets)

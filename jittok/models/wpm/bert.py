@@ -107,19 +107,26 @@ def _several(several: dict[int, tuple[int, ...]], odd: NDArray[np.bool_], hangul
     """The map of characters that become several, and of odd ones."""
     rows = {c: "".join(map(chr, parts)).encode() for c, parts in several.items()}
     rows.update(dict.fromkeys(np.flatnonzero(odd).tolist(), b""))
-    if hangul:
-        k = np.arange(S_COUNT)
-        jamo = np.stack([L_BASE + k // (V_COUNT * T_COUNT), V_BASE + k % (V_COUNT * T_COUNT) // T_COUNT,
-                         T_BASE + k % T_COUNT], 1)  # fmt: skip
-        utf8 = np.stack([0xE0 | jamo >> 12, 0x80 | jamo >> 6 & 0x3F, 0x80 | jamo & 0x3F], 2).astype(np.uint8)
-        data = utf8.tobytes()
-        for syllable in range(S_COUNT):
-            size = 9 if syllable % T_COUNT else 6
-            rows[S_BASE + syllable] = data[9 * syllable : 9 * syllable + size]
-    points = np.array(sorted(rows), np.int64)
-    matters = np.zeros(UNICODE_SIZE, np.bool_)
-    matters[points] = True
-    return character_map(points, [rows[c] for c in points.tolist()], matters)
+    own = np.array(sorted(rows), np.int64)
+    texts = [rows[c] for c in own.tolist()]
+    sizes = np.fromiter(map(len, texts), np.int64, own.size)
+    if not hangul:
+        return character_map(own, sizes, b"".join(texts))
+    at, (syllables, data) = int(np.searchsorted(own, S_BASE)), _hangul()
+    points = np.concatenate([own[:at], S_BASE + np.arange(S_COUNT), own[at:]])
+    sizes = np.concatenate([sizes[:at], syllables, sizes[at:]])
+    return character_map(points, sizes, b"".join([*texts[:at], data, *texts[at:]]))
+
+
+def _hangul() -> tuple[NDArray[np.int64], bytes]:
+    """(bytes of what each syllable becomes, two letters or three; these bytes)."""
+    k = np.arange(S_COUNT)
+    jamo = np.stack(
+        [L_BASE + k // (V_COUNT * T_COUNT), V_BASE + k % (V_COUNT * T_COUNT) // T_COUNT, T_BASE + k % T_COUNT], 1
+    )
+    utf8 = np.stack([0xE0 | jamo >> 12, 0x80 | jamo >> 6 & 0x3F, 0x80 | jamo & 0x3F], 2).astype(np.uint8)
+    there = jamo != T_BASE
+    return 3 * there.sum(1), utf8[there].tobytes()
 
 
 @cache

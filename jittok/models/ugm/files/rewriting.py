@@ -21,7 +21,7 @@ from jittok.models.ugm.files.clusters import (
     is_placed,
 )
 from jittok.normalize.keys import BEGINS_USER, PLAIN, TIED
-from jittok.normalize.steps import longest_known_key
+from jittok.normalize.steps import longest_known_key, user_end
 from jittok.piece_cache.span_loop import WHOLE
 from jittok.structures.double_array import BASE, NO_VALUE, PARENT, ROOT, UNIT, VALUE
 from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2, SPACE_MARK_CODE
@@ -194,7 +194,7 @@ def _mapped_step(
     """A user-defined piece, the longest key of the map, or a character: (place behind or a code, at, state)."""
     byte = get_u8(text, i)
     if get_u8(own.kinds, byte) & BEGINS_USER:
-        end = _user_end(own.user, text, i, stop)
+        end = user_end(own.user, text, i, stop)
         if end > i:
             while i < end and at >= 0:
                 i, at, state = _copied(own, text, i, stop, at, state, whole)
@@ -228,21 +228,6 @@ def _copied(own: Rewriting, text: Window, i: int, stop: int, at: int, state: int
         at += 1
     put_u8(own.out, at, SPACE_BYTE)
     return i + 3, at + 1, INSIDE
-
-
-@helper
-def _user_end(units: Window, text: Window, i: int, stop: int) -> int:
-    """Where the longest user-defined piece at a place ends, or the place."""
-    node, found = ROOT, i
-    while i < stop:
-        place = get_i32(units, UNIT * node + BASE) ^ get_u8(text, i)
-        if get_i32(units, UNIT * place + PARENT) != node:
-            break
-        node = place
-        i += 1
-        if get_i32(units, UNIT * node + VALUE) != NO_VALUE:
-            found = i
-    return found
 
 
 # ---- tokenizer.json
