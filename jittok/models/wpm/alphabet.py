@@ -8,6 +8,8 @@ token that matches is the same.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -26,9 +28,13 @@ SHORT_CODES = TWO_BYTES - ONE_BYTE
 MIDDLE_CODES = SHORT_CODES + ((THREE_BYTES - TWO_BYTES) << 8)
 ALL_CODES = MIDDLE_CODES + ((0x100 - THREE_BYTES) << 16)
 """Characters that codes of up to one, two and three bytes are enough for."""
-LENGTH_BIT, UNKNOWN, ENDS = 24, 1 << 26, 1 << 27
+LENGTH_BIT, UNKNOWN, ENDS, SEVERAL, ODD = 24, *(1 << k for k in range(26, 30))
 """What becomes of a character: its code, the first byte lowest | the number of bytes << LENGTH_BIT | UNKNOWN where no
-token has it | ENDS where it ends a word; a character that ends a word and has a code, or is UNKNOWN, is a word too."""
+token has it | ENDS where it ends a word; a character that ends a word and has a code, or is UNKNOWN, is a word too.
+SEVERAL: in place of a code stands where it lies in `Alphabet.several`. ODD: only Python can tell what becomes of it."""
+CODE = (1 << LENGTH_BIT) - 1
+MOST_BYTES = 2
+"""Bytes of a code that one byte of a text may become at most."""
 NODE_BITS, VALUE_BITS = 22, 20
 """A node is base | parent << NODE_BITS | (value + 1) << 2 * NODE_BITS, so that a step is one load."""
 MOST_NODES, MOST_TOKENS = (1 << NODE_BITS) - 2, (1 << VALUE_BITS) - 2
@@ -52,25 +58,31 @@ class Alphabet(NamedTuple):
     codes: I32  # [256 * blocks] what becomes of a character: normalized first, then see LENGTH_BIT
     marker_node: int  # the node of U+2581, or NO_NODE
     marker_value: int  # the token that is U+2581, or NO_VALUE
+    several: U8  # of characters that become several: how many bytes, how many characters, then the bytes
 
 
-NO_ALPHABET = Alphabet(frozen([0], np.uint64), frozen([0], np.int32), frozen([0], np.int32), NO_NODE, NO_VALUE)
+NO_ALPHABET = Alphabet(
+    frozen([0], np.uint64), frozen([0], np.int32), frozen([0], np.int32), NO_NODE, NO_VALUE, frozen([0], np.uint8)
+)
 """Of a vocabulary that has none; nothing is looked up in it."""
 
 
 def build_alphabet(
     vocab: Keyed,
     mapped: NDArray[np.int64],
-    images: NDArray[np.int64],
+    becoming: NDArray[np.int64],
     joins: NDArray[np.bool_],
     ends: NDArray[np.bool_],
+    several: Mapping[int, Sequence[int]] = MappingProxyType({}),
+    odd: Collection[int] = (),
 ) -> Alphabet | None:
     """The alphabet of a vocabulary; None where a token is no UTF-8 (it may match a part of a character) or there are
     too many tokens or characters.
 
-    mapped, images: int64[n] code points that become others, and which; of one that is there twice the last counts
+    mapped, becoming: int64[n] code points that become others, and which; of one that is there twice the last counts
     joins, ends: bool[UNICODE_SIZE] whether what a code point becomes stands in a word, and whether it ends the word in
     front of it
+    several: code points that become several, and which; odd: those of which only Python can tell
     """
     points, owner, bad = characters(vocab.key_bytes, vocab.key_offsets, np.ones(len(vocab), bool))
     lengths = 1 + (points >= 0x80) + (points >= 0x800) + (points >= 0x10000)
@@ -86,9 +98,11 @@ def build_alphabet(
     values = (trie[:, VALUE].astype(np.int64) + 1).astype(np.uint64)
     units = fields[:, BASE] | parents << np.uint64(NODE_BITS) | values << np.uint64(2 * NODE_BITS)
     becomes = codes.copy()
-    becomes[mapped] = codes[images]
+    becomes[mapped] = codes[becoming]
     np.copyto(becomes, 0, where=~joins)
     np.bitwise_or(becomes, np.int32(ENDS), out=becomes, where=ends)
+    images = _written(becomes, codes, several)
+    becomes[[*odd]] = ODD
     pages, blocks = shared_rows(becomes.reshape(-1, 256))
     node, value = _marker(trie, int(codes[SPACE_MARK_CODE]))
     return Alphabet(
@@ -97,7 +111,24 @@ def build_alphabet(
         frozen(blocks.reshape(-1), np.int32),
         node,
         value,
+        images,
     )
+
+
+def _written(becomes: NDArray[np.int32], codes: NDArray[np.int32], several: Mapping[int, Sequence[int]]) -> U8:
+    """`Alphabet.several`, of which `becomes` is told. A character that would become too many bytes is ODD."""
+    out = bytearray(1)  # never empty
+    for point, parts in several.items():
+        own = [int(codes[part]) for part in parts]
+        code = b"".join((entry & CODE).to_bytes(3, "little")[: entry >> LENGTH_BIT & 3] for entry in own)
+        if any(entry & UNKNOWN for entry in own):
+            becomes[point] = UNKNOWN
+        elif len(code) > MOST_BYTES * len(chr(point).encode()) or len(out) > CODE:
+            becomes[point] = ODD
+        else:
+            becomes[point] = SEVERAL | len(out)
+            out += bytes([len(code), len(parts)]) + code
+    return frozen(np.frombuffer(bytes(out), np.uint8), np.uint8)
 
 
 def _codes(points: NDArray[np.int64]) -> NDArray[np.int32] | None:

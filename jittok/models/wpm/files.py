@@ -37,8 +37,9 @@ class _Keys:
         return self.key_offsets.size - 1
 
 
-def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
-    """The arrays of such a file, None for any other."""
+def compile_pipeline(pipeline: Pipeline, odd: bool = True) -> Arrays | None:
+    """The arrays of such a file, None for any other. odd: whether marks that may change places with their neighbours
+    are left to Python; not in texts that are normalized."""
     model, flags = pipeline.model, bert_flags(pipeline)
     if not isinstance(model, WordPiece) or flags is None or any(token.normalized for token in pipeline.added):
         return None
@@ -56,7 +57,9 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
     images = np.append(np.where(table.images == MARK, INSTEAD, table.images), [INSTEAD, STRANGEST])
     kinds = table.kinds
     letter, blank, alone = (kinds == kind for kind in (LETTER, BLANK, ALONE))
-    alphabet = build_alphabet(keys, points, images, letter | alone, blank | alone)
+    alphabet = build_alphabet(
+        keys, points, images, letter | alone, blank | alone, table.several, table.odd if odd else ()
+    )
     rules = span_rules(kinds)
     if alphabet is None or not rules.cuts.any():
         return None
