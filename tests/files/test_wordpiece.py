@@ -53,6 +53,9 @@ def test_what_a_character_becomes_stays_as_it_is(settings):
     assert (images[after] == after).all()
     assert (kinds[after] == kinds[stays]).all()
     assert not more[after].any()
+    for c, parts in several.items():
+        assert not kinds[[c, *parts]].any()  # all are letters
+        assert len(parts) <= len(chr(c).encode())
 
 
 def test_odd_marks_in_texts_that_lie_far_apart():
@@ -69,7 +72,18 @@ def test_only_stretches_with_odd_marks_are_normalized_by_the_plain_reference(mon
     monkeypatch.setattr(
         pipeline_encoder, "normalized", lambda own, text: asked.append(len(text)) or normalized(own, text)
     )
-    marks = [*"\U0001d165\u08d4\u1b44\u302e\u0301\u0345\u0f71", "\U0001d15e", "\u1b06", "각", "é", "b", "中", " "]
+    marks = [
+        *"\U0001d165\u08d4\u1b44\u302e\u0301\u0345\u0f71",
+        "\u200d",
+        "\U0001d15e",
+        "\U0001d160",
+        "\u1b06",
+        "각",
+        "é",
+        "b",
+        "中",
+        " ",
+    ]
     stretches = ["".join(draw.choices(marks, k=draw.randrange(1, 9))) for _ in range(300 if JIT else 20)]
     texts = ["ab 각 \u0301" * 30 + stretch + " 中é" * 30 + stretch for stretch in stretches]
     assert tok.encode_batch(texts, threads=1).to_list() == [plain.encode(text) for text in texts]

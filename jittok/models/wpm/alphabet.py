@@ -31,10 +31,9 @@ ALL_CODES = MIDDLE_CODES + ((0x100 - THREE_BYTES) << 16)
 LENGTH_BIT, UNKNOWN, ENDS, SEVERAL, ODD = 24, *(1 << k for k in range(26, 30))
 """What becomes of a character: its code, the first byte lowest | the number of bytes << LENGTH_BIT | UNKNOWN where no
 token has it | ENDS where it ends a word; a character that ends a word and has a code, or is UNKNOWN, is a word too.
-SEVERAL: in place of a code stands where it lies in `Alphabet.several`. ODD: only Python can tell what becomes of it."""
+SEVERAL: in place of a code stands where it lies in `Alphabet.several`. ODD: it is a mark, or ends with one, that
+another one behind it may change places with: only Python can tell what becomes of two of them in a row."""
 CODE = (1 << LENGTH_BIT) - 1
-MOST_BYTES = 2
-"""Bytes of a code that one byte of a text may become at most."""
 NODE_BITS, VALUE_BITS = 22, 20
 """A node is base | parent << NODE_BITS | (value + 1) << 2 * NODE_BITS, so that a step is one load."""
 MOST_NODES, MOST_TOKENS = (1 << NODE_BITS) - 2, (1 << VALUE_BITS) - 2
@@ -82,7 +81,7 @@ def build_alphabet(
     mapped, becoming: int64[n] code points that become others, and which; of one that is there twice the last counts
     joins, ends: bool[UNICODE_SIZE] whether what a code point becomes stands in a word, and whether it ends the word in
     front of it
-    several: code points that become several, and which; odd: those of which only Python can tell
+    several: code points that become several, no more than their bytes, and which; odd: see ODD
     """
     points, owner, bad = characters(vocab.key_bytes, vocab.key_offsets, np.ones(len(vocab), bool))
     lengths = 1 + (points >= 0x80) + (points >= 0x800) + (points >= 0x10000)
@@ -102,7 +101,7 @@ def build_alphabet(
     np.copyto(becomes, 0, where=~joins)
     np.bitwise_or(becomes, np.int32(ENDS), out=becomes, where=ends)
     images = _written(becomes, codes, several)
-    becomes[[*odd]] = ODD
+    becomes[[*odd]] |= ODD
     pages, blocks = shared_rows(becomes.reshape(-1, 256))
     node, value = _marker(trie, int(codes[SPACE_MARK_CODE]))
     return Alphabet(
@@ -116,15 +115,13 @@ def build_alphabet(
 
 
 def _written(becomes: NDArray[np.int32], codes: NDArray[np.int32], several: Mapping[int, Sequence[int]]) -> U8:
-    """`Alphabet.several`, of which `becomes` is told. A character that would become too many bytes is ODD."""
+    """`Alphabet.several`, of which `becomes` is told."""
     out = bytearray(1)  # never empty
     for point, parts in several.items():
         own = [int(codes[part]) for part in parts]
         code = b"".join((entry & CODE).to_bytes(3, "little")[: entry >> LENGTH_BIT & 3] for entry in own)
         if any(entry & UNKNOWN for entry in own):
             becomes[point] = UNKNOWN
-        elif len(code) > MOST_BYTES * len(chr(point).encode()) or len(out) > CODE:
-            becomes[point] = ODD
         else:
             becomes[point] = SEVERAL | len(out)
             out += bytes([len(code), len(parts)]) + code

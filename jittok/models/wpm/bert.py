@@ -38,7 +38,7 @@ class Characters(NamedTuple):
     points: NDArray[np.int64]  # [n] rising: characters that become another one
     images: NDArray[np.int64]  # [n] which
     several: dict[int, tuple[int, ...]]
-    odd: frozenset[int]  # characters of which only their neighbours tell what they become
+    odd: frozenset[int]  # kept marks, and what ends with one: two in a row may change places
 
 
 @cache
@@ -73,6 +73,8 @@ def characters(flags: int) -> Characters:
                     dropped[c] = True
         dropped |= marks
         odd = (class_table() > 0) & ~dropped & ~newer
+        for c, part in base.items():
+            odd[c] |= odd[part]
         for c, kept in several.items():
             odd[c] = odd[list(kept)].any()
     lower: dict[int, int] = {}
@@ -97,11 +99,9 @@ def characters(flags: int) -> Characters:
     if flags & CLEAN:
         kinds[white] = BLANK
         kinds[member_flags("bert_removed")] = DROPPED
-    strange = {*np.flatnonzero(odd).tolist()}
-    strange |= {c for c, parts in several.items() if kinds[[c, *parts]].any()}  # none but LETTER is known here
     if flags & ACCENTS:
         several |= _syllables()
-    return Characters(kinds, points, becomes, several, frozenset(strange))
+    return Characters(kinds, points, becomes, several, frozenset(np.flatnonzero(odd).tolist()))
 
 
 def _syllables() -> dict[int, tuple[int, ...]]:

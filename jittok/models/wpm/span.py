@@ -64,7 +64,7 @@ def encode_span(
         size = _put_ascii(model, text, start, stop)
         if size > 0:
             return _encode_word(model, size, ids, count)
-    i, size, unknown, characters = start, 0, 0, 0
+    i, size, unknown, characters, odd = start, 0, 0, 0, 0
     while i <= stop:
         entry, length = ENDS, 1  # what ends the last word
         if i < stop:
@@ -77,17 +77,21 @@ def encode_span(
                 count = _encode_known(model, size, unknown | (characters > model.longest), ids, count)
             if entry != ENDS:
                 count = _encode_known(model, _put_code(model, 0, entry), entry & UNKNOWN, ids, count)
-            size = unknown = characters = 0
+            size = unknown = characters = odd = 0
         elif entry >= SEVERAL:
-            if entry & ODD:
+            if odd & entry:
                 return ODD_TEXT
-            place = entry & CODE
-            size = _put_several(model, size, place)
-            characters += get_u8(model.several, place + 1)
+            if entry & SEVERAL:
+                size, characters = _put_several(model, size, characters, entry & CODE)
+            else:
+                size, characters = _put_code(model, size, entry), characters + 1
+                unknown |= entry & UNKNOWN
+            odd = entry & ODD
         else:
             size = _put_code(model, size, entry)
             unknown |= entry & UNKNOWN
             characters += entry != 0  # a character that vanishes is none
+            odd = odd if entry == 0 else 0
         i += length
     return count
 
@@ -137,10 +141,11 @@ def _put_code(model: SpanModel, at: int, entry: int) -> int:
 
 
 @helper
-def _put_several(model: SpanModel, at: int, place: int) -> int:
-    for k in range(get_u8(model.several, place)):
+def _put_several(model: SpanModel, at: int, characters: int, place: int) -> tuple[int, int]:
+    size = get_u8(model.several, place)
+    for k in range(size):
         put_u8(model.word, at + k, get_u8(model.several, place + 2 + k))
-    return at + get_u8(model.several, place)
+    return at + size, characters + get_u8(model.several, place + 1)
 
 
 @helper
