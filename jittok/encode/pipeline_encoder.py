@@ -127,7 +127,7 @@ class PipelineEncoder(Encoder):
             self.rewrite = partial(changed_fragments, nfc_tables(old=True), strict=True)
         self._normalized: PipelineEncoder | None = None
         self._chooses = family == "bpe" and arrays.family != GENERAL and not prepared
-        self._finds_malformed = self._chooses or family == "unigram"
+        self._finds_malformed = self._chooses or family in ("unigram", "wpm")
         self._cuts_pieces = family == "spm" and not prepared and bool(user_defined(pipeline))
         tables = {(False, False): raw, (True, False): later, (False, True): raw_parsed, (True, True): later_parsed}
         self._searches = {key: table for key, table in tables.items() if table is not None}
