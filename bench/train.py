@@ -5,8 +5,10 @@
 Reading the documents is not counted: they are in memory (gigabpe reads a text file, so its reading counts). "first" is
 the first call of a process, "again" the second one. The same merges are told by equal digests; gigabpe is given lines,
 so its words differ a little. With --python another interpreter runs a peer: gigabpe=/path/to/python. Peers that are
-not installed are left out. A corpus of more than 100 MB has one turn of one call. --docs writes the table into
-docs/train.md. Before it, run what is measured once: kernels are compiled at the first call after a change.
+not installed are left out. A corpus of more than 100 MB has one turn of one call, and no Unigram. So has, after its
+first process, whatever took longer than --slow seconds in it. A process that takes longer than --limit is ended, and
+its row says so. --docs writes the table into docs/train.md after each corpus: what is done stays when a run is ended.
+Kernels are compiled before anything is measured.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import datetime
 import hashlib
 import json
 import lzma
+import math
 import os
 import resource
 import statistics
@@ -146,6 +149,7 @@ def measured(corpus: str, peers: dict[str, str], options: argparse.Namespace) ->
     large = Path(corpus).stat().st_size > LARGE
     turns, calls = (1, 1) if large else (options.turns, options.calls)
     found: dict[str, list[dict[str, Any]]] = {peer: [] for peer in peers}
+    taken: dict[str, float] = {}  # seconds of the last process
     environment = {**os.environ, "RAYON_NUM_THREADS": str(options.threads)}
     for _ in range(turns):
         for peer, rows in found.items():
@@ -153,17 +157,31 @@ def measured(corpus: str, peers: dict[str, str], options: argparse.Namespace) ->
                 continue  # sentencepiece needs many minutes and gigabytes
             command = [peers[peer], __file__, corpus, "--one", peer, "--size", str(options.size)]
             command += ["--threads", str(options.threads), "--calls", str(calls)]
-            ran = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+            if taken.get(peer, 0.0) > options.slow:
+                continue
+            start = time.perf_counter()
+            print(f"{time.strftime('%H:%M:%S')} {Path(corpus).name} {peer}", file=sys.stderr, flush=True)
+            try:
+                ran = subprocess.run(
+                    command, capture_output=True, text=True, env=environment, check=False, timeout=options.limit
+                )
+            except subprocess.TimeoutExpired:
+                taken[peer] = math.inf
+                continue
+            taken[peer] = time.perf_counter() - start
             if ran.returncode:
                 sys.exit(f"{peer}: {ran.stderr[-500:]}")
             rows.append(json.loads(ran.stdout.splitlines()[-1]))
-    return {peer: rows for peer, rows in found.items() if rows}
+    return {peer: rows for peer, rows in found.items() if rows or taken.get(peer) == math.inf}
 
 
-def table_rows(corpus: str, found: dict[str, list[dict[str, Any]]]) -> list[str]:
+def table_rows(corpus: str, found: dict[str, list[dict[str, Any]]], limit: float) -> list[str]:
     """Rows of Markdown. The times are those of jittok's trainer of the same kind."""
     name, lines, own = Path(corpus).name.partition(".")[0], [], 1.0
     for peer, rows in found.items():
+        if not rows:
+            lines.append(f"| {name} | {peer} | above {limit:.0f} s of wall time | | | | | |")
+            continue
         spent = [[row["user"][n] + row["system"][n] for row in rows] for n in (0, -1)]
         first, again = (statistics.median(times) for times in spent)
         if peer.startswith("jittok"):
@@ -186,6 +204,15 @@ def write_docs(table: str, path: Path, threads: int) -> None:
     path.write_text(f"{before}{MARKS[0]}\n{table}\n\n{about}\n\n{MARKS[1]}{after}", encoding="utf-8")
 
 
+def compile_first(peer: str) -> None:
+    """Train once on next to nothing, so that no call that is measured compiles."""
+    trainers: dict[str, Callable[..., Any]] = {
+        "jittok": jittok, "jittok-spm": jittok_spm, "jittok-unigram": jittok_unigram,
+    }  # fmt: skip
+    text = " ".join(f"{a}{b}{a}\u20ac \xe9{b}" for a in "abcdefgh" for b in "xyz")
+    trainers[peer]([text] * 30, 330, 1)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("corpora", nargs="+", metavar="CORPUS", help="JSON Lines with a text in each, also .xz")
@@ -195,9 +222,15 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=2, help="in each process")
     parser.add_argument("--peers", default=",".join(PEERS))
     parser.add_argument("--python", action="append", default=[], metavar="PEER=PATH")
+    parser.add_argument("--slow", type=float, default=40, help="seconds of a process that is not run again")
+    parser.add_argument("--limit", type=float, default=600, help="seconds after which a process is ended")
     parser.add_argument("--docs", action="store_true", help="write the table into docs/train.md")
     parser.add_argument("--one", help=argparse.SUPPRESS)
+    parser.add_argument("--compile", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.compile:
+        compile_first(options.compile)
+        return
     if options.one:
         found = measure(options.one, options.corpora[0], options.size, options.threads, options.calls)
         print(json.dumps(found))
@@ -205,12 +238,16 @@ def main() -> None:
     given = dict(row.split("=", 1) for row in options.python)
     peers = {peer: given.get(peer, sys.executable) for peer in options.peers.split(",")}
     peers = {peer: python for peer, python in peers.items() if installed(peer, python)}
+    for peer in peers:
+        if peer.startswith("jittok"):  # in a process of its own: the peak of this one is that of its children, too
+            subprocess.run([peers[peer], __file__, "none", "--compile", peer], env=os.environ, check=True)
     lines = list(HEAD)
     for corpus in options.corpora:
-        lines += table_rows(corpus, measured(corpus, peers, options))
-    print("\n".join(lines))
-    if options.docs:
-        write_docs("\n".join(lines), Path(__file__).parents[1] / "docs" / "train.md", options.threads)
+        rows = table_rows(corpus, measured(corpus, peers, options), options.limit)
+        print("\n".join(rows if len(lines) > len(HEAD) else [*lines, *rows]), flush=True)
+        lines += rows
+        if options.docs:
+            write_docs("\n".join(lines), Path(__file__).parents[1] / "docs" / "train.md", options.threads)
 
 
 if __name__ == "__main__":

@@ -112,13 +112,18 @@ def _digest_of_file(file: BinaryIO, size: int) -> str:
     return found.hexdigest()[:DIGITS]
 
 
+def _state_of(facts: os.stat_result) -> list[int]:
+    """What changes with the content of a file."""
+    return [facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns]
+
+
 def _key_of_file(path: Path, where: Path) -> str | None:
     facts = path.stat()
     if not stat.S_ISREG(facts.st_mode):
         return None
     place = Path(os.path.abspath(path))  # noqa: PTH100  resolve() would ask about every folder above
     link = where / (name_of(os.fsencode(place)) + LINK_ENDING)
-    state = [facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns]
+    state = _state_of(facts)
     try:
         known = json.loads(read_kept(link) or b"")
         if known["state"] == state and known["path"] == str(place):
@@ -127,7 +132,9 @@ def _key_of_file(path: Path, where: Path) -> str | None:
         pass
     with path.open("rb") as file:
         key = _digest_of_file(file, facts.st_size if facts.st_size <= WHOLE else _end_of_header(path))
-    if time.time() - max(facts.st_mtime, facts.st_ctime) > SETTLED:
+        hashed = _state_of(os.fstat(file.fileno()))
+    # neither exchanged nor written to meanwhile: its name would lead to the other content from then on
+    if hashed == state == _state_of(path.stat()) and time.time() - max(facts.st_mtime, facts.st_ctime) > SETTLED:
         _write(link, json.dumps({"state": state, "path": str(place), "key": key}).encode())
     return key
 

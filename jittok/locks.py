@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import logging  # noqa: F401  see `_wait`
 import os
 import sys
 import threading
@@ -27,8 +28,11 @@ IMPORT_SECONDS = 5.0
 """A fork waits no longer for another thread's imports,"""
 LLVM_SECONDS = 0.5
 """nor for a call of LLVM: loading takes milliseconds, compiling may take a minute and is not waited for."""
-OURS = ("jittok", "numba", "llvmlite", "numpy", "regex")
-"""Packages that are imported when they are needed."""
+OURS = frozenset(
+    ("filelock", "fsspec", "gguf", "isal", "jittok", "llvmlite", "matplotlib", "numba", "numpy", "orjson", "pandas",
+     "polars", "pyarrow", "ray", "regex", "rich", "tqdm", "zstandard")
+)  # fmt: skip
+"""Packages that are imported when they are needed, as parts of the standard library are."""
 
 _locks: weakref.WeakSet[Lock] = weakref.WeakSet()
 
@@ -97,20 +101,31 @@ def _llvm() -> Any:
     return getattr(library, "_lock", None)
 
 
+def is_waited_for(module: str) -> bool:
+    """Whether a fork waits while another thread imports this module: one that a call may import, and no user's own,
+    whose import may take as long as a program runs."""
+    package = module.partition(".")[0]
+    return package in OURS or package in sys.stdlib_module_names
+
+
 def _importing() -> bool:
-    """Whether another thread imports one of our modules. Python does not say so in public."""
+    """Whether another thread imports what we may need. Python does not say so in public."""
     found = getattr(importlib._bootstrap, "_module_locks", {})
     for name, reference in list(found.items()):
         lock = reference()
         owner = getattr(lock, "owner", None)
         held = owner not in (None, threading.get_ident())
-        if held and isinstance(name, str) and name.partition(".")[0] in OURS:
+        if held and isinstance(name, str) and is_waited_for(name):
             return True
     return False
 
 
 def _wait() -> None:
-    """In front of a fork: let other threads end what a child could not go on with, if that is soon."""
+    """In front of a fork: let other threads end what a child could not go on with, if that is soon.
+
+    What was registered last is called first in front of a fork. `logging` takes its lock there, which importing modules
+    ask for: so it is imported before this is registered.
+    """
     end = time.monotonic() + IMPORT_SECONDS
     while _importing() and time.monotonic() < end:
         time.sleep(0.001)

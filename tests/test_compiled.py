@@ -275,3 +275,24 @@ def test_of_a_folder_only_the_files_of_a_tokenizer_are_looked_at(tmp_path, folde
     jittok.load(tmp_path / "model")
     assert list(folder.glob("*-encoder.vocab")), "a folder is kept"
     assert not any(b"notes.txt" in link.read_bytes() for link in folder.glob("*.path"))
+
+
+def test_a_file_that_is_exchanged_while_it_is_hashed_gets_no_name_of_the_other(tmp_path, monkeypatch):
+    """The folder around it comes back to its place, which changes no time of the file."""
+    mine, other, away = (tmp_path / name for name in ("mine", "other", "away"))
+    for folder, name in ((mine, "syn-wpm-cased"), (other, "syn-rwkv")):
+        folder.mkdir()
+        unpacked(name, folder / "vocab.gguf")
+    right, known = compiled.name_of((mine / "vocab.gguf").read_bytes()), compiled.read_kept
+
+    def exchanged(link):
+        mine.rename(away)
+        other.rename(mine)
+        return known(link)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(compiled, "read_kept", exchanged)  # between looking at the file and opening it
+        assert compiled.content_key(mine / "vocab.gguf") != right
+    mine.rename(other)
+    away.rename(mine)
+    assert compiled.content_key(mine / "vocab.gguf") == right

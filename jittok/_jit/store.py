@@ -13,6 +13,7 @@ import contextlib
 import functools
 import hashlib
 import os
+import stat
 import sys
 import time
 from pathlib import Path
@@ -39,17 +40,30 @@ def cache_dir() -> Path | None:
     None if it can neither be made nor read, or if another user could write to it: what lies there is run.
     """
     try:
-        folder = _chosen_folder()
+        folder = Path(os.path.abspath(_chosen_folder()))  # noqa: PTH100  a process may go to another folder, no link is one
         trust.make_folder(folder)
-        reason = trust.doubt(folder.stat())
+        reason = _why_not(folder)
         if reason is not None:
-            hint = "chmod go-w makes it safe" if "others" in reason else "JITTOK_CACHE_DIR names another folder"
-            log.warning("nothing is kept for the next process: %s %s; %s", folder, reason, hint)
+            log.warning("nothing is kept for the next process: %s %s", folder, reason)
             return None
-        return folder if os.access(folder, os.R_OK | os.X_OK) else None
+        return folder
     except (OSError, RuntimeError) as error:  # RuntimeError: no home directory
         log.warning("nothing is kept for the next process: no cache folder (%s)", error)
         return None
+
+
+def _why_not(folder: Path) -> str | None:
+    """Why nothing is kept in a folder, and what would help; None if something is."""
+    found, another = folder.stat(), "JITTOK_CACHE_DIR names another folder"
+    if not stat.S_ISDIR(found.st_mode):
+        return f"is no folder; {another}"
+    reason = trust.doubt(found)
+    if reason is not None:
+        return f"{reason}; " + ("chmod go-w makes it safe" if "others" in reason else another)
+    reason = trust.doubt_of_way(folder)
+    if reason is not None:
+        return f"{reason}; {another}"
+    return None if os.access(folder, os.R_OK | os.X_OK) else f"cannot be read; {another}"
 
 
 def _chosen_folder() -> Path:

@@ -41,6 +41,27 @@ def doubt(found: os.stat_result) -> str | None:
     return None
 
 
+def doubt_of_way(folder: Path) -> str | None:
+    """Why somebody else could put another folder in the place of this absolute one, None if nobody could.
+
+    Who writes to a folder above may exchange what is in it for another folder of this user, say one that was unpacked
+    from an archive; not so where the sticky bit is set, as for /tmp. A link may lead to such a folder as well. A group
+    may write to the folders above: many systems give each user one alone.
+    """
+    if not hasattr(os, "geteuid"):
+        return None
+    real = Path(os.path.realpath(folder))
+    for above in dict.fromkeys([*folder.parents, *real.parents]):
+        mode = above.stat().st_mode
+        if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+            return f"lies in {above}, which everybody may write to (mode {stat.S_IMODE(mode):o})"
+    for each in (folder, *folder.parents):
+        found = each.lstat()
+        if stat.S_ISLNK(found.st_mode) and found.st_uid not in (0, os.geteuid()):
+            return f"is reached by the link {each} of user {found.st_uid}"
+    return None
+
+
 def check(descriptor: int, name: object) -> None:
     """Distrusted unless only this user or root can have written what is open."""
     reason = doubt(os.fstat(descriptor))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from jittok.errors import check_local
 from jittok.rows import TokenArray
-from jittok.rows.saved import FILES, beside, is_saved, put_in_place
+from jittok.rows.saved import FILES, beside, check_free, put_in_place
 
 HEADER_BYTES = 128
 """Room for any length: it is only known at the end."""
@@ -52,15 +52,14 @@ class TokenWriter:
 
     def __init__(self, target: Path) -> None:
         check_local(target, "--output")
-        if target.exists() and not is_saved(target):
-            raise FileExistsError(f"{target}: found something else than saved ids, expected a free name")
+        given, target = target, check_free(target, "saved ids")
         target.parent.mkdir(parents=True, exist_ok=True)
         self.target, self.documents, self.tokens = target, 0, 0
         self._part = beside(target)
         try:
             self._part.mkdir()
         except OSError as error:  # the hidden name would tell nobody anything
-            raise OSError(error.errno, error.strerror, str(target)) from None
+            raise OSError(error.errno, error.strerror, str(given)) from None
         self._ids = NpyStream(self._part / FILES[0], np.int32)
         self._offsets = NpyStream(self._part / FILES[1], np.int64)
         self._offsets.append(np.zeros(1, np.int64))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from jittok.train.counts import Counts
 
 STDIN = "-"
-COUNTING = ("weight", "by", "sample", "seed", "memory", "work", "pre_regex")
+COUNTING = ("weight", "by", "sample", "seed", "pre_regex")
 """What decides how documents are counted: nothing beside words that are counted."""
 READING = ("input_format", "field", "column", "lines", "on_error", "max_document_bytes")
 """How documents are read; nothing beside such words, unless --held-out names others."""

@@ -34,7 +34,7 @@ def as_begun(tok: Tokenizer, folder: Path) -> Tokenizer:
     if begun is None or tok.asked_llama_cpp is not None or begun.get("fingerprint") == tok.fingerprint:
         return tok
     release = begun.get("llama_cpp", FIRST)
-    if release == tok.llama_cpp:
+    if release == tok.llama_cpp or not isinstance(release, str):  # who reads the manifest says what is wrong
         return tok
     try:
         return of_release(tok, release)

@@ -10,6 +10,8 @@ from typing import Any
 
 from jittok.corpus import disk
 from jittok.corpus.folders import file_name
+from jittok.corpus.options import Options
+from jittok.corpus.sources import PACKINGS, READ_AS
 from jittok.corpus.state import RANGE_FIELDS, State
 from jittok.errors import CorpusError, InWords
 
@@ -128,7 +130,8 @@ def _check_shape(manifest: Manifest, path: Path) -> None:
                 numbers.append(file["bytes"])
                 str.encode(file["sha256"])
         sources = {row[0] for shard in manifest["shards"] for row in shard["ranges"]}
-        known = all(isinstance(row["path"], str) for row in manifest["inputs"])
+        known = all(_is_input(row) for row in manifest["inputs"]) and _are_words(manifest)
+        numbers.append(manifest["vocab"]["tokens"])
         facts = manifest["vocab"]["fingerprint"], manifest["options"]["formats"]
         right = all(type(number) is int and 0 <= number < 1 << 63 for number in numbers)
         right &= known and all(source < len(manifest["inputs"]) for source in sources) and all(facts)
@@ -139,6 +142,25 @@ def _check_shape(manifest: Manifest, path: Path) -> None:
         ) from None
     if not right:
         raise CorpusError(str(path), InWords("numbers that contradict each other"), "a manifest that jittok wrote")
+
+
+def _is_input(row: dict[str, Any]) -> bool:
+    """Whether an input of a manifest is one that can be read."""
+    packings = ("", *PACKINGS.values())
+    return isinstance(row["path"], str) and row["kind"] in READ_AS and row["packing"] in packings
+
+
+def _are_words(manifest: Manifest) -> bool:
+    """Whether names and options of a manifest are of the types that they were written with. KeyError, TypeError."""
+    vocab, options = manifest["vocab"], manifest["options"]
+    texts = [manifest["jittok"], vocab["fingerprint"], *options["formats"], options["dtype"]]
+    texts += [text for text in (vocab["name"], vocab.get("llama_cpp")) if text is not None]
+    for name, version in manifest["writers"].items():
+        texts += [name, version]
+    defaults = Options().identity()
+    kinds = {name: str if default is None else type(default) for name, default in defaults.items()}
+    given = [(value, kinds[name]) for name, value in options.items() if name in kinds and value is not None]
+    return all(isinstance(text, str) for text in texts) and all(type(value) is kind for value, kind in given)
 
 
 def files_of(manifest: Manifest) -> Sequence[dict[str, Any]]:

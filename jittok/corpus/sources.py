@@ -28,6 +28,8 @@ KIND_OF = {
 }
 TABLES = ("parquet", "arrow")
 TEXTS = ("txt", "lines", "separated")
+READ_AS = (*TEXTS, "jsonl", *TABLES)
+"""What an input may be read as."""
 MAGIC = "*?["
 
 

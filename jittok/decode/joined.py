@@ -23,7 +23,7 @@ from jittok.pipeline.models import Pieces as SentencePieces
 from jittok.pipeline.pipeline import Pipeline
 from jittok.pipeline.steps import JoinPieces
 from jittok.reference.pipeline import Runner
-from jittok.reference.pipeline.decode import BYTES, HEX, PiecesText, decoder
+from jittok.reference.pipeline.decode import BYTES, PiecesText, decoder, is_byte
 from jittok.structures.valid import VALID, first_malformed
 from jittok.unicode.characters import SPACE_MARK
 
@@ -171,7 +171,7 @@ class JoinedDecoder:
         assert self._way is not None
         if self._way.bytes_ and all(c in BYTES for c in text):
             return bytes(BYTES[c] for c in text)
-        if self._way.fallback and _is_byte(text):
+        if self._way.fallback and is_byte(text):
             return bytes([int(text[3:5], 16)])
         return text.encode()
 
@@ -190,7 +190,7 @@ class JoinedDecoder:
         made = self._each(["", *texts.values(), ""])[1:-1]
         for token, text in zip(texts, made, strict=True):
             pieces[token] = self._piece(text)
-            kinds[token] = OF_BYTES if _is_byte(text) else PLAIN if text else EMPTY
+            kinds[token] = OF_BYTES if is_byte(text) else PLAIN if text else EMPTY
         return pieces, kinds if self._way.fallback else None
 
 
@@ -208,10 +208,6 @@ def _fill_sentencepieces(pipeline: Pipeline, pieces: list[bytes], kinds: NDArray
             pieces[token] = text.replace(SPACE_MARK.encode(), b" ")
         if not pieces[token]:
             kinds[token] = EMPTY
-
-
-def _is_byte(text: str) -> bool:
-    return len(text) == 6 and text.startswith("<0x") and text[5] == ">" and text[3] in HEX and text[4] in HEX
 
 
 def _fits(pipeline: Pipeline) -> bool:

@@ -7,7 +7,7 @@ one fragment.
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,10 @@ from jittok.inputs import Documents
 from jittok.pipeline.models import Pieces
 from jittok.pipeline.pipeline import FIRST_TEXT, Pipeline
 from jittok.pipeline.steps import Compose, Map, Normalizer
-from jittok.reference.pipeline import runner
 from jittok.unicode.libraries import mapping, normal_form
+
+if TYPE_CHECKING:
+    from jittok.reference.pipeline import Runner
 
 GENERAL_ARRAYS = ("general path",)
 """What is kept in place of arrays."""
@@ -70,14 +72,14 @@ class GeneralEncoder:
 
     def pair(self, first: bytes, second: bytes, rule: GeneralRule) -> NDArray[np.int32]:
         """int32[n]: the ids of two texts as the file's template joins them."""
-        run = runner(self.vocab)
+        run = _runner(self.vocab)
         parts = [
             run.encode(as_text(text, rule.replace, k), rule.parse_special) for k, text in enumerate((first, second))
         ]
         return np.array(run.around(parts[0], parts[1], rule.add_special), np.int32)
 
     def _ids(self, text: bytes, rule: GeneralRule, document: int) -> list[int]:
-        run = runner(self.vocab)
+        run = _runner(self.vocab)
         try:
             ids = run.encode(as_text(text, rule.replace, document), rule.parse_special)
         except EncodingFailed as error:
@@ -125,6 +127,13 @@ class GeneralEncoder:
         return at
 
 
+def _runner(pipeline: Pipeline) -> Runner:
+    """The plain reference of a Pipeline."""
+    from jittok.reference.pipeline import runner  # few texts need it
+
+    return runner(pipeline)
+
+
 def as_text(raw: bytes, replace: bool, document: int = 0) -> str:
     """The text of bytes, which must be UTF-8: U+FFFD for what is not, or EncodingFailed."""
     try:
@@ -166,4 +175,4 @@ def by_reference(step: Normalizer, text: str) -> str:
 
 def fragment_ids(pipeline: Pipeline, text: bytes) -> list[int]:
     """The ids of a text in which no added token is looked for, by the plain reference."""
-    return runner(pipeline).fragment(text.decode())
+    return _runner(pipeline).fragment(text.decode())

@@ -42,8 +42,6 @@ def read_pipeline(source: Any, **options: Any) -> Pipeline:
 
 
 def _folder(folder: Path, given: Mapping[str, Any]) -> Pipeline:
-    from jittok.files.vocab_folder import read_vocab_json, read_vocab_txt
-
     for name in ("tokenizer.json", "tekken.json", "tokenizer.model", "spiece.model"):
         if path := exists(folder, name):
             return _file(path, read_file(path), given)
@@ -52,9 +50,13 @@ def _folder(folder: Path, given: Mapping[str, Any]) -> Pipeline:
             return _file(path, read_file(path), given)
     vocab, merges, plain = (exists(folder, name) for name in ("vocab.json", "merges.txt", "vocab.txt"))
     if vocab and merges:
+        from jittok.files.vocab_folder import read_vocab_json
+
         _none_of(str(folder), given)
         return read_vocab_json(folder, vocab, merges)
     if plain:
+        from jittok.files.vocab_folder import read_vocab_txt
+
         _none_of(str(folder), given)
         return read_vocab_txt(plain)
     if path := next(iter(sorted(folder.glob("rwkv*.txt"))), None):
@@ -69,11 +71,11 @@ def _folder(folder: Path, given: Mapping[str, Any]) -> Pipeline:
 
 
 def _file(path: Path, content: bytes, given: Mapping[str, Any]) -> Pipeline:
-    from jittok.files.vocab_folder import read_vocab_txt
-
     if path.name in SINGLE and not _is_tokenizer(str(path), content):
         raise MalformedVocab(str(path), "file", InWords(f"{path.name} alone"), SINGLE[path.name])
     if path.name == "vocab.txt" and not _is_rwkv(content):
+        from jittok.files.vocab_folder import read_vocab_txt
+
         _none_of(str(path), given)
         return read_vocab_txt(path)
     beside = path.parent / "tokenizer_config.json"
@@ -90,18 +92,19 @@ def _is_rwkv(content: bytes) -> bool:
 
 
 def _content(file: str, content: bytes, given: Mapping[str, Any], config: Node | None = None) -> Pipeline:
-    from jittok.files.ranks import read_ranks, read_tekken
-    from jittok.files.rwkv import read_rwkv
-    from jittok.files.sentencepiece import read_sentencepiece
-    from jittok.files.tokenizer_json import pipeline_of
-
     if _is_ranks(content) or (given and content.lstrip()[:1] != b"{"):
+        from jittok.files.ranks import read_ranks
+
         return read_ranks(file, content, **given)
     _none_of(file, given)
     if content[:1] == b"\n":
+        from jittok.files.sentencepiece import read_sentencepiece
+
         wanted = [config.get(key, bool, False) if config else False for key in ("add_bos_token", "add_eos_token")]
         return read_sentencepiece(file, content, *wanted)
     if _is_rwkv(content):
+        from jittok.files.rwkv import read_rwkv
+
         return read_rwkv(file, content)
     if content.lstrip()[:1] == b"{":
         if made := _at_once(file, content, config):
@@ -109,8 +112,12 @@ def _content(file: str, content: bytes, given: Mapping[str, Any], config: Node |
         root = parse_json(file, content)
         keys = root.of(dict)
         if "model" in keys:
+            from jittok.files.tokenizer_json import pipeline_of
+
             return pipeline_of(root, content, _transformers_notes(root, config))
         if "config" in keys and "vocab" in keys:
+            from jittok.files.ranks import read_tekken
+
             return read_tekken(file, content)
         raise UnsupportedVocab(file, "file", InWords(f"JSON with {', '.join(map(repr, sorted(keys)[:6]))}"), EXPECTED)
     raise UnsupportedVocab(file, "file", content[:16], EXPECTED)

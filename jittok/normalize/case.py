@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
 from jittok._jit import I64, U8, U16, frozen, helper, wide
-from jittok.pretokenize.classes import two_stage_of
+from jittok.pretokenize.classes import PAGE_BITS, PAGES, two_stage_of
 from jittok.unicode import tables
 
 ORDINARY, SPACE, LOWERED = 0, 1, 2
@@ -31,6 +32,13 @@ def case_table() -> CaseTable:
     return CaseTable(
         frozen(pages, np.uint16), frozen(blocks, np.uint8), frozen(lower_from, np.int64), frozen(lower_to, np.int64)
     )
+
+
+@cache
+def no_case() -> CaseTable:
+    """A table by which all is ORDINARY, for models that never look: it takes a hundredth of the time."""
+    nothing, zero = frozen(np.zeros(PAGES), np.uint16), frozen([0], np.int64)
+    return CaseTable(nothing, frozen(np.zeros(1 << PAGE_BITS), np.uint8), zero, zero)
 
 
 @helper

@@ -6,13 +6,13 @@ import dataclasses
 import hashlib
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.locks import once
 from jittok.pipeline.models import (
     BYTE,
     CONTROL,
@@ -92,7 +92,7 @@ class Pipeline:
     def __repr__(self) -> str:
         return f"Pipeline({self.source!r}, {self.format}, {self.type}, {len(self)} tokens)"
 
-    @cached_property
+    @once
     def model_tokens(self) -> list[bytes | None]:
         """Texts of the model's vocabulary by id, None for a hole."""
         texts: list[bytes | None] = list(_rows(self.model_bytes, self.model_offsets))
@@ -100,12 +100,12 @@ class Pipeline:
             texts[hole] = None
         return texts
 
-    @cached_property
+    @once
     def vocabulary(self) -> dict[bytes, int]:
         """text -> id in the model; of equal texts the last."""
         return {text: token for token, text in enumerate(self.model_tokens) if text is not None}
 
-    @cached_property
+    @once
     def added(self) -> tuple[AddedToken, ...]:
         """The added tokens, in order."""
         texts = _rows(self.added_bytes, self.added_offsets)
@@ -115,12 +115,12 @@ class Pipeline:
             AddedToken(text.decode(), token, *(bool(flags & bit) for bit in bits)) for text, token, flags in rows
         )
 
-    @cached_property
+    @once
     def ids(self) -> dict[bytes, int]:
         """text -> id, added tokens before the model's."""
         return {**self.vocabulary, **{token.content.encode(): token.id for token in self.added}}
 
-    @cached_property
+    @once
     def tokens(self) -> list[bytes | None]:
         """id -> text, added tokens before the model's; None for an id without one."""
         texts = self.model_tokens + [None] * (len(self) - len(self.model_tokens))
@@ -128,7 +128,7 @@ class Pipeline:
             texts[token.id] = token.content.encode()
         return texts
 
-    @cached_property
+    @once
     def _flat_tokens(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         return packed([text or b"" for text in self.tokens])
 
@@ -148,7 +148,7 @@ class Pipeline:
         steps = self.normalize
         return len(steps) == 1 and isinstance(steps[0], Compose) and steps[0].form == "NFC"
 
-    @cached_property
+    @once
     def fingerprint(self) -> str:
         """32 hex digits of everything that can change an id or a text; not where it came from."""
         digest = hashlib.blake2b(_VERSION, digest_size=16)
@@ -200,7 +200,7 @@ class Pipeline:
         """How many merges."""
         return int(self.model.left.size) if isinstance(self.model, Merges) else 0
 
-    @cached_property
+    @once
     def _merge_ranks(self) -> dict[int, int]:
         if not isinstance(self.model, Merges):
             return {}
@@ -210,7 +210,7 @@ class Pipeline:
         """The lowest rank of a merge that makes a token, None when there is none."""
         return self._merge_ranks.get(token)
 
-    @cached_property
+    @once
     def scores(self) -> NDArray[np.float32]:
         """float32[n]: the scores of all tokens, 0 where the model has none."""
         out = np.zeros(len(self), np.float32)
@@ -218,7 +218,7 @@ class Pipeline:
             out[: self.model.scores.size] = self.model.scores
         return fixed(out, np.float32)
 
-    @cached_property
+    @once
     def attributes(self) -> NDArray[np.int32]:
         """int32[n]: the attribute bits that a GGUF file would have: normal, unknown, control, user-defined, byte."""
         out = np.full(len(self), _ATTRIBUTES[NORMAL], np.int32)

@@ -14,6 +14,22 @@ def is_saved(folder: Path) -> bool:
     return folder.is_dir() and {entry.name for entry in folder.iterdir()} in (set(), set(FILES))
 
 
+def check_free(given: str | os.PathLike[str], what: str) -> Path:
+    """The folder to write, behind links. FileExistsError for anything but a free name or an earlier TokenArray."""
+    target = Path(os.path.realpath(given))
+    if target.exists() and not is_saved(target):
+        raise FileExistsError(f"{given}: found something else than {what}, expected a free name")
+    return target
+
+
+def check_files(folder: Path) -> None:
+    """ValueError where a device or a pipe, which may never end, has the name of a file."""
+    for name in FILES:
+        place = folder / name
+        if place.exists() and not place.is_file():
+            raise ValueError(f"{place}: found something that is no file, expected what was saved")
+
+
 def put_in_place(part: Path, target: Path) -> None:
     """Rename a finished directory to its name. What stood there goes only when the new one is in its place."""
     import shutil

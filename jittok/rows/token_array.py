@@ -15,7 +15,7 @@ from jittok.errors import check_local, missing
 from jittok.rows.checks import arrow_numbers, arrow_offsets, arrow_valid, proven
 from jittok.rows.ids import Ids
 from jittok.rows.ragged import fixed, fixed_offsets, row_number
-from jittok.rows.saved import FILES, beside, is_saved, put_in_place
+from jittok.rows.saved import FILES, beside, check_files, check_free, put_in_place
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -227,9 +227,7 @@ class TokenArray:
         An earlier TokenArray at `path` is replaced; FileExistsError for anything else that is there.
         """
         check_local(path, "save")
-        target = Path(path)
-        if target.exists() and not is_saved(target):
-            raise FileExistsError(f"{target}: found something else than a saved TokenArray, expected a free name")
+        target = check_free(path, "a saved TokenArray")
         target.parent.mkdir(parents=True, exist_ok=True)
         import shutil  # imports lzma and bz2, which an import of jittok does without
 
@@ -237,7 +235,7 @@ class TokenArray:
         try:
             part.mkdir()
         except OSError as error:  # the hidden name would tell nobody anything
-            raise OSError(error.errno, error.strerror, str(target)) from None
+            raise OSError(error.errno, error.strerror, str(path)) from None
         try:
             arrays: tuple[NDArray[Any], ...] = (self.ids, self.offsets)
             for name, array in zip(FILES, arrays, strict=True):
@@ -255,6 +253,7 @@ class TokenArray:
 
         They are read, whatever `mmap` says: a process that had mapped a file would be killed by whoever cuts it.
         """
+        check_files(Path(path))
         ids, offsets = (np.load(Path(path, name), allow_pickle=False) for name in FILES)
         for name, array, dtype in ((FILES[0], ids, np.int32), (FILES[1], offsets, np.int64)):
             if array.dtype != dtype or array.ndim != 1:

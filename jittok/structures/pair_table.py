@@ -13,13 +13,13 @@ from typing import NamedTuple
 import numpy as np
 
 from jittok._jit import I32, U64, OutU64, frozen, helper, inlined, kernel, wide
-from jittok._raw import Window, get_u64, match_four, multiply, prefetch
+from jittok._raw import Window, add, get_u64, leading_zeros, match_four, multiply, prefetch
 
 NO_PAIR = np.uint64(0xFFFFFFFFFFFFFFFF)
 """The answer for a pair without a merge: sorts behind every rank."""
 IN_LINE = 4
 """Slots of a line."""
-_MIX = np.uint64(0x9E3779B97F4A7C15)
+PAIR_MIX = np.uint64(0x9E3779B97F4A7C15)
 _32 = np.uint64(32)
 _6, _63, _1, _0 = np.uint64(6), np.uint64(63), np.uint64(1), np.uint64(0)
 
@@ -61,7 +61,7 @@ def fill_pair_table(
     count = 0
     for k in range(left.size):
         key = pair_key(wide(left[k]), wide(right[k]))
-        h = multiply(key, _MIX)
+        h = multiply(key, PAIR_MIX)
         line = np.int64(h >> np.uint64(66 - slot_bits))
         at = IN_LINE * line
         while slots[2 * at] != _0 and slots[2 * at] != key:
@@ -81,7 +81,7 @@ def fill_pair_table(
 @helper
 def pair_place(bits: Window, slot_bits: int, filter_bits: int, key: np.uint64) -> int:
     """The line where the search for a pair begins; negative when there is no such pair. key: from `pair_key`."""
-    h = multiply(key, _MIX)
+    h = multiply(key, PAIR_MIX)
     f = h >> np.uint64(64 - filter_bits)
     there = np.int64((get_u64(bits, np.int64(f >> _6)) >> (f & _63)) & _1)
     return np.int64(h >> np.uint64(66 - slot_bits)) | (there - 1)
@@ -98,11 +98,13 @@ def find_at(slots: Window, slot_bits: int, line: int, key: np.uint64) -> np.uint
     """rank << 32 | merged symbol of the pair with this key, or NO_PAIR. line: `pair_place` of it.
 
     Nobody can foresee whether there is a pair, so there is no branch on it. A pair that the filter excludes is looked
-    for in the first line as well, and not found. A pair can be elsewhere only when its line is full.
+    for in the first line as well, and not found. A pair can be elsewhere only when its line is full; as numbers, the
+    three conditions are one branch.
     """
     at = 2 * IN_LINE * max(line, 0)
     found = match_four(slots, at, key)
-    if (found == NO_PAIR) & (line >= 0) & (get_u64(slots, at + 2 * IN_LINE - 2) != _0):
+    free = np.uint64(leading_zeros(get_u64(slots, at + 2 * IN_LINE - 2)) >> 6)
+    if add(found, _1) | free | np.uint64(line) >> _63 == _0:
         return _find_behind(slots, slot_bits, line, key)
     return found
 
@@ -127,7 +129,7 @@ def find_pair(slots: Window, bits: Window, slot_bits: int, filter_bits: int, lef
     if left < 0 or right < 0:
         return NO_PAIR
     key = pair_key(left, right)
-    h = multiply(key, _MIX)
+    h = multiply(key, PAIR_MIX)
     line = np.int64(h >> np.uint64(66 - slot_bits))
     expect_line(slots, line)
     f = h >> np.uint64(64 - filter_bits)

@@ -141,7 +141,7 @@ class _Run:
         return scaled(found)
 
     def _plan(self) -> dict[str, Any]:
-        how = {name: getattr(self.how, name) for name in ("name", "like", "by", "sample", "seed")}
+        how = {name: getattr(self.how, name) for name in ("name", "lines", "like", "by", "sample", "seed")}
         weights = None if self.weights is None else self.weights.tolist()
         inputs = [[source.path, source.size, source.stamp] for source in self.sources]
         reading = self.reading.identity()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jittok.errors import CorpusError
+from jittok.locks import once
 from jittok.train.bpe import Learned
 from jittok.train.cutter import cleans_spaces, lossless_names
 from jittok.train.names import FILE, REGEX
@@ -80,7 +80,7 @@ class Trained:
         else:
             raise CorpusError("--out", plain, f"a name that ends in one of {FORMATS}")
 
-    @cached_property
+    @once
     def vocab(self) -> Vocab:
         """As jittok loads it from the GGUF."""
         import tempfile
@@ -92,7 +92,7 @@ class Trained:
             self.save(path)
             return read_vocab(path.read_bytes())
 
-    @cached_property
+    @once
     def tokenizer(self) -> Tokenizer:
         """Encodes and decodes with the vocabulary."""
         from jittok.tokenizer import Tokenizer

@@ -8,7 +8,7 @@ import secrets
 import stat
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 STDOUT, STDERR = 1, 2
@@ -64,20 +64,26 @@ def _at_the_end(descriptor: int) -> Iterator[Path]:
 def whole(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A file beside `path` to write to. It takes the place of `path`, and its permissions, when the block ends well,
     and goes when it does not. A stream (see `is_stream`) is written to as it is. OSError names `path`."""
-    if is_stream(path):
-        descriptor = _open_file(path)
-        if descriptor is None:
-            yield Path(path)
-            return
-        with _at_the_end(descriptor) as new:
+    descriptor = _open_file(path) if is_stream(path) else None
+    if descriptor is not None:
+        way: AbstractContextManager[Path] = _at_the_end(descriptor)
+    else:
+        way = nullcontext(Path(path)) if is_stream(path) else _beside(path)
+    try:
+        with way as new:
             yield new
-        return
+    except OSError as error:  # of the hidden file, or of none: a disk that is full
+        if error.errno is None:
+            raise
+        raise type(error)(error.errno, error.strerror, os.fspath(path)) from error
+
+
+@contextmanager
+def _beside(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """The file that takes the place of another."""
     place = Path(os.path.realpath(path))
     new = place.with_name(f".jittok-{secrets.token_hex(8)}")
-    try:
-        os.close(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
-    except OSError as error:
-        raise type(error)(error.errno, error.strerror, os.fspath(path)) from None
+    os.close(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
     try:
         if place.exists():
             new.chmod(stat.S_IMODE(place.stat().st_mode))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -147,6 +148,20 @@ def test_standard_output_is_written_to_where_it_is(tmp_path: Path) -> None:
         assert log.read_text() == "a page z"
     with pytest.raises(FileNotFoundError), whole("/dev/fd/87654"):
         pass
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_a_disk_that_is_full_is_told_with_the_name_of_the_output(
+    tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.txt").write_text("to be")
+    assert main(["train", "a.txt", "--save-words", "/dev/full"]) == 2
+    assert capsys.readouterr().err == "jittok train: /dev/full: No space left on device\n"
+    with pytest.raises(OSError, match="No space") as caught, whole("out"):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    assert caught.value.filename == "out"
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
 
 
 @pytest.mark.process

@@ -211,6 +211,13 @@ def test_every_flipped_bit_of_a_manifest_is_found(source, tmp_path, tok):
     assert verify(tmp_path / "out", tok).ok
 
 
+def set_at(made, path, value):
+    """Put a value where a path of keys leads."""
+    for key in path[:-1]:
+        made = made[key]
+    made[path[-1]] = value
+
+
 def test_a_manifest_that_was_written_anew_is_believed_in_nothing_that_cannot_be(source, tmp_path, tok):
     compile_corpus([source], tok, tmp_path / "out", OPTIONS)
     whole = read_manifest(tmp_path / "out")
@@ -220,7 +227,7 @@ def test_a_manifest_that_was_written_anew_is_believed_in_nothing_that_cannot_be(
         change(made)
         write_manifest(tmp_path / "out", made)
         with pytest.raises(CorpusError, match="manifest"):
-            read_manifest(tmp_path / "out")
+            verify(tmp_path / "out", tok)
 
     for name in NAMES:
         refused(lambda made, name=name: made["shards"][0]["files"][0].update(name=name))
@@ -230,6 +237,16 @@ def test_a_manifest_that_was_written_anew_is_believed_in_nothing_that_cannot_be(
         refused(lambda made, number=number: made["shards"][0]["files"][0].update(bytes=number))
     refused(lambda made: made["shards"][0]["ranges"][0].__setitem__(0, 99))
     refused(lambda made: made["shards"][0].update(documents=10**9))
+    for other in (2, [], {}, 1.5):
+        for path in (("writers",), ("jittok",), ("vocab", "name"), ("vocab", "llama_cpp"), ("options", "lines"),
+                     ("options", "separator"), ("inputs", 0, "kind"), ("inputs", 0, "packing"), ("inputs", 0)
+                     ):  # fmt: skip
+            if other != {} or path != ("writers",):
+                refused(lambda made, path=path, other=other: set_at(made, path, other))
+    refused(lambda made: set_at(made, ("vocab", "tokens"), "many"))
+    refused(lambda made: set_at(made, ("options", "formats", 0), [7]))
+    refused(lambda made: made["vocab"].pop("name"))
+    refused(lambda made: made["options"].pop("dtype"))
     refused(lambda made: made.pop("vocab"))
     refused(lambda made: made.update(manifest=3))
     write_manifest(tmp_path / "out", whole)

@@ -231,6 +231,24 @@ def test_a_file_that_is_cut_while_it_is_read_back_is_an_error(made, name, tok, t
         [row.sum() for row in jittok.corpus.open(out, tok, format=name)]
 
 
+PACKED = gzip.compress(b"0,3,a,b,1\r\n" * 99, mtime=0)
+ROWS_OF_OLMO = {
+    "nothing": b"", "no gzip": b"plain", "cut": PACKED[:-9], "another block": PACKED[:10] + b"\x07" + PACKED[11:],
+    "one column": gzip.compress(b"0\r\n"), "no number": gzip.compress(b"0,x\r\n"),
+    "huge": gzip.compress(b"0,9" + b"9" * 30),
+    "a long field": gzip.compress(b"0,1," + b"x" * (1 << 18)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ROWS_OF_OLMO)
+def test_rows_of_olmo_that_are_not_what_was_written_are_an_error_that_names_their_file(made, kind, tok, tmp_path):
+    out = tmp_path / "out"
+    shutil.copytree(made[0], out)
+    (out / "olmo" / "part-00000.csv.gz").write_bytes(ROWS_OF_OLMO[kind])
+    with pytest.raises(CorpusError, match="block 0" if kind == "nothing" else r"part-00000\.csv\.gz"):
+        jittok.corpus.open(out, tok, format="olmo")[0]
+
+
 WIDTHS = [
     ("npy", 65_536, "uint16"),
     ("npy", 65_537, "int32"),

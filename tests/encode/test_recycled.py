@@ -193,3 +193,27 @@ def test_results_of_calls_stay_as_they_were(monkeypatch: pytest.MonkeyPatch) -> 
     for worker in workers:
         worker.join()
     assert wrong == []
+
+
+def test_a_mapping_that_another_thread_has_just_taken_is_left_to_it():
+    class Raced(list):
+        """Another thread takes what this one is about to take."""
+
+        def remove(self, found):
+            super().remove(found)
+            raise ValueError("not in the list")
+
+    kept = Raced()
+    memory = recycled.Recycled(kept)
+    ids = memory.taken(memory.array(recycled.LEAST), recycled.LEAST)
+    (mapping,) = kept
+    assert mapping.holder() is not None
+    del ids
+    memory.array(recycled.LEAST)
+    assert memory._given is not mapping
+
+
+def test_few_ids_take_no_mapping():
+    memory = recycled.Recycled()
+    memory.array(recycled.LEAST - 1)
+    assert memory._given is None

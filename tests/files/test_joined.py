@@ -134,3 +134,17 @@ def test_a_file_cannot_make_pieces_of_any_size():
     tok = jittok.load(file_of([long]), cache=False)
     rows = [[TOKENS.index("a")], [TOKENS.index(".")] * 20_000]
     assert [len(text) for text in tok.decode_batch(rows)] == [1 << 18, 20_000]
+
+
+def test_the_number_of_a_byte_may_have_a_sign(monkeypatch):
+    vocab = {text: token for token, text in enumerate(["a", "<0x+A>", "<0x-0>", "<0xc3>", "<0xA9>", "<0x++>"])}
+    decoder = {"type": "Sequence", "decoders": [FALLBACK, FUSE]}
+    content = json.dumps({
+        "version": "1.0", "added_tokens": [], "decoder": decoder,
+        "model": {"type": "WordLevel", "vocab": vocab, "unk_token": "a"},
+    })  # fmt: skip
+    for worth in (general.WORTH_PIECES, 0):
+        monkeypatch.setattr(general, "WORTH_PIECES", worth)
+        assert jittok.load(content.encode(), cache=False).decode([0, 1, 3, 4, 2, 5]) == "a\né<0x-0><0x++>"
+    library = pytest.importorskip("tokenizers").Tokenizer.from_str(content)
+    assert library.decode([0, 1, 3, 4, 2, 5]) == "a\né<0x-0><0x++>"

@@ -11,6 +11,7 @@ import jittok
 from jittok._jit import JIT
 from jittok.files import read_pipeline
 from jittok.reference.pipeline import Runner
+from jittok.reference.pipeline import sentencepiece as plain_pieces
 
 UNIGRAM, BPE, WORD, CHAR = range(1, 5)
 NORMAL, UNKNOWN, CONTROL, USER, UNUSED, BYTE = range(1, 7)
@@ -208,3 +209,22 @@ def test_bpe_behind_sentencepieces_normalizer_runs_in_kernels(seed):
     library = pytest.importorskip("sentencepiece").SentencePieceProcessor()
     library.LoadFromSerializedProto(content)
     assert wanted == [library.encode(text) for text in texts]
+
+
+@pytest.mark.parametrize("kind", [BPE, CHAR])
+@pytest.mark.parametrize("fallback", [False, True])
+def test_stretches_of_a_text_have_the_ids_of_the_whole(kind, fallback, monkeypatch):
+    draw, cut = random.Random(kind), 0
+    users = [("bc", USER, 0.0), ("a<", USER, 0.0)]
+    for seed in range(12 if JIT else 3):
+        rows = [(text, draw.choice([NORMAL, NORMAL, UNUSED]), -draw.random()) for text in draw.sample(TEXTS, 9)]
+        rows = list({row[0]: row for row in [*HEAD, *(BYTES if fallback else []), *rows, *users[: seed % 3]]}.values())
+        plain = Runner(read_pipeline(sentencepiece_of(kind, rows, fallback, bool(seed & 1), bool(seed & 2))))
+        for _ in range(40 if JIT else 10):
+            text = "".join(draw.choices(PARTS, k=draw.randrange(40)))
+            monkeypatch.setattr(plain_pieces, "STRETCH", 1 << 30)
+            whole = plain.encode(text)
+            monkeypatch.setattr(plain_pieces, "STRETCH", 1)
+            assert plain.encode(text) == whole, text
+            cut += len(list(plain.sentencepiece._stretches(plain.sentencepiece.normalize(text)))) > 1
+    assert cut > 20

@@ -174,6 +174,20 @@ def test_a_mark_is_put_in_front_of_what_came_from_the_beginning_of_a_text(normal
     assert tokenizers.Tokenizer.from_str(content).encode(text).ids == [vocab[c] for c in wanted]
 
 
+@pytest.mark.parametrize("rules", [{"\u0301": "a"}, {"\u0301": ""}, {"x": "1"}, {"\u2581": "1"}, {"\u2581\u0301": "2"}])
+def test_marks_behind_a_mark_of_spaces_are_mapped_alone(rules):
+    vocab = {c: k for k, c in enumerate("_12a\u2581\u0301")}
+    content = json.dumps({
+        "version": "1.0", "added_tokens": [], "normalizer": precompiled(**rules),
+        "model": {"type": "BPE", "vocab": vocab, "merges": []},
+    }).encode()  # fmt: skip
+    tok, plain = jittok.load(content, cache=False), Runner(read_pipeline(content))
+    for text in ("\u2581\u0301", "a\u2581\u0301\u2581", "\u2581\u0301\u0301", "\u2581x"):
+        assert tok.encode(text).tolist() == plain.encode(text)
+    library = pytest.importorskip("tokenizers").Tokenizer.from_buffer(content)
+    assert tok.encode("\u2581\u0301").tolist() == library.encode("\u2581\u0301").ids
+
+
 def test_a_character_that_becomes_very_much_takes_no_room_where_it_is_not():
     content = json.dumps({
         "normalizer": {"type": "Replace", "pattern": {"String": "\u00e9"}, "content": "a" * 10_000_000},

@@ -142,6 +142,55 @@ def test_a_cache_that_others_may_write_to_is_not_used(home: Path, setting: str) 
     assert list(chosen.iterdir()) == []
 
 
+def chosen(folder: object, monkeypatch: pytest.MonkeyPatch) -> Path | None:
+    """What a process would use that is told to keep things there."""
+    monkeypatch.setenv("JITTOK_CACHE_DIR", str(folder))
+    return store.cache_dir.__wrapped__()
+
+
+@pytest.mark.parametrize("make", [Path.touch, os.mkfifo])
+def test_what_is_no_folder_is_no_cache_and_is_told(
+    make: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    make(tmp_path / "file")  # type: ignore[operator]
+    assert chosen(tmp_path / "file", monkeypatch) is None
+    assert [record.getMessage().count("is no folder") for record in caplog.records] == [1]
+    caplog.clear()
+    assert chosen(tmp_path / "file" / "below", monkeypatch) is None
+    assert len(caplog.records) == 1
+
+
+def test_a_cache_is_where_it_was_wherever_the_process_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert chosen("cache", monkeypatch) == tmp_path / "cache"
+
+
+@pytest.mark.parametrize(("mode", "fine"), [(0o777, False), (0o757, False), (0o1777, True), (0o775, True)])
+def test_a_cache_below_a_folder_that_everybody_may_write_to_is_not_used(
+    mode: int, fine: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    cache = tmp_path / "open" / "own" / "cache"
+    cache.mkdir(parents=True)
+    (tmp_path / "link").symlink_to(cache.parent)
+    (tmp_path / "open").chmod(mode)
+    for place in (cache, tmp_path / "link" / "cache"):
+        caplog.clear()
+        assert chosen(place, monkeypatch) == (place if fine else None)
+        assert len(caplog.records) == (not fine)
+
+
+@root_only
+def test_a_cache_that_is_reached_by_a_link_of_another_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "own" / "cache").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "own")
+    assert chosen(tmp_path / "link" / "cache", monkeypatch) is not None
+    os.lchown(tmp_path / "link", NOBODY, NOBODY)
+    assert chosen(tmp_path / "link" / "cache", monkeypatch) is None
+    assert f"the link {tmp_path / 'link'} of user {NOBODY}" in caplog.text
+
+
 @pytest.mark.process
 @root_only
 def test_code_that_belongs_to_another_is_not_run(home: Path) -> None:

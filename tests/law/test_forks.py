@@ -6,6 +6,7 @@ turn, forks there, and lets the child make the same call.
 
 import lzma
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -28,13 +29,14 @@ import jittok
 from jittok import locks
 from jittok._jit import kernel, machine, store
 
-def child_encodes():
-    "Fork; whether the child can encode and decode within its time."
+def child_encodes(first=lambda: None, seconds=100):
+    "Fork; whether the child can do what is first, encode and decode within its time."
     pid = os.fork()
     if not pid:
         import signal
-        signal.alarm(100)
+        signal.alarm(seconds)
         try:
+            first()
             tok = jittok.load(sys.argv[1], cache=False)
             ids = tok.encode("Hello, world 2 x")
             os._exit(0 if len(ids) and tok.decode(ids) else 3)
@@ -42,6 +44,14 @@ def child_encodes():
             print(repr(error), file=sys.stderr, flush=True)
             os._exit(2)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+def json_file():
+    "A small tokenizer.json."
+    import json
+    tokens = {chr(97 + k): k for k in range(26)}
+    model = {"type": "WordLevel", "vocab": tokens, "unk_token": "a"}
+    return json.dumps({"version": "1.0", "added_tokens": [], "normalizer": None, "pre_tokenizer": None,
+                       "post_processor": None, "decoder": None, "model": model}).encode()
 
 def first_call():
     tok = jittok.load(sys.argv[1], cache=False)
@@ -118,9 +128,14 @@ print(code, child_encodes())
 """
 
 WHILE_IT_IMPORTS = """
-import importlib
-name = "jittok.encode.encoder"
-inside, go = threading.Event(), threading.Event()
+name = sys.argv[2]
+inside = threading.Event()
+
+def imports_it():
+    if name == "concurrent.futures.thread":
+        jittok.load(sys.argv[1], cache=False).encode_batch(["a" * 3000] * 1000, threads=2)
+    else:
+        first_call()
 
 class Slow:
     "Stops the import of one module for a moment."
@@ -128,12 +143,35 @@ class Slow:
         if wanted == name and threading.current_thread() is not threading.main_thread():
             inside.set()
             time.sleep(0.3)
+            __import__("logging").getLogger("as modules do that are imported")
 
 sys.meta_path.insert(0, Slow())
-thread = threading.Thread(target=first_call)
+thread = threading.Thread(target=imports_it)
+thread.start()
+assert inside.wait(100)
+print(child_encodes(imports_it, seconds=20))
+thread.join()
+"""
+
+AMID_A_PROPERTY = """
+from jittok.pipeline import pipeline
+inside, go = threading.Event(), threading.Event()
+tok = jittok.load(json_file(), cache=False)
+pipe, original = tok.vocab, pipeline._rows
+pipe.__dict__.pop("model_tokens", None)
+
+def stopped(*args):
+    if threading.current_thread() is thread:
+        inside.set()
+        go.wait()
+    return original(*args)
+
+pipeline._rows = stopped
+thread = threading.Thread(target=lambda: pipe.model_tokens)
 thread.start()
 inside.wait(100)
-print(child_encodes())
+print(child_encodes(lambda: pipe.model_tokens, seconds=20))
+go.set()
 thread.join()
 """
 
@@ -173,8 +211,34 @@ def test_a_fork_amid_compiling_leaves_a_child_that_compiles(tmp_path):
     assert run(COLD, path, JITTOK_CACHE_DIR=str(tmp_path / "cache")) == ("0 0", "")
 
 
-def test_a_fork_while_a_thread_imports_waits_for_it(vocab):
-    assert run(WHILE_IT_IMPORTS, vocab) == ("0", "")
+@pytest.mark.parametrize("name", ["jittok.encode.encoder", "concurrent.futures.thread"])
+def test_a_fork_while_a_thread_imports_waits_for_it(vocab, name):
+    assert run(WHILE_IT_IMPORTS, vocab, name)[0] == "0"  # Python tells of locks that are made amid a fork
+
+
+def test_all_that_is_imported_when_it_is_needed_is_waited_for():
+    late = re.compile(r"^ +(?:import|from) ([a-z_]+)[\w.]*(?: import| as|$)", re.MULTILINE)
+    sources = (path.read_text(encoding="utf-8") for path in Path(jittok.__file__).parent.rglob("*.py"))
+    found = {name for text in sources for name in late.findall(text)}
+    assert {"lzma", "pyarrow", "orjson", "jittok"} <= found
+    assert {name for name in found if not locks.is_waited_for(name)} <= {"tokenizers"}  # in a script
+
+
+def test_a_fork_amid_a_property_of_a_file_leaves_a_child_that_has_it(vocab):
+    """Python 3.11 and older lock a `cached_property`."""
+    assert run(AMID_A_PROPERTY, vocab) == ("0", "")
+
+
+def test_no_lock_is_made_that_a_fork_does_not_renew():
+    """Those of one call may be any: a child begins calls of its own."""
+    of_a_call = {"corpus/formats/disk_ids.py", "train/counter.py", "train/counting.py", "train/files.py",
+                 "encode/long_document.py", "_jit/patient.py", "locks.py", "reference/pipeline/run.py"}  # fmt: skip
+    words = re.compile(r"cached_property|\b(?:R?Lock|Condition|Semaphore|Event)\(\)|allocate_lock")
+    home = Path(jittok.__file__).parent
+    found = {str(path.relative_to(home)) for path in home.rglob("*.py")
+             if words.search(path.read_text(encoding="utf-8").replace("locks.Lock()", ""))
+             and "from jittok.locks import" not in path.read_text(encoding="utf-8")}  # fmt: skip
+    assert found == of_a_call
 
 
 def test_whoever_forks_keeps_the_locks_that_it_holds():

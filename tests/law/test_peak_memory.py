@@ -48,6 +48,19 @@ if name == "file":
     byte_level = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True}
     made = {"model": {"type": "BPE", "vocab": vocab, "merges": []}, "pre_tokenizer": byte_level}
     tok = jittok.load(json.dumps(made).encode())
+elif name == "words":
+    import json
+    vocab = {"?": 0, "ab": 1, "c": 2, "##c": 3}
+    model = {
+        "type": "WordPiece", "unk_token": "?", "vocab": vocab, "max_input_chars_per_word": 9,
+        "continuing_subword_prefix": "##",
+    }
+    cuts = {"type": "WhitespaceSplit"}
+    # a token that is looked for as a word: no kernel does that
+    only = {"id": 1, "content": "ab", "single_word": True, "lstrip": False, "rstrip": False, "normalized": False}
+    made = {"model": model, "pre_tokenizer": cuts, "added_tokens": [{**only, "special": False}]}
+    tok = jittok.load(json.dumps(made).encode())
+    assert tok.runs.startswith("general path")
 elif name == "unigram":
     import json
     letters = ["?", "\u2581", "a", "aa", "\u0635\u0644", "\u0644\u0649", "\u0627\u0644\u0644\u0647"]
@@ -122,6 +135,11 @@ def test_a_unigram_file_takes_no_more(character):
 
 def test_spans_by_the_plain_way_take_no_more():
     taken, given = peak("unigram", "☃".encode(), "align", 1)
+    assert taken <= max(TIMES, given + TIMES / 2)
+
+
+def test_words_by_the_plain_way_take_no_more():
+    taken, given = peak("words", b"c cc ", "encode", 1)
     assert taken <= max(TIMES, given + TIMES / 2)
 
 

@@ -1,3 +1,4 @@
+import os
 import pickle
 from pathlib import Path
 
@@ -179,3 +180,27 @@ def test_ragged_holds_texts() -> None:
         Ragged(b"abc", [0, 2])
     with pytest.raises(IndexError, match="row 3"):
         texts[3]
+
+
+def test_an_array_behind_a_link_is_replaced_and_the_link_stays(tmp_path):
+    of_rows([[1]]).save(tmp_path / "ids")
+    (tmp_path / "link").symlink_to("ids")
+    of_rows([[2, 3]]).save(tmp_path / "link")
+    assert TokenArray.load(tmp_path / "ids") == of_rows([[2, 3]])
+    (tmp_path / "new").symlink_to("nothing yet")
+    of_rows([[4]]).save(tmp_path / "new")
+    assert TokenArray.load(tmp_path / "nothing yet") == of_rows([[4]])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ids", "link", "new", "nothing yet"]
+    (tmp_path / "link").unlink()
+    (tmp_path / "link").symlink_to(tmp_path)
+    with pytest.raises(FileExistsError, match="link: found something else"):
+        of_rows([[1]]).save(tmp_path / "link")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names")
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(tmp_path):
+    of_rows([[1]]).save(tmp_path / "ids")
+    (tmp_path / "ids" / "ids.npy").unlink()
+    os.mkfifo(tmp_path / "ids" / "ids.npy")
+    with pytest.raises(ValueError, match=r"ids\.npy: found something that is no file"):
+        TokenArray.load(tmp_path / "ids")

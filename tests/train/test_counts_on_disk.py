@@ -52,8 +52,9 @@ def test_counting_goes_on_from_what_a_work_folder_holds(tmp_path: Path, monkeypa
     assert len(again) < 12
     next(iter(work.glob("run-*.words"))).write_bytes(b"damaged")
     assert count_files([data], How(threads=1), work=work).to_dict() == plain
-    with pytest.raises(CorpusError, match="counts of other inputs or options"):
-        count_files([data], How(threads=1, pre="gpt-2"), work=work)
+    for other in (How(threads=1, pre="gpt-2"), How(threads=1, lines=9)):
+        with pytest.raises(CorpusError, match="counts of other inputs or options"):
+            count_files([data], other, work=work)
     finished(work)
     assert not work.exists()
 

@@ -6,6 +6,7 @@ import random
 from collections import Counter as Tally
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -65,6 +66,24 @@ def test_a_table_that_grows_keeps_every_word_where_it_is_found(monkeypatch: pyte
             counts = Counts.of(Tally(words))
             counter.add_words(counts.words, counts.starts, counts.counts)
         assert of_table(counter.table).to_dict() == {word: 2 * n for word, n in Tally(words).items()}
+
+
+def test_words_that_stand_around_the_end_of_a_table_are_found_when_it_has_doubled() -> None:
+    for seed in range(200):
+        chosen = random.Random(seed)
+        slots, hashes = np.zeros(4 * 16, np.uint64), chosen.sample(range(256), 6)
+        for h in hashes:  # of long words, whose slots begin with their hash
+            i = h & 7
+            while slots[4 * i + 2]:
+                i = i + 1 & 7
+            slots[4 * i : 4 * i + 4] = h, 3 * h, h + 1, 5 * h
+        table.spread_slots(slots, 1)
+        for h in hashes:
+            i = h & 15
+            while slots[4 * i + 2] and slots[4 * i] != h:
+                i = i + 1 & 15
+            assert slots[4 * i : 4 * i + 4].tolist() == [h, 3 * h, h + 1, 5 * h]
+        assert np.count_nonzero(slots[2::4]) == 6
 
 
 @pytest.mark.skipif(not wide_texts.FAST, reason="no text is read in place")

@@ -7,12 +7,14 @@ import gzip
 import hashlib
 import io
 import shutil
+import zlib
 from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
 
 from jittok.corpus.formats.base import Block, Format, Lazy, Output, Rows, Shard, Stream
+from jittok.errors import CorpusError
 
 
 class Olmo(Format):
@@ -59,10 +61,12 @@ class Olmo(Format):
         return [Lazy(documents, partial(self._block, folder / "olmo" / f"part-{number:05d}.npy"))]
 
     def _block(self, path: Path) -> Block:
-        with gzip.open(
-            path.with_suffix(".csv.gz"), "rt", encoding="utf-8", errors="surrogateescape", newline=""
-        ) as file:
-            ends = np.fromiter((int(row[1]) for row in csv.reader(file)), np.int64)
+        rows = path.with_suffix(".csv.gz")
+        try:
+            with gzip.open(rows, "rt", encoding="utf-8", errors="surrogateescape", newline="") as file:
+                ends = np.fromiter((int(row[1]) for row in csv.reader(file)), np.int64)
+        except (EOFError, LookupError, OverflowError, ValueError, csv.Error, gzip.BadGzipFile, zlib.error) as error:
+            raise CorpusError(str(rows), str(error), "rows in the form that they were written") from None
         return Block(self.ids_of(path), np.concatenate([np.zeros(1, np.int64), ends]))
 
 

@@ -21,7 +21,7 @@ from jittok.models.bpe.joints import Joints
 from jittok.models.bpe.line_rules import line_rules
 from jittok.models.bpe.planting import planted_seeds
 from jittok.models.bpe.seeds import empty_slots, freeze
-from jittok.normalize.case import case_table
+from jittok.normalize.case import case_table, no_case
 from jittok.pretokenize.definition import pre_type
 from jittok.pretokenize.families import GENERAL_NUMBERS, LINES, cuts_lines, family_numbers
 from jittok.pretokenize.program import splitter_of
@@ -101,7 +101,7 @@ def compile_vocab(vocab: Vocab) -> Arrays:
         seeds=freeze(slots, bits),
         chain=no_chain(),
         dna=dna,
-        case=case_table(),
+        case=case_table() if session == WHITESPACE else no_case(),
     )
     return arrays._replace(seeds=planted_seeds(arrays, made)) if pre.byte_encode or family == LINES else arrays
 

@@ -20,7 +20,7 @@ from jittok.models.bpe.compile import byte_of_character, encoded_bytes, pair_all
 from jittok.models.bpe.joint_rules import all_joined, byte_joints
 from jittok.models.bpe.planting import planted_seeds
 from jittok.models.bpe.seeds import empty_slots, freeze
-from jittok.normalize.case import case_table
+from jittok.normalize.case import no_case
 from jittok.pipeline import Pipeline
 from jittok.pipeline.models import Merges, Ranks
 from jittok.pipeline.pipeline import packed
@@ -118,7 +118,7 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
         seeds=freeze(slots, bits),
         chain=no_chain(),
         dna=frozen(np.full(3, ABSENT), np.int32),
-        case=case_table(),
+        case=no_case(),
     )
     return arrays._replace(seeds=planted_seeds(arrays, made))
 

@@ -24,7 +24,7 @@ from jittok.models.bpe.files import IN_NO_TEXT, NO_FAMILY
 from jittok.models.bpe.joint_rules import all_joined
 from jittok.models.bpe.planting import planted_seeds
 from jittok.models.bpe.seeds import empty_slots, freeze
-from jittok.normalize.case import case_table
+from jittok.normalize.case import no_case
 from jittok.pipeline import Pipeline
 from jittok.pipeline.known_patterns import GREEDY
 from jittok.pipeline.models import MISSING, NO_TOKEN, Merges, Words
@@ -300,7 +300,7 @@ def _arrays(
         seeds=freeze(slots, bits),
         chain=no_chain(),
         dna=frozen(np.full(3, ABSENT), np.int32),
-        case=case_table(),
+        case=no_case(),
     )
     return arrays._replace(seeds=planted_seeds(arrays, made))
 

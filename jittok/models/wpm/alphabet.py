@@ -9,6 +9,7 @@ token that matches is the same.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from itertools import chain
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
@@ -96,14 +97,10 @@ def build_alphabet(
     parents = fields[:, PARENT] & np.uint64((1 << NODE_BITS) - 1)  # a slot that is free has a parent that no node is
     values = (trie[:, VALUE].astype(np.int64) + 1).astype(np.uint64)
     units = fields[:, BASE] | parents << np.uint64(NODE_BITS) | values << np.uint64(2 * NODE_BITS)
-    becomes = codes.copy()
-    becomes[mapped] = codes[becoming]
-    np.copyto(becomes, 0, where=~joins)
-    np.bitwise_or(becomes, np.int32(ENDS), out=becomes, where=ends)
-    images = _written(becomes, codes, several)
-    becomes[[*odd]] |= ODD
-    pages, blocks = shared_rows(becomes.reshape(-1, 256))
-    node, value = _marker(trie, int(codes[SPACE_MARK_CODE]))
+    images, entries = _written(codes, several)
+    changes = (np.array([*several], np.int64), entries, np.array(sorted(odd), np.int64))
+    pages, blocks = _pages(codes, mapped, becoming, joins.reshape(-1, 256), ends.reshape(-1, 256), changes)
+    node, value = _marker(trie, int(_code_of(codes, np.array([SPACE_MARK_CODE]))[0]))
     return Alphabet(
         frozen(units, np.uint64),
         frozen(pages, np.int32),
@@ -114,29 +111,71 @@ def build_alphabet(
     )
 
 
-def _written(becomes: NDArray[np.int32], codes: NDArray[np.int32], several: Mapping[int, Sequence[int]]) -> U8:
-    """`Alphabet.several`, of which `becomes` is told."""
-    out = bytearray(1)  # never empty
-    for point, parts in several.items():
-        own = [int(codes[part]) for part in parts]
-        code = b"".join((entry & CODE).to_bytes(3, "little")[: entry >> LENGTH_BIT & 3] for entry in own)
-        if any(entry & UNKNOWN for entry in own):
-            becomes[point] = UNKNOWN
-        else:
-            becomes[point] = SEVERAL | len(out)
-            out += bytes([len(code), len(parts)]) + code
-    return frozen(np.frombuffer(bytes(out), np.uint8), np.uint8)
+def _written(codes: NDArray[np.int32], several: Mapping[int, Sequence[int]]) -> tuple[U8, NDArray[np.int32]]:
+    """(`Alphabet.several`, the entry of each of them)."""
+    if not several:
+        return frozen([0], np.uint8), np.zeros(0, np.int32)
+    counts = np.fromiter(map(len, several.values()), np.int64, len(several))
+    parts = _code_of(codes, np.fromiter(chain.from_iterable(several.values()), np.int64, int(counts.sum())))
+    firsts, sizes = np.cumsum(counts) - counts, (parts >> LENGTH_BIT & 3).astype(np.int64)
+    totals = np.add.reduceat(sizes, firsts)
+    places = 1 + np.cumsum(totals + 2) - totals - 2
+    before = np.cumsum(sizes) - sizes
+    begins = before + np.repeat(places + 2 - before[firsts], counts)
+    out = np.zeros(int(places[-1] + 2 + totals[-1]), np.uint8)
+    out[places], out[places + 1] = totals, counts
+    for k in range(3):
+        out[begins[sizes > k] + k] = parts[sizes > k] >> 8 * k & 0xFF
+    known = np.bitwise_or.reduceat(parts & UNKNOWN, firsts) == 0
+    return frozen(out, np.uint8), np.where(known, SEVERAL | places, UNKNOWN).astype(np.int32)
+
+
+def _pages(
+    codes: NDArray[np.int32],
+    mapped: NDArray[np.int64],
+    becoming: NDArray[np.int64],
+    joins: NDArray[np.bool_],
+    ends: NDArray[np.bool_],
+    changes: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]],
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """(pages, blocks) of what becomes of all characters. Most pages are one of four: no token has a character of
+    theirs, nothing is mapped, and all are of one kind. changes: (characters that become several, their entries, odd
+    characters)."""
+    several, entries, odd = changes
+    own = np.zeros(UNICODE_SIZE >> 8, np.bool_)
+    own[np.flatnonzero(codes != UNKNOWN) >> 8], own[mapped >> 8] = True, True
+    own[several >> 8], own[odd >> 8] = True, True
+    own |= (joins != joins[:, :1]).any(1) | (ends != ends[:, :1]).any(1)
+    pages = joins[:, 0] + 2 * ends[:, 0].astype(np.int64)
+    pages[own] = 4 + np.arange(np.count_nonzero(own))
+    rows = np.empty((4 + np.count_nonzero(own), 256), np.int32)
+    rows[:4] = np.array([[0], [UNKNOWN], [ENDS], [UNKNOWN | ENDS]])
+    points = np.flatnonzero(own)[:, None] << 8 | np.arange(256)
+    rows[4:] = _code_of(codes, points)
+    rows[pages[mapped >> 8], mapped & 0xFF] = _code_of(codes, becoming)
+    rows[4:] = np.where(joins[own], rows[4:], 0) | np.where(ends[own], ENDS, 0)
+    rows[pages[several >> 8], several & 0xFF] = entries
+    rows[pages[odd >> 8], odd & 0xFF] |= ODD
+    numbers, blocks = shared_rows(rows)
+    return numbers[pages], blocks
+
+
+def _code_of(codes: NDArray[np.int32], points: NDArray[np.int64]) -> NDArray[np.int32]:
+    """What becomes of some code points."""
+    last = codes.size - 1  # UNKNOWN, as all beyond it are
+    return codes[np.minimum(points, last)]
 
 
 def _codes(points: NDArray[np.int64]) -> NDArray[np.int32] | None:
-    """What becomes of every code point that nothing normalizes, from the code points of all tokens."""
+    """What becomes of every code point that nothing normalizes, from the code points of all tokens: of those up to the
+    last one that a token has, and the one behind it."""
     counts = np.bincount(points)
     there = np.flatnonzero(counts)
     beyond = there[there >= 0x80]
     beyond = beyond[np.argsort(-counts[beyond], kind="stable")]
     if beyond.size > ALL_CODES:
         return None
-    codes = np.full(UNICODE_SIZE, UNKNOWN, np.int32)
+    codes = np.full(counts.size + 1, UNKNOWN, np.int32)
     codes[there[there < 0x80]] = there[there < 0x80] | 1 << LENGTH_BIT
     short, middle, rest = np.split(beyond, [SHORT_CODES, MIDDLE_CODES])
     k = np.arange(beyond.size)
@@ -154,8 +193,10 @@ def _coded(
     sizes = (codes >> LENGTH_BIT).astype(np.int64)
     begins = np.cumsum(sizes) - sizes
     data = np.zeros(int(sizes.sum()), np.uint8)
-    for k in range(3):
-        data[begins[sizes > k] + k] = codes[sizes > k] >> 8 * k & 0xFF
+    data[begins] = codes & 0xFF
+    for k in (1, 2):
+        longer = np.flatnonzero(sizes > k)
+        data[begins[longer] + k] = codes[longer] >> 8 * k & 0xFF
     offsets = np.zeros(tokens + 1, np.int64)
     offsets[1:] = np.bincount(owner, sizes, tokens)  # small numbers: doubles hold them
     return data, np.cumsum(offsets)

@@ -14,6 +14,8 @@ from jittok.unicode.characters import SPACE_MARK
 
 BYTES = {c: byte for byte, c in enumerate(ALPHABET)}
 HEX = frozenset("0123456789abcdefABCDEF")
+SIGN = "+"
+"""What the library's numbers may begin with."""
 CLEANED = (
     (" .", "."), (" ?", "?"), (" !", "!"), (" ,", ","), (" ' ", "'"), (" n't", "n't"), (" 'm", "'m"),
     (" do not", " don't"), (" 's", "'s"), (" 've", "'ve"), (" 're", "'re"),
@@ -44,6 +46,13 @@ def raw_bytes(texts: Iterable[str]) -> bytes:
     return b"".join(bytes(BYTES[c] for c in text) if all(c in BYTES for c in text) else text.encode() for text in texts)
 
 
+def is_byte(text: str) -> bool:
+    """Whether a text is <0xC3>, or <0x+A>."""
+    digits = text[3:5]
+    own = len(text) == 6 and text.startswith("<0x") and text[5] == ">"
+    return own and digits[1] in HEX and (digits[0] in HEX or digits[0] == SIGN)
+
+
 def _join_bytes(texts: Texts) -> Texts:
     return [raw_bytes(texts).decode("utf-8", "replace")]
 
@@ -56,7 +65,7 @@ class JoinedRuns:
 
     def push(self, text: str) -> Texts:
         """What one more text makes certain."""
-        if len(text) == 6 and text.startswith("<0x") and text[5] == ">" and text[3] in HEX and text[4] in HEX:
+        if is_byte(text):
             self._run += bytes([int(text[3:5], 16)])
             return []
         return [*self.end(), text]

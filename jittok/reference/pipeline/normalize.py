@@ -35,6 +35,8 @@ class Piece(NamedTuple):
 
     def part(self, start: int, stop: int) -> Piece:
         """Characters start .. stop - 1."""
+        if start == 0 and stop == len(self.text):
+            return self
         units = None if self.units is None else self.units[start:stop]
         return self._replace(text=self.text[start:stop], places=self.places[start:stop], units=units)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cached_property
+from itertools import chain
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -85,19 +86,29 @@ class Runner:
                 else:
                     yield from self._words(piece.part(first, last), see)
 
-    def _words(self, piece: Piece, see: See) -> list[Piece]:
+    def _places(self, text: str) -> list[int]:
+        """Where each character of a text comes from; 0, which takes less memory, where no stage asks for it."""
+        asked = any(isinstance(stage, steps.Metaspace) and stage.scheme == steps.FIRST for stage in self.pipeline.split)
+        return list(range(len(text))) if asked else [0] * len(text)
+
+    def _words(self, piece: Piece, see: See) -> Iterator[Piece]:
+        if see is nothing:  # no list of all words: each is gone before the next one comes
+            each: Iterator[Piece] = iter((piece,))
+            for run in self._split:
+                each = chain.from_iterable(map(run, each))
+            return each
         words = [piece]
         for stage, run in zip(self.pipeline.split, self._split, strict=True):
             words = [word for part in words for word in run(part)]
             see(stage, words)
-        return words
+        return iter(words)
 
     def encode(self, text: str, parse_special: bool = False) -> list[int]:
         """The ids of a text, nothing around them."""
         if self.pieces:
             return self.sentencepiece.encode(text)
         out: list[int] = []
-        for word in self.words(Piece(text, list(range(len(text)))), parse_special):
+        for word in self.words(Piece(text, self._places(text)), parse_special):
             if isinstance(word, Token):
                 out.append(word.id)
             else:
@@ -136,7 +147,7 @@ class Runner:
     def around(self, ids: list[int], pair: list[int] | None = None, add_special: bool = True) -> list[int]:
         """Ids with special tokens around them."""
         if not add_special:
-            return ids + (pair or [])
+            return ids + pair if pair else ids
         out: list[int] = []
         for item in self.pipeline.single if pair is None else self.pipeline.pair:
             out += ids if item == FIRST_TEXT else (pair or []) if item == SECOND_TEXT else [item]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import heapq
+import io
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
 
 from jittok.pipeline import models, steps
 from jittok.pipeline.models import BPE, CHAR, NORMAL, UNIGRAM, UNKNOWN, UNUSED, USER, WORD
@@ -18,6 +20,8 @@ LONGEST_KEY = 40
 RESET = -1e5
 """Where the best sum at a place is lower, it becomes 0, and is taken from all sums that wait behind."""
 UNKNOWN_PENALTY = 10.0
+STRETCH = 1 << 12
+"""Characters of a text that are made to pieces at once, or more."""
 Part = tuple[str, int]
 """A part of the normalized text and its id."""
 
@@ -34,7 +38,7 @@ class Encoder:
         model, (step,) = pipeline.model, pipeline.normalize
         assert isinstance(model, models.Pieces)
         assert isinstance(step, steps.Squeeze)
-        self.model, self.step = model, step
+        self.model, self.step, self.mark = model, step, SPACE_MARK if step.escape else " "
         self.charsmap = CharacterMap(step.charsmap.tobytes()) if step.charsmap.size else None
         self.types, self.scores = model.types.tolist(), model.scores.tolist()
         ids = {text.decode(): token for text, token in pipeline.vocabulary.items()}
@@ -46,33 +50,57 @@ class Encoder:
             self.users.setdefault(text[0], []).append(text)
         normal = [score for score, kind in zip(self.scores, self.types, strict=True) if kind == NORMAL]
         self.unknown_score = single(min(normal, default=0.0) - UNKNOWN_PENALTY)
-        self.parts: Callable[[str, Watch | None], list[Part]] = {
+        self.parts: Callable[[str, Watch | None], Iterable[Part]] = {
             UNIGRAM: self._unigram, BPE: self._bpe, WORD: self._words, CHAR: self._characters,
         }[model.kind]  # fmt: skip
 
     def encode(self, text: str) -> list[int]:
         """The ids of a text."""
-        return [token for token, _, _ in self.tokens(self.normalize(text))]
+        parts = (part for stretch in self._stretches(self.normalize(text)) for part in self.parts(stretch, None))
+        return [token for token, _, _ in self._joined(parts)]
 
     def tokens(self, normalized: str, watch: Watch | None = None) -> list[tuple[int, int, int]]:
         """The ids of a normalized text, each with the bytes of its UTF-8 that it stands for.
 
         Unknown pieces in a row are one, or their bytes.
         """
-        out: list[tuple[int, int, int]] = []
-        before, at = False, 0
-        for part, token in self.parts(normalized, watch):
+        return list(self._joined(self.parts(normalized, watch)))
+
+    def _joined(self, parts: Iterable[Part]) -> Iterator[tuple[int, int, int]]:
+        waiting: tuple[int, int, int] | None = None
+        at = 0
+        for part, token in parts:
             start, at = at, at + len(part.encode())
-            unknown = self.types[token] == UNKNOWN
-            if unknown and self.model.byte_fallback:
+            unknown = self.types[token] == UNKNOWN and not self.model.byte_fallback
+            if waiting is not None:
+                start = waiting[1] if unknown else start
+                if not unknown:
+                    yield waiting
+            waiting = (token, start, at) if unknown else None
+            if self.types[token] == UNKNOWN and self.model.byte_fallback:
                 ids = [self.all_ids[f"<0x{byte:02X}>"] for byte in part.encode()]
-                out += [(token, k, k + 1) for k, token in enumerate(ids, start)]
-            elif unknown and before:
-                out[-1] = out[-1][0], out[-1][1], at
+                yield from ((token, k, k + 1) for k, token in enumerate(ids, start))
+            elif not unknown:
+                yield token, start, at
+        if waiting is not None:
+            yield waiting
+
+    @cached_property
+    def _pairs(self) -> frozenset[str]:
+        """Two characters that are neighbours in a piece."""
+        return frozenset(text[k : k + 2] for text in self.ids for k in range(len(text) - 1))
+
+    def _stretches(self, text: str) -> Iterator[str]:
+        """Stretches of a normalized text that have the ids that they have in it: symbols are merged only to pieces, so
+        where no piece has two characters side by side nothing goes across. Sums of scores go on through all."""
+        start, at = 0, STRETCH
+        while self.model.kind in (BPE, CHAR) and at < len(text):
+            if text[at - 1 : at + 1] not in self._pairs:
+                yield text[start:at]
+                start, at = at, at + STRETCH
             else:
-                out.append((token, start, at))
-            before = unknown
-        return out
+                at += 1
+        yield text[start:]
 
     # ---- the normalizer
 
@@ -93,41 +121,66 @@ class Encoder:
 
     def normalize(self, text: str) -> str:
         """What the models see."""
-        return self.normalized(text)[0]
+        out, at = io.StringIO(), self._begin(text)
+        if at == len(text):
+            return ""
+        out.write(self._front)
+        for new, _, _, _ in self._rewritten(text, at):
+            out.write(new.replace(" ", self.mark))
+        return self._ended(out.getvalue())
 
     def normalized(self, text: str) -> tuple[str, list[tuple[int, int]]]:
         """The same, and the characters of the text that each of its characters stands for: from, to."""
-        step, at, out, units = self.step, 0, list[str](), list[tuple[int, int]]()
-        while step.squeeze and at < len(text):
+        at = self._begin(text)
+        if at == len(text):
+            return "", []
+        out, units = [self._front], [(at, at)] * len(self._front)
+        for new, whole, start, taken in self._rewritten(text, at):
+            if whole == text[start : start + taken]:
+                own = [(k, k + 1) for k in range(start, start + taken)]
+            else:
+                own = [(start, start + taken)] * len(whole)
+            out.append(new.replace(" ", self.mark))
+            units += own[len(own) - len(new) :]
+        found = self._ended("".join(out))
+        behind = len(self._behind)
+        return found, units[: len(found) - behind] + [(len(text), len(text))] * behind
+
+    @property
+    def _front(self) -> str:
+        return self.mark if self.step.prefix and not self.step.suffix else ""
+
+    @property
+    def _behind(self) -> str:
+        return self.mark if self.step.prefix and self.step.suffix else ""
+
+    def _begin(self, text: str) -> int:
+        """Where a text begins without the spaces in front of it that go."""
+        at = 0
+        while self.step.squeeze and at < len(text):
             new, taken = self._prefix(text, at)
             if new != " ":
                 break
             at += taken
-        if at == len(text):
-            return "", []
-        mark = SPACE_MARK if step.escape else " "
-        if step.prefix and not step.suffix:
-            out.append(mark)
-            units += [(at, at)] * len(mark)
-        spaced = step.squeeze
+        return at
+
+    def _rewritten(self, text: str, at: int) -> Iterator[tuple[str, str, int, int]]:
+        """(what is written, what it is the rest of, where in the text that comes from, of how many characters)."""
+        spaced = self.step.squeeze
         while at < len(text):
-            new, taken = self._prefix(text, at)
-            if new == text[at : at + taken]:
-                own = [(k, k + 1) for k in range(at, at + taken)]
-            else:
-                own = [(at, at + taken)] * len(new)
-            new = new.lstrip(" ") if spaced else new
+            whole, taken = self._prefix(text, at)
+            new = whole.lstrip(" ") if spaced else whole
             if new:
-                out.append(new.replace(" ", mark))
-                units += own[len(own) - len(new) :]
-                spaced = step.squeeze and new.endswith(" ")
+                yield new, whole, at, taken
+                spaced = self.step.squeeze and new.endswith(" ")
             at += taken
-        joined = "".join(out)
-        while step.squeeze and joined.endswith(mark):
-            joined = joined[: -len(mark)]
-        if step.prefix and step.suffix:
-            return joined + mark, [*units[: len(joined)], (len(text), len(text))]
-        return joined, units[: len(joined)]
+
+    def _ended(self, normalized: str) -> str:
+        """A normalized text without the spaces at its end that go, and with what is put there."""
+        mark, stop = self.mark, len(normalized)
+        while self.step.squeeze and normalized.endswith(mark, 0, stop):
+            stop -= len(mark)
+        return normalized[:stop] + self._behind
 
     # ---- the models
 
@@ -144,8 +197,8 @@ class Encoder:
             yield piece or text[at], piece is not None
             at += len(piece or text[at])
 
-    def _characters(self, text: str, _watch: Watch | None) -> list[Part]:
-        return [(symbol, self._id(symbol)) for symbol, _ in self._symbols(text)]
+    def _characters(self, text: str, _watch: Watch | None) -> Iterator[Part]:
+        return ((symbol, self._id(symbol)) for symbol, _ in self._symbols(text))
 
     def _words(self, text: str, _watch: Watch | None) -> list[Part]:
         words: list[str] = []

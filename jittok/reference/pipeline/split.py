@@ -36,7 +36,7 @@ def _cut(stage: steps.Cut) -> Callable[[Piece], Iterable[Piece]]:
     pattern = compiled(stage.pattern)
 
     def run(piece: Piece) -> Iterable[Piece]:
-        return words(piece, [match.span() for match in pattern.finditer(piece.text)], stage.behavior, stage.invert)
+        return words(piece, (match.span() for match in pattern.finditer(piece.text)), stage.behavior, stage.invert)
 
     return run
 
@@ -45,21 +45,21 @@ def _cut_class(stage: steps.CutClass) -> Callable[[Piece], Iterable[Piece]]:
     members = characters(stage.name)
 
     def run(piece: Piece) -> Iterable[Piece]:
-        spans = [(k, k + 1) for k, c in enumerate(piece.text) if c in members]
+        spans = ((k, k + 1) for k, c in enumerate(piece.text) if c in members)
         return words(piece, spans, stage.behavior, False)
 
     return run
 
 
-def words(piece: Piece, spans: list[tuple[int, int]], behavior: str, invert: bool) -> Iterator[Piece]:
+def words(piece: Piece, spans: Iterable[tuple[int, int]], behavior: str, invert: bool) -> Iterator[Piece]:
     """The words that matches cut a piece into; no word is empty."""
-    parts = [Stretch(start, stop, matched != invert) for start, stop, matched in _stretches(spans, len(piece.text))]
+    parts = (Stretch(start, stop, matched != invert) for start, stop, matched in _stretches(spans, len(piece.text)))
     for start, stop in _kept(parts, behavior):
         if start < stop:
             yield piece.part(start, stop)
 
 
-def _stretches(spans: list[tuple[int, int]], size: int) -> Iterator[Stretch]:
+def _stretches(spans: Iterable[tuple[int, int]], size: int) -> Iterator[Stretch]:
     done = 0
     for start, stop in spans:
         if done < start:
@@ -70,28 +70,26 @@ def _stretches(spans: list[tuple[int, int]], size: int) -> Iterator[Stretch]:
         yield Stretch(done, size, False)
 
 
-def _kept(parts: list[Stretch], behavior: str) -> list[tuple[int, int]]:
+def _kept(parts: Iterable[Stretch], behavior: str) -> Iterator[tuple[int, int]]:
     """(start, stop) of what stays."""
-    if behavior == steps.ISOLATED:
-        return [(part.start, part.stop) for part in parts]
-    if behavior == steps.REMOVED:
-        return [(part.start, part.stop) for part in parts if not part.matched]
-    out: list[tuple[int, int]] = []
+    if behavior in (steps.ISOLATED, steps.REMOVED):
+        yield from ((part.start, part.stop) for part in parts if not (part.matched and behavior == steps.REMOVED))
+        return
+    last: tuple[int, int] | None = None  # may be joined with what comes
     before = False
-    if behavior == steps.MERGED_WITH_NEXT:
-        for part in reversed(parts):
-            joined = part.matched and not before and bool(out)
-            out[-1:] = [(part.start, out[-1][1])] if joined else [*out[-1:], (part.start, part.stop)]
-            before = part.matched
-        return out[::-1]
     for part in parts:
-        if behavior == steps.CONTIGUOUS:
-            joined = part.matched == before and bool(out)
+        if behavior == steps.MERGED_WITH_NEXT:
+            joined = before and not part.matched
+        elif behavior == steps.CONTIGUOUS:
+            joined = part.matched == before
         else:  # merged with the one before
-            joined = part.matched and not before and bool(out)
-        out[-1:] = [(out[-1][0], part.stop)] if joined else [*out[-1:], (part.start, part.stop)]
+            joined = part.matched and not before
+        if last is not None and not joined:
+            yield last
+        last = (last[0], part.stop) if last is not None and joined else (part.start, part.stop)
         before = part.matched
-    return out
+    if last is not None:
+        yield last
 
 
 def _metaspace(piece: Piece, stage: steps.Metaspace) -> Iterator[Piece]:
@@ -103,7 +101,7 @@ def _metaspace(piece: Piece, stage: steps.Metaspace) -> Iterator[Piece]:
     if not stage.split:
         yield piece
         return
-    spans = [(k, k + 1) for k, c in enumerate(piece.text) if c == stage.mark]
+    spans = ((k, k + 1) for k, c in enumerate(piece.text) if c == stage.mark)
     yield from words(piece, spans, steps.MERGED_WITH_NEXT, False)
 
 

@@ -33,7 +33,7 @@ def clustered_of(step: Clusters) -> Clustered | None:
         return None
     if keys is None:
         return None
-    kinds, table = cluster_table({SPACE_MARK: SPACE_MARK, **keys})  # an unmapped U+2581 would become a space
+    kinds, table = cluster_table(keys, SPACE_MARK)  # an unmapped U+2581 would become a space
     growth = max((-(-len(image.encode()) // len(text.encode())) for text, image in keys.items()), default=1)
     return Clustered(kinds, table, max(growth, 1))
 

@@ -302,12 +302,18 @@ def _cluster_flags() -> NDArray[np.uint8]:
     return flags
 
 
-def cluster_table(keys: dict[str, str]) -> tuple[U8, CharacterTable]:
-    """(kinds of bytes, the table) of a character map alone. keys: of `cluster_keys`."""
+def cluster_table(keys: dict[str, str], same: str) -> tuple[U8, CharacterTable]:
+    """(kinds of bytes, the table) of a character map alone. keys: of `cluster_keys`; same: characters that the table
+    has too, as themselves. These are no keys: the marks behind them stay."""
     single = {text for text in keys if len(text) == 1}
     longer = {text: image for text, image in keys.items() if len(text) > 1 and text[0] not in single}
     found = _steps(
-        {ord(text): keys[text] for text in single}, longer, set(), single, set(), _Read([], _ANY, [], False, True)
+        {ord(c): c for c in same} | {ord(text): keys[text] for text in single},
+        longer,
+        set(),
+        single,
+        set(),
+        _Read([], _ANY, [], False, True),
     )
     return found.kinds, found.table
 
