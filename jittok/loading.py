@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jittok._jit import patiently
+from jittok._jit import on_compile, patiently
 from jittok.compiled import WHOLE, content_key, folder, name_of, recall
 from jittok.errors import IN_MEMORY, MalformedVocab
 from jittok.pipeline import Pipeline
@@ -115,8 +115,7 @@ def _load_file(source: Any, options: dict[str, Any], *, cache: bool, cache_bytes
     def read() -> Pipeline:
         from jittok.files import read_pipeline
 
-        with _without_collector():
-            return read_pipeline(source, **options)
+        return read_pipeline(source, **options)
 
     def key() -> str | None:
         return _file_key(source, options) if cache else None
@@ -127,14 +126,22 @@ def _load_file(source: Any, options: dict[str, Any], *, cache: bool, cache_bytes
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """The collector looks at every list that JSON becomes, again and again, and takes longer than reading it."""
+    """The collector looks at every list that JSON and tokens become, again and again, and takes longer than reading.
+    Where a kernel is compiled it goes on: the compiler leaves much behind."""
     if not gc.isenabled():
         yield
         return
+
+    def told(begins: bool) -> None:
+        if begins:
+            gc.enable()
+
     gc.disable()
+    on_compile.append(told)
     try:
         yield
     finally:
+        on_compile.remove(told)
         gc.enable()
 
 
@@ -172,8 +179,9 @@ def _load(
     known = None if kept is None else kept.part("vocab")
     if known is not None:
         return Tokenizer(replace(known["vocab"], source=source), key=key, kept=kept, **options)
-    vocab = replace(read(), source=source)
-    return Tokenizer(vocab, key=key if key is not None and key_of() == key else None, **options)
+    with _without_collector():
+        vocab = replace(read(), source=source)
+        return Tokenizer(vocab, key=key if key is not None and key_of() == key else None, **options)
 
 
 def bundled(

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jittok
+from jittok import _jit, loading
 from jittok.errors import MalformedVocab
 from jittok.files import hf_merges
 from jittok.files.hf_models import read_vocabulary
@@ -92,3 +93,13 @@ def test_reading_a_file_leaves_the_collector_as_it_was(tmp_path):
             assert gc.isenabled() == on
         finally:
             gc.enable()
+
+
+def test_the_collector_runs_where_a_kernel_is_compiled():
+    assert gc.isenabled()
+    with loading._without_collector():
+        assert not gc.isenabled()
+        for tell in [*_jit.on_compile]:
+            tell(True)
+        assert gc.isenabled()
+    assert gc.isenabled()
