@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 GENERAL_ARRAYS = ("general path",)
 """What is kept in place of arrays."""
-PARTS = ("arrays", "raw", "later", "raw_parsed", "later_parsed", "family", "mapped", "prepared")
+PARTS = ("arrays", "raw", "later", "raw_parsed", "later_parsed", "family", "prepared")
 """What is kept of an encoder: arguments of `PipelineEncoder`."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -19,7 +19,6 @@ from jittok.encode.workspace import Workspace
 from jittok.errors import UnsupportedVocab
 from jittok.fragments import FRAGMENT, NEED, NOT_UTF8, OUT_OF_ROOM, TEXT_PREFIXED, Failure
 from jittok.inputs import PADDING, Documents
-from jittok.normalize.character_map import CharacterMap
 from jittok.normalize.composed import changed_fragments, nfc_tables
 from jittok.pipeline import Pipeline
 from jittok.pipeline.models import Longest, Merges, Pieces, Ranks, Unigram, WordPiece
@@ -30,6 +29,7 @@ from jittok.special.tables import STRIPS_LEFT, STRIPS_RIGHT, SpecialTokens, tabl
 from jittok.special.user_defined import cut_user_defined, user_defined
 from jittok.structures.valid import VALID, first_malformed
 from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES
+from jittok.unicode.tables import UNICODE_SIZE
 
 COMPILERS: dict[str, tuple[str, tuple[type, ...]]] = {
     "bpe": ("jittok.models.bpe.files", (Ranks, Merges)),
@@ -39,6 +39,10 @@ COMPILERS: dict[str, tuple[str, tuple[type, ...]]] = {
     "unigram": ("jittok.models.ugm.files.compile", (Unigram, Pieces)),
 }
 """Family -> what makes its arrays, and of which models."""
+ODD_CACHE = 8 << 20
+"""Bytes of the cache for words beside odd marks."""
+FEW = 4096
+"""Characters between odd marks that are encoded with them."""
 BETWEEN_WORDS = re.compile(rb"(?<=[!-~])(?= [!-~])")
 """Where a text may be cut whatever its normalizer: words are apart there, and nothing joins these characters."""
 
@@ -113,7 +117,6 @@ class PipelineEncoder(Encoder):
         raw_parsed: SpecialTokens | None = None,
         later_parsed: SpecialTokens | None = None,
         family: str = "bpe",
-        mapped: CharacterMap | None = None,
         prepared: Any = False,  # of a PreparedEncoder
     ) -> None:
         super().__init__(cast(Any, pipeline), arrays, cache_bytes, kernels=family)
@@ -122,14 +125,9 @@ class PipelineEncoder(Encoder):
         self.composes = pipeline.composes_alone and not prepared
         if self.composes:
             self.rewrite = partial(changed_fragments, nfc_tables(old=True), strict=True)
-        elif family == "wpm":
-            from jittok.models.wpm.bert import BertRewrite, bert_characters
-
-            mapped = mapped or bert_characters(pipeline)
-            self.rewrite = BertRewrite(mapped, partial(normalized, pipeline))
-        self._mapped = mapped
+        self._normalized: PipelineEncoder | None = None
         self._chooses = family == "bpe" and arrays.family != GENERAL and not prepared
-        self._finds_malformed = self._chooses or family == "unigram"
+        self._finds_malformed = self._chooses or family in ("unigram", "wpm")
         self._cuts_pieces = family == "spm" and not prepared and bool(user_defined(pipeline))
         tables = {(False, False): raw, (True, False): later, (False, True): raw_parsed, (True, True): later_parsed}
         self._searches = {key: table for key, table in tables.items() if table is not None}
@@ -144,7 +142,7 @@ class PipelineEncoder(Encoder):
     def compiled(self) -> dict[str, Any]:
         """What was compiled, under the names of this class's arguments."""
         searches = [self._search(later, parse) for parse in (False, True) for later in (False, True)]
-        values = [self.arrays, *searches, self.family, self._mapped, self.prepared]
+        values = [self.arrays, *searches, self.family, self.prepared]
         return dict(zip(PARTS, values, strict=True))
 
     def rule(self, add_special: bool, parse_special: bool, replace: bool) -> Any:
@@ -209,7 +207,9 @@ class PipelineEncoder(Encoder):
 
     def odd_ids(self, text: bytes) -> list[int]:
         """The ids of a fragment: by the plain reference where something is odd, which is cut out by words."""
-        parts = BETWEEN_WORDS.split(text)
+        parts = self._odd_parts(text) if self.family == "wpm" else BETWEEN_WORDS.split(text)
+        if len(parts) == 1 and self.family == "wpm":
+            return self._odd_words(text)
         if len(parts) == 1:
             return fragment_ids(self.plain, text)
         stops = np.cumsum([len(part) for part in parts], dtype=np.int64)
@@ -223,6 +223,46 @@ class PipelineEncoder(Encoder):
                 raise AssertionError(f"parts of a text that is UTF-8 gave {done}")
             ids: list[int] = workspace.ids[:done].tolist()
             return ids
+
+    @cached_property
+    def _odd(self) -> NDArray[np.bool_]:
+        """bool[0x110000]: WordPiece's odd characters."""
+        from jittok.models.wpm.bert import bert_flags, characters
+
+        flags, odd = bert_flags(self.pipeline), np.zeros(UNICODE_SIZE, np.bool_)
+        assert flags is not None  # who compiled has asked
+        odd[[*characters(flags).odd]] = True
+        return odd
+
+    def _odd_parts(self, text: bytes) -> list[bytes]:
+        """A text cut between words around those that hold odd characters."""
+        whole, cuts = text.decode(), [0]
+        for at in np.flatnonzero(self._odd[np.frombuffer(whole.encode("utf-32-le"), np.uint32)]).tolist():
+            if at < cuts[-1]:
+                continue
+            start = word_border(whole, at, cuts[-1], -1)
+            stop = word_border(whole, at, len(whole), 1)
+            cuts[-1:] = [stop] if start - cuts[-1] < FEW and len(cuts) > 1 else [cuts[-1], start, stop]
+        places = zip(cuts, [*cuts[1:], len(whole)], strict=True)
+        return [whole[start:stop].encode() for start, stop in places if start < stop]
+
+    def _odd_words(self, text: bytes) -> list[int]:
+        """The ids of WordPiece's fragment: what is odd is normalized, and encoded by arrays that find nothing odd."""
+        from jittok.models.wpm.bert import rewritten
+        from jittok.models.wpm.files import compile_pipeline
+
+        if self._normalized is None:
+            arrays = compile_pipeline(self.pipeline, odd=False)
+            self._normalized = PipelineEncoder(self.pipeline, ODD_CACHE, arrays, family=self.family)
+        new = rewritten(self._odd, partial(normalized, self.pipeline), text.decode()).encode()
+        whole = np.array([0], np.int64), np.array([len(new)], np.int64), np.array([TEXT_PREFIXED], np.int32)
+        starts, stops, tokens = (frozen(each, each.dtype.type) for each in whole)
+        docs, ends = Documents(np.frombuffer(new + PADDING, np.uint8), starts, stops), np.empty(1, np.int64)
+        with self._normalized.workspace() as workspace:
+            done = self._normalized._run(workspace, docs, starts, stops, tokens, 1, 0, ends, False)
+            if not isinstance(done, int):
+                raise AssertionError(f"a text that is UTF-8 and normalized gave {done}")
+            return workspace.ids[:done].tolist()  # type: ignore[no-any-return]
 
     def encode_fragments(
         self, workspace: Workspace, docs: Documents, starts: NDArray[np.int64], stops: NDArray[np.int64],
@@ -247,6 +287,16 @@ class PipelineEncoder(Encoder):
         except UnicodeDecodeError as error:
             return Failure(NOT_UTF8, int(bad), int(starts[bad]) + error.start, 0)
         raise AssertionError("text that is UTF-8 was said to be none")
+
+
+def word_border(text: str, at: int, end: int, step: int) -> int:
+    """The nearest place from `at` towards `end` that BETWEEN_WORDS finds, or `end`. step: 1, or -1 backwards."""
+    while True:
+        at = text.find(" ", at + 1, end) if step > 0 else text.rfind(" ", end, at)
+        if at < 0:
+            return end
+        if 0 < at < len(text) - 1 and "!" <= text[at - 1] <= "~" and "!" <= text[at + 1] <= "~":
+            return at
 
 
 def _run_if_utf8(workspace: Workspace, kernel: Any, *args: Any) -> int:

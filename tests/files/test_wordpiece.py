@@ -8,6 +8,7 @@ from drawn_files import drawn_text, drawn_words
 
 import jittok
 from jittok._jit import JIT
+from jittok.encode import pipeline_encoder
 from jittok.files import read_pipeline
 from jittok.models.wpm.bert import characters
 from jittok.models.wpm.compile import BLANK, DROPPED
@@ -42,16 +43,19 @@ def test_a_drawn_file_gives_the_ids_of_the_reference(settings):
 
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_what_a_character_becomes_stays_as_it_is(settings):
-    kinds, points, becomes, several = characters(settings)
+    kinds, points, becomes, several, odd = characters(settings)
     images = np.arange(kinds.size)
     images[points] = becomes
     more = np.zeros(kinds.size, bool)
-    more[several.points] = True
+    more[[*several, *odd]] = True
     stays = ~more & (kinds != BLANK) & (kinds != DROPPED)
     after = images[stays]
     assert (images[after] == after).all()
     assert (kinds[after] == kinds[stays]).all()
     assert not more[after].any()
+    for c, parts in several.items():
+        assert not kinds[[c, *parts]].any()  # all are letters
+        assert len(parts) <= len(chr(c).encode())
 
 
 def test_odd_marks_in_texts_that_lie_far_apart():
@@ -64,10 +68,22 @@ def test_odd_marks_in_texts_that_lie_far_apart():
 def test_only_stretches_with_odd_marks_are_normalized_by_the_plain_reference(monkeypatch):
     content = drawn_words(random.Random(5), 15)
     tok, plain = jittok.load(content, cache=False), Runner(read_pipeline(content))
-    rewrite, draw, asked = tok._encoder.rewrite, random.Random(3), []
-    normalized = rewrite._normalized
-    monkeypatch.setattr(rewrite, "_normalized", lambda text: asked.append(len(text)) or normalized(text))
-    marks = [*"\U0001d165\u08d4\u1b44\u302e\u0301\u0345\u0f71", "\U0001d15e", "\u1b06", "각", "é", "b", "中", " "]
+    draw, asked, normalized = random.Random(3), [], pipeline_encoder.normalized
+    monkeypatch.setattr(
+        pipeline_encoder, "normalized", lambda own, text: asked.append(len(text)) or normalized(own, text)
+    )
+    marks = [
+        *"\U0001d165\u08d4\u1b44\u302e\u0301\u0345\u0f71",
+        "\u200d",
+        "\U0001d15e",
+        "\U0001d160",
+        "\u1b06",
+        "각",
+        "é",
+        "b",
+        "中",
+        " ",
+    ]
     stretches = ["".join(draw.choices(marks, k=draw.randrange(1, 9))) for _ in range(300 if JIT else 20)]
     texts = ["ab 각 \u0301" * 30 + stretch + " 中é" * 30 + stretch for stretch in stretches]
     assert tok.encode_batch(texts, threads=1).to_list() == [plain.encode(text) for text in texts]

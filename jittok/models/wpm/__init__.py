@@ -5,12 +5,14 @@
 
 from jittok.models.wpm.compile import Arrays, Work, compile_vocab, make_work, may_part, normal_table, regrow
 from jittok.models.wpm.kernel import encode_fragments
+from jittok.models.wpm.span import ODD_TEXT
 
 IDS_PER_BYTE = 1
 """Usually enough; see `compile.ROOM_PER_BYTE`."""
 
 __all__ = [
     "IDS_PER_BYTE",
+    "ODD_TEXT",
     "Arrays",
     "Work",
     "compile_vocab",

@@ -8,6 +8,9 @@ token that matches is the same.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
+from itertools import chain
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -26,9 +29,12 @@ SHORT_CODES = TWO_BYTES - ONE_BYTE
 MIDDLE_CODES = SHORT_CODES + ((THREE_BYTES - TWO_BYTES) << 8)
 ALL_CODES = MIDDLE_CODES + ((0x100 - THREE_BYTES) << 16)
 """Characters that codes of up to one, two and three bytes are enough for."""
-LENGTH_BIT, UNKNOWN, ENDS = 24, 1 << 26, 1 << 27
+LENGTH_BIT, UNKNOWN, ENDS, SEVERAL, ODD = 24, *(1 << k for k in range(26, 30))
 """What becomes of a character: its code, the first byte lowest | the number of bytes << LENGTH_BIT | UNKNOWN where no
-token has it | ENDS where it ends a word; a character that ends a word and has a code, or is UNKNOWN, is a word too."""
+token has it | ENDS where it ends a word; a character that ends a word and has a code, or is UNKNOWN, is a word too.
+SEVERAL: in place of a code stands where it lies in `Alphabet.several`. ODD: it is a mark, or ends with one, that
+another one behind it may change places with: only Python can tell what becomes of two of them in a row."""
+CODE = (1 << LENGTH_BIT) - 1
 NODE_BITS, VALUE_BITS = 22, 20
 """A node is base | parent << NODE_BITS | (value + 1) << 2 * NODE_BITS, so that a step is one load."""
 MOST_NODES, MOST_TOKENS = (1 << NODE_BITS) - 2, (1 << VALUE_BITS) - 2
@@ -52,25 +58,31 @@ class Alphabet(NamedTuple):
     codes: I32  # [256 * blocks] what becomes of a character: normalized first, then see LENGTH_BIT
     marker_node: int  # the node of U+2581, or NO_NODE
     marker_value: int  # the token that is U+2581, or NO_VALUE
+    several: U8  # of characters that become several: how many bytes, how many characters, then the bytes
 
 
-NO_ALPHABET = Alphabet(frozen([0], np.uint64), frozen([0], np.int32), frozen([0], np.int32), NO_NODE, NO_VALUE)
+NO_ALPHABET = Alphabet(
+    frozen([0], np.uint64), frozen([0], np.int32), frozen([0], np.int32), NO_NODE, NO_VALUE, frozen([0], np.uint8)
+)
 """Of a vocabulary that has none; nothing is looked up in it."""
 
 
 def build_alphabet(
     vocab: Keyed,
     mapped: NDArray[np.int64],
-    images: NDArray[np.int64],
+    becoming: NDArray[np.int64],
     joins: NDArray[np.bool_],
     ends: NDArray[np.bool_],
+    several: Mapping[int, Sequence[int]] = MappingProxyType({}),
+    odd: Collection[int] = (),
 ) -> Alphabet | None:
     """The alphabet of a vocabulary; None where a token is no UTF-8 (it may match a part of a character) or there are
     too many tokens or characters.
 
-    mapped, images: int64[n] code points that become others, and which; of one that is there twice the last counts
+    mapped, becoming: int64[n] code points that become others, and which; of one that is there twice the last counts
     joins, ends: bool[UNICODE_SIZE] whether what a code point becomes stands in a word, and whether it ends the word in
     front of it
+    several: code points that become several, no more than their bytes, and which; odd: see ODD
     """
     points, owner, bad = characters(vocab.key_bytes, vocab.key_offsets, np.ones(len(vocab), bool))
     lengths = 1 + (points >= 0x80) + (points >= 0x800) + (points >= 0x10000)
@@ -85,7 +97,9 @@ def build_alphabet(
     parents = fields[:, PARENT] & np.uint64((1 << NODE_BITS) - 1)  # a slot that is free has a parent that no node is
     values = (trie[:, VALUE].astype(np.int64) + 1).astype(np.uint64)
     units = fields[:, BASE] | parents << np.uint64(NODE_BITS) | values << np.uint64(2 * NODE_BITS)
-    pages, blocks = _pages(codes, mapped, images, joins.reshape(-1, 256), ends.reshape(-1, 256))
+    images, entries = _written(codes, several)
+    changes = (np.array([*several], np.int64), entries, np.array(sorted(odd), np.int64))
+    pages, blocks = _pages(codes, mapped, becoming, joins.reshape(-1, 256), ends.reshape(-1, 256), changes)
     node, value = _marker(trie, int(_code_of(codes, np.array([SPACE_MARK_CODE]))[0]))
     return Alphabet(
         frozen(units, np.uint64),
@@ -93,20 +107,44 @@ def build_alphabet(
         frozen(blocks.reshape(-1), np.int32),
         node,
         value,
+        images,
     )
+
+
+def _written(codes: NDArray[np.int32], several: Mapping[int, Sequence[int]]) -> tuple[U8, NDArray[np.int32]]:
+    """(`Alphabet.several`, the entry of each of them)."""
+    if not several:
+        return frozen([0], np.uint8), np.zeros(0, np.int32)
+    counts = np.fromiter(map(len, several.values()), np.int64, len(several))
+    parts = _code_of(codes, np.fromiter(chain.from_iterable(several.values()), np.int64, int(counts.sum())))
+    firsts, sizes = np.cumsum(counts) - counts, (parts >> LENGTH_BIT & 3).astype(np.int64)
+    totals = np.add.reduceat(sizes, firsts)
+    places = 1 + np.cumsum(totals + 2) - totals - 2
+    before = np.cumsum(sizes) - sizes
+    begins = before + np.repeat(places + 2 - before[firsts], counts)
+    out = np.zeros(int(places[-1] + 2 + totals[-1]), np.uint8)
+    out[places], out[places + 1] = totals, counts
+    for k in range(3):
+        out[begins[sizes > k] + k] = parts[sizes > k] >> 8 * k & 0xFF
+    known = np.bitwise_or.reduceat(parts & UNKNOWN, firsts) == 0
+    return frozen(out, np.uint8), np.where(known, SEVERAL | places, UNKNOWN).astype(np.int32)
 
 
 def _pages(
     codes: NDArray[np.int32],
     mapped: NDArray[np.int64],
-    images: NDArray[np.int64],
+    becoming: NDArray[np.int64],
     joins: NDArray[np.bool_],
     ends: NDArray[np.bool_],
+    changes: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]],
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """(pages, blocks) of what becomes of all characters. Most pages are one of four: no token has a character of
-    theirs, nothing is mapped, and all are of one kind."""
+    theirs, nothing is mapped, and all are of one kind. changes: (characters that become several, their entries, odd
+    characters)."""
+    several, entries, odd = changes
     own = np.zeros(UNICODE_SIZE >> 8, np.bool_)
     own[np.flatnonzero(codes != UNKNOWN) >> 8], own[mapped >> 8] = True, True
+    own[several >> 8], own[odd >> 8] = True, True
     own |= (joins != joins[:, :1]).any(1) | (ends != ends[:, :1]).any(1)
     pages = joins[:, 0] + 2 * ends[:, 0].astype(np.int64)
     pages[own] = 4 + np.arange(np.count_nonzero(own))
@@ -114,8 +152,10 @@ def _pages(
     rows[:4] = np.array([[0], [UNKNOWN], [ENDS], [UNKNOWN | ENDS]])
     points = np.flatnonzero(own)[:, None] << 8 | np.arange(256)
     rows[4:] = _code_of(codes, points)
-    rows[pages[mapped >> 8], mapped & 0xFF] = _code_of(codes, images)
+    rows[pages[mapped >> 8], mapped & 0xFF] = _code_of(codes, becoming)
     rows[4:] = np.where(joins[own], rows[4:], 0) | np.where(ends[own], ENDS, 0)
+    rows[pages[several >> 8], several & 0xFF] = entries
+    rows[pages[odd >> 8], odd & 0xFF] |= ODD
     numbers, blocks = shared_rows(rows)
     return numbers[pages], blocks
 

@@ -2,8 +2,8 @@
 
 The steps come in one order: characters removed and white space (`bert_clean`), ideographs (`bert_chinese`), NFD without
 marks, lower case; then words end at white space, and punctuation is a word. A character becomes one other, or nothing,
-or several: those, Hangul syllables for the most part, are written out before (`normalize.character_map`). Marks that
-are not removed may change places with their neighbours: texts with one are normalized by the plain reference.
+or several, Hangul syllables for the most part. Marks that are not removed may change places with their neighbours:
+texts with one are normalized by the plain reference.
 """
 
 from __future__ import annotations
@@ -15,11 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import I32, I64, U8, frozen
-from jittok.fragments import PAD
 from jittok.models.wpm.compile import ALONE, BLANK, DROPPED, LETTER
-from jittok.normalize.character_map import GROWTH, CharacterMap, character_map, find_mapped, write_mapped
-from jittok.normalize.composed import Changed, NotUtf8
 from jittok.pipeline import Pipeline
 from jittok.pipeline.steps import ISOLATED, REMOVED, Compose, CutClass, Map
 from jittok.pretokenize.classes import distinct
@@ -41,7 +37,8 @@ class Characters(NamedTuple):
     kinds: NDArray[np.uint8]  # [0x110000] LETTER, BLANK, DROPPED, ALONE
     points: NDArray[np.int64]  # [n] rising: characters that become another one
     images: NDArray[np.int64]  # [n] which
-    several: CharacterMap
+    several: dict[int, tuple[int, ...]]
+    odd: frozenset[int]  # kept marks, and what ends with one: two in a row may change places
 
 
 @cache
@@ -76,6 +73,8 @@ def characters(flags: int) -> Characters:
                     dropped[c] = True
         dropped |= marks
         odd = (class_table() > 0) & ~dropped & ~newer
+        for c, part in base.items():
+            odd[c] |= odd[part]
         for c, kept in several.items():
             odd[c] = odd[list(kept)].any()
     lower: dict[int, int] = {}
@@ -100,33 +99,18 @@ def characters(flags: int) -> Characters:
     if flags & CLEAN:
         kinds[white] = BLANK
         kinds[member_flags("bert_removed")] = DROPPED
-    return Characters(kinds, points, becomes, _several(several, odd, bool(flags & ACCENTS)))
+    if flags & ACCENTS:
+        several |= _syllables()
+    return Characters(kinds, points, becomes, several, frozenset(np.flatnonzero(odd).tolist()))
 
 
-def _several(several: dict[int, tuple[int, ...]], odd: NDArray[np.bool_], hangul: bool) -> CharacterMap:
-    """The map of characters that become several, and of odd ones."""
-    rows = {c: "".join(map(chr, parts)).encode() for c, parts in several.items()}
-    rows.update(dict.fromkeys(np.flatnonzero(odd).tolist(), b""))
-    own = np.array(sorted(rows), np.int64)
-    texts = [rows[c] for c in own.tolist()]
-    sizes = np.fromiter(map(len, texts), np.int64, own.size)
-    if not hangul:
-        return character_map(own, sizes, b"".join(texts))
-    at, (syllables, data) = int(np.searchsorted(own, S_BASE)), _hangul()
-    points = np.concatenate([own[:at], S_BASE + np.arange(S_COUNT), own[at:]])
-    sizes = np.concatenate([sizes[:at], syllables, sizes[at:]])
-    return character_map(points, sizes, b"".join([*texts[:at], data, *texts[at:]]))
-
-
-def _hangul() -> tuple[NDArray[np.int64], bytes]:
-    """(bytes of what each syllable becomes, two letters or three; these bytes)."""
-    k = np.arange(S_COUNT)
-    jamo = np.stack(
-        [L_BASE + k // (V_COUNT * T_COUNT), V_BASE + k % (V_COUNT * T_COUNT) // T_COUNT, T_BASE + k % T_COUNT], 1
-    )
-    utf8 = np.stack([0xE0 | jamo >> 12, 0x80 | jamo >> 6 & 0x3F, 0x80 | jamo & 0x3F], 2).astype(np.uint8)
-    there = jamo != T_BASE
-    return 3 * there.sum(1), utf8[there].tobytes()
+def _syllables() -> dict[int, tuple[int, ...]]:
+    """What Hangul syllables are made of."""
+    found = {}
+    for k in range(S_COUNT):
+        jamo = (L_BASE + k // (V_COUNT * T_COUNT), V_BASE + k % (V_COUNT * T_COUNT) // T_COUNT, T_BASE + k % T_COUNT)
+        found[S_BASE + k] = jamo if k % T_COUNT else jamo[:2]
+    return found
 
 
 @cache
@@ -139,56 +123,17 @@ def begins_with_mark() -> NDArray[np.bool_]:
     return found
 
 
-class BertRewrite:
-    """Fragments whose characters become several, rewritten. normalized: all steps, for odd characters and the marks
-    beside them: no mark passes a character of class 0, so these stretches are normalized by themselves."""
-
-    def __init__(self, table: CharacterMap, normalized: Callable[[bytes], bytes]) -> None:
-        self._table, self._normalized = table, normalized
-        self._odd = np.zeros(UNICODE_SIZE, np.bool_)
-        self._odd[np.array(table.points)[np.diff(table.offsets) == 0]] = True
-
-    def _rewritten(self, text: str) -> str:
-        """A text with odd characters."""
-        codes = np.frombuffer(text.encode("utf-32-le"), np.uint32)
-        first = ~begins_with_mark()[codes]
-        begins, group = np.flatnonzero(np.append(first, True)), np.cumsum(first)
-        those = distinct(group[self._odd[codes]])  # group k ends where the class 0 character number k stands
-        apart = np.flatnonzero(np.diff(those) > 1)
-        parts, done = list[str](), 0
-        for low, high in zip(those[np.append(0, apart + 1)], those[np.append(apart, those.size - 1)], strict=True):
-            start, stop = int(begins[low - 1]) if low > 0 else 0, int(begins[high])
-            parts += [text[done:start], self._normalized(text[start:stop].encode()).decode()]
-            done = stop
-        return "".join([*parts, text[done:]])
-
-    def __call__(self, data: U8, starts: I64, stops: I64, tokens: I32, count: int) -> Changed | None:
-        """What becomes of the fragments that hold such characters; None if none does. Raises NotUtf8."""
-        changes = np.empty(count, np.int64)
-        total = find_mapped(self._table, data, starts, stops, tokens, count, changes)
-        if not total:
-            return None
-        if total < 0:
-            raise NotUtf8(-1 - total)
-        out, places = np.empty(GROWTH * total + PAD, np.uint8), np.empty(2 * count, np.int64)
-        odd, found = np.empty(count, np.uint8), frozen(changes, np.int64)
-        size = write_mapped(self._table, data, starts, stops, found, count, out, places, odd)
-        parts = [out[:size]]
-        for k in np.flatnonzero(odd).tolist():
-            text = self._rewritten(out[places[2 * k] : places[2 * k + 1]].tobytes().decode()).encode()
-            places[2 * k], places[2 * k + 1] = size, size + len(text)
-            size += len(text)
-            parts.append(np.frombuffer(text, np.uint8))
-        whole = np.concatenate([*parts, np.zeros(PAD, np.uint8)])
-        nothing = frozen(np.empty(0, np.int64), np.int64)
-        return Changed(
-            changes, frozen(whole, np.uint8), frozen(places[0::2], np.int64), frozen(places[1::2], np.int64), nothing,
-            nothing, (data, starts, stops), None,
-        )  # fmt: skip
-
-
-def bert_characters(pipeline: Pipeline) -> CharacterMap:
-    """What `BertRewrite` looks for, of a file that `bert_flags` knows."""
-    flags = bert_flags(pipeline)
-    assert flags is not None
-    return characters(flags).several
+def rewritten(odd: NDArray[np.bool_], normalized: Callable[[bytes], bytes], text: str) -> str:
+    """A text with odd characters (bool[0x110000]), which are normalized with the marks beside them: no mark passes a
+    character of class 0, so these stretches are normalized by themselves."""
+    codes = np.frombuffer(text.encode("utf-32-le"), np.uint32)
+    first = ~begins_with_mark()[codes]
+    begins, group = np.flatnonzero(np.append(first, True)), np.cumsum(first)
+    those = distinct(group[odd[codes]])  # group k ends where the class 0 character number k stands
+    apart = np.flatnonzero(np.diff(those) > 1)
+    parts, done = list[str](), 0
+    for low, high in zip(those[np.append(0, apart + 1)], those[np.append(apart, those.size - 1)], strict=True):
+        start, stop = int(begins[low - 1]) if low > 0 else 0, int(begins[high])
+        parts += [text[done:start], normalized(text[start:stop].encode()).decode()]
+        done = stop
+    return "".join([*parts, text[done:]])

@@ -48,6 +48,8 @@ CJK = (
 GROWTH = 2
 """A word of n bytes becomes at most 2n bytes: ASCII stays ASCII, all else has two bytes and becomes at most four, or
 a code of three."""
+CODED = 3
+"""The same where characters become several, Hangul syllables three letters of up to three bytes each."""
 ROOM_PER_BYTE = GROWTH + 3
 """Three more for the marker; each byte may be a token."""
 
@@ -74,7 +76,7 @@ class Arrays(NamedTuple):
 class Work(NamedTuple):
     """Memory of one thread, for fragments of up to `longest` bytes."""
 
-    word: OutU8  # [2 * longest + 16] the normalized word: in the alphabet, or in UTF-8 behind U+2581
+    word: OutU8  # [CODED * longest + 16] the normalized word: in the alphabet, or in UTF-8 behind U+2581
     spans: SpanWork
 
 
@@ -192,4 +194,4 @@ def regrow(_arrays: Arrays, work: Work, longest: int) -> Work:
 
 
 def _word(longest: int) -> NDArray[np.uint8]:
-    return np.empty(GROWTH * longest + 16, np.uint8)
+    return np.empty(CODED * longest + 16, np.uint8)

@@ -17,6 +17,7 @@ from jittok.piece_cache.tables import SHORT
 from jittok.pipeline import Pipeline
 from jittok.pipeline.models import WordPiece
 from jittok.pipeline.pipeline import packed
+from jittok.safe_cuts.cuts import ILL
 from jittok.structures.double_array import NO_NODE, NO_VALUE, build_double_array
 from jittok.unicode.characters import SPACE_MARK, SPACE_MARK_BYTES
 
@@ -37,8 +38,9 @@ class _Keys:
         return self.key_offsets.size - 1
 
 
-def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
-    """The arrays of such a file, None for any other."""
+def compile_pipeline(pipeline: Pipeline, odd: bool = True) -> Arrays | None:
+    """The arrays of such a file, None for any other. odd: whether marks that may change places with their neighbours
+    are left to Python; not in texts that are normalized."""
     model, flags = pipeline.model, bert_flags(pipeline)
     if not isinstance(model, WordPiece) or flags is None or any(token.normalized for token in pipeline.added):
         return None
@@ -56,8 +58,13 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
     images = np.append(np.where(table.images == MARK, INSTEAD, table.images), [INSTEAD, STRANGEST])
     kinds = table.kinds
     letter, blank, alone = (kinds == kind for kind in (LETTER, BLANK, ALONE))
-    alphabet = build_alphabet(keys, points, images, letter | alone, blank | alone)
+    alphabet = build_alphabet(
+        keys, points, images, letter | alone, blank | alone, table.several, table.odd if odd else ()
+    )
     rules = span_rules(kinds)
+    three = rules.three.copy()
+    three[0xD800:0xE000] = ILL  # surrogates are no UTF-8: so the splitter finds all that is none
+    rules = rules._replace(three=frozen(three, np.uint8))
     if alphabet is None or not rules.cuts.any():
         return None
     empty = build_double_array(np.zeros(0, np.uint8), np.zeros(1, np.int64), np.zeros(0, np.int32))

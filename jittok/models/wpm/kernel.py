@@ -6,6 +6,7 @@ Blanks, punctuation and ideographs end a word whatever stands around them, so th
 from __future__ import annotations
 
 from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, kernel
+from jittok.fragments import NOT_UTF8
 from jittok.models.wpm.compile import Arrays, Work
 from jittok.models.wpm.span import encode_span, open_span_model
 from jittok.models.wpm.whole import encode_whole
@@ -35,6 +36,8 @@ def _whole(
     count: int,
     report: OutI64,
 ) -> int:
+    if model.pages.size == 1:  # of a file that is no GGUF, of which only what is no UTF-8 cannot be cut
+        return NOT_UTF8
     return encode_whole(model, work.word, data, start, stop, ids, count, report)
 
 
@@ -56,5 +59,6 @@ def encode_fragments(
     ends: OutI64,
     report: OutI64,
 ) -> int:
-    """See jittok.fragments. Codes: OUT_OF_ROOM, OUT_OF_WORK, BEYOND_UNICODE. Cost: bytes times the longest match."""
+    """See jittok.fragments. Codes: OUT_OF_ROOM, OUT_OF_WORK, BEYOND_UNICODE, of
+    files that are no GGUF NOT_UTF8 and ODD_TEXT. Cost: bytes times the longest match."""
     return _encode_fragments(model, work, data, starts, stops, tokens, first, last, count, ids, ends, report)

@@ -9,7 +9,7 @@ import numpy as np
 
 from jittok._jit import helper
 from jittok._raw import Window, get_i32, get_u8, get_u64, put_i32, put_u8, window
-from jittok.models.wpm.alphabet import ENDS, LENGTH_BIT, NODE_BITS, UNKNOWN
+from jittok.models.wpm.alphabet import CODE, ENDS, LENGTH_BIT, NODE_BITS, ODD, SEVERAL, UNKNOWN
 from jittok.models.wpm.compile import Arrays, Work
 from jittok.piece_cache.tables import SHORT
 from jittok.structures.double_array import NO_NODE, ROOT
@@ -31,6 +31,11 @@ class SpanModel(NamedTuple):
     unk_id: int
     longest: int
     word: Window
+    several: Window
+
+
+ODD_TEXT = -17
+"""A code of the kernel: Python encodes this fragment."""
 
 
 @helper
@@ -46,6 +51,7 @@ def open_span_model(arrays: Arrays, work: Work) -> SpanModel:
         arrays.unk_id,
         arrays.longest,
         window(work.word),
+        window(own.several),
     )
 
 
@@ -53,12 +59,12 @@ def open_span_model(arrays: Arrays, work: Work) -> SpanModel:
 def encode_span(
     model: SpanModel, text: Window, start: int, stop: int, low: np.uint64, high: np.uint64, ids: Window, count: int
 ) -> int:
-    """Ids of a span of well-formed text."""
+    """Ids of a span of well-formed text, or ODD_TEXT."""
     if stop - start <= SHORT and (low | high) & _HIGH == _0:
         size = _put_ascii(model, text, start, stop)
         if size > 0:
             return _encode_word(model, size, ids, count)
-    i, size, unknown, characters = start, 0, 0, 0
+    i, size, unknown, characters, odd = start, 0, 0, 0, 0
     while i <= stop:
         entry, length = ENDS, 1  # what ends the last word
         if i < stop:
@@ -71,11 +77,21 @@ def encode_span(
                 count = _encode_known(model, size, unknown | (characters > model.longest), ids, count)
             if entry != ENDS:
                 count = _encode_known(model, _put_code(model, 0, entry), entry & UNKNOWN, ids, count)
-            size = unknown = characters = 0
+            size = unknown = characters = odd = 0
+        elif entry >= SEVERAL:
+            if odd & entry:
+                return ODD_TEXT
+            if entry & SEVERAL:
+                size, characters = _put_several(model, size, characters, entry & CODE)
+            else:
+                size, characters = _put_code(model, size, entry), characters + 1
+                unknown |= entry & UNKNOWN
+            odd = entry & ODD
         else:
             size = _put_code(model, size, entry)
             unknown |= entry & UNKNOWN
             characters += entry != 0  # a character that vanishes is none
+            odd = odd if entry == 0 else 0
         i += length
     return count
 
@@ -122,6 +138,14 @@ def _put_code(model: SpanModel, at: int, entry: int) -> int:
     put_u8(model.word, at + 1, entry >> 8 & 0xFF)
     put_u8(model.word, at + 2, entry >> 16 & 0xFF)
     return at + (entry >> LENGTH_BIT & 3)
+
+
+@helper
+def _put_several(model: SpanModel, at: int, characters: int, place: int) -> tuple[int, int]:
+    size = get_u8(model.several, place)
+    for k in range(size):
+        put_u8(model.word, at + k, get_u8(model.several, place + 2 + k))
+    return at + size, characters + get_u8(model.several, place + 1)
 
 
 @helper

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cached_property
 from itertools import chain
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
+from jittok.locks import once
 from jittok.pipeline import steps
 from jittok.pipeline.models import CONTROL, UNKNOWN, Pieces
 from jittok.pipeline.pipeline import FIRST_TEXT, SECOND_TEXT, Pipeline
@@ -59,12 +59,12 @@ class Runner:
             piece = step(piece)
         return piece.text
 
-    @cached_property
+    @once
     def word(self) -> Word:
         """What makes ids of a word."""
         return word_model(self.pipeline)
 
-    @cached_property
+    @once
     def sentencepiece(self) -> Encoder:
         """What makes ids of a text by sentencepiece's models."""
         return Encoder(self.pipeline)
@@ -155,22 +155,22 @@ class Runner:
 
     # ---- back
 
-    @cached_property
+    @once
     def texts(self) -> dict[int, str]:
         """id -> what the decoder is given; an id without a token has none."""
         texts = {token: text.decode() for token, text in enumerate(self.pipeline.model_tokens) if text is not None}
         return texts | self.shown
 
-    @cached_property
+    @once
     def raw_texts(self) -> dict[int, bytes]:
         """id -> bytes, where tokens are bytes."""
         return {token: text for token, text in enumerate(self.pipeline.tokens) if text is not None}
 
-    @cached_property
+    @once
     def _decoders(self) -> list[Callable[[list[str]], list[str]]]:
         return [decoder(step) for step in self.pipeline.decode]
 
-    @cached_property
+    @once
     def special(self) -> frozenset[int]:
         """Ids that `skip_special` leaves out: by what an id prints in a tokenizer.json, as its library does.
 

@@ -6,8 +6,8 @@ import heapq
 import io
 import struct
 from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property
 
+from jittok.locks import once
 from jittok.pipeline import models, steps
 from jittok.pipeline.models import BPE, CHAR, NORMAL, UNIGRAM, UNKNOWN, UNUSED, USER, WORD
 from jittok.pipeline.pipeline import Pipeline
@@ -85,7 +85,7 @@ class Encoder:
         if waiting is not None:
             yield waiting
 
-    @cached_property
+    @once
     def _pairs(self) -> frozenset[str]:
         """Two characters that are neighbours in a piece."""
         return frozenset(text[k : k + 2] for text in self.ids for k in range(len(text) - 1))
