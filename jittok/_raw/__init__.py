@@ -1,6 +1,6 @@
 """The only place that reads and writes memory past Numba's array types: `memory` (elements, words, bits), `blocks`
-(64 bytes or 16 words at once), `keys` (16 bytes at once), `maps`, `rounds` (merges in 16 lists), `sets` and `words`.
-Every operation has a checked twin; see `memory`. `objects` reads texts where Python keeps them.
+(64 bytes or 16 words at once), `keys` (16 bytes at once), `maps`, `sets` and `words`. Every operation has a checked
+twin; see `memory`. `objects` reads texts where Python keeps them.
 
 These modules write LLVM code, so they import Numba. Fast kernels that come from the cache do not need them: here their
 operations are names that are fetched when a kernel is compiled."""
@@ -18,7 +18,7 @@ Window: TypeAlias = Any
 """Address (fast) or array (checked); see `memory`."""
 _OPERATIONS = {
     "blocks": """
-        bit_places class_masks contraction_masks lowest_16 set_three_lowest_16 utf8_masks
+        bit_places class_masks contraction_masks lowest_16 lowest_32 set_three_lowest_16 set_three_lowest_32 utf8_masks
     """,
     "keys": """
         copy_four copy_ids copy_narrow match_four match_pair put_key
@@ -30,9 +30,6 @@ _OPERATIONS = {
         add get_f32 get_f64 get_i32 get_i64 get_u8 get_u16 get_u32 get_u64 get_word leading_zeros multiply
         popcount prefetch put_f64 put_i32 put_i64 put_u8 put_u16 put_u32 put_u64 readable_behind trailing_zeros
         window
-    """,
-    "rounds": """
-        merge_round
     """,
     "sets": """
         any_bit_mask bit_masks composing_leads equal_mask one_mask span_masks three_mask two_mask
@@ -50,7 +47,9 @@ if TYPE_CHECKING or not FAST:
         class_masks,
         contraction_masks,
         lowest_16,
+        lowest_32,
         set_three_lowest_16,
+        set_three_lowest_32,
         utf8_masks,
     )
     from jittok._raw.keys import copy_four, copy_ids, copy_narrow, match_four, match_pair, put_key
@@ -81,7 +80,6 @@ if TYPE_CHECKING or not FAST:
         trailing_zeros,
         window,
     )
-    from jittok._raw.rounds import merge_round
     from jittok._raw.sets import (
         any_bit_mask,
         bit_masks,
@@ -126,11 +124,11 @@ __all__ = [
     "key_masks",
     "leading_zeros",
     "lowest_16",
+    "lowest_32",
     "map_block",
     "mark_block",
     "match_four",
     "match_pair",
-    "merge_round",
     "multiply",
     "one_mask",
     "pair_block",
@@ -149,6 +147,7 @@ __all__ = [
     "put_word",
     "readable_behind",
     "set_three_lowest_16",
+    "set_three_lowest_32",
     "span_masks",
     "three_mask",
     "trailing_zeros",

@@ -1,4 +1,4 @@
-"""64 bytes to bit masks, 16 words to their minimum: what one vector instruction does and Numba has no words for.
+"""64 bytes to bit masks, 16 or 32 words to their minimum: what one vector instruction does and Numba has no words for.
 
 The vectors are LLVM's own (<64 x i8>), which become AVX-512, AVX2, SSE or NEON as the machine has them. Three
 operations only some x86 processors have, `bit_places`, `maps.map_block` and `maps.pair_block`; they have plain twins
@@ -182,7 +182,7 @@ contraction_masks = _both(_contraction_raw, _contraction_checked)
 Reads 66 bytes."""
 
 
-# ---- 16 words
+# ---- 16 or 32 words
 
 
 def _words(count: int) -> Any:
@@ -247,10 +247,10 @@ def _set_three_of(count: int) -> Any:
     return _both(set_three, checked)
 
 
-lowest_16 = _lowest_of(16)
-"""The smallest of elements i .. i + 15 of a uint32 window."""
-set_three_lowest_16 = _set_three_of(16)
-"""Of the 16 words from i on, a, b and c become x, y and z (a place that is none of theirs changes nothing); the
+lowest_16, lowest_32 = _lowest_of(16), _lowest_of(32)
+"""The smallest of elements i .. i + 15 (i + 31) of a uint32 window."""
+set_three_lowest_16, set_three_lowest_32 = _set_three_of(16), _set_three_of(32)
+"""Of the 16 (32) words from i on, a, b and c become x, y and z (a place that is none of theirs changes nothing); the
 smallest then.
 
 One whole load and store: the next call's load is forwarded from this store, which it would not be from three small

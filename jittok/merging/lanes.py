@@ -1,57 +1,59 @@
 """Merging several words at once, a step of each in turn, so that their waits for memory overlap.
 
 One word's merges are a chain: the smallest rank, its neighbours, two look-ups in megabytes of pairs, the smallest rank
-again. LANES words take their steps together: one operation finds the smallest rank of each, joins the two symbols, and
-asks the filter about the two new pairs (`merge_round`). Only pairs that may be there are looked up. What is merged, and
-in which order within a word, is what `merge_queue` does.
+again. Up to LANES words take their steps together: first each asks for the memory of its two look-ups, then each reads
+it. What is merged, and in which order within a word, is what `merge_queue` does.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from jittok._jit import OutI32, OutU32, OutU64, helper, inlined
+from jittok._jit import OutI32, OutU8, OutU32, OutU64, helper, inlined
 from jittok._raw import (
     Window,
     get_i32,
+    get_u8,
     get_u32,
     get_u64,
-    leading_zeros,
-    merge_round,
+    lowest_16,
+    lowest_32,
     put_i32,
+    put_u8,
     put_u32,
     put_u64,
-    trailing_zeros,
+    set_three_lowest_16,
+    set_three_lowest_32,
     window,
 )
-from jittok.merging.queue import NO_WORD
-from jittok.structures.pair_table import PAIR_MIX, PairTable, expect_line, find_at, pair_key, pair_place
+from jittok.merging.queue import NO_WORD, SIXTEEN
+from jittok.structures.pair_table import PairTable, expect_line, find_at, pair_key, pair_place
 
 LANES, MOST_SYMBOLS = 16, 31
 """Words at once; symbols a word."""
 NOWHERE = 31
 """The place in front of the first symbol and behind the last one: the symbol there merges with nothing, so what is
 noted of a pair there is NO_WORD or like it."""
-_ROOM, _LINE = 32, 64
-_24, _0, _1 = np.uint64(24), np.uint64(0), np.uint64(1)
-_LOW, _RANKS, _END, _ALL = np.uint64(0xFFFFFFFF), np.uint64(0xFFFFFF00), np.uint64(1 << NOWHERE), ~np.uint64(0)
+_ROOM, _BEFORE = 32, 32
+_8, _24 = np.uint64(8), np.uint64(24)
+_LOW, _RANKS = np.uint64(0xFFFFFFFF), np.uint64(0xFFFFFF00)
+NEVER = 1 << 31
+"""Ranks are below 1 << 23, so a word of `ranks` that is no less is no pair's."""
 
 
 class LaneWork(NamedTuple):
-    """Scratch for LANES words of up to MOST_SYMBOLS symbols; element LANES * k + lane belongs to place k of a lane.
-    Between words no place has a rank: merging ends so, and `forget_lane` is for what was not merged."""
+    """Scratch for LANES words of up to MOST_SYMBOLS symbols."""
 
-    symbols: OutI32  # [32 * LANES]; -1 at NOWHERE
-    merged: OutU32  # [32 * LANES] what each pair becomes
-    ranks: OutU32  # [32 * LANES] rank << 8 | place of each pair, or NO_WORD or like it; below 1 << 31 if it is one
-    alive: OutU32  # [LANES] a bit for each place that has a symbol
-    asked: OutU64  # [64 * LANES] first pairs, 30 a lane and one more: key; line << 16 | lane << 8 | place
-    keys: OutU64  # [2 * LANES] of pairs to be looked up: what `pair_key` says
-    lines: OutU64  # [2 * LANES] where their search begins
-    places: OutU32  # [2 * LANES] the elements that they belong to
+    symbols: OutI32  # [LANES * 32]; -1 at NOWHERE
+    merged: OutU32  # [LANES * 32] what each pair becomes
+    ranks: OutU32  # [LANES * 32] rank << 8 | place of each pair; the upper 16 only of a wide lane
+    wide: OutU8  # [LANES] 1 for a word of more than 16 symbols
+    neighbours: OutU8  # [LANES * 64] next symbol, from 32 on the one before
+    steps: OutU64  # [LANES * 4] of a step half done, for two pairs: the key; where its search begins, see `pair_place`
+    asked: OutU64  # [LANES * 64] first pairs, 30 a lane and one more: key; slot << 16 | lane << 8 | place
+    tasks: OutU64  # [LANES] of each lane at work: its smallest rank << 16 | place << 8 | lane
 
 
 class LaneWindow(NamedTuple):
@@ -60,11 +62,11 @@ class LaneWindow(NamedTuple):
     symbols: Window
     merged: Window
     ranks: Window
-    alive: Window
+    wide: Window
+    neighbours: Window
+    steps: Window
     asked: Window
-    keys: Window
-    lines: Window
-    places: Window
+    tasks: Window
     slots: Window
     filter: Window
     slot_bits: int
@@ -74,22 +76,15 @@ class LaneWindow(NamedTuple):
 def make_lane_work() -> LaneWork:
     """Scratch of one thread."""
     return LaneWork(
-        _in_lines(_ROOM * LANES, np.int32, -1),
-        _in_lines(_ROOM * LANES, np.uint32, NO_WORD),
-        _in_lines(_ROOM * LANES, np.uint32, NO_WORD),
-        _in_lines(LANES, np.uint32, 0),
-        np.zeros(64 * LANES, np.uint64),
-        _in_lines(2 * LANES, np.uint64, 0),
-        _in_lines(2 * LANES, np.uint64, 0),
-        _in_lines(2 * LANES, np.uint32, 0),
+        np.full(LANES * _ROOM, -1, np.int32),
+        np.zeros(LANES * _ROOM, np.uint32),
+        np.zeros(LANES * _ROOM, np.uint32),
+        np.zeros(LANES, np.uint8),
+        np.zeros(LANES * 64, np.uint8),
+        np.zeros(LANES * 4, np.uint64),
+        np.zeros(LANES * 64, np.uint64),
+        np.zeros(LANES, np.uint64),
     )
-
-
-def _in_lines(count: int, kind: type[Any], value: int) -> NDArray[Any]:
-    """An array that begins where a cache line does: a row of 16 lanes is one."""
-    longer = np.full(count + _LINE, value, kind)
-    first = -longer.ctypes.data % _LINE // longer.itemsize
-    return longer[first : first + count]
 
 
 @helper
@@ -99,11 +94,11 @@ def open_lanes(work: LaneWork, pairs: PairTable) -> LaneWindow:
         window(work.symbols),
         window(work.merged),
         window(work.ranks),
-        window(work.alive),
+        window(work.wide),
+        window(work.neighbours),
+        window(work.steps),
         window(work.asked),
-        window(work.keys),
-        window(work.lines),
-        window(work.places),
+        window(work.tasks),
         window(pairs.slots),
         window(pairs.filter),
         pairs.slot_bits,
@@ -111,36 +106,22 @@ def open_lanes(work: LaneWork, pairs: PairTable) -> LaneWindow:
     )
 
 
-@helper
-def forget_lane(own: LaneWindow, lane: int) -> None:
-    """No place of a lane has a rank."""
-    for place in range(_ROOM):
-        put_u32(own.ranks, LANES * place + lane, NO_WORD)
-
-
-@helper
-def forget_lanes(own: LaneWindow) -> None:
-    """The same of all lanes."""
-    for lane in range(LANES):
-        forget_lane(own, lane)
-
-
 @inlined
 def put_lane_symbol(own: LaneWindow, lane: int, place: int, symbol: int) -> None:
     """One of the symbols that a lane begins with."""
-    put_i32(own.symbols, LANES * place + lane, symbol)
+    put_i32(own.symbols, _ROOM * lane + place, symbol)
 
 
 @inlined
 def symbol_at(own: LaneWindow, lane: int, place: int) -> int:
     """The symbol that stands at a place."""
-    return get_i32(own.symbols, LANES * place + lane)
+    return get_i32(own.symbols, _ROOM * lane + place)
 
 
 @inlined
 def next_place(own: LaneWindow, lane: int, place: int) -> int:
     """The place of the next symbol, or NOWHERE."""
-    return trailing_zeros(np.uint64(get_u32(own.alive, lane)) & (_ALL << np.uint64(place + 1)) | _END)
+    return get_u8(own.neighbours, 64 * lane + place)
 
 
 @inlined
@@ -150,16 +131,34 @@ def _word_of(f: np.uint64, place: int) -> int:
 
 
 @inlined
-def fill_lane(own: LaneWindow, lane: int, count: int) -> None:
-    """There are `count` symbols in a lane."""
-    put_u32(own.alive, lane, (1 << count) - 1)
+def _clear_half(own: LaneWindow, lane: int, first: int) -> None:
+    for k in range(first, first + SIXTEEN):
+        put_u32(own.ranks, _ROOM * lane + k, NO_WORD)
+        put_u8(own.neighbours, 64 * lane + k, k + 1)
+        put_u8(own.neighbours, 64 * lane + _BEFORE + k, k - 1 & NOWHERE)
+
+
+@inlined
+def clear_lane(own: LaneWindow, lane: int, count: int) -> None:
+    """Make ready for `count` symbols: no pair merges, each symbol's neighbours are the ones beside it."""
+    _clear_half(own, lane, 0)
+    if count > SIXTEEN:
+        _clear_half(own, lane, SIXTEEN)
+    end_lane(own, lane, count)
+
+
+@inlined
+def end_lane(own: LaneWindow, lane: int, count: int) -> None:
+    """There are only `count` symbols, no more than the lane was made ready for."""
+    put_u8(own.wide, lane, int(count > SIXTEEN))
+    put_u8(own.neighbours, 64 * lane + count - 1, NOWHERE)
 
 
 @inlined
 def note_lane_pair(own: LaneWindow, lane: int, f: np.uint64, place: int) -> None:
-    """The pair of symbols place and place + 1 (see `find_pair`)."""
-    put_u32(own.merged, LANES * place + lane, np.int64(f & _LOW))
-    put_u32(own.ranks, LANES * place + lane, _word_of(f, place))
+    """The pair of symbols place and place + 1 (see `find_pair`), behind `clear_lane`."""
+    put_u32(own.merged, _ROOM * lane + place, np.int64(f & _LOW))
+    put_u32(own.ranks, _ROOM * lane + place, _word_of(f, place))
 
 
 @inlined
@@ -183,27 +182,59 @@ def answer_lane_pairs(own: LaneWindow, asked: int) -> None:
         note_lane_pair(own, what >> 8 & 0xFF, f, what & 0xFF)
 
 
+@inlined
+def _ask(own: LaneWindow, step: int, left: int, right: int) -> None:
+    """Note a pair that is to be looked up, and ask for its memory unless the filter knows it is none."""
+    key = pair_key(left, right)
+    at = pair_place(own.filter, own.slot_bits, own.filter_bits, key)
+    expect_line(own.slots, at)
+    put_u64(own.steps, step, key)
+    put_u64(own.steps, step + 1, np.uint64(at))
+
+
+@inlined
+def _answer(own: LaneWindow, lane: int, step: int, place: int) -> int:
+    f = find_at(own.slots, own.slot_bits, np.int64(get_u64(own.steps, step + 1)), get_u64(own.steps, step))
+    put_u32(own.merged, _ROOM * lane + place, np.int64(f & _LOW))
+    return _word_of(f, place)
+
+
 @helper
 def merge_lanes(own: LaneWindow, lanes: int) -> None:
-    """Merge the words of the first `lanes` lanes, whose pairs are noted; the others have no ranks. What is left of a
-    word: symbols 0, the one behind it by `next_place`, and so on up to NOWHERE."""
-    places = _0
+    """Merge the words of the first `lanes` lanes, whose pairs are noted. What is left of a word: symbols 0, the one
+    behind it by `neighbours`, and so on up to NOWHERE."""
+    symbols, neighbours = own.symbols, own.neighbours
+    busy = 0
     for lane in range(lanes):
-        places |= np.uint64(get_u32(own.alive, lane))
-    rows = 63 - leading_zeros(places)  # the last place has no pair
-    line_shift, bit_shift = 66 - own.slot_bits, 64 - own.filter_bits
-    while True:
-        found = merge_round(
-            own.symbols, own.merged, own.ranks, own.alive, rows,
-            own.filter, line_shift, bit_shift, PAIR_MIX, own.keys, own.lines, own.places,
-        )  # fmt: skip
-        if found < 0:
-            break
-        pending = np.uint64(found)
-        while pending != _0:
-            k = trailing_zeros(pending)
-            pending &= pending - _1
-            f = find_at(own.slots, own.slot_bits, np.int64(get_u64(own.lines, k)), get_u64(own.keys, k))
-            at = get_u32(own.places, k)
-            put_u32(own.merged, at, np.int64(f & _LOW))
-            put_u32(own.ranks, at, _word_of(f, at // LANES))
+        row = _ROOM * lane
+        best = lowest_16(own.ranks, row) if get_u8(own.wide, lane) == 0 else lowest_32(own.ranks, row)
+        if best < NEVER:
+            put_u64(own.tasks, busy, np.uint64(best) << _8 | np.uint64(lane))
+            busy += 1
+    while busy > 0:
+        for at in range(busy):
+            task = np.int64(get_u64(own.tasks, at))
+            lane, k = task & 0xFF, task >> 8 & 0xFF
+            new = get_u32(own.merged, _ROOM * lane + k)
+            row = 64 * lane
+            right = get_u8(neighbours, row + k)
+            after = get_u8(neighbours, row + right)
+            before = get_u8(neighbours, row + _BEFORE + k)
+            put_i32(symbols, _ROOM * lane + k, new)
+            put_u8(neighbours, row + k, after)
+            put_u8(neighbours, row + _BEFORE + after, k)
+            put_u64(own.tasks, at, np.uint64(task & 0xFFFF | right << 16 | before << 24))
+            _ask(own, 4 * lane, new, get_i32(symbols, _ROOM * lane + after))
+            _ask(own, 4 * lane + 2, get_i32(symbols, _ROOM * lane + before), new)
+        left = 0
+        for at in range(busy):
+            task = np.int64(get_u64(own.tasks, at))
+            lane, k, right, before = task & 0xFF, task >> 8 & 0xFF, task >> 16 & 0xFF, task >> 24
+            mine, other = _answer(own, lane, 4 * lane, k), _answer(own, lane, 4 * lane + 2, before)
+            if get_u8(own.wide, lane) != 0:
+                best = set_three_lowest_32(own.ranks, _ROOM * lane, right, NO_WORD, k, mine, before, other)
+            else:
+                best = set_three_lowest_16(own.ranks, _ROOM * lane, right, NO_WORD, k, mine, before, other)
+            put_u64(own.tasks, left, np.uint64(best << 8 | lane))
+            left += best < NEVER
+        busy = left

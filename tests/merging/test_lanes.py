@@ -15,7 +15,7 @@ from jittok.merging.lanes import (
     LaneWork,
     answer_lane_pairs,
     ask_lane_pair,
-    fill_lane,
+    clear_lane,
     make_lane_work,
     merge_lanes,
     next_place,
@@ -32,7 +32,7 @@ def merge(pairs: PairTable, work: LaneWork, symbols: I32, offsets: I64, out: Out
     own, asked = open_lanes(work, pairs), 0
     for lane in range(offsets.size - 1):
         start, count = offsets[lane], offsets[lane + 1] - offsets[lane]
-        fill_lane(own, lane, count)
+        clear_lane(own, lane, count)
         for k in range(count):
             put_lane_symbol(own, lane, k, wide(symbols[start + k]))
         for k in range(count - 1):

@@ -251,27 +251,32 @@ def test_two_classes_become_one_number(classes, columns, width):
 
 
 @kernel
-def lowest(values: OutU32, places: I64, news: I64, out: OutI64) -> int:
+def lowest(values: OutU32, count: int, places: I64, news: I64, out: OutI64) -> int:
     w = window(values)
     a, b, c = places[0], places[1], places[2]
-    out[0] = blocks.lowest_16(w, 1)
-    out[1] = blocks.set_three_lowest_16(w, 1, a, news[0], b, news[1], c, news[2])
+    if count == 16:
+        out[0] = blocks.lowest_16(w, 1)
+        out[1] = blocks.set_three_lowest_16(w, 1, a, news[0], b, news[1], c, news[2])
+    else:
+        out[0] = blocks.lowest_32(w, 1)
+        out[1] = blocks.set_three_lowest_32(w, 1, a, news[0], b, news[1], c, news[2])
     return 0
 
 
+@pytest.mark.parametrize("count", [16, 32])
 @given(
-    st.lists(st.integers(0, (1 << 32) - 1), min_size=18, max_size=18),
-    st.lists(st.integers(-1, 17), min_size=3, max_size=3, unique=True),
+    st.lists(st.integers(0, (1 << 32) - 1), min_size=34, max_size=34),
+    st.lists(st.integers(-1, 33), min_size=3, max_size=3, unique=True),
     st.lists(st.integers(0, (1 << 32) - 1), min_size=3, max_size=3),
 )
-def test_the_lowest_of_some_words_before_and_after_three_are_set(values, places, news):
+def test_the_lowest_of_some_words_before_and_after_three_are_set(count, values, places, news):
     data, out = np.array(values, np.uint32), np.zeros(2, np.int64)
-    lowest(data, array(places, np.int64), array(news, np.int64), out)
+    lowest(data, count, array(places, np.int64), array(news, np.int64), out)
     after = values[:]
     for place, new in zip(places, news, strict=True):
-        if 0 <= place < 16:  # outside: nothing changes
+        if 0 <= place < count:  # outside: nothing changes
             after[1 + place] = new
-    assert out.tolist() == [min(values[1:17]), min(after[1:17])]
+    assert out.tolist() == [min(values[1 : 1 + count]), min(after[1 : 1 + count])]
     assert data.tolist() == after
 
 

@@ -27,9 +27,8 @@ from jittok.merging.lanes import (
     LaneWork,
     answer_lane_pairs,
     ask_lane_pair,
-    fill_lane,
-    forget_lane,
-    forget_lanes,
+    clear_lane,
+    end_lane,
     make_lane_work,
     merge_lanes,
     next_place,
@@ -99,9 +98,8 @@ def make_deferred_work() -> DeferredWork:
 @helper
 def open_deferred(work: DeferredWork, pairs: PairTable) -> DeferredWindow:
     """Windows onto the arrays; no word is deferred."""
-    own = DeferredWindow(open_lanes(work.lanes, pairs), window(work.keys), window(work.rooms), window(work.state))
-    drop_words(own)
-    return own
+    work.state[:] = 0
+    return DeferredWindow(open_lanes(work.lanes, pairs), window(work.keys), window(work.rooms), window(work.state))
 
 
 @inlined
@@ -114,8 +112,6 @@ def has_room(deferred: DeferredWindow) -> bool:
 def drop_words(deferred: DeferredWindow) -> int:
     """Forget all words that are deferred; the first fragment whose end is behind one, or ALL_WHOLE."""
     number = get_i64(deferred.state, _DEFERRED)
-    if number > 0:
-        forget_lanes(deferred.lanes)
     put_i64(deferred.state, _DEFERRED, 0)
     put_i64(deferred.state, _IN_LANES, 0)
     put_i64(deferred.state, _ASKED, 0)
@@ -174,7 +170,7 @@ def defer_bytes(
     lane = _lane_of(deferred, key)
     if lane == get_i64(deferred.state, _IN_LANES):
         _take_lane(deferred, lane, key)
-        fill_lane(deferred.lanes, lane, stop - start)
+        clear_lane(deferred.lanes, lane, stop - start)
         before = get_u8(text, start)
         put_lane_symbol(deferred.lanes, lane, 0, get_i32(words.byte_symbols, before))
         for k in range(1, stop - start):
@@ -201,6 +197,7 @@ def defer_characters(
     lane = _lane_of(deferred, key)
     if lane == get_i64(deferred.state, _IN_LANES):
         lanes, asked, symbols, i = deferred.lanes, get_i64(deferred.state, _ASKED), 0, start
+        clear_lane(lanes, lane, stop - start)
         before, last = NO_BYTE, 0
         while i < stop:
             byte, size = get_u8(text, i), 1
@@ -212,7 +209,6 @@ def defer_characters(
                 size = lead_length(byte)
                 symbol = find_character(words.characters, get_word(text, i) & ((_1 << np.uint64(8 * size)) - _1))
             if symbol < 0:
-                forget_lane(lanes, lane)
                 return -1
             put_lane_symbol(lanes, lane, symbols, symbol)
             if before < 0x80 and byte < 0x80:
@@ -222,7 +218,7 @@ def defer_characters(
             before, last = byte, symbol
             symbols += 1
             i += size
-        fill_lane(lanes, lane, symbols)
+        end_lane(lanes, lane, symbols)
         put_i64(deferred.state, _ASKED, asked)
         _take_lane(deferred, lane, key)
     return _leave_room(deferred, run, lane, count, ROOM_PER_CHARACTER_BYTE * (stop - start))
