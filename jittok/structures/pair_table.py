@@ -104,7 +104,8 @@ def find_at(slots: Window, slot_bits: int, line: int, key: np.uint64) -> np.uint
     at = 2 * IN_LINE * max(line, 0)
     found = match_four(slots, at, key)
     free = np.uint64(leading_zeros(get_u64(slots, at + 2 * IN_LINE - 2)) >> 6)
-    if add(found, _1) | free | np.uint64(line) >> _63 == _0:
+    excluded = np.uint64(line >> 63 & 1)
+    if add(found, _1) | free | excluded == _0:
         return _find_behind(slots, slot_bits, line, key)
     return found
 
