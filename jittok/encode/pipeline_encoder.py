@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -224,7 +224,7 @@ class PipelineEncoder(Encoder):
             ids: list[int] = workspace.ids[:done].tolist()
             return ids
 
-    @cached_property
+    @once
     def _odd(self) -> NDArray[np.bool_]:
         """bool[0x110000]: WordPiece's odd characters."""
         from jittok.models.wpm.bert import bert_flags, characters
