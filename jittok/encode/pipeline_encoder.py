@@ -19,6 +19,7 @@ from jittok.encode.workspace import Workspace
 from jittok.errors import UnsupportedVocab
 from jittok.fragments import FRAGMENT, NEED, NOT_UTF8, OUT_OF_ROOM, TEXT_PREFIXED, Failure
 from jittok.inputs import PADDING, Documents
+from jittok.locks import once
 from jittok.normalize.composed import changed_fragments, nfc_tables
 from jittok.pipeline import Pipeline
 from jittok.pipeline.models import Longest, Merges, Pieces, Ranks, Unigram, WordPiece
