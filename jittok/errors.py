@@ -35,9 +35,11 @@ IN_PYTHON = {
     **{name: name.replace("-", "_") for name in _SAME.split()},
     "format": "formats",
     "hashes-only": "hashes_only=True",
+    "held-out": "texts",
     "input-format": "kind",
     "lines": "lines=True",
     "no-space-check": "check_space=False",
+    "save-words": "Counts.save",
 }
 """Options of the command line that messages name, and what Python calls them."""
 
