@@ -2,7 +2,8 @@
 
 Where no step puts in or takes out anything but what is undone here, tokens that spell the document stand for their own
 bytes, each for as many as it has. Two kinds of files are like this: byte-level ones without normalizers (or with NFC,
-on text that it leaves alone), and those whose only normalizers make spaces U+2581 and put one in front.
+on text that it leaves alone, and maybe a space in front), and those whose only normalizers make spaces U+2581 and put
+one in front.
 """
 
 from __future__ import annotations
@@ -33,20 +34,22 @@ class Spelling(NamedTuple):
     widths: NDArray[np.int64]  # bytes of a document that each stands for
     added: frozenset[int]
     marked: bool  # a space is U+2581 in texts
-    prefixed: bool  # a U+2581 stands in front
+    front: bytes = b""  # what is put in front of a text: U+2581, or a space if the text does not begin with one
 
 
 def spelling_of(pipeline: Pipeline) -> Spelling | None:
     """How tokens spell documents; None where steps change them in other ways."""
-    if any(not isinstance(stage, steps.Cut | steps.CutClass | steps.SpellBytes) for stage in pipeline.split):
+    prefixed = isinstance(pipeline.split[0], steps.PrefixSpace) if pipeline.split else False
+    stages = pipeline.split[prefixed:]
+    if any(not isinstance(stage, steps.Cut | steps.CutClass | steps.SpellBytes) for stage in stages):
         return None
-    spelled = any(isinstance(stage, steps.SpellBytes) for stage in pipeline.split)
+    spelled = any(isinstance(stage, steps.SpellBytes) for stage in stages)
     model, normal = pipeline.model, list(pipeline.normalize)
     if isinstance(model, Merges):
         if model.prefix or model.suffix:
             return None
         if not spelled:
-            return _marked(pipeline, model, normal)
+            return None if prefixed else _marked(pipeline, model, normal)
         if model.unknown not in (NO_TOKEN, MISSING) or model.byte_fallback:
             return None
     elif not isinstance(model, Ranks | Longest) or spelled:
@@ -54,7 +57,7 @@ def spelling_of(pipeline: Pipeline) -> Spelling | None:
     if normal and not pipeline.composes_alone:
         return None
     own = [_unspelled(text) for text in pipeline.model_tokens] if spelled else pipeline.model_tokens
-    return _spelling(pipeline, own, False, False)
+    return _spelling(pipeline, own, False, b" " if prefixed else b"")
 
 
 def _marked(pipeline: Pipeline, model: Merges, normal: list[Any]) -> Spelling | None:
@@ -70,10 +73,10 @@ def _marked(pipeline: Pipeline, model: Merges, normal: list[Any]) -> Spelling | 
     own = [None if text is None else _byte_or(text) for text in pipeline.model_tokens]
     if 0 <= model.unknown < len(own):
         own[model.unknown] = None
-    return _spelling(pipeline, own, True, prefixed)
+    return _spelling(pipeline, own, True, SPACE_MARK_BYTES if prefixed else b"")
 
 
-def _spelling(pipeline: Pipeline, own: list[bytes | None], marked: bool, prefixed: bool) -> Spelling:
+def _spelling(pipeline: Pipeline, own: list[bytes | None], marked: bool, front: bytes) -> Spelling:
     texts = [NO_TEXT if text is None else text for text in own] + [NO_TEXT] * (len(pipeline) - len(own))
     mark = SPACE_MARK_BYTES
     for token in pipeline.added:
@@ -81,7 +84,7 @@ def _spelling(pipeline: Pipeline, own: list[bytes | None], marked: bool, prefixe
         texts[token.id] = NO_TEXT if takes_spaces else token.content.encode()
     widths = [len(text) - 2 * text.count(mark) if marked else len(text) for text in texts]
     added = frozenset(token.id for token in pipeline.added)
-    return Spelling(texts, np.array(widths, np.int64), added, marked, prefixed)
+    return Spelling(texts, np.array(widths, np.int64), added, marked, front)
 
 
 def _unspelled(text: bytes | None) -> bytes | None:
@@ -108,8 +111,8 @@ def spelled_spans(
     if spelling.marked and mark in raw:
         return False
     whole = raw.replace(b" ", mark) if spelling.marked else raw
-    prefix = spelling.prefixed and raw != b""
-    whole = mark + whole if prefix else whole
+    prefix = spelling.front != b"" and raw != b"" and (spelling.marked or not raw.startswith(spelling.front))
+    whole = spelling.front + whole if prefix else whole
     at, done = 0, -1 if prefix else 0
     for begin in range(first, last, AT_ONCE):
         some = ids[begin : min(begin + AT_ONCE, last)]
