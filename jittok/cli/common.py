@@ -163,17 +163,21 @@ def ranks_of(options: argparse.Namespace) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-def open_either(options: argparse.Namespace, names: dict[str, str]) -> list[Tokenizer]:
-    """The tokenizers of some arguments, by their names. Those that are files of ranks take what is said of ranks.
+def _options_of(ranks: dict[str, Any]) -> str:
+    """The options that gave what `ranks_of` found."""
+    return ", ".join(f"--{name.removesuffix('s').replace('_', '-')}" for name in ranks)
 
-    Raises ValueError where something is said and none of them is such a file."""
+
+def open_either(options: argparse.Namespace, names: dict[str, str]) -> list[Tokenizer]:
+    """The tokenizers of some arguments, by their names. Files of tiktoken ranks take the options of `add_ranks`.
+
+    ValueError if such an option is given, and none of the arguments is such a file."""
     from jittok.files import holds_ranks
 
     ranks = ranks_of(options)
     takes = {where: bool(ranks) and holds_ranks(vocab) for where, vocab in names.items()}
     if ranks and not any(takes.values()):
-        said = ", ".join(f"--{name.removesuffix('s').replace('_', '-')}" for name in ranks)
-        raise ValueError(f"{said}: found no file of tiktoken ranks, expected one as {' or '.join(names)}")
+        raise ValueError(f"{_options_of(ranks)}: found no file of tiktoken ranks, expected one as {' or '.join(names)}")
     return [
         open_named(vocab, not options.no_cache, where=where, ranks=ranks if takes[where] else None)
         for where, vocab in names.items()
@@ -205,7 +209,7 @@ def open_named(
     names = jittok.bundled_names()
     if ranks:
         raise ValueError(
-            f"{where} {vocab}: found no such file, expected a file of tiktoken ranks, as something is said of one"
+            f"{where} {vocab}: found no such file, expected a file of tiktoken ranks: {_options_of(ranks)} is for such files"
         )
     if vocab in names:
         return jittok.bundled(vocab, llama_cpp=llama_cpp, pre=pre, **bound)

@@ -42,14 +42,15 @@ def check_options(options: argparse.Namespace, add_arguments: Callable[[argparse
     def refuse(names: Iterable[str], beside: str) -> None:
         for name in names:
             if getattr(options, name) != parser.get_default(name):
-                raise ValueError(f"found --{name.replace('_', '-')} and {beside}, expected one of them")
+                option = f"--{name.replace('_', '-')}"
+                raise ValueError(f"found {option} and {beside}, expected no {option}: it does nothing there")
 
     changing = "extend" if options.extend else "prune" if options.prune else ""
     refuse(IDLE[changing or options.model], f"--{changing}" if changing else f"--model {options.model}")
     if options.words:
-        refuse([*COUNTING, *(() if options.held_out else READING)], "--words, which are counted")
-    if options.pre is not None:
-        refuse(["pre_regex"], "--pre")
+        refuse([*COUNTING, *(() if options.held_out else READING)], "--words, whose words are counted already")
+    if options.pre is not None and options.pre_regex is not None:
+        raise ValueError("found --pre-regex and --pre, expected one of them")
     if not changing and options.size is None and options.sizes is None:
         wanted = ["out", *LOOKING]
         for name in wanted:
@@ -81,4 +82,4 @@ def not_cut_out(words: Counts, options: argparse.Namespace) -> str | None:
     left = [text for text in options.special if text not in words.special]
     if not left or not options.words or not words.pre or options.like == "hf":
         return None
-    return f"the words were counted with the texts of {', '.join(left)} in them: count with --special too"
+    return f"the words may hold the texts {', '.join(left)}, which were not cut out: count with --special too"

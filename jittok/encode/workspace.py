@@ -18,6 +18,8 @@ HELD = 1 << 11
 """Single texts of up to this many bytes are copied to the workspace, where kernels can read past their ends."""
 COPIED = 1 << 20
 """Bytes of texts that are copied at once from memory that others may write to."""
+FEW = 1 << 20
+"""So many fragments are handed over; fewer are copied, as the workspace then keeps its arrays."""
 
 
 def fixed(values: Any, dtype: Any = np.int64) -> NDArray[Any]:
@@ -104,7 +106,7 @@ class Workspace:
         """Where the first `count` fragments start and stop, and their tokens, for the caller. Many are not copied: the
         workspace has none any more."""
         starts, stops, tokens = self.read_starts[:count], self.read_stops[:count], self.read_tokens[:count]
-        if count < COPIED:
+        if count < FEW:
             return starts.copy(), stops.copy(), tokens.copy()
         self.give_fragments(64)
         self.forget()

@@ -11,7 +11,7 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -274,6 +274,8 @@ def count(texts: Any, weights: Sequence[float] | None = None, how: How | None = 
     given = None if weights is None else scaled(weights)
     tally = Tally(how, unit=1 if given is None else UNIT)
     shares = _shares(texts, tally.threads) if how.lines is None else []  # which line is the last one, their order tells
+    if shares and given is not None and given.size != len(texts):
+        shares = []  # fails there
     try:
         if not shares:
             _count_in_order(tally, texts, given)
@@ -281,7 +283,8 @@ def count(texts: Any, weights: Sequence[float] | None = None, how: How | None = 
             try:
                 _count_shares(tally, shares, given)
             except (EncodingFailed, TypeError):
-                _count_in_order(Tally(replace(how, threads=1)), texts, given)  # fails at the first document that is bad
+                with closing(Tally(replace(how, threads=1))) as again:
+                    _count_in_order(again, texts, given)  # fails at the first document that is bad
                 raise
         return tally.finish()
     finally:
@@ -320,7 +323,15 @@ def _count_in_order(tally: Tally, texts: Any, given: NDArray[np.int64] | None) -
             raise EncodingFailed(document, error.offset, error.found, error.expected) from None
         return lines
 
-    jobs = (partial(add, *stretch) for stretch in _stretches(tally, texts, given))
+    def each() -> Iterator[Callable[[], Lines | None]]:
+        end = 0
+        for number, docs, its in _stretches(tally, texts, given):
+            end = number + docs.starts.size
+            yield partial(add, number, docs, its)
+        if given is not None and given.size != end:
+            raise CorpusError("weights", given.size, f"{end}, one a document")
+
+    jobs = each()
     if tally.threads == 1:
         for job in jobs:
             tally.tail.add(job())

@@ -109,21 +109,21 @@ class Counts:
         """Read a file that `save` wrote, or lines of a count, a tab and a word. CorpusError for anything else."""
         words: list[bytes] = []
         counts: list[int] = []
-        facts: dict[str, Any] = {}
+        facts = "{}"
         with Path(path).open("rb") as file:
             for number, line in enumerate(file, 1):
                 try:
                     text = line.decode().rstrip("\r\n")
                     if text.startswith("#"):
                         if number == 1 and text.startswith(MAGIC):
-                            facts = json.loads(text[len(MAGIC) :])
+                            facts = text[len(MAGIC) :]
                         continue
                     count, word = text.split("\t")
                     words.append(to_bytes(word))
                     counts.append(int(count))
                     if not 0 <= counts[-1] < MOST:
                         raise ValueError
-                except (ValueError, KeyError):
+                except ValueError:
                     expected = "a count, a tab and a word in the alphabet of bytes"
                     raise CorpusError(f"{path}, line {number}", line[:80], expected) from None
         if sum(counts) >= MOST:
@@ -137,11 +137,12 @@ class Counts:
         return cls(*flat_words(parts), np.fromiter(words.values(), np.int64, len(words)), **facts)
 
 
-def _facts(path: str | os.PathLike[str], facts: object) -> dict[str, Any]:
+def _facts(path: str | os.PathLike[str], line: str) -> dict[str, Any]:
     """What the first line of a file says, as fields of Counts. CorpusError for what `save` would not have written."""
-    given = dict(facts) if isinstance(facts, dict) else {"": facts}
-    fields = {key: given.pop(key, default) for key, default in DEFAULT_FACTS.items()}
     try:
+        facts = json.loads(line)
+        given = dict(facts) if isinstance(facts, dict) else {"": facts}
+        fields = {key: given.pop(key, default) for key, default in DEFAULT_FACTS.items()}
         for key, value in fields.items():
             if type(value) is not type(DEFAULT_FACTS[key]):
                 raise ValueError(f"{key}: {value!r}")
@@ -150,7 +151,7 @@ def _facts(path: str | os.PathLike[str], facts: object) -> dict[str, Any]:
         if fields["unit"] not in (1, UNIT) or min(fields[key] for key in ("documents", "bytes", "left_out")) < 0:
             raise ValueError(json.dumps(facts))
         special, last = tuple(fields.pop("special")), to_bytes(fields.pop("last"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CorpusError(f"{path}, line 1", str(error), "what --save-words writes there") from None
     return {"text_bytes": fields.pop("bytes"), "special": special, "last": last, **fields}
 

@@ -164,17 +164,20 @@ class _Run:
                 str(work), InWords("counts of other inputs or options"), "those it was begun with, or a new folder"
             )
         for fact in self.ledger.facts[1:]:
+            name = component(fact.get("run"), self.ledger.path)
             try:
-                name, ranges = component(fact["run"], self.ledger.path), {tuple(key) for key in fact["ranges"]}
-                path, number = work / name, int(name.removeprefix("run-").removesuffix(".words"))
-                documents, size = int(fact["documents"]), int(fact["bytes"])
-            except (LookupError, TypeError, ValueError) as error:
+                path, ranges = work / name, {tuple(key) for key in fact["ranges"]}
+                number = int(name.removeprefix("run-").removesuffix(".words"))
+                documents, size, crc = (int(fact[key]) for key in ("documents", "bytes", "crc"))
+                if min(number, documents, size) < 0:
+                    raise ValueError("a number below 0")
+            except (LookupError, TypeError, ValueError, OverflowError) as error:
                 expected = "lines that jittok wrote: a new folder begins anew"
                 raise CorpusError(
                     str(self.ledger.path), InWords(f"{type(error).__name__}: {error}"), expected
                 ) from None
             self._number = max(self._number, number + 1)  # threads write at once: what is missing may have any number
-            if ranges & self.done or not check_run(path, fact["crc"]):
+            if ranges & self.done or not check_run(path, crc):
                 continue
             self.tally.runs.append(path)
             self.tally.documents += documents

@@ -10,13 +10,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jittok.corpus import disk
-from jittok.corpus.folders import create
+from jittok.corpus.folders import create, open_regular
 from jittok.errors import CorpusError, InWords
 from jittok.train.table import K1, K2, K3, N_BLOB, S29, S32, S56, SHORT, SLOT, Table
 
@@ -70,17 +70,28 @@ def _by_slice(places: NDArray[np.int64], slices_of: Callable[..., Any]) -> tuple
     return places[order], np.searchsorted(slices[order], np.arange(SLICES + 1)).tolist()
 
 
-def _sizes(path: Path, file: Any) -> NDArray[np.int64]:
+def _open(path: Path) -> BinaryIO:
+    """A run to read. No link is followed, and a pipe, which would be waited for, is no run."""
+    return os.fdopen(open_regular(path, os.O_RDONLY | getattr(os, "O_BINARY", 0)), "rb")
+
+
+def _sizes(path: Path, file: BinaryIO) -> NDArray[np.int64]:
+    """What the header says. CorpusError if the slices would have other bytes than the file."""
     head = file.read(len(RUN) + 24 * SLICES)
     if head[: len(RUN)] != RUN or len(head) != len(RUN) + 24 * SLICES:
         raise CorpusError(str(path), head[:24], "a run of counted words")
-    return np.frombuffer(head[len(RUN) :], np.int64).reshape(SLICES, 3)
+    sizes = np.frombuffer(head[len(RUN) :], np.int64).reshape(SLICES, 3)
+    wanted = sum(8 * SLOT * (short + long) + blob for short, long, blob in sizes.tolist())
+    found = os.fstat(file.fileno()).st_size - len(head)
+    if (sizes < 0).any() or wanted != found:
+        raise CorpusError(str(path), InWords(f"slices of {found} bytes"), f"{wanted} bytes, as its header says")
+    return sizes
 
 
 def check_run(path: Path, crc: int) -> bool:
     """Whether a run is there and whole."""
     try:
-        with path.open("rb") as file:
+        with _open(path) as file:
             sizes = _sizes(path, file)
             found = 0
             while piece := file.read(disk.PIECE):
@@ -97,7 +108,7 @@ def slices_of(paths: Sequence[Path]) -> Iterator[Iterator[Table]]:
     """
     sizes = []
     for path in paths:
-        with path.open("rb") as file:
+        with _open(path) as file:
             sizes.append(_sizes(path, file))
     places = [len(RUN) + size.nbytes for size in sizes]
     for k in range(SLICES):
@@ -110,16 +121,16 @@ def slices_of(paths: Sequence[Path]) -> Iterator[Iterator[Table]]:
 
 def _tables(paths: Sequence[Path], sizes: list[list[int]], places: list[int]) -> Iterator[Table]:
     for path, size, place in zip(paths, sizes, places, strict=True):
-        with path.open("rb") as file:
+        with _open(path) as file:
             file.seek(place)
             yield _read_slice(path, file, *size)
 
 
-def _read_slice(path: Path, file: Any, short: int, long: int, blob: int) -> Table:
+def _read_slice(path: Path, file: BinaryIO, short: int, long: int, blob: int) -> Table:
     """One slice. CorpusError for one that `write_run` has not written: a kernel believes what it says of places."""
 
     def read(count: int, dtype: Any) -> Any:
-        found = np.frombuffer(bytearray(file.read(max(count, 0) * np.dtype(dtype).itemsize)), dtype)
+        found = np.frombuffer(bytearray(file.read(count * np.dtype(dtype).itemsize)), dtype)
         if found.size != count:
             raise CorpusError(str(path), InWords("a slice that is cut off"), "a run of counted words")
         return found

@@ -14,6 +14,8 @@ from pathlib import Path
 STDOUT, STDERR = 1, 2
 OPEN_FILES = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/self/fd/")
 """Names of what this process has open already, which may be a file that the shell has made."""
+HIDDEN = ".jittok-"
+"""Begins the names of files that are written first."""
 
 
 def is_stream(path: str | os.PathLike[str]) -> bool:
@@ -51,7 +53,7 @@ def _at_the_end(descriptor: int) -> Iterator[Path]:
     import shutil
     import tempfile
 
-    with tempfile.TemporaryDirectory(prefix="jittok-") as folder:
+    with tempfile.TemporaryDirectory(prefix=HIDDEN) as folder:
         new = Path(folder) / "output"
         yield new
         if descriptor == STDOUT and sys.stdout is not None:
@@ -72,17 +74,23 @@ def whole(path: str | os.PathLike[str]) -> Iterator[Path]:
     try:
         with way as new:
             yield new
-    except OSError as error:  # of the hidden file, or of none: a disk that is full
-        if error.errno is None:
+    except OSError as error:
+        if error.errno is None or not _is_unnamed(error):
             raise
         raise type(error)(error.errno, error.strerror, os.fspath(path)) from error
+
+
+def _is_unnamed(error: OSError) -> bool:
+    """Whether an error names no file, as when a disk is full, or one that nobody knows."""
+    name = error.filename
+    return not isinstance(name, str) or HIDDEN in name
 
 
 @contextmanager
 def _beside(path: str | os.PathLike[str]) -> Iterator[Path]:
     """The file that takes the place of another."""
     place = Path(os.path.realpath(path))
-    new = place.with_name(f".jittok-{secrets.token_hex(8)}")
+    new = place.with_name(f"{HIDDEN}{secrets.token_hex(8)}")
     os.close(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
     try:
         if place.exists():

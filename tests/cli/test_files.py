@@ -58,7 +58,7 @@ def test_ranks_take_their_pattern_and_special_tokens(ranks, tmp_path, capsysbina
         (["--pattern", "a*+a"], "a*+a"),
         ([], "expected its pattern"),
         (["--pattern", ".", "--special-token", "x"], "TEXT=ID"),
-        (["--vocab", "gpt-2", "--pattern", "."], "something is said of one"),
+        (["--vocab", "gpt-2", "--pattern", "."], "expected a file of tiktoken ranks: --pattern is for such files"),
     ],
 )
 def test_what_is_wrong_with_them_is_told(ranks, given, found, capfd):

@@ -127,6 +127,15 @@ def test_permissions_and_long_names_stay_and_links_are_followed(tmp_path: Path) 
     assert link.is_symlink()
 
 
+def test_of_two_files_the_one_that_failed_is_named(tmp_path: Path) -> None:
+    (tmp_path / "second").mkdir()
+    with pytest.raises(OSError, match="second"), whole(tmp_path / "first"), whole(tmp_path / "second"):
+        pass
+    with pytest.raises(FileNotFoundError, match="lost"), whole(tmp_path / "first"):
+        (tmp_path / "lost").read_bytes()
+    assert [path.name for path in tmp_path.iterdir()] == ["second"]
+
+
 @pytest.mark.process
 @pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="no /dev/stdout")
 def test_standard_output_is_written_to_where_it_is(tmp_path: Path) -> None:

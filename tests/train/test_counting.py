@@ -125,6 +125,12 @@ def test_weights_multiply_what_a_document_counts() -> None:
     assert sums == {b"a": 3.5, b" a": 2.5, b" b": 1.0}
     with pytest.raises(CorpusError, match="numbers from 0"):
         count(["a"], weights=[-1])
+    for threads in (1, 2):  # one weight is one too many, or too few
+        for texts in (["a", "b", "c"], iter(["a", "b", "c"])):
+            with pytest.raises(CorpusError, match="one a document"):
+                count(texts, weights=[1, 2, 3, 4], threads=threads)
+        with pytest.raises(CorpusError, match="one a document"):
+            count(["a", "b", "c"], weights=[1, 2], threads=threads)
 
 
 def test_special_texts_are_cut_out_first_the_longest_first() -> None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import zlib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from jittok.corpus.ledger import Ledger
 from jittok.corpus.options import Options as Reading
 from jittok.errors import CorpusError
-from jittok.train import count_files, counts, files
+from jittok.train import count_files, counts, files, runs
 from jittok.train.counting import How, count
 from jittok.train.counts import Counts
 from jittok.train.files import finished
@@ -98,10 +101,37 @@ def test_a_work_folder_is_one_process_and_what_it_holds_is_not_believed(tmp_path
             with pytest.raises(CorpusError, match="a word that is not all there"):
                 count_files([data], how, work=work)
     run.write_bytes(raw)
-    for fact in ({"run": "../data.txt"}, {"run": 5}, {"ranges": 5}, {"documents": None}):
+    wrong_facts: list[dict[str, Any]] = [
+        {"run": "../data.txt"}, {"run": 5}, {"run": "run-x.words"}, {"ranges": 5}, {"documents": None},
+        {"documents": -1}, {"bytes": float("inf")}, {"crc": None},
+    ]  # fmt: skip
+    for fact in wrong_facts:
         forged(name, lines, **fact)
         with pytest.raises(CorpusError, match=r"jittok wrote|somebody else wrote"):
             count_files([data], how, work=work)
+    forged(name, lines)
+    count_files([data], how, work=work)
+    sizes = np.frombuffer(raw[24 : 24 + 24 * 64], np.int64).copy()
+    sizes[0] = 1 << 62  # more bytes than there are
+    run.write_bytes(raw[:24] + sizes.tobytes() + raw[24 + 24 * 64 :])
+    with pytest.raises(CorpusError, match="as its header says"):
+        list(runs.slices_of([run]))
+    with pytest.raises(CorpusError, match="a slice that is cut off"):
+        runs._read_slice(run, io.BytesIO(b"12345"), 1, 0, 0)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names")
+def test_a_run_is_not_read_through_a_link_or_waited_for(tmp_path: Path) -> None:
+    data, work, how = tmp_path / "data.txt", tmp_path / "work", How(threads=1)
+    data.write_text("some words")
+    plain = count_files([data], how, work=work).to_dict()
+    (run,) = work.glob("run-*.words")
+    run.rename(tmp_path / "elsewhere")
+    for plant in (lambda: run.symlink_to(tmp_path / "elsewhere"), lambda: os.mkfifo(run)):
+        plant()
+        assert not runs.check_run(run, json.loads((work / files.LEDGER).read_bytes().splitlines()[1][9:])["crc"])
+        run.unlink()
+    assert count_files([data], how, work=work).to_dict() == plain
 
 
 def forged(name: Path, lines: list[bytes], **facts: Any) -> None:
@@ -124,7 +154,7 @@ def test_a_run_is_not_written_through_a_link(tmp_path: Path) -> None:
 
 WRONG_HEADERS = (
     '{"foo": 1}', "[1]", "5", '{"pre": 5}', '{"unit": 0}', '{"unit": true}', '{"special": 7}', '{"special": [7]}',
-    '{"documents": -1}', '{"last": "\u65e5"}',
+    '{"documents": -1}', '{"last": "\u65e5"}', "nonsense", "[" * 100_000,
 )  # fmt: skip
 
 
@@ -132,7 +162,7 @@ WRONG_HEADERS = (
 def test_a_first_line_that_nothing_wrote_is_told(header: str, tmp_path: Path) -> None:
     path = tmp_path / "a.words"
     path.write_text(f"#jittok words 1 {header}\n3\tab\n", encoding="utf-8")
-    with pytest.raises(CorpusError, match="line 1"):
+    with pytest.raises(CorpusError, match=r"line 1: .*Counts\.save"):
         Counts.load(path)
 
 
