@@ -209,7 +209,8 @@ def open_named(
     names = jittok.bundled_names()
     if ranks:
         raise ValueError(
-            f"{where} {vocab}: found no such file, expected a file of tiktoken ranks: {_options_of(ranks)} is for such files"
+            f"{where} {vocab}: found no such file, "
+            f"expected a file of tiktoken ranks: {_options_of(ranks)} is for such files"
         )
     if vocab in names:
         return jittok.bundled(vocab, llama_cpp=llama_cpp, pre=pre, **bound)

@@ -130,10 +130,10 @@ def _read_slice(path: Path, file: BinaryIO, short: int, long: int, blob: int) ->
     """One slice. CorpusError for one that `write_run` has not written: a kernel believes what it says of places."""
 
     def read(count: int, dtype: Any) -> Any:
-        found = np.frombuffer(bytearray(file.read(count * np.dtype(dtype).itemsize)), dtype)
-        if found.size != count:
+        found = bytearray(file.read(count * np.dtype(dtype).itemsize))
+        if len(found) != count * np.dtype(dtype).itemsize:
             raise CorpusError(str(path), InWords("a slice that is cut off"), "a run of counted words")
-        return found
+        return np.frombuffer(found, dtype)
 
     head, tail = read(SLOT * short, np.uint64), read(SLOT * long, np.uint64)
     words = np.concatenate([read(blob, np.uint8), np.zeros(16, np.uint8)])
