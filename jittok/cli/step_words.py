@@ -84,11 +84,11 @@ def _ends(step: Any) -> str:
     return f"white space at the {' and at the '.join(ends)} goes" if ends else "nothing"
 
 
-def _squeeze(step: Any) -> str:
-    parts = ["sentencepiece's normalizer" + (" with a character map" if step.charsmap.size else "")]
+def _squeeze(step: Any, name: str = "sentencepiece's normalizer", squeezed: str = "extra spaces go") -> str:
+    parts = [name + (" with a character map" if step.charsmap.size else "")]
     if step.prefix:
         parts.append(f"a space {'behind' if step.suffix else 'in front'}")
-    parts += ["extra spaces go"] * step.squeeze + ["a space becomes '▁'"] * step.escape
+    parts += [squeezed] * step.squeeze + ["a space becomes '▁'"] * step.escape
     return ", ".join(parts)
 
 
@@ -128,14 +128,6 @@ def _merges(model: Any) -> str:
 
 def _shortest(step: Any) -> str:
     return "" if step.shortest else ", but an overlong form is the character that it stands for"
-
-
-def _squeeze_llama(step: Any) -> str:
-    parts = ["llama.cpp's normalizer of Unigram" + (" with a character map" if step.charsmap.size else "")]
-    if step.prefix:
-        parts.append(f"a space {'behind' if step.suffix else 'in front'}")
-    parts += ["spaces in a row are one"] * step.squeeze + ["a space becomes '▁'"] * step.escape
-    return ", ".join(parts)
 
 
 def _bert_words(step: Any) -> str:
@@ -200,7 +192,7 @@ _WORDS: dict[str, Callable[[Any], str]] = {
     "BeginLines": lambda step: f"{step.text!r} in front of each line that does not begin so",
     "Lowercase": lambda _: "lower case",
     "ComposeAll": lambda _: "the normal form NFC",
-    "SqueezeLlama": _squeeze_llama,
+    "SqueezeLlama": lambda step: _squeeze(step, "llama.cpp's normalizer of Unigram", "spaces in a row are one"),
     "CutWhite": lambda _: "words are what stands between white space",
     "BertWords": _bert_words,
     "Kmers": lambda step: f"between tokens {step.begin} and {step.end} each {step.size} letters are a token",

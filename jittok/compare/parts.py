@@ -17,7 +17,6 @@ from jittok.pipeline.pipeline import FIRST_TEXT, canonical
 from jittok.pipeline.steps import Cut
 from jittok.reference.tokenize import around
 from jittok.vocab import NO_TOKEN, Vocab
-from jittok.vocab.as_pipeline import pipeline_of
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
@@ -103,7 +102,7 @@ def _same_steps(a: Vocab, b: Vocab) -> bool:
     """Whether two GGUF vocabularies do the same to a text before any pattern cuts it."""
     steps = [
         tuple(step for step in (*made.normalize, *made.split) if not isinstance(step, Cut))
-        for made in map(pipeline_of, (a, b))
+        for made in (a.pipeline, b.pipeline)
     ]
     return _same_data(*steps)
 
@@ -136,7 +135,7 @@ def _normalizer(vocab: Made) -> str:
     if plain_bytes(vocab):
         return "none"
     if isinstance(vocab, Vocab):
-        return f"llama.cpp's of type {vocab.type} ({_names(pipeline_of(vocab))})"
+        return f"llama.cpp's of type {vocab.type} ({_names(vocab.pipeline)})"
     return _names(vocab)
 
 

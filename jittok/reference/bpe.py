@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jittok.errors import EncodingFailed
-from jittok.pretokenize.definition import PreType, pre_type
+from jittok.pipeline.models import PairMerges
 from jittok.reference.mapped import Mapped, Token
 from jittok.reference.merging import Observe, Symbols, merge_pairs
 from jittok.unicode.tables import sequence_length
 from jittok.vocab import Vocab
+from jittok.vocab.as_pipeline import model_of
 
 
 def tokens(vocab: Vocab, word: Mapped) -> Iterator[Token]:
@@ -18,7 +19,6 @@ def tokens(vocab: Vocab, word: Mapped) -> Iterator[Token]:
     EncodingFailed: a space inside a word that is not written in the alphabet of bytes.
     Source: llama.cpp, `llm_tokenizer_bpe_session`.
     """
-    pre = pre_type(vocab.pre_type)
     text = bytes(word.text)
     at = 0
     for symbol in [text] if is_whole(vocab, text) else merge(vocab, checked(word)).pieces():
@@ -27,7 +27,7 @@ def tokens(vocab: Vocab, word: Mapped) -> Iterator[Token]:
             yield word.token(token, at, at + len(symbol))
         else:
             for k, byte in enumerate(symbol, at):
-                token = byte_token(vocab, pre, byte)
+                token = byte_token(vocab, byte)
                 if token is not None:
                     yield word.token(token, k, k + 1)
         at += len(symbol)
@@ -35,8 +35,8 @@ def tokens(vocab: Vocab, word: Mapped) -> Iterator[Token]:
 
 def is_whole(vocab: Vocab, word: bytes) -> bool:
     """Whether a word is taken as the token that it is, without merging."""
-    lines = pre_type(vocab.pre_type).newlines_whole and not word.strip(b"\n")
-    return word in vocab.ids and (vocab.ignore_merges or lines)
+    model = model_of(vocab, PairMerges)
+    return word in vocab.ids and (model.whole_words or (model.whole_lines and not word.strip(b"\n")))
 
 
 def checked(word: Mapped) -> bytes:
@@ -55,6 +55,7 @@ def merge(vocab: Vocab, word: bytes, observe: Observe | None = None) -> Symbols:
     return merge_pairs(word, lambda left, right: ranks.get((left, right)), observe)
 
 
-def byte_token(vocab: Vocab, pre: PreType, byte: int) -> int | None:
+def byte_token(vocab: Vocab, byte: int) -> int | None:
     """The token of one byte of a symbol that is none: just the byte, or `<0xHH>` without the alphabet of bytes."""
-    return vocab.ids.get(bytes([byte]) if pre.byte_encode else b"<0x%02X>" % byte)
+    alone = model_of(vocab, PairMerges).byte_alphabet
+    return vocab.ids.get(bytes([byte]) if alone else b"<0x%02X>" % byte)

@@ -12,11 +12,13 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from jittok.errors import EncodingFailed, MalformedVocab
+from jittok.pipeline.steps import PlamoSegments
 from jittok.reference.mapped import Mapped, Token
 from jittok.reference.per_vocab import file_attributes, per_vocab, scores
 from jittok.unicode.characters import NEWLINE, SPACE_BYTE
 from jittok.unicode.tables import code_points, decode, is_whitespace, utf8
 from jittok.vocab import Vocab
+from jittok.vocab.as_pipeline import step_of
 
 BYTE = 32
 INVALID, UNKNOWN = -20_000_000, -10_000_000
@@ -54,7 +56,7 @@ class Table(NamedTuple):
 
 def tokens(vocab: Vocab, segment: Mapped) -> Iterator[Token]:
     """Tokens of one segment. Source: llama.cpp, `llm_tokenizer_plamo2_session` and `..plamo3_session`."""
-    yield from searched(table(vocab), segment, list(decode(segment.text, vocab.shortest_utf8)))
+    yield from searched(table(vocab), segment, list(decode(segment.text, step_of(vocab, PlamoSegments).shortest)))
 
 
 def segments(vocab: Vocab, fragment: Mapped) -> list[list[Point]]:
@@ -62,8 +64,9 @@ def segments(vocab: Vocab, fragment: Mapped) -> list[list[Point]]:
 
     PLaMo-2 drops a byte order mark in front.
     """
-    text = list(decode(fragment.text, vocab.shortest_utf8))
-    if vocab.type == "plamo2":
+    how = step_of(vocab, PlamoSegments)
+    text = list(decode(fragment.text, how.shortest))
+    if not how.runs:
         return [text[text[0][0] == BYTE_ORDER_MARK :]] if text and len(text) > (text[0][0] == BYTE_ORDER_MARK) else []
     points = [c for c, _, _ in text]
     cuts = {0, len(points), *_around_controls(points)}

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from jittok.errors import EncodingFailed
+from jittok.pipeline.models import LongestEscaped
 from jittok.reference.mapped import Mapped, Token
 from jittok.reference.per_vocab import per_vocab
 from jittok.vocab import Vocab
+from jittok.vocab.as_pipeline import model_of
 
 ESCAPES = {ord("t"): 9, ord("n"): 10, ord("r"): 13}
 Observe = Callable[[int, int, int | None], None]
@@ -26,7 +28,7 @@ def tokens(vocab: Vocab, fragment: Mapped, observe: Observe | None = None) -> It
     at = 0
     while at < len(text):
         if text[at : at + 1] not in prefixes:
-            yield fragment.token(vocab.unk_id, at, at + 1)
+            yield fragment.token(model_of(vocab, LongestEscaped).unknown, at, at + 1)
             at += 1
             continue
         found, stop = at, at + 1

@@ -19,7 +19,6 @@ from jittok.reference.nfc import nfc
 from jittok.unicode.characters import NEWLINE
 from jittok.unicode.tables import ENCODED_BYTE, LAST_CODE_POINT, code_points, decode, is_whitespace, lower, utf8
 from jittok.vocab import Vocab
-from jittok.vocab.as_pipeline import pipeline_of
 
 Part = Mapped | Token
 Step = Callable[[Vocab, Any, Mapped], Iterator[Part]]
@@ -52,7 +51,7 @@ def cut_words(vocab: Vocab, part: Part) -> list[Part]:
 
 
 def _steps(vocab: Vocab) -> list[Any]:
-    pipeline = pipeline_of(vocab)
+    pipeline = vocab.pipeline
     return [*pipeline.normalize, *pipeline.split]
 
 

@@ -13,7 +13,6 @@ from jittok.reference.mapped import Mapped, Token, mapped
 from jittok.reference.special import partition
 from jittok.reference.steps import words
 from jittok.vocab import NO_TOKEN, Vocab
-from jittok.vocab.as_pipeline import pipeline_of
 
 __all__ = ["align", "detokenize", "newline_id", "token_to_piece", "tokenize", "tokens"]
 
@@ -66,7 +65,7 @@ def tokens(vocab: Vocab, text: bytes, *, add_special: bool = False, parse_specia
 
 def session(vocab: Vocab, fragment: Mapped, after_special: bool) -> Iterator[Token]:
     """The tokens of one stretch of text between special tokens: the steps of the vocabulary, then its model."""
-    model = MODELS[type(pipeline_of(vocab).model)]
+    model = MODELS[type(vocab.pipeline.model)]
     for word in words(vocab, fragment, after_special):
         if isinstance(word, Token):
             yield word

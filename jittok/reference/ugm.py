@@ -8,12 +8,15 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from jittok.errors import EncodingFailed
+from jittok.pipeline.models import Lattice
+from jittok.pipeline.steps import SqueezeLlama
 from jittok.reference.mapped import Mapped, Token
 from jittok.reference.per_vocab import attributes, file_attributes, per_vocab, scores
 from jittok.reference.xcda import charsmap, longest_key, replacement
 from jittok.unicode.characters import SPACE_MARK_BYTES
 from jittok.unicode.tables import REPLACEMENT, sequence_length, utf8, well_formed
 from jittok.vocab import Vocab
+from jittok.vocab.as_pipeline import model_of, step_of
 
 UNUSED, NORMAL, USER_DEFINED = 2, 4, 16
 LOWEST = -sys.float_info.max
@@ -81,10 +84,10 @@ def tokens(vocab: Vocab, text: Mapped) -> Iterator[Token]:
 
 def joined(vocab: Vocab, text: Mapped, path: list[Token]) -> Iterator[Token]:
     """The tokens of a path over a normalized text, a run of unknown ones as one."""
-    run = None  # of unknown tokens, still growing
+    unknown, run = model_of(vocab, Lattice).unknown, None  # a run of unknown tokens, still growing
     for token, start, stop in path:
         found = text.token(token, start, stop)
-        if run and token == vocab.unk_id == run.id:
+        if run and token == unknown == run.id:
             run = Token(token, min(run.start, found.start), max(run.stop, found.stop))
             continue
         if run:
@@ -105,7 +108,7 @@ def step(vocab: Vocab, text: bytes | bytearray, at: int) -> tuple[bytes, int]:
     size, value = longest_key(chars, text, at)
     if size:
         return replacement(chars, value, at), size
-    size = well_formed(text, at, vocab.shortest_utf8)
+    size = well_formed(text, at, step_of(vocab, SqueezeLlama).shortest)
     return (bytes(text[at : at + size]), size) if size else (utf8(REPLACEMENT), 1)
 
 
@@ -113,12 +116,12 @@ def normalize(vocab: Vocab, fragment: Mapped, observe: Callable[[int, int, bytes
     """What the lattice is built on. EncodingFailed: a spoiled character map. Source: llama.cpp, `normalize`.
 
     observe: called after each step with its place, the bytes used, what came out, and the bytes of the result so far.
-    With `remove_extra_whitespaces` a space stands for all the spaces since the last word, and before the first word for
+    With `squeeze` a space stands for all the spaces since the last word, and before the first word for
     none if there were none.
     """
-    space = SPACE_MARK_BYTES if vocab.escape_whitespaces else b" "
-    prepend = vocab.add_space_prefix and not vocab.treat_whitespace_as_suffix
-    merge = vocab.remove_extra_whitespaces
+    how = step_of(vocab, SqueezeLlama)
+    space = SPACE_MARK_BYTES if how.escape else b" "
+    prepend, merge = how.prefix and not how.suffix, how.squeeze
     out, prepended, inside, at = Mapped(), False, False, 0
     skipped = None  # the stretch of the spaces that were left out since the last word
     while at < len(fragment.text):
@@ -146,7 +149,7 @@ def normalize(vocab: Vocab, fragment: Mapped, observe: Callable[[int, int, bytes
             out.add(bytes([byte]), start, stop)
         if observe:
             observe(at - used, used, piece, len(out.text))
-    if vocab.add_space_prefix and vocab.treat_whitespace_as_suffix:
+    if how.prefix and how.suffix:
         out.add(space, fragment.stops[-1], fragment.stops[-1])
     return out
 
@@ -154,7 +157,8 @@ def normalize(vocab: Vocab, fragment: Mapped, observe: Callable[[int, int, bytes
 def lattice(vocab: Vocab, text: bytes, observe: Callable[[Challenge], None] | None = None) -> list[Cell]:
     """The best cell of each place of a normalized text. Sums are doubles; only a higher one wins."""
     known, attribute, score_of = tables(vocab), attributes(vocab), scores(vocab)
-    cells = [Cell(vocab.unk_id, 0, 0.0), *[Cell(vocab.unk_id, 0, LOWEST)] * len(text)]
+    unknown = model_of(vocab, Lattice).unknown
+    cells = [Cell(unknown, 0, 0.0), *[Cell(unknown, 0, LOWEST)] * len(text)]
 
     def challenge(token: int, start: int, stop: int, score: float) -> None:
         total = cells[start].score + score
@@ -176,7 +180,7 @@ def lattice(vocab: Vocab, text: bytes, observe: Callable[[Challenge], None] | No
                 challenge(token, at, stop, 0.0 if attribute[token] & USER_DEFINED else score_of[token])
             stop += 1
         if not covered:
-            challenge(vocab.unk_id, at, character, known.unknown_score)
+            challenge(unknown, at, character, known.unknown_score)
         at = character
     return cells
 

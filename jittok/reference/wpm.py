@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from jittok.errors import EncodingFailed
+from jittok.pipeline.models import LongestText
+from jittok.pipeline.steps import BertWords
 from jittok.reference.mapped import Mapped, Token
 from jittok.unicode.characters import SPACE_MARK_BYTES
 from jittok.unicode.tables import (
@@ -22,6 +24,7 @@ from jittok.unicode.tables import (
     utf8,
 )
 from jittok.vocab import Vocab
+from jittok.vocab.as_pipeline import model_of, step_of
 
 IDEOGRAPHS = (
     (0x3400, 0x4DBF),
@@ -43,7 +46,7 @@ def tokens(vocab: Vocab, word: Mapped) -> Iterator[Token]:
     """Tokens of one word. Source: llama.cpp, `llm_tokenizer_wpm_session`."""
     matches = match(vocab, bytes(word.text))
     if matches is None:
-        yield word.token(vocab.unk_id, 0, len(word.text))
+        yield word.token(model_of(vocab, LongestText).unknown, 0, len(word.text))
     else:
         for token, start, stop in matches:
             yield word.token(token, start, stop)
@@ -54,10 +57,10 @@ def words(vocab: Vocab, fragment: Mapped) -> list[Mapped]:
 
     Source: llama.cpp, `preprocess`.
     """
-    found: list[Mapped] = []
+    how, found = step_of(vocab, BertWords), list[Mapped]()
     word = None  # the open one
-    for c, i, j in decode(fragment.text, vocab.shortest_utf8):
-        if vocab.strip_accents:
+    for c, i, j in decode(fragment.text, how.shortest):
+        if how.strip_accents:
             c = nfd(c)  # noqa: PLW2901  llama.cpp goes on with the first code point of the decomposition
         if flags(c) & WHITESPACE:
             word = None
@@ -69,7 +72,7 @@ def words(vocab: Vocab, fragment: Mapped) -> list[Mapped]:
                 word = Mapped()
                 word.add(SPACE_MARK_BYTES, fragment.starts[i], fragment.starts[i])
                 found.append(word)
-            word.put(utf8(lower(c) if vocab.lowercase else c), fragment, i, j)
+            word.put(utf8(lower(c) if how.lowercase else c), fragment, i, j)
             if alone:
                 word = None
     return found
@@ -77,7 +80,8 @@ def words(vocab: Vocab, fragment: Mapped) -> list[Mapped]:
 
 def is_dropped(vocab: Vocab, c: int) -> bool:
     """Whether a code point that is no white space leaves no trace: its neighbours then touch."""
-    return c in (0, REPLACEMENT) or bool(flags(c) & CONTROL) or (vocab.strip_accents and bool(flags(c) & MARK))
+    gone = CONTROL | MARK if step_of(vocab, BertWords).strip_accents else CONTROL
+    return c in (0, REPLACEMENT) or bool(flags(c) & gone)
 
 
 def is_alone(c: int) -> bool:
@@ -94,7 +98,7 @@ def match(vocab: Vocab, word: bytes, observe: Observe | None = None) -> list[Tok
     found: list[Token] = []
     at = 0
     while at < len(word):
-        for stop in range(min(len(word), at + vocab.max_token_length + 1), at, -1):
+        for stop in range(min(len(word), at + model_of(vocab, LongestText).longest + 1), at, -1):
             token = vocab.ids.get(word[at:stop])
             if observe:
                 observe(at, stop, token)

@@ -49,9 +49,7 @@ class OtherFiles(Facts):
     @property
     def pipeline(self) -> Pipeline:
         """What becomes of a text, step by step, as data: of a GGUF llama.cpp's steps, of another file those it says."""
-        from jittok.vocab.as_pipeline import pipeline_of
-
-        return self.vocab if isinstance(self.vocab, Pipeline) else pipeline_of(self.vocab)
+        return self.vocab if isinstance(self.vocab, Pipeline) else self.vocab.pipeline
 
     def _pipeline(self, wanted: str) -> Pipeline:
         if not isinstance(self.vocab, Pipeline):

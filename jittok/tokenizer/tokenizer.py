@@ -61,6 +61,8 @@ class Tokenizer(Decoding):
         kept: Kept | None = None,
         file_options: dict[str, Any] | None = None,
     ) -> None:
+        if isinstance(vocab, Pipeline) and vocab.format == "gguf":
+            raise TypeError("Tokenizer: found the steps of a GGUF, expected a Vocab: write jittok.load(path)")
         if not isinstance(vocab, Vocab | Pipeline):
             named = isinstance(vocab, str | os.PathLike)
             call = f"jittok.bundled({vocab!r})" if vocab in bundled_names() else "jittok.load(path)"

@@ -1,15 +1,17 @@
 """A GGUF vocabulary as a `Pipeline`: llama.cpp's steps in the form that every other file has.
 
-The arrays are those of the vocabulary, not copies. The reference runs these steps literally (`jittok.reference`), and
-`info` and `compare` say them in words. Kernels are chosen from the vocabulary itself (`jittok.models`).
+The arrays of steps and models are those of the vocabulary, not copies. The reference runs these steps, each as its
+settings say (`jittok.reference`), and `info` and `compare` say them in words. Kernels are chosen from the vocabulary
+itself (`jittok.models`).
 """
 
 from __future__ import annotations
 
-from itertools import pairwise
-from weakref import WeakKeyDictionary
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jittok.pipeline import Pipeline, models, steps
 from jittok.pipeline.pipeline import FIRST_TEXT, LSTRIP, RSTRIP, SPECIAL, fixed
@@ -17,24 +19,65 @@ from jittok.pretokenize.records import PreType, pre_type
 from jittok.unicode.characters import KMER, SPACE_MARK
 from jittok.vocab.vocab import NO_TOKEN, Vocab
 
+T = TypeVar("T")
+
 UNKNOWN_BIT, CONTROL_BIT, LSTRIP_BIT, RSTRIP_BIT = 1, 8, 128, 256
 CHUNK = 5
 """Bytes that llama.cpp's type for tests makes a token of."""
 DNA = b"<dna>", b"</dna>", b"<oov>"
-_KNOWN: WeakKeyDictionary[Vocab, Pipeline] = WeakKeyDictionary()
+_SAID_BY_THE_VOCABULARY = (
+    "add_bos", "add_eos", "add_sep", "add_space_prefix", "attributes", "eog_ids", "eom_id", "eot_id", "fim_middle_id",
+    "fim_pad_id", "fim_prefix_id", "fim_rep_id", "fim_sep_id", "fim_suffix_id", "fingerprint", "ids", "mask_id", "nfc",
+    "pre", "scores", "sep_id", "special_tokens", "token_bytes", "token_offsets", "tokens", "type",
+)  # fmt: skip
 
 
-def pipeline_of(vocab: Vocab) -> Pipeline:
-    """The steps of a vocabulary, made once as long as it lives."""
-    if vocab not in _KNOWN:
-        _KNOWN[vocab] = _made(vocab)
-    return _KNOWN[vocab]
+@dataclass(frozen=True, eq=False, repr=False)
+class GgufPipeline(Pipeline):
+    """The steps of a GGUF, to look at and for the reference; what encodes is made of the `vocab`."""
+
+    vocab: Vocab | None = None
+
+    @property
+    def merges(self) -> int:
+        """How many merges."""
+        return self.model.offsets.size - 1 if isinstance(self.model, models.PairMerges) else 0
+
+    def merge_rank(self, token: int) -> int | None:
+        """The lowest rank of a merge that makes a token, None when there is none."""
+        from jittok.vocab.describe import merge_rank
+
+        assert self.vocab is not None
+        return merge_rank(self.vocab, token)
 
 
-def _made(vocab: Vocab) -> Pipeline:
+def _of_the_vocabulary(name: str) -> property:
+    return property(lambda self: getattr(self.vocab, name), doc="What the vocabulary says.")
+
+
+for _name in _SAID_BY_THE_VOCABULARY:
+    setattr(GgufPipeline, _name, _of_the_vocabulary(_name))
+
+
+def step_of(vocab: Vocab, kind: type[T]) -> T:
+    """The first step of this kind, which the vocabulary has."""
+    made: Any = vocab.pipeline
+    return next(step for step in (*made.normalize, *made.split) if isinstance(step, kind))
+
+
+def model_of(vocab: Vocab, kind: type[T]) -> T:
+    """The model, which is of this kind."""
+    made = vocab.pipeline.model
+    assert isinstance(made, kind)
+    return made
+
+
+def make_pipeline(vocab: Vocab) -> GgufPipeline:
+    """The steps of a vocabulary: `Vocab.pipeline` asks once."""
     special = vocab.special_tokens
     sizes = np.diff(vocab.token_offsets)[special]
-    return Pipeline(
+    return GgufPipeline(
+        vocab=vocab,
         source=vocab.source,
         format="gguf",
         library="llama.cpp",
@@ -150,14 +193,14 @@ def _single(vocab: Vocab) -> tuple[int, ...]:
     return (*front, FIRST_TEXT, *((last,) if after and last != NO_TOKEN else ()))
 
 
-def _flags(vocab: Vocab) -> np.ndarray:
+def _flags(vocab: Vocab) -> NDArray[np.uint8]:
     bits = vocab.attributes[vocab.special_tokens]
     flags = np.where(bits & (UNKNOWN_BIT | CONTROL_BIT), SPECIAL, 0)
     flags |= np.where(bits & LSTRIP_BIT, LSTRIP, 0) | np.where(bits & RSTRIP_BIT, RSTRIP, 0)
     return fixed(flags, np.uint8)
 
 
-def _texts_of(vocab: Vocab, tokens: np.ndarray) -> np.ndarray:
-    borders = list(pairwise(vocab.token_offsets.tolist()))
-    parts = [vocab.token_bytes[slice(*borders[token])] for token in tokens.tolist()]
+def _texts_of(vocab: Vocab, tokens: NDArray[np.int32]) -> NDArray[np.uint8]:
+    starts, stops = vocab.token_offsets[tokens].tolist(), vocab.token_offsets[tokens + 1].tolist()
+    parts = [vocab.token_bytes[start:stop] for start, stop in zip(starts, stops, strict=True)]
     return fixed(np.concatenate([np.zeros(0, np.uint8), *parts]), np.uint8)

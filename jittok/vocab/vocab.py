@@ -8,6 +8,7 @@ asked for. The references, the traces and small vocabularies use them.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,9 @@ from jittok.locks import once
 from jittok.vocab.fingerprint import fingerprint
 from jittok.vocab.releases import NEWEST
 from jittok.vocab.rows import ragged_bytes
+
+if TYPE_CHECKING:
+    from jittok.vocab.as_pipeline import GgufPipeline
 
 __all__ = ["NO_TOKEN", "Vocab", "ragged_bytes", "split_merge"]
 
@@ -116,6 +120,13 @@ class Vocab:
         for rank, line in enumerate(ragged_bytes(self.merge_bytes, self.merge_offsets)):
             ranks.setdefault(split_merge(line), rank)
         return ranks
+
+    @once
+    def pipeline(self) -> GgufPipeline:
+        """llama.cpp's steps as data, in the form that other files have."""
+        from jittok.vocab.as_pipeline import make_pipeline
+
+        return make_pipeline(self)
 
     @once
     def fingerprint(self) -> str:

@@ -3,8 +3,10 @@ compared with recorded answers (`tests/reference`, `tests/trace`) and with kerne
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from vocabs import KINDS, drawn_vocab
@@ -15,9 +17,8 @@ from jittok.cli.step_words import in_words
 from jittok.errors import EncodingFailed
 from jittok.pipeline import models, steps
 from jittok.pipeline.pipeline import FIRST_TEXT
-from jittok.reference.tokenize import around
+from jittok.reference.tokenize import around, tokenize
 from jittok.vocab import NO_TOKEN, bundled_names
-from jittok.vocab.as_pipeline import pipeline_of
 from jittok.vocab.load import read_vocab
 
 
@@ -26,8 +27,8 @@ from jittok.vocab.load import read_vocab
 def test_a_pipeline_says_what_the_vocabulary_says(kind: str, seed: int) -> None:
     """Tokens, ids, special tokens and what stands around a text; every step has words."""
     vocab = read_vocab(drawn_vocab(kind, seed))
-    made = pipeline_of(vocab)
-    assert made is pipeline_of(vocab)
+    made = vocab.pipeline
+    assert made is vocab.pipeline
     assert made.model_tokens == vocab.tokens
     special = vocab.special_tokens.tolist()
     assert made.added_ids.tolist() == special
@@ -43,6 +44,52 @@ def test_a_pipeline_says_what_the_vocabulary_says(kind: str, seed: int) -> None:
         assert [*made.single] == [*front, FIRST_TEXT, *([] if after == NO_TOKEN else [after])]
     for step in (*made.normalize, *made.split, *made.decode, made.model):
         assert in_words(step)
+
+
+@pytest.mark.parametrize("name", bundled_names())
+def test_what_a_pipeline_says_of_itself_is_the_vocabularys(name: str) -> None:
+    """A Pipeline of another file has these names, too; the steps of a GGUF make no tokenizer."""
+    tok = jittok.bundled(name)
+    made, vocab = tok.pipeline, tok.vocab
+    assert (made.type, made.pre, made.fingerprint) == (vocab.type, vocab.pre, vocab.fingerprint)
+    assert (made.merges, made.tokens, made.ids) == (vocab.merge_offsets.size - 1, vocab.tokens, vocab.ids)
+    assert made.attributes is vocab.attributes
+    assert made.scores is vocab.scores
+    assert repr(made).startswith(f"Pipeline({vocab.source!r}, gguf, {vocab.type}, ")
+    with pytest.raises(TypeError, match=r"found the steps of a GGUF, expected a Vocab: write jittok.load\(path\)"):
+        jittok.Tokenizer(made)
+
+
+SETTINGS = [
+    ("gpt-2", steps.ReadUtf8, "shortest"), ("bert", steps.BertWords, "shortest"),
+    ("t5", steps.SqueezeLlama, "squeeze"), ("t5", steps.SqueezeLlama, "escape"), ("t5", models.Lattice, "unknown"),
+    ("bert", steps.BertWords, "lowercase"), ("bert", steps.BertWords, "strip_accents"),
+    ("bert", models.LongestText, "longest"), ("bert", models.LongestText, "unknown"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "kind", "setting"), SETTINGS)
+def test_the_reference_goes_by_the_settings_of_steps(name: str, kind: type, setting: str) -> None:
+    """Another setting gives other ids of some text."""
+    vocab = jittok.bundled(name).vocab
+    text = "Ünïted  Ænigmas ☃ \u2603hello\xff".encode() + b" antidisestablishmentarianism\xc1\xa1\xe2\x98 \xff"
+    made = vocab.pipeline
+
+    def changed(step: Any) -> Any:
+        if not isinstance(step, kind):
+            return step
+        value = getattr(step, setting)
+        return step._replace(**{setting: not value if isinstance(value, bool) else value // 8})
+
+    other = dataclasses.replace(vocab)
+    vars(other)["pipeline"] = dataclasses.replace(
+        made,
+        vocab=other,
+        normalize=tuple(map(changed, made.normalize)),
+        split=tuple(map(changed, made.split)),
+        model=changed(made.model),
+    )
+    assert tokenize(other, text) != tokenize(vocab, text)
 
 
 def test_the_steps_of_the_bundled_vocabularies() -> None:

@@ -112,6 +112,5 @@ def _tokens_of(vocab: Vocab, word: Mapped, piece: bytes, at: int) -> list[Token]
     token = vocab.ids.get(piece)
     if token is not None:
         return [word.token(token, at, at + len(piece))]
-    pre = pre_type(vocab.pre_type)
-    known = [(k, bpe.byte_token(vocab, pre, byte)) for k, byte in enumerate(piece, at)]
+    known = [(k, bpe.byte_token(vocab, byte)) for k, byte in enumerate(piece, at)]
     return [word.token(token, k, k + 1) for k, token in known if token is not None]
