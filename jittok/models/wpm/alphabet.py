@@ -75,6 +75,7 @@ def build_alphabet(
     ends: NDArray[np.bool_],
     several: Mapping[int, Sequence[int]] = MappingProxyType({}),
     odd: Collection[int] = (),
+    ids: NDArray[np.int32] | None = None,
 ) -> Alphabet | None:
     """The alphabet of a vocabulary; None where a token is no UTF-8 (it may match a part of a character) or there are
     too many tokens or characters.
@@ -83,14 +84,17 @@ def build_alphabet(
     joins, ends: bool[UNICODE_SIZE] whether what a code point becomes stands in a word, and whether it ends the word in
     front of it
     several: code points that become several, no more than their bytes, and which; odd: see ODD
+    ids: int32[keys] of the keys, if they are not their numbers
     """
+    if ids is None:
+        ids = np.arange(len(vocab), dtype=np.int32)
     points, owner, bad = characters(vocab.key_bytes, vocab.key_offsets, np.ones(len(vocab), bool))
     lengths = 1 + (points >= 0x80) + (points >= 0x800) + (points >= 0x10000)
     codes = _codes(points)
     if bad.any() or lengths.sum() != vocab.key_bytes.size or codes is None or len(vocab) > MOST_TOKENS:
         return None
     data, offsets = _coded(codes[points], owner, len(vocab))
-    trie = build_double_array(data, offsets, np.arange(len(vocab), dtype=np.int32)).units.reshape(-1, UNIT)
+    trie = build_double_array(data, offsets, ids).units.reshape(-1, UNIT)
     if len(trie) > MOST_NODES:
         return None
     fields = trie.astype(np.uint64)

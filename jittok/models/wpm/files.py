@@ -26,7 +26,7 @@ STRANGER = "\U0010ffff"
 MARK, INSTEAD, STRANGEST = ord(SPACE_MARK), ord(STRANGER), ord(STRANGER) - 1
 
 
-class _Keys:
+class Keys:
     """What the alphabet is made of."""
 
     def __init__(self, texts: list[bytes]) -> None:
@@ -52,7 +52,7 @@ def compile_pipeline(pipeline: Pipeline, odd: bool = True) -> Arrays | None:
     whole = pipeline.model_bytes.tobytes()
     if STRANGER.encode() in whole or chr(STRANGEST).encode() in whole:
         return None
-    keys = _Keys(_keys_of([text or b"" for text in pipeline.model_tokens], prefix, SPACE_MARK_BYTES in whole))
+    keys = Keys(_keys_of([text or b"" for text in pipeline.model_tokens], prefix, SPACE_MARK_BYTES in whole))
     table = characters(flags)
     points = np.append(table.points, [MARK, INSTEAD])
     images = np.append(np.where(table.images == MARK, INSTEAD, table.images), [INSTEAD, STRANGEST])
