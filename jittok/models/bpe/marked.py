@@ -234,7 +234,8 @@ def _marking(chain: Chain, units: _Units, unknown: int, prefix: bytes, suffix: b
     return Marking(
         chain.splitter, chain.drops, chain.byte_at, chain.byte_rows, chain.byte_widths, chain.byte_classes,
         chain.behaves, chain.sizes, BYTES_ARE_UNITS * chain.spelled, frozen([0], np.uint16), int(plain), unknown,
-        int(bool(prefix)), int(bool(suffix)), frozen(bytes_, np.uint8), frozen(pages, np.uint16), frozen(blocks, np.uint8),
+        int(bool(prefix)), int(bool(suffix)), frozen(bytes_, np.uint8), frozen(pages, np.uint16),
+        frozen(blocks, np.uint8),
     )  # fmt: skip
 
 

@@ -215,15 +215,14 @@ def no_cuts(work: SplitWindow, size: int) -> None:
 
 @helper
 def run_stages(
-    splitter: SplitterWindow, first: int, last: int, text: Window, start: int, size: int, work: SplitWindow,
-    behind: bool,
-) -> None:  # fmt: skip
-    """Stages first .. last - 1, one after the other. behind: whether the classes have yet to learn of cuts."""
+    splitter: SplitterWindow, first: int, last: int, text: Window, start: int, size: int, work: SplitWindow, late: bool
+) -> None:
+    """Stages first .. last - 1, one after the other. late: whether the classes have yet to learn of cuts."""
     count = (splitter.width >> 1) - 1
     for stage in range(first, last):
         kind, table = get_i64(splitter.kinds, stage), get_i64(splitter.tables_at, stage)
         if kind == CUTTER:
-            if behind:
+            if late:
                 _mark(work, size)
             cutter = CutterWindow(
                 splitter.cutters,
@@ -237,7 +236,7 @@ def run_stages(
             )
             run_cutter(cutter, work.classes, size, work.pairs, work.flags)
             collect_cuts(work.flags, size, work.cuts)
-            behind = True
+            late = True
         elif kind == MATCHER:
             _run_matcher(splitter, stage, table, text, start, size, work)
         elif kind in (RUNS, SINGLES):
