@@ -39,7 +39,7 @@ def pipeline_of(root: Node, content: bytes, notes: tuple[str, ...] = ()) -> Pipe
     if version != VERSION:
         raise root.child("version").unknown(version, f"{VERSION!r}")
     vocabulary, model = read_model(root.child("model"), content)
-    added, moved = read_added(root.child("added_tokens"), vocabulary)
+    added, moved = read_added(root.child("added_tokens"), vocabulary, root.has("normalizer"))
     single, pair = read_template(root.child("post_processor"))
     made = make_pipeline(
         root.file,
@@ -84,14 +84,17 @@ def make_pipeline(
     )
 
 
-def read_added(node: Node, vocabulary: Vocabulary) -> tuple[list[AddedToken], tuple[str, ...]]:
+def read_added(node: Node, vocabulary: Vocabulary, is_normalized: bool) -> tuple[list[AddedToken], tuple[str, ...]]:
     """(the added tokens, notes on those whose id is not what the file says).
 
     A token has the id that the model's vocabulary has for its text, else the next free one from the vocabulary's size
-    on; the file's own is only compared.
+    on; the file's own is only compared. Of a token that is there twice the last flags hold, but it stays special.
+
+    is_normalized: whether the file has a normalizer
     """
     found: dict[str, AddedToken] = {}
-    moved, top, ids = [], len(vocabulary.ids), vocabulary.ids
+    moved, ids = [], vocabulary.ids
+    top = vocabulary.token_offsets.size - 1 - vocabulary.holes.size  # a piece of Unigram may be there twice
     rows = [] if node.value is None else node.items()
     if len(rows) > MOST_ADDED:
         raise node.bad(f"{len(rows)} added tokens", f"at most {MOST_ADDED}")
@@ -102,7 +105,12 @@ def read_added(node: Node, vocabulary: Vocabulary) -> tuple[list[AddedToken], tu
         flags = [row.get(name, bool) for name in ("special", "normalized", "lstrip", "rstrip", "single_word")]
         if not content:
             continue
-        token = found[content].id if content in found else ids.get(content)
+        before = found.get(content)
+        token = ids.get(content) if before is None else before.id
+        if before is not None:
+            flags[0] |= before.special
+            if is_normalized and before.normalized and not flags[1]:  # the library prints what was normalized before
+                raise row.child("normalized").unknown(False, f"true, as where {content!r} stands before")
         if token is None:
             token, top = top, top + 1
         if token != said:
