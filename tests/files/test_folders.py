@@ -134,5 +134,5 @@ def test_folders_of_other_files_are_kept_apart_whatever_their_names(tmp_path):
 def test_a_file_whose_content_has_no_name_is_not_kept(tmp_path, monkeypatch):
     (tmp_path / "vocab.txt").write_bytes(b"a")
     assert loading._file_key(tmp_path, {}) is not None
-    monkeypatch.setattr(loading, "content_key", lambda path: None)  # it has become a pipe
+    monkeypatch.setattr(loading, "content_key", lambda _: None)  # it has become a pipe
     assert loading._file_key(tmp_path, {}) is None
