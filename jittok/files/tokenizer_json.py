@@ -93,6 +93,7 @@ def read_added(node: Node, vocabulary: Vocabulary, is_normalized: bool) -> tuple
     is_normalized: whether the file has a normalizer
     """
     found: dict[str, AddedToken] = {}
+    one_an_id: dict[int, AddedToken] = {}  # a token that is new may have an id of the model
     moved, ids = [], vocabulary.ids
     top = vocabulary.token_offsets.size - 1 - vocabulary.holes.size  # a piece of Unigram may be there twice
     rows = [] if node.value is None else node.items()
@@ -115,8 +116,7 @@ def read_added(node: Node, vocabulary: Vocabulary, is_normalized: bool) -> tuple
             token, top = top, top + 1
         if token != said:
             moved.append(f"{content!r} is {token}, not {said}")
-        found[content] = AddedToken(content, token, *flags)
-    one_an_id = {token.id: token for token in found.values()}
+        found[content] = one_an_id[token] = AddedToken(content, token, *flags)
     shown = "; ".join(moved[:3]) + (f" and {len(moved) - 3} more" if len(moved) > 3 else "")
     return list(one_an_id.values()), (f"added tokens have other ids than the file says: {shown}",) if moved else ()
 
@@ -127,13 +127,13 @@ def read_added(node: Node, vocabulary: Vocabulary, is_normalized: bool) -> tuple
 def read_template(node: Node) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """(single, pair) of the file's post-processor."""
     plain = (FIRST_TEXT,), (FIRST_TEXT, SECOND_TEXT)
-    parts = [part for part in flat(node, "processors") if part.type() != "ByteLevel"]
+    every = [(part, _checked_type(part)) for part in flat(node, "processors")]
+    parts = [(part, kind) for part, kind in every if kind != "ByteLevel"]
     if len(parts) > 1:
-        raise node.unknown([part.type() for part in parts], "one post-processor that adds tokens")
+        raise node.unknown([kind for _, kind in parts], "one post-processor that adds tokens")
     if not parts:
         return plain
-    (part,) = parts
-    kind = part.type()
+    ((part, kind),) = parts
     if kind == "TemplateProcessing":
         return _template(part, "single"), _template(part, "pair")
     if kind not in ("BertProcessing", "RobertaProcessing"):
@@ -141,6 +141,17 @@ def read_template(node: Node) -> tuple[tuple[int, ...], tuple[int, ...]]:
     cls, sep = (_named_id(part.child(name)) for name in ("cls", "sep"))
     between = (sep, sep) if kind == "RobertaProcessing" else (sep,)
     return (cls, FIRST_TEXT, sep), (cls, FIRST_TEXT, *between, SECOND_TEXT, sep)
+
+
+def _checked_type(part: Node) -> str:
+    """What a post-processor is. The library goes by its keys, whatever "type" says: where they contradict, it is told."""
+    kind, by_keys = part.type(), part.type()
+    if part.has("cls") and part.has("sep"):
+        flags = [type(part.child(name).value) is bool for name in ("trim_offsets", "add_prefix_space")]
+        by_keys = "RobertaProcessing" if all(flags) else "BertProcessing"
+    if kind != by_keys:
+        raise part.child("type").unknown(kind, f"{by_keys}, as tokenizers takes an object with these keys")
+    return kind
 
 
 def _named_id(node: Node) -> int:

@@ -1,4 +1,4 @@
-"""What stands in a tokenizer.json twice, or is missing between: ids and texts as tokenizers 0.23 gives them."""
+"""What a tokenizer.json says twice, and in two ways: ids and texts as tokenizers 0.23 gives them, or a refusal."""
 
 import json
 
@@ -48,3 +48,44 @@ def test_new_added_tokens_stand_behind_all_pieces_though_one_is_there_twice():
     tok = jittok.load(json.dumps(content).encode(), cache=False)
     assert tok.encode("aXb").tolist() == [3, 4, 2]
     assert tok.decode([3, 4, 2]) == "a X b"
+
+
+def test_of_added_tokens_that_come_to_one_id_the_last_row_is_found():
+    """A model with a hole has an id above its size, which the next new token gets as well."""
+    vocab = {"u": 0, "a": 1, "x": 3}
+    rows = [{"id": 3, "content": text, "special": False, "normalized": False, **FLAGS} for text in ("x", "<>", "x")]
+    model = {"type": "WordLevel", "vocab": vocab, "unk_token": "u"}
+    content = {"added_tokens": rows, "pre_tokenizer": {"type": "WhitespaceSplit"}, "model": model}
+    tok = jittok.load(json.dumps(content).encode(), cache=False)
+    assert tok.encode("x <> a").tolist() == [3, 0, 1]
+    content["added_tokens"] = rows[:2]
+    tok = jittok.load(json.dumps(content).encode(), cache=False)
+    assert tok.encode("ax <> a").tolist() == [0, 3, 1]
+    assert tok.decode([3]) == "<>"
+
+
+ENDS = {"cls": ["a", 0], "sep": ["b", 1]}
+
+
+@pytest.mark.parametrize(
+    ("said", "flags", "taken"),
+    [
+        ("RobertaProcessing", {}, "BertProcessing"),
+        ("RobertaProcessing", {"trim_offsets": True}, "BertProcessing"),
+        ("RobertaProcessing", {"trim_offsets": True, "add_prefix_space": None}, "BertProcessing"),
+        ("BertProcessing", {"trim_offsets": True, "add_prefix_space": False}, "RobertaProcessing"),
+        ("ByteLevel", {"trim_offsets": True, "add_prefix_space": False}, "RobertaProcessing"),
+    ],
+)
+def test_a_post_processor_whose_keys_are_those_of_another_is_refused(said, flags, taken):
+    content = json.loads(words())
+    for part in (
+        {"type": said, **ENDS, **flags},
+        {"type": "Sequence", "processors": [{"type": said, **ENDS, **flags}]},
+    ):
+        content["post_processor"] = part
+        with pytest.raises(UnsupportedVocab, match=f"found '{said}', expected {taken}, as"):
+            jittok.load(json.dumps(content).encode(), cache=False)
+    content["post_processor"] = {"type": taken, **ENDS, **flags}
+    tok = jittok.load(json.dumps(content).encode(), cache=False)
+    assert tok.encode_pair("b", "b").tolist() == [0, 1, *[1] * (1 + (taken == "RobertaProcessing")), 1, 1]
