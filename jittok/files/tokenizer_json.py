@@ -144,8 +144,8 @@ def read_template(node: Node) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def _checked_type(part: Node) -> str:
-    """What a post-processor is. The library goes by its keys, whatever "type" says: where they contradict, it is told."""
-    kind, by_keys = part.type(), part.type()
+    """What a post-processor is. UnsupportedVocab where its keys say otherwise: the library goes by them alone."""
+    kind = by_keys = part.type()
     if part.has("cls") and part.has("sep"):
         flags = [type(part.child(name).value) is bool for name in ("trim_offsets", "add_prefix_space")]
         by_keys = "RobertaProcessing" if all(flags) else "BertProcessing"
