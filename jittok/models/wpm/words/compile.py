@@ -7,13 +7,14 @@ from typing import NamedTuple
 import numpy as np
 
 from jittok.models.wpm.alphabet import Alphabet, build_alphabet
-from jittok.models.wpm.compile import Work
+from jittok.models.wpm.compile import LETTER, Work
 from jittok.models.wpm.compile import make_work as _make_work
 from jittok.models.wpm.compile import regrow as _regrow
 from jittok.models.wpm.files import INSTEAD, MARK, STRANGER, STRANGEST, Keys
 from jittok.piece_cache.span_loop import CHUNK
 from jittok.pipeline import Pipeline
 from jittok.pipeline.models import NO_TOKEN, WordPiece
+from jittok.pipeline.pipeline import packed
 from jittok.unicode.characters import SPACE_MARK_BYTES
 from jittok.unicode.tables import UNICODE_SIZE
 
@@ -45,8 +46,8 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
             keys.append(text[len(prefix) :].replace(SPACE_MARK_BYTES, STRANGER.encode()))
             ids.append(token)
     points, images = np.array([MARK, INSTEAD]), np.array([INSTEAD, STRANGEST])
-    joins, ends = np.ones(UNICODE_SIZE, np.bool_), np.zeros(UNICODE_SIZE, np.bool_)
-    alphabet = build_alphabet(Keys(keys), points, images, joins, ends, ids=np.array(ids, np.int32))
+    kinds = np.full(UNICODE_SIZE, LETTER, np.uint8)
+    alphabet = build_alphabet(Keys(*packed(keys)), points, images, kinds, ids=np.array(ids, np.int32))
     if alphabet is None:
         return None
     return Arrays(alphabet, model.unknown, model.longest, len(pipeline.model_tokens), 0)
