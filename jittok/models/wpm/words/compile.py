@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jittok.models.wpm.alphabet import Alphabet, build_alphabet
-from jittok.models.wpm.compile import LETTER, Work
+from jittok.models.wpm.alphabet import LETTER, Alphabet, build_alphabet
+from jittok.models.wpm.compile import Work
 from jittok.models.wpm.compile import make_work as _make_work
 from jittok.models.wpm.compile import regrow as _regrow
 from jittok.models.wpm.files import INSTEAD, MARK, STRANGER, STRANGEST, Keys
