@@ -141,8 +141,9 @@ def preparation(pipeline: Pipeline, marking: Marking | Plan | int, spaces: bool 
         first = [normalizer(step) for step in pipeline.normalize[:marking]]
         return None if None in first else Preparation(tuple(step for step in first if step is not None), ())
     normalize = [normalizer(step, user_defined(pipeline)) for step in pipeline.normalize]
-    if any(step is None for step in normalize) or (first_only(pipeline) and normalize):
-        return None
+    later = any(token.normalized and not token.unsearched for token in pipeline.added)
+    if any(step is None for step in normalize) or (first_only(pipeline) and normalize and later):
+        return None  # where a character of normalized text comes from is not known behind a token in it
     known = tuple(step for step in normalize if step is not None)
     if isinstance(marking, Plan):
         return Preparation(known, _planned(segments_of(pipeline.split), marking.markings))
