@@ -119,7 +119,7 @@ def _clustered(table: Clustered, plain: Callable[[str], str], workspace: Workspa
     if done < 0:
         raise AssertionError(f"the map makes more of a text than {table.growth} times its bytes: code {done}")
     made = texts_of(out, places, texts.tokens)
-    return _by_python(plain, workspace, texts, odd, made) if odd.any() else made
+    return by_python(plain, workspace, texts, odd, made) if odd.any() else made
 
 
 def _without_runs(content: U8, workspace: Workspace, texts: Texts) -> Texts:
@@ -174,7 +174,7 @@ def _exchanged(
     return texts_of(out, places, texts.tokens)
 
 
-def _by_python(
+def by_python(
     change: Callable[[str], str], workspace: Workspace, texts: Texts, wanted: NDArray[np.int64] | None = None,
     others: Texts | None = None,
 ) -> Texts:  # fmt: skip
@@ -281,7 +281,7 @@ def normalizer(step: Normalizer, user: Collection[bytes] = ()) -> Step | None:
     if isinstance(step, Map):
         return partial(with_images, _map_images(step.name))
     if isinstance(step, Compose):
-        return _composed if step.form == "NFC" else partial(_by_python, partial(normal_form, step.form))
+        return _composed if step.form == "NFC" else partial(by_python, partial(normal_form, step.form))
     if isinstance(step, Prepend):
         return partial(
             with_front, frozen(np.frombuffer(step.text.encode(), np.uint8), np.uint8), NOTHING, NOTHING, TEXT
@@ -295,7 +295,7 @@ def normalizer(step: Normalizer, user: Collection[bytes] = ()) -> Step | None:
         clusters = clustered_of(step)
         return None if clusters is None else partial(_clustered, clusters, partial(by_reference, step))
     if isinstance(step, SpellBytes):
-        return partial(_by_python, _spelled)
+        return partial(by_python, _spelled)
     return _replacing(step) if isinstance(step, Replace) else None
 
 
@@ -315,12 +315,12 @@ def _replacing(step: Replace) -> Step:
             return partial(with_images, images_of({}, points, content))
         return partial(with_images, images_of(dict.fromkeys(points, content)))
     if pattern.literal and pattern.text:
-        return partial(_by_python, partial(_replaced, pattern, content))
+        return partial(by_python, partial(_replaced, pattern, content))
     try:
         explicit(pattern.text, pattern.engine)
     except PatternError:
-        return partial(_by_python, partial(by_reference, step))
-    return partial(_by_python, partial(_replaced, pattern, content))
+        return partial(by_python, partial(by_reference, step))
+    return partial(by_python, partial(_replaced, pattern, content))
 
 
 def _replaced(pattern: Pattern, content: str, text: str) -> str:
