@@ -30,17 +30,17 @@ MODELS = {
     "WordLevel": {"type": "WordLevel", "vocab": LETTERS, "unk_token": "<unk>"},
 }  # fmt: skip
 RUNS = {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}
-BERT = {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True, "strip_accents": False,
+BERT = {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True, "strip_accents": True,
         "lowercase": True}  # fmt: skip
 MAP = base64.b64encode(build_charsmap({b"\t": b" "})).decode()
 NORMALIZERS = {
     "NFC": {"type": "NFC"}, "Lowercase": {"type": "Lowercase"}, "StripAccents": {"type": "StripAccents"},
-    "Nmt": {"type": "Nmt"}, "BertNormalizer without accents": BERT,
+    "Nmt": {"type": "Nmt"},
     "Precompiled": {"type": "Precompiled", "precompiled_charsmap": MAP}, "Prepend": {"type": "Prepend", "prepend": "a"},
     "Strip": {"type": "Strip", "strip_left": True, "strip_right": True}, "Replace of runs of spaces": RUNS,
     "Replace of one character": {"type": "Replace", "pattern": {"String": "a"}, "content": "b"},
     "NFD": {"type": "NFD"}, "NFKC": {"type": "NFKC"}, "NFKD": {"type": "NFKD"},
-    "BertNormalizer": {**BERT, "strip_accents": True}, "ByteLevel as a normalizer": {"type": "ByteLevel"},
+    "BertNormalizer": BERT, "ByteLevel as a normalizer": {"type": "ByteLevel"},
     "Replace of any other pattern": {"type": "Replace", "pattern": {"Regex": "ab?"}, "content": "b"},
 }  # fmt: skip
 SPLIT = {"type": "Split", "pattern": {"Regex": "ab?"}, "behavior": "MergedWithNext", "invert": True}
