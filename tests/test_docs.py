@@ -84,6 +84,17 @@ def test_no_name_of_the_package_index_is_told_anywhere() -> None:
         assert "pip install jittok" not in path.read_text(encoding="utf-8"), path
 
 
+def test_an_image_without_the_compiler_has_all_other_dependencies() -> None:
+    if sys.version_info < (3, 11):
+        pytest.skip("tomllib is of Python 3.11")
+    import tomllib
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    needed = {re.split(r"\W", name)[0] for name in project["dependencies"]} - {"numba"}
+    (told,) = re.findall(r"^RUN pip install ([\w ]+) &&", (ROOT / "docs" / "slim.md").read_text("utf-8"), re.M)
+    assert set(told.split()) == needed
+
+
 def test_the_readme_names_what_there_is() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     for name in ("tok.align(", "tok.align_batch(", "docs/defaults.md", "docs/corpus.md"):

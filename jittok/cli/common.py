@@ -24,11 +24,11 @@ VOCABS = "a GGUF file, another tokenizer file, a folder of one"
 """What --vocab reads."""
 
 
-def add_vocab(parser: argparse.ArgumentParser) -> None:
+def add_vocab(parser: argparse.ArgumentParser, required: bool = True) -> None:
     """--vocab and --json, which every command has."""
     parser.add_argument(
         "--vocab",
-        required=True,
+        required=required,
         metavar="FILE|NAME",
         help="any tokenizer file (GGUF, tokenizer.json, .model, ...), a folder of one, or a bundled name: bert, gpt-2, "
         "mistral, t5",

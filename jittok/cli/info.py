@@ -27,11 +27,16 @@ KINDS = {"normal": 4, "unknown": 1, "control": 8, "user_defined": 16, "unused": 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
-    add_vocab(parser)
+    parser.add_argument("file", nargs="?", metavar="FILE|NAME", help="the same as --vocab")
+    add_vocab(parser, required=False)
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the facts."""
+    if (options.file is None) == (options.vocab is None):
+        found = "no vocabulary" if options.vocab is None else f"{options.file} and --vocab {options.vocab}"
+        raise ValueError(f"found {found}, expected one: jittok info FILE|NAME")
+    options.vocab = options.vocab or options.file
     tok = open_vocab(options)
     if not isinstance(tok.vocab, Vocab):
         return show(tok, tok.vocab, options.json)

@@ -100,11 +100,12 @@ def _same_data(a: object, b: object) -> bool:
 
 def _same_steps(a: Vocab, b: Vocab) -> bool:
     """Whether two GGUF vocabularies do the same to a text before any pattern cuts it."""
-    steps = [
-        tuple(step for step in (*made.normalize, *made.split) if not isinstance(step, Cut))
-        for made in (a.pipeline, b.pipeline)
-    ]
-    return _same_data(*steps)
+    return _same_data(*(_before_patterns(made) for made in (a, b)))
+
+
+def _before_patterns(vocab: Vocab) -> tuple[Any, ...]:
+    """The steps of a GGUF vocabulary but its patterns: those of a splitter change the text, too."""
+    return tuple(step for step in (*vocab.pipeline.normalize, *vocab.pipeline.split) if not isinstance(step, Cut))
 
 
 def plain_bytes(vocab: Made) -> bool:
@@ -135,12 +136,12 @@ def _normalizer(vocab: Made) -> str:
     if plain_bytes(vocab):
         return "none"
     if isinstance(vocab, Vocab):
-        return f"llama.cpp's of type {vocab.type} ({_names(vocab.pipeline)})"
-    return _names(vocab)
+        return f"llama.cpp's of type {vocab.type} ({_names(_before_patterns(vocab))})"
+    return _names(vocab.normalize)
 
 
-def _names(pipeline: Pipeline) -> str:
-    return ", ".join(type(step).__name__ for step in pipeline.normalize) or "none"
+def _names(steps: Iterable[Any]) -> str:
+    return ", ".join(type(step).__name__ for step in steps) or "none"
 
 
 def _splitters(a: Made, b: Made) -> tuple[Part, Verdict]:

@@ -232,7 +232,7 @@ class PipelineEncoder(Encoder):
 
         flags, odd = bert_flags(self.pipeline), np.zeros(UNICODE_SIZE, np.bool_)
         assert flags is not None  # who compiled has asked
-        odd[[*characters(flags).odd]] = True
+        odd[characters(flags).odd] = True
         return odd
 
     def _odd_parts(self, text: bytes) -> list[bytes]:

@@ -40,6 +40,14 @@ def distinct(values: NDArray[_Value]) -> NDArray[_Value]:
     return found[first]
 
 
+def among(values: NDArray[_Value], those: NDArray[_Value]) -> NDArray[np.bool_]:
+    """Whether each value is one of `those`, which rise. np.isin does the same, and may import np.ma as well."""
+    if not those.size:
+        return np.zeros(values.shape, np.bool_)
+    found: NDArray[np.bool_] = those[np.minimum(np.searchsorted(those, values), those.size - 1)] == values
+    return found
+
+
 def shared_rows(rows: NDArray[_Value]) -> tuple[NDArray[np.int64], NDArray[_Value]]:
     """(pages, blocks) of any table: rows[k] is blocks[pages[k]], and no two of blocks are equal. Rows of 8 bytes or a
     multiple."""

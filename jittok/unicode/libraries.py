@@ -70,16 +70,16 @@ def _file() -> Any:
 
 
 @cache
-def _table(name: str) -> NDArray[np.uint32]:
+def table(name: str) -> NDArray[np.uint32]:
     """One array of the file: a tokenizer asks for few, and each takes longer to read than what is done with it."""
-    table: NDArray[np.uint32] = _file()[name]
-    return table
+    found: NDArray[np.uint32] = _file()[name]
+    return found
 
 
 @cache
 def ranges(name: str) -> Ranges:
     """The code points of a set or class as rising (first, last), which do not touch."""
-    rows = _table(name if name in SETS else f"class_{name}")
+    rows = table(name if name in SETS else f"class_{name}")
     return tuple((first, stop - 1) for first, stop in rows.astype(np.int64).tolist())
 
 
@@ -88,6 +88,14 @@ def member_flags(name: str) -> NDArray[np.bool_]:
     found = np.zeros(UNICODE_SIZE, np.bool_)
     for first, last in ranges(name):
         found[first : last + 1] = True
+    return found
+
+
+def is_member(name: str, points: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """bool[n]: the same for some code points."""
+    rows = table(name if name in SETS else f"class_{name}").astype(np.int64)
+    at = np.searchsorted(rows[:, 0], points, "right") - 1
+    found: NDArray[np.bool_] = (at >= 0) & (points < rows[at, 1])
     return found
 
 
@@ -104,7 +112,7 @@ def _points(parts: Ranges) -> frozenset[int]:
 @cache
 def lower_map() -> dict[int, str]:
     """Code point -> its lower case by Rust's table, each character alone; U+0130 alone has two characters."""
-    columns = (_table(name).tolist() for name in ("lower_from", "lower_to", "lower_then"))
+    columns = (table(name).tolist() for name in ("lower_from", "lower_to", "lower_then"))
     return {c: chr(to) + (chr(then) if then else "") for c, to, then in zip(*columns, strict=True)}
 
 

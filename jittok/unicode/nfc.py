@@ -42,22 +42,41 @@ def class_table() -> NDArray[np.uint8]:
 
 
 @cache
+def classed() -> NDArray[np.int64]:
+    """Code points whose combining class is not 0, rising."""
+    starts = load_nfc()["class_start"].astype(np.int64)
+    runs = np.flatnonzero(load_nfc()["class_value"])
+    sizes = np.diff(starts, append=UNICODE_SIZE)[runs]
+    return np.repeat(starts[runs] - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
+
+
+@cache
 def decompositions() -> dict[int, tuple[int, ...]]:
     """Code point -> its full decomposition, without Hangul."""
-    tables = load_nfc()
-    steps = {
-        c: (first, second) if second else (first,)
-        for c, first, second in zip(*(tables[name].tolist() for name in ("decomposed", "first", "second")), strict=True)
-    }
+    points, owner, parts = full_decompositions()
+    ends = np.cumsum(np.bincount(owner, minlength=points.size)).tolist()
+    flat = parts.tolist()
+    return {c: tuple(flat[i:j]) for c, i, j in zip(points.tolist(), [0, *ends], ends, strict=False)}
 
-    found: dict[int, tuple[int, ...]] = {}
 
-    def whole(c: int) -> tuple[int, ...]:
-        if c not in found:
-            found[c] = tuple(part for step in steps[c] for part in (whole(step) if step in steps else (step,)))
-        return found[c]
-
-    return {c: whole(c) for c in steps}
+@cache
+def full_decompositions() -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """The same as arrays: (code points, rising; of each part, whose it is, by place; the parts)."""
+    points, first, second = (load_nfc()[name].astype(np.int64) for name in ("decomposed", "first", "second"))
+    sizes = 1 + (second > 0)
+    owner, parts = np.arange(points.size), points
+    while True:
+        at = np.minimum(np.searchsorted(points, parts), points.size - 1)
+        goes_on = points[at] == parts
+        if not goes_on.any():
+            return points, owner, parts
+        counts = np.where(goes_on, sizes[at], 1)
+        begins = np.cumsum(counts) - counts
+        owner, longer = np.repeat(owner, counts), np.repeat(parts, counts)
+        longer[begins[goes_on]] = first[at[goes_on]]
+        two = counts == 2
+        longer[begins[two] + 1] = second[at[two]]
+        parts = longer
 
 
 @cache

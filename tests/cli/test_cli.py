@@ -131,6 +131,22 @@ def test_count_gives_a_number_or_a_table(run: Any, tmp_path: Path) -> None:
     assert json.loads(run("count", "--lines", "--json", a)[1])["sources"][0]["documents"] == 2
 
 
+@pytest.mark.parametrize(("given", "found"), [([], "no vocabulary"), (["a", "--vocab", "b"], "a and --vocab b")])
+def test_info_wants_one_vocabulary(given: list[str], found: str, capfd: Any) -> None:
+    assert main(["info", *given]) == 2
+    assert f"found {found}, expected one" in capfd.readouterr().err
+
+
+def test_info_takes_a_vocabulary_without_an_option(capfd: Any, spm: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(spm.vocab.__dict__, "fingerprint", "f" * 32)
+    shown = []
+    for given in (["tiny"], ["--vocab", "tiny"]):
+        assert main(["info", *given]) == 0
+        shown.append(capfd.readouterr())
+    assert shown[0] == shown[1]
+    assert "tokens         273" in shown[0].out
+
+
 def test_info_shows_facts_as_text_and_data(run: Any, spm: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(spm.vocab.__dict__, "fingerprint", "f" * 32)
     status, out, err = run("info")

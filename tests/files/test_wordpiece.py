@@ -10,8 +10,8 @@ import jittok
 from jittok._jit import JIT
 from jittok.encode import pipeline_encoder
 from jittok.files import read_pipeline
+from jittok.models.wpm.alphabet import BLANK, DROPPED
 from jittok.models.wpm.bert import characters
-from jittok.models.wpm.compile import BLANK, DROPPED
 from jittok.reference.pipeline import Runner
 
 SETTINGS = range(16) if JIT else [15]
@@ -47,15 +47,16 @@ def test_what_a_character_becomes_stays_as_it_is(settings):
     images = np.arange(kinds.size)
     images[points] = becomes
     more = np.zeros(kinds.size, bool)
-    more[[*several, *odd]] = True
+    more[several.points], more[odd] = True, True
     stays = ~more & (kinds != BLANK) & (kinds != DROPPED)
     after = images[stays]
     assert (images[after] == after).all()
     assert (kinds[after] == kinds[stays]).all()
     assert not more[after].any()
-    for c, parts in several.items():
-        assert not kinds[[c, *parts]].any()  # all are letters
-        assert len(parts) <= len(chr(c).encode())
+    assert not kinds[several.points].any()  # all are letters
+    assert not kinds[several.parts].any()
+    assert several.counts.sum() == several.parts.size
+    assert (several.counts <= [len(chr(c).encode()) for c in several.points.tolist()]).all()
 
 
 def test_odd_marks_in_texts_that_lie_far_apart():

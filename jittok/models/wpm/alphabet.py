@@ -8,9 +8,6 @@ token that matches is the same.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from itertools import chain
-from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -23,6 +20,10 @@ from jittok.structures.double_array import BASE, NO_NODE, NO_VALUE, PARENT, ROOT
 from jittok.unicode.characters import SPACE_MARK_CODE
 from jittok.unicode.tables import UNICODE_SIZE
 
+LETTER, BLANK, DROPPED, ALONE = 0, 1, 2, 3
+"""Kinds of code points: joins the word, ends it, vanishes (the word goes on), is a word of its own."""
+ENDS_WORD = 1
+"""The bit of the kinds that end the word in front of them."""
 ONE_BYTE, TWO_BYTES, THREE_BYTES = 0x80, 0xC0, 0xFC
 """Where the first bytes of such codes begin; below is ASCII, which stays what it is."""
 SHORT_CODES = TWO_BYTES - ONE_BYTE
@@ -50,6 +51,17 @@ class Keyed(Protocol):
     def __len__(self) -> int: ...
 
 
+class Several(NamedTuple):
+    """Characters that become several."""
+
+    points: NDArray[np.int64]
+    counts: NDArray[np.int64]  # of each, how many
+    parts: NDArray[np.int64]  # which, behind each other
+
+
+NONE = Several(*(frozen([], np.int64) for _ in range(3)))
+
+
 class Alphabet(NamedTuple):
     """Invariant, from the trie that `units` is packed from: a base ^ a byte is a node's place, so no walk leaves it."""
 
@@ -71,25 +83,22 @@ def build_alphabet(
     vocab: Keyed,
     mapped: NDArray[np.int64],
     becoming: NDArray[np.int64],
-    joins: NDArray[np.bool_],
-    ends: NDArray[np.bool_],
-    several: Mapping[int, Sequence[int]] = MappingProxyType({}),
-    odd: Collection[int] = (),
+    kinds: NDArray[np.uint8],
+    several: Several = NONE,
+    odd: NDArray[np.int64] = NONE.points,
 ) -> Alphabet | None:
     """The alphabet of a vocabulary; None where a token is no UTF-8 (it may match a part of a character) or there are
     too many tokens or characters.
 
     mapped, becoming: int64[n] code points that become others, and which; of one that is there twice the last counts
-    joins, ends: bool[UNICODE_SIZE] whether what a code point becomes stands in a word, and whether it ends the word in
-    front of it
-    several: code points that become several, no more than their bytes, and which; odd: see ODD
+    kinds: uint8[UNICODE_SIZE] LETTER, BLANK, DROPPED or ALONE
+    several: code points that become several, no more than their bytes; odd: code points, rising, see ODD
     """
-    points, owner, bad = characters(vocab.key_bytes, vocab.key_offsets, np.ones(len(vocab), bool))
-    lengths = 1 + (points >= 0x80) + (points >= 0x800) + (points >= 0x10000)
-    codes = _codes(points)
-    if bad.any() or lengths.sum() != vocab.key_bytes.size or codes is None or len(vocab) > MOST_TOKENS:
+    read = _code_points(vocab)
+    codes = None if read is None else _codes(read[0])
+    if read is None or codes is None or len(vocab) > MOST_TOKENS:
         return None
-    data, offsets = _coded(codes[points], owner, len(vocab))
+    data, offsets = _coded(codes[read[0]], read[1])
     trie = build_double_array(data, offsets, np.arange(len(vocab), dtype=np.int32)).units.reshape(-1, UNIT)
     if len(trie) > MOST_NODES:
         return None
@@ -98,8 +107,7 @@ def build_alphabet(
     values = (trie[:, VALUE].astype(np.int64) + 1).astype(np.uint64)
     units = fields[:, BASE] | parents << np.uint64(NODE_BITS) | values << np.uint64(2 * NODE_BITS)
     images, entries = _written(codes, several)
-    changes = (np.array([*several], np.int64), entries, np.array(sorted(odd), np.int64))
-    pages, blocks = _pages(codes, mapped, becoming, joins.reshape(-1, 256), ends.reshape(-1, 256), changes)
+    pages, blocks = _pages(codes, mapped, becoming, kinds, (several.points, entries, odd))
     node, value = _marker(trie, int(_code_of(codes, np.array([SPACE_MARK_CODE]))[0]))
     return Alphabet(
         frozen(units, np.uint64),
@@ -111,12 +119,29 @@ def build_alphabet(
     )
 
 
-def _written(codes: NDArray[np.int32], several: Mapping[int, Sequence[int]]) -> tuple[U8, NDArray[np.int32]]:
+def _code_points(vocab: Keyed) -> tuple[NDArray[np.uint32] | NDArray[np.int64], NDArray[np.int64]] | None:
+    """(code points of all tokens, how many stand in front of each token and in all); None where one is no UTF-8."""
+    data, offsets = vocab.key_bytes, vocab.key_offsets
+    followers = np.flatnonzero((data & 0xC0) == 0x80)
+    begins = offsets[:-1][offsets[:-1] < data.size]
+    try:
+        text = data.tobytes().decode()
+    except UnicodeDecodeError:  # surrogates are characters here
+        points, owner, bad = characters(data, offsets, np.ones(len(vocab), bool))
+        lengths = 1 + (points >= 0x80) + (points >= 0x800) + (points >= 0x10000)
+        if bad.any() or lengths.sum() != data.size:
+            return None
+        return points, np.append(0, np.cumsum(np.bincount(owner, minlength=len(vocab))))
+    if (data[begins] & 0xC0 == 0x80).any():
+        return None
+    return np.frombuffer(text.encode("utf-32-le"), np.uint32), offsets - np.searchsorted(followers, offsets)
+
+
+def _written(codes: NDArray[np.int32], several: Several) -> tuple[U8, NDArray[np.int32]]:
     """(`Alphabet.several`, the entry of each of them)."""
-    if not several:
+    if not several.points.size:
         return frozen([0], np.uint8), np.zeros(0, np.int32)
-    counts = np.fromiter(map(len, several.values()), np.int64, len(several))
-    parts = _code_of(codes, np.fromiter(chain.from_iterable(several.values()), np.int64, int(counts.sum())))
+    counts, parts = several.counts, _code_of(codes, several.parts)
     firsts, sizes = np.cumsum(counts) - counts, (parts >> LENGTH_BIT & 3).astype(np.int64)
     totals = np.add.reduceat(sizes, firsts)
     places = 1 + np.cumsum(totals + 2) - totals - 2
@@ -134,8 +159,7 @@ def _pages(
     codes: NDArray[np.int32],
     mapped: NDArray[np.int64],
     becoming: NDArray[np.int64],
-    joins: NDArray[np.bool_],
-    ends: NDArray[np.bool_],
+    kinds: NDArray[np.uint8],
     changes: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]],
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """(pages, blocks) of what becomes of all characters. Most pages are one of four: no token has a character of
@@ -145,15 +169,17 @@ def _pages(
     own = np.zeros(UNICODE_SIZE >> 8, np.bool_)
     own[np.flatnonzero(codes != UNKNOWN) >> 8], own[mapped >> 8] = True, True
     own[several >> 8], own[odd >> 8] = True, True
-    own |= (joins != joins[:, :1]).any(1) | (ends != ends[:, :1]).any(1)
-    pages = joins[:, 0] + 2 * ends[:, 0].astype(np.int64)
+    words, first = kinds.view(np.uint64).reshape(own.size, -1), kinds[::256]
+    own |= (words != words[:, :1]).any(1) | (words[:, 0] != first * np.uint64(0x0101010101010101))
+    pages = np.array([1, 2, 0, 3])[first]
     pages[own] = 4 + np.arange(np.count_nonzero(own))
     rows = np.empty((4 + np.count_nonzero(own), 256), np.int32)
     rows[:4] = np.array([[0], [UNKNOWN], [ENDS], [UNKNOWN | ENDS]])
     points = np.flatnonzero(own)[:, None] << 8 | np.arange(256)
     rows[4:] = _code_of(codes, points)
     rows[pages[mapped >> 8], mapped & 0xFF] = _code_of(codes, becoming)
-    rows[4:] = np.where(joins[own], rows[4:], 0) | np.where(ends[own], ENDS, 0)
+    mine = kinds.reshape(own.size, -1)[own]
+    rows[4:] = np.where((mine == LETTER) | (mine == ALONE), rows[4:], 0) | np.where(mine & ENDS_WORD, ENDS, 0)
     rows[pages[several >> 8], several & 0xFF] = entries
     rows[pages[odd >> 8], odd & 0xFF] |= ODD
     numbers, blocks = shared_rows(rows)
@@ -166,7 +192,7 @@ def _code_of(codes: NDArray[np.int32], points: NDArray[np.int64]) -> NDArray[np.
     return codes[np.minimum(points, last)]
 
 
-def _codes(points: NDArray[np.int64]) -> NDArray[np.int32] | None:
+def _codes(points: NDArray[np.uint32] | NDArray[np.int64]) -> NDArray[np.int32] | None:
     """What becomes of every code point that nothing normalizes, from the code points of all tokens: of those up to the
     last one that a token has, and the one behind it."""
     counts = np.bincount(points)
@@ -186,20 +212,14 @@ def _codes(points: NDArray[np.int64]) -> NDArray[np.int32] | None:
     return codes
 
 
-def _coded(
-    codes: NDArray[np.int32], owner: NDArray[np.int64], tokens: int
-) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """(bytes, offsets) of the tokens, whose characters' codes and numbers are given."""
-    sizes = (codes >> LENGTH_BIT).astype(np.int64)
-    begins = np.cumsum(sizes) - sizes
-    data = np.zeros(int(sizes.sum()), np.uint8)
-    data[begins] = codes & 0xFF
-    for k in (1, 2):
-        longer = np.flatnonzero(sizes > k)
-        data[begins[longer] + k] = codes[longer] >> 8 * k & 0xFF
-    offsets = np.zeros(tokens + 1, np.int64)
-    offsets[1:] = np.bincount(owner, sizes, tokens)  # small numbers: doubles hold them
-    return data, np.cumsum(offsets)
+def _coded(codes: NDArray[np.int32], begins: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """(bytes, offsets) of the tokens, of whose characters the codes are given, and which one each begins with."""
+    longer = np.flatnonzero(codes >= 2 << LENGTH_BIT)  # few, in most vocabularies
+    more = (codes[longer] >> LENGTH_BIT) - 1
+    behind = np.repeat(longer, more)
+    number = np.arange(behind.size) - np.repeat(np.cumsum(more) - more, more)
+    data = np.insert(codes.astype(np.uint8), behind + 1, (codes[behind] >> 8 * (number + 1)).astype(np.uint8))
+    return data, begins + np.searchsorted(behind, begins)
 
 
 def _marker(trie: NDArray[np.int32], code: int) -> tuple[int, int]:

@@ -15,12 +15,24 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.models.wpm.compile import ALONE, BLANK, DROPPED, LETTER
+from jittok.models.wpm.alphabet import ALONE, BLANK, DROPPED, NONE, Several
 from jittok.pipeline import Pipeline
 from jittok.pipeline.steps import ISOLATED, REMOVED, Compose, CutClass, Map
-from jittok.pretokenize.classes import distinct
-from jittok.unicode.libraries import CHINESE, lower_map, member_flags
-from jittok.unicode.nfc import L_BASE, S_BASE, S_COUNT, T_BASE, T_COUNT, V_BASE, V_COUNT, class_table, decompositions
+from jittok.pretokenize.classes import among, distinct
+from jittok.unicode.libraries import CHINESE, Ranges, is_member, ranges, table
+from jittok.unicode.nfc import (
+    L_BASE,
+    S_BASE,
+    S_COUNT,
+    T_BASE,
+    T_COUNT,
+    V_BASE,
+    V_COUNT,
+    class_table,
+    classed,
+    decompositions,
+    full_decompositions,
+)
 from jittok.unicode.tables import UNICODE_SIZE
 
 CLEAN, CHINESE_SPACES, ACCENTS, LOWER = 1, 2, 4, 8
@@ -37,8 +49,18 @@ class Characters(NamedTuple):
     kinds: NDArray[np.uint8]  # [0x110000] LETTER, BLANK, DROPPED, ALONE
     points: NDArray[np.int64]  # [n] rising: characters that become another one
     images: NDArray[np.int64]  # [n] which
-    several: dict[int, tuple[int, ...]]
-    odd: frozenset[int]  # kept marks, and what ends with one: two in a row may change places
+    several: Several
+    odd: NDArray[np.int64]  # rising: kept marks, and what ends with one: two in a row may change places
+
+
+class _Bare(NamedTuple):
+    """What letters are without their accents."""
+
+    points: NDArray[np.int64]  # rising: characters that become another one
+    images: NDArray[np.int64]
+    several: Several
+    dropped: NDArray[np.int64]
+    odd: NDArray[np.int64]
 
 
 @cache
@@ -54,63 +76,75 @@ def bert_flags(pipeline: Pipeline) -> int | None:
 
 @lru_cache(maxsize=4)
 def characters(flags: int) -> Characters:
-    """The table of a setting. Few characters become others: arrays of all of them take longer than the rest of a
-    load."""
-    dropped, odd = np.zeros(UNICODE_SIZE, np.bool_), np.zeros(UNICODE_SIZE, np.bool_)
-    base: dict[int, int] = {}
-    several: dict[int, tuple[int, ...]] = {}
-    if flags & ACCENTS:
-        marks, newer = member_flags("bert_nonspacing"), member_flags("newer")
-        removed, unknown = marks.data, newer.data  # their elements are Python's
-        for c, parts in decompositions().items():
-            if not unknown[c]:
-                kept = tuple([part for part in parts if not removed[part]])
-                if len(kept) == 1:
-                    base[c] = kept[0]
-                elif kept:
-                    several[c] = kept
-                else:
-                    dropped[c] = True
-        dropped |= marks
-        odd = (class_table() > 0) & ~dropped & ~newer
-        for c, part in base.items():
-            odd[c] |= odd[part]
-        for c, kept in several.items():
-            odd[c] = odd[list(kept)].any()
-    lower: dict[int, int] = {}
+    """The table of a setting. Few characters become others: an array of all of them takes longer than these."""
+    bare = _without_accents() if flags & ACCENTS else _Bare(*[NONE.points] * 2, NONE, *[NONE.points] * 2)
+    points, images, several = bare.points, bare.images, bare.several
     if flags & LOWER:
-        for c, text in lower_map().items():
-            if len(text) == 1:
-                lower[c] = ord(text)
-            elif c not in base and c not in several:
-                several[c] = tuple(map(ord, text))
-    images = {c: lower.get(kept, kept) for c, kept in base.items()}
-    images = dict(sorted({**{c: small for c, small in lower.items() if c not in images}, **images}.items()))
-    several = {c: tuple([lower.get(part, part) for part in parts]) for c, parts in several.items()}
-    white = member_flags("whitespace")
-    kinds = np.where(member_flags("punctuation"), np.uint8(ALONE), np.uint8(LETTER))
-    kinds[white] = BLANK
-    points, becomes = (np.fromiter(column, np.int64, len(images)) for column in (images.keys(), images.values()))
-    kinds[points] = kinds[becomes]
+        columns = (table(name).astype(np.int64) for name in ("lower_from", "lower_to", "lower_then"))
+        large, small, then = columns
+        one = then == 0
+        for c, to, more in zip(large[~one], small[~one], then[~one], strict=True):
+            if c not in points and c not in several.points:
+                several = Several(*(np.append(a, b) for a, b in zip(several, (c, 2, (to, more)), strict=True)))
+        large, small = large[one], small[one]
+        images = _mapped(large, small, images)
+        several = several._replace(parts=_mapped(large, small, several.parts))
+        own = ~among(large, points)
+        points, images = np.append(points, large[own]), np.append(images, small[own])
+        order = np.argsort(points)
+        points, images = points[order], images[order]
+    kinds = np.zeros(UNICODE_SIZE, np.uint8)
+    _mark(kinds, ALONE, ranges("punctuation"))
+    _mark(kinds, BLANK, ranges("whitespace"))
+    kinds[points] = kinds[images]
     if flags & CHINESE_SPACES:
-        for first, last in CHINESE:
-            kinds[first : last + 1] = ALONE
-    kinds[dropped] = DROPPED
-    if flags & CLEAN:
-        kinds[white] = BLANK
-        kinds[member_flags("bert_removed")] = DROPPED
+        _mark(kinds, ALONE, CHINESE)
     if flags & ACCENTS:
-        several |= _syllables()
-    return Characters(kinds, points, becomes, several, frozenset(np.flatnonzero(odd).tolist()))
+        _mark(kinds, DROPPED, ranges("bert_nonspacing"))
+        kinds[bare.dropped] = DROPPED
+    if flags & CLEAN:
+        _mark(kinds, BLANK, ranges("whitespace"))
+        _mark(kinds, DROPPED, ranges("bert_removed"))
+    if flags & ACCENTS:
+        several = Several(*(np.append(a, b) for a, b in zip(several, _syllables(), strict=True)))
+    return Characters(kinds, points, images, several, bare.odd)
 
 
-def _syllables() -> dict[int, tuple[int, ...]]:
+def _mark(kinds: NDArray[np.uint8], kind: int, parts: Ranges) -> None:
+    for first, last in parts:
+        kinds[first : last + 1] = kind
+
+
+def _mapped(before: NDArray[np.int64], after: NDArray[np.int64], points: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Code points with those of `before`, rising, replaced."""
+    at = np.minimum(np.searchsorted(before, points), before.size - 1)
+    return np.where(before[at] == points, after[at], points)
+
+
+def _without_accents() -> _Bare:
+    """NFD without marks, and the marks that stay."""
+    points, owner, parts = full_decompositions()
+    known = ~is_member("newer", points)
+    kept = known[owner] & ~is_member("bert_nonspacing", parts)
+    counts = np.bincount(owner[kept], minlength=points.size)
+    one, more, dropped = counts == 1, counts > 1, points[known & (counts == 0)]
+    base, base_parts = points[one], parts[kept & one[owner]]
+    several = Several(points[more], counts[more], parts[kept & more[owner]])
+    marks = classed()
+    marks = marks[~is_member("bert_nonspacing", marks) & ~is_member("newer", marks) & ~among(marks, dropped)]
+    ends = np.bitwise_or.reduceat(among(several.parts, marks), np.cumsum(several.counts) - several.counts)
+    own = marks[~among(marks, several.points)]
+    odd = distinct(np.concatenate([own, base[among(base_parts, marks)], several.points[ends]]))
+    return _Bare(base, base_parts, several, dropped, odd)
+
+
+def _syllables() -> Several:
     """What Hangul syllables are made of."""
-    found = {}
-    for k in range(S_COUNT):
-        jamo = (L_BASE + k // (V_COUNT * T_COUNT), V_BASE + k % (V_COUNT * T_COUNT) // T_COUNT, T_BASE + k % T_COUNT)
-        found[S_BASE + k] = jamo if k % T_COUNT else jamo[:2]
-    return found
+    k = np.arange(S_COUNT)
+    jamo = np.stack(
+        [L_BASE + k // (V_COUNT * T_COUNT), V_BASE + k % (V_COUNT * T_COUNT) // T_COUNT, T_BASE + k % T_COUNT], 1
+    )
+    return Several(S_BASE + k, 2 + (k % T_COUNT > 0), jamo[jamo != T_BASE])
 
 
 @cache

@@ -14,7 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import I32, U8, OutI64, OutU8, frozen, kernel, wide
-from jittok.models.wpm.alphabet import NO_ALPHABET, Alphabet, build_alphabet
+from jittok.models.wpm.alphabet import (
+    ALONE,
+    BLANK,
+    DROPPED,
+    ENDS_WORD,
+    LETTER,
+    NO_ALPHABET,
+    Alphabet,
+    build_alphabet,
+)
 from jittok.piece_cache.span_loop import CHUNK, NO_LIMIT, SpanWork, make_span_work, regrow_span_work
 from jittok.pretokenize.classes import shared_rows
 from jittok.safe_cuts import cuts, rules
@@ -31,8 +40,6 @@ from jittok.unicode import tables
 from jittok.unicode.characters import SPACE_MARK_BYTES
 from jittok.vocab.vocab import Vocab
 
-LETTER, BLANK, DROPPED, ALONE = 0, 1, 2, 3
-"""Kinds of code points: joins the word, ends it, vanishes (the word goes on), is a word of its own."""
 KIND, IMAGE = 24, 0xFFFFFF
 """An entry is kind << KIND | (code point ^ what it becomes); XOR makes most blocks of the table equal."""
 CJK = (
@@ -90,8 +97,7 @@ def compile_vocab(vocab: Vocab) -> Arrays:
     # A word's first token takes the marker along, unless the marker or a part of it is a token.
     room = ROOM_PER_BYTE if value != NO_VALUE else GROWTH
     kinds, points, images = _unpacked(pages, entries)
-    letter, blank, alone = (kinds == kind for kind in (LETTER, BLANK, ALONE))
-    alphabet = build_alphabet(vocab, points, images, letter | alone, blank | alone)
+    alphabet = build_alphabet(vocab, points, images, kinds)
     return Arrays(
         trie,
         pages,
@@ -179,7 +185,9 @@ def span_rules(kinds: NDArray[np.uint8]) -> cuts.SpanRules:
     free = np.zeros((cuts.CLASSES, cuts.CLASSES), bool)
     free[cuts.OTHER], free[:, cuts.OTHER], free[:, cuts.BLANK] = True, True, True
     free[cuts.BLANK], free[cuts.OTHER, cuts.OTHER] = False, False
-    flags = np.where((kinds == ALONE) | (kinds == BLANK), np.uint8(cuts.LEFT_BLANK), np.uint8(cuts.JOINS))
+    flags = kinds & ENDS_WORD
+    flags *= cuts.LEFT_BLANK ^ cuts.JOINS
+    flags ^= cuts.JOINS
     return rules.build_rules(free, (), blanks, flags, None, last_blank=True)
 
 

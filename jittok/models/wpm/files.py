@@ -7,16 +7,16 @@ in a text is any other character: it becomes one that no token has.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jittok._jit import I64, U8, frozen
-from jittok.models.wpm.alphabet import build_alphabet
+from jittok.models.wpm.alphabet import NONE, build_alphabet
 from jittok.models.wpm.bert import bert_flags, characters
-from jittok.models.wpm.compile import ALONE, BLANK, GROWTH, LETTER, Arrays, span_rules
+from jittok.models.wpm.compile import GROWTH, Arrays, span_rules
 from jittok.piece_cache.span_loop import NO_LIMIT
 from jittok.piece_cache.tables import SHORT
 from jittok.pipeline import Pipeline
 from jittok.pipeline.models import WordPiece
-from jittok.pipeline.pipeline import packed
 from jittok.safe_cuts.cuts import ILL
 from jittok.structures.double_array import NO_NODE, NO_VALUE, build_double_array
 from jittok.unicode.characters import SPACE_MARK, SPACE_MARK_BYTES
@@ -27,10 +27,9 @@ MARK, INSTEAD, STRANGEST = ord(SPACE_MARK), ord(STRANGER), ord(STRANGER) - 1
 
 
 class _Keys:
-    """What the alphabet is made of."""
+    """What the alphabet is made of: `Keyed`. Nothing stands for a token that no word has."""
 
-    def __init__(self, texts: list[bytes]) -> None:
-        data, offsets = packed(texts)
+    def __init__(self, data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> None:
         self.key_bytes: U8 = frozen(data, np.uint8)
         self.key_offsets: I64 = frozen(offsets, np.int64)
 
@@ -52,15 +51,12 @@ def compile_pipeline(pipeline: Pipeline, odd: bool = True) -> Arrays | None:
     whole = pipeline.model_bytes.tobytes()
     if STRANGER.encode() in whole or chr(STRANGEST).encode() in whole:
         return None
-    keys = _Keys(_keys_of([text or b"" for text in pipeline.model_tokens], prefix, SPACE_MARK_BYTES in whole))
+    keys = _keys_of(pipeline.model_bytes, pipeline.model_offsets, prefix)
     table = characters(flags)
     points = np.append(table.points, [MARK, INSTEAD])
     images = np.append(np.where(table.images == MARK, INSTEAD, table.images), [INSTEAD, STRANGEST])
     kinds = table.kinds
-    letter, blank, alone = (kinds == kind for kind in (LETTER, BLANK, ALONE))
-    alphabet = build_alphabet(
-        keys, points, images, letter | alone, blank | alone, table.several, table.odd if odd else ()
-    )
+    alphabet = build_alphabet(keys, points, images, kinds, table.several, table.odd if odd else NONE.points)
     rules = span_rules(kinds)
     three = rules.three.copy()
     three[0xD800:0xE000] = ILL  # surrogates are no UTF-8: so the splitter finds all that is none
@@ -75,9 +71,27 @@ def compile_pipeline(pipeline: Pipeline, odd: bool = True) -> Arrays | None:
     )  # fmt: skip
 
 
-def _keys_of(tokens: list[bytes], prefix: bytes, marked: bool) -> list[bytes]:
-    """The tokens as the alphabet has them, nothing for one that no word has. marked: whether one may have U+2581."""
-    if marked:
-        tokens = [text.replace(SPACE_MARK_BYTES, STRANGER.encode()) for text in tokens]
-    cut = len(prefix)
-    return [text[cut:] if text.startswith(prefix) else SPACE_MARK_BYTES + text if text else b"" for text in tokens]
+def _keys_of(data: NDArray[np.uint8], offsets: NDArray[np.int64], prefix: bytes) -> _Keys:
+    """The tokens as the alphabet has them. data, offsets: texts that are UTF-8, behind each other."""
+    whole = data.tobytes()
+    if SPACE_MARK_BYTES in whole:
+        first, second, third = SPACE_MARK_BYTES
+        marks = np.flatnonzero((data[:-2] == first) & (data[1:-1] == second) & (data[2:] == third))
+        data = np.frombuffer(whole.replace(SPACE_MARK_BYTES, STRANGER.encode()), np.uint8)
+        offsets = offsets + (len(STRANGER.encode()) - len(SPACE_MARK_BYTES)) * np.searchsorted(marks, offsets)
+    begins, lengths = offsets[:-1], np.diff(offsets)
+    goes_on = lengths >= len(prefix)
+    for k, byte in enumerate(prefix):
+        goes_on[goes_on] = data[begins[goes_on] + k] == byte
+    words = ~goes_on & (lengths > 0)
+    new = np.zeros(offsets.size, np.int64)
+    np.cumsum(lengths - len(prefix) * goes_on + len(SPACE_MARK_BYTES) * words, out=new[1:])
+    kept, own = np.ones(data.size, np.bool_), np.ones(int(new[-1]), np.bool_)
+    out = np.empty(own.size, np.uint8)
+    for k in range(len(prefix)):
+        kept[begins[goes_on] + k] = False
+    for k, byte in enumerate(SPACE_MARK_BYTES):
+        places = new[:-1][words] + k
+        out[places], own[places] = byte, False
+    out[own] = data[kept]
+    return _Keys(out, new)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from jittok._jit import U8, OutI32, OutI64, OutU8, helper, wide
 from jittok.fragments import BEYOND_UNICODE, FOUND, NEED, OFFSET, OUT_OF_ROOM, OUT_OF_WORK
-from jittok.models.wpm.compile import ALONE, DROPPED, IMAGE, KIND, LETTER, ROOM_PER_BYTE, Arrays
+from jittok.models.wpm.alphabet import ALONE, DROPPED, LETTER
+from jittok.models.wpm.compile import IMAGE, KIND, ROOM_PER_BYTE, Arrays
 from jittok.structures.double_array import NO_NODE, NO_VALUE, ROOT, child, value_at
 from jittok.structures.utf8 import decode, encode
 from jittok.unicode.characters import SPACE_MARK_BYTES, SPACE_MARK_CODE
