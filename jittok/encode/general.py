@@ -17,7 +17,7 @@ from jittok.errors import EncodingFailed
 from jittok.inputs import Documents
 from jittok.pipeline.models import Pieces
 from jittok.pipeline.pipeline import FIRST_TEXT, Pipeline
-from jittok.pipeline.steps import Compose, Map, Normalizer
+from jittok.pipeline.steps import Compose, Map, Normalizer, Splitter
 from jittok.unicode.libraries import mapping, normal_form
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class GeneralEncoder:
 
     def one(self, text: bytes, rule: GeneralRule) -> NDArray[np.int32]:
         """int32[n]: the ids of one text. Raises EncodingFailed."""
-        return np.array(self._ids(text, rule, 0), np.int32)
+        return self._ids(text, rule, 0)
 
     def pair(self, first: bytes, second: bytes, rule: GeneralRule) -> NDArray[np.int32]:
         """int32[n]: the ids of two texts as the file's template joins them."""
@@ -78,13 +78,17 @@ class GeneralEncoder:
         ]
         return np.array(run.around(parts[0], parts[1], rule.add_special), np.int32)
 
-    def _ids(self, text: bytes, rule: GeneralRule, document: int) -> list[int]:
+    def _ids(self, text: bytes, rule: GeneralRule, document: int) -> NDArray[np.int32]:
         run = _runner(self.vocab)
         try:
-            ids = run.encode(as_text(text, rule.replace, document), rule.parse_special)
+            ids = run.ids(as_text(text, rule.replace, document), rule.parse_special)
         except EncodingFailed as error:
             raise EncodingFailed(document, error.offset, error.found, error.expected) from None
-        return run.around(ids, None, rule.add_special)
+        found = np.frombuffer(ids, np.int32) if ids else np.empty(0, np.int32)
+        if not any(rule.around):
+            return found
+        single, before = self.vocab.single, rule.around[0]
+        return np.concatenate([single[:before], found, single[before + 1 :]], dtype=np.int32, casting="unsafe")
 
     def acquire(self) -> Workspace:
         """A new workspace."""
@@ -170,7 +174,18 @@ def by_reference(step: Normalizer, text: str) -> str:
     """A text behind one normalizer, by the plain reference."""
     from jittok.reference.pipeline.normalize import Piece, normalizer  # few texts need it
 
-    return normalizer(step)(Piece(text, [0] * len(text))).text
+    return normalizer(step)(Piece(text, None)).text
+
+
+def cut_words(stages: tuple[Splitter, ...], text: str) -> list[str]:
+    """The words of a text by stages of a splitter, by the plain reference."""
+    from jittok.reference.pipeline.normalize import Piece  # few texts need it
+    from jittok.reference.pipeline.split import splitter
+
+    words = [Piece(text, [0] * len(text))]
+    for run in map(splitter, stages):
+        words = [word for part in words for word in run(part)]
+    return [word.text for word in words]
 
 
 def fragment_ids(pipeline: Pipeline, text: bytes) -> list[int]:

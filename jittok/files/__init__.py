@@ -55,10 +55,7 @@ def _folder(folder: Path, given: Mapping[str, Any]) -> Pipeline:
         _none_of(str(folder), given)
         return read_vocab_json(folder, vocab, merges)
     if plain:
-        from jittok.files.vocab_folder import read_vocab_txt
-
-        _none_of(str(folder), given)
-        return read_vocab_txt(plain)
+        return _file(plain, read_file(plain), given)
     if path := next(iter(sorted(folder.glob("rwkv*.txt"))), None):
         return _file(path, read_file(path), given)
     for name, expected in SINGLE.items():

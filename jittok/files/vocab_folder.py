@@ -104,7 +104,8 @@ def read_vocab_json(folder: Path, vocab: Path, merges: Path) -> Pipeline:
     if name in ("CLIPTokenizer", "RobertaTokenizer"):
         parts = ("bos_token", "eos_token") if name == "CLIPTokenizer" else ("cls_token", "sep_token")
         cls, sep = (_id_of(vocab, beside.text(part), ids, added) for part in parts)
-        root["post_processor"] = {"type": "RobertaProcessing", "cls": cls, "sep": sep}
+        flags = {"trim_offsets": True, "add_prefix_space": False}  # of offsets, which are jittok's own
+        root["post_processor"] = {"type": "RobertaProcessing", "cls": cls, "sep": sep, **flags}
     if name == "GPT2Tokenizer":
         before, after = (
             [_id_of(vocab, beside.text(f"{end}_token"), ids, added)]

@@ -153,6 +153,30 @@ print(child_encodes(imports_it, seconds=20))
 thread.join()
 """
 
+AMID_THE_FIRST_NAME = """
+import os, signal, sys, threading, time
+import jittok
+inside = threading.Event()
+
+class Slow:
+    "Stops the import of NumPy for a moment."
+    def find_spec(self, wanted, path=None, target=None):
+        if wanted == "numpy" and not inside.is_set():
+            inside.set()
+            time.sleep(0.3)
+
+sys.meta_path.insert(0, Slow())
+thread = threading.Thread(target=lambda: jittok.bundled)
+thread.start()
+inside.wait(100)
+pid = os.fork()
+if not pid:
+    signal.alarm(20)
+    os._exit(0 if jittok.bundled else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+thread.join()
+"""
+
 AMID_A_PROPERTY = """
 from jittok.pipeline import pipeline
 inside, go = threading.Event(), threading.Event()
@@ -184,10 +208,10 @@ def vocab(tmp_path_factory):
     return path
 
 
-def run(program, *args, **environment):
+def run(program, *args, begin=PROGRAM, **environment):
     """What a program prints."""
     ended = subprocess.run(
-        [sys.executable, "-c", PROGRAM + program, *map(str, args)],
+        [sys.executable, "-c", begin + program, *map(str, args)],
         env={**os.environ, "JITTOK_SHIPPED": "0", **environment}, text=True,
         capture_output=True, timeout=SECONDS, check=False,
     )  # fmt: skip
@@ -214,6 +238,10 @@ def test_a_fork_amid_compiling_leaves_a_child_that_compiles(tmp_path):
 @pytest.mark.parametrize("name", ["jittok.encode.encoder", "concurrent.futures.thread"])
 def test_a_fork_while_a_thread_imports_waits_for_it(vocab, name):
     assert run(WHILE_IT_IMPORTS, vocab, name)[0] == "0"  # Python tells of locks that are made amid a fork
+
+
+def test_a_fork_while_a_thread_asks_for_the_first_name_of_the_package_waits_for_it():
+    assert run(AMID_THE_FIRST_NAME, begin="")[0] == "0"
 
 
 def test_all_that_is_imported_when_it_is_needed_is_waited_for():

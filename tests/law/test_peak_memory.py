@@ -61,6 +61,16 @@ elif name == "words":
     made = {"model": model, "pre_tokenizer": cuts, "added_tokens": [{**only, "special": False}]}
     tok = jittok.load(json.dumps(made).encode())
     assert tok.runs.startswith("general path")
+elif name in ("merges", "one WordPiece"):
+    import json
+    letters = {"?": 0, "a": 1, "aa": 2, "##a": 3, "ab": 4}
+    model = {"type": "BPE", "vocab": letters, "merges": [["a", "a"]], "unk_token": "?"}
+    if name == "one WordPiece":
+        pieces = {"continuing_subword_prefix": "##", "max_input_chars_per_word": 1 << 30}
+        model = {"type": "WordPiece", "vocab": letters, "unk_token": "?", **pieces}
+    only = {"id": 4, "content": "ab", "single_word": True, "lstrip": False, "rstrip": False, "normalized": False}
+    tok = jittok.load(json.dumps({"model": model, "added_tokens": [{**only, "special": False}]}).encode())
+    assert tok.runs.startswith("general path"), tok.runs
 elif name == "unigram":
     import json
     letters = ["?", "\u2581", "a", "aa", "\u0635\u0644", "\u0644\u0649", "\u0627\u0644\u0644\u0647"]
@@ -140,6 +150,12 @@ def test_spans_by_the_plain_way_take_no_more():
 
 def test_words_by_the_plain_way_take_no_more():
     taken, given = peak("words", b"c cc ", "encode", 1)
+    assert taken <= max(TIMES, given + TIMES / 2)
+
+
+@pytest.mark.parametrize("name", ["merges", "one WordPiece"])
+def test_one_long_word_by_the_plain_way_takes_no_more(name):
+    taken, given = peak(name, b"a", "encode", 1)
     assert taken <= max(TIMES, given + TIMES / 2)
 
 

@@ -35,9 +35,9 @@ class Search:
                 yield at, at + len(found), self.tokens[found]
             at += len(found) if found else 1
 
-    def cut(self, text: str, parse_special: bool) -> list[Found]:
+    def cut(self, text: str, parse_special: bool) -> Iterator[Found]:
         """The tokens of a text and what lies between."""
-        out, done = [], 0
+        done = 0
         white = characters("whitespace")
         for begin, end, token in self.matches(text) if self.tokens else ():
             start, stop = begin, end
@@ -53,13 +53,12 @@ class Search:
                 while stop < len(text) and text[stop] in white:
                     stop += 1
             if done < start:
-                out.append(Found(done, start, None))
+                yield Found(done, start, None)
             if start < stop:  # with lstrip, a match in white space that the one before took is empty
-                out.append(Found(start, stop, token.id))
+                yield Found(start, stop, token.id)
             done = stop
         if done < len(text):
-            out.append(Found(done, len(text), None))
-        return out
+            yield Found(done, len(text), None)
 
 
 def _is_word(text: str, at: int) -> bool:

@@ -1,17 +1,69 @@
-"""Merging of neighbours, lowest rank first and leftmost among equals."""
+"""Merging of neighbours, lowest rank first and leftmost among equals.
+
+A queue takes hundreds of bytes a symbol, so a long word is merged a window at a time. Which two neighbours are joined
+first depends on them alone. So tokens are those of a whole word if each two neighbours are those of some stretch of it:
+the first merge across a border between two of them would be made in that stretch too.
+"""
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Sequence
+from array import array
+from collections.abc import Callable, Iterator, Sequence
 
 Popped = Callable[[float, int, int, bool, list[int]], None]
 """(rank, left, right, whether they are joined, the symbol behind each) of a pair taken from the queue."""
 Merge = Callable[[int, int], tuple[int, int] | None]
 """(left, right) symbols to (rank, what they become), None where they stay apart."""
+Made = tuple[int, int, int]
+"""A token, the first of the symbols that it was made of, and the one behind the last."""
+WINDOW = 1 << 12
+"""Symbols of a window."""
 
 
-def merge(symbols: Sequence[int], joined: Merge, popped: Popped | None = None) -> list[tuple[int, int, int]]:
+class UndecidedError(Exception):
+    """Windows of a word do not tell its tokens."""
+
+
+def merged_ids(symbols: array[int], joined: Merge, out: array[int]) -> None:
+    """Add the tokens of `merge` to `out`."""
+    if len(symbols) <= 2 * WINDOW:
+        out.extend(token for token, _, _ in merge(symbols, joined))
+        return
+    known = len(out)
+    try:
+        out.extend(token for token, _, _ in by_windows(lambda i, j: merge(symbols[i:j], joined), len(symbols), WINDOW))
+    except UndecidedError:
+        del out[known:]
+        out.extend(token for token, _, _ in merge(symbols, joined))
+
+
+def by_windows(merged: Callable[[int, int], Sequence[Made]], size: int, window: int, behind: int = 0) -> Iterator[Made]:
+    """The tokens of a word of `size` symbols. `merged`: those of symbols[i:j], counted from i.
+
+    behind: how many symbols in front of j may be others because the word does not end there. Each window begins with
+    the last token of the one before, and must find it again. UndecidedError where one never does.
+    """
+    last: Made | None = None
+    width = window
+    while True:
+        start = 0 if last is None else last[1]
+        stop = min(start + width, size)
+        found = [(token, start + i, start + j) for token, i, j in merged(start, stop)]
+        kept = found if stop == size else [made for made in found if made[2] <= stop - max(width // 4, behind)]
+        known = last is None or found[:1] == [last]
+        if known and (stop == size or len(kept) > 1):
+            yield from kept[last is not None :]
+            if stop == size:
+                return
+            last, width = kept[-1], window
+        elif stop == size:
+            raise UndecidedError
+        else:
+            width *= 2
+
+
+def merge(symbols: Sequence[int], joined: Merge, popped: Popped | None = None) -> list[Made]:
     """The symbols that stay when nothing more is joined, each with the first of those it was made of and the one behind
     the last."""
     count = len(symbols)

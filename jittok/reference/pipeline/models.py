@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from array import array
+from collections.abc import Callable, Iterator
 from itertools import accumulate
-from typing import Any, NoReturn, Protocol
+from typing import Any, NamedTuple, NoReturn, Protocol
 
 from jittok.errors import EncodingFailed
 from jittok.pipeline import models
 from jittok.pipeline.models import MISSING, NO_TOKEN
 from jittok.pipeline.pipeline import Pipeline
-from jittok.reference.pipeline.merging import Popped, merge
+from jittok.reference.pipeline.merging import Popped, merge, merged_ids
 
 UNKNOWN_PENALTY = 10.0
 REMEMBERED = 1 << 16
 """Words whose ids are kept."""
+LONG = 1 << 13
+"""Characters of a word from which on its ids alone are made without what takes hundreds of bytes a character."""
 Part = tuple[int, int, int]
 """An id, and the bytes of the word's UTF-8 that it stands for: from, to."""
 
@@ -35,16 +38,48 @@ class Watch:
         """Characters of the word that are a token: its score, the sum on the way to `stop`, whether that is best."""
 
 
-class Word(Protocol):
+class Encode(Protocol):
     """What makes ids of a word."""
 
     def __call__(self, word: str, watch: Watch | None = None) -> list[Part]:
         """The ids, each with its bytes of the word. `watch` sees how they are found."""
 
 
-def word_model(pipeline: Pipeline) -> Word:
+class Model(NamedTuple):
+    """What a model makes of a word."""
+
+    encode: Encode
+    long: Callable[[str, array[int]], None] | None = None  # adds the ids of a long word to an array
+
+
+class Word:
     """What makes ids of a word; it remembers words. Neither starts nor ends of their bytes fall."""
-    makers: dict[type, Callable[[Pipeline, Any], Word]] = {
+
+    def __init__(self, model: Model) -> None:
+        self._model, self._known = model, dict[str, list[Part]]()
+
+    def __call__(self, word: str, watch: Watch | None = None) -> list[Part]:
+        """The ids, each with its bytes of the word. `watch` sees how they are found."""
+        if watch is not None:
+            return self._model.encode(word, watch)
+        found = self._known.get(word)
+        if found is None:
+            found = self._model.encode(word)
+            if len(word) < 64 and len(self._known) < REMEMBERED:
+                self._known[word] = found
+        return found
+
+    def ids(self, word: str, out: array[int]) -> None:
+        """Add the ids to `out`."""
+        if len(word) >= LONG and self._model.long is not None:
+            self._model.long(word, out)
+        else:
+            out.extend(token for token, _, _ in self(word))
+
+
+def word_model(pipeline: Pipeline) -> Word:
+    """What makes ids of a word."""
+    makers: dict[type, Callable[[Pipeline, Any], Model]] = {
         models.Merges: _merges,
         models.Ranks: _ranks,
         models.Unigram: _unigram,
@@ -52,19 +87,7 @@ def word_model(pipeline: Pipeline) -> Word:
         models.Words: _words,
         models.Longest: _longest,
     }
-    encode, known = makers[type(pipeline.model)](pipeline, pipeline.model), dict[str, list[Part]]()
-
-    def remembered(word: str, watch: Watch | None = None) -> list[Part]:
-        if watch is not None:
-            return encode(word, watch)
-        found = known.get(word)
-        if found is None:
-            found = encode(word)
-            if len(word) < 64 and len(known) < REMEMBERED:
-                known[word] = found
-        return found
-
-    return remembered
+    return Word(makers[type(pipeline.model)](pipeline, pipeline.model))
 
 
 def texts_of(pipeline: Pipeline) -> dict[str, int]:
@@ -103,59 +126,72 @@ def _bytes_of(ids: dict[str, int], text: str) -> list[int] | None:
     return None if NO_TOKEN in found else found
 
 
-def _merges(pipeline: Pipeline, model: models.Merges) -> Word:
+def _merges(pipeline: Pipeline, model: models.Merges) -> Model:
     ids = texts_of(pipeline)
     rows = zip(model.left.tolist(), model.right.tolist(), model.merged.tolist(), strict=True)
     ranks = {(left, right): (rank, made) for rank, (left, right, made) in enumerate(rows)}
 
-    def symbols(word: str) -> list[Part]:
-        out: list[Part] = []
-        waiting: Part | None = None  # an unknown that waits is written in front of the next known character
-        since = at = 0
+    def joined(left: int, right: int) -> tuple[int, int] | None:
+        return ranks.get((left, right))
 
-        def write() -> None:
+    def symbols(word: str) -> Iterator[Part]:
+        waiting: Part | None = None  # an unknown that waits is written in front of the next known character
+        between: list[Part] = []  # bytes that come in the meantime
+        at = 0
+
+        def written() -> list[Part]:
             nonlocal waiting
-            if waiting is not None:
-                parts = [*out[since:], waiting]  # bytes that came between stand for the same as it
-                unit = waiting[1], max(stop for _, _, stop in parts)
-                out[since:] = [(token, *unit) for token, _, _ in parts]
-                waiting = None
+            if waiting is None:
+                return []
+            parts = [*between, waiting]  # bytes that came between stand for the same as it
+            unit = waiting[1], max(stop for _, _, stop in parts)
+            waiting = None
+            between.clear()
+            return [(token, *unit) for token, _, _ in parts]
 
         for k, c in enumerate(word):
             start, at = at, at + len(c.encode())
             text = (model.prefix if k else "") + c + (model.suffix if k == len(word) - 1 else "")
             if text in ids:
-                write()
-                out.append((ids[text], start, at))
+                yield from written()
+                yield ids[text], start, at
                 continue
             parts = _bytes_of(ids, text) if model.byte_fallback else None
             if parts is not None:
                 own = len(parts) == at - start  # else prefix or suffix are among them
-                out += [
+                spelled = [
                     (token, start + j, start + j + 1) if own else (token, start, at) for j, token in enumerate(parts)
                 ]
+                if waiting is None:
+                    yield from spelled
+                else:
+                    between += spelled
             elif model.unknown == MISSING:
                 _fail(text, "a character of the vocabulary: the file's unknown token is not in it")
             elif model.unknown != NO_TOKEN:
-                if waiting is not None and not model.fuse_unknown:
-                    write()
-                since, first = (len(out), start) if waiting is None else (since, waiting[1])
-                waiting = model.unknown, first, at
-        write()
-        return out
+                if not model.fuse_unknown:
+                    yield from written()
+                waiting = model.unknown, start if waiting is None else waiting[1], at
+        yield from written()
 
     def encode(word: str, watch: Watch | None = None) -> list[Part]:
         if model.whole_words and word in ids:
             return [(ids[word], 0, len(word.encode()))]
-        parts, raw = symbols(word), word.encode()
+        parts, raw = list(symbols(word)), word.encode()
         popped = watching(watch, [_shown(raw[start:stop]) for _, start, stop in parts]) if watch else None
-        left = merge([token for token, _, _ in parts], lambda left, right: ranks.get((left, right)), popped)
+        left = merge([token for token, _, _ in parts], joined, popped)
         return [(token, parts[first][1], parts[stop - 1][2]) for token, first, stop in left]
 
-    return encode
+    def long(word: str, out: array[int]) -> None:
+        if model.whole_words and word in ids:
+            out.append(ids[word])
+        else:
+            merged_ids(array("i", (token for token, _, _ in symbols(word))), joined, out)
+
+    return Model(encode, long)
 
 
-def _ranks(pipeline: Pipeline, _: models.Ranks) -> Word:
+def _ranks(pipeline: Pipeline, _: models.Ranks) -> Model:
     ids, tokens = pipeline.vocabulary, pipeline.model_tokens
 
     def joined(left: int, right: int) -> tuple[int, int] | None:
@@ -169,29 +205,38 @@ def _ranks(pipeline: Pipeline, _: models.Ranks) -> Word:
         popped = watching(watch, [_shown(raw[k : k + 1]) for k in range(len(raw))]) if watch else None
         return merge([ids[raw[k : k + 1]] for k in range(len(raw))], joined, popped)
 
-    return encode
+    def long(word: str, out: array[int]) -> None:
+        raw = word.encode()
+        if raw in ids:
+            out.append(ids[raw])
+        else:
+            merged_ids(array("i", (ids[raw[k : k + 1]] for k in range(len(raw)))), joined, out)
+
+    return Model(encode, long)
 
 
-def _longest(pipeline: Pipeline, _: models.Longest) -> Word:
+def _longest(pipeline: Pipeline, _: models.Longest) -> Model:
     ids = pipeline.vocabulary
     most = max(map(len, ids))
 
-    def encode(word: str, watch: Watch | None = None) -> list[Part]:
-        raw, out, at = word.encode(), list[Part](), 0
+    def parts(word: str, watch: Watch | None) -> Iterator[Part]:
+        raw, at = word.encode(), 0
         while at < len(raw):
             for size in range(min(most, len(raw) - at), 0, -1):
                 if watch is not None:
                     watch.tried(at, at + size, ids.get(raw[at : at + size]))
                 if raw[at : at + size] in ids:
                     break
-            out.append((ids[raw[at : at + size]], at, at + size))
+            yield ids[raw[at : at + size]], at, at + size
             at += size
-        return out
 
-    return encode
+    return Model(
+        lambda word, watch=None: list(parts(word, watch)),
+        lambda word, out: out.extend(token for token, _, _ in parts(word, None)),
+    )
 
 
-def _wordpiece(pipeline: Pipeline, model: models.WordPiece) -> Word:
+def _wordpiece(pipeline: Pipeline, model: models.WordPiece) -> Model:
     ids = texts_of(pipeline)
     most = max(map(len, ids), default=0)
 
@@ -200,28 +245,41 @@ def _wordpiece(pipeline: Pipeline, model: models.WordPiece) -> Word:
             _fail(word, "a word of the vocabulary: it has no unknown token")
         return [(model.unknown, 0, len(word.encode()))]
 
+    def longest(word: str, at: int) -> Iterator[tuple[int, int | None]]:
+        """What is looked up at a place, longest first: where it ends, and its token."""
+        front = model.prefix if at else ""
+        return ((stop, ids.get(front + word[at:stop])) for stop in range(min(len(word), at + most), at, -1))
+
     def encode(word: str, watch: Watch | None = None) -> list[Part]:
         if len(word) > model.longest:
             return unknown(word)
         out, at, places = list[Part](), 0, _byte_places(word)
         while at < len(word):
-            front = model.prefix if at else ""
-            for stop in range(min(len(word), at + most), at, -1):
-                token = ids.get(front + word[at:stop])
+            for stop, token in longest(word, at):
                 if watch is not None:
                     watch.tried(places[at], places[stop], token)
                 if token is not None:
+                    out.append((token, places[at], places[stop]))
+                    at = stop
                     break
             else:
                 return unknown(word)
-            out.append((token, places[at], places[stop]))
-            at = stop
         return out
 
-    return encode
+    def long(word: str, out: array[int]) -> None:
+        known, at = len(out), 0 if len(word) <= model.longest else len(word) + 1
+        while at < len(word):
+            at, token = next((found for found in longest(word, at) if found[1] is not None), (len(word) + 1, None))
+            if token is not None:
+                out.append(token)
+        if at > len(word):
+            del out[known:]
+            out.append(unknown(word)[0][0])
+
+    return Model(encode, long)
 
 
-def _words(pipeline: Pipeline, model: models.Words) -> Word:
+def _words(pipeline: Pipeline, model: models.Words) -> Model:
     ids = texts_of(pipeline)
 
     def encode(word: str, watch: Watch | None = None) -> list[Part]:
@@ -231,10 +289,10 @@ def _words(pipeline: Pipeline, model: models.Words) -> Word:
             _fail(word, "a word of the vocabulary: it has no unknown token")
         return [(token, 0, len(word.encode()))]
 
-    return encode
+    return Model(encode)
 
 
-def _unigram(pipeline: Pipeline, model: models.Unigram) -> Word:
+def _unigram(pipeline: Pipeline, model: models.Unigram) -> Model:
     ids = texts_of(pipeline)  # of equal texts the last
     scores = model.scores.tolist()
     worst = min(scores, default=0.0) - UNKNOWN_PENALTY
@@ -289,4 +347,4 @@ def _unigram(pipeline: Pipeline, model: models.Unigram) -> Word:
             out.append((token, start, at))
         return out
 
-    return encode
+    return Model(encode)

@@ -6,6 +6,7 @@ its own bytes. A replacement has what was replaced as a whole. What was put in f
 
 from __future__ import annotations
 
+import io
 import unicodedata
 from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
@@ -29,7 +30,7 @@ class Piece(NamedTuple):
     """Characters, and for each the place in the document that it comes from."""
 
     text: str
-    places: list[int]
+    places: list[int] | None  # None where no step asks for them
     units: list[Unit] | None = None  # the bytes that each character stands for, if spans are wanted
     source: bytes = b""  # the document that `units` count in
 
@@ -38,7 +39,8 @@ class Piece(NamedTuple):
         if start == 0 and stop == len(self.text):
             return self
         units = None if self.units is None else self.units[start:stop]
-        return self._replace(text=self.text[start:stop], places=self.places[start:stop], units=units)
+        places = None if self.places is None else self.places[start:stop]
+        return self._replace(text=self.text[start:stop], places=places, units=units)
 
     def byte_units(self) -> list[Unit]:
         """The bytes that each byte of the text's UTF-8 stands for."""
@@ -78,46 +80,50 @@ def prepended(piece: Piece, text: str) -> Piece:
     """A text in front of a piece that is not empty."""
     if not piece.text:
         return piece
-    places = piece.places[:1] * len(text) + piece.places
+    places = piece.places and piece.places[:1] * len(text) + piece.places
     units = piece.units and [joined(piece.units, 0, 0)] * len(text) + piece.units
     return piece._replace(text=text + piece.text, places=places, units=units)
 
 
 def replaced(piece: Piece, pattern: steps.Pattern, content: str) -> Piece:
     """All matches replaced, from the left."""
-    texts, places, units, done = [], [], list[Unit](), 0
+    text, places, units, done = io.StringIO(), list[int](), list[Unit](), 0
     for match in compiled(pattern).finditer(piece.text):
         start, stop = match.span()
-        texts += [piece.text[done:start], content]
-        places += piece.places[done:start] + [piece.places[max(stop - 1, 0)]] * len(content)
+        text.write(piece.text[done:start])
+        text.write(content)
+        if piece.places is not None:
+            places += piece.places[done:start] + [piece.places[max(stop - 1, 0)]] * len(content)
         if piece.units is not None:
             units += piece.units[done:start] + [joined(piece.units, start, stop)] * len(content)
         done = stop
-    text = "".join([*texts, piece.text[done:]])
+    if not done:
+        return piece
+    text.write(piece.text[done:])
     return piece._replace(
-        text=text,
-        places=places + piece.places[done:],
+        text=text.getvalue(),
+        places=None if piece.places is None else places + piece.places[done:],
         units=None if piece.units is None else units + piece.units[done:],
     )
 
 
 def spelled(piece: Piece) -> Piece:
     """Each byte as a character of the byte alphabet."""
-    texts, places = [], []
-    for c, place in zip(piece.text, piece.places, strict=True):
-        raw = c.encode()
-        texts += [ALPHABET[byte] for byte in raw]
-        places += [place] * len(raw)
+    places = piece.places and [
+        place for c, place in zip(piece.text, piece.places, strict=True) for _ in range(len(c.encode()))
+    ]
     units = None if piece.units is None else piece.byte_units()
-    return piece._replace(text="".join(texts), places=places, units=units)
+    return piece._replace(text=piece.text.encode().decode("latin-1").translate(ALPHABET), places=places, units=units)
 
 
 def _mapped(piece: Piece, table: dict[int, str]) -> Piece:
     text = piece.text.translate(table)
+    if piece.places is None and piece.units is None:
+        return piece._replace(text=text)
     if len(text) == len(piece.text) and not any(len(table.get(ord(c), c)) != 1 for c in piece.text):
         return piece._replace(text=text)
     sizes = [len(table.get(ord(c), c)) for c in piece.text]
-    places = [place for place, size in zip(piece.places, sizes, strict=True) for _ in range(size)]
+    places = piece.places and [place for place, size in zip(piece.places, sizes, strict=True) for _ in range(size)]
     units = piece.units and [unit for unit, size in zip(piece.units, sizes, strict=True) for _ in range(size)]
     return piece._replace(text=text, places=places, units=units)
 
@@ -127,7 +133,8 @@ def _composed(piece: Piece, form: Form) -> Piece:
     if text == piece.text:
         return piece
     units = None if piece.units is None else _composed_units(piece.text, text, piece.units, form)
-    return piece._replace(text=text, places=_composed_places(piece, text, form), units=units)
+    places = None if piece.places is None else _composed_places(piece.text, piece.places, text, form)
+    return piece._replace(text=text, places=places, units=units)
 
 
 @lru_cache(maxsize=1 << 16)
@@ -136,10 +143,10 @@ def _parts(c: str, form: Form) -> int:
     return len(normal_form("NFKD" if "K" in form else "NFD", c))
 
 
-def _composed_places(piece: Piece, after: str, form: Form) -> list[int]:
+def _composed_places(before: str, own: list[int], after: str, form: Form) -> list[int]:
     """The places of a piece in a normal form: what a character is taken apart into has its place, what is put together
     that of the first."""
-    apart = [place for c, place in zip(piece.text, piece.places, strict=True) for _ in range(_parts(c, form))]
+    apart = [place for c, place in zip(before, own, strict=True) for _ in range(_parts(c, form))]
     places, at = list[int](), 0
     for c in after:
         places.append(apart[min(at, len(apart) - 1)])
@@ -251,13 +258,16 @@ def _clusters(step: steps.Clusters) -> Callable[[Piece], Piece]:
 
     def run(piece: Piece) -> Piece:
         texts, places, units, at, gone = list[str](), list[int](), list[Unit](), 0, 0
+        written = False
 
         def put(new: str, start: int, stop: int) -> None:
-            nonlocal gone
-            if not new and not places:
+            nonlocal gone, written
+            written |= new != ""
+            if not written:
                 gone = stop  # the library forgets what vanishes before anything is written
             texts.append(new)
-            places.extend([piece.places[start - gone]] * len(new))
+            if piece.places is not None:
+                places.extend([piece.places[start - gone]] * len(new))
             if piece.units is not None:
                 units.extend([joined(piece.units, start, stop)] * len(new))
 
@@ -271,6 +281,10 @@ def _clusters(step: steps.Clusters) -> Callable[[Piece], Piece]:
                     mapped = whole(c)
                     put(c if mapped is None else mapped, k, k + 1)
             at += len(part)
-        return piece._replace(text="".join(texts), places=places, units=None if piece.units is None else units)
+        return piece._replace(
+            text="".join(texts),
+            places=None if piece.places is None else places,
+            units=None if piece.units is None else units,
+        )
 
     return run

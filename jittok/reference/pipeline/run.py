@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from array import array
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
@@ -54,7 +55,7 @@ class Runner:
 
     def normalized(self, text: str) -> str:
         """A text behind all normalizers."""
-        piece = Piece(text, list(range(len(text))))
+        piece = Piece(text, self._places(text))
         for step in self._normalize:
             piece = step(piece)
         return piece.text
@@ -86,10 +87,10 @@ class Runner:
                 else:
                     yield from self._words(piece.part(first, last), see)
 
-    def _places(self, text: str) -> list[int]:
-        """Where each character of a text comes from; 0, which takes less memory, where no stage asks for it."""
+    def _places(self, text: str) -> list[int] | None:
+        """Where each character of a text comes from; None, which takes no memory, where no stage asks for it."""
         asked = any(isinstance(stage, steps.Metaspace) and stage.scheme == steps.FIRST for stage in self.pipeline.split)
-        return list(range(len(text))) if asked else [0] * len(text)
+        return list(range(len(text))) if asked else None
 
     def _words(self, piece: Piece, see: See) -> Iterator[Piece]:
         if see is nothing:  # no list of all words: each is gone before the next one comes
@@ -105,21 +106,27 @@ class Runner:
 
     def encode(self, text: str, parse_special: bool = False) -> list[int]:
         """The ids of a text, nothing around them."""
+        return self.ids(text, parse_special).tolist()
+
+    def ids(self, text: str, parse_special: bool = False) -> array[int]:
+        """The same, four bytes each."""
+        out = array("i")
         if self.pieces:
-            return self.sentencepiece.encode(text)
-        out: list[int] = []
+            self.sentencepiece.encode(text, out)
+            return out
         for word in self.words(Piece(text, self._places(text)), parse_special):
             if isinstance(word, Token):
                 out.append(word.id)
             else:
-                out += [token for token, _, _ in self.word(word.text)]
+                self.word.ids(word.text, out)
         return out
 
     def fragment(self, text: str) -> list[int]:
         """The ids of a text in which no added token is looked for."""
-        text = self.normalized(text)
-        words = self._words(Piece(text, list(range(len(text)))), nothing)
-        return [token for word in words for token, _, _ in self.word(word.text)]
+        text, out = self.normalized(text), array("i")
+        for word in self._words(Piece(text, list(range(len(text)))), nothing):
+            self.word.ids(word.text, out)
+        return out.tolist()
 
     def align(self, text: str, units: list[Unit], source: bytes, parse_special: bool = False) -> list[Token]:
         """The ids of a text, each with the bytes of `source` that it stands for; `units`: those of each character."""
@@ -207,10 +214,15 @@ class Runner:
         return "".join(texts).encode()
 
 
-def _apart(found: list[Found]) -> list[Found]:
+def _apart(found: Iterable[Found]) -> Iterator[Found]:
     """Tokens end where the next one begins, which may be in the white space that `rstrip` gives to the one before."""
-    starts = [each.start for each in found[1:]]
-    return [each._replace(stop=min(each.stop, start)) for each, start in zip(found, starts)] + found[-1:]  # noqa: B905
+    before: Found | None = None
+    for each in found:
+        if before is not None:
+            yield before._replace(stop=min(before.stop, each.start)) if before.stop > each.start else before
+        before = each
+    if before is not None:
+        yield before
 
 
 def _unit(piece: Piece, start: int, stop: int) -> Unit:

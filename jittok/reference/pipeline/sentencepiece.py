@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import heapq
-import io
 import struct
+from array import array
 from collections.abc import Callable, Iterable, Iterator
+from itertools import accumulate
 
 from jittok.locks import once
 from jittok.pipeline import models, steps
 from jittok.pipeline.models import BPE, CHAR, NORMAL, UNIGRAM, UNKNOWN, UNUSED, USER, WORD
 from jittok.pipeline.pipeline import Pipeline
+from jittok.reference.pipeline.merging import Made, UndecidedError, by_windows
 from jittok.reference.pipeline.models import Watch, watching
 from jittok.reference.pipeline.normalize import CharacterMap
 from jittok.unicode.characters import SPACE_MARK
@@ -54,10 +56,32 @@ class Encoder:
             UNIGRAM: self._unigram, BPE: self._bpe, WORD: self._words, CHAR: self._characters,
         }[model.kind]  # fmt: skip
 
-    def encode(self, text: str) -> list[int]:
-        """The ids of a text."""
-        parts = (part for stretch in self._stretches(self.normalize(text)) for part in self.parts(stretch, None))
-        return [token for token, _, _ in self._joined(parts)]
+    def encode(self, text: str, out: array[int]) -> None:
+        """Add the ids of a text to `out`."""
+        known = len(out)
+        try:
+            out.extend(token for token, _, _ in self._joined(self._parts(text)))
+        except UndecidedError:
+            del out[known:]
+            out.extend(token for token, _, _ in self.tokens(self.normalize(text)))
+
+    def _parts(self, text: str) -> Iterator[Part]:
+        """The parts of a text, with little memory beside what they take themselves."""
+        if self.model.kind not in (BPE, CHAR):  # sums of scores go on through all
+            yield from self.parts(self.normalize(text), None)
+            return
+        for stretch in self._stretches(self._normalized(text)):
+            if self.model.kind == CHAR or UNUSED in self.types or len(stretch) <= 2 * STRETCH:
+                yield from self.parts(stretch, None)
+                continue
+            merged = by_windows(lambda i, j: self._made(stretch[i:j]), len(stretch), STRETCH, self.longest)  # noqa: B023
+            yield from ((stretch[start:stop], token) for token, start, stop in merged)
+
+    def _made(self, text: str) -> list[Made]:
+        """The parts of a text, each with its characters."""
+        parts = list(self.parts(text, None))
+        stops = accumulate(len(part) for part, _ in parts)
+        return [(token, stop - len(part), stop) for (part, token), stop in zip(parts, stops, strict=True)]
 
     def tokens(self, normalized: str, watch: Watch | None = None) -> list[tuple[int, int, int]]:
         """The ids of a normalized text, each with the bytes of its UTF-8 that it stands for.
@@ -90,17 +114,19 @@ class Encoder:
         """Two characters that are neighbours in a piece."""
         return frozenset(text[k : k + 2] for text in self.ids for k in range(len(text) - 1))
 
-    def _stretches(self, text: str) -> Iterator[str]:
+    def _stretches(self, parts: Iterable[str]) -> Iterator[str]:
         """Stretches of a normalized text that have the ids that they have in it: symbols are merged only to pieces, so
-        where no piece has two characters side by side nothing goes across. Sums of scores go on through all."""
-        start, at = 0, STRETCH
-        while self.model.kind in (BPE, CHAR) and at < len(text):
-            if text[at - 1 : at + 1] not in self._pairs:
-                yield text[start:at]
-                start, at = at, at + STRETCH
-            else:
-                at += 1
-        yield text[start:]
+        where no piece has two characters side by side nothing goes across."""
+        text, at = "", STRETCH
+        for part in parts:
+            text += part
+            while at < len(text):
+                if text[at - 1 : at + 1] not in self._pairs:
+                    yield text[:at]
+                    text, at = text[at:], STRETCH
+                else:
+                    at += 1
+        yield text
 
     # ---- the normalizer
 
@@ -121,13 +147,25 @@ class Encoder:
 
     def normalize(self, text: str) -> str:
         """What the models see."""
-        out, at = io.StringIO(), self._begin(text)
+        return "".join(self._normalized(text))
+
+    def _normalized(self, text: str) -> Iterator[str]:
+        """The same, a part after the other."""
+        at = self._begin(text)
         if at == len(text):
-            return ""
-        out.write(self._front)
+            return
+        parts, spaces = [self._front], 0  # these go if the text ends with them
         for new, _, _, _ in self._rewritten(text, at):
-            out.write(new.replace(" ", self.mark))
-        return self._ended(out.getvalue())
+            parts.append(new.replace(" ", self.mark))
+            if len(parts) >= STRETCH:
+                found = "".join(parts)
+                left = found.rstrip(self.mark) if self.step.squeeze else found
+                if left:
+                    yield self.mark * spaces + left
+                    spaces = 0
+                spaces += len(found) - len(left)
+                parts.clear()
+        yield self._ended(self.mark * spaces + "".join(parts))
 
     def normalized(self, text: str) -> tuple[str, list[tuple[int, int]]]:
         """The same, and the characters of the text that each of its characters stands for: from, to."""

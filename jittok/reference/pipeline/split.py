@@ -94,8 +94,10 @@ def _kept(parts: Iterable[Stretch], behavior: str) -> Iterator[tuple[int, int]]:
 
 def _metaspace(piece: Piece, stage: steps.Metaspace) -> Iterator[Piece]:
     piece = piece._replace(text=piece.text.replace(" ", stage.mark))
-    first = bool(piece.places) and piece.places[0] == 0
-    wanted = stage.scheme == steps.ALWAYS or (stage.scheme == steps.FIRST and first)
+    wanted = stage.scheme == steps.ALWAYS
+    if stage.scheme == steps.FIRST:
+        assert piece.places is not None
+        wanted = piece.places[:1] == [0]
     if wanted and not piece.text.startswith(stage.mark):
         piece = prepended(piece, stage.mark)
     if not stage.split:

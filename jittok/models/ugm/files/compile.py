@@ -70,7 +70,7 @@ def _of_unigram(pipeline: Pipeline, model: Unigram) -> Arrays | None:
     tokens, count = pipeline.model_tokens, len(pipeline.model_tokens)
     unknown = tokens[model.unknown]
     scores = np.array(model.scores, np.float64)
-    if not unknown or _may_be_joined(tokens, unknown) or not np.isfinite(scores).all():
+    if not unknown or may_be_joined(tokens, unknown) or not np.isfinite(scores).all():
         return None
     if pipeline.vocabulary[unknown] != model.unknown:
         return None
@@ -122,7 +122,7 @@ def _with_spaces_inside(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> 
     return set((np.searchsorted(offsets, np.flatnonzero(odd), "right") - 1).tolist())
 
 
-def _may_be_joined(tokens: tuple[bytes | None, ...], unknown: bytes) -> bool:
+def may_be_joined(tokens: tuple[bytes | None, ...], unknown: bytes) -> bool:
     """Whether a run of unknown characters and texts of the unknown token may spell another token, which it then is. A
     character that is a token is never unknown. CamemBERT's <unk>NOTUSED has such."""
     if b"".join(filter(None, tokens)).count(unknown) <= 1:  # as in nearly every file
