@@ -10,6 +10,7 @@ import numpy as np
 from jittok.errors import MalformedVocab, UnsupportedVocab
 from jittok.files.charsmap import checked_charsmap
 from jittok.files.protobuf import BYTES, FIXED32, VARINT, Message, single
+from jittok.files.scan_pieces import first_pieces
 from jittok.pipeline.models import BYTE, CONTROL, KINDS, NO_TOKEN, NORMAL, UNKNOWN, UNUSED, Pieces
 from jittok.pipeline.pipeline import FIRST_TEXT, SECOND_TEXT, Pipeline, fixed, packed
 from jittok.pipeline.steps import JoinPieces, Squeeze
@@ -38,10 +39,8 @@ NORMALIZER: dict[int, tuple[str, int, Any]] = {
 
 def read_sentencepiece(file: str, content: bytes, add_bos: bool = False, add_eos: bool = False) -> Pipeline:
     """The Pipeline of a model. `add_bos`, `add_eos`: what `add_special` adds (a model itself says nothing)."""
-    proto = Message(file, "model", content, 0, len(content))
-    texts: list[bytes] = []
-    types: list[int] = []
-    scores: list[float] = []
+    begin, texts, types, scores = first_pieces(content)
+    proto = Message(file, "model", content, begin, len(content))
     spans: dict[int, list[tuple[int, int]]] = {2: [], 3: [], 5: []}
     for number, wire, value, stop in proto.fields():
         if number == 1:
@@ -159,14 +158,17 @@ def _spec(
 
 def _checked(file: str, texts: list[bytes], types: list[int], byte_fallback: bool) -> dict[bytes, int]:
     """text -> id. MalformedVocab for what sentencepiece refuses too."""
-    ids: dict[bytes, int] = {}
-    for token, text in enumerate(texts):
-        if ids.setdefault(text, token) != token:
-            raise MalformedVocab(file, f"pieces[{token}]", text, f"a text that piece {ids[text]} has not")
+    ids = dict(zip(texts, range(len(texts)), strict=True))
+    if len(ids) < len(texts):
+        first: dict[bytes, int] = {}
+        token, text = next((k, text) for k, text in enumerate(texts) if first.setdefault(text, k) != k)
+        raise MalformedVocab(file, f"pieces[{token}]", text, f"a text that piece {first[text]} has not")
     if types.count(UNKNOWN) != 1:
         raise MalformedVocab(file, "pieces", f"{types.count(UNKNOWN)} of type UNKNOWN", "one")
     wanted = {b"<0x%02X>" % byte for byte in range(256)}
-    for token, (text, kind) in enumerate(zip(texts, types, strict=True)):
+    with_nul = {token for text, token in ids.items() if NUL in text}
+    for token in sorted({token for token, kind in enumerate(types) if kind == BYTE} | with_nul):
+        text, kind = texts[token], types[token]
         if kind == BYTE and text not in wanted:
             raise MalformedVocab(file, f"pieces[{token}]", text, "<0x00> to <0xFF> for a piece of type BYTE")
         if kind == BYTE and not byte_fallback:
