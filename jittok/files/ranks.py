@@ -63,9 +63,6 @@ def _known(file: str, content: bytes, encoding: str | None) -> tuple[str, dict[s
 
 def rank_lines(file: str, content: bytes) -> dict[bytes, int]:
     """bytes -> rank of the lines. Whisper's file has a token of no bytes, written "=", as Python's base64 reads it."""
-    usual = _usual_lines(content)
-    if usual is not None:
-        return usual
     ranks: dict[bytes, int] = {}
     for number, line in enumerate(content.split(b"\n"), 1):
         if not line.strip():
@@ -81,19 +78,6 @@ def rank_lines(file: str, content: bytes) -> dict[bytes, int]:
             raise MalformedVocab(file, f"line {number}", raw, "bytes that stand in no line before")
         ranks[raw] = int(rank)
     return ranks
-
-
-def _usual_lines(content: bytes) -> dict[bytes, int] | None:
-    """The same of lines that are written as tiktoken writes them, all at once; None for any others."""
-    parts = content.split()
-    texts, numbers = parts[::2], parts[1::2]
-    if not parts or b"\n".join(map(b" ".join, zip(texts, numbers, strict=False))) != content.removesuffix(b"\n"):
-        return None  # another number of parts, or other blanks
-    raws = _usual_base64(texts)
-    if raws is None or len(max(numbers, key=len)) > RANK_DIGITS or not b"".join(numbers).isdigit():
-        return None
-    ranks = dict(zip(raws, map(int, numbers), strict=True))
-    return ranks if len(ranks) == len(raws) else None
 
 
 def _usual_base64(texts: list[bytes]) -> list[bytes] | None:
@@ -165,13 +149,14 @@ def read_tekken(file: str, content: bytes) -> Pipeline:
     root = parse_json(file, content)
     config = root.child("config")
     special_count, size = config.count("default_num_special_tokens"), config.count("default_vocab_size")
-    rows = root.child("vocab").items()
-    if not 0 <= size - special_count <= len(rows):
-        raise config.bad(size, f"a vocabulary size of {special_count} to {special_count + len(rows)}")
+    rows = root.child("vocab")
+    count = len(rows.of(list))
+    if not 0 <= size - special_count <= count:
+        raise config.bad(size, f"a vocabulary size of {special_count} to {special_count + count}")
     if special_count > MOST_RANKS:
         raise config.child("default_num_special_tokens").bad(special_count, f"at most {MOST_RANKS}")
-    ranks = _usual_rows(root.value["vocab"][: size - special_count])
-    for number, row in enumerate(rows[: size - special_count]) if ranks is None else ():
+    ranks = _usual_rows(rows.value[: size - special_count])
+    for number, row in enumerate(rows.items()[: size - special_count]) if ranks is None else ():
         ranks = ranks or {}
         try:
             raw = base64.b64decode(row.get("token_bytes", str), validate=True)

@@ -1,6 +1,5 @@
-"""Ranks that are read all at once: those that are read line by line, and the same errors."""
+"""Ranks of tekken.json read all at once: those that are read row by row, and the same errors."""
 
-import base64
 import json
 import random
 
@@ -14,7 +13,6 @@ from jittok.files import ranks as files
 from jittok.models.bpe.files import spelled_in_bytes
 from jittok.unicode.tables import ENCODED_BYTE
 
-LINES = small_files.ranks()
 TEKKEN = small_files.tekken()
 
 
@@ -29,46 +27,10 @@ def said(read, content: bytes) -> object:
 def one_by_one(monkeypatch):
     def read(kind, content):
         with monkeypatch.context() as patch:
-            patch.setattr(files, "_usual_lines", lambda _: None)
             patch.setattr(files, "_usual_rows", lambda _: None)
             return said(kind, content)
 
     return read
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        (b"", b""),
-        (b"\n", b"\r\n"),
-        (b"\n", b"\n\n"),
-        (b" ", b"  "),
-        (b" ", b"\t"),
-        (b" 7\n", b" 8\n"),
-        (b" 7\n", b" 1234567890\n"),
-        (b" 7\n", b" 07\n"),
-        (b" 7\n", b" +7\n"),
-        (b" 7\n", b" 7_0\n"),
-        (b" 7\n", b"\n"),
-        (b" 7\n", b" 7 7\n"),
-        (b"AQ== 1", b"AA== 1"),
-        (b"AQ== 1", b"AR== 1"),
-        (b"AQ== 1", b"AQ= 1"),
-        (b"AQ== 1", b"AQ==AQ== 1"),
-        (b"AQ== 1", b"A*Q== 1"),
-        (b"AQ== 1", b"= 1"),
-        (b"AQ== 1", b"\xff== 1"),
-    ],
-)
-def test_lines_are_read_as_one_by_one(old, new, one_by_one):
-    content = LINES.replace(old, new)
-    assert said(files.rank_lines, content) == one_by_one(files.rank_lines, content)
-    assert said(files.rank_lines, content.rstrip()) == one_by_one(files.rank_lines, content.rstrip())
-
-
-def test_usual_lines_are_read_at_once():
-    found = files._usual_lines(LINES)
-    assert found == {base64.b64decode(line.split()[0]): int(line.split()[1]) for line in LINES.splitlines()}
 
 
 @pytest.mark.parametrize(
