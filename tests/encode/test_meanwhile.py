@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -91,6 +92,6 @@ ids = tok.encode("a text").tolist()
 print(encode_fragments.entry is None, tok.encode_batch(["a text"]).to_list() == [ids], encode_fragments.origin)
 """
     env = os.environ | {"JITTOK_CACHE_DIR": str(tmp_path), "JITTOK_SHIPPED": "0", "JITTOK_COMPILE_FIRST": "0"}
-    env["PYTHONPATH"] = os.pathsep.join([env.get("PYTHONPATH", ""), os.path.join(os.path.dirname(__file__), "../data")])
+    env["PYTHONPATH"] = os.pathsep.join([env.get("PYTHONPATH", ""), str(Path(__file__).parents[1] / "data")])
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
     assert done.stdout == "True True compiled\n"
