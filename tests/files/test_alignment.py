@@ -199,7 +199,9 @@ LONG_WORDS = {
 
 
 @LONG
-@pytest.mark.parametrize("name", ["bert-chinese", "spm-test-ja", "syn-bpe-affixes", "syn-unigram-bytes", "syn-wordlevel"])
+@pytest.mark.parametrize(
+    "name", ["bert-chinese", "spm-test-ja", "syn-bpe-affixes", "syn-unigram-bytes", "syn-wordlevel"]
+)
 def test_ids_are_walked_along_what_steps_make_of_a_long_text(recorded, name, monkeypatch):
     tok, windowed = jittok.load(recorded(name).path, cache=False), []
     monkeypatch.setattr(windows, "spans_by_windows", lambda *_: windowed.append(1))
