@@ -124,6 +124,20 @@ def _load_file(source: Any, options: dict[str, Any], *, cache: bool, cache_bytes
     return _load(key, name, read, cache=cache, cache_bytes=cache_bytes, file_options=options, again=_again(name))
 
 
+_off: list[object] = []
+"""One entry for each call that has turned the collector off."""
+
+
+def _on_again() -> None:
+    if _off:
+        _off.clear()
+        gc.enable()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_on_again)  # a child has no other thread, which would turn it on again
+
+
 @contextmanager
 def _without_collector() -> Iterator[None]:
     """The collector looks at every list that JSON and tokens become, again and again, and takes longer than reading.
@@ -136,6 +150,7 @@ def _without_collector() -> Iterator[None]:
         if begins:
             gc.enable()
 
+    _off.append(told)
     gc.disable()
     on_compile.append(told)
     try:
@@ -143,6 +158,8 @@ def _without_collector() -> Iterator[None]:
     finally:
         on_compile.remove(told)
         gc.enable()
+        if told in _off:  # a fork has forgotten it
+            _off.remove(told)
 
 
 def _file_key(source: Any, options: dict[str, Any]) -> str | None:
@@ -162,7 +179,10 @@ def _file_key(source: Any, options: dict[str, Any]) -> str | None:
             continue
         if part.stat().st_size > WHOLE:
             return None
-        digest.update(os.fsencode(part.name) + f" {content_key(part)}\n".encode())
+        known, name = content_key(part), os.fsencode(part.name)
+        if known is None:
+            return None
+        digest.update(b"%d %b %b\n" % (len(name), name, known.encode()))  # a name may hold any byte
     return digest.hexdigest()
 
 

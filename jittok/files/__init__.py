@@ -55,10 +55,7 @@ def _folder(folder: Path, given: Mapping[str, Any]) -> Pipeline:
         _none_of(str(folder), given)
         return read_vocab_json(folder, vocab, merges)
     if plain:
-        from jittok.files.vocab_folder import read_vocab_txt
-
-        _none_of(str(folder), given)
-        return read_vocab_txt(plain)
+        return _file(plain, read_file(plain), given)
     if path := next(iter(sorted(folder.glob("rwkv*.txt"))), None):
         return _file(path, read_file(path), given)
     for name, expected in SINGLE.items():
@@ -66,7 +63,11 @@ def _folder(folder: Path, given: Mapping[str, Any]) -> Pipeline:
             raise MalformedVocab(str(folder), "folder", InWords(f"{name} alone"), expected)
     found = sorted(path.name for path in folder.iterdir())[:10]
     raise MalformedVocab(
-        str(folder), "folder", found, "a tokenizer.json, .model, .tiktoken, vocab or tekken file in it"
+        str(folder),
+        "folder",
+        found,
+        "a file that jittok reads: tokenizer.json, tekken.json, *.model, *.tiktoken, vocab.txt, rwkv*.txt, or "
+        "vocab.json and merges.txt",
     )
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from jittok.errors import InWords
 from jittok.files.hf_merges import KnownTexts, Vocabulary
 from jittok.files.hf_models import read_model
 from jittok.files.hf_steps import decoders, flat, normalizers, splitters
@@ -39,7 +40,7 @@ def pipeline_of(root: Node, content: bytes, notes: tuple[str, ...] = ()) -> Pipe
     if version != VERSION:
         raise root.child("version").unknown(version, f"{VERSION!r}")
     vocabulary, model = read_model(root.child("model"), content)
-    added, moved = read_added(root.child("added_tokens"), vocabulary)
+    added, moved = read_added(root.child("added_tokens"), vocabulary, root.has("normalizer"))
     single, pair = read_template(root.child("post_processor"))
     made = make_pipeline(
         root.file,
@@ -55,7 +56,7 @@ def pipeline_of(root: Node, content: bytes, notes: tuple[str, ...] = ()) -> Pipe
         notes=(*notes, *moved, *_not_applied(root)),
     )
     if max(*single, *pair) >= len(made):
-        raise root.child("post_processor").bad(f"the id {max(*single, *pair)}", f"ids below {len(made)}")
+        raise root.child("post_processor").bad(InWords(f"the id {max(*single, *pair)}"), f"ids below {len(made)}")
     return made
 
 
@@ -84,17 +85,21 @@ def make_pipeline(
     )
 
 
-def read_added(node: Node, vocabulary: Vocabulary) -> tuple[list[AddedToken], tuple[str, ...]]:
+def read_added(node: Node, vocabulary: Vocabulary, is_normalized: bool) -> tuple[list[AddedToken], tuple[str, ...]]:
     """(the added tokens, notes on those whose id is not what the file says).
 
     A token has the id that the model's vocabulary has for its text, else the next free one from the vocabulary's size
-    on; the file's own is only compared.
+    on; the file's own is only compared. Of a token that is there twice the last flags hold, but it stays special.
+
+    is_normalized: whether the file has a normalizer
     """
     found: dict[str, AddedToken] = {}
-    moved, top, ids = [], len(vocabulary.ids), vocabulary.ids
+    one_an_id: dict[int, AddedToken] = {}  # a token that is new may have an id of the model
+    moved, ids = [], vocabulary.ids
+    top = vocabulary.token_offsets.size - 1 - vocabulary.holes.size  # a piece of Unigram may be there twice
     rows = [] if node.value is None else node.items()
     if len(rows) > MOST_ADDED:
-        raise node.bad(f"{len(rows)} added tokens", f"at most {MOST_ADDED}")
+        raise node.bad(InWords(f"{len(rows)} added tokens"), f"at most {MOST_ADDED}")
     if isinstance(ids, KnownTexts):
         ids = ids.of([row.get("content", str) for row in rows])
     for row in rows:
@@ -102,13 +107,17 @@ def read_added(node: Node, vocabulary: Vocabulary) -> tuple[list[AddedToken], tu
         flags = [row.get(name, bool) for name in ("special", "normalized", "lstrip", "rstrip", "single_word")]
         if not content:
             continue
-        token = found[content].id if content in found else ids.get(content)
+        before = found.get(content)
+        token = ids.get(content) if before is None else before.id
+        if before is not None:
+            flags[0] |= before.special
+            if is_normalized and before.normalized and not flags[1]:  # the library prints what was normalized before
+                raise row.child("normalized").unknown(False, f"true, as where {content!r} stands before")
         if token is None:
             token, top = top, top + 1
         if token != said:
             moved.append(f"{content!r} is {token}, not {said}")
-        found[content] = AddedToken(content, token, *flags)
-    one_an_id = {token.id: token for token in found.values()}
+        found[content] = one_an_id[token] = AddedToken(content, token, *flags)
     shown = "; ".join(moved[:3]) + (f" and {len(moved) - 3} more" if len(moved) > 3 else "")
     return list(one_an_id.values()), (f"added tokens have other ids than the file says: {shown}",) if moved else ()
 
@@ -119,13 +128,13 @@ def read_added(node: Node, vocabulary: Vocabulary) -> tuple[list[AddedToken], tu
 def read_template(node: Node) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """(single, pair) of the file's post-processor."""
     plain = (FIRST_TEXT,), (FIRST_TEXT, SECOND_TEXT)
-    parts = [part for part in flat(node, "processors") if part.type() != "ByteLevel"]
+    every = [(part, _checked_type(part)) for part in flat(node, "processors")]
+    parts = [(part, kind) for part, kind in every if kind != "ByteLevel"]
     if len(parts) > 1:
-        raise node.unknown([part.type() for part in parts], "one post-processor that adds tokens")
+        raise node.unknown([kind for _, kind in parts], "one post-processor that adds tokens")
     if not parts:
         return plain
-    (part,) = parts
-    kind = part.type()
+    ((part, kind),) = parts
     if kind == "TemplateProcessing":
         return _template(part, "single"), _template(part, "pair")
     if kind not in ("BertProcessing", "RobertaProcessing"):
@@ -133,6 +142,17 @@ def read_template(node: Node) -> tuple[tuple[int, ...], tuple[int, ...]]:
     cls, sep = (_named_id(part.child(name)) for name in ("cls", "sep"))
     between = (sep, sep) if kind == "RobertaProcessing" else (sep,)
     return (cls, FIRST_TEXT, sep), (cls, FIRST_TEXT, *between, SECOND_TEXT, sep)
+
+
+def _checked_type(part: Node) -> str:
+    """What a post-processor is. UnsupportedVocab where its keys say otherwise: the library goes by them alone."""
+    kind = by_keys = part.type()
+    if part.has("cls") and part.has("sep"):
+        flags = [type(part.child(name).value) is bool for name in ("trim_offsets", "add_prefix_space")]
+        by_keys = "RobertaProcessing" if all(flags) else "BertProcessing"
+    if kind != by_keys:
+        raise part.child("type").unknown(kind, f"{by_keys}, as tokenizers takes an object with these keys")
+    return kind
 
 
 def _named_id(node: Node) -> int:
@@ -156,7 +176,7 @@ def _template(part: Node, key: str) -> tuple[int, ...]:
         else:
             raise item.bad(item.value, "a Sequence or a SpecialToken")
     if out.count(FIRST_TEXT) != 1 or out.count(SECOND_TEXT) != (key == "pair"):
-        raise part.child(key).unknown(part.child(key).value, "each sequence once")
+        raise part.child(key).unknown(part.child(key).value, "the sequence A once" + ", and B once" * (key == "pair"))
     return tuple(out)
 
 
@@ -168,7 +188,7 @@ def _special_ids(part: Node, item: Node) -> list[int]:
     ids = known.child(name).child("ids")
     for each in ids.items():
         if not 0 <= each.of(int) < 1 << 31:
-            raise each.bad(each.value, "an id")
+            raise each.bad(each.value, "an id, 0 or more, below 2^31")
     return list(ids.value)
 
 

@@ -1,6 +1,8 @@
 """What is looked up all at once is what looking up one by one finds; errors are those of the one that is wrong."""
 
 import gc
+import os
+import threading
 
 import numpy as np
 import pytest
@@ -103,3 +105,30 @@ def test_the_collector_runs_where_a_kernel_is_compiled():
             tell(True)
         assert gc.isenabled()
     assert gc.isenabled()
+
+
+@pytest.mark.process
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.parametrize("on", [True, False])
+def test_a_child_that_is_forked_amid_reading_has_the_collector_as_it_was(on):
+    inside, go = threading.Event(), threading.Event()
+
+    def read():
+        with loading._without_collector():
+            inside.set()
+            go.wait()
+
+    (gc.enable if on else gc.disable)()
+    thread = threading.Thread(target=read)
+    try:
+        thread.start()
+        inside.wait()
+        assert not gc.isenabled()
+        if not (child := os.fork()):
+            os._exit(gc.isenabled())
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == on
+    finally:
+        go.set()
+        thread.join()
+        gc.enable()

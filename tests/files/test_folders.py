@@ -1,10 +1,12 @@
 """Folders without a tokenizer.json have the ids of transformers' AutoTokenizer, whose answers are written here."""
 
 import json
+import os
 
 import pytest
 
 import jittok
+from jittok import loading
 from jittok.errors import MalformedVocab
 from jittok.unicode.tables import CHARACTER_OF_BYTE
 
@@ -107,3 +109,30 @@ def test_what_is_no_list_of_tokens_is_refused(extra, tmp_path):
 def test_an_id_that_is_no_plain_number_is_refused(number, tmp_path):
     with pytest.raises(MalformedVocab, match="added_tokens_decoder"):
         gpt2(tmp_path, config={"added_tokens_decoder": {number: {**PLAIN, "content": "<A>"}}})
+
+
+def test_a_list_of_rwkv_is_one_whatever_it_is_called(tmp_path):
+    lines = [f"{byte + 1} {bytes([byte])!r} 1" for byte in range(256)]
+    lines[0] = "1 '\\x00' 1"
+    (tmp_path / "vocab.txt").write_text("\n".join([*lines, "257 'ab' 2", ""]), "utf-8")
+    for place in (tmp_path, tmp_path / "vocab.txt"):
+        assert jittok.load(place, cache=False).encode("abc").tolist() == [257, 100]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="names have no line breaks there")
+def test_folders_of_other_files_are_kept_apart_whatever_their_names(tmp_path):
+    two, one = tmp_path / "two", tmp_path / "one"
+    for place in (two, one):
+        place.mkdir()
+    for name, content in (("a.model", b"first"), ("b.model", b"second")):
+        (two / name).write_bytes(content)
+    known = jittok.compiled.content_key(two / "a.model")
+    (one / f"a.model {known}\nb.model").write_bytes(b"second")
+    assert loading._file_key(two, {}) != loading._file_key(one, {}) is not None
+
+
+def test_a_file_whose_content_has_no_name_is_not_kept(tmp_path, monkeypatch):
+    (tmp_path / "vocab.txt").write_bytes(b"a")
+    assert loading._file_key(tmp_path, {}) is not None
+    monkeypatch.setattr(loading, "content_key", lambda _: None)  # it has become a pipe
+    assert loading._file_key(tmp_path, {}) is None
