@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from jittok.errors import MalformedVocab, UnsupportedVocab
+from jittok.errors import InWords, MalformedVocab, UnsupportedVocab
 from jittok.files.contents import parse_json
 from jittok.files.places import Node
 from jittok.files.tiktoken_encodings import BY_SHA256, ENCODINGS
@@ -44,7 +44,7 @@ def read_ranks(
         pattern, special = known
         special_tokens = special if special_tokens is None else special_tokens
     elif pattern is None:
-        found = "a rank file that jittok does not know"
+        found = InWords("a rank file that jittok does not know")
         raise UnsupportedVocab(file, "pattern", found, f"its pattern and special tokens, which it does not hold: {HOW}")
     return ranked(file, "tiktoken", rank_lines(file, content), pattern, dict(special_tokens or {}), name=encoding or "")
 
@@ -72,7 +72,7 @@ def rank_lines(file: str, content: bytes) -> dict[bytes, int]:
         if not rank.isdigit() or len(rank) > 9:
             raise MalformedVocab(file, f"line {number}", line, "a rank below 10^9 behind one space")
         if not text or raw in ranks:
-            raise MalformedVocab(file, f"line {number}", raw, "bytes that no line before has")
+            raise MalformedVocab(file, f"line {number}", raw, "bytes that stand in no line before")
         ranks[raw] = int(rank)
     return ranks
 
@@ -87,15 +87,17 @@ def ranked(
         raise UnsupportedVocab(file, "pattern", pattern, f"a pattern that jittok knows: {error}") from None
     size = max(ranks.values(), default=-1) + 1
     if not 256 <= size <= min(MOST_RANKS, 2 * len(ranks) + (1 << 16)):
-        raise MalformedVocab(file, "ranks", f"{len(ranks)} up to {size - 1}", "ranks of at least all 256 bytes")
+        raise MalformedVocab(
+            file, "ranks", InWords(f"{len(ranks)} ranks, up to {size - 1}"), "256 or more, with few gaps"
+        )
     texts: list[bytes | None] = [None] * size
     for raw, rank in ranks.items():
         if texts[rank] is not None:
-            raise MalformedVocab(file, f"rank {rank}", raw, f"one text, which is {texts[rank]!r}")
+            raise MalformedVocab(file, f"rank {rank}", raw, f"a rank of its own: {texts[rank]!r} has the same")
         texts[rank] = raw
     for byte in range(256):
         if bytes([byte]) not in ranks:
-            raise MalformedVocab(file, "ranks", f"none for {bytes([byte])!r}", "a rank for each byte")
+            raise MalformedVocab(file, "ranks", InWords(f"none for {bytes([byte])!r}"), "a rank for each byte")
     rows = _special_rows(file, special, texts, first)
     data, offsets = packed([b""] * first + [text or b"" for text in texts])
     holes = [*range(first), *(first + rank for rank, text in enumerate(texts) if text is None)]
@@ -125,7 +127,7 @@ def _special_rows(file: str, special: dict[str, int], texts: list[bytes | None],
             raise TypeError(f"special_tokens: found {text!r}: {token!r}, expected texts and ids")
         taken = 0 <= token - first < len(texts) and texts[token - first] is not None
         if not text or taken or token in seen or not 0 <= token < MOST_RANKS:
-            raise MalformedVocab(file, f"special_tokens[{text!r}]", token, "an id that no other token has")
+            raise MalformedVocab(file, f"special_tokens[{text!r}]", token, "an id of its own, that no other token has")
         seen.add(token)
     return list(special.items())
 
@@ -185,5 +187,5 @@ def _tekken_special(root: Node, count: int) -> list[str]:
                 raise row.bad(row.value, f"rank {number}")
             names.append(row.get("token_str", str))
     if len(names) > count or len(set(names)) != len(names):
-        raise rows.bad(f"{len(names)} special tokens", f"at most {count}, each once")
+        raise rows.bad(InWords(f"{len(names)} special tokens"), f"at most {count}, each once")
     return names + [FILLER.format(k) for k in range(len(names), count)]
