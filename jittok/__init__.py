@@ -20,6 +20,8 @@ if not getattr(sys, "_is_gil_enabled", lambda: True)():
         "a free-threaded Python without its lock", "the lock, as nobody has tried jittok without it: set PYTHON_GIL=1"
     )
 
+import jittok.locks  # noqa: F401  a fork may come amid the first call of another thread
+
 if TYPE_CHECKING:
     from jittok.errors import (
         CompilerMissing,

@@ -16,6 +16,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import importlib
+import io
 import json
 import mmap
 import os
@@ -25,7 +26,7 @@ import time
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +41,7 @@ ALIGNMENT = 64
 LEAST_HEAD, MOST_HEAD = 2, 1 << 20
 WHOLE = 64 << 20
 """Files of up to this many bytes are hashed whole; of larger ones, models, the header is looked for and hashed."""
-BLOCK = 1 << 20
+BLOCK = 1 << 17
 """Bytes of a file that are hashed at a time."""
 ROW = 4099
 """Words of a row of the sum: no multiple of a page, so that exchanged pages are noticed."""
@@ -103,12 +104,12 @@ def name_of(content: Any) -> str:
     return hashlib.sha256(content).hexdigest()[:DIGITS]
 
 
-def _digest_of_file(file: BinaryIO, size: int) -> str:
+def _digest_of_file(file: io.BufferedReader, size: int) -> str:
     """The same of the first bytes of a file, in blocks: a header may claim all of a large one."""
-    found = hashlib.sha256()
-    while size > 0 and (block := file.read(min(size, BLOCK))):
-        found.update(block)
-        size -= len(block)
+    found, block = hashlib.sha256(), memoryview(bytearray(min(size, BLOCK)))
+    while size > 0 and (count := file.readinto(block[:size])):  # new memory a block would take as long as its digest
+        found.update(block[:count])
+        size -= count
     return found.hexdigest()[:DIGITS]
 
 

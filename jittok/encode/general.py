@@ -17,7 +17,7 @@ from jittok.errors import EncodingFailed
 from jittok.inputs import Documents
 from jittok.pipeline.models import Pieces
 from jittok.pipeline.pipeline import FIRST_TEXT, Pipeline
-from jittok.pipeline.steps import Compose, Map, Normalizer
+from jittok.pipeline.steps import Compose, Map, Normalizer, Splitter
 from jittok.unicode.libraries import mapping, normal_form
 
 if TYPE_CHECKING:
@@ -175,6 +175,17 @@ def by_reference(step: Normalizer, text: str) -> str:
     from jittok.reference.pipeline.normalize import Piece, normalizer  # few texts need it
 
     return normalizer(step)(Piece(text, None)).text
+
+
+def cut_words(stages: tuple[Splitter, ...], text: str) -> list[str]:
+    """The words of a text by stages of a splitter, by the plain reference."""
+    from jittok.reference.pipeline.normalize import Piece  # few texts need it
+    from jittok.reference.pipeline.split import splitter
+
+    words = [Piece(text, [0] * len(text))]
+    for run in map(splitter, stages):
+        words = [word for part in words for word in run(part)]
+    return [word.text for word in words]
 
 
 def fragment_ids(pipeline: Pipeline, text: bytes) -> list[int]:

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.encode.pipeline_encoder import PipelineEncoder
-from jittok.encode.prepare import Texts, behind, cut_again, first_only, no_tokens, one_unknown, preparation
+from jittok.encode.preparation import Plan, behind, first_only, preparation
+from jittok.encode.prepare import Texts, cut_again, no_tokens, one_unknown
 from jittok.encode.workspace import Workspace
 from jittok.fragments import TEXT, Failure
 from jittok.inputs import Documents
@@ -25,7 +26,7 @@ class PreparedEncoder(PipelineEncoder):
     """A compiled Pipeline that encodes prepared texts. `prepared`: see `preparation`."""
 
     def __init__(
-        self, pipeline: Pipeline, cache_bytes: int, arrays: Any, prepared: Marking | int, **named: Any
+        self, pipeline: Pipeline, cache_bytes: int, arrays: Any, prepared: Marking | Plan | int, **named: Any
     ) -> None:
         super().__init__(pipeline, cache_bytes, arrays, prepared=prepared, **named)
         found = preparation(pipeline, prepared, self.family == "spm")
@@ -88,8 +89,9 @@ class PreparedEncoder(PipelineEncoder):
         return done
 
     def _kernel(self, workspace: Workspace, *args: Any) -> int:
-        if isinstance(self.prepared, Marking):
-            args = args[0]._replace(group=args[2].size // MARKS * 8), *args[1:]
+        if isinstance(self.prepared, Marking | Plan):
+            where = {"group" if self.family == "bpe" else "marks": args[2].size // MARKS * 8}
+            args = args[0]._replace(**where), *args[1:]
         return super()._kernel(workspace, *args)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,20 +13,30 @@ from numpy.typing import NDArray
 from jittok.train.counts import Counts
 from jittok.train.pairs import LOW, SAME
 
+EXACT = 1 << 20
+"""So many numbers of 32 bits are summed exactly as floats."""
+
 
 class CharacterWords(NamedTuple):
     """Words as code points."""
 
-    points: NDArray[np.int64]  # int64[characters] of all words
+    points: NDArray[np.int32]  # int32[characters] of all words
     starts: NDArray[np.int64]  # int64[words + 1]
     counts: NDArray[np.int64]  # int64[words]
 
     def weights(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """(distinct code points, rising; how often each occurs)."""
-        distinct = np.flatnonzero(np.bincount(self.points))
-        each = np.repeat(self.counts, np.diff(self.starts))
-        low, high = (np.bincount(self.points, weights=part) for part in (each & LOW, each >> 32))  # exact as floats
-        return distinct, low[distinct].astype(np.int64) + (high[distinct].astype(np.int64) << 32)
+        sums = np.zeros(int(self.points.max(initial=-1)) + 1, np.int64)
+        for first, last in blocks(self.starts, EXACT):
+            points = self.points[self.starts[first] : self.starts[last]]
+            for begin in range(0, points.size, EXACT):  # one word may be as long as all others
+                lengths = np.diff(np.clip(self.starts[first : last + 1] - self.starts[first] - begin, 0, EXACT))
+                each, part = np.repeat(self.counts[first:last], lengths), points[begin : begin + EXACT]
+                for shift in (0, 32):
+                    found = np.bincount(part, weights=each >> shift & LOW)
+                    sums[: found.size] += found.astype(np.int64) << shift
+        distinct = np.flatnonzero(sums)
+        return distinct, sums[distinct]
 
     def rows(self, characters: NDArray[np.int64]) -> NDArray[np.int32]:
         """int32[characters]: the place of each in `characters`, -1 for others."""
@@ -35,20 +47,45 @@ class CharacterWords(NamedTuple):
 
 def characters_of(counts: Counts) -> CharacterWords:
     """The words of `counts` as code points; what is no UTF-8 is U+FFFD."""
-    words = counts.words
-    heads = (words & 0xC0) != 0x80
-    text = words.tobytes()
+    words, starts = counts.words, counts.starts
+    if not all_text(words, starts):
+        return characters_of_texts(texts_of(words, starts), counts.counts)
+    points = np.frombuffer(words.tobytes().decode().encode("utf-32-le"), np.int32)
+    ends = np.concatenate([[0], np.cumsum((words & 0xC0) != 0x80)])
+    return CharacterWords(points, ends[starts], counts.counts)
+
+
+def blocks(starts: NDArray[np.int64], size: int) -> Iterator[tuple[int, int]]:
+    """(first, last + 1) of words that are some `size` long together, one at least."""
+    first, end = 0, starts.size - 1
+    while first < end:
+        last = int(np.searchsorted(starts, starts[first] + size, "right")) - 1
+        last = max(min(last, end), first + 1)
+        yield first, last
+        first = last
+
+
+def all_text(words: NDArray[np.uint8], starts: NDArray[np.int64]) -> bool:
+    """Whether each word is UTF-8: all of them together are, and none begins within a character."""
+    heads = words[starts[:-1][np.diff(starts) > 0]]
+    if ((heads & 0xC0) == 0x80).any():
+        return False
     try:
-        points = np.frombuffer(text.decode().encode("utf-32-le"), np.uint32).astype(np.int64)
+        words.tobytes().decode()
     except UnicodeDecodeError:
-        return characters_of_texts([word.decode("utf-8", "replace") for word, _ in counts.items()], counts.counts)
-    ends = np.concatenate([[0], np.cumsum(heads)])
-    return CharacterWords(points, ends[counts.starts], counts.counts)
+        return False
+    return True
+
+
+def texts_of(words: NDArray[np.uint8], starts: NDArray[np.int64]) -> list[str]:
+    """The words as text, with U+FFFD for what is no UTF-8."""
+    raw, ends = words.tobytes(), starts.tolist()
+    return [raw[i:j].decode("utf-8", "replace") for i, j in pairwise(ends)]
 
 
 def characters_of_texts(texts: list[str], counts: NDArray[np.int64]) -> CharacterWords:
     """The same of words that are texts already."""
-    points = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), np.uint32).astype(np.int64)
+    points = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), np.int32)
     starts = np.zeros(len(texts) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)), out=starts[1:])
     return CharacterWords(points, starts, counts)
@@ -58,8 +95,13 @@ def characters_of_texts(texts: list[str], counts: NDArray[np.int64]) -> Characte
 def _script_pattern() -> Any:
     import regex
 
-    known = [name for name in _SCRIPTS if _is_script(name)]
-    return regex.compile("|".join(rf"(?P<s{k}>\p{{Script={name}}})" for k, name in enumerate(known, 1)))
+    known = _script_numbers().items()
+    return regex.compile("|".join(rf"(?P<s{k}>\p{{Script={name}}})" for name, k in known))
+
+
+@cache
+def _script_numbers() -> dict[str, int]:
+    return {name: k for k, name in enumerate(filter(_is_script, _SCRIPTS), 1)}
 
 
 def _is_script(name: str) -> bool:
@@ -75,7 +117,7 @@ def _is_script(name: str) -> bool:
 def scripts_of(points: NDArray[np.int64]) -> NDArray[np.int64]:
     """int64[n]: a number for the script of each code point, as sentencepiece tells them apart: Hiragana, Katakana and
     U+30FC are Han, Inherited is SAME, what has no script is like Common."""
-    numbers = {name: k for k, name in enumerate((name for name in _SCRIPTS if _is_script(name)), 1)}
+    numbers = _script_numbers()
     han = numbers["Han"]
     alike = {numbers["Hiragana"]: han, numbers["Katakana"]: han, numbers["Inherited"]: SAME}
     out = np.full(points.size, numbers["Common"], np.int64)

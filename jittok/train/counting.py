@@ -295,7 +295,8 @@ def _stretches(
     tally: Tally, texts: Any, given: NDArray[np.int64] | None, first_text: int = 0, most: int = STRETCH_BYTES
 ) -> Iterator[tuple[int, Documents, Any]]:
     """(number of the first, documents, their weights) in order."""
-    whole, kept = tally.threads == 1, tally.how.only_kernels_read
+    kept = tally.how.only_kernels_read
+    whole = tally.threads == 1 and tally.how.lines is None  # lines take several times the memory of their text
     for docs, base, first, last, _ in stretches_of(texts, False, tally.threads, whole, kept, most, kept):
         if isinstance(docs, BaseException):
             raise docs

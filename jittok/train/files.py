@@ -20,7 +20,7 @@ from jittok.corpus.ledger import Ledger
 from jittok.corpus.options import Options as Reading
 from jittok.corpus.ranges import RawRange, Unit, read_unit, units
 from jittok.corpus.reader import Bad, read_texts
-from jittok.corpus.sources import STDIN, Source, check_looks, find_sources
+from jittok.corpus.sources import Source, check_looks, find_sources
 from jittok.errors import CorpusError, InWords
 from jittok.train.counter import Counter
 from jittok.train.counting import How, Tally, in_turn, scaled
@@ -49,16 +49,13 @@ class Progress:
 
 
 def sources_of(inputs: Sequence[str | os.PathLike[str]], reading: Reading) -> list[Source]:
-    """The sources of all inputs. A file that is named and tells no kind is text, unless it looks like another kind."""
+    """The sources of all inputs. A file that is named and tells no kind is text, unless it looks like another kind. A
+    pipe that is named is read once, as standard input is."""
     found: list[Source] = []
     for name in inputs or [""]:
         plain = os.fspath(name)
-        try:
-            found += find_sources([plain] if plain else [], reading)[0]
-        except CorpusError as error:
-            if error.found != "a name that tells no kind" or not Path(plain).is_file():
-                raise
-            found += find_sources([plain], replace(reading, kind="txt"))[0]
+        named = Path(plain).exists() and not Path(plain).is_dir()  # in place of a folder, a glob, a URL or "-"
+        found += find_sources([plain] if plain else [], reading, any_name=named)[0]
     check_looks(found, reading, files=True)
     seen: set[str] = set()
     for source in found:
@@ -149,8 +146,9 @@ class _Run:
 
     def _take_up(self, work: Path) -> None:
         """What an earlier call has left: the ranges of its whole runs need not be counted again."""
-        if any(source.path == STDIN for source in self.sources):
-            raise CorpusError("--work", STDIN, "files, which can be read again")
+        streams = [source.path for source in self.sources if source.size is None]
+        if streams:
+            raise CorpusError("--work", ", ".join(streams), "files: a stream cannot be read again after a crash")
         self.ledger = Ledger(work / LEDGER)
         if not self.ledger.hold():
             raise CorpusError(

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from jittok._jit import I64, U8, OutI64, OutU8, helper, kernel, wide
 from jittok.errors import CorpusError, InWords, MalformedVocab
+from jittok.fragments import PAD
 from jittok.inputs import Documents
 from jittok.normalize.xcda import NO_MATCH, OUTSIDE, Charsmap, longest_key, read_charsmap
 from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES
@@ -38,10 +39,12 @@ class Lines(NamedTuple):
 
 def lines_of(docs: Documents, weights: Any, longest: int, charsmap: Charsmap | None = None) -> Lines:
     """The lines of documents that have 1 to `longest` bytes."""
-    data = docs.data
+    low, high = int(docs.starts.min(initial=docs.data.size)), int(docs.stops.max(initial=0))
+    data = docs.data[low : high + PAD]  # that of other documents may be many times as long
+    starts, stops = docs.starts - low, docs.stops - low
     ends = np.flatnonzero(data == ord("\n"))
-    before = np.searchsorted(ends, docs.starts)
-    sizes = np.searchsorted(ends, docs.stops) - before + 1
+    before = np.searchsorted(ends, starts)
+    sizes = np.searchsorted(ends, stops) - before + 1
     rows = np.repeat(np.arange(sizes.size), sizes)
     begin, end = np.empty(rows.size, np.int64), np.empty(rows.size, np.int64)
     firsts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
@@ -49,8 +52,8 @@ def lines_of(docs: Documents, weights: Any, longest: int, charsmap: Charsmap | N
     at_end = firsts[1:][sizes > 0] - 1
     end[:] = ends[np.minimum(own, max(ends.size - 1, 0))] if ends.size else 0
     begin[1:] = end[:-1] + 1
-    end[at_end] = docs.stops
-    begin[firsts[:-1]] = docs.starts
+    end[at_end] = stops
+    begin[firsts[:-1]] = starts
     _strip(data, begin, end, (bytes([RETURN]),))
     kept = (end > begin) & (end - begin <= longest)
     long = int((end - begin > longest).sum())

@@ -45,7 +45,7 @@ def _is_long(source: Source, step: int) -> bool:
 def read_long(unit: Unit, sources: Sequence[Source], reading: Reading, pieces: Pieces) -> Iterator[RawRange]:
     """The pieces of one file's document; whole if it is to be left out when a byte of it is no text."""
     source = sources[unit.source]
-    if reading.on_error == "skip" and (source.path == STDIN or not _is_text(source)):
+    if reading.on_error == "skip" and (source.size is None or not _is_text(source)):
         yield from read_unit(unit, sources, reading)
         return
     limit = Limit(source.path, reading.max_document_bytes)

@@ -19,12 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.errors import CorpusError, InWords
-from jittok.train.characters import CharacterWords, characters_of, scripts_of
+from jittok.train.characters import CharacterWords, blocks, scripts_of
+from jittok.train.counter import flat_words
 from jittok.train.counting import How, count
 from jittok.train.counts import Counts
 from jittok.train.learn import Merges, Pieces, Words, learn
 from jittok.train.lines import IDENTITY, charsmap_bytes
 from jittok.train.pairs import ANY, SAME
+from jittok.train.parts import ALONE, BEGINS, BLOCK, Parts
 from jittok.unicode.characters import SPACE_MARK_BYTES, SPACE_MARK_CODE
 from jittok.writers.gguf_file import GgufVocab, write_gguf
 from jittok.writers.sentencepiece_file import write_model
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
 
 UNKNOWN_MARK = 0x2585
+UNKNOWN_BYTES = chr(UNKNOWN_MARK).encode()
 RUNS = r"[^ \n]+"
 NORMAL, UNKNOWN, CONTROL, USER, BYTE = 1, 2, 3, 4, 6
 NO_PIECE = (0x0, 0x1F, 0x20, UNKNOWN_MARK)
@@ -120,48 +123,81 @@ def runs_of(options: SpmOptions, threads: int | None = None, memory: int | None 
 
 
 def marked_words(counts: Counts, options: SpmOptions) -> CharacterWords:
-    """The words with U+2581 in front; runs of separators left out. Symbols, also `<s>` and those of bytes, become a
-    character that no piece has: the longest that fits, from the left."""
-    first = counts.words[np.minimum(counts.starts[:-1], max(counts.words.size - 1, 0))] if len(counts) else counts.words
-    kept = np.flatnonzero((first != 0x20) & (first != 0x0A))
-    sizes = counts.lengths[kept]
-    starts = np.zeros(kept.size + 1, np.int64)
-    np.cumsum(sizes + 3, out=starts[1:])
-    out = np.empty(int(starts[-1]), np.uint8)
-    for k, byte in enumerate(SPACE_MARK_BYTES):
-        out[starts[:-1] + k] = byte
-    inside = np.ones(out.size, np.bool_)
-    for k in range(3):
-        inside[starts[:-1] + k] = False
-    taken = np.zeros(len(counts), np.bool_)
-    taken[kept] = True
-    out[inside] = counts.words[np.repeat(taken, counts.lengths)]
-    found = Counts(out, starts, counts.counts[kept])
-    symbols = sorted((text.encode() for text in first_pieces(options)[0] if text), key=len, reverse=True)
-    pattern = re.compile(b"|".join(map(re.escape, symbols)))
-    if pattern.search(memoryview(out)):
-        parts: dict[bytes, int] = {}
-        for word, number in found.items():
-            part = pattern.sub(chr(UNKNOWN_MARK).encode(), word)
-            parts[part] = parts.get(part, 0) + number
-        found = Counts.of(parts)
-    return characters_of(_cut_at_marks(found))
+    """The parts of the words that pieces may lie in: U+2581 in front of each word, cut where scripts meet.
+
+    Runs of separators are left out. Symbols, also `<s>` and those of bytes, become a character that no piece has: the
+    longest that fits, from the left.
+    """
+
+    def classify(points: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        kinds = piece_kinds(points, options).astype(np.int64)
+        found = np.where(kinds >> 17 & 1 == 1, ALONE, kinds >> 1 & 0xFF)
+        return np.where(kinds & 1 == 1, BEGINS, found), points
+
+    parts, symbols = Parts(classify), Symbols(options)
+    for first, last in blocks(counts.starts, BLOCK):
+        ends = counts.starts[first : last + 1] - counts.starts[first]
+        words = counts.words[counts.starts[first] : counts.starts[last]]
+        parts.add(*symbols.replaced(*_marked(words, ends, counts.counts[first:last])))
+    return parts.characters()
 
 
-def _cut_at_marks(words: Counts) -> Counts:
-    """Cut in front of each U+2581 that the text itself has: sentencepiece takes it for a space."""
-    text = words.words[: words.starts[-1]]
-    marks = np.ones(max(text.size - 2, 0), np.bool_)
-    for k, byte in enumerate(SPACE_MARK_BYTES):
-        marks &= text[k : k + marks.size] == byte
-    if np.count_nonzero(marks) == len(words):  # one each, in front
-        return words
-    parts: dict[bytes, int] = {}
-    for word, number in words.items():
-        for part in word.split(SPACE_MARK_BYTES)[1:]:
-            piece = SPACE_MARK_BYTES + part
-            parts[piece] = parts.get(piece, 0) + number
-    return Counts.of(parts)
+Flat = tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]
+"""Words behind each other, where each begins (and the end), counts."""
+
+
+def _marked(words: NDArray[np.uint8], starts: NDArray[np.int64], counts: NDArray[np.int64]) -> Flat:
+    """The words with U+2581 in front, without runs of separators."""
+    words, starts, counts = picked(words, starts, counts, is_word(words, starts))
+    sizes, mark = np.diff(starts), np.frombuffer(SPACE_MARK_BYTES, np.uint8)
+    out = np.insert(words, np.repeat(starts[:-1], mark.size), np.tile(mark, sizes.size))
+    return out, starts + mark.size * np.arange(starts.size), counts
+
+
+def is_word(words: NDArray[np.uint8], starts: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """bool[words]: whether a run is one of other characters than separators."""
+    found = np.diff(starts) > 0
+    heads = words[starts[:-1][found]]
+    found[found] = (heads != ord(" ")) & (heads != ord("\n"))
+    return found
+
+
+def picked(
+    words: NDArray[np.uint8], starts: NDArray[np.int64], counts: NDArray[np.int64], rows: NDArray[np.bool_]
+) -> Flat:
+    """Some of the words."""
+    if rows.all():
+        return words, starts, counts
+    sizes = np.diff(starts)
+    return words[np.repeat(rows, sizes)], np.append(0, np.cumsum(sizes[rows])), counts[rows]
+
+
+class Symbols:
+    """The texts of symbols, which are no text of words. Longer ones are found first."""
+
+    def __init__(self, options: SpmOptions) -> None:
+        texts = sorted((text.encode() for text in first_pieces(options)[0] if text), key=len, reverse=True)
+        self.pattern = re.compile(b"|".join(map(re.escape, texts)))
+        self._heads = np.zeros((256, 256), np.bool_)  # what they begin with: a byte, and that behind it
+        for text in texts:
+            self._heads[text[0], slice(None) if len(text) == 1 else text[1]] = True
+
+    def held(self, words: NDArray[np.uint8], starts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The words that may have one: those with its first bytes."""
+        found = np.flatnonzero(self._heads.reshape(-1)[words.astype(np.uint16) << 8 | np.append(words[1:], 0)])
+        return np.unique(np.searchsorted(starts, found, "right") - 1)
+
+    def replaced(self, words: NDArray[np.uint8], starts: NDArray[np.int64], counts: NDArray[np.int64]) -> Flat:
+        """The words with U+2585 in place of symbols."""
+        held, raw = self.held(words, starts), words.tobytes()
+        if not held.size:
+            return words, starts, counts
+        parts = [self.pattern.sub(UNKNOWN_BYTES, raw[starts[k] : starts[k + 1]]) for k in held.tolist()]
+        others = np.ones(counts.size, np.bool_)
+        others[held] = False
+        words, ends, kept = picked(words, starts, counts, others)
+        flat, more = flat_words(parts)
+        return np.append(words, flat), np.append(ends, ends[-1] + more[1:]), np.append(kept, counts[held])
 
 
 def required_characters(words: CharacterWords, options: SpmOptions) -> list[int]:

@@ -8,20 +8,35 @@ the `##` characters in the order of a randomly seeded hash table, and ids decide
 from __future__ import annotations
 
 import os
+import unicodedata
 from collections import Counter as Tally
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jittok.errors import CorpusError
-from jittok.train.characters import characters_of_texts
+from jittok.train.characters import CharacterWords, characters_of_texts
 from jittok.train.counting import How, count
 from jittok.train.counts import Counts
 from jittok.train.learn import Merges, Words, learn
-from jittok.unicode.characters import SPACE_MARK
-from jittok.unicode.tables import CONTROL, MARK, PUNCTUATION, REPLACEMENT, SYMBOL, WHITESPACE, decode, flags, lower, nfd
+from jittok.train.parts import ALONE, ENDS, GONE, SAME, Parts
+from jittok.unicode.characters import SPACE_MARK, SPACE_MARK_CODE
+from jittok.unicode.tables import (
+    CONTROL,
+    MARK,
+    PUNCTUATION,
+    REPLACEMENT,
+    SYMBOL,
+    WHITESPACE,
+    code_points,
+    flags,
+    lower,
+    nfd,
+)
 from jittok.writers.gguf_file import GgufVocab, write_gguf
 from jittok.writers.whole import whole
 
@@ -31,6 +46,8 @@ if TYPE_CHECKING:
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 ROLES = {"[PAD]": "pad", "[UNK]": "unk", "[CLS]": "bos", "[SEP]": "sep", "[MASK]": "mask"}
 CONTINUES = "##"
+LONGEST_IN_BERT = 100
+"""Characters of the longest word that BERT's tokenizer looks for in its vocabulary."""
 RUNS = r"[^ \t-\r]+"
 IDEOGRAPHS = (
     (0x3400, 0x4DBF),
@@ -98,30 +115,40 @@ class WordPieceTrained:
             return jittok.load(path.read_bytes(), cache=False)
 
 
-"""A GGUF writes it in front of tokens that begin words. A token may not hold it: it would have the text of another."""
+def classified(
+    points: NDArray[np.int64], lowercase: bool = True, strip_accents: bool = True
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """(class of each character, see `parts`; what it becomes), as llama.cpp cuts BERT's words. U+2581 ends a word: a
+    GGUF writes it in front of tokens that begin words, so a token that held it would have the text of another."""
+    kinds, others = np.full(points.size, SAME, np.int64), points.copy()
+    for k, point in enumerate(points.tolist()):
+        c = nfd(point) if strip_accents else point  # the first code point of the decomposition
+        kind = flags(c)
+        if kind & WHITESPACE or c == SPACE_MARK_CODE:
+            kinds[k] = ENDS
+        elif c in (0, REPLACEMENT) or kind & CONTROL or (strip_accents and kind & MARK):
+            kinds[k] = GONE
+        elif (
+            kind & PUNCTUATION or (c < 0x7F and kind & SYMBOL) or any(first <= c <= last for first, last in IDEOGRAPHS)
+        ):
+            kinds[k] = ALONE
+        others[k] = lower(c) if lowercase else c
+    return kinds, others
 
 
 def words_of(text: str, lowercase: bool = True, strip_accents: bool = True) -> list[str]:
-    """BERT's words of a text, as llama.cpp cuts them."""
-    found: list[list[str]] = []
-    open_ = False
-    for c, _, _ in decode(text.encode("utf-8", "replace")):
-        if strip_accents:
-            c = nfd(c)  # noqa: PLW2901  the first code point of the decomposition
-        kind = flags(c)
-        if kind & WHITESPACE:
-            open_ = False
-        elif c not in (0, REPLACEMENT) and not kind & CONTROL and not (strip_accents and kind & MARK):
-            alone = (
-                bool(kind & PUNCTUATION)
-                or (c < 0x7F and bool(kind & SYMBOL))
-                or any(a <= c <= b for a, b in IDEOGRAPHS)
-            )
-            if not open_ or alone:
-                found.append([])
-            found[-1].append(chr(lower(c) if lowercase else c))
-            open_ = not alone
-    return ["".join(word) for word in found]
+    """BERT's words of a text that has no U+2581."""
+    points = np.array(code_points(text.encode("utf-8", "replace")), np.int64)
+    found, open_ = list[str](), False
+    for kind, c in np.transpose(classified(points, lowercase, strip_accents)).tolist():
+        if kind == GONE:
+            continue
+        if kind not in (ALONE, ENDS) and open_:
+            found[-1] += chr(c)
+        elif kind != ENDS:
+            found.append(chr(c))
+        open_ = kind not in (ALONE, ENDS)
+    return found
 
 
 def train_wordpiece(
@@ -139,13 +166,37 @@ def train_wordpiece(
     """A WordPiece vocabulary of texts, or of counted runs between spaces."""
     if words is None:
         words = count(texts, how=How(runs=RUNS, threads=threads, memory=memory))
-    sums: Tally[str] = Tally()
-    for run, number in words.items():
-        for word in words_of(run.decode("utf-8", "replace"), lowercase, strip_accents):
-            for part in word.split(SPACE_MARK):
-                sums[part] += number
-    del sums[""]
-    return learn_wordpiece(sums, size, special, min_frequency, lowercase, strip_accents)
+    parts = Parts(partial(classified, lowercase=lowercase, strip_accents=strip_accents))
+    parts.add(words.words, words.starts, words.counts)
+    found = parts.characters()
+    made = _learn(found, size, special, min_frequency, lowercase, strip_accents)
+    made.warnings += _other_in_bert(parts.points(), found, lowercase, strip_accents)
+    return made
+
+
+def _other_in_bert(points: NDArray[np.int64], words: CharacterWords, lowercase: bool, strip_accents: bool) -> list[str]:
+    """What to say of characters and words that llama.cpp reads in another way than BERT's own tokenizer."""
+    others = []
+    for c, kind, becomes in np.transpose([points, *classified(points, lowercase, strip_accents)]).tolist():
+        text = chr(c)
+        if strip_accents:
+            text = "".join(d for d in unicodedata.normalize("NFD", text) if unicodedata.category(d) != "Mn")
+        text = text.lower() if lowercase else text
+        spacing = kind == GONE and unicodedata.category(chr(c)) in ("Mc", "Me")
+        if spacing or (kind == SAME and text != chr(becomes) and unicodedata.category(chr(c)) != "Cn"):
+            others.append(f"U+{c:04X}")
+    said = []
+    if others:
+        what = f"{len(others)} of the {points.size:,} characters, such as {', '.join(others[:3])}"
+        rule = "it leaves out marks beside letters, and keeps only the first letter of a Hangul syllable"
+        said.append(f"llama.cpp reads {what}, in another way than BERT's tokenizer ({rule}); tokens are learned as "
+                    "llama.cpp reads, so BERT's tokenizer gives words with these characters other ids")  # fmt: skip
+    long = int((np.diff(words.starts) > LONGEST_IN_BERT).sum())
+    if long:
+        said.append(
+            f"{long:,} words have more than {LONGEST_IN_BERT} characters: BERT's tokenizer takes each for [UNK]"
+        )
+    return said
 
 
 def learn_wordpiece(
@@ -154,6 +205,12 @@ def learn_wordpiece(
 ) -> WordPieceTrained:  # fmt: skip
     """A WordPiece vocabulary of counted words. CorpusError when the size is below special tokens and characters."""
     found = characters_of_texts(list(sums), np.fromiter(sums.values(), np.int64, len(sums)))
+    return _learn(found, size, special, min_frequency, lowercase, strip_accents)
+
+
+def _learn(
+    found: CharacterWords, size: int, special: tuple[str, ...], min_frequency: int, lowercase: bool, strip_accents: bool
+) -> WordPieceTrained:
     points, _ = found.weights()
     later = np.ones(found.points.size, np.bool_)
     later[found.starts[:-1]] = False

@@ -50,14 +50,18 @@ Ranges = tuple[tuple[int, int], ...]
 
 
 @cache
-def _file() -> Any:
-    return np.load(BytesIO(Path(__file__).with_name("libraries.npz").read_bytes()))
+def _file() -> bytes:
+    return Path(__file__).with_name("libraries.npz").read_bytes()
 
 
 @cache
 def table(name: str) -> NDArray[np.uint32]:
-    """One array of the file: a tokenizer asks for few, and each takes longer to read than what is done with it."""
-    found: NDArray[np.uint32] = _file()[name]
+    """One array of the file: a tokenizer asks for few, and each takes longer to read than what is done with it.
+
+    An open file is not kept: it has a lock of Python's own, which a fork amid another thread's reading leaves locked.
+    """
+    with np.load(BytesIO(_file())) as file:
+        found: NDArray[np.uint32] = file[name]
     return found
 
 

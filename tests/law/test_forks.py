@@ -153,6 +153,30 @@ print(child_encodes(imports_it, seconds=20))
 thread.join()
 """
 
+AMID_THE_FIRST_NAME = """
+import os, signal, sys, threading, time
+import jittok
+inside = threading.Event()
+
+class Slow:
+    "Stops the import of NumPy for a moment."
+    def find_spec(self, wanted, path=None, target=None):
+        if wanted == "numpy" and not inside.is_set():
+            inside.set()
+            time.sleep(0.3)
+
+sys.meta_path.insert(0, Slow())
+thread = threading.Thread(target=lambda: jittok.bundled)
+thread.start()
+inside.wait(100)
+pid = os.fork()
+if not pid:
+    signal.alarm(20)
+    os._exit(0 if jittok.bundled else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+thread.join()
+"""
+
 AMID_A_PROPERTY = """
 from jittok.pipeline import pipeline
 inside, go = threading.Event(), threading.Event()
@@ -175,6 +199,34 @@ go.set()
 thread.join()
 """
 
+AMID_A_TABLE = """
+import io
+from jittok.unicode import libraries
+inside, go = threading.Event(), threading.Event()
+thread = threading.Thread(target=libraries.ranges, args=("whitespace",))
+
+class Stopping(io.BytesIO):
+    "Whoever reads holds the lock that an open archive has."
+    def read(self, size=-1):
+        if threading.current_thread() is thread:
+            inside.set()
+            go.wait()
+        return super().read(size)
+
+libraries.BytesIO = Stopping
+assert libraries.ranges("newer")
+thread.start()
+assert inside.wait(100)
+pid = os.fork()
+if not pid:
+    import signal
+    signal.alarm(20)
+    os._exit(not libraries.ranges("punctuation"))
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+go.set()
+thread.join()
+"""
+
 
 @pytest.fixture(scope="module")
 def vocab(tmp_path_factory):
@@ -184,10 +236,10 @@ def vocab(tmp_path_factory):
     return path
 
 
-def run(program, *args, **environment):
+def run(program, *args, begin=PROGRAM, **environment):
     """What a program prints."""
     ended = subprocess.run(
-        [sys.executable, "-c", PROGRAM + program, *map(str, args)],
+        [sys.executable, "-c", begin + program, *map(str, args)],
         env={**os.environ, "JITTOK_SHIPPED": "0", **environment}, text=True,
         capture_output=True, timeout=SECONDS, check=False,
     )  # fmt: skip
@@ -216,6 +268,10 @@ def test_a_fork_while_a_thread_imports_waits_for_it(vocab, name):
     assert run(WHILE_IT_IMPORTS, vocab, name)[0] == "0"  # Python tells of locks that are made amid a fork
 
 
+def test_a_fork_while_a_thread_asks_for_the_first_name_of_the_package_waits_for_it():
+    assert run(AMID_THE_FIRST_NAME, begin="")[0] == "0"
+
+
 def test_all_that_is_imported_when_it_is_needed_is_waited_for():
     late = re.compile(r"^ +(?:import|from) ([a-z_]+)[\w.]*(?: import| as|$)", re.MULTILINE)
     sources = (path.read_text(encoding="utf-8") for path in Path(jittok.__file__).parent.rglob("*.py"))
@@ -227,6 +283,10 @@ def test_all_that_is_imported_when_it_is_needed_is_waited_for():
 def test_a_fork_amid_a_property_of_a_file_leaves_a_child_that_has_it(vocab):
     """Python 3.11 and older lock a `cached_property`."""
     assert run(AMID_A_PROPERTY, vocab) == ("0", "")
+
+
+def test_a_fork_amid_reading_a_table_of_characters_leaves_a_child_that_reads_others():
+    assert run(AMID_A_TABLE) == ("0", "")
 
 
 def test_no_lock_is_made_that_a_fork_does_not_renew():

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import random
 import subprocess
 import sys
+import threading
 import time
 from itertools import pairwise
 from pathlib import Path
@@ -272,3 +274,33 @@ def test_counted_words_are_taken_for_what_they_are(tmp_path: Path, capsys: Any, 
     Path("strange.words").write_text('#jittok words 1 {"pre": "nope"}\n3\tto\n')
     assert main(["train", "--words", "strange.words", *ours]) == 2
     assert "'nope'" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names")
+@pytest.mark.parametrize("name", ["pipe", "pipe.jsonl"])
+@pytest.mark.parametrize("more", [[], ["--on-error", "skip"], ["--model", "unigram"]])
+def test_a_pipe_with_a_name_is_read_once_as_standard_input_is(
+    name: str, more: list[str], tmp_path: Path, capsys: Any
+) -> None:
+    text = "to be or not to be, \u2581that is the question\n" * 3000
+    text = "".join(f"{json.dumps({'text': line})}\n" for line in text.splitlines()) if "json" in name else text
+    file, pipe = tmp_path / f"whole-{name}", tmp_path / name
+    file.write_text(text)
+    os.mkfifo(pipe)
+    outs = [tmp_path / "a.gguf", tmp_path / "b.gguf"]
+    common = ["--size", "40" if "unigram" in more else "270", *more]
+    wanted = run(capsys, file, *common, "--out", outs[0])
+    writer = threading.Thread(target=pipe.write_text, args=(text,), daemon=True)
+    writer.start()
+    found = run(capsys, pipe, *common, "--out", outs[1])
+    writer.join(60)
+    assert [found[key] for key in ("documents", "bytes", "words")] == [
+        wanted[key] for key in ("documents", "bytes", "words")
+    ]
+    assert outs[0].read_bytes() == outs[1].read_bytes()
+    for option in ("--work", "--superbpe"):
+        beside = [option, str(tmp_path / "work") if option == "--work" else "265"]
+        if option == "--superbpe" and "unigram" in more:
+            continue
+        assert main(["train", str(pipe), *common, *beside, "--out", str(tmp_path / "c.gguf")]) == 2
+        assert "stream" in capsys.readouterr().err

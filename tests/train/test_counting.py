@@ -19,13 +19,15 @@ from hypothesis import strategies as st
 from jittok._jit import JIT, kernel
 from jittok.corpus.options import Options as Reading
 from jittok.errors import CorpusError, UnsupportedVocab
-from jittok.inputs import documents
+from jittok.fragments import PAD
+from jittok.inputs import Documents, documents
 from jittok.reference import train_bpe
 from jittok.train import count_files, counting, files
 from jittok.train.counter import Counter
 from jittok.train.counting import How, count
 from jittok.train.counts import Counts, of_table, to_text
 from jittok.train.cutter import cutter_of
+from jittok.train.lines import lines_of
 from jittok.train.runs import check_run, slices_of, write_run
 
 PRES = ("gpt-2", "smollm", "llama-bpe", "qwen2", "gpt-4o", "deepseek-v3", "bloom")
@@ -260,3 +262,15 @@ def test_documents_that_count_nothing_take_no_room(by: str) -> None:
     for in_place in (False, True):
         counter.add(next(documents(texts[1:2], in_place=in_place, wide=in_place)), np.zeros(1, np.int64))
     assert not counter.table.used.any()
+
+
+def test_lines_of_some_documents_are_looked_for_in_these_alone() -> None:
+    text = b"one\ntwo \n\nthree\r\n" * 4000
+    data = np.frombuffer(text + bytes(PAD), np.uint8)
+    starts = np.arange(0, len(text), 17)
+    some = Documents(data, starts[100:102], starts[100:102] + 17)
+    found = lines_of(some, None, 4192)
+    assert found.docs.data.size <= 34 + PAD
+    lines = [bytes(found.docs.data[i:j]) for i, j in zip(found.docs.starts, found.docs.stops, strict=True)]
+    assert lines == [b"one", b"two", b"three"] * 2
+    assert lines_of(Documents(data, starts[:0], starts[:0]), None, 4192).number == 0
