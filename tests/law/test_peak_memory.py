@@ -140,8 +140,9 @@ def test_a_unigram_file_takes_no_more(character):
     assert taken <= max(TIMES, given + TIMES / 2)
 
 
-def test_spans_by_the_plain_way_take_no_more():
-    taken, given = peak("unigram", "☃".encode(), "align", 1)
+@pytest.mark.parametrize(("name", "character"), [("unigram", "☃"), ("merges", "a")], ids=["unknown", "one word"])
+def test_spans_by_the_plain_way_take_no_more(name, character):
+    taken, given = peak(name, character.encode(), "align", 1)
     assert taken <= max(TIMES, given + TIMES / 2)
 
 
