@@ -2,7 +2,7 @@
 
 A file has a head and arrays behind it. The head is JSON. It says how scalars and arrays make up NamedTuples and
 dataclasses of this package. A file is found by what the vocabulary's file holds (`content_key`). It belongs to a stamp
-of the package's sources: another version writes it anew.
+of the package's sources and tables: another version writes it anew.
 
 The content of a vocabulary's file is hashed once. After that its path, size, times and inode stand for it. What is read
 is checked: sizes, places, types and a sum over all words of the arrays. A damaged file is a miss.
@@ -16,6 +16,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import importlib
+import io
 import json
 import mmap
 import os
@@ -25,7 +26,7 @@ import time
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +41,7 @@ ALIGNMENT = 64
 LEAST_HEAD, MOST_HEAD = 2, 1 << 20
 WHOLE = 64 << 20
 """Files of up to this many bytes are hashed whole; of larger ones, models, the header is looked for and hashed."""
-BLOCK = 1 << 20
+BLOCK = 1 << 17
 """Bytes of a file that are hashed at a time."""
 ROW = 4099
 """Words of a row of the sum: no multiple of a page, so that exchanged pages are noticed."""
@@ -50,6 +51,8 @@ _ROOTS = ("encode.encoder", "decode.pieces", "models.spm", "models.bpe", "models
           "models.plamo2", "models.test_model", "vocab.load", "encode.pipeline_encoder", "files",
           "align.word_rules", "align.inert", "compiled")  # fmt: skip
 """Modules that together import all that makes a compiled vocabulary."""
+TABLES = Path(__file__).with_name("unicode")
+"""Where the tables of characters are that it is made with."""
 
 
 class Damaged(Exception):
@@ -77,7 +80,8 @@ def stamp() -> str:
     """What a compiled vocabulary depends on beside the vocabulary."""
     digest = hashlib.sha256(sys.byteorder.encode())
     digest.update(source_stamp(*(f"jittok.{module}" for module in _ROOTS)))
-    digest.update(hashlib.sha256(records.FILE.read_bytes()).digest())
+    for file in (records.FILE, *sorted(TABLES.glob("*.npz"))):
+        digest.update(hashlib.sha256(file.read_bytes()).digest())
     return digest.hexdigest()
 
 
@@ -103,12 +107,12 @@ def name_of(content: Any) -> str:
     return hashlib.sha256(content).hexdigest()[:DIGITS]
 
 
-def _digest_of_file(file: BinaryIO, size: int) -> str:
+def _digest_of_file(file: io.BufferedReader, size: int) -> str:
     """The same of the first bytes of a file, in blocks: a header may claim all of a large one."""
-    found = hashlib.sha256()
-    while size > 0 and (block := file.read(min(size, BLOCK))):
-        found.update(block)
-        size -= len(block)
+    found, block = hashlib.sha256(), memoryview(bytearray(min(size, BLOCK)))
+    while size > 0 and (count := file.readinto(block[:size])):  # new memory a block would take as long as its digest
+        found.update(block[:count])
+        size -= count
     return found.hexdigest()[:DIGITS]
 
 

@@ -37,6 +37,7 @@ HIGH_1, HIGH_2 = np.uint64(0x8080808080808080), np.uint64(0xFF80FF80FF80FF80)
 PAIRS, FOURS = np.uint64(0x0000FFFF0000FFFF), np.uint64(0x00000000FFFFFFFF)
 S8, S16 = np.uint64(8), np.uint64(16)
 NONE = np.uint64(0)
+SURROGATES = 0xD800 >> 11
 
 
 class WideLayout(NamedTuple):
@@ -76,16 +77,21 @@ def read_wide(
 
 @helper
 def _put(out: Window, at: int, c: int) -> int:
-    """UTF-8 of a character that is not ASCII; its bytes. Eight are written."""
+    """UTF-8 of a character to out[at:]; the place behind it, or -1 for a surrogate. Eight bytes may be written."""
+    if c < 0x80:
+        put_u8(out, at, c)
+        return at + 1
     if c < 0x800:
         put_word(out, at, np.uint64(0x80C0 | c >> 6 | (c & 0x3F) << 8))
-        return 2
+        return at + 2
+    if c >> 11 == SURROGATES:
+        return -1
     if c < 0x10000:
         put_word(out, at, np.uint64(0x8080E0 | c >> 12 | (c >> 6 & 0x3F) << 8 | (c & 0x3F) << 16))
-        return 3
+        return at + 3
     tail = (c >> 12 & 0x3F) << 8 | (c >> 6 & 0x3F) << 16 | (c & 0x3F) << 24
     put_word(out, at, np.uint64(0x808080F0 | c >> 18 | tail))
-    return 4
+    return at + 4
 
 
 @helper
@@ -102,12 +108,7 @@ def _put_one(source: Window, size: int, out: Window, at: int) -> int:
                 continue
         stop = min(i + 8, size)
         while i < stop:
-            c = np.int64(get_u8(source, i))
-            if c < 0x80:
-                put_u8(out, at, c)
-                at += 1
-            else:
-                at += _put(out, at, c)
+            at = _put(out, at, np.int64(get_u8(source, i)))
             i += 1
     return at
 
@@ -127,14 +128,9 @@ def _put_two(source: Window, size: int, out: Window, at: int) -> int:
                 continue
         stop = min(i + 4, size)
         while i < stop:
-            c = np.int64(get_u16(source, i))
-            if c < 0x80:
-                put_u8(out, at, c)
-                at += 1
-            elif c & 0xF800 == 0xD800:
+            at = _put(out, at, np.int64(get_u16(source, i)))
+            if at < 0:
                 return -1
-            else:
-                at += _put(out, at, c)
             i += 1
     return at
 
@@ -143,14 +139,9 @@ def _put_two(source: Window, size: int, out: Window, at: int) -> int:
 def _put_four(source: Window, size: int, out: Window, at: int) -> int:
     """Characters of four bytes; -1 for a surrogate."""
     for i in range(size):
-        c = np.int64(get_u32(source, i))
-        if c < 0x80:
-            put_u8(out, at, c)
-            at += 1
-        elif c >> 11 == 0x1B:
+        at = _put(out, at, np.int64(get_u32(source, i)))
+        if at < 0:
             return -1
-        else:
-            at += _put(out, at, c)
     return at
 
 

@@ -1,5 +1,6 @@
 """Spans of texts that a `Pipeline` has encoded: where its tokens spell the text, their own bytes (`spelled`); else by
-its plain way, exact and slow, and a window of a long text at a time (`windows`).
+its plain way, exact and slow. A long text is read a window at a time, along the ids (`walked`) or as tokens
+(`windows`).
 
 Each normalizer keeps which bytes every character stands for: its own where it has not changed, all that was replaced
 together, none for what was put in front. A token stands for what its characters stand for; where bytes of one unchanged
@@ -13,7 +14,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.align import windows
+from jittok.align import walked, windows
 from jittok.align.characters import character_spans
 from jittok.align.spelled import Spelling, spelled_spans, spelling_of
 from jittok.inputs import Documents
@@ -69,7 +70,11 @@ class FileAligner:
         first = single.index(FIRST_TEXT)
         last = ids.size - (len(single) - 1 - first)
         spans[:first], spans[last:] = 0, len(raw)
-        return windows.spans_by_windows(self.pipeline, raw, ids[first:last], self.parse_special, spans[first:last])
+        ids, spans = ids[first:last], spans[first:last]
+        walk = walked.Walk(self.pipeline, raw, ids, self.parse_special, spans)
+        return windows.by_windows(walk, raw) or windows.spans_by_windows(
+            self.pipeline, raw, ids, self.parse_special, spans
+        )
 
     def spans_in_characters(
         self, docs: Documents, first: int, last: int, document_ends: NDArray[np.int64], *fragments: NDArray[np.int64]

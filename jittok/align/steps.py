@@ -65,7 +65,7 @@ def open_steps(rules: UnigramRules) -> StepWindow:
 @helper
 def _step(steps: StepWindow, text: Window, i: int, stop: int) -> tuple[int, int, int]:
     """(what comes out, bytes used, bytes that come out) of one step: SAME, BAD or the place of a replacement."""
-    end = user_path(steps.user, text, i, stop)
+    end = user_path(steps.user, text, i, stop)[0]
     if end > i:  # a path of user-defined tokens passes as it is
         return SAME, end - i, end - i
     used, value = longest_known_key(steps.map_units, steps.map_size, steps.map_root, text, i, stop)

@@ -190,7 +190,10 @@ def rank_options(tok: Tokenizer, form: Form) -> dict[str, Any]:
         patterns = [row["pattern"]["Regex"] for row in splits or []]
     if len(patterns) != 1 or form.composed:
         raise UnsupportedVocab(
-            tok.vocab.source, "convert to tiktoken", InWords(f"{len(patterns)} patterns"), "one, and no normalizer"
+            tok.vocab.source,
+            "convert to tiktoken",
+            InWords(f"{len(patterns)} patterns"),
+            "one pattern, and no normalizer",
         )
     special = {str(row["content"]): int(str(row["id"])) for row in form.added}
     return {"pattern": patterns[0], "special_tokens": special}

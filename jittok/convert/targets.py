@@ -118,7 +118,7 @@ def _plain_gguf(path: Path, form: Form) -> GgufVocab:
     tokens = [text.encode() for text in _whole(form)]
     if isinstance(form, Scored):
         if form.kind == BPE and not form.byte_fallback:
-            raise _refused(path, form, "byte tokens: llama.cpp dies on unknown text")
+            raise _refused(path, form, "a token for each byte: llama.cpp ends the process at unknown text without them")
         if form.kind == BPE and form.charsmap:
             raise _refused(path, form, "no character map: llama.cpp's SPM has none")
         return GgufVocab(

@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
-from jittok.encode.prepare import behind, normalizer, preparation
+from jittok.encode.preparation import Plan, behind, preparation, raw_marking, segments_of
+from jittok.encode.prepare import normalizer
+from jittok.models.bpe.files import IN_NO_TEXT
 from jittok.models.bpe.files import compile_pipeline as compile_bytes
 from jittok.models.bpe.marked import compile_pipeline as compile_marked
 from jittok.models.spm.files import ESCAPE, NO_WORDS, compile_normalized
 from jittok.pipeline import Pipeline
-from jittok.pipeline.models import Merges, Pieces, Unigram
-from jittok.pipeline.steps import MERGED_WITH_NEXT, Cut, Metaspace, Normalizer, Pattern, PrefixSpace, Replace, Splitter
+from jittok.pipeline.models import Merges, Pieces, Unigram, WordPiece
+from jittok.pipeline.steps import (
+    FIRST,
+    MERGED_WITH_NEXT,
+    Cut,
+    Metaspace,
+    Normalizer,
+    Pattern,
+    PrefixSpace,
+    Replace,
+    SpellBytes,
+    Splitter,
+)
 from jittok.pretokenize.splitters.marks import Marking
 from jittok.unicode.characters import SPACE_MARK, SPACE_MARK_BYTES
+from jittok.unicode.tables import CHARACTER_OF_BYTE
 
 
 class Prepared(NamedTuple):
@@ -21,18 +35,20 @@ class Prepared(NamedTuple):
 
     family: str
     arrays: Any
-    marking: Marking | int | None  # see `preparation`
+    marking: Marking | Plan | int | None  # see `preparation`
 
 
 def compile_prepared(pipeline: Pipeline) -> Prepared | None:
     """The arrays for texts that are prepared first; None for what is not covered."""
-    if isinstance(pipeline.model, Unigram):
-        return _unigram(pipeline)
     if preparation(pipeline, True) is None:
         return None
     if isinstance(pipeline.model, Pieces):
         found = compile_normalized(pipeline)
         return None if found is None else Prepared("spm", found, None)
+    if isinstance(pipeline.model, Unigram):
+        return _unigram(pipeline) or _planned(pipeline)
+    if isinstance(pipeline.model, WordPiece):
+        return _planned(pipeline)
     front, stages = _apart(pipeline.split)
     bare = dataclasses.replace(pipeline, normalize=(), split=stages, added_bytes=pipeline.added_bytes[:0],
                                added_offsets=pipeline.added_offsets[:1], added_ids=pipeline.added_ids[:0],
@@ -48,7 +64,34 @@ def compile_prepared(pipeline: Pipeline) -> Prepared | None:
         if arrays is not None:
             return Prepared("spm", arrays, None)
     marked = compile_marked(bare, stages)
-    return None if marked is None else Prepared("bpe", *marked)
+    return _planned(pipeline) if marked is None else Prepared("bpe", *marked)
+
+
+def _planned(pipeline: Pipeline) -> Prepared | None:
+    """The arrays of a model over words, however these are cut."""
+    if any(isinstance(stage, Metaspace) and stage.scheme == FIRST for stage in pipeline.split[1:]):
+        return None  # whether a word stands where its document begins is not known behind other stages
+    segments = segments_of(pipeline.split)
+    markings = [raw_marking(segment.stages) for segment in segments]
+    family, arrays = "", cast(Any, None)
+    if isinstance(pipeline.model, WordPiece):
+        from jittok.models.wpm.words import compile_pipeline as compile_words  # few files need it
+
+        family, arrays = "wpm words", compile_words(pipeline)
+    elif isinstance(pipeline.model, Unigram):
+        from jittok.models.ugm.words import compile_pipeline as compile_unigram  # few files need it
+
+        family, arrays = "unigram words", compile_unigram(pipeline, _characters(pipeline.split))
+    else:
+        last = compile_marked(pipeline, segments[-1].stages)
+        if last is not None:
+            markings.pop()
+        else:
+            last = compile_marked(pipeline, ())
+        if last is not None:
+            family, arrays = "bpe", last.arrays
+            markings.append(last.marking)
+    return None if arrays is None else Prepared(family, arrays, Plan(tuple(markings)))
 
 
 def _unigram(pipeline: Pipeline) -> Prepared | None:
@@ -62,6 +105,14 @@ def _unigram(pipeline: Pipeline) -> Prepared | None:
         if arrays is not None:
             return Prepared("unigram", arrays, k)
     return None
+
+
+def _characters(split: tuple[Splitter, ...]) -> tuple[str, ...]:
+    """The characters that words are made of, where they are spelled in bytes."""
+    spelled = [k for k, stage in enumerate(split) if isinstance(stage, SpellBytes)]
+    if not spelled or any(isinstance(stage, Metaspace | PrefixSpace) for stage in split[spelled[-1] :]):
+        return ()
+    return tuple(chr(c) for byte, c in enumerate(CHARACTER_OF_BYTE) if byte not in IN_NO_TEXT)
 
 
 def _apart(split: tuple[Splitter, ...]) -> tuple[Splitter | None, tuple[Splitter, ...]]:

@@ -6,9 +6,8 @@ forms but NFC, patterns that are replaced) Python's own engines do for the fragm
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Collection
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,42 +16,37 @@ from numpy.typing import NDArray
 from jittok._jit import I32, I64, U8, frozen
 from jittok.encode.general import by_reference
 from jittok.encode.workspace import Workspace
-from jittok.fragments import NEED, OUT_OF_ROOM, PAD, TEXT, TEXT_PREFIXED
+from jittok.fragments import NEED, OUT_OF_ROOM, PAD, TEXT
 from jittok.inputs import Documents
 from jittok.models.ugm.files.clustered import Clustered, clustered_of, write_clusters
 from jittok.models.ugm.files.normalizers import RUNS
 from jittok.models.ugm.files.rewriting import STEP
 from jittok.normalize.composed import changed_fragments, nfc_tables
+from jittok.normalize.forms import Apart, apart_of, find_disorder
 from jittok.normalize.fronts import gather, strip_white, write_fronts, write_runs
 from jittok.normalize.images import Images, images_of, write_images
 from jittok.normalize.squeezed import Squeezed, squeezed_of, write_squeezed
-from jittok.pipeline import Pipeline
 from jittok.pipeline.patterns import PatternError, compiled, explicit
 from jittok.pipeline.steps import (
-    ALWAYS,
-    FIRST,
-    NEVER,
     Clusters,
     Compose,
     Map,
-    Metaspace,
     Normalizer,
     Pattern,
-    PrefixSpace,
     Prepend,
     Replace,
-    Splitter,
+    SpellBytes,
     Squeeze,
     Strip,
 )
 from jittok.pretokenize.marking import one_set
 from jittok.pretokenize.splitters.general import make_split_work
-from jittok.pretokenize.splitters.marks import MARKS, Marking, mark_words
+from jittok.pretokenize.splitters.marks import MARKS, SPELLS, Marking, mark_words
 from jittok.special.leftmost import cut_leftmost
 from jittok.special.tables import SpecialTokens, tables_of
-from jittok.special.user_defined import user_defined
-from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK
+from jittok.unicode.characters import SPACE_BYTE
 from jittok.unicode.libraries import mapping, normal_form
+from jittok.unicode.tables import CHARACTER_OF_BYTE
 
 SLACK = 1024
 """Bytes behind marked words, so that kernels may read and write in blocks."""
@@ -60,6 +54,8 @@ LONGEST_IMAGE = 64
 """Bytes of what a character may become in a kernel, which keeps room for that many wherever one stands."""
 NOTHING: U8 = frozen([], np.uint8)
 NO_IDS: I32 = frozen([], np.int32)
+_NFC = Compose("NFC")
+_ALPHABET = dict(enumerate(map(chr, CHARACTER_OF_BYTE)))
 
 
 class Texts(NamedTuple):
@@ -85,79 +81,76 @@ class Texts(NamedTuple):
 Step = Callable[[Workspace, Texts], Texts]
 
 
-class Preparation(NamedTuple):
-    """What happens to fragments before the model."""
-
-    normalize: tuple[Step, ...]
-    front: tuple[Step, ...]  # behind the search for tokens in normalized text
-
-
-def _places(count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def empty_places(count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Room for where texts begin and end."""
     return np.empty(count, np.int64), np.empty(count, np.int64)
 
 
-def _read(array: NDArray[Any]) -> Any:
+def read_only(array: NDArray[Any]) -> Any:
     """The same array, which is not written any more."""
     array.flags.writeable = False
     return array
 
 
-def _texts(data: NDArray[np.uint8], places: tuple[NDArray[np.int64], NDArray[np.int64]], tokens: I32) -> Texts:
-    return Texts(_read(data), _read(places[0]), _read(places[1]), tokens)
+def texts_of(data: NDArray[np.uint8], places: tuple[NDArray[np.int64], NDArray[np.int64]], tokens: I32) -> Texts:
+    """Texts that were written."""
+    return Texts(read_only(data), read_only(places[0]), read_only(places[1]), tokens)
 
 
-def _with_images(table: Images, workspace: Workspace, texts: Texts) -> Texts:
-    out, places = np.empty(table.growth * texts.size + PAD, np.uint8), _places(texts.number)
+def with_images(table: Images, workspace: Workspace, texts: Texts) -> Texts:
+    """The image of every character."""
+    out, places = np.empty(table.growth * texts.size + PAD, np.uint8), empty_places(texts.number)
     workspace.run(write_images, table, texts.data, texts.starts, texts.stops, texts.tokens, texts.number, out, *places)
-    return _texts(out, places, texts.tokens)
+    return texts_of(out, places, texts.tokens)
 
 
 def _squeezed(table: Squeezed, workspace: Workspace, texts: Texts) -> Texts:
-    out, places = np.empty(table.growth * texts.size + texts.number + PAD, np.uint8), _places(texts.number)
+    out, places = np.empty(table.growth * texts.size + texts.number + PAD, np.uint8), empty_places(texts.number)
     workspace.run(
         write_squeezed, table, texts.data, texts.starts, texts.stops, texts.tokens, texts.number, out, *places
     )
-    return _texts(out, places, texts.tokens)
+    return texts_of(out, places, texts.tokens)
 
 
 def _clustered(table: Clustered, plain: Callable[[str], str], workspace: Workspace, texts: Texts) -> Texts:
-    out, places = np.empty(table.growth * texts.size + 2 * STEP, np.uint8), _places(texts.number)
+    out, places = np.empty(table.growth * texts.size + 2 * STEP, np.uint8), empty_places(texts.number)
     odd = np.empty(texts.number, np.int64)
     done = workspace.run(
         write_clusters, table, texts.data, texts.starts, texts.stops, texts.tokens, texts.number, out, *places, odd
     )
     if done < 0:
         raise AssertionError(f"the map makes more of a text than {table.growth} times its bytes: code {done}")
-    made = _texts(out, places, texts.tokens)
-    return _by_python(plain, workspace, texts, odd, made) if odd.any() else made
+    made = texts_of(out, places, texts.tokens)
+    return by_python(plain, workspace, texts, odd, made) if odd.any() else made
 
 
 def _without_runs(content: U8, workspace: Workspace, texts: Texts) -> Texts:
-    out, places = np.empty((1 + content.size) * texts.size + PAD, np.uint8), _places(texts.number)
+    out, places = np.empty((1 + content.size) * texts.size + PAD, np.uint8), empty_places(texts.number)
     workspace.run(
         write_runs, texts.data, texts.starts, texts.stops, texts.tokens, texts.number, SPACE_BYTE, 2, content, out,
         *places,
     )  # fmt: skip
-    return _texts(out, places, texts.tokens)
+    return texts_of(out, places, texts.tokens)
 
 
-def _with_front(front: U8, unless: U8, other: U8, least: int, workspace: Workspace, texts: Texts) -> Texts:
-    out, places = np.empty(texts.size + texts.number * front.size + PAD, np.uint8), _places(texts.number)
+def with_front(front: U8, unless: U8, other: U8, least: int, workspace: Workspace, texts: Texts) -> Texts:
+    """Something in front of each text, see `write_fronts`."""
+    out, places = np.empty(texts.size + texts.number * front.size + PAD, np.uint8), empty_places(texts.number)
     workspace.run(
         write_fronts, texts.data, texts.starts, texts.stops, texts.tokens, texts.number, front, unless, other, least,
         out,
         *places,
     )  # fmt: skip
-    return _texts(out, places, texts.tokens)
+    return texts_of(out, places, texts.tokens)
 
 
 def _stripped(step: Strip, workspace: Workspace, texts: Texts) -> Texts:
-    places = _places(texts.number)
+    places = empty_places(texts.number)
     workspace.run(
         strip_white, texts.data, texts.starts, texts.stops, texts.tokens, texts.number, int(step.left),
         int(step.right), *places,
     )  # fmt: skip
-    return Texts(texts.data, _read(places[0]), _read(places[1]), texts.tokens, texts.kept)
+    return Texts(texts.data, read_only(places[0]), read_only(places[1]), texts.tokens, texts.kept)
 
 
 def _composed(workspace: Workspace, texts: Texts) -> Texts:
@@ -175,15 +168,15 @@ def _exchanged(
 ) -> Texts:
     """The texts, and others in place of those with changes[k] >= 0."""
     size = texts.size + int(np.where(changes >= 0, stops - starts, 0).sum())
-    out, places = np.empty(size + PAD, np.uint8), _places(texts.number)
+    out, places = np.empty(size + PAD, np.uint8), empty_places(texts.number)
     workspace.run(
         gather, texts.data, texts.starts, texts.stops, data, starts, stops, frozen(changes, np.int64), texts.tokens,
         texts.number, out, *places,
     )  # fmt: skip
-    return _texts(out, places, texts.tokens)
+    return texts_of(out, places, texts.tokens)
 
 
-def _by_python(
+def by_python(
     change: Callable[[str], str], workspace: Workspace, texts: Texts, wanted: NDArray[np.int64] | None = None,
     others: Texts | None = None,
 ) -> Texts:  # fmt: skip
@@ -202,7 +195,7 @@ def _by_python(
     if len(parts) == 1:
         return texts
     data = frozen(np.frombuffer(b"".join(parts), np.uint8), np.uint8)
-    return _exchanged(workspace, others or texts, data, _read(starts), _read(stops), changes)
+    return _exchanged(workspace, others or texts, data, read_only(starts), read_only(stops), changes)
 
 
 def _padded(workspace: Workspace, texts: Texts) -> Texts:
@@ -217,15 +210,16 @@ def marked(marking: Marking, workspace: Workspace, texts: Texts) -> Texts:
     """The words of texts behind each other, and marks behind them all."""
     texts = _padded(workspace, texts)
     longest = int((texts.stops - texts.starts).max(initial=0))
-    room = (1 + marking.goes_on + marking.ends) * texts.size + SLACK
-    n = room // 64 * 8 + 8
-    out, places = np.empty(MARKS * n, np.uint8), _places(texts.number)
+    grows = 2 if marking.spelled == SPELLS else 1 + marking.goes_on + marking.ends
+    n = (grows * texts.size + SLACK) // 64 * 8 + 8
+    out, places = np.empty(MARKS * n, np.uint8), empty_places(texts.number)
     out[8 * n :] = 0
+    dropped = np.empty(longest // 64 + 1 if marking.behaves.size else 0, np.uint64)
     workspace.run(
-        mark_words, marking, make_split_work(longest), texts.data, texts.starts, texts.stops, texts.tokens,
+        mark_words, marking, make_split_work(longest), dropped, texts.data, texts.starts, texts.stops, texts.tokens,
         texts.number, out, *places,
     )  # fmt: skip
-    return _texts(out, places, texts.tokens)
+    return texts_of(out, places, texts.tokens)
 
 
 @cache
@@ -258,7 +252,7 @@ def cut_again(tokens: SpecialTokens, workspace: Workspace, texts: Texts) -> tupl
     for column, given, cut in zip(columns, given_of, found, strict=True):
         column[own] = given[known]
         column[~own] = cut[:code]
-    return Texts(texts.data, _read(columns[0]), _read(columns[1]), _read(columns[2]), texts.kept), ends
+    return Texts(texts.data, read_only(columns[0]), read_only(columns[1]), read_only(columns[2]), texts.kept), ends
 
 
 def one_unknown(ids: NDArray[np.int32], ends: NDArray[np.int64], first: int, last: int, unknown: int) -> int:
@@ -279,20 +273,38 @@ def one_unknown(ids: NDArray[np.int32], ends: NDArray[np.int64], first: int, las
 # ---- steps of a file
 
 
-@lru_cache(maxsize=8)
-def _map_images(name: str) -> Images:
-    return images_of(mapping(name))
+def together(steps: tuple[Map | Compose, ...]) -> Step:
+    """What does maps and at most one normal form, which is not NFC, and NFKC only as the last."""
+    table, forms = apart_of(steps), [step.form for step in steps if isinstance(step, Compose)]
+    if not forms:
+        return partial(with_images, table.images)
+    return partial(_taken_apart, table, forms == ["NFKC"], partial(_changed, steps))
+
+
+def _changed(steps: tuple[Map | Compose, ...], text: str) -> str:
+    for step in steps:
+        text = text.translate(mapping(step.name)) if isinstance(step, Map) else normal_form(step.form, text)
+    return text
+
+
+def _taken_apart(
+    table: Apart, composes: bool, change: Callable[[str], str], workspace: Workspace, texts: Texts
+) -> Texts:
+    made = with_images(table.images, workspace, texts)
+    if composes:
+        return _composed(workspace, made)
+    odd = np.empty(texts.number, np.int64)
+    found = workspace.run(find_disorder, table, texts.data, texts.starts, texts.stops, texts.tokens, texts.number, odd)
+    return by_python(change, workspace, texts, odd, made) if found else made
 
 
 def normalizer(step: Normalizer, user: Collection[bytes] = ()) -> Step | None:
     """What does one step; None for one that is not covered. user: texts that sentencepiece leaves as they are."""
-    if isinstance(step, Map):
-        return partial(_with_images, _map_images(step.name))
-    if isinstance(step, Compose):
-        return _composed if step.form == "NFC" else partial(_by_python, partial(normal_form, step.form))
+    if isinstance(step, Map | Compose):
+        return _composed if step == _NFC else together((step,))
     if isinstance(step, Prepend):
         return partial(
-            _with_front, frozen(np.frombuffer(step.text.encode(), np.uint8), np.uint8), NOTHING, NOTHING, TEXT
+            with_front, frozen(np.frombuffer(step.text.encode(), np.uint8), np.uint8), NOTHING, NOTHING, TEXT
         )
     if isinstance(step, Strip):
         return partial(_stripped, step)
@@ -302,26 +314,33 @@ def normalizer(step: Normalizer, user: Collection[bytes] = ()) -> Step | None:
     if isinstance(step, Clusters):
         clusters = clustered_of(step)
         return None if clusters is None else partial(_clustered, clusters, partial(by_reference, step))
-    return _replacing(step.pattern, step.content) if isinstance(step, Replace) else None
+    if isinstance(step, SpellBytes):
+        return partial(by_python, _spelled)
+    return _replacing(step) if isinstance(step, Replace) else None
 
 
-def _replacing(pattern: Pattern, content: str) -> Step | None:
+def _spelled(text: str) -> str:
+    """Each byte as its character of the byte alphabet."""
+    return text.encode().decode("latin-1").translate(_ALPHABET)
+
+
+def _replacing(step: Replace) -> Step:
+    pattern, content = step
     if pattern == RUNS:
         return partial(_without_runs, frozen(np.frombuffer(content.encode(), np.uint8), np.uint8))
     members, run = one_set(pattern)
     if members is not None and len(content.encode()) <= LONGEST_IMAGE:
         points = [c for first, last in members for c in range(first, last + 1)]
         if run:
-            return partial(_with_images, images_of({}, points, content))
-        return partial(_with_images, images_of(dict.fromkeys(points, content)))
-    if not pattern.text:
-        return None
-    if not pattern.literal:
-        try:
-            explicit(pattern.text, pattern.engine)
-        except PatternError:
-            return None
-    return partial(_by_python, partial(_replaced, pattern, content))
+            return partial(with_images, images_of({}, points, content))
+        return partial(with_images, images_of(dict.fromkeys(points, content)))
+    if pattern.literal and pattern.text:
+        return partial(by_python, partial(_replaced, pattern, content))
+    try:
+        explicit(pattern.text, pattern.engine)
+    except PatternError:
+        return partial(by_python, partial(by_reference, step))
+    return partial(by_python, partial(_replaced, pattern, content))
 
 
 def _replaced(pattern: Pattern, content: str, text: str) -> str:
@@ -333,48 +352,3 @@ def _replaced(pattern: Pattern, content: str, text: str) -> str:
         parts += [text[done:start], content]
         done = stop
     return "".join([*parts, text[done:]]) if parts else text
-
-
-def fronts_of(stage: Splitter, spaces: bool = False) -> tuple[Step, ...] | None:
-    """What a stage that stands first puts in front of pieces and writes in them; None for any other stage. spaces: the
-    model's kernel reads them as U+2581."""
-    if isinstance(stage, PrefixSpace):
-        space = frozen([0x20], np.uint8)
-        return (partial(_with_front, space, space, NOTHING, TEXT),)
-    if isinstance(stage, Metaspace):
-        mark = frozen(np.frombuffer(stage.mark.encode(), np.uint8), np.uint8)
-        escape: tuple[Step, ...] = (partial(_with_images, images_of({SPACE_BYTE: stage.mark})),)
-        space = NOTHING
-        if spaces and stage.mark == SPACE_MARK:
-            escape, space = (), frozen([SPACE_BYTE], np.uint8)
-        if stage.scheme == NEVER:
-            return escape
-        least = TEXT if stage.scheme == ALWAYS else TEXT_PREFIXED
-        return *escape, partial(_with_front, mark, mark, space, least)
-    return None
-
-
-def first_only(pipeline: Pipeline) -> bool:
-    """Whether only the text at the start of a document gets something in front."""
-    return any(isinstance(stage, Metaspace) and stage.scheme == FIRST for stage in pipeline.split[:1])
-
-
-def behind(pipeline: Pipeline, steps: int) -> Pipeline:
-    """The same without so many steps of the normalizer."""
-    return dataclasses.replace(pipeline, normalize=pipeline.normalize[steps:])
-
-
-def preparation(pipeline: Pipeline, marking: Marking | int, spaces: bool = False) -> Preparation | None:
-    """What is done to the texts of a file; None where a step is not covered. marking: how words are marked, or True
-    where they are not, or so many steps of the normalizer of which the model's kernel does the rest. spaces: see
-    `fronts_of`."""
-    if type(marking) is int:
-        first = [normalizer(step) for step in pipeline.normalize[:marking]]
-        return None if None in first else Preparation(tuple(step for step in first if step is not None), ())
-    normalize = [normalizer(step, user_defined(pipeline)) for step in pipeline.normalize]
-    front = (fronts_of(pipeline.split[0], spaces) if pipeline.split else None) or ()
-    if any(step is None for step in normalize) or (first_only(pipeline) and normalize):
-        return None
-    if isinstance(marking, Marking):
-        front = (*front, partial(marked, marking))
-    return Preparation(tuple(step for step in normalize if step is not None), front)

@@ -63,7 +63,11 @@ def _folder(folder: Path, given: Mapping[str, Any]) -> Pipeline:
             raise MalformedVocab(str(folder), "folder", InWords(f"{name} alone"), expected)
     found = sorted(path.name for path in folder.iterdir())[:10]
     raise MalformedVocab(
-        str(folder), "folder", found, "a tokenizer.json, .model, .tiktoken, vocab or tekken file in it"
+        str(folder),
+        "folder",
+        found,
+        "a file that jittok reads: tokenizer.json, tekken.json, *.model, *.tiktoken, vocab.txt, rwkv*.txt, or "
+        "vocab.json and merges.txt",
     )
 
 

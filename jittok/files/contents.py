@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from jittok.errors import MalformedVocab, UnsupportedVocab
+from jittok.errors import InWords, MalformedVocab, UnsupportedVocab
 from jittok.files.places import Node
 from jittok.files.scan import large_parts
 
@@ -21,9 +21,11 @@ def read_file(path: Path) -> bytes:
     """The bytes of a regular file. MalformedVocab, UnsupportedVocab, OSError."""
     facts = path.stat()
     if not stat.S_ISREG(facts.st_mode):
-        raise MalformedVocab(str(path), "file", "a device or pipe", "a file")
+        raise MalformedVocab(str(path), "file", InWords("a device or pipe"), "a plain file")
     if facts.st_size > MOST_BYTES:
-        raise UnsupportedVocab(str(path), "size", facts.st_size, f"a tokenizer file of up to {MOST_BYTES} bytes")
+        raise UnsupportedVocab(
+            str(path), "file", InWords(f"{facts.st_size} bytes"), f"a tokenizer file, of up to {MOST_BYTES}"
+        )
     with path.open("rb") as file:
         return file.read(MOST_BYTES + 1)
 

@@ -158,7 +158,9 @@ def _one_by_one(
     for texts, column in zip((lefts, rights, whole), columns, strict=True):
         if None in column:
             k = column.index(None)
-            raise place.at(k).bad(f"{lefts[k]} {rights[k]}", f"parts and result in the vocabulary, not {texts[k]!r}")
+            raise place.at(k).bad(
+                f"{lefts[k]} {rights[k]}", f"parts and result in the vocabulary, which has no {texts[k]!r}"
+            )
     return [np.array(column, np.int32) for column in columns]
 
 

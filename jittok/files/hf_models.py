@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import frozen
+from jittok.errors import InWords
 from jittok.files.contents import not_json
 from jittok.files.hf_merges import KnownTexts, NotAtOnce, Vocabulary, distinct_bytes_table, resolve_merges
 from jittok.files.numbers import all_as_read, as_read
@@ -35,13 +36,17 @@ def read_vocabulary(node: Node) -> Vocabulary:
                 raise Node(node.file, f"{node.place}[{text!r}]", None).bad(number, "an id, 0 or more")
     most = max(numbers, default=-1)
     if most >= min(2 * len(numbers) + ROOM, MOST_TOKENS):
-        raise node.bad(f"the id {most} for one of {len(numbers)} tokens", f"ids below {2 * len(numbers) + ROOM}")
+        raise node.bad(
+            InWords(f"the id {most} in a list of {len(numbers)} tokens"), f"ids below {2 * len(numbers) + ROOM}"
+        )
     if most + 1 == len(numbers) and numbers == list(range(len(numbers))):
         return Vocabulary(ids, *packed_texts(ids), fixed([], np.int32))
     texts: list[str | None] = [None] * (most + 1)
     for text, number in ids.items():
         if texts[number] is not None:
-            raise Node(node.file, f"{node.place}[{text!r}]", None).bad(number, f"an id that {texts[number]!r} has not")
+            raise Node(node.file, f"{node.place}[{text!r}]", None).bad(
+                number, f"an id of its own: {texts[number]!r} has the same"
+            )
         texts[number] = text
     holes = [number for number, text in enumerate(texts) if text is None]
     return Vocabulary(ids, *packed_texts([text or "" for text in texts]), fixed(holes, np.int32))
@@ -105,7 +110,7 @@ def _old_type(node: Node) -> str:
 def _bpe(node: Node, vocabulary: Vocabulary) -> Merges:
     dropout = node.get("dropout", float, 0.0)
     if dropout:
-        raise node.child("dropout").unknown(dropout, "none: ids would be drawn by chance")
+        raise node.child("dropout").unknown(dropout, "0 or nothing: with dropout a text has other ids each time")
     unknown_text = node.get("unk_token", str, None)
     unknown = NO_TOKEN if unknown_text is None else vocabulary.ids.get(unknown_text, MISSING)
     prefix = node.get("continuing_subword_prefix", str, "")
@@ -132,7 +137,7 @@ def _unigram(node: Node, content: bytes) -> tuple[Vocabulary, Unigram]:
         if type(row) is not list or len(row) != 2 or type(row[0]) is not str or type(row[1]) not in (int, float):
             raise Node(node.file, f"{node.place}.vocab[{k}]", None).bad(row, "a text and its score")
     if len(rows) > MOST_TOKENS:
-        raise node.child("vocab").bad(f"{len(rows)} tokens", f"at most {MOST_TOKENS}")
+        raise node.child("vocab").bad(InWords(f"{len(rows)} tokens"), f"at most {MOST_TOKENS}")
     scores = _scores(node, content, rows)
     unknown = NO_TOKEN if node.child("unk_id").value is None else node.count("unk_id")
     if unknown >= len(rows):

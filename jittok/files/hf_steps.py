@@ -6,6 +6,7 @@ import base64
 import binascii
 from collections.abc import Callable, Iterator
 
+from jittok.errors import InWords
 from jittok.files.charsmap import checked_charsmap
 from jittok.files.places import Node
 from jittok.pipeline.known_patterns import GPT2
@@ -57,11 +58,11 @@ def flat(node: Node, key: str, depth: int = 0) -> Iterator[Node]:
     if node.value is None:
         return
     if depth > DEEPEST:
-        raise node.bad("Sequences within Sequences", f"at most {DEEPEST} levels")
+        raise node.bad(InWords(f"more than {DEEPEST} Sequences within each other"), f"at most {DEEPEST}")
     if node.type() == "Sequence":
         parts = node.child(key).items()
         if len(parts) > MOST_STEPS:
-            raise node.bad(f"{len(parts)} components", f"at most {MOST_STEPS}")
+            raise node.bad(InWords(f"{len(parts)} components"), f"at most {MOST_STEPS}")
         for part in parts:
             yield from flat(part, key, depth + 1)
     else:
@@ -192,7 +193,10 @@ def _metaspace(node: Node) -> Metaspace:
     scheme = node.one_of("prepend_scheme", SCHEMES, ALWAYS)
     if node.get("add_prefix_space", bool, True) is False:
         if node.has("prepend_scheme") and scheme != NEVER:
-            raise node.bad("add_prefix_space false", f"prepend_scheme never beside it, not {scheme}")
+            raise node.bad(
+                InWords(f"add_prefix_space false and prepend_scheme {scheme}"),
+                "prepend_scheme never, or add_prefix_space true",
+            )
         scheme = NEVER
     return Metaspace(_character(node, "replacement", SPACE_MARK), scheme, node.get("split", bool, True))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-from jittok.errors import MalformedVocab
+from jittok.errors import InWords, MalformedVocab
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 """Wire types; groups, 3 and 4, are in no file of ours."""
@@ -39,17 +39,19 @@ class Message:
                 else:
                     size, at = self.varint(at)
                 if size > stop - at:
-                    raise self.bad(start, f"a field of {size} bytes", f"at most the {stop - at} bytes that remain")
+                    raise self.bad(
+                        start, InWords(f"a field of {size} bytes"), f"at most the {stop - at} bytes that remain"
+                    )
                 value, at = at, at + size
             elif wire in (FIXED32, FIXED64):
                 size = 4 if wire == FIXED32 else 8
                 if size > stop - at:
-                    raise self.bad(start, f"{stop - at} bytes", f"{size} bytes of a number")
+                    raise self.bad(start, InWords(f"{stop - at} bytes"), f"the {size} bytes of a number")
                 value, at = int.from_bytes(data[at : at + size], "little"), at + size
             else:
-                raise self.bad(start, f"wire type {wire}", "0, 1, 2 or 5")
+                raise self.bad(start, InWords(f"wire type {wire}"), "0, 1, 2 or 5")
             if key >> 3 == 0:
-                raise self.bad(start, "field number 0", "1 or more")
+                raise self.bad(start, InWords("field number 0"), "1 or more")
             yield key >> 3, wire, value, at
 
     def varint(self, at: int) -> tuple[int, int]:
@@ -57,18 +59,18 @@ class Message:
         value, start = 0, at
         for shift in range(0, 70, 7):
             if at >= self.stop:
-                raise self.bad(start, "the end of the message", "a whole number")
+                raise self.bad(start, InWords("the end of the message"), "the rest of a number")
             byte = self.data[at]
             at += 1
             value |= (byte & 127) << shift
             if byte < 128:
                 return value & (1 << 64) - 1, at
-        raise self.bad(start, "a number of more than ten bytes", "a varint")
+        raise self.bad(start, InWords("a number of more than ten bytes"), "one of up to ten")
 
     def expect(self, wire: int, wanted: int, at: int, name: str) -> None:
         """MalformedVocab where a field has another wire type."""
         if wire != wanted:
-            raise self.bad(at, f"{name} as {WIRE.get(wire, wire)}", WIRE[wanted])
+            raise self.bad(at, InWords(f"{name} as {WIRE.get(wire, wire)}"), WIRE[wanted])
 
 
 def single(number: int) -> float:

@@ -7,10 +7,12 @@ import binascii
 import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from jittok.errors import MalformedVocab, UnsupportedVocab
+from jittok.errors import InWords, MalformedVocab, UnsupportedVocab
 from jittok.files.contents import parse_json
 from jittok.files.places import Node
 from jittok.files.tiktoken_encodings import BY_SHA256, ENCODINGS
@@ -20,6 +22,7 @@ from jittok.pipeline.pipeline import FIRST_TEXT, SECOND_TEXT, SPECIAL, UNSEARCHE
 from jittok.pipeline.steps import CRATE, REMOVED, Cut, JoinRaw, Pattern
 
 MOST_RANKS = 1 << 22
+RANK_DIGITS = 9
 HOW = "jittok.load(file, pattern=r'...', special_tokens={'<|endoftext|>': 100257}) (--pattern, --special-token)"
 FILLER = "<SPECIAL_{}>"
 TEKKEN_SPECIAL = (
@@ -44,7 +47,7 @@ def read_ranks(
         pattern, special = known
         special_tokens = special if special_tokens is None else special_tokens
     elif pattern is None:
-        found = "a rank file that jittok does not know"
+        found = InWords("a rank file that jittok does not know")
         raise UnsupportedVocab(file, "pattern", found, f"its pattern and special tokens, which it does not hold: {HOW}")
     return ranked(file, "tiktoken", rank_lines(file, content), pattern, dict(special_tokens or {}), name=encoding or "")
 
@@ -69,12 +72,21 @@ def rank_lines(file: str, content: bytes) -> dict[bytes, int]:
             raw = b"" if text == b"=" else base64.b64decode(text, validate=True)
         except (binascii.Error, ValueError):
             raise MalformedVocab(file, f"line {number}", line, "base64, a space and a rank") from None
-        if not rank.isdigit() or len(rank) > 9:
+        if not rank.isdigit() or len(rank) > RANK_DIGITS:
             raise MalformedVocab(file, f"line {number}", line, "a rank below 10^9 behind one space")
         if not text or raw in ranks:
-            raise MalformedVocab(file, f"line {number}", raw, "bytes that no line before has")
+            raise MalformedVocab(file, f"line {number}", raw, "bytes that stand in no line before")
         ranks[raw] = int(rank)
     return ranks
+
+
+def _usual_base64(texts: list[bytes]) -> list[bytes] | None:
+    """What texts stand for that are written as base64 is written; None if one is another text."""
+    try:
+        raws = list(map(binascii.a2b_base64, texts))
+    except binascii.Error:
+        return None
+    return raws if list(map(partial(binascii.b2a_base64, newline=False), raws)) == texts and all(raws) else None
 
 
 def ranked(
@@ -87,15 +99,17 @@ def ranked(
         raise UnsupportedVocab(file, "pattern", pattern, f"a pattern that jittok knows: {error}") from None
     size = max(ranks.values(), default=-1) + 1
     if not 256 <= size <= min(MOST_RANKS, 2 * len(ranks) + (1 << 16)):
-        raise MalformedVocab(file, "ranks", f"{len(ranks)} up to {size - 1}", "ranks of at least all 256 bytes")
+        raise MalformedVocab(
+            file, "ranks", InWords(f"{len(ranks)} ranks, up to {size - 1}"), "256 or more, with few gaps"
+        )
     texts: list[bytes | None] = [None] * size
     for raw, rank in ranks.items():
         if texts[rank] is not None:
-            raise MalformedVocab(file, f"rank {rank}", raw, f"one text, which is {texts[rank]!r}")
+            raise MalformedVocab(file, f"rank {rank}", raw, f"a rank of its own: {texts[rank]!r} has the same")
         texts[rank] = raw
     for byte in range(256):
         if bytes([byte]) not in ranks:
-            raise MalformedVocab(file, "ranks", f"none for {bytes([byte])!r}", "a rank for each byte")
+            raise MalformedVocab(file, "ranks", InWords(f"none for {bytes([byte])!r}"), "a rank for each byte")
     rows = _special_rows(file, special, texts, first)
     data, offsets = packed([b""] * first + [text or b"" for text in texts])
     holes = [*range(first), *(first + rank for rank, text in enumerate(texts) if text is None)]
@@ -125,7 +139,7 @@ def _special_rows(file: str, special: dict[str, int], texts: list[bytes | None],
             raise TypeError(f"special_tokens: found {text!r}: {token!r}, expected texts and ids")
         taken = 0 <= token - first < len(texts) and texts[token - first] is not None
         if not text or taken or token in seen or not 0 <= token < MOST_RANKS:
-            raise MalformedVocab(file, f"special_tokens[{text!r}]", token, "an id that no other token has")
+            raise MalformedVocab(file, f"special_tokens[{text!r}]", token, "an id of its own, that no other token has")
         seen.add(token)
     return list(special.items())
 
@@ -135,13 +149,15 @@ def read_tekken(file: str, content: bytes) -> Pipeline:
     root = parse_json(file, content)
     config = root.child("config")
     special_count, size = config.count("default_num_special_tokens"), config.count("default_vocab_size")
-    rows = root.child("vocab").items()
-    if not 0 <= size - special_count <= len(rows):
-        raise config.bad(size, f"a vocabulary size of {special_count} to {special_count + len(rows)}")
+    rows = root.child("vocab")
+    count = len(rows.of(list))
+    if not 0 <= size - special_count <= count:
+        raise config.bad(size, f"a vocabulary size of {special_count} to {special_count + count}")
     if special_count > MOST_RANKS:
         raise config.child("default_num_special_tokens").bad(special_count, f"at most {MOST_RANKS}")
-    ranks: dict[bytes, int] = {}
-    for number, row in enumerate(rows[: size - special_count]):
+    ranks = _usual_rows(rows.value[: size - special_count])
+    for number, row in enumerate(rows.items()[: size - special_count]) if ranks is None else ():
+        ranks = ranks or {}
         try:
             raw = base64.b64decode(row.get("token_bytes", str), validate=True)
         except (binascii.Error, ValueError):
@@ -150,7 +166,7 @@ def read_tekken(file: str, content: bytes) -> Pipeline:
             raise row.bad(row.value, f"rank {number} and bytes that no row before has")
         ranks[raw] = number
     names = _tekken_special(root, special_count)
-    made = ranked(file, "tekken", ranks, config.get("pattern", str), {}, first=special_count)
+    made = ranked(file, "tekken", ranks or {}, config.get("pattern", str), {}, first=special_count)
     data, offsets = packed([name.encode() for name in names])
     bos, eos, unk, pad = (names.index(name) if name in names else -1 for name in ("<s>", "</s>", "<unk>", "<pad>"))
     before = (bos,) if bos >= 0 else ()
@@ -170,6 +186,19 @@ def read_tekken(file: str, content: bytes) -> Pipeline:
     )
 
 
+def _usual_rows(rows: list[Any]) -> dict[bytes, int] | None:
+    """The ranks of tekken's vocabulary, all at once; None where a row is not as it should be."""
+    try:
+        raws = _usual_base64([row["token_bytes"].encode() for row in rows])
+        numbers = [row["rank"] for row in rows]
+    except (TypeError, KeyError, AttributeError, ValueError):
+        return None
+    if raws is None or {*map(type, numbers)} != {int} or numbers != list(range(len(rows))):
+        return None
+    ranks = dict(zip(raws, numbers, strict=True))
+    return ranks if len(ranks) == len(rows) else None
+
+
 def _tekken_special(root: Node, count: int) -> list[str]:
     """Texts of the special tokens, by id; those without a name get one."""
     rows = root.child("special_tokens")
@@ -185,5 +214,5 @@ def _tekken_special(root: Node, count: int) -> list[str]:
                 raise row.bad(row.value, f"rank {number}")
             names.append(row.get("token_str", str))
     if len(names) > count or len(set(names)) != len(names):
-        raise rows.bad(f"{len(names)} special tokens", f"at most {count}, each once")
+        raise rows.bad(InWords(f"{len(names)} special tokens"), f"at most {count}, each once")
     return names + [FILLER.format(k) for k in range(len(names), count)]

@@ -7,7 +7,7 @@ import warnings
 
 import numpy as np
 
-from jittok.errors import MalformedVocab
+from jittok.errors import InWords, MalformedVocab
 from jittok.pipeline.models import Longest
 from jittok.pipeline.pipeline import Pipeline, fixed, packed
 from jittok.pipeline.steps import JoinRaw
@@ -39,14 +39,16 @@ def _read(file: str, content: bytes) -> Pipeline:
             raise MalformedVocab(file, f"line {number}", line[:80], "an id, a literal and its number of bytes")
         token = int(line[:first][:9])
         if not 0 < token < MOST_ID or token in tokens or not raw or raw in seen:
-            raise MalformedVocab(file, f"line {number}", line[:80], f"an id below {MOST_ID} and a text, each once")
+            raise MalformedVocab(
+                file, f"line {number}", line[:80], f"an id from 1 to {MOST_ID - 1} and a text, each once in the file"
+            )
         tokens[token] = raw
         seen.add(raw)
     if not tokens:
-        raise MalformedVocab(file, "line 1", b"", "a token a line")
+        raise MalformedVocab(file, "line 1", InWords("no token"), "one in each line")
     missing = [byte for byte in range(256) if bytes([byte]) not in seen]
     if missing:
-        raise MalformedVocab(file, "tokens", f"none for byte {missing[0]}", "a token for each byte")
+        raise MalformedVocab(file, "tokens", InWords(f"none for byte {missing[0]}"), "a token for each byte")
     rows = [tokens.get(token, b"") for token in range(max(tokens) + 1)]
     data, offsets = packed(rows)
     return Pipeline(

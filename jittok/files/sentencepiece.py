@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from jittok.errors import MalformedVocab, UnsupportedVocab
+from jittok.errors import InWords, MalformedVocab, UnsupportedVocab
 from jittok.files.charsmap import checked_charsmap
 from jittok.files.protobuf import BYTES, FIXED32, VARINT, Message, single
+from jittok.files.scan_pieces import first_pieces
 from jittok.pipeline.models import BYTE, CONTROL, KINDS, NO_TOKEN, NORMAL, UNKNOWN, UNUSED, Pieces
 from jittok.pipeline.pipeline import FIRST_TEXT, SECOND_TEXT, Pipeline, fixed, packed
 from jittok.pipeline.steps import JoinPieces, Squeeze
@@ -38,10 +39,8 @@ NORMALIZER: dict[int, tuple[str, int, Any]] = {
 
 def read_sentencepiece(file: str, content: bytes, add_bos: bool = False, add_eos: bool = False) -> Pipeline:
     """The Pipeline of a model. `add_bos`, `add_eos`: what `add_special` adds (a model itself says nothing)."""
-    proto = Message(file, "model", content, 0, len(content))
-    texts: list[bytes] = []
-    types: list[int] = []
-    scores: list[float] = []
+    begin, texts, types, scores = first_pieces(content)
+    proto = Message(file, "model", content, begin, len(content))
     spans: dict[int, list[tuple[int, int]]] = {2: [], 3: [], 5: []}
     for number, wire, value, stop in proto.fields():
         if number == 1:
@@ -54,17 +53,21 @@ def read_sentencepiece(file: str, content: bytes, add_bos: bool = False, add_eos
             proto.expect(wire, BYTES, value, "a specification")
             spans[number].append((value, stop))
     if not texts or len(texts) > MOST_PIECES:
-        raise MalformedVocab(file, "pieces", len(texts), f"1 to {MOST_PIECES}")
+        raise MalformedVocab(file, "pieces", InWords(f"{len(texts)} pieces"), f"1 to {MOST_PIECES}")
     trainer = _spec(file, "trainer_spec", content, spans[2], TRAINER)
     normalizer = _spec(file, "normalizer_spec", content, spans[3], NORMALIZER)
     if _spec(file, "denormalizer_spec", content, spans[5], NORMALIZER)["precompiled_charsmap"]:
-        raise UnsupportedVocab(file, "denormalizer_spec", "a character map", "none: decoding would be rewritten")
+        raise UnsupportedVocab(
+            file, "denormalizer_spec", InWords("a character map"), "none: jittok knows no map for decoding"
+        )
     ids = _checked(file, texts, types, bool(trainer["byte_fallback"]))
     if trainer["byte_fallback"] and NUL in ids:  # the library takes the piece <0x00> for it
         types[ids[NUL]] = UNUSED
     kind = trainer["model_type"]
     if not 1 <= kind <= len(KINDS):
-        raise UnsupportedVocab(file, "trainer_spec.model_type", kind, "1 to 4")
+        raise UnsupportedVocab(
+            file, "trainer_spec.model_type", kind, "1 (Unigram), 2 (BPE), 3 (words) or 4 (characters)"
+        )
 
     def named(name: str, wanted: int) -> int:
         token = ids.get(trainer[name].encode(), NO_TOKEN)
@@ -122,11 +125,11 @@ def _piece(message: Message) -> tuple[bytes, int, float]:
             message.expect(wire, VARINT, stop, "type")
             kind = value
     if not text:
-        raise message.bad(message.start, "an empty piece", "a text")
+        raise message.bad(message.start, InWords("an empty piece"), "a text")
     if not NORMAL <= kind <= BYTE:
-        raise message.bad(message.start, f"type {kind}", "1 to 6")
+        raise message.bad(message.start, InWords(f"type {kind}"), "a type from 1 to 6")
     if not math.isfinite(score):
-        raise message.bad(message.start, f"score {score}", "a finite number")
+        raise message.bad(message.start, InWords(f"the score {score}"), "a finite number")
     try:
         text.decode()
     except UnicodeDecodeError:
@@ -159,22 +162,31 @@ def _spec(
 
 def _checked(file: str, texts: list[bytes], types: list[int], byte_fallback: bool) -> dict[bytes, int]:
     """text -> id. MalformedVocab for what sentencepiece refuses too."""
-    ids: dict[bytes, int] = {}
-    for token, text in enumerate(texts):
-        if ids.setdefault(text, token) != token:
-            raise MalformedVocab(file, f"pieces[{token}]", text, f"a text that piece {ids[text]} has not")
+    ids = dict(zip(texts, range(len(texts)), strict=True))
+    if len(ids) < len(texts):
+        first: dict[bytes, int] = {}
+        token, text = next((k, text) for k, text in enumerate(texts) if first.setdefault(text, k) != k)
+        raise MalformedVocab(file, f"pieces[{token}]", text, f"a text of its own: piece {first[text]} has the same")
     if types.count(UNKNOWN) != 1:
-        raise MalformedVocab(file, "pieces", f"{types.count(UNKNOWN)} of type UNKNOWN", "one")
+        raise MalformedVocab(file, "pieces", InWords(f"{types.count(UNKNOWN)} pieces of type UNKNOWN"), "one")
     wanted = {b"<0x%02X>" % byte for byte in range(256)}
-    for token, (text, kind) in enumerate(zip(texts, types, strict=True)):
+    with_nul = {token for text, token in ids.items() if NUL in text}
+    for token in sorted({token for token, kind in enumerate(types) if kind == BYTE} | with_nul):
+        text, kind = texts[token], types[token]
         if kind == BYTE and text not in wanted:
-            raise MalformedVocab(file, f"pieces[{token}]", text, "<0x00> to <0xFF> for a piece of type BYTE")
+            raise MalformedVocab(file, f"pieces[{token}]", text, "<0x00> to <0xFF>, as the piece is of type BYTE")
         if kind == BYTE and not byte_fallback:
-            raise MalformedVocab(file, f"pieces[{token}]", text, "no piece of type BYTE without byte_fallback")
+            raise MalformedVocab(
+                file, f"pieces[{token}]", text, "another type than BYTE, or byte_fallback in trainer_spec"
+            )
         if NUL in text and (text != NUL or kind == UNKNOWN or not (byte_fallback or kind == UNUSED)):
-            raise MalformedVocab(file, f"pieces[{token}]", text, "a text without NUL, or NUL alone with byte_fallback")
+            raise MalformedVocab(
+                file, f"pieces[{token}]", text, "a text without NUL, or NUL alone beside byte_fallback"
+            )
     if byte_fallback:
         missing = sorted(wanted - {text for text, kind in zip(texts, types, strict=True) if kind == BYTE})
         if missing:
-            raise MalformedVocab(file, "pieces", f"no {missing[0].decode()}", "a piece for each byte (byte_fallback)")
+            raise MalformedVocab(
+                file, "pieces", InWords(f"no piece {missing[0].decode()}"), "one for each byte, as byte_fallback says"
+            )
     return ids

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from jittok.errors import InWords
 from jittok.files.hf_merges import KnownTexts, Vocabulary
 from jittok.files.hf_models import read_model
 from jittok.files.hf_steps import decoders, flat, normalizers, splitters
@@ -55,7 +56,7 @@ def pipeline_of(root: Node, content: bytes, notes: tuple[str, ...] = ()) -> Pipe
         notes=(*notes, *moved, *_not_applied(root)),
     )
     if max(*single, *pair) >= len(made):
-        raise root.child("post_processor").bad(f"the id {max(*single, *pair)}", f"ids below {len(made)}")
+        raise root.child("post_processor").bad(InWords(f"the id {max(*single, *pair)}"), f"ids below {len(made)}")
     return made
 
 
@@ -98,7 +99,7 @@ def read_added(node: Node, vocabulary: Vocabulary, is_normalized: bool) -> tuple
     top = vocabulary.token_offsets.size - 1 - vocabulary.holes.size  # a piece of Unigram may be there twice
     rows = [] if node.value is None else node.items()
     if len(rows) > MOST_ADDED:
-        raise node.bad(f"{len(rows)} added tokens", f"at most {MOST_ADDED}")
+        raise node.bad(InWords(f"{len(rows)} added tokens"), f"at most {MOST_ADDED}")
     if isinstance(ids, KnownTexts):
         ids = ids.of([row.get("content", str) for row in rows])
     for row in rows:
@@ -175,7 +176,7 @@ def _template(part: Node, key: str) -> tuple[int, ...]:
         else:
             raise item.bad(item.value, "a Sequence or a SpecialToken")
     if out.count(FIRST_TEXT) != 1 or out.count(SECOND_TEXT) != (key == "pair"):
-        raise part.child(key).unknown(part.child(key).value, "each sequence once")
+        raise part.child(key).unknown(part.child(key).value, "the sequence A once" + ", and B once" * (key == "pair"))
     return tuple(out)
 
 
@@ -187,7 +188,7 @@ def _special_ids(part: Node, item: Node) -> list[int]:
     ids = known.child(name).child("ids")
     for each in ids.items():
         if not 0 <= each.of(int) < 1 << 31:
-            raise each.bad(each.value, "an id")
+            raise each.bad(each.value, "an id, 0 or more, below 2^31")
     return list(ids.value)
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from jittok.errors import MalformedVocab
+from jittok.errors import InWords, MalformedVocab
 from jittok.files.contents import exists, parse_json, read_file
 from jittok.files.places import Node
 from jittok.files.tokenizer_json import pipeline_of
@@ -52,7 +52,7 @@ def read_vocab_txt(path: Path) -> Pipeline:
     for number, line in enumerate(lines):
         ids[line.rstrip(WHITE)] = number  # of equal lines the last
     if not ids:
-        raise MalformedVocab(str(path), "line 1", b"", "a token a line")
+        raise MalformedVocab(str(path), "line 1", InWords("no token"), "one in each line")
     beside = _Beside(path.parent, "BertTokenizer")
     lowercase = beside.flag("do_lower_case", True)
     model = {
@@ -156,7 +156,9 @@ def _merge_lines(path: Path) -> list[str]:
 def _id_of(path: Path, text: str, ids: dict[str, Any], added: list[dict[str, Any]]) -> list[Any]:
     known = {row["content"]: row["id"] for row in added}
     if text not in known and text not in ids:
-        raise MalformedVocab(str(path), "tokens", f"no {text!r}", "the special tokens that stand around a text")
+        raise MalformedVocab(
+            str(path), "tokens", InWords(f"no {text!r}"), "the special tokens that stand around a text"
+        )
     return [text, ids.get(text, known.get(text))]
 
 
@@ -262,7 +264,7 @@ class _Beside:
             top = max(top, int(number) + 1)
         for content, number in () if "added_tokens_decoder" in self.config else self.more.items():
             if type(number) is not int or number < 0:
-                raise Node(self.node.file, f"added_tokens.json[{content!r}]", None).bad(number, "an id")
+                raise Node(self.node.file, f"added_tokens.json[{content!r}]", None).bad(number, "an id, 0 or more")
             enter(content, number, {}, False)
             top = max(top, number + 1)
         said = frozenset(rows)

@@ -175,6 +175,18 @@ class Unigram(Plain):
     name, module = "unigram", "jittok.models.ugm.files"
 
 
+class WordPieces(Plain):
+    """WordPiece of files other than GGUF, over words that were cut before; no vocabulary has this type."""
+
+    name, module = "wpm words", "jittok.models.wpm.words"
+
+
+class UnigramWords(Plain):
+    """Unigram in the same way."""
+
+    name, module = "unigram words", "jittok.models.ugm.words"
+
+
 class Rwkv(Plain):
     """RWKV: texts of tokens are written with escapes."""
 
@@ -229,7 +241,20 @@ def register(kind: Kind) -> None:
     KINDS[kind.name] = kind
 
 
-for _kind in (Spm(), Bpe(), Wpm(), Ugm(), Unigram(), Rwkv(), Plamo2(), Plamo3(), Test(), WithoutTokens()):
+for _kind in (
+    Spm(),
+    Bpe(),
+    Wpm(),
+    Ugm(),
+    Unigram(),
+    WordPieces(),
+    UnigramWords(),
+    Rwkv(),
+    Plamo2(),
+    Plamo3(),
+    Test(),
+    WithoutTokens(),
+):
     register(_kind)
 
 

@@ -39,18 +39,22 @@ _last: list[tuple[bytes, Keys | None]] = []
 """The digest of a charsmap and its keys: three rooms ask for those of the same one when a vocabulary is first used."""
 
 
-def charsmap_keys(charsmap: Charsmap) -> Keys | None:
-    """All keys; None for a charsmap that leads astray somewhere, or is far from any real one."""
+def charsmap_keys(charsmap: Charsmap, longest: int = LONGEST) -> Keys | None:
+    """All keys; None for a charsmap that leads astray somewhere, or is far from any real one.
+
+    longest: bytes of a key beyond which none is wanted; what is wrong there is not seen
+    """
     digest = hashlib.blake2b(charsmap.units.tobytes())
+    digest.update(longest.to_bytes(8, "little"))
     digest.update(charsmap.replacements.tobytes())
     digest.update(charsmap.replacements_end.to_bytes(8, "little"))
     known = _last[-1:]
     if not known or known[0][0] != digest.digest():
-        known = _last[:] = [(digest.digest(), _all_keys(charsmap))]
+        known = _last[:] = [(digest.digest(), _all_keys(charsmap, longest))]
     return known[0][1]
 
 
-def _all_keys(charsmap: Charsmap) -> Keys | None:
+def _all_keys(charsmap: Charsmap, longest: int = LONGEST) -> Keys | None:
     nothing = np.zeros(0, np.uint8), np.zeros(1, np.int64)
     if charsmap.units.size == 0:
         return Keys(*nothing, *nothing)
@@ -58,7 +62,7 @@ def _all_keys(charsmap: Charsmap) -> Keys | None:
     room = ROOM if charsmap.units.size < MANY_UNITS else MOST
     while True:
         data, offsets, places = np.empty(room, np.uint8), np.zeros(room, np.int64), np.empty(room, np.int64)
-        count = list_keys(charsmap.units, *links, data, offsets, places, np.zeros(3 * LONGEST + 3, np.int64))
+        count = list_keys(charsmap.units, *links, longest, data, offsets, places, np.zeros(3 * LONGEST + 3, np.int64))
         if count == ODD or room > MOST:
             return None
         if count >= 0:
@@ -77,11 +81,13 @@ def _all_keys(charsmap: Charsmap) -> Keys | None:
 
 @kernel
 def list_keys(
-    units: U32, begins: I64, labels: U8, data: OutU8, offsets: OutI64, places: OutI64, path: OutI64
+    units: U32, begins: I64, labels: U8, longest: int, data: OutU8, offsets: OutI64, places: OutI64, path: OutI64
 ) -> int:  # fmt: skip
-    """Every key to data, where each ends to offsets[1:], the places of their replacements to `places`.
+    """Every key of up to `longest` bytes to data, where each ends to offsets[1:], the places of their replacements to
+    `places`.
 
-    begins, labels: of `links_of`; data: uint8[room], offsets: int64[room], places: int64[room]
+    begins, labels: of `links_of`; longest: up to LONGEST; a longer key is ODD if it is LONGEST, else it is left out
+    data: uint8[room], offsets: int64[room], places: int64[room]
     path: int64[3 * LONGEST + 3] scratch: base, next link, label that led there, for each depth
 
     Returns how many, ODD, or -2 when the room is too small. Linear in the bytes of keys.
@@ -97,6 +103,9 @@ def list_keys(
             depth -= 1
             continue
         path[3 * depth + 1] = link + 1
+        if depth == longest < LONGEST:
+            depth -= 1
+            continue
         label = wide(labels[link])
         place = base ^ label
         unit = wide(units[place])

@@ -14,7 +14,7 @@ from jittok._jit import I32, I64, U8, U32, OutI64, OutU8, frozen, helper, kernel
 from jittok._raw import Window, get_u8, put_u8, window
 from jittok.errors import MalformedVocab
 from jittok.normalize.keys import BEGINS_USER, PLAIN, TIED, byte_kinds, charsmap_keys
-from jittok.normalize.steps import longest_known_key, user_end
+from jittok.normalize.steps import longest_known_key, user_path
 from jittok.normalize.xcda import read_charsmap, root_base
 from jittok.pipeline.pipeline import packed
 from jittok.pipeline.steps import Squeeze
@@ -141,7 +141,7 @@ def write_squeezed(
                 continue
             length, place, end = wide(0), wide(0), i
             if get_u8(kinds, byte) & BEGINS_USER != 0:
-                end = user_end(user, text, i, stop)
+                end = user_path(user, text, i, stop)[1]
             if end == i and not _has_no_key(kinds, text, i, stop):
                 length, place = longest_known_key(units, table.units.size, table.root, text, i, stop)
             if length > 0:

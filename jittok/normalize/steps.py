@@ -14,22 +14,10 @@ from jittok.structures.double_array import VALUE as PIECE
 
 
 @helper
-def user_path(user: Window, text: Window, start: int, stop: int) -> int:
-    """How far the text goes along the texts of user-defined tokens, whether or not one of them ends there."""
-    node, i = ROOT, start
-    while i < stop:
-        place = get_i32(user, UNIT * node + BASE) ^ get_u8(text, i)
-        if get_i32(user, UNIT * place + PARENT) != node:
-            break
-        node = place
-        i += 1
-    return i
-
-
-@helper
-def user_end(user: Window, text: Window, i: int, stop: int) -> int:
-    """Where the longest user-defined piece at a place ends, or the place."""
-    node, found = ROOT, i
+def user_path(user: Window, text: Window, start: int, stop: int) -> tuple[int, int]:
+    """(how far the text goes along the texts of user-defined tokens, whether or not one of them ends there; where the
+    longest of them that stands there ends, or `start`)."""
+    node, i, found = ROOT, start, start
     while i < stop:
         place = get_i32(user, UNIT * node + BASE) ^ get_u8(text, i)
         if get_i32(user, UNIT * place + PARENT) != node:
@@ -38,7 +26,7 @@ def user_end(user: Window, text: Window, i: int, stop: int) -> int:
         i += 1
         if get_i32(user, UNIT * node + PIECE) != NO_VALUE:
             found = i
-    return found
+    return i, found
 
 
 @helper

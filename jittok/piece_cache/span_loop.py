@@ -47,7 +47,7 @@ from jittok.piece_cache.tables import (
     make_cache,
     open_cache,
 )
-from jittok.safe_cuts.cuts import SpanRules, SpanWindow, open_rules
+from jittok.safe_cuts.cuts import SpanRules, open_rules
 
 CHUNK = 16384
 """Bytes split before their spans are looked up: their places stay in the first-level cache."""
@@ -69,9 +69,9 @@ class SpanWork(NamedTuple):
 
 
 class SpanWorkWindow(NamedTuple):
-    """The same as windows, with the rules."""
+    """The same as windows, with what the splitter takes."""
 
-    rules: SpanWindow
+    rules: Any
     text: Window
     text_size: int
     places: Window
@@ -106,9 +106,20 @@ def open_span_work(
 ) -> SpanWorkWindow:
     """Windows onto the arrays. first: NO_BLANK, ONE_BLANK or SEPARATE; tokens: of the fragments; ends: of the ids of
     each; limit: bytes of a fragment up to which the rules hold."""
+    return _open_work(work, open_rules(rules), first, tokens, ends, limit)
+
+
+@helper
+def open_word_work(work: SpanWork, marks_at: int, tokens: I32, ends: OutI64) -> SpanWorkWindow:
+    """The same for marked words, which begin where the marks from data[marks_at] on say (see `splitters.marks`)."""
+    return _open_work(work, marks_at, NO_BLANK, tokens, ends, NO_LIMIT)
+
+
+@helper
+def _open_work(work: SpanWork, rules: Any, first: int, tokens: I32, ends: OutI64, limit: int) -> SpanWorkWindow:
     work.run[BARRED] = -1
     return SpanWorkWindow(
-        open_rules(rules),
+        rules,
         window(work.text),
         work.text.size - PAD,
         window(work.places),
@@ -157,7 +168,7 @@ def make_encode_spans(
 
     @helper
     def split_run(
-        rules: SpanWindow,
+        rules: Any,
         text: Window,
         begin: int,
         end: int,

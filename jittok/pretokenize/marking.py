@@ -1,8 +1,9 @@
 """Any chain of splitter stages as what `splitters.marks` needs: stages over characters, those over bytes behind them,
 and which characters are dropped.
 
-A stage that drops something is covered if it drops exactly the characters of a set. Then a piece is dropped if its
-first character is of that set, whatever the stages behind it cut.
+If a stage drops exactly the characters of a set, a piece is dropped if its first character is of that set, whatever the
+stages behind it cut. Merged pieces of a pattern of one character are the matches of another pattern. Any other stage
+that does more than cut its matches out says how it behaves.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from jittok.pipeline.steps import (
     MERGED_WITH_PREVIOUS,
     ONIG,
     REMOVED,
+    Chars,
     Cut,
     CutClass,
     Pattern,
@@ -33,11 +35,21 @@ from jittok.pretokenize.classes import UNICODE_SIZE, distinct
 from jittok.pretokenize.matching import automaton_of, reads_once
 from jittok.pretokenize.program import Stage, joint_classes, splitter_from
 from jittok.pretokenize.splitters import general
-from jittok.pretokenize.splitters.general import MATCHER
+from jittok.pretokenize.splitters.general import BEHAVED, MATCHER
+from jittok.pretokenize.splitters.marks import (
+    COUNTS,
+    INVERTS,
+    ISOLATES,
+    JOINS,
+    MERGES_BEFORE,
+    MERGES_BEHIND,
+    REMOVES,
+)
 from jittok.unicode.libraries import Ranges, ranges
 from jittok.unicode.tables import CHARACTER_OF_BYTE
 
 BYTES = 256
+_EVERYTHING = "[\\x00-\\U0010ffff]+"
 
 
 class Chain(NamedTuple):
@@ -49,12 +61,21 @@ class Chain(NamedTuple):
     byte_rows: I32
     byte_widths: I64
     byte_classes: U8
+    behaves: I64
+    sizes: I64
     spelled: bool  # whether words are spelled in bytes
 
 
 class _Compiled(NamedTuple):
     automaton: Automaton
     drops: NDArray[np.bool_]  # [classes of the automaton]
+    behaves: int = ISOLATES
+    size: int = 0
+
+
+_BEHAVES = {
+    REMOVED: REMOVES, MERGED_WITH_PREVIOUS: MERGES_BEFORE, MERGED_WITH_NEXT: MERGES_BEHIND, CONTIGUOUS: JOINS,
+}  # fmt: skip
 
 
 def written(parts: Ranges) -> str:
@@ -68,8 +89,8 @@ def chain_of(stages: tuple[Splitter, ...], greedy: dict[str, str]) -> Chain | No
     if any(isinstance(stage, SpellBytes) for stage in stages[at + 1 :]):
         return None
     try:
-        front = [_compile(stage, greedy) for stage in stages[:at]]
-        behind = [_compile(stage, greedy) for stage in stages[at + 1 :]]
+        front = [_compile(stage, greedy, at + 1 < len(stages)) for stage in stages[:at]]
+        behind = [_compile(stage, greedy, True) for stage in stages[at + 1 :]]
         if any(stage is None for stage in (*front, *behind)):
             return None
         known = [stage for stage in front if stage is not None]
@@ -79,12 +100,16 @@ def chain_of(stages: tuple[Splitter, ...], greedy: dict[str, str]) -> Chain | No
 
 
 def _chain(front: list[_Compiled], behind: list[_Compiled], spelled: bool) -> Chain | None:
-    if behind and any(stage.drops.any() for stage in (*front, *behind)):
-        return None  # a stage over bytes may cut what is dropped in two
+    if any(stage.behaves != ISOLATES for stage in behind):
+        return None  # only stages over characters may do more than cut
     if not front:
-        whole = automaton_of("[\\x00-\\U0010ffff]+")
+        whole = automaton_of(_EVERYTHING)
         front = [_Compiled(whole, np.zeros(whole.width - 1, np.bool_))]
-    parts: list[Stage] = [(MATCHER, each.automaton, (each.automaton.starts, each.automaton.classes)) for each in front]
+    parts: list[Stage] = [
+        (BEHAVED if each.behaves else MATCHER, each.automaton, (each.automaton.starts, each.automaton.classes))
+        for each in front
+    ]
+    behaves = [each.behaves for each in front] if any(each.behaves for each in front) else []
     members = joint_classes(parts)
     drops = np.zeros(BYTES // 2, np.uint8)
     for k, each in enumerate(front):
@@ -100,12 +125,17 @@ def _chain(front: list[_Compiled], behind: list[_Compiled], spelled: bool) -> Ch
         classes.append(each.automaton.classes[runs])
     return Chain(
         splitter_from(parts), frozen(drops, np.uint8), frozen(places, np.int64), frozen(np.concatenate(rows), np.int32),
-        frozen(widths, np.int64), frozen(np.concatenate(classes), np.uint8), spelled,
+        frozen(widths, np.int64), frozen(np.concatenate(classes), np.uint8),
+        frozen(behaves, np.int64), frozen([each.size for each in front], np.int64), spelled,
     )  # fmt: skip
 
 
-def _compile(stage: Splitter, greedy: dict[str, str]) -> _Compiled | None:
-    """One stage; None where it is not covered."""
+def _compile(stage: Splitter, greedy: dict[str, str], apart: bool) -> _Compiled | None:
+    """One stage; None where it is not covered. apart: whether pieces are cut over bytes behind it, which may cut what
+    is dropped in two."""
+    if isinstance(stage, Chars):
+        whole = automaton_of(_EVERYTHING)
+        return _Compiled(whole, np.zeros(whole.width - 1, np.bool_), COUNTS, stage.size)
     if isinstance(stage, CutClass):
         text = written(ranges(stage.name))
         invert = False
@@ -129,11 +159,12 @@ def _compile(stage: Splitter, greedy: dict[str, str]) -> _Compiled | None:
     if stage.behavior == REMOVED:
         begins = _rows(automaton)[START, :-1] >> 1 != DEAD
         dropped = ~begins if invert else begins
-        apart = _covers(automaton, begins) and not _takes(automaton, ~begins)
-        return _Compiled(automaton, dropped) if apart else None
+        if not apart and _covers(automaton, begins) and not _takes(automaton, ~begins):
+            return _Compiled(automaton, dropped)
+        return _Compiled(automaton, nothing, REMOVES + INVERTS * invert)
     single = _single(automaton)
     if single is None or invert:
-        return None
+        return _Compiled(automaton, nothing, _BEHAVES[stage.behavior] + INVERTS * invert)
     inside = written(_runs(automaton, single))
     outside = "[^" + inside[1:]
     forms = {

@@ -23,6 +23,7 @@ from jittok.pretokenize.cutter import Cutter, build_cutter
 from jittok.pretokenize.definition import collapsed_pattern, pre_type, wide_pattern
 from jittok.pretokenize.splitters.cutting import ACTION_BITS, COLUMNS, ROW_BITS
 from jittok.pretokenize.splitters.general import (
+    BEHAVED,
     CUTTER,
     DIGIT_GROUPS,
     DIGIT_THREES,
@@ -128,6 +129,8 @@ def _compile(stage: Stage, members: NDArray[np.uint8], ascii_: NDArray[np.uint8]
         return _Compiled(kind, table, columns, sure, members == MEMBER, False)
     rows = automaton.transitions.reshape(-1, automaton.width)
     rows = np.column_stack([rows[:, members], rows[:, -1]])
+    if kind == BEHAVED:
+        return _Compiled(kind, _matcher(rows), columns, sure, rows[START, :-1] != DEAD, False)
     simple = of_one_class(rows)
     if simple is not None:
         return _Compiled(simple[0], table, columns, sure, simple[1], False)

@@ -73,13 +73,14 @@ def characters(
 
     data: uint8[bytes], offsets: int64[texts + 1], chosen: bool[texts]
     """
-    lengths = np.diff(offsets)
-    data = data[offsets[0] : offsets[-1]][np.repeat(chosen, lengths)]
-    owner = np.repeat(np.flatnonzero(chosen), lengths[chosen])
+    lengths, data = np.diff(offsets), data[offsets[0] : offsets[-1]]
+    if not chosen.all():
+        data = data[np.repeat(chosen, lengths)]
     follower = (data & 0xC0) == 0x80
-    quick = _all_well_formed(data, owner, follower)
+    quick = _all_well_formed(data, lengths[chosen], follower)
     if quick is not None:
-        return quick, owner[~follower], np.zeros(chosen.size, bool)
+        return quick[0], np.repeat(np.flatnonzero(chosen), quick[1]), np.zeros(chosen.size, bool)
+    owner = np.repeat(np.flatnonzero(chosen), lengths[chosen])
     size = 1 + (data >= 0xC0) + (data >= 0xE0) + (data >= 0xF0)
     promised, ill = np.zeros(data.size, bool), data >= 0xF8
     for k in (1, 2, 3):
@@ -101,17 +102,21 @@ def characters(
 
 
 def _all_well_formed(
-    data: NDArray[np.uint8], owner: NDArray[np.int64], follower: NDArray[np.bool_]
-) -> NDArray[np.int64] | None:
-    """All code points, of texts that begin with characters and are strict UTF-8, as nearly all vocabularies' are; else
-    None. Python decodes these ten times as fast."""
-    if (follower[1:] & (owner[1:] != owner[:-1])).any():
+    data: NDArray[np.uint8], lengths: NDArray[np.int64], follower: NDArray[np.bool_]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+    """(all code points, how many each text has) of texts that begin with characters and are strict UTF-8, as nearly all
+    vocabularies' are; else None. Python decodes these ten times as fast."""
+    full = lengths > 0
+    begins = (np.cumsum(lengths) - lengths)[full]
+    if follower[begins].any():
         return None
     try:
         text = data.tobytes().decode("utf-8")
     except UnicodeDecodeError:
         return None
-    return np.frombuffer(text.encode("utf-32-le"), np.uint32).astype(np.int64)
+    counts = lengths.copy()
+    counts[full] -= np.add.reduceat(follower, begins, dtype=np.int64) if begins.size else 0
+    return np.frombuffer(text.encode("utf-32-le"), np.uint32).astype(np.int64), counts
 
 
 def neighbours(data: NDArray[np.uint8], offsets: NDArray[np.int64], chosen: NDArray[np.bool_]) -> Neighbours:

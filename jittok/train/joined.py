@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import OutI64, OutU8, helper, kernel
-from jittok._raw import get_u64, get_word, put_u8, put_u64, put_word, window
+from jittok._raw import Window, get_u64, get_word, put_u8, put_u64, put_word, window
 from jittok.train.table import NONE, S32, S56, SLOT, Table, hash_short, open_table, same_words
 
 BYTE = np.uint64(0xFF)
@@ -33,6 +33,18 @@ WORDS, BYTES, LIMIT = range(3)
 def not_there(count: np.uint64) -> bool:
     """Whether a slot has no word, or one that is gone."""
     return count == NONE or count == GONE  # noqa: PLR1714  kernels have no tuples of these
+
+
+@helper
+def _added(slots: Window, i: int, others: Window, k: int) -> int:
+    """Add the count in slot k of others to that of the same word in slot i, where it is gone from the others then; 0
+    if slot i is free, else 1."""
+    had = get_u64(slots, SLOT * i + 2)
+    if had == NONE:
+        return 0
+    put_u64(slots, SLOT * i + 2, had + get_u64(others, SLOT * k + 2))
+    put_u64(others, SLOT * k + 2, GONE)
+    return 1
 
 
 @kernel
@@ -51,10 +63,7 @@ def add_found(own: Table, other: Table, first: int, last: int) -> int:
         while had != NONE and (get_u64(table.short, SLOT * i) != a or get_u64(table.short, SLOT * i + 1) != b):
             i = i + 1 & np.int64(table.short_mask)
             had = get_u64(table.short, SLOT * i + 2)
-        if had != NONE:
-            put_u64(table.short, SLOT * i + 2, had + count)
-            put_u64(source.short, SLOT * k + 2, GONE)
-            found += 1
+        found += _added(table.short, i, source.short, k)
     for k in range(max(first - shorts, 0), last - shorts):
         count = get_u64(source.long, SLOT * k + 2)
         if not_there(count):
@@ -73,10 +82,7 @@ def add_found(own: Table, other: Table, first: int, last: int) -> int:
                 break
             i = i + 1 & np.int64(table.long_mask)
             had = get_u64(table.long, SLOT * i + 2)
-        if had != NONE:
-            put_u64(table.long, SLOT * i + 2, had + count)
-            put_u64(source.long, SLOT * k + 2, GONE)
-            found += 1
+        found += _added(table.long, i, source.long, k)
     return found
 
 

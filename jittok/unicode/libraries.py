@@ -29,25 +29,10 @@ SETS = (
 else the rules of grapheme clusters tell apart. "cluster_linker" joins two of "cluster_consonant", with what else
 belongs to a cluster between them, but for "cluster_apart"."""
 CLASSES = (
-    "L",
-    "Lu",
-    "Ll",
-    "Lt",
-    "Lm",
-    "Lo",
-    "N",
-    "Nd",
-    "M",
-    "P",
-    "S",
-    "Z",
-    "C",
-    "Han",
-    "space",
-    "digit",
-    "word",
+    "L", "Lu", "Ll", "Lt", "Lm", "Lo", "N", "Nd", "Nl", "No", "M", "Mn", "Mc", "Me", "P", "Pc", "Pd", "Ps", "Pe", "Pi",
+    "Pf", "Po", "S", "Sm", "Sc", "Sk", "So", "Z", "Zs", "Zl", "Zp", "C", "Cc", "Cf", "Han", "space", "digit", "word",
     "word_crate",
-)
+)  # fmt: skip
 """Names of classes of regular expressions. "word_crate": the regex crate's `\\w`, which has U+200C and U+200D."""
 CHINESE = (
     (0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x2A6DF), (0x2A700, 0x2B73F), (0x2B740, 0x2B81F),
@@ -65,14 +50,18 @@ Ranges = tuple[tuple[int, int], ...]
 
 
 @cache
-def _file() -> Any:
-    return np.load(BytesIO(Path(__file__).with_name("libraries.npz").read_bytes()))
+def _file() -> bytes:
+    return Path(__file__).with_name("libraries.npz").read_bytes()
 
 
 @cache
 def table(name: str) -> NDArray[np.uint32]:
-    """One array of the file: a tokenizer asks for few, and each takes longer to read than what is done with it."""
-    found: NDArray[np.uint32] = _file()[name]
+    """One array of the file: a tokenizer asks for few, and each takes longer to read than what is done with it.
+
+    An open file is not kept: it has a lock of Python's own, which a fork amid another thread's reading leaves locked.
+    """
+    with np.load(BytesIO(_file())) as file:
+        found: NDArray[np.uint32] = file[name]
     return found
 
 

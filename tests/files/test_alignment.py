@@ -186,6 +186,30 @@ def test_windows_tell_the_spans_of_long_texts(recorded, text, monkeypatch):
         assert both_ways(tok, text, monkeypatch, add_special=add_special) == 0
 
 
+LONG_WORDS = {
+    "one word": "a" * 1500,
+    "words of all lengths": "".join("a" * k + " " for k in range(3, 60)),
+    "unknown inside": ("a" * 90 + "☃☃") * 9 + "☃" * 900 + "b",
+    "spaces between": "what is" + " " * 1500 + "it",
+    "accents": "e\u0301" * 300 + "\u0301" * 700 + "é",
+    "one that becomes many": "ﷺ½" * 200,
+    "tokens": "<s>[MASK]</s><|endoftext|>" * 60,
+    "digits": "1" * 900 + " 1" * 200,
+}
+
+
+@LONG
+@pytest.mark.parametrize(
+    "name", ["bert-chinese", "spm-test-ja", "syn-bpe-affixes", "syn-unigram-bytes", "syn-wordlevel"]
+)
+def test_ids_are_walked_along_what_steps_make_of_a_long_text(recorded, name, monkeypatch):
+    tok, windowed = jittok.load(recorded(name).path, cache=False), []
+    monkeypatch.setattr(windows, "spans_by_windows", lambda *_: windowed.append(1))
+    for text in LONG_WORDS.values():
+        assert both_ways(tok, text, monkeypatch, parse_special=True) == 0
+    assert len(windowed) == 0
+
+
 @LONG
 def test_a_text_that_windows_cannot_tell_is_aligned_as_a_whole(recorded, monkeypatch):
     tok = jittok.load(recorded("bert-chinese").path, cache=False)

@@ -69,6 +69,19 @@ def test_pieces_that_merge_behind_a_character_map_give_the_ids_of_the_reference(
     _as_the_reference(json.dumps(content).encode(), [drawn_words(draw) for _ in range(5 * TEXTS)])
 
 
+@pytest.mark.parametrize("unknown", ["x", "<u>"])
+def test_an_unknown_token_that_the_text_itself_has_is_not_joined(unknown):
+    texts = ["<u>", "x", "<", "u", ">", "▁", "a", "b", "ab", "u>"]
+    content = {
+        "pre_tokenizer": MARKS,
+        "model": {"type": "BPE", "vocab": {text: k for k, text in enumerate(texts)}, "unk_token": unknown,
+                  "merges": [["a", "b"], ["u", ">"], ["<", "u>"]], "fuse_unk": True},
+    }  # fmt: skip
+    plain = Runner(read_pipeline(json.dumps(content).encode()))
+    assert len(plain.encode(2 * unknown)) == 1 + 2
+    _as_the_reference(json.dumps(content).encode(), ["xx", "<u><u>", "axx☃☃x", "ab☃<u><u>☃☃", "<u x <u", "☃☃ ☃"])
+
+
 def test_a_longer_token_with_the_unknown_ones_text_is_only_itself():
     rows = [["<unk>", 0.0], ["<unk>ABC", -100.0], ["A", -2.0], ["▁", -3.0], ["a", -2.0]]
     model = {"type": "Unigram", "vocab": rows, "unk_id": 0}

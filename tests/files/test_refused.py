@@ -71,6 +71,13 @@ def test_a_file_that_cannot_be_right_is_refused_with_its_place(content, place, f
         read_pipeline(content, **options)
     assert error.value.key.startswith(place)
     assert found in str(error.value)
+    assert is_told_plainly(error.value, content)
+
+
+def is_told_plainly(error: MalformedVocab | UnsupportedVocab, content: bytes) -> bool:
+    """Whether only what stands in the file has quotes."""
+    said = error.found
+    return type(said) is not str or json.dumps(said)[1:-1].encode() in content or said.encode() in content
 
 
 @pytest.mark.parametrize(
@@ -105,6 +112,7 @@ def test_what_is_not_known_is_refused_by_its_name(content, place, found):
         read_pipeline(content)
     assert error.value.key.startswith(place)
     assert found in str(error.value)
+    assert is_told_plainly(error.value, content)
 
 
 def test_an_unknown_token_that_is_not_in_the_vocabulary_is_an_error_of_the_texts_that_need_it():

@@ -199,6 +199,34 @@ go.set()
 thread.join()
 """
 
+AMID_A_TABLE = """
+import io
+from jittok.unicode import libraries
+inside, go = threading.Event(), threading.Event()
+thread = threading.Thread(target=libraries.ranges, args=("whitespace",))
+
+class Stopping(io.BytesIO):
+    "Whoever reads holds the lock that an open archive has."
+    def read(self, size=-1):
+        if threading.current_thread() is thread:
+            inside.set()
+            go.wait()
+        return super().read(size)
+
+libraries.BytesIO = Stopping
+assert libraries.ranges("newer")
+thread.start()
+assert inside.wait(100)
+pid = os.fork()
+if not pid:
+    import signal
+    signal.alarm(20)
+    os._exit(not libraries.ranges("punctuation"))
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+go.set()
+thread.join()
+"""
+
 
 @pytest.fixture(scope="module")
 def vocab(tmp_path_factory):
@@ -255,6 +283,10 @@ def test_all_that_is_imported_when_it_is_needed_is_waited_for():
 def test_a_fork_amid_a_property_of_a_file_leaves_a_child_that_has_it(vocab):
     """Python 3.11 and older lock a `cached_property`."""
     assert run(AMID_A_PROPERTY, vocab) == ("0", "")
+
+
+def test_a_fork_amid_reading_a_table_of_characters_leaves_a_child_that_reads_others():
+    assert run(AMID_A_TABLE) == ("0", "")
 
 
 def test_no_lock_is_made_that_a_fork_does_not_renew():

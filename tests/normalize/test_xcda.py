@@ -61,6 +61,16 @@ def test_more_room_is_made_for_keys_until_there_is_enough(monkeypatch):
     assert whole.data.tobytes() == b"".join(b"%03d" % k for k in range(300))
 
 
+def test_keys_of_up_to_so_many_bytes_are_listed_alone():
+    raw = build_charsmap({b"a" * size: b"%d" % size for size in range(1, 9)} | {b"b": b"c"})
+    found = read_charsmap(np.frombuffer(raw, np.uint8), "file")
+    for longest in (1, 3, 8):
+        short = charsmap_keys(found, longest)
+        assert short.data.tobytes() == b"".join(b"a" * size for size in range(1, longest + 1)) + b"b"
+        assert short.images.tobytes() == b"12345678"[:longest] + b"c"
+    assert [each.tolist() for each in charsmap_keys(found)] == [each.tolist() for each in short]
+
+
 @pytest.mark.parametrize(
     ("mapped", "kind"),
     [

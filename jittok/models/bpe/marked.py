@@ -35,6 +35,7 @@ from jittok.pretokenize.families import MARKED
 from jittok.pretokenize.marking import Chain, chain_of
 from jittok.pretokenize.splitters import general
 from jittok.pretokenize.splitters.llama3 import WITHOUT
+from jittok.pretokenize.splitters.marks import BYTES as BYTES_ARE_UNITS
 from jittok.pretokenize.splitters.marks import (
     ENDS,
     FUSES,
@@ -134,7 +135,7 @@ def _bare(text: bytes, prefix: bytes, suffix: bytes) -> bytes:
 def _of_merges(pipeline: Pipeline, model: Merges, chain: Chain) -> Marked | None:
     ids, prefix, suffix = pipeline.vocabulary, model.prefix.encode(), model.suffix.encode()
     fallback = [ids.get(b"<0x%02X>" % byte, ABSENT) for byte in range(BYTES)]
-    falls_back = model.byte_fallback and not chain.spelled
+    falls_back = model.byte_fallback and not chain.spelled and max(fallback) != ABSENT
     if model.byte_fallback and (prefix or suffix or (chain.spelled and max(fallback) != ABSENT)):
         return None  # characters that spell bytes may have some of these tokens
     if falls_back and ABSENT in fallback:
@@ -232,8 +233,9 @@ def _marking(chain: Chain, units: _Units, unknown: int, prefix: bytes, suffix: b
     pages, blocks = two_stage_of(points)
     return Marking(
         chain.splitter, chain.drops, chain.byte_at, chain.byte_rows, chain.byte_widths, chain.byte_classes,
-        int(chain.spelled), int(plain), unknown, int(bool(prefix)), int(bool(suffix)), frozen(bytes_, np.uint8),
-        frozen(pages, np.uint16), frozen(blocks, np.uint8),
+        chain.behaves, chain.sizes, BYTES_ARE_UNITS * chain.spelled, frozen([0], np.uint16), int(plain), unknown,
+        int(bool(prefix)), int(bool(suffix)), frozen(bytes_, np.uint8), frozen(pages, np.uint16),
+        frozen(blocks, np.uint8),
     )  # fmt: skip
 
 

@@ -61,10 +61,12 @@ def _of_merges(pipeline: Pipeline, model: Merges, fused: bool = False) -> Arrays
         return None  # an unknown token, or bytes that merge
     if _starts_within_character(pipeline.model_bytes, pipeline.model_offsets):
         return None
-    made = np.zeros(texts.offsets.size - 1, np.bool_)
-    made[model.merged] = True
+    found = _single(texts)  # tokens that a text is merged to
+    found[model.merged] = True
+    if fused and found[model.unknown]:
+        return None  # a token of the text, which is not joined with those beside it
     ranks = np.arange(model.left.size)
-    return _arrays(texts, made | _single(texts), bytes_, (model.left, model.right, ranks, model.merged), prefix)
+    return _arrays(texts, found, bytes_, (model.left, model.right, ranks, model.merged), prefix)
 
 
 def _of_pieces(pipeline: Pipeline, model: Pieces) -> Arrays | None:

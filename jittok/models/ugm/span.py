@@ -158,7 +158,7 @@ def _normalize(
             at += 1
             i += 1
             continue
-        end = user_path(model.user, text, i, stop) if kind & BEGINS_USER else i
+        end = user_path(model.user, text, i, stop)[0] if kind & BEGINS_USER else i
         if end == i:
             length, place = longest_known_key(model.map_units, model.map_size, model.map_root, text, i, stop)
             if length > 0:

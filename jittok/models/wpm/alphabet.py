@@ -86,6 +86,7 @@ def build_alphabet(
     kinds: NDArray[np.uint8],
     several: Several = NONE,
     odd: NDArray[np.int64] = NONE.points,
+    ids: NDArray[np.int32] | None = None,
 ) -> Alphabet | None:
     """The alphabet of a vocabulary; None where a token is no UTF-8 (it may match a part of a character) or there are
     too many tokens or characters.
@@ -93,13 +94,16 @@ def build_alphabet(
     mapped, becoming: int64[n] code points that become others, and which; of one that is there twice the last counts
     kinds: uint8[UNICODE_SIZE] LETTER, BLANK, DROPPED or ALONE
     several: code points that become several, no more than their bytes; odd: code points, rising, see ODD
+    ids: int32[keys] of the keys, if they are not their numbers
     """
     read = _code_points(vocab)
     codes = None if read is None else _codes(read[0])
     if read is None or codes is None or len(vocab) > MOST_TOKENS:
         return None
     data, offsets = _coded(codes[read[0]], read[1])
-    trie = build_double_array(data, offsets, np.arange(len(vocab), dtype=np.int32)).units.reshape(-1, UNIT)
+    if ids is None:
+        ids = np.arange(len(vocab), dtype=np.int32)
+    trie = build_double_array(data, offsets, ids).units.reshape(-1, UNIT)
     if len(trie) > MOST_NODES:
         return None
     fields = trie.astype(np.uint64)

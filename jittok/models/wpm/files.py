@@ -26,7 +26,7 @@ STRANGER = "\U0010ffff"
 MARK, INSTEAD, STRANGEST = ord(SPACE_MARK), ord(STRANGER), ord(STRANGER) - 1
 
 
-class _Keys:
+class Keys:
     """What the alphabet is made of: `Keyed`. Nothing stands for a token that no word has."""
 
     def __init__(self, data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> None:
@@ -71,7 +71,7 @@ def compile_pipeline(pipeline: Pipeline, odd: bool = True) -> Arrays | None:
     )  # fmt: skip
 
 
-def _keys_of(data: NDArray[np.uint8], offsets: NDArray[np.int64], prefix: bytes) -> _Keys:
+def _keys_of(data: NDArray[np.uint8], offsets: NDArray[np.int64], prefix: bytes) -> Keys:
     """The tokens as the alphabet has them. data, offsets: texts that are UTF-8, behind each other."""
     whole = data.tobytes()
     if SPACE_MARK_BYTES in whole:
@@ -94,4 +94,4 @@ def _keys_of(data: NDArray[np.uint8], offsets: NDArray[np.int64], prefix: bytes)
         places = new[:-1][words] + k
         out[places], own[places] = byte, False
     out[own] = data[kept]
-    return _Keys(out, new)
+    return Keys(out, new)

@@ -20,7 +20,12 @@ from jittok.pretokenize.splitters.spans import split_spans
 @helper
 def _open(model: Arrays, work: Work, tokens: I32, ends: OutI64) -> Spans:
     spans = open_span_work(work.spans, model.rules, NO_BLANK, tokens, ends, model.cut_limit)
-    return Spans(spans, open_span_model(model, work), model.room_per_byte, model.cut_limit)
+    return Spans(
+        spans,
+        open_span_model(model.alphabet, model.unk_id, model.longest, work.word),
+        model.room_per_byte,
+        model.cut_limit,
+    )
 
 
 @helper

@@ -7,10 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jittok._jit import helper
+from jittok._jit import OutU8, helper
 from jittok._raw import Window, get_i32, get_u8, get_u64, put_i32, put_u8, window
-from jittok.models.wpm.alphabet import CODE, ENDS, LENGTH_BIT, NODE_BITS, ODD, SEVERAL, UNKNOWN
-from jittok.models.wpm.compile import Arrays, Work
+from jittok.models.wpm.alphabet import CODE, ENDS, LENGTH_BIT, NODE_BITS, ODD, SEVERAL, UNKNOWN, Alphabet
 from jittok.piece_cache.tables import SHORT
 from jittok.structures.double_array import NO_NODE, ROOT
 from jittok.unicode.characters import SPACE_BYTE
@@ -39,18 +38,17 @@ ODD_TEXT = -17
 
 
 @helper
-def open_span_model(arrays: Arrays, work: Work) -> SpanModel:
+def open_span_model(own: Alphabet, unk_id: int, longest: int, word: OutU8) -> SpanModel:
     """Windows onto the arrays."""
-    own = arrays.alphabet
     return SpanModel(
         window(own.units),
         window(own.pages),
         window(own.codes),
         own.marker_node,
         own.marker_value,
-        arrays.unk_id,
-        arrays.longest,
-        window(work.word),
+        unk_id,
+        longest,
+        window(word),
         window(own.several),
     )
 
@@ -70,13 +68,13 @@ def encode_span(
         if i < stop:
             code = get_u8(text, i)
             if code >= 0x80:
-                code, length = _wide_code_point(text, i, code)
-            entry = _becomes(model, code)
+                code, length = wide_code_point(text, i, code)
+            entry = becomes(model, code)
         if entry & ENDS:
             if size > 0 or unknown != 0:
-                count = _encode_known(model, size, unknown | (characters > model.longest), ids, count)
+                count = encode_known(model, size, unknown | (characters > model.longest), ids, count)
             if entry != ENDS:
-                count = _encode_known(model, _put_code(model, 0, entry), entry & UNKNOWN, ids, count)
+                count = encode_known(model, put_code(model, 0, entry), entry & UNKNOWN, ids, count)
             size = unknown = characters = odd = 0
         elif entry >= SEVERAL:
             if odd & entry:
@@ -84,11 +82,11 @@ def encode_span(
             if entry & SEVERAL:
                 size, characters = _put_several(model, size, characters, entry & CODE)
             else:
-                size, characters = _put_code(model, size, entry), characters + 1
+                size, characters = put_code(model, size, entry), characters + 1
                 unknown |= entry & UNKNOWN
             odd = entry & ODD
         else:
-            size = _put_code(model, size, entry)
+            size = put_code(model, size, entry)
             unknown |= entry & UNKNOWN
             characters += entry != 0  # a character that vanishes is none
             odd = odd if entry == 0 else 0
@@ -113,7 +111,7 @@ def _put_ascii(model: SpanModel, text: Window, start: int, stop: int) -> int:
 
 
 @helper
-def _wide_code_point(text: Window, i: int, lead: int) -> tuple[int, int]:
+def wide_code_point(text: Window, i: int, lead: int) -> tuple[int, int]:
     """(code point, bytes) of the character at i beyond ASCII.
 
     `cuts.wide_character` decodes the same between its look-ups: with this function in its place it is slower.
@@ -128,12 +126,14 @@ def _wide_code_point(text: Window, i: int, lead: int) -> tuple[int, int]:
 
 
 @helper
-def _becomes(model: SpanModel, code: int) -> int:
+def becomes(model: SpanModel, code: int) -> int:
+    """The entry of a code point, see `alphabet`."""
     return get_i32(model.codes, get_i32(model.pages, code >> 8) << 8 | code & 0xFF)
 
 
 @helper
-def _put_code(model: SpanModel, at: int, entry: int) -> int:
+def put_code(model: SpanModel, at: int, entry: int) -> int:
+    """The code of an entry to the word; the place behind it."""
     put_u8(model.word, at, entry & 0xFF)
     put_u8(model.word, at + 1, entry >> 8 & 0xFF)
     put_u8(model.word, at + 2, entry >> 16 & 0xFF)
@@ -149,7 +149,8 @@ def _put_several(model: SpanModel, at: int, characters: int, place: int) -> tupl
 
 
 @helper
-def _encode_known(model: SpanModel, size: int, unknown: int, ids: Window, count: int) -> int:
+def encode_known(model: SpanModel, size: int, unknown: int, ids: Window, count: int) -> int:
+    """Ids of the word, or the unknown token where `unknown` is not 0; the new count."""
     if unknown != 0:
         put_i32(ids, count, model.unk_id)
         return count + 1

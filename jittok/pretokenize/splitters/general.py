@@ -52,8 +52,8 @@ from jittok.pretokenize.splitters.counting import (
 )
 from jittok.pretokenize.splitters.cutting import ACTION_BITS, COLUMNS, CutterWindow, collect_cuts, run_cutter
 
-MATCHER, CUTTER, RUNS, SINGLES, SPACE_POWERS, DIGIT_GROUPS, DIGIT_THREES, TRAILING_SPACE = range(8)
-"""Kinds of stages."""
+MATCHER, CUTTER, RUNS, SINGLES, SPACE_POWERS, DIGIT_GROUPS, DIGIT_THREES, TRAILING_SPACE, BEHAVED = range(9)
+"""Kinds of stages. BEHAVED: a matcher whose matches are more than pieces: `marks` runs it."""
 MATCHED = 1
 """The action of a matcher: a match ends before this character."""
 MOST_CLASSES, MOST_STAGES = 126, 7
@@ -173,11 +173,11 @@ def split_text(
     if splitter.byte >= 0 and well_formed:
         _split_at_byte(splitter.byte, text, start, size, work.cuts)
         return stop
-    bad = _classify(splitter, text, start, stop, work)
+    bad = classify(splitter, text, start, stop, work)
     if bad < stop:
         return bad
-    _no_cuts(work, size)
-    _run_stages(splitter, text, start, size, work, False)
+    no_cuts(work, size)
+    run_stages(splitter, 0, splitter.stages, text, start, size, work, False)
     return stop
 
 
@@ -194,18 +194,19 @@ def split_run(
 ) -> int:
     """The same of fragments k .. last that touch each other and are text[begin:end]. Patterns go on in what is cut
     already, so the borders of the fragments are cuts from the start."""
-    bad = _classify(splitter, text, begin, end, work)
+    bad = classify(splitter, text, begin, end, work)
     if bad < end:
         return bad
-    _no_cuts(work, end - begin)
+    no_cuts(work, end - begin)
     for fragment in range(k + 1, last + 1):
         cut_at(work, get_i64(fragments.starts, fragment) - begin)
-    _run_stages(splitter, text, begin, end - begin, work, True)
+    run_stages(splitter, 0, splitter.stages, text, begin, end - begin, work, True)
     return end
 
 
 @helper
-def _no_cuts(work: SplitWindow, size: int) -> None:
+def no_cuts(work: SplitWindow, size: int) -> None:
+    """The whole text is one piece."""
     for word in range(size // BLOCK + 1):
         put_u64(work.cuts, word, NONE)
     cut_at(work, 0)
@@ -213,13 +214,15 @@ def _no_cuts(work: SplitWindow, size: int) -> None:
 
 
 @helper
-def _run_stages(splitter: SplitterWindow, text: Window, start: int, size: int, work: SplitWindow, behind: bool) -> None:
-    """All patterns, one after the other. behind: whether the classes have yet to learn of cuts."""
+def run_stages(
+    splitter: SplitterWindow, first: int, last: int, text: Window, start: int, size: int, work: SplitWindow, late: bool
+) -> None:
+    """Stages first .. last - 1, one after the other. late: whether the classes have yet to learn of cuts."""
     count = (splitter.width >> 1) - 1
-    for stage in range(splitter.stages):
+    for stage in range(first, last):
         kind, table = get_i64(splitter.kinds, stage), get_i64(splitter.tables_at, stage)
         if kind == CUTTER:
-            if behind:
+            if late:
                 _mark(work, size)
             cutter = CutterWindow(
                 splitter.cutters,
@@ -233,7 +236,7 @@ def _run_stages(splitter: SplitterWindow, text: Window, start: int, size: int, w
             )
             run_cutter(cutter, work.classes, size, work.pairs, work.flags)
             collect_cuts(work.flags, size, work.cuts)
-            behind = True
+            late = True
         elif kind == MATCHER:
             _run_matcher(splitter, stage, table, text, start, size, work)
         elif kind in (RUNS, SINGLES):
@@ -273,7 +276,7 @@ def _mark(work: SplitWindow, size: int) -> None:
 
 
 @helper
-def _classify(splitter: SplitterWindow, text: Window, start: int, stop: int, work: SplitWindow) -> int:
+def classify(splitter: SplitterWindow, text: Window, start: int, stop: int, work: SplitWindow) -> int:
     """work.classes and work.begun of text[start:stop]; returns stop, or where the text is malformed.
 
     A cutter that is alone asks for no `begun`, and gets none.

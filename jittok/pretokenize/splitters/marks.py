@@ -1,9 +1,10 @@
 """Words of any chain of stages, written behind each other with a mark at each: what is dropped between them is gone.
 
 A splitter cuts characters; stages over single bytes may follow it. Pieces that begin with a dropped character are left
-out. Of the others each unit is looked up: a character, or a byte where words are spelled in bytes. A unit that the
-model does not know becomes a byte that stands for it. Bytes that no UTF-8 has stand in front of units that go on, and
-behind the last one. So merging sees which of them it has. Marks are bits: bit i says that a word begins at byte i.
+out, and so is what a stage drops whose matches are more than pieces. Of the others each unit is looked up: a character,
+or a byte where words are spelled in bytes. A unit that the model does not know becomes a byte that stands for it. Bytes
+that no UTF-8 has stand in front of units that go on, and behind the last one. So merging sees which of them it has.
+Marks are bits: bit i says that a word begins at byte i.
 """
 
 from __future__ import annotations
@@ -12,25 +13,33 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jittok._jit import I32, I64, U8, U16, OutI64, OutU8, helper, kernel, wide
+from jittok._jit import I32, I64, U8, U16, OutI64, OutU8, OutU64, helper, kernel, wide
 from jittok._raw import (
     Window,
     get_i32,
+    get_i64,
     get_u8,
     get_u64,
     get_word,
     put_u8,
+    put_u64,
     put_word,
     trailing_zeros,
     window,
 )
-from jittok.pretokenize.splitters.counting import cut_at, next_cut
+from jittok.pretokenize.splitters.counting import IS_REST, cut_at, next_cut
+from jittok.pretokenize.splitters.cutting import ACTION_BITS
 from jittok.pretokenize.splitters.general import (
+    MATCHED,
     Splitter,
+    SplitterWindow,
     SplitWindow,
     SplitWork,
+    classify,
+    no_cuts,
     open_split,
     open_splitter,
+    run_stages,
     split_text,
 )
 from jittok.structures.utf8 import decode
@@ -41,6 +50,12 @@ KEEPS, VANISHES, STANDS, FUSES = 0, 1, 2, 3
 """What becomes of an unknown unit: it stays; it goes; UNKNOWN for each; UNKNOWN for each run."""
 NOT_FIRST, LAST = 1, 2
 """Bits of the number of a unit's place in a word; a table has bit 1 << number where a unit is known there."""
+BYTES, SPELLS = 1, 2
+"""How words are spelled: units are bytes; or each byte is written as its character of the byte alphabet."""
+ISOLATES, REMOVES, MERGES_BEFORE, MERGES_BEHIND, JOINS, COUNTS = range(6)
+INVERTS = 16
+"""What a stage makes of its matches: pieces; nothing; a part of the piece before, or behind; of those that touch one
+piece, and so of what lies between. Or it makes pieces of so many characters, whatever they are."""
 MARKS = 9
 """A buffer of 9 * n bytes has 8 * n of text and then n of marks."""
 NONE, ONE = np.uint64(0), np.uint64(1)
@@ -55,12 +70,15 @@ class Marking(NamedTuple):
     byte_rows: I32  # next row's place << 1 | a match ends before this byte; as in `automaton`, the end is a class
     byte_widths: I64  # [stages over bytes]
     byte_classes: U8  # [stages over bytes, 256]
-    spelled: int  # 1 where units are bytes
+    behaves: I64  # [stages of the splitter] what each does, INVERTS more where to all but matches; [0] if all ISOLATE
+    sizes: I64  # [stages of the splitter] how many characters a piece of those that COUNT has
+    spelled: int  # 0, or BYTES, or SPELLS
+    alphabet: U16  # [256] code points, all below U+0800, that bytes are written as
     plain: int  # 1 where all units are known and nothing stands between them
     unknown: int  # KEEPS, VANISHES, STANDS, FUSES
     goes_on: int  # 1 where GOES_ON is written
     ends: int  # 1 where ENDS is
-    bytes: U8  # [256] the table of bytes
+    bytes: U8  # [256] the table of bytes that are units
     pages: U16  # [8704] two-stage table of characters
     blocks: U8
 
@@ -91,6 +109,92 @@ def _cut_bytes(m: Marking, stage: int, text: Window, start: int, size: int, work
             i = match
         else:
             i += 1
+
+
+@helper
+def _run_behaved(
+    m: Marking, splitter: SplitterWindow, text: Window, start: int, size: int, work: SplitWindow, dropped: Window
+) -> None:
+    """All stages; bits of `dropped` are set for the bytes that some stage drops."""
+    for word in range(size // 64 + 1):
+        put_u64(dropped, word, NONE)
+    for stage in range(m.behaves.size):
+        how = wide(m.behaves[stage])
+        if how == ISOLATES:
+            run_stages(splitter, stage, stage + 1, text, start, size, work, True)
+        else:
+            piece = wide(0)
+            while piece < size:
+                end = next_cut(work.cuts, piece)
+                if how == COUNTS:
+                    _cut_counted(wide(m.sizes[stage]), splitter, piece, end, work)
+                else:
+                    _cut_behaved(how, splitter, stage, piece, end, work, dropped)
+                piece = end
+
+
+@helper
+def _cut_counted(most: int, splitter: SplitterWindow, piece: int, end: int, work: SplitWindow) -> None:
+    """Pieces of `most` characters."""
+    count = 0
+    for i in range(piece, end):
+        if get_u8(work.classes, i) & 254 != splitter.width - 2:
+            if count == most:
+                cut_at(work, i)
+                count = 0
+            count += 1
+
+
+@helper
+def _cut_behaved(
+    how: int, splitter: SplitterWindow, stage: int, piece: int, end: int, work: SplitWindow, dropped: Window
+) -> None:
+    """One stage on one piece, see `reference.pipeline.split.words`."""
+    first, gap, i, before = wide(get_i64(splitter.tables_at, stage)) + splitter.width, piece, piece, False
+    while i < end:
+        begun = get_u8(work.begun, i)
+        if begun & IS_REST != 0 or begun >> stage & 1 == 0:
+            i += 1
+            continue
+        row, j, match = get_i32(splitter.tables, first + (get_u8(work.classes, i) & 254)) >> ACTION_BITS, i + 1, 0
+        while row != first - splitter.width:
+            entry = get_i32(splitter.tables, row + (get_u8(work.classes, j) | (j == end)))
+            if entry & MATCHED != 0:
+                match = j
+            row = entry >> ACTION_BITS
+            j += 1
+        if match == 0:
+            i += 1
+            continue
+        if gap < i:
+            before = _put_stretch(how, False, before, piece, gap, i, work, dropped)
+        before = _put_stretch(how, True, before, piece, i, match, work, dropped)
+        gap = i = match
+    if gap < end:
+        _put_stretch(how, False, before, piece, gap, end, work, dropped)
+
+
+@helper
+def _put_stretch(
+    how: int, matched: bool, before: bool, piece: int, start: int, stop: int, work: SplitWindow, dropped: Window
+) -> bool:
+    """Cuts at a match or at what lies between matches; whether it counts as a match. before: so of the one before."""
+    matched = matched != (how & INVERTS != 0)
+    kind = how & (INVERTS - 1)
+    joined = False
+    if kind == MERGES_BEHIND:
+        joined = before and not matched
+    elif kind == MERGES_BEFORE:
+        joined = matched and not before
+    elif kind == JOINS:
+        joined = matched == before
+    if start > piece and not joined:
+        cut_at(work, start)
+    if kind == REMOVES and matched:
+        cut_at(work, stop)
+        for i in range(start, stop):
+            put_u64(dropped, i // 64, get_u64(dropped, i // 64) | ONE << np.uint64(i & 63))
+    return matched
 
 
 @helper
@@ -138,6 +242,22 @@ def _write_word(m: Marking, data: U8, text: Window, i: int, stop: int, out: Wind
 
 
 @helper
+def _spell(m: Marking, text: Window, i: int, stop: int, out: Window, at: int) -> int:
+    """text[i:stop] in the byte alphabet."""
+    while i < stop:
+        code = wide(m.alphabet[get_u8(text, i)])
+        if code < 0x80:
+            put_u8(out, at, code)
+            at += 1
+        else:
+            put_u8(out, at, 0xC0 | code >> 6)
+            put_u8(out, at + 1, 0x80 | code & 0x3F)
+            at += 2
+        i += 1
+    return at
+
+
+@helper
 def _mark(out: Window, marks: int, at: int) -> None:
     place = marks + (at >> 3)
     put_u8(out, place, get_u8(out, place) | 1 << (at & 7))
@@ -145,7 +265,8 @@ def _mark(out: Window, marks: int, at: int) -> None:
 
 @helper
 def _write_words(
-    m: Marking, data: U8, text: Window, start: int, size: int, work: SplitWindow, out: Window, marks: int, at: int
+    m: Marking, data: U8, text: Window, start: int, size: int, work: SplitWindow, dropped: Window, out: Window,
+    marks: int, at: int,
 ) -> int:  # fmt: skip
     begin, word = 0, 0
     cuts = get_u64(work.cuts, 0) & ~ONE
@@ -155,9 +276,14 @@ def _write_words(
             cuts = get_u64(work.cuts, word)
         end = word * 64 + trailing_zeros(cuts)
         cuts &= cuts - ONE
-        if get_u8(window(m.drops), get_u8(work.classes, begin) >> 1) == 0:
+        gone = get_u8(window(m.drops), get_u8(work.classes, begin) >> 1) != 0
+        if m.behaves.size > 0:
+            gone = gone or get_u64(dropped, begin // 64) >> np.uint64(begin & 63) & ONE != NONE
+        if not gone:
             place = at
-            if m.plain != 0:
+            if m.spelled == SPELLS:
+                at = _spell(m, text, start + begin, start + end, out, at)
+            elif m.plain != 0:
                 at = _copy(text, start + begin, start + end, out, at)
                 if m.ends != 0:
                     put_u8(out, at, ENDS)
@@ -172,27 +298,32 @@ def _write_words(
 
 @kernel
 def mark_words(
-    m: Marking, split: SplitWork, data: U8, starts: I64, stops: I64, tokens: I32, count: int, out: OutU8,
-    out_starts: OutI64, out_stops: OutI64,
+    m: Marking, split: SplitWork, dropped: OutU64, data: U8, starts: I64, stops: I64, tokens: I32, count: int,
+    out: OutU8, out_starts: OutI64, out_stops: OutI64,
 ) -> int:  # fmt: skip
     """The words of fragments of UTF-8, behind each other, with their marks; how many bytes. Ids are empty.
 
     starts, stops: int64[count], tokens: int32[count] as `jittok.fragments` says; PAD bytes stand behind the last
-    split: work for the longest fragment
+    split: work for the longest fragment; dropped: uint64[its bytes // 64 + 1], if a stage behaves
     out: uint8[MARKS * n] zeroed where marks are, and then room for what is written: 8 * n and 64 more. A byte becomes
-    no more than 1 + goes_on + ends
+    no more than 1 + goes_on + ends, or two where it is spelled
     out_starts, out_stops: int64[count] receive where the words of each fragment are
     """
     work, splitter, text = open_split(split), open_splitter(m.splitter), window(data)
-    to, at = window(out), wide(0)
+    to, gone, at = window(out), window(dropped), wide(0)
     marks = out.size // MARKS * 8
     for k in range(count):
         out_starts[k] = at
         start, stop = wide(starts[k]), wide(stops[k])
         if tokens[k] < 0 and start < stop:
-            split_text(splitter, text, start, stop, work, False)
+            if m.behaves.size > 0:
+                classify(splitter, text, start, stop, work)
+                no_cuts(work, stop - start)
+                _run_behaved(m, splitter, text, start, stop - start, work, gone)
+            else:
+                split_text(splitter, text, start, stop, work, False)
             for stage in range(m.byte_at.size):
                 _cut_bytes(m, stage, text, start, stop - start, work)
-            at = _write_words(m, data, text, start, stop - start, work, to, marks, at)
+            at = _write_words(m, data, text, start, stop - start, work, gone, to, marks, at)
         out_stops[k] = at
     return at

@@ -36,6 +36,8 @@ MARGIN = 1.0
 """A token is no part of a path if others spell its text with a sum that is so much larger."""
 HIGHEST = 16.0
 """Scores up to which sums fall from left to right, more or less."""
+LEAST = -1e30
+"""Scores down to which sums are finite, those of floats too: a place with another sum has no path that leads to it."""
 MOST_LIMIT = 1 << 24
 FEW = 128
 """Tokens that tie letters to another class and are looked for in the text, as T5's hundred <extra_id_0> are."""
@@ -70,7 +72,7 @@ def _of_unigram(pipeline: Pipeline, model: Unigram) -> Arrays | None:
     tokens, count = pipeline.model_tokens, len(pipeline.model_tokens)
     unknown = tokens[model.unknown]
     scores = np.array(model.scores, np.float64)
-    if not unknown or _may_be_joined(tokens, unknown) or not np.isfinite(scores).all():
+    if not unknown or may_be_joined(tokens, unknown) or not np.isfinite(scores).all():
         return None
     if pipeline.vocabulary[unknown] != model.unknown:
         return None
@@ -107,6 +109,12 @@ def _begins_mark(data: NDArray[np.uint8]) -> NDArray[np.bool_]:
     return (data[:-2] == first) & (data[1:-1] == second) & (data[2:] == third)
 
 
+def _begin_with_mark(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Texts behind each other, none empty, that begin with U+2581."""
+    padded = np.append(_begins_mark(data), [False, False])
+    return padded[offsets[:-1]] & (np.diff(offsets) >= len(SPACE_MARK_BYTES))
+
+
 def _with_spaces_inside(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> set[int]:
     """Rows of UTF-8 that hold a space, or U+2581 behind their first character."""
     odd = data == SPACE_BYTE
@@ -116,7 +124,7 @@ def _with_spaces_inside(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> 
     return set((np.searchsorted(offsets, np.flatnonzero(odd), "right") - 1).tolist())
 
 
-def _may_be_joined(tokens: tuple[bytes | None, ...], unknown: bytes) -> bool:
+def may_be_joined(tokens: tuple[bytes | None, ...], unknown: bytes) -> bool:
     """Whether a run of unknown characters and texts of the unknown token may spell another token, which it then is. A
     character that is a token is never unknown. CamemBERT's <unk>NOTUSED has such."""
     if b"".join(filter(None, tokens)).count(unknown) <= 1:  # as in nearly every file
@@ -193,8 +201,11 @@ def _arrays(own: _Model, keys: Keys, *, first_span: int, merge: int, **more: Any
     kept = np.flatnonzero(np.fromiter(map(len, own.texts), np.int64, len(own.texts)))
     texts = [own.texts[k] for k in kept.tolist()]
     flat = packed(texts)
-    mark = [token for token, text in enumerate(own.texts) if text == SPACE_MARK_BYTES]
+    spaces = kept[_begin_with_mark(*flat)]  # tokens that begin with U+2581
+    mark = [token for token in spaces.tolist() if own.texts[token] == SPACE_MARK_BYTES]
     if not mark or not kept.size or own.scores[kept].max() > HIGHEST or _breaks(*flat):
+        return None
+    if min(own.scores[kept].min(), own.unk_score) < LEAST:
         return None
     values = own.values[kept].astype(np.int32)
     spaced, ends = _spaced(*flat)
@@ -203,7 +214,8 @@ def _arrays(own: _Model, keys: Keys, *, first_span: int, merge: int, **more: Any
     count = len(own.texts)
     scores = np.full(count + 2, -np.inf)
     scores[own.values + 1] = own.scores
-    begins = np.array([text.startswith(SPACE_MARK_BYTES) for text in own.texts], np.uint8)
+    begins = np.zeros(count, np.uint8)
+    begins[spaces] = 1
     lattice, user = _lattice(own, texts, flat, kept, merge), Texts(*packed(own.users))
     rules, _ = span_rules(lattice, user, keys, bool(merge), MARGIN, FEW)
     three = rules.three.copy()

@@ -9,6 +9,7 @@ left to the plain reference.
 from __future__ import annotations
 
 from functools import cache
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -29,11 +30,12 @@ from jittok.models.ugm.files.clusters import (
     PREPENDS,
 )
 from jittok.models.ugm.files.rewriting import SHORT_CLUSTER
+from jittok.normalize.forms import BORDER, unstable
 from jittok.normalize.keys import MAPPED as NOT_PLAIN
 from jittok.normalize.keys import TIED, Keys, charsmap_keys
 from jittok.normalize.xcda import read_charsmap
 from jittok.pipeline import Pipeline
-from jittok.pipeline.pipeline import packed
+from jittok.pipeline.pipeline import packed_texts
 from jittok.pipeline.steps import (
     ALWAYS,
     REMOVED,
@@ -50,7 +52,7 @@ from jittok.pipeline.steps import (
 from jittok.pretokenize.classes import distinct, two_stage_of
 from jittok.structures.double_array import build_double_array
 from jittok.unicode.characters import SPACE_MARK
-from jittok.unicode.libraries import Form, characters, mapping, member_flags, normal_form
+from jittok.unicode.libraries import characters, mapping, member_flags, normal_form
 from jittok.unicode.nfc import class_table, seconds
 from jittok.unicode.tables import UNICODE_SIZE
 
@@ -59,10 +61,6 @@ BY_SPACES, BY_WHITE_SPACE = (WORDS,), (CutClass("whitespace", REMOVED), WORDS)
 RUNS = Pattern(" {2,}")
 JAMO = (*range(0x1100, 0x1200), *range(0xA960, 0xA980), *range(0xD7B0, 0xD800))
 """What joins Hangul characters to others."""
-BORDER = "\ua1cc"
-"""A character that no step changes, and that nothing becomes."""
-STRETCH = 256
-"""Characters that are asked about together."""
 
 
 _ANY = Clusters(np.zeros(0, np.uint8))
@@ -109,7 +107,7 @@ def read_steps(pipeline: Pipeline) -> Steps | None:
 
     for text, image in clusters.items():
         if len(text) == 1:
-            table[ord(text)] = run(image)
+            table[ord(text)] = run(image) if read.single else image
         elif text[0] not in clusters:
             keys[text] = run(image)
     for literal in read.literals:
@@ -138,7 +136,8 @@ def _white_ends(table: dict[int, str], keys: dict[str, str], white: frozenset[st
     """(white space but the space that normalized texts may hold, characters that become it beside something else)."""
     images = {**{chr(c): image for c, image in table.items()}, **keys}
     ends = (white - {" "} - {chr(c) for c in table}) | (white & set("".join(images.values())) - {" "})
-    mixed = {text[0] for text, image in images.items() if image.strip("".join(white)) and not ends.isdisjoint(image)}
+    blank = "".join(white)
+    mixed = {text[0] for text, image in images.items() if not ends.isdisjoint(image) and image.strip(blank)}
     return {*map(ord, ends)}, {*map(ord, mixed)}
 
 
@@ -223,19 +222,8 @@ def _touched(step: Map | Compose | Replace) -> NDArray[np.bool_]:
     """bool[0x110000]: all characters that a step may change, alone or beside others."""
     found = np.zeros(UNICODE_SIZE, np.bool_)
     if isinstance(step, Compose):
-        return _meets() | _unstable(step.form)
+        return _meets() | unstable(step.form)
     found[[*mapping(step.name)] if isinstance(step, Map) else [ord(step.pattern.text)]] = True
-    return found
-
-
-@cache
-def _unstable(form: Form) -> NDArray[np.bool_]:
-    """bool[0x110000]: characters of stretches that a normal form changes. What it changes is in no text of that form,
-    so a stretch that stays as it is has none."""
-    found = np.zeros(UNICODE_SIZE, np.bool_)
-    for first in (*range(0, 0xD800, STRETCH), *range(0xE000, UNICODE_SIZE, STRETCH)):
-        text = "".join(map(chr, range(first, first + STRETCH)))
-        found[first : first + STRETCH] = normal_form(form, text) != text
     return found
 
 
@@ -266,29 +254,19 @@ def _beginning(joined: str, points: NDArray[np.int64], wanted: NDArray[np.bool_]
 
 def cluster_keys(step: Clusters, source: str) -> dict[str, str] | None:
     """Keys of a character map that clusters of under SHORT_CLUSTER bytes, or characters, may be."""
-    keys = charsmap_keys(read_charsmap(step.charsmap, source))
+    keys = charsmap_keys(read_charsmap(step.charsmap, source), SHORT_CLUSTER - 1)
     if keys is None:
         return None
-    starts, sizes = keys.offsets[:-1], np.diff(keys.offsets)
-    ends = np.concatenate([starts, keys.image_offsets[:-1]])
-    whole = np.concatenate([keys.data, keys.images, np.zeros(1, np.uint8)])
-    ends[starts.size :] += keys.data.size
     try:
-        whole[:-1].tobytes().decode()
+        return dict(zip(_cut(keys.data, keys.offsets), _cut(keys.images, keys.image_offsets), strict=True))
     except UnicodeDecodeError:
         return None
-    if (whole[ends] & 0xC0 == 0x80).any():  # a key that begins inside of a character
-        return None
-    short = np.flatnonzero(sizes < SHORT_CLUSTER)
-    texts = _cut(keys.data, starts[short], keys.offsets[1:][short])
-    images = _cut(keys.images, keys.image_offsets[:-1][short], keys.image_offsets[1:][short])
-    return dict(zip(texts, images, strict=True))
 
 
-def _cut(data: NDArray[np.uint8], starts: NDArray[np.int64], stops: NDArray[np.int64]) -> list[str]:
-    """Stretches of bytes that are UTF-8."""
+def _cut(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> list[str]:
+    """Texts that lie behind each other; UnicodeDecodeError where one is no UTF-8."""
     text = data.tobytes()
-    return [text[start:stop].decode() for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)]
+    return [text[start:stop].decode() for start, stop in pairwise(offsets.tolist())]
 
 
 @cache
@@ -329,9 +307,9 @@ def _steps(
     flags[points] |= MAPPED
     odd |= {ord(text[0]) for text in (*single, *keys)} & set(prepends.tolist())
     flags[sorted(odd)] |= ODD
-    texts, offsets = packed([table[c].encode() for c in points])
-    key_texts, key_offsets = packed([image.encode() for image in keys.values()])
-    data, bounds = packed([text.encode() for text in keys])
+    texts, offsets = packed_texts([table[c] for c in points])
+    key_texts, key_offsets = packed_texts(keys.values())
+    data, bounds = packed_texts(keys)
     trie = build_double_array(data, bounds, np.arange(len(keys), dtype=np.int32))
     flags[sorted(map(ord, single))] |= IS_KEY
     if not clusters:
@@ -346,8 +324,8 @@ def _steps(
         frozen(sorted(ends), np.int32),
     )  # fmt: skip
     rows = {**{chr(c): table[c] for c in points}, **keys, **{2 * chr(c): chr(c) for c in near}}
-    texts, offsets = packed([text.encode() for text in rows])
-    images, bounds = packed([image.encode() for image in rows.values()])
+    texts, offsets = packed_texts(rows)
+    images, bounds = packed_texts(rows.values())
     return Steps(own, frozen(kinds, np.uint8), Keys(texts, offsets, images, bounds), read.tail)
 
 

@@ -21,7 +21,7 @@ from jittok.models.ugm.files.clusters import (
     is_placed,
 )
 from jittok.normalize.keys import BEGINS_USER, PLAIN, TIED
-from jittok.normalize.steps import longest_known_key, user_end
+from jittok.normalize.steps import longest_known_key, user_path
 from jittok.piece_cache.span_loop import WHOLE
 from jittok.structures.double_array import BASE, NO_VALUE, PARENT, ROOT, UNIT, VALUE
 from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2, SPACE_MARK_CODE
@@ -194,7 +194,7 @@ def _mapped_step(
     """A user-defined piece, the longest key of the map, or a character: (place behind or a code, at, state)."""
     byte = get_u8(text, i)
     if get_u8(own.kinds, byte) & BEGINS_USER:
-        end = user_end(own.user, text, i, stop)
+        end = user_path(own.user, text, i, stop)[1]
         if end > i:
             while i < end and at >= 0:
                 i, at, state = _copied(own, text, i, stop, at, state, whole)

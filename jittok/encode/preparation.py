@@ -1,0 +1,242 @@
+"""The way of a file's texts to its model, as steps: normalizers, the search for tokens in normalized text, words.
+
+A chain of splitter stages becomes one Marking. A stage that writes something into words (a space or U+2581 in front, or
+each byte as a character) ends a chain: the words so far are texts of their own for what follows, and are one text again
+at the end. A stage that no automaton runs is run by the plain reference, word by word. So any splitter goes with any
+model: a model sees marked words.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok._jit import frozen
+from jittok.encode.general import cut_words
+from jittok.encode.prepare import (
+    NOTHING,
+    SLACK,
+    Step,
+    Texts,
+    marked,
+    normalizer,
+    read_only,
+    texts_of,
+    together,
+    with_front,
+    with_images,
+)
+from jittok.encode.workspace import Workspace
+from jittok.fragments import TEXT, TEXT_PREFIXED
+from jittok.inputs import Documents
+from jittok.normalize.images import images_of
+from jittok.pipeline import Pipeline
+from jittok.pipeline.known_patterns import GREEDY
+from jittok.pipeline.steps import (
+    ALWAYS,
+    FIRST,
+    MERGED_WITH_NEXT,
+    NEVER,
+    Compose,
+    Cut,
+    Map,
+    Metaspace,
+    Normalizer,
+    Pattern,
+    PrefixSpace,
+    SpellBytes,
+    Splitter,
+)
+from jittok.pretokenize.marking import chain_of
+from jittok.pretokenize.splitters.marks import KEEPS, MARKS, SPELLS, Marking
+from jittok.special.user_defined import user_defined
+from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK
+from jittok.unicode.tables import CHARACTER_OF_BYTE
+
+
+class Preparation(NamedTuple):
+    """What happens to fragments before the model."""
+
+    normalize: tuple[Step, ...]
+    front: tuple[Step, ...]  # behind the search for tokens in normalized text
+
+
+class Segment(NamedTuple):
+    """Stages of a splitter that are one chain."""
+
+    front: Splitter | None  # what is written into each word before they cut
+    stages: tuple[Splitter, ...]
+
+
+class Plan(NamedTuple):
+    """How the segments of a splitter are run, in order; the last one as the model needs it."""
+
+    markings: tuple[Marking | None, ...]  # None: the plain reference cuts
+
+
+def fronts_of(stage: Splitter, spaces: bool = False) -> tuple[Step, ...] | None:
+    """What a stage that stands first puts in front of pieces and writes in them; None for any other stage. spaces: the
+    model's kernel reads them as U+2581."""
+    if isinstance(stage, PrefixSpace):
+        space = frozen([0x20], np.uint8)
+        return (partial(with_front, space, space, NOTHING, TEXT),)
+    if isinstance(stage, Metaspace):
+        mark = frozen(np.frombuffer(stage.mark.encode(), np.uint8), np.uint8)
+        escape: tuple[Step, ...] = (partial(with_images, images_of({SPACE_BYTE: stage.mark})),)
+        space = NOTHING
+        if spaces and stage.mark == SPACE_MARK:
+            escape, space = (), frozen([SPACE_BYTE], np.uint8)
+        if stage.scheme == NEVER:
+            return escape
+        least = TEXT if stage.scheme == ALWAYS else TEXT_PREFIXED
+        return *escape, partial(with_front, mark, mark, space, least)
+    return None
+
+
+def segments_of(split: tuple[Splitter, ...]) -> list[Segment]:
+    """The chains of a splitter."""
+    found = [Segment(None, ())]
+    for stage in split:
+        last = found[-1]
+        if isinstance(stage, Metaspace):
+            cut = Cut(Pattern(stage.mark, literal=True), MERGED_WITH_NEXT)
+            found.append(Segment(stage, (cut,) if stage.split else ()))
+        elif isinstance(stage, PrefixSpace):
+            found.append(Segment(stage, ()))
+        elif last.stages and isinstance(last.stages[-1], SpellBytes):
+            found.append(Segment(None, (stage,)))
+        else:
+            found[-1] = last._replace(stages=(*last.stages, stage))
+    return found if len(found) == 1 or found[0].stages else found[1:]
+
+
+def raw_marking(stages: tuple[Splitter, ...]) -> Marking | None:
+    """The marking of a chain that writes words as they are; None where no kernel runs the chain."""
+    chain = chain_of(stages, GREEDY)
+    if chain is None:
+        return None
+    no_table = frozen([0], np.uint16), frozen([0], np.uint8)
+    return Marking(
+        chain.splitter, chain.drops, chain.byte_at, chain.byte_rows, chain.byte_widths, chain.byte_classes,
+        chain.behaves, chain.sizes, SPELLS * chain.spelled, frozen(CHARACTER_OF_BYTE, np.uint16), 1, KEEPS, 0, 0,
+        frozen([0], np.uint8), *no_table,
+    )  # fmt: skip
+
+
+def first_only(pipeline: Pipeline) -> bool:
+    """Whether only the text at the start of a document gets something in front."""
+    return any(isinstance(stage, Metaspace) and stage.scheme == FIRST for stage in pipeline.split[:1])
+
+
+def behind(pipeline: Pipeline, steps: int) -> Pipeline:
+    """The same without so many steps of the normalizer."""
+    return dataclasses.replace(pipeline, normalize=pipeline.normalize[steps:])
+
+
+def normalizers(steps: tuple[Normalizer, ...], user: Collection[bytes]) -> list[Step | None]:
+    """What does the steps, as many together as one table can. user: see `normalizer`."""
+    found, waiting = list[Step | None](), list[Map | Compose]()
+    for step in steps:
+        one = isinstance(step, Map) or (isinstance(step, Compose) and step.form != "NFC")
+        if waiting and not (one and _go_together(*waiting, step)):
+            found.append(together(tuple(waiting)))
+            waiting.clear()
+        if one:
+            waiting.append(step)  # type: ignore[arg-type]
+        else:
+            found.append(normalizer(step, user))
+    return [*found, together(tuple(waiting))] if waiting else found
+
+
+def _go_together(*steps: Normalizer) -> bool:
+    """Whether a step can be done with those before it: there is one normal form, and none behind NFKC."""
+    forms = [k for k, step in enumerate(steps) if isinstance(step, Compose)]
+    return len(forms) <= 1 and steps[:-1].count(Compose("NFKC")) == 0
+
+
+def preparation(pipeline: Pipeline, marking: Marking | Plan | int, spaces: bool = False) -> Preparation | None:
+    """What is done to the texts of a file; None where a step is not covered. marking: how words are marked, or True
+    where they are not, or so many steps of the normalizer of which the model's kernel does the rest. spaces: see
+    `fronts_of`."""
+    if type(marking) is int:
+        first = [normalizer(step) for step in pipeline.normalize[:marking]]
+        return None if None in first else Preparation(tuple(step for step in first if step is not None), ())
+    normalize = normalizers(pipeline.normalize, user_defined(pipeline))
+    later = any(token.normalized and not token.unsearched for token in pipeline.added)
+    if any(step is None for step in normalize) or (first_only(pipeline) and normalize and later):
+        return None  # where a character of normalized text comes from is not known behind a token in it
+    known = tuple(step for step in normalize if step is not None)
+    if isinstance(marking, Plan):
+        return Preparation(known, _planned(segments_of(pipeline.split), marking.markings))
+    front = (fronts_of(pipeline.split[0], spaces) if pipeline.split else None) or ()
+    if isinstance(marking, Marking):
+        front = (*front, partial(marked, marking))
+    return Preparation(known, front)
+
+
+# ---- words as texts
+
+
+def _planned(segments: list[Segment], markings: tuple[Marking | None, ...]) -> tuple[Step, ...]:
+    """The steps of segments; there may be one more marking, of the words as they are."""
+    if not segments:
+        segments = [Segment(None, ())]
+    segment, marking = segments[0], markings[0]
+    front = (fronts_of(segment.front) if segment.front is not None else None) or ()
+    cut: Step = partial(_cut_by_reference, segment.stages) if marking is None else partial(marked, marking)
+    if len(markings) == 1:
+        return *front, cut
+    return *front, partial(_word_by_word, cut, _planned(segments[1:], markings[1:]))
+
+
+def _word_by_word(cut: Step, steps: tuple[Step, ...], workspace: Workspace, texts: Texts) -> Texts:
+    """Steps on each word that a step has cut, as if it were a text; the words of each text are together in the end."""
+    words, ends = _apart(cut(workspace, texts), texts.tokens)
+    for step in steps:
+        words = step(workspace, words)
+    begins = np.concatenate([[0], ends[:-1]])
+    stops = np.append(0, words.stops)[ends]  # those of a text without words are those before it
+    starts = np.where(ends > begins, np.append(words.starts, 0)[begins], stops)
+    return Texts(words.data, frozen(starts, np.int64), frozen(stops, np.int64), texts.tokens, words.kept)
+
+
+def _apart(texts: Texts, tokens: NDArray[np.int32]) -> tuple[Texts, NDArray[np.int64]]:
+    """(words that are marked as texts, int64[count]: how many there are up to the end of each text). Ids are a word."""
+    size, used = texts.data.size // MARKS * 8, int(texts.stops.max(initial=0))
+    bits = np.unpackbits(texts.data[size : size + used // 8 + 1], bitorder="little")[:used]
+    places = np.flatnonzero(bits)
+    own = tokens >= 0
+    behind_words = np.searchsorted(places, texts.stops) + np.cumsum(own)
+    count = places.size + int(np.count_nonzero(own))
+    rows = np.ones(count, np.bool_)
+    rows[behind_words[own] - 1] = False
+    starts, stops, kinds = np.zeros(count, np.int64), np.zeros(count, np.int64), np.empty(count, np.int32)
+    starts[rows], stops[rows] = places, np.append(places[1:], used)
+    starts[~rows] = stops[~rows] = texts.stops[own]
+    kinds[rows], kinds[~rows] = TEXT, tokens[own]
+    return Texts(texts.data, read_only(starts), read_only(stops), read_only(kinds), texts.kept), behind_words
+
+
+def _cut_by_reference(stages: tuple[Splitter, ...], _workspace: Workspace, texts: Texts) -> Texts:
+    """The same as `marked` by the plain reference."""
+    docs, parts = Documents(texts.data, texts.starts, texts.stops, texts.kept), list[bytes]()
+    stops, at, marks = np.zeros(texts.number, np.int64), 0, list[int]()
+    for k in range(texts.number):
+        if texts.tokens[k] < 0:
+            for word in cut_words(stages, docs.between(int(texts.starts[k]), int(texts.stops[k])).decode()):
+                parts.append(word.encode())
+                marks.append(at)
+                at += len(parts[-1])
+        stops[k] = at
+    n = (at + SLACK) // 64 * 8 + 8
+    out = np.zeros(MARKS * n, np.uint8)
+    out[:at] = np.frombuffer(b"".join(parts), np.uint8)
+    bits = np.zeros(8 * n, np.uint8)
+    bits[marks] = 1
+    out[8 * n :] = np.packbits(bits, bitorder="little")
+    return texts_of(out, (np.append(0, stops[:-1]), stops), texts.tokens)

@@ -1,0 +1,9 @@
+"""Unigram of a tokenizer.json over words that something else has normalized and cut (see
+`pretokenize.splitters.marks`). Sums begin with each word, so a word has the same ids everywhere."""
+
+from jittok.models.ugm.words.compile import Arrays, Work, compile_pipeline, make_work, may_part, regrow
+from jittok.models.ugm.words.kernel import encode_fragments
+
+IDS_PER_BYTE = 1
+
+__all__ = ["IDS_PER_BYTE", "Arrays", "Work", "compile_pipeline", "encode_fragments", "make_work", "may_part", "regrow"]

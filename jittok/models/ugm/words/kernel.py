@@ -1,0 +1,196 @@
+"""Marked words to ids by Unigram: what the cache holds is copied, what is new gets its best path."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, kernel
+from jittok._raw import Window, get_f64, get_i32, get_u8, get_u64, put_f64, put_i32, put_u64, window
+from jittok.fragments import NOT_UTF8
+from jittok.models.ugm.common import LOWEST
+from jittok.models.ugm.words.compile import SUMS_KEPT, Arrays, Work
+from jittok.piece_cache.fragment_loop import Spans, make_encode_by_spans
+from jittok.piece_cache.lookup import make_resolve
+from jittok.piece_cache.span_loop import NO_LIMIT, open_word_work
+from jittok.pretokenize.splitters.marked import split_marked
+from jittok.structures.double_array import BASE, PARENT, ROOT, UNIT
+from jittok.structures.double_array import VALUE as TOKEN
+from jittok.structures.utf8 import lead_length
+
+_32, _PLACE = np.uint64(32), np.uint64(0xFFFFFFFF)
+
+
+class Lattice(NamedTuple):
+    """Windows onto what finding a path needs."""
+
+    units: Window
+    scores: Window
+    byte_ids: Window
+    bytes: int  # 1 where unknown characters become bytes
+    literal: int
+    unk_id: int
+    unk_score: float
+    longest: int
+    sums: Window
+    arcs: Window
+
+
+@helper
+def _open_lattice(arrays: Arrays, work: Work) -> Lattice:
+    return Lattice(
+        window(arrays.trie.units),
+        window(arrays.scores),
+        window(arrays.byte_ids),
+        1 if arrays.byte_ids[0] >= 0 else 0,
+        arrays.tokens,
+        arrays.unk_id,
+        arrays.unk_score,
+        arrays.longest,
+        window(work.sums),
+        window(work.arcs),
+    )
+
+
+@helper
+def _encode_word(
+    own: Lattice, text: Window, start: int, stop: int, _low: np.uint64, _high: np.uint64, ids: Window, count: int
+) -> int:
+    size = stop - start
+    _find_path(own, text, start, size)
+    return _write_path(own, text, start, size, ids, count)
+
+
+@helper
+def _find_path(own: Lattice, text: Window, start: int, size: int) -> None:
+    """Fill the arcs of text[start:start + size]. Sums are kept of places that are still reached."""
+    begin = known_to = p = 0
+    put_f64(own.sums, 0, 0.0)
+    while p < size:
+        until = min(begin + SUMS_KEPT, size)
+        reach = min(until + own.longest, size)
+        for k in range(known_to + 1, reach + 1):
+            put_f64(own.sums, k - begin, LOWEST)
+        known_to = reach
+        p = _walk(own, text, start, size, begin, p, until)
+        for k in range(p, known_to + 1):  # little, or the end
+            put_f64(own.sums, k - p, get_f64(own.sums, k - begin))
+        begin = p
+
+
+@helper
+def _walk(own: Lattice, text: Window, start: int, size: int, begin: int, p: int, until: int) -> int:
+    """Go on from the places p .. until - 1; the place behind. sums[0] is that of the place `begin`."""
+    while p < until:
+        after = min(p + lead_length(get_u8(text, start + p)), size)
+        here, known, node, end = get_f64(own.sums, p - begin), False, ROOT, p
+        while end < size:
+            place = get_i32(own.units, UNIT * node + BASE) ^ get_u8(text, start + end)
+            if get_i32(own.units, UNIT * place + PARENT) != node:
+                break
+            node = place
+            end += 1
+            token = get_i32(own.units, UNIT * node + TOKEN)
+            if token >= 0:
+                _challenge(own, token, p, end, begin, here + get_f64(own.scores, token))
+                known = known or end == after
+        if not known:
+            _challenge(own, own.unk_id, p, after, begin, here + own.unk_score)
+        p = after
+    return p
+
+
+@helper
+def _challenge(own: Lattice, token: int, p: int, end: int, begin: int, total: float) -> None:
+    """Only a strictly larger sum wins, so of equal ones the first stays."""
+    if total > get_f64(own.sums, end - begin):
+        put_f64(own.sums, end - begin, total)
+        put_u64(own.arcs, end, np.uint64(token) << _32 | np.uint64(p))
+
+
+@helper
+def _is_unknown(own: Lattice, token: int) -> bool:
+    return token == own.unk_id or token == own.literal  # noqa: PLR1714  kernels have no tuples to look in
+
+
+@helper
+def _write_path(own: Lattice, text: Window, start: int, size: int, ids: Window, count: int) -> int:
+    """Ids of the path that the arcs tell, from the last one; they are counted first."""
+    found, end = 0, size
+    while end > 0:
+        begin, _, in_bytes = _step(own, end)
+        found += end - begin if in_bytes else 1
+        end = begin
+    at, end = count + found, size
+    while end > 0:
+        begin, token, in_bytes = _step(own, end)
+        if in_bytes:
+            at -= end - begin
+            for k in range(end - begin):
+                put_i32(ids, at + k, get_i32(own.byte_ids, get_u8(text, start + begin + k)))
+        else:
+            at -= 1
+            put_i32(ids, at, token)
+        end = begin
+    return count + found
+
+
+@helper
+def _step(own: Lattice, end: int) -> tuple[int, int, bool]:
+    """(where the last token begins of a path to `end`, its id, whether its bytes stand for it). Unknown characters in a
+    row are one token; the unknown token's own text, alone, is it even where bytes stand for characters."""
+    arc = get_u64(own.arcs, end)
+    token, begin = np.int64(arc >> _32), np.int64(arc & _PLACE)
+    if not _is_unknown(own, token):
+        return begin, token, False
+    alone = token == own.literal
+    while begin > 0:
+        arc = get_u64(own.arcs, begin)
+        if not _is_unknown(own, np.int64(arc >> _32)):
+            break
+        begin, alone = np.int64(arc & _PLACE), False
+    return begin, own.unk_id, own.bytes != 0 and not alone
+
+
+@helper
+def _open(model: Arrays, work: Work, tokens: I32, ends: OutI64) -> Spans:
+    return Spans(open_word_work(work.spans, model.marks, tokens, ends), _open_lattice(model, work), 1, NO_LIMIT)
+
+
+@helper
+def _whole(
+    _model: Arrays,
+    _work: Work,
+    _own: Spans,
+    _data: U8,
+    _start: int,
+    _stop: int,
+    _prefixed: bool,
+    _ids: OutI32,
+    _count: int,
+    _report: OutI64,
+) -> int:
+    return NOT_UTF8  # marked words can always be cut
+
+
+_encode_fragments = make_encode_by_spans(_open, split_marked, make_resolve(_encode_word), _whole)
+
+
+@kernel
+def encode_fragments(
+    model: Arrays,
+    work: Work,
+    data: U8,
+    starts: I64,
+    stops: I64,
+    tokens: I32,
+    first: int,
+    last: int,
+    count: int,
+    ids: OutI32,
+    ends: OutI64,
+    report: OutI64,
+) -> int:
+    """See jittok.fragments. Codes: OUT_OF_ROOM, OUT_OF_WORK. Cost: bytes times the longest token."""
+    return _encode_fragments(model, work, data, starts, stops, tokens, first, last, count, ids, ends, report)

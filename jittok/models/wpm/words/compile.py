@@ -1,0 +1,68 @@
+"""A file's WordPiece over words as they are: every character joins the word, and each word is looked up as a whole."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from jittok.models.wpm.alphabet import LETTER, Alphabet, build_alphabet
+from jittok.models.wpm.compile import Work
+from jittok.models.wpm.compile import make_work as _make_work
+from jittok.models.wpm.compile import regrow as _regrow
+from jittok.models.wpm.files import INSTEAD, MARK, STRANGER, STRANGEST, Keys
+from jittok.piece_cache.span_loop import CHUNK
+from jittok.pipeline import Pipeline
+from jittok.pipeline.models import NO_TOKEN, WordPiece
+from jittok.pipeline.pipeline import packed
+from jittok.unicode.characters import SPACE_MARK_BYTES
+from jittok.unicode.tables import UNICODE_SIZE
+
+
+class Arrays(NamedTuple):
+    """A compiled model."""
+
+    alphabet: Alphabet  # a token that begins a word has U+2581 in front, one that goes on has nothing
+    unk_id: int
+    longest: int  # characters of a word beyond which it is unknown
+    tokens: int  # how many
+    marks: int  # where in the data the marks of words are, which each call says anew
+
+
+def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
+    """The arrays of a file's WordPiece, whatever its words; None for what is not covered."""
+    model, whole = pipeline.model, pipeline.model_bytes.tobytes()
+    if not isinstance(model, WordPiece) or model.unknown == NO_TOKEN:
+        return None
+    if STRANGER.encode() in whole or chr(STRANGEST).encode() in whole:
+        return None
+    prefix, keys, ids = model.prefix.encode(), list[bytes](), list[int]()
+    for text, token in pipeline.vocabulary.items():
+        own = text.replace(SPACE_MARK_BYTES, STRANGER.encode())
+        if text:
+            keys.append(SPACE_MARK_BYTES + own)
+            ids.append(token)
+        if text.startswith(prefix) and len(text) > len(prefix):
+            keys.append(text[len(prefix) :].replace(SPACE_MARK_BYTES, STRANGER.encode()))
+            ids.append(token)
+    points, images = np.array([MARK, INSTEAD]), np.array([INSTEAD, STRANGEST])
+    kinds = np.full(UNICODE_SIZE, LETTER, np.uint8)
+    alphabet = build_alphabet(Keys(*packed(keys)), points, images, kinds, ids=np.array(ids, np.int32))
+    if alphabet is None:
+        return None
+    return Arrays(alphabet, model.unknown, model.longest, len(pipeline.model_tokens), 0)
+
+
+def make_work(arrays: Arrays, longest: int, cache_bytes: int = 64 << 20, chunk: int = CHUNK) -> Work:
+    """Memory of one thread for fragments of up to `longest` bytes."""
+    return _make_work(arrays, longest, cache_bytes, chunk)
+
+
+def regrow(arrays: Arrays, work: Work, longest: int) -> Work:
+    """The same memory for longer fragments: what the cache holds stays."""
+    return _regrow(arrays, work, longest)
+
+
+def may_part(_arrays: Arrays, _size: int) -> bool:
+    """No text is cut between words before they are marked."""
+    return False

@@ -1,0 +1,78 @@
+"""Marked words to ids by WordPiece: what the cache holds is copied, what is new is matched."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, kernel
+from jittok._raw import Window, get_u8
+from jittok.fragments import NOT_UTF8
+from jittok.models.wpm.alphabet import UNKNOWN
+from jittok.models.wpm.compile import Work
+from jittok.models.wpm.span import SpanModel, becomes, encode_known, open_span_model, put_code, wide_code_point
+from jittok.models.wpm.words.compile import Arrays
+from jittok.piece_cache.fragment_loop import Spans, make_encode_by_spans
+from jittok.piece_cache.lookup import make_resolve
+from jittok.piece_cache.span_loop import NO_LIMIT, open_word_work
+from jittok.pretokenize.splitters.marked import split_marked
+
+
+@helper
+def _encode_word(
+    model: SpanModel, text: Window, start: int, stop: int, _low: np.uint64, _high: np.uint64, ids: Window, count: int
+) -> int:
+    i, size, unknown, characters = start, 0, 0, 0
+    while i < stop:
+        code, length = get_u8(text, i), 1
+        if code >= 0x80:
+            code, length = wide_code_point(text, i, code)
+        entry = becomes(model, code)
+        size = put_code(model, size, entry)
+        unknown |= entry & UNKNOWN
+        characters += 1
+        i += length
+    return encode_known(model, size, unknown | (characters > model.longest), ids, count)
+
+
+@helper
+def _open(model: Arrays, work: Work, tokens: I32, ends: OutI64) -> Spans:
+    words = open_word_work(work.spans, model.marks, tokens, ends)
+    return Spans(words, open_span_model(model.alphabet, model.unk_id, model.longest, work.word), 1, NO_LIMIT)
+
+
+@helper
+def _whole(
+    _model: Arrays,
+    _work: Work,
+    _own: Spans,
+    _data: U8,
+    _start: int,
+    _stop: int,
+    _prefixed: bool,
+    _ids: OutI32,
+    _count: int,
+    _report: OutI64,
+) -> int:
+    return NOT_UTF8  # marked words can always be cut
+
+
+_encode_fragments = make_encode_by_spans(_open, split_marked, make_resolve(_encode_word), _whole)
+
+
+@kernel
+def encode_fragments(
+    model: Arrays,
+    work: Work,
+    data: U8,
+    starts: I64,
+    stops: I64,
+    tokens: I32,
+    first: int,
+    last: int,
+    count: int,
+    ids: OutI32,
+    ends: OutI64,
+    report: OutI64,
+) -> int:
+    """See jittok.fragments. Codes: OUT_OF_ROOM, OUT_OF_WORK. Cost: bytes times the longest match."""
+    return _encode_fragments(model, work, data, starts, stops, tokens, first, last, count, ids, ends, report)
