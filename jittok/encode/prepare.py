@@ -120,7 +120,9 @@ def _clustered(table: Clustered, plain: Callable[[str], str], workspace: Workspa
     )
     if done < 0:
         raise AssertionError(f"the map makes more of a text than {table.growth} times its bytes: code {done}")
-    made = texts_of(out, places, texts.tokens)
+    made, docs = texts_of(out, places, texts.tokens), Documents(texts.data, texts.starts, texts.stops, texts.kept)
+    for k in np.flatnonzero(texts.tokens < 0).tolist():  # the one cluster of ASCII, which the kernel takes apart
+        odd[k] |= b"\r\n" in docs.between(int(texts.starts[k]), int(texts.stops[k]))
     return by_python(plain, workspace, texts, odd, made) if odd.any() else made
 
 

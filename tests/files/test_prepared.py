@@ -240,3 +240,10 @@ def test_a_prepared_file_is_kept_and_recalled(tmp_path, monkeypatch):
         again = jittok.load(path)
         assert again.runs == first.runs == "kernels"
         assert again.encode_batch(texts).to_list() == rows
+
+
+def test_a_line_break_of_two_characters_is_one_cluster_of_a_character_map():
+    texts = {text: k for k, text in enumerate(["<unk>", "a", "b", " "])}
+    model = {"type": "WordLevel", "vocab": texts, "unk_token": "<unk>"}
+    content = {"normalizer": MAPPED, "pre_tokenizer": {"type": "FixedLength", "length": 1}, "model": model}
+    _as_the_reference(json.dumps(content).encode(), ["a\r\nb", "\r\n", "\r \n", "a\n\rb", "\r\n\r\n\t b"])
