@@ -12,6 +12,9 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+# Tests are of kernels: where these are not compiled yet, the plain reference would encode a first short text.
+os.environ.setdefault("JITTOK_COMPILE_FIRST", "1")  # in front of the import; processes that tests start inherit it
+
 import jittok
 from jittok.tokenizer import Tokenizer
 from jittok.vocab import read_vocab

@@ -7,6 +7,8 @@ import binascii
 import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +22,7 @@ from jittok.pipeline.pipeline import FIRST_TEXT, SECOND_TEXT, SPECIAL, UNSEARCHE
 from jittok.pipeline.steps import CRATE, REMOVED, Cut, JoinRaw, Pattern
 
 MOST_RANKS = 1 << 22
+RANK_DIGITS = 9
 HOW = "jittok.load(file, pattern=r'...', special_tokens={'<|endoftext|>': 100257}) (--pattern, --special-token)"
 FILLER = "<SPECIAL_{}>"
 TEKKEN_SPECIAL = (
@@ -69,12 +72,21 @@ def rank_lines(file: str, content: bytes) -> dict[bytes, int]:
             raw = b"" if text == b"=" else base64.b64decode(text, validate=True)
         except (binascii.Error, ValueError):
             raise MalformedVocab(file, f"line {number}", line, "base64, a space and a rank") from None
-        if not rank.isdigit() or len(rank) > 9:
+        if not rank.isdigit() or len(rank) > RANK_DIGITS:
             raise MalformedVocab(file, f"line {number}", line, "a rank below 10^9 behind one space")
         if not text or raw in ranks:
             raise MalformedVocab(file, f"line {number}", raw, "bytes that stand in no line before")
         ranks[raw] = int(rank)
     return ranks
+
+
+def _usual_base64(texts: list[bytes]) -> list[bytes] | None:
+    """What texts stand for that are written as base64 is written; None if one is another text."""
+    try:
+        raws = list(map(binascii.a2b_base64, texts))
+    except binascii.Error:
+        return None
+    return raws if list(map(partial(binascii.b2a_base64, newline=False), raws)) == texts and all(raws) else None
 
 
 def ranked(
@@ -137,13 +149,15 @@ def read_tekken(file: str, content: bytes) -> Pipeline:
     root = parse_json(file, content)
     config = root.child("config")
     special_count, size = config.count("default_num_special_tokens"), config.count("default_vocab_size")
-    rows = root.child("vocab").items()
-    if not 0 <= size - special_count <= len(rows):
-        raise config.bad(size, f"a vocabulary size of {special_count} to {special_count + len(rows)}")
+    rows = root.child("vocab")
+    count = len(rows.of(list))
+    if not 0 <= size - special_count <= count:
+        raise config.bad(size, f"a vocabulary size of {special_count} to {special_count + count}")
     if special_count > MOST_RANKS:
         raise config.child("default_num_special_tokens").bad(special_count, f"at most {MOST_RANKS}")
-    ranks: dict[bytes, int] = {}
-    for number, row in enumerate(rows[: size - special_count]):
+    ranks = _usual_rows(rows.value[: size - special_count])
+    for number, row in enumerate(rows.items()[: size - special_count]) if ranks is None else ():
+        ranks = ranks or {}
         try:
             raw = base64.b64decode(row.get("token_bytes", str), validate=True)
         except (binascii.Error, ValueError):
@@ -152,7 +166,7 @@ def read_tekken(file: str, content: bytes) -> Pipeline:
             raise row.bad(row.value, f"rank {number} and bytes that no row before has")
         ranks[raw] = number
     names = _tekken_special(root, special_count)
-    made = ranked(file, "tekken", ranks, config.get("pattern", str), {}, first=special_count)
+    made = ranked(file, "tekken", ranks or {}, config.get("pattern", str), {}, first=special_count)
     data, offsets = packed([name.encode() for name in names])
     bos, eos, unk, pad = (names.index(name) if name in names else -1 for name in ("<s>", "</s>", "<unk>", "<pad>"))
     before = (bos,) if bos >= 0 else ()
@@ -170,6 +184,19 @@ def read_tekken(file: str, content: bytes) -> Pipeline:
         unk_id=unk,
         pad_id=pad,
     )
+
+
+def _usual_rows(rows: list[Any]) -> dict[bytes, int] | None:
+    """The ranks of tekken's vocabulary, all at once; None where a row is not as it should be."""
+    try:
+        raws = _usual_base64([row["token_bytes"].encode() for row in rows])
+        numbers = [row["rank"] for row in rows]
+    except (TypeError, KeyError, AttributeError, ValueError):
+        return None
+    if raws is None or {*map(type, numbers)} != {int} or numbers != list(range(len(rows))):
+        return None
+    ranks = dict(zip(raws, numbers, strict=True))
+    return ranks if len(ranks) == len(rows) else None
 
 
 def _tekken_special(root: Node, count: int) -> list[str]:

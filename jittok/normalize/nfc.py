@@ -19,10 +19,10 @@ import numpy as np
 from jittok._jit import I32, I64, U8, U16, OutI32, OutI64, OutU8, frozen, helper, kernel, wide
 from jittok._raw import Window, get_u8, get_u16, window
 from jittok.normalize.quick import QuickTable, next_that_matters, open_quick, quick_table
-from jittok.pretokenize.classes import two_stage_of
+from jittok.pretokenize.classes import among, distinct, two_stage_of
 from jittok.structures.utf8 import decode, encode
 from jittok.structures.valid import is_malformed
-from jittok.unicode.libraries import ranges
+from jittok.unicode.libraries import is_member, ranges
 from jittok.unicode.nfc import (
     L_BASE,
     L_COUNT,
@@ -32,11 +32,12 @@ from jittok.unicode.nfc import (
     T_COUNT,
     V_BASE,
     V_COUNT,
-    class_table,
-    compositions,
-    decompositions,
+    classed,
+    composing_pairs,
+    full_decompositions,
     seconds,
 )
+from jittok.unicode.tables import UNICODE_SIZE
 
 CLASS, MAY_CHANGE, CONTINUES = 0xFF, 0x100, 0x200
 """A fact is the combining class, with MAY_CHANGE for code points that decompose for good or compose with one in front
@@ -79,35 +80,41 @@ class NfcWork(NamedTuple):
 @cache
 def nfc_tables(old: bool = False) -> Nfc:
     """The tables, made once. old: those of tokenizers, whose tables leave alone what Unicode 10 did not know."""
-    classes, known, pairs = class_table().copy(), dict(decompositions()), dict(compositions())
-    if old:
-        newer = {c for first, last in ranges("newer") for c in range(first, last + 1)}
-        classes[sorted(newer)] = 0
-        known = {c: parts for c, parts in known.items() if c not in newer}
-        pairs = {both: whole for both, whole in pairs.items() if newer.isdisjoint((*both, whole))}
-    facts = classes.astype(np.uint16)
-    hangul = range(S_BASE, S_BASE + S_COUNT)
-    composite = {*pairs.values()}
-    for c, parts in known.items():
-        # a composition that comes back as itself stands as long as no mark follows
-        facts[c] |= MAY_CHANGE * (c not in composite) | CONTINUES * bool(classes[parts[0]] or parts[0] in seconds())
+    marks, classes = classed()
+    points, owner, parts = full_decompositions()
+    sizes = np.bincount(owner, minlength=points.size)
+    first, second, whole = composing_pairs()
     follow = np.array(sorted(seconds()))
-    facts[follow] |= MAY_CHANGE
-    facts[follow] |= CONTINUES
-    facts[classes > 0] |= CONTINUES
-    facts[hangul.start : hangul.stop] = 0
     if old:
-        facts[sorted(newer)] = 0
-    values, numbers = np.unique(facts, return_inverse=True)
-    pages, blocks = two_stage_of(numbers.reshape(-1).astype(np.uint8))
-    order = sorted(known)
-    ends = np.cumsum([0, *(len(known[c]) for c in order)])
-    keys = sorted((first << 21 | second, whole) for (first, second), whole in pairs.items())
+        stays = ~is_member("newer", marks)
+        marks, classes = marks[stays], classes[stays]
+        stays = ~is_member("newer", points)
+        points, sizes, parts = points[stays], sizes[stays], parts[stays[owner]]
+        stays = ~(is_member("newer", first) | is_member("newer", second) | is_member("newer", whole))
+        first, second, whole = first[stays], second[stays], whole[stays]
+    ends = np.append(0, np.cumsum(sizes))
+    heads = parts[ends[:-1]]
+    facts = np.zeros(UNICODE_SIZE, np.uint16)
+    facts[marks] = classes.astype(np.uint16) | CONTINUES
+    # a composition that comes back as itself stands as long as no mark follows
+    facts[points] |= np.where(among(points, np.sort(whole)), np.uint16(0), np.uint16(MAY_CHANGE))
+    facts[points] |= np.where(among(heads, marks) | among(heads, follow), np.uint16(CONTINUES), np.uint16(0))
+    facts[follow] |= MAY_CHANGE | CONTINUES
+    facts[S_BASE : S_BASE + S_COUNT] = 0
+    for low, high in ranges("newer") if old else ():
+        facts[low : high + 1] = 0
+    there = np.flatnonzero(facts)  # few: to look at all of them takes longer than the rest
+    found = facts[there]
+    values = distinct(np.append(np.uint16(0), found))
+    numbers, matters = np.zeros(UNICODE_SIZE, np.uint8), np.zeros(UNICODE_SIZE, np.bool_)
+    numbers[there], matters[there] = np.searchsorted(values, found), found != (VIRAMA | CONTINUES)
+    pages, blocks = two_stage_of(numbers)
+    keys = first << 21 | second
+    order = np.argsort(keys)
     return Nfc(
-        quick_table((facts != 0) & (facts != (VIRAMA | CONTINUES))),
-        frozen(pages, np.uint16), frozen(blocks, np.uint8), frozen(values, np.uint16), frozen(order, np.int32),
-        frozen(ends, np.int32), frozen([c for point in order for c in known[point]], np.int32),
-        frozen([key for key, _ in keys], np.int64), frozen([whole for _, whole in keys], np.int32),
+        quick_table(matters),
+        frozen(pages, np.uint16), frozen(blocks, np.uint8), frozen(values, np.uint16), frozen(points, np.int32),
+        frozen(ends, np.int32), frozen(parts, np.int32), frozen(keys[order], np.int64), frozen(whole[order], np.int32),
     )  # fmt: skip
 
 

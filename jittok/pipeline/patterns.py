@@ -40,6 +40,8 @@ from jittok.unicode.libraries import CLASSES, Ranges, ranges
 LONGEST_PATTERN = 10_000
 DEEPEST = 20
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "f": "\f", "v": "\v", "a": "\a", "e": "\x1b"}
+_WITHOUT_CASE = ("Lm", "Lo", "N", "Nd", "P", "S", "Z", "C", "Han")
+"""Classes that are the same in the regex crate where case does not matter. Oniguruma leaves all classes as they are."""
 _CLASS_ESCAPES = {"s": "space", "d": "digit", "w": "word"}
 _FOLDED = {"s": "sS\u017f", "k": "kK\u212a"}
 SUPERSCRIPTS: Ranges = ((0xB2, 0xB3), (0xB9, 0xB9), (0xBC, 0xBE))
@@ -258,7 +260,7 @@ class _Reader:
         c = self.peek()
         self.at += 1
         if c and c in "pP":
-            return self.property(c == "P")
+            return self.property(c == "P", folded)
         if c and c in "sdwSDW":
             inside = ranges("word_crate" if c in "wW" and self.engine == CRATE else _CLASS_ESCAPES[c.lower()])
             if c in "wW" and self.engine == ONIG and not self.sets:
@@ -287,7 +289,7 @@ class _Reader:
         self.at = after
         return ((int(digits, 16), int(digits, 16)),)
 
-    def property(self, negated: bool) -> Ranges:
+    def property(self, negated: bool, folded: bool) -> Ranges:
         if self.take("{"):
             end = self.pattern.find("}", self.at)
             name, after = self.pattern[self.at : max(end, self.at)], end + 1
@@ -297,6 +299,8 @@ class _Reader:
             negated, name = not negated, name[1:]
         if name not in CLASSES or name.islower():
             raise self.error(f"one of {', '.join(c for c in CLASSES if not c.islower())}")
+        if folded and self.engine == CRATE and name not in _WITHOUT_CASE:
+            raise self.error("no class with letters of one case, or marks, where case does not matter")
         self.at = after
         return complement(ranges(name)) if negated else ranges(name)
 

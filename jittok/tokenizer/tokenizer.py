@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from jittok._jit import frozen, patiently
 from jittok.compiled import Kept, keep
+from jittok.encode.meanwhile import ids_meanwhile
 from jittok.errors import UnsupportedVocab
 from jittok.inputs import Documents, OneText, check_errors, to_bytes
 from jittok.locks import once
@@ -84,6 +85,7 @@ class Tokenizer(Decoding):
         self._file_options = file_options or {}  # what `load` was told beside the file
         self._rules: dict[tuple[bool, bool, str], tuple[Encoder, Rule]] = {}  # by the options of calls
         self._builtins: dict[tuple[bool, bool, str], Builtin | None] = {}  # the same, for one short text
+        self._may_wait = isinstance(vocab, Vocab)  # whether its kernel may still have to be compiled
         if kept is None:
             self._encoder = self._make_encoder()  # now, as it may fail
             if key is not None and self._encoder is not None:
@@ -142,6 +144,11 @@ class Tokenizer(Decoding):
                 return ids.view(Ids)
         raw = to_bytes(text, rule.replace)
         if len(raw) < LONG_TEXT and threads is None:
+            if self._may_wait:
+                ids = ids_meanwhile(encoder, raw, add_special, parse_special)
+                if ids is not None:
+                    return ids.view(Ids)
+                self._may_wait = False
             return encoder.one(raw, rule).view(Ids)
         from jittok.encode.batch import encode_one
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jittok._jit import F32, I64, OutF32, OutI32, OutI64, OutU8, OutU16, helper, kernel, wide
+from jittok._jit import F32, I32, I64, OutF32, OutI32, OutI64, OutU8, OutU16, helper, kernel, wide
 from jittok.train.exponents import Tables, exp, log_sum
 
 NONE = np.float32(-3e38)
@@ -23,7 +23,8 @@ class Lattice(NamedTuple):
 
     ends: I64  # [words + 1] word w is characters ends[w] .. ends[w + 1] - 1
     counts: I64  # [words]
-    at: OutI64  # [characters + 1] where the edges of each character begin
+    where: I32  # [characters of the words] which character of the shared parts each is
+    at: OutI64  # [characters of the parts + 1] where the edges of each begin
     lengths: OutU16  # [edges]
     ids: OutI32  # [edges]
     scores: OutF32  # [pieces]
@@ -65,6 +66,7 @@ def expect(
     total: [1] occurrences of all words; alpha, beta: [longest word + 1]; objective: [1] gets the negated likelihoods.
     """
     at, lengths, ids, scores, unknown = lattice.at, lattice.lengths, lattice.ids, lattice.scores, lattice.unknown[0]
+    where = lattice.where
     for w in range(first, last, step):
         begin, size = lattice.ends[w], lattice.ends[w + 1] - lattice.ends[w]
         for p in range(size + 1):
@@ -72,7 +74,8 @@ def expect(
         alpha[0], beta[size] = 0.0, 0.0
         for p in range(size):
             single = False
-            for e in range(at[begin + p], at[begin + p + 1]):
+            c = wide(where[begin + p])
+            for e in range(at[c], at[c + 1]):
                 q = p + wide(lengths[e])
                 single |= q == p + 1
                 x = np.float32(scores[ids[e]] + alpha[p])
@@ -82,7 +85,8 @@ def expect(
                 alpha[p + 1] = x if alpha[p + 1] == NONE else log_sum(tables, alpha[p + 1], x)
         for p in range(size - 1, -1, -1):
             single, sum_ = False, NONE
-            for e in range(at[begin + p], at[begin + p + 1]):
+            c = wide(where[begin + p])
+            for e in range(at[c], at[c + 1]):
                 q = p + wide(lengths[e])
                 single |= q == p + 1
                 x = np.float32(scores[ids[e]] + beta[q])
@@ -95,7 +99,8 @@ def expect(
         count = np.float32(lattice.counts[w])
         for p in range(size):
             single = False
-            for e in range(at[begin + p], at[begin + p + 1]):
+            c = wide(where[begin + p])
+            for e in range(at[c], at[c + 1]):
                 q = p + wide(lengths[e])
                 single |= q == p + 1
                 k = ids[e]
@@ -115,6 +120,7 @@ def count_best(lattice: Lattice, first: int, last: int, step: int, best: OutF32,
     best, back: [longest word + 1]. The first of the best wins.
     """
     at, lengths, ids, scores, unknown = lattice.at, lattice.lengths, lattice.ids, lattice.scores, lattice.unknown[0]
+    where = lattice.where
     tokens = 0
     for w in range(first, last, step):
         begin, size = lattice.ends[w], lattice.ends[w + 1] - lattice.ends[w]
@@ -123,7 +129,8 @@ def count_best(lattice: Lattice, first: int, last: int, step: int, best: OutF32,
         best[0] = 0.0
         for p in range(size):
             single = False
-            for e in range(at[begin + p], at[begin + p + 1]):
+            c = wide(where[begin + p])
+            for e in range(at[c], at[c + 1]):
                 q = p + wide(lengths[e])
                 single |= q == p + 1
                 x = np.float32(best[p] + scores[ids[e]])
@@ -147,7 +154,7 @@ def count_best(lattice: Lattice, first: int, last: int, step: int, best: OutF32,
 def find_shadowed(lattice: Lattice, spots: I64, sizes: I64, best: OutF32, shadowed: OutU8) -> int:
     """1 for pieces whose text has a better segmentation than the piece itself.
 
-    spots: where in the words each piece stands, sizes: its characters; best: [longest piece + 1]
+    spots: where in the parts each piece stands, sizes: its characters; best: [longest piece + 1]
     """
     at, lengths, ids, scores, unknown = lattice.at, lattice.lengths, lattice.ids, lattice.scores, lattice.unknown[0]
     for k in range(spots.size):

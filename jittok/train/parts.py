@@ -146,6 +146,10 @@ class Parts:
         starts = room.out_starts[: number + 1]
         self._counter.add_words(room.out[: int(starts[-1])], starts, room.out_counts[:number])
 
+    def points(self) -> NDArray[np.int64]:
+        """The characters that words have."""
+        return np.flatnonzero(self._table >= 0)
+
     def found(self) -> Counts:
         """All parts."""
         return of_table(self._counter.table)

@@ -1,13 +1,13 @@
 """Kernels of Unigram's seeds: texts that go on in more than one way, and where in the words each of them stands.
 
-Words are rows of character ranks. Their suffixes are sorted; nodes of the tree over them are texts that several
-suffixes begin with. What may come behind a text are its next characters' first bytes (sentencepiece sorts bytes: two
-characters that begin alike are one way), a space, or the end of a line.
+Words (or parts of them, see `shared`) are rows of character ranks. Their suffixes are sorted; nodes of the tree over
+them are texts that several suffixes begin with. What may come behind a text are its next characters' first bytes
+(sentencepiece sorts bytes: two characters that begin alike are one way), a space, or the end of a line.
 """
 
 from __future__ import annotations
 
-from jittok._jit import I32, I64, U8, OutI32, OutI64, OutU16, helper, kernel, wide
+from jittok._jit import I32, I64, OutI32, OutI64, OutU16, helper, kernel, wide
 from jittok.train.pairs import ANY, BYTE, SAME
 
 NO_PIECE = 1 << 18
@@ -86,18 +86,19 @@ def sort_suffixes(
 
 
 @helper
-def _both(behind: int, byte: int) -> int:
+def both(behind: int, byte: int) -> int:
+    """What is behind a text of which one is behind some, the other behind others."""
     return byte if behind in (NOTHING, byte) else SEVERAL
 
 
 @kernel
 def find_seeds(
-    text: I32, rest: I32, flags: U8, kinds: I32, leads: I32, order: I32, weights: I64, longest: int, stack: OutI64,
+    text: I32, rest: I32, behind: I32, kinds: I32, leads: I32, order: I32, weights: I64, longest: int, stack: OutI64,
     firsts: OutI64, lasts: OutI64, sizes: OutI64,
 ) -> int:  # fmt: skip
     """Texts of two characters or more that go on in several ways; how many, or -1: there is no more room.
 
-    flags: what is behind the word of each character; leads: the first byte of each character
+    behind: the first byte behind the part of each character, or SEVERAL; leads: the first byte of each character
     order: sorted suffixes; weights: int64[n + 1] how often the words of those before each occur
     stack: int64[FACTS * (longest + 4)]; firsts, lasts: the suffixes (places in `order`) that begin with each text
     """
@@ -125,7 +126,7 @@ def find_seeds(
                 stack[FACTS * top + DEPTH], stack[FACTS * top + FIRST] = shared, first
                 stack[FACTS * top + BEHIND] = NOTHING
             byte = wide(leads[text[begin + stack[FACTS * top + DEPTH]]])
-            stack[FACTS * top + BEHIND] = _both(stack[FACTS * top + BEHIND], byte)
+            stack[FACTS * top + BEHIND] = both(stack[FACTS * top + BEHIND], byte)
         if i < order.size:
             place = wide(order[i])
             size = min(wide(rest[place]), limit)
@@ -133,11 +134,8 @@ def find_seeds(
                 top += 1
                 stack[FACTS * top + DEPTH], stack[FACTS * top + FIRST] = size, i
                 stack[FACTS * top + BEHIND] = NOTHING
-            if rest[place] <= longest:
-                if flags[place] & LINE_ENDS:
-                    stack[FACTS * top + BEHIND] = _both(stack[FACTS * top + BEHIND], END_BYTE)
-                if flags[place] & SPACE_FOLLOWS:
-                    stack[FACTS * top + BEHIND] = _both(stack[FACTS * top + BEHIND], SPACE_BYTE)
+            if rest[place] <= longest and behind[place] != NOTHING:
+                stack[FACTS * top + BEHIND] = both(stack[FACTS * top + BEHIND], wide(behind[place]))
     return count
 
 

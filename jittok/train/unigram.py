@@ -45,6 +45,7 @@ from jittok.train.seeding import (
     valid_text,
 )
 from jittok.train.sentences import FOLLOWED, Sentences, sentences_of
+from jittok.train.shared import Shared, shared_parts
 from jittok.train.spm import NORMAL, UNKNOWN_MARK, SpmOptions, SpmTrained, first_pieces, piece_kinds, runs_of, too_long
 
 F = np.float32
@@ -66,9 +67,10 @@ class Step(NamedTuple):
 
 @dataclass
 class _Model:
-    """Pieces by where their texts stand in the words, with scores, and the edges they are."""
+    """Pieces by where their texts stand in the parts of words, with scores, and the edges they are."""
 
     sentences: Sentences
+    parts: Shared
     spots: NDArray[np.int64]
     sizes: NDArray[np.int64]
     scores: Floats
@@ -80,8 +82,8 @@ class _Model:
     @property
     def lattice(self) -> Lattice:
         """What kernels look at."""
-        words, unknown = self.sentences, np.array([self.scores.min() - PENALTY], F)
-        return Lattice(words.ends, words.counts, self.at, self.lengths, self.ids, self.scores, unknown)
+        words, where, unknown = self.sentences, self.parts.where, np.array([self.scores.min() - PENALTY], F)
+        return Lattice(words.ends, words.counts, where, self.at, self.lengths, self.ids, self.scores, unknown)
 
     def take(self, pieces: NDArray[np.int64], scores: Floats) -> None:
         """Only these pieces, in this order, with these scores."""
@@ -95,7 +97,7 @@ class _Model:
         """The text of each piece."""
         words, ends = self.sentences, np.cumsum(self.sizes)
         places = np.repeat(self.spots - ends + self.sizes, self.sizes) + np.arange(ends[-1])
-        text = words.characters[words.text[places]].astype("<u4").tobytes().decode("utf-32-le")
+        text = words.characters[self.parts.text[places]].astype("<u4").tobytes().decode("utf-32-le")
         return [text[i:j] for i, j in zip((ends - self.sizes).tolist(), ends.tolist(), strict=True)]
 
 
@@ -157,31 +159,33 @@ def train_unigram_counts(
 
 def seeds(sentences: Sentences, options: SpmOptions) -> _Model:
     """Characters by count, then the best texts, with the logarithms of their shares; and all their edges."""
-    text, ends, longest = sentences.text, sentences.ends, options.max_piece_length
-    letters = np.diff(ends)
-    word_of = np.repeat(np.arange(letters.size), letters)
-    rest = (ends[1:][word_of] - np.arange(text.size)).astype(np.int32)
+    longest = options.max_piece_length
     kinds = piece_kinds(sentences.characters, options)
     kinds[sentences.characters == UNKNOWN_MARK] |= NO_PIECE
     points = sentences.characters.tolist()
+    leads = np.array([chr(c).encode()[0] for c in points], np.int32)
+    parts = shared_parts(sentences, kinds, leads)
+    text, ends = parts.text, parts.ends
+    letters = np.diff(ends)
+    word_of = np.repeat(np.arange(letters.size), letters)
+    rest = (ends[1:][word_of] - np.arange(text.size)).astype(np.int32)
     order, other, grouped = (np.empty(text.size, np.int32) for _ in range(3))
     depth = longest + 2 + longest % 2
     room, groups = np.zeros(len(points) + 1, np.int64), np.zeros(depth + 2, np.int64)
     sort_suffixes(text, rest, depth, room, groups, grouped, order, other)
-    each = sentences.counts[word_of]
+    each = parts.counts[word_of]
     weights = np.concatenate([[0], np.cumsum(each[order])])
-    leads = np.array([chr(c).encode()[0] for c in points], np.int32)
     most, number = text.size // 2 + 64, -1
     while number < 0:
         firsts, lasts, sizes = (np.empty(most, np.int64) for _ in range(3))
         number = find_seeds(
-            text, rest, sentences.flags[word_of], kinds, leads, order, weights, longest,
+            text, rest, parts.behind[word_of], kinds, leads, order, weights, longest,
             np.zeros(FACTS * (longest + 4), np.int64), firsts, lasts, sizes,
         )  # fmt: skip
         most *= 2
     firsts, lasts, sizes = firsts[:number], lasts[:number], sizes[:number]
     sums = weights[lasts] - weights[firsts]
-    firsts, lasts, sizes, sums = _with_last(sentences, kinds, order, rest, longest, (firsts, lasts, sizes, sums))
+    firsts, lasts, sizes, sums = _with_last(sentences, parts, kinds, order, rest, longest, (firsts, lasts, sizes, sums))
     scores = sums.astype(F) * sizes.astype(F)
     long = np.array([len(chr(c).encode()) for c in points], np.int64)
     through = np.concatenate([[0], np.cumsum(long[text])])
@@ -206,16 +210,17 @@ def seeds(sentences: Sentences, options: SpmOptions) -> _Model:
         np.zeros(text.size, np.int32), lengths, ids,
     )  # fmt: skip
     spots = np.concatenate([where[alone], order[firsts]])
-    return _Model(sentences, spots, np.concatenate([np.ones(alone.size, np.int64), sizes]), shares, at, lengths, ids)
+    sizes = np.concatenate([np.ones(alone.size, np.int64), sizes])
+    return _Model(sentences, parts, spots, sizes, shares, at, lengths, ids)
 
 
 def _with_last(
-    sentences: Sentences, kinds: Any, order: Any, rest: Any, longest: int, found: tuple[Any, ...]
+    sentences: Sentences, parts: Shared, kinds: Any, order: Any, rest: Any, longest: int, found: tuple[Any, ...]
 ) -> tuple[Any, ...]:
     """Seeds with what the last line adds. Nothing is behind that line. So a text that it ends with goes on in more than
     one way if another line ends with it too. Then the text counts as often as there are such lines."""
     firsts, lasts, sizes, sums = found
-    text, word = sentences.text, frozen(sentences.last, np.int32)
+    text, word = parts.text, frozen(sentences.last, np.int32)
     stops = sentences.ends[1:]
     for size in range(2, min(word.size, longest) + 1):
         own = word[word.size - size :]
@@ -223,7 +228,7 @@ def _with_last(
             continue
         long = np.flatnonzero(np.diff(sentences.ends) >= size)
         for k in range(size):
-            long = long[text[stops[long] - size + k] == own[k]]
+            long = long[sentences.text[stops[long] - size + k] == own[k]]
         lines = int(sentences.lines[long].sum())
         if lines < 2:
             continue

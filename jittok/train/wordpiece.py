@@ -8,6 +8,7 @@ the `##` characters in the order of a randomly seeded hash table, and ids decide
 from __future__ import annotations
 
 import os
+import unicodedata
 from collections import Counter as Tally
 from dataclasses import dataclass, field
 from functools import partial
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 ROLES = {"[PAD]": "pad", "[UNK]": "unk", "[CLS]": "bos", "[SEP]": "sep", "[MASK]": "mask"}
 CONTINUES = "##"
+LONGEST_IN_BERT = 100
+"""Characters of the longest word that BERT's tokenizer looks for in its vocabulary."""
 RUNS = r"[^ \t-\r]+"
 IDEOGRAPHS = (
     (0x3400, 0x4DBF),
@@ -165,7 +168,35 @@ def train_wordpiece(
         words = count(texts, how=How(runs=RUNS, threads=threads, memory=memory))
     parts = Parts(partial(classified, lowercase=lowercase, strip_accents=strip_accents))
     parts.add(words.words, words.starts, words.counts)
-    return _learn(parts.characters(), size, special, min_frequency, lowercase, strip_accents)
+    found = parts.characters()
+    made = _learn(found, size, special, min_frequency, lowercase, strip_accents)
+    made.warnings += _other_in_bert(parts.points(), found, lowercase, strip_accents)
+    return made
+
+
+def _other_in_bert(points: NDArray[np.int64], words: CharacterWords, lowercase: bool, strip_accents: bool) -> list[str]:
+    """What to say of characters and words that llama.cpp reads in another way than BERT's own tokenizer."""
+    others = []
+    for c, kind, becomes in np.transpose([points, *classified(points, lowercase, strip_accents)]).tolist():
+        text = chr(c)
+        if strip_accents:
+            text = "".join(d for d in unicodedata.normalize("NFD", text) if unicodedata.category(d) != "Mn")
+        text = text.lower() if lowercase else text
+        spacing = kind == GONE and unicodedata.category(chr(c)) in ("Mc", "Me")
+        if spacing or (kind == SAME and text != chr(becomes) and unicodedata.category(chr(c)) != "Cn"):
+            others.append(f"U+{c:04X}")
+    said = []
+    if others:
+        what = f"{len(others)} of the {points.size:,} characters, such as {', '.join(others[:3])}"
+        rule = "it leaves out marks beside letters, and keeps only the first letter of a Hangul syllable"
+        said.append(f"llama.cpp reads {what}, in another way than BERT's tokenizer ({rule}); tokens are learned as "
+                    "llama.cpp reads, so BERT's tokenizer gives words with these characters other ids")  # fmt: skip
+    long = int((np.diff(words.starts) > LONGEST_IN_BERT).sum())
+    if long:
+        said.append(
+            f"{long:,} words have more than {LONGEST_IN_BERT} characters: BERT's tokenizer takes each for [UNK]"
+        )
+    return said
 
 
 def learn_wordpiece(

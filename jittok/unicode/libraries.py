@@ -29,25 +29,10 @@ SETS = (
 else the rules of grapheme clusters tell apart. "cluster_linker" joins two of "cluster_consonant", with what else
 belongs to a cluster between them, but for "cluster_apart"."""
 CLASSES = (
-    "L",
-    "Lu",
-    "Ll",
-    "Lt",
-    "Lm",
-    "Lo",
-    "N",
-    "Nd",
-    "M",
-    "P",
-    "S",
-    "Z",
-    "C",
-    "Han",
-    "space",
-    "digit",
-    "word",
+    "L", "Lu", "Ll", "Lt", "Lm", "Lo", "N", "Nd", "Nl", "No", "M", "Mn", "Mc", "Me", "P", "Pc", "Pd", "Ps", "Pe", "Pi",
+    "Pf", "Po", "S", "Sm", "Sc", "Sk", "So", "Z", "Zs", "Zl", "Zp", "C", "Cc", "Cf", "Han", "space", "digit", "word",
     "word_crate",
-)
+)  # fmt: skip
 """Names of classes of regular expressions. "word_crate": the regex crate's `\\w`, which has U+200C and U+200D."""
 CHINESE = (
     (0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x2A6DF), (0x2A700, 0x2B73F), (0x2B740, 0x2B81F),

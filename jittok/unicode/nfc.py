@@ -42,12 +42,13 @@ def class_table() -> NDArray[np.uint8]:
 
 
 @cache
-def classed() -> NDArray[np.int64]:
-    """Code points whose combining class is not 0, rising."""
+def classed() -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """(code points whose combining class is not 0, rising; their classes)."""
     starts = load_nfc()["class_start"].astype(np.int64)
     runs = np.flatnonzero(load_nfc()["class_value"])
     sizes = np.diff(starts, append=UNICODE_SIZE)[runs]
-    return np.repeat(starts[runs] - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
+    points = np.repeat(starts[runs] - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
+    return points, np.repeat(load_nfc()["class_value"].astype(np.uint8)[runs], sizes)
 
 
 @cache
@@ -82,10 +83,17 @@ def full_decompositions() -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray
 @cache
 def compositions() -> dict[tuple[int, int], int]:
     """(first, second) -> what they compose to, without Hangul."""
+    first, second, whole = (column.tolist() for column in composing_pairs())
+    return dict(zip(zip(first, second, strict=True), whole, strict=True))
+
+
+@cache
+def composing_pairs() -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """The same as arrays: (first, second, what they compose to)."""
     tables = load_nfc()
     kept = tables["composes"] > 0
-    first, second, whole = (tables[name][kept].tolist() for name in ("first", "second", "decomposed"))
-    return dict(zip(zip(first, second, strict=True), whole, strict=True))
+    first, second, whole = (tables[name][kept].astype(np.int64) for name in ("first", "second", "decomposed"))
+    return first, second, whole
 
 
 @cache

@@ -30,6 +30,9 @@ from jittok.unicode.libraries import mapping, normal_form
         (r"\x{1F600}|\u4e2d", "😀中", "a"),
         (r"\p{^Lu}", "a1", "AÉ"),
         (r".", "a\r", "\n"),
+        (r"\p{Zs}", " \u00a0\u1680\u202f\u3000", "\t\n\u2028\u180e\u200b"),
+        (r"[\p{Mn}\p{Sc}\p{Nl}]", "\u0301$€Ⅳ", "\u0903+1a"),
+        (r"[\p{Pd}\p{Ps}\p{Cf}]", "-(\u2014\u200d", "_)\x01"),
     ],
 )
 def test_a_pattern_matches_what_its_engine_matches(pattern, yes, no):
@@ -37,6 +40,16 @@ def test_a_pattern_matches_what_its_engine_matches(pattern, yes, no):
         compiled = engine.compile(explicit(pattern))
         assert [c for c in yes if not compiled.fullmatch(c)] == []
         assert [c for c in no if compiled.fullmatch(c)] == []
+
+
+def test_a_class_where_case_does_not_matter_is_as_the_engine_has_it():
+    """Oniguruma leaves a class as it is. The regex crate adds letters of the other case."""
+    assert regex.fullmatch(explicit(r"(?i:\p{Lu})", ONIG), "A")
+    assert not regex.fullmatch(explicit(r"(?i:\p{Lu})", ONIG), "a")
+    for pattern in (r"(?i:\p{Lu})", r"(?i:'s|\P{L})", r"(?i:\p{Mn}+)"):
+        with pytest.raises(PatternError, match="where case does not matter"):
+            explicit(pattern, CRATE)
+    assert regex.fullmatch(explicit(r"(?i:s\p{N})", CRATE), "\u017f1")
 
 
 def test_the_end_of_a_line_is_rubys_and_that_of_the_text_is_rusts():

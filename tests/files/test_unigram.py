@@ -127,6 +127,24 @@ def test_words_end_at_white_space_that_tokens_hold():
     assert tok.encode("a\n-\nb").tolist() == [1, 3, 1, 2, 1, 4]
 
 
+@pytest.mark.parametrize(
+    ("low", "runs"), [(-1.7976931348623157e308, "general"), (-1e300, "general"), (-9e29, "kernels")]
+)
+def test_scores_whose_sums_are_not_finite_are_not_for_the_kernels(low, runs):
+    """A place with such a sum has no path that leads to it, and what is read there is of another text."""
+    marks = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}
+    pieces = [["<unk>", 0.0], ["▁", low], ["a", -1.0], ["b", low], ["ab", low], ["aa", -2.0]]
+    content = json.dumps({
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, marks]},
+        "model": {"type": "Unigram", "vocab": pieces, "unk_id": 0},
+    }).encode()  # fmt: skip
+    tok, plain = jittok.load(content, cache=False), Runner(read_pipeline(content))
+    assert tok.runs.startswith(runs)
+    for text in ("ab", "b", "aab bb", "é bé"):
+        assert tok.encode(text).tolist() == plain.encode(text, False)
+    assert tok.encode("bb aab").tolist() == [1, 3, 3, 1, 2, 4]
+
+
 JOINING = [
     "\u0600", "\u0d4e", "\U000110bd", "\u1100", "\u1161", "\u11a8", "가", "각", "क", "ष", "\uabc0",
     "क\u094d", "क\ua9c0", "\u0903", "\u093c", "\u0301", "\u0345", "\u200d", "❤", "©", "e", "①", "½", "\x85", "\u2028",

@@ -54,6 +54,7 @@ def environment(home: Path, **settings: str) -> dict[str, str]:
         clean["PYTHONDONTWRITEBYTECODE"] = "1"
     else:
         clean["JITTOK_SHIPPED"] = "0"  # a checkout may have libraries, and most of these tests are of the compiler
+    clean["JITTOK_COMPILE_FIRST"] = "1"  # as in the process of the tests
     return clean | {"PYTHONPATH": path, "JITTOK_CACHE_DIR": str(home / "cache")} | settings
 
 

@@ -164,6 +164,25 @@ def test_wordpiece_merges_are_plain_ones(words: dict[str, int]) -> None:
     assert json.dumps(made.texts)
 
 
+def test_what_berts_tokenizer_reads_in_another_way_is_told(tmp_path: Path) -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+    plain, odd = "déjà vu x+y, 日本 naïve", ["हिन्दी", "한국", "x" * 101]
+    made = train_wordpiece([plain, "x" * 100], 120, threads=1)
+    assert all("no pair is left" in said for said in made.warnings)
+    made = train_wordpiece([plain, *odd], 150, threads=1)
+    said = "\n".join(made.warnings)
+    assert "such as U+093F, U+0940, U+AD6D" in said
+    assert "4 of the " in said
+    assert "1 words have more than 100 characters" in said
+    made.save(tmp_path / "vocab.txt")
+    theirs = tokenizers.BertWordPieceTokenizer(str(tmp_path / "vocab.txt"))
+    ours = made.tokenizer
+    same = [theirs.encode(text, add_special_tokens=False).ids == ours.encode(text).tolist() for text in [plain, *odd]]
+    assert same == [True, False, False, False]
+    kept = train_wordpiece(["한국 हि"], 60, threads=1, strip_accents=False)
+    assert all("no pair is left" in told for told in kept.warnings)
+
+
 def test_a_word_start_in_the_text_is_in_no_wordpiece_token(tmp_path: Path) -> None:
     made = train_wordpiece(["mark \u2581mark a\u2581mark x\u2581", "mark mark"], 60, threads=1)
     assert not any("\u2581" in text for text in made.texts)

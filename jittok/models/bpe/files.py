@@ -11,6 +11,7 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jittok._jit import I32, I64, U8, OutI32, frozen, helper, kernel
 from jittok.merging.chain_build import no_chain
@@ -125,9 +126,12 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
 
 def normal_form_alone(pipeline: Pipeline) -> bool:
     """Whether NFC is all that is normalized, and NFC can neither make nor change the tokens that are looked for behind
-    it. Such tokens are ASCII. No character becomes one of theirs, and their last one composes with nothing."""
+    it. Such tokens are ASCII. No character becomes one of theirs, and their last one composes with nothing. What stands
+    beside one that is only a word may change: such are looked for behind NFC."""
     if not pipeline.normalize:
         return True
+    if any(token.normalized and token.single_word for token in pipeline.added):
+        return False
     later = [token.content for token in pipeline.added if token.normalized]
     return pipeline.composes_alone and all(
         text.isascii() and text[-1:] not in composing() and _MADE.isdisjoint(text) for text in later
@@ -150,13 +154,23 @@ def _spelled(pipeline: Pipeline) -> tuple[U8, I64] | None:
     if not normal_form_alone(pipeline):
         return None
     if isinstance(model, Ranks):
-        alphabet = tables.ENCODED_BYTE
-        data, offsets = packed([b"".join([alphabet[byte] for byte in text or b""]) for text in pipeline.model_tokens])
-        return frozen(data, np.uint8), frozen(offsets, np.int64)
+        return spelled_in_bytes(pipeline.model_bytes, pipeline.model_offsets)
     spells = bool(pipeline.split) and type(pipeline.split[-1]).__name__ == "SpellBytes"
     if not isinstance(model, Merges) or not spells or model.prefix or model.suffix:
         return None
     return frozen(pipeline.model_bytes, np.uint8), frozen(pipeline.model_offsets, np.int64)
+
+
+def spelled_in_bytes(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> tuple[U8, I64]:
+    """Texts behind each other in the byte alphabet, whose characters have one byte or two."""
+    whole, alphabet = data.tobytes(), tables.ENCODED_BYTE
+    both, there = np.empty((data.size, 2), np.uint8), np.ones((data.size, 2), np.bool_)
+    for k in (0, 1):
+        both[:, k] = np.frombuffer(whole.translate(bytes(text[min(k, len(text) - 1)] for text in alphabet)), np.uint8)
+    two = np.frombuffer(whole.translate(bytes(len(text) == 2 for text in alphabet)), np.uint8)
+    there[:, 1] = two
+    more = np.append(0, np.cumsum(two, dtype=np.int64))
+    return frozen(both[there], np.uint8), frozen(offsets + more[offsets], np.int64)
 
 
 def pairs_of_ranks(texts: BytesTable, byte_tokens: I32) -> Pairs:

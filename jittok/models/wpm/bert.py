@@ -130,7 +130,7 @@ def _without_accents() -> _Bare:
     one, more, dropped = counts == 1, counts > 1, points[known & (counts == 0)]
     base, base_parts = points[one], parts[kept & one[owner]]
     several = Several(points[more], counts[more], parts[kept & more[owner]])
-    marks = classed()
+    marks, _ = classed()
     marks = marks[~is_member("bert_nonspacing", marks) & ~is_member("newer", marks) & ~among(marks, dropped)]
     ends = np.bitwise_or.reduceat(among(several.parts, marks), np.cumsum(several.counts) - several.counts)
     own = marks[~among(marks, several.points)]

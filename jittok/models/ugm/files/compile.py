@@ -36,6 +36,8 @@ MARGIN = 1.0
 """A token is no part of a path if others spell its text with a sum that is so much larger."""
 HIGHEST = 16.0
 """Scores up to which sums fall from left to right, more or less."""
+LEAST = -1e30
+"""Scores down to which sums are finite, those of floats too: a place with another sum has no path that leads to it."""
 MOST_LIMIT = 1 << 24
 FEW = 128
 """Tokens that tie letters to another class and are looked for in the text, as T5's hundred <extra_id_0> are."""
@@ -202,6 +204,8 @@ def _arrays(own: _Model, keys: Keys, *, first_span: int, merge: int, **more: Any
     spaces = kept[_begin_with_mark(*flat)]  # tokens that begin with U+2581
     mark = [token for token in spaces.tolist() if own.texts[token] == SPACE_MARK_BYTES]
     if not mark or not kept.size or own.scores[kept].max() > HIGHEST or _breaks(*flat):
+        return None
+    if min(own.scores[kept].min(), own.unk_score) < LEAST:
         return None
     values = own.values[kept].astype(np.int32)
     spaced, ends = _spaced(*flat)
