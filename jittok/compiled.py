@@ -2,7 +2,7 @@
 
 A file has a head and arrays behind it. The head is JSON. It says how scalars and arrays make up NamedTuples and
 dataclasses of this package. A file is found by what the vocabulary's file holds (`content_key`). It belongs to a stamp
-of the package's sources: another version writes it anew.
+of the package's sources and tables: another version writes it anew.
 
 The content of a vocabulary's file is hashed once. After that its path, size, times and inode stand for it. What is read
 is checked: sizes, places, types and a sum over all words of the arrays. A damaged file is a miss.
@@ -51,6 +51,8 @@ _ROOTS = ("encode.encoder", "decode.pieces", "models.spm", "models.bpe", "models
           "models.plamo2", "models.test_model", "vocab.load", "encode.pipeline_encoder", "files",
           "align.word_rules", "align.inert", "compiled")  # fmt: skip
 """Modules that together import all that makes a compiled vocabulary."""
+TABLES = Path(__file__).with_name("unicode")
+"""Where the tables of characters are that it is made with."""
 
 
 class Damaged(Exception):
@@ -78,7 +80,8 @@ def stamp() -> str:
     """What a compiled vocabulary depends on beside the vocabulary."""
     digest = hashlib.sha256(sys.byteorder.encode())
     digest.update(source_stamp(*(f"jittok.{module}" for module in _ROOTS)))
-    digest.update(hashlib.sha256(records.FILE.read_bytes()).digest())
+    for file in (records.FILE, *sorted(TABLES.glob("*.npz"))):
+        digest.update(hashlib.sha256(file.read_bytes()).digest())
     return digest.hexdigest()
 
 

@@ -4,6 +4,7 @@ import json
 import logging
 import lzma
 import re
+import shutil
 import sys
 import threading
 from dataclasses import fields
@@ -296,3 +297,15 @@ def test_a_file_that_is_exchanged_while_it_is_hashed_gets_no_name_of_the_other(t
     mine.rename(other)
     away.rename(mine)
     assert compiled.content_key(mine / "vocab.gguf") == right
+
+
+def test_the_tables_of_characters_are_part_of_the_stamp(tmp_path, monkeypatch):
+    tables = shutil.copytree(compiled.TABLES, tmp_path / "unicode")
+    monkeypatch.setattr(compiled, "TABLES", tables)
+    before = compiled.stamp.__wrapped__()
+    assert before == compiled.stamp()
+    for path in sorted(tables.glob("*.npz")):
+        path.write_bytes(path.read_bytes() + b" ")
+        after = compiled.stamp.__wrapped__()
+        assert after != before
+        before = after

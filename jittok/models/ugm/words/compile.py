@@ -64,7 +64,7 @@ def compile_pipeline(pipeline: Pipeline, known: tuple[str, ...] = ()) -> Arrays 
     if model.byte_fallback:
         for byte in range(256):
             byte_ids[byte] = pipeline.vocabulary.get(b"<0x%02X>" % byte, -1)
-        if (byte_ids < 0).any():
+        if (byte_ids < 0).any() and (byte_ids >= 0).any():
             return None
     data, offsets = packed(ids)
     trie = build_double_array(data, offsets, np.array([*ids.values()], np.int32))
