@@ -76,7 +76,7 @@ def metaspace(scheme: str, split_: bool = True) -> dict[str, Any]:
 
 def drawn_stage(draw: random.Random) -> dict[str, Any]:
     """One stage of a splitter."""
-    yes, behavior = draw.random() < 0.5, draw.choice(BEHAVIORS)
+    yes, other, behavior = draw.random() < 0.5, draw.random() < 0.5, draw.choice(BEHAVIORS)
     return draw.choice([
         {"type": "Whitespace"}, {"type": "WhitespaceSplit"}, {"type": "BertPreTokenizer"},
         {"type": "Punctuation", "behavior": behavior}, {"type": "Digits", "individual_digits": yes},
@@ -85,7 +85,7 @@ def drawn_stage(draw: random.Random) -> dict[str, Any]:
         {"type": "CharDelimiterSplit", "delimiter": draw.choice("a ▁é")},
         {"type": "FixedLength", "length": draw.choice([1, 2, 5])},
         metaspace(draw.choice(["always", "never"]), yes),
-        {"type": "ByteLevel", "add_prefix_space": yes, "use_regex": draw.random() < 0.5},
+        {"type": "ByteLevel", "add_prefix_space": yes, "use_regex": other, "trim_offsets": True},
     ])  # fmt: skip
 
 
