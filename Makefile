@@ -11,7 +11,7 @@ KERNELS := -m 'not process and not slow' tests/raw tests/structures tests/normal
 # What `test` runs compiled beside all other tests, so that both cores have work to the end.
 ROOMS := tests/models tests/align tests/corpus tests/law tests/train tests/files tests/normalize tests/compare tests/convert
 
-.PHONY: ship wheel ship-test demo test test-checked test-interpreted test-compiled test-rooms test-others test-notebooks test-fast alone mutants lint bench fuzz differential examples upstream clean
+.PHONY: ship wheel ship-test demo test test-checked test-interpreted test-uncompiled test-compiled test-rooms test-others test-notebooks test-fast alone mutants lint bench fuzz differential examples upstream clean
 .venv/bin/python:
 	python3 -m venv .venv
 .venv/core: pyproject.toml .venv/bin/python
@@ -34,7 +34,7 @@ BESIDE = @$(MAKE) --no-print-directory $(2) >.venv/$(2).log 2>&1 & other=$$!; \
 
 test: .venv/test  ## every index checked; no compiler at all; compiled, everything; the notebooks
 	@echo "in the order of --randomly-seed=$(ORDER)"
-	$(call BESIDE,test-checked,test-interpreted)
+	$(call BESIDE,test-checked,test-uncompiled)
 	$(call BESIDE,test-rooms,test-others)
 
 test-checked: .venv/test
@@ -45,13 +45,17 @@ test-interpreted: .venv/test
 	@echo "without the compiler:"
 	$(call TIMED,NUMBA_DISABLE_JIT=1 HYPOTHESIS_PROFILE=slow $(PYTEST) $(KERNELS))
 
-test-compiled: test-rooms test-others
+# Notebooks are compiled, but the other core has time for them while `test-checked` runs.
+test-uncompiled:
+	@$(MAKE) --no-print-directory -k test-interpreted test-notebooks
+
+test-compiled: test-rooms test-others test-notebooks
 
 test-rooms: .venv/test
 	@echo "compiled, the longer half:"
 	$(call TIMED,$(PYTEST) $(ROOMS))
 
-test-others: .venv/test test-notebooks
+test-others: .venv/test
 	@echo "compiled, all other tests:"
 	$(call TIMED,$(PYTEST) $(addprefix --ignore=,$(ROOMS)))
 

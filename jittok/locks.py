@@ -24,8 +24,8 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-IMPORT_SECONDS = 5.0
-"""A fork waits no longer for another thread's imports,"""
+IMPORT_SECONDS = 30.0
+"""A fork waits no longer for another thread's imports (seconds each, on a busy machine with a cold disk),"""
 LLVM_SECONDS = 0.5
 """nor for a call of LLVM: loading takes milliseconds, compiling may take a minute and is not waited for."""
 OURS = frozenset(

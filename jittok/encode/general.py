@@ -17,7 +17,7 @@ from jittok.errors import EncodingFailed
 from jittok.inputs import Documents
 from jittok.pipeline.models import Pieces
 from jittok.pipeline.pipeline import FIRST_TEXT, Pipeline
-from jittok.pipeline.steps import Compose, Map, Normalizer, Splitter
+from jittok.pipeline.steps import Compose, Map, Normalizer, Pattern, Replace, Splitter
 from jittok.unicode.libraries import mapping, normal_form
 
 if TYPE_CHECKING:
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
 GENERAL_ARRAYS = ("general path",)
 """What is kept in place of arrays."""
+LOOKED_AT = 64
+"""Characters of a text that tell how it begins when it is normalized, where no pattern needs more."""
+_SHORT = (Pattern(" {2,}"), Pattern(r"\s+"), Pattern(r"\s{2,}"))
+"""Patterns whose matches at the start of a text begin as those of a part of it."""
 PARTS = ("arrays", "raw", "later", "raw_parsed", "later_parsed", "family", "prepared")
 """What is kept of an encoder: arguments of `PipelineEncoder`."""
 
@@ -175,6 +179,22 @@ def by_reference(step: Normalizer, text: str) -> str:
     from jittok.reference.pipeline.normalize import Piece, normalizer  # few texts need it
 
     return normalizer(step)(Piece(text, None)).text
+
+
+def begins_at_start(pipeline: Pipeline, text: str) -> bool:
+    """Whether the first character of a normalized text comes of the first one of the text, as the library counts."""
+    from jittok.reference.pipeline.normalize import Piece, normalizer  # few texts need it
+
+    patterns = [step.pattern for step in pipeline.normalize if isinstance(step, Replace)]
+    known = all((pattern.literal and len(pattern.text) < LOOKED_AT) or pattern in _SHORT for pattern in patterns)
+    size = LOOKED_AT if known else len(text)
+    while True:
+        piece = Piece(text[:size], [*range(min(size, len(text)))])
+        for step in pipeline.normalize:
+            piece = normalizer(step)(piece)
+        if piece.text or size >= len(text):
+            return bool(piece.places) and (piece.places or [])[0] == 0
+        size *= 8
 
 
 def cut_words(stages: tuple[Splitter, ...], text: str) -> list[str]:

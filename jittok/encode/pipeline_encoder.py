@@ -26,7 +26,7 @@ from jittok.pipeline.models import Longest, Merges, Pieces, Ranks, Unigram, Word
 from jittok.pipeline.pipeline import FIRST_TEXT, LSTRIP, NORMALIZED, RSTRIP, SINGLE_WORD, SPECIAL, UNSEARCHED
 from jittok.pretokenize.families import GENERAL
 from jittok.special.leftmost import cut_leftmost
-from jittok.special.tables import STRIPS_LEFT, STRIPS_RIGHT, SpecialTokens, tables_of
+from jittok.special.tables import ONLY_WORD, STRIPS_LEFT, STRIPS_RIGHT, SpecialTokens, tables_of
 from jittok.special.user_defined import cut_user_defined, user_defined
 from jittok.structures.valid import VALID, first_malformed
 from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES
@@ -56,18 +56,17 @@ def make_encoder(pipeline: Pipeline, cache_bytes: int, kept: Kept | None) -> Enc
         make = _prepared if known["prepared"] else PipelineEncoder
         return GeneralEncoder(pipeline) if general else make(pipeline, cache_bytes, **known)
     refuse_empty_tokens(pipeline)
-    if not (pipeline.added_flags & SINGLE_WORD).any():
-        for family, (module, models) in COMPILERS.items():
-            if not isinstance(pipeline.model, models):
-                continue
-            arrays = importlib.import_module(module).compile_pipeline(pipeline)
-            if arrays is not None:
-                return PipelineEncoder(pipeline, cache_bytes, arrays, family=family)
-        from jittok.encode.compile_prepared import compile_prepared
+    for family, (module, models) in COMPILERS.items():
+        if not isinstance(pipeline.model, models):
+            continue
+        arrays = importlib.import_module(module).compile_pipeline(pipeline)
+        if arrays is not None:
+            return PipelineEncoder(pipeline, cache_bytes, arrays, family=family)
+    from jittok.encode.compile_prepared import compile_prepared
 
-        found = compile_prepared(pipeline)
-        if found is not None:
-            return _prepared(pipeline, cache_bytes, found.arrays, family=found.family, prepared=found.marking or True)
+    found = compile_prepared(pipeline)
+    if found is not None:
+        return _prepared(pipeline, cache_bytes, found.arrays, family=found.family, prepared=found.marking or True)
     return GeneralEncoder(pipeline)
 
 
@@ -339,6 +338,7 @@ def search_tables(pipeline: Pipeline, later: bool, parse_special: bool, prepared
         if bool(flags & NORMALIZED) == later and not flags & UNSEARCHED:
             hidden = bool(flags & SPECIAL) and not parse_special
             strips = (STRIPS_LEFT if flags & LSTRIP else 0) | (STRIPS_RIGHT if flags & RSTRIP else 0)
+            strips |= ONLY_WORD if flags & SINGLE_WORD else 0
             found[change(token.content.encode())] = -1 if hidden else token.id, strips  # of equal texts the last
     rows = [(text, token, strips) for text, (token, strips) in found.items() if text]
     if all(token < 0 for _, token, _ in rows):

@@ -9,6 +9,7 @@ model: a model sees marked words.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Collection
 from functools import partial
 from typing import NamedTuple
 
@@ -26,6 +27,7 @@ from jittok.encode.prepare import (
     normalizer,
     read_only,
     texts_of,
+    together,
     with_front,
     with_images,
 )
@@ -40,8 +42,11 @@ from jittok.pipeline.steps import (
     FIRST,
     MERGED_WITH_NEXT,
     NEVER,
+    Compose,
     Cut,
+    Map,
     Metaspace,
+    Normalizer,
     Pattern,
     PrefixSpace,
     SpellBytes,
@@ -133,6 +138,27 @@ def behind(pipeline: Pipeline, steps: int) -> Pipeline:
     return dataclasses.replace(pipeline, normalize=pipeline.normalize[steps:])
 
 
+def normalizers(steps: tuple[Normalizer, ...], user: Collection[bytes]) -> list[Step | None]:
+    """What does the steps, as many together as one table can. user: see `normalizer`."""
+    found, waiting = list[Step | None](), list[Map | Compose]()
+    for step in steps:
+        one = isinstance(step, Map) or (isinstance(step, Compose) and step.form != "NFC")
+        if waiting and not (one and _go_together(*waiting, step)):
+            found.append(together(tuple(waiting)))
+            waiting.clear()
+        if one:
+            waiting.append(step)  # type: ignore[arg-type]
+        else:
+            found.append(normalizer(step, user))
+    return [*found, together(tuple(waiting))] if waiting else found
+
+
+def _go_together(*steps: Normalizer) -> bool:
+    """Whether a step can be done with those before it: there is one normal form, and none behind NFKC."""
+    forms = [k for k, step in enumerate(steps) if isinstance(step, Compose)]
+    return len(forms) <= 1 and steps[:-1].count(Compose("NFKC")) == 0
+
+
 def preparation(pipeline: Pipeline, marking: Marking | Plan | int, spaces: bool = False) -> Preparation | None:
     """What is done to the texts of a file; None where a step is not covered. marking: how words are marked, or True
     where they are not, or so many steps of the normalizer of which the model's kernel does the rest. spaces: see
@@ -140,9 +166,10 @@ def preparation(pipeline: Pipeline, marking: Marking | Plan | int, spaces: bool 
     if type(marking) is int:
         first = [normalizer(step) for step in pipeline.normalize[:marking]]
         return None if None in first else Preparation(tuple(step for step in first if step is not None), ())
-    normalize = [normalizer(step, user_defined(pipeline)) for step in pipeline.normalize]
-    if any(step is None for step in normalize) or (first_only(pipeline) and normalize):
-        return None
+    normalize = normalizers(pipeline.normalize, user_defined(pipeline))
+    later = any(token.normalized and not token.unsearched for token in pipeline.added)
+    if any(step is None for step in normalize) or (first_only(pipeline) and normalize and later):
+        return None  # where a character of normalized text comes from is not known behind a token in it
     known = tuple(step for step in normalize if step is not None)
     if isinstance(marking, Plan):
         return Preparation(known, _planned(segments_of(pipeline.split), marking.markings))

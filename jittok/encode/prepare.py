@@ -7,7 +7,7 @@ forms but NFC, patterns that are replaced) Python's own engines do for the fragm
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +22,7 @@ from jittok.models.ugm.files.clustered import Clustered, clustered_of, write_clu
 from jittok.models.ugm.files.normalizers import RUNS
 from jittok.models.ugm.files.rewriting import STEP
 from jittok.normalize.composed import changed_fragments, nfc_tables
+from jittok.normalize.forms import Apart, apart_of, find_disorder
 from jittok.normalize.fronts import gather, strip_white, write_fronts, write_runs
 from jittok.normalize.images import Images, images_of, write_images
 from jittok.normalize.squeezed import Squeezed, squeezed_of, write_squeezed
@@ -53,6 +54,7 @@ LONGEST_IMAGE = 64
 """Bytes of what a character may become in a kernel, which keeps room for that many wherever one stands."""
 NOTHING: U8 = frozen([], np.uint8)
 NO_IDS: I32 = frozen([], np.int32)
+_NFC = Compose("NFC")
 _ALPHABET = dict(enumerate(map(chr, CHARACTER_OF_BYTE)))
 
 
@@ -119,7 +121,7 @@ def _clustered(table: Clustered, plain: Callable[[str], str], workspace: Workspa
     if done < 0:
         raise AssertionError(f"the map makes more of a text than {table.growth} times its bytes: code {done}")
     made = texts_of(out, places, texts.tokens)
-    return _by_python(plain, workspace, texts, odd, made) if odd.any() else made
+    return by_python(plain, workspace, texts, odd, made) if odd.any() else made
 
 
 def _without_runs(content: U8, workspace: Workspace, texts: Texts) -> Texts:
@@ -174,7 +176,7 @@ def _exchanged(
     return texts_of(out, places, texts.tokens)
 
 
-def _by_python(
+def by_python(
     change: Callable[[str], str], workspace: Workspace, texts: Texts, wanted: NDArray[np.int64] | None = None,
     others: Texts | None = None,
 ) -> Texts:  # fmt: skip
@@ -271,17 +273,35 @@ def one_unknown(ids: NDArray[np.int32], ends: NDArray[np.int64], first: int, las
 # ---- steps of a file
 
 
-@lru_cache(maxsize=8)
-def _map_images(name: str) -> Images:
-    return images_of(mapping(name))
+def together(steps: tuple[Map | Compose, ...]) -> Step:
+    """What does maps and at most one normal form, which is not NFC, and NFKC only as the last."""
+    table, forms = apart_of(steps), [step.form for step in steps if isinstance(step, Compose)]
+    if not forms:
+        return partial(with_images, table.images)
+    return partial(_taken_apart, table, forms == ["NFKC"], partial(_changed, steps))
+
+
+def _changed(steps: tuple[Map | Compose, ...], text: str) -> str:
+    for step in steps:
+        text = text.translate(mapping(step.name)) if isinstance(step, Map) else normal_form(step.form, text)
+    return text
+
+
+def _taken_apart(
+    table: Apart, composes: bool, change: Callable[[str], str], workspace: Workspace, texts: Texts
+) -> Texts:
+    made = with_images(table.images, workspace, texts)
+    if composes:
+        return _composed(workspace, made)
+    odd = np.empty(texts.number, np.int64)
+    found = workspace.run(find_disorder, table, texts.data, texts.starts, texts.stops, texts.tokens, texts.number, odd)
+    return by_python(change, workspace, texts, odd, made) if found else made
 
 
 def normalizer(step: Normalizer, user: Collection[bytes] = ()) -> Step | None:
     """What does one step; None for one that is not covered. user: texts that sentencepiece leaves as they are."""
-    if isinstance(step, Map):
-        return partial(with_images, _map_images(step.name))
-    if isinstance(step, Compose):
-        return _composed if step.form == "NFC" else partial(_by_python, partial(normal_form, step.form))
+    if isinstance(step, Map | Compose):
+        return _composed if step == _NFC else together((step,))
     if isinstance(step, Prepend):
         return partial(
             with_front, frozen(np.frombuffer(step.text.encode(), np.uint8), np.uint8), NOTHING, NOTHING, TEXT
@@ -295,7 +315,7 @@ def normalizer(step: Normalizer, user: Collection[bytes] = ()) -> Step | None:
         clusters = clustered_of(step)
         return None if clusters is None else partial(_clustered, clusters, partial(by_reference, step))
     if isinstance(step, SpellBytes):
-        return partial(_by_python, _spelled)
+        return partial(by_python, _spelled)
     return _replacing(step) if isinstance(step, Replace) else None
 
 
@@ -315,12 +335,12 @@ def _replacing(step: Replace) -> Step:
             return partial(with_images, images_of({}, points, content))
         return partial(with_images, images_of(dict.fromkeys(points, content)))
     if pattern.literal and pattern.text:
-        return partial(_by_python, partial(_replaced, pattern, content))
+        return partial(by_python, partial(_replaced, pattern, content))
     try:
         explicit(pattern.text, pattern.engine)
     except PatternError:
-        return partial(_by_python, partial(by_reference, step))
-    return partial(_by_python, partial(_replaced, pattern, content))
+        return partial(by_python, partial(by_reference, step))
+    return partial(by_python, partial(_replaced, pattern, content))
 
 
 def _replaced(pattern: Pattern, content: str, text: str) -> str:

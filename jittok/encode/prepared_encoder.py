@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.encode.general import begins_at_start
 from jittok.encode.pipeline_encoder import PipelineEncoder
 from jittok.encode.preparation import Plan, behind, first_only, preparation
 from jittok.encode.prepare import Texts, cut_again, no_tokens, one_unknown
@@ -49,14 +50,18 @@ class PreparedEncoder(PipelineEncoder):
             rule = rule._replace(later=no_tokens())
         count = super().cut(workspace, docs, first, last, rule)
         if self._first_only:
-            self._tell_first(workspace, docs.starts[first:last], count)
+            self._tell_first(workspace, docs, docs.starts[first:last], count)
         return count
 
-    def _tell_first(self, workspace: Workspace, starts: NDArray[np.int64], count: int) -> None:
-        """Texts that do not stand where their document begins are TEXT."""
+    def _tell_first(self, workspace: Workspace, docs: Documents, starts: NDArray[np.int64], count: int) -> None:
+        """Texts that do not stand where their document begins are TEXT, in the normalized text, too."""
         of = np.repeat(starts, np.diff(workspace.document_ends[: starts.size], prepend=0))
         inner = (workspace.tokens[:count] < 0) & (workspace.starts[:count] != of)
         workspace.tokens[:count][inner] = TEXT
+        for k in np.flatnonzero((workspace.tokens[:count] < 0) & ~inner).tolist() if self.steps.normalize else ():
+            raw = docs.between(int(workspace.starts[k]), int(workspace.stops[k]))
+            if not begins_at_start(self.pipeline, raw.decode("utf-8", "replace")):
+                workspace.tokens[k] = TEXT
 
     def may_part(self, _size: int) -> bool:
         """Not where what is done to a text may depend on where it begins."""

@@ -3,7 +3,8 @@
 The first search is for tokens in the text as it is. The second search is in the text between them, for tokens of
 normalized text (kernels run it only where nothing is normalized). A token that is not admitted is found too, and left
 as text: the search goes on behind it. `lstrip` takes white space before a match, up to the end of the last match.
-`rstrip` takes white space behind a match, but the search goes on from the match's own end. Source: tokenizers,
+`rstrip` takes white space behind a match, but the search goes on from the match's own end. A token that is only a word
+is none beside a character of a word. Source: tokenizers,
 `AddedVocabulary`.
 """
 
@@ -13,14 +14,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, kernel
+from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, kernel, wide
 from jittok._raw import Window, get_i32, get_u8, put_i32, put_i64, window
 from jittok.fragments import NEED, OUT_OF_ROOM, TEXT_PREFIXED
 from jittok.special.partition import Work
 from jittok.special.search import SearchWindow, next_occurrence
-from jittok.special.tables import STRIPS_LEFT, STRIPS_RIGHT, SpecialTokens
+from jittok.special.tables import ONLY_WORD, STRIPS_LEFT, STRIPS_RIGHT, SpecialTokens
 from jittok.structures.double_array import NO_VALUE
 from jittok.structures.sequences import open_sequences
+from jittok.structures.utf8 import decode
 from jittok.structures.white import white_before, white_behind
 
 NO_ROOM = -1
@@ -57,18 +59,35 @@ def open_search(special: SpecialTokens, work: Work, data: U8) -> SearchWindow:
 
 
 @helper
-def _cut_later(w: SearchWindow, any_tokens: int, out: Output, at: int, start: int, stop: int) -> int:
+def _in_word(special: SpecialTokens, data: U8, at: int, stop: int) -> bool:
+    code, _ = decode(data, at, stop, 1)
+    return wide(special.strips[special.ids.size + (code >> 3)]) >> (code & 7) & 1 != 0
+
+
+@helper
+def _beside_word(special: SpecialTokens, data: U8, start: int, begin: int, end: int, stop: int) -> bool:
+    """Whether data[begin:end] stands beside a character of a word of data[start:stop]."""
+    if end < stop and _in_word(special, data, end, stop):
+        return True
+    at = begin - 1
+    while at > start and at > begin - 4 and wide(data[at]) & 0xC0 == 0x80:
+        at -= 1
+    return begin > start and _in_word(special, data, at, begin)
+
+
+@helper
+def _cut_later(special: SpecialTokens, data: U8, w: SearchWindow, out: Output, at: int, start: int, stop: int) -> int:
     """The fragments of a text by the second search; their number, or NO_ROOM."""
     done, i = start, start
     block, mask = start - 64, np.uint64(0)
-    while any_tokens > 0 and i < stop:
+    while special.ids.size > 0 and i < stop:
         i, rank, block, mask = next_occurrence(w, i, stop, block, mask)
         if rank == NO_VALUE:
             break
         begin, end = i, i + get_i32(w.lengths, rank)
         i = end
         token, strips = get_i32(w.ids, rank), get_u8(w.strips, rank)
-        if token < 0:
+        if token < 0 or (strips & ONLY_WORD and _beside_word(special, data, start, begin, end, stop)):
             continue
         if at + AHEAD > out.room:
             return NO_ROOM
@@ -122,21 +141,21 @@ def cut_leftmost(
             begin, end = i, i + get_i32(w.lengths, rank)
             i = end
             token, strips = get_i32(w.ids, rank), get_u8(w.strips, rank)
-            if token < 0:
+            if token < 0 or (strips & ONLY_WORD and _beside_word(raw, data, start, begin, end, stop)):
                 continue
             if strips & STRIPS_LEFT:
                 begin = max(white_before(w.data, begin, done), done)
             if strips & STRIPS_RIGHT:
                 end = white_behind(w.data, end, stop)
             if done < begin:
-                at = _cut_later(inner, later.ids.size, out, at, done, begin)
+                at = _cut_later(later, data, inner, out, at, done, begin)
             if at == NO_ROOM or at + AHEAD > out.room:
                 return OUT_OF_ROOM
             if begin < end:
                 at = put_fragment(out, at, begin, end, token)
             done = end
         if done < stop:
-            at = _cut_later(inner, later.ids.size, out, at, done, stop)
+            at = _cut_later(later, data, inner, out, at, done, stop)
         if at == NO_ROOM or at + after.size + AHEAD > out.room:
             return OUT_OF_ROOM
         for k in range(after.size):

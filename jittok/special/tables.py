@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,11 +11,13 @@ from numpy.typing import NDArray
 from jittok._jit import I32, U8, frozen
 from jittok.structures.double_array import NO_VALUE, DoubleArray, build_double_array
 from jittok.structures.sequences import Sequences, make_sequences
+from jittok.unicode.libraries import ranges
+from jittok.unicode.tables import UNICODE_SIZE
 from jittok.vocab import Vocab
 
 UNKNOWN, CONTROL, LSTRIP, RSTRIP = 1, 8, 128, 256
 """llama.cpp's attribute bits that matter here."""
-STRIPS_LEFT, STRIPS_RIGHT = 1, 2
+STRIPS_LEFT, STRIPS_RIGHT, ONLY_WORD = 1, 2, 4
 FEW = 12
 """Up to so many beginnings of tokens are looked for in 64 bytes at once."""
 ANY = 256
@@ -37,7 +40,7 @@ class SpecialTokens(NamedTuple):
     trie: DoubleArray  # text -> rank
     ids: I32  # [ranks]
     lengths: I32  # [ranks] bytes
-    strips: U8  # [ranks] STRIPS_LEFT | STRIPS_RIGHT
+    strips: U8  # [ranks] STRIPS_LEFT | STRIPS_RIGHT | ONLY_WORD; if one is that, then `word_bits`
     any_strips: int  # whether one of them strips
 
 
@@ -60,7 +63,7 @@ def build_special(vocab: Vocab, admitted: NDArray[np.int32]) -> SpecialTokens:
 
 
 def tables_of(texts: list[bytes], ids: NDArray[Any], strips: NDArray[Any]) -> SpecialTokens:
-    """Tables of tokens, longest first: their texts, ids, and STRIPS_LEFT | STRIPS_RIGHT."""
+    """Tables of tokens, longest first: their texts, ids, and STRIPS_LEFT | STRIPS_RIGHT | ONLY_WORD."""
     lengths = np.fromiter(map(len, texts), np.int32, len(texts))
     if np.any(lengths[1:] > lengths[:-1]):
         raise AssertionError("special tokens do not come longest first")
@@ -79,9 +82,18 @@ def tables_of(texts: list[bytes], ids: NDArray[Any], strips: NDArray[Any]) -> Sp
         build_double_array(data, offsets, np.arange(len(texts), dtype=np.int32)),
         frozen(ids, np.int32),
         frozen(lengths, np.int32),
-        frozen(strips, np.uint8),
+        frozen(np.append(strips, word_bits()) if (strips & ONLY_WORD).any() else strips, np.uint8),
         int(strips.any()),
     )
+
+
+@cache
+def word_bits() -> NDArray[np.uint8]:
+    """uint8[0x110000 / 8]: a bit for each code point that the regex crate's `\\w` matches, lowest first."""
+    members = np.zeros(UNICODE_SIZE, np.uint8)
+    for first, last in ranges("word_crate"):
+        members[first : last + 1] = 1
+    return np.packbits(members, bitorder="little")
 
 
 def _beginnings(texts: list[bytes], seconds: dict[int, set[int]]) -> list[bytes]:

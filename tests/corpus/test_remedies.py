@@ -25,10 +25,11 @@ SLOW = {
     "added_tokens": [{"id": 3, "content": "a", "single_word": True, "normalized": True, "special": False,
                       "lstrip": False, "rstrip": False}],
     "normalizer": {"type": "Replace", "pattern": {"Regex": "a{1,3}b"}, "content": "c"},
-    "pre_tokenizer": {"type": "Whitespace"},
+    "pre_tokenizer": {"type": "Sequence", "pretokenizers": [
+        {"type": "Metaspace", "replacement": " ", "prepend_scheme": "first", "split": False}, {"type": "Whitespace"}]},
     "model": {"type": "WordLevel", "vocab": {"<unk>": 0, "the": 1, "c": 2}, "unk_token": "<unk>"},
 }  # fmt: skip
-"""A tokenizer.json that has no kernels: whether a token stands alone is looked for in normalized text."""
+"""A tokenizer.json that has no kernels: it asks whether normalized text behind a token stands where the text begins."""
 
 
 @pytest.fixture

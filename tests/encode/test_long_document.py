@@ -287,7 +287,7 @@ def test_a_slow_part_delays_no_thread_and_changes_no_order(room):
             workspace.give_ids(at + part, at)
         workspace.ids[at : at + part] = part
         if part == 1:
-            assert late.wait(20)
+            assert late.wait(100)
         if part == 39:
             late.set()
         return at + part
@@ -316,14 +316,14 @@ def test_an_interrupt_stops_the_threads_behind_their_parts():
 
     def jobs():
         yield from range(100)
-        assert begun.wait(20)
+        assert begun.wait(100)
         raise KeyboardInterrupt
 
     threads = []
     with pytest.raises(KeyboardInterrupt):
         long_document.InOrder(lambda: 10).run(Pool(), 2, jobs(), encode, Workspace, [].append)
     for thread in threads:
-        thread.join(20)
+        thread.join(100)
         assert not thread.is_alive()
     assert 90 < len(done) <= 100
 

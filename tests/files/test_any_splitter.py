@@ -1,7 +1,9 @@
 """Every model behind every chain of splitter stages runs in kernels, with the ids of the plain reference."""
 
 import json
+import lzma
 import random
+from pathlib import Path
 
 import pytest
 from drawn_files import drawn_text
@@ -79,3 +81,15 @@ def test_a_word_of_more_characters_than_wordpiece_looks_at_is_unknown():
     tok = jittok.load(content, cache=False)
     assert tok.runs == "kernels"
     assert tok.encode("é éé ééa éééé ##a ## a").tolist() == [1, 1, 2, 1, 2, 3, 0, 3, 4, 0]
+
+
+RECORDED = Path(__file__).parents[1] / "data" / "splitters.jsonl.xz"
+
+
+def test_the_ids_are_those_that_tokenizers_gave():
+    rows = [json.loads(line) for line in lzma.decompress(RECORDED.read_bytes()).splitlines()]
+    assert len(rows) > 30
+    for row in rows[:: 1 if JIT else 15]:
+        tok = jittok.load(row["file"].encode(), cache=False)
+        assert tok.runs == "kernels"
+        assert tok.encode_batch(row["texts"], parse_special=True, threads=1).to_list() == row["ids"]

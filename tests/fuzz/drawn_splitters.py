@@ -21,10 +21,12 @@ def drawn_file(draw: random.Random, kind: str) -> bytes:
     model = drawn_model(draw, kind)
     stages = [drawn_stage(draw) for _ in range(draw.choice([0, 1, 1, 1, 2, 2, 3]))]
     steps = [drawn_step(draw) for _ in range(draw.choice([0, 0, 1, 2, 3]))]
-    if draw.random() < 0.2 and not steps:
+    added = _added(draw, len(model["vocab"]))
+    if draw.random() < 0.2:
         stages[:1] = [metaspace("first", draw.random() < 0.6)]
+        added = [{**row, "normalized": row["normalized"] and not steps} for row in added]
     return json.dumps({
-        "added_tokens": _added(draw, len(model["vocab"])),
+        "added_tokens": added,
         "normalizer": {"type": "Sequence", "normalizers": steps} if steps else None,
         "pre_tokenizer": {"type": "Sequence", "pretokenizers": stages} if stages else None,
         "model": model,
@@ -74,7 +76,7 @@ def metaspace(scheme: str, split_: bool = True) -> dict[str, Any]:
 
 def drawn_stage(draw: random.Random) -> dict[str, Any]:
     """One stage of a splitter."""
-    yes, behavior = draw.random() < 0.5, draw.choice(BEHAVIORS)
+    yes, other, behavior = draw.random() < 0.5, draw.random() < 0.5, draw.choice(BEHAVIORS)
     return draw.choice([
         {"type": "Whitespace"}, {"type": "WhitespaceSplit"}, {"type": "BertPreTokenizer"},
         {"type": "Punctuation", "behavior": behavior}, {"type": "Digits", "individual_digits": yes},
@@ -83,7 +85,7 @@ def drawn_stage(draw: random.Random) -> dict[str, Any]:
         {"type": "CharDelimiterSplit", "delimiter": draw.choice("a ▁é")},
         {"type": "FixedLength", "length": draw.choice([1, 2, 5])},
         metaspace(draw.choice(["always", "never"]), yes),
-        {"type": "ByteLevel", "add_prefix_space": yes, "use_regex": draw.random() < 0.5},
+        {"type": "ByteLevel", "add_prefix_space": yes, "use_regex": other, "trim_offsets": True},
     ])  # fmt: skip
 
 
@@ -103,6 +105,6 @@ def drawn_step(draw: random.Random) -> dict[str, Any]:
 def _added(draw: random.Random, first: int) -> list[dict[str, Any]]:
     rows = []
     for k, text in enumerate(draw.sample(["<x>", "ab", "中", "The", "é", "[MASK]", "the"], draw.randrange(4))):
-        flags = {name: draw.random() < 0.25 for name in ("special", "normalized", "lstrip", "rstrip")}
-        rows.append({"id": first + k, "content": text, "single_word": False, **flags})
+        flags = {name: draw.random() < 0.25 for name in ("special", "normalized", "lstrip", "rstrip", "single_word")}
+        rows.append({"id": first + k, "content": text, **flags})
     return rows

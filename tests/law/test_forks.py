@@ -149,7 +149,7 @@ sys.meta_path.insert(0, Slow())
 thread = threading.Thread(target=imports_it)
 thread.start()
 assert inside.wait(100)
-print(child_encodes(imports_it, seconds=20))
+print(child_encodes(imports_it, seconds=60))
 thread.join()
 """
 
@@ -171,7 +171,7 @@ thread.start()
 inside.wait(100)
 pid = os.fork()
 if not pid:
-    signal.alarm(20)
+    signal.alarm(60)
     os._exit(0 if jittok.bundled else 1)
 print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 thread.join()
@@ -194,7 +194,7 @@ pipeline._rows = stopped
 thread = threading.Thread(target=lambda: pipe.model_tokens)
 thread.start()
 inside.wait(100)
-print(child_encodes(lambda: pipe.model_tokens, seconds=20))
+print(child_encodes(lambda: pipe.model_tokens, seconds=60))
 go.set()
 thread.join()
 """
@@ -312,7 +312,7 @@ def test_whoever_forks_keeps_the_locks_that_it_holds():
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     free = threading.Thread(target=lock.__enter__)
     free.start()
-    free.join(5)
+    free.join(60)
     assert not free.is_alive()
 
 

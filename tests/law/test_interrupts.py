@@ -145,10 +145,9 @@ def test_patient_work_returns_and_raises_as_if_it_were_done_here():
 
 @pytest.fixture(scope="module")
 def general():
-    """A file that no kernel runs: one of its added tokens is looked for between words only."""
-    added = {"id": 2, "content": "<x>", "single_word": True, "lstrip": False, "rstrip": False, "normalized": False}
-    model = {"type": "BPE", "vocab": {"a": 0, "b": 1, "<x>": 2}, "merges": []}
-    found = jittok.load(json.dumps({"added_tokens": [added | {"special": False}], "model": model}).encode())
+    """A file that no kernel runs: its unknown token is missing."""
+    model = {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": [], "unk_token": "missing"}
+    found = jittok.load(json.dumps({"model": model}).encode())
     assert found.runs.startswith("general path")
     return found
 

@@ -1,5 +1,7 @@
 """BPE: the kernels are the reference on drawn vocabularies and texts, in every session, with hardly any memory too."""
 
+import functools
+
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -95,6 +97,12 @@ def small():
     return make
 
 
+@pytest.fixture(scope="module")
+def encoder_of(small):
+    """An Encoder of each session, compiled once."""
+    return functools.cache(lambda *session: Encoder(small(*session)))
+
+
 SESSIONS = [("gpt2", "gpt-2"), ("gpt2", "llama-bpe"), ("gpt2", "kimi-k2"), ("gpt2", "sarvam-moe"), ("gemma4", "gemma4"),
             ("hybriddna", "gpt-2"), ("whitespace", "whitespace"), ("gpt2", "whitespace"), ("whitespace", "gemma4"),
             ("hybriddna", "sarvam-moe")]  # fmt: skip
@@ -140,8 +148,8 @@ def test_every_session_encodes_as_the_reference_does(small, session, text, relea
 @pytest.mark.parametrize("session", SESSIONS, ids="-".join)
 @pytest.mark.parametrize("beyond", [b"\xf4\x90\x80\x80", b"\xf5\x80\x80\x80", b"\xf7\xbf\xbf\xbf"])
 @pytest.mark.parametrize("before", [b"", b"ab", b"\xff\xff", "é".encode() * 40])
-def test_code_points_beyond_unicode_fail_at_their_offset(small, session, beyond, before):
-    encoder = Encoder(small(*session, "0.3.36"))
+def test_code_points_beyond_unicode_fail_at_their_offset(encoder_of, session, beyond, before):
+    encoder = encoder_of(*session, "0.3.36")
     with pytest.raises(EncodingFailed, match=r"expected no code point above U\+10FFFF") as caught:
         encoder.one(before + beyond + b"ab", encoder.bare_rule())
     assert caught.value.offset == len(before)
@@ -149,8 +157,8 @@ def test_code_points_beyond_unicode_fail_at_their_offset(small, session, beyond,
 
 @pytest.mark.parametrize("session", SESSIONS + NEW, ids="-".join)
 @pytest.mark.parametrize("wrong", [b"\xf4\x90\x80\x80", b"\xf7\xbf\xbf\xbf", b"\xc0\xa0", b"\xe0\x9f\xbf"])
-def test_each_byte_of_what_is_not_the_shortest_form_is_replaced(small, session, wrong):
-    encoder = Encoder(small(*session))
+def test_each_byte_of_what_is_not_the_shortest_form_is_replaced(encoder_of, session, wrong):
+    encoder = encoder_of(*session)
     rule = encoder.bare_rule()
     replaced = b"ab" + "\ufffd".encode() * len(wrong) + b"ab"
     assert encoder.one(b"ab" + wrong + b"ab", rule).tolist() == encoder.one(replaced, rule).tolist()

@@ -93,6 +93,7 @@ def test_tokens_that_are_no_utf_8_match_as_bytes_do(make_vocab, witnesses, odd):
 def test_long_texts_take_linear_time(make_vocab):
     vocab = make_vocab("wpm", [b"[UNK]", SPACE, b"a", b"b", b"ab" * 20 + b"c", b"!", "\u4e00".encode()], unk_id=0)
     encoder = Encoder(vocab)
+    count = 20_000 if JIT else 1_000
     for text, ids in ((b"ab", [2, 3]), (b"!", [1, 5]), ("\u4e00".encode(), [1, 6])):
-        found = encoder.one(text * 20_000, encoder.bare_rule())
-        assert found.tolist() == ([1] if text == b"ab" else []) + ids * 20_000
+        found = encoder.one(text * count, encoder.bare_rule())
+        assert found.tolist() == ([1] if text == b"ab" else []) + ids * count

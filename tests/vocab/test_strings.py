@@ -56,9 +56,12 @@ def test_strings_that_cannot_be_found_at_once_take_no_longer_than_one_by_one(tex
     view = memoryview(packed([text] * 50_000))
     spent = []
     for work in (lambda: one_by_one(view, 0, 50_000), lambda: strings.walk(view, 0, 50_000)):
-        begin = time.process_time()
-        work()
-        spent.append(time.process_time() - begin)
+        took = []
+        for _ in range(3):  # other work on the machine comes and goes
+            begin = time.process_time()
+            work()
+            took.append(time.process_time() - begin)
+        spent.append(min(took))
     assert spent[1] < 3 * spent[0] + 0.05
 
 

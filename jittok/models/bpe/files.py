@@ -126,9 +126,12 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
 
 def normal_form_alone(pipeline: Pipeline) -> bool:
     """Whether NFC is all that is normalized, and NFC can neither make nor change the tokens that are looked for behind
-    it. Such tokens are ASCII. No character becomes one of theirs, and their last one composes with nothing."""
+    it. Such tokens are ASCII. No character becomes one of theirs, and their last one composes with nothing. What stands
+    beside one that is only a word may change: such are looked for behind NFC."""
     if not pipeline.normalize:
         return True
+    if any(token.normalized and token.single_word for token in pipeline.added):
+        return False
     later = [token.content for token in pipeline.added if token.normalized]
     return pipeline.composes_alone and all(
         text.isascii() and text[-1:] not in composing() and _MADE.isdisjoint(text) for text in later

@@ -135,7 +135,7 @@ def _bare(text: bytes, prefix: bytes, suffix: bytes) -> bytes:
 def _of_merges(pipeline: Pipeline, model: Merges, chain: Chain) -> Marked | None:
     ids, prefix, suffix = pipeline.vocabulary, model.prefix.encode(), model.suffix.encode()
     fallback = [ids.get(b"<0x%02X>" % byte, ABSENT) for byte in range(BYTES)]
-    falls_back = model.byte_fallback and not chain.spelled
+    falls_back = model.byte_fallback and not chain.spelled and max(fallback) != ABSENT
     if model.byte_fallback and (prefix or suffix or (chain.spelled and max(fallback) != ABSENT)):
         return None  # characters that spell bytes may have some of these tokens
     if falls_back and ABSENT in fallback:

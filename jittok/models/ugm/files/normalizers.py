@@ -30,6 +30,7 @@ from jittok.models.ugm.files.clusters import (
     PREPENDS,
 )
 from jittok.models.ugm.files.rewriting import SHORT_CLUSTER
+from jittok.normalize.forms import BORDER, unstable
 from jittok.normalize.keys import MAPPED as NOT_PLAIN
 from jittok.normalize.keys import TIED, Keys, charsmap_keys
 from jittok.normalize.xcda import read_charsmap
@@ -51,7 +52,7 @@ from jittok.pipeline.steps import (
 from jittok.pretokenize.classes import distinct, two_stage_of
 from jittok.structures.double_array import build_double_array
 from jittok.unicode.characters import SPACE_MARK
-from jittok.unicode.libraries import Form, characters, mapping, member_flags, normal_form
+from jittok.unicode.libraries import characters, mapping, member_flags, normal_form
 from jittok.unicode.nfc import class_table, seconds
 from jittok.unicode.tables import UNICODE_SIZE
 
@@ -60,10 +61,6 @@ BY_SPACES, BY_WHITE_SPACE = (WORDS,), (CutClass("whitespace", REMOVED), WORDS)
 RUNS = Pattern(" {2,}")
 JAMO = (*range(0x1100, 0x1200), *range(0xA960, 0xA980), *range(0xD7B0, 0xD800))
 """What joins Hangul characters to others."""
-BORDER = "\ua1cc"
-"""A character that no step changes, and that nothing becomes."""
-STRETCH = 256
-"""Characters that are asked about together."""
 
 
 _ANY = Clusters(np.zeros(0, np.uint8))
@@ -225,19 +222,8 @@ def _touched(step: Map | Compose | Replace) -> NDArray[np.bool_]:
     """bool[0x110000]: all characters that a step may change, alone or beside others."""
     found = np.zeros(UNICODE_SIZE, np.bool_)
     if isinstance(step, Compose):
-        return _meets() | _unstable(step.form)
+        return _meets() | unstable(step.form)
     found[[*mapping(step.name)] if isinstance(step, Map) else [ord(step.pattern.text)]] = True
-    return found
-
-
-@cache
-def _unstable(form: Form) -> NDArray[np.bool_]:
-    """bool[0x110000]: characters of stretches that a normal form changes. What it changes is in no text of that form,
-    so a stretch that stays as it is has none."""
-    found = np.zeros(UNICODE_SIZE, np.bool_)
-    for first in (*range(0, 0xD800, STRETCH), *range(0xE000, UNICODE_SIZE, STRETCH)):
-        text = "".join(map(chr, range(first, first + STRETCH)))
-        found[first : first + STRETCH] = normal_form(form, text) != text
     return found
 
 
