@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from jittok.pipeline import Pipeline
 from jittok.pipeline.models import BYTE, NO_TOKEN, NORMAL, USER, Merges, Pieces, Unigram, WordPiece, Words
 from jittok.reference.pipeline.documents import read_text
 from jittok.reference.pipeline.normalize import Piece
-from jittok.reference.pipeline.run import Runner, Token, runner
+from jittok.reference.pipeline.run import Token, runner
 
 MOST = 1 << 17
 """Bytes of a window, at most."""
@@ -54,7 +55,7 @@ class Walk(Way):
     ) -> None:
         self.run, self.raw, self.parse_special = runner(pipeline), raw, parse_special
         self.ids, self.spans, self.done, self.furthest = ids, spans, 0, 0
-        self.spelling = Spelling(pipeline, self.run)
+        self.spelling = _spelling(pipeline)
         nowhere = np.empty(0, np.int64)
         self.left, self.opened = Spelled(b"", nowhere, nowhere, nowhere), -1
 
@@ -176,6 +177,16 @@ class Walk(Way):
         self.spans[begin : self.done, 0], self.spans[begin : self.done, 1] = starts, stops
 
 
+_SPELLINGS: WeakKeyDictionary[Pipeline, Spelling] = WeakKeyDictionary()
+
+
+def _spelling(pipeline: Pipeline) -> Spelling:
+    """What tokens take, found once."""
+    if pipeline not in _SPELLINGS:
+        _SPELLINGS[pipeline] = Spelling(pipeline)
+    return _SPELLINGS[pipeline]
+
+
 def added_text(token: int) -> bytes:
     """What stands for an added token: bytes that are in no text."""
     return bytes(0xF8 | token >> 3 * k & 7 for k in range(ADDED))
@@ -191,10 +202,10 @@ def last_character(text: bytes, at: int) -> int:
 class Spelling:
     """How many bytes of a text a token takes."""
 
-    def __init__(self, pipeline: Pipeline, run: Runner) -> None:
+    def __init__(self, pipeline: Pipeline) -> None:
         model = pipeline.model
         self.texts, self.kind = pipeline.model_tokens, type(model)
-        self.added = {} if run.pieces else {token.id: added_text(token.id) for token in pipeline.added}
+        self.added = {} if isinstance(model, Pieces) else {token.id: added_text(token.id) for token in pipeline.added}
         self.known = frozenset(pipeline.vocabulary)
         self.unknown = model.unknown if isinstance(model, Merges | Unigram | WordPiece | Words | Pieces) else NO_TOKEN
         self.prefix = model.prefix.encode() if isinstance(model, Merges | WordPiece) else b""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import when_long
+from jittok.encode import apart as few
 from jittok.encode.encoder import SPARE, Encoder
 from jittok.encode.failures import failure_of
 from jittok.encode.long_document import LEAST, PART, InOrder, part_fragments
@@ -68,6 +70,7 @@ def stretches(
     keep_ids: bool = True,
     beside: Callable[..., Any] | None = None,
     together: bool = False,
+    apart: bool = False,
 ) -> Iterator[tuple[Any, ...]]:
     """ids (int32) and ends of rows (int64) of one stretch of documents after the other, in order.
 
@@ -77,6 +80,7 @@ def stretches(
     beside(documents, first, last, document_ends, starts, stops, tokens, ends, ids): called for each stretch, in its
     thread, with its fragments (see `partition.cut_documents`) and their ids. Its result is the third item.
     together: the work of several threads may come as one stretch.
+    apart: `beside` may be asked of some fragments of a document at a time.
     """
     threads = 1 if _in_python(encoder, beside) else thread_count(threads)
     bar = progress_bar(texts) if progress else None
@@ -101,7 +105,7 @@ def stretches(
                 jobs = chain([(docs, base, first, last, alone)], source)
                 yield _one_by_one(encoder, jobs, _times(texts, docs), rule, bar)
             elif threads == 1 or (alone and not pending):
-                yield _stretch(encoder, docs, base, first, last, rule, keep_ids, beside)
+                yield _stretch(encoder, docs, base, first, last, rule, keep_ids, beside, apart)
                 if bar is not None:
                     bar.update(last - first)
             elif together:
@@ -111,7 +115,7 @@ def stretches(
                 yield _in_order(encoder, jobs, expected, rule, threads, pool, bar)
             else:
                 pool = pool or _threads(threads)
-                pending.append(pool.submit(_stretch, encoder, docs, base, first, last, rule, keep_ids, beside))
+                pending.append(pool.submit(_stretch, encoder, docs, base, first, last, rule, keep_ids, beside, apart))
                 yield from finished(pending, (2 if beside else 4) * threads, bar)
         yield from finished(pending, 0, bar)
     except (JittokError, GeneratorExit):
@@ -293,6 +297,7 @@ def _stretch(
     rule: Rule,
     keep_ids: bool,
     beside: Callable[..., Any] | None,
+    apart: bool,
 ) -> tuple[Any, ...]:
     """ids of documents first .. last - 1, the ends of their rows, and what `beside` gives. `base`: number of
     document 0."""
@@ -301,7 +306,16 @@ def _stretch(
     with encoder.workspace() as workspace:
         size = docs.size(first, last) + DOCUMENT_WEIGHT * (last - first)
         workspace.expect(docs, size)
-        count, row_ends = _encoded(encoder, workspace, docs, base, first, last, rule, 0)
+        if apart and last - first == 1 and beside is not None:
+            fragments = encoder.cut(workspace, docs, first, last, rule)
+            if fragments > few.MANY:
+                asked = partial(when_long(size), beside)
+                count, spans = few.spans_apart(encoder, workspace, docs, base, first, fragments, rule, asked)
+                return _taken(workspace, count), np.array([count]), spans
+            count = encoder.encode(workspace, docs, first, last, fragments, rule, base)
+            row_ends = _row_ends(workspace, 1)
+        else:
+            count, row_ends = _encoded(encoder, workspace, docs, base, first, last, rule, 0)
         extra: tuple[Any, ...] = ()
         if beside is not None:
             fragments = int(workspace.document_ends[last - first - 1])

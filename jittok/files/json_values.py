@@ -32,6 +32,17 @@ def skip_blanks(data: U8, i: int, stop: int) -> int:
 
 
 @helper
+def behind(data: U8, i: int, mark: int) -> int:
+    """Where something stands behind white space, a mark and white space; BAD if another stands there, or i is BAD."""
+    if i < 0:
+        return BAD
+    i = skip_blanks(data, i, data.size)
+    if i >= data.size or data[i] != mark:
+        return BAD
+    return skip_blanks(data, i + 1, data.size)
+
+
+@helper
 def skip_text(data: U8, i: int, stop: int) -> int:
     """Behind the text that begins at i with a quote, or BAD."""
     i += 1
@@ -140,8 +151,9 @@ def _read_escape(data: U8, i: int, stop: int, texts: OutU8, at: int) -> tuple[in
 
 @helper
 def read_text(data: U8, i: int, stop: int, texts: OutU8, at: int) -> tuple[int, int]:
-    """(behind the text, where it ends in `texts`), of the text at i; (BAD, 0) where there is none that is right."""
-    if i >= stop or data[i] != QUOTE:
+    """(behind the text, where it ends in `texts`), of the text at i; (BAD, 0) where there is none that is right, or i
+    is BAD."""
+    if i < 0 or i >= stop or data[i] != QUOTE:
         return BAD, 0
     i += 1
     begin, high = at, 0
@@ -187,7 +199,10 @@ def _digits(data: U8, i: int, stop: int, value: np.uint64) -> tuple[int, np.uint
 
 @helper
 def read_number(data: U8, i: int, stop: int, powers: F64) -> tuple[int, float]:
-    """(behind the number, its value), (BAD, 0.0) for one that is not told as easily as those of real files."""
+    """(behind the number, its value), (BAD, 0.0) for one that is not told as easily as those of real files, and where
+    i is BAD."""
+    if i < 0:
+        return BAD, 0.0
     negative = i < stop and data[i] == MINUS
     if negative:
         i += 1

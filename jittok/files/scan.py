@@ -28,6 +28,7 @@ from jittok.files.json_values import (
     QUOTE,
     SPACE,
     ZERO,
+    behind,
     behind_comma,
     read_number,
     read_text,
@@ -95,10 +96,10 @@ def _texts_of(data: U8, start: int, name: str) -> tuple[int, Texts] | None:
 
 
 @kernel
-def find_member(data: U8, start: int, key: U8, known: int, behind: int) -> int:
+def find_member(data: U8, start: int, key: U8, known: int, known_stop: int) -> int:
     """Where the value of the first member of an object with this key begins, or BAD.
 
-    The object is at data[start]; a value that begins at `known` ends at `behind`, if known > 0.
+    The object is at data[start]; a value that begins at `known` ends at `known_stop`, if known > 0.
     """
     stop = data.size
     i = skip_blanks(data, start, stop)
@@ -116,13 +117,12 @@ def find_member(data: U8, start: int, key: U8, known: int, behind: int) -> int:
         if same:
             for k in range(key.size):
                 same = same and data[begin + k] == key[k]
-        i = skip_blanks(data, i, stop)
-        if i >= stop or data[i] != COLON:
+        begin = behind(data, i, COLON)
+        if begin < 0:
             return BAD
-        begin = skip_blanks(data, i + 1, stop)
         if same and begin < stop:
             return begin
-        i = behind if 0 < known == begin else skip_value(data, begin, stop)
+        i = known_stop if 0 < known == begin else skip_value(data, begin, stop)
         if i < 0:
             return BAD
         i = skip_blanks(data, i, stop)
@@ -141,12 +141,9 @@ def read_ids(data: U8, start: int, texts: OutU8, ends: OutI64, numbers: OutI64) 
     i = skip_blanks(data, start + 1, stop)
     while not closed:
         i, at = read_text(data, i, stop, texts, at)
+        i = behind(data, i, COLON)
         if i < 0:
             return BAD
-        i = skip_blanks(data, i, stop)
-        if i >= stop or data[i] != COLON:
-            return BAD
-        i = skip_blanks(data, i + 1, stop)
         value, begin = 0, i
         while i < stop and ZERO <= data[i] <= NINE:
             value = 10 * value + (wide(data[i]) - ZERO)
@@ -177,22 +174,12 @@ def read_merges(data: U8, start: int, texts: OutU8, ends: OutI64) -> int:
     pairs = i < stop and data[i] == OPEN_LIST
     while not closed:
         if pairs:
-            if i >= stop or data[i] != OPEN_LIST:
-                return BAD
-            i, at = read_text(data, skip_blanks(data, i + 1, stop), stop, texts, at)
+            i, at = read_text(data, behind(data, i, OPEN_LIST), stop, texts, at)
+            cut = at
+            i, at = read_text(data, behind(data, i, COMMA), stop, texts, at)
+            i = behind(data, i, CLOSE_LIST)
             if i < 0:
                 return BAD
-            ends[count + 1] = at
-            i = skip_blanks(data, i, stop)
-            if i >= stop or data[i] != COMMA:
-                return BAD
-            i, at = read_text(data, skip_blanks(data, i + 1, stop), stop, texts, at)
-            if i < 0:
-                return BAD
-            i = skip_blanks(data, i, stop)
-            if i >= stop or data[i] != CLOSE_LIST:
-                return BAD
-            i += 1
         else:
             begin = at
             i, at = read_text(data, i, stop, texts, at)
@@ -209,9 +196,8 @@ def read_merges(data: U8, start: int, texts: OutU8, ends: OutI64) -> int:
             for k in range(cut, at - 1):
                 texts[k] = texts[k + 1]
             at -= 1
-            ends[count + 1] = cut
+        ends[count + 1], ends[count + 2] = cut, at
         count += 2
-        ends[count] = at
         i, closed = behind_comma(data, i, CLOSE_LIST)
         if i < 0:
             return BAD
@@ -242,23 +228,14 @@ def read_scores(data: U8, start: int, powers: F64, texts: OutU8, ends: OutI64, n
         return BAD
     i = skip_blanks(data, start + 1, stop)
     while not closed:
-        if i >= stop or data[i] != OPEN_LIST:
-            return BAD
-        i, at = read_text(data, skip_blanks(data, i + 1, stop), stop, texts, at)
+        i, at = read_text(data, behind(data, i, OPEN_LIST), stop, texts, at)
+        i, number = read_number(data, behind(data, i, COMMA), stop, powers)
+        i = behind(data, i, CLOSE_LIST)
         if i < 0:
-            return BAD
-        i = skip_blanks(data, i, stop)
-        if i >= stop or data[i] != COMMA:
-            return BAD
-        i, number = read_number(data, skip_blanks(data, i + 1, stop), stop, powers)
-        if i < 0:
-            return BAD
-        i = skip_blanks(data, i, stop)
-        if i >= stop or data[i] != CLOSE_LIST:
             return BAD
         count += 1
         ends[count], numbers[count - 1] = at, number
-        i, closed = behind_comma(data, i + 1, CLOSE_LIST)
+        i, closed = behind_comma(data, i, CLOSE_LIST)
         if i < 0:
             return BAD
     ends[0] = i

@@ -6,7 +6,7 @@ a text of its own. Decoders turn a list of token texts to a list of texts, which
 
 from __future__ import annotations
 
-from typing import NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,11 @@ SCHEMES = (ALWAYS, FIRST, NEVER)
 BYTE_ALPHABET, SPACES, ESCAPES, TEXT, ID = "byte alphabet", "spaces", "escapes", "text", "id"
 """What a token of llama.cpp prints."""
 FORMS: tuple[Form, ...] = get_args(Form)
+
+
+def _plain(step: tuple[Any, ...]) -> tuple[object, ...]:
+    """A step with an array as something that can be compared and hashed."""
+    return type(step), *(value.tobytes() if isinstance(value, np.ndarray) else value for value in step)
 
 
 class Pattern(NamedTuple):
@@ -56,6 +61,15 @@ class Clusters(NamedTuple):
     that they begin with, else each character so."""
 
     charsmap: NDArray[np.uint8]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, type(self)) and _plain(self) == _plain(other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(_plain(self))
 
 
 class Replace(NamedTuple):
@@ -90,6 +104,15 @@ class Squeeze(NamedTuple):
     squeeze: bool  # leading, doubled and trailing spaces go
     escape: bool  # a space becomes U+2581
     suffix: bool
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, type(self)) and _plain(self) == _plain(other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(_plain(self))
 
 
 # ---- normalizers of llama.cpp, over bytes that need not be UTF-8
@@ -131,6 +154,15 @@ class SqueezeLlama(NamedTuple):
     escape: bool  # a space becomes U+2581
     suffix: bool
     shortest: bool  # as for ReadUtf8
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, type(self)) and _plain(self) == _plain(other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(_plain(self))
 
 
 # ---- splitters

@@ -273,7 +273,8 @@ class Tokenizer(Decoding):
         raw = to_bytes(text, rule.replace)
         start, stop = (frozen([place], np.int64) for place in (0, len(raw)))
         docs = Documents(np.frombuffer(raw, np.uint8), start, stop)
-        ((ids, _, spans),) = stretches(encoder, docs, rule, 1, beside=self._aligning(add_special, parse_special).spans)
+        beside, apart = self._aligning(add_special, parse_special).spans, not isinstance(self.vocab, Pipeline)
+        ((ids, _, spans),) = stretches(encoder, docs, rule, 1, beside=beside, apart=apart)
         found = Alignment(frozen(ids, np.int32), spans, text if isinstance(text, str) else raw)
         return found.described_by(self.describe)
 
@@ -297,7 +298,8 @@ class Tokenizer(Decoding):
         encoder, rule = self._rule(add_special, parse_special, errors)
         aligner = self._aligning(add_special, parse_special)
         beside = aligner.spans if unit == "bytes" else aligner.spans_in_characters
-        found = stretches(encoder, texts, rule, threads, progress, beside=beside)
+        apart = unit == "bytes" and not isinstance(self.vocab, Pipeline)
+        found = stretches(encoder, texts, rule, threads, progress, beside=beside, apart=apart)
         return AlignmentBatch.joined(found, unit)
 
     def _aligning(self, add_special: bool, parse_special: bool) -> Aligner | FileAligner:

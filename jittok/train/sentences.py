@@ -5,21 +5,23 @@ Words begin with U+2581. Characters below the coverage are U+2585, which is in n
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.train.characters import CharacterWords, characters_of
+from jittok.train.characters import CharacterWords, all_text, blocks, characters_of, texts_of
+from jittok.train.counter import flat_words
 from jittok.train.counts import Counts
+from jittok.train.parts import BLOCK
 from jittok.train.seeding import LINE_ENDS, SPACE_FOLLOWS
-from jittok.train.spm import UNKNOWN_MARK, SpmOptions, first_pieces, required_characters
+from jittok.train.spm import UNKNOWN_BYTES, UNKNOWN_MARK, SpmOptions, Symbols, marked, required_characters
 from jittok.unicode.characters import SPACE_MARK_BYTES
+from jittok.unicode.tables import UNICODE_SIZE
 
 FOLLOWED = r"[^ \n]+ ?"
 """A run and the space behind it: whether a text goes on in more than one way depends on that."""
-_UNKNOWN = chr(UNKNOWN_MARK).encode()
+FULL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _BOUNDARY = b"\x1f"
 """What sentencepiece puts in place of symbols; no piece has it."""
 
@@ -48,94 +50,151 @@ class Sentences(NamedTuple):
 
 def sentences_of(counts: Counts, options: SpmOptions) -> Sentences:
     """The words of counted runs (see FOLLOWED)."""
-    sums = _marked(counts, options)
-    texts = list(sums)
-    both = np.array(list(sums.values()), np.int64).reshape(-1, 2)
-    found = characters_of(_as_counts(texts, both.sum(1)))
+    symbols = Symbols(options)
+    words = _marked(counts, symbols)
+    found = characters_of(Counts(words.data, words.starts, words.sums.sum(1)))
     required = required_characters(found, options)
-    known = np.zeros(0x110000, np.bool_)
+    known = np.zeros(UNICODE_SIZE, np.bool_)
     known[[*required, UNKNOWN_MARK]] = True
-    rare = ~known[found.points]
-    last = _parts(SPACE_MARK_BYTES + counts.last, _pattern(options))[-1] if counts.last else b""
-    if rare.any():
-        rows = np.unique(np.repeat(np.arange(len(texts)), np.diff(found.starts))[rare])
+    rare = np.flatnonzero(~known[found.points])
+    last = _parts(SPACE_MARK_BYTES + counts.last, symbols)[-1] if counts.last else b""
+    if rare.size:
         kept = {chr(c) for c in required}
-        for k in rows.tolist():
-            ends, others = sums.pop(texts[k])
-            word = _common(texts[k], kept)
-            had = sums.get(word, (0, 0))
-            sums[word] = (had[0] + ends, had[1] + others)
+        rows = np.unique(np.searchsorted(found.starts, rare, "right") - 1)
+        words = words.with_others(rows, [_common(words.text(k), kept) for k in rows.tolist()])
         last = _common(last, kept)
-    texts = sorted(sums)
-    both = np.array([sums[text] for text in texts], np.int64).reshape(-1, 2)
-    order = np.argsort(-both.sum(1), kind="stable")
-    texts, both = [texts[k] for k in order.tolist()], both[order]
-    words = characters_of(_as_counts(texts, both.sum(1)))
+    del found, rare
+    words = words.sorted()
+    texts = characters_of(Counts(words.data, words.starts, words.sums.sum(1)))
     characters = np.array(sorted({UNKNOWN_MARK, *required}), np.int64)
-    own = CharacterWords(np.array([ord(c) for c in last.decode()], np.int64), words.starts[:1], words.counts[:0])
+    own = CharacterWords(np.array([ord(c) for c in last.decode()], np.int32), texts.starts[:1], texts.counts[:0])
     return Sentences(
-        words.rows(characters), words.starts, words.counts, both[:, 0].copy(), characters, required,
+        texts.rows(characters), texts.starts, texts.counts, words.sums[:, 0].copy(), characters, required,
         own.rows(characters),
     )  # fmt: skip
 
 
-def _marked(counts: Counts, options: SpmOptions) -> dict[bytes, tuple[int, int]]:
-    """Words with U+2581 in front: how often each ends a line, how often a space or a further mark is behind it."""
-    raw = counts.words[: counts.starts[-1]].tobytes()
-    kept = np.flatnonzero(counts.lengths)
-    heads = counts.words[counts.starts[kept]]
-    kept = kept[(heads != ord(" ")) & (heads != ord("\n"))]
-    spaced = counts.words[counts.starts[kept + 1] - 1] == ord(" ")
-    numbers = counts.counts[kept]
-    if counts.unit > 1:
-        numbers = np.maximum((numbers + counts.unit // 2) // counts.unit, 1)
+class _Words(NamedTuple):
+    """Words behind each other."""
 
-    def some(rows: NDArray[np.bool_], less: int) -> dict[bytes, int]:
-        begin, end = counts.starts[kept[rows]].tolist(), (counts.starts[kept[rows] + 1] - less).tolist()
-        return dict(
-            zip(
-                [SPACE_MARK_BYTES + raw[i:j] for i, j in zip(begin, end, strict=True)],
-                numbers[rows].tolist(),
-                strict=True,
-            )
-        )
+    data: NDArray[np.uint8]
+    starts: NDArray[np.int64]  # [words + 1]
+    sums: NDArray[np.int64]  # [words, 2] how often each ends a line, how often a space or a further mark is behind it
 
-    ends, others = some(~spaced, 0), some(spaced, 1)
-    sums = {word: (number, others.pop(word, 0)) for word, number in ends.items()}
-    sums.update((word, (0, number)) for word, number in others.items())
-    pattern = _pattern(options)
-    if SPACE_MARK_BYTES in raw or _BOUNDARY in raw or pattern.search(raw):
-        parts: dict[bytes, tuple[int, int]] = {}
-        for word, (number, more) in sums.items():
-            *inner, final = _parts(word, pattern)
-            for part in inner:
-                had = parts.get(part, (0, 0))
-                parts[part] = (had[0], had[1] + number + more)
-            had = parts.get(final, (0, 0))
-            parts[final] = (had[0] + number, had[1] + more)
-        return parts
-    return sums
+    def text(self, k: int) -> bytes:
+        """A word."""
+        return self.data[self.starts[k] : self.starts[k + 1]].tobytes()
+
+    def taken(self, rows: NDArray[np.int64]) -> _Words:
+        """Some of the words, in this order."""
+        sizes = np.diff(self.starts)[rows]
+        starts = np.append(0, np.cumsum(sizes))
+        data = np.empty(int(starts[-1]), np.uint8)
+        for first, last in blocks(starts, BLOCK):  # places of all bytes would take eight times as much
+            places = np.repeat(self.starts[rows[first:last]] - starts[first:last], sizes[first:last])
+            data[starts[first] : starts[last]] = self.data[places + np.arange(starts[first], starts[last])]
+        return _Words(data, starts, self.sums[rows])
+
+    def with_others(self, rows: NDArray[np.int64], texts: list[bytes]) -> _Words:
+        """The words with others in place of some, which are behind all now."""
+        left = np.ones(self.starts.size - 1, np.bool_)
+        left[rows] = False
+        return _joined([self.taken(np.flatnonzero(left)), _Words(*flat_words(texts), self.sums[rows])])
+
+    def sorted(self) -> _Words:
+        """Each word once, the most frequent first, equally frequent ones by their text."""
+        order, new = text_order(self.data, self.starts)
+        firsts = np.flatnonzero(new)
+        sums = np.add.reduceat(self.sums[order], firsts) if firsts.size else self.sums
+        by_count = np.argsort(-sums.sum(1), kind="stable")
+        return self.taken(order[firsts][by_count])._replace(sums=sums[by_count])
 
 
-def _pattern(options: SpmOptions) -> re.Pattern[bytes]:
-    """Texts of symbols, longer ones first."""
-    symbols = sorted((text.encode() for text in first_pieces(options)[0] if text), key=len, reverse=True)
-    return re.compile(b"|".join(map(re.escape, symbols)))
+def _joined(parts: list[_Words]) -> _Words:
+    ends = np.cumsum([0, *(int(part.starts[-1]) for part in parts)])
+    starts = [part.starts[:-1] + end for part, end in zip(parts, ends, strict=False)]
+    data, sums = np.concatenate([part.data for part in parts]), np.concatenate([part.sums for part in parts])
+    return _Words(data, np.append(np.concatenate(starts), ends[-1]), sums)
 
 
-def _parts(word: bytes, pattern: re.Pattern[bytes]) -> list[bytes]:
+def text_order(data: NDArray[np.uint8], starts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """(words by their bytes, bool[words] whether each of these is another one than that in front of it).
+
+    All words by their first eight bytes, then those that are equal so far by the next eight, and so on.
+    """
+    padded = np.append(data, np.zeros(8, np.uint8))
+    eight = np.ndarray((data.size + 1,), ">u8", padded, strides=(1,))  # at each place, eight bytes as a number
+    sizes, zeros = np.diff(starts), bool((data == 0).any())
+    order, new, at = np.arange(sizes.size), np.zeros(sizes.size, np.bool_), 0
+    new[:1] = True
+    where, group = order.copy(), np.zeros(sizes.size, np.int64)  # places in `order` of words that are equal so far
+    while where.size:
+        rows = order[where]
+        rest = np.minimum(sizes[rows] - at, 8)
+        keys = eight[np.minimum(starts[:-1][rows] + at, data.size)].astype(np.uint64)
+        keys &= ~(FULL >> (8 * np.maximum(rest, 0)).astype(np.uint64)) | np.where(rest >= 8, FULL, np.uint64(0))
+        turn = np.argsort(keys, kind="stable") if at == 0 else np.lexsort((keys, group))
+        if zeros:  # a byte of 0 and none at all are not the same
+            turn = np.lexsort((rest, keys, group))
+        rows, keys, rest, group = rows[turn], keys[turn], rest[turn], group[turn]
+        order[where] = rows
+        other = np.ones(rows.size, np.bool_)
+        other[1:] = (keys[1:] != keys[:-1]) | (rest[1:] != rest[:-1]) | (group[1:] != group[:-1])
+        new[where] |= other
+        group = np.cumsum(other)
+        again = (rest == 8) & (np.bincount(group)[group] > 1)
+        where, group, at = where[again], group[again], at + 8
+    return order, new
+
+
+def _marked(counts: Counts, symbols: Symbols) -> _Words:
+    """Words with U+2581 in front, some of them twice."""
+    parts = [_Words(np.zeros(0, np.uint8), np.zeros(1, np.int64), np.zeros((0, 2), np.int64))]
+    for first, last in blocks(counts.starts, BLOCK):
+        ends = counts.starts[first : last + 1] - counts.starts[first]
+        runs, numbers = counts.words[counts.starts[first] : counts.starts[last]], counts.counts[first:last]
+        words, ends, numbers = marked(runs, ends, numbers)
+        if counts.unit > 1:
+            numbers = np.maximum((numbers + counts.unit // 2) // counts.unit, 1)
+        spaced = words[ends[1:] - 1] == ord(" ")
+        left = np.ones(words.size, np.bool_)
+        left[ends[1:][spaced] - 1] = False
+        sums = np.stack([np.where(spaced, 0, numbers), np.where(spaced, numbers, 0)], axis=1)
+        own = _Words(words[left], ends - np.append(0, np.cumsum(spaced)), sums)
+        parts += _with_parts(own, symbols)
+    return _joined(parts)
+
+
+def _with_parts(words: _Words, symbols: Symbols) -> list[_Words]:
+    """The words; those with symbols or U+2581 of their own are cut, and are behind the others."""
+    if not all_text(words.data, words.starts):
+        texts = [text.encode() for text in texts_of(words.data, words.starts)]
+        words = _Words(*flat_words(texts), words.sums)
+    data, mark = np.append(words.data, np.zeros(2, np.uint8)), SPACE_MARK_BYTES
+    marks = (data[:-2] == mark[0]) & (data[1:-1] == mark[1]) & (data[2:] == mark[2])
+    marks[words.starts[:-1]] = False  # that in front
+    odd = np.flatnonzero(marks | (words.data == _BOUNDARY[0]))
+    odd = np.union1d(np.searchsorted(words.starts, odd, "right") - 1, symbols.held(words.data, words.starts))
+    if not odd.size:
+        return [words]
+    texts, sums = [], []
+    for k in odd.tolist():
+        *inner, final = _parts(words.text(k), symbols)
+        texts += [*inner, final]
+        sums += [(0, int(words.sums[k].sum()))] * len(inner) + [tuple(words.sums[k].tolist())]
+    left = np.ones(words.starts.size - 1, np.bool_)
+    left[odd] = False
+    return [words.taken(np.flatnonzero(left)), _Words(*flat_words(texts), np.array(sums, np.int64).reshape(-1, 2))]
+
+
+def _parts(word: bytes, symbols: Symbols) -> list[bytes]:
     """A word cut in front of each U+2581 of its own, without symbols."""
-    plain = pattern.sub(_UNKNOWN, word).replace(_BOUNDARY, _UNKNOWN)
-    return [SPACE_MARK_BYTES + part for part in plain.split(SPACE_MARK_BYTES)[1:]]
+    plain = symbols.pattern.sub(UNKNOWN_BYTES, word).replace(_BOUNDARY, UNKNOWN_BYTES)
+    head, *parts = plain.split(SPACE_MARK_BYTES)
+    return [head] * (head != b"") + [SPACE_MARK_BYTES + part for part in parts]
 
 
 def _common(word: bytes, kept: set[str]) -> bytes:
     """The word with U+2585 for other characters than those that are kept."""
     text = word.decode("utf-8", "replace")
     return "".join(c if c in kept else chr(UNKNOWN_MARK) for c in text).encode()
-
-
-def _as_counts(texts: list[bytes], numbers: NDArray[np.int64]) -> Counts:
-    starts = np.zeros(len(texts) + 1, np.int64)
-    np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)), out=starts[1:])
-    return Counts(np.frombuffer(b"".join(texts), np.uint8), starts, numbers)

@@ -138,7 +138,7 @@ def marked_words(counts: Counts, options: SpmOptions) -> CharacterWords:
     for first, last in blocks(counts.starts, BLOCK):
         ends = counts.starts[first : last + 1] - counts.starts[first]
         words = counts.words[counts.starts[first] : counts.starts[last]]
-        parts.add(*symbols.replaced(*_marked(words, ends, counts.counts[first:last])))
+        parts.add(*symbols.replaced(*marked(words, ends, counts.counts[first:last])))
     return parts.characters()
 
 
@@ -146,7 +146,7 @@ Flat = tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]
 """Words behind each other, where each begins (and the end), counts."""
 
 
-def _marked(words: NDArray[np.uint8], starts: NDArray[np.int64], counts: NDArray[np.int64]) -> Flat:
+def marked(words: NDArray[np.uint8], starts: NDArray[np.int64], counts: NDArray[np.int64]) -> Flat:
     """The words with U+2581 in front, without runs of separators."""
     words, starts, counts = picked(words, starts, counts, is_word(words, starts))
     sizes, mark = np.diff(starts), np.frombuffer(SPACE_MARK_BYTES, np.uint8)

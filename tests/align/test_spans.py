@@ -17,6 +17,7 @@ from write_gguf import vocab_file
 from jittok._jit import JIT, U8, frozen, kernel
 from jittok._raw import window
 from jittok.align import direct
+from jittok.align.characters import character_spans
 from jittok.errors import EncodingFailed, JittokError
 from jittok.reference.tokenize import align as literal
 from jittok.tokenizer import Tokenizer
@@ -168,3 +169,11 @@ def test_many_newlines_are_characters_where_nothing_makes_them_spaces(space):
             ids, wanted = literal(vocab, text)
             found = Tokenizer(vocab).align(text, add_special=False)
             assert (found.ids.tolist(), spans(Tokenizer(vocab), text, add_special=False)) == (ids, wanted), count
+
+
+def test_spans_that_fall_are_counted_in_characters():
+    """A file's normalizer may put what it writes behind what follows."""
+    data, one = np.frombuffer("é中a😀b".encode() + bytes(16), np.uint8), np.array([0])
+    spans = np.array([[5, 6], [0, 5], [6, 11], [2, 5], [0, 2]])
+    found = character_spans(data, one, one + 11, np.array([0, 5]), spans)
+    assert found.tolist() == [[2, 3], [0, 2], [3, 5], [1, 2], [0, 1]]

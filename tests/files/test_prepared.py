@@ -5,6 +5,7 @@ import json
 import random
 import tracemalloc
 
+import numpy as np
 import pytest
 from charsmap import build_charsmap
 from drawn_files import drawn_text
@@ -14,7 +15,9 @@ from drawn_unigram import LETTERS, MAP, drawn_unigram, drawn_words
 import jittok
 from jittok._jit import JIT
 from jittok.files import read_pipeline
+from jittok.pipeline import steps
 from jittok.reference.pipeline import Runner
+from jittok.reference.pipeline.documents import aligned
 
 FILES, TEXTS = (60, 40) if JIT else (6, 12)
 
@@ -33,7 +36,8 @@ def test_a_drawn_file_gives_the_ids_of_the_reference(seed):
         assert [tok.encode(text, parse_special=parse).tolist() for text in texts[::7]] == rows[::7]
 
 
-MAPPED = {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(build_charsmap(MAP)).decode()}
+MAP_BYTES = build_charsmap(MAP)
+MAPPED = {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(MAP_BYTES).decode()}
 RUNS = {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}
 STRIP = {"type": "Strip", "strip_left": True, "strip_right": True}
 MARKS = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}
@@ -80,6 +84,33 @@ def test_an_unknown_token_that_the_text_itself_has_is_not_joined(unknown):
     plain = Runner(read_pipeline(json.dumps(content).encode()))
     assert len(plain.encode(2 * unknown)) == 1 + 2
     _as_the_reference(json.dumps(content).encode(), ["xx", "<u><u>", "axx☃☃x", "ab☃<u><u>☃☃", "<u x <u", "☃☃ ☃"])
+
+
+@pytest.mark.parametrize("kind", ["BPE", "WordPiece"])
+def test_a_file_whose_first_step_is_a_character_map_loads_and_is_aligned(kind):
+    """Steps are compared with others, and looked up."""
+    texts = ["<unk>", "▁", "a", "##a", "##b", "b", "ab"]
+    model = {"type": kind, "vocab": {text: k for k, text in enumerate(texts)}, "unk_token": "<unk>"}
+    own = {
+        "BPE": {"merges": [["a", "b"]]},
+        "WordPiece": {"max_input_chars_per_word": 100, "continuing_subword_prefix": "##"},
+    }
+    words = None if kind == "BPE" else {"type": "BertPreTokenizer"}
+    content = {"normalizer": MAPPED, "pre_tokenizer": words, "model": model | own[kind]}
+    tok = jittok.load(json.dumps(content).encode(), cache=False)
+    found, plain = tok.align("ab ab"), aligned(tok.vocab, b"ab ab", False, False)
+    assert found.ids.tolist() == tok.encode("ab ab").tolist() == [token.id for token in plain]
+    assert found.spans.tolist() == [[token.start, token.stop] for token in plain]
+
+
+def test_steps_with_arrays_are_compared_by_what_they_hold():
+    step, same = (steps.Clusters(np.frombuffer(MAP_BYTES, np.uint8)) for _ in range(2))
+    other = steps.Clusters(step.charsmap[:-1])
+    assert step == same
+    assert (step != same) is False
+    assert hash(step) == hash(same)
+    assert step != other
+    assert step != steps.Prepend("▁")
 
 
 def test_a_longer_token_with_the_unknown_ones_text_is_only_itself():

@@ -129,8 +129,9 @@ def test_a_text_takes_a_bounded_multiple_of_its_size(case, call):
     assert taken <= max(TIMES, given + TIMES / 2)
 
 
-def test_a_special_token_at_every_second_byte_takes_no_more():
-    taken, given = peak(SPACES, b" ", "encode")
+@pytest.mark.parametrize("call", ["encode", "align"])
+def test_a_special_token_at_every_second_byte_takes_no_more(call):
+    taken, given = peak(SPACES, b" ", call)
     assert taken <= max(TIMES, given + TIMES / 2)
 
 

@@ -21,10 +21,11 @@ from jittok._jit import JIT, kernel
 from jittok.errors import CorpusError
 from jittok.reference import train_unigram as reference
 from jittok.train import exponents, seeding, shared, unigram
+from jittok.train.counter import flat_words
 from jittok.train.counting import count
 from jittok.train.counts import Counts
 from jittok.train.lines import normalized, read_charsmap
-from jittok.train.sentences import sentences_of
+from jittok.train.sentences import sentences_of, text_order
 from jittok.train.spm import UNKNOWN_MARK, SpmOptions, piece_kinds, train_spm
 from jittok.train.unigram import Step, followed_of, train_unigram
 
@@ -267,3 +268,25 @@ def test_shared_parts_are_what_no_piece_reaches_across(lines: list[str]) -> None
         several = len(behind[text]) > 1
         assert found.behind[part] == (seeding.SEVERAL if several else behind[text].pop())
     assert not wanted
+
+
+@given(st.lists(st.binary(max_size=3).map(lambda raw: raw * 5) | st.text("ab\0\xff", max_size=20).map(str.encode)))
+@example([b"", b"\0", b"a" * 8, b"a" * 8 + b"\0", b"a" * 8, b"a" * 16, b"a" * 17, b"a" * 7 + b"b"])
+@settings(max_examples=60)
+def test_words_are_ordered_by_all_their_bytes(words: list[bytes]) -> None:
+    order, new = text_order(*flat_words(words))
+    found = [words[k] for k in order.tolist()]
+    assert found == sorted(words)
+    assert new.tolist() == [k == 0 or found[k - 1] != word for k, word in enumerate(found)]
+
+
+def test_a_symbol_with_the_mark_of_a_word_may_begin_it() -> None:
+    lines = ["the theory of them", "a\u2581b the", "<s>x"]
+    options = options_of(0, user_defined=("\u2581the",))
+    found = sentences_of(count(lines, how=followed_of(options, 1)), options)
+    texts = ["".join(chr(found.characters[c]) for c in found.text[i:j]) for i, j in pairwise(found.ends.tolist())]
+    assert dict(zip(texts, found.counts.tolist(), strict=True)) == {
+        "▅": 2, "▅ory": 1, "▁of": 1, "▅m": 1, "▁a": 1, "▁b": 1, "▁▅x": 1
+    }  # fmt: skip
+    assert texts[0] == "▅"
+    assert texts[1:] == sorted(texts[1:], key=str.encode)

@@ -196,17 +196,16 @@ class _Source:
 def _class_pairs(lattice: Lattice) -> NDArray[np.int64]:
     """int64[2, n]: (pair of ASCII classes but blanks and controls, row that holds such neighbours), each once."""
     data, offsets = lattice.texts
-    known = np.append(rules.class_of()[:128], np.full(128, WIDE))
-    known[~np.isin(known, (LETTER, DIGIT, OTHER))] = CLASSES
-    pairs = np.add.outer(CLASSES * known, known)
-    pairs[known == CLASSES], pairs[:, known == CLASSES] = NEVER, NEVER
-    pair = pairs[data[:-1], data[1:]]
-    pair[offsets[1:-1][(offsets[1:-1] > 0) & (offsets[1:-1] < data.size)] - 1] = NEVER
-    at = np.flatnonzero(pair >= 0)
+    table = bytes(c if c in (LETTER, DIGIT, OTHER) else CLASSES for c in rules.class_of()[:128].tolist())
+    classes = np.frombuffer(data.tobytes().translate(table + bytes([CLASSES]) * 128), np.uint8)
+    within = (classes[:-1] != CLASSES) & (classes[1:] != CLASSES)
+    within[offsets[1:-1][(offsets[1:-1] > 0) & (offsets[1:-1] < data.size)] - 1] = False
+    at = np.flatnonzero(within)
+    pair = CLASSES * classes[at].astype(np.int64) + classes[at + 1]
     rows = max(len(lattice.texts), 1)
     owner = np.searchsorted(offsets, at, "right") - 1
     there = np.zeros(CLASSES**2 * rows, np.bool_)  # of each pair and row: sorting them would take longer
-    there[pair[at] * rows + owner] = True
+    there[pair * rows + owner] = True
     return np.stack(np.divmod(np.flatnonzero(there), rows))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from jittok._jit import I32, OutF64, OutU64, frozen
 from jittok.models.ugm.files.arrays import F64
-from jittok.models.ugm.files.compile import HIGHEST, UNKNOWN_PENALTY, may_be_joined
+from jittok.models.ugm.files.compile import HIGHEST, LEAST, UNKNOWN_PENALTY, may_be_joined
 from jittok.piece_cache.span_loop import CHUNK, SpanWork, make_span_work, regrow_span_work
 from jittok.pipeline import Pipeline
 from jittok.pipeline.models import NO_TOKEN, Unigram
@@ -50,7 +50,7 @@ def compile_pipeline(pipeline: Pipeline, known: tuple[str, ...] = ()) -> Arrays 
     scores = np.array(model.scores, np.float64)
     ids = {text: token for text, token in pipeline.vocabulary.items() if text}
     # a run of unknown characters that is a token would be a better path, unless scores are as high as this
-    if not ids or not np.isfinite(scores).all() or scores.max() > HIGHEST:
+    if not ids or not np.isfinite(scores).all() or scores.max() > HIGHEST or scores.min() < LEAST:
         return None
     if model.unknown == NO_TOKEN:
         if not known or not all(c.encode() in ids for c in known):
