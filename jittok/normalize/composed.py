@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from jittok._jit import I32, I64, U8, frozen
 from jittok.fragments import PAD
-from jittok.normalize.nfc import GROWTH, NO_MAP, Nfc, find_changed, make_nfc_work, nfc_tables, normalize_changed
+from jittok.normalize.nfc import GROWTH, NO_MAP, find_changed, make_nfc_work, normalize_changed
+from jittok.normalize.nfc_tables import Nfc, nfc_tables
 
 __all__ = ["Changed", "Nfc", "NotUtf8", "changed_fragments", "nfc", "nfc_tables"]
 

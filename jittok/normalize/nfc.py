@@ -11,18 +11,16 @@ Nothing here knows a vocabulary: whoever normalizes fragments asks `find_changed
 
 from __future__ import annotations
 
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
-from jittok._jit import I32, I64, U8, U16, OutI32, OutI64, OutU8, frozen, helper, kernel, wide
+from jittok._jit import I32, I64, U8, OutI32, OutI64, OutU8, helper, kernel, wide
 from jittok._raw import Window, get_u8, get_u16, window
-from jittok.normalize.quick import QuickTable, next_that_matters, open_quick, quick_table
-from jittok.pretokenize.classes import among, distinct, two_stage_of
+from jittok.normalize.nfc_tables import CLASS, CONTINUES, MAY_CHANGE, Nfc
+from jittok.normalize.quick import next_that_matters, open_quick
 from jittok.structures.utf8 import decode, encode
 from jittok.structures.valid import is_malformed
-from jittok.unicode.libraries import is_member, ranges
 from jittok.unicode.nfc import (
     L_BASE,
     L_COUNT,
@@ -32,19 +30,8 @@ from jittok.unicode.nfc import (
     T_COUNT,
     V_BASE,
     V_COUNT,
-    classed,
-    composing_pairs,
-    full_decompositions,
-    seconds,
 )
-from jittok.unicode.tables import UNICODE_SIZE
 
-CLASS, MAY_CHANGE, CONTINUES = 0xFF, 0x100, 0x200
-"""A fact is the combining class, with MAY_CHANGE for code points that decompose for good or compose with one in front
-of them, and CONTINUES for those that do not begin a stretch. Most code points have 0."""
-VIRAMA = 9
-"""The combining class of what is frequent in some scripts and changes nothing: two of one class keep their order, and
-where one of another class stands beside it, that one is looked at."""
 GROWTH = 3
 """Bytes that a byte becomes at most."""
 NOT_UTF8 = -1
@@ -56,66 +43,11 @@ SHORT_RUN = 24
 """Marks that are put in order by insertion; more are counted by class."""
 
 
-class Nfc(NamedTuple):
-    """The tables. Both lists are sorted by what they are looked up by."""
-
-    quick: QuickTable  # the code points whose fact is not 0, but for viramas
-    pages: U16  # [8704] two-stage table: the number of a code point's fact
-    blocks: U8
-    facts: U16
-    decomposed: I32  # [n] code points, without Hangul
-    parts_at: I32  # [n + 1] where their full decompositions begin
-    parts: I32
-    pairs: I64  # [m] first << 21 | second
-    composed: I32  # [m] what they compose to
-
-
 class NfcWork(NamedTuple):
     """Scratch for fragments of up to `longest` bytes."""
 
     points: OutI32  # [2 * longest + 8] a stretch, decomposed
     marks: OutI32  # [2 * longest + 8] while marks are put in order
-
-
-@cache
-def nfc_tables(old: bool = False) -> Nfc:
-    """The tables, made once. old: those of tokenizers, whose tables leave alone what Unicode 10 did not know."""
-    marks, classes = classed()
-    points, owner, parts = full_decompositions()
-    sizes = np.bincount(owner, minlength=points.size)
-    first, second, whole = composing_pairs()
-    follow = np.array(sorted(seconds()))
-    if old:
-        stays = ~is_member("newer", marks)
-        marks, classes = marks[stays], classes[stays]
-        stays = ~is_member("newer", points)
-        points, sizes, parts = points[stays], sizes[stays], parts[stays[owner]]
-        stays = ~(is_member("newer", first) | is_member("newer", second) | is_member("newer", whole))
-        first, second, whole = first[stays], second[stays], whole[stays]
-    ends = np.append(0, np.cumsum(sizes))
-    heads = parts[ends[:-1]]
-    facts = np.zeros(UNICODE_SIZE, np.uint16)
-    facts[marks] = classes.astype(np.uint16) | CONTINUES
-    # a composition that comes back as itself stands as long as no mark follows
-    facts[points] |= np.where(among(points, np.sort(whole)), np.uint16(0), np.uint16(MAY_CHANGE))
-    facts[points] |= np.where(among(heads, marks) | among(heads, follow), np.uint16(CONTINUES), np.uint16(0))
-    facts[follow] |= MAY_CHANGE | CONTINUES
-    facts[S_BASE : S_BASE + S_COUNT] = 0
-    for low, high in ranges("newer") if old else ():
-        facts[low : high + 1] = 0
-    there = np.flatnonzero(facts)  # few: to look at all of them takes longer than the rest
-    found = facts[there]
-    values = distinct(np.append(np.uint16(0), found))
-    numbers, matters = np.zeros(UNICODE_SIZE, np.uint8), np.zeros(UNICODE_SIZE, np.bool_)
-    numbers[there], matters[there] = np.searchsorted(values, found), found != (VIRAMA | CONTINUES)
-    pages, blocks = two_stage_of(numbers)
-    keys = first << 21 | second
-    order = np.argsort(keys)
-    return Nfc(
-        quick_table(matters),
-        frozen(pages, np.uint16), frozen(blocks, np.uint8), frozen(values, np.uint16), frozen(points, np.int32),
-        frozen(ends, np.int32), frozen(parts, np.int32), frozen(keys[order], np.int64), frozen(whole[order], np.int32),
-    )  # fmt: skip
 
 
 def make_nfc_work(longest: int) -> NfcWork:
