@@ -102,11 +102,14 @@ def to_bytes(text: object, replace: bool = False, document: int = 0) -> bytes:
 
 
 def to_ids(ids: Any, vocab_size: int) -> NDArray[np.int32]:
-    """Any one-dimensional sequence of integers as int32. Raises InvalidToken, TypeError."""
+    """Any one-dimensional sequence of integers as int32; what a NumPy array masks is left out. Raises InvalidToken,
+    TypeError."""
     ids = ids if hasattr(ids, "__len__") or hasattr(ids, "__array__") else list(ids)
     array = np.asarray(ids)
     if array.ndim != 1:
         raise TypeError(f"found ids of {array.ndim} dimensions, expected 1")
+    if isinstance(getattr(ids, "mask", None), np.ndarray | np.bool_):  # np.ma, which is not imported for this
+        array = ids = np.asarray(ids.compressed())
     if array.dtype == np.int32:
         return fixed(array, np.int32)
     if array.size and array.dtype.kind not in "iu":

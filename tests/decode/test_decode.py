@@ -243,6 +243,12 @@ def test_ids_of_any_integer_kind(ids: Any) -> None:
     assert not made.flags.writeable
 
 
+@pytest.mark.parametrize(("mask", "left"), [([0, 1, 0], [300, 2]), (False, [300, 1, 2]), (True, [])])
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_masked_ids_are_left_out(dtype: Any, mask: Any, left: list[int]) -> None:
+    assert to_ids(np.ma.array([300, 1, 2], dtype, mask=mask), 400).tolist() == left
+
+
 @pytest.mark.parametrize("wrong", [-1, 400, 2**31, -(2**40), 2**63, 2**70])
 def test_an_id_outside_is_named(wrong: int, spm: Tokenizer) -> None:
     with pytest.raises(InvalidToken, match=f"token {wrong}: expected 0 <= id < {spm.vocab_size}") as caught:
