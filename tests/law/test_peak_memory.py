@@ -162,5 +162,5 @@ def test_one_long_word_by_the_plain_way_takes_no_more(name):
 @pytest.mark.parametrize("case", ["NUL", "malformed bytes, three tokens each"])
 def test_many_texts_take_no_more(case, call):
     taken, given = peak(*CASES[case], call)
-    # each of two threads has a stretch of 2 MB and what it becomes, which is a tenth of 20 MB; 69 to 72 were seen for 60
+    # each of two threads has a stretch of 2 MB and what it becomes, which is a tenth of 20 MB; seen: 69 to 72 for 60
     assert taken <= max(TIMES, given + TIMES / 2 + 6)
