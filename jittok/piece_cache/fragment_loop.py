@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from jittok._jit import I32, I64, U8, OutI32, OutI64, helper
 from jittok._raw import Window, window
-from jittok.fragments import FRAGMENT, NEED, OUT_OF_ROOM, OUT_OF_WORK, TEXT_PREFIXED
+from jittok.fragments import FRAGMENT, NEED, NOT_UTF8, OUT_OF_ROOM, OUT_OF_WORK, TEXT_PREFIXED
 from jittok.piece_cache.run_loop import Fragments
 from jittok.piece_cache.span_loop import WHOLE, SpanWorkWindow, make_encode_spans
 
@@ -31,6 +31,23 @@ def no_run(
 ) -> tuple[int, int]:
     """For types that encode each fragment by itself."""
     return k, count
+
+
+@helper
+def no_whole(
+    _model: Any,
+    _work: Any,
+    _own: Any,
+    _data: U8,
+    _start: int,
+    _stop: int,
+    _prefixed: bool,
+    _ids: OutI32,
+    _count: int,
+    _report: OutI64,
+) -> int:
+    """For types whose fragments can always be cut, as marked words can."""
+    return NOT_UTF8
 
 
 def make_encode_fragments(

@@ -8,10 +8,9 @@ import numpy as np
 
 from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, kernel
 from jittok._raw import Window, get_f64, get_i32, get_u8, get_u64, put_f64, put_i32, put_u64, window
-from jittok.fragments import NOT_UTF8
 from jittok.models.ugm.common import LOWEST
 from jittok.models.ugm.words.compile import SUMS_KEPT, Arrays, Work
-from jittok.piece_cache.fragment_loop import Spans, make_encode_by_spans
+from jittok.piece_cache.fragment_loop import Spans, make_encode_by_spans, no_whole
 from jittok.piece_cache.lookup import make_resolve
 from jittok.piece_cache.span_loop import NO_LIMIT, open_word_work
 from jittok.pretokenize.splitters.marked import split_marked
@@ -158,23 +157,7 @@ def _open(model: Arrays, work: Work, tokens: I32, ends: OutI64) -> Spans:
     return Spans(open_word_work(work.spans, model.marks, tokens, ends), _open_lattice(model, work), 1, NO_LIMIT)
 
 
-@helper
-def _whole(
-    _model: Arrays,
-    _work: Work,
-    _own: Spans,
-    _data: U8,
-    _start: int,
-    _stop: int,
-    _prefixed: bool,
-    _ids: OutI32,
-    _count: int,
-    _report: OutI64,
-) -> int:
-    return NOT_UTF8  # marked words can always be cut
-
-
-_encode_fragments = make_encode_by_spans(_open, split_marked, make_resolve(_encode_word), _whole)
+_encode_fragments = make_encode_by_spans(_open, split_marked, make_resolve(_encode_word), no_whole)
 
 
 @kernel

@@ -6,12 +6,11 @@ import numpy as np
 
 from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, kernel
 from jittok._raw import Window, get_u8
-from jittok.fragments import NOT_UTF8
 from jittok.models.wpm.alphabet import UNKNOWN
 from jittok.models.wpm.compile import Work
 from jittok.models.wpm.span import SpanModel, becomes, encode_known, open_span_model, put_code, wide_code_point
 from jittok.models.wpm.words.compile import Arrays
-from jittok.piece_cache.fragment_loop import Spans, make_encode_by_spans
+from jittok.piece_cache.fragment_loop import Spans, make_encode_by_spans, no_whole
 from jittok.piece_cache.lookup import make_resolve
 from jittok.piece_cache.span_loop import NO_LIMIT, open_word_work
 from jittok.pretokenize.splitters.marked import split_marked
@@ -40,23 +39,7 @@ def _open(model: Arrays, work: Work, tokens: I32, ends: OutI64) -> Spans:
     return Spans(words, open_span_model(model.alphabet, model.unk_id, model.longest, work.word), 1, NO_LIMIT)
 
 
-@helper
-def _whole(
-    _model: Arrays,
-    _work: Work,
-    _own: Spans,
-    _data: U8,
-    _start: int,
-    _stop: int,
-    _prefixed: bool,
-    _ids: OutI32,
-    _count: int,
-    _report: OutI64,
-) -> int:
-    return NOT_UTF8  # marked words can always be cut
-
-
-_encode_fragments = make_encode_by_spans(_open, split_marked, make_resolve(_encode_word), _whole)
+_encode_fragments = make_encode_by_spans(_open, split_marked, make_resolve(_encode_word), no_whole)
 
 
 @kernel
