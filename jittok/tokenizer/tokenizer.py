@@ -138,6 +138,11 @@ class Tokenizer(Decoding):
                 return ids  # type: ignore[no-any-return]
         encoder, rule = self._rule(add_special, parse_special, errors)
         if threads is None:
+            if type(text) is str and not text.isascii():  # its UTF-8 is as quick to read as any bytes
+                text = to_bytes(text, rule.replace)
+                ids = builtin(text) if builtin is not None else None
+                if ids is not None:
+                    return ids  # type: ignore[no-any-return]
             ids = encoder.quickly(text, rule)
             if ids is not None:
                 self._builtins[bool(add_special), bool(parse_special), errors] = encoder.builtins[id(rule)]
