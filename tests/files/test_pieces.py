@@ -165,13 +165,16 @@ RAW = [*MAP, "a", "a", "b", "c", " ", " ", "▁", "中", "文", "zz", "e", "\u03
 
 OWN = ["ab", "<x>", "ﬁ\u200b", "中", "\u3000x", "e", "bbc", "\u0301"]
 """User-defined pieces of characters that the map changes, and of the beginnings and ends of its keys."""
+SPACED = ["▁", "▁▁", "▁▁▁", "▁a", "a▁", "a▁b", " b", "a c", "b ", " ", "  "]
+"""Such with U+2581, which is what a space becomes, as Gemma's have, and with a space."""
 
 
-@pytest.mark.parametrize("seed", range(32) if JIT else [0, 2, 23, 22])
+@pytest.mark.parametrize("seed", range(64) if JIT else [0, 2, 23, 22, 32, 39, 58])
 def test_bpe_behind_sentencepieces_normalizer_runs_in_kernels(seed):
-    """From 16 on with user-defined pieces."""
+    """From 16 on with user-defined pieces, from 32 on with spaces in them."""
     draw = random.Random(seed)
     own = draw.sample(OWN, 5) if seed & 16 else []
+    own += draw.sample(SPACED, 4) if seed & 32 else []
     fallback, prefix, squeeze = (bool(seed & bit) for bit in (1, 2, 4))
     rules = {} if seed & 8 else {key.encode(): MAP[key].encode() for key in MAP if draw.random() < 0.8}
     kept = [piece for piece in LETTERS if draw.random() < 0.85 and piece[0] not in own]
@@ -201,7 +204,7 @@ def test_bpe_behind_sentencepieces_normalizer_runs_in_kernels(seed):
         "aa" * 40,
         "中" * 70 + " " * 70,
     ]
-    parts = [*RAW, *own, *own]
+    parts = [*RAW, *own, *own, *(["  ", "▁", " "] if seed & 32 else [])]
     texts += [*own, *("".join(draw.choices(parts, k=draw.randrange(14))) for _ in range(300 if JIT else 30))]
     wanted = [plain.encode(text, False) for text in texts]
     assert tok.encode_batch(texts, threads=1).to_list() == wanted
