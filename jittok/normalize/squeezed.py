@@ -1,6 +1,7 @@
 """sentencepiece's normalizer over whole texts: the longest keys of its map, and spaces of which only single ones stay.
 
-Spaces stay spaces, and U+2581 becomes one: the model's kernel reads U+2581 for them. Source: sentencepiece 0.2.3, `Normalizer::Normalize`.
+Spaces stay spaces, and U+2581 becomes one: the model's kernel reads U+2581 for them. Source: sentencepiece 0.2.3,
+`Normalizer::Normalize`.
 """
 
 from __future__ import annotations

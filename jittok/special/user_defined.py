@@ -81,7 +81,7 @@ def user_defined(pipeline: Pipeline) -> dict[bytes, int]:
 
 
 def user_defined_normalized(pipeline: Pipeline) -> dict[bytes, int]:
-    """The same as they stand in normalized text, where spaces are U+2581, which is written as a space here. A piece that
+    """The same as they stand in normalized text, where all spaces are U+2581, written as a space here. A piece that
     holds a space itself is in no such text."""
     found = user_defined(pipeline)
     mark, space = SPACE_MARK_BYTES, bytes([SPACE_BYTE])
