@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import jittok
-from jittok._raw import wide_texts
-from jittok.encode import batch
+from jittok._raw import one_text, wide_texts
+from jittok.encode import batch, quick
 from jittok.errors import EncodingFailed
 from jittok.inputs import containers, documents, reads_wide
 
@@ -100,3 +100,20 @@ def test_kernels_are_compiled_for_wide_texts_once_there_was_much(monkeypatch: py
     assert containers._encoded == 12000
     monkeypatch.setattr(containers, "_encoded", containers.WORTH_COMPILING)
     assert reads_wide()
+
+
+def test_one_text_of_any_script_goes_the_quick_way_by_its_utf8(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not one_text.may_be_made():
+        pytest.skip("no builtin can be made here")
+    tok = jittok.bundled("bert")
+    texts = ["caf\xe9 na\xefve", "\u0441\u043b\u043e\u0432\u043e", "\u4e2d\u6587", "a\U0001f600b"]
+    expected = [tok._encoder.one(text.encode(), tok._rule(False, False, "strict")[1]).tolist() for text in texts]
+    tok.encode("warm")
+    monkeypatch.setattr(quick, "FIRST_OFTEN", 2)
+    monkeypatch.setattr(type(tok._encoder), "one", None)
+    for _ in range(3):  # by a frame, then by its builtin
+        assert [tok.encode(text).tolist() for text in texts] == expected
+    monkeypatch.undo()
+    with pytest.raises(EncodingFailed):
+        tok.encode("a\ud800")
+    assert tok.encode("a\ud800", errors="replace").tolist() == tok.encode("a\ufffd").tolist()
