@@ -64,6 +64,7 @@ class Arrays(NamedTuple):
     room_per_byte: int  # ids that one byte of a text may become
     longest: int  # bytes of the longest token
     near: float  # times the bytes of a span: sums that differ by less may be exchanged by rounding
+    most_sum: float  # of sentencepiece's models: sums of a text up to which no place beside its path is reset
 
 
 class Work(NamedTuple):

@@ -13,7 +13,6 @@ from jittok.models.ugm.files.arrays import Arrays, Work
 from jittok.models.ugm.files.paths import (
     DOUBTFUL,
     EXACT,
-    MOST_SUM,
     Lattice,
     begin_text,
     best_paths,
@@ -48,8 +47,10 @@ from jittok.unicode.characters import SPACE_BYTE
 
 SECTION = 512
 """Bytes of a text that are taken as a whole where a span in them cannot be told by itself, or more."""
-LONG_SECTION = 1 << 13
-"""The same of texts whose sum does not begin anew with each word."""
+LONG_SECTION, SHORT_SECTION = 1 << 13, 1 << 7
+"""Most and least of texts whose sum does not begin anew with each word,"""
+SUM_OF_BYTE = 4.0
+"""whose bytes change the sum by less in natural text."""
 DELETE = 0x7F
 
 
@@ -231,16 +232,18 @@ def _summed_sections(
     """Ids of a text by sentencepiece's model: by spans, and by paths from its sum on where that is reset."""
     text, out, lattice, begun, size = window(data), window(ids), own.model.lattice, count, LONG_SECTION
     while start < stop:
+        base = total_here(lattice)
+        size = min(size, max(int((lattice.most_sum - abs(base)) / SUM_OF_BYTE), SHORT_SECTION))
         end = section_end(own.model.rewriting, text, start, stop, size, True)
-        done, base = WHOLE, total_here(lattice)
-        if end - start <= own.limit and abs(base) < MOST_SUM:
+        done = WHOLE
+        if end - start <= own.limit and abs(base) < lattice.most_sum:
             done = _spans(own, prefixed, data, start, end, ids, count, report)
             if done >= 0 and np.isnan(settle(lattice, out, done)):
                 done = WHOLE
         if done == WHOLE:
             go_back(lattice, base, count)
-            if size > SECTION:
-                size = SECTION
+            if size > SHORT_SECTION:
+                size = max(size >> 2, SHORT_SECTION)
                 continue
             done, size = _whole(own, text, start, end, base, out, ids.size, count, report), LONG_SECTION
         if done == OUT_OF_ROOM:  # of the section
