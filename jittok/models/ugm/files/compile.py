@@ -27,8 +27,9 @@ from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES
 UNKNOWN_PENALTY = 10.0
 FLOAT_LIMIT = 1 << 16
 """Bytes of a text up to which sums of a sentencepiece model may be small enough for spans."""
-NEAR_FLOATS = 1.25 * 2.0**-7
-"""A sum below 2 ** 17 rounds by 2 ** -8 at most. Two paths through n bytes take 2 * n steps at most."""
+NEAR_FLOATS = 1.0625 * 2.0**-7
+"""A sum below 2 ** 17 rounds by 2 ** -8 at most, and one of a span, below 2 ** 12, by 2 ** -13. Two paths through n
+characters take 2 * n steps at most."""
 BELOW_PATH = 2.0**12
 """How far the sum at a place inside of a token on the best path may be below the sums of that path at most,"""
 SLACK = 64.0

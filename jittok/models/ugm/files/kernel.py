@@ -65,6 +65,15 @@ class SpanModel(NamedTuple):
 
 
 @helper
+def _characters(text: Window, size: int) -> int:
+    """How many characters text[:size] has, which is what tokens of a path it has at most."""
+    found = 0
+    for k in range(size):
+        found += 1 if get_u8(text, k) & 0xC0 != 0x80 else 0
+    return found
+
+
+@helper
 def _encode(model: SpanModel, text: Window, start: int, stop: int, ids: Window, count: int) -> int:
     """Ids of a span; of one whose path rounding may change DEFERRED is added, so that it is not kept."""
     own = model.lattice
@@ -74,7 +83,7 @@ def _encode(model: SpanModel, text: Window, start: int, stop: int, ids: Window, 
     size, _ = rewrite(model.rewriting, text, start, start, stop, False)
     if size < 0:
         return size
-    done = best_paths(own, size, 0.0, own.near * size, False, ids, count)
+    done = best_paths(own, size, 0.0, own.near * _characters(own.text, size), False, ids, count)
     if done != DOUBTFUL:
         return done
     base = sum_here(own, ids, count)
