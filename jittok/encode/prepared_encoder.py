@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.encode.encoder import MUCH_TEXT
 from jittok.encode.general import begins_at_start
 from jittok.encode.pipeline_encoder import PipelineEncoder
 from jittok.encode.preparation import Plan, behind, first_only, preparation
-from jittok.encode.prepare import Texts, cut_again, no_tokens, one_unknown
+from jittok.encode.prepare import Step, Texts, cut_again, no_tokens, one_unknown
 from jittok.encode.workspace import Workspace
 from jittok.fragments import TEXT, Failure
 from jittok.inputs import Documents
@@ -79,11 +80,11 @@ class PreparedEncoder(PipelineEncoder):
         steps = self.steps
         texts, last = Texts(docs.data, starts[:fragments], stops[:fragments], tokens[:fragments], docs.kept), None
         for step in steps.normalize:
-            texts = step(workspace, texts)
+            texts = _done(step, workspace, texts)
         if steps.normalize and later.ids.size:
             texts, last = cut_again(later, workspace, texts)
         for step in steps.front:
-            texts = step(workspace, texts)
+            texts = _done(step, workspace, texts)
         made = Documents(texts.data, texts.starts, texts.stops, texts.kept)
         own = ends if last is None else np.empty(texts.number, np.int64)
         done = super()._run(workspace, made, texts.starts, texts.stops, texts.tokens, texts.number, count, own, replace)
@@ -98,6 +99,14 @@ class PreparedEncoder(PipelineEncoder):
             where = {"group" if self.family == "bpe" else "marks": args[2].size // MARKS * 8}
             args = args[0]._replace(**where), *args[1:]
         return super()._kernel(workspace, *args)
+
+
+def _done(step: Step, workspace: Workspace, texts: Texts) -> Texts:
+    """What a step makes of texts. Nothing but that stays of long ones: neither scratch nor what they were before."""
+    made = step(workspace, texts)
+    if made.data.size > MUCH_TEXT:
+        workspace.forget()
+    return made
 
 
 def _run_nothing(*_: Any) -> None:
