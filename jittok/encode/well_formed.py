@@ -1,4 +1,4 @@
-"""Bytes that need not be UTF-8 as texts that are, a part at a time: a bad byte becomes three, and stays in memory once."""
+"""Bytes that need not be UTF-8 as texts that are, a part at a time, as a bad byte becomes three."""
 
 from __future__ import annotations
 

@@ -87,21 +87,78 @@ def _stays(kinds: Window, text: Window, i: int, stop: int) -> bool:
 
 
 @helper
+def _may_go(out: Window, begin: int, at: int) -> bool:
+    """Whether what a text ends with is left out, as spaces at its end are."""
+    if at == begin:
+        return False
+    if get_u8(out, at - 1) == SPACE_BYTE:
+        return True
+    mark = at >= begin + MARK_SIZE and get_u8(out, at - 3) == SPACE_MARK_0
+    return bool(mark and get_u8(out, at - 2) == SPACE_MARK_1 and get_u8(out, at - 1) == SPACE_MARK_2)
+
+
+@helper
 def _before_spaces(out: Window, begin: int, at: int) -> int:
     """Where a text ends without the spaces, and the U+2581, at its end."""
     while at > begin:
-        if get_u8(out, at - 1) == SPACE_BYTE:
-            at -= 1
-        elif (
-            at >= begin + MARK_SIZE
-            and get_u8(out, at - 3) == SPACE_MARK_0
-            and get_u8(out, at - 2) == SPACE_MARK_1
-            and get_u8(out, at - 1) == SPACE_MARK_2
-        ):
-            at -= MARK_SIZE
-        else:
+        if not _may_go(out, begin, at):
             break
+        at -= 1 if get_u8(out, at - 1) == SPACE_BYTE else MARK_SIZE
     return at
+
+
+@helper
+def _squeeze(
+    table: Squeezed, text: Window, i: int, stop: int, enough: int, goes_on: bool, to: Window, begin: int, at: int
+) -> tuple[int, int]:
+    """text[i:stop] normalized to to[at:]: (the place behind it, the place in the text up to which it is done).
+
+    That is `stop`, or a place from `enough` on that no key reaches across. There it can go on (`goes_on`) if what the
+    text became, from `begin` on, has the spaces that may still go.
+    """
+    user, kinds, images, units = (
+        window(table.user.units), window(table.kinds), window(table.replacements), window(table.units),
+    )  # fmt: skip
+    prefixed, leading = table.prefix == 0 or goes_on, table.squeeze != 0 and not goes_on
+    spaced = leading
+    if goes_on and table.squeeze != 0 and at > begin:
+        spaced = get_u8(to, at - 1) == SPACE_BYTE
+    while i < stop:
+        if i >= enough and (goes_on or at > begin):
+            return at, i
+        byte = get_u8(text, i)
+        if prefixed and not leading and _stays(kinds, text, i, stop):
+            put_u8(to, at, byte)
+            i, at, spaced = i + 1, at + 1, False
+            while i < min(stop, enough) and _stays(kinds, text, i, stop):
+                put_u8(to, at, get_u8(text, i))
+                i, at = i + 1, at + 1
+            continue
+        length, place, end = wide(0), wide(0), i
+        if get_u8(kinds, byte) & BEGINS_USER != 0:
+            end = user_path(user, text, i, stop)[1]
+        if end == i and not _has_no_key(kinds, text, i, stop):
+            length, place = longest_known_key(units, table.units.size, table.root, text, i, stop)
+        if length > 0:
+            source, first, last, end = images, place, _image_end(images, place), i + length
+        else:
+            if end == i:
+                end = i + (1 if byte < 0x80 else 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4)
+            source, first, last = text, i, end
+        i = end
+        if leading and last == first + 1 and get_u8(source, first) == SPACE_BYTE:
+            continue
+        leading = False
+        if not prefixed:
+            put_u8(to, at, SPACE_BYTE)
+            at += 1
+            prefixed = True
+        while spaced and first < last and get_u8(source, first) == SPACE_BYTE:
+            first += 1
+        if first < last:
+            at = _copy(source, first, last, to, at)
+            spaced = table.squeeze != 0 and get_u8(to, at - 1) == SPACE_BYTE
+    return at if table.squeeze == 0 else _before_spaces(to, begin, at), stop
 
 
 @kernel
@@ -114,55 +171,28 @@ def write_squeezed(
     starts, stops: int64[count], tokens: int32[count] as `jittok.fragments` says, texts well-formed
     out: uint8[growth * bytes + count]; out_starts, out_stops: int64[count] receive where each is
     """
-    user, text, to, kinds, images, units = (
-        window(table.user.units),
-        window(data),
-        window(out),
-        window(table.kinds),
-        window(table.replacements),
-        window(table.units),
-    )
-    at = wide(0)
+    text, to, at = window(data), window(out), wide(0)
     for k in range(count):
         out_starts[k] = at
-        i, stop = wide(starts[k]), wide(stops[k])
-        if tokens[k] >= 0 or i >= stop:
-            out_stops[k] = at
-            continue
-        begin, prefixed, spaced = at, table.prefix == 0, table.squeeze != 0
-        leading = spaced
-        while i < stop:
-            byte = get_u8(text, i)
-            if prefixed and not leading and _stays(kinds, text, i, stop):
-                while i < stop and _stays(kinds, text, i, stop):
-                    put_u8(to, at, get_u8(text, i))
-                    i, at = i + 1, at + 1
-                spaced = False
-                continue
-            length, place, end = wide(0), wide(0), i
-            if get_u8(kinds, byte) & BEGINS_USER != 0:
-                end = user_path(user, text, i, stop)[1]
-            if end == i and not _has_no_key(kinds, text, i, stop):
-                length, place = longest_known_key(units, table.units.size, table.root, text, i, stop)
-            if length > 0:
-                source, first, last, end = images, place, _image_end(images, place), i + length
-            else:
-                if end == i:
-                    end = i + (1 if byte < 0x80 else 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4)
-                source, first, last = text, i, end
-            i = end
-            if leading and last == first + 1 and get_u8(source, first) == SPACE_BYTE:
-                continue
-            leading = False
-            if not prefixed:
-                put_u8(to, at, SPACE_BYTE)
-                at += 1
-                prefixed = True
-            while spaced and first < last and get_u8(source, first) == SPACE_BYTE:
-                first += 1
-            if first < last:
-                at = _copy(source, first, last, to, at)
-                spaced = table.squeeze != 0 and get_u8(to, at - 1) == SPACE_BYTE
-        out_stops[k] = at if table.squeeze == 0 else _before_spaces(to, begin, at)
-        at = out_stops[k]
+        start, stop = wide(starts[k]), wide(stops[k])
+        if tokens[k] < 0 and start < stop:
+            at, _ = _squeeze(table, text, start, stop, stop, False, to, at, at)
+        out_stops[k] = at
+    return at
+
+
+@kernel
+def squeeze_part(
+    table: Squeezed, data: U8, start: int, stop: int, enough: int, goes_on: int, held: int, out: OutU8, done: OutI64
+) -> int:
+    """A part of the text data[start:stop], normalized to `out`: up to a place from `enough` on. How many bytes.
+
+    goes_on: 0 for the first part; held: how many bytes of the part before stand in `out` already, as they may still go
+    out: uint8[growth * bytes + 1 + held]; done: int64[2] receives that place, and how many bytes are sure to stay
+    """
+    to = window(out)
+    at, place = _squeeze(table, window(data), start, stop, enough, goes_on != 0, to, wide(0), wide(held))
+    done[0], done[1] = place, at
+    if table.squeeze != 0 and place < stop:
+        done[1] = _before_spaces(to, wide(0), at)
     return at

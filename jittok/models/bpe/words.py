@@ -88,7 +88,7 @@ def whole_word(words: WordWindow, text: Window, start: int, stop: int) -> int:
 def merge_word(words: WordWindow, merge: Merger, text: Window, start: int, stop: int, ids: Window, count: int) -> int:
     """The same for a word that is known to be no token as a whole."""
     if words.byte_encode != 0 and merge.chain.state == READY and stop - start > STRETCH:
-        return merge_stretches(words, merge, text, start, stop, ids, count, STRETCH)
+        return merge_stretches(words, merge, text, start, stop, ids, count, STRETCH, AGAIN)
     if words.byte_encode != 0:
         symbols = merge_bytes(words, merge, text, start, stop)
     else:
@@ -110,13 +110,21 @@ def merge_word(words: WordWindow, merge: Merger, text: Window, start: int, stop:
 
 @helper
 def merge_stretches(
-    words: WordWindow, merge: Merger, text: Window, start: int, stop: int, ids: Window, count: int, size: int
+    words: WordWindow,
+    merge: Merger,
+    text: Window,
+    start: int,
+    stop: int,
+    ids: Window,
+    count: int,
+    size: int,
+    again: int,
 ) -> int:
     """The same by stretches of `size` bytes, with byte encoding and a chain: a word may be megabytes long.
 
-    Each stretch begins with a symbol of the one before. If it comes out again, each two neighbours stand side by side
-    in one of the two, so all are what the whole word is merged to (`merging.chain`). If another one comes out, all
-    begins again with stretches of twice the size.
+    Each stretch begins with one of the last `again` symbols of the one before. If it comes out again, each two
+    neighbours stand side by side in one of the two, so all are what the whole word is merged to (`merging.chain`). If
+    another one comes out, all begins again with stretches of twice the size.
     """
     at, written, length, first = start, count, size, wide(NONE)
     while True:
@@ -126,7 +134,7 @@ def merge_stretches(
             size *= 2
             at, written, length, first = start, count, size, wide(NONE)
             continue
-        kept = symbols if end == stop else max(symbols - AGAIN, 0)
+        kept = symbols if end == stop else max(symbols - again, 0)
         for k in range(kept):
             written = put_symbol(words, get_i32(merge.queue.symbols, k), ids, written)
         if end == stop:
