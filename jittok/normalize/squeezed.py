@@ -1,6 +1,7 @@
 """sentencepiece's normalizer over whole texts: the longest keys of its map, and spaces of which only single ones stay.
 
-Spaces stay spaces: the model's kernel reads U+2581 for them. Source: sentencepiece 0.2.3, `Normalizer::Normalize`.
+Spaces stay spaces, and U+2581 becomes one: the model's kernel reads U+2581 for them. Source: sentencepiece 0.2.3,
+`Normalizer::Normalize`.
 """
 
 from __future__ import annotations
@@ -19,9 +20,7 @@ from jittok.normalize.xcda import read_charsmap, root_base
 from jittok.pipeline.pipeline import packed
 from jittok.pipeline.steps import Squeeze
 from jittok.structures.double_array import DoubleArray, build_double_array
-from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2, SPACE_MARK_BYTES
-
-MARK_SIZE = len(SPACE_MARK_BYTES)
+from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2
 
 
 class Squeezed(NamedTuple):
@@ -60,9 +59,18 @@ def squeezed_of(step: Squeeze, user: Collection[bytes] = ()) -> Squeezed | None:
 
 @helper
 def _copy(source: Window, start: int, stop: int, out: Window, at: int) -> int:
-    for k in range(start, stop):
-        put_u8(out, at, get_u8(source, k))
-        at += 1
+    """Characters, with spaces for U+2581; the place behind."""
+    while start < stop:
+        byte = get_u8(source, start)
+        if (
+            byte == SPACE_MARK_0
+            and start + 2 < stop
+            and get_u8(source, start + 1) == SPACE_MARK_1
+            and get_u8(source, start + 2) == SPACE_MARK_2
+        ):
+            byte, start = wide(SPACE_BYTE), start + 2
+        put_u8(out, at, byte)
+        start, at = start + 1, at + 1
     return at
 
 
@@ -88,19 +96,9 @@ def _stays(kinds: Window, text: Window, i: int, stop: int) -> bool:
 
 @helper
 def _before_spaces(out: Window, begin: int, at: int) -> int:
-    """Where a text ends without the spaces, and the U+2581, at its end."""
-    while at > begin:
-        if get_u8(out, at - 1) == SPACE_BYTE:
-            at -= 1
-        elif (
-            at >= begin + MARK_SIZE
-            and get_u8(out, at - 3) == SPACE_MARK_0
-            and get_u8(out, at - 2) == SPACE_MARK_1
-            and get_u8(out, at - 1) == SPACE_MARK_2
-        ):
-            at -= MARK_SIZE
-        else:
-            break
+    """Where a text ends without the spaces at its end."""
+    while at > begin and get_u8(out, at - 1) == SPACE_BYTE:
+        at -= 1
     return at
 
 
@@ -162,7 +160,7 @@ def write_squeezed(
                 first += 1
             if first < last:
                 at = _copy(source, first, last, to, at)
-                spaced = table.squeeze != 0 and get_u8(to, at - 1) == SPACE_BYTE
+                spaced = table.squeeze != 0 and get_u8(source, last - 1) == SPACE_BYTE
         out_stops[k] = at if table.squeeze == 0 else _before_spaces(to, begin, at)
         at = out_stops[k]
     return at
