@@ -75,10 +75,7 @@ class Tokenizer(Decoding):
         self.vocab = vocab
         self._cache_bytes = bound
         self._options: dict[str, Any] = {"cache": bool(cache), "cache_bytes": cache_bytes}
-        self._asked: dict[str, Any] = {
-            "llama_cpp": llama_cpp,
-            "pre": pre,
-        }  # None: the newest release, what the file says
+        self._asked: dict[str, Any] = {"llama_cpp": llama_cpp, "pre": pre}  # None: the newest one, what the file says
         self._again = again
         self._key = key  # its name in the cache of compiled vocabularies
         self._kept = kept
@@ -140,8 +137,7 @@ class Tokenizer(Decoding):
         if threads is None:
             if type(text) is str and not text.isascii():  # its UTF-8 is as quick to read as any bytes
                 text = to_bytes(text, rule.replace)
-                ids = builtin(text) if builtin is not None else None
-                if ids is not None:
+                if builtin is not None and (ids := builtin(text)) is not None:
                     return ids  # type: ignore[no-any-return]
             ids = encoder.quickly(text, rule)
             if ids is not None:

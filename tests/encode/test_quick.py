@@ -97,21 +97,6 @@ def test_only_bytes_and_ascii_str_go_the_quick_way():
 
 
 @pytest.mark.skipif(not place_in_bytes(), reason="texts are never read in place here")
-@pytest.mark.usefixtures("often")
-def test_str_of_other_scripts_go_the_quick_way_by_their_utf8(monkeypatch):
-    tok = tokenizer("bert" if JIT else MADE_UP[0])
-    texts = ["caf\xe9 na\xefve", "слова и слова", "中文", "a\U0001f600b"]
-    expected = [ordinary(tok, text, {}) for text in texts]
-    tok.encode("warm")
-    monkeypatch.setattr(type(tok._encoder), "one", None)
-    for _ in range(3):  # by a frame, then by its builtin
-        assert [tok.encode(text).tolist() for text in texts] == expected
-    monkeypatch.undo()
-    with pytest.raises(EncodingFailed):
-        tok.encode("a\ud800")
-    assert tok.encode("a\ud800", errors="replace").tolist() == tok.encode("a\ufffd").tolist()
-
-
 def test_a_frame_is_laid_out_anew_when_an_array_has_been_replaced():
     tok = jittok.bundled("gpt-2")
     encoder, rule = tok._rule(False, True, "strict")
