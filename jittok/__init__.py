@@ -20,7 +20,14 @@ if not getattr(sys, "_is_gil_enabled", lambda: True)():
         "a free-threaded Python without its lock", "the lock, as jittok is not tested without it: set PYTHON_GIL=1"
     )
 
-import jittok.locks  # noqa: F401  a fork may come amid the first call of another thread
+try:
+    import jittok.locks  # noqa: F401  a fork may come amid the first call of another thread
+except KeyboardInterrupt:
+    name = sys.argv[0].replace("\\", "/").rpartition("/")[2] if getattr(sys, "argv", None) else ""
+    if name not in ("-m", "jittok", "jittok.exe"):  # `python -m jittok` imports the package before it runs a line
+        raise
+    sys.stderr.write("jittok: interrupted\n")
+    raise SystemExit(130) from None
 
 if TYPE_CHECKING:
     from jittok.errors import (

@@ -11,9 +11,11 @@ it assigns it as the last step. Three things can be half done at a fork:
 
 from __future__ import annotations
 
+import _imp
+import contextlib
 import functools
 import importlib
-import logging  # noqa: F401  see `_wait`
+import logging
 import os
 import sys
 import threading
@@ -120,6 +122,23 @@ def _importing() -> bool:
     return False
 
 
+def _hold_imports() -> bool:
+    """Keep other threads from beginning an import until `_release`; False where one of them is amid what may end soon.
+
+    A thread that begins an import holds Python's import lock for a moment, before it owns a module: so whether one
+    imports is asked with this lock held. The fork takes it again. It takes the lock of `logging` too, whose holder may
+    begin an import: it must be free, or both would wait for ever.
+    """
+    _imp.acquire_lock()
+    of_logging: Any = getattr(logging, "_lock")  # noqa: B009  no name for others
+    if not _importing() and of_logging.acquire(blocking=False):
+        _held.append(_imp.release_lock)
+        _held.append(of_logging.release)
+        return True
+    _imp.release_lock()
+    return False
+
+
 def _wait() -> None:
     """In front of a fork: let other threads end what a child could not go on with, if that is soon.
 
@@ -127,20 +146,21 @@ def _wait() -> None:
     ask for: so it is imported before this is registered.
     """
     end = time.monotonic() + IMPORT_SECONDS
-    while _importing() and time.monotonic() < end:
+    while not _hold_imports() and time.monotonic() < end:
         time.sleep(0.001)
     llvm = _llvm()
     if llvm is not None and llvm._lock.acquire(timeout=LLVM_SECONDS):
-        _waited.append(llvm._lock)
+        _held.append(llvm._lock.release)
 
 
-_waited: list[Any] = []
-"""Locks that `_wait` has taken, for the time of the fork."""
+_held: list[Callable[[], Any]] = []
+"""Gives a lock back that `_wait` has taken, for the time of the fork."""
 
 
 def _release() -> None:
-    while _waited:
-        _waited.pop().release()
+    while _held:
+        with contextlib.suppress(RuntimeError):  # in a child `logging` has a new lock, which is free
+            _held.pop()()
 
 
 def _renew() -> None:

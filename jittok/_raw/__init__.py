@@ -1,6 +1,6 @@
 """The only place that reads and writes memory past Numba's array types: `memory` (elements, words, bits), `blocks`
-(64 bytes or 16 words at once), `keys` (16 bytes at once), `maps`, `sets` and `words`. Every operation has a checked
-twin; see `memory`. `objects` reads texts where Python keeps them.
+(64 bytes or 16 words at once), `characters` (16 or 32 of a `str` at once), `keys` (16 bytes at once), `maps`, `sets`
+and `words`. Every operation has a checked twin; see `memory`. `objects` reads texts where Python keeps them.
 
 These modules write LLVM code, so they import Numba. Fast kernels that come from the cache do not need them: here their
 operations are names that are fetched when a kernel is compiled."""
@@ -19,6 +19,9 @@ Window: TypeAlias = Any
 _OPERATIONS = {
     "blocks": """
         bit_places class_masks contraction_masks lowest_16 lowest_32 set_three_lowest_16 set_three_lowest_32 utf8_masks
+    """,
+    "characters": """
+        narrow_8 narrow_16 narrow_32 spell_8 spell_16 spell_32
     """,
     "keys": """
         copy_four copy_ids copy_narrow match_four match_pair put_key
@@ -52,6 +55,7 @@ if TYPE_CHECKING or not FAST:
         set_three_lowest_32,
         utf8_masks,
     )
+    from jittok._raw.characters import narrow_8, narrow_16, narrow_32, spell_8, spell_16, spell_32
     from jittok._raw.keys import copy_four, copy_ids, copy_narrow, match_four, match_pair, put_key
     from jittok._raw.maps import map_block, mark_block, pair_block
     from jittok._raw.memory import (
@@ -130,6 +134,9 @@ __all__ = [
     "match_four",
     "match_pair",
     "multiply",
+    "narrow_8",
+    "narrow_16",
+    "narrow_32",
     "one_mask",
     "pair_block",
     "pair_places",
@@ -149,6 +156,9 @@ __all__ = [
     "set_three_lowest_16",
     "set_three_lowest_32",
     "span_masks",
+    "spell_8",
+    "spell_16",
+    "spell_32",
     "three_mask",
     "trailing_zeros",
     "two_mask",

@@ -8,13 +8,30 @@ from __future__ import annotations
 
 import functools
 import sys
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import I64, U8, OutI64, OutU8, frozen, helper, kernel
-from jittok._raw import FAST, Window, get_i64, get_u8, get_u16, get_u32, get_word, put_u8, put_word, window
+from jittok._raw import (
+    FAST,
+    Window,
+    get_i64,
+    get_u8,
+    get_u16,
+    get_u32,
+    get_word,
+    narrow_8,
+    narrow_16,
+    narrow_32,
+    put_u8,
+    put_word,
+    spell_8,
+    spell_16,
+    spell_32,
+    window,
+)
 from jittok._raw.objects import (
     NO_STR,
     STATE_WORD,
@@ -27,15 +44,12 @@ from jittok._raw.objects import (
     text_at,
 )
 
-SPARE = 16
+SPARE = 64
 """Bytes that there must be room for behind what is written."""
 MOST_BYTES = np.array([1, 2, 2, 0, 1])
 """By width, how many times as long a text can be in UTF-8; a width of 0 is of texts that are bytes already."""
 CODECS = {1: "latin-1", 2: "utf-16-le", 4: "utf-32-le"}
 """What reads the characters of a width."""
-HIGH_1, HIGH_2 = np.uint64(0x8080808080808080), np.uint64(0xFF80FF80FF80FF80)
-PAIRS, FOURS = np.uint64(0x0000FFFF0000FFFF), np.uint64(0x00000000FFFFFFFF)
-S8, S16 = np.uint64(8), np.uint64(16)
 NONE = np.uint64(0)
 SURROGATES = 0xD800 >> 11
 
@@ -94,55 +108,35 @@ def _put(out: Window, at: int, c: int) -> int:
     return at + 4
 
 
-@helper
-def _put_one(source: Window, size: int, out: Window, at: int) -> int:
-    """Characters of one byte; where the text ends in `out`."""
-    i = 0
-    while i < size:
-        if i + 8 <= size:
-            word = get_word(source, i)
-            if word & HIGH_1 == NONE:
-                put_word(out, at, word)
-                i += 8
-                at += 8
-                continue
-        stop = min(i + 8, size)
-        while i < stop:
-            at = _put(out, at, np.int64(get_u8(source, i)))
-            i += 1
-    return at
+def _join_of(narrow: Any, spell: Any, get: Any) -> Any:
+    """`join(source, size, out, at)`: UTF-8 of `size` characters to `out`; where it ends, -1 for a surrogate."""
 
-
-@helper
-def _put_two(source: Window, size: int, out: Window, at: int) -> int:
-    """Characters of two bytes; -1 for a surrogate."""
-    i = 0
-    while i < size:
-        if i + 4 <= size:
-            word = get_word(source, 2 * i)
-            if word & HIGH_2 == NONE:
-                word = (word | word >> S8) & PAIRS
-                put_word(out, at, (word | word >> S16) & FOURS)
-                i += 4
-                at += 4
-                continue
-        stop = min(i + 4, size)
-        while i < stop:
-            at = _put(out, at, np.int64(get_u16(source, i)))
+    @helper
+    def join(source: Window, size: int, out: Window, at: int) -> int:
+        i = 0
+        while i + 32 <= size:
+            if narrow(source, i, out, at) == NONE:
+                at += 32
+            else:
+                at = spell(source, i, out, at)
+                if at >= 0:
+                    at = spell(source, i + 16, out, at)
+                if at < 0:
+                    return -1
+            i += 32
+        while i < size:
+            at = _put(out, at, np.int64(get(source, i)))
             if at < 0:
                 return -1
             i += 1
-    return at
+        return at
+
+    return join
 
 
-@helper
-def _put_four(source: Window, size: int, out: Window, at: int) -> int:
-    """Characters of four bytes; -1 for a surrogate."""
-    for i in range(size):
-        at = _put(out, at, np.int64(get_u32(source, i)))
-        if at < 0:
-            return -1
-    return at
+_join_one = _join_of(narrow_8, spell_8, get_u8)
+_join_two = _join_of(narrow_16, spell_16, get_u16)
+_join_four = _join_of(narrow_32, spell_32, get_u32)
 
 
 @kernel
@@ -167,11 +161,11 @@ def join_utf8(places: I64, sizes: I64, widths: U8, out: OutU8, ends: OutI64) -> 
             at += size
         else:
             if width == 1:
-                at = _put_one(place, size, target, at)
+                at = _join_one(place, size, target, at)
             elif width == 2:
-                at = _put_two(place, size // 2, target, at)
+                at = _join_two(place, size // 2, target, at)
             else:
-                at = _put_four(place, size // 4, target, at)
+                at = _join_four(place, size // 4, target, at)
             if at < 0:
                 return -1 - k
         ends[k + 1] = at

@@ -11,7 +11,9 @@ import contextlib
 import importlib
 import io
 import os
+import signal
 import sys
+import threading
 from collections.abc import Container, Iterator, Sequence
 from typing import Any, NoReturn
 
@@ -58,6 +60,12 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; its exit status."""
+    with _hearing() as heard:
+        return _run(arguments, heard)
+
+
+def _run(arguments: Sequence[str] | None, heard: Sequence[int]) -> int:
+    """The same; `heard` holds something from the moment when Ctrl-C comes."""
     command, names = "", set[str]()
     try:
         if sys.stdout is None:
@@ -83,21 +91,45 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _flush_or_forget()
         note(f"jittok{command}: interrupted")
         return INTERRUPTED
-    except EXPECTED_FAILURES as error:
-        _flush_or_forget()
-        note(f"jittok{command}: {one_line(error, names)}")
-        return 2
     except Exception as error:
-        if _was_interrupt(error):
+        if heard or _was_interrupt(error):
             _flush_or_forget()
             note(f"jittok{command}: interrupted")
             return INTERRUPTED
+        if isinstance(error, EXPECTED_FAILURES):
+            _flush_or_forget()
+            note(f"jittok{command}: {one_line(error, names)}")
+            return 2
         if os.environ.get("JITTOK_TRACEBACK"):
             raise
         _flush_or_forget()
         note(f"jittok{command}: a bug (JITTOK_TRACEBACK=1 shows where): {one_line(error)}")
         return 2
     return status
+
+
+@contextlib.contextmanager
+def _hearing() -> Iterator[Sequence[int]]:
+    """Something that is empty until Ctrl-C comes. Whatever fails from then on was interrupted: a module in C that is
+    being imported, such as NumPy, makes an ImportError of it that does not tell."""
+    heard: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield heard
+        return
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.default_int_handler:
+        yield heard
+        return
+
+    def hear(number: int, frame: Any) -> None:
+        heard.append(number)
+        signal.default_int_handler(number, frame)
+
+    signal.signal(signal.SIGINT, hear)
+    try:
+        yield heard
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _was_interrupt(error: BaseException | None) -> bool:

@@ -111,7 +111,9 @@ class Run:
             if self.ledger.facts:
                 self._take_up()
                 return self.state.documents
-        except (LookupError, TypeError, AttributeError, OverflowError, MemoryError) as error:
+        except CorpusError:
+            raise
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError, MemoryError) as error:
             where, found = str(self.out / WORK / LEDGER), f"{type(error).__name__}: {error}"
             raise CorpusError(where, InWords(found), f"lines that jittok wrote: remove {WORK} to begin anew") from error
         shards.sweep(self.work, {LEDGER})

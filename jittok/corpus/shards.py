@@ -16,9 +16,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from jittok.corpus import disk
 from jittok.corpus.folders import Folder, component, create, file_name, open_regular
-from jittok.corpus.formats.base import Format, Rows, Shard, Stream
+from jittok.corpus.formats.base import LENGTHS, Format, Rows, Shard, Stream
 from jittok.corpus.ledger import NAME as LEDGER
 from jittok.errors import CorpusError
 
@@ -79,7 +81,7 @@ class ShardWriter:
             self.streams[key] = OpenStream(stream, path, descriptor, stream.header)
         for places, documents, tokens, text_bytes in ranges:
             parts = self._whole(places)
-            if parts is None:
+            if parts is None or not _counted(parts, documents, tokens):
                 break
             for key, data in parts.items():
                 self.streams[key].end = places[key][0]
@@ -146,6 +148,14 @@ class ShardWriter:
         for opened in self.streams.values():
             os.close(opened.descriptor)
         self.streams = {}
+
+
+def _counted(parts: dict[str, bytes], documents: int, tokens: int) -> bool:
+    """Whether a range added as many documents and tokens as its line in the ledger says, where lengths are kept."""
+    if LENGTHS.key not in parts:
+        return True
+    lengths = parts[LENGTHS.key]
+    return len(lengths) == 8 * documents and int(np.frombuffer(lengths, "<i8").sum()) == tokens
 
 
 def publish(work: Path, out: Folder, files: Sequence[dict[str, Any]]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -141,19 +142,67 @@ class State:
 
 
 def replay(facts: Sequence[Fact]) -> State:
-    """The state that a ledger tells of; its first line must be a plan."""
+    """The state that a ledger tells of; its first line must be a plan.
+
+    LookupError, TypeError or ValueError where no run could have written these lines: who goes on with them would end
+    with a manifest that says what is not so.
+    """
     state = State(facts[0]["plan"])
-    for place, fact in enumerate(facts):
+    for place, fact in enumerate(facts[1:], 1):
         if "range" in fact:
+            _check_range(fact, state)
             state.add_range(fact)
             state.open_ranges.append((place, fact))
         elif "shard" in fact:
+            _check_shard(fact, state)
             state.add_shard(fact)
         elif "input" in fact:
+            _expect("input", fact["input"], len(state.inputs))
+            _check_file(fact)
             state.inputs[fact["input"]] = (fact["bytes"], fact["sha256"])
         elif "on_error" in fact:
             state.plan["options"]["on_error"] = fact["on_error"]
+        else:
+            raise ValueError(f"a line of {', '.join(map(repr, fact))[:80]}")
     return state
+
+
+COUNTS = ("documents", "tokens", "bytes", "lines", "blank", "bad", "read")
+
+
+def _check_range(fact: Fact, state: State) -> None:
+    """ValueError, TypeError or KeyError unless a range follows those before it."""
+    key = Key(*fact["range"])
+    for number in (*key, *(fact[name] for name in COUNTS), fact.get("lost", 0)):
+        _check_count(number)
+    if state.done is not None and key <= state.done:
+        raise ValueError(f"range {list(key)} behind {list(state.done)}")
+
+
+def _check_shard(fact: Fact, state: State) -> None:
+    """The same for a shard, which holds all ranges since the one before it."""
+    _expect("shard", fact["shard"], len(state.shards))
+    for name, column in (("documents", -2), ("tokens", -1)):
+        _expect(name, fact[name], sum(state.last_open[RANGE_FIELDS + column :: RANGE_FIELDS]))
+    for file in fact["files"]:
+        _check_file(file)
+
+
+def _check_file(fact: Fact) -> None:
+    """The same for what is said of a file."""
+    _check_count(fact["bytes"])
+    if not isinstance(fact["sha256"], str) or not re.fullmatch("[0-9a-f]{64}", fact["sha256"]):
+        raise ValueError(f"sha256 {str(fact['sha256'])[:80]!r}")
+
+
+def _check_count(number: object) -> None:
+    if type(number) is not int or not 0 <= number < 1 << 63:
+        raise ValueError(f"the number {str(number)[:80]}")
+
+
+def _expect(name: str, found: object, expected: int) -> None:
+    if type(found) is not int or found != expected:
+        raise ValueError(f"{name} {str(found)[:80]} where {expected} comes")
 
 
 def check_inputs(state: State, sources: Sequence[Source], hasher: InputHasher) -> None:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from jittok._jit import when_long
 from jittok.encode import apart as few
+from jittok.encode.copies import copied, own
 from jittok.encode.encoder import SPARE, Encoder
 from jittok.encode.failures import failure_of
 from jittok.encode.long_document import LEAST, PART, InOrder, part_fragments
@@ -26,7 +27,7 @@ from jittok.encode.rule import Rule
 from jittok.encode.stretches import DOCUMENT_WEIGHT, STRETCH_BYTES, finished, progress_bar, stretches_of, thread_count
 from jittok.encode.workspace import COPIED, Workspace
 from jittok.errors import JittokError
-from jittok.inputs import Documents
+from jittok.inputs import Documents, reads_wide
 from jittok.rows.token_array import TokenArray, joined
 
 if TYPE_CHECKING:
@@ -90,7 +91,8 @@ def stretches(
     try:
         whole = threads == 1 and keep_ids
         most = BESIDE if beside is not None else PART if together else STRETCH_BYTES
-        source = stretches_of(texts, rule.replace, threads, whole, beside is None, most)
+        wide = beside is None and not rule.replace and reads_wide()
+        source = stretches_of(texts, rule.replace, threads, whole, beside is None, most, wide)
         for docs, base, first, last, alone in source:
             if isinstance(docs, BaseException):  # reading failed: documents before it may have failed earlier
                 yield from finished(pending, 0, bar)
@@ -152,8 +154,8 @@ def _in_parts(
     keep: bool,
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """The ids of one document (none unless they are to be kept), and how many it has, by several threads."""
-    if docs.theirs:
-        docs, base, document = docs.own(document, document + 1), base + document, 0
+    if docs.to_copy:
+        docs, base, document = own(docs, base, document, document + 1), base + document, 0
     size = docs.size(document, document + 1)
     with encoder.workspace() as workspace:
         workspace.expect(docs, size)
@@ -243,8 +245,9 @@ def _in_order(
 
     def encode(workspace: Workspace, job: tuple[Documents, int, int, int, int], at: int) -> int:
         docs, base, first, last, number = job
-        if docs.theirs:
-            docs, base, first, last = workspace.copy(docs, first, last), base + first, 0, last - first
+        if docs.to_copy:
+            docs = copied(encoder, workspace, docs, base, first, last, rule)
+            base, first, last = base + first, 0, last - first
         fragments = encoder.cut(workspace, docs, first, last, rule)
         done = encoder.encode(workspace, docs, first, last, fragments, rule, base, at)
         rows[number], sizes[number] = _row_ends(workspace, last - first, at), done - at
@@ -301,8 +304,8 @@ def _stretch(
 ) -> tuple[Any, ...]:
     """ids of documents first .. last - 1, the ends of their rows, and what `beside` gives. `base`: number of
     document 0."""
-    if docs.theirs and beside is not None:
-        docs, base, first, last = docs.own(first, last), base + first, 0, last - first
+    if docs.to_copy and beside is not None:
+        docs, base, first, last = own(docs, base, first, last), base + first, 0, last - first
     with encoder.workspace() as workspace:
         size = docs.size(first, last) + DOCUMENT_WEIGHT * (last - first)
         workspace.expect(docs, size)
@@ -333,7 +336,7 @@ def _encoded(
 ) -> tuple[int, NDArray[np.int64]]:
     """Encode documents first .. last - 1 behind the workspace's first `at` ids. Returns how many it has now, and the
     ends of the rows in them."""
-    if docs.theirs:
+    if docs.to_copy:
         return _copied(encoder, workspace, docs, base, first, last, rule, at)
     fragments = encoder.cut(workspace, docs, first, last, rule)
     count = encoder.encode(workspace, docs, first, last, fragments, rule, base, at)
@@ -352,7 +355,7 @@ def _copied(
         workspace.give_ids(room + at, at)
     count, rows = at, []
     for start, stop in pairwise(cuts):
-        part = workspace.copy(docs, first + start, first + stop)
+        part = copied(encoder, workspace, docs, base, first + start, first + stop, rule)
         fragments = encoder.cut(workspace, part, 0, stop - start, rule)
         done = encoder.encode(workspace, part, 0, stop - start, fragments, rule, base + first + start, count)
         rows.append(_row_ends(workspace, stop - start, count) + count)

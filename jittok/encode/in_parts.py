@@ -52,10 +52,10 @@ class Parts:
         """The ids of data[start:stop] behind the first `count`; how many there are now, or None where the whole text
         has to be seen."""
         part = part or PART
-        out, done = np.empty(self.table.growth * (stop - start) + 1, np.uint8), np.empty(2, np.int64)  # most untouched
+        out, done = np.empty(self.table.growth * (stop - start) + 1, np.uint8), np.zeros(3, np.int64)  # most untouched
         at, origin, first, window, held = start, count, -1, np.empty(0, np.uint8), 0
         while True:
-            size = workspace.run(squeeze_part, self.table, data, at, stop, at + part, int(at > start), held, out, done)
+            size = workspace.run(squeeze_part, self.table, data, at, stop, at + part, int(done[2]), held, out, done)
             at, sure, held = int(done[0]), int(done[1]), size - int(done[1])
             window = np.concatenate([window, out[:sure]])
             out[:held] = out[sure:size].copy()

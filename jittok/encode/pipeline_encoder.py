@@ -28,7 +28,7 @@ from jittok.pipeline.pipeline import FIRST_TEXT, LSTRIP, NORMALIZED, RSTRIP, SIN
 from jittok.pretokenize.families import GENERAL
 from jittok.special.leftmost import cut_leftmost
 from jittok.special.tables import ONLY_WORD, STRIPS_LEFT, STRIPS_RIGHT, SpecialTokens, tables_of
-from jittok.special.user_defined import cut_user_defined, user_defined
+from jittok.special.user_defined import cut_user_defined, user_defined, user_defined_normalized
 from jittok.structures.valid import VALID, first_malformed
 from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES
 from jittok.unicode.tables import UNICODE_SIZE
@@ -331,7 +331,8 @@ def search_tables(pipeline: Pipeline, later: bool, parse_special: bool, prepared
         partial(normalized, pipeline) if later and pipeline.normalize else bytes,
     )
     if later == prepared:
-        found |= {text: (token, 0) for text, token in user_defined(pipeline).items()}
+        own = user_defined_normalized(pipeline) if prepared else user_defined(pipeline)
+        found |= {text: (token, 0) for text, token in own.items()}
     for token, flags in zip(pipeline.added, pipeline.added_flags.tolist(), strict=True):
         if bool(flags & NORMALIZED) == later and not flags & UNSEARCHED:
             hidden = bool(flags & SPECIAL) and not parse_special

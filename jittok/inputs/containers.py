@@ -1,9 +1,9 @@
 """The many types of what users pass end here: texts of any container become `Documents`, bytes in flat arrays.
 
 Arrow arrays, NumPy bytes and `Ragged` stay where they are until a thread copies a stretch of them, as somebody else may
-write to them. Python's `bytes` and `str` never change, so kernels read them where they are, but for short ones,
-which are joined; a `str` that is not ASCII is encoded first. All others are joined. Either way comes in parts of
-PART_BYTES, so that an iterator over a large corpus never stands in memory twice.
+write to them. Python's `bytes` and `str` never change, so kernels read them where they are, but for short ones, which
+are joined. A `str` that is not ASCII is encoded first, or a thread writes the UTF-8 of a stretch of them. All others
+are joined. Either way comes in parts of PART_BYTES: an iterator over a large corpus never stands in memory twice.
 """
 
 from __future__ import annotations
@@ -35,8 +35,19 @@ LONGEST_UNPADDED = 1 << 16
 """A longer text gets a copy with bytes behind it if none can be read there; kernels copy the end of a shorter one."""
 LONGEST_TOGETHER = 4 << 20
 """A longer text is a part of its own: kernels then know that bytes follow wherever it is cut but at its end."""
+WORTH_COMPILING = 1 << 25
+"""Bytes of `str` that are not ASCII, encoded in a process, after which kernels are compiled to read them."""
 PAGE = 4096
 """See `readable_behind`."""
+
+_encoded = 0
+
+
+def reads_wide() -> bool:
+    """Whether kernels are to read `str` that are not ASCII: they need not be compiled, or there was much such text."""
+    from jittok._raw.wide_texts import join_utf8, read_wide
+
+    return _encoded >= WORTH_COMPILING or (join_utf8.at_hand() and read_wide.at_hand())
 
 
 def documents(texts: Any, replace: bool = False, in_place: bool = False, wide: bool = False) -> Iterator[Documents]:
@@ -158,7 +169,7 @@ def _parts_in_place(
     for alone in np.flatnonzero(weights > LONGEST_TOGETHER).tolist():
         cuts.update((alone, alone + 1))
     for first, last in pairwise(sorted(cuts)):
-        its = None if widths is None else widths[first:last]
+        its = None if widths is None or not widths[first:last].any() else widths[first:last]
         yield _part_in_place(kept, first, places[first:last], sizes[first:last], replace, number + first, its)
 
 
@@ -167,6 +178,7 @@ def _part_in_place(
     widths: NDArray[np.uint8] | None,
 ) -> Documents:  # fmt: skip
     """One part; what cannot be read where it is gets a bytes object of its own."""
+    global _encoded  # noqa: PLW0603  threads may miss each other's sums: they are a guess
     cramped = (sizes > LONGEST_UNPADDED) & ((places + sizes - 1) % PAGE + PAD >= PAGE)
     if widths is not None:
         cramped &= widths == 0
@@ -175,6 +187,7 @@ def _part_in_place(
         made = []
         for k in moved.tolist():
             text = to_bytes(kept[first + k], replace, number + k)
+            _encoded += len(text)
             made.append(text + PADDING if len(text) > LONGEST_UNPADDED else text)
             sizes[k] = len(text)
         kept = (kept, *made)

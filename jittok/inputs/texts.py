@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok._jit import frozen
 from jittok._raw.objects import text_at
 from jittok.errors import EncodingFailed, InvalidToken
 from jittok.fragments import PAD
@@ -38,7 +39,8 @@ class Documents(NamedTuple):
     With `kept` the texts lie where Python keeps them, and places are distances from the lowest address, which is
     `data`. They go past the end of `data`, so only kernels may follow them. With `theirs` somebody else may write to
     `data` at any time. Kernels may read a text twice, so they are given a copy (`own`). With `widths`, which only who
-    asks for it gets, text k has characters of widths[k] bytes, or is UTF-8 where that is 0 (see `_raw.wide_texts`).
+    asks for it gets, text k has characters of widths[k] bytes, or is UTF-8 where that is 0 (see `_raw.wide_texts`);
+    a copy is UTF-8.
     """
 
     data: NDArray[np.uint8]
@@ -48,9 +50,21 @@ class Documents(NamedTuple):
     theirs: bool = False
     widths: NDArray[np.uint8] | None = None
 
+    @property
+    def to_copy(self) -> bool:
+        """Whether kernels are given a copy."""
+        return self.theirs or self.widths is not None
+
     def own(self, first: int, last: int, room: NDArray[np.uint8] | None = None) -> Documents:
-        """Documents first .. last - 1, which lie in order, in memory that nobody else can change: in `room`, if that is
-        large enough."""
+        """Documents first .. last - 1 as UTF-8 in memory that nobody else can change: in `room`, if that is large
+        enough. Those without `widths` lie in order. EncodingFailed for a lone surrogate."""
+        if self.widths is not None:
+            places, sizes = (
+                self.starts[first:last] + self.data.ctypes.data,
+                self.stops[first:last] - self.starts[first:last],
+            )
+            data, ends = utf8_of(places, sizes, self.widths[first:last], room, np.arange(first, last))
+            return Documents(fixed(data, np.uint8), fixed(ends[:-1], np.int64), fixed(ends[1:], np.int64))
         starts, stops = self.starts[first:last], self.stops[first:last]
         low, high = (int(starts[0]), int(stops[-1])) if last > first else (0, 0)
         starts, stops = starts - low, stops - low
@@ -71,6 +85,27 @@ class Documents(NamedTuple):
         if self.kept is None:
             return max(int(self.stops[last - 1] - self.starts[first]), 0)
         return int((self.stops[first:last] - self.starts[first:last]).sum())
+
+
+def utf8_of(
+    places: NDArray[np.int64], sizes: NDArray[np.int64], widths: NDArray[np.uint8], room: NDArray[np.uint8] | None,
+    numbers: NDArray[np.int64],
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:  # fmt: skip
+    """UTF-8 of texts from addresses (see `_raw.wide_texts`) behind each other, with PAD zeros behind them, and
+    int64[texts + 1] where they begin and end: in `room`, if that is large enough. EncodingFailed, which
+    names document numbers[k], for a lone surrogate."""
+    from jittok._raw.wide_texts import CODECS, MOST_BYTES, SPARE, join_utf8
+
+    most = int((sizes * MOST_BYTES[widths]).sum()) + max(SPARE, PAD)
+    data = np.empty(most + most // 4, np.uint8) if room is None or room.size < most else room
+    ends = np.empty(sizes.size + 1, np.int64)
+    size = join_utf8(frozen(places, np.int64), frozen(sizes, np.int64), frozen(widths, np.uint8), data, ends)
+    if size < 0:
+        k = -1 - size
+        text = text_at(int(places[k]), int(sizes[k]))
+        to_bytes(text.decode(CODECS[int(widths[k])], "surrogatepass"), document=int(numbers[k]))
+    data[size : size + PAD] = 0
+    return data, ends
 
 
 def check_errors(errors: str) -> bool:

@@ -1,6 +1,7 @@
 """sentencepiece's normalizer over whole texts: the longest keys of its map, and spaces of which only single ones stay.
 
-Spaces stay spaces: the model's kernel reads U+2581 for them. Source: sentencepiece 0.2.3, `Normalizer::Normalize`.
+Spaces stay spaces, and U+2581 becomes one: the model's kernel reads U+2581 for them. Source: sentencepiece 0.2.3,
+`Normalizer::Normalize`.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ from jittok.normalize.xcda import read_charsmap, root_base
 from jittok.pipeline.pipeline import packed
 from jittok.pipeline.steps import Squeeze
 from jittok.structures.double_array import DoubleArray, build_double_array
-from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2, SPACE_MARK_BYTES
+from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2
 
-MARK_SIZE = len(SPACE_MARK_BYTES)
+FIRST, BEHIND, SPACED = 0, 1, 2
+"""How a part of a text goes on: it does not; behind others; behind others of which the last ends with a space."""
 
 
 class Squeezed(NamedTuple):
@@ -60,9 +62,18 @@ def squeezed_of(step: Squeeze, user: Collection[bytes] = ()) -> Squeezed | None:
 
 @helper
 def _copy(source: Window, start: int, stop: int, out: Window, at: int) -> int:
-    for k in range(start, stop):
-        put_u8(out, at, get_u8(source, k))
-        at += 1
+    """Characters, with spaces for U+2581; the place behind."""
+    while start < stop:
+        byte = get_u8(source, start)
+        if (
+            byte == SPACE_MARK_0
+            and start + 2 < stop
+            and get_u8(source, start + 1) == SPACE_MARK_1
+            and get_u8(source, start + 2) == SPACE_MARK_2
+        ):
+            byte, start = wide(SPACE_BYTE), start + 2
+        put_u8(out, at, byte)
+        start, at = start + 1, at + 1
     return at
 
 
@@ -87,45 +98,31 @@ def _stays(kinds: Window, text: Window, i: int, stop: int) -> bool:
 
 
 @helper
-def _may_go(out: Window, begin: int, at: int) -> bool:
-    """Whether what a text ends with is left out, as spaces at its end are."""
-    if at == begin:
-        return False
-    if get_u8(out, at - 1) == SPACE_BYTE:
-        return True
-    mark = at >= begin + MARK_SIZE and get_u8(out, at - 3) == SPACE_MARK_0
-    return bool(mark and get_u8(out, at - 2) == SPACE_MARK_1 and get_u8(out, at - 1) == SPACE_MARK_2)
-
-
-@helper
 def _before_spaces(out: Window, begin: int, at: int) -> int:
-    """Where a text ends without the spaces, and the U+2581, at its end."""
-    while at > begin:
-        if not _may_go(out, begin, at):
-            break
-        at -= 1 if get_u8(out, at - 1) == SPACE_BYTE else MARK_SIZE
+    """Where a text ends without the spaces at its end."""
+    while at > begin and get_u8(out, at - 1) == SPACE_BYTE:
+        at -= 1
     return at
 
 
 @helper
 def _squeeze(
-    table: Squeezed, text: Window, i: int, stop: int, enough: int, goes_on: bool, to: Window, begin: int, at: int
-) -> tuple[int, int]:
-    """text[i:stop] normalized to to[at:]: (the place behind it, the place in the text up to which it is done).
+    table: Squeezed, text: Window, i: int, stop: int, enough: int, goes_on: int, to: Window, begin: int, at: int
+) -> tuple[int, int, int]:
+    """text[i:stop] normalized to to[at:]: (the place behind it, the place in the text up to which it is done, how to go
+    on there).
 
-    That is `stop`, or a place from `enough` on that no key reaches across. There it can go on (`goes_on`) if what the
-    text became, from `begin` on, has the spaces that may still go.
+    That is `stop`, or a place from `enough` on that no key reaches across. What the text became stands from `begin` on,
+    or only the spaces at its end. goes_on: FIRST; or what the part before said.
     """
     user, kinds, images, units = (
         window(table.user.units), window(table.kinds), window(table.replacements), window(table.units),
     )  # fmt: skip
-    prefixed, leading = table.prefix == 0 or goes_on, table.squeeze != 0 and not goes_on
-    spaced = leading
-    if goes_on and table.squeeze != 0 and at > begin:
-        spaced = get_u8(to, at - 1) == SPACE_BYTE
+    prefixed, leading = table.prefix == 0 or goes_on != FIRST, table.squeeze != 0 and goes_on == FIRST
+    spaced = leading or goes_on == SPACED
     while i < stop:
-        if i >= enough and (goes_on or at > begin):
-            return at, i
+        if i >= enough and prefixed and not leading:
+            return at, i, SPACED if spaced else BEHIND
         byte = get_u8(text, i)
         if prefixed and not leading and _stays(kinds, text, i, stop):
             put_u8(to, at, byte)
@@ -157,8 +154,8 @@ def _squeeze(
             first += 1
         if first < last:
             at = _copy(source, first, last, to, at)
-            spaced = table.squeeze != 0 and get_u8(to, at - 1) == SPACE_BYTE
-    return at if table.squeeze == 0 else _before_spaces(to, begin, at), stop
+            spaced = table.squeeze != 0 and get_u8(source, last - 1) == SPACE_BYTE
+    return at if table.squeeze == 0 else _before_spaces(to, begin, at), stop, BEHIND
 
 
 @kernel
@@ -176,7 +173,7 @@ def write_squeezed(
         out_starts[k] = at
         start, stop = wide(starts[k]), wide(stops[k])
         if tokens[k] < 0 and start < stop:
-            at, _ = _squeeze(table, text, start, stop, stop, False, to, at, at)
+            at, _, _ = _squeeze(table, text, start, stop, stop, wide(FIRST), to, at, at)
         out_stops[k] = at
     return at
 
@@ -187,12 +184,13 @@ def squeeze_part(
 ) -> int:
     """A part of the text data[start:stop], normalized to `out`: up to a place from `enough` on. How many bytes.
 
-    goes_on: 0 for the first part; held: how many bytes of the part before stand in `out` already, as they may still go
-    out: uint8[growth * bytes + 1 + held]; done: int64[2] receives that place, and how many bytes are sure to stay
+    goes_on: FIRST, or what the part before said; held: how many of its bytes stand in `out`, as they may still go
+    out: uint8[growth * bytes + 1 + held]
+    done: int64[3] receives that place, how many bytes are sure to stay, and how to go on
     """
     to = window(out)
-    at, place = _squeeze(table, window(data), start, stop, enough, goes_on != 0, to, wide(0), wide(held))
-    done[0], done[1] = place, at
+    at, place, how = _squeeze(table, window(data), start, stop, enough, wide(goes_on), to, wide(0), wide(held))
+    done[0], done[1], done[2] = place, at, how
     if table.squeeze != 0 and place < stop:
         done[1] = _before_spaces(to, wide(0), at)
     return at

@@ -9,6 +9,7 @@ import numpy as np
 
 from jittok._jit import helper, inlined
 from jittok._raw import Window, equal_mask, get_i32, get_u8, trailing_zeros
+from jittok.structures.ahead import expect_text
 from jittok.structures.double_array import BASE, NO_VALUE, PARENT, ROOT, UNIT, VALUE
 from jittok.structures.sequences import BLOCK, SequenceWindow, ones_begin, threes_begin, twos_begin
 
@@ -85,6 +86,7 @@ def next_occurrence(
     while at < stop:
         if w.few.threes and (at < block + 64 or at + BLOCK <= max(stop, w.size)):
             if at >= block + 64:
+                expect_text(w.data, at)
                 block, mask = at, _candidates(w, at)
             rest = mask >> np.uint64(at - block)
             if rest == np.uint64(0):

@@ -18,6 +18,7 @@ from jittok.special.partition import Work
 from jittok.special.search import next_occurrence
 from jittok.special.tables import SpecialTokens
 from jittok.structures.double_array import NO_VALUE
+from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES
 
 
 @kernel
@@ -77,3 +78,11 @@ def user_defined(pipeline: Pipeline) -> dict[bytes, int]:
         return {}
     rows = ((pipeline.model_tokens[token], token) for token in np.flatnonzero(model.types == USER).tolist())
     return {text: token for text, token in rows if text}
+
+
+def user_defined_normalized(pipeline: Pipeline) -> dict[bytes, int]:
+    """The same as they stand in normalized text, where all spaces are U+2581, written as a space here. A piece that
+    holds a space itself is in no such text."""
+    found = user_defined(pipeline)
+    mark, space = SPACE_MARK_BYTES, bytes([SPACE_BYTE])
+    return {text.replace(mark, space): token for text, token in found.items() if space not in text}

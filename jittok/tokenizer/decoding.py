@@ -14,6 +14,7 @@ from jittok.inputs import to_ids
 from jittok.locks import once
 from jittok.pipeline import Pipeline
 from jittok.rows import TokenArray
+from jittok.tokenizer.meanwhile import piece_meanwhile, texts_meanwhile
 from jittok.tokenizer.other_files import OtherFiles
 from jittok.vocab.types import rules_of
 
@@ -27,6 +28,7 @@ class Decoding(OtherFiles):
     """The part of `Tokenizer` that turns ids into text."""
 
     _key: str | None
+    _text_may_wait: bool  # whether its kernels may still have to be compiled
 
     def decode_bytes(
         self,
@@ -49,9 +51,15 @@ class Decoding(OtherFiles):
     ) -> bytes | bytearray:
         if not rules_of(self.type).has_tokens:
             return b""
-        decoder = self._decoder
         known = to_ids(ids, self.vocab_size)
-        frame = decoder.frame(remove_special, self._prints_special(unparse_special, skip_special))
+        prints = self._prints_special(unparse_special, skip_special)
+        if self._text_may_wait:
+            texts = texts_meanwhile(self.gguf("pieces"), [known], known.size, remove_special, prints)
+            if texts is not None:
+                return texts[0]
+            self._text_may_wait = False
+        decoder = self._decoder
+        frame = decoder.frame(remove_special, prints)
         return when_long(known.nbytes)(decoder.one, known, frame)  # type: ignore[no-any-return]
 
     def decode(
@@ -82,8 +90,14 @@ class Decoding(OtherFiles):
             parts = [to_ids(row, self.vocab_size) for row in rows]
             ids = np.concatenate(parts) if parts else np.zeros(0, np.int32)
             rows = TokenArray(ids, np.cumsum([0, *(part.size for part in parts)]))
+        prints = self._prints_special(unparse_special, skip_special)
+        if self._text_may_wait:
+            texts = texts_meanwhile(self.gguf("pieces"), rows, rows.ids.size + len(rows), remove_special, prints)
+            if texts is not None:
+                return [part.decode("utf-8", errors) for part in texts]
+            self._text_may_wait = False
         decoder = self._decoder
-        frame = decoder.frame(remove_special, self._prints_special(unparse_special, skip_special))
+        frame = decoder.frame(remove_special, prints)
         text, ends = when_long(rows.ids.nbytes)(decoder.rows, rows.ids, rows.offsets, frame)
         raw, start, out = text.tobytes(), 0, []
         for end in ends.tolist():
@@ -107,6 +121,11 @@ class Decoding(OtherFiles):
         token = self._checked(id)
         if isinstance(self.vocab, Pipeline):
             return b"" if not special and token in self.special_ids else self._general.piece(token, lstrip)
+        if self._text_may_wait:
+            plain = piece_meanwhile(self.gguf("pieces"), token, lstrip, bool(special))
+            if plain is not None:
+                return plain
+            self._text_may_wait = False
         pieces = self._pieces
         if not special and pieces.hides(token):
             return b""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from jittok._jit import frozen, patiently
 from jittok.compiled import Kept, keep
-from jittok.encode.meanwhile import ids_meanwhile
+from jittok.encode.meanwhile import ids_meanwhile, rows_meanwhile
 from jittok.errors import UnsupportedVocab
 from jittok.inputs import Documents, OneText, check_errors, to_bytes
 from jittok.locks import once
@@ -75,17 +75,14 @@ class Tokenizer(Decoding):
         self.vocab = vocab
         self._cache_bytes = bound
         self._options: dict[str, Any] = {"cache": bool(cache), "cache_bytes": cache_bytes}
-        self._asked: dict[str, Any] = {
-            "llama_cpp": llama_cpp,
-            "pre": pre,
-        }  # None: the newest release, what the file says
+        self._asked: dict[str, Any] = {"llama_cpp": llama_cpp, "pre": pre}  # None: the newest one, what the file says
         self._again = again
         self._key = key  # its name in the cache of compiled vocabularies
         self._kept = kept
         self._file_options = file_options or {}  # what `load` was told beside the file
         self._rules: dict[tuple[bool, bool, str], tuple[Encoder, Rule]] = {}  # by the options of calls
         self._builtins: dict[tuple[bool, bool, str], Builtin | None] = {}  # the same, for one short text
-        self._may_wait = isinstance(vocab, Vocab)  # whether its kernel may still have to be compiled
+        self._may_wait = self._text_may_wait = isinstance(vocab, Vocab)  # whether kernels may have to be compiled
         if kept is None:
             self._encoder = self._make_encoder()  # now, as it may fail
             if key is not None and self._encoder is not None:
@@ -138,6 +135,10 @@ class Tokenizer(Decoding):
                 return ids  # type: ignore[no-any-return]
         encoder, rule = self._rule(add_special, parse_special, errors)
         if threads is None:
+            if type(text) is str and not text.isascii():  # its UTF-8 is as quick to read as any bytes
+                text = to_bytes(text, rule.replace)
+                if builtin is not None and (ids := builtin(text)) is not None:
+                    return ids  # type: ignore[no-any-return]
             ids = encoder.quickly(text, rule)
             if ids is not None:
                 self._builtins[bool(add_special), bool(parse_special), errors] = encoder.builtins[id(rule)]
@@ -145,7 +146,7 @@ class Tokenizer(Decoding):
         raw = to_bytes(text, rule.replace)
         if len(raw) < LONG_TEXT and threads is None:
             if self._may_wait:
-                ids = ids_meanwhile(encoder, raw, add_special, parse_special)
+                ids = ids_meanwhile(encoder, raw, bool(add_special), bool(parse_special))
                 if ids is not None:
                     return ids.view(Ids)
                 self._may_wait = False
@@ -173,7 +174,9 @@ class Tokenizer(Decoding):
         from jittok.encode.batch import encode_batch
 
         encoder, rule = self._rule(add_special, parse_special, errors)
-        rows = encode_batch(encoder, texts, rule, threads, progress)
+        rows = self._few(encoder, texts, rule.replace, add_special, parse_special)
+        if rows is None:
+            rows = encode_batch(encoder, texts, rule, threads, progress)
         return rows.described_by(self.describe).surrounded_by(*rule.around)
 
     def encode_stream(
@@ -190,6 +193,10 @@ class Tokenizer(Decoding):
         from jittok.encode.batch import stretches
 
         encoder, rule = self._rule(add_special, parse_special, errors)
+        few = self._few(encoder, texts, rule.replace, add_special, parse_special)
+        if few is not None:
+            yield few.surrounded_by(*rule.around)
+            return
         for ids, ends in stretches(encoder, texts, rule, threads, progress):
             rows = TokenArray(ids, np.concatenate([np.zeros(1, np.int64), ends]))
             yield rows.surrounded_by(*rule.around)
@@ -231,9 +238,19 @@ class Tokenizer(Decoding):
         from jittok.encode.batch import stretches
 
         encoder, rule = self._rule(add_special, parse_special, errors)
+        few = self._few(encoder, texts, rule.replace, add_special, parse_special)
+        if few is not None:
+            return few.lengths
         found = stretches(encoder, texts, rule, threads, progress, keep_ids=False)
         lengths = [np.diff(ends, prepend=0) for _, ends in found]
         return np.concatenate(lengths) if lengths else np.zeros(0, np.int64)
+
+    def _few(self, encoder: Encoder, texts: Any, replace: bool, *options: bool) -> TokenArray | None:
+        if not self._may_wait:
+            return None
+        rows = rows_meanwhile(encoder, texts, *map(bool, options), replace=replace)
+        self._may_wait = rows is not None
+        return rows
 
     def _rule(self, add_special: bool, parse_special: bool, errors: str) -> tuple[Encoder, Rule]:
         try:

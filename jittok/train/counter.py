@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import Call, frozen
+from jittok._jit import Call
 from jittok._raw.objects import memory_at
-from jittok._raw.wide_texts import CODECS, MOST_BYTES, join_utf8
 from jittok.fragments import PAD
-from jittok.inputs import Documents, to_bytes
+from jittok.inputs import Documents
+from jittok.inputs.texts import utf8_of
 from jittok.pretokenize.splitters.general import make_split_work
 from jittok.pretokenize.splitters.gpt2 import MALFORMED
 from jittok.train.cutter import Cutter, RegexCutter, special_pattern
@@ -124,16 +124,7 @@ class Counter:
         self, places: NDArray[np.int64], sizes: NDArray[np.int64], widths: NDArray[np.uint8], rows: NDArray[np.int64]
     ) -> Texts:
         """Texts behind each other as UTF-8; EncodingFailed, which names its row, for one that has none."""
-        most = int((sizes * MOST_BYTES[widths]).sum()) + PAD
-        if self._room.size < most:
-            self._room = np.empty(most + most // 4, np.uint8)
-        ends = np.empty(sizes.size + 1, np.int64)
-        size = join_utf8(places, sizes, frozen(widths, np.uint8), self._room, ends)
-        if size < 0:
-            k = -1 - size
-            text = memory_at(int(places[k]), int(sizes[k])).tobytes()
-            to_bytes(text.decode(CODECS[int(widths[k])], "surrogatepass"), document=int(rows[k]))
-        self._room[size : size + PAD] = 0
+        self._room, ends = utf8_of(places, sizes, widths, self._room, rows)
         return Texts(self._room, ends[:-1], ends[1:], _ONE, _NONE)
 
     def _check(self) -> None:

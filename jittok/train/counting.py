@@ -14,7 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -48,8 +48,11 @@ LEAST_MEMORY = 1 << 20
 EMPTY_BYTES = table_bytes(make_table())
 """Below this a table is never written: it would be as large as before."""
 SAMPLED = 1 << 32
-SHARED_BYTES = 2 << 20
-"""What a thread takes at once of what is to be counted by several: it may be the last that has work for so long."""
+SHARED_BYTES = 1 << 20
+"""About what a thread takes at once at the end of what is counted by several, who wait for the last one. In front of it
+they take more: a thread has half of its share at once, then half of what is left."""
+SAMPLED_TEXTS = 1 << 10
+"""Of about so many texts lengths are asked for before threads begin; all of them are too far apart in memory."""
 
 
 @dataclass(frozen=True)
@@ -292,12 +295,12 @@ def count(texts: Any, weights: Sequence[float] | None = None, how: How | None = 
 
 
 def _stretches(
-    tally: Tally, texts: Any, given: NDArray[np.int64] | None, first_text: int = 0, most: int = STRETCH_BYTES
+    tally: Tally, texts: Any, given: NDArray[np.int64] | None, first_text: int = 0, threads: int = 1
 ) -> Iterator[tuple[int, Documents, Any]]:
-    """(number of the first, documents, their weights) in order."""
+    """(number of the first, documents, their weights) in order, for so many threads."""
     kept = tally.how.only_kernels_read
-    whole = tally.threads == 1 and tally.how.lines is None  # lines take several times the memory of their text
-    for docs, base, first, last, _ in stretches_of(texts, False, tally.threads, whole, kept, most, kept):
+    whole = threads == 1 and tally.how.lines is None  # lines take several times the memory of their text
+    for docs, base, first, last, _ in stretches_of(texts, False, threads, whole, kept, STRETCH_BYTES, kept):
         if isinstance(docs, BaseException):
             raise docs
         number = first_text + base
@@ -326,7 +329,7 @@ def _count_in_order(tally: Tally, texts: Any, given: NDArray[np.int64] | None) -
 
     def each() -> Iterator[Callable[[], Lines | None]]:
         end = 0
-        for number, docs, its in _stretches(tally, texts, given):
+        for number, docs, its in _stretches(tally, texts, given, threads=tally.threads):
             end = number + docs.starts.size
             yield partial(add, number, docs, its)
         if given is not None and given.size != end:
@@ -342,22 +345,33 @@ def _count_in_order(tally: Tally, texts: Any, given: NDArray[np.int64] | None) -
                 tally.tail.add(lines)
 
 
-def _shares(texts: Any, threads: int) -> list[tuple[int, Any]]:
-    """(number of its first text, texts) for each thread: neighbours, which have more words in common than others. None
-    where there is one thread, or texts that come one by one."""
+def _shares(texts: Any, threads: int) -> list[list[tuple[int, Any]]]:
+    """For each thread, (number of its first text, texts) of what it takes one after the other: neighbours, which have
+    more words in common than others. None where there is one thread, or texts that come one by one."""
     if threads == 1 or not isinstance(texts, list | tuple) or len(texts) < threads:
         return []
+    step = -(-len(texts) // SAMPLED_TEXTS)
     try:
-        ends = np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)))
+        ends = step * np.cumsum(np.fromiter(map(len, texts[::step]), np.int64))
     except TypeError:
         return []
-    cuts = np.searchsorted(ends, np.arange(1, threads) * (int(ends[-1]) // threads), "right").tolist()
-    return [(first, texts[first:last]) for first, last in pairwise(sorted({0, *cuts, len(texts)}))]
+    share = int(ends[-1]) // threads
+    cuts = step * np.searchsorted(ends, np.arange(1, threads) * share, "right")
+    halvings = (share // SHARED_BYTES).bit_length()
+    return [_halves(texts, first, last, halvings) for first, last in pairwise(sorted({0, *cuts.tolist(), len(texts)}))]
 
 
-def _count_shares(tally: Tally, shares: list[tuple[int, Any]], given: NDArray[np.int64] | None) -> None:
+def _halves(texts: Any, first: int, last: int, times: int) -> list[tuple[int, Any]]:
+    """(number of the first, texts) of the first half, the next quarter and so on."""
+    cuts = {first, *(last - (last - first >> k) for k in range(1, times + 1)), last}
+    return [(a, texts[a:b]) for a, b in pairwise(sorted(cuts))]
+
+
+def _count_shares(tally: Tally, shares: list[list[tuple[int, Any]]], given: NDArray[np.int64] | None) -> None:
     """Count shares of texts, each by a thread of its own; one that is done helps another."""
-    sources = [_stretches(tally, texts, given, first, SHARED_BYTES) for first, texts in shares]
+    sources = [
+        chain.from_iterable(_stretches(tally, texts, given, first) for first, texts in share) for share in shares
+    ]
     locks = [threading.Lock() for _ in sources]
 
     def work(own: int) -> None:

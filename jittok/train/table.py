@@ -41,6 +41,8 @@ SHORT = 15
 BATCH = 64
 RESERVED = 1 << 21
 """Slots that a table may grow to without being moved."""
+LINE = 8
+"""Words of a cache line."""
 NEED_SHORT, NEED_LONG, NEED_BLOB = -1, -2, -3
 """There is too little of this for the next batch; nothing of it has been counted."""
 N_SHORT, N_LONG, N_BLOB = range(3)
@@ -344,16 +346,25 @@ def spread_slots(slots: OutU64, long: int) -> int:
 
 def _slots(number: int) -> NDArray[np.uint64]:
     """So many empty slots, with memory behind them, of which pages are taken only when a table has grown so far."""
-    return np.zeros(SLOT * max(number, RESERVED), np.uint64)[: SLOT * number]
+    return _on_lines(SLOT * max(number, RESERVED))[: SLOT * number]
+
+
+def _on_lines(size: int) -> NDArray[np.uint64]:
+    """So many zeros that begin where a cache line does: no slot lies on two of them."""
+    whole = np.zeros(size + LINE, np.uint64)
+    front = -(whole.ctypes.data // whole.itemsize) % LINE
+    return whole[front : front + size]
 
 
 def _twice(slots: NDArray[np.uint64], long: int) -> NDArray[np.uint64]:
     """The same words in twice as many slots."""
-    whole = slots.base if isinstance(slots.base, np.ndarray) and slots.base.size >= 2 * slots.size else None
-    if whole is None:
-        whole = np.zeros(4 * slots.size, np.uint64)
-        whole[: slots.size] = slots
-    more = whole[: 2 * slots.size]
+    more, size = slots[:0], 2 * slots.size
+    if isinstance(slots.base, np.ndarray):
+        front = (slots.ctypes.data - slots.base.ctypes.data) // slots.itemsize
+        more = slots.base[front : front + size]
+    if more.size < size:
+        more = _on_lines(2 * size)[:size]
+        more[: slots.size] = slots
     spread_slots(more, long)
     return more
 

@@ -1,6 +1,7 @@
 """The commands as a user runs them: `main` in this process, a child process where streams and signals matter."""
 
 import bz2
+import contextlib
 import gzip
 import io
 import json
@@ -215,6 +216,23 @@ def test_an_interrupt_that_python_wraps_is_one(run: Any, monkeypatch: pytest.Mon
 
     monkeypatch.setattr("jittok.cli.encode.open_vocab", interrupted)
     assert run("encode", "-p", "hi") == (130, b"", "jittok encode: interrupted\n")
+
+
+def test_an_interrupt_that_another_error_hides_is_one(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """NumPy's part in C says only that it could not be imported."""
+
+    def interrupted(_: Any) -> None:
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        raise ImportError("the extension failed")
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    monkeypatch.setattr("jittok.cli.encode.open_vocab", interrupted)
+    try:
+        assert run("encode", "-p", "hi") == (130, b"", "jittok encode: interrupted\n")
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_wrong_use_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:

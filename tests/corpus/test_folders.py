@@ -144,8 +144,10 @@ def test_names_in_a_ledger_lead_nowhere(source, tmp_path, tok, name, key, monkey
     out = tmp_path / "out"
     stopped(source, out, tok, monkeypatch, 12)
     ledger = Ledger(out / WORK / "ledger.jsonl")
-    file = {"name": "npy/00000.ids.npy", "bytes": 4, "sha256": "", "part": "00000.npy.ids", key: name}
-    ledger.add({"shard": 0, "documents": 1, "tokens": 1, "files": [file]})
+    assert not any("shard" in fact for fact in ledger.facts)
+    counts = {what: sum(fact[what] for fact in ledger.facts if "range" in fact) for what in ("documents", "tokens")}
+    file = {"name": "npy/00000.ids.npy", "bytes": 4, "sha256": "0" * 64, "part": "00000.npy.ids", key: name}
+    ledger.add({"shard": 0, **counts, "files": [file]})
     ledger.close()
     with pytest.raises(CorpusError, match="expected") as caught:
         compile_corpus([source], tok, out, OPTIONS)
@@ -173,6 +175,60 @@ def test_numbers_in_a_ledger_are_an_error_or_done_again(source, tmp_path, tok, n
     ledger.close()
     with contextlib.suppress(CorpusError):
         compile_corpus([source], tok, out, OPTIONS)
+
+
+def _swapped(facts):
+    """Two ranges in the other order."""
+    places = [place for place, fact in enumerate(facts) if "range" in fact]
+    facts[places[0]], facts[places[1]] = facts[places[1]], facts[places[0]]
+
+
+def _set(kind, **values):
+    """The last line of a kind, with other values."""
+
+    def change(facts):
+        next(fact for fact in reversed(facts) if kind in fact).update(values)
+
+    return change
+
+
+FORGED = {
+    "swapped": _swapped,
+    "twice": lambda facts: facts.append(facts[-1]),
+    "one document more": lambda facts: facts[-1].update(documents=facts[-1]["documents"] + 1),
+    "one token more": lambda facts: facts[-1].update(tokens=facts[-1]["tokens"] + 1),
+    "documents of a shard": _set("shard", documents=1),
+    "tokens of a shard": _set("shard", tokens=1),
+    "a digest of a shard": lambda facts: next(f for f in facts if "shard" in f)["files"][0].update(sha256=7),
+    "a part that is no text": lambda facts: next(f for f in facts if "shard" in f)["files"][0].update(part="\ud800"),
+    "blank": _set("range", blank=-1000),
+    "true": _set("range", blank=True),
+    "one number of a stream": lambda facts: facts[-1]["streams"].update({"npy.ids": [1]}),
+    "an input": lambda facts: facts.append({"input": 3, "bytes": 1, "sha256": "0" * 64}),
+    "an input's digest": lambda facts: facts.append({"input": 0, "bytes": 1, "sha256": "x"}),
+    "a line of another kind": lambda facts: facts.append({"ranges": [0, 0, 0]}),
+}
+
+
+@pytest.mark.parametrize("change", FORGED.values(), ids=FORGED)
+def test_a_ledger_that_no_run_could_have_written_is_an_error_or_done_again(source, tmp_path, tok, change, monkeypatch):
+    """The end is the same corpus or none: never a manifest that says what is not so."""
+    compile_corpus([source], tok, tmp_path / "whole", OPTIONS)
+    out = tmp_path / "out"
+    stopped(source, out, tok, monkeypatch, 26)
+    ledger = Ledger(out / WORK / "ledger.jsonl")
+    facts = list(ledger.facts)
+    assert [kind in facts[-1] for kind in ("range", "shard")] == [True, False]
+    assert any("shard" in fact for fact in facts)
+    change(facts)
+    ledger.cut(0)
+    for fact in facts:
+        ledger.add(fact)
+    ledger.close()
+    with contextlib.suppress(CorpusError):
+        compile_corpus([source], tok, out, OPTIONS)
+    if (out / manifest.NAME).exists():
+        assert (out / manifest.NAME).read_bytes() == (tmp_path / "whole" / manifest.NAME).read_bytes()
 
 
 def test_a_ledger_of_other_lines_is_an_error(source, tmp_path, tok):

@@ -12,6 +12,7 @@ from jittok._jit import JIT
 from jittok.files import read_pipeline
 from jittok.reference.pipeline import Runner
 from jittok.reference.pipeline import sentencepiece as plain_pieces
+from jittok.safe_cuts.cuts import CLASSES, LETTER, OTHER
 
 UNIGRAM, BPE, WORD, CHAR = range(1, 5)
 NORMAL, UNKNOWN, CONTROL, USER, UNUSED, BYTE = range(1, 7)
@@ -165,13 +166,16 @@ RAW = [*MAP, "a", "a", "b", "c", " ", " ", "▁", "中", "文", "zz", "e", "\u03
 
 OWN = ["ab", "<x>", "ﬁ\u200b", "中", "\u3000x", "e", "bbc", "\u0301"]
 """User-defined pieces of characters that the map changes, and of the beginnings and ends of its keys."""
+SPACED = ["▁", "▁▁", "▁▁▁", "▁a", "a▁", "a▁b", " b", "a c", "b ", " ", "  "]
+"""Such with U+2581, which is what a space becomes, as Gemma's have, and with a space."""
 
 
-@pytest.mark.parametrize("seed", range(32) if JIT else [0, 2, 23, 22])
+@pytest.mark.parametrize("seed", range(64) if JIT else [0, 2, 23, 22, 32, 39, 58])
 def test_bpe_behind_sentencepieces_normalizer_runs_in_kernels(seed):
-    """From 16 on with user-defined pieces."""
+    """From 16 on with user-defined pieces, from 32 on with spaces in them."""
     draw = random.Random(seed)
     own = draw.sample(OWN, 5) if seed & 16 else []
+    own += draw.sample(SPACED, 4) if seed & 32 else []
     fallback, prefix, squeeze = (bool(seed & bit) for bit in (1, 2, 4))
     rules = {} if seed & 8 else {key.encode(): MAP[key].encode() for key in MAP if draw.random() < 0.8}
     kept = [piece for piece in LETTERS if draw.random() < 0.85 and piece[0] not in own]
@@ -201,11 +205,34 @@ def test_bpe_behind_sentencepieces_normalizer_runs_in_kernels(seed):
         "aa" * 40,
         "中" * 70 + " " * 70,
     ]
-    parts = [*RAW, *own, *own]
+    parts = [*RAW, *own, *own, *(["  ", "▁", " "] if seed & 32 else [])]
     texts += [*own, *("".join(draw.choices(parts, k=draw.randrange(14))) for _ in range(300 if JIT else 30))]
     wanted = [plain.encode(text, False) for text in texts]
     assert tok.encode_batch(texts, threads=1).to_list() == wanted
     assert [tok.encode(text).tolist() for text in texts] == wanted
+    library = pytest.importorskip("sentencepiece").SentencePieceProcessor()
+    library.LoadFromSerializedProto(content)
+    assert wanted == [library.encode(text) for text in texts]
+
+
+LOWER = [chr(c) for c in range(0x61, 0x7B)]
+FOLDS = {c.upper().encode(): c.encode() for c in LOWER} | {"A\u0301".encode(): "á".encode(), b"Z\xe2\x84\xab": b"a"}
+FOLDED = [*((c, NORMAL, -9.0) for c in [*LOWER, *"123,.<>", "▁", "á"]), ("▁ab", NORMAL, -4.0), ("b.c", NORMAL, -5.0),
+          ("abc", NORMAL, -3.5), ("a1", NORMAL, -7.0), ("<sep>", USER, 0.0), ("c,a", USER, 0.0)]  # fmt: skip
+
+
+@pytest.mark.parametrize("user", ["", "aB"], ids=["all fold", "not in a user-defined piece"])
+def test_letters_that_fold_are_cut_as_what_they_become(user):
+    pieces = [*HEAD, *FOLDED, *([(user, USER, 0.0)] if user else [])]
+    content = sentencepiece_of(UNIGRAM, pieces, False, True, True, build_charsmap(FOLDS))
+    tok, plain, draw = jittok.load(content, cache=False), Runner(read_pipeline(content)), random.Random(7)
+    cut = tok._encoder.arrays.rules.cuts.reshape(CLASSES, CLASSES)
+    assert bool(cut[OTHER, LETTER]) == bool(cut[LETTER, OTHER]) == (not user)
+    parts = [*"abcABC", ".", ",", "<", ">", "<sep>", "<SEP>", "<sEp>", "1", " ", "b.c", "B.c", "b.C", "C,A", "c,a",
+             "aB", "AB", "\u0301", "Z\u212b", "k", "K", "é"]  # fmt: skip
+    texts = ["".join(draw.choices(parts, k=draw.randrange(16))) for _ in range(600 if JIT else 40)]
+    wanted = [plain.encode(text, False) for text in texts]
+    assert tok.encode_batch(texts, threads=1).to_list() == wanted
     library = pytest.importorskip("sentencepiece").SentencePieceProcessor()
     library.LoadFromSerializedProto(content)
     assert wanted == [library.encode(text) for text in texts]

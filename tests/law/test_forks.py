@@ -177,6 +177,63 @@ print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 thread.join()
 """
 
+BEHIND_THE_IMPORT_LOCK = """
+import _imp, importlib, os, signal, sys, threading, time
+import jittok
+inside = threading.Event()
+
+def begins():
+    "As Python begins an import: it owns the module when it gives the import lock back, or just behind."
+    _imp.acquire_lock()
+    inside.set()
+    time.sleep(0.1)
+    with importlib._bootstrap._ModuleLockManager("wave"):
+        _imp.release_lock()
+        time.sleep(0.5)
+
+thread = threading.Thread(target=begins)
+thread.start()
+inside.wait(100)
+pid = os.fork()
+if not pid:
+    signal.alarm(5)
+    import wave, logging
+    logging.getLogger("any")
+    free = threading.Thread(target=lambda: __import__("mailbox"))
+    free.start()
+    free.join(4)
+    os._exit(0 if wave.open and not free.is_alive() else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+thread.join()
+logging = __import__("logging")
+taken = []
+other = threading.Thread(target=lambda: logging._lock.acquire(timeout=9) and taken.append(logging._lock.release()))
+other.start()
+other.join(9)
+print(len(taken), _imp.lock_held())
+"""
+
+WITH_THE_LOCK_OF_LOGGING = """
+import logging, os, sys, threading, time
+import jittok
+inside = threading.Event()
+
+def configures():
+    "As logging.config does: it imports with the lock of logging held."
+    with logging._lock:
+        inside.set()
+        time.sleep(0.1)
+        import wave
+
+thread = threading.Thread(target=configures, daemon=True)
+thread.start()
+inside.wait(100)
+pid = os.fork()
+if not pid:
+    os._exit(0)
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
+
 AMID_A_PROPERTY = """
 from jittok.pipeline import pipeline
 inside, go = threading.Event(), threading.Event()
@@ -270,6 +327,14 @@ def test_a_fork_while_a_thread_imports_waits_for_it(vocab, name):
 
 def test_a_fork_while_a_thread_asks_for_the_first_name_of_the_package_waits_for_it():
     assert run(AMID_THE_FIRST_NAME, begin="")[0] == "0"
+
+
+def test_a_fork_at_the_moment_when_an_import_begins_waits_for_it_and_gives_all_locks_back():
+    assert run(BEHIND_THE_IMPORT_LOCK, begin="") == ("0\n1 False", "")
+
+
+def test_a_fork_waits_for_who_holds_the_lock_of_logging_and_begins_an_import():
+    assert run(WITH_THE_LOCK_OF_LOGGING, begin="") == ("0", "")
 
 
 def test_all_that_is_imported_when_it_is_needed_is_waited_for():

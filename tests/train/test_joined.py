@@ -15,7 +15,7 @@ from jittok._jit import JIT
 from jittok._raw import wide_texts
 from jittok.errors import EncodingFailed
 from jittok.inputs import documents
-from jittok.train import joined, table
+from jittok.train import counting, joined, table
 from jittok.train.counter import Counter
 from jittok.train.counting import count
 from jittok.train.counts import Counts, of_table
@@ -66,6 +66,37 @@ def test_a_table_that_grows_keeps_every_word_where_it_is_found(monkeypatch: pyte
             counts = Counts.of(Tally(words))
             counter.add_words(counts.words, counts.starts, counts.counts)
         assert of_table(counter.table).to_dict() == {word: 2 * n for word, n in Tally(words).items()}
+
+
+@pytest.mark.parametrize("reserved", [128, 1 << 12])
+def test_no_slot_lies_on_two_cache_lines(monkeypatch: pytest.MonkeyPatch, reserved: int) -> None:
+    monkeypatch.setattr(table, "RESERVED", reserved)
+    kept = []  # one may be where it should be by chance
+    for _ in range(8):
+        found = make_table(128, 64)
+        for code in (table.NEED_SHORT, table.NEED_LONG, table.NEED_SHORT, table.NEED_LONG):
+            kept.append(found)
+            assert found.short.ctypes.data % 64 == found.long.ctypes.data % 64 == 0
+            found = table.grown(found, code)
+
+
+@given(
+    st.lists(st.integers(0, 9) | st.sampled_from([1 << 18, 1 << 21]), max_size=30), st.integers(2, 5), st.integers(1, 9)
+)
+@settings(max_examples=60, deadline=None)
+def test_threads_take_every_text_once_and_less_towards_the_end(sizes: list[int], threads: int, sampled: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(counting, "SAMPLED_TEXTS", sampled)
+        shares = counting._shares([bytes(size) for size in sizes], threads)
+    assert [len(text) for share in shares for _, texts in share for text in texts] == sizes[: len(sizes) * bool(shares)]
+    assert len(shares) <= threads
+    at = 0
+    for share in shares:
+        for first, texts in share:
+            assert first == at
+            at += len(texts)
+        taken = [len(texts) for _, texts in share[:-1]]
+        assert taken == sorted(taken, reverse=True)
 
 
 def test_words_that_stand_around_the_end_of_a_table_are_found_when_it_has_doubled() -> None:

@@ -92,9 +92,6 @@ def compile_normalized(pipeline: Pipeline) -> Arrays | None:
         return _of_merges(pipeline, model, fused=True)
     if not isinstance(model, Pieces) or model.kind != BPE or np.isin(model.types, UNUSED).any():
         return None
-    own = [text or b"" for text, kind in zip(pipeline.model_tokens, model.types, strict=True) if kind == USER]
-    if any(b" " in text or SPACE_MARK_BYTES in text for text in own):
-        return None  # they are looked for where spaces are U+2581
     return _pieces(pipeline, model, 0)
 
 

@@ -11,6 +11,9 @@ A cut between two characters is used only if
    ensure this, the splitter looks at the text. User-defined tokens are left to the splitter, and so are the few other
    tokens that alone join letters with something else. This is right if all characters near the place are inert.
 
+A file that folds case maps each capital letter. Such a letter is cut as the letter it becomes: it becomes that whatever
+stands around it, and both are of one class.
+
 Sums of scores start anew in each span. At a place, sums are compared that all contain the best sum at the cut. So a
 comparison does not change if no addition rounds. `exact_bytes` says up to which length of a fragment this is certain.
 """
@@ -105,20 +108,27 @@ def span_rules(
     else:
         pairs = Neighbours(*(np.where(side == SPACE_MARK_CODE, SPACE_BYTE, side) for side in pairs))
     flags = _wide_flags(pairs, source, known, user, merge)
-    cut, apart = _class_cuts(pairs, source, known, blanks, merge)
+    folded = source.folded(user)
+    cut, apart = _class_cuts(pairs, source, known, folded, blanks, merge)
     odd = np.append(np.flatnonzero(source.mapped()[:0x80]), np.arange(0x80, 0x100))
     more = [lattice.texts.text(k) for k in np.flatnonzero(sought).tolist()]
-    paths = _paths([user.text(k) for k in range(len(user))], more, cut, rules.class_of(apart, blanks), odd)
+    classes = rules.class_of(apart, blanks)
+    paths = _paths([user.text(k) for k in range(len(user))], more, folded, cut, classes, odd)
     if paths.pairs.size and int(np.diff(paths.offsets).max()) > LONGEST_PATH:
         return rules.no_cuts(), NEVER
     return rules.build_rules(cut, apart, blanks, flags, pairs, merge, True, paths), limit
 
 
 def _paths(
-    user: list[bytes], more: list[bytes], cut: NDArray[np.bool_], classes: NDArray[np.int64], odd: NDArray[np.int64]
+    user: list[bytes],
+    more: list[bytes],
+    folded: dict[int, int],
+    cut: NDArray[np.bool_],
+    classes: NDArray[np.int64],
+    odd: NDArray[np.int64],
 ) -> rules.Paths:
     """The user-defined texts and `more`, and the pairs of their bytes between which the classes allow a cut; odd bytes
-    may become part of the latter."""
+    may become part of the latter, of which the folded ones are not set apart by their class."""
     classes = np.append(classes[:0x80], np.full(0x80, WIDE))
     allowed = cut[classes[:, None], classes] | ((classes[:, None] == BLANK) & (classes == BLANK))
     starts: dict[int, int] = {}
@@ -132,6 +142,9 @@ def _paths(
                     # an odd byte may become any of those in front: then only `crosses_path` can tell
                     known = d > 1 and not odd_bit
                     before.setdefault(pair, set()).add(text[d - 2] if known else cuts.ANY_BYTE)
+                    for other in _written(pair, folded) if odd_bit else ():
+                        starts[other] = starts.get(other, 0) | odd_bit
+                        before.setdefault(other, set()).add(cuts.ANY_BYTE)
     data = b"".join([*user, *more])
     offsets = np.cumsum([0, *map(len, user), *map(len, more)], dtype=np.int64)
     pairs = sorted(starts)
@@ -143,6 +156,12 @@ def _paths(
         np.array([starts[pair] for pair in pairs], np.uint64),
         odd,
     )
+
+
+def _written(pair: int, folded: dict[int, int]) -> list[int]:
+    """The pairs of bytes in which some byte is folded and that become this one."""
+    left, right = ([byte, *(b for b, image in folded.items() if image == byte)] for byte in divmod(pair, 256))
+    return [a << 8 | b for a in left for b in right][1:]
 
 
 def _single_characters(lattice: Lattice) -> set[int]:
@@ -177,6 +196,19 @@ class _Source:
             at = self._image_starts[k]
             return "".join(map(chr, self._images[at : at + self._image_count[k]].tolist())).encode("utf-8", "replace")
         return None
+
+    def folded(self, user: Texts) -> dict[int, int]:
+        """ASCII letters that become another, which stays as it is, whatever stands around them. None where a
+        user-defined text, which is copied, has one."""
+        inner, alone = np.append(self._inner, self._first[self.long & (self._second < 0x80)]), np.ones(0x80, bool)
+        alone[inner[inner < 0x80]] = False
+        mapped, letters = self.mapped()[:0x80], rules.class_of()[:0x80] == LETTER
+        found: dict[int, int] = {}
+        for byte in np.flatnonzero(mapped & letters & alone).tolist():
+            image = self.image(byte)
+            if image is not None and len(image) == 1 and letters[image[0]] and not mapped[image[0]]:
+                found[byte] = image[0]
+        return {} if any(byte in user.data for byte in found) else found
 
     def long_with(self, some: Iterable[int]) -> bool:
         """Whether a key of two characters or more holds one of these characters."""
@@ -254,13 +286,13 @@ def _range_of(byte: int) -> tuple[int, int]:
 
 
 def _class_cuts(
-    pairs: Neighbours, source: _Source, known: set[int], blanks: list[int], merge: bool
+    pairs: Neighbours, source: _Source, known: set[int], folded: dict[int, int], blanks: list[int], merge: bool
 ) -> tuple[NDArray[np.bool_], list[int]]:
     """(which class may be cut from which, the bytes of class APART)."""
     never = np.zeros((CLASSES, CLASSES), bool)
     mapped = np.flatnonzero(source.mapped()[:0x80])
     kinds = rules.class_of((), blanks)
-    odd = [b for b in mapped.tolist() if kinds[b] in (LETTER, DIGIT, OTHER)]
+    odd = [b for b in mapped.tolist() if kinds[b] in (LETTER, DIGIT, OTHER) and b not in folded]
     odd_control = any(kinds[b] == CONTROL for b in mapped.tolist())
     if merge:
         never[: WIDE + 1, BLANK] = True  # and blanks from what follows them never
@@ -271,7 +303,8 @@ def _class_cuts(
     apart = odd + rules.choose_apart(table, [*odd, *blanks])[: cuts.APART_BYTES - len(odd)]
     classes = rules.class_of(apart, blanks)
     tied = rules.tied_classes(table, classes)
-    whole = [known.issuperset(np.flatnonzero(classes[:0x80] == c).tolist()) for c in range(CLASSES)]
+    members = [np.flatnonzero(classes[:0x80] == c).tolist() for c in range(CLASSES)]
+    whole = [known.issuperset(folded.get(b, b) for b in each) for each in members]
     plain = [LETTER, DIGIT, OTHER] + ([APART] if not odd else []) + ([CONTROL] if not odd_control and not merge else [])
     cut = never.copy()
     for a in plain:

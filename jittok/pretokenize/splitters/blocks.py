@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import U8, U16, frozen, helper
+from jittok._jit import U8, U16, frozen, helper, inlined
 from jittok._raw import (
     Window,
     add,
@@ -25,6 +25,7 @@ from jittok._raw import (
     window,
 )
 from jittok.pretokenize.classes import UNICODE_SIZE, two_stage_of
+from jittok.structures.ahead import expect_text
 from jittok.unicode import tables
 
 OTHER, LETTER, DIGIT, SPACE, BAD, CAPITAL, SMALL, MARK = range(8)
@@ -104,10 +105,19 @@ class Block(NamedTuple):
     bad: np.uint64  # not 0: no well-formed text
 
 
-@helper
+@inlined
+def no_block() -> Block:
+    """What stands in front of a text: nothing, and nothing is owed."""
+    return Block(
+        NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, 0, LETTER, NONE
+    )  # fmt: skip
+
+
+@inlined
 def read_block(classes: ClassWindow, text: Window, i: int, stop: int, owed: int, owed_class: int) -> Block:
     """Masks of text[i:i + 64]; from `stop` on all is space. owed, owed_class: from the block before.
 
+    Inside its caller, masks that a pattern does not ask for are not made, and those it does ask for stay in registers.
     Reads 64 bytes wherever the text ends, so PAD bytes must be readable behind it.
     """
     if i >= stop:  # nothing is read; a character that should go on here is cut off
@@ -117,6 +127,7 @@ def read_block(classes: ClassWindow, text: Window, i: int, stop: int, owed: int,
         return Block(
             NONE, NONE, ALL, ALL, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, 0, LETTER, bad
         )  # fmt: skip
+    expect_text(text, i)
     high, letter, digit, white, space, line, quote, capital, slash = class_masks(text, i)
     inside = ALL
     if stop - i < 64:

@@ -28,11 +28,11 @@ from jittok.pretokenize.splitters.blocks import (
     B61,
     B62,
     B63,
-    LETTER,
     NONE,
     ONE,
     ClassWindow,
     letters_behind_quotes,
+    no_block,
     read_block,
 )
 
@@ -49,14 +49,18 @@ def split_gpt2(
     stop: end of the text, which goes on behind `end`; PAD bytes are readable behind it
     places: int32[end - begin + 64] room
     """
-    i, count = begin, 0
-    now = read_block(classes, text, i, stop, 0, LETTER)
+    i, count = begin - 64, 0
+    now = no_block()
     p_letter = p_digit = p_white = p_other = p_space = NONE
     force, clear = ONE, NONE  # what the block before says of this one's first bytes
     while i < end:
         ahead = read_block(classes, text, i + 64, stop, now.owed, now.owed_class)
         if (now.bad | ahead.bad) != NONE:
             return MALFORMED
+        if i < begin:  # a turn in which the first block is read
+            now = ahead
+            i = begin
+            continue
         other = ~(now.letter | now.digit | now.white)
         b_letter = now.letter << ONE | p_letter
         b_digit = now.digit << ONE | p_digit

@@ -49,6 +49,7 @@ from jittok.pretokenize.splitters.blocks import (
     class_of_letter,
     letters_behind_quotes,
     more_lines,
+    no_block,
     read_block,
 )
 from jittok.pretokenize.splitters.gpt2 import MALFORMED
@@ -79,8 +80,8 @@ def split_llama3(
     group: 1 or 3 digits a piece; cased: ONE_CASE, or for o200k and tekken BOTH_CASES, TRUE_CASE with marks
     contractions: PREFIX, SUFFIX or WITHOUT
     """
-    i, count = begin, 0
-    now = read_block(classes, text, i, stop, 0, LETTER)
+    i, count = begin - 64, 0
+    now = no_block()
     p_letter = p_digit = p_white = p_other = p_space = p_line = p_blank = NONE
     p_taken = p_small = p_both = attached_out = inside_out = NONE
     lower = False  # whether the running piece has a small letter
@@ -91,6 +92,10 @@ def split_llama3(
         ahead = read_block(classes, text, i + 64, stop, now.owed, now.owed_class)
         if (now.bad | ahead.bad) != NONE:
             return MALFORMED
+        if i < begin:  # a turn in which the first block is read
+            now = ahead
+            i = begin
+            continue
         letter, other = now.letter, ~(now.letter | now.digit | now.white)
         blank = now.white & ~now.line
         b_digit = now.digit << ONE | p_digit

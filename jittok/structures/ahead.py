@@ -1,0 +1,16 @@
+"""Text is asked for before it is read: what a processor foresees by itself ends at each page, and is forgotten while
+the pieces of a chunk are looked up."""
+
+from __future__ import annotations
+
+from jittok._jit import inlined
+from jittok._raw import Window, prefetch
+
+AHEAD = 1024
+"""Bytes in front of the block that is read; 512 and 2048 are as fast."""
+
+
+@inlined
+def expect_text(text: Window, i: int) -> None:
+    """Ask for the memory of text that is read some blocks behind i. There may be none: nothing is read."""
+    prefetch(text, i + AHEAD, 1)

@@ -1,0 +1,56 @@
+"""A few ids to text by the plain reference, as long as the kernels of decoding are not compiled.
+
+They take a second to compile, the reference some microseconds an id. What is worth compiling is told together with
+what is encoded (`encode.meanwhile`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.encode.meanwhile import EACH, spend, waits
+from jittok.errors import JittokError
+
+if TYPE_CHECKING:
+    from jittok.vocab import Vocab
+
+AN_ID = 8
+"""Bytes of text that an id counts for."""
+
+
+def texts_meanwhile(
+    vocab: Vocab, rows: Iterable[NDArray[np.int32]], count: int, remove_special: bool, special: bool
+) -> list[bytes] | None:
+    """The bytes of rows with `count` ids together. None where kernels are to join them: they are at hand, there are
+    too many ids, or one is to be refused. `special`: special tokens print their text."""
+    size = EACH + AN_ID * count
+    if not waits(size) or _at_hand():
+        return None
+    from jittok.reference.detokenize import detokenize
+
+    spend(size)
+    options = {"remove_special": bool(remove_special), "unparse_special": special}
+    try:
+        return [detokenize(vocab, row.tolist(), **options) for row in rows]
+    except JittokError:
+        return None
+
+
+def piece_meanwhile(vocab: Vocab, token: int, lstrip: int, special: bool) -> bytes | None:
+    """What a token of the vocabulary prints. None where it is to be looked up among the pieces of all tokens."""
+    if not waits(AN_ID) or _at_hand():
+        return None
+    from jittok.reference.detokenize import token_to_piece
+
+    spend(AN_ID)
+    return token_to_piece(vocab, token, lstrip=lstrip, special=special)
+
+
+def _at_hand() -> bool:
+    from jittok.decode.rows import join_rows
+
+    return join_rows.at_hand()
