@@ -15,15 +15,13 @@ from jittok.train.counter import flat_words
 from jittok.train.counts import Counts
 from jittok.train.parts import BLOCK
 from jittok.train.seeding import LINE_ENDS, SPACE_FOLLOWS
-from jittok.train.spm import UNKNOWN_BYTES, UNKNOWN_MARK, SpmOptions, Symbols, marked, required_characters
+from jittok.train.spm import BOUNDARY, UNKNOWN_MARK, SpmOptions, Symbols, marked, required_characters
 from jittok.unicode.characters import SPACE_MARK_BYTES
 from jittok.unicode.tables import UNICODE_SIZE
 
 FOLLOWED = r"[^ \n]+ ?"
 """A run and the space behind it: whether a text goes on in more than one way depends on that."""
 FULL = np.uint64(0xFFFFFFFFFFFFFFFF)
-_BOUNDARY = b"\x1f"
-"""What sentencepiece puts in place of symbols; no piece has it."""
 
 
 class Sentences(NamedTuple):
@@ -58,11 +56,11 @@ def sentences_of(counts: Counts, options: SpmOptions) -> Sentences:
     known[[*required, UNKNOWN_MARK]] = True
     rare = np.flatnonzero(~known[found.points])
     last = _parts(SPACE_MARK_BYTES + counts.last, symbols)[-1] if counts.last else b""
+    kept = {chr(c) for c in required}
     if rare.size:
-        kept = {chr(c) for c in required}
         rows = np.unique(np.searchsorted(found.starts, rare, "right") - 1)
         words = words.with_others(rows, [_common(words.text(k), kept) for k in rows.tolist()])
-        last = _common(last, kept)
+    last = _common(last, kept)
     del found, rare
     words = words.sorted()
     texts = characters_of(Counts(words.data, words.starts, words.sums.sum(1)))
@@ -173,7 +171,7 @@ def _with_parts(words: _Words, symbols: Symbols) -> list[_Words]:
     data, mark = np.append(words.data, np.zeros(2, np.uint8)), SPACE_MARK_BYTES
     marks = (data[:-2] == mark[0]) & (data[1:-1] == mark[1]) & (data[2:] == mark[2])
     marks[words.starts[:-1]] = False  # that in front
-    odd = np.flatnonzero(marks | (words.data == _BOUNDARY[0]))
+    odd = np.flatnonzero(marks | (words.data == BOUNDARY[0]))
     odd = np.union1d(np.searchsorted(words.starts, odd, "right") - 1, symbols.held(words.data, words.starts))
     if not odd.size:
         return [words]
@@ -188,8 +186,8 @@ def _with_parts(words: _Words, symbols: Symbols) -> list[_Words]:
 
 
 def _parts(word: bytes, symbols: Symbols) -> list[bytes]:
-    """A word cut in front of each U+2581 of its own, without symbols."""
-    plain = symbols.pattern.sub(UNKNOWN_BYTES, word).replace(_BOUNDARY, UNKNOWN_BYTES)
+    """A word cut in front of each U+2581 of its own, with BOUNDARY in place of symbols."""
+    plain = symbols.pattern.sub(BOUNDARY, word)
     head, *parts = plain.split(SPACE_MARK_BYTES)
     return [head] * (head != b"") + [SPACE_MARK_BYTES + part for part in parts]
 

@@ -35,10 +35,11 @@ if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
 
 UNKNOWN_MARK = 0x2585
-UNKNOWN_BYTES = chr(UNKNOWN_MARK).encode()
+BOUNDARY = b"\x1f"
+"""What sentencepiece puts in place of symbols; no piece has it. A text's own is counted with it."""
 RUNS = r"[^ \n]+"
 NORMAL, UNKNOWN, CONTROL, USER, BYTE = 1, 2, 3, 4, 6
-NO_PIECE = (0x0, 0x1F, 0x20, UNKNOWN_MARK)
+NO_PIECE = (0x0, ord(BOUNDARY), 0x20, UNKNOWN_MARK)
 FULL_WIDTH = (0xFF10, 0xFF19)
 
 
@@ -125,8 +126,8 @@ def runs_of(options: SpmOptions, threads: int | None = None, memory: int | None 
 def marked_words(counts: Counts, options: SpmOptions) -> CharacterWords:
     """The parts of the words that pieces may lie in: U+2581 in front of each word, cut where scripts meet.
 
-    Runs of separators are left out. Symbols, also `<s>` and those of bytes, become a character that no piece has: the
-    longest that fits, from the left.
+    Runs of separators are left out. Symbols, also `<s>` and those of bytes, become BOUNDARY: the longest that fits,
+    from the left.
     """
 
     def classify(points: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -188,11 +189,11 @@ class Symbols:
         return np.unique(np.searchsorted(starts, found, "right") - 1)
 
     def replaced(self, words: NDArray[np.uint8], starts: NDArray[np.int64], counts: NDArray[np.int64]) -> Flat:
-        """The words with U+2585 in place of symbols."""
+        """The words with BOUNDARY in place of symbols."""
         held, raw = self.held(words, starts), words.tobytes()
         if not held.size:
             return words, starts, counts
-        parts = [self.pattern.sub(UNKNOWN_BYTES, raw[starts[k] : starts[k + 1]]) for k in held.tolist()]
+        parts = [self.pattern.sub(BOUNDARY, raw[starts[k] : starts[k + 1]]) for k in held.tolist()]
         others = np.ones(counts.size, np.bool_)
         others[held] = False
         words, ends, kept = picked(words, starts, counts, others)
@@ -263,7 +264,7 @@ def too_long(counts: Counts, most: int) -> list[str]:
 def first_pieces(options: SpmOptions) -> tuple[list[str], list[float], list[int]]:
     """(texts, scores, types) of unknown, BOS, EOS, symbols and bytes."""
     rows = [("<unk>", UNKNOWN), ("<s>", CONTROL), ("</s>", CONTROL)]
-    rows += [(text, USER) for text in options.user_defined] + [(text, CONTROL) for text in options.control]
+    rows += [(text, CONTROL) for text in options.control] + [(text, USER) for text in options.user_defined]
     if options.byte_fallback:
         rows += [(f"<0x{byte:02X}>", BYTE) for byte in range(256)]
     return [text for text, _ in rows], [0.0] * len(rows), [kind for _, kind in rows]

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from jittok._jit import frozen
 from jittok.encode.stretches import thread_count
-from jittok.errors import CorpusError
+from jittok.errors import CorpusError, InWords
 from jittok.train.counting import How, count
 from jittok.train.counts import Counts
 from jittok.train.exponents import tables
@@ -123,8 +123,10 @@ def followed_of(options: SpmOptions, threads: int | None = None, memory: int | N
 def train_unigram_counts(
     counts: Counts, options: SpmOptions, threads: int | None = None, log: Callable[[Step], None] | None = None
 ) -> SpmTrained:
-    """The pieces of counted runs. CorpusError when the size is below symbols and characters."""
+    """The pieces of counted runs. CorpusError when there are none, or the size is below symbols and characters."""
     sentences = sentences_of(counts, options)
+    if not sentences.required:
+        raise CorpusError("texts", InWords("no characters to learn from"), "lines with words in them")
     heads, scores, types = first_pieces(options)
     wanted = options.size - len(heads)
     if wanted < len(sentences.required):

@@ -6,6 +6,7 @@ import io
 import json
 import random
 from collections import Counter as Tally
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from jittok._jit import JIT
 from jittok.errors import CorpusError
 from jittok.reference import train_spm as reference
 from jittok.train.spm import SpmOptions, train_spm
+from jittok.train.unigram import train_unigram
 from jittok.train.wordpiece import SPECIAL, learn_wordpiece, train_wordpiece, words_of
 
 ROOT = Path(__file__).parents[2]
@@ -64,6 +66,30 @@ def test_pieces_and_scores_are_sentencepieces(size: int, more: dict[str, Any], t
     assert again.encode(lines) == theirs.encode(lines)
     if not more.get("user_defined"):
         assert ours.tokenizer.encode_batch(lines).to_list() == theirs.encode(lines)
+
+
+@pytest.mark.parametrize("model", ["bpe", "unigram"])
+@pytest.mark.parametrize("coverage", [0.98, 0.9995])
+def test_symbols_and_their_character_are_counted_as_sentencepiece_does(model: str, coverage: float) -> None:
+    """What stands for a symbol is a character, before all others that are as frequent; a text's own is that, too."""
+    spm = pytest.importorskip("sentencepiece")
+    symbols = {"control": ("<pad>", "qq"), "user_defined": ("zz", "##")}
+    given_ = {f"{name}_symbols": ",".join(texts) for name, texts in symbols.items()}
+    for seed in (24, *range(6), 43) if JIT else (24,):
+        chosen = random.Random(seed)
+        rare = ["zz", "qq", "<s>", "##", "\x1f", *"xyéè漢"]
+        text = "".join(chosen.choices([*"aab  bc1\n" * 9, *rare], k=chosen.choice((100, 300)))) + "\nab ab"
+        size, out = 278 if model == "bpe" else 20, io.BytesIO()
+        spm.SentencePieceTrainer.train(
+            sentence_iterator=iter(text.split("\n")), model_writer=out, vocab_size=size, model_type=model,
+            byte_fallback=model == "bpe", normalization_rule_name="identity", num_threads=1, minloglevel=3,
+            character_coverage=coverage, hard_vocab_limit=False, **given_,
+        )  # fmt: skip
+        theirs = spm.SentencePieceProcessor(model_proto=out.getvalue())
+        train: Any = train_spm if model == "bpe" else partial(train_unigram, slices=1)
+        ours = train([text], size, threads=1, character_coverage=coverage, **symbols)
+        assert ours.pieces == [theirs.id_to_piece(k) for k in range(len(theirs))]
+        assert ours.scores == [theirs.get_score(k) for k in range(len(theirs))]
 
 
 @given(st.lists(st.text(st.sampled_from("aab 1"), max_size=30), max_size=5), st.integers(0, 25))

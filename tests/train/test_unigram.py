@@ -290,3 +290,9 @@ def test_a_symbol_with_the_mark_of_a_word_may_begin_it() -> None:
     }  # fmt: skip
     assert texts[0] == "▅"
     assert texts[1:] == sorted(texts[1:], key=str.encode)
+
+
+def test_lines_without_a_word_are_refused() -> None:
+    for texts in (["   "], ["", "\n"], [], ["▅ is left out"]):
+        with pytest.raises(CorpusError, match="no characters to learn from"):
+            train_unigram(texts, 20, threads=1)

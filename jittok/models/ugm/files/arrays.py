@@ -63,7 +63,8 @@ class Arrays(NamedTuple):
     first_span: int  # what stands in front of the first span of a fragment, see `piece_cache.run_loop`
     room_per_byte: int  # ids that one byte of a text may become
     longest: int  # bytes of the longest token
-    near: float  # times the bytes of a span: sums that differ by less may be exchanged by rounding
+    near: float  # times the characters of a span: sums that differ by less may be exchanged by rounding
+    most_sum: float  # of sentencepiece's models: sums of a text up to which no place beside its path is reset
 
 
 class Work(NamedTuple):

@@ -11,6 +11,7 @@ from jittok._jit import frozen
 from jittok.errors import MalformedVocab
 from jittok.models.ugm.files.arrays import Arrays, CharacterTable
 from jittok.models.ugm.files.normalizers import read_steps
+from jittok.models.ugm.files.paths import RESET
 from jittok.models.ugm.rules import Lattice, Texts, span_rules
 from jittok.normalize.keys import BEGINS_USER, Keys, byte_kinds, charsmap_keys
 from jittok.normalize.xcda import Charsmap, read_charsmap, root_base
@@ -26,10 +27,13 @@ from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES
 UNKNOWN_PENALTY = 10.0
 FLOAT_LIMIT = 1 << 16
 """Bytes of a text up to which sums of a sentencepiece model may be small enough for spans."""
-NEAR_FLOATS = 1.25 * 2.0**-7
-"""A sum below 2 ** 17 rounds by 2 ** -8 at most. Two paths through n bytes take 2 * n steps at most."""
+NEAR_FLOATS = 1.0625 * 2.0**-7
+"""A sum below 2 ** 17 rounds by 2 ** -8 at most, and one of a span, below 2 ** 12, by 2 ** -13. Two paths through n
+characters take 2 * n steps at most."""
 BELOW_PATH = 2.0**12
-"""How far the sum at a place inside of a token on the best path may be below the sums of that path."""
+"""How far the sum at a place inside of a token on the best path may be below the sums of that path at most,"""
+SLACK = 64.0
+"""and more than what rounding adds to it: a place inside of a token is reached by unknown characters from its begin."""
 NEAR_DOUBLES, MOST_DOUBLE = 1.25 * 2.0**-22, 2.0**30
 """The same of sums of doubles below 2 ** 30."""
 MARGIN = 1.0
@@ -223,7 +227,8 @@ def _arrays(own: _Model, keys: Keys, *, first_span: int, merge: int, **more: Any
     rules = rules._replace(three=frozen(three, np.uint8))
     limit = FLOAT_LIMIT
     free = rules.cuts[CLASSES * LETTER + BLANK] != 0 and not any(b" " in text for text in own.users)
-    if own.single and longest * abs(own.unk_score) >= BELOW_PATH:
+    below = longest * abs(own.unk_score)
+    if own.single and below >= BELOW_PATH:
         limit = 0
     parts = int(own.single and merge and free and limit > 0)
     if not own.single:
@@ -235,6 +240,7 @@ def _arrays(own: _Model, keys: Keys, *, first_span: int, merge: int, **more: Any
         frozen(mark[-1:], np.int32), more["prefix"], more["kinds"], more["table"], more["charsmap"],
         root_base(more["charsmap"]), _trie_of(own.users), rules, limit, first_span,
         _growth(keys, own.byte_ids[0] >= 0), longest, NEAR_FLOATS if own.single else NEAR_DOUBLES,
+        -RESET - below - SLACK if own.single else np.inf,
     )  # fmt: skip
 
 

@@ -13,7 +13,6 @@ from jittok.models.ugm.files.arrays import Arrays, Work
 from jittok.models.ugm.files.paths import (
     DOUBTFUL,
     EXACT,
-    MOST_SUM,
     Lattice,
     begin_text,
     best_paths,
@@ -48,8 +47,10 @@ from jittok.unicode.characters import SPACE_BYTE
 
 SECTION = 512
 """Bytes of a text that are taken as a whole where a span in them cannot be told by itself, or more."""
-LONG_SECTION = 1 << 13
-"""The same of texts whose sum does not begin anew with each word."""
+LONG_SECTION, SHORT_SECTION = 1 << 13, 1 << 7
+"""Most and least of texts whose sum does not begin anew with each word,"""
+SUM_OF_BYTE = 4.0
+"""whose bytes change the sum by less in natural text."""
 DELETE = 0x7F
 
 
@@ -64,6 +65,15 @@ class SpanModel(NamedTuple):
 
 
 @helper
+def _characters(text: Window, size: int) -> int:
+    """How many characters text[:size] has, which is what tokens of a path it has at most."""
+    found = 0
+    for k in range(size):
+        found += 1 if get_u8(text, k) & 0xC0 != 0x80 else 0
+    return found
+
+
+@helper
 def _encode(model: SpanModel, text: Window, start: int, stop: int, ids: Window, count: int) -> int:
     """Ids of a span; of one whose path rounding may change DEFERRED is added, so that it is not kept."""
     own = model.lattice
@@ -73,7 +83,7 @@ def _encode(model: SpanModel, text: Window, start: int, stop: int, ids: Window, 
     size, _ = rewrite(model.rewriting, text, start, start, stop, False)
     if size < 0:
         return size
-    done = best_paths(own, size, 0.0, own.near * size, False, ids, count)
+    done = best_paths(own, size, 0.0, own.near * _characters(own.text, size), False, ids, count)
     if done != DOUBTFUL:
         return done
     base = sum_here(own, ids, count)
@@ -231,16 +241,18 @@ def _summed_sections(
     """Ids of a text by sentencepiece's model: by spans, and by paths from its sum on where that is reset."""
     text, out, lattice, begun, size = window(data), window(ids), own.model.lattice, count, LONG_SECTION
     while start < stop:
+        base = total_here(lattice)
+        size = min(size, max(int((lattice.most_sum - abs(base)) / SUM_OF_BYTE), SHORT_SECTION))
         end = section_end(own.model.rewriting, text, start, stop, size, True)
-        done, base = WHOLE, total_here(lattice)
-        if end - start <= own.limit and abs(base) < MOST_SUM:
+        done = WHOLE
+        if end - start <= own.limit and abs(base) < lattice.most_sum:
             done = _spans(own, prefixed, data, start, end, ids, count, report)
             if done >= 0 and np.isnan(settle(lattice, out, done)):
                 done = WHOLE
         if done == WHOLE:
             go_back(lattice, base, count)
-            if size > SECTION:
-                size = SECTION
+            if size > SHORT_SECTION:
+                size = max(size >> 2, SHORT_SECTION)
                 continue
             done, size = _whole(own, text, start, end, base, out, ids.size, count, report), LONG_SECTION
         if done == OUT_OF_ROOM:  # of the section

@@ -41,11 +41,9 @@ SUMS_KEPT = 1 << 14
 """Places whose sums are kept together."""
 MOST_CHARACTER = 4
 MOST_OF_SPAN = float(2**12)
-"""Sums of a span, and"""
+"""Sums of a span that is looked up."""
 RESET = -1e5
 """Where the best sum at a place is lower, sentencepiece makes it 0, and takes it from all sums that wait behind."""
-MOST_SUM = 1e5 - 2.0**12
-"""sums of a text by sentencepiece's model up to which no place beside its path is so low."""
 _32, _PLACE, _NEAR, _NONE = np.uint64(32), np.uint64(0x7FFFFFFF), np.uint64(0x80000000), np.uint64(0)
 
 
@@ -69,6 +67,7 @@ class Lattice(NamedTuple):
     places: Window
     longest: int
     near: float
+    most_sum: float
 
 
 @helper
@@ -92,6 +91,7 @@ def open_lattice(arrays: Arrays, work: Work) -> Lattice:
         window(work.places),
         max(arrays.longest, MOST_CHARACTER),
         arrays.near,
+        arrays.most_sum,
     )
 
 
@@ -307,15 +307,15 @@ def total_here(own: Lattice) -> float:
 @helper
 def settle(own: Lattice, ids: Window, count: int) -> float:
     """The sum of sentencepiece's model behind ids[:count], added as it adds; NaN when it has been too large."""
-    total, largest, k = get_f64(own.state, SUM), get_f64(own.state, LARGEST), get_i64(own.places, SETTLED)
-    while k < count:
-        total = np.float64(np.float32(total + get_f64(own.steps, get_i32(ids, k))))
+    # the sum of two floats is the same by doubles, but that takes three times as long, and each waits for the last
+    total, largest = np.float32(get_f64(own.state, SUM)), np.float32(get_f64(own.state, LARGEST))
+    for k in range(get_i64(own.places, SETTLED), count):
+        total = np.float32(total + np.float32(get_f64(own.steps, get_i32(ids, k))))
         largest = max(largest, abs(total))
-        k += 1
-    put_f64(own.state, SUM, total)
-    put_f64(own.state, LARGEST, largest)
+    put_f64(own.state, SUM, np.float64(total))
+    put_f64(own.state, LARGEST, np.float64(largest))
     put_i64(own.places, SETTLED, count)
-    return total if largest < MOST_SUM else np.nan
+    return np.float64(total) if largest < own.most_sum else np.nan
 
 
 @helper
