@@ -31,7 +31,8 @@ from jittok._jit.trial import lean_fits
 
 class _Passes(CompilerBase):  # type: ignore[misc]
     """Numba's pipeline without passes for what no kernel has: closures, `with`, generators, array expressions, literal
-    arguments, inlining before types are known. There are hundreds of helpers, so each pass counts."""
+    arguments, inlining before types are known, variables that have to be deleted (nothing is reference counted). There
+    are hundreds of helpers, so each pass counts."""
 
     def define_pipelines(self) -> list[Any]:
         """The passes, in Numba's order."""
@@ -46,7 +47,6 @@ class _Passes(CompilerBase):  # type: ignore[misc]
             untyped_passes.ReconstructSSA,
             typed_passes.NopythonTypeInference,
             typed_passes.PreLowerStripPhis,
-            typed_passes.IRLegalization,
             typed_passes.AnnotateTypes,
             typed_passes.NativeLowering,
             typed_passes.NoPythonBackend,
@@ -94,7 +94,7 @@ def alone(function: Any) -> Callable[..., Any]:
     """A helper that Python can call."""
     while isinstance(function, Deferred):
         function = function.fetched()
-    return numba.njit(**OPTIONS)(function.python)  # type: ignore[no-any-return]
+    return numba.njit(**OPTIONS, _nrt=False)(function.python)  # type: ignore[no-any-return]
 
 
 def compile_kernel(function: Callable[..., Any], lean: bool | None = None) -> bytes:

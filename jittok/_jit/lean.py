@@ -8,11 +8,13 @@ as a whole. The meaning of a function does not change. `trial` finds out whether
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import threading
 from collections.abc import Callable
 from typing import Any
 
-from numba.core import event, types
+from numba.core import base, errors, event, lowering, typeinfer, types
 from numba.core.base import BaseContext
 from numba.core.codegen import CPUCodeLibrary, JITCPUCodegen
 from numba.core.postproc import PostProcessor
@@ -34,8 +36,13 @@ def replacements(name: str, optimize: Callable[[Any], None]) -> list[Replacement
         (event, "start_event", _nothing),
         (event, "end_event", _nothing),
         (PostProcessor, "run", _lives_at_the_end),
+        (typeinfer, "new_error_context", _quick_context),
+        (lowering, "new_error_context", _quick_context),
+        (errors.WarningsFixer, "catch_warnings", _warnings_as_they_come),  # type: ignore[attr-defined]
         (NumpyRulesArrayOperator, "generic", _numbers_are_no_arrays),
         (types.Function, "get_call_type", _asked_once),
+        (base, "_has_loc", _known_by_function),
+        (BaseContext, "get_abi_sizeof", _known_by_type),
         (CPUCodeLibrary, "finalize", _linked_at_the_end(name, optimize)),
         (JITCPUCodegen, "set_env", _no_place_for_helpers),
     ]
@@ -43,6 +50,31 @@ def replacements(name: str, optimize: Callable[[Any], None]) -> list[Replacement
 
 def _nothing(_original: Any) -> Any:
     return lambda *_args, **_kwargs: None
+
+
+class _Context:
+    """Numba's context for errors, entered for each instruction, without a generator."""
+
+    __slots__ = ("_facts", "_more", "_text")
+
+    def __init__(self, text: str, *facts: Any, **more: Any) -> None:
+        self._text, self._facts, self._more = text, facts, more
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: Any, error: Any, _trace: Any) -> None:
+        if isinstance(error, errors.NumbaError):
+            error.add_context(self._text.format(*self._facts, **self._more))
+
+
+def _quick_context(_original: Any) -> Any:
+    return _Context
+
+
+def _warnings_as_they_come(_original: Any) -> Any:
+    """For each constraint of each helper Numba collects warnings, to tell each of them once."""
+    return lambda *_args, **_kwargs: contextlib.nullcontext()
 
 
 def _new_intrinsics_only(_original: Any) -> Any:
@@ -90,6 +122,24 @@ def _asked_once(original: Any) -> Any:
         return signature
 
     return get_call_type
+
+
+def _known_by_function(original: Any) -> Any:
+    """For each operation that is lowered Numba reads the signature of what lowers it."""
+    return functools.lru_cache(maxsize=None)(original)
+
+
+def _known_by_type(original: Any) -> Any:
+    """For each variable Numba writes a module of its type, for LLVM to read and to tell its size: few types differ."""
+    found: dict[Any, int] = {}
+
+    def size_of(context: Any, kind: Any) -> int:
+        size = found.get(kind)
+        if size is None:
+            size = found[kind] = original(context, kind)
+        return size
+
+    return size_of
 
 
 def _linked_at_the_end(kernel_name: str, optimize: Callable[[Any], None]) -> Any:

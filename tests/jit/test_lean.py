@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numba.core.errors import NumbaError
 from small_package import python
 
 from jittok._jit import I64, JIT, OutI64, compiler, helper, kernel, lean, machine, trial
@@ -67,6 +68,28 @@ def test_a_helper_that_was_not_linked_is_an_error_and_other_kernels_go_on(monkey
 
 
 compiled = pytest.mark.skipif(not JIT, reason="nothing is compiled without the compiler")
+
+
+@helper
+def wrong(x: int) -> int:
+    return x.no_such_field
+
+
+@kernel
+def calls_wrong(values: I64) -> int:
+    return wrong(values[0])
+
+
+@compiled
+def test_what_numba_refuses_it_says_where():
+    said = []
+    for short in (True, False):
+        with pytest.raises(NumbaError) as error:
+            compiler.compile_kernel(calls_wrong.python, lean=short)
+        said.append(str(error.value))
+    assert "During: typing of get attribute" in said[0]
+    assert "no_such_field" in said[0]
+    assert said[0] == said[1]
 
 
 @compiled
