@@ -13,7 +13,7 @@ from jittok.decode.stream import StreamDecoder
 from jittok.errors import InvalidToken
 from jittok.locks import once
 from jittok.pipeline.pipeline import Pipeline
-from jittok.pipeline.steps import JoinBytes, JoinRaw
+from jittok.pipeline.steps import JoinBytes, JoinRaw, Spaced
 from jittok.reference.pipeline import runner
 
 if TYPE_CHECKING:
@@ -59,13 +59,13 @@ class GeneralDecoder:
         """How rows are decoded."""
         return GeneralFrame(bool(remove_special), not unparse_special)
 
-    def one(self, ids: NDArray[np.int32], frame: GeneralFrame) -> bytes:
+    def one(self, ids: NDArray[np.int32], frame: GeneralFrame) -> bytes | bytearray:
         """The text of one row. Where tokens are bytes, a part of the row at a time: Python's lists of ids and texts
         take tens of bytes for each."""
         self._check(ids)
         return self._one(ids, frame, self._with_pieces(ids.size))
 
-    def _one(self, ids: NDArray[np.int32], frame: GeneralFrame, joined: JoinedDecoder | None) -> bytes:
+    def _one(self, ids: NDArray[np.int32], frame: GeneralFrame, joined: JoinedDecoder | None) -> bytes | bytearray:
         if frame.around:
             at = self.vocab.single.index(-1)
             before, after = list(self.vocab.single[:at]), list(self.vocab.single[at + 1 :])
@@ -75,16 +75,18 @@ class GeneralDecoder:
         if found is not None:
             return found
         run = runner(self.vocab)
-        if (
-            ids.size <= AT_ONCE
-            or len(self.vocab.decode) != 1
-            or not isinstance(self.vocab.decode[0], JoinBytes | JoinRaw)
-        ):
+        step = self.vocab.decode[0] if len(self.vocab.decode) == 1 else None
+        if ids.size <= AT_ONCE or not isinstance(step, JoinBytes | JoinRaw | Spaced):
             return run.decode(ids.tolist(), skip_special=frame.special)
         hidden = run.special if frame.special else frozenset[int]()
-        parts = (ids[at : at + AT_ONCE].tolist() for at in range(0, ids.size, AT_ONCE))
-        raw = b"".join(run.decode_bytes([token for token in part if token not in hidden]) for part in parts)
-        return raw.decode("utf-8", "replace").encode() if isinstance(self.vocab.decode[0], JoinBytes) else raw
+        between, out, begun = b" " if isinstance(step, Spaced) else b"", bytearray(), False
+        for at in range(0, ids.size, AT_ONCE):
+            part = [token for token in ids[at : at + AT_ONCE].tolist() if token not in hidden]
+            if between and not any(token in run.texts for token in part):
+                continue  # nothing that a space could stand beside
+            out += (between if begun else b"") + run.decode_bytes(part)
+            begun = True
+        return out.decode("utf-8", "replace").encode() if isinstance(step, JoinBytes) else out
 
     def rows(
         self, ids: NDArray[np.int32], offsets: NDArray[np.int64], frame: GeneralFrame

@@ -144,12 +144,16 @@ class Encoder:
                 ids = workspace.ids[:count].copy()
                 self._workspaces.append(workspace)  # nothing of it has grown
                 return ids
+        padded = text + PADDING if len(text) > COPIED else text  # kernels copy a short one faster
+        return self._one_of(workspace, np.frombuffer(padded, np.uint8), len(text), rule)
+
+    def _one_of(self, workspace: Workspace, data: NDArray[np.uint8], size: int, rule: Rule) -> NDArray[np.int32]:
+        """The same of the first `size` bytes of read-only `data`. The workspace is released."""
         with self._kept(workspace):
-            padded = text + PADDING if len(text) > COPIED else text  # kernels copy a short one faster
-            workspace.one_stop[0] = len(text)
-            docs = Documents(np.frombuffer(padded, np.uint8), workspace.one_start, workspace.read_one_stop)
-            workspace.expect(docs, len(text))
-            fragments = self._cut_one(workspace, docs, len(text), rule)
+            workspace.one_stop[0] = size
+            docs = Documents(data, workspace.one_start, workspace.read_one_stop)
+            workspace.expect(docs, size)
+            fragments = self._cut_one(workspace, docs, size, rule)
             count = self.encode(workspace, docs, 0, 1, fragments, rule, 0)
             if count < GIVEN_AWAY:
                 return workspace.ids[:count].copy()
@@ -332,20 +336,9 @@ class Encoder:
             self._give_work(workspace, FIRST_LONGEST)
         while at < fragments:
             code = self._kernel(
-                workspace,
-                arrays,
-                workspace.scratch,
-                docs.data,
-                starts,
-                stops,
-                tokens,
-                at,
-                fragments,
-                count,
-                workspace.ids,
-                ends,
-                report,
-            )
+                workspace, arrays, workspace.scratch, docs.data, starts, stops, tokens, at, fragments, count,
+                workspace.ids, ends, report,
+            )  # fmt: skip
             if code >= 0:
                 return int(code)
             at, need = int(report[FRAGMENT]), int(report[NEED])

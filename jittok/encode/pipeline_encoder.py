@@ -15,6 +15,7 @@ from jittok.compiled import Kept
 from jittok.encode.encoder import Encoder
 from jittok.encode.general import GENERAL_ARRAYS, PARTS, GeneralEncoder, as_text, fragment_ids, normalized
 from jittok.encode.quick import encode_quickly
+from jittok.encode.well_formed import well_formed, well_formed_copies
 from jittok.encode.workspace import Workspace
 from jittok.errors import UnsupportedVocab
 from jittok.fragments import FRAGMENT, NEED, NOT_UTF8, OUT_OF_ROOM, TEXT_PREFIXED, Failure
@@ -42,6 +43,8 @@ COMPILERS: dict[str, tuple[str, tuple[type, ...]]] = {
 """Family -> what makes its arrays, and of which models."""
 ODD_CACHE = 8 << 20
 """Bytes of the cache for words beside odd marks."""
+LONG = 1 << 16
+"""Bytes of a text from which on it is read a part at a time."""
 FEW = 4096
 """Characters between odd marks that are encoded with them."""
 BETWEEN_WORDS = re.compile(rb"(?<=[!-~])(?= [!-~])")
@@ -181,7 +184,16 @@ class PipelineEncoder(Encoder):
 
     def one(self, text: bytes, rule: Any) -> NDArray[np.int32]:
         """int32[n]: the ids of one text. Raises EncodingFailed."""
-        return super().one(text if text.isascii() else as_text(text, rule.replace).encode(), rule)
+        if text.isascii():
+            return super().one(text, rule)
+        if len(text) < LONG:
+            return super().one(as_text(text, rule.replace).encode(), rule)
+        try:
+            data = well_formed(text, rule.replace)
+        except UnicodeDecodeError:
+            as_text(text, rule.replace)  # which says where
+            raise
+        return self._one_of(self.acquire(), data, data.size - len(PADDING), rule)
 
     def _cut_one(self, workspace: Workspace, docs: Documents, _size: int, rule: Any) -> int:
         return self.cut(workspace, docs, 0, 1, rule)
@@ -309,20 +321,6 @@ def _run_if_utf8(workspace: Workspace, kernel: Any, *args: Any) -> int:
             args[-1][FRAGMENT] = at
             return NOT_UTF8
     return workspace.run(kernel, *args)  # type: ignore[no-any-return]
-
-
-def well_formed_copies(
-    docs: Documents, starts: NDArray[np.int64], stops: NDArray[np.int64], tokens: NDArray[np.int32]
-) -> tuple[Documents, NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]:
-    """The fragments with U+FFFD for what is no UTF-8."""
-    texts = []
-    for start, stop, token in zip(starts.tolist(), stops.tolist(), tokens.tolist(), strict=True):
-        texts.append(docs.between(start, stop).decode("utf-8", "replace").encode() if token < 0 else b"")
-    ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
-    begins = frozen(ends - [len(text) for text in texts], np.int64)
-    data = frozen(np.frombuffer(b"".join(texts), np.uint8), np.uint8)
-    stops = frozen(ends, np.int64)
-    return Documents(data, begins, stops), begins, stops, frozen(tokens.copy(), np.int32)
 
 
 def search_tables(pipeline: Pipeline, later: bool, parse_special: bool, prepared: bool = False) -> SpecialTokens:

@@ -104,7 +104,8 @@ def with_images(table: Images, workspace: Workspace, texts: Texts) -> Texts:
     return texts_of(out, places, texts.tokens)
 
 
-def _squeezed(table: Squeezed, workspace: Workspace, texts: Texts) -> Texts:
+def squeezed(table: Squeezed, workspace: Workspace, texts: Texts) -> Texts:
+    """What sentencepiece's normalizer makes of each text."""
     out, places = np.empty(table.growth * texts.size + texts.number + PAD, np.uint8), empty_places(texts.number)
     workspace.run(
         write_squeezed, table, texts.data, texts.starts, texts.stops, texts.tokens, texts.number, out, *places
@@ -312,7 +313,7 @@ def normalizer(step: Normalizer, user: Collection[bytes] = ()) -> Step | None:
         return partial(_stripped, step)
     if isinstance(step, Squeeze):
         table = squeezed_of(step, user)
-        return None if table is None else partial(_squeezed, table)
+        return None if table is None else partial(squeezed, table)
     if isinstance(step, Clusters):
         clusters = clustered_of(step)
         return None if clusters is None else partial(_clustered, clusters, partial(by_reference, step))

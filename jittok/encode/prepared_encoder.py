@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.encode import in_parts
+from jittok.encode.encoder import MUCH_TEXT
 from jittok.encode.general import begins_at_start
 from jittok.encode.pipeline_encoder import PipelineEncoder
 from jittok.encode.preparation import Plan, behind, first_only, preparation
-from jittok.encode.prepare import Texts, cut_again, no_tokens, one_unknown
+from jittok.encode.prepare import Step, Texts, cut_again, no_tokens, one_unknown, squeezed
 from jittok.encode.workspace import Workspace
 from jittok.fragments import TEXT, Failure
 from jittok.inputs import Documents
@@ -39,6 +41,10 @@ class PreparedEncoder(PipelineEncoder):
         model = pipeline.model
         fuses = isinstance(model, Pieces) or (isinstance(model, Merges) and self.family == "spm")
         self._unknown = model.unknown if fuses and not model.byte_fallback else None  # type: ignore[union-attr]
+        squeezes = [step for step in (*found.normalize, *found.front) if getattr(step, "func", None) is squeezed]
+        self._parts: in_parts.Parts | None = None
+        if self.family == "spm" and len(found.normalize) == 1 and not found.front and squeezes:
+            self._parts = in_parts.Parts(squeezes[0].args[0], self.arrays, self._unknown)  # type: ignore[attr-defined]
         self.rewrite = _run_nothing  # so that no text is encoded as it is
         if isinstance(pipeline.model, Words):
             self.arrays = self.arrays._replace(chain=self.arrays.chain._replace(state=NEVER))
@@ -68,7 +74,40 @@ class PreparedEncoder(PipelineEncoder):
         return False
 
     def _runner(self, rule: Any) -> Callable[..., int | Failure]:
-        return partial(self._run_prepared, rule.later)
+        return partial(self._run_long if self._parts and not rule.later.ids.size else self._run_prepared, rule.later)
+
+    def _run_long(
+        self, later: SpecialTokens, workspace: Workspace, docs: Documents, starts: NDArray[np.int64],
+        stops: NDArray[np.int64], tokens: NDArray[np.int32], fragments: int, count: int, ends: NDArray[np.int64],
+        replace: bool,
+    ) -> int | Failure:  # fmt: skip
+        """`_run_prepared`, long fragments in parts."""
+        assert self._parts is not None  # who asks knows
+        long, at = (tokens[:fragments] < 0) & (stops[:fragments] - starts[:fragments] >= in_parts.LONG), 0
+        for k in [*np.flatnonzero(long).tolist(), fragments]:
+            for first, last in ((at, k), (k, min(k + 1, fragments))):
+                if first == last:
+                    continue
+                done: int | Failure | None = None
+                if first == k:
+                    run = partial(self._run_window, workspace)
+                    done = self._parts.encode(workspace, docs.data, int(starts[k]), int(stops[k]), count, run)
+                    ends[k] = done or 0
+                if done is None:
+                    its = slice(first, last)
+                    done = self._run_prepared(
+                        later, workspace, docs, starts[its], stops[its], tokens[its], last - first, count, ends[its],
+                        replace,
+                    )  # fmt: skip
+                if not isinstance(done, int):
+                    return done._replace(fragment=done.fragment + first)
+                count = done
+            at = k + 1
+        return count
+
+    def _run_window(self, workspace: Workspace, docs: Documents, count: int) -> int | Failure:
+        starts, stops, tokens = in_parts.one_text(int(docs.stops[0]))
+        return super()._run(workspace, docs, starts, stops, tokens, 1, count, np.empty(1, np.int64), False)
 
     def _run_prepared(
         self, later: SpecialTokens, workspace: Workspace, docs: Documents, starts: NDArray[np.int64],
@@ -79,11 +118,11 @@ class PreparedEncoder(PipelineEncoder):
         steps = self.steps
         texts, last = Texts(docs.data, starts[:fragments], stops[:fragments], tokens[:fragments], docs.kept), None
         for step in steps.normalize:
-            texts = step(workspace, texts)
+            texts = _done(step, workspace, texts)
         if steps.normalize and later.ids.size:
             texts, last = cut_again(later, workspace, texts)
         for step in steps.front:
-            texts = step(workspace, texts)
+            texts = _done(step, workspace, texts)
         made = Documents(texts.data, texts.starts, texts.stops, texts.kept)
         own = ends if last is None else np.empty(texts.number, np.int64)
         done = super()._run(workspace, made, texts.starts, texts.stops, texts.tokens, texts.number, count, own, replace)
@@ -98,6 +137,14 @@ class PreparedEncoder(PipelineEncoder):
             where = {"group" if self.family == "bpe" else "marks": args[2].size // MARKS * 8}
             args = args[0]._replace(**where), *args[1:]
         return super()._kernel(workspace, *args)
+
+
+def _done(step: Step, workspace: Workspace, texts: Texts) -> Texts:
+    """What a step makes of texts. Nothing but that stays of long ones: neither scratch nor what they were before."""
+    made = step(workspace, texts)
+    if made.data.size > MUCH_TEXT:
+        workspace.forget()
+    return made
 
 
 def _run_nothing(*_: Any) -> None:

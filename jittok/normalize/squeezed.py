@@ -22,6 +22,9 @@ from jittok.pipeline.steps import Squeeze
 from jittok.structures.double_array import DoubleArray, build_double_array
 from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2
 
+FIRST, BEHIND, SPACED = 0, 1, 2
+"""How a part of a text goes on: it does not; behind others; behind others of which the last ends with a space."""
+
 
 class Squeezed(NamedTuple):
     """What becomes of texts. Nothing of the map leads outside of it: `charsmap_keys` has walked it."""
@@ -102,6 +105,59 @@ def _before_spaces(out: Window, begin: int, at: int) -> int:
     return at
 
 
+@helper
+def _squeeze(
+    table: Squeezed, text: Window, i: int, stop: int, enough: int, goes_on: int, to: Window, begin: int, at: int
+) -> tuple[int, int, int]:
+    """text[i:stop] normalized to to[at:]: (the place behind it, the place in the text up to which it is done, how to go
+    on there).
+
+    That is `stop`, or a place from `enough` on that no key reaches across. What the text became stands from `begin` on,
+    or only the spaces at its end. goes_on: FIRST; or what the part before said.
+    """
+    user, kinds, images, units = (
+        window(table.user.units), window(table.kinds), window(table.replacements), window(table.units),
+    )  # fmt: skip
+    prefixed, leading = table.prefix == 0 or goes_on != FIRST, table.squeeze != 0 and goes_on == FIRST
+    spaced = leading or goes_on == SPACED
+    while i < stop:
+        if i >= enough and prefixed and not leading:
+            return at, i, SPACED if spaced else BEHIND
+        byte = get_u8(text, i)
+        if prefixed and not leading and _stays(kinds, text, i, stop):
+            put_u8(to, at, byte)
+            i, at, spaced = i + 1, at + 1, False
+            while i < min(stop, enough) and _stays(kinds, text, i, stop):
+                put_u8(to, at, get_u8(text, i))
+                i, at = i + 1, at + 1
+            continue
+        length, place, end = wide(0), wide(0), i
+        if get_u8(kinds, byte) & BEGINS_USER != 0:
+            end = user_path(user, text, i, stop)[1]
+        if end == i and not _has_no_key(kinds, text, i, stop):
+            length, place = longest_known_key(units, table.units.size, table.root, text, i, stop)
+        if length > 0:
+            source, first, last, end = images, place, _image_end(images, place), i + length
+        else:
+            if end == i:
+                end = i + (1 if byte < 0x80 else 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4)
+            source, first, last = text, i, end
+        i = end
+        if leading and last == first + 1 and get_u8(source, first) == SPACE_BYTE:
+            continue
+        leading = False
+        if not prefixed:
+            put_u8(to, at, SPACE_BYTE)
+            at += 1
+            prefixed = True
+        while spaced and first < last and get_u8(source, first) == SPACE_BYTE:
+            first += 1
+        if first < last:
+            at = _copy(source, first, last, to, at)
+            spaced = table.squeeze != 0 and get_u8(source, last - 1) == SPACE_BYTE
+    return at if table.squeeze == 0 else _before_spaces(to, begin, at), stop, BEHIND
+
+
 @kernel
 def write_squeezed(
     table: Squeezed, data: U8, starts: I64, stops: I64, tokens: I32, count: int, out: OutU8, out_starts: OutI64,
@@ -112,55 +168,29 @@ def write_squeezed(
     starts, stops: int64[count], tokens: int32[count] as `jittok.fragments` says, texts well-formed
     out: uint8[growth * bytes + count]; out_starts, out_stops: int64[count] receive where each is
     """
-    user, text, to, kinds, images, units = (
-        window(table.user.units),
-        window(data),
-        window(out),
-        window(table.kinds),
-        window(table.replacements),
-        window(table.units),
-    )
-    at = wide(0)
+    text, to, at = window(data), window(out), wide(0)
     for k in range(count):
         out_starts[k] = at
-        i, stop = wide(starts[k]), wide(stops[k])
-        if tokens[k] >= 0 or i >= stop:
-            out_stops[k] = at
-            continue
-        begin, prefixed, spaced = at, table.prefix == 0, table.squeeze != 0
-        leading = spaced
-        while i < stop:
-            byte = get_u8(text, i)
-            if prefixed and not leading and _stays(kinds, text, i, stop):
-                while i < stop and _stays(kinds, text, i, stop):
-                    put_u8(to, at, get_u8(text, i))
-                    i, at = i + 1, at + 1
-                spaced = False
-                continue
-            length, place, end = wide(0), wide(0), i
-            if get_u8(kinds, byte) & BEGINS_USER != 0:
-                end = user_path(user, text, i, stop)[1]
-            if end == i and not _has_no_key(kinds, text, i, stop):
-                length, place = longest_known_key(units, table.units.size, table.root, text, i, stop)
-            if length > 0:
-                source, first, last, end = images, place, _image_end(images, place), i + length
-            else:
-                if end == i:
-                    end = i + (1 if byte < 0x80 else 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4)
-                source, first, last = text, i, end
-            i = end
-            if leading and last == first + 1 and get_u8(source, first) == SPACE_BYTE:
-                continue
-            leading = False
-            if not prefixed:
-                put_u8(to, at, SPACE_BYTE)
-                at += 1
-                prefixed = True
-            while spaced and first < last and get_u8(source, first) == SPACE_BYTE:
-                first += 1
-            if first < last:
-                at = _copy(source, first, last, to, at)
-                spaced = table.squeeze != 0 and get_u8(source, last - 1) == SPACE_BYTE
-        out_stops[k] = at if table.squeeze == 0 else _before_spaces(to, begin, at)
-        at = out_stops[k]
+        start, stop = wide(starts[k]), wide(stops[k])
+        if tokens[k] < 0 and start < stop:
+            at, _, _ = _squeeze(table, text, start, stop, stop, wide(FIRST), to, at, at)
+        out_stops[k] = at
+    return at
+
+
+@kernel
+def squeeze_part(
+    table: Squeezed, data: U8, start: int, stop: int, enough: int, goes_on: int, held: int, out: OutU8, done: OutI64
+) -> int:
+    """A part of the text data[start:stop], normalized to `out`: up to a place from `enough` on. How many bytes.
+
+    goes_on: FIRST, or what the part before said; held: how many of its bytes stand in `out`, as they may still go
+    out: uint8[growth * bytes + 1 + held]
+    done: int64[3] receives that place, how many bytes are sure to stay, and how to go on
+    """
+    to = window(out)
+    at, place, how = _squeeze(table, window(data), start, stop, enough, wide(goes_on), to, wide(0), wide(held))
+    done[0], done[1], done[2] = place, at, how
+    if table.squeeze != 0 and place < stop:
+        done[1] = _before_spaces(to, wide(0), at)
     return at

@@ -8,13 +8,12 @@ from jittok._jit import helper
 from jittok._raw import (
     Window,
     add,
-    get_i32,
+    copy_four,
     get_i64,
     get_u8,
     get_u64,
     get_word,
     multiply,
-    put_i32,
     put_i64,
     put_u8,
     put_u64,
@@ -64,8 +63,8 @@ def find_long(cache: CacheWindow, text: Window, i: int, n: int, h: np.uint64, id
             where, what = get_u64(cache.long, 3 * at + 1), get_u64(cache.long, 3 * at + 2)
             if np.int64(where >> _32) == n and _equal(cache.text, np.int64(where & _LOW32), text, i, n):
                 place, number = np.int64(what & _LOW32), np.int64(what >> _32)
-                for k in range(number):
-                    put_i32(ids, count + k, get_i32(cache.ids, place + k))
+                for k in range(0, number, 4):
+                    copy_four(ids, count + k, cache.ids, place + k)
                 return count + number
         at = (at + 1) & (cache.long_slots - 1)
 

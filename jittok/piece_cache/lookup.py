@@ -25,6 +25,7 @@ from jittok._raw import (
     get_u64,
     get_word,
     match_pair,
+    prefetch,
     put_i64,
     put_u64,
 )
@@ -62,6 +63,9 @@ ALL_WHOLE = 1 << 62
 """In place of the first fragment with a piece that was deferred: there is none."""
 DEFERRED = 1 << 48
 """Added to the count by an `encode_soon` (see `make_resolve`) that leaves room for a piece's ids, which come later."""
+IDS_AHEAD = 128
+"""How far behind the last id memory is asked for."""
+_IDS_A_LINE, _RECORDS_A_LINE = 16, 8
 _0, _16, _24, _32, _48, _56 = (np.uint64(k) for k in (0, 16, 24, 32, 48, 56))
 _FF, _LOW16 = np.uint64(0xFF), np.uint64(0xFFFF)
 
@@ -101,6 +105,13 @@ def _copy_stored(store: Window, head: np.uint64, tail: np.uint64, ids: Window, c
     for step in range(0, number, 4):
         copy_four(ids, count + step, store, place + step)
     return count + number
+
+
+@inlined
+def _expect_ids(ids: Window, count: int, end: int) -> None:
+    """Ask for the memory of the ids that the next batch writes, two ids a record; this one's was asked for before."""
+    for k in range(end // RECORD // _RECORDS_A_LINE):
+        prefetch(ids, count + IDS_AHEAD + _IDS_A_LINE * k, 4)
 
 
 @helper
@@ -275,6 +286,7 @@ def make_resolve(
     def resolve(
         cache: CacheWindow, records: Window, model: Any, text: Window, end: int, run: Any, ids: Window, count: int
     ) -> int:
+        _expect_ids(ids, count, end)
         record = ahead = 0
         epoch = get_i64(cache.state, EPOCH)
         while True:

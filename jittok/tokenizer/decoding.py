@@ -44,6 +44,11 @@ class Decoding(OtherFiles):
         Left out, it is as in the file's library: special tokens of a GGUF vocabulary print nothing unless
         `unparse_special` is set, those of other files print their text.
         """
+        return bytes(self._decoded(ids, remove_special, unparse_special, skip_special))
+
+    def _decoded(
+        self, ids: ArrayLike | Iterable[int], remove_special: bool, unparse_special: bool, skip_special: bool | None
+    ) -> bytes | bytearray:
         if not rules_of(self.type).has_tokens:
             return b""
         known = to_ids(ids, self.vocab_size)
@@ -67,10 +72,7 @@ class Decoding(OtherFiles):
         skip_special: bool | None = None,
     ) -> str:
         """The text of ids; `errors` as for bytes.decode, the rest as for `decode_bytes`."""
-        raw = self.decode_bytes(
-            ids, remove_special=remove_special, unparse_special=unparse_special, skip_special=skip_special
-        )
-        return raw.decode("utf-8", errors)
+        return self._decoded(ids, remove_special, unparse_special, skip_special).decode("utf-8", errors)
 
     def decode_batch(
         self,

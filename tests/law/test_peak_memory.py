@@ -30,8 +30,9 @@ def said(key):
             return int(line.split()[1]) << 10
 
 calls = {
-    "encode": lambda text: tok.encode(text).nbytes,
+    "encode": lambda text: tok.encode(text, errors="replace").nbytes,
     "align": lambda text: sum(part.nbytes for part in (lambda made: (made.ids, made.spans))(tok.align(text))),
+    "decode": lambda text: sys.getsizeof(tok.decode(ids[len(text)])),
     "encode_batch": lambda text: tok.encode_batch(parts(text)).ids.nbytes,
     "align_batch": lambda text: (lambda made: made.ids.nbytes + made.spans.nbytes)(tok.align_batch(parts(text))),
 }
@@ -78,10 +79,30 @@ elif name == "unigram":
     steps = {"type": "Sequence", "normalizers": [{"type": "NFKC"}, runs]}
     tok = jittok.load(json.dumps({"normalizer": steps, "pre_tokenizer": marks, "model": model}).encode())
     assert tok.runs == "kernels"
+elif name in ("cut by a pattern", "no decoder"):
+    from jittok.unicode.tables import CHARACTER_OF_BYTE
+    import json
+    vocab = {chr(c): byte for byte, c in enumerate(CHARACTER_OF_BYTE)}
+    cuts = {"type": "Split", "pattern": {"Regex": "[ab]{3}|[^ab]+"}, "behavior": "Isolated", "invert": False}
+    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False}
+    steps = {"type": "Sequence", "pretokenizers": [cuts, byte_level]}
+    decoder = None if name == "no decoder" else {"type": "ByteLevel"}
+    made = {"model": {"type": "BPE", "vocab": vocab, "merges": []}, "pre_tokenizer": steps, "decoder": decoder}
+    tok = jittok.load(json.dumps(made).encode())
+    assert tok.runs == "kernels"
+elif name == "pieces":
+    sys.path += sys.argv[5:]
+    from charsmap import build_charsmap
+    from small_files import sentencepiece_of
+    grows = build_charsmap({"\ufdfa".encode(): "\u0635\u0644\u0649 ".encode() * 4})
+    rows = [("<unk>", 2, 0.0), *((text, 1, -0.1) for text in ("\u2581", "a", "aa", "\u0635\u0644"))]
+    tok = jittok.load(sentencepiece_of(2, rows, False, True, True, grows))
+    assert tok.runs == "kernels"
 else:
     tok = jittok.load(lzma.decompress(file.read_bytes())) if file.exists() else jittok.bundled(name)
-calls[call](character * 3000)
-text = character * (size // len(character))
+short, text = character * 3000, character * (size // len(character))
+ids = {len(each): tok.encode(each, errors="replace") for each in (short, text)} if call == "decode" else {}
+calls[call](short)
 gc.collect()
 open("/proc/self/clear_refs", "w").write("5")
 before = said("VmRSS")
@@ -93,14 +114,16 @@ print((said("VmHWM") - before) / len(text), given / len(text))
 def peak(name, character, call, megabytes=MEGABYTES):
     """(Peak, what is given back), in bytes a byte of text."""
     ended = subprocess.run(
-        [sys.executable, "-c", PROGRAM, name, character.hex(), call, str(megabytes)], check=True, text=True,
+        [sys.executable, "-c", PROGRAM, name, character.hex(), call, str(megabytes), *HELPERS], check=True, text=True,
         stdout=subprocess.PIPE,
     )  # fmt: skip
     return map(float, ended.stdout.split())
 
 
+HELPERS = [str(Path(__file__).parents[1] / folder) for folder in ("data", "fuzz")]
 PLAMO = str(Path(__file__).parents[1] / "data" / "vocabs" / "syn-plamo2.gguf.xz")
 UNIGRAM = str(Path(__file__).parents[1] / "data" / "vocabs" / "syn-ugm-plain.gguf.xz")
+IGNORES = str(Path(__file__).parents[1] / "data" / "vocabs" / "syn-bpe-ignore-merges.gguf.xz")
 SPACES = str(Path(__file__).parents[1] / "data" / "vocabs" / "syn-gemma4.gguf.xz")
 CASES = {
     "a character that becomes 33 bytes": ("t5", "\ufdfa".encode()),
@@ -139,6 +162,25 @@ def test_a_special_token_at_every_second_byte_takes_no_more(call):
 def test_a_unigram_file_takes_no_more(character):
     taken, given = peak("unigram", character, "encode")
     assert taken <= max(TIMES, given + TIMES / 2)
+
+
+IN_PARTS = {
+    "a character that a map makes longer": ("pieces", "\ufdfa".encode()),
+    "malformed bytes of a sentencepiece model": ("pieces", b"\xff"),
+    "one word of a general pattern": (IGNORES, b"\xff"),
+    "one word of a file's pattern": ("cut by a pattern", b"\xff"),
+}
+
+
+@pytest.mark.parametrize("case", IN_PARTS.values(), ids=IN_PARTS)
+def test_what_becomes_longer_takes_no_more(case):
+    taken, given = peak(*case, "encode", 14)
+    assert taken <= max(TIMES, given + TIMES / 2) + 2  # 30 MB of caches
+
+
+def test_decoding_by_the_plain_way_takes_no_more():
+    taken, given = peak("no decoder", b"\xff", "decode", 2)
+    assert taken <= max(TIMES, given + TIMES / 2) + 2  # 4 MB of lists
 
 
 @pytest.mark.parametrize(("name", "character"), [("unigram", "☃"), ("merges", "a")], ids=["unknown", "one word"])

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jittok._jit import helper
+from jittok._jit import helper, wide
 from jittok._raw import Window, get_i32, get_i64, get_u8, get_u64, get_word, put_i32, put_u64, window
 from jittok.fragments import LONG_WORD, SPACE_IN_SYMBOL
-from jittok.merging.chain import LONG, READY, WANTED, Merger, merge_list, merge_text
+from jittok.merging.chain import LENGTH, LONG, NONE, READY, ROW, WANTED, Merger, merge_list, merge_text
 from jittok.merging.queue import FEW, SIXTEEN, clear_sixteen, merge_found, merge_noted, note_pair
 from jittok.models.bpe.arrays import Arrays
 from jittok.structures.bytes_table import ABSENT, BytesWindow, find_bytes, open_bytes_table
@@ -20,6 +20,10 @@ from jittok.unicode.characters import NEWLINE, SPACE_BYTE
 
 MARK_BYTES = np.uint64(0x8196E2)
 """The same, its first byte lowest."""
+STRETCH = 1 << 16
+"""Bytes of a long word that are merged at once,"""
+AGAIN = 64
+"""and how many of their last symbols are merged once more with what follows."""
 _1 = np.uint64(1)
 
 
@@ -83,6 +87,8 @@ def whole_word(words: WordWindow, text: Window, start: int, stop: int) -> int:
 @helper
 def merge_word(words: WordWindow, merge: Merger, text: Window, start: int, stop: int, ids: Window, count: int) -> int:
     """The same for a word that is known to be no token as a whole."""
+    if words.byte_encode != 0 and merge.chain.state == READY and stop - start > STRETCH:
+        return merge_stretches(words, merge, text, start, stop, ids, count, STRETCH, AGAIN)
     if words.byte_encode != 0:
         symbols = merge_bytes(words, merge, text, start, stop)
     else:
@@ -100,6 +106,45 @@ def merge_word(words: WordWindow, merge: Merger, text: Window, start: int, stop:
                     put_i32(ids, count, token)
                     count += 1
     return count
+
+
+@helper
+def merge_stretches(
+    words: WordWindow,
+    merge: Merger,
+    text: Window,
+    start: int,
+    stop: int,
+    ids: Window,
+    count: int,
+    size: int,
+    again: int,
+) -> int:
+    """The same by stretches of `size` bytes, with byte encoding and a chain: a word may be megabytes long.
+
+    Each stretch begins with one of the last `again` symbols of the one before. If it comes out again, each two
+    neighbours stand side by side in one of the two, so all are what the whole word is merged to (`merging.chain`). If
+    another one comes out, all begins again with stretches of twice the size.
+    """
+    at, written, length, first = start, count, size, wide(NONE)
+    while True:
+        end = min(at + length, stop)
+        symbols = merge_text(merge, text, at, end)
+        if first != NONE and get_i32(merge.queue.symbols, 0) != first:
+            size *= 2
+            at, written, length, first = start, count, size, wide(NONE)
+            continue
+        kept = symbols if end == stop else max(symbols - again, 0)
+        for k in range(kept):
+            written = put_symbol(words, get_i32(merge.queue.symbols, k), ids, written)
+        if end == stop:
+            return written
+        if kept == 0:  # of very long symbols
+            length *= 2
+            continue
+        at, length, first = end, size, wide(get_i32(merge.queue.symbols, kept))
+        for k in range(kept, symbols):
+            at -= get_i32(merge.chain.rows, ROW * get_i32(merge.queue.symbols, k) + LENGTH)
 
 
 @helper

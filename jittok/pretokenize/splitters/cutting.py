@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jittok._jit import helper
+from jittok._jit import helper, wide
 from jittok._raw import (
     Window,
     bit_masks,
@@ -58,7 +58,8 @@ def run_cutter(own: CutterWindow, classes: Window, size: int, pairs: Window, fla
     """flags[i]: the actions before byte i of 0 .. size, the end included.
 
     classes: uint8[size + 1] 2 * class of each byte. The lowest bit: a cut is before it. Sure cuts are added
-    pairs: uint16[size // 2 + 33] scratch; 64 bytes are readable and writable behind the text in all arrays
+    pairs: uint16[size // 2 + 33] scratch, the memory of the flags: what is read of two bytes stands where what is said
+    of them is written. 64 bytes are readable and writable behind the text in all arrays
     """
     end0 = end1 = end2 = size
     if size >= LEAST:
@@ -78,6 +79,7 @@ def run_cutter(own: CutterWindow, classes: Window, size: int, pairs: Window, fla
     elif end2 == size:
         begin3 = end
     row0 = row1 = row2 = row3 = own.table
+    ending0, ending1, ending2 = _pair(pairs, begin1, end), _pair(pairs, begin2, end), _pair(pairs, begin3, end)
     steps = min(begin1, begin2 - begin1, begin3 - begin2, end - begin3)
     for k in range(steps):
         entry0 = get_i32(own.tables, row0 + get_u16(pairs, k))
@@ -94,9 +96,9 @@ def run_cutter(own: CutterWindow, classes: Window, size: int, pairs: Window, fla
     row2 = _walk(own, row2, pairs, begin2 + steps, begin3, flags)
     _walk(own, row3, pairs, begin3 + steps, end, flags)
     # where a stretch ends the next one has begun: both have something to say there
-    _end(own, row0, pairs, begin1, end, flags)
-    _end(own, row1, pairs, begin2, end, flags)
-    _end(own, row2, pairs, begin3, end, flags)
+    _end(own, row0, ending0, begin1, end, flags)
+    _end(own, row1, ending1, begin2, end, flags)
+    _end(own, row2, ending2, begin3, end, flags)
 
 
 @helper
@@ -115,10 +117,16 @@ def _walk(own: CutterWindow, row: int, pairs: Window, k: int, end: int, flags: W
 
 
 @helper
-def _end(own: CutterWindow, row: int, pairs: Window, k: int, end: int, flags: Window) -> None:
+def _pair(pairs: Window, k: int, end: int) -> int:
+    """Pair k, if there is one: flags will stand in its place."""
+    return wide(get_u16(pairs, k)) if k < end else wide(0)
+
+
+@helper
+def _end(own: CutterWindow, row: int, pair: int, k: int, end: int, flags: Window) -> None:
     """What a stretch that ends in front of pair k has to say of that place, unless it is the end of the text."""
     if k < end:
-        entry = get_i32(own.tables, row + get_u16(pairs, k))
+        entry = get_i32(own.tables, row + pair)
         put_u8(flags, 2 * k, get_u8(flags, 2 * k) | entry & (1 << ACTION_BITS) - 1)
 
 

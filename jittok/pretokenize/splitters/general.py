@@ -107,7 +107,7 @@ class SplitWork(NamedTuple):
     classes: OutU8  # [n + 1 + 64]
     begun: OutU8  # [n + 1 + 64] `begins` of each byte's class
     flags: OutU8  # [n + 1 + 64] what a cutter says of each byte
-    pairs: OutU16  # [n // 2 + 1 + 64] what a cutter reads, two bytes a step
+    pairs: OutU16  # [n // 2 + 1 + 32] the same memory: what a cutter reads, two bytes a step
     cuts: OutU64  # [n // 64 + 2] bit i: a piece begins at byte i
 
 
@@ -123,11 +123,9 @@ class SplitWindow(NamedTuple):
 
 def make_split_work(longest: int) -> SplitWork:
     """Scratch for texts of up to `longest` bytes."""
-    return SplitWork(
-        *(np.empty(longest + 1 + PAD, np.uint8) for _ in range(3)),
-        np.empty(longest // 2 + 1 + PAD, np.uint16),
-        np.empty(longest // BLOCK + 2, np.uint64),
-    )
+    classes, begun = (np.empty(longest + 1 + PAD, np.uint8) for _ in range(2))
+    pairs = np.empty(longest // 2 + 1 + PAD // 2, np.uint16)
+    return SplitWork(classes, begun, pairs.view(np.uint8), pairs, np.empty(longest // BLOCK + 2, np.uint64))
 
 
 @helper

@@ -34,6 +34,7 @@ from jittok.safe_cuts.cuts import (
     may_join,
     wide_character,
 )
+from jittok.structures.ahead import expect_text
 from jittok.structures.sequences import SequenceWindow, threes_begin, twos_begin
 from jittok.unicode.characters import NEWLINE
 
@@ -54,6 +55,7 @@ def split_spans(rules: SpanWindow, text: Window, begin: int, end: int, stop: int
     # the last wide character: code point and flags, the place behind it; bytes of the next block that are its own
     code, flags, behind, owed = 0, 0, begin - 1, 0
     while i < end:
+        expect_text(text, i)
         high, letter, digit, control, blank = span_masks(text, i)
         apart, follower = NONE, NONE
         if rules.any_blanks != 0:

@@ -1,0 +1,105 @@
+"""BPE of a long text that sentencepiece's normalizer rewrites, a part at a time: it may become ten times longer.
+
+The normalizer goes on behind a part as if nothing had been between (`squeeze_part`). The model's windows overlap: each
+begins with a token of the one before. If that token comes out again, each two neighbours stand side by side in one of
+the two windows, so all tokens are those of the whole text (`merging.chain` says why). If another token comes out, all
+begins again with longer parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok._jit import I32, I64, U8, frozen
+from jittok.encode.prepare import one_unknown
+from jittok.encode.workspace import Workspace
+from jittok.fragments import PAD, TEXT
+from jittok.inputs import Documents
+from jittok.models.spm.arrays import Arrays
+from jittok.normalize.squeezed import Squeezed, squeeze_part
+from jittok.unicode.characters import SPACE_BYTE
+
+LONG = 1 << 20
+"""Bytes of a text that is done in parts,"""
+PART = 1 << 16
+"""and of a part."""
+AGAIN = 64
+"""Tokens at the end of a window that the next one begins with."""
+MORE = 1 << 12
+"""Tokens that are tried beyond those: one of them begins where a character does."""
+
+Run = Callable[[Documents, int], Any]
+"""run(a window, count) -> the new count: its ids to the workspace, behind the first `count`."""
+
+
+class Parts:
+    """What cuts texts for one encoder."""
+
+    def __init__(self, table: Squeezed, arrays: Arrays, unknown: int | None) -> None:
+        self.table, self.unknown = table, unknown
+        lengths = np.diff(arrays.texts.offsets[: arrays.tokens + 1])
+        for bytes_ in (arrays.byte_ids, arrays.span_byte_ids):
+            lengths[bytes_[bytes_ >= 0]] = 1
+        self._lengths = lengths
+
+    def encode(
+        self, workspace: Workspace, data: U8, start: int, stop: int, count: int, run: Run, part: int = 0
+    ) -> int | None:
+        """The ids of data[start:stop] behind the first `count`; how many there are now, or None where the whole text
+        has to be seen."""
+        part = part or PART
+        out, done = np.empty(self.table.growth * (stop - start) + 1, np.uint8), np.zeros(3, np.int64)  # most untouched
+        at, origin, first, window, held = start, count, -1, np.empty(0, np.uint8), 0
+        while True:
+            size = workspace.run(squeeze_part, self.table, data, at, stop, at + part, int(done[2]), held, out, done)
+            at, sure, held = int(done[0]), int(done[1]), size - int(done[1])
+            window = np.concatenate([window, out[:sure]])
+            out[:held] = out[sure:size].copy()
+            end = run(_one(window), count) if window.size else count
+            if not isinstance(end, int):
+                return None
+            ids = workspace.ids[count:end]
+            if first >= 0 and (ids.size == 0 or ids[0] != first):
+                return self.encode(workspace, data, start, stop, origin, run, 2 * part)
+            if at >= stop:
+                return self._joined(workspace, origin, count, end)
+            spelled = int(self._lengths[ids].sum())
+            if spelled != window.size + 2 * int(np.count_nonzero(window == SPACE_BYTE)):
+                return None
+            last, place = self._last(ids, window)
+            if last:
+                first, window = int(ids[-last]), window[place:]
+                count = self._joined(workspace, origin, count, end - last)
+
+    def _last(self, ids: NDArray[np.int32], window: NDArray[np.uint8]) -> tuple[int, int]:
+        """(how many of the last tokens to see again, where they begin: with a character); (0, 0) if there are none."""
+        tail = self._lengths[ids[: -AGAIN - MORE : -1]].cumsum()  # bytes of the last token, of the last two, ...
+        if tail.size <= AGAIN:
+            return 0, 0
+        near = window[max(0, window.size - int(tail[-1])) :][::-1]
+        bytes_ = np.where(near == SPACE_BYTE, 3, 1).cumsum()
+        for number in range(AGAIN, min(tail.size, ids.size - 1)):
+            k = int(np.searchsorted(bytes_, tail[number - 1]))
+            if k < bytes_.size and bytes_[k] == tail[number - 1] and near[k] & 0xC0 != 0x80:
+                return number, window.size - k - 1
+        return 0, 0
+
+    def _joined(self, workspace: Workspace, origin: int, first: int, last: int) -> int:
+        """The new end of the ids, those from `first` on without what goes on with an unknown token."""
+        if self.unknown is None:
+            return last
+        return one_unknown(workspace.ids, np.array([last]), max(origin, first - 1), last, self.unknown)
+
+
+def one_text(size: int) -> tuple[I64, I64, I32]:
+    """Where a text of so many bytes is, as a fragment."""
+    return frozen([0], np.int64), frozen([size], np.int64), frozen([TEXT], np.int32)
+
+
+def _one(window: NDArray[np.uint8]) -> Documents:
+    data = np.append(window, np.zeros(PAD, np.uint8))
+    return Documents(frozen(data, np.uint8), *one_text(window.size)[:2])

@@ -1,0 +1,85 @@
+"""A long text that sentencepiece's normalizer rewrites is encoded in parts: any parts give the ids of the whole."""
+
+import random
+
+import pytest
+from charsmap import build_charsmap
+from small_files import sentencepiece_of
+
+import jittok
+from jittok._jit import JIT
+from jittok.encode import in_parts
+
+BPE, NORMAL, UNKNOWN, BYTE = 2, 1, 2, 6
+MAP = build_charsmap(
+    {
+        "\ufdfa".encode(): "صلى الله".encode(), "½".encode(): b"1/2", "\uff41".encode(): b"a", b"\t": b" ",
+        "\u3000".encode(): b"  ", b"e\xcc\x81": "é".encode(), b"bb": b"", b"cab": b"c",
+    }
+)  # fmt: skip
+PIECES = [
+    "▁",
+    *"abce12/صلاه",
+    "▁a",
+    "aa",
+    "aaa",
+    "ab",
+    "ba",
+    "abab",
+    "▁▁",
+    "لا",
+    "لله",
+    "الله",
+    "a▁",
+    "▁صلى",
+    "1/2",
+    "é",
+]
+UNITS = [
+    "a", "b", "ab", "aaa", "c", "cab", " ", "  ", "▁", "\ufdfa", "½", "\uff41", "\t", "\u3000", "e\u0301", "e", "☃",
+    "ā", "bb", "q", "é", "\x00",
+]  # fmt: skip
+
+
+def loaded(fallback=False, squeeze=True, prefix=True):
+    pieces = [("<unk>", UNKNOWN, 0.0), *((text, NORMAL, -0.1 * (k % 17)) for k, text in enumerate(PIECES))]
+    if fallback:
+        pieces += [(f"<0x{byte:02X}>", BYTE, 0.0) for byte in range(256)]
+    return jittok.load(sentencepiece_of(BPE, pieces, fallback, prefix, squeeze, MAP))
+
+
+@pytest.mark.parametrize(("fallback", "squeeze", "prefix"), [(0, 1, 1), (1, 1, 0), (0, 0, 1), (1, 0, 0)])
+def test_parts_give_the_ids_of_the_whole(monkeypatch, fallback, squeeze, prefix):
+    tok, draw = loaded(bool(fallback), bool(squeeze), bool(prefix)), random.Random(5)
+    asked, whole = 0, 0
+    encode = in_parts.Parts.encode
+
+    def counted(*args, **named):
+        nonlocal asked, whole
+        found = encode(*args, **named)
+        asked, whole = asked + 1, whole + (found is None)
+        return found
+
+    monkeypatch.setattr(in_parts.Parts, "encode", counted)
+    for _ in range(150 if JIT else 6):
+        pool = draw.sample(UNITS, draw.randrange(1, 8))
+        text = "".join(draw.choice(pool) * draw.choice((1, 1, 2, 9)) for _ in range(draw.randrange(1, 40)))
+        monkeypatch.setattr(in_parts, "LONG", 1 << 20)
+        expected = tok.encode(text).tolist()
+        monkeypatch.setattr(in_parts, "LONG", 4)
+        monkeypatch.setattr(in_parts, "PART", draw.choice((1, 5, 16)))
+        monkeypatch.setattr(in_parts, "AGAIN", draw.choice((1, 2, 5)))
+        assert tok.encode(text).tolist() == expected
+        assert [row.tolist() for row in tok.encode_batch([text, "a", "", text], threads=1)][::3] == [expected] * 2
+    assert asked
+    assert whole < asked / 10
+
+
+def test_special_tokens_stay_between_the_parts(monkeypatch):
+    pieces = [("<unk>", UNKNOWN, 0.0), ("<x>", 4, 0.0), *((text, NORMAL, -0.1) for text in PIECES)]
+    tok = jittok.load(sentencepiece_of(BPE, pieces, False, True, True, MAP))
+    texts = ["☃<x>☃ a½<x><x>", "a" * 30 + "<x>" + "☃" * 9]
+    expected = [tok.encode(text).tolist() for text in texts]
+    monkeypatch.setattr(in_parts, "LONG", 2)
+    monkeypatch.setattr(in_parts, "PART", 3)
+    assert [tok.encode(text).tolist() for text in texts] == expected
