@@ -146,6 +146,20 @@ def test_a_long_text_that_its_tokens_spell_is_compared_in_parts(monkeypatch):
             assert tok.align(text).spans.tolist() == found
 
 
+def test_what_a_template_puts_around_a_text_that_its_tokens_spell_stands_at_its_ends():
+    stage = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False}
+    parts = [{"SpecialToken": {"id": "b", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}]
+    known = {"b": {"id": "b", "ids": [1], "tokens": ["b"]}}
+    template = {"type": "TemplateProcessing", "single": [*parts, parts[0]], "special_tokens": known}
+    template["pair"] = [*template["single"], {"Sequence": {"id": "B", "type_id": 1}}]
+    model = {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []}
+    tok = runner(pre_tokenizer=stage, model=model, post_processor=template)
+    assert spelled.spelling_of(tok.vocab) is not None
+    found = tok.align("aba", add_special=True)
+    assert found.ids.tolist() == [1, 0, 1, 0, 1]
+    assert found.spans.tolist() == [[0, 0], [0, 1], [1, 2], [2, 3], [3, 3]]
+
+
 def both_ways(tok, text, monkeypatch, window=200, **rules):
     """Spans by windows of so many bytes and by the whole text; how many documents the plain way has seen as a whole."""
     whole = []
@@ -199,10 +213,12 @@ LONG_WORDS = {
 
 
 UNKNOWN = {"unk_token": "?"}
+OTHERS = "".join(map(chr, range(0x100, 0x190)))
+"""An unknown word over several windows, no part of which is like another."""
 WALKED = {
     "prefixes": {"type": "WordPiece", "vocab": {"?": 0, "a": 1, "b": 2, "##a": 3, "##b": 4, "##ab": 5},
                  "continuing_subword_prefix": "##", "max_input_chars_per_word": 400, **UNKNOWN},
-    "suffixes": {"type": "BPE", "vocab": {"?": 0, "a": 1, "b": 2, "a</w>": 3, "b</w>": 4, "ab</w>": 5},
+    "suffixes": {"type": "BPE", "vocab": {"?": 0, "a": 1, "b": 2, "a</w>": 3, "b</w>": 4, "ab</w>": 5, "c</w>": 6},
                  "merges": ["a b</w>"], "end_of_word_suffix": "</w>", "fuse_unk": True, **UNKNOWN},
     "bytes": {"type": "Unigram", "vocab": [["?", 0], ["a", -1], ["b", -2], ["ab", -2.5],
                                            *([f"<0x{byte:02X}>", -9] for byte in range(256))],
@@ -214,7 +230,7 @@ WALKED = {
 def test_ids_are_walked_along_a_text_of_a_few_windows(model, monkeypatch):
     tok = runner(pre_tokenizer={"type": "WhitespaceSplit"}, model=model)
     monkeypatch.setattr(windows, "spans_by_windows", lambda *_: pytest.fail("not walked"))
-    for text in ("ab" * 90 + " b", "aé" * 30 + " " + "é" * 60 + "b " + "a" * 70, "b ab é aab " * 20):
+    for text in ("ab" * 90 + " b", "aé" * 30 + " " + "é" * 60 + "b " + "a" * 70, "b ab é aab éc " * 20, OTHERS + " b"):
         assert both_ways(tok, text, monkeypatch, window=80) == 0
 
 
