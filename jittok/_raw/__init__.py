@@ -35,7 +35,7 @@ _OPERATIONS = {
         window
     """,
     "sets": """
-        any_bit_mask bit_masks composing_leads equal_mask one_mask span_masks three_mask two_mask
+        any_bit_mask bit_masks composed_mask composing_leads equal_mask one_mask span_masks three_mask two_mask
     """,
     "words": """
         put_two put_word
@@ -87,6 +87,7 @@ if TYPE_CHECKING or not FAST:
     from jittok._raw.sets import (
         any_bit_mask,
         bit_masks,
+        composed_mask,
         composing_leads,
         equal_mask,
         one_mask,
@@ -110,6 +111,7 @@ __all__ = [
     "bit_masks",
     "bit_places",
     "class_masks",
+    "composed_mask",
     "composing_leads",
     "contraction_masks",
     "copy_four",

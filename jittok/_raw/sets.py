@@ -173,3 +173,49 @@ def _composing_leads_checked(text: Window, i: int) -> Any:
 
 composing_leads = _both(_masks_of(_composing_leads, 2), _composing_leads_checked)
 """(which of bytes i .. i + 63 begin a character that a normal form may change, judged by that byte alone; 0)."""
+
+
+_FREE = (
+    (0xCE, 1, 0x88, 0x38), (0xD7, 1, 0x88, 0x38), (0xD8, 2, 0x80, 11), (0xD8, 2, 0xA0, 16), (0xD8, 2, 0xB1, 15),
+    (0xDA, 1, 0x80, 64), (0xDB, 1, 0x80, 22), (0xDE, 1, 0x80, 64), (0xE1, 1, 0xBA, 2), (0xE3, 1, 0x81, 1),
+    (0xE3, 1, 0x83, 1), (0xEA, 1, 0xAC, 20), (0xEB, 2, 0x80, 64), (0xED, 1, 0x80, 32), (0xEF, 1, 0xB9, 7),
+)  # fmt: skip
+"""(first bytes: from, how many; second bytes: from, how many) of characters that no normal form changes: most of Greek,
+Hebrew, Arabic, Vietnamese, Kana, Hangul."""
+_CONTINUED = 0x80, 64
+"""All second bytes."""
+
+
+@intrinsic
+def _composed_raw(_context: Any, _base: Any, _i: Any) -> Any:
+    def codegen(_c: Any, b: Any, _signature: Any, args: Any) -> Any:
+        text, i = args
+        block, behind = _load_block(b, text, i), _load_block(b, text, b.add(i, ir.Constant(_I64, 1)))
+        found = ir.Constant(ir.VectorType(ir.IntType(1), 64), [0] * 64)
+        for first, count, second, seconds in _FREE:
+            here = _between(b, block, first, count) if count > 1 else _equal(b, block, first)
+            if (second, seconds) != _CONTINUED:
+                here = b.and_(here, _between(b, behind, second, seconds))
+            found = b.or_(found, here)
+        return _bits_of(b, found)
+
+    return types.uint64(types.int64, types.int64), codegen
+
+
+@helper
+def _composed_checked(text: Window, i: int) -> np.uint64:
+    _inside(text, i, 65)
+    mask = np.uint64(0)
+    for k in range(64):
+        c, d = np.int64(text[i + k]), np.int64(text[i + k + 1])
+        free = False
+        for first, count, second, seconds in _FREE:
+            free = free or (first <= c < first + count and second <= d < second + seconds)
+        if free:
+            mask |= _1 << np.uint64(k)
+    return mask
+
+
+composed_mask = _both(_composed_raw, _composed_checked)
+"""Which of bytes i .. i + 63 begin a character that no normal form changes, as the byte behind tells: byte i + 64, too,
+is read. Of the others most say nothing to one either."""

@@ -12,13 +12,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import U8, U16, frozen, helper
-from jittok._raw import Window, composing_leads, get_u8, get_u16, trailing_zeros, utf8_masks, window
+from jittok._raw import (
+    Window,
+    composed_mask,
+    composing_leads,
+    get_u8,
+    get_u16,
+    popcount,
+    trailing_zeros,
+    utf8_masks,
+    window,
+)
 from jittok.pretokenize.classes import two_stage_of
 from jittok.unicode.tables import UNICODE_SIZE
 
 NONE, ONE, B2, B3 = (np.uint64(n) for n in (0, 1, 2, 3))
 LEADS = (0xC0, 0xC1, 0xCC, 0xCD, 0xCE, 0xD2, *range(0xD6, 0xE4), *range(0xEA, 0xEE), *range(0xEF, 0x100))
 """First bytes that `composing_leads` knows: no character that begins with another one matters to NFC."""
+FEW = 3
+"""Characters of 64 bytes that are looked up without a look at their second bytes."""
 SURROGATES = slice(0xD800, 0xE000)
 
 
@@ -92,6 +104,8 @@ def _next(table: QuickWindow, text: Window, i: int, stop: int, any_: int) -> int
             return _scan(table, text, i, stop)
         if any_ == 0:
             first, _ = composing_leads(text, i)
+            if popcount(first) > FEW and i + 64 < stop:
+                first &= ~composed_mask(text, i)
         first &= (ONE << np.uint64(size)) - ONE if size < 64 else ~NONE
         while first != NONE:
             k = i + trailing_zeros(first)

@@ -9,7 +9,7 @@ from drawn_files import drawn_json, drawn_text
 
 import jittok
 from jittok._jit import JIT, U8, frozen, kernel
-from jittok._raw import composing_leads, window
+from jittok._raw import composed_mask, composing_leads, window
 from jittok.files import read_pipeline
 from jittok.normalize.composed import NotUtf8, changed_fragments, nfc_tables
 from jittok.normalize.quick import LEADS, known_by_lead
@@ -27,6 +27,12 @@ def leads_at(data: U8, i: int) -> int:
     """The mask of one block."""
     found, _ = composing_leads(window(data), i)
     return np.int64(found)
+
+
+@kernel
+def free_at(data: U8, i: int) -> int:
+    """The mask of characters that no normal form changes, of one block."""
+    return np.int64(composed_mask(window(data), i))
 
 
 def one(raw):
@@ -115,6 +121,39 @@ def test_only_characters_whose_first_byte_says_so_can_change():
     seen = {k for at in range(0, 256, 64) for k in range(at, at + 64) if leads_at(leads, at) >> (k - at) & 1}
     assert seen == {*LEADS}
     assert all(known_by_lead(nfc_tables(old).quick) for old in (False, True))
+
+
+def free_pairs():
+    """Whether each first and second byte are those of a character that no normal form changes, by the mask."""
+    found = np.zeros((256, 256), bool)
+    for second in range(0x80, 0xC0):
+        for part in range(0xC0, 0x100, 32):
+            block = np.full(65, second, np.uint8)
+            block[0:64:2] = range(part, part + 32)
+            mask = free_at(frozen(block, np.uint8), 0)
+            found[part : part + 32, second] = [mask >> k & 1 for k in range(0, 64, 2)]
+    return found
+
+
+def test_no_character_that_says_anything_to_nfc_is_passed_over_by_two_bytes():
+    free = free_pairs()
+    assert [free[first].sum() for first in (0xEC, 0xED, 0xE0, 0xF0)] == [64, 32, 0, 0]
+    for old in (False, True):
+        quick = nfc_tables(old).quick
+        two, three = quick.two.reshape(32, 64) != 0, (quick.three.reshape(16, 64, 64) != 0).any(2)
+        assert not (free[0xC0:0xE0, 0x80:0xC0] & two).any()
+        assert not (free[0xE0:0xF0, 0x80:0xC0] & three).any()
+    assert not free[0xF0:].any()
+
+
+@pytest.mark.parametrize(
+    "text", ["한국어 " * 12, "ελληνικά" * 9, "العربية " * 9, "か\u3099き" * 12, "한" * 30 + "\u11a8"]
+)
+def test_blocks_with_many_candidates_hide_no_change(text):
+    for shift in range(0, 70, 3):
+        for odd in ("", "e\u0301", "\u0387", "\u1100\u1161", "ש\u05bc\u05c1", "\ufb1d", "\u064b\u0651"):
+            whole = "." * shift + text + odd + text
+            assert in_nfc([whole]) == [normal_form("NFC", whole)]
 
 
 def test_a_match_in_white_space_that_a_token_has_taken_is_empty_only_with_lstrip():
