@@ -142,6 +142,61 @@ def test_after_a_kill_the_same_command_goes_on_and_writes_the_same_file(
     assert not work.exists()
 
 
+KILLED = """
+import os, signal, sys
+from jittok.cli import main
+from jittok.corpus.ledger import Ledger
+from jittok.train import files
+
+files.RANGES_OF_MEMORY, files.LEAST_RANGE, files.KEEP_EVERY = 1 << 9, 1 << 11, 1 << 11
+left, add = int(sys.argv[1]), Ledger.add
+
+def killed(self, fact, sync=False):
+    global left
+    left -= 1
+    if left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    add(self, fact, sync=sync)
+
+Ledger.add = killed
+sys.exit(main(sys.argv[2:]))
+"""
+"""Trains; is killed after a run is written, before the ledger is told of it."""
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("given", "kills"),
+    [
+        ("--size 400 --superbpe 330", (4, 24)),
+        ("--sizes 300,400 --weight *0*=0.3 --by documents", (3,)),
+        ("--model spm --size 400 --normalization nfkc", (2, 7)),
+        ("--model unigram --size 300 --weight *1*=7", (5,)),
+        ("--model wordpiece --size 300", (7,)),
+    ],
+)
+def test_training_of_any_kind_goes_on_after_kills(given: str, kills: tuple[int, ...], tmp_path: Path) -> None:
+    draw = random.Random(given)
+    for k in range(4):
+        words = [
+            "".join(draw.choices("abcdefghé", k=draw.randint(1, 7))) + draw.choice(["", "\n"]) for _ in range(3000)
+        ]
+        (tmp_path / f"{k}.txt").write_text(" ".join(words))
+    out, work = ".model" if "spm" in given else ".gguf", tmp_path / "work"
+    common = ["train", *(str(tmp_path / f"{k}.txt") for k in range(4)), *given.split()]
+    assert main([*common, "--out", str(tmp_path / f"plain{out}"), "--threads", "2"]) == 0
+    again = [*common, "--memory", "1M", "--work", str(work), "--out", str(tmp_path / f"x{out}")]
+    for at in (*kills, 0):
+        command = [sys.executable, "-c", KILLED, str(at), *again, "--threads", "1"]
+        ended = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+        assert ended.returncode == (-9 if at else 0), ended.stderr
+    plain = sorted(tmp_path.glob(f"plain*{out}"))
+    assert len(plain) == (2 if "sizes" in given else 1)
+    for path in plain:
+        assert path.with_name(path.name.replace("plain", "x")).read_bytes() == path.read_bytes()
+    assert not work.exists()
+
+
 def test_explained_and_held_out(capsys: Any) -> None:
     given = ["--size", 500, "--explain", " the", "--held-out", ROOT / "DESIGN.md"]
     found = run(capsys, ROOT / "README.md", *given)
