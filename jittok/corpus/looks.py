@@ -16,6 +16,12 @@ FIRST_BYTES = (
     (b"BZh", "bzip2 data", "unpack it first (bzcat)"),
     (b"\xfd7zXZ\x00", "xz data", "unpack it first (xzcat)"),
     (b"PK\x03\x04", "a zip archive", "unpack it first (unzip -p)"),
+    (b"\x04\x22\x4d\x18", "lz4 data", "unpack it first (lz4cat)"),
+    (b"\xff\x06\x00\x00sNaPpY", "snappy data", "unpack it first"),
+    (b"LZIP", "lzip data", "unpack it first (lzip -dc)"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7z archive", "unpack it first (7z x)"),
+    (b"Rar!\x1a\x07", "a RAR archive", "unpack it first"),
+    (b"%PDF-", "a PDF", "its text (pdftotext)"),
     (b"PAR1", "a Parquet file", "a file whose name ends in .parquet, or --input-format parquet"),
     (b"ARROW1", "an Arrow file", "a file whose name ends in .arrow, or --input-format arrow"),
     (b"GGUF", "a GGUF file", "texts; a vocabulary is given by --vocab"),
@@ -60,6 +66,22 @@ def _is_json_line(start: bytes) -> bool:
     return True
 
 
+def _is_json(start: bytes) -> bool:
+    """Whether these bytes begin with a JSON object, which may go on behind them: over several lines, as jq prints, or
+    with another object behind it on the line."""
+    start = start.removeprefix(b"\xef\xbb\xbf").strip()
+    if OBJECT.match(start) is None:
+        return False
+    text = start.decode("utf-8", "replace")
+    try:
+        json.JSONDecoder().raw_decode(text)
+    except json.JSONDecodeError as error:
+        return error.pos >= len(text) or error.msg.startswith("Unterminated string")
+    except ValueError:  # an integer of thousands of digits
+        return False
+    return True
+
+
 class Ahead:
     """A stream that can be read once, and whose first bytes may be looked at before."""
 
@@ -67,9 +89,9 @@ class Ahead:
         self._raw, self._start = raw, b""
 
     def start(self) -> bytes:
-        """The first line, or as much of it as is looked at; what follows where it has come already."""
+        """The first line that says something, or as much as is looked at; what follows where it has come already."""
         read = getattr(self._raw, "read1", self._raw.read)
-        while len(self._start) < LOOKED_AT and b"\n" not in self._start.lstrip():
+        while len(self._start) < LOOKED_AT and b"\n" not in self._start.lstrip(b" \t\r\n[{"):
             piece = read(LOOKED_AT - len(self._start))
             if not piece:
                 break
@@ -87,10 +109,15 @@ class Ahead:
         """Standard input stays open."""
 
 
-def refuse_other_kinds(path: str, start: bytes, lines: bool, any_text: bool = False) -> None:
+def refuse_other_kinds(path: str, start: bytes, lines: bool, any_text: bool = False, nameless: bool = False) -> None:
     """CorpusError where something is taken for plain text and looks like another kind. `any_text`: like none of text,
-    where the name says that it is text: JSON is."""
+    where the name says that it is text: JSON is. `nameless`: standard input, where JSON of any form was not meant."""
     found = other_kind(start)
+    if found is None and nameless and _is_json(start):
+        found = (
+            "JSON whose objects are not a line each",
+            f"a document a line (jq -c . makes JSON Lines), or {TEXT_ANYHOW}",
+        )
     if any_text and found is not None and "JSON" in found[0]:
         found = None
     if found is not None:

@@ -12,6 +12,7 @@ from typing import IO, Any
 
 from jittok.corpus.looks import LOOKED_AT, Ahead, refuse_other_kinds
 from jittok.corpus.options import Options
+from jittok.corpus.unpack import open_unpacked
 from jittok.errors import CorpusError, InWords, missing
 
 STDIN = "-"
@@ -91,16 +92,17 @@ def check_looks(sources: Iterable[Source], options: Options, files: bool = False
     if options.kind is not None:
         return
     for source in sources:
-        if source.kind in TEXTS and not source.packing and (source.path == STDIN or files):
-            named = KIND_OF.get(Path(source.path).suffix.lower()) == "txt"
+        if source.kind in TEXTS and (source.path == STDIN or files):
+            named = KIND_OF.get(Path(source.path.lower().removesuffix(f".{source.packing}")).suffix) == "txt"
             if source.path == STDIN:
                 start = _standard_input().start()
             elif source.size is None or is_url(source.path) or (named and options.on_error == "replace"):
                 continue  # a stream is read once
             else:
                 with source.open() as file:
-                    start = file.read(LOOKED_AT)
-            refuse_other_kinds(source.path, start, source.kind == "lines", any_text=named)
+                    start = open_unpacked(file, source.packing, source.path)(LOOKED_AT)
+            lines, nameless = source.kind == "lines", source.path == STDIN
+            refuse_other_kinds(source.path, start, lines, any_text=named, nameless=nameless)
 
 
 def is_url(path: str) -> bool:

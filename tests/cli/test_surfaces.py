@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import sys
@@ -103,6 +104,8 @@ LOOKS = {
     b'\n[\n  {"text": "hi"},\n': ("a JSON array of objects", "jq -c"),
     b"\x7fELF\x02\x01\0\0": ("binary data (NUL bytes)", "--input-format txt"),
     "hi".encode("utf-16"): ("text in UTF-16", "iconv"),
+    b"\x04\x22\x4d\x18rest": ("lz4 data", "lz4cat"),
+    b"%PDF-1.7\n%\xe2\xe3": ("a PDF", "pdftotext"),
 }
 
 
@@ -119,6 +122,38 @@ def test_standard_input_that_looks_like_another_kind_is_refused(run: Any, tmp_pa
     path = tmp_path / "without_ending"
     path.write_bytes(stdin)
     assert f"{path}: found {found}, expected" in run("count", path)[2]
+
+
+@pytest.mark.parametrize(
+    "stdin",
+    [
+        b'{\n  "text": "hi",\n  "n": 1\n}\n{\n  "text": "ab"\n}\n',
+        b'{\n  "text": "hi',
+        b'{"text": "hi"} {"text": "ab"}\n',
+        b'{"text": "hi"}\r{"text": "ab"}\r',
+    ],
+    ids=["over lines", "cut off", "several a line", "carriage returns"],
+)
+def test_json_of_any_form_from_standard_input_is_refused(run: Any, tmp_path: Path, stdin: bytes) -> None:
+    """A file that is named may be counted as it is: a package.json is a text."""
+    for command in (["count"], ["corpus", "-", "--out", tmp_path / "out"]):
+        status, out, err = run(*command, stdin=stdin)
+        assert (status, out) == (2, "")
+        assert "-: found JSON whose objects are not a line each, expected plain text" in err
+        assert "jq -c" in err
+    (tmp_path / "package.json").write_bytes(stdin)
+    assert run("count", tmp_path / "package.json")[0] == 0
+
+
+def test_a_packed_file_whose_name_tells_no_kind_is_looked_at_too(run: Any, tmp_path: Path) -> None:
+    for name, content, status in (
+        ("data.gz", ROWS, 2),
+        ("data.gz", zstandard.compress(ROWS), 2),
+        ("data.gz", b"words", 0),
+        ("data.txt.gz", ROWS, 0),
+    ):
+        (tmp_path / name).write_bytes(gzip.compress(content))
+        assert run("count", tmp_path / name)[0] == status, (name, content)
 
 
 def test_whoever_says_the_kind_is_believed(run: Any, tmp_path: Path) -> None:

@@ -146,11 +146,11 @@ def test_a_long_text_that_its_tokens_spell_is_compared_in_parts(monkeypatch):
             assert tok.align(text).spans.tolist() == found
 
 
-def both_ways(tok, text, monkeypatch, **rules):
-    """Spans by windows of 200 bytes and by the whole text; how many documents the plain way has seen as a whole."""
+def both_ways(tok, text, monkeypatch, window=200, **rules):
+    """Spans by windows of so many bytes and by the whole text; how many documents the plain way has seen as a whole."""
     whole = []
     with monkeypatch.context() as patch:
-        patch.setattr(windows, "WINDOW", 200)
+        patch.setattr(windows, "WINDOW", window)
         patch.setattr(align_files, "spelled_spans", lambda *_: False)
         patch.setattr(align_files, "aligned", lambda *args: whole.append(args) or aligned(*args))
         found = tok.align(text, **rules).spans.tolist()
@@ -196,6 +196,26 @@ LONG_WORDS = {
     "tokens": "<s>[MASK]</s><|endoftext|>" * 60,
     "digits": "1" * 900 + " 1" * 200,
 }
+
+
+UNKNOWN = {"unk_token": "?"}
+WALKED = {
+    "prefixes": {"type": "WordPiece", "vocab": {"?": 0, "a": 1, "b": 2, "##a": 3, "##b": 4, "##ab": 5},
+                 "continuing_subword_prefix": "##", "max_input_chars_per_word": 400, **UNKNOWN},
+    "suffixes": {"type": "BPE", "vocab": {"?": 0, "a": 1, "b": 2, "a</w>": 3, "b</w>": 4, "ab</w>": 5},
+                 "merges": ["a b</w>"], "end_of_word_suffix": "</w>", "fuse_unk": True, **UNKNOWN},
+    "bytes": {"type": "Unigram", "vocab": [["?", 0], ["a", -1], ["b", -2], ["ab", -2.5],
+                                           *([f"<0x{byte:02X}>", -9] for byte in range(256))],
+              "unk_id": 0, "byte_fallback": True},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("model", WALKED.values(), ids=WALKED)
+def test_ids_are_walked_along_a_text_of_a_few_windows(model, monkeypatch):
+    tok = runner(pre_tokenizer={"type": "WhitespaceSplit"}, model=model)
+    monkeypatch.setattr(windows, "spans_by_windows", lambda *_: pytest.fail("not walked"))
+    for text in ("ab" * 90 + " b", "aé" * 30 + " " + "é" * 60 + "b " + "a" * 70, "b ab é aab " * 20):
+        assert both_ways(tok, text, monkeypatch, window=80) == 0
 
 
 @LONG

@@ -66,6 +66,19 @@ def test_a_stage_that_no_automaton_runs_is_run_by_the_reference():
         check(content, [drawn_text(draw) + "  " * draw.randrange(2) for _ in range(TEXTS)])
 
 
+def test_added_tokens_between_words_that_are_texts_for_the_next_stage_stay_where_they_are():
+    words = ["?", "▁", "a", "▁a", "b", "▁b", "Ġ", "Ġa", "ab", "▁ab"]
+    model = {"type": "WordLevel", "unk_token": "?", "vocab": {word: k for k, word in enumerate(words)}}
+    token = {"id": len(words), "content": "<x>", "special": False, "normalized": False, "single_word": False}
+    token |= {"lstrip": False, "rstrip": False}
+    letters = split({"Regex": "b"}, "Isolated")
+    spelled = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False}
+    for stages in ([{"type": "WhitespaceSplit"}, metaspace("always")], [letters, metaspace("always"), letters],
+                   [spelled, split({"String": "Ġ"}, "MergedWithNext")]):  # fmt: skip
+        file = {"pre_tokenizer": {"type": "Sequence", "pretokenizers": stages}, "model": model, "added_tokens": [token]}
+        check(json.dumps(file).encode(), ["a b<x> <x><x>ab", "<x>", " <x> a", "", "  ", "ab<x>", "<x>b a<x>a", "aba"])
+
+
 @pytest.mark.parametrize("size", [1, 5, 4094, 4095, 4096, 4097, 9000])
 def test_the_best_path_of_a_long_word_is_that_of_the_reference(size):
     rows = [["<unk>", 0.0], ["a", -1.0], ["aa", -1.5], ["aaa", -2.75], ["b", -3.0], ["ab", -2.0], ["é", -1.0]]

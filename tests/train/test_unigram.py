@@ -25,7 +25,7 @@ from jittok.train.counter import flat_words
 from jittok.train.counting import count
 from jittok.train.counts import Counts
 from jittok.train.lines import normalized, read_charsmap
-from jittok.train.sentences import sentences_of, text_order
+from jittok.train.sentences import Sentences, sentences_of, text_order
 from jittok.train.spm import UNKNOWN_MARK, SpmOptions, piece_kinds, train_spm
 from jittok.train.unigram import Step, followed_of, train_unigram
 
@@ -270,6 +270,14 @@ def test_shared_parts_are_what_no_piece_reaches_across(lines: list[str]) -> None
     assert not wanted
 
 
+def test_a_character_that_stands_alone_is_parted_from_both_sides() -> None:
+    text, none = np.array([0, 1, 0], np.int32), np.zeros(0, np.int32)
+    words = Sentences(text, np.array([0, 3]), np.array([2]), np.array([0]), np.array([97, 98]), [], none)
+    kinds = np.array([shared.ANY << 1, 1 << 17], np.int32)
+    found = shared.shared_parts(words, kinds, np.array([97, 98], np.int32))
+    assert (found.text.tolist(), found.ends.tolist(), found.counts.tolist()) == ([0, 1], [0, 1, 2], [4, 2])
+
+
 @given(st.lists(st.binary(max_size=3).map(lambda raw: raw * 5) | st.text("ab\0\xff", max_size=20).map(str.encode)))
 @example([b"", b"\0", b"a" * 8, b"a" * 8 + b"\0", b"a" * 8, b"a" * 16, b"a" * 17, b"a" * 7 + b"b"])
 @settings(max_examples=60)
@@ -281,18 +289,25 @@ def test_words_are_ordered_by_all_their_bytes(words: list[bytes]) -> None:
 
 
 def test_a_symbol_with_the_mark_of_a_word_may_begin_it() -> None:
-    lines = ["the theory of them", "a\u2581b the", "<s>x"]
+    lines = ["the theory of them", "a\u2581b the", "<s>x", "a\u2581b", "a\u2581b"]
     options = options_of(0, user_defined=("\u2581the",))
     found = sentences_of(count(lines, how=followed_of(options, 1)), options)
     texts = ["".join(chr(found.characters[c]) for c in found.text[i:j]) for i, j in pairwise(found.ends.tolist())]
     assert dict(zip(texts, found.counts.tolist(), strict=True)) == {
-        "▅": 2, "▅ory": 1, "▁of": 1, "▅m": 1, "▁a": 1, "▁b": 1, "▁▅x": 1
+        "▅": 2, "▅ory": 1, "▁of": 1, "▅m": 1, "▁a": 3, "▁b": 3, "▁▅x": 1
     }  # fmt: skip
-    assert texts[0] == "▅"
-    assert texts[1:] == sorted(texts[1:], key=str.encode)
+    assert texts[:3] == ["▁a", "▁b", "▅"]
+    assert texts[3:] == sorted(texts[3:], key=str.encode)
 
 
 def test_lines_without_a_word_are_refused() -> None:
     for texts in (["   "], ["", "\n"], [], ["▅ is left out"]):
         with pytest.raises(CorpusError, match="no characters to learn from"):
             train_unigram(texts, 20, threads=1)
+
+
+def test_more_characters_than_places_of_32_bits_tell_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("MOST_CHARACTERS", 5), ("STEP", 1)):
+        monkeypatch.setattr(shared, name, value)
+    with pytest.raises(CorpusError, match=r"found parts of words of [\d,]+ characters, expected"):
+        train_unigram(["\n".join(f"{k:05d}" for k in range(17_000 if JIT else 30))], 20, threads=1)
