@@ -26,11 +26,13 @@ tok = jittok.bundled(name) if name in jittok.bundled_names() else jittok.load(na
 ids = tok.encode("The first text."); mark()
 tok.encode_batch(["The first text."]); mark()
 tok.decode(ids); mark()
+tok.encode_batch(["The first text."] * 1000); mark()
+tok.decode(ids.tolist() * 1000); mark()
 from jittok._jit import kernel
 from_where = sorted({each.origin for each in kernel.registry if each.origin})
 print(json.dumps([[1000 * (b - a) for a, b in zip(marks, marks[1:])], from_where]))
 """
-NAMES = ["numpy", "import jittok", "load", "first encode", "first batch", "first decode"]
+NAMES = ["numpy", "import jittok", "load", "first encode", "first batch", "first decode", "much text", "many ids"]
 WARM_RUNS = 7
 
 
@@ -41,7 +43,7 @@ def run(cache: str, vocabulary: str) -> tuple[list[float], list[str]]:
 
 
 OURS = "import jittok; ids = jittok.{load}({name!r}).encode(text)"
-OURS_BATCH = "import jittok; ids = jittok.{load}({name!r}).encode_batch([text])"
+OURS_BATCH = "import jittok; ids = jittok.{load}({name!r}).encode_batch([text] * 1000)[0]"
 """Does not leave a text to plain Python where the kernel would have to be compiled."""
 FIRST_IDS = {
     "jittok, first": OURS,

@@ -87,7 +87,7 @@ def main(vocabulary: str) -> int:
     out.print(repr(tok), markup=False)
 
     start = time.perf_counter()
-    tok.encode_batch(["The first call compiles the kernels or loads them."], threads=1)
+    tok.encode_batch(["So much text compiles the kernels or loads them."] * 1000, threads=1)
     out.print(f"kernels ready after {time.perf_counter() - start:.1f} s (compiled once, then kept on disk)\n")
 
     texts = documents()

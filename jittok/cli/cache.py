@@ -102,6 +102,7 @@ def _warm(options: argparse.Namespace) -> int:
         tok = open_named(name, cache=True)
         ids = 0
         if rules_of(tok.type).has_tokens:
+            tok._wait_for_kernels()
             for parse in (False, True):
                 rows = tok.encode_batch(
                     [WARM_TEXT, WARM_TEXT.encode()], parse_special=parse, errors="replace", threads=1

@@ -74,6 +74,7 @@ def predict(
     if any(source.size is None for source in sources):
         raise CorpusError(STDIN, InWords("standard input"), "input that can be read twice, for a prediction")
     total = sum(source.size or 0 for source in sources)
+    encoder.tok._wait_for_kernels()
     encoder.tok.encode_batch(["warm"])  # loading or compiling kernels is not what a sample should measure
     start = time.perf_counter()
     whole = total <= (EXACT_BYTES if encoder.tok.runs == KERNELS else SLOW_EXACT_BYTES)

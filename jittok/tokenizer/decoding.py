@@ -28,7 +28,12 @@ class Decoding(OtherFiles):
     """The part of `Tokenizer` that turns ids into text."""
 
     _key: str | None
-    _text_may_wait: bool  # whether its kernels may still have to be compiled
+    _may_wait: bool  # whether kernels may still have to be compiled: those of encoding
+    _text_may_wait: bool  # and those of decoding
+
+    def _wait_for_kernels(self) -> None:
+        """From now on the kernels are compiled, however little there is to do (see `encode.meanwhile`)."""
+        self._may_wait = self._text_may_wait = False
 
     def decode_bytes(
         self,

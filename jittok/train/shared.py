@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, kernel, wide
+from jittok.errors import CorpusError, InWords
 from jittok.train.pairs import ABSENT, ANY, BYTE, SAME, mixed
 from jittok.train.seeding import END_BYTE, LINE_ENDS, NO_PIECE, NOTHING, SPACE_BYTE, SPACE_FOLLOWS, both
 from jittok.train.sentences import Sentences
@@ -22,6 +23,9 @@ STEP = 1 << 14
 """Words that a kernel looks at before it answers."""
 FIRST_SLOTS = 1 << 16
 NEED_SLOTS = -1
+MOST_CHARACTERS = 1 << 30
+"""Of parts. Their places have 32 bits, and some STEP words are taken between two looks."""
+EXPECTED = f"up to {MOST_CHARACTERS:,}: fewer texts, or --sample"
 SEED = np.uint64(0)
 
 
@@ -128,6 +132,8 @@ def shared_parts(words: Sentences, kinds: NDArray[np.int32], leads: NDArray[np.i
     ends, sums = np.empty(size + 1, np.int64), np.empty(size, np.int64)
     ends[0] = 0
     while state[0] < words.counts.size:
+        if int(ends[state[1]]) > MOST_CHARACTERS:
+            raise CorpusError("texts", InWords(f"parts of words of {int(ends[state[1]]):,} characters"), EXPECTED)
         code = share_parts(
             words.text, words.ends, words.counts, flags, classes, leads, table, where, text, ends, sums, behind, state
         )

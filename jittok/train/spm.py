@@ -41,6 +41,8 @@ RUNS = r"[^ \n]+"
 NORMAL, UNKNOWN, CONTROL, USER, BYTE = 1, 2, 3, 4, 6
 NO_PIECE = (0x0, ord(BOUNDARY), 0x20, UNKNOWN_MARK)
 FULL_WIDTH = (0xFF10, 0xFF19)
+LONGEST_PIECE = 512
+MOST = (1 << 31) - 1
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,18 @@ class SpmOptions:
     user_defined: tuple[str, ...] = ()
     normalization: str = IDENTITY  # of lines, before anything else: a map of sentencepiece's
     slices: int = 16  # of Unigram: sentencepiece's num_threads, which its last digits depend on
+
+    def __post_init__(self) -> None:
+        for name, last in (("max_piece_length", LONGEST_PIECE), ("max_sentence_length", MOST), ("slices", MOST)):
+            if not 1 <= getattr(self, name) <= last:
+                raise CorpusError(name, getattr(self, name), f"a whole number from 1 to {last:,}")
+        if not 0 < self.character_coverage <= 1:
+            raise CorpusError("character_coverage", self.character_coverage, "a share above 0, at most 1")
+        seen = {"", "<unk>", *(f"<0x{byte:02X}>" for byte in range(256) if self.byte_fallback)}
+        for text in (*self.control, *self.user_defined):
+            if text in seen:
+                raise CorpusError("symbols", text, "texts of their own, each once: no bytes, not <unk>")
+            seen.add(text)
 
 
 @dataclass(eq=False)
@@ -262,9 +276,10 @@ def too_long(counts: Counts, most: int) -> list[str]:
 
 
 def first_pieces(options: SpmOptions) -> tuple[list[str], list[float], list[int]]:
-    """(texts, scores, types) of unknown, BOS, EOS, symbols and bytes."""
-    rows = [("<unk>", UNKNOWN), ("<s>", CONTROL), ("</s>", CONTROL)]
-    rows += [(text, CONTROL) for text in options.control] + [(text, USER) for text in options.user_defined]
+    """(texts, scores, types) of unknown, BOS, EOS, symbols and bytes. A symbol `<s>` or `</s>` stays where it is."""
+    kinds = {"<unk>": UNKNOWN, "<s>": CONTROL, "</s>": CONTROL}
+    kinds |= dict.fromkeys(options.control, CONTROL) | dict.fromkeys(options.user_defined, USER)
+    rows = list(kinds.items())
     if options.byte_fallback:
         rows += [(f"<0x{byte:02X}>", BYTE) for byte in range(256)]
     return [text for text, _ in rows], [0.0] * len(rows), [kind for _, kind in rows]

@@ -182,7 +182,7 @@ print(tok.encode_batch(["a text"] * 200)[7].tolist() == ids, encode_fragments.or
 
 @pytest.mark.process
 @pytest.mark.parametrize("command", ["encode", "count"])
-def test_a_command_with_one_short_text_does_not_wait(tmp_path, command):
+def test_a_command_with_one_short_text_does_not_wait_but_to_warm_does(tmp_path, command):
     code = """
 import os, sys
 from pathlib import Path
@@ -194,10 +194,13 @@ path = Path(os.environ["JITTOK_CACHE_DIR"], "vocab.gguf")
 path.write_bytes(write_gguf({T + "model": "test", T + "tokens": [str(k) for k in range(50)]}))
 main([sys.argv[1], "--vocab", str(path)])
 print([each.__name__ for each in kernel.registry if each.origin])
+main(["cache", "warm", "--vocab", str(path)])
+print({"encode_fragments", "join_rows"} <= {each.__name__ for each in kernel.registry if each.origin == "compiled"})
 """
     env = os.environ | {"JITTOK_CACHE_DIR": str(tmp_path), "JITTOK_SHIPPED": "0", "JITTOK_COMPILE_FIRST": "0"}
     done = subprocess.run(
         [sys.executable, "-c", code, command, str(Path(__file__).parents[1] / "data")],
         env=env, input=b"a text", capture_output=True, check=True,
     )  # fmt: skip
-    assert done.stdout.endswith(b"\n[]\n")
+    assert b"\n[]\n" in done.stdout
+    assert done.stdout.endswith(b"\nTrue\n")

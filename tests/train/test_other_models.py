@@ -19,7 +19,7 @@ import jittok
 from jittok._jit import JIT
 from jittok.errors import CorpusError
 from jittok.reference import train_spm as reference
-from jittok.train.spm import SpmOptions, train_spm
+from jittok.train.spm import CONTROL, SpmOptions, train_spm
 from jittok.train.unigram import train_unigram
 from jittok.train.wordpiece import SPECIAL, learn_wordpiece, train_wordpiece, words_of
 
@@ -120,6 +120,41 @@ def test_options_of_pieces_that_cannot_be_are_refused(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match="byte_fallback"):
         made.save(tmp_path / "x.gguf")
     assert SpmOptions(5).max_piece_length == 16
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("max_piece_length", 0, "from 1 to 512"),
+        ("max_piece_length", 70_000, "from 1 to 512"),
+        ("max_sentence_length", -1, "from 1 to"),
+        ("slices", 0, "from 1 to"),
+        ("character_coverage", float("nan"), "above 0, at most 1"),
+        ("character_coverage", 2.0, "above 0, at most 1"),
+        ("user_defined", ("a", "a"), "each once"),
+        ("control", ("",), "texts of their own"),
+        ("control", ("<unk>",), "not <unk>"),
+        ("user_defined", ("<0x0A>",), "no bytes"),
+    ],
+)
+def test_an_option_of_pieces_that_cannot_be_is_refused(name: str, value: Any, said: str) -> None:
+    with pytest.raises(CorpusError, match=said):
+        SpmOptions(300, **{name: value})
+
+
+@pytest.mark.parametrize("name", ["control", "user_defined"])
+def test_a_symbol_that_is_there_already_is_there_once(name: str) -> None:
+    """`--special '<s>'` made a second one."""
+    spm = pytest.importorskip("sentencepiece")
+    text, out, symbols = "ab ab<s>abc " * 4, io.BytesIO(), ("</s>", "<x>", "<s>")
+    spm.SentencePieceTrainer.train(
+        sentence_iterator=iter([text]), model_writer=out, vocab_size=267, model_type="bpe", byte_fallback=True,
+        normalization_rule_name="identity", minloglevel=3, **{f"{name}_symbols": ",".join(symbols)},
+    )  # fmt: skip
+    theirs = spm.SentencePieceProcessor(model_proto=out.getvalue())
+    ours = train_spm([text], 267, threads=1, **{name: symbols})
+    assert ours.pieces == [theirs.id_to_piece(k) for k in range(len(theirs))]
+    assert [k for k, kind in enumerate(ours.types) if kind == CONTROL] == [*filter(theirs.is_control, range(len(ours)))]
 
 
 def test_words_of_bert() -> None:

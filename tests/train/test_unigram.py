@@ -304,3 +304,10 @@ def test_lines_without_a_word_are_refused() -> None:
     for texts in (["   "], ["", "\n"], [], ["▅ is left out"]):
         with pytest.raises(CorpusError, match="no characters to learn from"):
             train_unigram(texts, 20, threads=1)
+
+
+def test_more_characters_than_places_of_32_bits_tell_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("MOST_CHARACTERS", 5), ("STEP", 1)):
+        monkeypatch.setattr(shared, name, value)
+    with pytest.raises(CorpusError, match=r"found parts of words of [\d,]+ characters, expected"):
+        train_unigram(["\n".join(f"{k:05d}" for k in range(17_000 if JIT else 30))], 20, threads=1)
