@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,9 @@ from jittok.inputs import arrow
 BATCH_BYTES = 4 << 20
 """Text read from a row group at once, by the average of its rows."""
 BATCH_ROWS = 1 << 16
+UNPACKED = 64 << 20
+"""Bytes that the rows of one batch may have where each may be the longest value of a dictionary: a small file may hold
+it a million times."""
 
 
 def _arrow() -> Any:
@@ -33,12 +36,13 @@ def _local_file(path: str | os.PathLike[str]) -> Any:
     return _arrow().OSFile(os.fsencode(path))
 
 
-def _parquet(source: Source) -> Any:
+def _parquet(source: Source, **options: Any) -> Any:
     pa = _arrow()
     import pyarrow.parquet as pq
 
+    file = source.open() if is_url(source.path) else _local_file(source.path)
     try:
-        return pq.ParquetFile(source.open() if is_url(source.path) else _local_file(source.path), memory_map=False)
+        return pq.ParquetFile(file, memory_map=False, **options)
     except pa.ArrowInvalid as error:
         raise CorpusError(source.path, str(error), "a whole Parquet file") from error
 
@@ -62,9 +66,13 @@ def parquet_rows(source: Source, group: int, options: Options, first: int) -> It
         check_column(file.schema_arrow, options.column, source.path)
         facts, count = file.metadata.row_group(group), file.metadata.num_row_groups
         names = [facts.column(i).path_in_schema for i in range(facts.num_columns)]
-        size = facts.column(names.index(options.column)).total_uncompressed_size if options.column in names else 0
+        column = facts.column(names.index(options.column)) if options.column in names else None
+        size = column.total_uncompressed_size if column is not None else 0
         rows = max(1, min(BATCH_ROWS, facts.num_rows * BATCH_BYTES // max(size, 1)))
         try:
+            if column is not None and column.has_dictionary_page:
+                longest = _longest_in_dictionary(source, group, options.column, file.metadata)
+                rows = max(1, min(rows, UNPACKED // max(longest, 1)))
             batches = file.iter_batches(batch_size=rows, row_groups=[group], columns=[options.column])
             columns = (batch.column(0) for batch in batches)
             limit = Limit(f"{source.path}, row group {group}", options.max_document_bytes, "row")
@@ -74,6 +82,18 @@ def parquet_rows(source: Source, group: int, options: Options, first: int) -> It
                     yield at, array, (group + min(done / max(facts.num_rows, 1), 1)) / count
         except (pa.ArrowInvalid, OSError) as error:
             raise CorpusError(f"{source.path}, row group {group}", str(error), "readable rows") from error
+
+
+def _longest_in_dictionary(source: Source, group: int, column: str, facts: Any) -> int:
+    """Bytes of the longest value in the dictionary of one row group's column."""
+    import pyarrow.compute as pc
+
+    with _parquet(source, metadata=facts, read_dictionary=[column]) as file:
+        for batch in file.iter_batches(batch_size=1, row_groups=[group], columns=[column]):
+            values = batch.column(0)
+            values = getattr(values, "dictionary", values)
+            return int(pc.max(pc.binary_length(values)).as_py() or 0)
+    return 0
 
 
 def arrow_rows(source: Source, options: Options, first: int) -> Iterator[tuple[int, Any, float]]:
@@ -91,7 +111,7 @@ def arrow_rows(source: Source, options: Options, first: int) -> Iterator[tuple[i
                 for batch in batches:
                     read += 1
                     column = batch.column(options.column)
-                    arrow.rows_of(column)
+                    arrow.check_rows(column)
                     yield column
 
             limit = Limit(source.path, options.max_document_bytes, "row")
@@ -137,6 +157,24 @@ def check_column(schema: Any, column: str, path: str) -> None:
         raise CorpusError(path, InWords(f"column {column!r} of {kind}"), "texts (string, large_string, binary)")
 
 
+def _plain(column: Any) -> Iterator[Any]:
+    """The same rows without a dictionary, about BATCH_BYTES of text at a time."""
+    pa = _arrow()
+    import pyarrow.compute as pc
+
+    if not pa.types.is_dictionary(column.type):
+        yield column
+        return
+    values = column.dictionary
+    if pa.types.is_string_view(values.type) or pa.types.is_binary_view(values.type):
+        values = values.cast(pa.large_binary())
+    lengths = pc.fill_null(pc.binary_length(values).take(column.indices), 0)
+    ends = np.cumsum(lengths.to_numpy(zero_copy_only=False).astype(np.int64))
+    marks = np.arange(BATCH_BYTES, int(ends[-1]) if ends.size else 0, BATCH_BYTES)
+    for start, stop in pairwise(sorted({0, *np.searchsorted(ends, marks, "right").tolist(), len(column)})):
+        yield column.slice(start, stop - start).cast(column.type.value_type)
+
+
 def cut_rows(columns: Iterable[Any], step: int) -> Iterator[tuple[int, Any, int]]:
     """(k, the rows whose text begins in bytes [k * step, (k + 1) * step) of all texts, rows so far)."""
     pa = _arrow()
@@ -144,9 +182,7 @@ def cut_rows(columns: Iterable[Any], step: int) -> Iterator[tuple[int, Any, int]
 
     pending: list[Any] = []
     current, total, rows = 0, 0, 0
-    for column in columns:
-        if pa.types.is_dictionary(column.type):
-            column = column.cast(column.type.value_type)  # noqa: PLW2901  the same rows, laid out plainly
+    for column in chain.from_iterable(map(_plain, columns)):
         if pa.types.is_string_view(column.type):
             column = column.cast(pa.large_string())  # noqa: PLW2901
         elif pa.types.is_binary_view(column.type):

@@ -110,9 +110,19 @@ def _of_fixed_size(array: Any) -> Rows:
     return flat, starts, _without_nulls(array, starts, starts + width)
 
 
-def _of_dictionary(array: Any) -> Rows:
+def check_rows(array: Any) -> None:
+    """MalformedArray or TypeError as `rows_of` raises them. What a dictionary holds is not written out for each row."""
     import pyarrow as pa
 
+    if pa.types.is_dictionary(array.type):
+        _indices(array)
+        check_rows(array.dictionary)
+    else:
+        rows_of(array)
+
+
+def _indices(array: Any) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
+    """The entry of each row of a dictionary array, 0 for nulls; and which rows are none, None where all are."""
     what, count = f"an Arrow array of {array.type}", len(array)
     dtype = np.dtype(array.type.index_type.to_pandas_dtype())
     indices = arrow_numbers(array.buffers()[1], dtype, array.offset, count, f"{what}: indices").copy()
@@ -126,6 +136,13 @@ def _of_dictionary(array: Any) -> Rows:
     if wrong.any():
         row = int(np.argmax(wrong))
         raise MalformedArray(f"{what}, row {row}", InWords(f"index {indices[row]}"), f"one of the {words} entries")
+    return indices, valid
+
+
+def _of_dictionary(array: Any) -> Rows:
+    import pyarrow as pa
+
+    indices, valid = _indices(array)
     picked = _arrow_of(rows_of(array.dictionary)).take(pa.array(indices, mask=None if valid is None else ~valid))
     return _of_offsets(picked, np.int64)
 

@@ -11,10 +11,11 @@ import tracemalloc
 
 import pytest
 
-from jittok.corpus import compile_corpus
+from jittok.corpus import compile_corpus, tables
 from jittok.corpus.limits import Limit
 from jittok.corpus.options import Options
 from jittok.corpus.ranges import cut_lines, cut_separated, interval
+from jittok.corpus.sources import Source
 from jittok.errors import CorpusError
 
 pytest.importorskip("orjson")
@@ -72,6 +73,34 @@ def test_a_long_row_is_named(tmp_path, tok, kind):
             file.write_table(table)
     with pytest.raises(CorpusError, match=rf"a.{kind}.*, row 4: found"):
         compile_corpus([path], tok, tmp_path / "out", Options(max_document_bytes=MOST))
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+@pytest.mark.parametrize("most", [1 << 17, 1 << 30])
+def test_a_value_that_stands_many_times_in_a_small_table_is_unpacked_a_few_rows_at_a_time(tmp_path, kind, most):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    path, rows, long = tmp_path / f"a.{kind}", 2500, "x" * (1 << 18)
+    indices = pa.array([0] * (rows - 1) + [None], pa.int32())
+    table = pa.table({"text": pa.DictionaryArray.from_arrays(indices, [long, "y"])})
+    if kind == "parquet":
+        pq.write_table(table.cast(pa.schema([("text", pa.string())])), path, compression="zstd", store_schema=False)
+    else:
+        with pa.ipc.new_file(path, table.schema) as file:
+            file.write_table(table)
+    assert path.stat().st_size < 1 << 20
+    del table
+    options, source = Options(range_bytes=1 << 22, max_document_bytes=most), Source(str(path), 1, "", kind, "")
+    before = pa.total_allocated_bytes()
+    found = tables.parquet_rows(source, 0, options, 0) if kind == "parquet" else tables.arrow_rows(source, options, 0)
+    if most < len(long):
+        with pytest.raises(CorpusError, match="max_document_bytes"):
+            next(found)
+        return
+    sizes = [(len(array), pa.total_allocated_bytes() - before) for _, array, _ in found]
+    assert sum(size for size, _ in sizes) == rows
+    assert max(memory for _, memory in sizes) < 200 << 20  # all of it is 655 MB
 
 
 class Endless:
