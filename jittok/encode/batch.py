@@ -40,6 +40,8 @@ HANDED_OVER = 1 << 15
 """So many ids are handed over to the caller; fewer are copied, and the workspace keeps its array."""
 BESIDE = 1 << 18
 """Bytes of a stretch whose results have something beside them, which is much more than its ids."""
+WIDE = 1 << 17
+"""Bytes of `str` that are not ASCII, which kernels read faster than `str.encode` does, with all that is around them."""
 ROOM = 1.2
 """Room for so many times the ids that there would be if all texts were like the first ones. What is left goes back."""
 
@@ -91,7 +93,7 @@ def stretches(
     try:
         whole = threads == 1 and keep_ids
         most = BESIDE if beside is not None else PART if together else STRETCH_BYTES
-        wide = beside is None and not rule.replace and reads_wide()
+        wide = WIDE if beside is None and not rule.replace and reads_wide() else 0
         source = stretches_of(texts, rule.replace, threads, whole, beside is None, most, wide)
         for docs, base, first, last, alone in source:
             if isinstance(docs, BaseException):  # reading failed: documents before it may have failed earlier

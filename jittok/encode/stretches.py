@@ -53,7 +53,7 @@ def stretches_of(
     whole: bool,
     in_place: bool,
     most: int = STRETCH_BYTES,
-    wide: bool = False,
+    wide: int = 0,
 ) -> Iterator[tuple[Any, int, int, int, bool]]:
     """(documents, number of their first one, first, last, whether they are a whole part) of each stretch.
 

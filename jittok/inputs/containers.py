@@ -50,11 +50,11 @@ def reads_wide() -> bool:
     return _encoded >= WORTH_COMPILING or (join_utf8.at_hand() and read_wide.at_hand())
 
 
-def documents(texts: Any, replace: bool = False, in_place: bool = False, wide: bool = False) -> Iterator[Documents]:
+def documents(texts: Any, replace: bool = False, in_place: bool = False, wide: int = 0) -> Iterator[Documents]:
     """The documents of anything that holds texts, in order and in one or more parts.
 
     in_place: the caller leaves `data` to kernels, so that Python's objects need not be joined (see `Documents.kept`).
-    wide: and makes UTF-8 of those that are none (see `Documents.widths`).
+    wide: and makes UTF-8 of those that are none (see `Documents.widths`), if they have so many bytes; 0: never.
     TypeError for one bare text, a mapping, a set or a type that holds no texts; nulls of tables are empty documents.
     """
     if isinstance(texts, str | bytes | bytearray | memoryview):
@@ -99,7 +99,7 @@ def _packed(blocks: Sequence[bytes], lengths: Sequence[NDArray[np.int64]]) -> Do
 
 
 def _of_objects(
-    texts: Iterable[Any], replace: bool, in_place: bool, wide: bool = False, nulls: bool = False
+    texts: Iterable[Any], replace: bool, in_place: bool, wide: int = 0, nulls: bool = False
 ) -> Iterator[Documents]:
     """Python's objects. `nulls`: None and NaN are empty texts."""
     if not in_place or not can_read_in_place():
@@ -153,16 +153,16 @@ def _of_iterable(texts: Iterable[Any], replace: bool, nulls: bool = False, first
 
 
 def _parts_in_place(
-    kept: tuple[Any, ...], places: NDArray[np.int64], sizes: NDArray[np.int64], replace: bool, number: int, wide: bool
+    kept: tuple[Any, ...], places: NDArray[np.int64], sizes: NDArray[np.int64], replace: bool, number: int, wide: int
 ) -> Iterator[Documents]:
     """Texts where they are, in parts. `places`, `sizes`: see `texts_in_place`; number: the first one's, for errors."""
     weights = np.where(sizes < 0, -2 * sizes, sizes)  # most scripts have two bytes a character or three
     ends, cuts = np.cumsum(weights), {0, len(kept)}
     widths = None
-    if wide:
+    rows = np.flatnonzero((sizes < 0) & (weights <= LONGEST_TOGETHER)) if wide else places[:0]
+    if rows.size and int(weights[rows].sum()) >= wide:
         from jittok._raw.wide_texts import wide_texts
 
-        rows = np.flatnonzero((sizes < 0) & (weights <= LONGEST_TOGETHER))
         widths = wide_texts(kept, rows, places)
         sizes = np.where(widths > 0, (-1 - sizes) * widths, sizes)
     cuts.update(np.searchsorted(ends, np.arange(PART_BYTES, int(ends[-1]), PART_BYTES), "right").tolist())
@@ -230,7 +230,7 @@ def _one_dimension(array: Any) -> None:
         raise TypeError(f"found an array of {array.ndim} dimensions, expected 1")
 
 
-def _of_numpy(texts: NDArray[Any], replace: bool, in_place: bool, wide: bool) -> Iterator[Documents]:
+def _of_numpy(texts: NDArray[Any], replace: bool, in_place: bool, wide: int) -> Iterator[Documents]:
     """Object, bytes ("S"), str ("U") and variable-width string ("T") arrays. Bytes are read in place."""
     _one_dimension(texts)
     if isinstance(getattr(texts, "mask", None), np.ndarray | np.bool_):  # np.ma, which is not imported for this
@@ -250,7 +250,7 @@ def _of_numpy(texts: NDArray[Any], replace: bool, in_place: bool, wide: bool) ->
         raise TypeError(f"found an array of {texts.dtype}, expected str, bytes or objects")
 
 
-def _of_pandas(texts: Any, replace: bool, in_place: bool, wide: bool) -> Iterator[Documents]:
+def _of_pandas(texts: Any, replace: bool, in_place: bool, wide: int) -> Iterator[Documents]:
     """A Series, Index or array of pandas: the Arrow array below it where there is one, else its objects."""
     if not hasattr(texts, "dtype"):
         raise TypeError(f"found a pandas {type(texts).__name__}, expected a Series or Index of texts")
@@ -266,7 +266,7 @@ def _of_pandas(texts: Any, replace: bool, in_place: bool, wide: bool) -> Iterato
         yield from _of_objects(objects.tolist(), replace, in_place, wide, nulls=True)
 
 
-def _of_polars(texts: Any, replace: bool, in_place: bool, wide: bool) -> Iterator[Documents]:
+def _of_polars(texts: Any, replace: bool, in_place: bool, wide: int) -> Iterator[Documents]:
     """A Series of polars, through Arrow where pyarrow is installed."""
     if not hasattr(texts, "dtype"):
         raise TypeError(f"found a polars {type(texts).__name__}, expected a Series of texts")

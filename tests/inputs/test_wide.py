@@ -40,6 +40,7 @@ def drawn(rng: random.Random, longest: int) -> Any:
 def wide(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernels read wide texts, also where they would have to be compiled."""
     monkeypatch.setattr(batch, "reads_wide", lambda: True)
+    monkeypatch.setattr(batch, "WIDE", 1)
 
 
 @pytest.mark.usefixtures("wide")
