@@ -170,7 +170,7 @@ sys.exit(main(sys.argv[2:]))
     [
         ("--size 400 --superbpe 330", (4, 24)),
         ("--sizes 300,400 --weight *0*=0.3 --by documents", (3,)),
-        ("--model spm --size 400 --normalization nfkc", (2, 7)),
+        ("--model spm --size 400", (2, 7)),
         ("--model unigram --size 300 --weight *1*=7", (5,)),
         ("--model wordpiece --size 300", (7,)),
     ],
