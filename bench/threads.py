@@ -81,6 +81,10 @@ class Processes:
             pipe.send(True)
         return 2 * alone / max(pipe.recv() for pipe in self.pipes)
 
+    def end(self):
+        for pipe in self.pipes:
+            pipe.send(False)
+
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -104,6 +108,7 @@ def main():
         plain, several, single = (seconds(call, 1) / seconds(call, 2) for call in calls)
         gains.append((plain, processes.gain(), several, single))
         print("loops {:.2f}  processes {:.2f}  documents {:.2f}  one document {:.2f}".format(*gains[-1]), flush=True)
+    processes.end()
     plain, apart, several, single = (statistics.median(column) for column in zip(*gains, strict=True))
     print(
         f"medians: loops {plain:.2f}, processes {apart:.2f};"
