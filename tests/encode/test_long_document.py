@@ -200,11 +200,15 @@ def test_several_threads_work_at_one_document(monkeypatch):
 def test_one_long_text_is_shared_by_threads_as_well(monkeypatch, call):
     tok, text = jittok.bundled("gpt-2"), b"some plain words " * 260_000
     assert len(text) > long_document.LEAST
-    seen = []
+    seen, caller, both = [], threading.get_ident(), threading.Barrier(2, timeout=60)
     encode = encoder.Encoder.encode_fragments
 
     def see(self, *args):
-        seen.append(threading.get_ident())
+        me = threading.get_ident()
+        is_new = me not in seen
+        seen.append(me)
+        if is_new and me != caller:
+            both.wait()  # one alone may be through with all parts before the other begins
         return encode(self, *args)
 
     monkeypatch.setattr(encoder.Encoder, "encode_fragments", see)
