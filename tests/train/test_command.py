@@ -182,15 +182,15 @@ def test_training_of_any_kind_goes_on_after_kills(given: str, kills: tuple[int, 
             "".join(draw.choices("abcdefghé", k=draw.randint(1, 7))) + draw.choice(["", "\n"]) for _ in range(3000)
         ]
         (tmp_path / f"{k}.txt").write_text(" ".join(words))
-    out, work = ".model" if "spm" in given else ".gguf", tmp_path / "work"
+    work = tmp_path / "work"
     common = ["train", *(str(tmp_path / f"{k}.txt") for k in range(4)), *given.split()]
-    assert main([*common, "--out", str(tmp_path / f"plain{out}"), "--threads", "2"]) == 0
-    again = [*common, "--memory", "1M", "--work", str(work), "--out", str(tmp_path / f"x{out}")]
+    assert main([*common, "--out", str(tmp_path / "plain.gguf"), "--threads", "2"]) == 0
+    again = [*common, "--memory", "1M", "--work", str(work), "--out", str(tmp_path / "x.gguf")]
     for at in (*kills, 0):
         command = [sys.executable, "-c", KILLED, str(at), *again, "--threads", "1"]
         ended = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
         assert ended.returncode == (-9 if at else 0), ended.stderr
-    plain = sorted(tmp_path.glob(f"plain*{out}"))
+    plain = sorted(tmp_path.glob("plain*.gguf"))
     assert len(plain) == (2 if "sizes" in given else 1)
     for path in plain:
         assert path.with_name(path.name.replace("plain", "x")).read_bytes() == path.read_bytes()
