@@ -180,7 +180,7 @@ _FREE = (
     (0xDA, 1, 0x80, 64), (0xDB, 1, 0x80, 22), (0xDE, 1, 0x80, 64), (0xE1, 1, 0xBA, 2), (0xE3, 1, 0x81, 1),
     (0xE3, 1, 0x83, 1), (0xEA, 1, 0xAC, 20), (0xEB, 2, 0x80, 64), (0xED, 1, 0x80, 32), (0xEF, 1, 0xB9, 7),
 )  # fmt: skip
-"""(first bytes: from, how many; second bytes: from, how many) of characters that no normal form changes: most of Greek,
+"""(first bytes: from, how many; second bytes: from, how many) of characters that NFC never changes: most of Greek,
 Hebrew, Arabic, Vietnamese, Kana, Hangul."""
 _CONTINUED = 0x80, 64
 """All second bytes."""
@@ -217,5 +217,5 @@ def _composed_checked(text: Window, i: int) -> np.uint64:
 
 
 composed_mask = _both(_composed_raw, _composed_checked)
-"""Which of bytes i .. i + 63 begin a character that no normal form changes, as the byte behind tells: byte i + 64, too,
-is read. Of the others most say nothing to one either."""
+"""Which of bytes i .. i + 63 begin a character that NFC never changes, as the byte behind tells: byte i + 64 is read,
+too. NFC changes few of the others either."""

@@ -75,7 +75,7 @@ def _parsed(lines: Iterator[bytes], name: str) -> Iterator[list[int]]:
                     raise ValueError
             else:
                 ids = [int(token) for token in line.replace(b",", b" ").split()]
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             expected = "token ids, as encode --ids prints them"
             raise ValueError(f"{name}, line {number}: found {line[:60]!r}, expected {expected}") from None
         yield ids

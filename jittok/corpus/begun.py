@@ -56,6 +56,6 @@ def _begun_vocab(folder: Path) -> dict[str, Any] | None:
             with open(descriptor, "rb") as ledger:  # noqa: PTH123  a descriptor
                 first = ledger.readline(LONGEST_LINE)
             found = json.loads(first.partition(b" ")[2])["plan"]["vocab"]  # behind its checksum
-    except (CorpusError, OSError, ValueError, KeyError, TypeError):
+    except (CorpusError, OSError, ValueError, KeyError, TypeError, RecursionError):
         return None  # whoever opens the corpus says what is wrong with it
     return found if isinstance(found, dict) else None

@@ -63,6 +63,8 @@ def _is_json_line(start: bytes) -> bool:
         json.loads(line)
     except ValueError:
         return False
+    except RecursionError:  # nobody but JSON opens so many braces
+        return True
     return True
 
 
@@ -79,6 +81,8 @@ def _is_json(start: bytes) -> bool:
         return error.pos >= len(text) or error.msg.startswith("Unterminated string")
     except ValueError:  # an integer of thousands of digits
         return False
+    except RecursionError:
+        return True
     return True
 
 

@@ -349,7 +349,7 @@ def _copied(
     encoder: Encoder, workspace: Workspace, docs: Documents, base: int, first: int, last: int, rule: Rule, at: int
 ) -> tuple[int, NDArray[np.int64]]:
     """The same for documents that somebody else may write to: a few are copied at a time."""
-    ends = np.cumsum(docs.stops[first:last] - docs.starts[first:last])
+    ends = np.cumsum(docs.sizes(first, last))
     marks = np.arange(COPIED, int(ends[-1]), COPIED)
     cuts = sorted({0, *np.searchsorted(ends, marks, "right").tolist(), last - first})
     room = at + int(encoder.ids_per_byte * int(ends[-1])) + last - first + 2 * SPARE

@@ -123,7 +123,7 @@ def named_pre(pre: str) -> str:
     try:
         found = json.loads(Path(pre).read_bytes())
         described = found["pre_tokenizer"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise CorpusError("--pre", pre, f"a tokenizer.json with a pre_tokenizer ({error})") from None
     if found.get("normalizer") is not None:
         raise CorpusError(

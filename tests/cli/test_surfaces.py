@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 import jittok
+from jittok.errors import CorpusError
+from jittok.train.cutter import named_pre
 
 pytest.importorskip("pyarrow")
 pytest.importorskip("orjson")
@@ -143,6 +145,25 @@ def test_json_of_any_form_from_standard_input_is_refused(run: Any, tmp_path: Pat
         assert "jq -c" in err
     (tmp_path / "package.json").write_bytes(stdin)
     assert run("count", tmp_path / "package.json")[0] == 0
+
+
+def test_json_that_nests_deeper_than_python_reads_is_an_error_in_words(run: Any, tmp_path: Path) -> None:
+    deep = '{"a":' * 3000 + "1" + "}" * 3000
+    path, out = tmp_path / "deep.json", tmp_path / "out"
+    out.mkdir()
+    for file in (path, out / "manifest.json"):
+        file.write_text(deep)
+    commands: dict[tuple[Any, ...], str] = {
+        ("count",): "expected plain text",
+        ("decode",): "expected token ids",
+        ("verify", out): "expected JSON",
+    }
+    for command, expected in commands.items():
+        status, _, err = run(*command, stdin=deep.encode())
+        assert status == 2
+        assert expected in err
+    with pytest.raises(CorpusError, match=r"expected a tokenizer\.json"):
+        named_pre(str(path))
 
 
 def test_a_packed_file_whose_name_tells_no_kind_is_looked_at_too(run: Any, tmp_path: Path) -> None:
