@@ -44,7 +44,7 @@ from jittok.train.table import NEED_SHORT, make_table, table_bytes
 SHARE = 8
 """A table that has had this part of a thread's memory is written: it is twice as large by then, growing it takes as
 much again, and texts are there too."""
-LEAST_MEMORY, MOST_MEMORY = 1 << 20, 1 << 60
+LEAST_MEMORY, MOST_MEMORY = 1 << 20, 1 << 128
 MOST_SEED = 1 << 128
 EMPTY_BYTES = table_bytes(make_table())
 """Below this a table is never written: it would be as large as before."""
@@ -257,7 +257,8 @@ def scaled(weights: Any) -> NDArray[np.int64]:
         found = np.asarray(weights, np.float64).reshape(-1)
     except (TypeError, ValueError, OverflowError):
         raise CorpusError("weights", weights, "numbers from 0 to 2^20") from None
-    if np.any(getattr(weights, "mask", False)) or not (np.isfinite(found).all() and (found >= 0).all() and (found <= 1 << 20).all()):
+    right = np.isfinite(found) & (found >= 0) & (found <= 1 << 20) & ~np.any(getattr(weights, "mask", False))
+    if not right.all():
         raise CorpusError("weights", weights, "numbers from 0 to 2^20")
     return np.round(found * UNIT).astype(np.int64)
 
