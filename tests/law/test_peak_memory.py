@@ -31,6 +31,7 @@ def said(key):
 
 calls = {
     "encode": lambda text: tok.encode(text, errors="replace").nbytes,
+    "count": lambda text: 0 * tok.count(text),
     "align": lambda text: sum(part.nbytes for part in (lambda made: (made.ids, made.spans))(tok.align(text))),
     "decode": lambda text: sys.getsizeof(tok.decode(ids[len(text)])),
     "encode_batch": lambda text: tok.encode_batch(parts(text)).ids.nbytes,
@@ -124,6 +125,8 @@ HELPERS = [str(Path(__file__).parents[1] / folder) for folder in ("data", "fuzz"
 PLAMO = str(Path(__file__).parents[1] / "data" / "vocabs" / "syn-plamo2.gguf.xz")
 UNIGRAM = str(Path(__file__).parents[1] / "data" / "vocabs" / "syn-ugm-plain.gguf.xz")
 IGNORES = str(Path(__file__).parents[1] / "data" / "vocabs" / "syn-bpe-ignore-merges.gguf.xz")
+HOLES = str(Path(__file__).parents[1] / "data" / "vocabs" / "syn-bpe-holes.gguf.xz")
+WHITE = str(Path(__file__).parents[1] / "data" / "vocabs" / "syn-whitespace.gguf.xz")
 SPACES = str(Path(__file__).parents[1] / "data" / "vocabs" / "syn-gemma4.gguf.xz")
 CASES = {
     "a character that becomes 33 bytes": ("t5", "\ufdfa".encode()),
@@ -176,6 +179,20 @@ IN_PARTS = {
 def test_what_becomes_longer_takes_no_more(case):
     taken, given = peak(*case, "encode", 14)
     assert taken <= max(TIMES, given + TIMES / 2) + 2  # 30 MB of caches
+
+
+SCRATCH = {
+    "cutters and matchers": (HOLES, "encode"),
+    "cut at white space first": (WHITE, "encode"),
+    "counted": (IGNORES, "count"),
+}
+
+
+@pytest.mark.parametrize("case", SCRATCH.values(), ids=SCRATCH)
+def test_three_ids_a_byte_and_what_cuts_words_take_no_more(case):
+    name, call = case
+    taken, _ = peak(name, b"\xff", call, 14)
+    assert taken <= TIMES
 
 
 def test_decoding_by_the_plain_way_takes_no_more():
