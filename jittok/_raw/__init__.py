@@ -110,6 +110,8 @@ __all__ = [
     "Window",
     "add",
     "any_bit_mask",
+    "as_bytes",
+    "as_halves",
     "bit_masks",
     "bit_places",
     "class_masks",
