@@ -13,6 +13,8 @@ from jittok.vocab import NO_TOKEN
 if TYPE_CHECKING:
     from jittok.decode.rows import Decoder, Frame
 
+MOST_SLICES = 64
+"""Slices of a row: where Python copies a text that grows, a text is copied so many times at most."""
 MOST_HELD = 1 << 24
 """Bytes that may wait for a place where cleaning can be cut; then all ids are decoded at once."""
 BY_PART = frozenset({"backslashreplace", "ignore", "replace", "strict", "surrogateescape"})
@@ -20,16 +22,16 @@ BY_PART = frozenset({"backslashreplace", "ignore", "replace", "strict", "surroga
 
 
 def text_of(decoder: Decoder, ids: I32, frame: Frame, errors: str, at_once: int) -> str | None:
-    """The text of one row, so many ids at once. None where it must be decoded whole: to be cleaned, or to be told that
+    """The text of one row, so many ids at once or more. None where it must be decoded whole: to be cleaned, or to be told that
     bytes are no characters. Raises InvalidToken."""
     if errors not in BY_PART:
         return None
     known, text = codecs.getincrementaldecoder("utf-8")(errors), ""
     try:
-        for part in _parts(decoder, ids, frame, at_once):
+        for part in _parts(decoder, ids, frame, max(at_once, ids.size // MOST_SLICES, 1)):
             if part is None:
                 return None
-            text += known.decode(part)  # in place: nobody else has this text
+            text += known.decode(part)  # in place, as nobody else has this text
         text += known.decode(b"", True)
     except UnicodeDecodeError:
         return None

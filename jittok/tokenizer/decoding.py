@@ -82,7 +82,7 @@ class Decoding(OtherFiles):
         skip_special: bool | None = None,
     ) -> str:
         """The text of ids; `errors` as for bytes.decode, the rest as for `decode_bytes`."""
-        if isinstance(ids, Sized) and len(ids) > AT_ONCE:
+        if (ids.size if isinstance(ids, np.ndarray) else isinstance(ids, Sized) and len(ids)) > AT_ONCE:
             ids = to_ids(ids, self.vocab_size)
             text = self._in_slices(ids, errors, remove_special, self._prints_special(unparse_special, skip_special))
             if text is not None:
@@ -95,7 +95,7 @@ class Decoding(OtherFiles):
 
         if isinstance(self.vocab, Pipeline) or not rules_of(self.type).has_tokens:
             return None
-        return text_of(self._decoder, ids, self._decoder.frame(remove_special, prints), errors, AT_ONCE)
+        return text_of(self._decoder, ids, self._decoder.frame(remove_special, prints), errors, AT_ONCE >> 2)
 
     def decode_batch(
         self,
