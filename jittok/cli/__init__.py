@@ -185,6 +185,6 @@ def one_line(error: BaseException, options: Container[str] = ()) -> str:
         return " ".join(error.on_command_line.split())
     said = error.args[0] if isinstance(error, KeyError) and error.args else error
     where, colon, rest = str(said).partition(": ")
-    if where in options:
+    if where in options and not isinstance(error, OSError | JittokError):  # those name files
         said = f"--{where.replace('_', '-')}{colon}{rest}"
     return " ".join(str(said).split()) or type(error).__name__

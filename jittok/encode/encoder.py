@@ -374,7 +374,7 @@ class Encoder:
                 raise AssertionError(f"{model.__name__} gave code {code} at fragment {at}")
         return count
 
-    def odd_ids(self, text: bytes) -> list[int]:
+    def odd_ids(self, text: bytes) -> list[int] | NDArray[np.int32]:
         """The ids of a fragment that the kernel leaves to Python (its code is the model's ODD_TEXT)."""
         raise NotImplementedError(f"{self.model.__name__} leaves no text to Python: {text!r}")
 

@@ -45,8 +45,6 @@ ODD_CACHE = 8 << 20
 """Bytes of the cache for words beside odd marks."""
 LONG = 1 << 16
 """Bytes of a text from which on it is read a part at a time."""
-FEW = 4096
-"""Characters between odd marks that are encoded with them."""
 BETWEEN_WORDS = re.compile(rb"(?<=[!-~])(?= [!-~])")
 """Where a text may be cut whatever its normalizer: words are apart there, and nothing joins these characters."""
 
@@ -217,11 +215,11 @@ class PipelineEncoder(Encoder):
             return super()._kernel(workspace, *args)
         return self.model.encode_fragments(*args, run=partial(_run_if_utf8, workspace))  # type: ignore[no-any-return]
 
-    def odd_ids(self, text: bytes) -> list[int]:
+    def odd_ids(self, text: bytes) -> list[int] | NDArray[np.int32]:
         """The ids of a fragment: by the plain reference where something is odd, which is cut out by words."""
-        parts = self._odd_parts(text) if self.family == "wpm" else BETWEEN_WORDS.split(text)
-        if len(parts) == 1 and self.family == "wpm":
+        if self.family == "wpm":
             return self._odd_words(text)
+        parts = BETWEEN_WORDS.split(text)
         if len(parts) == 1:
             return fragment_ids(self.plain, text)
         stops = np.cumsum([len(part) for part in parts], dtype=np.int64)
@@ -233,8 +231,7 @@ class PipelineEncoder(Encoder):
             done = self._run(workspace, docs, docs.starts, docs.stops, tokens, len(parts), 0, ends, False)
             if not isinstance(done, int):
                 raise AssertionError(f"parts of a text that is UTF-8 gave {done}")
-            ids: list[int] = workspace.ids[:done].tolist()
-            return ids
+            return workspace.ids[:done].copy()
 
     @once
     def _odd(self) -> NDArray[np.bool_]:
@@ -246,19 +243,7 @@ class PipelineEncoder(Encoder):
         odd[characters(flags).odd] = True
         return odd
 
-    def _odd_parts(self, text: bytes) -> list[bytes]:
-        """A text cut between words around those that hold odd characters."""
-        whole, cuts = text.decode(), [0]
-        for at in np.flatnonzero(self._odd[np.frombuffer(whole.encode("utf-32-le"), np.uint32)]).tolist():
-            if at < cuts[-1]:
-                continue
-            start = word_border(whole, at, cuts[-1], -1)
-            stop = word_border(whole, at, len(whole), 1)
-            cuts[-1:] = [stop] if start - cuts[-1] < FEW and len(cuts) > 1 else [cuts[-1], start, stop]
-        places = zip(cuts, [*cuts[1:], len(whole)], strict=True)
-        return [whole[start:stop].encode() for start, stop in places if start < stop]
-
-    def _odd_words(self, text: bytes) -> list[int]:
+    def _odd_words(self, text: bytes) -> NDArray[np.int32]:
         """The ids of WordPiece's fragment: what is odd is normalized, and encoded by arrays that find nothing odd."""
         from jittok.models.wpm.bert import rewritten
         from jittok.models.wpm.files import compile_pipeline
@@ -274,7 +259,7 @@ class PipelineEncoder(Encoder):
             done = self._normalized._run(workspace, docs, starts, stops, tokens, 1, 0, ends, False)
             if not isinstance(done, int):
                 raise AssertionError(f"a text that is UTF-8 and normalized gave {done}")
-            return workspace.ids[:done].tolist()  # type: ignore[no-any-return]
+            return workspace.ids[:done].copy()
 
     def encode_fragments(
         self, workspace: Workspace, docs: Documents, starts: NDArray[np.int64], stops: NDArray[np.int64],
@@ -299,16 +284,6 @@ class PipelineEncoder(Encoder):
         except UnicodeDecodeError as error:
             return Failure(NOT_UTF8, int(bad), int(starts[bad]) + error.start, 0)
         raise AssertionError("text that is UTF-8 was said to be none")
-
-
-def word_border(text: str, at: int, end: int, step: int) -> int:
-    """The nearest place from `at` towards `end` that BETWEEN_WORDS finds, or `end`. step: 1, or -1 backwards."""
-    while True:
-        at = text.find(" ", at + 1, end) if step > 0 else text.rfind(" ", end, at)
-        if at < 0:
-            return end
-        if 0 < at < len(text) - 1 and "!" <= text[at - 1] <= "~" and "!" <= text[at + 1] <= "~":
-            return at
 
 
 def _run_if_utf8(workspace: Workspace, kernel: Any, *args: Any) -> int:

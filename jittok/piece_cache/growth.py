@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from jittok._jit import helper
-from jittok._raw import Window, get_i64, get_u64, put_i64, put_u64
+from jittok._raw import Window, get_i64, get_u64, prefetch, put_i64, put_u64
 from jittok.piece_cache.tables import (
     MIDDLE_BITS,
     MIDDLE_COUNT,
@@ -24,6 +24,8 @@ from jittok.piece_cache.tables import (
 BY_LOSSES, MIDDLE_BY_LOSSES = 19, 17
 """log2 of the slots from which on tables grow only for what they lose: larger ones are touched page by page, and memory
 that keeps nothing from being lost makes nothing faster."""
+_AHEAD = 16
+"""Groups by which memory is asked for before they move."""
 _0 = np.uint64(0)
 
 
@@ -57,20 +59,26 @@ def grow_short(cache: CacheWindow) -> None:
     table, moved = cache.short, cache.scratch
     g = (1 << bits - 2) - 1
     while g >= 0:
+        ahead = 16 * max(0, g - _AHEAD)
+        for k in range(0, 16, 4):  # an empty slot asks for the first line, which does no harm
+            h = hash_short(get_u64(table, ahead + k), get_u64(table, ahead + k + 1))
+            prefetch(table, short_line(h, bits + 1), 8)
+        prefetch(table, 16 * max(0, g - 4 * _AHEAD), 8)
+        prefetch(table, 16 * max(0, g - 4 * _AHEAD) + 8, 8)
         for k in range(16):
             put_u64(moved, k, get_u64(table, 16 * g + k))
         if 32 * g < 4 << bits:
             for k in range(32):
                 put_u64(table, 32 * g + k, _0)
+        taken = 0  # of the eight slots of both groups: known without reading them, which would wait for memory
         for k in range(4):
             low, high = get_u64(moved, 4 * k), get_u64(moved, 4 * k + 1)
             if high != _0:
-                line = short_line(hash_short(low, high), bits + 1)
-                at = line
-                for j in range(4):  # own line first; four came, and there are four places
-                    at = (line ^ (j >> 1) << 3) + ((j & 1) << 2)
-                    if get_u64(table, at + 1) == _0:
-                        break
+                slot = short_line(hash_short(low, high), bits + 1) >> 2 & 7
+                while taken >> slot & 1 != 0:  # own line first; four came, and there are four places
+                    slot = slot + 1 if slot & 1 == 0 else slot & 6 ^ 2
+                taken |= 1 << slot
+                at = 32 * g + 4 * slot
                 for j in range(4):
                     put_u64(table, at + j, get_u64(moved, 4 * k + j))
         g -= 1

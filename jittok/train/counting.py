@@ -26,7 +26,7 @@ from jittok.errors import CorpusError, EncodingFailed
 from jittok.fragments import PAD
 from jittok.inputs import Documents
 from jittok.train.counter import Counter, Counters
-from jittok.train.counts import UNIT, Counts, of_table
+from jittok.train.counts import UNIT, Counts, changed, made_counts, of_table
 from jittok.train.cutter import (
     DEFAULT_PRE,
     Cutter,
@@ -38,13 +38,14 @@ from jittok.train.cutter import (
     runs_cutter,
 )
 from jittok.train.lines import IDENTITY, Lines, Tail, charsmap_of, lines_of
-from jittok.train.names import REGEX
+from jittok.train.names import REGEX, check_number, special_texts
 from jittok.train.table import NEED_SHORT, make_table, table_bytes
 
 SHARE = 8
 """A table that has had this part of a thread's memory is written: it is twice as large by then, growing it takes as
 much again, and texts are there too."""
-LEAST_MEMORY = 1 << 20
+LEAST_MEMORY, MOST_MEMORY = 1 << 20, 1 << 128
+MOST_SEED = 1 << 128
 EMPTY_BYTES = table_bytes(make_table())
 """Below this a table is never written: it would be as large as before."""
 SAMPLED = 1 << 32
@@ -75,10 +76,17 @@ class How:
     def __post_init__(self) -> None:
         if self.by not in ("occurrences", "documents"):
             raise CorpusError("--by", self.by, "occurrences or documents")
-        if not 0 < self.sample <= 1:
+        if self.like not in ("jittok", "hf"):
+            raise CorpusError("--like", self.like, "jittok or hf")
+        if not isinstance(self.sample, float | int | np.floating) or not 0 < self.sample <= 1:
             raise CorpusError("--sample", self.sample, "a share above 0, at most 1")
-        if self.memory is not None and self.memory < LEAST_MEMORY:
-            raise CorpusError("--memory", self.memory, f"{LEAST_MEMORY} bytes or more")
+        check_number("--seed", self.seed, MOST_SEED, -MOST_SEED)
+        if self.memory is not None:
+            check_number("--memory", self.memory, MOST_MEMORY, LEAST_MEMORY, f"{LEAST_MEMORY} bytes or more")
+        for option, value in (("--pre", self.pre), ("--pre-regex", self.pre_regex)):
+            if value is not None and not isinstance(value, str):
+                raise CorpusError(option, value, "a text")
+        object.__setattr__(self, "special", special_texts(self.special))
 
     @property
     def name(self) -> str:
@@ -210,7 +218,7 @@ class Tally:
         else:
             found = of_table(*(counter.table for counter in counters), threads=self.threads)
         how = self.how
-        return replace(
+        return changed(
             found, pre=how.name, unit=self.unit, documents=self.documents, text_bytes=self.bytes, special=how.special,
             once=how.by == "documents", last=self.tail.last_run(), like=how.like, left_out=self.tail.long,
         )  # fmt: skip
@@ -235,7 +243,7 @@ class Tally:
         starts = np.zeros(lengths.size + 1, np.int64)
         np.cumsum(lengths, out=starts[1:])
         words = np.concatenate([part.words for part in parts])
-        return Counts(words, starts, np.concatenate([part.counts for part in parts]))
+        return made_counts(words, starts, np.concatenate([part.counts for part in parts]))
 
     def close(self) -> None:
         """Remove runs that nobody asked to keep."""
@@ -245,8 +253,12 @@ class Tally:
 
 def scaled(weights: Any) -> NDArray[np.int64]:
     """Weights of documents in units of 1 / UNIT. CorpusError for what is no weight."""
-    found = np.asarray(weights, np.float64).reshape(-1)
-    if not (np.isfinite(found).all() and (found >= 0).all() and (found <= 1 << 20).all()):
+    try:
+        found = np.asarray(weights, np.float64).reshape(-1)
+    except (TypeError, ValueError, OverflowError):
+        raise CorpusError("weights", weights, "numbers from 0 to 2^20") from None
+    right = np.isfinite(found) & (found >= 0) & (found <= 1 << 20) & ~np.any(getattr(weights, "mask", False))
+    if not right.all():
         raise CorpusError("weights", weights, "numbers from 0 to 2^20")
     return np.round(found * UNIT).astype(np.int64)
 

@@ -1,5 +1,6 @@
 """WordPiece files: the kernels give what the plain reference gives, by each setting of BertNormalizer."""
 
+import json
 import random
 
 import numpy as np
@@ -90,3 +91,15 @@ def test_only_stretches_with_odd_marks_are_normalized_by_the_plain_reference(mon
     assert tok.encode_batch(texts, threads=1).to_list() == [plain.encode(text) for text in texts]
     assert asked
     assert max(asked) < 40
+
+
+def test_marks_change_places_across_characters_that_are_removed():
+    content = json.loads(drawn_words(random.Random(5), 15))
+    vocab, marks = content["model"]["vocab"], ["\u1baa", "\U00011446"]
+    vocab |= {text: len(vocab) + k for k, text in enumerate([*marks, *(f"##{mark}" for mark in marks)])}
+    tok = jittok.load(json.dumps(content).encode(), cache=False)
+    swapped = [vocab["\U00011446"], vocab["##\u1baa"]]
+    for between in ("", "\u200d", "\u200d\u200d", "\x00\u00ad\x02"):
+        assert tok.encode(f"\u1baa{between}\U00011446").tolist() == swapped
+        assert tok.encode(f"\U00011446{between}\u1baa").tolist() == swapped
+    assert tok.encode("\u1baaa\U00011446").tolist()[0] != swapped[0]

@@ -9,7 +9,7 @@ from jittok._jit import JIT, U8, OutI32, OutU64, frozen, helper, kernel
 from jittok._raw import PAD, get_u8, put_i32, window
 from jittok._raw.memory import Window
 from jittok.piece_cache import tables
-from jittok.piece_cache.growth import BY_LOSSES
+from jittok.piece_cache.growth import BY_LOSSES, grow_short
 from jittok.piece_cache.lookup import make_look_up, make_resolve
 from jittok.piece_cache.records import make_records
 from jittok.piece_cache.tables import (
@@ -25,8 +25,11 @@ from jittok.piece_cache.tables import (
     SHORT_MOST,
     SLACK,
     PieceCache,
+    hash_short,
     make_cache,
     open_cache,
+    short_home,
+    short_line,
 )
 
 
@@ -140,6 +143,39 @@ def test_tables_grow_with_what_they_hold():
     misses = int(cache.state[MISSES])
     assert encode(cache, pieces[:5000]) == expected(pieces[:5000])
     assert cache.state[MISSES] - misses < 2500  # most of them were kept while the tables grew
+
+
+@kernel
+def _keep_short(cache: PieceCache, high: int, first: int, last: int, new: int) -> int:
+    """How many of the keys (k, high) have a slot; those that have none get an empty one, if there is any."""
+    open_, kept = open_cache(cache), 0
+    for k in range(first, last):
+        low = np.uint64(k)
+        line = short_line(hash_short(low, np.uint64(high)), cache.state[SHORT_BITS])
+        at, has = short_home(open_, low, np.uint64(high), line)
+        if not has and new != 0 and cache.short[at + 1] == 0:
+            cache.short[at], cache.short[at + 1] = low, np.uint64(high)
+            has = True
+        kept += has
+    return kept
+
+
+@kernel
+def _grow_short(cache: PieceCache) -> int:
+    grow_short(open_cache(cache))
+    return 0
+
+
+def test_a_table_that_is_full_keeps_all_pieces_when_it_grows():
+    cache = make_cache(1 << 15)
+    cache.state[SHORT_BITS] = 5
+    kept = _keep_short(cache, 7 << 56, 1, 300, True)
+    assert kept == np.count_nonzero(cache.short[1::4][:32]) == 32
+    for bits in (6, 7, 8):
+        _grow_short(cache)
+        assert cache.state[SHORT_BITS] == bits
+        assert _keep_short(cache, 7 << 56, 1, 300, False) == 32
+        assert np.count_nonzero(cache.short[1::4]) == 32
 
 
 @pytest.mark.skipif(not JIT, reason="takes long without the compiler")

@@ -19,7 +19,7 @@ from jittok.models.wpm.alphabet import ALONE, BLANK, DROPPED, NONE, Several
 from jittok.pipeline import Pipeline
 from jittok.pipeline.steps import ISOLATED, REMOVED, Compose, CutClass, Map
 from jittok.pretokenize.classes import among, distinct
-from jittok.unicode.libraries import CHINESE, Ranges, is_member, ranges, table
+from jittok.unicode.libraries import CHINESE, Ranges, is_member, member_flags, ranges, table
 from jittok.unicode.nfc import (
     L_BASE,
     S_BASE,
@@ -148,10 +148,10 @@ def _syllables() -> Several:
 
 
 @cache
-def begins_with_mark() -> NDArray[np.bool_]:
-    """bool[0x110000]: characters whose NFD begins with a mark that may pass others."""
+def let_marks_pass() -> NDArray[np.bool_]:
+    """bool[0x110000]: characters whose NFD begins with a mark that may pass others, or that are removed before."""
     classes = class_table() > 0
-    found = classes.copy()
+    found = classes | member_flags("bert_removed")
     for c, parts in decompositions().items():
         found[c] = classes[parts[0]]
     return found
@@ -159,15 +159,17 @@ def begins_with_mark() -> NDArray[np.bool_]:
 
 def rewritten(odd: NDArray[np.bool_], normalized: Callable[[bytes], bytes], text: str) -> str:
     """A text with odd characters (bool[0x110000]), which are normalized with the marks beside them: no mark passes a
-    character of class 0, so these stretches are normalized by themselves."""
-    codes = np.frombuffer(text.encode("utf-32-le"), np.uint32)
-    first = ~begins_with_mark()[codes]
-    begins, group = np.flatnonzero(np.append(first, True)), np.cumsum(first)
-    those = distinct(group[odd[codes]])  # group k ends where the class 0 character number k stands
-    apart = np.flatnonzero(np.diff(those) > 1)
+    character of class 0 that stays, so these stretches are normalized by themselves."""
+    codes, passes = np.frombuffer(text.encode("utf-32-le"), np.uint32), let_marks_pass()
     parts, done = list[str](), 0
-    for low, high in zip(those[np.append(0, apart + 1)], those[np.append(apart, those.size - 1)], strict=True):
-        start, stop = int(begins[low - 1]) if low > 0 else 0, int(begins[high])
+    for at in np.flatnonzero(odd[codes]).tolist():
+        if at < done:
+            continue
+        start, stop = at, at + 1
+        while start > done and passes[codes[start]]:
+            start -= 1
+        while stop < codes.size and passes[codes[stop]]:
+            stop += 1
         parts += [text[done:start], normalized(text[start:stop].encode()).decode()]
         done = stop
     return "".join([*parts, text[done:]])
