@@ -22,8 +22,8 @@ BY_PART = frozenset({"backslashreplace", "ignore", "replace", "strict", "surroga
 
 
 def text_of(decoder: Decoder, ids: I32, frame: Frame, errors: str, at_once: int) -> str | None:
-    """The text of one row, so many ids at once or more. None where it must be decoded whole: to be cleaned, or to be told that
-    bytes are no characters. Raises InvalidToken."""
+    """The text of one row, so many ids at once or more. None where it must be decoded whole: to
+    be cleaned, or to be told that bytes are no characters. Raises InvalidToken."""
     if errors not in BY_PART:
         return None
     known, text = codecs.getincrementaldecoder("utf-8")(errors), ""
