@@ -238,6 +238,20 @@ def test_letters_that_fold_are_cut_as_what_they_become(user):
     assert wanted == [library.encode(text) for text in texts]
 
 
+@pytest.mark.parametrize("prefix", [True, False])
+def test_sections_of_a_text_whose_spaces_are_kept_have_the_ids_of_the_whole(prefix):
+    rows = [(text, NORMAL, score) for text, score in
+            (("▁", -70.1), ("a", -60.3), ("b", -61.7), ("ab", -99.9), ("▁a", -90.25), ("▁▁", -80.7))]  # fmt: skip
+    content = sentencepiece_of(UNIGRAM, [*HEAD, *rows], False, prefix, False)
+    tok, plain, draw = jittok.load(content, cache=False), Runner(read_pipeline(content)), random.Random(5)
+    assert tok._encoder.arrays.parts
+    text = "".join(draw.choices([" a", "ab", "b ", "a b", "  ", "c"], [9, 5, 5, 5, 1, 1], k=2500))
+    assert tok.encode(text).tolist() == plain.encode(text, False)
+    library = pytest.importorskip("sentencepiece").SentencePieceProcessor()
+    library.LoadFromSerializedProto(content)
+    assert tok.encode(text).tolist() == library.encode(text)
+
+
 @pytest.mark.parametrize("kind", [BPE, CHAR])
 @pytest.mark.parametrize("fallback", [False, True])
 def test_stretches_of_a_text_have_the_ids_of_the_whole(kind, fallback, monkeypatch):
