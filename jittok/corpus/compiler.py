@@ -30,9 +30,6 @@ from jittok.errors import CorpusError, InWords, check_local, missing
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
 
-READ_AS_TEXTS = {"arrow", "parquet"}
-"""Formats whose shards are of a kind that is read."""
-
 
 def compile_corpus(
     inputs: Sequence[str | os.PathLike[str]],
@@ -70,8 +67,7 @@ def compile_corpus(
     check_local(given, "--out")
     if out.exists() and not out.is_dir():
         raise CorpusError(str(out), InWords("a file"), "a folder to write, or a free name")
-    _refuse_among_inputs(inputs, out, options)
-    sources, left_out = find_sources(inputs, options)
+    sources, left_out = find_sources(inputs, options, without=out)
     check_looks(sources, options)
     formats = formats_of(tok, sources, options)
     encoder = RangeEncoder(tok, sources, options)
@@ -100,18 +96,6 @@ def compile_corpus(
     finally:
         run.close()
         lock.release()
-
-
-def _refuse_among_inputs(inputs: Sequence[str | os.PathLike[str]], out: Path, options: Options) -> None:
-    """CorpusError for shards that would be inputs of the same call the next time, which then could not go on."""
-    place = Path(os.path.realpath(out))
-    for folder in map(Path, inputs):
-        whole = Path(os.path.realpath(folder))
-        if not folder.is_dir() or whole not in place.parents or not READ_AS_TEXTS & set(options.formats):
-            continue
-        if not any(part.startswith(".") for part in place.relative_to(whole).parts):  # hidden ones are left out
-            expected = f"a place outside the input {folder}, whose texts its shards would be read as"
-            raise CorpusError("--out", InWords(str(out)), expected)
 
 
 def formats_of(tok: Tokenizer, sources: Sequence[Source], options: Options) -> list[Format]:

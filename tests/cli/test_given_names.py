@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -86,18 +88,16 @@ def test_a_name_with_a_line_end_is_told_in_one_line() -> None:
     assert one_line(FileNotFoundError(2, "No such file", "a\nb")) == "a b: No such file"
 
 
-def test_shards_are_not_written_among_the_texts_they_would_be_read_as(run: Any, tmp_path: Path) -> None:
+def test_shards_among_their_own_texts_are_no_input_of_the_call_that_goes_on(run: Any, tmp_path: Path) -> None:
     pytest.importorskip("filelock")
     (tmp_path / "a.txt").write_text("some words")
     for out in (tmp_path / "out", tmp_path / "b" / "c"):
-        status, _, said = run("corpus", tmp_path, "--out", out)
-        assert status == 2
-        assert "--out: found" in said
-        assert "a place outside the input" in said
-        assert not out.exists()
-    for _ in range(2):  # hidden ones are left out, and those of other kinds are not read
-        assert run("corpus", tmp_path, "--out", tmp_path / ".out")[0] == 0
-        assert run("corpus", tmp_path, "--out", tmp_path / "ids", "--format", "npy")[0] == 0
+        for _ in range(3):
+            status, told, _ = run("corpus", tmp_path, "--out", out, "--json")
+            assert status == 0
+            assert json.loads(told)["documents"] == 1
+        assert run("corpus", tmp_path, "--out", out, "--dry-run")[0] == 0
+        shutil.rmtree(out)
 
 
 def test_texts_to_measure_with_are_looked_for_before_any_work(tmp_path: Path, capsys: Any) -> None:
