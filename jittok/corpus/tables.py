@@ -11,6 +11,7 @@ import numpy as np
 
 from jittok.corpus.limits import Limit
 from jittok.corpus.options import Options
+from jittok.corpus.pages import check_pages
 from jittok.corpus.sources import Source, is_url
 from jittok.errors import CorpusError, InWords, MalformedArray, missing
 from jittok.inputs import arrow
@@ -70,6 +71,11 @@ def parquet_rows(source: Source, group: int, options: Options, first: int) -> It
         size = column.total_uncompressed_size if column is not None else 0
         rows = max(1, min(BATCH_ROWS, facts.num_rows * BATCH_BYTES // max(size, 1)))
         try:
+            if column is not None:
+                remote = is_url(source.path)
+                with source.open() if remote else _local_file(source.path) as raw:
+                    where = f"{source.path}, row group {group}"
+                    check_pages(raw, column, options.max_document_bytes, where, believe=remote)
             if column is not None and column.has_dictionary_page:
                 longest = _longest_in_dictionary(source, group, options.column, file.metadata)
                 rows = max(1, min(rows, UNPACKED // max(longest, 1)))
