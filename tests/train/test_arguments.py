@@ -11,6 +11,7 @@ import pytest
 import jittok
 from jittok.errors import CorpusError
 from jittok.train import Counts, How, count
+from jittok.train.counter import Counter
 
 WORDS = np.frombuffer(b"hello", np.uint8)
 TEXTS = ["hello world", "foo"]
@@ -77,3 +78,30 @@ def test_a_trained_file_is_not_written_to_a_folder_that_is_named_like_a_store(tm
         made.save("s3://b/x.gguf")
     made.save(bytes(tmp_path / "x.tiktoken"))
     assert (tmp_path / "x.tiktoken").stat().st_size
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("kind", ["ragged", "numpy", "arrow"])
+def test_texts_that_another_may_write_to_are_copied_before_kernels_read_them(
+    kind: str, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jittok.train.counting.STRETCH_BYTES", 1 << 10)
+    memory = np.frombuffer(bytearray(b"some word" * 1000), np.uint8)
+    offsets = np.arange(0, memory.size + 1, 9)
+    texts: Any = jittok.Ragged(memory, offsets) if kind == "ragged" else memory.view("S9")
+    if kind == "arrow":
+        pa = pytest.importorskip("pyarrow")
+        buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(memory)]
+        texts = pa.Array.from_buffers(pa.binary(), 1000, buffers)
+    seen, add = [], Counter.add
+
+    def watched(self: Counter, docs: Any, *others: Any, **named: Any) -> None:
+        seen.append((docs.starts.size, np.shares_memory(docs.data, memory)))
+        add(self, docs, *others, **named)
+
+    monkeypatch.setattr(Counter, "add", watched)
+    weights = np.arange(1000) / 100
+    found = count(texts, weights, threads=threads)
+    assert sum(number for number, _ in seen) >= 1000
+    assert not any(shared for _, shared in seen)
+    assert found.to_dict() == count([b"some word"] * 1000, weights, threads=1).to_dict()
