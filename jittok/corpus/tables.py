@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from jittok.corpus.buffers import check_buffers
 from jittok.corpus.limits import Limit
 from jittok.corpus.options import Options
 from jittok.corpus.pages import check_pages
@@ -110,6 +111,9 @@ def arrow_rows(source: Source, options: Options, first: int) -> Iterator[tuple[i
     with source.open() if is_url(source.path) else _local_file(source.path) as file:
         try:
             reader, total = _ipc_reader(file, source, options)
+            if not is_url(source.path):  # of a file that is far away each head would be a request
+                with _local_file(source.path) as raw:
+                    check_buffers(raw, options.max_document_bytes, source.path, stream=total is None)
             batches = (reader.get_batch(i) for i in range(total)) if total is not None else iter(reader)
 
             def columns() -> Iterator[Any]:

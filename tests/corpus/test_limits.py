@@ -11,12 +11,12 @@ import tracemalloc
 
 import pytest
 
-from jittok.corpus import compile_corpus, pages, tables
+from jittok.corpus import buffers, compile_corpus, pages, tables
 from jittok.corpus.limits import Limit
 from jittok.corpus.options import Options
 from jittok.corpus.ranges import cut_lines, cut_separated, interval
 from jittok.corpus.sources import Source
-from jittok.corpus.tables import parquet_rows
+from jittok.corpus.tables import arrow_rows, parquet_rows
 from jittok.errors import CorpusError
 
 pytest.importorskip("orjson")
@@ -218,3 +218,51 @@ def test_the_heads_of_pages_tell_their_sizes(version, tmp_path):
             assert number == 0 or len(sizes) > 3
     with pytest.raises(CorpusError, match="no head of a page at byte"):
         list(pages.page_sizes(io.BytesIO(b"\xff" * len(raw)), column, "here"))
+
+
+@pytest.mark.parametrize("how", ["file", "stream", "dictionary", "lz4"])
+def test_a_packed_buffer_is_an_error_before_it_is_unpacked(how, tmp_path, monkeypatch):
+    pa = pytest.importorskip("pyarrow")
+    monkeypatch.setattr(buffers, "LARGE", 1 << 20)
+    path, size = tmp_path / "bomb.arrow", 3 << 20
+    texts = pa.array(["a", "x" * size])
+    table = pa.table({"n": [1, 2], "text": texts.dictionary_encode() if how == "dictionary" else texts})
+    kind = pa.ipc.new_stream if how == "stream" else pa.ipc.new_file
+    packing = pa.ipc.IpcWriteOptions(compression="lz4" if how == "lz4" else "zstd")
+    with pa.OSFile(str(path), "wb") as file, kind(file, table.schema, options=packing) as writer:
+        writer.write_table(table)
+    assert path.stat().st_size < size // 100
+    source = Source(str(path), 1, "", "arrow", "")
+    assert sum(len(array) for _, array, _ in arrow_rows(source, Options(), 0)) == 2  # the limit is 1 GiB
+    for reader in (pa.RecordBatchFileReader, pa.RecordBatchStreamReader):
+        monkeypatch.setattr(
+            reader, "get_batch" if reader is pa.RecordBatchFileReader else "__next__", None, raising=False
+        )
+    with pytest.raises(CorpusError, match=r"bomb.arrow: found a buffer of 3.* bytes, expected up to 2097152: write"):
+        next(arrow_rows(source, Options(max_document_bytes=2 << 20), 0))
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["file", "stream"])
+@pytest.mark.parametrize("legacy", [False, True], ids=["new", "legacy"])
+def test_packed_buffers_tell_their_sizes(stream, legacy):
+    pa = pytest.importorskip("pyarrow")
+    texts = ["a", None, "x" * 5000] * 20
+    words = pa.array(texts).dictionary_encode()
+    table = pa.table({"l": [[1]] * 60, "text": texts, "d": words, "v": pa.array(texts).cast(pa.string_view())})
+    for packing in (None, "zstd"):
+        out, options = io.BytesIO(), pa.ipc.IpcWriteOptions(compression=packing, use_legacy_format=legacy)
+        with (pa.ipc.new_stream if stream else pa.ipc.new_file)(out, table.schema, options=options) as writer:
+            writer.write_table(table, max_chunksize=30)
+        sizes = list(buffers.unpacked_sizes(out, stream))
+        assert (sizes.count(50_010) > 0, sizes.count(5001), len(sizes) > 0) == (
+            bool(packing),
+            bool(packing),
+            bool(packing),
+        )
+    raw = out.getvalue()
+    for end in range(0, len(raw), 97):
+        cut = io.BytesIO(raw[:end])
+        try:
+            buffers.check_buffers(cut, 1, "here", stream)
+        except CorpusError as error:
+            assert "end too early" in str(error)  # noqa: PT017  a stream may be cut between two messages
