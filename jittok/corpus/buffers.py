@@ -64,6 +64,8 @@ def unpacked_sizes(file: Any, stream: bool) -> Iterator[int]:
 
 
 def _read(file: Any, at: int, size: int) -> bytes:
+    if at < 0 or size < 0:
+        raise IndexError("in front of the file")
     file.seek(at)
     return file.read(size)  # type: ignore[no-any-return]
 
