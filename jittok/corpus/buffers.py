@@ -92,8 +92,11 @@ def _of_stream(file: Any) -> Iterator[tuple[int, bytes]]:
             return
         head = _read(file, at + before, size)
         yield at + before + size, head
-        body = _field(head, _table(head, 0), _BODY)
-        at += before + size + (struct.unpack_from("<q", head, body)[0] if body is not None else 0)
+        place = _field(head, _table(head, 0), _BODY)
+        body = struct.unpack_from("<q", head, place)[0] if place is not None else 0
+        if body < 0:
+            raise IndexError("a message that leads back")
+        at += before + size + body
 
 
 def _size(start: bytes) -> tuple[int, int]:

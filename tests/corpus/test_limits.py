@@ -266,3 +266,17 @@ def test_packed_buffers_tell_their_sizes(stream, legacy):
             buffers.check_buffers(cut, 1, "here", stream)
         except CorpusError as error:
             assert "end too early" in str(error)  # noqa: PT017  a stream may be cut between two messages
+
+
+def test_a_stream_that_leads_back_ends():
+    pa = pytest.importorskip("pyarrow")
+    out, table = io.BytesIO(), pa.table({"text": ["abc"] * 9})
+    with pa.ipc.new_stream(out, table.schema) as writer:
+        writer.write_table(table)
+    size = pa.ipc.read_message(
+        pa.BufferReader(out.getvalue()[pa.ipc.read_message(out.getvalue()).metadata.size + 8 :])
+    ).body.size
+    raw = out.getvalue().replace(size.to_bytes(8, "little"), (-size).to_bytes(8, "little", signed=True))
+    assert raw != out.getvalue()
+    with pytest.raises(CorpusError, match="lead nowhere"):
+        buffers.check_buffers(io.BytesIO(raw), 1, "here", stream=True)
