@@ -99,6 +99,7 @@ def content_key(source: Any) -> str | None:
     if isinstance(source, str | os.PathLike):
         return _key_of_file(Path(source), where)
     view = memoryview(source)
+    view = view if view.c_contiguous else memoryview(view.tobytes())
     return name_of(view if view.nbytes <= WHOLE else view.cast("B")[: _end_of_header(source)])
 
 

@@ -63,7 +63,7 @@ class JittokError(Exception):
 
 def check_local(out: str | os.PathLike[str], where: str) -> None:
     """CorpusError for an output that is no place of this machine, where a URL would become a folder of that name."""
-    name = os.fspath(out)
+    name = os.fsdecode(out)
     if "://" in name or re.match(r"(s3|gs|gcs|az|abfss?|hdfs|https?|hf):/", name):  # pathlib makes one stroke of two
         raise CorpusError(where, name, "a place of this machine (write there and copy it to the store)")
 

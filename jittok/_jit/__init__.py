@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import levels, store
+from jittok._jit.collecting import no_collection
 from jittok._jit.frame import Call, plan_of
 from jittok._jit.patient import LONG, patiently, when_long
 from jittok._jit.store import cache_dir
@@ -307,7 +308,7 @@ class kernel(Generic[P, R]):
 
             code = compile_outside(self.python.__module__, self.python.__qualname__)
         else:
-            with COMPILER:
+            with COMPILER, no_collection():
                 from jittok._jit.compiler import compile_kernel
 
                 code = compile_kernel(self.python)

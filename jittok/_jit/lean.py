@@ -14,9 +14,10 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from numba.core import base, errors, event, lowering, typeinfer, types
+from numba.core import base, errors, event, interpreter, lowering, typeinfer, types
 from numba.core.base import BaseContext
 from numba.core.codegen import CPUCodeLibrary, JITCPUCodegen
+from numba.core.compiler_machinery import PassManager
 from numba.core.postproc import PostProcessor
 from numba.core.transforms import canonicalize_cfg
 from numba.core.typing.context import BaseContext as TypingContext
@@ -26,6 +27,7 @@ from jittok._jit.replaced import COMPILING, Replacement
 
 _MANGLED = "_ZN"
 """How the names of compiled Python functions begin."""
+_PLAIN_VALUES = (int, bool, float, str, tuple)
 
 
 def replacements(name: str, optimize: Callable[[Any], None]) -> list[Replacement]:
@@ -43,6 +45,12 @@ def replacements(name: str, optimize: Callable[[Any], None]) -> list[Replacement
         (types.Function, "get_call_type", _asked_once),
         (base, "_has_loc", _known_by_function),
         (BaseContext, "get_abi_sizeof", _known_by_type),
+        (PassManager, "_runPass", _pass_alone),
+        (interpreter, "peep_hole_delete_with_exit", _as_it_is),
+        (interpreter, "peep_hole_split_at_pop_block", _as_it_is),
+        (TypingContext, "resolve_value_type", _known_by_value),
+        (TypingContext, "find_matching_getattr_template", _known_by_name),
+        (lowering, "_lit_or_omitted", _known_by_constant),
         (CPUCodeLibrary, "finalize", _linked_at_the_end(name, optimize)),
         (JITCPUCodegen, "set_env", _no_place_for_helpers),
     ]
@@ -140,6 +148,64 @@ def _known_by_type(original: Any) -> Any:
         return size
 
     return size_of
+
+
+def _pass_alone(_original: Any) -> Any:
+    """Around each pass Numba measures times, looks for deletions, and brings loops into the form that they have."""
+
+    def run_pass(manager: Any, _index: int, each: Any, state: Any) -> None:
+        each.analysis = manager._analysis
+        with _Context("Pass {name}", name=each.name()):
+            each.run_pass(state)
+
+    return run_pass
+
+
+def _as_it_is(_original: Any) -> Any:
+    """What Numba does to `with` takes a list of all variables of each statement; no kernel has `with`."""
+    return lambda func_ir: func_ir
+
+
+def _known_by_value(original: Any) -> Any:
+    """A function or a module that is named has the same type each time."""
+    found: dict[int, tuple[Any, Any]] = {}
+
+    def resolve_value_type(context: Any, value: Any) -> Any:
+        known = found.get(id(value))
+        if known is None:
+            if type(value) in _PLAIN_VALUES:  # True == 1
+                return original(context, value)
+            known = found[id(value)] = original(context, value), value  # kept alive, so that the id stays its own
+        return known[0]
+
+    return resolve_value_type
+
+
+def _known_by_name(original: Any) -> Any:
+    """A field of a type is looked for anew wherever it is named, as often as types spread."""
+    found: dict[tuple[Any, str], Any] = {}
+
+    def find_matching_getattr_template(context: Any, kind: Any, name: str) -> Any:
+        if (kind, name) not in found:
+            found[kind, name] = original(context, kind, name)
+        return found[kind, name]
+
+    return find_matching_getattr_template
+
+
+def _known_by_constant(original: Any) -> Any:
+    """Whether an operand is constant is asked several times for each operation."""
+    found: dict[tuple[type, Any], Any] = {}
+
+    def lit_or_omitted(value: Any) -> Any:
+        if type(value) is slice:  # has no hash
+            return original(value)
+        key = type(value), value
+        if key not in found:
+            found[key] = original(value)
+        return found[key]
+
+    return lit_or_omitted
 
 
 def _linked_at_the_end(kernel_name: str, optimize: Callable[[Any], None]) -> Any:

@@ -7,15 +7,16 @@ others save time (`lean`).
 from __future__ import annotations
 
 import contextlib
-import gc
 import os
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from numba.core import entrypoints
 from numba.core.cpu import CPUContext
 from numba.core.registry import cpu_target
 
+from jittok._jit.collecting import no_collection
 from jittok._jit.machine import LOCK
 
 Replacement = tuple[Any, str, Callable[[Any], Any]]
@@ -24,20 +25,27 @@ COMPILING: set[int] = set()
 """The thread that compiles a kernel, if one does."""
 _originals: list[tuple[Any, str, Any]] = []
 """What that thread has replaced: owner, name, original."""
-_collecting: list[bool] = []
-"""Whether garbage was collected before it began."""
 
 
 @contextlib.contextmanager
 def one_kernel(name: str, wrapper: Callable[..., None], others: list[Replacement]) -> Iterator[None]:
     """While the kernel `name` is compiled in this thread; `wrapper` makes its entry in place of Numba's for C."""
-    cpu_target.target_context.refresh()  # all declarations, once
-    with _replaced([(CPUContext, "create_cfunc_wrapper", _wrapped(name, wrapper)), *others]), _no_collection():
-        COMPILING.add(threading.get_ident())
-        try:
-            yield
-        finally:
-            COMPILING.clear()
+    alone: Replacement = (entrypoints, "init_all", _without_extensions)
+    with no_collection():
+        with _replaced([alone]):
+            cpu_target.target_context.refresh()  # all declarations, once
+        with _replaced([alone, (CPUContext, "create_cfunc_wrapper", _wrapped(name, wrapper)), *others]):
+            COMPILING.add(threading.get_ident())
+            try:
+                yield
+            finally:
+                COMPILING.clear()
+
+
+def _without_extensions(_original: Any) -> Any:
+    """Packages that extend Numba are imported before it compiles for the first time, which may take as long as Numba's
+    own import; no kernel needs one. What else is compiled in the process still gets them."""
+    return lambda: None
 
 
 @contextlib.contextmanager
@@ -68,31 +76,12 @@ def _put_back() -> None:
         setattr(owner, name, original)
 
 
-@contextlib.contextmanager
-def _no_collection() -> Iterator[None]:
-    """Without the garbage collector, which takes a tenth of compiling: it finds hardly any garbage."""
-    enabled = gc.isenabled()
-    _collecting[:] = [enabled]
-    gc.disable()
-    try:
-        yield
-    finally:
-        _collecting.clear()
-        if enabled:
-            if not gc.get_freeze_count():  # what is new to the oldest objects, or it would all be looked at right now
-                gc.freeze()
-                gc.unfreeze()
-            gc.enable()
-
-
 def _after_fork() -> None:
     """In the child of a fork: undo what a thread that is gone has changed."""
     if threading.get_ident() in COMPILING:
         return
     COMPILING.clear()
     _put_back()
-    if _collecting.pop() if _collecting else False:
-        gc.enable()
 
 
 if hasattr(os, "register_at_fork"):

@@ -30,9 +30,9 @@ _OPERATIONS = {
         map_block mark_block pair_block
     """,
     "memory": """
-        add get_f32 get_f64 get_i32 get_i64 get_u8 get_u16 get_u32 get_u64 get_word leading_zeros multiply
-        popcount prefetch put_f64 put_i32 put_i64 put_u8 put_u16 put_u32 put_u64 readable_behind trailing_zeros
-        window
+        add as_bytes as_halves get_f32 get_f64 get_i32 get_i64 get_u8 get_u16 get_u32 get_u64 get_word leading_zeros
+        multiply popcount prefetch put_f64 put_i32 put_i64 put_u8 put_u16 put_u32 put_u64 readable_behind
+        trailing_zeros window
     """,
     "sets": """
         any_bit_mask bit_masks composed_mask composing_leads equal_mask one_mask span_masks three_mask two_mask
@@ -60,6 +60,8 @@ if TYPE_CHECKING or not FAST:
     from jittok._raw.maps import map_block, mark_block, pair_block
     from jittok._raw.memory import (
         add,
+        as_bytes,
+        as_halves,
         get_f32,
         get_f64,
         get_i32,
@@ -108,6 +110,8 @@ __all__ = [
     "Window",
     "add",
     "any_bit_mask",
+    "as_bytes",
+    "as_halves",
     "bit_masks",
     "bit_places",
     "class_masks",

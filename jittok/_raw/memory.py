@@ -176,6 +176,31 @@ readable_behind = _both(_behind_fast, _behind_nothing)
 byte stop - 1, and memory is readable by whole pages. What stands there means nothing and may change at any time."""
 
 
+# ---- an int32 window as other elements
+
+
+@helper
+def _from_fast(base: Window, i: int, _count: int) -> Window:
+    return base + 4 * i
+
+
+def _bytes_checked(base: Window, i: int, count: int) -> Window:
+    _inside(base, i, count)
+    return base[i : i + count].view(np.uint8)
+
+
+def _halves_checked(base: Window, i: int, count: int) -> Window:
+    _inside(base, i, count)
+    return base[i : i + count].view(np.uint16)
+
+
+as_bytes = _both(_from_fast, _bytes_checked)
+"""Elements i .. i + count - 1 of an int32 window as one of uint8. Not in compiled code that checks: kernels make no
+arrays there."""
+as_halves = _both(_from_fast, _halves_checked)
+"""The same as one of uint16."""
+
+
 # ---- arithmetic that NumPy's scalars would warn about
 
 

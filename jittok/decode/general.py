@@ -15,6 +15,7 @@ from jittok.locks import once
 from jittok.pipeline.pipeline import Pipeline
 from jittok.pipeline.steps import JoinBytes, JoinRaw, Spaced
 from jittok.reference.pipeline import runner
+from jittok.rows.checks import own
 
 if TYPE_CHECKING:
     from jittok.decode.joined import JoinedDecoder
@@ -62,6 +63,7 @@ class GeneralDecoder:
     def one(self, ids: NDArray[np.int32], frame: GeneralFrame) -> bytes | bytearray:
         """The text of one row. Where tokens are bytes, a part of the row at a time: Python's lists of ids and texts
         take tens of bytes for each."""
+        ids = own(ids)  # read several times, and somebody may write to them
         self._check(ids)
         return self._one(ids, frame, self._with_pieces(ids.size))
 
@@ -92,6 +94,7 @@ class GeneralDecoder:
         self, ids: NDArray[np.int32], offsets: NDArray[np.int64], frame: GeneralFrame
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """(the texts of rows behind each other, where they end)."""
+        ids = own(ids)
         self._check(ids)
         joined = self._with_pieces(ids.size)
         found = None if joined is None or frame.around else joined.rows(ids, offsets, frame.special)

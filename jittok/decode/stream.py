@@ -40,7 +40,7 @@ class StreamDecoder:
 
     def finish(self) -> str:
         """The rest. The decoder is then as new."""
-        text = self._decoder.decode(self._cleaned(self._raw), final=True)
+        text = self._decoder.decode(cleaned(self._raw), final=True)
         self._decoder.reset()
         self._raw, self._held, self._started, self._strip = b"", None, False, bool(self._frame.strip)
         return text
@@ -52,18 +52,20 @@ class StreamDecoder:
     def _give(self, new: bytes) -> str:
         if self._frame.clean:
             self._raw += new
-            cut = _certain(self._raw)
-            new, self._raw = self._cleaned(self._raw[:cut]), self._raw[cut:]
+            cut = certain(self._raw)
+            new, self._raw = cleaned(self._raw[:cut]), self._raw[cut:]
         return self._decoder.decode(new)
 
-    def _cleaned(self, raw: bytes) -> bytes:
-        if not self._frame.clean or not raw:
-            return raw
-        text = np.frombuffer(raw, np.uint8).copy()
-        return text[: clean_spaces(text)].tobytes()
+
+def cleaned(raw: bytes) -> bytes:
+    """Raw text as `clean_spaces` leaves it."""
+    if not raw:
+        return raw
+    text = np.frombuffer(raw, np.uint8).copy()
+    return text[: clean_spaces(text)].tobytes()
 
 
-def _certain(raw: bytes) -> int:
+def certain(raw: bytes) -> int:
     """The last place where raw text can be cut so that both halves, cleaned alone, are the whole, cleaned.
 
     The rule is that of `decode.can_cut`.

@@ -77,10 +77,21 @@ def documents(texts: Any, replace: bool = False, in_place: bool = False, wide: i
         yield from _of_pandas(texts, replace, in_place, wide)
     elif _is_from("polars", texts):
         yield from _of_polars(texts, replace, in_place, wide)
+    elif not isinstance(texts, list | tuple) and _is_of_bytes(texts):
+        raise TypeError(f"found one {type(texts).__name__}, expected a sequence of texts: use [bytes(...)]")
     elif isinstance(texts, Iterable) or hasattr(texts, "__getitem__"):
         yield from _of_objects(texts, replace, in_place, wide)
     else:
         raise TypeError(f"found {type(texts).__name__}, expected a sequence of texts")
+
+
+def _is_of_bytes(thing: object) -> bool:
+    """Whether an object is bytes of one piece, as a mapped file is: each byte of it would be a text."""
+    try:
+        with memoryview(thing) as view:  # type: ignore[arg-type]
+            return view.itemsize == 1
+    except (TypeError, ValueError, BufferError):
+        return False
 
 
 def _is_from(package: str, thing: object) -> bool:

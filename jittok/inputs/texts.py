@@ -13,6 +13,7 @@ from jittok._raw.objects import text_at
 from jittok.errors import EncodingFailed, InvalidToken
 from jittok.fragments import PAD
 from jittok.rows.checks import proven
+from jittok.rows.ragged import byte_view
 
 PART_BYTES = 16 << 20
 """Texts are handed on when they are this long together: the C library hands the memory of their ids out again without
@@ -121,6 +122,18 @@ def check_errors(errors: str) -> bool:
     return errors == "replace"
 
 
+def check_options(add_special: object, parse_special: object, errors: str) -> bool:
+    """`check_errors`; TypeError for what is neither true nor false, or a text, which is true whatever it says."""
+    for name, value in (("add_special", add_special), ("parse_special", parse_special)):
+        try:
+            clear = not isinstance(value, str | bytes) and isinstance(bool(value), bool)
+        except (TypeError, ValueError):  # an array of several
+            clear = False
+        if not clear:
+            raise TypeError(f"{name}: found {value!r}, expected True or False")
+    return check_errors(errors)
+
+
 def to_bytes(text: object, replace: bool = False, document: int = 0) -> bytes:
     """UTF-8 of one text; bytes as they are. A lone surrogate becomes U+FFFD or raises EncodingFailed, whose offset is
     in characters; TypeError for what is no text. Of a subclass counts what it holds, not what its methods say: it may
@@ -138,7 +151,7 @@ def to_bytes(text: object, replace: bool = False, document: int = 0) -> bytes:
     if isinstance(text, bytes):
         return text if type(text) is bytes else bytes.__getitem__(text, slice(None))
     if isinstance(text, bytearray | memoryview):
-        return bytes(memoryview(text))
+        return bytes(byte_view(memoryview(text)))
     raise TypeError(f"document {document}: found {type(text).__name__}, expected str or bytes")
 
 
@@ -146,7 +159,10 @@ def to_ids(ids: Any, vocab_size: int) -> NDArray[np.int32]:
     """Any one-dimensional sequence of integers as int32; what a NumPy array masks is left out. Raises InvalidToken,
     TypeError."""
     ids = ids if hasattr(ids, "__len__") or hasattr(ids, "__array__") else list(ids)
-    array = np.asarray(ids)
+    try:
+        array = np.asarray(ids)
+    except ValueError:
+        raise TypeError("found rows of several lengths, expected one row of ids: decode_batch takes rows") from None
     if array.ndim != 1:
         raise TypeError(f"found ids of {array.ndim} dimensions, expected 1")
     if isinstance(getattr(ids, "mask", None), np.ndarray | np.bool_):  # np.ma, which is not imported for this

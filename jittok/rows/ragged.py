@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
@@ -14,7 +15,7 @@ from jittok.rows.checks import own
 
 def fixed(array: ArrayLike, dtype: type[np.generic], what: str) -> NDArray[Any]:
     """A read-only, C-contiguous, one-dimensional view; TypeError for another kind, ValueError for another shape."""
-    given = np.asarray(array)
+    given = as_array(array, what)
     if given.dtype.kind not in "iu" and given.size:
         raise TypeError(f"{what}: found dtype {given.dtype}, expected {np.dtype(dtype)}")
     if given.ndim != 1:
@@ -41,9 +42,35 @@ def fixed_offsets(offsets: ArrayLike, size: int, of: str) -> NDArray[np.int64]:
     return checked
 
 
+def as_array(array: ArrayLike, what: str) -> NDArray[Any]:
+    """A NumPy array of anything that is one; ValueError for rows of unequal length and for masked elements."""
+    if np.any(getattr(array, "mask", False)):
+        raise ValueError(f"{what}: found masked elements, expected none: {what}.compressed() leaves them out")
+    try:
+        return np.asarray(array)
+    except ValueError:
+        raise ValueError(f"{what}: found rows of several lengths, expected one row of integers") from None
+
+
+def whole_number(value: object, what: str) -> int:
+    """An int; TypeError for what is none, as 1.5 is."""
+    try:
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f"{what}: found {type(value).__name__}, expected a whole number") from None
+
+
+def byte_view(view: memoryview) -> memoryview:
+    """A memoryview of bytes itself; TypeError for one of other elements, whose bytes are no text."""
+    if view.itemsize != 1 or view.ndim != 1:
+        raise TypeError(f"found a memoryview of {view.ndim} dimensions and format {view.format!r}, expected bytes")
+    return view
+
+
 def row_number(row: int, count: int) -> int:
     """A row number, from the end when negative. Raises IndexError."""
-    place = int(row) + (count if row < 0 else 0)
+    place = whole_number(row, "row")
+    place += count if place < 0 else 0
     if not 0 <= place < count:
         raise IndexError(f"row {row}: expected {-count} <= row < {count}")
     return place
@@ -62,6 +89,7 @@ class Ragged:
     offsets: NDArray[np.int64]
 
     def __init__(self, data: ArrayLike | bytes, offsets: ArrayLike) -> None:
+        data = byte_view(data) if isinstance(data, memoryview) else data
         raw = np.frombuffer(data, np.uint8) if isinstance(data, bytes | bytearray | memoryview) else data
         object.__setattr__(self, "data", fixed(raw, np.uint8, "data"))
         object.__setattr__(self, "offsets", fixed_offsets(offsets, self.data.size, "bytes"))

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from jittok.errors import check_local, missing
 from jittok.rows.checks import arrow_numbers, arrow_offsets, arrow_valid, proven
 from jittok.rows.ids import Ids
-from jittok.rows.ragged import fixed, fixed_offsets, row_number
+from jittok.rows.ragged import fixed, fixed_offsets, row_number, whole_number
 from jittok.rows.saved import FILES, beside, check_files, check_free, put_in_place
 
 if TYPE_CHECKING:
@@ -160,10 +160,13 @@ class TokenArray:
         """
         if side not in ("right", "left"):
             raise ValueError(f"side: found {side!r}, expected 'right' or 'left'")
-        front, behind = self._around if closing is None else (self._around[0], int(closing))
+        front, behind = self._around if closing is None else (self._around[0], whole_number(closing, "closing"))
+        pad_id = whole_number(pad_id, "pad_id")
+        if not -INT32_MAX - 1 <= pad_id <= INT32_MAX:
+            raise ValueError(f"pad_id: found {pad_id}, expected an int32")
         lengths = self.lengths
         longest = int(lengths.max(initial=0))
-        length = longest if length is None else int(length)
+        length = longest if length is None else whole_number(length, "length")
         if length < 0 or behind < 0:
             raise ValueError(f"length and closing: found {length} and {behind}, expected 0 or more")
         if longest > length and not truncate:
@@ -205,8 +208,10 @@ class TokenArray:
         if isinstance(array, pa.ChunkedArray):
             return cls.concat([cls.from_arrow(chunk) for chunk in array.chunks])
         kind: Any = getattr(array, "type", None)
+        if not isinstance(kind, pa.DataType):
+            raise TypeError(f"found {type(array).__name__}, expected an Arrow list of integers")
         if not (pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)):
-            raise TypeError(f"found {kind or type(array).__name__}, expected an Arrow list of integers")
+            raise TypeError(f"found {kind}, expected an Arrow list of integers")
         if not pa.types.is_integer(kind.value_type):
             raise TypeError(f"found a list of {kind.value_type}, expected a list of integers")
         return cls(*_of_arrow_lists(array))
@@ -215,6 +220,9 @@ class TokenArray:
     def concat(cls, arrays: Iterable[TokenArray]) -> TokenArray:
         """The rows of all arrays behind each other."""
         parts = list(arrays)
+        for part in parts:
+            if not isinstance(part, TokenArray):
+                raise TypeError(f"found {type(part).__name__}, expected TokenArrays")
         if len(parts) == 1:
             return parts[0]
         rows = cls(*joined([part.ids for part in parts], [part.offsets[1:] for part in parts]))
@@ -226,6 +234,7 @@ class TokenArray:
 
         An earlier TokenArray at `path` is replaced; FileExistsError for anything else that is there.
         """
+        path = os.fsdecode(path)
         check_local(path, "save")
         target = check_free(path, "a saved TokenArray")
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -253,6 +262,7 @@ class TokenArray:
 
         They are read, whatever `mmap` says: a process that had mapped a file would be killed by whoever cuts it.
         """
+        path = os.fsdecode(path)
         check_files(Path(path))
         ids, offsets = (np.load(Path(path, name), allow_pickle=False) for name in FILES)
         for name, array, dtype in ((FILES[0], ids, np.int32), (FILES[1], offsets, np.int64)):

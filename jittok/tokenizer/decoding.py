@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sized
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from jittok._jit import when_long
 from jittok.compiled import keep, recall
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
     from jittok.decode.pieces import Pieces
     from jittok.decode.rows import Decoder
     from jittok.decode.stream import StreamDecoder
+
+
+AT_ONCE = 1 << 18
+"""Ids that are decoded at once."""
 
 
 class Decoding(OtherFiles):
@@ -77,7 +82,20 @@ class Decoding(OtherFiles):
         skip_special: bool | None = None,
     ) -> str:
         """The text of ids; `errors` as for bytes.decode, the rest as for `decode_bytes`."""
+        if (ids.size if isinstance(ids, np.ndarray) else isinstance(ids, Sized) and len(ids)) > AT_ONCE:
+            ids = to_ids(ids, self.vocab_size)
+            text = self._in_slices(ids, errors, remove_special, self._prints_special(unparse_special, skip_special))
+            if text is not None:
+                return text
         return self._decoded(ids, remove_special, unparse_special, skip_special).decode("utf-8", errors)
+
+    def _in_slices(self, ids: NDArray[np.int32], errors: str, remove_special: bool, prints: bool) -> str | None:
+        """The text of many ids; None where they have to be decoded at once."""
+        from jittok.decode.in_slices import text_of
+
+        if isinstance(self.vocab, Pipeline) or not rules_of(self.type).has_tokens:
+            return None
+        return text_of(self._decoder, ids, self._decoder.frame(remove_special, prints), errors, AT_ONCE >> 2)
 
     def decode_batch(
         self,
@@ -101,13 +119,30 @@ class Decoding(OtherFiles):
             if texts is not None:
                 return [part.decode("utf-8", errors) for part in texts]
             self._text_may_wait = False
-        decoder = self._decoder
+        try:
+            return self._decoded_rows(rows, errors, remove_special, prints, AT_ONCE)
+        except UnicodeDecodeError:  # an id outside the vocabulary comes first, wherever it is
+            return self._decoded_rows(rows, errors, remove_special, prints, rows.ids.size + 1)
+
+    def _decoded_rows(
+        self, rows: TokenArray, errors: str, remove_special: bool, prints: bool, at_once: int
+    ) -> list[str]:
+        """The texts of rows, some at a time: of all there would be bytes and characters at once."""
+        decoder, out = self._decoder, list[str]()
         frame = decoder.frame(remove_special, prints)
-        text, ends = when_long(rows.ids.nbytes)(decoder.rows, rows.ids, rows.offsets, frame)
-        raw, start, out = text.tobytes(), 0, []
-        for end in ends.tolist():
-            out.append(raw[start:end].decode("utf-8", errors))
-            start = end
+        for first, last in pairwise(_groups(rows.offsets, at_once)):
+            offsets = rows.offsets[first : last + 1]
+            ids = rows.ids[offsets[0] : offsets[-1]]
+            alone = last - first == 1 and ids.size > at_once
+            whole = self._in_slices(ids, errors, remove_special, prints) if alone else None
+            if whole is not None:
+                out.append(whole)
+                continue
+            text, ends = when_long(rows.ids.nbytes)(decoder.rows, ids, offsets - offsets[0], frame)
+            raw, start = text.tobytes(), 0
+            for end in ends.tolist():
+                out.append(raw[start:end].decode("utf-8", errors))
+                start = end
         return out
 
     def stream_decoder(
@@ -160,3 +195,10 @@ class Decoding(OtherFiles):
             known = {"pieces": build_pieces(vocab)}
             keep(self._key, "pieces", known)
         return known["pieces"]  # type: ignore[no-any-return]
+
+
+def _groups(offsets: NDArray[np.int64], at_once: int) -> list[int]:
+    """The first row of each group of rows with few ids together, and how many rows there are. A long row is alone."""
+    marks = np.searchsorted(offsets, np.arange(0, offsets[-1], at_once), "left").tolist()
+    long = np.flatnonzero(np.diff(offsets) > at_once)
+    return sorted({0, *marks, *long.tolist(), *(long + 1).tolist(), offsets.size - 1})

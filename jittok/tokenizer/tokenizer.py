@@ -14,7 +14,7 @@ from jittok._jit import frozen, patiently
 from jittok.compiled import Kept, keep
 from jittok.encode.meanwhile import ids_meanwhile, rows_meanwhile
 from jittok.errors import UnsupportedVocab
-from jittok.inputs import Documents, OneText, check_errors, to_bytes
+from jittok.inputs import Documents, OneText, check_options, to_bytes
 from jittok.locks import once
 from jittok.models.kinds import kind_of
 from jittok.piece_cache.bound import default_cache_bytes
@@ -257,7 +257,7 @@ class Tokenizer(Decoding):
             return self._rules[add_special, parse_special, errors]
         except (KeyError, TypeError):  # TypeError: nothing that a dictionary can look up, but true or false
             pass
-        replace_errors = check_errors(errors)
+        replace_errors = check_options(add_special, parse_special, errors)
         encoder = self._encoder
         if encoder is None:
             found = self.vocab.model if isinstance(self.vocab, Vocab) else self.vocab.format

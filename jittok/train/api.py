@@ -12,7 +12,7 @@ from jittok.train.bpe import Options, train_counts
 from jittok.train.counting import How, count
 from jittok.train.counts import Counts
 from jittok.train.cutter import named_pre
-from jittok.train.names import FILE, REGEX
+from jittok.train.names import FILE, REGEX, special_texts
 from jittok.train.trained import Trained
 from jittok.vocab.keys import pre_names
 
@@ -44,10 +44,14 @@ def train(
     """
     if "pre" in options:
         options["pre"] = named_pre(options["pre"])
+    if "special" in options:
+        options["special"] = special_texts(options["special"])
     roles = {role: options.pop(role, None) for role in ROLES}
     chosen = Options(size=size, **_taken(options, Options))
     if isinstance(words, str | os.PathLike):
         words = Counts.load(words)
+    if words is not None and not isinstance(words, Counts):
+        raise TypeError(f"words: found {type(words).__name__}, expected Counts or the path of a file that it has saved")
     if words is None:
         how = _taken(options, How)
         if chosen.like == "hf":
@@ -66,7 +70,4 @@ def train(
 
 def _taken(options: dict[str, Any], kind: Any) -> dict[str, Any]:
     """Those of the options that `kind` knows."""
-    taken = {field.name: options[field.name] for field in fields(kind) if field.name in options}
-    if "special" in taken and not isinstance(taken["special"], str):
-        taken["special"] = tuple(taken["special"])
-    return taken
+    return {field.name: options[field.name] for field in fields(kind) if field.name in options}

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from jittok.errors import CorpusError
 from jittok.train.counts import Counts, to_bytes
 from jittok.train.learn import Merges, Words, learn
+from jittok.train.names import MOST_IDS, check_number, special_texts
 from jittok.train.scanning import weigh_bytes
 from jittok.unicode.tables import BYTE_OF_CHARACTER, CHARACTER_OF_BYTE
 
@@ -43,12 +44,12 @@ class Options:
     def __post_init__(self) -> None:
         _one_of("like", self.like, LIKE)
         _one_of("alphabet", self.alphabet, ALPHABETS)
-        for name in ("size", "min_frequency", "max_token_length", "limit_alphabet"):
-            value = getattr(self, name)
-            if value is not None and (not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 0):
-                raise CorpusError(f"--{name.replace('_', '-')}", value, "a whole number, 0 or more")
-        if isinstance(self.special, str):
-            raise CorpusError("--special", self.special, "a list of texts")
+        check_number("--size", self.size, MOST_IDS)
+        check_number("--min-frequency", self.min_frequency)
+        for name in ("max_token_length", "limit_alphabet"):
+            if getattr(self, name) is not None:
+                check_number(f"--{name.replace('_', '-')}", getattr(self, name))
+        object.__setattr__(self, "special", special_texts(self.special))
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +77,7 @@ class Learned:
 
     def cut(self, size: int) -> Learned:
         """The vocabulary of a smaller size: its merges are the first of these."""
+        check_number("--size", size, MOST_IDS)
         if size >= self.size:
             return self
         made = np.flatnonzero(self.merges.ids >= size)

@@ -26,7 +26,7 @@ from jittok.errors import CorpusError, EncodingFailed
 from jittok.fragments import PAD
 from jittok.inputs import Documents
 from jittok.train.counter import Counter, Counters
-from jittok.train.counts import UNIT, Counts, of_table
+from jittok.train.counts import UNIT, Counts, changed, made_counts, of_table
 from jittok.train.cutter import (
     DEFAULT_PRE,
     Cutter,
@@ -38,21 +38,18 @@ from jittok.train.cutter import (
     runs_cutter,
 )
 from jittok.train.lines import IDENTITY, Lines, Tail, charsmap_of, lines_of
-from jittok.train.names import REGEX
+from jittok.train.names import REGEX, check_number, special_texts
+from jittok.train.shares import shares_of
 from jittok.train.table import NEED_SHORT, make_table, table_bytes
 
 SHARE = 8
 """A table that has had this part of a thread's memory is written: it is twice as large by then, growing it takes as
 much again, and texts are there too."""
-LEAST_MEMORY = 1 << 20
+LEAST_MEMORY, MOST_MEMORY = 1 << 20, 1 << 128
+MOST_SEED = 1 << 128
 EMPTY_BYTES = table_bytes(make_table())
 """Below this a table is never written: it would be as large as before."""
 SAMPLED = 1 << 32
-SHARED_BYTES = 1 << 20
-"""About what a thread takes at once at the end of what is counted by several, who wait for the last one. In front of it
-they take more: a thread has half of its share at once, then half of what is left."""
-SAMPLED_TEXTS = 1 << 10
-"""Of about so many texts lengths are asked for before threads begin; all of them are too far apart in memory."""
 
 
 @dataclass(frozen=True)
@@ -75,10 +72,17 @@ class How:
     def __post_init__(self) -> None:
         if self.by not in ("occurrences", "documents"):
             raise CorpusError("--by", self.by, "occurrences or documents")
-        if not 0 < self.sample <= 1:
+        if self.like not in ("jittok", "hf"):
+            raise CorpusError("--like", self.like, "jittok or hf")
+        if not isinstance(self.sample, float | int | np.floating) or not 0 < self.sample <= 1:
             raise CorpusError("--sample", self.sample, "a share above 0, at most 1")
-        if self.memory is not None and self.memory < LEAST_MEMORY:
-            raise CorpusError("--memory", self.memory, f"{LEAST_MEMORY} bytes or more")
+        check_number("--seed", self.seed, MOST_SEED, -MOST_SEED)
+        if self.memory is not None:
+            check_number("--memory", self.memory, MOST_MEMORY, LEAST_MEMORY, f"{LEAST_MEMORY} bytes or more")
+        for option, value in (("--pre", self.pre), ("--pre-regex", self.pre_regex)):
+            if value is not None and not isinstance(value, str):
+                raise CorpusError(option, value, "a text")
+        object.__setattr__(self, "special", special_texts(self.special))
 
     @property
     def name(self) -> str:
@@ -210,7 +214,7 @@ class Tally:
         else:
             found = of_table(*(counter.table for counter in counters), threads=self.threads)
         how = self.how
-        return replace(
+        return changed(
             found, pre=how.name, unit=self.unit, documents=self.documents, text_bytes=self.bytes, special=how.special,
             once=how.by == "documents", last=self.tail.last_run(), like=how.like, left_out=self.tail.long,
         )  # fmt: skip
@@ -235,7 +239,7 @@ class Tally:
         starts = np.zeros(lengths.size + 1, np.int64)
         np.cumsum(lengths, out=starts[1:])
         words = np.concatenate([part.words for part in parts])
-        return Counts(words, starts, np.concatenate([part.counts for part in parts]))
+        return made_counts(words, starts, np.concatenate([part.counts for part in parts]))
 
     def close(self) -> None:
         """Remove runs that nobody asked to keep."""
@@ -245,8 +249,12 @@ class Tally:
 
 def scaled(weights: Any) -> NDArray[np.int64]:
     """Weights of documents in units of 1 / UNIT. CorpusError for what is no weight."""
-    found = np.asarray(weights, np.float64).reshape(-1)
-    if not (np.isfinite(found).all() and (found >= 0).all() and (found <= 1 << 20).all()):
+    try:
+        found = np.asarray(weights, np.float64).reshape(-1)
+    except (TypeError, ValueError, OverflowError):
+        raise CorpusError("weights", weights, "numbers from 0 to 2^20") from None
+    right = np.isfinite(found) & (found >= 0) & (found <= 1 << 20) & ~np.any(getattr(weights, "mask", False))
+    if not right.all():
         raise CorpusError("weights", weights, "numbers from 0 to 2^20")
     return np.round(found * UNIT).astype(np.int64)
 
@@ -273,10 +281,14 @@ def count(texts: Any, weights: Sequence[float] | None = None, how: How | None = 
     """
     if "pre" in options:
         options["pre"] = named_pre(options["pre"])
+    if isinstance(texts, list):  # which another thread may change
+        texts = tuple(texts)
     how = replace(how or How(), **options)
     given = None if weights is None else scaled(weights)
     tally = Tally(how, unit=1 if given is None else UNIT)
-    shares = _shares(texts, tally.threads) if how.lines is None else []  # which line is the last one, their order tells
+    shares = (
+        shares_of(texts, tally.threads) if how.lines is None else []
+    )  # which line is the last one, their order tells
     if shares and given is not None and given.size != len(texts):
         shares = []  # fails there
     try:
@@ -307,12 +319,26 @@ def _stretches(
         its = None if given is None else given[number + first : number + last]
         if its is not None and its.size != last - first:
             raise CorpusError("weights", given.size, "one a document")  # type: ignore[union-attr]
+        if docs.theirs:  # kernels read a text several times
+            yield from _copies(docs, first, last, number, its)
+            continue
         widths = None if docs.widths is None else docs.widths[first:last]
         yield (
             number + first,
             Documents(docs.data, docs.starts[first:last], docs.stops[first:last], docs.kept, widths=widths),
             its,
         )
+
+
+def _copies(
+    docs: Documents, first: int, last: int, number: int, given: NDArray[np.int64] | None
+) -> Iterator[tuple[int, Documents, Any]]:
+    """The same of documents first .. last - 1, which somebody else may write to: a few are copied at a time."""
+    ends = np.cumsum(docs.sizes(first, last))
+    marks = np.arange(STRETCH_BYTES, int(ends[-1]), STRETCH_BYTES)
+    cuts = sorted({0, *np.searchsorted(ends, marks, "right").tolist(), last - first})
+    for a, b in pairwise(cuts):
+        yield number + first + a, docs.own(first + a, first + b), None if given is None else given[a:b]
 
 
 def _count_in_order(tally: Tally, texts: Any, given: NDArray[np.int64] | None) -> None:
@@ -343,28 +369,6 @@ def _count_in_order(tally: Tally, texts: Any, given: NDArray[np.int64] | None) -
         with tally.pool() as pool:
             for lines in in_turn(pool, tally.threads, jobs):
                 tally.tail.add(lines)
-
-
-def _shares(texts: Any, threads: int) -> list[list[tuple[int, Any]]]:
-    """For each thread, (number of its first text, texts) of what it takes one after the other: neighbours, which have
-    more words in common than others. None where there is one thread, or texts that come one by one."""
-    if threads == 1 or not isinstance(texts, list | tuple) or len(texts) < threads:
-        return []
-    step = -(-len(texts) // SAMPLED_TEXTS)
-    try:
-        ends = step * np.cumsum(np.fromiter(map(len, texts[::step]), np.int64))
-    except TypeError:
-        return []
-    share = int(ends[-1]) // threads
-    cuts = step * np.searchsorted(ends, np.arange(1, threads) * share, "right")
-    halvings = (share // SHARED_BYTES).bit_length()
-    return [_halves(texts, first, last, halvings) for first, last in pairwise(sorted({0, *cuts.tolist(), len(texts)}))]
-
-
-def _halves(texts: Any, first: int, last: int, times: int) -> list[tuple[int, Any]]:
-    """(number of the first, texts) of the first half, the next quarter and so on."""
-    cuts = {first, *(last - (last - first >> k) for k in range(1, times + 1)), last}
-    return [(a, texts[a:b]) for a, b in pairwise(sorted(cuts))]
 
 
 def _count_shares(tally: Tally, shares: list[list[tuple[int, Any]]], given: NDArray[np.int64] | None) -> None:

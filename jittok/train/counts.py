@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.errors import CorpusError, InWords
+from jittok.rows.checks import is_held, own
+from jittok.rows.ragged import fixed, fixed_offsets
 from jittok.train.counter import Counter, flat_words
 from jittok.train.cutter import Cutter
 from jittok.train.joined import words_of
+from jittok.train.names import check_number
 from jittok.train.table import Table
 from jittok.unicode.tables import BYTE_OF_CHARACTER, CHARACTER_OF_BYTE
 
@@ -40,11 +43,14 @@ _TO_BYTES = {c: chr(byte) for c, byte in BYTE_OF_CHARACTER.items()}
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """Words and how often each occurs. `a + b` are the counts of both corpora."""
+    """Words and how often each occurs. `a + b` are the counts of both corpora.
+
+    Kernels follow the arrays: they are checked, and copied to memory that nobody else can change.
+    """
 
     words: NDArray[np.uint8]  # uint8[bytes] all words behind each other
-    starts: NDArray[np.int64]  # int64[words + 1]
-    counts: NDArray[np.int64]  # int64[words], in units of 1 / unit
+    starts: NDArray[np.int64]  # int64[words + 1] from 0 to the end of the words, never falling
+    counts: NDArray[np.int64]  # int64[words], in units of 1 / unit, fewer than MOST together
     pre: str = ""  # what cut them; "" when unknown, "regex:..." for a pattern of one's own
     unit: int = 1
     documents: int = 0
@@ -54,6 +60,22 @@ class Counts:
     like: str = "jittok"  # whose tables of characters cut them: "hf" for those of tokenizers
     last: bytes = b""  # of lines: the last run of the last one
     left_out: int = 0  # lines that were too long
+
+    def __post_init__(self) -> None:
+        words = fixed(self.words, np.uint8, "words")
+        words = words if is_held(words) else own(words)
+        starts = fixed_offsets(self.starts, words.size, "bytes of words")
+        counts = own(fixed(self.counts, np.int64, "counts"))
+        if counts.size != starts.size - 1:
+            raise ValueError(f"counts: found {counts.size}, expected {starts.size - 1}, one a word")
+        total = (int((counts >> 32).sum()) << 32) + int((counts & 0xFFFFFFFF).sum())  # which int64 may not hold
+        if counts.min(initial=0) < 0 or total >= MOST:
+            found = f"{total} occurrences, the least of a word {counts.min()}"
+            raise ValueError(f"counts: found {found}, expected 0 or more of each, and fewer than {MOST}")
+        for name, least in (("unit", 1), ("documents", 0), ("text_bytes", 0), ("left_out", 0)):
+            check_number(name, getattr(self, name), MOST, least)
+        for name, array in (("words", words), ("starts", starts), ("counts", counts)):
+            object.__setattr__(self, name, array)
 
     def __len__(self) -> int:
         return self.counts.size
@@ -88,7 +110,7 @@ class Counts:
         """The words less the bytes for which `dropped` (bool[256]) is true; what stood around them is neighbours."""
         kept = ~dropped[self.words]
         ends = np.concatenate([[0], np.cumsum(kept)])
-        return replace(self, words=self.words[kept], starts=ends[self.starts])
+        return changed(self, words=self.words[kept], starts=ends[self.starts])
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the file."""
@@ -134,7 +156,7 @@ class Counts:
     def of(cls, words: Mapping[bytes, int] | Mapping[str, int], **facts: Any) -> Counts:
         """Counts of a dictionary."""
         parts = [word.encode() if isinstance(word, str) else word for word in words]
-        return cls(*flat_words(parts), np.fromiter(words.values(), np.int64, len(words)), **facts)
+        return cls(*flat_words(parts), np.array([*words.values()]), **facts)
 
 
 def _facts(path: str | os.PathLike[str], line: str) -> dict[str, Any]:
@@ -177,7 +199,7 @@ def summed(parts: Iterable[Counts]) -> Counts:
     occurrences = 0.0
     for part in parts:
         if whole is None:
-            whole = replace(part, documents=0, text_bytes=0, last=b"", left_out=0)
+            whole = changed(part, documents=0, text_bytes=0, last=b"", left_out=0)
         elif _cut(whole) != _cut(part):
             found, expected = _cut(part), f"words cut as the others: {_cut(whole)}"
             raise CorpusError("counts", found, expected)
@@ -190,13 +212,13 @@ def summed(parts: Iterable[Counts]) -> Counts:
         if occurrences * unit >= MOST:
             raise CorpusError("counts", InWords(f"{occurrences:.0f} occurrences"), f"fewer than {MOST // unit}")
         counter.add_words(part.words, part.starts, part.counts * (unit // part.unit))
-        whole = replace(
+        whole = changed(
             whole, unit=unit, documents=whole.documents + part.documents, text_bytes=whole.text_bytes + part.text_bytes,
             last=part.last or whole.last, left_out=whole.left_out + part.left_out,
         )  # fmt: skip
     assert whole is not None, "there is a part"
     found_table = of_table(counter.table)
-    return replace(whole, words=found_table.words, starts=found_table.starts, counts=found_table.counts)
+    return changed(whole, words=found_table.words, starts=found_table.starts, counts=found_table.counts)
 
 
 def _cut(counts: Counts) -> str:
@@ -207,4 +229,22 @@ def _cut(counts: Counts) -> str:
 
 def of_table(*tables: Table, threads: int = 1) -> Counts:
     """The words of a table; of several, which are given up."""
-    return Counts(*words_of(tables, threads))
+    return made_counts(*words_of(tables, threads))
+
+
+def made_counts(words: NDArray[np.uint8], starts: NDArray[np.int64], counts: NDArray[np.int64]) -> Counts:
+    """Counts of arrays that this package has made and nobody else has: neither checked nor copied."""
+    return changed(_NOTHING, words=words, starts=starts, counts=counts)
+
+
+def changed(first: Counts, /, **fields: Any) -> Counts:
+    """The same with other fields, which this package has made, as `dataclasses.replace`, which would copy all words."""
+    made = object.__new__(Counts)
+    for name, value in {**vars(first), **fields}.items():
+        if isinstance(value, np.ndarray):
+            value.flags.writeable = False
+        object.__setattr__(made, name, value)
+    return made
+
+
+_NOTHING = Counts(np.zeros(0, np.uint8), np.zeros(1, np.int64), np.zeros(0, np.int64))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections import Counter as Tally
 from collections.abc import Callable, Iterable
@@ -118,6 +119,10 @@ def _described_cutter(pre: str) -> Cutter:
 def named_pre(pre: str) -> str:
     """A `pre` itself; of the path of a tokenizer.json, one that stands for its pre-tokenizer. CorpusError for a file
     that is none, or that changes texts before it cuts them."""
+    if isinstance(pre, os.PathLike):
+        pre = os.fspath(pre)
+    if not isinstance(pre, str):
+        raise CorpusError("--pre", pre, "the name of a pre-tokenizer or the path of a tokenizer.json")
     if not pre.endswith(".json"):
         return pre
     try:

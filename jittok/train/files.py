@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import fnmatch
 import os
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jittok.corpus.folders import component
+from jittok.corpus.folders import component, open_regular
 from jittok.corpus.ledger import NAME as LEDGER
 from jittok.corpus.ledger import Ledger
 from jittok.corpus.options import Options as Reading
@@ -34,6 +35,10 @@ RANGE_BYTES = 2 << 20
 """The default of training: what is read ahead takes several times as much."""
 LEAST_RANGE = 1 << 18
 RANGES_OF_MEMORY = 32
+OWN_NAME = re.compile(rf"run-\d{{6,}}\.words|{re.escape(LEDGER)}|stretches")
+"""Of what a work folder holds; `stretches` is a work folder in it."""
+LEDGER_BEGINS = b'00000000 {"plan":'
+"""The first line of a ledger, but for its checksum."""
 KEEP_EVERY = 64 << 20
 """Text after which a thread writes what it has counted to the work folder: a kill costs a third of a second of work."""
 
@@ -109,6 +114,7 @@ class _Run:
         self.weights = self._weights_of(weights)
         if work is not None:
             work.mkdir(parents=True, exist_ok=True)
+            _check_work(work)
         self.tally = Tally(how, work, 1 if self.weights is None else UNIT)
         self.pieces = Pieces(how.cutter(), how.special, how.lines is not None)  # type: ignore[arg-type]
         self.work, self.done = work, set[tuple[int, ...]]()
@@ -281,10 +287,26 @@ class _Run:
         self.tally.close()
 
 
+def _check_work(work: Path) -> None:
+    """CorpusError for a folder with anything that is not of such calls: runs and the ledger are deleted at the end."""
+    strange = sorted(path.name for path in work.iterdir() if not OWN_NAME.fullmatch(path.name))
+    try:
+        with os.fdopen(open_regular(work / LEDGER, os.O_RDONLY | getattr(os, "O_BINARY", 0)), "rb") as file:
+            begin = file.read(len(LEDGER_BEGINS)).lstrip(b"\0")  # zeros: the power failed
+    except FileNotFoundError:
+        begin = b""
+    if not re.fullmatch(rb"[0-9a-f]*", begin[:8]) or not LEDGER_BEGINS[8:].startswith(begin[8:]):
+        strange.append(f"a {LEDGER} that is another's")
+    if strange:
+        found = InWords(", ".join(strange)[:80])
+        raise CorpusError(str(work), found, "an empty folder, or one that jittok train began: it is deleted at the end")
+
+
 def finished(work: str | os.PathLike[str]) -> None:
     """Remove the runs and the ledger of a work folder, if there is one, and the folder if nothing else is in it."""
     folder = Path(work)
-    for path in [*folder.glob("run-*.words"), folder / LEDGER]:
-        path.unlink(missing_ok=True)
+    for path in folder.iterdir() if folder.is_dir() else ():
+        if OWN_NAME.fullmatch(path.name) and not path.is_dir():
+            path.unlink(missing_ok=True)
     if folder.is_dir() and not any(folder.iterdir()):
         folder.rmdir()

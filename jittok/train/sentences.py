@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from jittok.train.characters import CharacterWords, all_text, blocks, characters_of, texts_of
 from jittok.train.counter import flat_words
-from jittok.train.counts import Counts
+from jittok.train.counts import Counts, made_counts
 from jittok.train.parts import BLOCK
 from jittok.train.seeding import LINE_ENDS, SPACE_FOLLOWS
 from jittok.train.spm import BOUNDARY, UNKNOWN_MARK, SpmOptions, Symbols, marked, required_characters
@@ -50,7 +50,7 @@ def sentences_of(counts: Counts, options: SpmOptions) -> Sentences:
     """The words of counted runs (see FOLLOWED)."""
     symbols = Symbols(options)
     words = _marked(counts, symbols)
-    found = characters_of(Counts(words.data, words.starts, words.sums.sum(1)))
+    found = characters_of(made_counts(words.data, words.starts, words.sums.sum(1)))
     required = required_characters(found, options)
     known = np.zeros(UNICODE_SIZE, np.bool_)
     known[[*required, UNKNOWN_MARK]] = True
@@ -63,7 +63,7 @@ def sentences_of(counts: Counts, options: SpmOptions) -> Sentences:
     last = _common(last, kept)
     del found, rare
     words = words.sorted()
-    texts = characters_of(Counts(words.data, words.starts, words.sums.sum(1)))
+    texts = characters_of(made_counts(words.data, words.starts, words.sums.sum(1)))
     characters = np.array(sorted({UNKNOWN_MARK, *required}), np.int64)
     own = CharacterWords(np.array([ord(c) for c in last.decode()], np.int32), texts.starts[:1], texts.counts[:0])
     return Sentences(

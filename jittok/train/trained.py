@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jittok.errors import CorpusError
+from jittok.errors import CorpusError, check_local
 from jittok.locks import once
 from jittok.train.bpe import Learned
 from jittok.train.cutter import cleans_spaces, lossless_names
@@ -68,7 +68,8 @@ class Trained:
         """Write a file of the kind that its name tells: FORMATS. CorpusError for another name."""
         from jittok.train import export
 
-        plain = os.fspath(path)
+        plain = os.fsdecode(path)
+        check_local(plain, "--out")
         if plain.endswith(".gguf"):
             export.write_gguf(plain, self.learned, self.pre, self.roles, self.name)
         elif plain.endswith("vocab.json"):
@@ -127,7 +128,8 @@ class Trained:
         """The trace as JSON Lines."""
         from jittok.writers.whole import whole
 
-        with whole(path) as new, new.open("w", encoding="utf-8") as file:
+        check_local(os.fsdecode(path), "--trace")
+        with whole(os.fsdecode(path)) as new, new.open("w", encoding="utf-8") as file:
             file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in self.trace())
 
 

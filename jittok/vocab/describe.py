@@ -45,7 +45,7 @@ def describe(vocab: Vocab, token: int, piece: bytes) -> dict[str, Any]:
     """One token as plain data. `piece`: what it prints, special or not. An id outside the vocabulary has no text."""
     known = 0 <= token < len(vocab)
     return {
-        "id": token,
+        "id": int(token),
         "piece": shown(piece),
         "bytes": spaced(piece),
         "text": shown(vocab.tokens[token]) if known else None,
@@ -59,7 +59,7 @@ def described(pipeline: Pipeline, token: int, piece: bytes) -> dict[str, Any]:
     """The same of a token of another file."""
     text = pipeline.tokens[token]
     return {
-        "id": token,
+        "id": int(token),
         "piece": shown(piece),
         "bytes": spaced(piece),
         "text": None if text is None else shown(text),

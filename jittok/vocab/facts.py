@@ -155,7 +155,11 @@ class Facts:
 
     def token_to_id(self, token: str | bytes) -> int | None:
         """The id of a vocabulary entry, None when there is none."""
-        return self.vocab.ids.get(token.encode("utf-8", "surrogatepass") if isinstance(token, str) else bytes(token))
+        if isinstance(token, str):
+            token = token.encode("utf-8", "surrogatepass")
+        if not isinstance(token, bytes | bytearray | memoryview):  # bytes(5) are five zeros
+            raise TypeError(f"found a token of type {type(token).__name__}, expected str or bytes")
+        return self.vocab.ids.get(bytes(token))
 
     def _checked(self, token: int) -> int:
         if isinstance(token, bool) or not isinstance(token, int | np.integer):

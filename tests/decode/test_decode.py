@@ -9,8 +9,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from jittok.decode.in_slices import text_of
 from jittok.decode.pieces import HIDDEN, build_pieces, byte_piece, marked_piece
-from jittok.decode.rows import BAD_ID, Frame, clean_spaces, join_rows
+from jittok.decode.rows import BAD_ID, Decoder, Frame, clean_spaces, join_rows
 from jittok.decode.stream import StreamDecoder
 from jittok.errors import InvalidToken
 from jittok.inputs import to_ids
@@ -215,6 +216,10 @@ def test_rows_are_joined_and_streamed_as_the_rules_say(
     stream = StreamDecoder(piece, frame, "replace")
     for row, text in zip(rows, want, strict=True):
         assert "".join([*map(stream.push, row), stream.finish()]) == text.decode("utf-8", "replace")
+        for at_once in (1, 2, 5):
+            if len(row) > at_once:
+                slices = text_of(Decoder(None, made), to_ids(row, len(texts)), frame, "replace", at_once)  # type: ignore[arg-type]
+                assert slices == text.decode("utf-8", "replace")
 
 
 def test_a_stream_gives_whole_characters_as_soon_as_they_are_there(spm: Tokenizer) -> None:

@@ -148,3 +148,22 @@ def test_the_number_of_a_byte_may_have_a_sign(monkeypatch):
         assert jittok.load(content.encode(), cache=False).decode([0, 1, 3, 4, 2, 5]) == "a\né<0x-0><0x++>"
     library = pytest.importorskip("tokenizers").Tokenizer.from_str(content)
     assert library.decode([0, 1, 3, 4, 2, 5]) == "a\né<0x-0><0x++>"
+
+
+@pytest.mark.parametrize("steps", [[WORDPIECE], [FALLBACK, FUSE]])
+def test_ids_that_change_after_they_were_checked_are_not_read_again(steps, monkeypatch) -> None:
+    tok = jittok.load(file_of(steps))
+    before = np.arange(20, dtype=np.int32)
+    ids = before.copy()
+    rows = jittok.TokenArray(ids, [0, ids.size])
+    wanted, check = tok.decode(ids), general.GeneralDecoder._check
+    monkeypatch.setattr(general, "WORTH_PIECES", 0)
+
+    def checked(self, given):
+        check(self, given)
+        ids[::2], ids[1::2] = -5, 2**31 - 1
+
+    monkeypatch.setattr(general.GeneralDecoder, "_check", checked)
+    for decode in (lambda: tok.decode(ids), lambda: tok.decode_batch(rows)[0]):
+        ids[:] = before
+        assert decode() == wanted

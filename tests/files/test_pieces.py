@@ -215,6 +215,31 @@ def test_bpe_behind_sentencepieces_normalizer_runs_in_kernels(seed):
     assert wanted == [library.encode(text) for text in texts]
 
 
+@pytest.mark.parametrize("squeeze", [True, False])
+def test_what_stays_is_copied_up_to_where_a_key_begins(squeeze):
+    charsmap = build_charsmap({key.encode(): image.encode() for key, image in {**MAP, "中\u0301": "b"}.items()})
+    tok = jittok.load(sentencepiece_of(BPE, [*HEAD, *BYTES, *LETTERS], True, True, squeeze, charsmap), cache=False)
+    plain = Runner(tok._encoder.pipeline)
+    tails = [
+        "a\u0301",
+        "a\u0302",
+        "  cccccccccc",
+        " ",
+        " \u3000c",
+        "é",
+        "ê",
+        "中\u0301",
+        "bb",
+        "bbb",
+        "▁▁",
+        "▁",
+        "\u05d0 \u05d0",
+    ]
+    texts = [own * k + tail for k in range(18) for own in "cd"[: 2 if JIT else 1] for tail in tails]
+    texts += [f"c {'d c ' * k}{tail}" for k in range(5) for tail in tails]
+    assert tok.encode_batch(texts, threads=1).to_list() == [plain.encode(text, False) for text in texts]
+
+
 LOWER = [chr(c) for c in range(0x61, 0x7B)]
 FOLDS = {c.upper().encode(): c.encode() for c in LOWER} | {"A\u0301".encode(): "á".encode(), b"Z\xe2\x84\xab": b"a"}
 FOLDED = [*((c, NORMAL, -9.0) for c in [*LOWER, *"123,.<>", "▁", "á"]), ("▁ab", NORMAL, -4.0), ("b.c", NORMAL, -5.0),
@@ -236,6 +261,20 @@ def test_letters_that_fold_are_cut_as_what_they_become(user):
     library = pytest.importorskip("sentencepiece").SentencePieceProcessor()
     library.LoadFromSerializedProto(content)
     assert wanted == [library.encode(text) for text in texts]
+
+
+@pytest.mark.parametrize("prefix", [True, False])
+def test_sections_of_a_text_whose_spaces_are_kept_have_the_ids_of_the_whole(prefix):
+    rows = [(text, NORMAL, score) for text, score in
+            (("▁", -70.1), ("a", -60.3), ("b", -61.7), ("ab", -99.9), ("▁a", -90.25), ("▁▁", -80.7))]  # fmt: skip
+    content = sentencepiece_of(UNIGRAM, [*HEAD, *rows], False, prefix, False)
+    tok, plain, draw = jittok.load(content, cache=False), Runner(read_pipeline(content)), random.Random(5)
+    assert tok._encoder.arrays.parts
+    text = "".join(draw.choices([" a", "ab", "b ", "a b", "  ", "c"], [9, 5, 5, 5, 1, 1], k=2500))
+    assert tok.encode(text).tolist() == plain.encode(text, False)
+    library = pytest.importorskip("sentencepiece").SentencePieceProcessor()
+    library.LoadFromSerializedProto(content)
+    assert tok.encode(text).tolist() == library.encode(text)
 
 
 @pytest.mark.parametrize("kind", [BPE, CHAR])

@@ -1,11 +1,18 @@
 """Kernels compiled the short way have all their helpers inside."""
 
+import contextlib
+import gc
+import os
+
+import numba
 import numpy as np
 import pytest
+from numba.core import entrypoints
 from numba.core.errors import NumbaError
 from small_package import python
 
 from jittok._jit import I64, JIT, OutI64, compiler, helper, kernel, lean, machine, trial
+from jittok._jit.collecting import no_collection
 
 LIMIT = 15
 
@@ -90,6 +97,40 @@ def test_what_numba_refuses_it_says_where():
     assert "During: typing of get attribute" in said[0]
     assert "no_such_field" in said[0]
     assert said[0] == said[1]
+
+
+@compiled
+def test_packages_that_extend_numba_are_left_to_what_else_is_compiled(monkeypatch):
+    said = []
+    monkeypatch.setattr(entrypoints, "init_all", lambda: said.append("extensions"))
+    for short in (True, False):
+        compiler.compile_kernel(twice.python, lean=short)
+    assert said == []
+    assert numba.njit(lambda x: x + 1)(1) == 2
+    assert "extensions" in said
+
+
+@compiled
+@pytest.mark.parametrize("around", [contextlib.nullcontext, no_collection])
+def test_the_collector_rests_while_a_kernel_is_compiled(monkeypatch, around):
+    on, real = [], compiler._frame_wrapper
+    monkeypatch.setattr(compiler, "_frame_wrapper", lambda *args: on.append(gc.isenabled()) or real(*args))
+    with around():
+        compiler.compile_kernel(twice.python)
+        on.append(gc.isenabled())
+    assert on == [False, around is contextlib.nullcontext]
+    assert gc.isenabled()
+
+
+@pytest.mark.process
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_the_collector_works_in_the_child_of_a_fork():
+    with no_collection():
+        child = os.fork()
+        if not child:
+            os._exit(not gc.isenabled())
+        assert os.waitpid(child, 0)[1] == 0
+        assert not gc.isenabled()
 
 
 @compiled

@@ -31,8 +31,11 @@ def said(key):
 
 calls = {
     "encode": lambda text: tok.encode(text, errors="replace").nbytes,
+    "count": lambda text: 0 * tok.count(text),
     "align": lambda text: sum(part.nbytes for part in (lambda made: (made.ids, made.spans))(tok.align(text))),
     "decode": lambda text: sys.getsizeof(tok.decode(ids[len(text)])),
+    "decode_batch": lambda text: sum(map(sys.getsizeof, tok.decode_batch(jittok.TokenArray(
+        ids[len(text)], [0, 10, *range(1000, len(ids[len(text)]) + 1, 1000), len(ids[len(text)])])))),
     "encode_batch": lambda text: tok.encode_batch(parts(text)).ids.nbytes,
     "align_batch": lambda text: (lambda made: made.ids.nbytes + made.spans.nbytes)(tok.align_batch(parts(text))),
 }
@@ -98,10 +101,18 @@ elif name == "pieces":
     rows = [("<unk>", 2, 0.0), *((text, 1, -0.1) for text in ("\u2581", "a", "aa", "\u0635\u0644"))]
     tok = jittok.load(sentencepiece_of(2, rows, False, True, True, grows))
     assert tok.runs == "kernels"
+elif name == "long tokens":
+    sys.path += sys.argv[5:]
+    from jittok.unicode.tables import ENCODED_BYTE
+    from write_gguf import vocab_file
+    tok = jittok.load(vocab_file("gpt2", [b"a", b"".join(ENCODED_BYTE[byte] for byte in "这".encode() * 4)]))
 else:
     tok = jittok.load(lzma.decompress(file.read_bytes())) if file.exists() else jittok.bundled(name)
-short, text = character * 3000, character * (size // len(character))
-ids = {len(each): tok.encode(each, errors="replace") for each in (short, text)} if call == "decode" else {}
+# a few kilobytes could go by the plain way as long as kernels are not compiled, which would count then
+short, text = character * (300_000 if tok.runs == "kernels" else 3000), character * (size // len(character))
+ids = {len(each): tok.encode(each, errors="replace") for each in (short, text)} if call.startswith("decode") else {}
+if name == "long tokens":
+    ids = {size: found + 1 for size, found in ids.items()}  # which print twelve bytes each
 calls[call](short)
 gc.collect()
 open("/proc/self/clear_refs", "w").write("5")
@@ -124,6 +135,8 @@ HELPERS = [str(Path(__file__).parents[1] / folder) for folder in ("data", "fuzz"
 PLAMO = str(Path(__file__).parents[1] / "data" / "vocabs" / "syn-plamo2.gguf.xz")
 UNIGRAM = str(Path(__file__).parents[1] / "data" / "vocabs" / "syn-ugm-plain.gguf.xz")
 IGNORES = str(Path(__file__).parents[1] / "data" / "vocabs" / "syn-bpe-ignore-merges.gguf.xz")
+HOLES = str(Path(__file__).parents[1] / "data" / "vocabs" / "syn-bpe-holes.gguf.xz")
+WHITE = str(Path(__file__).parents[1] / "data" / "vocabs" / "syn-whitespace.gguf.xz")
 SPACES = str(Path(__file__).parents[1] / "data" / "vocabs" / "syn-gemma4.gguf.xz")
 CASES = {
     "a character that becomes 33 bytes": ("t5", "\ufdfa".encode()),
@@ -176,6 +189,26 @@ IN_PARTS = {
 def test_what_becomes_longer_takes_no_more(case):
     taken, given = peak(*case, "encode", 14)
     assert taken <= max(TIMES, given + TIMES / 2) + 2  # 30 MB of caches
+
+
+SCRATCH = {
+    "cutters and matchers": (HOLES, "encode"),
+    "cut at white space first": (WHITE, "encode"),
+    "counted": (IGNORES, "count"),
+}
+
+
+@pytest.mark.parametrize("case", SCRATCH.values(), ids=SCRATCH)
+def test_three_ids_a_byte_and_what_cuts_words_take_no_more(case):
+    name, call = case
+    taken, _ = peak(name, b"\xff", call, 14)
+    assert taken <= TIMES
+
+
+@pytest.mark.parametrize("call", ["decode", "decode_batch"])
+def test_bytes_and_characters_of_all_ids_are_not_there_at_once(call):
+    taken, given = peak("long tokens", b"a", call, 6)
+    assert taken <= given + TIMES / 2
 
 
 def test_decoding_by_the_plain_way_takes_no_more():

@@ -176,3 +176,29 @@ def test_more_occurrences_than_can_be_summed_are_refused(tmp_path: Path) -> None
         many + many
     with pytest.raises(CorpusError, match="occurrences"):
         Counts.of({"a": 1 << 50}) + Counts.of({"a": 1}, unit=counts.UNIT)
+
+
+@pytest.mark.parametrize("name", ["ledger.jsonl", "run-of-mine.words", "notes.txt", "run-1.words", ".hidden"])
+def test_a_work_folder_with_something_of_another_stays_as_it_is(name: str, tmp_path: Path) -> None:
+    data, work = tmp_path / "a.txt", tmp_path / "work"
+    data.write_text("some words")
+    work.mkdir()
+    for content in ("what somebody has written", '{"plan": "of a journey"}', "12345678 {"):
+        if name != "ledger.jsonl" and content != "what somebody has written":
+            continue
+        (work / name).write_text(content)
+        if content == "12345678 {":  # the first line of a call that was killed
+            assert count_files([data], How(threads=1), work=work).to_dict()
+            continue
+        with pytest.raises(CorpusError, match="an empty folder, or one that jittok train began"):
+            count_files([data], How(threads=1), work=work)
+        assert (work / name).read_text() == content
+
+
+def test_what_others_have_put_into_a_work_folder_meanwhile_stays(tmp_path: Path) -> None:
+    data, work = tmp_path / "a.txt", tmp_path / "work"
+    data.write_text("some words")
+    count_files([data], How(threads=1), work=work)
+    (work / "run-of-mine.words").write_text("mine")
+    finished(work)
+    assert [path.name for path in work.iterdir()] == ["run-of-mine.words"]

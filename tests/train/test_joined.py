@@ -15,11 +15,12 @@ from jittok._jit import JIT
 from jittok._raw import wide_texts
 from jittok.errors import EncodingFailed
 from jittok.inputs import documents
-from jittok.train import counting, joined, table
+from jittok.train import joined, table
 from jittok.train.counter import Counter
 from jittok.train.counting import count
 from jittok.train.counts import Counts, of_table
 from jittok.train.cutter import cutter_of
+from jittok.train.shares import shares_of
 from jittok.train.table import make_table
 
 WORDS = st.dictionaries(st.binary(min_size=1, max_size=40), st.integers(1, 1 << 50), max_size=40)
@@ -86,8 +87,8 @@ def test_no_slot_lies_on_two_cache_lines(monkeypatch: pytest.MonkeyPatch, reserv
 @settings(max_examples=60, deadline=None)
 def test_threads_take_every_text_once_and_less_towards_the_end(sizes: list[int], threads: int, sampled: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(counting, "SAMPLED_TEXTS", sampled)
-        shares = counting._shares([bytes(size) for size in sizes], threads)
+        patch.setattr("jittok.train.shares.SAMPLED_TEXTS", sampled)
+        shares = shares_of([bytes(size) for size in sizes], threads)
     assert [len(text) for share in shares for _, texts in share for text in texts] == sizes[: len(sizes) * bool(shares)]
     assert len(shares) <= threads
     at = 0

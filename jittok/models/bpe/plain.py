@@ -12,6 +12,7 @@ from jittok.models.bpe.joints import cut_joints
 from jittok.models.bpe.text import BAD, decode, put_code_point
 from jittok.models.bpe.work import WorkWindow, encode_pieces, look_up
 from jittok.piece_cache.tables import SLACK
+from jittok.pretokenize.splitters.borrowed import LONG, borrow, borrowed_words
 from jittok.pretokenize.splitters.general import SplitterWindow, split_text
 from jittok.pretokenize.splitters.gpt2 import MALFORMED
 from jittok.unicode.characters import NEWLINE, SPACE_BYTE, SPACE_MARK_CODE
@@ -132,7 +133,12 @@ def encode_words(
     """
     if start == stop:
         return count
-    bad = split_text(splitter, text, start, stop, work.split, well_formed)
+    split = work.split
+    if well_formed and stop - start > LONG:  # rewritten: it may be three times as long as the caller's
+        if count + borrowed_words(stop - start) > room:
+            return OUT_OF_ROOM
+        split = borrow(work.split, ids, count, stop - start)
+    bad = split_text(splitter, text, start, stop, split, well_formed)
     if bad < stop:
         put_i64(report, OFFSET, bad)
         return MALFORMED

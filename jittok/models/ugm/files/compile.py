@@ -230,7 +230,7 @@ def _arrays(own: _Model, keys: Keys, *, first_span: int, merge: int, **more: Any
     below = longest * abs(own.unk_score)
     if own.single and below >= BELOW_PATH:
         limit = 0
-    parts = int(own.single and merge and free and limit > 0)
+    parts = int(own.single and free and limit > 0)
     if not own.single:
         most = float(max(np.abs(own.scores[kept]).max(), abs(own.unk_score)))
         limit = min(MOST_LIMIT, int(MOST_DOUBLE / (most * _growth(keys, True))))

@@ -78,9 +78,9 @@ def _encode(model: SpanModel, text: Window, start: int, stop: int, ids: Window, 
     """Ids of a span; of one whose path rounding may change DEFERRED is added, so that it is not kept."""
     own = model.lattice
     if own.single == 0 and stop - start > AT_ONCE:
-        done = encode_in_pieces(model.rewriting, own, text, start, stop, 0.0, False, ids, count)
+        done = encode_in_pieces(model.rewriting, own, text, start, stop, 0.0, False, False, ids, count)
         return WHOLE if done == UNDECIDED else done + DEFERRED if done >= 0 else done
-    size, _ = rewrite(model.rewriting, text, start, start, stop, False)
+    size, _ = rewrite(model.rewriting, text, start, start, stop, False, False)
     if size < 0:
         return size
     done = best_paths(own, size, 0.0, own.near * _characters(own.text, size), False, ids, count)
@@ -187,7 +187,7 @@ def _encode_text(
     if done == WHOLE and arrays.single == 0:
         done = _sections(own, data, start, stop, ids, count, report)
     elif done == WHOLE:
-        done = _whole(own, window(data), start, stop, 0.0, out, ids.size, count, report)
+        done = _whole(own, window(data), start, stop, 0.0, True, out, ids.size, count, report)
     if done == OUT_OF_WORK:
         report[NEED] = stop - start
     if done < 0:
@@ -225,7 +225,7 @@ def _sections(own: Spans, data: U8, start: int, stop: int, ids: OutI32, count: i
         if end - start <= own.limit:
             done = _spans(own, True, data, start, end, ids, count, report)
         if done == WHOLE:
-            done = _whole(own, text, start, end, 0.0, window(ids), ids.size, count, report)
+            done = _whole(own, text, start, end, 0.0, True, window(ids), ids.size, count, report)
         if done == OUT_OF_ROOM:  # of the section
             report[NEED] += count - begun + own.room_per_byte * (stop - start + 1)
         if done < 0:
@@ -240,6 +240,7 @@ def _summed_sections(
 ) -> int:
     """Ids of a text by sentencepiece's model: by spans, and by paths from its sum on where that is reset."""
     text, out, lattice, begun, size = window(data), window(ids), own.model.lattice, count, LONG_SECTION
+    first = start
     while start < stop:
         base = total_here(lattice)
         size = min(size, max(int((lattice.most_sum - abs(base)) / SUM_OF_BYTE), SHORT_SECTION))
@@ -254,7 +255,8 @@ def _summed_sections(
             if size > SHORT_SECTION:
                 size = max(size >> 2, SHORT_SECTION)
                 continue
-            done, size = _whole(own, text, start, end, base, out, ids.size, count, report), LONG_SECTION
+            done = _whole(own, text, start, end, base, start == first, out, ids.size, count, report)
+            size = LONG_SECTION
         if done == OUT_OF_ROOM:  # of the section
             report[NEED] += count - begun + own.room_per_byte * (stop - start + 1)
         if done < 0:
@@ -266,8 +268,8 @@ def _summed_sections(
 @helper
 def section_end(own: Rewriting, text: Window, start: int, stop: int, size: int, letters: bool) -> int:
     """Where the words that begin at `start` end, so many bytes of them or more: in front of a space between others that
-    are ASCII, or letters that stay as they are. Such words have nothing to do with one another, where runs of spaces
-    are merged."""
+    are ASCII, or letters that stay as they are. Such words have nothing to do with one another where runs of spaces
+    are merged, or where letters are cut from a space behind them."""
     end = start + size
     while end + 1 < stop:
         if get_u8(text, end) == SPACE_BYTE:
@@ -295,12 +297,13 @@ def _whole(
     start: int,
     stop: int,
     base: float,
+    begins: bool,
     ids: Window,
     room: int,
     count: int,
     report: OutI64,
 ) -> int:
-    """Ids of a fragment that cannot be cut, or of words, from the sum `base` in front of it on."""
+    """Ids of a fragment that cannot be cut, or of words, from the sum `base` on; begins: see `rewrite`."""
     if is_malformed(text, start, stop):
         return NOT_UTF8
     model = own.model
@@ -309,10 +312,10 @@ def _whole(
         if count + most > room:
             report[NEED] = most
             return OUT_OF_ROOM
-        done = encode_in_pieces(model.rewriting, model.lattice, text, start, stop, base, True, ids, count)
+        done = encode_in_pieces(model.rewriting, model.lattice, text, start, stop, base, True, begins, ids, count)
         if done != UNDECIDED:
             return done
-    size, _ = rewrite(model.rewriting, text, start, start, stop, True)
+    size, _ = rewrite(model.rewriting, text, start, start, stop, True, begins)
     if size == WHOLE:
         return OUT_OF_WORK
     if size < 0:
@@ -334,7 +337,7 @@ def _ends_with_space(model: SpanModel, text: Window, start: int, stop: int) -> b
             while begin > start and get_u8(text, begin) & 0xC0 == 0x80:
                 begin -= 1
             extends = own.clusters != 0 and does_extend(own, text, begin)
-        size, state = rewrite(own, text, start, begin, end, False)
+        size, state = rewrite(own, text, start, begin, end, False, False)
         if size != 0 or state == OUTSIDE:
             return state == OUTSIDE
         stop = begin

@@ -29,18 +29,18 @@ _PLACE = np.uint64(0x7FFFFFFF)
 
 @helper
 def encode_in_pieces(
-    rewriting: Rewriting, own: Lattice, text: Window, start: int, stop: int, base: float, whole: bool, ids: Window,
-    count: int,
+    rewriting: Rewriting, own: Lattice, text: Window, start: int, stop: int, base: float, whole: bool, begins: bool,
+    ids: Window, count: int,
 ) -> int:  # fmt: skip
     """Ids of text[start:stop], well-formed, for which there is room: a fragment, or a part of one, from the sum `base`
-    in front of it on; else (`whole` is off) a span, whose sum the ids in front of it tell. The new count or a code:
-    WHOLE as `best_paths` has it, OUT_OF_WORK, UNDECIDED, and those of `rewrite`.
+    in front of it on; else (`whole` is off) a span, whose sum the ids in front of it tell. begins: as for `rewrite`.
+    The new count or a code: WHOLE as `best_paths` has it, OUT_OF_WORK, UNDECIDED, and those of `rewrite`.
 
     own.text has a piece: the word that the last decided place is in, from that place on, and what is behind it.
     own.sums[0] is that of place `begin`; sums are known up to place `known_to`, and the tokens from all places before
     `p`.
     """
-    at, state = open_text(rewriting, whole)
+    at, state = open_text(rewriting, whole, begins)
     i, limit, most, last, unread = start, min(AT_ONCE, rewriting.room), min(rewriting.room, MOST_PLACES), False, True
     begin, p, known_to, joined = 0, 0, 0, False
     while not last:

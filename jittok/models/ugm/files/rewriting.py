@@ -96,14 +96,16 @@ def open_rewriting(arrays: Arrays, work: Work) -> Rewriting:
 
 
 @helper
-def rewrite(own: Rewriting, text: Window, first: int, start: int, stop: int, whole: bool) -> tuple[int, int]:
+def rewrite(
+    own: Rewriting, text: Window, first: int, start: int, stop: int, whole: bool, begins: bool
+) -> tuple[int, int]:
     """(bytes of normalized text in own.out, the state behind); or a code in place of the bytes: WHOLE where they do not
     fit, or only the whole fragment can tell, and ODD_TEXT.
 
-    text[first:stop] is well-formed, of which text[start:stop] is rewritten; whole: it is a fragment, and what stands in
-    front of it is put there.
+    text[first:stop] is well-formed, of which text[start:stop] is rewritten; whole: it is a fragment or some words of
+    one; begins: the fragment begins with it, and what stands in front is put there.
     """
-    at, state = open_text(own, whole)
+    at, state = open_text(own, whole, begins)
     i, at, state = rewrite_on(own, text, first, start, stop, at, state, own.room, whole)
     if i < stop:
         return i if i < 0 else WHOLE, state
@@ -111,12 +113,14 @@ def rewrite(own: Rewriting, text: Window, first: int, start: int, stop: int, who
 
 
 @helper
-def open_text(own: Rewriting, whole: bool) -> tuple[int, int]:
+def open_text(own: Rewriting, whole: bool, begins: bool) -> tuple[int, int]:
     """(bytes in own.out, state) before anything of a fragment, or of a part of one, is rewritten."""
     if not whole or own.prefix == 0:
         return 0, INSIDE
-    if own.merge != 0:
+    if own.merge != 0:  # words begin with their space
         return 0, OUTSIDE
+    if not begins:
+        return 0, INSIDE
     put_u8(own.out, 0, SPACE_BYTE)
     return 1, OUTSIDE
 
@@ -269,7 +273,7 @@ def text_end(own: Rewriting, text: Window, start: int, stop: int) -> int:
             extends = own.clusters != 0 and does_extend(own, text, begin)
         if begin > start and not is_placed(text, character_before(text, start, begin), begin):
             return stop
-        size, _ = rewrite(own, text, start, begin, stop, False)
+        size, _ = rewrite(own, text, start, begin, stop, False, False)
         if size < 0:
             return stop
         at = 0

@@ -1,0 +1,58 @@
+"""Text of very many ids, some at a time: else the bytes of all and their characters would be there at once."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from jittok._jit import I32, when_long
+from jittok.decode.stream import certain, cleaned
+from jittok.vocab import NO_TOKEN
+
+if TYPE_CHECKING:
+    from jittok.decode.rows import Decoder, Frame
+
+MOST_SLICES = 64
+"""Slices of a row: where Python copies a text that grows, a text is copied so many times at most."""
+MOST_HELD = 1 << 24
+"""Bytes that may wait for a place where cleaning can be cut; then all ids are decoded at once."""
+BY_PART = frozenset({"backslashreplace", "ignore", "replace", "strict", "surrogateescape"})
+"""Ways to treat bytes that are no characters, which look at these bytes alone."""
+
+
+def text_of(decoder: Decoder, ids: I32, frame: Frame, errors: str, at_once: int) -> str | None:
+    """The text of one row, so many ids at once or more. None where it must be decoded whole: to
+    be cleaned, or to be told that bytes are no characters. Raises InvalidToken."""
+    if errors not in BY_PART:
+        return None
+    known, text = codecs.getincrementaldecoder("utf-8")(errors), ""
+    try:
+        for part in _parts(decoder, ids, frame, max(at_once, ids.size // MOST_SLICES, 1)):
+            if part is None:
+                return None
+            text += known.decode(part)  # in place, as nobody else has this text
+        text += known.decode(b"", True)
+    except UnicodeDecodeError:
+        return None
+    return text
+
+
+def _parts(decoder: Decoder, ids: I32, frame: Frame, at_once: int) -> Iterator[bytes | None]:
+    """The bytes of one row, part by part; None where they cannot be cut."""
+    held, last = b"", ids.size - 1
+    for at in range(0, ids.size, at_once):
+        some = ids[at : at + at_once]
+        first, ends = at == 0, at + at_once > last
+        own = frame._replace(
+            strip=frame.strip * first,
+            bos=frame.bos if first else NO_TOKEN,
+            eos=frame.eos if ends else NO_TOKEN,
+            clean=0,
+        )
+        raw = held + when_long(ids.nbytes)(decoder.one, some, own)
+        cut = certain(raw) if frame.clean and not ends else len(raw)
+        held = raw[cut:]
+        if len(held) > MOST_HELD:
+            yield None
+        yield cleaned(raw[:cut]) if frame.clean else raw

@@ -1,0 +1,32 @@
+"""The splitter's scratch for a long rewritten text stands where its ids go: same ids, with ids in front of it too."""
+
+import lzma
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import jittok
+from jittok._jit import JIT
+from jittok.models.bpe import plain
+from jittok.pretokenize.splitters.borrowed import LONG
+
+FOLDER = Path(__file__).parents[1] / "data" / "vocabs"
+PIECES = [b"a", b"bc", b" ", b"  ", b"'s", b"12345", b"\n\n", "é".encode(), "这".encode(), b"\xff", b"\xff\xff"]
+
+
+@pytest.mark.parametrize("name", ["syn-bpe-holes", "syn-bpe-lstrip", "syn-whitespace", "syn-sarvam"])
+def test_a_long_text_with_malformed_bytes_has_the_ids_of_what_it_is_read_as(name, monkeypatch):
+    monkeypatch.setattr(plain, "LONG", LONG if JIT else 64)
+    size = LONG // 2 if JIT else 150
+    tok = jittok.load(lzma.decompress((FOLDER / f"{name}.gguf.xz").read_bytes()))
+    random = np.random.default_rng(8)
+    mixed = b"".join(PIECES[k] for k in random.integers(0, len(PIECES), size))
+    for text in (mixed, b"\xff" * size, b"a" + b"\xff" * size + b" b"):
+        read = text.decode("utf-8", "replace").encode()
+        assert len(read) > plain.LONG
+        assert tok.encode(text).tolist() == tok.encode(read).tolist()
+        rows = tok.encode_batch([b"a b", text, b"c"])
+        assert rows[1].tolist() == tok.encode(read).tolist()
+        assert rows[2].tolist() == tok.encode(b"c").tolist()
+        assert tok.count(text) == len(rows[1])
