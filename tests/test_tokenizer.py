@@ -306,9 +306,11 @@ def test_a_single_text_is_not_changed_by_the_one_before_it(name: str) -> None:
 
 def test_options_are_taken_by_their_truth(spm: Tokenizer) -> None:
     ids = spm.encode("hi<s>", add_special=True, parse_special=True).tolist()
-    for true, false in [(1, 0), (np.True_, np.False_), ("yes", ""), ([0], [])]:
+    for true, false in [(1, 0), (np.True_, np.False_), ([0], [])]:
         assert spm.encode("hi<s>", add_special=true, parse_special=true).tolist() == ids  # type: ignore[arg-type]
         assert spm.encode("hi", add_special=false, parse_special=false).tolist() == [HI]  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="found 'no', expected True or False"):  # a text is true whatever it says
+        spm.encode("hi", add_special="no")  # type: ignore[arg-type]
     for errors in ("ignore", ["strict"], None):
         with pytest.raises(ValueError, match="expected 'strict' or 'replace'"):
             spm.encode("hi", errors=errors)  # type: ignore[arg-type]

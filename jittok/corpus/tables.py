@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from jittok.corpus.buffers import check_buffers
 from jittok.corpus.limits import Limit
 from jittok.corpus.options import Options
+from jittok.corpus.pages import check_pages
 from jittok.corpus.sources import Source, is_url
 from jittok.errors import CorpusError, InWords, MalformedArray, missing
 from jittok.inputs import arrow
@@ -70,6 +72,11 @@ def parquet_rows(source: Source, group: int, options: Options, first: int) -> It
         size = column.total_uncompressed_size if column is not None else 0
         rows = max(1, min(BATCH_ROWS, facts.num_rows * BATCH_BYTES // max(size, 1)))
         try:
+            if column is not None:
+                remote = is_url(source.path)
+                with source.open() if remote else _local_file(source.path) as raw:
+                    where = f"{source.path}, row group {group}"
+                    check_pages(raw, column, options.max_document_bytes, where, believe=remote)
             if column is not None and column.has_dictionary_page:
                 longest = _longest_in_dictionary(source, group, options.column, file.metadata)
                 rows = max(1, min(rows, UNPACKED // max(longest, 1)))
@@ -104,6 +111,9 @@ def arrow_rows(source: Source, options: Options, first: int) -> Iterator[tuple[i
     with source.open() if is_url(source.path) else _local_file(source.path) as file:
         try:
             reader, total = _ipc_reader(file, source, options)
+            if not is_url(source.path):  # of a file that is far away each head would be a request
+                with _local_file(source.path) as raw:
+                    check_buffers(raw, options.max_document_bytes, source.path, stream=total is None)
             batches = (reader.get_batch(i) for i in range(total)) if total is not None else iter(reader)
 
             def columns() -> Iterator[Any]:

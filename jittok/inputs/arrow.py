@@ -7,6 +7,7 @@ Of an array only its type, its length and the sizes of its buffers are believed.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -28,16 +29,16 @@ def of_arrow(texts: Any) -> Iterator[Documents]:
     import pyarrow as pa
 
     if isinstance(texts, pa.Array):
-        yield _of_arrow_array(texts)
+        yield from _parts_of(texts)
         return
     if not isinstance(texts, pa.ChunkedArray):
         raise TypeError(f"found a pyarrow {type(texts).__name__}, expected an array of strings (a column)")
     small: list[Documents] = []
-    for chunk in texts.chunks or [pa.array([], texts.type)]:
-        part = _of_arrow_array(chunk)
+    for each in chain.from_iterable(map(_parts_of, texts.chunks or [pa.array([], texts.type)])):
+        part = each
         if part.stops.size and part.stops[-1] - part.starts[0] < WHOLE_CHUNK:
             small.append(part)
-            if sum(each.data.size for each in small) < PART_BYTES:
+            if sum(one.data.size for one in small) < PART_BYTES:
                 continue
             part = small.pop()
         if small:
@@ -59,8 +60,30 @@ def _rejoined(parts: list[Documents]) -> Documents:
     return Documents(fixed(data, np.uint8), fixed(starts, np.int64), fixed(stops, np.int64))
 
 
-def _of_arrow_array(array: Any) -> Documents:
-    data, starts, stops = rows_of(array)
+def _parts_of(array: Any) -> Iterator[Documents]:
+    """The rows of one array, in one part; those of a dictionary PART_BYTES at a time: a word of a megabyte may be that
+    of a million rows."""
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(array.type):
+        yield _documents_of(rows_of(array))
+        return
+    entries, indices, valid = _entries(array)
+    sizes = (
+        np.diff(np.frombuffer(entries.buffers()[1], np.int64, len(entries) + 1))[indices] if indices.size else indices
+    )
+    if valid is not None:
+        sizes[~valid] = 0
+    ends = np.cumsum(sizes)
+    marks = np.arange(PART_BYTES, int(ends[-1]) if ends.size else 0, PART_BYTES)
+    cuts = sorted({0, *np.searchsorted(ends, marks, "right").tolist(), indices.size})
+    for start, stop in pairwise(cuts if len(cuts) > 1 else (0, 0)):
+        some = slice(start, stop)
+        yield _documents_of(_picked(entries, indices[some], None if valid is None else valid[some]))
+
+
+def _documents_of(rows: Rows) -> Documents:
+    data, starts, stops = rows
     return Documents(fixed(data, np.uint8), fixed(starts, np.int64), fixed(stops, np.int64), theirs=True)
 
 
@@ -140,10 +163,18 @@ def _indices(array: Any) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
 
 
 def _of_dictionary(array: Any) -> Rows:
+    return _picked(*_entries(array))
+
+
+def _entries(array: Any) -> tuple[Any, NDArray[Any], NDArray[np.bool_] | None]:
+    """The entries of a dictionary array in memory of their own, and `_indices`."""
+    return _arrow_of(rows_of(array.dictionary)), *_indices(array)
+
+
+def _picked(entries: Any, indices: NDArray[Any], valid: NDArray[np.bool_] | None) -> Rows:
     import pyarrow as pa
 
-    indices, valid = _indices(array)
-    picked = _arrow_of(rows_of(array.dictionary)).take(pa.array(indices, mask=None if valid is None else ~valid))
+    picked = entries.take(pa.array(indices, mask=None if valid is None else ~valid))
     return _of_offsets(picked, np.int64)
 
 

@@ -12,18 +12,22 @@ from typing import NamedTuple
 import numpy as np
 
 from jittok._jit import I32, I64, U8, U32, OutI64, OutU8, frozen, helper, kernel, wide
-from jittok._raw import Window, get_u8, put_u8, window
+from jittok._raw import Window, get_u8, get_word, put_u8, put_word, window
 from jittok.errors import MalformedVocab
-from jittok.normalize.keys import BEGINS_USER, PLAIN, TIED, byte_kinds, charsmap_keys
+from jittok.normalize.keys import BEGINS_USER, PLAIN, TIED, Keys, byte_kinds, charsmap_keys
 from jittok.normalize.steps import longest_known_key, user_path
 from jittok.normalize.xcda import read_charsmap, root_base
 from jittok.pipeline.pipeline import packed
 from jittok.pipeline.steps import Squeeze
 from jittok.structures.double_array import DoubleArray, build_double_array
-from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2
+from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2, SPACE_MARK_CODE
 
 FIRST, BEHIND, SPACED = 0, 1, 2
 """How a part of a text goes on: it does not; behind others; behind others of which the last ends with a space."""
+FOLLOWED, ALONE = 1, 2
+"""What keys begin with a character: longer ones alone; itself."""
+_8, _63 = np.uint64(8), np.uint64(63)
+_HIGH, _LOW, _SPACES, _NONE = (np.uint64(0x0101010101010101 * byte) for byte in (0x80, 0x7F, SPACE_BYTE, 0))
 
 
 class Squeezed(NamedTuple):
@@ -37,6 +41,8 @@ class Squeezed(NamedTuple):
     squeeze: int  # 1: leading, doubled and trailing spaces go
     growth: int  # bytes that a byte becomes at most
     user: DoubleArray  # texts that the map leaves as they are
+    begins: U8  # [0x10000] FOLLOWED or ALONE of a character of two or three bytes; 0: no key begins with it
+    follows: U8  # [256] whether a longer key may have the byte behind its first character
 
 
 def squeezed_of(step: Squeeze, user: Collection[bytes] = ()) -> Squeezed | None:
@@ -56,8 +62,28 @@ def squeezed_of(step: Squeeze, user: Collection[bytes] = ()) -> Squeezed | None:
     trie = build_double_array(*packed(texts), np.zeros(len(texts), np.int32))
     return Squeezed(
         charsmap.units, root_base(charsmap), charsmap.replacements, frozen(kinds, np.uint8), int(step.prefix),
-        int(step.squeeze), int(grown.max(initial=1)), trie,
+        int(step.squeeze), int(grown.max(initial=1)), trie, *_begins(keys),
     )  # fmt: skip
+
+
+def _begins(keys: Keys) -> tuple[U8, U8]:
+    """The tables `begins` and `follows`. U+2581 does not stay as it is, either."""
+    begins, follows = np.zeros(0x10000, np.uint8), np.zeros(256, np.uint8)
+    starts, lengths = keys.offsets[:-1], np.diff(keys.offsets)
+    data = np.append(keys.data, np.zeros(4, np.uint8)).astype(np.int64)
+    first, second, third = (data[starts + k] for k in range(3))
+    size = 1 + (first >= 0xC0) + (first >= 0xE0) + (first >= 0xF0)
+    three = (first & 0xF) << 12 | (second & 0x3F) << 6 | third & 0x3F
+    code = np.where(size == 2, (first & 0x1F) << 6 | second & 0x3F, three)
+    inside, longer = (size == 2) | (size == 3), lengths > size
+    begins[code[inside & longer]] = FOLLOWED
+    begins[code[inside & ~longer]] = ALONE
+    follows[data[(starts + size)[longer]]] = 1
+    parts = (first & 0xC0 == 0x80).any() or (lengths < size).any() or (follows[0x80:0xC0] != 0).any()
+    if parts:  # a key ends inside of a character
+        begins[:], follows[0x80:] = ALONE, 1
+    begins[SPACE_MARK_CODE] = ALONE
+    return frozen(begins, np.uint8), frozen(follows, np.uint8)
 
 
 @helper
@@ -85,16 +111,85 @@ def _image_end(replacements: Window, place: int) -> int:
 
 
 @helper
-def _has_no_key(kinds: Window, text: Window, i: int, stop: int) -> bool:
-    kind = get_u8(kinds, get_u8(text, i))
-    return kind == PLAIN or (kind == TIED and (i + 1 >= stop or get_u8(text, i + 1) < 0x80))
+def _ends_keys(follows: Window, text: Window, i: int, stop: int) -> bool:
+    """Whether no key reaches across place i from the character in front."""
+    return i >= stop or get_u8(follows, get_u8(text, i)) == 0
 
 
 @helper
-def _stays(kinds: Window, text: Window, i: int, stop: int) -> bool:
-    """Whether text[i] is ASCII that becomes itself, and no space."""
-    byte = get_u8(text, i)
-    return byte < 0x80 and byte != SPACE_BYTE and _has_no_key(kinds, text, i, stop)
+def _has_no_key(kinds: Window, follows: Window, text: Window, i: int, stop: int) -> bool:
+    kind = get_u8(kinds, get_u8(text, i))
+    return kind == PLAIN or (kind == TIED and _ends_keys(follows, text, i + 1, stop))
+
+
+@helper
+def _stays(kinds: Window, follows: Window, text: Window, i: int, stop: int) -> bool:
+    """Whether text[i] is ASCII that becomes itself."""
+    return get_u8(text, i) < 0x80 and _has_no_key(kinds, follows, text, i, stop)
+
+
+@helper
+def _eight_stay(kinds: Window, follows: Window, text: Window, i: int, stop: int) -> bool:
+    """Whether text[i : i + 8] is ASCII that becomes itself, spaces among it."""
+    found = get_u8(kinds, get_u8(text, i))
+    for k in range(1, 8):
+        found |= get_u8(kinds, get_u8(text, i + k))
+    return found <= TIED and _ends_keys(follows, text, i + 8, stop)
+
+
+@helper
+def _copy_ascii(
+    table: Squeezed, text: Window, i: int, stop: int, enough: int, spaced: bool, to: Window, at: int
+) -> tuple[int, int, bool]:
+    """ASCII from text[i] on that stays as it is, with spaces that do, to to[at:]: (place behind, place behind it there,
+    whether the last is a space that swallows those behind it)."""
+    kinds, follows, last = window(table.kinds), window(table.follows), min(stop, enough)
+    while i < last:
+        if i + 8 <= last and _eight_stay(kinds, follows, text, i, stop):
+            word = get_word(text, i)
+            other = word ^ _SPACES
+            spaces = ((other & _LOW) + _LOW) & _HIGH ^ _HIGH  # all is ASCII
+            first = spaced and get_u8(text, i) == SPACE_BYTE
+            if table.squeeze == 0 or not (first or spaces & spaces << _8 != _NONE):
+                put_word(to, at, word)
+                spaced = table.squeeze != 0 and spaces >> _63 != _NONE
+                i, at = i + 8, at + 8
+                continue
+        end = min(i + 8, last)
+        while i < end and _stays(kinds, follows, text, i, stop):
+            byte = get_u8(text, i)
+            if not spaced or byte != SPACE_BYTE:
+                put_u8(to, at, byte)
+                at += 1
+            spaced = table.squeeze != 0 and byte == SPACE_BYTE
+            i += 1
+        if i < end:
+            break
+    return i, at, spaced
+
+
+@helper
+def _copy_wide(table: Squeezed, text: Window, i: int, stop: int, enough: int, to: Window, at: int) -> tuple[int, int]:
+    """Characters of two and three bytes from text[i] on that no key begins with: (place behind, place behind there)."""
+    kinds, begins, follows = window(table.kinds), window(table.begins), window(table.follows)
+    while i < min(stop, enough):
+        byte = get_u8(text, i)
+        if byte < 0xC0 or byte >= 0xF0 or get_u8(kinds, byte) & BEGINS_USER != 0:
+            break
+        second = get_u8(text, i + 1)
+        if byte < 0xE0:
+            found, size = get_u8(begins, (byte & 0x1F) << 6 | second & 0x3F), 2
+        else:
+            third = get_u8(text, i + 2)
+            found, size = get_u8(begins, (byte & 0xF) << 12 | (second & 0x3F) << 6 | third & 0x3F), 3
+        if found == ALONE or (found == FOLLOWED and not _ends_keys(follows, text, i + size, stop)):
+            break
+        put_u8(to, at, byte)
+        put_u8(to, at + 1, second)
+        if size == 3:
+            put_u8(to, at + 2, get_u8(text, i + 2))
+        i, at = i + size, at + size
+    return i, at
 
 
 @helper
@@ -115,26 +210,27 @@ def _squeeze(
     That is `stop`, or a place from `enough` on that no key reaches across. What the text became stands from `begin` on,
     or only the spaces at its end. goes_on: FIRST; or what the part before said.
     """
-    user, kinds, images, units = (
+    user, kinds, images, units, follows = (
         window(table.user.units), window(table.kinds), window(table.replacements), window(table.units),
+        window(table.follows),
     )  # fmt: skip
     prefixed, leading = table.prefix == 0 or goes_on != FIRST, table.squeeze != 0 and goes_on == FIRST
     spaced = leading or goes_on == SPACED
     while i < stop:
         if i >= enough and prefixed and not leading:
             return at, i, SPACED if spaced else BEHIND
-        byte = get_u8(text, i)
-        if prefixed and not leading and _stays(kinds, text, i, stop):
-            put_u8(to, at, byte)
-            i, at, spaced = i + 1, at + 1, False
-            while i < min(stop, enough) and _stays(kinds, text, i, stop):
-                put_u8(to, at, get_u8(text, i))
-                i, at = i + 1, at + 1
+        byte, begun = get_u8(text, i), i
+        if prefixed and not leading and byte < 0x80:
+            i, at, spaced = _copy_ascii(table, text, i, stop, enough, spaced, to, at)
+        elif prefixed and not leading:
+            i, at = _copy_wide(table, text, i, stop, enough, to, at)
+            spaced = spaced and i == begun
+        if i > begun:
             continue
         length, place, end = wide(0), wide(0), i
         if get_u8(kinds, byte) & BEGINS_USER != 0:
             end = user_path(user, text, i, stop)[1]
-        if end == i and not _has_no_key(kinds, text, i, stop):
+        if end == i and not _has_no_key(kinds, follows, text, i, stop):
             length, place = longest_known_key(units, table.units.size, table.root, text, i, stop)
         if length > 0:
             source, first, last, end = images, place, _image_end(images, place), i + length

@@ -11,11 +11,12 @@ import tracemalloc
 
 import pytest
 
-from jittok.corpus import compile_corpus, tables
+from jittok.corpus import buffers, compile_corpus, pages, tables
 from jittok.corpus.limits import Limit
 from jittok.corpus.options import Options
 from jittok.corpus.ranges import cut_lines, cut_separated, interval
 from jittok.corpus.sources import Source
+from jittok.corpus.tables import arrow_rows, parquet_rows
 from jittok.errors import CorpusError
 
 pytest.importorskip("orjson")
@@ -162,3 +163,120 @@ def test_an_input_that_is_read_in_small_pieces_ends_as_soon():
     data = io.BytesIO(b"a\nb\n" + b"c" * 50 + b"\nd")
     with pytest.raises(CorpusError, match="line 3"):
         list(cut_lines(lambda count: data.read(min(count, 3)), 10, Limit("name", 49, "line")))
+
+
+def footer_that_lies(path, size):
+    """A Parquet file whose footer says that its columns have one byte unpacked."""
+    raw = path.read_bytes()
+    start = len(raw) - 8 - int.from_bytes(raw[-8:-4], "little")
+    said, number = [], 2 * size  # as Thrift writes a number: seven bits a byte, the sign lowest
+    while number:
+        said.append(number & 0x7F | 0x80 * (number > 0x7F))
+        number >>= 7
+    assert raw.count(bytes(said), start) == 2  # of the column and of the row group
+    path.write_bytes(raw[:start] + raw[start:].replace(bytes(said), b"\x82" + b"\x80" * (len(said) - 2) + b"\0"))
+
+
+@pytest.mark.parametrize("how", ["plain", "dictionary", "version 2", "lying"])
+def test_a_page_is_an_error_before_it_is_unpacked(how, tmp_path, monkeypatch):
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    monkeypatch.setattr(pages, "LARGE", 1 << 20)
+    path, size = tmp_path / "bomb.parquet", 3 << 20
+    version = "2.0" if how == "version 2" else "1.0"
+    table = pa.table({"text": ["a", "x" * size]})
+    pq.write_table(table, path, compression="zstd", use_dictionary=how == "dictionary", data_page_version=version)
+    column = pq.ParquetFile(path).metadata.row_group(0).column(0)
+    assert column.total_compressed_size < size // 100
+    if how == "lying":
+        footer_that_lies(path, column.total_uncompressed_size)
+        assert pq.ParquetFile(path).metadata.row_group(0).column(0).total_uncompressed_size == 1
+    options, source = Options(max_document_bytes=2 << 20), Source(str(path), 1, "", "parquet", "")
+    assert sum(len(array) for _, array, _ in parquet_rows(source, 0, Options(), 0)) == 2  # the limit is 1 GiB
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", None)  # which unpacks
+    with pytest.raises(CorpusError, match=r"row group 0: found a page of 3.* bytes, expected up to 2097152: write"):
+        next(parquet_rows(source, 0, options, 0))
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_the_heads_of_pages_tell_their_sizes(version, tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "a.parquet"
+    table = pa.table({"n": range(900), "text": [f"{k} " * k for k in range(900)]})  # heads hold the least and the most
+    small = {"row_group_size": 400, "data_page_size": 9000, "write_batch_size": 20, "use_dictionary": False}
+    pq.write_table(table, path, data_page_version=version, **small)
+    facts = pq.ParquetFile(path).metadata
+    for group in range(facts.num_row_groups):
+        for number in range(2):
+            column = facts.row_group(group).column(number)
+            with path.open("rb") as file:
+                sizes = list(pages.page_sizes(file, column, "here"))
+                heads = column.total_uncompressed_size - sum(sizes)
+                assert 10 * len(sizes) < heads < 9000 * len(sizes)
+                raw = file.read()
+            assert number == 0 or len(sizes) > 3
+    with pytest.raises(CorpusError, match="no head of a page at byte"):
+        list(pages.page_sizes(io.BytesIO(b"\xff" * len(raw)), column, "here"))
+
+
+@pytest.mark.parametrize("how", ["file", "stream", "dictionary", "lz4"])
+def test_a_packed_buffer_is_an_error_before_it_is_unpacked(how, tmp_path, monkeypatch):
+    pa = pytest.importorskip("pyarrow")
+    monkeypatch.setattr(buffers, "LARGE", 1 << 20)
+    path, size = tmp_path / "bomb.arrow", 3 << 20
+    texts = pa.array(["a", "x" * size])
+    table = pa.table({"n": [1, 2], "text": texts.dictionary_encode() if how == "dictionary" else texts})
+    kind = pa.ipc.new_stream if how == "stream" else pa.ipc.new_file
+    packing = pa.ipc.IpcWriteOptions(compression="lz4" if how == "lz4" else "zstd")
+    with pa.OSFile(str(path), "wb") as file, kind(file, table.schema, options=packing) as writer:
+        writer.write_table(table)
+    assert path.stat().st_size < size // 100
+    source = Source(str(path), 1, "", "arrow", "")
+    assert sum(len(array) for _, array, _ in arrow_rows(source, Options(), 0)) == 2  # the limit is 1 GiB
+    for reader in (pa.RecordBatchFileReader, pa.RecordBatchStreamReader):
+        monkeypatch.setattr(
+            reader, "get_batch" if reader is pa.RecordBatchFileReader else "__next__", None, raising=False
+        )
+    with pytest.raises(CorpusError, match=r"bomb.arrow: found a buffer of 3.* bytes, expected up to 2097152: write"):
+        next(arrow_rows(source, Options(max_document_bytes=2 << 20), 0))
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["file", "stream"])
+@pytest.mark.parametrize("legacy", [False, True], ids=["new", "legacy"])
+def test_packed_buffers_tell_their_sizes(stream, legacy):
+    pa = pytest.importorskip("pyarrow")
+    texts = ["a", None, "x" * 5000] * 20
+    words = pa.array(texts).dictionary_encode()
+    table = pa.table({"l": [[1]] * 60, "text": texts, "d": words, "v": pa.array(texts).cast(pa.string_view())})
+    for packing in (None, "zstd"):
+        out, options = io.BytesIO(), pa.ipc.IpcWriteOptions(compression=packing, use_legacy_format=legacy)
+        with (pa.ipc.new_stream if stream else pa.ipc.new_file)(out, table.schema, options=options) as writer:
+            writer.write_table(table, max_chunksize=30)
+        sizes = list(buffers.unpacked_sizes(out, stream))
+        assert (sizes.count(50_010) > 0, sizes.count(5001), len(sizes) > 0) == (
+            bool(packing),
+            bool(packing),
+            bool(packing),
+        )
+    raw = out.getvalue()
+    for end in range(0, len(raw), 97):
+        cut = io.BytesIO(raw[:end])
+        try:
+            buffers.check_buffers(cut, 1, "here", stream)
+        except CorpusError as error:
+            assert "end too early" in str(error)  # noqa: PT017  a stream may be cut between two messages
+
+
+def test_a_stream_that_leads_back_ends():
+    pa = pytest.importorskip("pyarrow")
+    out, table = io.BytesIO(), pa.table({"text": ["abc"] * 9})
+    with pa.ipc.new_stream(out, table.schema) as writer:
+        writer.write_table(table)
+    size = pa.ipc.read_message(
+        pa.BufferReader(out.getvalue()[pa.ipc.read_message(out.getvalue()).metadata.size + 8 :])
+    ).body.size
+    raw = out.getvalue().replace(size.to_bytes(8, "little"), (-size).to_bytes(8, "little", signed=True))
+    assert raw != out.getvalue()
+    with pytest.raises(CorpusError, match="lead nowhere"):
+        buffers.check_buffers(io.BytesIO(raw), 1, "here", stream=True)

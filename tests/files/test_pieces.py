@@ -215,6 +215,31 @@ def test_bpe_behind_sentencepieces_normalizer_runs_in_kernels(seed):
     assert wanted == [library.encode(text) for text in texts]
 
 
+@pytest.mark.parametrize("squeeze", [True, False])
+def test_what_stays_is_copied_up_to_where_a_key_begins(squeeze):
+    charsmap = build_charsmap({key.encode(): image.encode() for key, image in {**MAP, "中\u0301": "b"}.items()})
+    tok = jittok.load(sentencepiece_of(BPE, [*HEAD, *BYTES, *LETTERS], True, True, squeeze, charsmap), cache=False)
+    plain = Runner(tok._encoder.pipeline)
+    tails = [
+        "a\u0301",
+        "a\u0302",
+        "  cccccccccc",
+        " ",
+        " \u3000c",
+        "é",
+        "ê",
+        "中\u0301",
+        "bb",
+        "bbb",
+        "▁▁",
+        "▁",
+        "\u05d0 \u05d0",
+    ]
+    texts = [own * k + tail for k in range(18) for own in "cd"[: 2 if JIT else 1] for tail in tails]
+    texts += [f"c {'d c ' * k}{tail}" for k in range(5) for tail in tails]
+    assert tok.encode_batch(texts, threads=1).to_list() == [plain.encode(text, False) for text in texts]
+
+
 LOWER = [chr(c) for c in range(0x61, 0x7B)]
 FOLDS = {c.upper().encode(): c.encode() for c in LOWER} | {"A\u0301".encode(): "á".encode(), b"Z\xe2\x84\xab": b"a"}
 FOLDED = [*((c, NORMAL, -9.0) for c in [*LOWER, *"123,.<>", "▁", "á"]), ("▁ab", NORMAL, -4.0), ("b.c", NORMAL, -5.0),
@@ -246,6 +271,23 @@ def test_sections_of_a_text_whose_spaces_are_kept_have_the_ids_of_the_whole(pref
     tok, plain, draw = jittok.load(content, cache=False), Runner(read_pipeline(content)), random.Random(5)
     assert tok._encoder.arrays.parts
     text = "".join(draw.choices([" a", "ab", "b ", "a b", "  ", "c"], [9, 5, 5, 5, 1, 1], k=2500))
+    assert tok.encode(text).tolist() == plain.encode(text, False)
+    library = pytest.importorskip("sentencepiece").SentencePieceProcessor()
+    library.LoadFromSerializedProto(content)
+    assert tok.encode(text).tolist() == library.encode(text)
+
+
+@pytest.mark.parametrize(("image", "parts"), [("ж", 2), ("ж ", 1), ("", 1)])
+def test_sections_end_beside_wide_characters_where_these_stand(image, parts):
+    rules = {"д\u0301".encode(): image.encode(), "½".encode(): b" ", "щ".encode(): b""}
+    rows = [("▁", NORMAL, -70.1), ("д", NORMAL, -60.3), ("▁ж", NORMAL, -91.7), ("дж", NORMAL, -99.9)]
+    content = sentencepiece_of(UNIGRAM, [*HEAD, *rows], False, True, True, build_charsmap(rules))
+    tok, plain, draw = jittok.load(content, cache=False), Runner(read_pipeline(content)), random.Random(5)
+    assert tok._encoder.arrays.parts == parts
+    many = [9, 9, 9, 3, 1, 1, 1, 1, 1]
+    text = "".join(
+        draw.choices(["д", "ж", " ", "д\u0301", "½", "щ", "▁", "\u0301", "ы"], many, k=5000 if JIT else 1500)
+    )
     assert tok.encode(text).tolist() == plain.encode(text, False)
     library = pytest.importorskip("sentencepiece").SentencePieceProcessor()
     library.LoadFromSerializedProto(content)

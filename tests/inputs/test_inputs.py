@@ -119,6 +119,20 @@ def test_arrow_arrays_of_every_layout() -> None:
             read(wrong)
 
 
+def test_a_dictionary_is_written_out_a_part_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    pa = pytest.importorskip("pyarrow")
+    monkeypatch.setattr(arrow, "PART_BYTES", 10)
+    words, rows = ["four", None, "", "a word of more than ten bytes"], [0, 3, 1, None, 2, 0, 0, 0, 3, 3, 2]
+    array = pa.DictionaryArray.from_arrays(pa.array(rows, pa.int8()), pa.array(words))
+    want = [(words[row] or "").encode() if row is not None else b"" for row in rows]
+    parts = list(documents(array))
+    assert len(parts) > 3
+    assert max(int(part.data.size) for part in parts) <= 29 + 10
+    for texts, expected in ((array, want), (array[2:9], want[2:9]), (array[:0], []), (array[3:5], want[3:5])):
+        assert read(texts) == expected
+        assert read(pa.chunked_array([texts, texts[:0], texts])) == 2 * expected
+
+
 def test_arrow_strings_are_read_in_place() -> None:
     pa = pytest.importorskip("pyarrow")
     array = pa.array(TEXTS)

@@ -1,0 +1,142 @@
+"""How large the packed buffers of an Arrow IPC file or stream are unpacked: asked before one is unpacked.
+
+A batch is unpacked whole, and some kilobytes may hold a buffer of gigabytes. In front of each packed buffer stands its
+size unpacked. Where the buffers are, the messages tell, which pyarrow does not show before it has unpacked them; so of
+their FlatBuffers the few fields are read here that lead there.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+from jittok.corpus.limits import OPTION
+from jittok.corpus.pages import LARGE
+from jittok.errors import CorpusError, InWords
+
+_MAGIC = b"ARROW1"
+_BLOCK = struct.Struct("<qi4xq")  # of a footer: where a message stands, bytes of its head and of its body
+_BUFFER = struct.Struct("<qq")  # where it begins in the body, and its bytes
+_CONTINUES = -1
+_DICTIONARIES, _BATCHES = 2, 3
+"""Fields of a footer."""
+_KIND, _HEADER, _BODY = 1, 2, 3
+"""Fields of a message: what it is (a dictionary or a batch, see below), that, and the bytes behind its head."""
+_DICTIONARY, _BATCH = 2, 3
+_DATA = 1
+"""Field of a dictionary: the batch of its values."""
+_BUFFERS, _PACKING = 2, 3
+"""Fields of a batch."""
+
+
+def check_buffers(file: Any, most: int, where: str, stream: bool) -> None:
+    """CorpusError where a packed buffer is larger than a document may be, and than `pages.LARGE`. `file`: opened, and
+    read from anywhere; stream: messages stand one behind the other, and no footer tells where."""
+    most = max(most, LARGE)
+    try:
+        for size in unpacked_sizes(file, stream):
+            if size > most:
+                raise CorpusError(
+                    where, InWords(f"a buffer of {size} bytes"), f"up to {most}: write smaller batches ({OPTION})"
+                )
+    except (struct.error, IndexError, OverflowError) as error:
+        found = InWords("messages that lead nowhere or end too early")
+        raise CorpusError(where, found, "a whole Arrow IPC file or stream") from error
+
+
+def unpacked_sizes(file: Any, stream: bool) -> Iterator[int]:
+    """Bytes of each packed buffer, unpacked. struct.error for what cannot be read."""
+    for body, head in _of_stream(file) if stream else _of_file(file):
+        message = _table(head, 0)
+        batch = _inner(head, message, _HEADER)
+        kind = _byte(head, message, _KIND)
+        if kind not in (_DICTIONARY, _BATCH) or batch is None:
+            continue
+        if kind == _DICTIONARY:
+            batch = _inner(head, batch, _DATA)
+        if batch is None or _field(head, batch, _PACKING) is None:
+            continue
+        for start, size in _structs(head, batch, _BUFFERS, _BUFFER):
+            if size:
+                yield max(0, struct.unpack("<q", _read(file, body + start, 8))[0])  # -1: it is not packed
+
+
+def _read(file: Any, at: int, size: int) -> bytes:
+    if at < 0 or size < 0:
+        raise IndexError("in front of the file")
+    file.seek(at)
+    return file.read(size)  # type: ignore[no-any-return]
+
+
+def _of_file(file: Any) -> Iterator[tuple[int, bytes]]:
+    """(where the body of a message begins, its head) of all that the footer names."""
+    file.seek(0, os.SEEK_END)
+    end = file.tell() - len(_MAGIC) - 4
+    size = struct.unpack("<i", _read(file, end, 4))[0]
+    footer = _read(file, end - size, size)
+    for field in (_DICTIONARIES, _BATCHES):
+        for at, head, _ in _structs(footer, _table(footer, 0), field, _BLOCK):
+            raw = _read(file, at, head)
+            size, before = _size(raw)
+            yield at + head, raw[before : before + size]
+
+
+def _of_stream(file: Any) -> Iterator[tuple[int, bytes]]:
+    """The same of messages that stand one behind the other."""
+    at = 0
+    while len(start := _read(file, at, 8)) == 8:
+        size, before = _size(start)
+        if size <= 0:
+            return
+        head = _read(file, at + before, size)
+        yield at + before + size, head
+        place = _field(head, _table(head, 0), _BODY)
+        body = struct.unpack_from("<q", head, place)[0] if place is not None else 0
+        if body < 0:
+            raise IndexError("a message that leads back")
+        at += before + size + body
+
+
+def _size(start: bytes) -> tuple[int, int]:
+    """Bytes of a head, and how many stand in front of it."""
+    first, second = struct.unpack_from("<ii", start)
+    return (second, 8) if first == _CONTINUES else (first, 4)
+
+
+# ---- FlatBuffers: places are those of tables in their bytes
+
+
+def _table(raw: bytes, at: int) -> int:
+    """The table that the number at a place leads to."""
+    return at + int(struct.unpack_from("<I", raw, at)[0])
+
+
+def _field(raw: bytes, table: int, number: int) -> int | None:
+    """The place of a field, None where it is left out."""
+    fields = table - struct.unpack_from("<i", raw, table)[0]
+    if fields < 0:
+        raise IndexError("fields in front of all bytes")
+    if 4 + 2 * number >= struct.unpack_from("<H", raw, fields)[0]:
+        return None
+    offset = struct.unpack_from("<H", raw, fields + 4 + 2 * number)[0]
+    return table + offset if offset else None
+
+
+def _inner(raw: bytes, table: int, number: int) -> int | None:
+    at = _field(raw, table, number)
+    return None if at is None else _table(raw, at)
+
+
+def _byte(raw: bytes, table: int, number: int) -> int:
+    at = _field(raw, table, number)
+    return 0 if at is None else raw[at]
+
+
+def _structs(raw: bytes, table: int, number: int, kind: struct.Struct) -> Iterator[tuple[int, ...]]:
+    """The elements of a field that is a list of structs."""
+    at = _inner(raw, table, number)
+    if at is not None:
+        for k in range(struct.unpack_from("<I", raw, at)[0]):
+            yield kind.unpack_from(raw, at + 4 + k * kind.size)
