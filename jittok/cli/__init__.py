@@ -25,6 +25,10 @@ COMMANDS = ("encode", "decode", "count", "info", "compare", "convert", "trace", 
 """Modules of this package, in the order of --help."""
 EXPECTED_FAILURES = (JittokError, OSError, ValueError, TypeError, KeyError, ImportError, EOFError, MemoryError)
 """What bad input, files and installations give. Anything else is a bug, and says so."""
+NAMES = ("FILE", "FILE|NAME", "DIR", "OUT", "INPUT", "VOCAB", "A", "B")
+"""What --help calls the names of files,"""
+OUTPUTS = ("out", "output", "html", "work", "save_words", "trace")
+"""and what holds those of outputs."""
 INTERRUPTED = 130
 ABOUT = (
     "The tokenizers of open models, for large corpora: any tokenizer file (GGUF, tokenizer.json, .model, ranks, ...), "
@@ -45,6 +49,21 @@ class Parser(argparse.ArgumentParser):
             (sys.stderr if file is None else file).write(message)
 
 
+def _name(text: str) -> str:
+    """The name of a file, for argparse. An empty one, as of a variable of the shell that is not set, would stand for
+    the folder where one is, or for no option at all."""
+    if not text:
+        raise argparse.ArgumentTypeError("found an empty name, expected that of a file or folder")
+    return text
+
+
+def _output_name(text: str) -> str:
+    """The same of an output, which would be a file that is called -."""
+    if text == "-":
+        raise argparse.ArgumentTypeError("found '-', expected a name (/dev/stdout is standard output, ./- that name)")
+    return _name(text)
+
+
 def build_parser() -> argparse.ArgumentParser:
     """The parser of all commands."""
     parser = Parser(prog="jittok", description=ABOUT)
@@ -54,6 +73,11 @@ def build_parser() -> argparse.ArgumentParser:
         module = importlib.import_module(f"jittok.cli.{name}")
         command = commands.add_parser(name, help=module.HELP, description=module.HELP)
         module.add_arguments(command)
+        for action in command._actions:
+            if action.dest in OUTPUTS and action.metavar:
+                action.type = _output_name
+            elif action.metavar in NAMES:
+                action.type = _name
         command.set_defaults(run=module.run)
     return parser
 
@@ -174,7 +198,7 @@ def _compiling_told() -> Iterator[None]:
 def one_line(error: BaseException, options: Container[str] = ()) -> str:
     """What an exception says, in one line. Those of `options` have the names of the command line."""
     if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
+        return " ".join(f"{error.filename}: {error.strerror}".split())
     if isinstance(error, OSError) and error.strerror:
         return f"standard output: {error.strerror}"  # files have names
     if isinstance(error, MemoryError):

@@ -174,7 +174,7 @@ def _dry_run(tok: Any, given: argparse.Namespace, chosen: Options) -> int:
     from jittok.encode.stretches import thread_count
     from jittok.tokenizer.other_files import KERNELS
 
-    sources, left_out = find_sources(given.inputs, chosen)
+    sources, left_out = find_sources(given.inputs, chosen, without=given.out)
     slow = tok.runs != KERNELS  # plain Python, a thread at a time
     sampler, threads = Sampler(tok, sources, chosen), 1 if slow else thread_count(given.threads)
     found = predict(sampler, formats_of(tok, sources, chosen), threads)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jittok.cli.common import add_limit, add_overwrite, check_outputs, positive, sizes, weight, write_report
+from jittok.cli.common import add_limit, add_overwrite, check_outputs, note, positive, sizes, weight, write_report
 from jittok.cli.train_options import check_options
-from jittok.cli.train_words import counted_words, held_out
+from jittok.cli.train_words import check_held_out, counted_words, held_out
 
 if TYPE_CHECKING:
     from jittok.train.counts import Counts
@@ -168,6 +167,7 @@ def run(options: argparse.Namespace) -> int:
     if options.extend or options.prune:
         base = _base(options)
     check_options(options, add_arguments)
+    check_held_out(options)
     start = time.perf_counter()
     words = counted_words(options)
     counted = time.perf_counter()
@@ -195,7 +195,7 @@ def run(options: argparse.Namespace) -> int:
         report["warnings"] = trained.warnings
         for warning in trained.warnings:
             said = warning.replace("with special and eos", "with --special and --eos")
-            sys.stderr.write(f"jittok train: {said}\n")
+            note(f"jittok train: {said}")
         _look(options, trained, words, report)
     if options.work:
         from jittok.train.files import finished
@@ -317,7 +317,7 @@ def _other_model(options: argparse.Namespace, words: Counts, size: int, several:
         made.save(path)
         files.append(str(path))
     for warning in made.warnings:
-        sys.stderr.write(f"jittok train: {warning}\n")
+        note(f"jittok train: {warning}")
     return {"size": len(made), "merges": made.merges.ids.size if made.merges else 0, "files": files}
 
 

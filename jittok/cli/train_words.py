@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import TYPE_CHECKING
 
+from jittok.cli.common import note
 from jittok.cli.train_options import check_words, not_cut_out
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def counted_words(options: argparse.Namespace, stretches: str | None = None) -> 
     check_words(words, options, how)
     said = not_cut_out(words, options)
     if said:
-        sys.stderr.write(f"jittok train: {said}\n")
+        note(f"jittok train: {said}")
     return words
 
 
@@ -39,6 +39,14 @@ def _counted(options: argparse.Namespace, how: How, work: str | None) -> Counts:
     from jittok.train.files import count_files
 
     return count_files(options.inputs, how, _reading(options), dict(options.weight), work)
+
+
+def check_held_out(options: argparse.Namespace) -> None:
+    """CorpusError for a --held-out that is not there, before hours of work."""
+    from jittok.train.files import sources_of
+
+    if options.held_out:
+        sources_of([options.held_out], _reading(options))
 
 
 def held_out(options: argparse.Namespace) -> list[bytes]:

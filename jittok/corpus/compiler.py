@@ -67,7 +67,7 @@ def compile_corpus(
     check_local(given, "--out")
     if out.exists() and not out.is_dir():
         raise CorpusError(str(out), InWords("a file"), "a folder to write, or a free name")
-    sources, left_out = find_sources(inputs, options)
+    sources, left_out = find_sources(inputs, options, without=out)
     check_looks(sources, options)
     formats = formats_of(tok, sources, options)
     encoder = RangeEncoder(tok, sources, options)

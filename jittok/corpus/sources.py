@@ -131,14 +131,19 @@ def size_and_stamp(path: str) -> tuple[int, str]:
 
 
 def find_sources(
-    inputs: Iterable[str | os.PathLike[str]], options: Options, *, any_name: bool = False
+    inputs: Iterable[str | os.PathLike[str]],
+    options: Options,
+    *,
+    any_name: bool = False,
+    without: str | os.PathLike[str] | None = None,
 ) -> tuple[list[Source], list[str]]:
     """The sources of all inputs, in the order given and sorted inside a glob or directory; and what was left out.
 
     Left out are files of directories whose names tell no kind that can be read, hidden files and folders, linked
     folders, and with `on_error` "skip" folders that may not be read. `any_name`: a file that was named is
-    plain text where its name tells no kind, and may be a pipe. Raises CorpusError for a name that matches nothing,
-    tells no kind, or comes twice.
+    plain text where its name tells no kind, and may be a pipe. `without`: a folder that is left out where it lies in
+    another: what is written there is no input of the next call, which goes on with it. Raises CorpusError for a name
+    that matches nothing, tells no kind, or comes twice.
     """
     sources: list[Source] = []
     left_out: list[str] = []
@@ -147,7 +152,7 @@ def find_sources(
     if not given:
         raise CorpusError("INPUT", InWords("none"), "files, directories, globs, URLs or - for standard input")
     for name in given:
-        for path, named in _expand(name, left_out, options.on_error == "skip"):
+        for path, named in _expand(name, left_out, options.on_error == "skip", without):
             kind = _kind(path, options, any_name and named)
             if kind is None:
                 if named:
@@ -186,7 +191,9 @@ def _source(path: str, kind: str, packing: str, streams: bool) -> Source:
     return source
 
 
-def _expand(name: str, left_out: list[str], skip: bool) -> Iterator[tuple[str, bool]]:
+def _expand(
+    name: str, left_out: list[str], skip: bool, without: str | os.PathLike[str] | None
+) -> Iterator[tuple[str, bool]]:
     """(path, whether it was named by the user rather than found in a directory)."""
     if name == STDIN:
         yield name, True
@@ -200,7 +207,7 @@ def _expand(name: str, left_out: list[str], skip: bool) -> Iterator[tuple[str, b
         else:
             yield name, True
     elif Path(name).is_dir():
-        yield from ((path, False) for path in sorted(_files_in(name, left_out, skip)))
+        yield from ((path, False) for path in sorted(_files_in(name, left_out, skip, without)))
     elif any(mark in name for mark in MAGIC) and not Path(name).exists():
         found = sorted(path for path in glob.glob(name, recursive=True) if Path(path).is_file())  # noqa: PTH207  ** and absolute names
         if not found:
@@ -212,18 +219,23 @@ def _expand(name: str, left_out: list[str], skip: bool) -> Iterator[tuple[str, b
         yield name, True
 
 
-def _files_in(name: str, left_out: list[str], skip: bool) -> Iterator[str]:
-    """All files below a folder. Hidden ones and linked folders go to `left_out`, with `skip` also folders that may not
-    be read; else these are an OSError."""
+def _files_in(name: str, left_out: list[str], skip: bool, without: str | os.PathLike[str] | None) -> Iterator[str]:
+    """All files below a folder. Hidden ones, linked folders and `without` go to `left_out`, with `skip` also folders
+    that may not be read; else these are an OSError."""
 
     def refused(error: OSError) -> None:
         if not skip or error.filename is None or Path(error.filename) == Path(name):
             raise error
         left_out.append(Path(error.filename).as_posix())
 
+    other = None if without is None or not Path(without).is_dir() else Path(without).stat()
     for folder, below, files in os.walk(name, onerror=refused):
         paths = [Path(folder, each) for each in files]
         passed = [each for each in below if each.startswith(".") or Path(folder, each).is_symlink()]
+        if other is not None:
+            passed += [
+                each for each in below if each not in passed and os.path.samestat(Path(folder, each).stat(), other)
+            ]
         below[:] = [each for each in below if each not in passed]
         left_out += [Path(folder, each).as_posix() for each in passed]
         for path in paths:

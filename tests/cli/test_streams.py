@@ -40,6 +40,8 @@ def shell(command: str, **more: Any) -> subprocess.CompletedProcess[str]:
         ("jittok count --vocab nobody -p hi 2>&-", 2, ""),
         ("touch x.exe a.txt; jittok count --vocab gpt-2 . 2>&-", 0, ""),
         ("jittok encode --vocab gpt-2 -p hi 2>/dev/full", 0, ""),
+        ("echo a b a b >a.txt; jittok train a.txt --size 258 --out a.gguf 2>&-", 0, ""),
+        ("echo a b a b >a.txt; jittok train a.txt --size 258 --out a.gguf 2>/dev/full", 0, ""),
     ],
 )
 def test_streams_that_are_closed_or_full(tmp_path: Path, command: str, status: int, says: str) -> None:
