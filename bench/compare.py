@@ -20,6 +20,7 @@ import lzma
 import os
 import platform
 import re
+import resource
 import statistics
 import sys
 import textwrap
@@ -29,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import conftest
+import numpy as np
 import peers
 
 import jittok
@@ -108,11 +110,11 @@ def compare(
     """MB/s of both and the ratio. The tokenizer and the peer must be new when the mode is "unseen"."""
     clock = time.process_time if threads == 1 else time.perf_counter
 
-    def seconds(way: peers.Way, texts: list[bytes]) -> float:
+    def seconds(way: peers.Way, texts: list[bytes]) -> tuple[float, float]:
         ready = way.ready(texts)
-        start = clock()
+        start, system = clock(), resource.getrusage(resource.RUSAGE_SELF).ru_stime
         way.run(ready)
-        return clock() - start
+        return clock() - start, resource.getrusage(resource.RUSAGE_SELF).ru_stime - system
 
     own = own_way(tok, mode, threads)
     parts = chunks(documents, pairs + 1)
@@ -121,13 +123,15 @@ def compare(
     theirs_way = fastest(ways_of(peer, mode), parts[0], clock)
     for way in (own, theirs_way):  # not measured
         way.run(way.ready(parts[0]))
-    mine, theirs, rates = [], [], []
+    mine, theirs, rates, system, total = [], [], [], np.zeros(2), 0.0
     gc.collect()
     gc.disable()
     begin = time.perf_counter()
     for part in parts[1:]:
         size = sum(map(len, part)) / 1e6
-        a, b = seconds(own, part), seconds(theirs_way, part)
+        (a, of_a), (b, of_b) = seconds(own, part), seconds(theirs_way, part)
+        system += of_a, of_b
+        total += size
         mine.append(size / a)
         theirs.append(size / b)
         rates.append(b / a)
@@ -137,7 +141,7 @@ def compare(
     return {
         "jittok": round(statistics.median(mine), 1), "peer": round(statistics.median(theirs), 1),
         "ratio": round(statistics.median(rates), 2), "least": round(min(rates), 2), "most": round(max(rates), 2),
-        "pairs": len(rates), "way": theirs_way.name,
+        "pairs": len(rates), "way": theirs_way.name, "system ns a byte": (system / total * 1e3).round(2).tolist(),
     }  # fmt: skip
 
 

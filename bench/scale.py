@@ -111,6 +111,7 @@ def measure(
         wrong = differing(right, _rows(peer, way.run(way.ready(first))))
         if wrong:
             print(f"{vocabulary} {name}: {way.name}: {wrong} of {len(first)} rows differ", file=sys.stderr)
+    del right  # its memory is for the next call, as that of the peer's results is
     chosen = compare.fastest(ways, first, time.process_time)
     own = peers.Way(f"batch of {kind}", READY[kind], lambda texts: tok.encode_batch(texts, threads=options.threads))
     sides = {"jittok": own, "peer": chosen}

@@ -277,6 +277,23 @@ def test_sections_of_a_text_whose_spaces_are_kept_have_the_ids_of_the_whole(pref
     assert tok.encode(text).tolist() == library.encode(text)
 
 
+@pytest.mark.parametrize(("image", "parts"), [("ж", 2), ("ж ", 1), ("", 1)])
+def test_sections_end_beside_wide_characters_where_these_stand(image, parts):
+    rules = {"д\u0301".encode(): image.encode(), "½".encode(): b" ", "щ".encode(): b""}
+    rows = [("▁", NORMAL, -70.1), ("д", NORMAL, -60.3), ("▁ж", NORMAL, -91.7), ("дж", NORMAL, -99.9)]
+    content = sentencepiece_of(UNIGRAM, [*HEAD, *rows], False, True, True, build_charsmap(rules))
+    tok, plain, draw = jittok.load(content, cache=False), Runner(read_pipeline(content)), random.Random(5)
+    assert tok._encoder.arrays.parts == parts
+    many = [9, 9, 9, 3, 1, 1, 1, 1, 1]
+    text = "".join(
+        draw.choices(["д", "ж", " ", "д\u0301", "½", "щ", "▁", "\u0301", "ы"], many, k=5000 if JIT else 1500)
+    )
+    assert tok.encode(text).tolist() == plain.encode(text, False)
+    library = pytest.importorskip("sentencepiece").SentencePieceProcessor()
+    library.LoadFromSerializedProto(content)
+    assert tok.encode(text).tolist() == library.encode(text)
+
+
 @pytest.mark.parametrize("kind", [BPE, CHAR])
 @pytest.mark.parametrize("fallback", [False, True])
 def test_stretches_of_a_text_have_the_ids_of_the_whole(kind, fallback, monkeypatch):

@@ -48,7 +48,7 @@ class Arrays(NamedTuple):
     unk_id: int
     unk_score: float
     single: int  # 1: sentencepiece's model; sums are floats, a text is one word
-    parts: int  # 1: sums are floats, and words between ASCII letters may be taken apart
+    parts: int  # sums are floats, and words may be taken apart: 1 between ASCII letters, 2 beside wide characters, too
     merge: int  # 1: runs of spaces become the one in front of a word
     tail: int  # 1: a text that ends with a space ends with a word of it
     mark: I32  # ids of that word

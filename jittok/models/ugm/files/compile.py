@@ -20,7 +20,7 @@ from jittok.pipeline import Pipeline
 from jittok.pipeline.models import NO_TOKEN, NORMAL, UNIGRAM, UNKNOWN, USER, Pieces, Unigram
 from jittok.pipeline.pipeline import packed
 from jittok.pipeline.steps import Squeeze
-from jittok.safe_cuts.cuts import BLANK, CLASSES, ILL, LETTER
+from jittok.safe_cuts.cuts import BLANK, CLASSES, ILL, LETTER, WIDE
 from jittok.structures.double_array import DoubleArray, build_double_array
 from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES
 
@@ -231,6 +231,7 @@ def _arrays(own: _Model, keys: Keys, *, first_span: int, merge: int, **more: Any
     if own.single and below >= BELOW_PATH:
         limit = 0
     parts = int(own.single and free and limit > 0)
+    parts += int(parts and rules.cuts[CLASSES * WIDE + BLANK] != 0 and _stand(keys))
     if not own.single:
         most = float(max(np.abs(own.scores[kept]).max(), abs(own.unk_score)))
         limit = min(MOST_LIMIT, int(MOST_DOUBLE / (most * _growth(keys, True))))
@@ -242,6 +243,17 @@ def _arrays(own: _Model, keys: Keys, *, first_span: int, merge: int, **more: Any
         _growth(keys, own.byte_ids[0] >= 0), longest, NEAR_FLOATS if own.single else NEAR_DOUBLES,
         -RESET - below - SLACK if own.single else np.inf,
     )  # fmt: skip
+
+
+def _stand(keys: Keys) -> bool:
+    """Whether what stands beside a space does so when texts are normalized, unless it is a key by itself: no longer key
+    becomes nothing, or what begins or ends with a space."""
+    sizes = np.diff(keys.image_offsets)
+    lead = keys.data[keys.offsets[:-1]] if keys.data.size else keys.data
+    longer = np.diff(keys.offsets) > 1 + (lead >= 0xC0) + (lead >= 0xE0).astype(np.int64) + (lead >= 0xF0)
+    first, last = keys.image_offsets[:-1][sizes > 0], keys.image_offsets[1:][sizes > 0] - 1
+    ends = (keys.images[first] == SPACE_BYTE) | (keys.images[last] == SPACE_BYTE)
+    return not ((sizes == 0) & longer).any() and not (ends & longer[sizes > 0]).any()
 
 
 def _spaced(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:

@@ -35,6 +35,7 @@ from jittok.models.ugm.files.rewriting import (
     text_end,
 )
 from jittok.normalize.keys import TIED
+from jittok.normalize.steps import longest_known_key
 from jittok.piece_cache.fragment_loop import Spans, make_encode_fragments
 from jittok.piece_cache.lookup import DEFERRED, finish_nothing, make_resolve
 from jittok.piece_cache.records import BARRED
@@ -43,14 +44,16 @@ from jittok.piece_cache.span_loop import WHOLE, make_encode_spans, open_span_wor
 from jittok.piece_cache.tables import Key
 from jittok.pretokenize.splitters.spans import split_spans
 from jittok.structures.valid import is_malformed
-from jittok.unicode.characters import SPACE_BYTE
+from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_0, SPACE_MARK_1
 
 SECTION = 512
 """Bytes of a text that are taken as a whole where a span in them cannot be told by itself, or more."""
 LONG_SECTION, SHORT_SECTION = 1 << 13, 1 << 7
 """Most and least of texts whose sum does not begin anew with each word,"""
 SUM_OF_BYTE = 4.0
-"""whose bytes change the sum by less in natural text."""
+"""whose bytes change the sum by less in natural text that the model knows,"""
+FARTHER = 1.25
+"""or by so much more than those of the section before."""
 DELETE = 0x7F
 
 
@@ -179,7 +182,7 @@ def _encode_text(
     begin_text(lattice, count)
     stop = text_end(own.model.rewriting, window(data), start, stop)
     if arrays.parts != 0:
-        done = _summed_sections(own, prefixed, data, start, stop, ids, count, report)
+        done = _summed_sections(own, prefixed, data, start, stop, arrays.parts, ids, count, report)
     elif stop - start <= own.limit:
         done = _spans(own, prefixed, data, start, stop, ids, count, report)
         if done >= 0 and arrays.single != 0 and np.isnan(settle(lattice, out, done)):
@@ -220,7 +223,7 @@ def _sections(own: Spans, data: U8, start: int, stop: int, ids: OutI32, count: i
     """Ids of a fragment in which a span cannot be told by itself: only the words around it are taken as a whole."""
     text, begun = window(data), count
     while start < stop:
-        end = section_end(own.model.rewriting, text, start, stop, SECTION, False)
+        end = section_end(own.model.rewriting, text, start, stop, SECTION, 0)
         done = WHOLE
         if end - start <= own.limit:
             done = _spans(own, True, data, start, end, ids, count, report)
@@ -236,23 +239,31 @@ def _sections(own: Spans, data: U8, start: int, stop: int, ids: OutI32, count: i
 
 @helper
 def _summed_sections(
-    own: Spans, prefixed: bool, data: U8, start: int, stop: int, ids: OutI32, count: int, report: OutI64
+    own: Spans, prefixed: bool, data: U8, start: int, stop: int, parts: int, ids: OutI32, count: int, report: OutI64
 ) -> int:
     """Ids of a text by sentencepiece's model: by spans, and by paths from its sum on where that is reset."""
     text, out, lattice, begun, size = window(data), window(ids), own.model.lattice, count, LONG_SECTION
-    first = start
+    first, of_byte = start, SUM_OF_BYTE
     while start < stop:
         base = total_here(lattice)
-        size = min(size, max(int((lattice.most_sum - abs(base)) / SUM_OF_BYTE), SHORT_SECTION))
-        end = section_end(own.model.rewriting, text, start, stop, size, True)
+        most = max(int((lattice.most_sum - abs(base)) / of_byte), SHORT_SECTION)
+        end = section_end(own.model.rewriting, text, start, stop, min(size, most), parts)
         done = WHOLE
         if end - start <= own.limit and abs(base) < lattice.most_sum:
             done = _spans(own, prefixed, data, start, end, ids, count, report)
-            if done >= 0 and np.isnan(settle(lattice, out, done)):
-                done = WHOLE
+            if done >= 0:
+                known = not np.isnan(settle(lattice, out, done))
+                found = FARTHER * abs(total_here(lattice) - base) / (end - start)
+                if known:
+                    of_byte = max(found, SUM_OF_BYTE)
+                else:  # the sum came too far
+                    of_byte, done = max(found, 2 * of_byte), WHOLE
+                    if most > SHORT_SECTION and size > SHORT_SECTION:
+                        go_back(lattice, base, count)
+                        continue
         if done == WHOLE:
             go_back(lattice, base, count)
-            if size > SHORT_SECTION:
+            if min(size, most) > SHORT_SECTION:
                 size = max(size >> 2, SHORT_SECTION)
                 continue
             done = _whole(own, text, start, end, base, start == first, out, ids.size, count, report)
@@ -266,21 +277,35 @@ def _summed_sections(
 
 
 @helper
-def section_end(own: Rewriting, text: Window, start: int, stop: int, size: int, letters: bool) -> int:
+def section_end(own: Rewriting, text: Window, start: int, stop: int, size: int, letters: int) -> int:
     """Where the words that begin at `start` end, so many bytes of them or more: in front of a space between others that
-    are ASCII, or letters that stay as they are. Such words have nothing to do with one another where runs of spaces
-    are merged, or where letters are cut from a space behind them."""
+    are ASCII (letters: 0), ASCII letters that stay as they are (1), or such and wide characters that do (2). Such words
+    have nothing to do with one another where runs of spaces are merged, or letters are cut from a space behind them."""
     end = start + size
     while end + 1 < stop:
         if get_u8(text, end) == SPACE_BYTE:
             before, after = get_u8(text, end - 1), get_u8(text, end + 1)
-            if letters:
-                if _is_plain_letter(own, before) and _is_plain_letter(own, after):
+            if letters != 0:
+                first = end - 1
+                while letters > 1 and first > start and get_u8(text, first) & 0xC0 == 0x80:
+                    first -= 1
+                if _stands(own, text, first, end, letters) and _stands(own, text, end + 1, stop, letters):
                     return end
             elif SPACE_BYTE < before < DELETE and SPACE_BYTE < after < DELETE:
                 return end
         end += 1
     return stop
+
+
+@helper
+def _stands(own: Rewriting, text: Window, i: int, stop: int, letters: int) -> bool:
+    """Whether a letter that stays as it is begins at i."""
+    byte = get_u8(text, i)
+    if byte < 0xC2 or letters < 2:
+        return _is_plain_letter(own, byte)
+    if byte == SPACE_MARK_0 and i + 1 < stop and get_u8(text, i + 1) == SPACE_MARK_1:
+        return False
+    return longest_known_key(own.map_units, own.map_size, own.map_root, text, i, stop)[0] == 0
 
 
 @helper
