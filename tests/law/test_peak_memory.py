@@ -207,8 +207,8 @@ def test_three_ids_a_byte_and_what_cuts_words_take_no_more(case):
 
 @pytest.mark.parametrize("call", ["decode", "decode_batch"])
 def test_bytes_and_characters_of_all_ids_are_not_there_at_once(call):
-    taken, given = peak("long tokens", b"a", call, 6)
-    assert taken <= given + TIMES / 2
+    taken, given = peak("long tokens", b"a", call, 16)
+    assert taken <= given + TIMES / 2  # a str that grows leaves holes below 32 MB
 
 
 def test_decoding_by_the_plain_way_takes_no_more():
