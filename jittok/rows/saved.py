@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.errors import InWords, MalformedArray
 
 FILES = ("ids.npy", "offsets.npy")
 """What a saved TokenArray consists of."""
@@ -28,6 +34,15 @@ def check_files(folder: Path) -> None:
         place = folder / name
         if place.exists() and not place.is_file():
             raise ValueError(f"{place}: found something that is no file, expected what was saved")
+
+
+def read_array(path: Path) -> NDArray[Any]:
+    """The array in a .npy file. MalformedArray for a file that is cut or no array; OSError."""
+    try:
+        with path.open("rb") as file:
+            return np.lib.format.read_array(file, allow_pickle=False)
+    except (ValueError, MemoryError) as error:  # MemoryError: of a size that the file only says
+        raise MalformedArray(str(path), InWords(str(error)), "a whole .npy file of numbers") from error
 
 
 def put_in_place(part: Path, target: Path) -> None:

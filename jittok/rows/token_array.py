@@ -15,7 +15,7 @@ from jittok.errors import check_local, missing
 from jittok.rows.checks import arrow_numbers, arrow_offsets, arrow_valid, proven
 from jittok.rows.ids import Ids
 from jittok.rows.ragged import fixed, fixed_offsets, row_number, whole_number
-from jittok.rows.saved import FILES, beside, check_files, check_free, put_in_place
+from jittok.rows.saved import FILES, beside, check_files, check_free, put_in_place, read_array
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -258,13 +258,13 @@ class TokenArray:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], mmap: bool = True) -> TokenArray:  # noqa: ARG003
-        """What `save` wrote. ValueError where the files do not fit.
+        """What `save` wrote. MalformedArray for a file that is cut; ValueError where the two do not fit.
 
         They are read, whatever `mmap` says: a process that had mapped a file would be killed by whoever cuts it.
         """
         path = os.fsdecode(path)
         check_files(Path(path))
-        ids, offsets = (np.load(Path(path, name), allow_pickle=False) for name in FILES)
+        ids, offsets = (read_array(Path(path, name)) for name in FILES)
         for name, array, dtype in ((FILES[0], ids, np.int32), (FILES[1], offsets, np.int64)):
             if array.dtype != dtype or array.ndim != 1:
                 raise ValueError(

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jittok.errors import MalformedArray
 from jittok.rows import Ragged, TokenArray
 
 ROWS = st.lists(st.lists(st.integers(-(2**31), 2**31 - 1), max_size=5), max_size=6)
@@ -130,6 +131,17 @@ def test_loading_something_else_says_what_it_found(tmp_path: Path) -> None:
     np.save(tmp_path / "ids" / "ids.npy", np.zeros(3))
     with pytest.raises(ValueError, match=r"ids.npy: found float64 of shape \(3,\), expected int32"):
         TokenArray.load(tmp_path / "ids")
+
+
+def test_loading_half_a_file_names_it(tmp_path: Path) -> None:
+    of_rows([[1, 2, 3]]).save(tmp_path / "ids")
+    path = tmp_path / "ids" / "ids.npy"
+    whole = path.read_bytes()
+    lying = whole.replace(b"(3,)", b"(3000000000000000,)")
+    for raw in [*(whole[:size] for size in (0, 5, 9, 60, len(whole) - 1)), b"PK\3\4", b"PK", b"{}", lying]:
+        path.write_bytes(raw)
+        with pytest.raises(MalformedArray, match=r"ids\.npy: found .*, expected a whole \.npy file"):
+            TokenArray.load(tmp_path / "ids")
 
 
 def test_arrow_lists_hold_the_same_memory() -> None:
