@@ -10,6 +10,7 @@ KERNELS := -m 'not process and not slow' tests/raw tests/structures tests/normal
 	tests/files/test_kernels.py tests/train/test_bpe.py tests/train/test_counting.py tests/train/test_other_models.py tests/train/test_unigram.py
 # What `test` runs compiled beside all other tests, so that both cores have work to the end.
 ROOMS := tests/models tests/align tests/corpus tests/law tests/train tests/files tests/normalize tests/compare tests/convert
+LESSONS := tests/notebooks
 
 .PHONY: ship wheel ship-test demo test test-checked test-interpreted test-uncompiled test-compiled test-rooms test-others test-notebooks test-fast alone mutants lint bench fuzz differential examples upstream clean
 .venv/bin/python:
@@ -57,11 +58,12 @@ test-rooms: .venv/test
 
 test-others: .venv/test
 	@echo "compiled, all other tests:"
-	$(call TIMED,$(PYTEST) $(addprefix --ignore=,$(ROOMS)))
+	$(call TIMED,$(PYTEST) $(addprefix --ignore=,$(ROOMS) $(LESSONS)))
 
+# As they are, and each again in a process of its own, which must show what is kept in the file.
 test-notebooks: .venv/test
 	@echo "notebooks:"
-	$(call TIMED,$(PYTEST) --nbmake notebooks)
+	$(call TIMED,$(PYTEST) --nbmake notebooks $(LESSONS))
 
 # Most rooms between a text and its ids (models, normalize and align take longer), and how the package hangs together:
 # 105 s on one busy core.
