@@ -1,4 +1,4 @@
-"""CPU milliseconds of a start, in fresh processes: `python bench/start.py [VOCABULARY]`. Cold: an empty cache.
+"""CPU milliseconds of a start, in fresh processes: `python bench/start.py [VOCABULARY ...]`. Cold: an empty cache.
 `python bench/start.py --peers VOCABULARY ...`: seconds to the first ids beside the others', in turns.
 
 CPU and not wall time, so that a busy machine changes it less; the minimum of several warm runs.
@@ -6,6 +6,7 @@ CPU and not wall time, so that a busy machine changes it less; the minimum of se
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import json
 import os
@@ -98,14 +99,17 @@ def first_ids(chosen: str) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--peers"]:
-        for vocabulary in sys.argv[2:]:
-            first_ids(vocabulary)
-        sys.exit()
-    chosen = sys.argv[1] if len(sys.argv) > 1 else "gpt-2"
-    with tempfile.TemporaryDirectory() as folder:
-        cold, origins = run(folder, chosen)
-        warm = [min(step) for step in zip(*(run(folder, chosen)[0] for _ in range(WARM_RUNS)), strict=True)]
-    print(f"{chosen:20}{'cold':>8}{'warm':>8}   kernels, cold: {', '.join(origins)}")
-    for row in [*zip(NAMES, cold, warm, strict=True), ("total", sum(cold), sum(warm))]:
-        print(f"{row[0]:20}{row[1]:8.0f}{row[2]:8.0f}")
+    parser = argparse.ArgumentParser(description="CPU milliseconds of a start, in fresh processes.")
+    parser.add_argument("vocabulary", nargs="*", default=["gpt-2"], help="bundled names or files (default: gpt-2)")
+    parser.add_argument("--peers", action="store_true", help="seconds to the first ids, beside the others'")
+    given = parser.parse_args()
+    for chosen in given.vocabulary:
+        if given.peers:
+            first_ids(chosen)
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            cold, origins = run(folder, chosen)
+            warm = [min(step) for step in zip(*(run(folder, chosen)[0] for _ in range(WARM_RUNS)), strict=True)]
+        print(f"{chosen[-20:]:20}{'cold':>8}{'warm':>8}   kernels, cold: {', '.join(origins)}")
+        for row in [*zip(NAMES, cold, warm, strict=True), ("total", sum(cold), sum(warm))]:
+            print(f"{row[0]:20}{row[1]:8.0f}{row[2]:8.0f}")
