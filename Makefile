@@ -9,10 +9,11 @@ PYTEST := $(PY) -m pytest -q --randomly-seed=$(ORDER)
 KERNELS := -m 'not process and not slow' tests/raw tests/structures tests/normalize tests/pretokenize tests/models tests/align tests/special tests/decode tests/merging tests/piece_cache tests/law/test_isolation.py \
 	tests/files/test_kernels.py tests/train/test_bpe.py tests/train/test_counting.py tests/train/test_other_models.py tests/train/test_unigram.py
 # What `test` runs compiled beside all other tests, so that both cores have work to the end.
-ROOMS := tests/models tests/align tests/corpus tests/law tests/train tests/files tests/normalize tests/compare tests/convert
-LESSONS := tests/notebooks
+ROOMS := tests/models tests/align tests/corpus tests/law tests/train tests/files tests/normalize
+# What users read: each lesson in a process of its own, which must show what is kept in the file, and each block of the documents.
+READ := tests/notebooks tests/test_docs.py tests/test_documents.py
 
-.PHONY: ship wheel ship-test demo test test-checked test-interpreted test-uncompiled test-compiled test-rooms test-others test-notebooks test-fast alone mutants lint bench fuzz differential examples upstream clean
+.PHONY: ship wheel ship-test demo test test-checked test-interpreted test-uncompiled test-compiled test-rooms test-others test-read test-notebooks test-fast alone mutants lint bench fuzz differential examples upstream clean
 .venv/bin/python:
 	python3 -m venv .venv
 .venv/core: pyproject.toml .venv/bin/python
@@ -27,7 +28,7 @@ LESSONS := tests/notebooks
 demo: .venv/core  ## a real text, tokenized; a corpus compiled, verified and read back
 	$(PY) examples/demo.py
 
-# Each part of the tests, alone: test-checked test-interpreted test-compiled (test-rooms test-others) test-notebooks. `test` runs two at a time, as most
+# Each part of the tests, alone: test-checked test-interpreted test-compiled (test-rooms test-others) test-read. `test` runs two at a time, as most
 # machines have two cores. Checked first: what is a plain failure there can be a crash without a message in fast code.
 TIMED = @begin=$$(date +%s); $(1); code=$$?; echo "$@: $$(($$(date +%s) - begin)) s"; exit $$code
 BESIDE = @$(MAKE) --no-print-directory $(2) >.venv/$(2).log 2>&1 & other=$$!; \
@@ -46,11 +47,11 @@ test-interpreted: .venv/test
 	@echo "without the compiler:"
 	$(call TIMED,NUMBA_DISABLE_JIT=1 HYPOTHESIS_PROFILE=slow $(PYTEST) $(KERNELS))
 
-# Notebooks are compiled, but the other core has time for them while `test-checked` runs.
+# Lessons are compiled, but the other core has time for them while `test-checked` runs.
 test-uncompiled:
-	@$(MAKE) --no-print-directory -k test-interpreted test-notebooks
+	@$(MAKE) --no-print-directory -k test-interpreted test-read
 
-test-compiled: test-rooms test-others test-notebooks
+test-compiled: test-rooms test-others test-read
 
 test-rooms: .venv/test
 	@echo "compiled, the longer half:"
@@ -58,12 +59,14 @@ test-rooms: .venv/test
 
 test-others: .venv/test
 	@echo "compiled, all other tests:"
-	$(call TIMED,$(PYTEST) $(addprefix --ignore=,$(ROOMS) $(LESSONS)))
+	$(call TIMED,$(PYTEST) $(addprefix --ignore=,$(ROOMS) $(READ)))
 
-# As they are, and each again in a process of its own, which must show what is kept in the file.
-test-notebooks: .venv/test
-	@echo "notebooks:"
-	$(call TIMED,$(PYTEST) --nbmake notebooks $(LESSONS))
+test-read: .venv/test
+	@echo "lessons and documents:"
+	$(call TIMED,$(PYTEST) $(READ))
+
+test-notebooks: .venv/test  ## the notebooks alone, as a kernel runs them
+	$(PYTEST) --nbmake notebooks
 
 # Most rooms between a text and its ids (models, normalize and align take longer), and how the package hangs together:
 # 105 s on one busy core.
