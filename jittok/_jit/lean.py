@@ -151,7 +151,7 @@ def _known_by_type(original: Any) -> Any:
 
 
 def _pass_alone(_original: Any) -> Any:
-    """Around each pass Numba measures times, looks for deletions, and brings loops into the form that they have."""
+    """Around each pass, Numba measures its time, looks for deletions and rewrites loops, which change nothing here."""
 
     def run_pass(manager: Any, _index: int, each: Any, state: Any) -> None:
         each.analysis = manager._analysis
@@ -182,7 +182,7 @@ def _known_by_value(original: Any) -> Any:
 
 
 def _known_by_name(original: Any) -> Any:
-    """A field of a type is looked for anew wherever it is named, as often as types spread."""
+    """Numba looks for a field of a type anew wherever it is named, and again in each round of its type inference."""
     found: dict[tuple[Any, str], Any] = {}
 
     def find_matching_getattr_template(context: Any, kind: Any, name: str) -> Any:

@@ -26,9 +26,9 @@ COMMANDS = ("encode", "decode", "count", "info", "compare", "convert", "trace", 
 EXPECTED_FAILURES = (JittokError, OSError, ValueError, TypeError, KeyError, ImportError, EOFError, MemoryError)
 """What bad input, files and installations give. Anything else is a bug, and says so."""
 NAMES = ("FILE", "FILE|NAME", "DIR", "OUT", "INPUT", "VOCAB", "A", "B")
-"""What --help calls the names of files,"""
+"""What --help calls the name of a file or folder."""
 OUTPUTS = ("out", "output", "html", "work", "save_words", "trace")
-"""and what holds those of outputs."""
+"""Options that name an output."""
 INTERRUPTED = 130
 ABOUT = (
     "The tokenizers of open models, for large corpora: any tokenizer file (GGUF, tokenizer.json, .model, ranks, ...), "

@@ -5,16 +5,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING
 
 from jittok.corpus.encode import Encoded, RangeEncoder
 from jittok.corpus.ranges import RawRange, read_unit, units
 from jittok.corpus.sources import STDIN
 from jittok.corpus.state import State, changed
-
-if TYPE_CHECKING:
-    pass
-
 
 ENGINES = ("threads", "ray")
 Engine = Callable[[RangeEncoder, State], Iterator[Encoded]]

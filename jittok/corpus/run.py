@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -27,9 +27,6 @@ from jittok.corpus.reader import Bad
 from jittok.corpus.sources import STDIN, Source
 from jittok.corpus.state import State, changed, check_inputs, differences, different, replay
 from jittok.errors import CorpusError, InWords
-
-if TYPE_CHECKING:
-    pass
 
 LOCK = ".jittok.lock"
 REMEDY = "bring back a copy, or remove the folder and run the same command again, which writes the same bytes"

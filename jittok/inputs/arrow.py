@@ -69,11 +69,9 @@ def _parts_of(array: Any) -> Iterator[Documents]:
         yield _documents_of(rows_of(array))
         return
     entries, indices, valid = _entries(array)
-    sizes = (
-        np.diff(np.frombuffer(entries.buffers()[1], np.int64, len(entries) + 1))[indices] if indices.size else indices
-    )
-    if valid is not None:
-        sizes[~valid] = 0
+    widths = np.diff(np.frombuffer(entries.buffers()[1], np.int64, len(entries) + 1))
+    sizes, given = np.zeros(indices.size, np.int64), slice(None) if valid is None else valid
+    sizes[given] = widths[indices[given]]  # what a null names may be no entry
     ends = np.cumsum(sizes)
     marks = np.arange(PART_BYTES, int(ends[-1]) if ends.size else 0, PART_BYTES)
     cuts = sorted({0, *np.searchsorted(ends, marks, "right").tolist(), indices.size})

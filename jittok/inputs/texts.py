@@ -125,13 +125,17 @@ def check_errors(errors: str) -> bool:
 def check_options(add_special: object, parse_special: object, errors: str) -> bool:
     """`check_errors`; TypeError for what is neither true nor false, or a text, which is true whatever it says."""
     for name, value in (("add_special", add_special), ("parse_special", parse_special)):
-        try:
-            clear = not isinstance(value, str | bytes) and isinstance(bool(value), bool)
-        except (TypeError, ValueError):  # an array of several
-            clear = False
-        if not clear:
+        if not _is_true_or_false(value):
             raise TypeError(f"{name}: found {value!r}, expected True or False")
     return check_errors(errors)
+
+
+def _is_true_or_false(value: object) -> bool:
+    try:
+        bool(value)
+    except (TypeError, ValueError):  # an array of several
+        return False
+    return not isinstance(value, str | bytes)
 
 
 def to_bytes(text: object, replace: bool = False, document: int = 0) -> bytes:

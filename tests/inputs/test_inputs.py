@@ -119,6 +119,14 @@ def test_arrow_arrays_of_every_layout() -> None:
             read(wrong)
 
 
+def test_a_dictionary_may_have_rows_and_no_entries() -> None:
+    pa = pytest.importorskip("pyarrow")
+    nothing, none = pa.array([], pa.string()).dictionary_encode(), pa.array([None, None], pa.string())
+    assert read(nothing) == []
+    assert read(none.dictionary_encode()) == [b"", b""]
+    assert read(pa.chunked_array([none.dictionary_encode(), nothing])) == [b"", b""]
+
+
 def test_a_dictionary_is_written_out_a_part_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     pa = pytest.importorskip("pyarrow")
     monkeypatch.setattr(arrow, "PART_BYTES", 10)

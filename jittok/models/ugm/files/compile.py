@@ -246,8 +246,8 @@ def _arrays(own: _Model, keys: Keys, *, first_span: int, merge: int, **more: Any
 
 
 def _stand(keys: Keys) -> bool:
-    """Whether what stands beside a space does so when texts are normalized, unless it is a key by itself: no longer key
-    becomes nothing, or what begins or ends with a space."""
+    """Whether a character that stands beside a space, and is no key itself, also does so in normalized text. It does
+    where no key of several characters becomes nothing, or begins or ends with a space when it is replaced."""
     sizes = np.diff(keys.image_offsets)
     lead = keys.data[keys.offsets[:-1]] if keys.data.size else keys.data
     longer = np.diff(keys.offsets) > 1 + (lead >= 0xC0) + (lead >= 0xE0).astype(np.int64) + (lead >= 0xF0)

@@ -49,11 +49,11 @@ from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_0, SPACE_MARK_1
 SECTION = 512
 """Bytes of a text that are taken as a whole where a span in them cannot be told by itself, or more."""
 LONG_SECTION, SHORT_SECTION = 1 << 13, 1 << 7
-"""Most and least of texts whose sum does not begin anew with each word,"""
+"""Most and least bytes of a section of texts whose sum does not begin anew with each word."""
 SUM_OF_BYTE = 4.0
-"""whose bytes change the sum by less in natural text that the model knows,"""
+"""A byte changes the sum by less than this, in natural text that the model knows."""
 FARTHER = 1.25
-"""or by so much more than those of the section before."""
+"""How much more than in the section before a byte may change the sum."""
 DELETE = 0x7F
 
 
