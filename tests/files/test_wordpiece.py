@@ -60,6 +60,14 @@ def test_what_a_character_becomes_stays_as_it_is(settings):
     assert (several.counts <= [len(chr(c).encode()) for c in several.points.tolist()]).all()
 
 
+def with_marks(marks: str) -> bytes:
+    """A file that knows some marks: in a word with one it does not know, their order says nothing."""
+    content = json.loads(drawn_words(random.Random(5), 15))
+    vocab = content["model"]["vocab"]
+    vocab |= {text: len(vocab) + k for k, text in enumerate([*marks, *(f"##{mark}" for mark in marks)])}
+    return json.dumps(content).encode()
+
+
 def test_odd_marks_in_texts_that_lie_far_apart():
     content = drawn_words(random.Random(5), 15)
     tok, plain = jittok.load(content, cache=False), Runner(read_pipeline(content))
@@ -68,7 +76,7 @@ def test_odd_marks_in_texts_that_lie_far_apart():
 
 
 def test_only_stretches_with_odd_marks_are_normalized_by_the_plain_reference(monkeypatch):
-    content = drawn_words(random.Random(5), 15)
+    content = with_marks("\U0001d165\u08d4\u1b44\u302e\u1b05\u1b35\U0001d158")
     tok, plain = jittok.load(content, cache=False), Runner(read_pipeline(content))
     draw, asked, normalized = random.Random(3), [], pipeline_encoder.normalized
     monkeypatch.setattr(
@@ -93,11 +101,22 @@ def test_only_stretches_with_odd_marks_are_normalized_by_the_plain_reference(mon
     assert max(asked) < 40
 
 
+def test_a_word_with_an_unknown_character_needs_no_order_of_its_marks(monkeypatch):
+    content = with_marks("\u1baa\U00011446")
+    tok, plain = jittok.load(content, cache=False), Runner(read_pipeline(content))
+    asked, odd_ids = [], tok._encoder.odd_ids
+    monkeypatch.setattr(tok._encoder, "odd_ids", lambda text: asked.append(text) or odd_ids(text))
+    unknown = ["\u1baa\U00011446\ud7fb", "\ud7fb\u1baa\U00011446", "a\u1baa\U00011446" + "a" * 300, "\U0001d165" * 9]
+    for texts, some in ((unknown, False), ([*unknown, "\U0001d165. \u1baa\U00011446\u1baa"], True)):
+        long = [" ".join(texts), *texts, ".".join(texts) + "a", "".join(texts)]
+        asked.clear()
+        assert [tok.encode(text).tolist() for text in long] == [plain.encode(text) for text in long]
+        assert bool(asked) == some
+
+
 def test_marks_change_places_across_characters_that_are_removed():
-    content = json.loads(drawn_words(random.Random(5), 15))
-    vocab, marks = content["model"]["vocab"], ["\u1baa", "\U00011446"]
-    vocab |= {text: len(vocab) + k for k, text in enumerate([*marks, *(f"##{mark}" for mark in marks)])}
-    tok = jittok.load(json.dumps(content).encode(), cache=False)
+    content = with_marks("\u1baa\U00011446")
+    tok, vocab = jittok.load(content, cache=False), json.loads(content)["model"]["vocab"]
     swapped = [vocab["\U00011446"], vocab["##\u1baa"]]
     for between in ("", "\u200d", "\u200d\u200d", "\x00\u00ad\x02"):
         assert tok.encode(f"\u1baa{between}\U00011446").tolist() == swapped

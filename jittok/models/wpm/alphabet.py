@@ -34,7 +34,8 @@ LENGTH_BIT, UNKNOWN, ENDS, SEVERAL, ODD = 24, *(1 << k for k in range(26, 30))
 """What becomes of a character: its code, the first byte lowest | the number of bytes << LENGTH_BIT | UNKNOWN where no
 token has it | ENDS where it ends a word; a character that ends a word and has a code, or is UNKNOWN, is a word too.
 SEVERAL: in place of a code stands where it lies in `Alphabet.several`. ODD: it is a mark, or ends with one, that
-another one behind it may change places with: only Python can tell what becomes of two of them in a row."""
+another one behind it may change places with: only Python can tell what becomes of two of them in a row in a word
+whose characters are all known."""
 CODE = (1 << LENGTH_BIT) - 1
 NODE_BITS, VALUE_BITS = 22, 20
 """A node is base | parent << NODE_BITS | (value + 1) << 2 * NODE_BITS, so that a step is one load."""

@@ -62,7 +62,7 @@ def encode_span(
         size = _put_ascii(model, text, start, stop)
         if size > 0:
             return _encode_word(model, size, ids, count)
-    i, size, unknown, characters, odd = start, 0, 0, 0, 0
+    i, size, unknown, characters, odd, disorder = start, 0, 0, 0, 0, 0
     while i <= stop:
         entry, length = ENDS, 1  # what ends the last word
         if i < stop:
@@ -72,13 +72,15 @@ def encode_span(
             entry = becomes(model, code)
         if entry & ENDS:
             if size > 0 or unknown != 0:
-                count = encode_known(model, size, unknown | (characters > model.longest), ids, count)
+                unknown |= characters > model.longest
+                if disorder != 0 and unknown == 0:  # an unknown word is so in any order
+                    return ODD_TEXT
+                count = encode_known(model, size, unknown, ids, count)
             if entry != ENDS:
                 count = encode_known(model, put_code(model, 0, entry), entry & UNKNOWN, ids, count)
-            size = unknown = characters = odd = 0
+            size = unknown = characters = odd = disorder = 0
         elif entry >= SEVERAL:
-            if odd & entry:
-                return ODD_TEXT
+            disorder |= odd & entry
             if entry & SEVERAL:
                 size, characters = _put_several(model, size, characters, entry & CODE)
             else:
