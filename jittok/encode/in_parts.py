@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import I32, I64, U8, frozen
-from jittok.encode.prepare import one_unknown
 from jittok.encode.workspace import Workspace
 from jittok.fragments import PAD, TEXT
 from jittok.inputs import Documents
 from jittok.models.spm.arrays import Arrays
+from jittok.models.spm.unknown import join_unknown
 from jittok.normalize.squeezed import Squeezed, squeeze_part
 from jittok.unicode.characters import SPACE_BYTE
 
@@ -92,7 +92,9 @@ class Parts:
         """The new end of the ids, those from `first` on without what goes on with an unknown token."""
         if self.unknown is None:
             return last
-        return one_unknown(workspace.ids, np.array([last]), max(origin, first - 1), last, self.unknown)
+        return int(
+            workspace.run(join_unknown, workspace.ids, np.array([last]), 1, max(origin, first - 1), self.unknown)
+        )
 
 
 def one_text(size: int) -> tuple[I64, I64, I32]:

@@ -258,21 +258,6 @@ def cut_again(tokens: SpecialTokens, workspace: Workspace, texts: Texts) -> tupl
     return Texts(texts.data, read_only(columns[0]), read_only(columns[1]), read_only(columns[2]), texts.kept), ends
 
 
-def one_unknown(ids: NDArray[np.int32], ends: NDArray[np.int64], first: int, last: int, unknown: int) -> int:
-    """Make one of unknown ids in a row, in ids[first:last]; the new end. ends: int64[fragments] the ends of fragments,
-    which are put right; nothing is joined across them."""
-    found = ids[first:last] == unknown
-    again = np.zeros(found.size + 1, np.bool_)
-    np.logical_and(found[1:], found[:-1], out=again[1:-1])
-    if not again.any():
-        return last
-    again[ends - first] = False  # the first of the next fragment
-    kept = ids[first:last][~again[:-1]]
-    ends -= np.searchsorted(np.flatnonzero(again), ends - first)
-    ids[first : first + kept.size] = kept
-    return first + kept.size
-
-
 # ---- steps of a file
 
 

@@ -14,11 +14,12 @@ from jittok.encode.encoder import MUCH_TEXT
 from jittok.encode.general import begins_at_start
 from jittok.encode.pipeline_encoder import PipelineEncoder
 from jittok.encode.preparation import Plan, behind, first_only, preparation
-from jittok.encode.prepare import Step, Texts, cut_again, no_tokens, one_unknown, squeezed
+from jittok.encode.prepare import Step, Texts, cut_again, no_tokens, squeezed
 from jittok.encode.workspace import Workspace
 from jittok.fragments import TEXT, Failure
 from jittok.inputs import Documents
 from jittok.merging.chain import NEVER
+from jittok.models.spm.unknown import join_unknown
 from jittok.pipeline import Pipeline
 from jittok.pipeline.models import Merges, Pieces, Words
 from jittok.pretokenize.splitters.marks import MARKS, Marking
@@ -127,7 +128,7 @@ class PreparedEncoder(PipelineEncoder):
         own = ends if last is None else np.empty(texts.number, np.int64)
         done = super()._run(workspace, made, texts.starts, texts.stops, texts.tokens, texts.number, count, own, replace)
         if isinstance(done, int) and self._unknown is not None:
-            done = one_unknown(workspace.ids, own[: texts.number], count, done, self._unknown)
+            done = workspace.run(join_unknown, workspace.ids, own, texts.number, count, self._unknown)
         if isinstance(done, int) and last is not None:
             ends[:fragments] = np.where(last > 0, np.append(own, count)[last - 1], count)
         return done
