@@ -35,8 +35,10 @@ from jittok.encode.workspace import Workspace
 from jittok.fragments import TEXT, TEXT_PREFIXED
 from jittok.inputs import Documents
 from jittok.normalize.images import images_of
+from jittok.normalize.squeezed import known_characters
 from jittok.pipeline import Pipeline
 from jittok.pipeline.known_patterns import GREEDY
+from jittok.pipeline.models import BPE, Pieces
 from jittok.pipeline.steps import (
     ALWAYS,
     FIRST,
@@ -138,8 +140,10 @@ def behind(pipeline: Pipeline, steps: int) -> Pipeline:
     return dataclasses.replace(pipeline, normalize=pipeline.normalize[steps:])
 
 
-def normalizers(steps: tuple[Normalizer, ...], user: Collection[bytes]) -> list[Step | None]:
-    """What does the steps, as many together as one table can. user: see `normalizer`."""
+def normalizers(
+    steps: tuple[Normalizer, ...], user: Collection[bytes], known: NDArray[np.bool_] | None
+) -> list[Step | None]:
+    """What does the steps, as many together as one table can. user, known: see `normalizer`."""
     found, waiting = list[Step | None](), list[Map | Compose]()
     for step in steps:
         one = isinstance(step, Map) or (isinstance(step, Compose) and step.form != "NFC")
@@ -149,8 +153,16 @@ def normalizers(steps: tuple[Normalizer, ...], user: Collection[bytes]) -> list[
         if one:
             waiting.append(step)  # type: ignore[arg-type]
         else:
-            found.append(normalizer(step, user))
+            found.append(normalizer(step, user, known))
     return [*found, together(tuple(waiting))] if waiting else found
+
+
+def _known(pipeline: Pipeline) -> NDArray[np.bool_] | None:
+    """The characters of all tokens, where sentencepiece makes one token of others in a row."""
+    model = pipeline.model
+    if not isinstance(model, Pieces) or model.kind != BPE or model.byte_fallback or pipeline.added_ids.size:
+        return None
+    return known_characters(pipeline.model_bytes.tobytes())
 
 
 def _go_together(*steps: Normalizer) -> bool:
@@ -166,7 +178,7 @@ def preparation(pipeline: Pipeline, marking: Marking | Plan | int, spaces: bool 
     if type(marking) is int:
         first = [normalizer(step) for step in pipeline.normalize[:marking]]
         return None if None in first else Preparation(tuple(step for step in first if step is not None), ())
-    normalize = normalizers(pipeline.normalize, user_defined(pipeline))
+    normalize = normalizers(pipeline.normalize, user_defined(pipeline), _known(pipeline))
     later = any(token.normalized and not token.unsearched for token in pipeline.added)
     if any(step is None for step in normalize) or (first_only(pipeline) and normalize and later):
         return None  # where a character of normalized text comes from is not known behind a token in it

@@ -286,8 +286,9 @@ def _taken_apart(
     return by_python(change, workspace, texts, odd, made) if found else made
 
 
-def normalizer(step: Normalizer, user: Collection[bytes] = ()) -> Step | None:
-    """What does one step; None for one that is not covered. user: texts that sentencepiece leaves as they are."""
+def normalizer(step: Normalizer, user: Collection[bytes] = (), known: NDArray[np.bool_] | None = None) -> Step | None:
+    """What does one step; None for one that is not covered. user: texts that sentencepiece leaves as they are; known:
+    see `squeezed_of`."""
     if isinstance(step, Map | Compose):
         return _composed if step == _NFC else together((step,))
     if isinstance(step, Prepend):
@@ -297,7 +298,7 @@ def normalizer(step: Normalizer, user: Collection[bytes] = ()) -> Step | None:
     if isinstance(step, Strip):
         return partial(_stripped, step)
     if isinstance(step, Squeeze):
-        table = squeezed_of(step, user)
+        table = squeezed_of(step, user, known)
         return None if table is None else partial(squeezed, table)
     if isinstance(step, Clusters):
         clusters = clustered_of(step)

@@ -128,7 +128,7 @@ class PreparedEncoder(PipelineEncoder):
         own = ends if last is None else np.empty(texts.number, np.int64)
         done = super()._run(workspace, made, texts.starts, texts.stops, texts.tokens, texts.number, count, own, replace)
         if isinstance(done, int) and self._unknown is not None:
-            done = workspace.run(join_unknown, workspace.ids, own, texts.number, count, self._unknown)
+            done = int(workspace.run(join_unknown, workspace.ids, own, texts.number, count, self._unknown))
         if isinstance(done, int) and last is not None:
             ends[:fragments] = np.where(last > 0, np.append(own, count)[last - 1], count)
         return done

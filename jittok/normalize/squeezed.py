@@ -1,6 +1,7 @@
 """sentencepiece's normalizer over whole texts: the longest keys of its map, and spaces of which only single ones stay.
 
-Spaces stay spaces, and U+2581 becomes one: the model's kernel reads U+2581 for them. Source: sentencepiece 0.2.3,
+Spaces stay spaces, and U+2581 becomes one: the model's kernel reads U+2581 for them. Characters that no token has are
+one token in a row, so where the model says so, such a row becomes one byte. Source: sentencepiece 0.2.3,
 `Normalizer::Normalize`.
 """
 
@@ -10,6 +11,7 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jittok._jit import I32, I64, U8, U32, OutI64, OutU8, frozen, helper, kernel, wide
 from jittok._raw import Window, get_u8, get_word, put_u8, put_word, window
@@ -24,8 +26,8 @@ from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_0, SPACE_MARK_1, SP
 
 FIRST, BEHIND, SPACED = 0, 1, 2
 """How a part of a text goes on: it does not; behind others; behind others of which the last ends with a space."""
-FOLLOWED, ALONE = 1, 2
-"""What keys begin with a character: longer ones alone; itself."""
+FOLLOWED, ALONE, STRANGE = 1, 2, 4
+"""What keys begin with a character: longer ones alone; itself. STRANGE: no token has it."""
 _8, _63 = np.uint64(8), np.uint64(63)
 _HIGH, _LOW, _SPACES, _NONE = (np.uint64(0x0101010101010101 * byte) for byte in (0x80, 0x7F, SPACE_BYTE, 0))
 
@@ -41,12 +43,14 @@ class Squeezed(NamedTuple):
     squeeze: int  # 1: leading, doubled and trailing spaces go
     growth: int  # bytes that a byte becomes at most
     user: DoubleArray  # texts that the map leaves as they are
-    begins: U8  # [0x10000] FOLLOWED or ALONE of a character of two or three bytes; 0: no key begins with it
+    begins: U8  # [0x10000] flags of a character of two or three bytes; FOLLOWED and ALONE off: no key begins with it
     follows: U8  # [256] whether a longer key may have the byte behind its first character
+    stranger: int  # ASCII that no token has, in place of STRANGE characters in a row; of no use where none is STRANGE
 
 
-def squeezed_of(step: Squeeze, user: Collection[bytes] = ()) -> Squeezed | None:
-    """The tables of such a step; None for one that the kernel does not do. user: texts that the map leaves alone."""
+def squeezed_of(step: Squeeze, user: Collection[bytes] = (), known: NDArray[np.bool_] | None = None) -> Squeezed | None:
+    """The tables of such a step; None for one that the kernel does not do. user: texts that the map leaves alone;
+    known: see `known_characters`, where unknown ones in a row are one token whatever they are."""
     if not step.escape or step.suffix:
         return None
     try:
@@ -60,10 +64,26 @@ def squeezed_of(step: Squeeze, user: Collection[bytes] = ()) -> Squeezed | None:
     kinds, texts = byte_kinds(keys).copy(), sorted(user)
     kinds[[text[0] for text in texts]] |= BEGINS_USER
     trie = build_double_array(*packed(texts), np.zeros(len(texts), np.int32))
+    begins, follows = _begins(keys)
+    strangers = np.flatnonzero(~known[:0x80]) if known is not None else np.zeros(0, np.int64)
+    if known is not None and strangers.size:
+        begins = frozen(begins | np.where(known, 0, STRANGE), np.uint8)
     return Squeezed(
         charsmap.units, root_base(charsmap), charsmap.replacements, frozen(kinds, np.uint8), int(step.prefix),
-        int(step.squeeze), int(grown.max(initial=1)), trie, *_begins(keys),
+        int(step.squeeze), int(grown.max(initial=1)), trie, begins, follows, int(strangers[0]) if strangers.size else 0,
     )  # fmt: skip
+
+
+def known_characters(texts: bytes) -> NDArray[np.bool_] | None:
+    """bool[0x10000]: characters that stand in such texts, and a space; None where these are no UTF-8."""
+    try:
+        codes = np.frombuffer(texts.decode().encode("utf-32-le"), np.uint32)
+    except UnicodeDecodeError:
+        return None
+    found = np.zeros(0x10000, np.bool_)
+    found[codes[codes < found.size]] = True
+    found[[0, SPACE_BYTE]] = True
+    return found
 
 
 def _begins(keys: Keys) -> tuple[U8, U8]:
@@ -169,8 +189,11 @@ def _copy_ascii(
 
 
 @helper
-def _copy_wide(table: Squeezed, text: Window, i: int, stop: int, enough: int, to: Window, at: int) -> tuple[int, int]:
-    """Characters of two and three bytes from text[i] on that no key begins with: (place behind, place behind there)."""
+def _copy_wide(
+    table: Squeezed, text: Window, i: int, stop: int, enough: int, to: Window, begin: int, at: int
+) -> tuple[int, int]:
+    """Characters of two and three bytes from text[i] on that no key begins with: (place behind, place behind there).
+    What the text became stands from `begin` on."""
     kinds, begins, follows = window(table.kinds), window(table.begins), window(table.follows)
     while i < min(stop, enough):
         byte = get_u8(text, i)
@@ -182,8 +205,14 @@ def _copy_wide(table: Squeezed, text: Window, i: int, stop: int, enough: int, to
         else:
             third = get_u8(text, i + 2)
             found, size = get_u8(begins, (byte & 0xF) << 12 | (second & 0x3F) << 6 | third & 0x3F), 3
-        if found == ALONE or (found == FOLLOWED and not _ends_keys(follows, text, i + size, stop)):
+        if found & ALONE or (found & FOLLOWED and not _ends_keys(follows, text, i + size, stop)):
             break
+        if found & STRANGE:
+            if at == begin or get_u8(to, at - 1) != table.stranger:
+                put_u8(to, at, table.stranger)
+                at += 1
+            i += size
+            continue
         put_u8(to, at, byte)
         put_u8(to, at + 1, second)
         if size == 3:
@@ -223,7 +252,7 @@ def _squeeze(
         if prefixed and not leading and byte < 0x80:
             i, at, spaced = _copy_ascii(table, text, i, stop, enough, spaced, to, at)
         elif prefixed and not leading:
-            i, at = _copy_wide(table, text, i, stop, enough, to, at)
+            i, at = _copy_wide(table, text, i, stop, enough, to, begin, at)
             spaced = spaced and i == begun
         if i > begun:
             continue
