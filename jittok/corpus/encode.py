@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,10 +15,15 @@ from jittok.corpus.options import Options
 from jittok.corpus.ranges import Key, RawRange
 from jittok.corpus.reader import Bad, Texts, read_texts, select
 from jittok.corpus.sources import Source
+from jittok.corpus.stopping import NEVER, Stop
 from jittok.errors import CorpusError, EncodingFailed, InWords
+from jittok.inputs import Documents
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
+
+STEP = 2 << 20
+"""Bytes of text that are encoded before the next look whether that is still wanted: some 20 ms."""
 
 
 @dataclass
@@ -61,10 +67,10 @@ class RangeEncoder:
         probe = self.tok.encode("a", **self._special)
         return None if probe.size > 1 and int(probe[-1]) == self.tok.eos_id else self.tok.eos_id
 
-    def __call__(self, raw: RawRange) -> Encoded:
-        """Read and encode one range on this thread."""
-        texts = read_texts(raw, self.sources[raw.key.source].kind, self.options)
-        texts, ids, lengths = self.encode(texts)
+    def __call__(self, raw: RawRange, stop: Stop = NEVER) -> Encoded:
+        """Read and encode one range on this thread. CancelledError when it is stopped between two steps."""
+        texts = read_texts(raw, self.sources[raw.key.source].kind, self.options, stop=stop)
+        texts, ids, lengths = self.encode(texts, stop)
         if self.eos is not None:
             ids, lengths = append(ids, lengths, self.eos)
         size = int((texts.docs.stops - texts.docs.starts).sum())
@@ -73,20 +79,23 @@ class RangeEncoder:
             texts.seen, texts.blank, size, texts.bad, raw.prefix, sum(bad.lost for bad in texts.bad),
         )  # fmt: skip
 
-    def encode(self, texts: Texts) -> tuple[Texts, NDArray[np.int32], NDArray[np.int64]]:
+    def encode(self, texts: Texts, stop: Stop = NEVER) -> tuple[Texts, NDArray[np.int32], NDArray[np.int64]]:
         """The documents that are kept, int32 ids of all, and how many each has, int64[n]."""
         try:
-            rows = self.tok.encode_batch(texts.docs, **self._special, threads=1)
+            rows = [self.tok.encode_batch(docs, **self._special, threads=1) for docs in _steps(texts.docs, stop)]
         except EncodingFailed:
-            return self._one_by_one(texts)
-        return texts, rows.ids, rows.lengths
+            return self._one_by_one(texts, stop)
+        if len(rows) == 1:
+            return texts, rows[0].ids, rows[0].lengths
+        return texts, np.concatenate([row.ids for row in rows]), np.concatenate([row.lengths for row in rows])
 
-    def _one_by_one(self, texts: Texts) -> tuple[Texts, NDArray[np.int32], NDArray[np.int64]]:
+    def _one_by_one(self, texts: Texts, stop: Stop) -> tuple[Texts, NDArray[np.int32], NDArray[np.int64]]:
         """What a vocabulary has no tokens for is an error of the document, as undecodable bytes are."""
         data, starts, stops, *_ = texts.docs
         parts: list[Any] = []
         kept = np.ones(starts.size, np.bool_)
         for row, (i, j) in enumerate(zip(starts.tolist(), stops.tolist(), strict=True)):
+            stop.check()
             text = data[i:j].tobytes()
             try:
                 parts.append(self.tok.encode(text, **self._special))
@@ -99,6 +108,19 @@ class RangeEncoder:
         texts.bad.sort(key=lambda bad: (bad.source, bad.line))
         lengths = np.fromiter((part.size for part in parts), np.int64, len(parts))
         return select(texts, kept), np.concatenate([np.zeros(0, np.int32), *parts]), lengths
+
+
+def _steps(docs: Documents, stop: Stop) -> Iterator[Documents]:
+    """The documents in parts of about STEP bytes, with a look at `stop` in front of each; at least one part."""
+    stop.check()
+    ends = np.cumsum(docs.stops - docs.starts)
+    if not ends.size or ends[-1] <= STEP:
+        yield docs
+        return
+    marks = np.arange(STEP, int(ends[-1]), STEP)
+    for first, last in pairwise(sorted({0, *np.searchsorted(ends, marks, "right").tolist(), ends.size})):
+        stop.check()
+        yield docs._replace(starts=docs.starts[first:last], stops=docs.stops[first:last])
 
 
 def append(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 
 from jittok.corpus.encode import Encoded, RangeEncoder
 from jittok.corpus.ranges import RawRange, read_unit, units
 from jittok.corpus.sources import STDIN
 from jittok.corpus.state import State, changed
+from jittok.corpus.stopping import Stop, stoppable_pool
 
 ENGINES = ("threads", "ray")
 Engine = Callable[[RangeEncoder, State], Iterator[Encoded]]
@@ -32,23 +33,21 @@ def raw_ranges(encoder: RangeEncoder, state: State) -> Iterator[RawRange]:
 
 
 def encode_on_threads(encoder: RangeEncoder, ranges: Iterator[RawRange], threads: int | None) -> Iterator[Encoded]:
-    """Ranges in order, each encoded by one thread; this thread reads ahead, and whoever takes them writes."""
+    """Ranges in order, each encoded by one thread; this thread reads ahead, and whoever takes them writes. When nobody
+    takes them any more, threads end at their next step."""
     from jittok.encode.stretches import thread_count
 
     count = thread_count(threads)
     pending: deque[Future[Encoded]] = deque()
-    with ThreadPoolExecutor(count, thread_name_prefix="jittok-corpus") as pool:
-        try:
-            for raw in ranges:
-                pending.append(pool.submit(encoder, raw))
-                del raw
-                while len(pending) > 2 * count:
-                    yield pending.popleft().result()
-            while pending:
+    stop = Stop()
+    with stoppable_pool(count, "jittok-corpus", stop) as pool:
+        for raw in ranges:
+            pending.append(pool.submit(encoder, raw, stop))
+            del raw
+            while len(pending) > 2 * count:
                 yield pending.popleft().result()
-        finally:
-            for future in pending:
-                future.cancel()
+        while pending:
+            yield pending.popleft().result()
 
 
 def engine_of(name: str, threads: int | None) -> Engine:

@@ -18,10 +18,13 @@ from numpy.typing import NDArray
 from jittok.corpus.options import Options
 from jittok.corpus.ranges import RawRange
 from jittok.corpus.sources import TABLES
+from jittok.corpus.stopping import NEVER, Stop
 from jittok.inputs import Documents, documents
 
 BOM = codecs.BOM_UTF8
 CHECKED_AT_ONCE = 1 << 20
+PARSED_AT_ONCE = 1 << 8
+"""Lines of JSON between two looks whether they are still wanted."""
 SURROGATE = re.compile("[\ud800-\udfff]")
 SHOWN = 60
 
@@ -52,17 +55,19 @@ Check = Callable[..., Texts]
 """check(documents, source, options, offset of the first one in its file)"""
 
 
-def read_texts(raw: RawRange, kind: str, options: Options, *, any_bytes: bool = False, kept: bool = False) -> Texts:
+def read_texts(
+    raw: RawRange, kind: str, options: Options, *, any_bytes: bool = False, kept: bool = False, stop: Stop = NEVER
+) -> Texts:
     """The documents of a range, with `options.on_error` applied; "fail" leaves the failing to whoever gets `bad`.
 
     `any_bytes`: a text need not be UTF-8, it is encoded as it is. `kept`: texts may stay where Python keeps them, of
-    any width (see `Documents`).
+    any width (see `Documents`). CancelledError when it is stopped between two steps.
     """
     check = _taken if any_bytes else _checked
     if kind in TABLES:
         return _rows(raw, options, check)
     if kind == "jsonl":
-        return _json_lines(raw, options, kept)
+        return _json_lines(raw, options, kept, stop)
     if kind == "lines":
         return _lines(raw, options, check)
     if kind == "separated":
@@ -122,7 +127,7 @@ def _loads(line: bytes) -> Any:
     return row
 
 
-def _json_lines(raw: RawRange, options: Options, kept: bool) -> Texts:
+def _json_lines(raw: RawRange, options: Options, kept: bool, stop: Stop) -> Texts:
     block: bytes = raw.payload
     if raw.key.part == raw.key.at == 0:
         block = block.removeprefix(BOM)
@@ -131,19 +136,23 @@ def _json_lines(raw: RawRange, options: Options, kept: bool) -> Texts:
         lines.pop()
     loads, name = _json(), options.field
     try:
-        texts = [loads(line)[name] for line in lines]
+        texts: list[Any] = []
+        for at in range(0, len(lines), PARSED_AT_ONCE):
+            stop.check()
+            texts += [loads(line)[name] for line in lines[at : at + PARSED_AT_ONCE]]
         found = list(documents(texts, in_place=True, wide=True)) if kept else []
         docs = found[0] if len(found) == 1 else _joined([text.encode() for text in texts])
     except (ValueError, KeyError, TypeError, AttributeError):
-        return _json_line_by_line(lines, raw.key.source, options)
+        return _json_line_by_line(lines, raw.key.source, options, stop)
     numbers = np.arange(1, len(lines) + 1)
     return Texts(docs, np.full(len(lines), raw.key.source), numbers, len(lines))
 
 
-def _json_line_by_line(lines: list[bytes], source: int, options: Options) -> Texts:
+def _json_line_by_line(lines: list[bytes], source: int, options: Options, stop: Stop) -> Texts:
     """The same, with an account of what is wrong. With "replace" every line that is not blank gives a document."""
     parts, numbers, bad, blank = [], [], [], 0
     for number, line in enumerate(lines, 1):
+        stop.check()
         if not line.strip():
             blank += 1
             continue

@@ -22,6 +22,7 @@ from jittok.corpus.options import Options
 from jittok.corpus.predict import Prediction
 from jittok.corpus.ranges import RawRange
 from jittok.corpus.reader import Bad, Texts
+from jittok.corpus.stopping import NEVER, Stop
 from jittok.errors import CorpusError, InWords
 
 if TYPE_CHECKING:
@@ -43,9 +44,9 @@ class Sampler(RangeEncoder):
         self._read = 0
         self._bad: list[tuple[str, Bad]] = []
 
-    def __call__(self, raw: RawRange) -> Encoded:
+    def __call__(self, raw: RawRange, stop: Stop = NEVER) -> Encoded:
         """As the encoder does."""
-        encoded = super().__call__(raw)
+        encoded = super().__call__(raw, stop)
         replaced = encoded.lost if self.options.on_error == "replace" else 0
         self._read += encoded.lengths.size - replaced
         self._bad += [(self.sources[bad.source].path, bad) for bad in encoded.bad[:1]]
@@ -57,12 +58,12 @@ class Sampler(RangeEncoder):
             path, bad = self._bad[0]
             raise CorpusError(path, InWords(f"no text in any document looked at; here {bad.found}"), bad.expected)
 
-    def encode(self, texts: Texts) -> tuple[Texts, NDArray[np.int32], NDArray[np.int64]]:
+    def encode(self, texts: Texts, stop: Stop = NEVER) -> tuple[Texts, NDArray[np.int32], NDArray[np.int64]]:
         """As the encoder does."""
         data, starts, stops, *_ = texts.docs
         for i, j in zip(starts.tolist(), stops.tolist(), strict=True):
             self.kept.append(data[i:j].tobytes().decode("utf-8", "replace"))
-        return super().encode(texts)
+        return super().encode(texts, stop)
 
 
 def with_time(found: Prediction, texts: Sequence[str], tok: Tokenizer, options: Options, threads: int) -> Prediction:

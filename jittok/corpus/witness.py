@@ -18,6 +18,7 @@ from jittok.corpus.options import Options
 from jittok.corpus.ranges import Key, RawRange
 from jittok.corpus.reader import read_texts
 from jittok.corpus.sources import Source
+from jittok.corpus.stopping import NEVER, Stop
 from jittok.errors import EncodingFailed, UnsupportedVocab
 from jittok.pipeline import Pipeline
 
@@ -46,13 +47,14 @@ class WitnessEncoder(RangeEncoder):
         super().__init__(tok, sources, options)
         self.keys = frozenset(keys)
 
-    def __call__(self, raw: RawRange) -> Encoded:
+    def __call__(self, raw: RawRange, stop: Stop = NEVER) -> Encoded:
         """Read and encode one range on this thread."""
-        encoded = super().__call__(raw)
+        encoded = super().__call__(raw, stop)
         if raw.key not in self.keys:
             return encoded
         # read again: few ranges are asked for, and all others need not keep their texts
-        texts, _, _ = self.encode(read_texts(raw, self.sources[raw.key.source].kind, self.options))
+        kind = self.sources[raw.key.source].kind
+        texts, _, _ = self.encode(read_texts(raw, kind, self.options, stop=stop), stop)
         docs = texts.docs
         rows = chosen(docs.stops - docs.starts)
         some = [(row, docs.between(int(docs.starts[row]), int(docs.stops[row]))) for row in rows]

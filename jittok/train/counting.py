@@ -11,7 +11,7 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, pairwise
@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.corpus.stopping import Stop, stoppable_pool
 from jittok.encode.stretches import STRETCH_BYTES, stretches_of, thread_count
 from jittok.errors import CorpusError, EncodingFailed
 from jittok.fragments import PAD
@@ -116,7 +117,7 @@ class Tally:
     def __init__(self, how: How, folder: Path | None = None, unit: int = 1) -> None:
         self.how, self.unit = how, unit
         cutter, once = how.cutter(), how.by == "documents"
-        self.stop = stop = threading.Event()
+        self.stop = stop = Stop()
         self.make: Callable[[], Counter] = lambda: Counter(cutter, how.special, once, stop)
         self.counters = Counters(self.make)  # no cycle: tables go at once
         self.threads = thread_count(how.threads)
@@ -127,17 +128,10 @@ class Tally:
         self.documents = self.bytes = 0
         self.tail = Tail()
 
-    @contextmanager
-    def pool(self) -> Iterator[ThreadPoolExecutor]:
+    def pool(self) -> AbstractContextManager[ThreadPoolExecutor]:
         """Threads. Whatever is raised while they are asked to work, Ctrl-C above all, stops them where they are."""
         self._make_ready()
-        with ThreadPoolExecutor(self.threads, thread_name_prefix="jittok-train") as pool:
-            try:
-                yield pool
-            except BaseException:
-                self.stop.set()
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+        return stoppable_pool(self.threads, "jittok-train", self.stop)
 
     def _make_ready(self) -> None:
         """Count a text that is forgotten: kernels are compiled here, as Ctrl-C has to wait for threads that compile."""

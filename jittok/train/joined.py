@@ -9,7 +9,6 @@ knows how many words and bytes are in front of its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
 
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from jittok._jit import OutI64, OutU8, helper, kernel
 from jittok._raw import Window, get_u64, get_word, put_u8, put_u64, put_word, window
+from jittok.corpus.stopping import Stop, stoppable_pool
 from jittok.train.table import NONE, S32, S56, SLOT, Table, hash_short, open_table, same_words
 
 BYTE = np.uint64(0xFF)
@@ -141,12 +141,8 @@ def words_of(tables: Sequence[Table], threads: int = 1) -> Listed:
         return _words_of(tables, map)
     list_words(tables[0], 0, 0, 0, *_EMPTY, np.zeros(3, np.int64))  # compiled here, as Ctrl-C waits for other threads
     add_found(tables[0], tables[0], 0, 0)
-    with ThreadPoolExecutor(threads, thread_name_prefix="jittok-train") as pool:
-        try:
-            return _words_of(tables, pool.map)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    with stoppable_pool(threads, "jittok-train", Stop()) as pool:
+        return _words_of(tables, pool.map)
 
 
 _EMPTY = np.zeros(0, np.uint8), np.zeros(0, np.int64), np.zeros(0, np.int64)

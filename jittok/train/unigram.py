@@ -10,7 +10,6 @@ digits; the threads that do the work change nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -18,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import frozen
+from jittok.corpus.stopping import Stop, stoppable_pool
 from jittok.encode.stretches import thread_count
 from jittok.errors import CorpusError, InWords
 from jittok.train.counting import How, count
@@ -255,7 +255,7 @@ def _slices(model: _Model, slices: int, run: Callable[[int], Any]) -> Iterator[A
     if model.threads == 1:
         yield from map(run, range(slices))
         return
-    with ThreadPoolExecutor(min(model.threads, slices), thread_name_prefix="jittok-train") as pool:
+    with stoppable_pool(min(model.threads, slices), "jittok-train", Stop()) as pool:
         yield from pool.map(run, range(slices))
 
 

@@ -134,7 +134,9 @@ def test_finished_ranges_are_not_encoded_again(server, work, tmp_path, monkeypat
     from jittok.corpus.encode import RangeEncoder
 
     seen, encode = [], RangeEncoder.__call__
-    monkeypatch.setattr(RangeEncoder, "__call__", lambda self, raw: (seen.append(raw.key), encode(self, raw))[1])
+    monkeypatch.setattr(
+        RangeEncoder, "__call__", lambda self, raw, *stop: (seen.append(raw.key), encode(self, raw, *stop))[1]
+    )
     everything = len({tuple(row[:3]) for shard in _manifest(work) for row in shard["ranges"]})
     monkeypatch.setattr("jittok.corpus.predict.check_space", lambda *_: None)
     compile_corpus(inputs, tok, out, options, threads=1)

@@ -1,0 +1,35 @@
+"""Work that is done in steps, between which another thread may stop it. Nobody waits for a step that is under way."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextlib import contextmanager
+
+
+class Stop(threading.Event):
+    """Set when the work is not wanted any more."""
+
+    def check(self) -> None:
+        """CancelledError if it is set. For the thread that works: nobody asks it for a result then."""
+        if self.is_set():
+            raise CancelledError
+
+
+NEVER = Stop()
+"""Of work that nobody stops."""
+
+
+@contextmanager
+def stoppable_pool(threads: int, name: str, stop: Stop) -> Iterator[ThreadPoolExecutor]:
+    """Threads that work while nothing fails. Whatever is raised, Ctrl-C above all, stops them between two steps; it is
+    not kept back until they have ended."""
+    pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
+    try:
+        yield pool
+    except BaseException:
+        stop.set()
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
+    pool.shutdown()
