@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jittok.cli.common import add_limit, add_vocab, left_out_text, note, open_vocab, positive, tell_slow, write
@@ -167,14 +168,16 @@ def _summary_text(summary: Summary) -> str:
 
 
 def _dry_run(tok: Any, given: argparse.Namespace, chosen: Options) -> int:
-    from jittok.corpus.compiler import formats_of
+    from jittok.corpus.compiler import check_out, formats_of
     from jittok.corpus.predict import predict
-    from jittok.corpus.sources import find_sources
+    from jittok.corpus.sources import check_looks, find_sources
     from jittok.corpus.timing import Sampler, with_time
     from jittok.encode.stretches import thread_count
     from jittok.tokenizer.other_files import KERNELS
 
+    check_out(Path(given.out))
     sources, left_out = find_sources(given.inputs, chosen, without=given.out)
+    check_looks(sources, chosen)
     slow = tok.runs != KERNELS  # plain Python, a thread at a time
     sampler, threads = Sampler(tok, sources, chosen), 1 if slow else thread_count(given.threads)
     found = predict(sampler, formats_of(tok, sources, chosen), threads)

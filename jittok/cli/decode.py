@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from jittok.cli.common import STDIN, add_vocab, open_vocab, write
 
+ID = re.compile(rb"0|[1-9][0-9]{0,18}")
+"""int() would take 1_000 and +7 too, and the two halves of 1,000 are no ids."""
 HELP = "Turn token ids into text; texts of several rows are separated by a newline."
 
 
@@ -74,7 +77,10 @@ def _parsed(lines: Iterator[bytes], name: str) -> Iterator[list[int]]:
                 if not all(type(token) is int for token in ids):
                     raise ValueError
             else:
-                ids = [int(token) for token in line.replace(b",", b" ").split()]
+                tokens = line.replace(b",", b" ").split()
+                if not all(map(ID.fullmatch, tokens)):
+                    raise ValueError
+                ids = list(map(int, tokens))
         except (ValueError, KeyError, TypeError, RecursionError):
             expected = "token ids, as encode --ids prints them"
             raise ValueError(f"{name}, line {number}: found {line[:60]!r}, expected {expected}") from None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from jittok.cli.common import add_limit, add_overwrite, check_outputs, note, positive, sizes, weight, write_report
 from jittok.cli.train_options import check_options
-from jittok.cli.train_words import check_held_out, counted_words, held_out
+from jittok.cli.train_words import check_held_out, counted_words, held_out, inputs_of
 
 if TYPE_CHECKING:
     from jittok.train.counts import Counts
@@ -169,6 +169,7 @@ def run(options: argparse.Namespace) -> int:
     check_options(options, add_arguments)
     check_held_out(options)
     start = time.perf_counter()
+    sources = inputs_of(options) if options.superbpe else []
     words = counted_words(options)
     counted = time.perf_counter()
     if options.save_words:
@@ -190,6 +191,8 @@ def run(options: argparse.Namespace) -> int:
             from jittok.train.second import second_stage, stretches
 
             trained = second_stage(trained, counted_words(options, stretches()), max(sizes))
+            for source in sources:  # which have been read twice
+                source.check_unchanged()
         report["seconds_learning"] = round(time.perf_counter() - counted, 3)
         report["vocabularies"] = [_save(options, trained, size, len(sizes) > 1) for size in sizes]
         report["warnings"] = trained.warnings

@@ -10,6 +10,7 @@ from jittok.cli.train_options import check_words, not_cut_out
 
 if TYPE_CHECKING:
     from jittok.corpus.options import Options as Reading
+    from jittok.corpus.sources import Source
     from jittok.train.counting import How
     from jittok.train.counts import Counts
 
@@ -39,6 +40,13 @@ def _counted(options: argparse.Namespace, how: How, work: str | None) -> Counts:
     from jittok.train.files import count_files
 
     return count_files(options.inputs, how, _reading(options), dict(options.weight), work)
+
+
+def inputs_of(options: argparse.Namespace) -> list[Source]:
+    """The inputs as they are now."""
+    from jittok.train.files import sources_of
+
+    return sources_of(options.inputs, _reading(options))
 
 
 def check_held_out(options: argparse.Namespace) -> None:

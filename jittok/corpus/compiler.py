@@ -65,15 +65,12 @@ def compile_corpus(
     if engine not in ENGINES:
         raise CorpusError("--engine", engine, f"one of {', '.join(ENGINES)}")
     check_local(given, "--out")
-    if out.exists() and not out.is_dir():
-        raise CorpusError(str(out), InWords("a file"), "a folder to write, or a free name")
+    check_out(out)
     sources, left_out = find_sources(inputs, options, without=out)
     check_looks(sources, options)
     formats = formats_of(tok, sources, options)
     encoder = RangeEncoder(tok, sources, options)
     out.mkdir(parents=True, exist_ok=True)
-    if not any(os.path.lexists(out / name) for name in (MANIFEST, WORK)):
-        refuse_strange(out)  # before anything is written there
     if (out / LOCK).is_symlink() or ((out / LOCK).exists() and not (out / LOCK).is_file()):
         raise CorpusError(
             str(out / LOCK), InWords("something that is no file"), "a file that jittok made: remove what is there"
@@ -96,6 +93,15 @@ def compile_corpus(
     finally:
         run.close()
         lock.release()
+
+
+def check_out(out: Path) -> None:
+    """CorpusError for an output that is no folder, or one that holds what no run has made: before anything is written
+    there."""
+    if out.exists() and not out.is_dir():
+        raise CorpusError(str(out), InWords("a file"), "a folder to write, or a free name")
+    if out.is_dir() and not any(os.path.lexists(out / name) for name in (MANIFEST, WORK)):
+        refuse_strange(out)
 
 
 def formats_of(tok: Tokenizer, sources: Sequence[Source], options: Options) -> list[Format]:

@@ -12,6 +12,7 @@ import os
 import stat
 from pathlib import Path
 
+from jittok._jit.trust import doubt
 from jittok.errors import CorpusError, InWords
 
 BY_DESCRIPTOR = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW") and Path("/proc/self/fd").is_dir()
@@ -70,6 +71,14 @@ def create(path: Path) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | NO_LINK | getattr(os, "O_BINARY", 0), 0o644)
 
 
+def check_own(place: Path, found: os.stat_result) -> None:
+    """CorpusError for a work folder that somebody else may write to: what lies there is believed, and gone on from."""
+    reason = doubt(found)
+    if reason is not None:
+        expected = "one that nobody else can write to: remove it, or chmod go-w where all in it is yours"
+        raise CorpusError(str(place), InWords(f"a folder that {reason}"), expected)
+
+
 def _shown(path: Path) -> Path:
     """A path for people, not through a descriptor."""
     try:
@@ -110,6 +119,10 @@ class Folder:
         except OSError as error:
             what = "a link" if place.is_symlink() else "something that is no folder"
             raise CorpusError(str(place), what, "a folder that jittok made: remove what is there") from error
+
+    def check_own(self) -> None:
+        """CorpusError if somebody else may write to it."""
+        check_own(self.place, self.path.stat())
 
     def remove(self, name: str) -> None:
         """Remove an empty folder in this one."""

@@ -212,11 +212,20 @@ def _expand(
         found = sorted(path for path in glob.glob(name, recursive=True) if Path(path).is_file())  # noqa: PTH207  ** and absolute names
         if not found:
             raise CorpusError(name, InWords("no match"), "one or more files")
-        yield from ((path, True) for path in found)
+        yield from ((path, True) for path in found if not _lies_in(path, without, left_out))
     elif not Path(name).exists():
         raise CorpusError(name, InWords("nothing of this name"), "a file, a directory, a glob or a URL")
     else:
         yield name, True
+
+
+def _lies_in(path: str, folder: str | os.PathLike[str] | None, left_out: list[str]) -> bool:
+    """Whether a file lies in a folder, which is then told."""
+    if folder is None or not Path(path).resolve().is_relative_to(Path(folder).resolve()):
+        return False
+    if (shown := Path(folder).as_posix()) not in left_out:
+        left_out.append(shown)
+    return True
 
 
 def _files_in(name: str, left_out: list[str], skip: bool, without: str | os.PathLike[str] | None) -> Iterator[str]:

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.corpus.options import MAX_DOCUMENT_BYTES
 from jittok.errors import CorpusError, InWords
 from jittok.rows.checks import is_held, own
 from jittok.rows.ragged import fixed, fixed_offsets
@@ -37,6 +39,11 @@ DEFAULT_FACTS: dict[str, Any] = {
     "left_out": 0,
 }  # fmt: skip
 """Of the first line, and what holds without it."""
+EXPECTED = "a count, a tab and a word in the alphabet of bytes"
+"""Of a line."""
+COUNT = re.compile("[0-9]{1,19}")
+BEGINNING = 1 << 16
+"""Bytes of a line that tell whether it may be one."""
 _TO_TEXT = {byte: chr(c) for byte, c in enumerate(CHARACTER_OF_BYTE)}
 _TO_BYTES = {c: chr(byte) for c, byte in BYTE_OF_CHARACTER.items()}
 
@@ -133,7 +140,7 @@ class Counts:
         counts: list[int] = []
         facts = "{}"
         with Path(path).open("rb") as file:
-            for number, line in enumerate(file, 1):
+            for number, line in enumerate(_lines(file, path), 1):
                 try:
                     text = line.decode().rstrip("\r\n")
                     if text.startswith("#"):
@@ -142,12 +149,11 @@ class Counts:
                         continue
                     count, word = text.split("\t")
                     words.append(to_bytes(word))
-                    counts.append(int(count))
+                    counts.append(int(count) if COUNT.fullmatch(count) else -1)
                     if not 0 <= counts[-1] < MOST:
                         raise ValueError
                 except ValueError:
-                    expected = "a count, a tab and a word in the alphabet of bytes"
-                    raise CorpusError(f"{path}, line {number}", line[:80], expected) from None
+                    raise CorpusError(f"{path}, line {number}", line[:80], EXPECTED) from None
         if sum(counts) >= MOST:
             raise CorpusError(str(path), InWords(f"{sum(counts)} occurrences"), f"fewer than {MOST}")
         return cls(*flat_words(words), np.array(counts, np.int64), **_facts(path, facts))
@@ -157,6 +163,21 @@ class Counts:
         """Counts of a dictionary."""
         parts = [word.encode() if isinstance(word, str) else word for word in words]
         return cls(*flat_words(parts), np.array([*words.values()]), **facts)
+
+
+def _lines(file: BinaryIO, path: str | os.PathLike[str]) -> Iterator[bytes]:
+    """The lines of a file. CorpusError for one that is too long, or whose beginning is none: a device has no end."""
+    number = 0
+    while line := file.readline(BEGINNING):
+        number += 1
+        if len(line) == BEGINNING:
+            if re.match(rb"#|[0-9]+\t", line) is None:
+                raise CorpusError(f"{path}, line {number}", line[:80], EXPECTED)
+            line += file.readline(MAX_DOCUMENT_BYTES)
+            if len(line) > MAX_DOCUMENT_BYTES:
+                found = InWords(f"a line of {len(line)} bytes or more")
+                raise CorpusError(f"{path}, line {number}", found, f"up to {MAX_DOCUMENT_BYTES} bytes")
+        yield line
 
 
 def _facts(path: str | os.PathLike[str], line: str) -> dict[str, Any]:

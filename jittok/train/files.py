@@ -11,11 +11,12 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jittok.corpus.folders import component, open_regular
+from jittok.corpus.folders import check_own, component, open_regular
 from jittok.corpus.ledger import NAME as LEDGER
 from jittok.corpus.ledger import Ledger
 from jittok.corpus.options import Options as Reading
@@ -113,7 +114,10 @@ class _Run:
         self.sources, self.reading, self.how = sources, reading, how
         self.weights = self._weights_of(weights)
         if work is not None:
-            work.mkdir(parents=True, exist_ok=True)
+            work.parent.mkdir(parents=True, exist_ok=True)
+            with suppress(FileExistsError):
+                work.mkdir(0o700)
+            check_own(work, work.stat())
             _check_work(work)
         self.tally = Tally(how, work, 1 if self.weights is None else UNIT)
         self.pieces = Pieces(how.cutter(), how.special, how.lines is not None)  # type: ignore[arg-type]
@@ -210,6 +214,8 @@ class _Run:
                 read += raw.new
                 if report is not None:
                     report(Progress(documents, size, read, total))
+        for source in self.sources:
+            source.check_unchanged()
         if self.ledger is not None:
             for counter in self.tally.counters.all:
                 self._keep(counter)
