@@ -169,7 +169,7 @@ def run(options: argparse.Namespace) -> int:
     check_options(options, add_arguments)
     check_held_out(options)
     start = time.perf_counter()
-    sources = inputs_of(options) if options.superbpe else []
+    sources = inputs_of(options) if options.superbpe and options.inputs else []
     words = counted_words(options)
     counted = time.perf_counter()
     if options.save_words:

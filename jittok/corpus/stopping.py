@@ -22,14 +22,14 @@ NEVER = Stop()
 
 
 @contextmanager
-def stoppable_pool(threads: int, name: str, stop: Stop) -> Iterator[ThreadPoolExecutor]:
-    """Threads that work while nothing fails. Whatever is raised, Ctrl-C above all, stops them between two steps; it is
-    not kept back until they have ended."""
+def stoppable_pool(threads: int, name: str, stop: Stop, wait: bool = False) -> Iterator[ThreadPoolExecutor]:
+    """Threads that work while nothing fails. Whatever is raised, Ctrl-C above all, stops them between two steps.
+    `wait`: it is kept back until they have ended, as threads that write files must."""
     pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
     try:
         yield pool
     except BaseException:
         stop.set()
-        pool.shutdown(wait=False, cancel_futures=True)
+        pool.shutdown(wait, cancel_futures=True)
         raise
     pool.shutdown()

@@ -131,7 +131,7 @@ class Tally:
     def pool(self) -> AbstractContextManager[ThreadPoolExecutor]:
         """Threads. Whatever is raised while they are asked to work, Ctrl-C above all, stops them where they are."""
         self._make_ready()
-        return stoppable_pool(self.threads, "jittok-train", self.stop)
+        return stoppable_pool(self.threads, "jittok-train", self.stop, wait=True)
 
     def _make_ready(self) -> None:
         """Count a text that is forgotten: kernels are compiled here, as Ctrl-C has to wait for threads that compile."""
