@@ -71,10 +71,19 @@ def create(path: Path) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | NO_LINK | getattr(os, "O_BINARY", 0), 0o644)
 
 
-def check_own(place: Path, found: os.stat_result) -> None:
-    """CorpusError for a work folder that somebody else may write to: what lies there is believed, and gone on from."""
+def check_own(place: Path, found: os.stat_result, around: os.stat_result) -> None:
+    """CorpusError for a work folder that is open to more users than the folder `around` it: what lies there is believed,
+    and gone on from.
+
+    Who writes to the folder around it could exchange it anyway, unless that one is sticky, as /tmp is. So shared
+    drives are as good as any, where all files have one owner and one mode, or a team's folder.
+    """
     reason = doubt(found)
-    if reason is not None:
+    if reason is None:
+        return
+    writers = 0 if around.st_mode & stat.S_ISVTX else around.st_mode
+    owners = (0, os.geteuid(), around.st_uid)
+    if found.st_uid not in owners or found.st_mode & ~writers & (stat.S_IWGRP | stat.S_IWOTH):
         expected = "one that nobody else can write to: remove it, or chmod go-w where all in it is yours"
         raise CorpusError(str(place), InWords(f"a folder that {reason}"), expected)
 
@@ -120,9 +129,9 @@ class Folder:
             what = "a link" if place.is_symlink() else "something that is no folder"
             raise CorpusError(str(place), what, "a folder that jittok made: remove what is there") from error
 
-    def check_own(self) -> None:
-        """CorpusError if somebody else may write to it."""
-        check_own(self.place, self.path.stat())
+    def check_own(self, around: Folder) -> None:
+        """CorpusError if more users may write to it than to the folder around it."""
+        check_own(self.place, self.path.stat(), around.path.stat())
 
     def remove(self, name: str) -> None:
         """Remove an empty folder in this one."""

@@ -93,7 +93,7 @@ class Run:
         there = self.folder.inner(WORK, make=False)
         if there is not None:
             self._files.callback(there.close)
-            there.check_own()
+            there.check_own(self.folder)
         ledger_there = there is not None and os.path.lexists(there.path / LEDGER)
         if not ledger_there:
             refuse_strange(self.out)

@@ -58,6 +58,29 @@ def test_a_work_folder_of_another_user_is_refused(text, tmp_path):
         compile_corpus([text], jittok.bundled("gpt-2"), tmp_path / "out")
 
 
+def test_a_work_folder_as_open_as_the_folder_around_it_is_believed(text, tmp_path):
+    """A team's folder, or a shared drive where all files have one mode; not below a sticky folder such as /tmp."""
+    shared = tmp_path / "shared"
+    for folder in (shared, shared / "work", shared / "out", shared / "out" / ".jittok"):
+        folder.mkdir()
+        folder.chmod(0o777)
+    assert count_files([text], How(), work=shared / "work").documents == 1
+    assert compile_corpus([text], jittok.bundled("gpt-2"), shared / "out").documents == 1
+    shared.chmod(0o1777)
+    with pytest.raises(CorpusError, match="found a folder that may be written by others"):
+        count_files([text], How(), work=shared / "work")
+
+
+@pytest.mark.skipif(getattr(os, "geteuid", lambda: 1)() != 0, reason="only root gives folders away")
+def test_a_work_folder_whose_owner_has_the_folder_around_it_is_believed(text, tmp_path):
+    """Of a drive that gives all of root's files to one user, as NFS does."""
+    shared = tmp_path / "shared"
+    for folder in (shared, shared / "work"):
+        folder.mkdir()
+        os.chown(folder, 65534, -1)
+    assert count_files([text], How(), work=shared / "work").documents == 1
+
+
 def test_a_new_work_folder_is_nobody_elses_whatever_the_umask(text, tmp_path):
     before = os.umask(0)
     try:
