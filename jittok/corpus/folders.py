@@ -72,8 +72,8 @@ def create(path: Path) -> int:
 
 
 def check_own(place: Path, found: os.stat_result, around: os.stat_result) -> None:
-    """CorpusError for a work folder that is open to more users than the folder `around` it: what lies there is believed,
-    and gone on from.
+    """CorpusError for a work folder that more users may write to than to the folder `around` it, as what lies there is
+    believed.
 
     Who writes to the folder around it could exchange it anyway, unless that one is sticky, as /tmp is. So shared
     drives are as good as any, where all files have one owner and one mode, or a team's folder.
