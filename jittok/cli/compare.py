@@ -31,7 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--errors",
         choices=("strict", "replace"),
         default="strict",
-        help="text that is not UTF-8: stop, or put U+FFFD in place of it",
+        help="what the vocabulary's library cannot encode, such as some bytes that are no UTF-8: stop, or put U+FFFD "
+        "in place of it",
     )
     parser.add_argument("--threads", type=positive, metavar="N", help="default: every core this process may use")
     parser.add_argument("--json", action="store_true", help="print data as JSON")

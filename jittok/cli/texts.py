@@ -38,7 +38,8 @@ def add_texts(parser: argparse.ArgumentParser) -> None:
         "--errors",
         choices=("strict", "replace"),
         default="strict",
-        help="text that is not UTF-8: stop, or put U+FFFD in place of it",
+        help="what the vocabulary's library cannot encode, such as some bytes that are no UTF-8: stop, or put U+FFFD "
+        "in place of it",
     )
     parser.add_argument("--threads", type=positive, metavar="N", help="default: every core this process may use")
 

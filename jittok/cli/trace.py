@@ -33,7 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--errors",
         choices=("strict", "replace"),
         default="strict",
-        help="text that is not UTF-8: stop, or put U+FFFD in place of it",
+        help="what the vocabulary's library cannot encode, such as some bytes that are no UTF-8: stop, or put U+FFFD "
+        "in place of it",
     )
     parser.add_argument("--all", action="store_true", help=f"all lines of a stage, not the first {LINES}")
     parser.add_argument("--gdb", action="store_true", help="print a gdb script that shows the same steps in llama.cpp")

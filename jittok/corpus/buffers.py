@@ -31,6 +31,10 @@ _BUFFERS, _PACKING = 2, 3
 """Fields of a batch."""
 
 
+class Unended(Exception):
+    """What was found and expected where a stream does not end once, at the end of its file."""
+
+
 def check_buffers(file: Any, most: int, where: str, stream: bool) -> None:
     """CorpusError where a packed buffer is larger than a document may be, and than `pages.LARGE`. `file`: opened, and
     read from anywhere; stream: messages stand one behind the other, and no footer tells where."""
@@ -41,6 +45,8 @@ def check_buffers(file: Any, most: int, where: str, stream: bool) -> None:
                 raise CorpusError(
                     where, InWords(f"a buffer of {size} bytes"), f"up to {most}: write smaller batches ({OPTION})"
                 )
+    except Unended as error:
+        raise CorpusError(where, InWords(error.args[0]), error.args[1]) from None
     except (struct.error, IndexError, OverflowError) as error:
         found = InWords("messages that lead nowhere or end too early")
         raise CorpusError(where, found, "a whole Arrow IPC file or stream") from error
@@ -84,12 +90,17 @@ def _of_file(file: Any) -> Iterator[tuple[int, bytes]]:
 
 
 def _of_stream(file: Any) -> Iterator[tuple[int, bytes]]:
-    """The same of messages that stand one behind the other."""
+    """The same of messages that stand one behind the other. Unended where the last of them is no end, or where more
+    follows the end: readers take both for all there is."""
     at = 0
-    while len(start := _read(file, at, 8)) == 8:
-        size, before = _size(start)
+    while start := _read(file, at, 8):
+        size, before = _size(start.ljust(8, b"\0"))
         if size <= 0:
+            if _read(file, at + before, 1 << 12).strip(b"\0"):
+                raise Unended("a stream with more behind its end", "one stream: write several as one")
             return
+        if len(start) < 8:
+            break
         head = _read(file, at + before, size)
         yield at + before + size, head
         place = _field(head, _table(head, 0), _BODY)
@@ -97,6 +108,7 @@ def _of_stream(file: Any) -> Iterator[tuple[int, bytes]]:
         if body < 0:
             raise IndexError("a message that leads back")
         at += before + size + body
+    raise Unended("a stream without its end, as a writer that was killed leaves it", "a whole Arrow IPC stream")
 
 
 def _size(start: bytes) -> tuple[int, int]:

@@ -10,6 +10,8 @@ from jittok.errors import CorpusError, InWords
 
 LOOKED_AT = 1 << 16
 """Bytes that are looked at, at most."""
+LEAST_WIDE = 4
+"""Characters of a text that is judged by its NUL bytes."""
 FIRST_BYTES = (
     (b"\x1f\x8b", "gzip data", "unpack it first (zcat)"),
     (b"\x28\xb5\x2f\xfd", "zstandard data", "unpack it first (zstdcat)"),
@@ -26,6 +28,7 @@ FIRST_BYTES = (
     (b"ARROW1", "an Arrow file", "a file whose name ends in .arrow, or --input-format arrow"),
     (b"GGUF", "a GGUF file", "texts; a vocabulary is given by --vocab"),
     (b"\x93NUMPY", "a NumPy array", "texts; ids are read by jittok decode"),
+    (b"\xff\xfe\0\0", "text in UTF-32", "text in UTF-8 (iconv -f utf-32 -t utf-8)"),
     (b"\xff\xfe", "text in UTF-16", "text in UTF-8 (iconv -f utf-16 -t utf-8)"),
     (b"\xfe\xff", "text in UTF-16", "text in UTF-8 (iconv -f utf-16 -t utf-8)"),
 )
@@ -49,6 +52,14 @@ def other_kind(start: bytes) -> tuple[str, str] | None:
     if b"\0" in start:
         return "binary data (NUL bytes)", f"texts, or {TEXT_ANYHOW}"
     return None
+
+
+def is_wide(start: bytes) -> bool:
+    """Whether a text looks like UTF-16 or UTF-32 without a mark in front: then it has a NUL at every second place, and
+    is UTF-8 all the same."""
+    places = min(len(start), LOOKED_AT) // 2
+    even, odd = start[: 2 * places : 2].count(0), start[1 : 2 * places : 2].count(0)
+    return places >= LEAST_WIDE and 2 * max(even, odd) >= places and 2 * min(even, odd) <= max(even, odd) + 1
 
 
 def _is_json_line(start: bytes) -> bool:

@@ -8,13 +8,14 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.corpus.looks import is_wide
 from jittok.corpus.options import Options
 from jittok.corpus.ranges import RawRange
 from jittok.corpus.sources import TABLES
@@ -27,6 +28,7 @@ PARSED_AT_ONCE = 1 << 8
 """Lines of JSON between two looks whether they are still wanted."""
 SURROGATE = re.compile("[\ud800-\udfff]")
 SHOWN = 60
+WIDE = "text in UTF-16 or UTF-32 (a NUL at every second place)"
 
 
 class Bad(NamedTuple):
@@ -91,10 +93,25 @@ def _joined(parts: list[bytes]) -> Documents:
 
 def _whole_files(raw: RawRange, options: Options, check: Check) -> Texts:
     texts = check(_joined([text for _, text in raw.payload]), 0, options, raw.offset)
+    texts = _without_wide(texts, (k for k, (_, text) in enumerate(raw.payload, 1) if is_wide(text)), options, check)
     texts.sources = np.array([source for source, _ in raw.payload], np.int64)[texts.lines - 1]
     texts.bad = [bad._replace(source=raw.payload[bad.line - 1][0], line=1) for bad in texts.bad]
     texts.lines = np.ones_like(texts.lines)
     return texts
+
+
+def _without_wide(texts: Texts, numbers: Iterable[int], options: Options, check: Check) -> Texts:
+    """The texts less those of these numbers, which look like UTF-16: errors, unless somebody said what they are."""
+    if check is _taken or options.kind is not None or options.on_error == "replace":
+        return texts
+    known = {bad.line for bad in texts.bad}
+    found = [number for number in numbers if number not in known]
+    if not found:
+        return texts
+    source = int(texts.sources[0])
+    texts.bad += [Bad(source, number, WIDE, "UTF-8 (iconv -f utf-16le, or --input-format txt)") for number in found]
+    texts.bad.sort(key=lambda bad: bad.line)
+    return select(texts, ~np.isin(texts.lines, found))
 
 
 def _lines(raw: RawRange, options: Options, check: Check) -> Texts:
@@ -106,7 +123,8 @@ def _lines(raw: RawRange, options: Options, check: Check) -> Texts:
     stops = newlines if data[-1] == ord("\n") else np.append(newlines, data.size)
     starts = np.append(0, newlines[: stops.size - 1] + 1)
     ends = stops - ((stops > starts) & (data[np.maximum(stops, 1) - 1] == ord("\r")))
-    return check(Documents(data, _fixed(starts), _fixed(ends)), raw.key.source, options)
+    texts = check(Documents(data, _fixed(starts), _fixed(ends)), raw.key.source, options)
+    return _without_wide(texts, range(1, starts.size + 1) if is_wide(raw.payload) else (), options, check)
 
 
 def _json() -> Any:

@@ -147,7 +147,7 @@ def find_sources(
     """
     sources: list[Source] = []
     left_out: list[str] = []
-    seen: set[str] = set()
+    seen = Seen()
     given = [os.fspath(entry) for entry in inputs]
     if not given:
         raise CorpusError("INPUT", InWords("none"), "files, directories, globs, URLs or - for standard input")
@@ -163,14 +163,32 @@ def find_sources(
                     )
                 left_out.append(path)
                 continue
-            if path in seen:
-                raise CorpusError(path, InWords("the same input twice"), "each once")
             seen.add(path)
             sources.append(_source(path, *kind, any_name))
     if not sources:
         found = f"no file that can be read among {len(left_out):,}" if left_out else "no file that can be read"
         raise CorpusError(", ".join(given), InWords(found), f"one or more of {', '.join(KIND_OF)}")
     return sources, sorted(left_out)
+
+
+class Seen:
+    """The inputs so far: none may come again, under whatever name of its folder. A link to a file is another file."""
+
+    def __init__(self) -> None:
+        self._places: set[str] = set()
+        self._folders: dict[str, str] = {}  # name -> the folder it leads to
+
+    def add(self, path: str) -> None:
+        """One more. CorpusError if it was there before."""
+        place = path
+        if path != STDIN and not is_url(path):
+            folder, name = os.path.split(path)
+            if folder not in self._folders:
+                self._folders[folder] = os.path.realpath(folder)
+            place = os.path.join(self._folders[folder], name)  # noqa: PTH118  of a million files
+        if place in self._places:
+            raise CorpusError(path, InWords("the same input twice"), "each once")
+        self._places.add(place)
 
 
 def _source(path: str, kind: str, packing: str, streams: bool) -> Source:

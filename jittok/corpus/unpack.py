@@ -11,6 +11,8 @@ from typing import IO, Any
 
 from jittok.errors import CorpusError, missing
 
+UNPACKED_AT_ONCE = 64 << 10
+"""Packed bytes handed to bzip2 and xz at once."""
 PIECE = 4 << 10
 """Packed bytes handed to zstandard at once: even a block of zeros then unpacks to no more than 64 MB."""
 LARGEST_WINDOW = 1 << 31
@@ -45,11 +47,11 @@ def _gz(raw: IO[bytes]) -> tuple[Read, tuple[type[BaseException], ...]]:
 
 
 def _bz2(raw: IO[bytes]) -> tuple[Read, tuple[type[BaseException], ...]]:
-    return bz2.BZ2File(raw).read, (EOFError, OSError)
+    return _Streams(raw, bz2.BZ2Decompressor).read, (EOFError, OSError)
 
 
 def _xz(raw: IO[bytes]) -> tuple[Read, tuple[type[BaseException], ...]]:
-    return lzma.LZMAFile(raw).read, (EOFError, lzma.LZMAError)
+    return _Streams(raw, lzma.LZMADecompressor, padding=True).read, (EOFError, lzma.LZMAError)
 
 
 def _zst(raw: IO[bytes]) -> tuple[Read, tuple[type[BaseException], ...]]:
@@ -64,6 +66,48 @@ _OPENERS: dict[str, Callable[[IO[bytes]], tuple[Read, tuple[type[BaseException],
     "xz": _xz,
     "zst": _zst,
 }
+
+
+class _Streams:
+    """Streams of bzip2 or xz one after the other. Python's own readers pass over what follows a stream and begins none,
+    so damage at the head of a stream would end the text there, without a word.
+
+    `padding`: zeros may stand behind a stream, as xz writes them.
+    """
+
+    def __init__(self, raw: IO[bytes], opened: Callable[[], Any], padding: bool = False) -> None:
+        self._raw, self._opened, self._padding = raw, opened, padding
+        self._stream: Any = None  # the one under way
+        self._packed = b""  # of the next one
+
+    def read(self, count: int) -> bytes:
+        """Up to `count` bytes. EOFError when the last stream has no end."""
+        while count > 0:
+            if self._stream is None:
+                if not self._begins():
+                    break
+                self._stream, packed = self._opened(), self._packed
+            else:
+                packed = self._raw.read(UNPACKED_AT_ONCE) if self._stream.needs_input else b""
+                if self._stream.needs_input and not packed:
+                    raise EOFError("the data ends inside a stream")
+            found: bytes = self._stream.decompress(packed, count)
+            if self._stream.eof:
+                self._packed, self._stream = self._stream.unused_data, None
+            if found:
+                return found
+        return b""
+
+    def _begins(self) -> bool:
+        """Whether another stream, or what is none, follows: its first bytes are `_packed` then."""
+        while True:
+            if self._padding:
+                self._packed = self._packed.lstrip(b"\0")
+            if self._packed:
+                return True
+            self._packed = self._raw.read(UNPACKED_AT_ONCE)
+            if not self._packed:
+                return False
 
 
 class _Frames:

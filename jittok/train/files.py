@@ -22,7 +22,7 @@ from jittok.corpus.ledger import Ledger
 from jittok.corpus.options import Options as Reading
 from jittok.corpus.ranges import RawRange, Unit, read_unit, units
 from jittok.corpus.reader import Bad, read_texts
-from jittok.corpus.sources import Source, check_looks, find_sources
+from jittok.corpus.sources import Seen, Source, check_looks, find_sources
 from jittok.errors import CorpusError, InWords
 from jittok.train.counter import Counter
 from jittok.train.counting import How, Tally, in_turn, scaled
@@ -63,10 +63,8 @@ def sources_of(inputs: Sequence[str | os.PathLike[str]], reading: Reading) -> li
         named = Path(plain).exists() and not Path(plain).is_dir()  # in place of a folder, a glob, a URL or "-"
         found += find_sources([plain] if plain else [], reading, any_name=named)[0]
     check_looks(found, reading, files=True)
-    seen: set[str] = set()
+    seen = Seen()
     for source in found:
-        if source.path in seen:
-            raise CorpusError(source.path, InWords("the same input twice"), "each once")
         seen.add(source.path)
     return found
 

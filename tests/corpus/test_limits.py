@@ -265,7 +265,7 @@ def test_packed_buffers_tell_their_sizes(stream, legacy):
         try:
             buffers.check_buffers(cut, 1, "here", stream)
         except CorpusError as error:
-            assert "end too early" in str(error)  # noqa: PT017  a stream may be cut between two messages
+            assert "end too early" in str(error) or "without its end" in str(error)  # noqa: PT017  some cuts may pass
 
 
 def test_a_stream_that_leads_back_ends():

@@ -195,3 +195,17 @@ def test_a_long_word_is_read_whole(tmp_path):
     words = {b"a" * (BEGINNING - 3): 1, b"b" * (BEGINNING + 1): 2, b"c" * (3 * BEGINNING): 3, b"d": 4}
     Counts.of(words).save(tmp_path / "words")
     assert Counts.load(tmp_path / "words").to_dict() == words
+
+
+def test_an_input_under_two_names_of_its_folder_is_the_same(text, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "link").symlink_to("data")
+    (text.parent / "copy.txt").symlink_to("a.txt")
+    names = ["data/a.txt", "./data/a.txt", str(text), "link/a.txt", "data/../data/a.txt", "data/*a.txt"]
+    for name in names[1:]:
+        with pytest.raises(CorpusError, match="the same input twice"):
+            find_sources([names[0], name], Options())
+        with pytest.raises(CorpusError, match="the same input twice"):
+            count_files([name, names[0]], How())
+    sources, _ = find_sources(["data"], Options())
+    assert [source.path for source in sources] == ["data/a.txt", "data/copy.txt"]

@@ -65,3 +65,25 @@ def test_damaged_data_is_an_error_or_gives_other_text_only_without_a_checksum(pa
 def test_zeros_unpack_piece_by_piece():
     read = open_unpacked(io.BytesIO(PACK["zst"](bytes(40 << 20))), "zst", "x")
     assert sum(map(len, iter(lambda: read(1 << 20), b""))) == 40 << 20
+
+
+@pytest.mark.parametrize("packing", PACK)
+@pytest.mark.parametrize("more", [b"junk", b"B", b"\xfd7zXZ", b"a" * 100_000])
+def test_what_follows_and_is_no_part_is_an_error(packing, more):
+    """Damage at the head of a part is not the end of the text."""
+    with pytest.raises(CorpusError, match=f"whole .{packing} data"):
+        unpacked(PACK[packing](TEXT) + more, packing)
+
+
+@pytest.mark.parametrize("packing", PACK)
+@pytest.mark.parametrize("kept", [1, 3, 5])
+def test_a_second_part_that_is_cut_near_its_start_is_an_error(packing, kept):
+    with pytest.raises(CorpusError, match=f"whole .{packing} data"):
+        unpacked(PACK[packing](TEXT) + PACK[packing](TEXT)[:kept], packing)
+
+
+@pytest.mark.parametrize("size", [1, 1000, 1 << 20])
+def test_zeros_may_stand_between_parts_of_xz(size):
+    packed = lzma.compress(b"one") + bytes(8) + lzma.compress(b"two") + bytes(4)
+    assert unpacked(packed, "xz", size) == b"onetwo"
+    assert unpacked(lzma.compress(b"one") + bytes(200_000) + lzma.compress(b"two"), "xz", size) == b"onetwo"
