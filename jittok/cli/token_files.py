@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from jittok.errors import check_local
 from jittok.rows import TokenArray
 from jittok.rows.saved import FILES, beside, check_free, put_in_place
+from jittok.writers.whole import naming
 
 HEADER_BYTES = 128
 """Room for any length: it is only known at the end."""
@@ -43,8 +45,9 @@ class NpyStream:
         self._file.close()
 
     def abandon(self) -> None:
-        """Close the file as it is."""
-        self._file.close()
+        """Close the file as it is: what it holds back may not fit on the disk, and nobody wants it."""
+        with suppress(OSError):
+            self._file.close()
 
 
 class TokenWriter:
@@ -66,8 +69,9 @@ class TokenWriter:
 
     def append(self, rows: TokenArray) -> None:
         """Write rows behind those that are there."""
-        self._ids.append(rows.ids)
-        self._offsets.append(rows.offsets[1:] + self.tokens)
+        with naming(self.target):
+            self._ids.append(rows.ids)
+            self._offsets.append(rows.offsets[1:] + self.tokens)
         self.documents += len(rows)
         self.tokens += rows.ids.size
 
@@ -77,9 +81,10 @@ class TokenWriter:
     def __exit__(self, failed: object, *_: object) -> None:
         try:
             if failed is None:
-                self._ids.close()
-                self._offsets.close()
-                put_in_place(self._part, self.target)
+                with naming(self.target):
+                    self._ids.close()
+                    self._offsets.close()
+                    put_in_place(self._part, self.target)
         finally:
             self._ids.abandon()
             self._offsets.abandon()

@@ -27,6 +27,7 @@ from jittok.corpus.reader import Bad
 from jittok.corpus.sources import STDIN, Source
 from jittok.corpus.state import State, changed, check_inputs, differences, different, replay
 from jittok.errors import CorpusError, InWords
+from jittok.writers.whole import naming
 
 LOCK = ".jittok.lock"
 REMEDY = "bring back a copy, or remove the folder and run the same command again, which writes the same bytes"
@@ -206,7 +207,8 @@ class Run:
             if self.writer.ranges or not state.shards:
                 self._finish_shard()
             self.manifest = make_manifest(state)
-            write_manifest(self.out, self.manifest)
+            with naming(self.out):
+                write_manifest(self.out, self.manifest)
         finally:
             self.close()
         self._clean_up()
@@ -227,7 +229,8 @@ class Run:
                 f"{bad[0].expected} (--on-error skip and --on-error replace go on)",
             )
         rows = Rows(encoded.ids, encoded.lengths, encoded.sources, encoded.lines + np.int64(base), bad)
-        places = self.writer.append(rows, encoded.text_bytes)
+        with naming(self.out):
+            places = self.writer.append(rows, encoded.text_bytes)
         prefix = encoded.prefix
         if prefix is None and encoded.last == encoded.key.source:
             prefix = self.hasher.prefix(encoded.last, encoded.read)
@@ -237,7 +240,8 @@ class Run:
             "lost": encoded.lost,
             "read": encoded.new, "streams": places, "prefix": prefix,
         }  # fmt: skip
-        self.ledger.add(fact)
+        with naming(self.out):
+            self.ledger.add(fact)
         self.state.add_range(fact)
         if bad and self._first_bad is None:
             self._first_bad = bad[0]
@@ -271,8 +275,9 @@ class Run:
             self._finish_shard()
 
     def _finish_shard(self) -> None:
-        fact = self.writer.finish()
-        self.ledger.add(fact, sync=True)
+        with naming(self.out):
+            fact = self.writer.finish()
+            self.ledger.add(fact, sync=True)
         shards.publish(self.work, self.folder, fact["files"])
         self.state.add_shard(fact)
         shards.sweep(self.work, {LEDGER})

@@ -42,6 +42,7 @@ from jittok.train.lines import IDENTITY, Lines, Tail, charsmap_of, lines_of
 from jittok.train.names import REGEX, check_number, special_texts
 from jittok.train.shares import shares_of
 from jittok.train.table import NEED_SHORT, make_table, table_bytes
+from jittok.writers.whole import naming
 
 SHARE = 8
 """A table that has had this part of a thread's memory is written: it is twice as large by then, growing it takes as
@@ -217,7 +218,9 @@ class Tally:
         """What a counter holds becomes a run."""
         from jittok.train.runs import write_run
 
-        write_run(self.new_run(), counter.table)
+        path = self.new_run()
+        with naming(path):
+            write_run(path, counter.table)
         counter.clear()
 
     def _from_runs(self) -> Counts:

@@ -31,6 +31,7 @@ from jittok.train.lines import Lines
 from jittok.train.pieces import Pieces
 from jittok.train.reading import is_continued, read_long, text_units
 from jittok.train.runs import check_run, write_run
+from jittok.writers.whole import naming
 
 RANGE_BYTES = 2 << 20
 """The default of training: what is read ahead takes several times as much."""
@@ -276,11 +277,12 @@ class _Run:
         with self._lock:
             name = f"run-{self._number:06d}.words"
             self._number += 1
-        crc = write_run(self.work / name, counter.table)
+        with naming(self.work):
+            crc = write_run(self.work / name, counter.table)
         fact = {"run": name, "crc": crc, "ranges": [list(raw.key) for raw in ranges],
                 "documents": counter.documents - since[0], "bytes": counter.bytes - since[1]}  # fmt: skip
         self._since[id(counter)] = [counter.documents, counter.bytes]
-        with self._lock:
+        with self._lock, naming(self.work):
             self.ledger.add(fact, sync=True)
             self.tally.runs.append(self.work / name)
 

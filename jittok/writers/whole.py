@@ -71,9 +71,15 @@ def whole(path: str | os.PathLike[str]) -> Iterator[Path]:
         way: AbstractContextManager[Path] = _at_the_end(descriptor)
     else:
         way = nullcontext(Path(path)) if is_stream(path) else _beside(path)
+    with naming(path), way as new:
+        yield new
+
+
+@contextmanager
+def naming(path: str | os.PathLike[str]) -> Iterator[None]:
+    """An OSError that names no file, as when a disk is full, or one that nobody knows, gets this name."""
     try:
-        with way as new:
-            yield new
+        yield
     except OSError as error:
         if error.errno is None or not _is_unnamed(error):
             raise
