@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from jittok._jit import helper
-from jittok._raw import Window, get_f64, get_u64, put_u64
+from jittok._raw import Window, get_f64, get_u8, get_u64, put_u64
 
 LOWEST = -float(np.finfo(np.float64).max)
 """The sum of a place that nothing reaches. Adding any float32 gives it again, so nothing is reached from there."""
@@ -59,3 +59,12 @@ def _open_way(arcs: Window, k: int) -> int:
     arc = get_u64(arcs, k)
     put_u64(arcs, k, arc | MARK)
     return 1 if arc & MARK == NONE else 0
+
+
+@helper
+def characters_of(text: Window, size: int) -> int:
+    """How many characters text[:size] has, which is what tokens of a path it has at most."""
+    found = 0
+    for k in range(size):
+        found += 1 if get_u8(text, k) & 0xC0 != 0x80 else 0
+    return found

@@ -7,7 +7,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import I32, U8, U16, OutF64, OutI64, OutU8, OutU64
+from jittok._jit import I32, U8, U16, OutF64, OutI32, OutI64, OutU8, OutU64
 from jittok.normalize.xcda import Charsmap
 from jittok.piece_cache.span_loop import CHUNK, SpanWork, make_span_work, regrow_span_work
 from jittok.safe_cuts.cuts import BLANK, CLASSES, LETTER, SpanRules
@@ -19,6 +19,8 @@ GROWTH = 2
 ROOM = 64
 SUM, LARGEST, SETTLED = 0, 1, 1
 """Places in Work.state: see `paths.settle`."""
+DOUBT, DOUBT_IDS, DOUBT_BITS = 8, 16, 15
+"""Words and ids of a slot of `doubts`, and log2 of the slots."""
 
 
 class CharacterTable(NamedTuple):
@@ -76,6 +78,10 @@ class Work(NamedTuple):
     state: OutF64  # [2] SUM; LARGEST
     places: OutI64  # [2] unused; SETTLED
     spans: SpanWork
+    doubts: (
+        OutU64  # [DOUBT << DOUBT_BITS] the key of a span; context | ids << 8 | reach << 32, see `doubts`; unused words
+    )
+    doubt_ids: OutI32  # [DOUBT_IDS << DOUBT_BITS]
 
 
 def make_work(arrays: Arrays, longest: int, cache_bytes: int = 64 << 20, chunk: int = CHUNK) -> Work:
@@ -86,15 +92,17 @@ def make_work(arrays: Arrays, longest: int, cache_bytes: int = 64 << 20, chunk: 
 def regrow(arrays: Arrays, work: Work, longest: int) -> Work:
     """The same memory for longer fragments: what the cache holds stays."""
     del arrays
-    return _work(longest, regrow_span_work(work.spans, longest))
+    return _work(longest, regrow_span_work(work.spans, longest), work)
 
 
-def _work(longest: int, spans: SpanWork) -> Work:
+def _work(longest: int, spans: SpanWork, old: Work | None = None) -> Work:
     """Pages that no text needs are never touched."""
     room = GROWTH * longest + ROOM
+    doubts = np.zeros(DOUBT << DOUBT_BITS, np.uint64) if old is None else old.doubts
+    doubt_ids = np.empty(DOUBT_IDS << DOUBT_BITS, np.int32) if old is None else old.doubt_ids
     return Work(
         np.empty(room, np.uint8), np.empty(room + 1, np.float64), np.empty(room + 1, np.uint64),
-        np.zeros(2, np.float64), np.zeros(2, np.int64), spans,
+        np.zeros(2, np.float64), np.zeros(2, np.int64), spans, doubts, doubt_ids,
     )  # fmt: skip
 
 

@@ -9,7 +9,9 @@ import numpy as np
 from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, kernel
 from jittok._raw import Window, get_i32, get_i64, get_u8, put_i32, window
 from jittok.fragments import NEED, NOT_UTF8, OUT_OF_ROOM, OUT_OF_WORK
+from jittok.models.ugm.common import characters_of
 from jittok.models.ugm.files.arrays import Arrays, Work
+from jittok.models.ugm.files.doubts import keep_path, path_known
 from jittok.models.ugm.files.paths import (
     DOUBTFUL,
     EXACT,
@@ -68,15 +70,6 @@ class SpanModel(NamedTuple):
 
 
 @helper
-def _characters(text: Window, size: int) -> int:
-    """How many characters text[:size] has, which is what tokens of a path it has at most."""
-    found = 0
-    for k in range(size):
-        found += 1 if get_u8(text, k) & 0xC0 != 0x80 else 0
-    return found
-
-
-@helper
 def _encode(model: SpanModel, text: Window, start: int, stop: int, ids: Window, count: int) -> int:
     """Ids of a span; of one whose path rounding may change DEFERRED is added, so that it is not kept."""
     own = model.lattice
@@ -86,7 +79,7 @@ def _encode(model: SpanModel, text: Window, start: int, stop: int, ids: Window, 
     size, _ = rewrite(model.rewriting, text, start, start, stop, False, False)
     if size < 0:
         return size
-    done = best_paths(own, size, 0.0, own.near * _characters(own.text, size), False, ids, count)
+    done = best_paths(own, size, 0.0, own.near * characters_of(own.text, size), False, ids, count)
     if done != DOUBTFUL:
         return done
     base = sum_here(own, ids, count)
@@ -104,8 +97,19 @@ def _encode_piece(
 
 
 @helper
-def _encode_soon(model: SpanModel, text: Window, start: int, stop: int, _key: Key, ids: Window, count: int) -> int:
-    return _encode(model, text, start, stop, ids, count)
+def _encode_soon(model: SpanModel, text: Window, start: int, stop: int, key: Key, ids: Window, count: int) -> int:
+    """The same for a span of which doubtful paths are kept."""
+    own, base, known = model.lattice, 0.0, -1
+    if own.single != 0:
+        base = sum_here(own, ids, count)
+        known = path_known(own, key, base, ids, count)
+    if known >= 0:
+        return known + DEFERRED
+    done = _encode(model, text, start, stop, ids, count)
+    if done >= DEFERRED and own.single != 0:
+        size, _ = rewrite(model.rewriting, text, start, start, stop, False, False)
+        keep_path(own, key, base, size, ids, count, done - DEFERRED)
+    return done
 
 
 _run_of_spans, _spans_of_one = make_encode_spans(

@@ -68,6 +68,8 @@ class Lattice(NamedTuple):
     longest: int
     near: float
     most_sum: float
+    doubts: Window
+    doubt_ids: Window
 
 
 @helper
@@ -92,6 +94,8 @@ def open_lattice(arrays: Arrays, work: Work) -> Lattice:
         max(arrays.longest, MOST_CHARACTER),
         arrays.near,
         arrays.most_sum,
+        window(work.doubts),
+        window(work.doubt_ids),
     )
 
 
