@@ -60,9 +60,9 @@ def test_sums_of_one_context_are_as_far_from_their_base(first, other, scores):
         assert far(base_of(units, e, sign), scores) == far(base_of(beside, e, sign), scores)
 
 
-@pytest.mark.parametrize("base", [0.0, 1.0, -127.9, 2.0**17, -1e9, 130.0, -255.0, 65000.0])
+@pytest.mark.parametrize("base", [0.0, 1.0, -127.9, 2.0**17, -1e9, 130.0, -140.0, -245.0, 65520.0])
 def test_where_sums_may_leave_their_power_of_two_there_is_no_context(base):
-    assert context_of(base, 600) == NO_CONTEXT
+    assert context_of(base, 20) == NO_CONTEXT
 
 
 def test_contexts_tell_sign_power_and_parity_apart():
@@ -70,6 +70,10 @@ def test_contexts_tell_sign_power_and_parity_apart():
     found = {context_of(base, 0) for base in every}
     assert len(found) == len(every)
     assert all(0 < context < 256 and context & ANY == 0 for context in found)
+
+
+HALVES = (-2.00006103515625, -9.3, -30.0, -9.4, -9.5, -1.5001220703125, -9.6)
+"""Half units of sums from 1024 on: of five spaces an even base and an odd one make another path."""
 
 
 def loaded(scores):
@@ -80,7 +84,9 @@ def loaded(scores):
     return jittok.load(sentencepiece_of(UNIGRAM, pieces, False, False, False), cache=False)
 
 
-@pytest.mark.parametrize("scores", [(-3.0,), (-2.3, -7.1, -9.9), (-2.0000002384185791, -1.0, -5.5), (-40.1, -0.3)])
+@pytest.mark.parametrize(
+    "scores", [(-3.0,), (-2.3, -7.1, -9.9), (-2.0000002384185791, -1.0, -5.5), (-40.1, -0.3), HALVES]
+)
 def test_runs_of_user_defined_spaces_give_the_ids_of_the_reference_at_every_sum(scores):
     tok, draw = loaded(scores), random.Random(7)
     plain = Runner(tok._encoder.pipeline)
@@ -91,6 +97,16 @@ def test_runs_of_user_defined_spaces_give_the_ids_of_the_reference_at_every_sum(
             texts.append("".join(" " * draw.choice(runs) + draw.choice(words) for _ in range(length)))
     assert tok.encode_batch(texts, threads=1).to_list() == [plain.encode(text, False) for text in texts]
     assert [tok.encode(text).tolist() for text in texts[::4]] == [plain.encode(text, False) for text in texts[::4]]
+
+
+def test_even_and_odd_sums_have_paths_of_their_own():
+    tok = loaded(HALVES)
+    plain = Runner(tok._encoder.pipeline)
+    texts = ["a" * k + "b" * (130 - k) + "     a" for k in range(115, 130)]
+    wanted = [plain.encode(text, False) for text in texts]
+    assert len({tuple(ids[-5:]) for ids in wanted}) > 1
+    assert tok.encode_batch(texts, threads=1).to_list() == wanted
+    assert tok.encode_batch(texts[::-1], threads=1).to_list() == wanted[::-1]
 
 
 def test_a_path_that_rounding_decides_is_kept():
