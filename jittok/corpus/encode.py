@@ -22,8 +22,10 @@ from jittok.inputs import Documents
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
 
-STEP = 2 << 20
-"""Bytes of text that are encoded before the next look whether that is still wanted: some 20 ms."""
+STEP = 16 << 20
+"""Bytes of text that are encoded before the next look whether that is still wanted: some 0.1 s. Ranges of the usual
+size are one step, as the ids of several are copied once more.
+"""
 
 
 @dataclass
