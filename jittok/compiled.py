@@ -1,7 +1,7 @@
 """Compiled vocabularies on disk: structures of arrays in one file, mapped and not read when they are wanted again.
 
 A file has a head and arrays behind it. The head is JSON. It says how scalars and arrays make up NamedTuples and
-dataclasses of this package. A file is found by what the vocabulary's file holds (`content_key`). It belongs to a stamp
+records of this package. A file is found by what the vocabulary's file holds (`content_key`). It belongs to a stamp
 of the package's sources and tables: another version writes it anew.
 
 The content of a vocabulary's file is hashed once. After that its path, size, times and inode stand for it. What is read
@@ -13,7 +13,6 @@ if nobody but this user and root can write to it (`_jit.trust`), so nobody else 
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import importlib
 import io
@@ -35,6 +34,7 @@ from jittok._jit import cache_dir, trust
 from jittok._jit.stamps import MEMO_ENDING, SETTLED, source_stamp
 from jittok._jit.store import log, not_kept, read_kept
 from jittok.pretokenize import records
+from jittok.record import Record
 
 MAGIC = b"jittok compiled vocabulary 2\n"
 ALIGNMENT = 64
@@ -196,11 +196,7 @@ def _describe(value: Any, arrays: list[NDArray[Any]], seen: dict[tuple[int, int,
     if type(value) is tuple:
         return {"tuple": [_describe(item, arrays, seen) for item in value]}
     home = f"{type(value).__module__}:{type(value).__qualname__.rsplit('.', 1)[-1]}"
-    if dataclasses.is_dataclass(value):
-        fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    else:
-        fields = value._asdict()
-    return {"type": home, "fields": {name: _describe(item, arrays, seen) for name, item in fields.items()}}
+    return {"type": home, "fields": {name: _describe(item, arrays, seen) for name, item in value._asdict().items()}}
 
 
 def _sum(parts: Iterable[tuple[int, NDArray[np.uint8]]]) -> str:
@@ -316,7 +312,7 @@ def _build(value: Any, arrays: list[NDArray[Any]]) -> Any:
     if not module.startswith("jittok."):
         raise Damaged(f"a structure of {module}")
     kind: Any = getattr(importlib.import_module(module), name)
-    if not isinstance(kind, type) or not (hasattr(kind, "__dataclass_fields__") or issubclass(kind, tuple)):
+    if not isinstance(kind, type) or not issubclass(kind, tuple | Record):
         raise Damaged(f"{name} is no structure")
     return kind(**{field: _build(item, arrays) for field, item in value["fields"].items()})
 

@@ -7,7 +7,6 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -198,9 +197,9 @@ def _load(
     kept = None if key is None else recall(key, "encoder")
     known = None if kept is None else kept.part("vocab")
     if known is not None:
-        return Tokenizer(replace(known["vocab"], source=source), key=key, kept=kept, **options)
+        return Tokenizer(known["vocab"]._replace(source=source), key=key, kept=kept, **options)
     with _without_collector():
-        vocab = replace(read(), source=source)
+        vocab = read()._replace(source=source)
         return Tokenizer(vocab, key=key if key is not None and key_of() == key else None, **options)
 
 

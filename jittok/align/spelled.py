@@ -65,7 +65,7 @@ def _marked(pipeline: Pipeline, model: Merges, normal: list[Any]) -> Spelling | 
     escapes = normal[prefixed:]
     if len(escapes) != 1 or not isinstance(escapes[0], steps.Replace):
         return None
-    pattern, content = escapes[0]
+    pattern, content = escapes[0].pattern, escapes[0].content
     if not pattern.literal or pattern.text != " " or content != SPACE_MARK:
         return None
     if not model.byte_fallback or SPACE_MARK_BYTES not in pipeline.vocabulary:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any, NamedTuple, cast
 
 from jittok.encode.preparation import Plan, behind, preparation, raw_marking, segments_of
@@ -50,7 +49,7 @@ def compile_prepared(pipeline: Pipeline) -> Prepared | None:
     if isinstance(pipeline.model, WordPiece):
         return _planned(pipeline)
     front, stages = _apart(pipeline.split)
-    bare = dataclasses.replace(pipeline, normalize=(), split=stages, added_bytes=pipeline.added_bytes[:0],
+    bare = pipeline._replace(normalize=(), split=stages, added_bytes=pipeline.added_bytes[:0],
                                added_offsets=pipeline.added_offsets[:1], added_ids=pipeline.added_ids[:0],
                                added_flags=pipeline.added_flags[:0])  # fmt: skip
     arrays: Any = compile_bytes(bare)
@@ -60,7 +59,7 @@ def compile_prepared(pipeline: Pipeline) -> Prepared | None:
     if _no_spaces(pipeline.normalize, front) and all(
         _never_cuts(stage, pipeline.normalize, written) or _cuts_between(stage, pipeline) for stage in stages
     ):
-        arrays = compile_normalized(dataclasses.replace(bare, normalize=(ESCAPE,), split=()))
+        arrays = compile_normalized(bare._replace(normalize=(ESCAPE,), split=()))
         if arrays is not None:
             return Prepared("spm", arrays, None)
     marked = compile_marked(bare, stages)

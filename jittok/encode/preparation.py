@@ -8,7 +8,6 @@ model: a model sees marked words.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Collection
 from functools import partial
 from typing import NamedTuple
@@ -137,7 +136,7 @@ def first_only(pipeline: Pipeline) -> bool:
 
 def behind(pipeline: Pipeline, steps: int) -> Pipeline:
     """The same without so many steps of the normalizer."""
-    return dataclasses.replace(pipeline, normalize=pipeline.normalize[steps:])
+    return pipeline._replace(normalize=pipeline.normalize[steps:])
 
 
 def normalizers(

@@ -314,7 +314,7 @@ def _spelled(text: str) -> str:
 
 
 def _replacing(step: Replace) -> Step:
-    pattern, content = step
+    pattern, content = step.pattern, step.content
     if pattern == RUNS:
         return partial(_without_runs, frozen(np.frombuffer(content.encode(), np.uint8), np.uint8))
     members, run = one_set(pattern)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Callable, Iterator
+from typing import get_args
 
 from jittok.errors import InWords
 from jittok.files.charsmap import checked_charsmap
@@ -16,7 +17,6 @@ from jittok.pipeline.steps import (
     BEHAVIORS,
     CONTIGUOUS,
     CRATE,
-    FORMS,
     ISOLATED,
     NEVER,
     REMOVED,
@@ -48,6 +48,7 @@ from jittok.pipeline.steps import (
     Unsuffix,
 )  # fmt: skip
 from jittok.unicode.characters import SPACE_MARK
+from jittok.unicode.libraries import Form
 
 MOST_STEPS = 100
 DEEPEST = 16
@@ -96,7 +97,7 @@ def normalizers(node: Node) -> tuple[Normalizer, ...]:
 
 def _normalizer(node: Node) -> list[Normalizer]:
     kind = node.type()
-    for form in FORMS:
+    for form in get_args(Form):
         if kind == form:
             return [Compose(form)]
     if kind == "Lowercase":

@@ -6,7 +6,6 @@ import base64
 import binascii
 import hashlib
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -170,8 +169,7 @@ def read_tekken(file: str, content: bytes) -> Pipeline:
     data, offsets = packed([name.encode() for name in names])
     bos, eos, unk, pad = (names.index(name) if name in names else -1 for name in ("<s>", "</s>", "<unk>", "<pad>"))
     before = (bos,) if bos >= 0 else ()
-    return replace(
-        made,
+    return made._replace(
         library="mistral-common",
         added_bytes=data,
         added_offsets=offsets,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -120,7 +119,7 @@ def read_vocab_json(folder: Path, vocab: Path, merges: Path) -> Pipeline:
         root["post_processor"] = _around([start, silent], [_id_of(vocab, beside.text("eos_token"), ids, added)])
     made = _made(vocab, root, "vocab.json+merges.txt", beside, str(merges))
     if name == "CLIPTokenizer":
-        return replace(made, decode=(JoinBytes(), ReplaceEach(Pattern("</w>", literal=True), " "), Trim()))
+        return made._replace(decode=(JoinBytes(), ReplaceEach(Pattern("</w>", literal=True), " "), Trim()))
     return made
 
 
@@ -165,7 +164,7 @@ def _id_of(path: Path, text: str, ids: dict[str, Any], added: list[dict[str, Any
 def _made(path: Path, root: dict[str, Any], kind: str, beside: _Beside, merges: str = "") -> Pipeline:
     file = merges or str(path)
     made = pipeline_of(Node(file, "", root), b"", beside.notes)
-    return replace(made, source=str(path), format=kind, library="transformers")
+    return made._replace(source=str(path), format=kind, library="transformers")
 
 
 def _names_a_token(key: str) -> bool:

@@ -7,7 +7,6 @@ when the first text is encoded. What encodes, decodes and aligns asks `kind_of(v
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -90,8 +89,7 @@ class Plain:
 
         It is found while loading, before the file's special ids are known: with the type's defaults, nothing cut out.
         """
-        bare = replace(
-            vocab,
+        bare = vocab._replace(
             unk_id=vocab.default_unk_id,
             attributes=vocab.file_attributes,
             special_tokens=np.zeros(0, np.int32),

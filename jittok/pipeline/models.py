@@ -5,10 +5,10 @@ Token texts stand in the Pipeline; a model has what it knows beside them. Arrays
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
+
+from jittok.record import Record
 
 NO_TOKEN = -1
 MISSING = -2
@@ -20,7 +20,7 @@ UNIGRAM, BPE, WORD, CHAR = "unigram", "bpe", "word", "char"
 KINDS = (UNIGRAM, BPE, WORD, CHAR)
 
 
-class Merges(NamedTuple):
+class Merges(Record):
     """BPE: characters of a word to ids, then lowest rank first, leftmost among equals.
 
     A character is looked up with `prefix` in front (but for the first of a word) and `suffix` behind (the last). One
@@ -38,14 +38,14 @@ class Merges(NamedTuple):
     suffix: str
 
 
-class Ranks(NamedTuple):
+class Ranks(Record):
     """tiktoken's BPE over bytes: a word that is a token is that token, else the pair goes first whose joined text has
     the lowest id, leftmost among equals. `first`: the id of rank 0."""
 
     first: int
 
 
-class Unigram(NamedTuple):
+class Unigram(Record):
     """The best path by sums of doubles, the first found among equals; unknown characters in a row are one token."""
 
     scores: NDArray[np.float64]
@@ -53,7 +53,7 @@ class Unigram(NamedTuple):
     byte_fallback: bool
 
 
-class WordPiece(NamedTuple):
+class WordPiece(Record):
     """The longest token from the left, those but the first with `prefix`; else the unknown one for the whole word."""
 
     unknown: int
@@ -61,13 +61,13 @@ class WordPiece(NamedTuple):
     longest: int  # characters of a word that is looked at
 
 
-class Words(NamedTuple):
+class Words(Record):
     """A word is a token, or unknown."""
 
     unknown: int
 
 
-class Pieces(NamedTuple):
+class Pieces(Record):
     """A sentencepiece model. Sums of scores are single precision."""
 
     kind: str
@@ -77,14 +77,14 @@ class Pieces(NamedTuple):
     byte_fallback: bool
 
 
-class Longest(NamedTuple):
+class Longest(Record):
     """RWKV: the longest token at each byte."""
 
 
 # ---- models of llama.cpp, over bytes
 
 
-class PairMerges(NamedTuple):
+class PairMerges(Record):
     """BPE: the pair of texts with the lowest rank first, leftmost among equals. A symbol that is left and is no token
     becomes the tokens of its bytes, and a byte without one vanishes."""
 
@@ -95,14 +95,14 @@ class PairMerges(NamedTuple):
     byte_alphabet: bool  # a byte is written in the byte alphabet, else as <0xXX>
 
 
-class ScoredMerges(NamedTuple):
+class ScoredMerges(Record):
     """SPM: the neighbours that make the token of the highest score first, leftmost among equals; a character that is no
     token becomes the tokens of its bytes, and a byte without one is an error."""
 
     scores: NDArray[np.float32]
 
 
-class Lattice(NamedTuple):
+class Lattice(Record):
     """llama.cpp's Unigram: the best path by sums of doubles, where a user-defined token costs nothing; unknown
     characters in a row are one token."""
 
@@ -111,33 +111,33 @@ class Lattice(NamedTuple):
     unknown: int  # or NO_TOKEN
 
 
-class LongestText(NamedTuple):
+class LongestText(Record):
     """llama.cpp's WordPiece: the longest token at each place of a word, else the unknown one for the whole word."""
 
     unknown: int
     longest: int  # bytes of a token
 
 
-class LongestEscaped(NamedTuple):
+class LongestEscaped(Record):
     """llama.cpp's RWKV: the longest token at each byte, by texts whose escapes are resolved."""
 
     unknown: int  # a byte that no token begins with; or NO_TOKEN
 
 
-class Suffixes(NamedTuple):
+class Suffixes(Record):
     """PLaMo: the cheapest way to cut a text, from its end, over a table of suffixes; bytes of what has no token."""
 
     scores: NDArray[np.float32]
     attributes: NDArray[np.int32]  # as the file gives them
 
 
-class Hashed(NamedTuple):
+class Hashed(Record):
     """llama.cpp's type for tests: so many bytes are hashed to an id."""
 
     bytes: int
 
 
-class NoModel(NamedTuple):
+class NoModel(Record):
     """A file without a tokenizer: no text can be encoded."""
 
 

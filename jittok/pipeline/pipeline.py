@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -30,6 +28,7 @@ from jittok.pipeline.models import (
     WordPiece,
 )
 from jittok.pipeline.steps import Compose, Decoder, Normalizer, Splitter
+from jittok.record import Record
 
 FIRST_TEXT, SECOND_TEXT = -1, -2
 """In a template: where the ids of the texts stand."""
@@ -38,6 +37,13 @@ SPECIAL, NORMALIZED, LSTRIP, RSTRIP, SINGLE_WORD, UNSEARCHED = (1 << k for k in 
 _VERSION = b"jittok pipeline 1"
 _ATTRIBUTES = {NORMAL: 4, UNKNOWN: 1, CONTROL: 8, USER: 16, UNUSED: 2, BYTE: 32}
 """sentencepiece's kind of a piece -> the attribute bit that a GGUF file would have."""
+
+
+def fixed(values: Any, dtype: Any) -> NDArray[Any]:
+    """A read-only array of its own."""
+    array = np.array(values, dtype)
+    array.flags.writeable = False
+    return array
 
 
 class AddedToken(NamedTuple):
@@ -53,8 +59,7 @@ class AddedToken(NamedTuple):
     unsearched: bool = False  # never found in a text
 
 
-@dataclass(frozen=True, eq=False)
-class Pipeline:
+class Pipeline(Record, eq=False):
     """A tokenizer as its file says it, complete. All arrays are read-only.
 
     A text goes through these steps: cut at added tokens that are not normalized; each piece through `normalize`; cut at
@@ -72,10 +77,10 @@ class Pipeline:
     normalize: tuple[Normalizer, ...] = ()
     split: tuple[Splitter, ...] = ()
     decode: tuple[Decoder, ...] = ()
-    added_bytes: NDArray[np.uint8] = dataclasses.field(default_factory=lambda: fixed([], np.uint8))
-    added_offsets: NDArray[np.int64] = dataclasses.field(default_factory=lambda: fixed([0], np.int64))
-    added_ids: NDArray[np.int32] = dataclasses.field(default_factory=lambda: fixed([], np.int32))
-    added_flags: NDArray[np.uint8] = dataclasses.field(default_factory=lambda: fixed([], np.uint8))
+    added_bytes: NDArray[np.uint8] = fixed([], np.uint8)
+    added_offsets: NDArray[np.int64] = fixed([0], np.int64)
+    added_ids: NDArray[np.int32] = fixed([], np.int32)
+    added_flags: NDArray[np.uint8] = fixed([], np.uint8)
     single: tuple[int, ...] = (FIRST_TEXT,)  # ids, and where the text stands
     pair: tuple[int, ...] = (FIRST_TEXT, SECOND_TEXT)
     bos_id: int = NO_TOKEN
@@ -229,13 +234,6 @@ class Pipeline:
         return fixed(out, np.int32)
 
 
-def fixed(values: Any, dtype: Any) -> NDArray[Any]:
-    """A read-only array of its own."""
-    array = np.array(values, dtype)
-    array.flags.writeable = False
-    return array
-
-
 def packed(texts: Iterable[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """(bytes, offsets) of texts behind each other, read-only."""
     rows = list(texts)
@@ -269,8 +267,8 @@ def canonical(value: Any, without: set[str] | None = None) -> Iterable[bytes]:
         content = np.ascontiguousarray(value).astype(value.dtype.newbyteorder("<"), copy=False).tobytes()
         yield f"{value.dtype.str} {len(content)}\n".encode()
         yield content
-    elif dataclasses.is_dataclass(value) or hasattr(value, "_fields"):
-        names = value._fields if hasattr(value, "_fields") else [field.name for field in dataclasses.fields(value)]
+    elif hasattr(value, "_fields"):
+        names = value._fields
         yield f"{type(value).__name__} {len(names)}\n".encode()
         for name in names:
             if not without or name not in without:

@@ -6,12 +6,15 @@ a text of its own. Decoders turn a list of token texts to a list of texts, which
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, get_args
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.unicode.libraries import Form
+from jittok.record import Record
+
+if TYPE_CHECKING:
+    from jittok.unicode.libraries import Form
 
 ONIG, CRATE = "onig", "crate"
 """Engines of regular expressions: Oniguruma (tokenizers; tiktoken's fancy-regex agrees), and Rust's regex crate. Those
@@ -25,15 +28,9 @@ SCHEMES = (ALWAYS, FIRST, NEVER)
 """When U+2581 is put in front of a piece."""
 BYTE_ALPHABET, SPACES, ESCAPES, TEXT, ID = "byte alphabet", "spaces", "escapes", "text", "id"
 """What a token of llama.cpp prints."""
-FORMS: tuple[Form, ...] = get_args(Form)
 
 
-def _plain(step: tuple[Any, ...]) -> tuple[object, ...]:
-    """A step with an array as something that can be compared and hashed."""
-    return type(step), *(value.tobytes() if isinstance(value, np.ndarray) else value for value in step)
-
-
-class Pattern(NamedTuple):
+class Pattern(Record):
     """What is looked for: a literal text, or a regular expression."""
 
     text: str
@@ -44,59 +41,50 @@ class Pattern(NamedTuple):
 # ---- normalizers
 
 
-class Map(NamedTuple):
+class Map(Record):
     """Each character becomes a text, by a map of `jittok.unicode.libraries`."""
 
     name: str
 
 
-class Compose(NamedTuple):
+class Compose(Record):
     """A normal form, by tables that leave alone what is newer than Unicode 10."""
 
     form: Form
 
 
-class Clusters(NamedTuple):
+class Clusters(Record):
     """sentencepiece's character map as tokenizers applies it: grapheme clusters of under 6 bytes by the shortest key
     that they begin with, else each character so."""
 
     charsmap: NDArray[np.uint8]
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, type(self)) and _plain(self) == _plain(other)
 
-    def __ne__(self, other: object) -> bool:
-        return not self == other
-
-    def __hash__(self) -> int:
-        return hash(_plain(self))
-
-
-class Replace(NamedTuple):
+class Replace(Record):
     """All matches, from the left."""
 
     pattern: Pattern
     content: str
 
 
-class Prepend(NamedTuple):
+class Prepend(Record):
     """A text in front of each piece that is not empty."""
 
     text: str
 
 
-class Strip(NamedTuple):
+class Strip(Record):
     """White space at the ends."""
 
     left: bool
     right: bool
 
 
-class SpellBytes(NamedTuple):
+class SpellBytes(Record):
     """Each byte becomes a character of the byte alphabet. A normalizer, or the last stage of a splitter."""
 
 
-class Squeeze(NamedTuple):
+class Squeeze(Record):
     """sentencepiece's normalizer: user-defined pieces, then the longest key of the character map, then spaces."""
 
     charsmap: NDArray[np.uint8]
@@ -105,47 +93,38 @@ class Squeeze(NamedTuple):
     escape: bool  # a space becomes U+2581
     suffix: bool
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, type(self)) and _plain(self) == _plain(other)
-
-    def __ne__(self, other: object) -> bool:
-        return not self == other
-
-    def __hash__(self) -> int:
-        return hash(_plain(self))
-
 
 # ---- normalizers of llama.cpp, over bytes that need not be UTF-8
 
 
-class ReadUtf8(NamedTuple):
+class ReadUtf8(Record):
     """Bytes are read as code points, and what is no UTF-8 becomes U+FFFD. With `shortest`, each byte of an overlong
     form is no UTF-8, too; without it, such a form is the code point that it stands for."""
 
     shortest: bool
 
 
-class PrependBehindSpecial(NamedTuple):
+class PrependBehindSpecial(Record):
     """A text in front of a piece that stands at the beginning or behind a special token."""
 
     text: str
 
 
-class BeginLines(NamedTuple):
+class BeginLines(Record):
     """A text in front of each line that does not begin so."""
 
     text: str
 
 
-class Lowercase(NamedTuple):
+class Lowercase(Record):
     """Lower case by the tables of llama.cpp."""
 
 
-class ComposeAll(NamedTuple):
+class ComposeAll(Record):
     """NFC by the tables of llama.cpp."""
 
 
-class SqueezeLlama(NamedTuple):
+class SqueezeLlama(Record):
     """llama.cpp's normalizer of Unigram: user-defined tokens, the longest key of the character map, then spaces."""
 
     charsmap: NDArray[np.uint8]
@@ -155,24 +134,15 @@ class SqueezeLlama(NamedTuple):
     suffix: bool
     shortest: bool  # as for ReadUtf8
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, type(self)) and _plain(self) == _plain(other)
-
-    def __ne__(self, other: object) -> bool:
-        return not self == other
-
-    def __hash__(self) -> int:
-        return hash(_plain(self))
-
 
 # ---- splitters
 
 
-class PrefixSpace(NamedTuple):
+class PrefixSpace(Record):
     """A space in front of a piece that does not begin with one."""
 
 
-class Cut(NamedTuple):
+class Cut(Record):
     """Words by a pattern."""
 
     pattern: Pattern
@@ -180,14 +150,14 @@ class Cut(NamedTuple):
     invert: bool = False  # matches and what lies between change places
 
 
-class CutClass(NamedTuple):
+class CutClass(Record):
     """Words by the characters of a set of `jittok.unicode.libraries`, each a match."""
 
     name: str
     behavior: str
 
 
-class Metaspace(NamedTuple):
+class Metaspace(Record):
     """Spaces become `mark`, one is put in front by `scheme`, and `split` cuts in front of each."""
 
     mark: str
@@ -195,7 +165,7 @@ class Metaspace(NamedTuple):
     split: bool
 
 
-class Chars(NamedTuple):
+class Chars(Record):
     """Words of so many characters."""
 
     size: int
@@ -204,11 +174,11 @@ class Chars(NamedTuple):
 # ---- splitters of llama.cpp
 
 
-class CutWhite(NamedTuple):
+class CutWhite(Record):
     """Words are what stands between white space."""
 
 
-class BertWords(NamedTuple):
+class BertWords(Record):
     """BERT's words: code points normalized one by one, words at white space, punctuation and ideographs, each with
     U+2581 in front."""
 
@@ -217,7 +187,7 @@ class BertWords(NamedTuple):
     shortest: bool  # as for ReadUtf8
 
 
-class Kmers(NamedTuple):
+class Kmers(Record):
     """Between `begin` and `end` each `size` letters are a token, `unknown` if there is none of them."""
 
     begin: int
@@ -226,7 +196,7 @@ class Kmers(NamedTuple):
     size: int
 
 
-class PlamoSegments(NamedTuple):
+class PlamoSegments(Record):
     """What is searched alone. PLaMo-2: all but a byte order mark in front. PLaMo-3 (`runs`): what stands around control
     sequences and long runs of one character."""
 
@@ -237,33 +207,33 @@ class PlamoSegments(NamedTuple):
 # ---- decoders
 
 
-class JoinBytes(NamedTuple):
+class JoinBytes(Record):
     """Tokens in the byte alphabet to bytes, read as UTF-8; one with another character stands for its UTF-8."""
 
 
-class JoinFallback(NamedTuple):
+class JoinFallback(Record):
     """Runs of <0xXX> to text; U+FFFD a byte where the run is no UTF-8."""
 
 
-class Fuse(NamedTuple):
+class Fuse(Record):
     """All tokens to one."""
 
 
-class ReplaceEach(NamedTuple):
+class ReplaceEach(Record):
     """All matches in each token."""
 
     pattern: Pattern
     content: str
 
 
-class Unmark(NamedTuple):
+class Unmark(Record):
     """`mark` becomes a space; in the first token nothing, unless `keep_first`."""
 
     mark: str
     keep_first: bool
 
 
-class StripEach(NamedTuple):
+class StripEach(Record):
     """Up to so many `content` characters at the ends of each token."""
 
     content: str
@@ -271,20 +241,20 @@ class StripEach(NamedTuple):
     stop: int
 
 
-class JoinWords(NamedTuple):
+class JoinWords(Record):
     """WordPiece: a space between tokens, but for those with the prefix, which goes."""
 
     prefix: str
     cleanup: bool
 
 
-class Unsuffix(NamedTuple):
+class Unsuffix(Record):
     """The suffix becomes a space, in the last token nothing."""
 
     suffix: str
 
 
-class Ctc(NamedTuple):
+class Ctc(Record):
     """Equal neighbours are one, padding goes, the delimiter is a space."""
 
     pad: str
@@ -292,11 +262,11 @@ class Ctc(NamedTuple):
     cleanup: bool
 
 
-class Spaced(NamedTuple):
+class Spaced(Record):
     """No decoder: tokens joined by spaces."""
 
 
-class JoinPieces(NamedTuple):
+class JoinPieces(Record):
     """sentencepiece's."""
 
     trim_first: bool  # a U+2581 that the text begins with goes
@@ -304,15 +274,15 @@ class JoinPieces(NamedTuple):
     unknown: str  # what an unknown piece prints
 
 
-class Trim(NamedTuple):
+class Trim(Record):
     """White space at the ends of each token goes."""
 
 
-class JoinRaw(NamedTuple):
+class JoinRaw(Record):
     """Tokens are bytes."""
 
 
-class JoinLlama(NamedTuple):
+class JoinLlama(Record):
     """llama.cpp's detokenizer: what each token prints, one after the other."""
 
     prints: str  # BYTE_ALPHABET, SPACES (U+2581 is one), ESCAPES (of RWKV), TEXT or ID

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator
 
 from jittok.errors import EncodingFailed, UnsupportedVocab
@@ -99,8 +98,7 @@ def newline_id(vocab: Vocab) -> int:
         return vocab.default_pad_id if token is None else token
     if vocab.type in ("wpm", "none"):
         return vocab.default_pad_id if vocab.type == "wpm" else NO_TOKEN
-    early = dataclasses.replace(
-        vocab,
+    early = vocab._replace(
         attributes=vocab.file_attributes,
         special_tokens=vocab.special_tokens[:0],
         unk_id=vocab.default_unk_id,

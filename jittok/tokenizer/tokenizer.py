@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -87,7 +86,7 @@ class Tokenizer(Decoding):
             self._encoder = self._make_encoder()  # now, as it may fail
             if key is not None and self._encoder is not None:
                 compiled = self._encoder.compiled()
-                keep(key, "encoder", {"vocab": replace(vocab, source=""), **compiled})
+                keep(key, "encoder", {"vocab": vocab._replace(source=""), **compiled})
 
     @once
     def _encoder(self) -> Encoder | None:
@@ -378,7 +377,7 @@ class Tokenizer(Decoding):
     def __reduce__(self) -> tuple[Any, ...]:
         if self._again is not None:
             return self._again(self)
-        state = {field.name: getattr(self.vocab, field.name) for field in fields(self.vocab)}
+        state = self.vocab._asdict()
         return rebuild, (state, {**self._options, **self._asked}, isinstance(self.vocab, Pipeline))
 
     def _read_as(self) -> dict[str, Any]:

@@ -39,7 +39,7 @@ def trace_file(
 def describe_step(step: Any) -> str:
     """A step as people read it: its name and what it was told."""
     told = []
-    for name, value in zip(step._fields, step, strict=True):
+    for name, value in step._asdict().items():
         if isinstance(value, steps.Pattern):
             told.append(repr(value.text) if value.literal else value.text)
         elif isinstance(value, str | int | bool):

@@ -7,7 +7,6 @@ itself (`jittok.models`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -32,8 +31,7 @@ _SAID_BY_THE_VOCABULARY = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class GgufPipeline(Pipeline):
+class GgufPipeline(Pipeline, eq=False):
     """The steps of a GGUF, to look at and for the reference; what encodes is made of the `vocab`."""
 
     vocab: Vocab | None = None

@@ -7,13 +7,13 @@ asked for. The references, the traces and small vocabularies use them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jittok.locks import once
+from jittok.record import Record
 from jittok.vocab.fingerprint import fingerprint
 from jittok.vocab.releases import NEWEST
 from jittok.vocab.rows import ragged_bytes
@@ -27,8 +27,7 @@ NO_TOKEN = -1
 """A special id that the vocabulary does not have."""
 
 
-@dataclass(frozen=True, eq=False)
-class Vocab:
+class Vocab(Record, eq=False):
     """What the file says, checked and completed as llama.cpp does. All arrays are read-only."""
 
     source: str  # the file's path, or "vocabulary in memory"

@@ -1,7 +1,6 @@
 """Pieces and joined rows against llama.cpp's rules, written out."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -158,7 +157,7 @@ def test_only_a_frame_that_the_vocabulary_adds_is_removed(
     vocab_of: Callable[..., Any], add_bos: bool, add_eos: bool
 ) -> None:
     vocab = vocab_of([b"<s>", b"</s>", b"a"], [CONTROL, CONTROL, USER_DEFINED], bos_id=0, eos_id=1)
-    tok = Tokenizer(replace(vocab, add_bos=add_bos, add_eos=add_eos))
+    tok = Tokenizer(vocab._replace(add_bos=add_bos, add_eos=add_eos))
     text = tok.decode_bytes([0, 2, 1], remove_special=True, unparse_special=True)
     assert text == b"<s>" * (not add_bos) + b"a" + b"</s>" * (not add_eos)
     assert tok.decode_bytes([0, 2, 1], unparse_special=True) == b"<s>a</s>"

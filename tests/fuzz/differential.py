@@ -15,7 +15,6 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 from cases import TINY_CACHE
@@ -171,7 +170,7 @@ def vocabularies(seed: int, only: str | None) -> Iterator[tuple[str, Callable[[]
     for pre, entry in pre_names().items():
         flags = {name: value for name, value in entry["sets"].items() if name in Vocab.__dataclass_fields__}
         settings = {"pre": pre or None, "pre_type": entry["pre_type"], **flags}
-        named.append((f"gpt-2 with pre {pre!r}", lambda s=settings: replace(bundled_vocab("gpt-2"), **s)))  # type: ignore[misc]
+        named.append((f"gpt-2 with pre {pre!r}", lambda s=settings: bundled_vocab("gpt-2")._replace(**s)))  # type: ignore[misc]
     named = [each for each in named if only is None or only in each[0]]
     while True:
         chosen.shuffle(named)

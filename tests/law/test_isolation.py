@@ -7,7 +7,6 @@ plain reference, which gets the text alone.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import lzma
 import random
@@ -183,7 +182,7 @@ def of_pre_type(number):
     What does not depend on the pre type is compiled once.
     """
     vocab, arrays, ids, merges = pair_arrays()
-    vocab = dataclasses.replace(vocab, pre_type=number)
+    vocab = vocab._replace(pre_type=number)
     vars(vocab).update(ids=ids, merges=merges)
     if not pre_type(number).byte_encode:
         return vocab, Encoder(vocab, cache_bytes=1 << 14)
@@ -228,7 +227,7 @@ CHUNKED = ["bert", "gpt-2", "mistral", "syn-gemma4", "syn-kimi", "syn-spm-user",
 def test_chunks_of_any_size_give_the_same_ids(name):
     tok, rng = tokenizer(name), random.Random(5)
     encoder = Encoder(tok.vocab, tok.arrays)
-    rule, bare = encoder.bare_rule(), dataclasses.replace(tok.vocab, special_tokens=tok.vocab.special_tokens[:0])
+    rule, bare = encoder.bare_rule(), tok.vocab._replace(special_tokens=tok.vocab.special_tokens[:0])
     for seed in range(max(COUNT // 5, 1)):
         text = b"".join(texts_of(tok.vocab, 8, seed))
         for ids, _ in alone(bare, [text])[1]:

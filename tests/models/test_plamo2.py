@@ -1,7 +1,5 @@
 """PLaMo-2: the kernel gives the ids of the reference, for every vocabulary and every text."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 from hypothesis import example, given
@@ -50,7 +48,7 @@ PARTS = [b"<|plamo:", b"|>", b"x" * 64, b"x", b" ", b"  ", b"aaaa", b"\n\n\n\n",
 @example({b"a": -1.0}, "\uee00\uee00\uee00\uee00a\uee00".encode())
 @example({b"a": -1.0}, b"<|plamo:" + b"x" * 65 + b"|>")
 def test_segments_are_those_of_the_reference(witnesses, make_vocab, tokens, text):
-    vocab = dataclasses.replace(make(make_vocab, tokens), type="plamo3", model="plamo3")
+    vocab = make(make_vocab, tokens)._replace(type="plamo3", model="plamo3")
     kernel, reference = witnesses(vocab, text)
     assert kernel == reference
 
@@ -58,7 +56,7 @@ def test_segments_are_those_of_the_reference(witnesses, make_vocab, tokens, text
 def test_a_token_never_reaches_across_the_border_of_a_segment(witnesses, make_vocab):
     across = {b"b====": -0.1, b"====": -1.0, b"b": -1.0, b"a<|plamo:x|>": -0.1, b"<|plamo:x|>": -1.0, b"a": -1.0}
     plain = make(make_vocab, across)
-    cut = dataclasses.replace(plain, type="plamo3", model="plamo3")
+    cut = plain._replace(type="plamo3", model="plamo3")
     for text in (b"b====", b"a<|plamo:x|>"):
         assert len(witnesses(plain, text)[0]) == 1
         assert len(witnesses(cut, text)[0]) == 2

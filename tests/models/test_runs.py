@@ -3,7 +3,6 @@
 import importlib
 import lzma
 import random
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -35,7 +34,7 @@ def compiled(name):
     if isinstance(name, int):
         entry = PRE_TYPES[name]
         flags = {key: value for key, value in entry["sets"].items() if key in Vocab.__dataclass_fields__}
-        vocab = replace(bundled_vocab("gpt-2"), pre_type=name, **flags)
+        vocab = bundled_vocab("gpt-2")._replace(pre_type=name, **flags)
     else:
         vocab = read_vocab(lzma.decompress((VOCABS / f"{name}.gguf.xz").read_bytes()))
     model = importlib.import_module(kind_of(vocab).module)

@@ -1,6 +1,5 @@
 """The walkthroughs, number by number, from traces: what a debugger shows in llama.cpp, without one."""
 
-import dataclasses
 from collections import Counter
 from collections.abc import Callable
 from itertools import groupby, pairwise
@@ -23,7 +22,7 @@ def traced(named_vocab: Callable[[str], Vocab]) -> Callable[..., Any]:
 
     def trace(name: str, text: str | bytes, changes: Any = (), **options: bool) -> Any:
         if (name, changes) not in known:
-            known[name, changes] = jittok.Tokenizer(dataclasses.replace(named_vocab(name), **dict(changes)))
+            known[name, changes] = jittok.Tokenizer(named_vocab(name)._replace(**dict(changes)))
         return known[name, changes].trace(text, **options)
 
     return trace

@@ -3,7 +3,6 @@ compared with recorded answers (`tests/reference`, `tests/trace`) and with kerne
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from itertools import pairwise
 from typing import Any
@@ -81,9 +80,8 @@ def test_the_reference_goes_by_the_settings_of_steps(name: str, kind: type, sett
         value = getattr(step, setting)
         return step._replace(**{setting: not value if isinstance(value, bool) else value // 8})
 
-    other = dataclasses.replace(vocab)
-    vars(other)["pipeline"] = dataclasses.replace(
-        made,
+    other = vocab._replace()
+    vars(other)["pipeline"] = made._replace(
         vocab=other,
         normalize=tuple(map(changed, made.normalize)),
         split=tuple(map(changed, made.split)),
