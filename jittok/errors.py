@@ -24,8 +24,9 @@ IN_MEMORY = "vocabulary in memory"
 """The source of a vocabulary that came from no file, where a message or a field names it."""
 
 
-_OPTION = re.compile(r"(?<![\w-])--([a-z]+(?:-[a-z]+)*)")
-_WITH_VALUE = re.compile(r"(?<![\w-])--(engine|input-format|llama-cpp|on-error|pre) (\w[\w.]*\w)")
+# as texts: every start would wait for compiling them
+_OPTION = r"(?<![\w-])--([a-z]+(?:-[a-z]+)*)"
+_WITH_VALUE = r"(?<![\w-])--(engine|input-format|llama-cpp|on-error|pre) (\w[\w.]*\w)"
 _SAME = (
     "alphabet append-eos bos by cache-bytes column dtype engine eos explain field like limit-alphabet llama-cpp "
     "max-document-bytes max-token-length memory min-frequency normalization on-error out pad pre pre-regex range-bytes "
@@ -46,8 +47,8 @@ IN_PYTHON = {
 
 def in_python(text: str) -> str:
     """A text with the options of the command line under the names that they have in Python."""
-    text = _WITH_VALUE.sub(lambda found: f"{IN_PYTHON[found[1]]}={found[2]!r}", text)
-    return _OPTION.sub(lambda found: IN_PYTHON.get(found[1], found[0]), text)
+    text = re.sub(_WITH_VALUE, lambda found: f"{IN_PYTHON[found[1]]}={found[2]!r}", text)
+    return re.sub(_OPTION, lambda found: IN_PYTHON.get(found[1], found[0]), text)
 
 
 def _place_in_python(where: str) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ctypes
 from array import array
 from operator import is_
-from typing import Any, NamedTuple, get_type_hints
+from typing import Any, get_type_hints
 
 import numpy as np
+
+from jittok.record import Record
 
 PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
 """A kernel's machine code: int64 entry(int64 *frame). It runs without the GIL."""
@@ -15,14 +17,14 @@ STATUS = 0
 """The word that a kernel sets when it failed, in checked code; arguments follow."""
 
 
-class ArrayPlan(NamedTuple):
+class ArrayPlan(Record):
     """An array: address and size."""
 
     typestr: str  # as in NumPy's array interface
     writable: bool
 
 
-class TuplePlan(NamedTuple):
+class TuplePlan(Record):
     """A NamedTuple: its fields behind each other."""
 
     kind: type

@@ -10,14 +10,15 @@ from __future__ import annotations
 import functools
 import os
 import platform
-from typing import NamedTuple
+
+from jittok.record import Record
 
 ASKED = os.environ.get("JITTOK_LEVEL", "")
 """The level that this process compiles for; the settings of Numba that belong to it are set beside it."""
 CPU_SETTINGS = ("CPU_NAME", "CPU_FEATURES")
 
 
-class Level(NamedTuple):
+class Level(Record):
     """A level, as LLVM names processors and what they have."""
 
     cpu: str

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from jittok._jit import CHECKED, has_compiler
 from jittok.errors import JittokError
 from jittok.inputs import Documents, to_bytes
-from jittok.rows import TokenArray
 
 if TYPE_CHECKING:
     from jittok.encode.encoder import Encoder
+    from jittok.rows import TokenArray
 
 COMPILE_FIRST = os.environ.get("JITTOK_COMPILE_FIRST", "0") not in ("", "0")
 """Whether no text is left to the reference."""
@@ -72,6 +72,8 @@ def rows_meanwhile(
     rows = _rows(encoder, raw, add_special, parse_special)
     if rows is None:
         return None
+    from jittok.rows import TokenArray
+
     ends = np.cumsum([0, *(row.size for row in rows)])
     return TokenArray(np.concatenate([np.zeros(0, np.int32), *rows]), ends)
 

@@ -1,7 +1,11 @@
 """What users pass: texts in any container become `Documents`, bytes in flat arrays."""
 
-from jittok.inputs.containers import documents, reads_wide
+from typing import TYPE_CHECKING, Any
+
 from jittok.inputs.texts import PADDING, Documents, OneText, check_errors, check_options, to_bytes, to_ids
+
+if TYPE_CHECKING:
+    from jittok.inputs.containers import documents, reads_wide
 
 __all__ = [
     "PADDING",
@@ -14,3 +18,12 @@ __all__ = [
     "to_bytes",
     "to_ids",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Containers are imported with the first batch: a load and a single text need none."""
+    if name in ("documents", "reads_wide"):
+        from jittok.inputs import containers
+
+        return getattr(containers, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import frozen
-from jittok._raw.objects import text_at
 from jittok.errors import EncodingFailed, InvalidToken
 from jittok.fragments import PAD
 from jittok.rows.checks import proven
@@ -21,7 +20,7 @@ asking the system, which it never does above 32 MB."""
 
 PADDING = bytes(PAD)
 
-SURROGATE = re.compile("[\ud800-\udfff]")
+SURROGATE = "[\ud800-\udfff]"
 ERRORS = ("strict", "replace")
 
 OneText = str | bytes | bytearray | memoryview
@@ -79,6 +78,8 @@ class Documents(NamedTuple):
         """A copy of data[start:stop], a part of one document."""
         if self.kept is None:
             return self.data[start:stop].tobytes()
+        from jittok._raw.objects import text_at
+
         return text_at(self.data.ctypes.data + start, stop - start)
 
     def sizes(self, first: int, last: int) -> NDArray[np.int64]:
@@ -101,6 +102,7 @@ def utf8_of(
     """UTF-8 of texts from addresses (see `_raw.wide_texts`) behind each other, with PAD zeros behind them, and
     int64[texts + 1] where they begin and end: in `room`, if that is large enough. EncodingFailed, which
     names document numbers[k], for a lone surrogate."""
+    from jittok._raw.objects import text_at
     from jittok._raw.wide_texts import CODECS, MOST_BYTES, SPARE, join_utf8
 
     most = int((sizes * MOST_BYTES[widths]).sum()) + max(SPARE, PAD)
@@ -148,7 +150,7 @@ def to_bytes(text: object, replace: bool = False, document: int = 0) -> bytes:
             return text.encode()
         except UnicodeEncodeError as error:
             if replace:
-                return SURROGATE.sub("\ufffd", text).encode()
+                return re.sub(SURROGATE, "\ufffd", text).encode()
             raise EncodingFailed(
                 document, error.start, text[error.start], "no lone surrogate (errors='replace' makes it U+FFFD)"
             ) from None

@@ -3,8 +3,21 @@
 Memory that others hand in is checked here (`checks`) before a kernel reads it.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from jittok.rows.ids import Ids
 from jittok.rows.ragged import Ragged
-from jittok.rows.token_array import TokenArray
+
+if TYPE_CHECKING:
+    from jittok.rows.token_array import TokenArray
 
 __all__ = ["Ids", "Ragged", "TokenArray"]
+
+
+def __getattr__(name: str) -> Any:
+    """What many rows are put in is imported with the first batch: a load and a single text need none."""
+    if name == "TokenArray":
+        from jittok.rows.token_array import TokenArray
+
+        return TokenArray
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -14,7 +14,6 @@ from jittok.compiled import keep, recall
 from jittok.inputs import to_ids
 from jittok.locks import once
 from jittok.pipeline import Pipeline
-from jittok.rows import TokenArray
 from jittok.tokenizer.meanwhile import piece_meanwhile, texts_meanwhile
 from jittok.tokenizer.other_files import OtherFiles
 from jittok.vocab.types import rules_of
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from jittok.decode.pieces import Pieces
     from jittok.decode.rows import Decoder
     from jittok.decode.stream import StreamDecoder
+    from jittok.rows import TokenArray
 
 
 AT_ONCE = 1 << 18
@@ -107,6 +107,8 @@ class Decoding(OtherFiles):
         skip_special: bool | None = None,
     ) -> list[str]:
         """The text of each row of a TokenArray (or of any sequence of rows of ids)."""
+        from jittok.rows import TokenArray
+
         if not rules_of(self.type).has_tokens:
             return [""] * sum(1 for _ in rows)
         if not isinstance(rows, TokenArray):

@@ -15,14 +15,11 @@ from jittok.encode.meanwhile import ids_meanwhile, rows_meanwhile
 from jittok.errors import UnsupportedVocab
 from jittok.inputs import Documents, OneText, check_options, to_bytes
 from jittok.locks import once
-from jittok.models.kinds import kind_of
 from jittok.piece_cache.bound import default_cache_bytes
 from jittok.pipeline import Pipeline
-from jittok.rows import TokenArray
 from jittok.rows.ids import Ids
 from jittok.tokenizer.decoding import Decoding
 from jittok.vocab import Vocab, bundled_names
-from jittok.vocab.describe import describe, described
 from jittok.vocab.facts import SPECIAL_IDS, or_none
 from jittok.vocab.types import rules_of
 
@@ -32,6 +29,7 @@ if TYPE_CHECKING:
     from jittok.align.files import FileAligner
     from jittok.encode.encoder import Encoder
     from jittok.encode.rule import Rule
+    from jittok.rows import TokenArray
     from jittok.trace import Trace
 
 LONG_TEXT = 1 << 20
@@ -190,6 +188,7 @@ class Tokenizer(Decoding):
     ) -> Iterator[TokenArray]:
         """The rows of `encode_batch`, some at a time and in order: for corpora that do not fit into memory."""
         from jittok.encode.batch import stretches
+        from jittok.rows import TokenArray
 
         encoder, rule = self._rule(add_special, parse_special, errors)
         few = self._few(encoder, texts, rule.replace, add_special, parse_special)
@@ -339,6 +338,8 @@ class Tokenizer(Decoding):
         if isinstance(self.vocab, Pipeline):
             ids = self.encode("\n")
             return int(ids[0]) if ids.size == 1 else None
+        from jittok.models.kinds import kind_of
+
         return or_none(kind_of(self.vocab).newline_id(self.vocab, self._encoder))
 
     def __repr__(self) -> str:
@@ -352,6 +353,8 @@ class Tokenizer(Decoding):
 
     def describe(self, ids: Iterable[int]) -> list[dict[str, Any]]:
         """A record for each id: piece, bytes, text, attributes, score, merge rank. Raises InvalidToken."""
+        from jittok.vocab.describe import describe, described
+
         if isinstance(self.vocab, Pipeline):
             return [described(self.vocab, token, self._general.piece(self._checked(token))) for token in ids]
         return [describe(self.vocab, token, self.token_to_piece(token, special=True)) for token in ids]

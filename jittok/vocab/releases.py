@@ -7,10 +7,10 @@ A `tokenizer.ggml.pre` string has its release in its own record (`pretokenize/pr
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from jittok.record import Record
 
 
-class Release(NamedTuple):
+class Release(Record):
     """One llama.cpp, and those of its rules that are no matter of names. Flags say what a text shows."""
 
     name: str

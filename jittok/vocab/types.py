@@ -6,10 +6,11 @@ How a type encodes and decodes says `jittok.models.kinds`. Reading a file comes 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+
+from jittok.record import Record
 
 
-class TypeRules(NamedTuple):
+class TypeRules(Record):
     """One type of llama.cpp's."""
 
     flags: Mapping[str, bool] = {}
