@@ -13,7 +13,7 @@ if nobody but this user and root can write to it (`_jit.trust`), so nobody else 
 
 from __future__ import annotations
 
-import hashlib
+import contextlib
 import importlib
 import io
 import json
@@ -24,7 +24,6 @@ import sys
 import time
 from collections.abc import Iterable
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,6 +32,7 @@ from numpy.typing import NDArray
 from jittok._jit import cache_dir, trust
 from jittok._jit.stamps import MEMO_ENDING, SETTLED, source_stamp
 from jittok._jit.store import log, not_kept, read_kept
+from jittok.digest import blake2b
 from jittok.pretokenize import records
 from jittok.record import Record
 
@@ -51,7 +51,7 @@ _ROOTS = ("encode.encoder", "decode.pieces", "models.spm", "models.bpe", "models
           "models.plamo2", "models.test_model", "vocab.load", "encode.pipeline_encoder", "files",
           "align.word_rules", "align.inert", "compiled")  # fmt: skip
 """Modules that together import all that makes a compiled vocabulary."""
-TABLES = Path(__file__).with_name("unicode")
+TABLES = os.path.join(os.path.dirname(__file__), "unicode")
 """Where the tables of characters are that it is made with."""
 
 
@@ -69,19 +69,21 @@ def _end_of_header(source: Any) -> int:
     return read_header(source).stop
 
 
-def folder() -> Path | None:
+def folder() -> str | None:
     """Where compiled vocabularies are kept, None for nowhere."""
     root = cache_dir()
-    return None if root is None else root / "vocabularies"
+    return None if root is None else os.path.join(root, "vocabularies")
 
 
 @cache
 def stamp() -> str:
     """What a compiled vocabulary depends on beside the vocabulary."""
-    digest = hashlib.sha256(sys.byteorder.encode())
+    digest = blake2b(sys.byteorder.encode(), digest_size=32)
     digest.update(source_stamp(*(f"jittok.{module}" for module in _ROOTS)))
-    for file in (records.FILE, *sorted(TABLES.glob("*.npz"))):
-        digest.update(hashlib.sha256(file.read_bytes()).digest())
+    tables = [os.path.join(TABLES, name) for name in sorted(os.listdir(TABLES)) if name.endswith(".npz")]
+    for place in (records.FILE, *tables):
+        with open(place, "rb") as file:
+            digest.update(blake2b(file.read()).digest())
     return digest.hexdigest()
 
 
@@ -97,7 +99,7 @@ def content_key(source: Any) -> str | None:
     if where is None:
         return None
     if isinstance(source, str | os.PathLike):
-        return _key_of_file(Path(source), where)
+        return _key_of_file(os.fspath(source), where)
     view = memoryview(source)
     view = view if view.c_contiguous else memoryview(view.tobytes())
     return name_of(view if view.nbytes <= WHOLE else view.cast("B")[: _end_of_header(source)])
@@ -105,11 +107,15 @@ def content_key(source: Any) -> str | None:
 
 def name_of(content: Any) -> str:
     """40 hex digits of bytes. Processors have instructions for SHA-256: it takes half as long as BLAKE2."""
+    import hashlib
+
     return hashlib.sha256(content).hexdigest()[:DIGITS]
 
 
 def _digest_of_file(file: io.BufferedReader, size: int) -> str:
     """The same of the first bytes of a file, in blocks: a header may claim all of a large one."""
+    import hashlib
+
     found, block = hashlib.sha256(), memoryview(bytearray(min(size, BLOCK)))
     while size > 0 and (count := file.readinto(block[:size])):  # new memory a block would take as long as its digest
         found.update(block[:count])
@@ -122,25 +128,25 @@ def _state_of(facts: os.stat_result) -> list[int]:
     return [facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns]
 
 
-def _key_of_file(path: Path, where: Path) -> str | None:
-    facts = path.stat()
+def _key_of_file(path: str, where: str) -> str | None:
+    facts = os.stat(path)
     if not stat.S_ISREG(facts.st_mode):
         return None
-    place = Path(os.path.abspath(path))  # noqa: PTH100  resolve() would ask about every folder above
-    link = where / (name_of(os.fsencode(place)) + LINK_ENDING)
+    place = os.path.abspath(path)  # not realpath, which would ask about every folder above
+    link = os.path.join(where, blake2b(os.fsencode(place), digest_size=DIGITS // 2).hexdigest() + LINK_ENDING)
     state = _state_of(facts)
     try:
         known = json.loads(read_kept(link) or b"")
-        if known["state"] == state and known["path"] == str(place):
+        if known["state"] == state and known["path"] == place:
             return str(known["key"])
     except (OSError, ValueError, KeyError, TypeError):
         pass
-    with path.open("rb") as file:
+    with open(path, "rb") as file:
         key = _digest_of_file(file, facts.st_size if facts.st_size <= WHOLE else _end_of_header(path))
         hashed = _state_of(os.fstat(file.fileno()))
     # neither exchanged nor written to meanwhile: its name would lead to the other content from then on
-    if hashed == state == _state_of(path.stat()) and time.time() - max(facts.st_mtime, facts.st_ctime) > SETTLED:
-        _write(link, json.dumps({"state": state, "path": str(place), "key": key}).encode())
+    if hashed == state == _state_of(os.stat(path)) and time.time() - max(facts.st_mtime, facts.st_ctime) > SETTLED:
+        _write(link, json.dumps({"state": state, "path": place, "key": key}).encode())
     return key
 
 
@@ -161,18 +167,18 @@ def keep(key: str, name: str, structures: dict[str, Any]) -> None:
     found = _sum((start, part) for part, (_, _, start) in zip(parts, places, strict=True))
     facts = {"stamp": stamp(), "key": key, "sum": found, "bytes": at, "arrays": places, "tree": tree}
     head = json.dumps(facts).encode()
-    front = MAGIC + len(head).to_bytes(8, "little") + hashlib.blake2b(head, digest_size=32).digest() + head
+    front = MAGIC + len(head).to_bytes(8, "little") + blake2b(head, digest_size=32).digest() + head
     filled: list[bytes | memoryview] = []
     for part in parts:
         filled += [part.data, bytes(-part.size % ALIGNMENT)]
     _write(_place(key, name), front + bytes(-len(front) % ALIGNMENT), *filled)
 
 
-def _place(key: str, name: str) -> Path:
-    return folder() / f"{key}-{name}{ENDING}"  # type: ignore[operator]  # without a folder there is no key
+def _place(key: str, name: str) -> str:
+    return os.path.join(folder(), f"{key}-{name}{ENDING}")  # type: ignore[arg-type]  # without a folder there is no key
 
 
-def _write(place: Path, *parts: bytes | memoryview) -> None:
+def _write(place: str, *parts: bytes | memoryview) -> None:
     try:
         trust.write_file(place, *parts)
     except OSError as error:
@@ -214,7 +220,7 @@ def _sum(parts: Iterable[tuple[int, NDArray[np.uint8]]]) -> str:
         columns += np.add.reduce(words[first:last].reshape(-1, ROW), axis=0)
         columns[: whole - last] += words[last:]
         columns[(at + whole) % ROW] += np.uint64(int.from_bytes(part[8 * whole :].tobytes(), "little"))
-    return hashlib.blake2b(columns.data, digest_size=16).hexdigest()
+    return blake2b(columns.data, digest_size=16).hexdigest()
 
 
 # ---- and back
@@ -223,7 +229,7 @@ def _sum(parts: Iterable[tuple[int, NDArray[np.uint8]]]) -> str:
 class Kept:
     """The structures of one file, whole and checked; each is built when it is asked for, and its module imported."""
 
-    def __init__(self, place: Path, tree: dict[str, Any], arrays: list[NDArray[Any]]) -> None:
+    def __init__(self, place: str, tree: dict[str, Any], arrays: list[NDArray[Any]]) -> None:
         self._place, self._tree, self._arrays = place, tree, arrays
 
     def part(self, *names: str) -> dict[str, Any] | None:
@@ -239,7 +245,7 @@ def recall(key: str, name: str) -> Kept | None:
     """What is kept under a key by this version of the package, its arrays mapped; None if there is nothing."""
     place = _place(key, name)
     try:
-        with open(trust.open_file(place), "rb") as file:  # noqa: PTH123  a descriptor
+        with open(trust.open_file(place), "rb") as file:
             size = os.fstat(file.fileno()).st_size
             if size < len(MAGIC) + 40:
                 raise Damaged("too short")
@@ -250,7 +256,7 @@ def recall(key: str, name: str) -> Kept | None:
     except FileNotFoundError:
         return None
     except trust.Distrusted as error:
-        trust.tell_once(place.parent.parent, "what is kept is not used: %s", error)
+        trust.tell_once(os.path.dirname(os.path.dirname(place)), "what is kept is not used: %s", error)
         return None
     except _NOT_WRITTEN as error:
         log.warning("compiled vocabulary ignored: %s: %s", place, error)
@@ -278,7 +284,7 @@ def _tree_and_arrays(view: memoryview, key: str) -> tuple[dict[str, Any], list[N
     if not LEAST_HEAD <= length <= min(MOST_HEAD, len(view) - at):
         raise Damaged(f"a head of {length} bytes")
     head = view[at : at + length]
-    if hashlib.blake2b(head, digest_size=32).digest() != view[at - 32 : at]:
+    if blake2b(head, digest_size=32).digest() != view[at - 32 : at]:
         raise Damaged("the head has another digest")
     facts = json.loads(bytes(head))
     if facts["stamp"] != stamp() or facts["key"] != key:
@@ -323,7 +329,7 @@ def _build(value: Any, arrays: list[NDArray[Any]]) -> Any:
 class Entry(NamedTuple):
     """A file of the cache."""
 
-    path: Path
+    path: str
     bytes: int
     kind: str  # "vocabulary", "kernel", "path", "sources", "other"
     of: str  # what it is of, in words
@@ -334,23 +340,24 @@ def entries() -> list[Entry]:
     root, found = cache_dir(), []
     if root is None:
         return []
-    parts = [root / part for part in ("kernels", "vocabularies") if not (root / part).is_symlink()]
-    for place in sorted(path for part in parts for path in part.glob("*")):
-        kind = {".o": "kernel", ENDING: "vocabulary", LINK_ENDING: "path", MEMO_ENDING: "sources"}.get(
-            place.suffix, "other"
-        )
-        found.append(Entry(place, place.lstat().st_size, kind, _describe_file(place, kind)))
+    kinds = {".o": "kernel", ENDING: "vocabulary", LINK_ENDING: "path", MEMO_ENDING: "sources"}
+    parts = [os.path.join(root, part) for part in ("kernels", "vocabularies")]
+    for part in parts:
+        if os.path.isdir(part) and not os.path.islink(part):
+            for place in sorted(os.path.join(part, name) for name in os.listdir(part)):
+                kind = kinds.get(os.path.splitext(place)[1], "other")
+                found.append(Entry(place, os.lstat(place).st_size, kind, _describe_file(place, kind)))
     return found
 
 
-def _describe_file(place: Path, kind: str) -> str:
+def _describe_file(place: str, kind: str) -> str:
     """What a file is of; damage is no failure."""
     if kind in ("kernel", "sources"):
-        return place.stem
+        return os.path.splitext(os.path.basename(place))[0]
     try:
-        if kind == "path":
-            return str(json.loads(place.read_bytes())["path"])
-        with place.open("rb") as file:
+        with open(place, "rb") as file:
+            if kind == "path":
+                return str(json.load(file)["path"])
             start = file.read(len(MAGIC) + 40)
             length = int.from_bytes(start[len(MAGIC) : len(MAGIC) + 8], "little")
             facts = json.loads(file.read(min(length, MOST_HEAD)))
@@ -367,5 +374,6 @@ def clear() -> tuple[int, int]:
     """Delete every file of the cache; how many, and their bytes. OSError where that is not allowed."""
     gone = entries()
     for entry in gone:
-        entry.path.unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(entry.path)
     return len(gone), sum(entry.bytes for entry in gone)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import gc
-import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from jittok._jit import on_compile, patiently
 from jittok.compiled import WHOLE, content_key, folder, name_of, recall
+from jittok.digest import blake2b
 from jittok.errors import IN_MEMORY, MalformedVocab
 from jittok.pipeline import Pipeline
+from jittok.record import Record
 from jittok.tokenizer import Again, Tokenizer
 from jittok.vocab import Vocab, bundled_vocab
 from jittok.vocab.bundled import bundled_path
@@ -83,7 +83,7 @@ def load(
         return read_vocab(source, llama_cpp=llama_cpp, pre=pre)
 
     options: dict[str, Any] = {"cache": cache, "cache_bytes": cache_bytes, "llama_cpp": llama_cpp, "pre": pre}
-    return patiently(_load, key, str(Path(name)), read, again=_again(name), **options)
+    return patiently(_load, key, name, read, again=_again(name), **options)
 
 
 def _key_of(content: str | None, llama_cpp: str | None, pre: str | None) -> str | None:
@@ -97,10 +97,9 @@ def _key_of(content: str | None, llama_cpp: str | None, pre: str | None) -> str 
 def gguf_of(source: Any) -> bool:
     """Whether a source is a GGUF file or its bytes, or nothing that another reader takes."""
     if isinstance(source, str | os.PathLike):
-        path = Path(source)
-        if not path.is_file():
-            return not path.is_dir()
-        with path.open("rb") as file:
+        if not os.path.isfile(source):
+            return not os.path.isdir(source)
+        with open(source, "rb") as file:
             return file.read(4) in (GGUF, b"")
     try:
         return bytes(memoryview(source).cast("B")[:4]) in (GGUF, b"")
@@ -119,7 +118,7 @@ def _load_file(source: Any, options: dict[str, Any], *, cache: bool, cache_bytes
     def key() -> str | None:
         return _file_key(source, options) if cache else None
 
-    name = str(Path(source)) if isinstance(source, str | os.PathLike) else IN_MEMORY
+    name = os.fspath(source) if isinstance(source, str | os.PathLike) else IN_MEMORY
     return _load(key, name, read, cache=cache, cache_bytes=cache_bytes, file_options=options, again=_again(name))
 
 
@@ -166,23 +165,30 @@ def _file_key(source: Any, options: dict[str, Any]) -> str | None:
     without a cache and where a file is very large: such a tokenizer is read each time."""
     if folder() is None:
         return None
-    digest = hashlib.blake2b(repr(sorted(options.items())).encode(), digest_size=20)
+    digest = blake2b(repr(sorted(options.items())).encode(), digest_size=20)
     if not isinstance(source, str | os.PathLike):
         digest.update(name_of(memoryview(source).cast("B")).encode())
         return digest.hexdigest()
-    path = Path(source)
-    beside = [path, *(path.parent / name for name in BESIDE)]
-    parts = sorted({part for name in PARTS for part in path.glob(name)}) if path.is_dir() else beside
-    for part in parts:
-        if not part.is_file():
+    for part in _parts(os.fspath(source)):
+        if not os.path.isfile(part):
             continue
-        if part.stat().st_size > WHOLE:
+        if os.stat(part).st_size > WHOLE:
             return None
-        known, name = content_key(part), os.fsencode(part.name)
+        known, name = content_key(part), os.fsencode(os.path.basename(part))
         if known is None:
             return None
         digest.update(b"%d %b %b\n" % (len(name), name, known.encode()))  # a name may hold any byte
     return digest.hexdigest()
+
+
+def _parts(path: str) -> list[str]:
+    """The files that may say something of a tokenizer, if they are there: of a folder, or of a file those beside it."""
+    if not os.path.isdir(path):
+        return [path, *(os.path.join(os.path.dirname(path), name) for name in BESIDE)]
+    import fnmatch
+
+    names = os.listdir(path)
+    return sorted({os.path.join(path, name) for part in PARTS for name in fnmatch.filter(names, part)})
 
 
 def _load(
@@ -223,7 +229,7 @@ def bundled(
     return patiently(_load, key, f"bundled vocabulary {name}", read, **options)
 
 
-class _Bundle(NamedTuple):
+class _Bundle(Record):
     """How to pickle a tokenizer that came from the package: by its name there."""
 
     name: str
@@ -240,7 +246,7 @@ def _again(name: str) -> Again | None:
 def _reloaded(tok: Tokenizer) -> tuple[Any, ...]:
     """By the file's place."""
     options = {**tok._options, **tok._read_as()}
-    return reload, (str(Path(tok.vocab.source).absolute()), tok.fingerprint, options)
+    return reload, (os.path.join(os.getcwd(), tok.vocab.source), tok.fingerprint, options)
 
 
 def of_release(tok: Tokenizer, llama_cpp: str) -> Tokenizer:

@@ -18,7 +18,6 @@ import importlib.util
 import os
 from collections.abc import Callable
 from itertools import chain
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, Literal, ParamSpec, TypeVar, get_type_hints
 
 import numpy as np
@@ -240,11 +239,11 @@ class kernel(Generic[P, R]):
         return self.python.__module__, self.python.__qualname__
 
     @once
-    def _place(self) -> tuple[Path | None, bytes]:
+    def _place(self) -> tuple[str | None, bytes]:
         """The file of the machine code for this processor, None for none, and its stamp."""
         return self._place_of(MODE, levels.ASKED)
 
-    def _place_of(self, mode: str, level: str) -> tuple[Path | None, bytes]:
+    def _place_of(self, mode: str, level: str) -> tuple[str | None, bytes]:
         from jittok._jit import machine, stamps
 
         # the stamp reads this package's sources: a kernel defined elsewhere (a test, a notebook) is compiled each time

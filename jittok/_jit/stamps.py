@@ -9,7 +9,6 @@ its times as they are.
 from __future__ import annotations
 
 import functools
-import hashlib
 import importlib.util
 import json
 import os
@@ -17,24 +16,25 @@ import re
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import NamedTuple
 
 from jittok._jit import levels, trust
 from jittok._jit.store import cache_dir, log, not_kept, read_kept
+from jittok.digest import blake2b
 
-MEMO = b"jittok sources 3\n"
+MEMO = b"jittok sources 4\n"
 """Begins a memo; another number when what follows changes."""
+DIGEST = 64
 MEMO_ENDING = ".sources"
 SETTLED = 2.0
 """Seconds after which the times of a file tell a later change from this one."""
 _SETTINGS = ("CPU_NAME", "CPU_FEATURES", "OPT", "ENABLE_AVX", "SLP_VECTORIZE", "LOOP_VECTORIZE", "DEBUGINFO", "DEBUG")
 """Settings of Numba (NUMBA_...) that change machine code."""
-_ROOT = os.path.dirname(os.path.dirname(__file__))  # noqa: PTH120  a start cannot wait for Path
+_ROOT = os.path.dirname(os.path.dirname(__file__))
 # two patterns that begin with plain text: one that begins with a line's start or a choice takes ten times as long
-_FROM = re.compile(rb"from jittok([\w.]*) import (\([^)]*\)|[^\n]*)")
-_IMPORT = re.compile(rb"import jittok([\w.]*)")
-_WORD = re.compile(rb"\w+")
+_FROM = rb"from jittok([\w.]*) import (\([^)]*\)|[^\n]*)"
+_IMPORT = rb"import jittok([\w.]*)"
+_WORD = rb"\w+"
 
 
 class Source(NamedTuple):
@@ -42,7 +42,7 @@ class Source(NamedTuple):
 
     path: str  # from the package's root
     facts: str  # what changes with it: see `_facts`
-    digest: str  # SHA-256 of a file; "" of a folder
+    digest: str  # BLAKE2b of a file; "" of a folder
     reaches: str  # its folder and the modules of this package that it imports, with spaces between
 
 
@@ -60,13 +60,13 @@ def _walk() -> tuple[Sources, set[str]]:
     modules, todo = set(), ["/"]
     while todo:
         folder = todo.pop()
-        found[folder] = Source(folder, _facts(os.stat(_ROOT + folder)), "", "")  # noqa: PTH116  as above
+        found[folder] = Source(folder, _facts(os.stat(_ROOT + folder)), "", "")
         with os.scandir(_ROOT + folder) as entries:
             for entry in entries:
                 name, dot, ending = entry.name.partition(".")
                 if ending == "py":
                     module = (folder[1:].replace("/", ".") + name).removesuffix("__init__").rstrip(".")
-                    facts = os.stat(entry.path) if os.name == "nt" else entry.stat()  # noqa: PTH116  no inode there
+                    facts = os.stat(entry.path) if os.name == "nt" else entry.stat()  # no inode there
                     found[module] = Source(folder + entry.name, _facts(facts), "", folder)
                     modules.add(module)
                 elif not dot and name != "__pycache__" and entry.is_dir():
@@ -76,9 +76,9 @@ def _walk() -> tuple[Sources, set[str]]:
 
 def _imports(text: bytes, modules: set[str]) -> set[str]:
     """The modules of this package that a source imports. `from jittok import special` says nothing of the root."""
-    found = {name.decode().lstrip(".") for name in _IMPORT.findall(text)}
-    for base, listed in _FROM.findall(text):
-        inner = {f"{base.decode()}.{word.decode()}".lstrip(".") for word in _WORD.findall(listed)}
+    found = {name.decode().lstrip(".") for name in re.findall(_IMPORT, text)}
+    for base, listed in re.findall(_FROM, text):
+        inner = {f"{base.decode()}.{word.decode()}".lstrip(".") for word in re.findall(_WORD, listed)}
         found |= inner if not base and inner <= modules else {base.decode().lstrip("."), *inner}
     return found & modules
 
@@ -88,19 +88,20 @@ def _read() -> Sources:
     """Everything as it is now; it is kept for the next process."""
     sources, modules = _walk()
     for module in modules:
-        with open(_ROOT + sources[module].path, "rb") as file:  # noqa: PTH123
+        with open(_ROOT + sources[module].path, "rb") as file:
             text = file.read()
         reaches = " ".join([sources[module].reaches, *sorted(_imports(text, modules))])
-        sources[module] = sources[module]._replace(digest=hashlib.sha256(text).hexdigest(), reaches=reaches)
+        sources[module] = sources[module]._replace(digest=blake2b(text, digest_size=32).hexdigest(), reaches=reaches)
     youngest = max(int(time) for source in sources.values() for time in source.facts.split()[-2:])
     if time.time() - youngest / 1e9 > SETTLED:
         _keep(sources)
     return sources
 
 
-def _memo() -> Path | None:
+def _memo() -> str | None:
     folder = cache_dir()
-    return folder and folder / "kernels" / (hashlib.sha256(os.fsencode(_ROOT)).hexdigest()[:40] + MEMO_ENDING)
+    name = blake2b(os.fsencode(_ROOT), digest_size=20).hexdigest() + MEMO_ENDING
+    return folder and os.path.join(folder, "kernels", name)
 
 
 def _keep(sources: Sources) -> None:
@@ -109,7 +110,7 @@ def _keep(sources: Sources) -> None:
         return
     body = json.dumps(sources).encode()
     try:
-        trust.write_file(place, MEMO, hashlib.sha256(body).digest(), body)
+        trust.write_file(place, MEMO, blake2b(body).digest(), body)
     except OSError as error:
         not_kept(place, error)
 
@@ -119,8 +120,8 @@ def _kept() -> Sources:
     """What the memo says; nothing for a damaged one and for none."""
     place = _memo()
     content = (read_kept(place) if place else None) or b""
-    body = content[len(MEMO) + 32 :]
-    if content[: len(MEMO) + 32] != MEMO + hashlib.sha256(body).digest():
+    body = content[len(MEMO) + DIGEST :]
+    if content[: len(MEMO) + DIGEST] != MEMO + blake2b(body).digest():
         if content[: len(MEMO)] == MEMO:
             log.info("memo of the sources ignored: %s is damaged", place)
         return {}
@@ -131,7 +132,7 @@ def _kept() -> Sources:
 def _unchanged(name: str) -> bool:
     """Whether a file or folder is the one that the memo speaks of."""
     try:
-        return _facts(os.stat(_ROOT + _kept()[name].path)) == _kept()[name].facts  # noqa: PTH116
+        return _facts(os.stat(_ROOT + _kept()[name].path)) == _kept()[name].facts
     except (KeyError, OSError):
         return False
 
@@ -152,13 +153,13 @@ def _reached(sources: Sources, names: list[str], valid: Callable[[str], bool] | 
 
 @functools.cache
 def source_stamp(*modules: str) -> bytes:
-    """SHA-256 over the sources that can reach a kernel of `modules`: what they import of this package, and so on.
+    """BLAKE2b over the sources that can reach a kernel of `modules`: what they import of this package, and so on.
 
     Imports are found by their text, wherever they stand in a file, so the stamp needs none of them to be imported.
     """
     asked = [module.removeprefix("jittok").lstrip(".") for module in modules]
     found = _reached(_kept(), asked, _unchanged) or _reached(_read(), asked)
-    digest = hashlib.sha256()
+    digest = blake2b(digest_size=32)
     for name in sorted(found):
         digest.update(f"{name}\0{found[name].digest}\n".encode())
     return digest.digest()
@@ -170,8 +171,8 @@ def numba_version() -> str:
     found = importlib.util.find_spec("numba")
     if found is None or found.origin is None:
         raise ModuleNotFoundError("no module named 'numba'")
-    file = Path(found.origin).with_name("_version.py")
-    return hashlib.sha256(file.read_bytes()).hexdigest()
+    with open(os.path.join(os.path.dirname(found.origin), "_version.py"), "rb") as file:
+        return blake2b(file.read(), digest_size=32).hexdigest()
 
 
 def changed_settings() -> list[str]:
@@ -189,4 +190,4 @@ def stamp(module: str, mode: str, host: str, level: str = "") -> bytes:
     only the minor version matters, for its bytecode is what Numba compiles."""
     settings = [f"{name}={os.environ.get(f'NUMBA_{name}', '')}" for name in _settings(level)]
     facts = [mode, host, numba_version(), "{}.{}".format(*sys.version_info), *settings]
-    return hashlib.sha256(source_stamp(module) + "\0".join(facts).encode()).digest()
+    return blake2b(source_stamp(module) + "\0".join(facts).encode(), digest_size=32).digest()

@@ -11,18 +11,17 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
 import os
 import stat
 import sys
 import time
-from pathlib import Path
 
 from jittok._jit import trust
 from jittok._jit.trust import log
+from jittok.digest import blake2b
 
 __all__ = ["cache_dir", "log", "not_kept", "place", "read", "read_kept", "sweep", "write"]
-MAGIC = b"jittok machine code 1\n"
+MAGIC = b"jittok machine code 2\n"
 DIGEST = 32
 ENDING = ".o"
 DAY = 86400.0
@@ -33,14 +32,14 @@ MOST_BYTES = 256 << 20
 
 
 @functools.cache
-def cache_dir() -> Path | None:
+def cache_dir() -> str | None:
     """Where machine code and compiled vocabularies are kept: $JITTOK_CACHE_DIR, $NUMBA_CACHE_DIR/jittok or the user's
     cache.
 
     None if it can neither be made nor read, or if another user could write to it: what lies there is run.
     """
     try:
-        folder = Path(os.path.abspath(_chosen_folder()))  # noqa: PTH100  a process may go to another folder, no link is one
+        folder = os.path.abspath(_chosen_folder())  # a process may go to another folder; no link is one
         trust.make_folder(folder)
         reason = _why_not(folder)
         if reason is not None:
@@ -52,9 +51,9 @@ def cache_dir() -> Path | None:
         return None
 
 
-def _why_not(folder: Path) -> str | None:
+def _why_not(folder: str) -> str | None:
     """Why nothing is kept in a folder, and what would help; None if something is."""
-    found, another = folder.stat(), "JITTOK_CACHE_DIR names another folder"
+    found, another = os.stat(folder), "JITTOK_CACHE_DIR names another folder"
     if not stat.S_ISDIR(found.st_mode):
         return f"is no folder; {another}"
     reason = trust.doubt(found)
@@ -66,46 +65,57 @@ def _why_not(folder: Path) -> str | None:
     return None if os.access(folder, os.R_OK | os.X_OK) else f"cannot be read; {another}"
 
 
-def _chosen_folder() -> Path:
+def _chosen_folder() -> str:
     if chosen := os.environ.get("JITTOK_CACHE_DIR"):
-        return Path(chosen)
+        return chosen
     if chosen := os.environ.get("NUMBA_CACHE_DIR"):
-        return Path(chosen, "jittok")
+        return os.path.join(chosen, "jittok")
     if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local", "jittok", "Cache")
+        return os.path.join(os.environ.get("LOCALAPPDATA") or _at_home("AppData", "Local"), "jittok", "Cache")
     if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "jittok"
+        return _at_home("Library", "Caches", "jittok")
     chosen = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(chosen) if Path(chosen).is_absolute() else Path.home() / ".cache") / "jittok"
+    return os.path.join(chosen if os.path.isabs(chosen) else _at_home(".cache"), "jittok")
 
 
-def place(module: str, name: str, mode: str, stamp: bytes) -> Path | None:
+def _at_home(*names: str) -> str:
+    home = os.path.expanduser("~")
+    if home == "~":
+        raise RuntimeError("no home directory")
+    return os.path.join(home, *names)
+
+
+def place(module: str, name: str, mode: str, stamp: bytes) -> str | None:
     """The file of a kernel's machine code; None without a cache."""
     folder = cache_dir()
     if folder is None:
         return None
     python = f"py{sys.version_info[0]}{sys.version_info[1]}"
-    return folder / "kernels" / f"{module}.{name}-{mode}-{python}-{stamp.hex()[:16]}{ENDING}"
+    return os.path.join(folder, "kernels", f"{module}.{name}-{mode}-{python}-{stamp.hex()[:16]}{ENDING}")
 
 
-def read_kept(place: Path) -> bytes | None:
+def read_kept(place: str) -> bytes | None:
     """The content of a file of the cache; None if there is none, or if another user could have written it."""
     try:
         return trust.read_file(place)
     except trust.Distrusted as error:
-        trust.tell_once(place.parent.parent, "what is kept is not used: %s", error)
+        trust.tell_once(_root_of(place), "what is kept is not used: %s", error)
     except OSError:
         pass
     return None
 
 
-def read(place: Path, stamp: bytes) -> bytes | None:
+def _root_of(place: str) -> str:
+    return os.path.dirname(os.path.dirname(place))
+
+
+def read(place: str, stamp: bytes) -> bytes | None:
     """The machine code of a file if it has this stamp and is whole."""
     content = read_kept(place)
     if content is None:
         return None
     head, code = content[: len(MAGIC) + 2 * DIGEST], content[len(MAGIC) + 2 * DIGEST :]
-    if head == MAGIC + stamp + hashlib.sha256(code).digest():
+    if head == MAGIC + stamp + blake2b(code, digest_size=DIGEST).digest():
         _mark_used(place)
         return code
     if head[: len(MAGIC) + DIGEST] == MAGIC + stamp:
@@ -113,29 +123,29 @@ def read(place: Path, stamp: bytes) -> bytes | None:
     return None
 
 
-def write(place: Path, stamp: bytes, code: bytes) -> None:
+def write(place: str, stamp: bytes, code: bytes) -> None:
     """Keep machine code; a failure is logged. Once a process, what is too much is deleted."""
     try:
-        trust.write_file(place, MAGIC, stamp, hashlib.sha256(code).digest(), code)
+        trust.write_file(place, MAGIC, stamp, blake2b(code, digest_size=DIGEST).digest(), code)
     except OSError as error:
         not_kept(place, error)
         return
-    _sweep_once(place.parent)
+    _sweep_once(os.path.dirname(place))
 
 
-def _mark_used(place: Path) -> None:
+def _mark_used(place: str) -> None:
     """Once a day the file's time is that of its use."""
     with contextlib.suppress(OSError):
-        if time.time() - place.lstat().st_mtime > DAY:
+        if time.time() - os.lstat(place).st_mtime > DAY:
             os.utime(place)
 
 
 @functools.cache
-def _sweep_once(folder: Path) -> None:
+def _sweep_once(folder: str) -> None:
     sweep(folder)
 
 
-def sweep(folder: Path) -> list[str]:
+def sweep(folder: str) -> list[str]:
     """Delete machine code that nobody has used for long, or that is too much; the names. What another process has
     loaded stays in its memory."""
     gone, size, now = [], 0, time.time()
@@ -147,12 +157,12 @@ def sweep(folder: Path) -> list[str]:
             old = now - facts.st_mtime > (UNUSED_DAYS if kept else 1) * DAY
             left = name.startswith(".new-") or name.endswith(".lock")  # by a process that was killed
             if (old and (kept or left)) or (kept and size > MOST_BYTES):
-                trust.remove(folder / name)
+                trust.remove(os.path.join(folder, name))
                 gone.append(name)
     return gone
 
 
-def not_kept(place: Path, error: OSError) -> None:
+def not_kept(place: str, error: OSError) -> None:
     """Log that nothing is kept in a cache, once a process: a process keeps dozens of files."""
-    root = place.parent.parent
+    root = _root_of(place)
     trust.tell_once(root, "nothing is kept for the next process, which compiles again: not kept in %s: %s", root, error)

@@ -11,7 +11,6 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TypeVar
 
 from jittok._jit import trust
@@ -43,9 +42,9 @@ def _lock(descriptor: int) -> bool:
 
 
 @contextlib.contextmanager
-def turn(place: Path, is_done: Callable[[], T | None]) -> Iterator[T | None]:
+def turn(place: str, is_done: Callable[[], T | None]) -> Iterator[T | None]:
     """With nobody else in it for this place, if that can be had; what `is_done` says then."""
-    name = place.with_name(place.name + ENDING)
+    name = place + ENDING
     try:
         descriptor = trust.open_to_lock(name)
     except OSError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Iterable
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -10,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.digest import blake2b
 from jittok.locks import once
 from jittok.pipeline.models import (
     BYTE,
@@ -156,7 +156,7 @@ class Pipeline(Record, eq=False):
     @once
     def fingerprint(self) -> str:
         """32 hex digits of everything that can change an id or a text; not where it came from."""
-        digest = hashlib.blake2b(_VERSION, digest_size=16)
+        digest = blake2b(_VERSION, digest_size=16)
         for part in canonical(self, {"source", "name", "notes", "library"}):
             digest.update(part)
         return digest.hexdigest()

@@ -24,14 +24,16 @@ kernels the families, the command line the notes.
 from __future__ import annotations
 
 import json
+import os
 from functools import cache
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-FILE = Path(__file__).with_name("pre_types.json")
+from jittok.record import Record
+
+FILE = os.path.join(os.path.dirname(__file__), "pre_types.json")
 
 
-class Family(NamedTuple):
+class Family(Record):
     """A fast splitter that cuts as the patterns do, and how it is set."""
 
     splitter: str  # "gpt2", "llama3", or "lines" where words are whole lines of characters
@@ -42,7 +44,7 @@ class Family(NamedTuple):
     marks: bool = False  # combining marks are letters
 
 
-class PreType(NamedTuple):
+class PreType(Record):
     """How words are cut for some values of tokenizer.ggml.pre."""
 
     number: int  # llama.cpp's llama_vocab_pre_type
@@ -64,7 +66,8 @@ class PreType(NamedTuple):
 
 @cache
 def _data() -> dict[str, Any]:
-    data: dict[str, Any] = json.loads(FILE.read_bytes())
+    with open(FILE, "rb") as file:
+        data: dict[str, Any] = json.load(file)
     return data
 
 

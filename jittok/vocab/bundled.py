@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 
 from jittok.vocab.vocab import Vocab
 
-_DATA = Path(__file__).parent.parent / "data"
+_DATA = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data")
 _ENDING = ".gguf.xz"
 
 
 def bundled_names() -> list[str]:
     """Names for `jittok.bundled` and `--vocab`."""
-    return sorted(path.name.removesuffix(_ENDING) for path in _DATA.glob(f"*{_ENDING}"))
+    return sorted(name.removesuffix(_ENDING) for name in os.listdir(_DATA) if name.endswith(_ENDING))
 
 
-def bundled_path(name: str) -> Path:
+def bundled_path(name: str) -> str:
     """The packed file of a bundled vocabulary. ValueError for a name that is none."""
     if name not in bundled_names():
         raise ValueError(f"bundled vocabulary: found {name!r}, expected one of {', '.join(bundled_names())}")
-    return _DATA / f"{name}{_ENDING}"
+    return os.path.join(_DATA, f"{name}{_ENDING}")
 
 
 def bundled_source(name: str) -> bytes:
     """The GGUF header of a bundled vocabulary. ValueError for a name that is none."""
     import lzma
 
-    return lzma.decompress(bundled_path(name).read_bytes())
+    with open(bundled_path(name), "rb") as file:
+        return lzma.decompress(file.read())
 
 
 def bundled_vocab(name: str, *, llama_cpp: str | None = None, pre: str | None = None) -> Vocab:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 import numpy as np
 
+from jittok.digest import blake2b
 from jittok.vocab.rows import ragged_bytes
 from jittok.vocab.types import rules_of
 
@@ -65,7 +65,7 @@ def fingerprint(vocab: Any) -> str:
     - merge lines that repeat or can never match (only the order of ranks counts);
     - the sign of a zero score.
     """
-    digest = hashlib.blake2b(VERSION, digest_size=16)
+    digest = blake2b(VERSION, digest_size=16)
 
     def add(name: str, content: bytes) -> None:
         digest.update(f"{name} {len(content)}\n".encode() + content)
