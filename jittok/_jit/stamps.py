@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import importlib.util
-import json
 import os
 import re
 import sys
@@ -22,7 +21,7 @@ from jittok._jit import levels, trust
 from jittok._jit.store import cache_dir, log, not_kept, read_kept
 from jittok.digest import blake2b
 
-MEMO = b"jittok sources 4\n"
+MEMO = b"jittok sources 5\n"
 """Begins a memo; another number when what follows changes."""
 DIGEST = 64
 MEMO_ENDING = ".sources"
@@ -64,6 +63,8 @@ def _walk() -> tuple[Sources, set[str]]:
         with os.scandir(_ROOT + folder) as entries:
             for entry in entries:
                 name, dot, ending = entry.name.partition(".")
+                if not name.isidentifier():  # no module, and the memo is lines of columns
+                    continue
                 if ending == "py":
                     module = (folder[1:].replace("/", ".") + name).removesuffix("__init__").rstrip(".")
                     facts = os.stat(entry.path) if os.name == "nt" else entry.stat()  # no inode there
@@ -108,7 +109,8 @@ def _keep(sources: Sources) -> None:
     place = _memo()
     if place is None:
         return
-    body = json.dumps(sources).encode()
+    rows = ("\t".join([name, *source]) for name, source in sources.items())
+    body = "\n".join(rows).encode()
     try:
         trust.write_file(place, MEMO, blake2b(body).digest(), body)
     except OSError as error:
@@ -125,7 +127,8 @@ def _kept() -> Sources:
         if content[: len(MEMO)] == MEMO:
             log.info("memo of the sources ignored: %s is damaged", place)
         return {}
-    return {name: Source._make(source) for name, source in json.loads(body).items()}
+    rows = (row.split("\t") for row in body.decode().split("\n"))
+    return {name: Source(*source) for name, *source in rows}
 
 
 @functools.cache
@@ -139,16 +142,14 @@ def _unchanged(name: str) -> bool:
 
 def _reached(sources: Sources, names: list[str], valid: Callable[[str], bool] | None = None) -> Sources:
     """What decides what `names` are: they and all they reach. Nothing if one of these is not `valid`."""
-    found: Sources = {}
-    todo = [*names]
+    found: set[str] = set()
+    todo = {*names}
     while todo:
-        name = todo.pop()
-        if name not in found:
-            if valid is not None and not valid(name):
-                return {}
-            found[name] = sources[name]
-            todo += found[name].reaches.split()
-    return found
+        if valid is not None and not all(map(valid, todo)):
+            return {}
+        found |= todo
+        todo = {other for name in todo for other in sources[name].reaches.split()} - found
+    return {name: sources[name] for name in found}
 
 
 @functools.cache
