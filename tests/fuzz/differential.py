@@ -168,7 +168,7 @@ def vocabularies(seed: int, only: str | None) -> Iterator[tuple[str, Callable[[]
     chosen, number = random.Random(seed), seed * 7_000_003
     named = list(real_vocabs())
     for pre, entry in pre_names().items():
-        flags = {name: value for name, value in entry["sets"].items() if name in Vocab.__dataclass_fields__}
+        flags = {name: value for name, value in entry["sets"].items() if name in Vocab._fields}
         settings = {"pre": pre or None, "pre_type": entry["pre_type"], **flags}
         named.append((f"gpt-2 with pre {pre!r}", lambda s=settings: bundled_vocab("gpt-2")._replace(**s)))  # type: ignore[misc]
     named = [each for each in named if only is None or only in each[0]]

@@ -114,7 +114,7 @@ def test_an_entry_that_is_exchanged_after_the_question_is_not_what_is_read(
 
     def check(descriptor: int, name: object) -> None:
         real(descriptor, name)
-        if name == place:
+        if name == str(place):
             place.unlink()
             place.write_bytes(b"forged!")
 
@@ -145,7 +145,8 @@ def test_a_cache_that_others_may_write_to_is_not_used(home: Path, setting: str) 
 def chosen(folder: object, monkeypatch: pytest.MonkeyPatch) -> Path | None:
     """What a process would use that is told to keep things there."""
     monkeypatch.setenv("JITTOK_CACHE_DIR", str(folder))
-    return store.cache_dir.__wrapped__()
+    found = store.cache_dir.__wrapped__()
+    return found and Path(found)
 
 
 @pytest.mark.parametrize("make", [Path.touch, os.mkfifo])

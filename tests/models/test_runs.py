@@ -33,7 +33,7 @@ PARTS = [
 def compiled(name):
     if isinstance(name, int):
         entry = PRE_TYPES[name]
-        flags = {key: value for key, value in entry["sets"].items() if key in Vocab.__dataclass_fields__}
+        flags = {key: value for key, value in entry["sets"].items() if key in Vocab._fields}
         vocab = bundled_vocab("gpt-2")._replace(pre_type=name, **flags)
     else:
         vocab = read_vocab(lzma.decompress((VOCABS / f"{name}.gguf.xz").read_bytes()))

@@ -2,6 +2,7 @@
 
 import json
 from itertools import count, product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -65,7 +66,7 @@ def with_record(tmp_path, monkeypatch):
     """with_record(fields) adds a record to those of the package; its number is returned."""
 
     def add(fields):
-        data = json.loads(records.FILE.read_bytes())
+        data = json.loads(Path(records.FILE).read_bytes())
         number = next(NUMBERS)
         data["pre_types"].append({"number": number, "name": "MADE_UP", "byte_encode": True, **fields})
         place = tmp_path / "pre_types.json"
