@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import cache_dir, trust
-from jittok._jit.stamps import MEMO_ENDING, SETTLED, source_stamp
+from jittok._jit.stamps import MEMO_ENDING, SETTLED, kept_stamp
 from jittok._jit.store import log, not_kept, read_kept
 from jittok.digest import blake2b
 from jittok.pretokenize import records
@@ -79,7 +79,7 @@ def folder() -> str | None:
 def stamp() -> str:
     """What a compiled vocabulary depends on beside the vocabulary."""
     digest = blake2b(sys.byteorder.encode(), digest_size=32)
-    digest.update(source_stamp(*(f"jittok.{module}" for module in _ROOTS)))
+    digest.update(kept_stamp(*(f"jittok.{module}" for module in _ROOTS)))
     tables = [os.path.join(TABLES, name) for name in sorted(os.listdir(TABLES)) if name.endswith(".npz")]
     for place in (records.FILE, *tables):
         with open(place, "rb") as file:

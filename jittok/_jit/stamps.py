@@ -1,7 +1,7 @@
 """What machine code and compiled vocabularies depend on, as digests: this package's sources, the processor, versions.
 
 Sources are read and hashed once, and a memo of them is kept in the cache. A source whose size, times and inode are
-those of the memo is not read again. So a start reads one file, the memo, and looks at the times of the sources that are
+those of the memo is not read again. So a start reads one file, a memo, and looks at the times of the sources that are
 asked for and of their folders. The memo is written only when no source is so young that a further change might leave
 its times as they are.
 """
@@ -14,14 +14,14 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from jittok._jit import levels, trust
 from jittok._jit.store import cache_dir, log, not_kept, read_kept
 from jittok.digest import blake2b
 
-MEMO = b"jittok sources 5\n"
+MEMO = b"jittok sources 6\n"
 """Begins a memo; another number when what follows changes."""
 DIGEST = 64
 MEMO_ENDING = ".sources"
@@ -95,48 +95,55 @@ def _read() -> Sources:
         sources[module] = sources[module]._replace(digest=blake2b(text, digest_size=32).hexdigest(), reaches=reaches)
     youngest = max(int(time) for source in sources.values() for time in source.facts.split()[-2:])
     if time.time() - youngest / 1e9 > SETTLED:
-        _keep(sources)
+        _keep([(name, *source) for name, source in sources.items()])
     return sources
 
 
-def _memo() -> str | None:
+def _memo(asked: tuple[str, ...]) -> str | None:
+    """The file of the memo of all sources, or of the stamp of some modules."""
     folder = cache_dir()
-    name = blake2b(os.fsencode(_ROOT), digest_size=20).hexdigest() + MEMO_ENDING
-    return folder and os.path.join(folder, "kernels", name)
+    name = blake2b("\0".join([_ROOT, *asked]).encode("utf-8", "surrogateescape"), digest_size=20).hexdigest()
+    return folder and os.path.join(folder, "kernels", name + MEMO_ENDING)
 
 
-def _keep(sources: Sources) -> None:
-    place = _memo()
+def _keep(rows: Iterable[tuple[str, ...]], *asked: str) -> None:
+    place = _memo(asked)
     if place is None:
         return
-    rows = ("\t".join([name, *source]) for name, source in sources.items())
-    body = "\n".join(rows).encode()
+    body = "\n".join(map("\t".join, rows)).encode()
     try:
         trust.write_file(place, MEMO, blake2b(body).digest(), body)
     except OSError as error:
         not_kept(place, error)
 
 
-@functools.cache
-def _kept() -> Sources:
-    """What the memo says; nothing for a damaged one and for none."""
-    place = _memo()
+def _rows(*asked: str) -> list[list[str]]:
+    """What a memo says; nothing for a damaged one and for none."""
+    place = _memo(asked)
     content = (read_kept(place) if place else None) or b""
     body = content[len(MEMO) + DIGEST :]
     if content[: len(MEMO) + DIGEST] != MEMO + blake2b(body).digest():
         if content[: len(MEMO)] == MEMO:
             log.info("memo of the sources ignored: %s is damaged", place)
-        return {}
-    rows = (row.split("\t") for row in body.decode().split("\n"))
-    return {name: Source(*source) for name, *source in rows}
+        return []
+    return [row.split("\t") for row in body.decode().split("\n")]
+
+
+@functools.cache
+def _kept() -> Sources:
+    return {name: Source(*source) for name, *source in _rows()}
 
 
 @functools.cache
 def _unchanged(name: str) -> bool:
     """Whether a file or folder is the one that the memo speaks of."""
+    return name in _kept() and _is(_kept()[name].path, _kept()[name].facts)
+
+
+def _is(path: str, facts: str) -> bool:
     try:
-        return _facts(os.stat(_ROOT + _kept()[name].path)) == _kept()[name].facts
-    except (KeyError, OSError):
+        return _facts(os.stat(_ROOT + path)) == facts
+    except OSError:
         return False
 
 
@@ -158,8 +165,26 @@ def source_stamp(*modules: str) -> bytes:
 
     Imports are found by their text, wherever they stand in a file, so the stamp needs none of them to be imported.
     """
-    asked = [module.removeprefix("jittok").lstrip(".") for module in modules]
-    found = _reached(_kept(), asked, _unchanged) or _reached(_read(), asked)
+    return _stamp_of(_reached(_kept(), _names(modules), _unchanged) or _reached(_read(), _names(modules)))
+
+
+@functools.cache
+def kept_stamp(*modules: str) -> bytes:
+    """The same for what every start asks for: it has a memo of its own, a sixth of that of all sources."""
+    rows = _rows(*modules)
+    if rows and all(_is(path, facts) for path, facts in rows[1:]):
+        return bytes.fromhex(rows[0][0])
+    found = _reached(_kept(), _names(modules), _unchanged)
+    if found:  # else sources may be so young that their times tell nothing
+        _keep([(_stamp_of(found).hex(),), *((source.path, source.facts) for source in found.values())], *modules)
+    return source_stamp(*modules)
+
+
+def _names(modules: tuple[str, ...]) -> list[str]:
+    return [module.removeprefix("jittok").lstrip(".") for module in modules]
+
+
+def _stamp_of(found: Sources) -> bytes:
     digest = blake2b(digest_size=32)
     for name in sorted(found):
         digest.update(f"{name}\0{found[name].digest}\n".encode())

@@ -62,6 +62,29 @@ def test_an_edit_that_is_made_to_look_old_is_noticed(home):
     assert stamp_of(home)[0] != stamp
 
 
+KEPT = """
+from jittok._jit import stamps
+stamps.SETTLED = -1.0
+found, whole = stamps.kept_stamp("jittok.climb").hex(), stamps._kept.cache_info().currsize
+print(found, bool(whole), stamps.source_stamp("jittok.climb").hex() == found)
+"""
+
+
+def test_the_stamp_of_what_every_start_asks_for_is_that_of_the_sources_and_needs_no_memo_of_all(home):
+    stamp, _ = stamp_of(home)
+    assert python(home, KEPT) == f"{stamp} True True"
+    assert python(home, KEPT) == f"{stamp} False True"
+    step = home / "jittok" / "step.py"
+    step.write_text(HELPER.replace("value + 1", "value + 2"))
+    other = python(home, KEPT)
+    assert other.endswith(" True True")
+    assert not other.startswith(stamp)
+    step.unlink()
+    assert python(home, KEPT).split()[0] not in (stamp, other.split()[0])
+    step.write_text(HELPER)
+    assert [python(home, KEPT) for _ in range(3)][-1] == f"{stamp} False True"
+
+
 def test_imports_are_found_by_their_text_and_the_root_counts_only_for_what_it_defines():
     modules = {"", "a", "a.b", "c"}
     for text, found in [
