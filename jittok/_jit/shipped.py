@@ -13,19 +13,17 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import hashlib
 import json
 import os
 import platform
 import sys
-from pathlib import Path
 from typing import Any
 
 from jittok._jit.frame import PROTOTYPE
 from jittok._jit.stamps import changed_settings, source_stamp
 from jittok._jit.trust import log
 
-FOLDER = Path(__file__).with_name("libs")
+FOLDER = os.path.join(os.path.dirname(__file__), "libs")
 """In a checkout there is none, unless `make ship` made it."""
 MANIFEST = "manifest.json"
 LAYOUT = 1
@@ -44,12 +42,13 @@ def manifest() -> dict[str, Any]:
     """`kernels`: symbol -> module, name, stamp; `libraries`: level -> file, sha256, bytes. Both empty without any."""
     nothing: dict[str, Any] = {"kernels": {}, "libraries": {}}
     try:
-        facts = json.loads((FOLDER / MANIFEST).read_bytes())
+        with open(os.path.join(FOLDER, MANIFEST), "rb") as file:
+            facts = json.load(file)
         return facts if facts["layout"] == LAYOUT and facts["kernels"] and facts["libraries"] else nothing
     except FileNotFoundError:
         return nothing
     except (OSError, ValueError, KeyError, TypeError) as error:
-        log.warning("shipped machine code ignored: %s is damaged (%s)", FOLDER / MANIFEST, error)
+        log.warning("shipped machine code ignored: %s is damaged (%s)", os.path.join(FOLDER, MANIFEST), error)
         return nothing
 
 
@@ -71,10 +70,14 @@ def _opened(name: str) -> ctypes.CDLL | None:
     facts = manifest()["libraries"].get(name)
     if facts is None:
         return None
-    place = FOLDER / Path(facts["file"]).name
+    import hashlib
+
+    place = os.path.join(FOLDER, os.path.basename(facts["file"]))
     try:
-        if hashlib.sha256(place.read_bytes()).hexdigest() == facts["sha256"]:
-            return ctypes.CDLL(str(place))
+        with open(place, "rb") as file:
+            content = file.read()
+        if hashlib.sha256(content).hexdigest() == facts["sha256"]:
+            return ctypes.CDLL(place)
         log.warning("shipped machine code ignored: %s is damaged", place)
     except OSError as error:
         log.warning("shipped machine code ignored: %s: %s", place, error)
@@ -126,8 +129,11 @@ def find(module: str, name: str) -> tuple[Any, Any] | None:
 
 def function(name: str, text: str) -> tuple[int, Any]:
     """(address, what keeps it alive) of a function that was made of this text of LLVM's language; 0 without."""
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    if left_out() or manifest().get("functions", {}).get(name) != digest or library() is None:
+    if left_out() or not manifest().get("functions") or library() is None:
+        return 0, None
+    import hashlib
+
+    if manifest()["functions"].get(name) != hashlib.sha256(text.encode()).hexdigest():
         return 0, None
     opened = library()
     assert opened is not None

@@ -7,7 +7,6 @@ It knows nothing of threads: each thread that encodes has a workspace of its own
 from __future__ import annotations
 
 import importlib
-import inspect
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
@@ -389,4 +388,4 @@ class Encoder:
 
 def _has_cache(model: Any) -> bool:
     """Whether a model keeps pieces it has seen, in memory that can be bounded."""
-    return "cache_bytes" in inspect.signature(model.make_work).parameters
+    return "cache_bytes" in model.make_work.__annotations__

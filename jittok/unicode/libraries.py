@@ -8,10 +8,10 @@ itself over all code points.
 
 from __future__ import annotations
 
+import os
 import unicodedata
 from functools import cache
 from io import BytesIO
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -51,7 +51,8 @@ Ranges = tuple[tuple[int, int], ...]
 
 @cache
 def _file() -> bytes:
-    return Path(__file__).with_name("libraries.npz").read_bytes()
+    with open(os.path.join(os.path.dirname(__file__), "libraries.npz"), "rb") as file:
+        return file.read()
 
 
 @cache

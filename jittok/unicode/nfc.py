@@ -6,8 +6,8 @@ arithmetic and not in the tables. The functions of one code point are for refere
 
 from __future__ import annotations
 
+import os
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ def load_nfc() -> dict[str, NDArray[np.uint32]]:
     class_start, class_value: runs of equal combining classes; decomposed, first, second: one step of each
     decomposition (second 0: of one code point); composes: 1 where the two compose again.
     """
-    with np.load(Path(__file__).with_name("nfc.npz")) as file:
+    with np.load(os.path.join(os.path.dirname(__file__), "nfc.npz")) as file:
         return dict(file)
 
 

@@ -7,9 +7,9 @@ the references and for people. Made by `make_tables.py`. Source: llama.cpp, unic
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +40,7 @@ def load_tables() -> dict[str, NDArray[np.uint32]]:
     flag_start, flag_value: runs of equal flags; whitespace: sorted code points; lower_from, lower_to (and upper_...):
     pairs; nfd_first, nfd_last, nfd_to: ranges and the code point that their decompositions begin with.
     """
-    with np.load(Path(__file__).with_name("tables.npz")) as file:
+    with np.load(os.path.join(os.path.dirname(__file__), "tables.npz")) as file:
         return dict(file)
 
 

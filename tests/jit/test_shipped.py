@@ -258,4 +258,4 @@ def test_what_is_shipped_with_this_package_is_whole():
     facts = shipped.manifest()
     assert json.dumps(facts)
     for each in facts["libraries"].values():
-        assert (shipped.FOLDER / each["file"]).stat().st_size == each["bytes"]
+        assert Path(shipped.FOLDER, each["file"]).stat().st_size == each["bytes"]
