@@ -1,5 +1,6 @@
 """Start-up, in processes of their own: what is imported, how long it takes, and what the next process need not do."""
 
+import json
 import lzma
 import subprocess
 import sys
@@ -48,6 +49,42 @@ print(ids, loaded, sorted(needless & set(sys.modules)))
     ids = first[: first.index("]") + 1]
     assert "jittok.models.bpe.compile" in first
     assert python(tmp_path, code) == f"{ids} set() []"
+
+
+NEEDLESS = {
+    "dataclasses", "fnmatch", "hashlib", "inspect", "llvmlite", "numba", "orjson", "pathlib", "tempfile", "unicodedata",
+    "urllib", "zipfile",
+}  # fmt: skip
+"""Each takes 1 to 30 ms to import."""
+ROOMS = {"digest", "encode", "errors", "fragments", "inputs", "loading", "locks", "models", "piece_cache", "pipeline",
+         "pretokenize", "record", "rows", "tokenizer", "vocab", "_jit", "compiled"}  # fmt: skip
+MOST_MODULES = 50
+"""Of this package; each is some tenths of a millisecond."""
+WORDS = {
+    "model": {"type": "WordPiece", "unk_token": "a", "continuing_subword_prefix": "##", "max_input_chars_per_word": 9,
+              "vocab": {"a": 0, "b": 1}},
+    "pre_tokenizer": {"type": "WhitespaceSplit"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["gguf", "json"])
+def test_a_kept_load_imports_little_of_python_and_of_this_package(tmp_path, kind):
+    path = tmp_path / f"a.{kind}"
+    path.write_bytes(lzma.decompress(VOCAB.read_bytes()) if kind == "gguf" else json.dumps(WORDS).encode())
+    code = f"""
+import json, sys, numpy, jittok
+before = set(sys.modules)
+tok = jittok.load({str(path)!r})
+loaded = set(sys.modules) - before
+ours = {{name.removeprefix("jittok.") for name in loaded if name.startswith("jittok.")}}
+rooms = {{name.partition(".")[0] for name in ours}}
+print(json.dumps([len(ours), sorted(loaded & {NEEDLESS}), sorted(rooms - {ROOMS})]))
+"""
+    settled = f"import jittok, jittok.compiled as c; c.SETTLED = -1; jittok.load({str(path)!r})"  # the file is young
+    python(tmp_path, settled, NUMBA_DISABLE_JIT="1")  # no kernel is compiled for this
+    count, needless, rooms = json.loads(python(tmp_path, code, NUMBA_DISABLE_JIT="1"))
+    assert (needless, rooms) == ([], [])
+    assert count <= MOST_MODULES
 
 
 def test_spans_of_words_are_found_without_the_room_of_bpe(tmp_path):

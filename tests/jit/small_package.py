@@ -39,7 +39,7 @@ def write_package(home: Path) -> None:
     package.mkdir()
     (package / "__init__.py").write_text('__version__ = "0"\n')
     shutil.copytree(PACKAGE / "_jit", package / "_jit", ignore=shutil.ignore_patterns("__pycache__", "libs"))
-    for name in ("errors.py", "locks.py"):  # what `_jit` uses
+    for name in ("digest.py", "errors.py", "locks.py", "record.py"):  # what `_jit` uses
         shutil.copy(PACKAGE / name, package)
     (package / "step.py").write_text(HELPER)
     (package / "climb.py").write_text(KERNEL)
