@@ -196,8 +196,7 @@ class Tokenizer(Decoding):
             yield few.surrounded_by(*rule.around)
             return
         for ids, ends in stretches(encoder, texts, rule, threads, progress):
-            rows = TokenArray(ids, np.concatenate([np.zeros(1, np.int64), ends]))
-            yield rows.surrounded_by(*rule.around)
+            yield TokenArray(ids, np.concatenate([np.zeros(1, np.int64), ends])).surrounded_by(*rule.around)
 
     def encode_parts(
         self, text: OneText, *, add_special: bool = False, parse_special: bool = False, errors: str = "strict"
@@ -380,8 +379,7 @@ class Tokenizer(Decoding):
     def __reduce__(self) -> tuple[Any, ...]:
         if self._again is not None:
             return self._again(self)
-        state = self.vocab._asdict()
-        return rebuild, (state, {**self._options, **self._asked}, isinstance(self.vocab, Pipeline))
+        return rebuild, (self.vocab._asdict(), {**self._options, **self._asked}, isinstance(self.vocab, Pipeline))
 
     def _read_as(self) -> dict[str, Any]:
         """How to read the vocabulary again, so that a jittok that knows later releases gives the same answers."""

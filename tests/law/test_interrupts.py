@@ -4,7 +4,6 @@ A timer stands for the key: its signal is handled by the same rules.
 """
 
 import json
-import lzma
 import signal
 import threading
 import time
@@ -14,7 +13,7 @@ import pytest
 
 import jittok
 from jittok._jit import LONG, patiently
-from jittok.vocab.bundled import bundled_path
+from jittok.vocab.bundled import bundled_source
 
 pytestmark = pytest.mark.process  # without the compiler nothing runs that Python could not leave by itself
 
@@ -105,7 +104,7 @@ def test_decoding_is_left_soon(tok, ids):
 
 @pytest.mark.parametrize("after", [0.002, 0.02, 0.05])
 def test_loading_is_left_soon_and_works_the_next_time(after):
-    header = lzma.decompress(bundled_path("gpt-2").read_bytes())
+    header = bundled_source("gpt-2")
     assert soon(lambda: jittok.load(header, cache=False), after)
     assert jittok.load(header, cache=False).encode("Hello, world").tolist() == [15496, 11, 995]
 
