@@ -40,6 +40,7 @@ from jittok.pipeline.steps import (
     Strip,
 )
 from jittok.pretokenize.marking import one_set
+from jittok.pretokenize.splitters.borrowed import borrowed_from
 from jittok.pretokenize.splitters.general import make_split_work
 from jittok.pretokenize.splitters.marks import MARKS, SPELLS, Marking, mark_words
 from jittok.special.leftmost import cut_leftmost
@@ -217,9 +218,12 @@ def marked(marking: Marking, workspace: Workspace, texts: Texts) -> Texts:
     n = (grows * texts.size + SLACK) // 64 * 8 + 8
     out, places = np.empty(MARKS * n, np.uint8), empty_places(texts.number)
     out[8 * n :] = 0
+    work = make_split_work(longest)
+    if np.count_nonzero((texts.tokens < 0) & (texts.stops > texts.starts)) == 1:
+        work = borrowed_from(out[: 8 * n], work, marking.splitter)
     dropped = np.empty(longest // 64 + 1 if marking.behaves.size else 0, np.uint64)
     workspace.run(
-        mark_words, marking, make_split_work(longest), dropped, texts.data, texts.starts, texts.stops, texts.tokens,
+        mark_words, marking, work, dropped, texts.data, texts.starts, texts.stops, texts.tokens,
         texts.number, out, *places,
     )  # fmt: skip
     return texts_of(out, places, texts.tokens)

@@ -26,6 +26,7 @@ from jittok._raw import (
     set_three_lowest_16,
     window,
 )
+from jittok.structures.pages import scratch
 from jittok.structures.pair_table import NO_PAIR, PairTable, find_pair
 
 SIXTEEN = 16
@@ -72,11 +73,11 @@ class MergeWindow(NamedTuple):
 def make_merge_work(longest: int) -> MergeWork:
     """Scratch for up to `longest` symbols. Pages that no text needs are never touched, so they cost nothing."""
     return MergeWork(
-        np.empty(longest + 1, np.int32),
-        np.empty(longest + 1, np.int32),
-        np.empty(2 * longest + 2, np.int32),
-        np.empty(longest + 1, np.uint64),
-        np.empty(3 * longest + 3, np.uint64),
+        scratch(longest + 1, np.int32, huge=False),
+        scratch(longest + 1, np.int32, huge=False),
+        scratch(2 * longest + 2, np.int32, huge=False),
+        scratch(longest + 1, np.uint64, huge=False),
+        scratch(3 * longest + 3, np.uint64, huge=False),
         np.empty(16, np.uint32),
         np.empty(16, np.int32),
         np.empty(64, np.uint8),

@@ -48,6 +48,7 @@ from jittok.piece_cache.tables import (
     open_cache,
 )
 from jittok.safe_cuts.cuts import SpanRules, open_rules
+from jittok.structures.pages import scratch
 
 CHUNK = 16384
 """Bytes split before their spans are looked up: their places stay in the first-level cache."""
@@ -87,7 +88,7 @@ def make_span_work(longest: int, tokens: int, cache_bytes: int, chunk: int) -> S
     return SpanWork(
         np.zeros(longest + PAD, np.uint8),
         np.zeros(longest + 1 + PAD, np.uint8),
-        np.empty(2 * CHUNK + longest + 64, np.int32),
+        scratch(2 * CHUNK + longest + 64, np.int32),
         np.zeros(RUN_STATE, np.int64),
         make_records(),
         make_cache(cache_bytes, tokens),

@@ -1,4 +1,5 @@
-"""Zeroed memory for tables: taken from the system page by page as it is touched, in huge pages where there are any."""
+"""Memory taken from the system page by page as it is touched, in huge pages where there are any: zeroed for tables, and
+for scratch."""
 
 from __future__ import annotations
 
@@ -16,12 +17,12 @@ HUGE = 2 << 20
 """Bytes of a huge page on the processors in use; smaller arrays do not need one."""
 
 
-def mapping(size: int) -> mmap.mmap:
-    """Zeroed pages of this process alone."""
+def mapping(size: int, huge: bool = True) -> mmap.mmap:
+    """Zeroed pages of this process alone, huge ones where there are any and they are wanted."""
     if os.name == "nt":
         return mmap.mmap(-1, size)
     mapped = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    if hasattr(mmap, "MADV_HUGEPAGE"):  # Linux
+    if huge and hasattr(mmap, "MADV_HUGEPAGE"):  # Linux
         with contextlib.suppress(OSError):  # a wish, which the system may be set not to grant
             mapped.madvise(mmap.MADV_HUGEPAGE)
     return mapped
@@ -38,6 +39,16 @@ def zeroed(count: int, dtype: Any) -> NDArray[Any]:
     raw = np.frombuffer(mapping(size + border), np.uint8) if size >= HUGE else np.zeros(size + border, np.uint8)
     skip = -raw.ctypes.data % border
     return raw[skip : skip + size].view(dtype)
+
+
+def scratch(count: int, dtype: Any, huge: bool = True) -> NDArray[Any]:
+    """`count` elements of any content, as many of which take memory as are touched. huge: most of them are.
+
+    A large array of NumPy lies in the C library's memory, which NumPy wants in huge pages. There the library's own
+    notes in front of an array, or its first elements, take two megabytes.
+    """
+    size = count * np.dtype(dtype).itemsize
+    return np.empty(count, dtype) if size < HUGE else np.frombuffer(mapping(size, huge), dtype, count)
 
 
 def in_huge_pages(array: NDArray[Any]) -> NDArray[Any]:

@@ -28,6 +28,7 @@ from jittok.piece_cache.lookup import DEFERRED, make_look_up, make_resolve
 from jittok.piece_cache.records import BARRED, RUN_STATE, RunWindow, make_records
 from jittok.piece_cache.tables import CacheWindow, Key, PieceCache, make_cache, open_cache
 from jittok.pretokenize.splitters.general import SplitWindow, SplitWork, make_split_work, open_split
+from jittok.structures.pages import scratch
 
 GROWTH = 3
 """Bytes that one byte of text becomes at most: a space or a bad byte three, a lowered character no more than three. One
@@ -77,12 +78,12 @@ def make_work(arrays: Arrays, longest: int, cache_bytes: int = 64 << 20, chunk: 
     """Memory of one thread for pieces of up to `longest` bytes. Pages that no text needs are never touched."""
     room = GROWTH * longest + 16
     return Work(
-        np.empty(room + PAD, np.uint8),
-        np.empty(room + PAD, np.uint8),
+        scratch(room + PAD, np.uint8),
+        scratch(room + PAD, np.uint8),
         make_split_work(room),
         np.zeros(RUN_STATE, np.int64),
-        np.empty(2 * CHUNK + longest + 64, np.int32),
-        np.empty(2 * CHUNK + longest + 64, np.int32),
+        scratch(2 * CHUNK + longest + 64, np.int32),
+        scratch(2 * CHUNK + longest + 64, np.int32),
         make_records(),
         make_merger_work(room),
         make_deferred_work(),

@@ -12,6 +12,7 @@ from jittok.piece_cache.span_loop import CHUNK, SpanWork, make_span_work, regrow
 from jittok.safe_cuts.cuts import SpanRules
 from jittok.structures.bytes_table import BytesTable
 from jittok.structures.char_table import CharTable
+from jittok.structures.pages import scratch
 from jittok.structures.pair_table import PairTable
 
 GROWTH = 3
@@ -48,7 +49,7 @@ def make_work(arrays: Arrays, longest: int, cache_bytes: int = 64 << 20, chunk: 
     """Memory of one thread for fragments of up to `longest` bytes. Pages that no text needs are never touched."""
     room = GROWTH * longest + 16
     spans = make_span_work(longest, arrays.tokens, cache_bytes, chunk)
-    return Work(np.empty(room, np.uint8), make_merger_work(room), spans)
+    return Work(scratch(room, np.uint8), make_merger_work(room), spans)
 
 
 def regrow(arrays: Arrays, work: Work, longest: int) -> Work:

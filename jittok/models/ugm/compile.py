@@ -22,6 +22,7 @@ from jittok.safe_cuts import cuts, rules
 from jittok.safe_cuts.cuts import SpanRules
 from jittok.safe_cuts.rules import characters
 from jittok.structures.double_array import DoubleArray, build_double_array
+from jittok.structures.pages import scratch
 from jittok.unicode.characters import SPACE_BYTE
 from jittok.vocab.vocab import Vocab
 
@@ -174,7 +175,7 @@ def _scratch(longest: int) -> tuple[OutU8, OutF64, OutU64]:
     """Pages that no text needs are never touched."""
     room = GROWTH * longest + ROOM
     return (
-        np.empty(room, np.uint8),
-        np.empty(room + 1, np.float64),
+        scratch(room, np.uint8),
+        scratch(room + 1, np.float64),
         np.zeros(room + 1, np.uint64),
     )

@@ -36,6 +36,7 @@ from jittok.structures.double_array import (
     child,
     value_at,
 )
+from jittok.structures.pages import scratch
 from jittok.unicode import tables
 from jittok.unicode.characters import SPACE_MARK_BYTES
 from jittok.vocab.vocab import Vocab
@@ -202,4 +203,4 @@ def regrow(_arrays: Arrays, work: Work, longest: int) -> Work:
 
 
 def _word(longest: int) -> NDArray[np.uint8]:
-    return np.empty(CODED * longest + 16, np.uint8)
+    return scratch(CODED * longest + 16, np.uint8)

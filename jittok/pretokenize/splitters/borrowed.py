@@ -1,4 +1,4 @@
-"""Scratch of the general splitter in memory that is written after it: the room for ids.
+"""Scratch of the general splitter in memory that is written after it: the room for ids, or for words.
 
 Once pieces are cut only the cuts are read. A malformed byte becomes three bytes and up to three ids, so of a long text
 the classes, and what cutters and matchers read, would be as much memory as the ids, and both would be there at once.
@@ -6,9 +6,12 @@ the classes, and what cutters and matchers read, would be as much memory as the 
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
+
 from jittok._jit import JIT, helper
 from jittok._raw import FAST, PAD, Window, as_bytes, as_halves
-from jittok.pretokenize.splitters.general import BLOCK, SplitWindow
+from jittok.pretokenize.splitters.general import BLOCK, CUTTER, Splitter, SplitWindow, SplitWork
 
 LONG = 1 << 16
 """Bytes of a text from which on this is worth asking for room."""
@@ -47,3 +50,13 @@ def _keep(split: SplitWindow, _words: Window, _at: int, _size: int) -> SplitWind
 
 borrow = _borrow if FAST or not JIT else _keep
 """Compiled code that checks has no views of arrays; there the scratch's own are used."""
+
+
+def borrowed_from(words: NDArray[np.uint8], work: SplitWork, splitter: Splitter) -> SplitWork:
+    """The same work, and one of its arrays in the room for words: what a lone cutter reads, which asks for no `begun`,
+    else `begun`. Words are written when all cuts of a text are known, from classes and cuts alone. Nothing may stand in
+    the room before that, so this is for one text only."""
+    if splitter.kinds.tolist() != [CUTTER]:
+        return work._replace(begun=words[: work.begun.size])
+    pairs = words[: work.flags.size].view(np.uint16)
+    return work._replace(pairs=pairs, flags=pairs.view(np.uint8))

@@ -51,6 +51,7 @@ from jittok.pretokenize.splitters.counting import (
     next_cut,
 )
 from jittok.pretokenize.splitters.cutting import ACTION_BITS, COLUMNS, CutterWindow, collect_cuts, run_cutter
+from jittok.structures.pages import scratch
 
 MATCHER, CUTTER, RUNS, SINGLES, SPACE_POWERS, DIGIT_GROUPS, DIGIT_THREES, TRAILING_SPACE, BEHAVED = range(9)
 """Kinds of stages. BEHAVED: a matcher whose matches are more than pieces: `marks` runs it."""
@@ -123,9 +124,9 @@ class SplitWindow(NamedTuple):
 
 def make_split_work(longest: int) -> SplitWork:
     """Scratch for texts of up to `longest` bytes."""
-    classes, begun = (np.empty(longest + 1 + PAD, np.uint8) for _ in range(2))
-    pairs = np.empty(longest // 2 + 1 + PAD // 2, np.uint16)
-    return SplitWork(classes, begun, pairs.view(np.uint8), pairs, np.empty(longest // BLOCK + 2, np.uint64))
+    classes, begun = (scratch(longest + 1 + PAD, np.uint8) for _ in range(2))
+    pairs = scratch(longest // 2 + 1 + PAD // 2, np.uint16)
+    return SplitWork(classes, begun, pairs.view(np.uint8), pairs, scratch(longest // BLOCK + 2, np.uint64))
 
 
 @helper

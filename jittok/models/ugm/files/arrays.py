@@ -12,6 +12,7 @@ from jittok.normalize.xcda import Charsmap
 from jittok.piece_cache.span_loop import CHUNK, SpanWork, make_span_work, regrow_span_work
 from jittok.safe_cuts.cuts import BLANK, CLASSES, LETTER, SpanRules
 from jittok.structures.double_array import DoubleArray
+from jittok.structures.pages import scratch
 
 F64 = Annotated[NDArray[np.float64], ("f8", "in")]
 GROWTH = 2
@@ -101,7 +102,7 @@ def _work(longest: int, spans: SpanWork, old: Work | None = None) -> Work:
     doubts = np.zeros(DOUBT << DOUBT_BITS, np.uint64) if old is None else old.doubts
     doubt_ids = np.empty(DOUBT_IDS << DOUBT_BITS, np.int32) if old is None else old.doubt_ids
     return Work(
-        np.empty(room, np.uint8), np.empty(room + 1, np.float64), np.empty(room + 1, np.uint64),
+        scratch(room, np.uint8), scratch(room + 1, np.float64), scratch(room + 1, np.uint64),
         np.zeros(2, np.float64), np.zeros(2, np.int64), spans, doubts, doubt_ids,
     )  # fmt: skip
 

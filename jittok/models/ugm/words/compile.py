@@ -14,6 +14,7 @@ from jittok.pipeline import Pipeline
 from jittok.pipeline.models import NO_TOKEN, Unigram
 from jittok.pipeline.pipeline import packed
 from jittok.structures.double_array import DoubleArray, build_double_array
+from jittok.structures.pages import scratch
 
 SUMS_KEPT = 1 << 12
 """Places whose sums are kept together."""
@@ -87,7 +88,7 @@ def regrow(arrays: Arrays, work: Work, longest: int) -> Work:
 
 def _work(arrays: Arrays, longest: int, spans: SpanWork) -> Work:
     sums = min(longest, SUMS_KEPT + MOST_CHARACTER) + arrays.longest + 1
-    return Work(np.empty(sums, np.float64), np.empty(longest + 1, np.uint64), spans)
+    return Work(scratch(sums, np.float64), scratch(longest + 1, np.uint64), spans)
 
 
 def may_part(_arrays: Arrays, _size: int) -> bool:
