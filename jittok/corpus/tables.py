@@ -20,6 +20,8 @@ from jittok.inputs import arrow
 BATCH_BYTES = 4 << 20
 """Text read from a row group at once, by the average of its rows."""
 BATCH_ROWS = 1 << 16
+READ_AT_ONCE = 1 << 20
+"""Packed bytes of a row group that are read at once, as a row group may be as large as its file."""
 UNPACKED = 64 << 20
 """Bytes that the rows of one batch may have where each may be the longest value of a dictionary: a small file may hold
 it a million times."""
@@ -42,9 +44,12 @@ def _parquet(source: Source, **options: Any) -> Any:
     pa = _arrow()
     import pyarrow.parquet as pq
 
-    file = source.open() if is_url(source.path) else _local_file(source.path)
+    remote = is_url(source.path)
+    file = source.open() if remote else _local_file(source.path)
+    # by default the packed bytes of a whole row group are read; far away each read is a request
+    reads: dict[str, Any] = {} if remote else {"pre_buffer": False, "buffer_size": READ_AT_ONCE}
     try:
-        return pq.ParquetFile(file, memory_map=False, **options)
+        return pq.ParquetFile(file, memory_map=False, **reads, **options)
     except pa.ArrowInvalid as error:
         raise CorpusError(source.path, str(error), "a whole Parquet file") from error
 

@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import lzma
+import random
 import tracemalloc
 
 import pytest
@@ -280,3 +281,18 @@ def test_a_stream_that_leads_back_ends():
     assert raw != out.getvalue()
     with pytest.raises(CorpusError, match="lead nowhere"):
         buffers.check_buffers(io.BytesIO(raw), 1, "here", stream=True)
+
+
+def test_a_large_row_group_is_not_read_at_once(tmp_path):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    row, rows = random.Random(1).randbytes(1 << 16), 512  # 32 MB that no packing makes smaller
+    texts = pa.array([row[k:] + row[:k] for k in range(rows)], pa.binary())
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"text": texts}), path, compression=None, use_dictionary=False, write_batch_size=8)
+    del texts
+    source, options = Source(str(path), path.stat().st_size, "", "parquet", ""), Options(range_bytes=1 << 20)
+    before, seen, most = pa.total_allocated_bytes(), 0, 0
+    for _, array, _ in parquet_rows(source, 0, options, 0):
+        seen, most = seen + len(array), max(most, pa.total_allocated_bytes() - before)
+    assert seen == rows
+    assert most < path.stat().st_size // 2
