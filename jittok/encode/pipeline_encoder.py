@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import re
 from functools import partial
@@ -25,6 +26,7 @@ from jittok.normalize.composed import changed_fragments, nfc_tables
 from jittok.pipeline import Pipeline
 from jittok.pipeline.models import Longest, Merges, Pieces, Ranks, Unigram, WordPiece
 from jittok.pipeline.pipeline import FIRST_TEXT, LSTRIP, NORMALIZED, RSTRIP, SINGLE_WORD, SPECIAL, UNSEARCHED
+from jittok.pipeline.steps import Replace
 from jittok.pretokenize.families import GENERAL
 from jittok.special.leftmost import cut_leftmost
 from jittok.special.tables import ONLY_WORD, STRIPS_LEFT, STRIPS_RIGHT, SpecialTokens, tables_of
@@ -126,7 +128,6 @@ class PipelineEncoder(Encoder):
         self.composes = pipeline.composes_alone and not prepared
         if self.composes:
             self.rewrite = partial(changed_fragments, nfc_tables(old=True), strict=True)
-        self._normalized: PipelineEncoder | None = None
         self._chooses = family == "bpe" and arrays.family != GENERAL and not prepared
         self._finds_malformed = self._chooses or family in ("unigram", "wpm")
         self._cuts_pieces = family == "spm" and not prepared and bool(user_defined(pipeline))
@@ -221,7 +222,9 @@ class PipelineEncoder(Encoder):
             return self._odd_words(text)
         parts = BETWEEN_WORDS.split(text)
         if len(parts) == 1:
-            return fragment_ids(self.plain, text)
+            if len(text) < LONG or self._normalized is None:
+                return fragment_ids(self.plain, text)
+            return self._ids_of_normalized(normalized(self.pipeline, text))
         stops = np.cumsum([len(part) for part in parts], dtype=np.int64)
         starts = stops - [len(part) for part in parts]
         docs = Documents(np.frombuffer(text + PADDING, np.uint8), frozen(starts, np.int64), frozen(stops, np.int64))
@@ -246,17 +249,37 @@ class PipelineEncoder(Encoder):
     def _odd_words(self, text: bytes) -> NDArray[np.int32]:
         """The ids of WordPiece's fragment: what is odd is normalized, and encoded by arrays that find nothing odd."""
         from jittok.models.wpm.bert import rewritten
-        from jittok.models.wpm.files import compile_pipeline
 
-        if self._normalized is None:
-            arrays = compile_pipeline(self.pipeline, odd=False)
-            self._normalized = PipelineEncoder(self.pipeline, ODD_CACHE, arrays, family=self.family)
         new = rewritten(self._odd, partial(normalized, self.pipeline), text.decode()).encode()
+        return self._ids_of_normalized(new)
+
+    @once
+    def _normalized(self) -> PipelineEncoder | None:
+        """What encodes text that is normalized already; None where kernels do not."""
+        if self.family == "wpm":
+            from jittok.models.wpm import files
+
+            return PipelineEncoder(
+                self.pipeline, ODD_CACHE, files.compile_pipeline(self.pipeline, odd=False), family="wpm"
+            )
+        from jittok.models.ugm.files.compile import compile_pipeline
+        from jittok.models.ugm.files.normalizers import RUNS
+
+        steps = self.pipeline.normalize
+        runs = [step for step in steps[-1:] if isinstance(step, Replace) and step.pattern == RUNS]  # none is left
+        rest = dataclasses.replace(self.pipeline, normalize=tuple(runs))
+        arrays = compile_pipeline(rest) if isinstance(rest.model, Unigram) and len(steps) > len(runs) else None
+        return None if arrays is None else PipelineEncoder(rest, ODD_CACHE, arrays, family="unigram")
+
+    def _ids_of_normalized(self, new: bytes) -> NDArray[np.int32]:
+        """The ids of a fragment that is normalized already."""
+        encoder = self._normalized
+        assert encoder is not None  # who has such a fragment has asked
         whole = np.array([0], np.int64), np.array([len(new)], np.int64), np.array([TEXT_PREFIXED], np.int32)
         starts, stops, tokens = (frozen(each, each.dtype.type) for each in whole)
         docs, ends = Documents(np.frombuffer(new + PADDING, np.uint8), starts, stops), np.empty(1, np.int64)
-        with self._normalized.workspace() as workspace:
-            done = self._normalized._run(workspace, docs, starts, stops, tokens, 1, 0, ends, False)
+        with encoder.workspace() as workspace:
+            done = encoder._run(workspace, docs, starts, stops, tokens, 1, 0, ends, False)
             if not isinstance(done, int):
                 raise AssertionError(f"a text that is UTF-8 and normalized gave {done}")
             return workspace.ids[:done].copy()

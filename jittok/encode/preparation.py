@@ -54,7 +54,7 @@ from jittok.pipeline.steps import (
     Splitter,
 )
 from jittok.pretokenize.marking import chain_of
-from jittok.pretokenize.splitters.marks import KEEPS, MARKS, SPELLS, Marking
+from jittok.pretokenize.splitters.marks import KEEPS, MARKS, SPELLS, WHOLE, Marking
 from jittok.special.user_defined import user_defined
 from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK
 from jittok.unicode.tables import CHARACTER_OF_BYTE
@@ -124,7 +124,7 @@ def raw_marking(stages: tuple[Splitter, ...]) -> Marking | None:
     no_table = frozen([0], np.uint16), frozen([0], np.uint8)
     return Marking(
         chain.splitter, chain.drops, chain.byte_at, chain.byte_rows, chain.byte_widths, chain.byte_classes,
-        chain.behaves, chain.sizes, SPELLS * chain.spelled, frozen(CHARACTER_OF_BYTE, np.uint16), 1, KEEPS, 0, 0,
+        chain.behaves, chain.sizes, SPELLS * chain.spelled, frozen(CHARACTER_OF_BYTE, np.uint16), 1, KEEPS, 0, 0, WHOLE,
         frozen([0], np.uint8), *no_table,
     )  # fmt: skip
 

@@ -93,6 +93,23 @@ elif name in ("cut by a pattern", "no decoder"):
     made = {"model": {"type": "BPE", "vocab": vocab, "merges": []}, "pre_tokenizer": steps, "decoder": decoder}
     tok = jittok.load(json.dumps(made).encode())
     assert tok.runs == "kernels"
+elif name in ("ends", "ends and cuts"):
+    from jittok.unicode.tables import CHARACTER_OF_BYTE
+    import json
+    letters = [chr(c) for c in CHARACTER_OF_BYTE]
+    vocab = {text: id for id, text in enumerate([*letters, *(c + "</w>" for c in letters), "ï¿", "ï¿½"])}
+    merges = [["ï", "¿"], ["ï¿", "½"]] if name == "ends and cuts" else []
+    model = {"type": "BPE", "vocab": vocab, "merges": merges, "end_of_word_suffix": "</w>"}
+    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True}
+    made = {"model": model, "pre_tokenizer": byte_level}
+    if merges:  # as in CLIP's files
+        words = {"Regex": "'s|'t|[\\p{L}]+|[\\p{N}]|[^\\s\\p{L}\\p{N}]+"}
+        cuts = {"type": "Split", "pattern": words, "behavior": "Removed", "invert": True}
+        runs = {"type": "Replace", "pattern": {"Regex": "\\s+"}, "content": " "}
+        made["normalizer"] = {"type": "Sequence", "normalizers": [{"type": "NFC"}, runs, {"type": "Lowercase"}]}
+        made["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [cuts, byte_level]}
+    tok = jittok.load(json.dumps(made).encode())
+    assert tok.runs == "kernels"
 elif name == "pieces":
     sys.path += sys.argv[5:]
     from charsmap import build_charsmap
@@ -189,6 +206,12 @@ IN_PARTS = {
 def test_what_becomes_longer_takes_no_more(case):
     taken, given = peak(*case, "encode", 14)
     assert taken <= max(TIMES, given + TIMES / 2) + 2  # 30 MB of caches
+
+
+@pytest.mark.parametrize("name", ["ends", "ends and cuts"])
+def test_words_with_ends_take_no_more_of_a_short_text_either(name):
+    taken, given = peak(name, b"\xff", "encode", 4)
+    assert taken <= max(TIMES, given + 8)
 
 
 SCRATCH = {

@@ -46,6 +46,7 @@ from jittok.pretokenize.splitters.marks import (
     STANDS,
     UNKNOWN,
     VANISHES,
+    WHOLE,
     Marking,
 )
 from jittok.safe_cuts.rules import no_cuts
@@ -234,13 +235,14 @@ def _marking(chain: Chain, units: _Units, unknown: int, prefix: bytes, suffix: b
     return Marking(
         chain.splitter, chain.drops, chain.byte_at, chain.byte_rows, chain.byte_widths, chain.byte_classes,
         chain.behaves, chain.sizes, BYTES_ARE_UNITS * chain.spelled, frozen([0], np.uint16), int(plain), unknown,
-        int(bool(prefix)), int(bool(suffix)), frozen(bytes_, np.uint8), frozen(pages, np.uint16),
+        int(bool(prefix)), int(bool(suffix)), WHOLE, frozen(bytes_, np.uint8), frozen(pages, np.uint16),
         frozen(blocks, np.uint8),
     )  # fmt: skip
 
 
 def _of_words(pipeline: Pipeline, model: Words, chain: Chain) -> Marked | None:
-    """A word is looked up as a whole; what is none is merged to one unknown token, whatever its bytes."""
+    """A word is looked up as a whole; what is none is merged to one unknown token, whatever its bytes. Of a word that
+    is longer than all of them, so much stays that it still is."""
     if chain.spelled:
         return None
     tokens = pipeline.model_offsets.size - 1
@@ -249,7 +251,8 @@ def _of_words(pipeline: Pipeline, model: Words, chain: Chain) -> Marked | None:
     row = (frozen([unknown], np.int32), frozen([unknown], np.int32), frozen([0], np.int32))
     table = build_pair_table(*row, row[0])
     arrays = _arrays(tokens, symbols, [unknown] * BYTES, table, None, pipeline.vocabulary, True)
-    return Marked(arrays, _marking(chain, _Units({}, {}), KEEPS, b"", b""))
+    marking = _marking(chain, _Units({}, {}), KEEPS, b"", b"")
+    return Marked(arrays, marking._replace(most=max(map(len, pipeline.vocabulary), default=0) + 1))
 
 
 def _arrays(

@@ -58,6 +58,8 @@ INVERTS = 16
 piece, and so of what lies between. Or it makes pieces of so many characters, whatever they are."""
 MARKS = 9
 """A buffer of 9 * n bytes has 8 * n of text and then n of marks."""
+WHOLE = 1 << 62
+"""Bytes that no word has: all of them are written."""
 NONE, ONE = np.uint64(0), np.uint64(1)
 
 
@@ -78,6 +80,7 @@ class Marking(NamedTuple):
     unknown: int  # KEEPS, VANISHES, STANDS, FUSES
     goes_on: int  # 1 where GOES_ON is written
     ends: int  # 1 where ENDS is
+    most: int  # bytes of a plain word that are written: of a list of words, one more than the longest has
     bytes: U8  # [256] the table of bytes that are units
     pages: U16  # [8704] two-stage table of characters
     blocks: U8
@@ -284,7 +287,7 @@ def _write_words(
             if m.spelled == SPELLS:
                 at = _spell(m, text, start + begin, start + end, out, at)
             elif m.plain != 0:
-                at = _copy(text, start + begin, start + end, out, at)
+                at = _copy(text, start + begin, start + begin + min(end - begin, m.most), out, at)
                 if m.ends != 0:
                     put_u8(out, at, ENDS)
                     at += 1
