@@ -12,7 +12,17 @@ from jittok._jit import helper
 from jittok._raw import Window, get_f64, get_u8, get_u64, put_f64, put_u8, put_u64
 from jittok.fragments import OUT_OF_WORK
 from jittok.models.ugm.common import LOWEST, common_place
-from jittok.models.ugm.files.paths import EXACT, SUMS_KEPT, Lattice, go_back, is_unknown, sum_here, walk, write_path
+from jittok.models.ugm.files.paths import (
+    EXACT,
+    SUMS_KEPT,
+    Lattice,
+    go_back,
+    is_unknown,
+    join_unknown,
+    sum_here,
+    walk,
+    write_path,
+)
 from jittok.models.ugm.files.rewriting import STEP, Rewriting, open_text, rewrite_on, without_end
 from jittok.piece_cache.span_loop import WHOLE
 from jittok.unicode.characters import SPACE_BYTE
@@ -42,7 +52,7 @@ def encode_in_pieces(
     """
     at, state = open_text(rewriting, whole, begins)
     i, limit, most, last, unread = start, min(AT_ONCE, rewriting.room), min(rewriting.room, MOST_PLACES), False, True
-    begin, p, known_to, joined = 0, 0, 0, False
+    begun, begin, p, known_to, joined = count, 0, 0, 0, False
     while not last:
         i, at, state = rewrite_on(rewriting, text, start, i, stop, at, state, limit, whole)
         if i < 0:
@@ -65,9 +75,12 @@ def encode_in_pieces(
             closed = last or end < solid
             decided, begin, p, known_to = _go_on(own, begin, p, known_to, end, closed)
             if decided > done:
+                written = count
                 count = write_path(own, done, decided, whole, joined, ids, count)
                 if count < 0:
                     return count
+                if whole and own.single != 0:  # their sums are not asked for any more
+                    count = join_unknown(own, ids, max(begun, written - 1), count)
                 joined = not closed and is_unknown(own, np.int64(get_u64(own.arcs, decided) >> _32))
                 done = decided
             if not closed:
