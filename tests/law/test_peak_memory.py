@@ -63,6 +63,11 @@ elif name == "words":
     made = {"model": model, "pre_tokenizer": cuts}  # no kernel says that a word is unknown and cannot be
     tok = jittok.load(json.dumps(made).encode())
     assert tok.runs.startswith("general path")
+elif name == "list of words":
+    import json
+    model = {"type": "WordLevel", "vocab": {"?": 0, "a": 1, "the": 2}, "unk_token": "?"}
+    tok = jittok.load(json.dumps({"model": model, "pre_tokenizer": {"type": "WhitespaceSplit"}}).encode())
+    assert tok.runs == "kernels"
 elif name in ("merges", "one WordPiece"):
     import json
     letters = {"?": 0, "a": 1, "aa": 2, "##a": 3, "ab": 4}
@@ -110,13 +115,14 @@ elif name in ("ends", "ends and cuts"):
         made["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [cuts, byte_level]}
     tok = jittok.load(json.dumps(made).encode())
     assert tok.runs == "kernels"
-elif name == "pieces":
+elif name in ("pieces", "sentences"):
     sys.path += sys.argv[5:]
     from charsmap import build_charsmap
     from small_files import sentencepiece_of
-    grows = build_charsmap({"\ufdfa".encode(): "\u0635\u0644\u0649 ".encode() * 4})
-    rows = [("<unk>", 2, 0.0), *((text, 1, -0.1) for text in ("\u2581", "a", "aa", "\u0635\u0644"))]
-    tok = jittok.load(sentencepiece_of(2, rows, False, True, True, grows))
+    words = "\u0635\u0644\u0649 " * 4 if name == "pieces" else "\u0635\u0644\u0649" * 8 + " "
+    grows, known = build_charsmap({"\ufdfa".encode(): words.encode()}), ("\u2581", "a", "aa", "\u0635\u0644")
+    rows = [("<unk>", 2, 0.0), *((text, 1, -0.1) for text in known[: 4 if name == "pieces" else 3])]
+    tok = jittok.load(sentencepiece_of(2 if name == "pieces" else 1, rows, False, True, True, grows))
     assert tok.runs == "kernels"
 elif name == "long tokens":
     sys.path += sys.argv[5:]
@@ -206,6 +212,19 @@ IN_PARTS = {
 def test_what_becomes_longer_takes_no_more(case):
     taken, given = peak(*case, "encode", 14)
     assert taken <= max(TIMES, given + TIMES / 2) + 2  # 30 MB of caches
+
+
+def test_an_unknown_word_takes_no_more_however_long_it_is():
+    taken, given = peak("list of words", b"\xff", "encode", 4)
+    assert taken <= max(TIMES, given + TIMES / 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "characters"), [("unigram", "a\u0301\u0323\u0301"), ("sentences", "\ufdfa")], ids=["odd", "unknown"]
+)
+def test_what_a_unigram_model_does_not_know_takes_no_more(name, characters):
+    taken, given = peak(name, characters.encode(), "encode", 6)
+    assert taken <= max(TIMES, given + TIMES / 2)
 
 
 @pytest.mark.parametrize("name", ["ends", "ends and cuts"])

@@ -1,5 +1,6 @@
 """The splitter's scratch for a long rewritten text stands where its ids go: same ids, with ids in front of it too."""
 
+import json
 import lzma
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import jittok
 from jittok._jit import JIT
 from jittok.models.bpe import plain
 from jittok.pretokenize.splitters.borrowed import LONG
+from jittok.unicode.tables import CHARACTER_OF_BYTE
 
 FOLDER = Path(__file__).parents[1] / "data" / "vocabs"
 PIECES = [b"a", b"bc", b" ", b"  ", b"'s", b"12345", b"\n\n", "é".encode(), "这".encode(), b"\xff", b"\xff\xff"]
@@ -30,3 +32,17 @@ def test_a_long_text_with_malformed_bytes_has_the_ids_of_what_it_is_read_as(name
         assert rows[1].tolist() == tok.encode(read).tolist()
         assert rows[2].tolist() == tok.encode(b"c").tolist()
         assert tok.count(text) == len(rows[1])
+
+
+def test_words_of_several_fragments_do_not_stand_where_a_splitter_works():
+    letters = [chr(c) for c in CHARACTER_OF_BYTE]
+    vocab = {text: id for id, text in enumerate([*letters, *(c + "</w>" for c in letters)])}
+    model = {"type": "BPE", "vocab": vocab, "merges": [], "end_of_word_suffix": "</w>"}
+    spelled = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True}
+    mark = {"id": 512, "content": "<longest>", "single_word": False, "lstrip": False, "rstrip": False}
+    made = {"model": model, "pre_tokenizer": spelled, "added_tokens": [mark | {"normalized": False, "special": True}]}
+    tok = jittok.load(json.dumps(made).encode())
+    one, two = "ab 12 'll", "这 xyz"
+    between = [*tok.encode(one).tolist(), 512, *tok.encode(two).tolist(), 512]
+    assert tok.encode(f"{one}<longest>{two}<longest>", parse_special=True).tolist() == between
+    assert len(between) > len(one + two)
