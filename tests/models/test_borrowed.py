@@ -36,7 +36,7 @@ def test_a_long_text_with_malformed_bytes_has_the_ids_of_what_it_is_read_as(name
 
 def test_words_of_several_fragments_do_not_stand_where_a_splitter_works():
     letters = [chr(c) for c in CHARACTER_OF_BYTE]
-    vocab = {text: id for id, text in enumerate([*letters, *(c + "</w>" for c in letters)])}
+    vocab = {text: k for k, text in enumerate([*letters, *(c + "</w>" for c in letters)])}
     model = {"type": "BPE", "vocab": vocab, "merges": [], "end_of_word_suffix": "</w>"}
     spelled = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True}
     mark = {"id": 512, "content": "<longest>", "single_word": False, "lstrip": False, "rstrip": False}
