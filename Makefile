@@ -9,7 +9,7 @@ PYTEST := $(PY) -m pytest -q --randomly-seed=$(ORDER)
 KERNELS := -m 'not process and not slow' tests/raw tests/structures tests/normalize tests/pretokenize tests/models tests/align tests/special tests/decode tests/merging tests/piece_cache tests/law/test_isolation.py \
 	tests/files/test_kernels.py tests/train/test_bpe.py tests/train/test_counting.py tests/train/test_other_models.py tests/train/test_unigram.py
 # What `test` runs compiled beside all other tests, so that both cores have work to the end.
-ROOMS := tests/models tests/align tests/corpus tests/law tests/train tests/files tests/normalize
+ROOMS := tests/trace tests/models tests/align tests/corpus tests/law tests/train tests/files tests/normalize
 # What users read: each lesson in a process of its own, which must show what is kept in the file, and each block of the documents.
 READ := tests/notebooks tests/test_docs.py tests/test_documents.py
 
@@ -39,9 +39,10 @@ test: .venv/test  ## every index checked; no compiler at all; compiled, everythi
 	$(call BESIDE,test-checked,test-uncompiled)
 	$(call BESIDE,test-rooms,test-others)
 
+# Optimized little: three quarters of this half are LLVM and Numba, which have several times as much to do with checks.
 test-checked: .venv/test
 	@echo "with every index checked:"
-	$(call TIMED,NUMBA_BOUNDSCHECK=1 $(PYTEST) $(KERNELS))
+	$(call TIMED,NUMBA_BOUNDSCHECK=1 NUMBA_OPT=1 $(PYTEST) $(KERNELS))
 
 test-interpreted: .venv/test
 	@echo "without the compiler:"

@@ -214,12 +214,12 @@ input()
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout.readline() == "held\n"
         monkeypatch.setattr(turns, "SECONDS", 0.1)
-        with turns.turn(place, lambda: "nothing yet") as found:
+        with turns.turn(str(place), lambda: "nothing yet") as found:
             assert found == "nothing yet"
         assert place.with_name("a.o.lock").exists()  # it is the other one's
         monkeypatch.setattr(turns, "SECONDS", 60.0)
         other.kill()
-    with turns.turn(place, lambda: "done") as found:  # a killed process holds nothing
+    with turns.turn(str(place), lambda: "done") as found:  # a killed process holds nothing
         assert found == "done"
     assert not place.with_name("a.o.lock").exists()
 
