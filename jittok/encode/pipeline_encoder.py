@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 import re
 from functools import partial
@@ -267,7 +266,7 @@ class PipelineEncoder(Encoder):
 
         steps = self.pipeline.normalize
         runs = [step for step in steps[-1:] if isinstance(step, Replace) and step.pattern == RUNS]  # none is left
-        rest = dataclasses.replace(self.pipeline, normalize=tuple(runs))
+        rest = self.pipeline._replace(normalize=tuple(runs))
         arrays = compile_pipeline(rest) if isinstance(rest.model, Unigram) and len(steps) > len(runs) else None
         return None if arrays is None else PipelineEncoder(rest, ODD_CACHE, arrays, family="unigram")
 
