@@ -42,7 +42,7 @@ test: .venv/test  ## every index checked; no compiler at all; compiled, everythi
 # Optimized little: three quarters of this half are LLVM and Numba, which have several times as much to do with checks.
 test-checked: .venv/test
 	@echo "with every index checked:"
-	$(call TIMED,NUMBA_BOUNDSCHECK=1 NUMBA_OPT=1 $(PYTEST) $(KERNELS))
+	$(call TIMED,NUMBA_BOUNDSCHECK=1 NUMBA_OPT=1 HYPOTHESIS_PROFILE=checked $(PYTEST) $(KERNELS))
 
 test-interpreted: .venv/test
 	@echo "without the compiler:"

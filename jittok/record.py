@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 if TYPE_CHECKING:
-    from typing_extensions import Self, dataclass_transform
+    from typing import Self, dataclass_transform  # of 3.11
 else:
 
     def dataclass_transform(**_options):

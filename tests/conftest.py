@@ -23,6 +23,9 @@ from jittok.vocab.vocab import Vocab
 
 # The same examples each time: what new ones find is for `make fuzz` and `make examples` to tell.
 settings.register_profile("default", max_examples=200, deadline=None, derandomize=True)  # the first call compiles
+settings.register_profile(
+    "checked", max_examples=50, deadline=None, derandomize=True
+)  # each takes several times as long
 settings.register_profile("slow", max_examples=16, deadline=None, derandomize=True)
 settings.register_profile("fuzz", max_examples=50_000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))

@@ -15,7 +15,7 @@ from jittok.locks import once
 from jittok.pipeline.pipeline import Pipeline
 from jittok.pipeline.steps import JoinBytes, JoinRaw, Spaced
 from jittok.reference.pipeline import runner
-from jittok.rows.checks import own
+from jittok.rows.checks import is_held, own
 
 if TYPE_CHECKING:
     from jittok.decode.joined import JoinedDecoder
@@ -51,10 +51,13 @@ class GeneralDecoder:
         self._decoded += count
         return self._joined if self._decoded > WORTH_PIECES else None
 
-    def _check(self, ids: NDArray[np.int32]) -> None:
+    def _checked(self, ids: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Ids of the vocabulary that nobody else can change: they are read several times. Raises InvalidToken."""
+        ids = ids if is_held(ids) else own(ids)
         unknown = np.flatnonzero((ids < 0) | (ids >= len(self.vocab)))
         if unknown.size:
             raise InvalidToken(int(ids[unknown[0]]), len(self.vocab))
+        return ids
 
     def frame(self, remove_special: bool, unparse_special: bool) -> GeneralFrame:
         """How rows are decoded."""
@@ -63,9 +66,8 @@ class GeneralDecoder:
     def one(self, ids: NDArray[np.int32], frame: GeneralFrame) -> bytes | bytearray:
         """The text of one row. Where tokens are bytes, a part of the row at a time: Python's lists of ids and texts
         take tens of bytes for each."""
-        ids = own(ids)  # read several times, and somebody may write to them
-        self._check(ids)
-        return self._one(ids, frame, self._with_pieces(ids.size))
+        joined = self._with_pieces(ids.size)
+        return self._one(ids if joined is None else self._checked(ids), frame, joined)
 
     def _one(self, ids: NDArray[np.int32], frame: GeneralFrame, joined: JoinedDecoder | None) -> bytes | bytearray:
         if frame.around:
@@ -79,11 +81,12 @@ class GeneralDecoder:
         run = runner(self.vocab)
         step = self.vocab.decode[0] if len(self.vocab.decode) == 1 else None
         if ids.size <= AT_ONCE or not isinstance(step, JoinBytes | JoinRaw | Spaced):
-            return run.decode(ids.tolist(), skip_special=frame.special)
+            return run.decode(self._checked(ids).tolist(), skip_special=frame.special)
         hidden = run.special if frame.special else frozenset[int]()
         between, out, begun = b" " if isinstance(step, Spaced) else b"", bytearray(), False
         for at in range(0, ids.size, AT_ONCE):
-            part = [token for token in ids[at : at + AT_ONCE].tolist() if token not in hidden]
+            some = self._checked(ids[at : at + AT_ONCE])
+            part = [token for token in some.tolist() if token not in hidden]
             if between and not any(token in run.texts for token in part):
                 continue  # nothing that a space could stand beside
             out += (between if begun else b"") + run.decode_bytes(part)
@@ -94,8 +97,7 @@ class GeneralDecoder:
         self, ids: NDArray[np.int32], offsets: NDArray[np.int64], frame: GeneralFrame
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """(the texts of rows behind each other, where they end)."""
-        ids = own(ids)
-        self._check(ids)
+        ids = self._checked(ids)
         joined = self._with_pieces(ids.size)
         found = None if joined is None or frame.around else joined.rows(ids, offsets, frame.special)
         if found is not None:

@@ -156,14 +156,15 @@ def test_ids_that_change_after_they_were_checked_are_not_read_again(steps, monke
     before = np.arange(20, dtype=np.int32)
     ids = before.copy()
     rows = jittok.TokenArray(ids, [0, ids.size])
-    wanted, check = tok.decode(ids), general.GeneralDecoder._check
+    wanted, check = tok.decode(ids), general.GeneralDecoder._checked
     monkeypatch.setattr(general, "WORTH_PIECES", 0)
 
     def checked(self, given):
-        check(self, given)
+        found = check(self, given)
         ids[::2], ids[1::2] = -5, 2**31 - 1
+        return found
 
-    monkeypatch.setattr(general.GeneralDecoder, "_check", checked)
+    monkeypatch.setattr(general.GeneralDecoder, "_checked", checked)
     for decode in (lambda: tok.decode(ids), lambda: tok.decode_batch(rows)[0]):
         ids[:] = before
         assert decode() == wanted
