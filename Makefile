@@ -11,9 +11,10 @@ KERNELS := -m 'not process and not slow' tests/raw tests/structures tests/normal
 # What `test` runs compiled beside all other tests, so that both cores have work to the end.
 ROOMS := tests/trace tests/models tests/align tests/corpus tests/law tests/train tests/files tests/normalize
 # What users read: each lesson in a process of its own, which must show what is kept in the file, and each block of the documents.
-READ := tests/notebooks tests/test_docs.py tests/test_documents.py
+DOCUMENTS := tests/test_docs.py tests/test_documents.py
+READ := tests/notebooks $(DOCUMENTS)
 
-.PHONY: ship wheel ship-test demo test test-checked test-interpreted test-uncompiled test-compiled test-rooms test-others test-read test-notebooks test-fast alone mutants lint bench fuzz differential examples upstream clean
+.PHONY: ship wheel ship-test demo test test-checked test-interpreted test-uncompiled test-compiled test-rooms test-others test-first test-read test-lessons test-documents test-notebooks test-fast alone mutants lint bench fuzz differential examples upstream clean
 .venv/bin/python:
 	python3 -m venv .venv
 .venv/core: pyproject.toml .venv/bin/python
@@ -36,7 +37,7 @@ BESIDE = @$(MAKE) --no-print-directory $(2) >.venv/$(2).log 2>&1 & other=$$!; \
 
 test: .venv/test  ## every index checked; no compiler at all; compiled, everything; the notebooks
 	@echo "in the order of --randomly-seed=$(ORDER)"
-	$(call BESIDE,test-checked,test-uncompiled)
+	$(call BESIDE,test-first,test-uncompiled)
 	$(call BESIDE,test-rooms,test-others)
 
 # Optimized little: three quarters of this half are LLVM and Numba, which have several times as much to do with checks.
@@ -48,9 +49,12 @@ test-interpreted: .venv/test
 	@echo "without the compiler:"
 	$(call TIMED,NUMBA_DISABLE_JIT=1 HYPOTHESIS_PROFILE=slow $(PYTEST) $(KERNELS))
 
-# Lessons are compiled, but the other core has time for them while `test-checked` runs.
+# What users read is compiled, but so there is about as much to do for both cores.
+test-first:
+	@$(MAKE) --no-print-directory -k test-checked test-documents
+
 test-uncompiled:
-	@$(MAKE) --no-print-directory -k test-interpreted test-read
+	@$(MAKE) --no-print-directory -k test-interpreted test-lessons
 
 test-compiled: test-rooms test-others test-read
 
@@ -62,9 +66,15 @@ test-others: .venv/test
 	@echo "compiled, all other tests:"
 	$(call TIMED,$(PYTEST) $(addprefix --ignore=,$(ROOMS) $(READ)))
 
-test-read: .venv/test
-	@echo "lessons and documents:"
-	$(call TIMED,$(PYTEST) $(READ))
+test-read: test-lessons test-documents
+
+test-lessons: .venv/test
+	@echo "lessons:"
+	$(call TIMED,$(PYTEST) tests/notebooks)
+
+test-documents: .venv/test
+	@echo "documents:"
+	$(call TIMED,$(PYTEST) $(DOCUMENTS))
 
 test-notebooks: .venv/test  ## the notebooks alone, as a kernel runs them
 	$(PYTEST) --nbmake notebooks

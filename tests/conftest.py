@@ -26,7 +26,7 @@ settings.register_profile("default", max_examples=200, deadline=None, derandomiz
 settings.register_profile(
     "checked", max_examples=50, deadline=None, derandomize=True
 )  # each takes several times as long
-settings.register_profile("slow", max_examples=16, deadline=None, derandomize=True)
+settings.register_profile("slow", max_examples=12, deadline=None, derandomize=True)
 settings.register_profile("fuzz", max_examples=50_000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
