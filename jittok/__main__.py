@@ -1,9 +1,11 @@
-"""`python -m jittok` and the command `jittok`: imports nothing before Ctrl-C is told in one line."""
+"""`python -m jittok` and the command `jittok`: before Ctrl-C is told in one line, only what Python has built in is
+imported."""
+
+from __future__ import annotations
 
 import _thread
 import sys
 import time
-from typing import Any
 
 
 def run() -> int:
@@ -16,14 +18,14 @@ def run() -> int:
     except KeyboardInterrupt:  # while modules were imported: `main` tells its own
         sys.stderr.write("jittok: interrupted\n")
         return 130
-    if status == INTERRUPTED and "ray" not in sys.modules:  # which ends its processes at the end of Python
+    if status == INTERRUPTED and "ray" not in sys.modules:  # Ray ends its processes when Python ends as usual
         leave(status)
     return status
 
 
-def _not_lost(told: Any) -> None:
-    """Python drops what is raised in a callback, such as its own behind each import. Ctrl-C must not be lost there: it
-    comes once more when the callback is over."""
+def _not_lost(told: sys.UnraisableHookArgs) -> None:
+    """Python drops what is raised in a callback, and runs one of its own after each import. Ctrl-C must not be lost
+    there: it comes once more when the callback is over."""
     if told.exc_type is KeyboardInterrupt:
         _thread.start_new_thread(_press, ())
     else:
@@ -31,6 +33,7 @@ def _not_lost(told: Any) -> None:
 
 
 def _press() -> None:
+    """Ctrl-C, a moment later."""
     time.sleep(0.001)
     _thread.interrupt_main()
 

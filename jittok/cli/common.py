@@ -234,6 +234,17 @@ def tell_slow(tok: Tokenizer) -> None:
         note(f"{tok.runs}: about 0.1 MB/s; docs/files.md says which files have kernels")
 
 
+def add_errors(parser: argparse.ArgumentParser) -> None:
+    """--errors, of commands that encode."""
+    parser.add_argument(
+        "--errors",
+        choices=("strict", "replace"),
+        default="strict",
+        help="for what the vocabulary's own library cannot encode, such as some bytes that are not UTF-8: stop, or put "
+        "U+FFFD in its place",
+    )
+
+
 def add_limit(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
     """The limit on a document, which holds a broken or hostile file in bounds."""
     parser.add_argument(

@@ -6,7 +6,7 @@ import argparse
 
 import numpy as np
 
-from jittok.cli.common import add_overwrite, add_ranks, check_outputs, open_either, positive, write_report
+from jittok.cli.common import add_errors, add_overwrite, add_ranks, check_outputs, open_either, positive, write_report
 from jittok.cli.texts import ProgressOf, add_kinds, find
 from jittok.writers.whole import whole
 
@@ -27,13 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ids", action="store_true", help="compare ids, not what tokens stand for")
     parser.add_argument("--add-special", action="store_true", help="BOS and EOS where the files want them")
     parser.add_argument("--parse-special", action="store_true", help="control tokens in the text become control tokens")
-    parser.add_argument(
-        "--errors",
-        choices=("strict", "replace"),
-        default="strict",
-        help="what the vocabulary's library cannot encode, such as some bytes that are no UTF-8: stop, or put U+FFFD "
-        "in place of it",
-    )
+    add_errors(parser)
     parser.add_argument("--threads", type=positive, metavar="N", help="default: every core this process may use")
     parser.add_argument("--json", action="store_true", help="print data as JSON")
     parser.add_argument("--html", metavar="OUT", help="write a page to this file as well")

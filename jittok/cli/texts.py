@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from jittok.cli.common import STDIN, add_limit, encoding_options, left_out_text, note, positive
+from jittok.cli.common import STDIN, add_errors, add_limit, encoding_options, left_out_text, note, positive
 
 if TYPE_CHECKING:
     from jittok.corpus.options import Options
@@ -34,13 +34,7 @@ def add_texts(parser: argparse.ArgumentParser) -> None:
     add_kinds(parser)
     parser.add_argument("--add-special", action="store_true", help="BOS and EOS where the vocabulary wants them")
     parser.add_argument("--parse-special", action="store_true", help="control tokens in the text become control tokens")
-    parser.add_argument(
-        "--errors",
-        choices=("strict", "replace"),
-        default="strict",
-        help="what the vocabulary's library cannot encode, such as some bytes that are no UTF-8: stop, or put U+FFFD "
-        "in place of it",
-    )
+    add_errors(parser)
     parser.add_argument("--threads", type=positive, metavar="N", help="default: every core this process may use")
 
 

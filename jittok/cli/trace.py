@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 
-from jittok.cli.common import STDIN, add_vocab, open_vocab, positive, write
+from jittok.cli.common import STDIN, add_errors, add_vocab, open_vocab, positive, write
 from jittok.cli.texts import add_kinds, find
 
 HELP = "Show every stage of tokenizing one text: fragments, words, merges, lattice, tokens."
@@ -29,13 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--stage", action="append", choices=STAGES, help="only this stage (may be given several times)")
     parser.add_argument("--add-special", action="store_true", help="BOS and EOS where the vocabulary wants them")
     parser.add_argument("--parse-special", action="store_true", help="control tokens in the text become control tokens")
-    parser.add_argument(
-        "--errors",
-        choices=("strict", "replace"),
-        default="strict",
-        help="what the vocabulary's library cannot encode, such as some bytes that are no UTF-8: stop, or put U+FFFD "
-        "in place of it",
-    )
+    add_errors(parser)
     parser.add_argument("--all", action="store_true", help=f"all lines of a stage, not the first {LINES}")
     parser.add_argument("--gdb", action="store_true", help="print a gdb script that shows the same steps in llama.cpp")
 

@@ -75,8 +75,8 @@ def check_own(place: Path, found: os.stat_result, around: os.stat_result) -> Non
     """CorpusError for a work folder that more users may write to than to the folder `around` it, as what lies there is
     believed.
 
-    Who writes to the folder around it could exchange it anyway, unless that one is sticky, as /tmp is. So shared
-    drives are as good as any, where all files have one owner and one mode, or a team's folder.
+    Who may write to the folder around it could exchange it anyway, unless that one is sticky, as /tmp is. So a work
+    folder is no less safe on a shared drive, where all files have one owner and one mode, or in a team's folder.
     """
     reason = doubt(found)
     if reason is None:
@@ -84,7 +84,7 @@ def check_own(place: Path, found: os.stat_result, around: os.stat_result) -> Non
     writers = 0 if around.st_mode & stat.S_ISVTX else around.st_mode
     owners = (0, os.geteuid(), around.st_uid)
     if found.st_uid not in owners or found.st_mode & ~writers & (stat.S_IWGRP | stat.S_IWOTH):
-        expected = "one that nobody else can write to: remove it, or chmod go-w where all in it is yours"
+        expected = "a folder of yours that nobody else can write to: remove it, or run chmod go-w if all in it is yours"
         raise CorpusError(str(place), InWords(f"a folder that {reason}"), expected)
 
 

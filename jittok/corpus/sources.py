@@ -230,20 +230,25 @@ def _expand(
         found = sorted(path for path in glob.glob(name, recursive=True) if Path(path).is_file())  # noqa: PTH207  ** and absolute names
         if not found:
             raise CorpusError(name, InWords("no match"), "one or more files")
-        yield from ((path, True) for path in found if not _lies_in(path, without, left_out))
+        yield from ((path, True) for path in _outside(found, without, left_out))
     elif not Path(name).exists():
         raise CorpusError(name, InWords("nothing of this name"), "a file, a directory, a glob or a URL")
     else:
         yield name, True
 
 
-def _lies_in(path: str, folder: str | os.PathLike[str] | None, left_out: list[str]) -> bool:
-    """Whether a file lies in a folder, which is then told."""
-    if folder is None or not Path(path).resolve().is_relative_to(Path(folder).resolve()):
-        return False
-    if (shown := Path(folder).as_posix()) not in left_out:
-        left_out.append(shown)
-    return True
+def _outside(paths: list[str], folder: str | os.PathLike[str] | None, left_out: list[str]) -> Iterator[str]:
+    """The files that do not lie in a folder, which is told if one does. A link to a file is another file."""
+    place = None if folder is None else os.path.realpath(folder)
+    inside: dict[str, bool] = {}  # name of a folder -> whether it is that one, or below it
+    for path in paths:
+        above = os.path.dirname(path)  # noqa: PTH120  of a million files
+        if place is not None and above not in inside:
+            inside[above] = Path(os.path.realpath(above)).is_relative_to(place)
+        if place is None or not inside[above]:
+            yield path
+        elif (shown := Path(folder or "").as_posix()) not in left_out:
+            left_out.append(shown)
 
 
 def _files_in(name: str, left_out: list[str], skip: bool, without: str | os.PathLike[str] | None) -> Iterator[str]:

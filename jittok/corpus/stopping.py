@@ -24,7 +24,7 @@ NEVER = Stop()
 @contextmanager
 def stoppable_pool(threads: int, name: str, stop: Stop, wait: bool = False) -> Iterator[ThreadPoolExecutor]:
     """Threads that work while nothing fails. Whatever is raised, Ctrl-C above all, stops them between two steps.
-    `wait`: it is kept back until they have ended, as threads that write files must."""
+    `wait`: it is raised only when they have ended, which threads that write files need."""
     pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
     try:
         yield pool

@@ -12,6 +12,8 @@ import numpy as np
 from jittok._jit import helper
 from jittok._raw import Window, get_f64, get_u8, get_u64, put_u64
 
+HIGHEST = 16.0
+"""Files with a higher score are encoded without spans. Up to it sums fall from left to right, more or less."""
 LOWEST = -float(np.finfo(np.float64).max)
 """The sum of a place that nothing reaches. Adding any float32 gives it again, so nothing is reached from there."""
 MARK = np.uint64(1 << 30)

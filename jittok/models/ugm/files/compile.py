@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from jittok._jit import frozen
 from jittok.errors import MalformedVocab
+from jittok.models.ugm.common import HIGHEST
 from jittok.models.ugm.files.arrays import Arrays, CharacterTable
 from jittok.models.ugm.files.normalizers import read_steps
 from jittok.models.ugm.files.paths import RESET
@@ -38,8 +39,6 @@ NEAR_DOUBLES, MOST_DOUBLE = 1.25 * 2.0**-22, 2.0**30
 """The same of sums of doubles below 2 ** 30."""
 MARGIN = 1.0
 """A token is no part of a path if others spell its text with a sum that is so much larger."""
-HIGHEST = 16.0
-"""Scores up to which sums fall from left to right, more or less."""
 LEAST = -1e30
 """Scores down to which sums are finite, those of floats too: a place with another sum has no path that leads to it."""
 MOST_LIMIT = 1 << 24

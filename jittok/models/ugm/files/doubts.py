@@ -14,15 +14,13 @@ import numpy as np
 
 from jittok._jit import helper
 from jittok._raw import Window, get_f64, get_i32, get_u64, leading_zeros, multiply, put_i32, put_u64
-from jittok.models.ugm.common import LOWEST
+from jittok.models.ugm.common import HIGHEST, LOWEST
 from jittok.models.ugm.files.arrays import DOUBT, DOUBT_BITS, DOUBT_IDS
 from jittok.models.ugm.files.paths import EXACT, Lattice, best_paths
 from jittok.piece_cache.tables import Key
 
 LEAST_BASE, MOST_BASE = float(2**7), float(2**17)
-"""Between these a base has a context: spans change a smaller one too much, and a larger one is none of a span's."""
-HIGHEST = 16.0
-"""No score is higher."""
+"""Only a base between these has a context: a span changes a smaller one too much, and no span has a larger one."""
 NO_CONTEXT = 0
 ODD, ANY = 1, 2
 """Bits of a context, whose others are e and the sign."""

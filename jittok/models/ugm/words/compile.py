@@ -7,8 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from jittok._jit import I32, OutF64, OutU64, frozen
+from jittok.models.ugm.common import HIGHEST
 from jittok.models.ugm.files.arrays import F64
-from jittok.models.ugm.files.compile import HIGHEST, LEAST, UNKNOWN_PENALTY, may_be_joined
+from jittok.models.ugm.files.compile import LEAST, UNKNOWN_PENALTY, may_be_joined
 from jittok.piece_cache.span_loop import CHUNK, SpanWork, make_span_work, regrow_span_work
 from jittok.pipeline import Pipeline
 from jittok.pipeline.models import NO_TOKEN, Unigram
