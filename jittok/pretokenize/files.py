@@ -27,11 +27,9 @@ from jittok.pretokenize.splitters.blocks import (
     class_tables,
 )
 from jittok.pretokenize.splitters.general import MATCHER
-from jittok.pretokenize.splitters.llama3 import ONE_CASE, PREFIX, SUFFIX, TRUE_CASE, WITHOUT
+from jittok.pretokenize.splitters.llama3 import FOLDED, ONE_CASE, PREFIX, SUFFIX, TRUE_CASE, WITHOUT
 from jittok.unicode.libraries import ranges
 
-LONG_S = 0x17F
-"""U+017F, which `(?i:'s)` matches beside s and S: the fast splitters leave such texts to the automaton."""
 SURROGATES = slice(0xD800, 0xE000)
 _REST = r"[^\r\n\p{L}\p{N}]?\p{L}+|%s| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 _FOLDED = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|"
@@ -55,8 +53,8 @@ class Family:
         self, name: str, group: int = 0, contractions: int = WITHOUT, marks: bool = False, folded: bool = False,
         cased: int = ONE_CASE,
     ) -> None:  # fmt: skip
-        self.name, self.group, self.contractions = name, group, contractions
-        self.marks, self.folded, self.cased = marks, folded, cased
+        self.name, self.group, self.contractions = name, group, contractions | FOLDED if folded else contractions
+        self.marks, self.cased = marks, cased
 
     def classes(self) -> CharacterClasses:
         """Its table of characters."""
@@ -70,8 +68,6 @@ class Family:
             for first, last in ranges(name):
                 table[first : last + 1] = kind
         table[SURROGATES] = BAD
-        if self.folded:
-            table[LONG_S] = BAD
         return class_tables(table)
 
 

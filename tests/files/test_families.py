@@ -7,7 +7,7 @@ import pytest
 
 from jittok._jit import JIT, U8, OutI32, frozen, kernel
 from jittok._raw import PAD, window
-from jittok.pipeline.known_patterns import O200K
+from jittok.pipeline.known_patterns import CL100K, GREEDY, O200K
 from jittok.pipeline.steps import ISOLATED, Cut, Pattern
 from jittok.pretokenize.files import family_of, splitter_of_stages
 from jittok.pretokenize.splitters.blocks import CharacterClasses, open_classes
@@ -25,7 +25,7 @@ from jittok.pretokenize.splitters.llama3 import split_llama3
 TEKKEN = O200K.replace("(?i:'s|'t|'re|'ve|'m|'ll|'d)?", "").replace(r"\p{N}{1,3}", r"\p{N}")
 PARTS = [
     *"aAbBsleLR  ''!!..//\n\n\r1éÉǅああʰ\u0301\u0301\u0903яЯ中٣—\u2003\u00a0😀\U00010400\U00010428\u20dd", "'s", "'LL",
-    "'re", "\n/", " !", "!!", "a" * 60, "\u0301" * 30, "あA" * 20,
+    "'re", "\n/", " !", "!!", "a" * 60, "\u0301" * 30, "あA" * 20, "\u017f", "'\u017f", "\u017fA\u017f'" * 20,
 ]  # fmt: skip
 FILLING = b"a !\n\x81\xcc'"
 
@@ -45,8 +45,8 @@ def cased_places(
     )
 
 
-@pytest.mark.parametrize("pattern", [O200K, TEKKEN])
-def test_true_cases_and_marks_are_cut_as_the_pattern_says(pattern):
+@pytest.mark.parametrize("pattern", [O200K, TEKKEN, GREEDY[CL100K]])
+def test_true_cases_marks_and_the_long_s_are_cut_as_the_pattern_says(pattern):
     stages, draw = (Cut(Pattern(pattern), ISOLATED),), random.Random(5)
     family, splitter = family_of(stages), splitter_of_stages(stages)
     classes, work = family.classes(), make_split_work(1 << 14)
@@ -69,6 +69,18 @@ def test_true_cases_and_marks_are_cut_as_the_pattern_says(pattern):
         count = cased_places(classes, text, begin, len(raw), len(raw), places, *how)
         assert (places[:count] + begin).tolist() == [place for place in wanted if place >= begin], raw.decode()
     assert known > 20
+
+
+@pytest.mark.parametrize("pattern", [O200K, GREEDY[CL100K]])
+def test_only_a_text_with_a_long_s_in_a_contraction_is_left_to_the_automaton(pattern):
+    family = family_of((Cut(Pattern(pattern), ISOLATED),))
+    for raw, left in (("Wa\u017f\u017fer 'a \u017f'", False), ("it'\u017f", True), (" " * 60 + "it'\u017f", True),
+                      (" " * 61 + "it'\u017f", True), (" " * 62 + "it'\u017f", True), ("it'", False),
+                      ("l'\u00e9 it'\u017f", True)):  # fmt: skip
+        size, places = len(raw.encode()), np.empty(256, np.int32)
+        text = frozen(np.frombuffer(raw.encode() + "\u017f".encode() * (PAD // 2), np.uint8), np.uint8)
+        how = family.group, family.cased, family.contractions
+        assert (cased_places(family.classes(), text, 0, size, size, places, *how) == MALFORMED) == left, raw
 
 
 def test_a_run_of_letters_of_both_cases_and_capitals_is_cut_in_linear_time():

@@ -50,7 +50,7 @@ class Arrays(NamedTuple):
     digits_alone: int  # GPT2: every digit is cut out first
     group: int  # LLAMA3: digits a piece; MARKED: where in the data the marks are, which each call says anew
     cased: int  # LLAMA3: o200k and tekken
-    contractions: int  # LLAMA3: PREFIX, SUFFIX or WITHOUT
+    contractions: int  # LLAMA3: PREFIX, SUFFIX or WITHOUT, and FOLDED
     classes: CharacterClasses
     byte_pairs: U64  # [65536] what two neighbouring bytes merge to, as the pair table says; LINES: a space is U+2581
     joints: Joints  # bytes or characters that a merge can join

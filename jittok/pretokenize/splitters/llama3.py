@@ -55,10 +55,14 @@ from jittok.pretokenize.splitters.blocks import (
 from jittok.pretokenize.splitters.gpt2 import MALFORMED
 
 FOLD = np.uint64(0x20)
+LONG_S = (0xC5, 0xBF)
+"""U+017F in UTF-8."""
 ONE_CASE, BOTH_CASES, TRUE_CASE = 0, 1, 2
 """Of `cased`."""
 PREFIX, SUFFIX, WITHOUT = 0, 1, 2
 """Where contractions stand: before everything else (llama3), behind a word (o200k), nowhere (tekken)."""
+FOLDED = 4
+"""Added to these where `(?i:'s)` matches U+017F, too: a text with such a contraction is left to the patterns."""
 
 
 @helper
@@ -78,8 +82,9 @@ def split_llama3(
     stop: end of the text, which goes on behind `end`; PAD bytes are readable behind it
     places: int32[end - begin + 64] room
     group: 1 or 3 digits a piece; cased: ONE_CASE, or for o200k and tekken BOTH_CASES, TRUE_CASE with marks
-    contractions: PREFIX, SUFFIX or WITHOUT
+    contractions: PREFIX, SUFFIX or WITHOUT, with or without FOLDED
     """
+    folded, where = contractions & FOLDED, contractions & ~FOLDED
     i, count = begin - 64, 0
     now = no_block()
     p_letter = p_digit = p_white = p_other = p_space = p_line = p_blank = NONE
@@ -168,17 +173,21 @@ def split_llama3(
             phase = 0
         starts = starts & ~now.follower & ~clear | force
         force = clear = NONE
-        if contractions == PREFIX:
+        if where == PREFIX:
             quotes = now.quote & alone
             if quotes != NONE:
+                if folded and _long_s_behind(text, i, quotes & (now.wide_letter >> ONE | ahead.wide_letter << B63)):
+                    return MALFORMED
                 one, two = letters_behind_quotes(text, i, stop, FOLD)
                 one &= quotes
                 two &= quotes
                 starts = starts & ~((one | two) << ONE) | one << B2 | two << B3
                 clear = (one | two) >> B63
                 force = one >> B62 | two >> B61
-        elif contractions == SUFFIX:
+        elif where == SUFFIX:
             quotes = now.quote & b_letter & ~now.follower
+            if folded and _long_s_behind(text, i, quotes & (now.wide_letter >> ONE | ahead.wide_letter << B63)):
+                return MALFORMED
             starts, clear, force, quote_ends = _suffixes(text, i, stop, quotes, starts, quote_ends)
         if cased != 0:
             odd = capital & ~now.follower & (both << ONE | p_both) & ~starts
@@ -266,6 +275,18 @@ def _digits(
     if now.digit >> B63 == NONE:
         phase = 0
     return starts, phase
+
+
+@helper
+def _long_s_behind(text: Window, i: int, quotes: np.uint64) -> bool:
+    """Whether U+017F stands behind one of these quotes of text[i:i + 64]. Behind each a character beyond ASCII begins,
+    and the text is well-formed up to its end."""
+    while quotes != NONE:
+        k = i + trailing_zeros(quotes)
+        quotes &= quotes - ONE
+        if get_u8(text, k + 1) == LONG_S[0] and get_u8(text, k + 2) == LONG_S[1]:
+            return True
+    return False
 
 
 @helper
