@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from jittok.corpus.limits import OPTION
+from jittok.corpus.one_file import check_arrow
 from jittok.corpus.pages import LARGE
 from jittok.errors import CorpusError, InWords
 
@@ -35,11 +36,16 @@ class Unended(Exception):
     """What was found and expected where a stream does not end once, at the end of its file."""
 
 
-def check_buffers(file: Any, most: int, where: str, stream: bool) -> None:
-    """CorpusError where a packed buffer is larger than a document may be, and than `pages.LARGE`. `file`: opened, and
-    read from anywhere; stream: messages stand one behind the other, and no footer tells where."""
+def check_buffers(file: Any, most: int, where: str, stream: bool, believe: bool = False) -> None:
+    """CorpusError where a packed buffer is larger than a document may be, and than `pages.LARGE`, and where a file is
+    not one. `file`: opened, and read from anywhere; stream: messages stand one behind the other, and no footer tells
+    where; believe: that buffers are small, as each head is a request where a file is far away."""
     most = max(most, LARGE)
     try:
+        if not stream:
+            check_arrow(file, _behind_messages(file), where)
+        if believe:
+            return
         for size in unpacked_sizes(file, stream):
             if size > most:
                 raise CorpusError(
@@ -76,17 +82,32 @@ def _read(file: Any, at: int, size: int) -> bytes:
     return file.read(size)  # type: ignore[no-any-return]
 
 
-def _of_file(file: Any) -> Iterator[tuple[int, bytes]]:
-    """(where the body of a message begins, its head) of all that the footer names."""
+def _behind_messages(file: Any) -> int:
+    """Bytes of an IPC file, read from anywhere, between the last message that its footer names and the footer."""
+    footer, at = _footer(file)
+    return at - max((sum(block) for block in _blocks(footer)), default=len(_MAGIC) + 2)
+
+
+def _footer(file: Any) -> tuple[bytes, int]:
+    """The footer of an IPC file, and where it begins."""
     file.seek(0, os.SEEK_END)
     end = file.tell() - len(_MAGIC) - 4
     size = struct.unpack("<i", _read(file, end, 4))[0]
-    footer = _read(file, end - size, size)
+    return _read(file, end - size, size), end - size
+
+
+def _blocks(footer: bytes) -> Iterator[tuple[int, ...]]:
+    """Where each message stands, and the bytes of its head and of its body."""
     for field in (_DICTIONARIES, _BATCHES):
-        for at, head, _ in _structs(footer, _table(footer, 0), field, _BLOCK):
-            raw = _read(file, at, head)
-            size, before = _size(raw)
-            yield at + head, raw[before : before + size]
+        yield from _structs(footer, _table(footer, 0), field, _BLOCK)
+
+
+def _of_file(file: Any) -> Iterator[tuple[int, bytes]]:
+    """(where the body of a message begins, its head) of all that the footer names."""
+    for at, head, _ in _blocks(_footer(file)[0]):
+        raw = _read(file, at, head)
+        size, before = _size(raw)
+        yield at + head, raw[before : before + size]
 
 
 def _of_stream(file: Any) -> Iterator[tuple[int, bytes]]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from jittok.corpus.buffers import check_buffers
 from jittok.corpus.limits import Limit
+from jittok.corpus.one_file import check_parquet
 from jittok.corpus.options import Options
 from jittok.corpus.pages import check_pages
 from jittok.corpus.sources import Source, is_url
@@ -40,12 +41,16 @@ def _local_file(path: str | os.PathLike[str]) -> Any:
     return _arrow().OSFile(os.fsencode(path))
 
 
+def _opened(source: Source) -> Any:
+    return source.open() if is_url(source.path) else _local_file(source.path)
+
+
 def _parquet(source: Source, **options: Any) -> Any:
     pa = _arrow()
     import pyarrow.parquet as pq
 
     remote = is_url(source.path)
-    file = source.open() if remote else _local_file(source.path)
+    file = _opened(source)
     # by default the packed bytes of a whole row group are read; far away each read is a request
     reads: dict[str, Any] = {} if remote else {"pre_buffer": False, "buffer_size": READ_AT_ONCE}
     try:
@@ -55,8 +60,9 @@ def _parquet(source: Source, **options: Any) -> Any:
 
 
 def row_groups(source: Source) -> int:
-    """Number of row groups. Raises CorpusError for what is no Parquet file."""
-    with _parquet(source) as file:
+    """Number of row groups. Raises CorpusError for what is no Parquet file, or more than one."""
+    with _parquet(source) as file, _opened(source) as raw:
+        check_parquet(raw, file.metadata, source.path)
         return int(file.metadata.num_row_groups)
 
 
@@ -77,9 +83,9 @@ def parquet_rows(source: Source, group: int, options: Options, first: int) -> It
         size = column.total_uncompressed_size if column is not None else 0
         rows = max(1, min(BATCH_ROWS, facts.num_rows * BATCH_BYTES // max(size, 1)))
         try:
-            if column is not None:
+            if column is not None and facts.num_rows:
                 remote = is_url(source.path)
-                with source.open() if remote else _local_file(source.path) as raw:
+                with _opened(source) as raw:
                     where = f"{source.path}, row group {group}"
                     check_pages(raw, column, options.max_document_bytes, where, believe=remote)
             if column is not None and column.has_dictionary_page:
@@ -113,12 +119,12 @@ def arrow_rows(source: Source, options: Options, first: int) -> Iterator[tuple[i
     file kills the process. What its places say is checked before anything follows them."""
     pa = _arrow()
     read = 0
-    with source.open() if is_url(source.path) else _local_file(source.path) as file:
+    with _opened(source) as file:
         try:
             reader, total = _ipc_reader(file, source, options)
-            if not is_url(source.path):  # of a file that is far away each head would be a request
-                with _local_file(source.path) as raw:
-                    check_buffers(raw, options.max_document_bytes, source.path, stream=total is None)
+            with _opened(source) as raw:
+                most, remote = options.max_document_bytes, is_url(source.path)
+                check_buffers(raw, most, source.path, stream=total is None, believe=remote)
             batches = (reader.get_batch(i) for i in range(total)) if total is not None else iter(reader)
 
             def columns() -> Iterator[Any]:

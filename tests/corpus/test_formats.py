@@ -249,41 +249,6 @@ def test_rows_of_olmo_that_are_not_what_was_written_are_an_error_that_names_thei
         jittok.corpus.open(out, tok, format="olmo")[0]
 
 
-WIDTHS = [
-    ("npy", 65_536, "uint16"),
-    ("npy", 65_537, "int32"),
-    ("nanogpt", 65_536, "uint16"),
-    ("nanogpt", 65_537, "uint32"),
-    ("llmc", 65_537, "uint32"),
-    ("megatron", 65_499, "uint16"),
-    ("megatron", 65_500, "int32"),
-    ("datatrove", 65_536, "uint16"),
-    ("datatrove", 65_537, "uint32"),
-    ("olmo", 65_537, "uint32"),
-    ("arrow", 100, "int32"),
-]
-
-
-@pytest.mark.parametrize(("name", "size", "dtype"), WIDTHS)
-def test_the_width_follows_the_size_of_the_vocabulary(name, size, dtype):
-    (form,) = make_formats([name], Facts(size, "v", "f", "auto", []))
-    assert form.dtype == np.dtype(dtype)
-    ids = np.array([0, size - 1], np.int32)
-    rows = Rows(ids, np.array([2]), np.zeros(1, np.int64), np.ones(1, np.int64))
-    streams = [stream for stream in form.streams() if stream.key not in ("lengths", "olmo.rows")]
-    assert np.frombuffer(streams[0].data(rows), form.dtype).tolist() == ids.tolist()
-
-
-@pytest.mark.parametrize(
-    ("name", "size", "dtype"),
-    [("nanogpt", 65_537, "uint16"), ("npy", 70_000, "uint16"), ("megatron", 65_500, "uint16"), ("arrow", 9, "uint16"),
-     ("megatron", 9, "uint32"), ("olmo", 9, "int32")],
-)  # fmt: skip
-def test_a_width_that_cannot_be_is_refused(name, size, dtype):
-    with pytest.raises(CorpusError, match=f"^dtype, format {name}"):
-        make_formats([name], Facts(size, "v", "f", dtype, []))
-
-
 def test_llmc_refuses_more_tokens_than_its_header_can_tell():
     (form,) = make_formats(["llmc"], Facts(9, "v", "f", "auto", []))
     rows = Rows(np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64))
