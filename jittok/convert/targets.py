@@ -13,8 +13,8 @@ from jittok.errors import InWords, UnsupportedVocab
 from jittok.pipeline.models import BPE, UNIGRAM
 from jittok.pipeline.pipeline import Pipeline
 from jittok.pretokenize.definition import pre_type
-from jittok.pretokenize.files import LONG_S, automata_of
-from jittok.pretokenize.program import Stage, stages_of_patterns
+from jittok.pretokenize.files import automata_of
+from jittok.pretokenize.program import LONG_S, Stage, stages_of_patterns
 from jittok.train.export import split_patterns
 from jittok.unicode import tables
 from jittok.unicode.characters import SPACE_MARK as SPACE
