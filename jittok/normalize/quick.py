@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from jittok._jit import U8, U16, frozen, helper
 from jittok._raw import (
     Window,
+    any_bit_mask,
     composed_mask,
     composing_leads,
     get_u8,
@@ -24,11 +25,13 @@ from jittok._raw import (
     window,
 )
 from jittok.pretokenize.classes import two_stage_of
+from jittok.structures.ahead import expect_text
 from jittok.unicode.tables import UNICODE_SIZE
 
 NONE, ONE, B2, B3 = (np.uint64(n) for n in (0, 1, 2, 3))
 LEADS = (0xC0, 0xC1, 0xCC, 0xCD, 0xCE, 0xD2, *range(0xD6, 0xE4), *range(0xEA, 0xEE), *range(0xEF, 0x100))
 """First bytes that `composing_leads` knows: no character that begins with another one matters to NFC."""
+HIGH = 0x80
 FEW = 3
 """Characters of 64 bytes that are looked up without a look at their second bytes."""
 SURROGATES = slice(0xD800, 0xE000)
@@ -94,10 +97,11 @@ def next_any(table: QuickWindow, text: Window, i: int, stop: int) -> int:
 @helper
 def _next(table: QuickWindow, text: Window, i: int, stop: int, any_: int) -> int:
     while i + 64 <= stop:
-        follower, first, e0, f0, f8 = utf8_masks(text, i)
-        if follower | first == NONE:
+        expect_text(text, i)
+        if any_bit_mask(text, i, HIGH) == NONE:
             i += 64
             continue
+        follower, first, e0, f0, f8 = utf8_masks(text, i)
         size = _whole(first, e0, f0)
         promised = first << ONE | e0 << B2 | f0 << B3
         if (promised ^ follower) | f8 != NONE:
