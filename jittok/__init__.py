@@ -5,9 +5,22 @@ llvmlite, regex nor pyarrow. The first text imports what encodes. A vocabulary t
 compiles.
 """
 
-import importlib
-import sys
-from typing import TYPE_CHECKING, Any
+import sys  # and nothing that Python has not built in, until the command tells Ctrl-C
+
+TYPE_CHECKING = False  # as typing has it, which takes a while to import
+
+
+def _told(kind: type[BaseException], error: BaseException, trace: "TracebackType | None") -> None:
+    """What the command tells of an exception that nobody took: Ctrl-C in a line."""
+    if not issubclass(kind, KeyboardInterrupt):
+        sys.__excepthook__(kind, error, trace)
+        return
+    sys.stderr.write("jittok: interrupted\n")
+    raise SystemExit(130)
+
+
+if getattr(sys, "argv", None) and sys.argv[0].replace("\\", "/").rpartition("/")[2] in ("-m", "jittok", "jittok.exe"):
+    sys.excepthook = _told  # Python imports the package before it runs a line of __main__
 
 if sys.byteorder != "little" or sys.maxsize < 1 << 62:
     from jittok.errors import check_machine
@@ -20,16 +33,12 @@ if not getattr(sys, "_is_gil_enabled", lambda: True)():
         "a free-threaded Python without its lock", "the lock, as jittok is not tested without it: set PYTHON_GIL=1"
     )
 
-try:
-    import jittok.locks  # noqa: F401  a fork may come amid the first call of another thread
-except KeyboardInterrupt:
-    name = sys.argv[0].replace("\\", "/").rpartition("/")[2] if getattr(sys, "argv", None) else ""
-    if name not in ("-m", "jittok", "jittok.exe"):  # `python -m jittok` imports the package before it runs a line
-        raise
-    sys.stderr.write("jittok: interrupted\n")
-    raise SystemExit(130) from None
+import jittok.locks  # noqa: E402, F401  a fork may come amid the first call of another thread
 
 if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Any
+
     from jittok.errors import (
         CompilerMissing,
         CorpusError,
@@ -100,7 +109,9 @@ _MODULES = ("arrow", "compare", "convert", "corpus", "errors", "plot", "polars",
 """What people use as jittok.NAME; some need an extra. `jittok.compare`, `convert` and `train` can be called."""
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
+    import importlib
+
     for module, names in _HOME.items():
         if name in names:
             found = globals()[name] = getattr(importlib.import_module(f"jittok.{module}"), name)
