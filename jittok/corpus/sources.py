@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import os
 import sys
 from collections.abc import Iterable, Iterator
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from jittok.corpus.globs import files_of, is_pattern
 from jittok.corpus.looks import LOOKED_AT, Ahead, refuse_other_kinds
 from jittok.corpus.options import Options
 from jittok.corpus.unpack import open_unpacked
@@ -31,7 +31,6 @@ TABLES = ("parquet", "arrow")
 TEXTS = ("txt", "lines", "separated")
 READ_AS = (*TEXTS, "jsonl", *TABLES)
 """What an input may be read as."""
-MAGIC = "*?["
 
 
 @dataclass(frozen=True)
@@ -140,10 +139,10 @@ def find_sources(
     """The sources of all inputs, in the order given and sorted inside a glob or directory; and what was left out.
 
     Left out are files of directories whose names tell no kind that can be read, hidden files and folders, linked
-    folders, and with `on_error` "skip" folders that may not be read. `any_name`: a file that was named is
-    plain text where its name tells no kind, and may be a pipe. `without`: a folder that is left out where it lies in
-    another: what is written there is no input of the next call, which goes on with it. Raises CorpusError for a name
-    that matches nothing, tells no kind, or comes twice.
+    folders, what a glob matches beside files, and with `on_error` "skip" folders that may not be read. `any_name`: a
+    file that was named is plain text where its name tells no kind, and may be a pipe. `without`: a folder that is left
+    out where it lies in another: what is written there is no input of the next call, which goes on with it. Raises
+    CorpusError for a name that matches nothing, tells no kind, or comes twice.
     """
     sources: list[Source] = []
     left_out: list[str] = []
@@ -216,7 +215,7 @@ def _expand(
     if name == STDIN:
         yield name, True
     elif is_url(name):
-        if any(mark in name for mark in MAGIC):
+        if is_pattern(name):
             fs, path = _filesystem(name)
             found = sorted(fs.glob(path))
             if not found:
@@ -226,8 +225,8 @@ def _expand(
             yield name, True
     elif Path(name).is_dir():
         yield from ((path, False) for path in sorted(_files_in(name, left_out, skip, without)))
-    elif any(mark in name for mark in MAGIC) and not Path(name).exists():
-        found = sorted(path for path in glob.glob(name, recursive=True) if Path(path).is_file())  # noqa: PTH207  ** and absolute names
+    elif is_pattern(name) and not Path(name).exists():
+        found = files_of(name, left_out, skip)
         if not found:
             raise CorpusError(name, InWords("no match"), "one or more files")
         yield from ((path, True) for path in _outside(found, without, left_out))

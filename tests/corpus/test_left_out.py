@@ -77,3 +77,35 @@ def test_a_bad_line_is_quoted_once_and_says_how_to_go_on(tmp_path, capfd):
     err = capfd.readouterr().err
     assert """line 1: found '{"text": "a"' (""" in err
     assert "--on-error skip and --on-error replace go on" in err
+
+
+def test_what_a_glob_matches_beside_files_is_told(tmp_path):
+    data = tmp_path / "data"
+    (data / "en" / "deep").mkdir(parents=True)
+    for path in (data / "a.txt", data / "en" / "b.txt", data / "en" / "deep" / "c.txt"):
+        path.write_text("x")
+    (data / "gone.txt").symlink_to(tmp_path / "nothing")
+
+    def found(pattern):
+        sources, left_out = find_sources([data / pattern], Options())
+        return tuple([os.path.relpath(each, data) for each in some] for some in ((s.path for s in sources), left_out))
+
+    assert found("*") == (["a.txt"], ["en", "gone.txt"])
+    assert found("*.txt") == (["a.txt"], ["gone.txt"])
+    assert found("*/*") == (["en/b.txt"], ["en/deep"])
+    assert found("*/*.txt") == (["en/b.txt"], [])
+    assert found("**") == (["a.txt", "en/b.txt", "en/deep/c.txt"], ["gone.txt"])
+    assert found("**/*.txt") == (["a.txt", "en/b.txt", "en/deep/c.txt"], ["gone.txt"])
+
+
+@pytest.mark.parametrize("pattern", ["*/*.txt", "**/*.txt", "*/a.txt"])
+def test_a_folder_that_a_glob_may_not_look_into_is_told(tmp_path, monkeypatch, pattern):
+    for name in ("closed", "open"):
+        (tmp_path / "data" / name).mkdir(parents=True)
+        (tmp_path / "data" / name / "a.txt").write_text("x")
+    given, access = tmp_path / "data" / pattern, os.access
+    assert len(find_sources([given], Options())[0]) == 2
+    monkeypatch.setattr(os, "access", lambda path, mode: "closed" not in path and access(path, mode))
+    with pytest.raises(PermissionError, match="closed"):
+        find_sources([given], Options())
+    assert str(tmp_path / "data" / "closed") in find_sources([given], Options(on_error="skip"))[1]
