@@ -170,7 +170,7 @@ def _summary_text(summary: Summary) -> str:
 def _dry_run(tok: Any, given: argparse.Namespace, chosen: Options) -> int:
     from jittok.corpus.compiler import check_out, formats_of
     from jittok.corpus.predict import predict
-    from jittok.corpus.sources import check_looks, find_sources
+    from jittok.corpus.sources import check_looks, check_options, find_sources
     from jittok.corpus.timing import Sampler, with_time
     from jittok.encode.stretches import thread_count
     from jittok.tokenizer.other_files import KERNELS
@@ -178,6 +178,7 @@ def _dry_run(tok: Any, given: argparse.Namespace, chosen: Options) -> int:
     check_out(Path(given.out))
     sources, left_out = find_sources(given.inputs, chosen, without=given.out)
     check_looks(sources, chosen)
+    check_options(sources, chosen)
     slow = tok.runs != KERNELS  # plain Python, a thread at a time
     sampler, threads = Sampler(tok, sources, chosen), 1 if slow else thread_count(given.threads)
     found = predict(sampler, formats_of(tok, sources, chosen), threads)

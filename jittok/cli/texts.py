@@ -58,7 +58,7 @@ def add_kinds(parser: argparse.ArgumentParser) -> None:
 def find(names: list[str], options: argparse.Namespace) -> tuple[list[Source], Options]:
     """The inputs of a command, and how to read them. CorpusError where one is not what it is taken for."""
     from jittok.corpus.options import Options, parse_bytes
-    from jittok.corpus.sources import check_looks, find_sources
+    from jittok.corpus.sources import check_looks, check_options, find_sources
 
     how = Options(
         kind="jsonl" if options.jsonl else options.input_format, field=options.field, column=options.column,
@@ -71,6 +71,7 @@ def find(names: list[str], options: argparse.Namespace) -> tuple[list[Source], O
     if left_out:
         note(left_out_text(left_out))
     check_looks(sources, how, files=True)
+    check_options(sources, how)
     return sources, how
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from jittok.cli.common import note
+from jittok.cli.common import left_out_text, note
 from jittok.cli.train_options import check_words, not_cut_out
 
 if TYPE_CHECKING:
@@ -27,7 +27,8 @@ def counted_words(options: argparse.Namespace, stretches: str | None = None) -> 
             raise ValueError("found INPUT and --words, expected one of them")
         words = summed(Counts.load(path) for path in options.words)
     else:
-        words = _counted(options, how, f"{options.work}/stretches" if stretches and options.work else options.work)
+        work = f"{options.work}/stretches" if stretches and options.work else options.work
+        words = _counted(options, how, work, again=stretches is not None)
     check_words(words, options, how)
     said = not_cut_out(words, options)
     if said:
@@ -35,11 +36,15 @@ def counted_words(options: argparse.Namespace, stretches: str | None = None) -> 
     return words
 
 
-def _counted(options: argparse.Namespace, how: How, work: str | None) -> Counts:
-    """The words of the inputs."""
+def _counted(options: argparse.Namespace, how: How, work: str | None, again: bool) -> Counts:
+    """The words of the inputs. `again`: they were counted before, and it has been told what is left out."""
     from jittok.train.files import count_files
 
-    return count_files(options.inputs, how, _reading(options), dict(options.weight), work)
+    left_out: list[str] = []
+    words = count_files(options.inputs, how, _reading(options), dict(options.weight), work, left_out=left_out)
+    if left_out and not again:
+        note(left_out_text(left_out))
+    return words
 
 
 def inputs_of(options: argparse.Namespace) -> list[Source]:
@@ -53,8 +58,11 @@ def check_held_out(options: argparse.Namespace) -> None:
     """CorpusError for a --held-out that is not there, before hours of work."""
     from jittok.train.files import sources_of
 
+    left_out: list[str] = []
     if options.held_out:
-        sources_of([options.held_out], _reading(options))
+        sources_of([options.held_out], _reading(options), left_out)
+    if left_out:
+        note(left_out_text(left_out))
 
 
 def held_out(options: argparse.Namespace) -> list[bytes]:

@@ -23,7 +23,7 @@ from jittok.corpus.manifest import WORK
 from jittok.corpus.options import Options
 from jittok.corpus.progress import Progress
 from jittok.corpus.run import LOCK, Run, Summary, refuse_strange
-from jittok.corpus.sources import Source, check_looks, find_sources
+from jittok.corpus.sources import Source, check_looks, check_options, find_sources
 from jittok.corpus.state import make_plan
 from jittok.errors import CorpusError, InWords, check_local, missing
 
@@ -68,6 +68,7 @@ def compile_corpus(
     check_out(out)
     sources, left_out = find_sources(inputs, options, without=out)
     check_looks(sources, options)
+    check_options(sources, options)
     formats = formats_of(tok, sources, options)
     encoder = RangeEncoder(tok, sources, options)
     out.mkdir(parents=True, exist_ok=True)

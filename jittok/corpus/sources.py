@@ -104,6 +104,18 @@ def check_looks(sources: Iterable[Source], options: Options, files: bool = False
             refuse_other_kinds(source.path, start, lines, any_text=named, nameless=nameless)
 
 
+def check_options(sources: Iterable[Source], options: Options) -> None:
+    """CorpusError for an option about a kind that no input is of: who names the column of a table, and has JSON Lines,
+    would get another text than was meant."""
+    kinds = {source.kind for source in sources}
+    if options.field != "text" and "jsonl" not in kinds:
+        raise CorpusError("--field", options.field, "JSON Lines among the inputs (tables: --column), or no --field")
+    if options.column != "text" and kinds.isdisjoint(TABLES):
+        raise CorpusError("--column", options.column, "a table among the inputs (JSON Lines: --field), or no --column")
+    if options.separator is not None and "separated" not in kinds:
+        raise CorpusError("--separator", options.separator, "plain text among the inputs, or no --separator")
+
+
 def is_url(path: str) -> bool:
     """Whether fsspec has to open it."""
     return "://" in path

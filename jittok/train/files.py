@@ -22,7 +22,7 @@ from jittok.corpus.ledger import Ledger
 from jittok.corpus.options import Options as Reading
 from jittok.corpus.ranges import RawRange, Unit, read_unit, units
 from jittok.corpus.reader import Bad, read_texts
-from jittok.corpus.sources import Seen, Source, check_looks, find_sources
+from jittok.corpus.sources import Seen, Source, check_looks, check_options, find_sources
 from jittok.errors import CorpusError, InWords
 from jittok.train.counter import Counter
 from jittok.train.counting import How, Tally, in_turn, scaled
@@ -55,14 +55,19 @@ class Progress:
     total: int | None
 
 
-def sources_of(inputs: Sequence[str | os.PathLike[str]], reading: Reading) -> list[Source]:
+def sources_of(
+    inputs: Sequence[str | os.PathLike[str]], reading: Reading, left_out: list[str] | None = None
+) -> list[Source]:
     """The sources of all inputs. A file that is named and tells no kind is text, unless it looks like another kind. A
-    pipe that is named is read once, as standard input is."""
+    pipe that is named is read once, as standard input is. `left_out` gets what of folders and globs is not read."""
     found: list[Source] = []
     for name in inputs or [""]:
         plain = os.fspath(name)
         named = Path(plain).exists() and not Path(plain).is_dir()  # in place of a folder, a glob, a URL or "-"
-        found += find_sources([plain] if plain else [], reading, any_name=named)[0]
+        some, others = find_sources([plain] if plain else [], reading, any_name=named)
+        found += some
+        if left_out is not None:
+            left_out += others
     check_looks(found, reading, files=True)
     seen = Seen()
     for source in found:
@@ -77,17 +82,22 @@ def count_files(
     weights: Mapping[str, float] | None = None,
     work: str | os.PathLike[str] | None = None,
     report: Callable[[Progress], None] | None = None,
+    left_out: list[str] | None = None,
 ) -> Counts:
     """Words of all documents of files.
 
     weights: pattern of names -> what each word of such a file counts (the first that matches; 1 without)
-    work: a folder from which an interrupted call goes on. CorpusError for what cannot be read, with file and line.
+    work: a folder from which an interrupted call goes on
+    left_out: gets what of folders and globs is not read
+
+    CorpusError for what cannot be read, with file and line.
     """
     reading = reading or Reading(range_bytes=RANGE_BYTES)
     if how.memory is not None:
         step = max(LEAST_RANGE, min(reading.range_bytes, how.memory // RANGES_OF_MEMORY))
         reading = replace(reading, range_bytes=step)
-    sources = sources_of(inputs, reading)
+    sources = sources_of(inputs, reading, left_out)
+    check_options(sources, reading)
     run = _Run(sources, how, reading, dict(weights or {}), Path(work) if work is not None else None)
     try:
         return run.go(report)
