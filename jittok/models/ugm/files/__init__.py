@@ -6,11 +6,14 @@ as good, the span is not kept: its path is found again from the very sum that th
 one table of a file's steps, `rewriting` runs it, `kernel` is the loop.
 """
 
-from jittok.models.ugm.files.arrays import Arrays, Work, make_work, may_part, regrow
+from jittok.models.ugm.files.arrays import Arrays, Work, for_much_text, make_work, may_part, regrow
 from jittok.models.ugm.files.kernel import encode_fragments
 from jittok.models.ugm.files.rewriting import ODD_TEXT
 
 IDS_PER_BYTE = 1
 """Usually enough; a map can grow a text."""
 
-__all__ = ["IDS_PER_BYTE", "ODD_TEXT", "Arrays", "Work", "encode_fragments", "make_work", "may_part", "regrow"]
+__all__ = [
+    "IDS_PER_BYTE", "ODD_TEXT", "Arrays", "Work", "encode_fragments", "for_much_text", "make_work", "may_part",
+    "regrow",
+]  # fmt: skip

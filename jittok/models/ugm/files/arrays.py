@@ -8,11 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import I32, U8, U16, OutF64, OutI32, OutI64, OutU8, OutU64
+from jittok.models.ugm.files.matches import DEPTH
+from jittok.models.ugm.files.matches import ROOM as FOUND
 from jittok.normalize.xcda import Charsmap
 from jittok.piece_cache.span_loop import CHUNK, SpanWork, make_span_work, regrow_span_work
 from jittok.safe_cuts.cuts import BLANK, CLASSES, LETTER, SpanRules
 from jittok.structures.double_array import DoubleArray
-from jittok.structures.pages import scratch
+from jittok.structures.pages import in_huge_pages, scratch
 
 F64 = Annotated[NDArray[np.float64], ("f8", "in")]
 GROWTH = 2
@@ -42,7 +44,7 @@ class CharacterTable(NamedTuple):
 class Arrays(NamedTuple):
     """A compiled model. U+2581 in token texts is a space here, as in normalized text."""
 
-    trie: DoubleArray  # texts -> ids; the unknown token's own text -> `literal`
+    trie: DoubleArray  # texts -> ids and scores as floats; the unknown token's own text -> `literal`
     scores: F64  # [tokens + 2] at id + 1; place 0: of a node without a token; place `literal` + 1: the unknown token's
     steps: F64  # [tokens] what an id adds to a sum: NaN where the id does not say
     begins: U8  # [tokens] whether a token begins with a space
@@ -73,9 +75,9 @@ class Arrays(NamedTuple):
 class Work(NamedTuple):
     """Scratch memory of one thread."""
 
-    text: OutU8  # [GROWTH * longest + ROOM] normalized text
-    sums: OutF64  # [that + 1] best sum of scores up to each place
-    arcs: OutU64  # [that + 1] last token on the way there, where it begins, whether another is as good
+    text: OutU8  # [GROWTH * longest + ROOM + DEPTH] normalized text, and what walks may read behind it
+    sums: OutF64  # [GROWTH * longest + ROOM + 1] best sum of scores up to each place
+    arcs: OutU64  # [as many] last token on the way there, where it begins, whether another is as good
     state: OutF64  # [2] SUM; LARGEST
     places: OutI64  # [2] unused; SETTLED
     spans: SpanWork
@@ -83,6 +85,7 @@ class Work(NamedTuple):
         OutU64  # [DOUBT << DOUBT_BITS] the key of a span; context | ids << 8 | reach << 32, see `doubts`; unused words
     )
     doubt_ids: OutI32  # [DOUBT_IDS << DOUBT_BITS]
+    found: OutI32  # [matches.ROOM] tokens at the next places
 
 
 def make_work(arrays: Arrays, longest: int, cache_bytes: int = 64 << 20, chunk: int = CHUNK) -> Work:
@@ -102,9 +105,14 @@ def _work(longest: int, spans: SpanWork, old: Work | None = None) -> Work:
     doubts = np.zeros(DOUBT << DOUBT_BITS, np.uint64) if old is None else old.doubts
     doubt_ids = np.empty(DOUBT_IDS << DOUBT_BITS, np.int32) if old is None else old.doubt_ids
     return Work(
-        scratch(room, np.uint8), scratch(room + 1, np.float64), scratch(room + 1, np.uint64),
-        np.zeros(2, np.float64), np.zeros(2, np.int64), spans, doubts, doubt_ids,
+        scratch(room + DEPTH, np.uint8), scratch(room + 1, np.float64), scratch(room + 1, np.uint64),
+        np.zeros(2, np.float64), np.zeros(2, np.int64), spans, doubts, doubt_ids, np.empty(FOUND, np.int32),
     )  # fmt: skip
+
+
+def for_much_text(arrays: Arrays) -> Arrays:
+    """The same with a trie that is faster to read at random: milliseconds that only much text is worth."""
+    return arrays._replace(trie=DoubleArray(in_huge_pages(arrays.trie.units)))
 
 
 def may_part(arrays: Arrays, size: int) -> bool:

@@ -213,7 +213,7 @@ def _arrays(own: _Model, keys: Keys, *, first_span: int, merge: int, **more: Any
     values = own.values[kept].astype(np.int32)
     spaced, ends = _spaced(*flat)
     longest = int(np.diff(ends).max())
-    trie = build_double_array(spaced, ends, values)
+    trie = build_double_array(spaced, ends, values, frozen(own.scores[kept], np.float32))
     count = len(own.texts)
     scores = np.full(count + 2, -np.inf)
     scores[own.values + 1] = own.scores

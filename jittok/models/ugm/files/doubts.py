@@ -44,8 +44,10 @@ def context_of(base: float, reach: int) -> int:
     """The context of a span whose sums are `reach` from its base at most; NO_CONTEXT where it is not known that e is
     the same for all."""
     scale = _unit(base)
+    if scale == 0:  # also of a sum that is not known
+        return NO_CONTEXT
     units, low = np.int64(abs(base) * scale), 1 << (_DIGITS - 1)
-    if scale == 0 or units - reach * scale < low or units + reach * scale >= 2 * low:
+    if units - reach * scale < low or units + reach * scale >= 2 * low:
         return NO_CONTEXT
     return (leading_zeros(np.uint64(scale)) - 32) << 3 | np.int64(base < 0.0) << 2 | units & ODD
 

@@ -43,7 +43,7 @@ from jittok.piece_cache.lookup import DEFERRED, finish_nothing, make_resolve
 from jittok.piece_cache.records import BARRED
 from jittok.piece_cache.run_loop import Fragments
 from jittok.piece_cache.span_loop import WHOLE, make_encode_spans, open_span_work
-from jittok.piece_cache.tables import Key
+from jittok.piece_cache.tables import LONGEST_KEPT, Key
 from jittok.pretokenize.splitters.spans import split_spans
 from jittok.structures.valid import is_malformed
 from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_0, SPACE_MARK_1
@@ -79,9 +79,10 @@ def _encode(model: SpanModel, text: Window, start: int, stop: int, ids: Window, 
     size, _ = rewrite(model.rewriting, text, start, start, stop, False, False)
     if size < 0:
         return size
-    done = best_paths(own, size, 0.0, own.near * characters_of(own.text, size), False, ids, count)
-    if done != DOUBTFUL:
-        return done
+    if own.single == 0 or stop - start <= LONGEST_KEPT:  # a longer one is not kept: it has its path at once
+        done = best_paths(own, size, 0.0, own.near * characters_of(own.text, size), False, ids, count)
+        if done != DOUBTFUL:
+            return done
     base = sum_here(own, ids, count)
     if np.isnan(base):
         return WHOLE

@@ -23,12 +23,14 @@ from jittok._raw import (
     put_i32,
     put_i64,
     put_u64,
+    trailing_zeros,
     window,
 )
 from jittok.models.ugm.common import LOWEST
 from jittok.models.ugm.files.arrays import LARGEST, SETTLED, SUM, Arrays, Work
+from jittok.models.ugm.files.matches import DEPTH, MASK, NODE, TOKENS, find_tokens
 from jittok.piece_cache.span_loop import WHOLE
-from jittok.structures.double_array import BASE, PARENT, ROOT, UNIT
+from jittok.structures.double_array import BASE, PARENT, ROOT, SCORE, UNIT
 from jittok.structures.double_array import VALUE as TOKEN
 from jittok.structures.utf8 import lead_length
 from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2
@@ -39,12 +41,15 @@ EXACT = -1.0
 """`near` where sums begin as they should."""
 SUMS_KEPT = 1 << 14
 """Places whose sums are kept together."""
+LARGE = 1 << 20
+"""Numbers of a trie that is in no near cache: 4 MB."""
 MOST_CHARACTER = 4
 MOST_OF_SPAN = float(2**12)
 """Sums of a span that is looked up."""
 RESET = -1e5
 """Where the best sum at a place is lower, sentencepiece makes it 0, and takes it from all sums that wait behind."""
-_32, _PLACE, _NEAR, _NONE = np.uint64(32), np.uint64(0x7FFFFFFF), np.uint64(0x80000000), np.uint64(0)
+_32, _PLACE, _NEAR = np.uint64(32), np.uint64(0x7FFFFFFF), np.uint64(0x80000000)
+_NONE, _ONE = np.uint64(0), np.uint64(1)
 
 
 class Lattice(NamedTuple):
@@ -70,6 +75,8 @@ class Lattice(NamedTuple):
     most_sum: float
     doubts: Window
     doubt_ids: Window
+    found: Window
+    large: int  # whether walks through the trie wait for memory
 
 
 @helper
@@ -96,6 +103,8 @@ def open_lattice(arrays: Arrays, work: Work) -> Lattice:
         arrays.most_sum,
         window(work.doubts),
         window(work.doubt_ids),
+        window(work.found),
+        1 if arrays.trie.units.size > LARGE else 0,
     )
 
 
@@ -149,29 +158,84 @@ def _rounded(own: Lattice, total: float) -> float:
 @helper
 def walk(own: Lattice, size: int, begin: int, p: int, until: int, near: float) -> int:
     """Go on from the places p .. until - 1; the place behind. sums[0] is that of the place `begin`."""
-    text, sums = own.text, own.sums
     while p < until:
-        after = min(p + lead_length(get_u8(text, p)), size)
-        here, known, node, end = get_f64(sums, p - begin), False, ROOT, p
-        if own.single != 0 and here < RESET:
-            for k in range(p + 1, min(p + own.longest, size) + 1):
-                if get_f64(sums, k - begin) > LOWEST:
-                    put_f64(sums, k - begin, _rounded(own, get_f64(sums, k - begin) - here))
-            here = 0.0
-        while end < size:
-            place = get_i32(own.units, UNIT * node + BASE) ^ get_u8(text, end)
-            if get_i32(own.units, UNIT * place + PARENT) != node:
-                break
-            node = place
-            end += 1
-            token = get_i32(own.units, UNIT * node + TOKEN)
-            if token >= 0:
-                _challenge(own, token, p, end, begin, _rounded(own, here + get_f64(own.scores, token + 1)), near)
-                known = known or end == after
-        if not known:
-            _challenge(own, own.unk_id, p, after, begin, _rounded(own, here + own.unk_score), near)
-        p = after
+        if own.large == 0:
+            p = _step(own, size, begin, p, near)
+        else:
+            for k in range(find_tokens(own.units, own.text, own.found, p, until, size)):
+                p = _step_found(own, size, begin, p, k, near)
     return p
+
+
+@helper
+def _step(own: Lattice, size: int, begin: int, p: int, near: float) -> int:
+    """Go on from place p; the next place."""
+    after, here = min(p + lead_length(get_u8(own.text, p)), size), _sum_at(own, size, begin, p)
+    known = _longer(own, size, begin, p, here, ROOT, p, after, near)
+    if not known:
+        _challenge(own, own.unk_id, p, after, begin, _rounded(own, here + own.unk_score), near)
+    return after
+
+
+@helper
+def _step_found(own: Lattice, size: int, begin: int, p: int, k: int, near: float) -> int:
+    """The same from the k-th place that `find_tokens` was asked for."""
+    after, here = min(p + lead_length(get_u8(own.text, p)), size), _sum_at(own, size, begin, p)
+    ways = get_i32(own.found, MASK + k)
+    if size - p < DEPTH:
+        ways &= (1 << (size - p)) - 1
+    known = ways >> (after - p - 1) & 1 != 0
+    todo = np.uint64(ways & ((1 << DEPTH) - 1))
+    while todo != _NONE:
+        length = trailing_zeros(todo)
+        todo &= todo - _ONE
+        row = TOKENS + 2 * (DEPTH * k + length)
+        token = get_i32(own.found, row)
+        score = _score(own, token, get_i32(own.found, row + 1))
+        _challenge(own, token, p, p + length + 1, begin, _rounded(own, here + score), near)
+    if ways >> DEPTH != 0:
+        _longer(own, size, begin, p, here, get_i32(own.found, NODE + k), p + DEPTH, after, near)
+    if not known:
+        _challenge(own, own.unk_id, p, after, begin, _rounded(own, here + own.unk_score), near)
+    return after
+
+
+@helper
+def _sum_at(own: Lattice, size: int, begin: int, p: int) -> float:
+    """The best sum at p, which sentencepiece may make 0."""
+    here = get_f64(own.sums, p - begin)
+    if own.single != 0 and here < RESET:
+        for k in range(p + 1, min(p + own.longest, size) + 1):
+            if get_f64(own.sums, k - begin) > LOWEST:
+                put_f64(own.sums, k - begin, _rounded(own, get_f64(own.sums, k - begin) - here))
+        here = 0.0
+    return here
+
+
+@helper
+def _score(own: Lattice, token: int, bits: int) -> float:
+    """The score of a token; bits: of it as a float, which it is in sentencepiece's models."""
+    return np.float64(np.int32(bits).view(np.float32)) if own.single != 0 else get_f64(own.scores, token + 1)
+
+
+@helper
+def _longer(
+    own: Lattice, size: int, begin: int, p: int, here: float, node: int, end: int, after: int, near: float
+) -> bool:
+    """The tokens from p on that end behind `end`, where a walk has reached a node; whether one ends at `after`."""
+    known = False
+    while end < size:
+        place = get_i32(own.units, UNIT * node + BASE) ^ get_u8(own.text, end)
+        if get_i32(own.units, UNIT * place + PARENT) != node:
+            break
+        node = place
+        end += 1
+        token = get_i32(own.units, UNIT * node + TOKEN)
+        if token >= 0:
+            score = _score(own, token, get_i32(own.units, UNIT * node + SCORE))
+            _challenge(own, token, p, end, begin, _rounded(own, here + score), near)
+            known = known or end == after
+    return known
 
 
 @helper

@@ -20,6 +20,7 @@ from jittok.models.ugm.files.clusters import (
     is_joined,
     is_placed,
 )
+from jittok.models.ugm.files.matches import DEPTH
 from jittok.normalize.keys import BEGINS_USER, PLAIN, TIED
 from jittok.normalize.steps import longest_known_key, user_path
 from jittok.piece_cache.span_loop import WHOLE
@@ -91,7 +92,7 @@ def open_rewriting(arrays: Arrays, work: Work) -> Rewriting:
         window(arrays.charsmap.replacements),
         window(arrays.user.units),
         window(work.text),
-        work.text.size,
+        work.text.size - DEPTH,
     )
 
 
