@@ -131,7 +131,8 @@ class Encoder:
     def one(self, text: bytes, rule: Rule) -> NDArray[np.int32]:
         """int32[n]: the ids of one text, without the bookkeeping of a batch. Raises EncodingFailed."""
         workspace = self.acquire()
-        quick = len(text) <= HELD and workspace.scratch is not None and self.rewrite is None
+        stays = self.rewrite is None or (self.composes and text.isascii())
+        quick = len(text) <= HELD and workspace.scratch is not None and stays
         if quick and not CHECKED:  # a check knows where the memory ends
             fragments = self._cut_one(workspace, workspace.hold(text), len(text), rule)
             count = self._kernel(

@@ -1,0 +1,36 @@
+"""A short ASCII text of a file with NFC: NFC changes none, so nobody asks."""
+
+import json
+
+import jittok
+from jittok._jit import CHECKED
+from jittok.unicode.tables import ENCODED_BYTE
+
+FILE = {
+    "model": {"type": "BPE", "vocab": {text.decode(): byte for byte, text in enumerate(ENCODED_BYTE)}, "merges": []},
+    "normalizer": {"type": "NFC"},
+    "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True},
+    "decoder": {"type": "ByteLevel"},
+}
+
+
+def test_only_a_text_beyond_ascii_is_asked_whether_nfc_changes_it(monkeypatch):
+    tok, asked = jittok.load(json.dumps(FILE).encode(), cache=False), []
+    encoder = tok._encoder
+    texts = ["a", "ab ab", "e\u0301", "ab\n" * 30, "", "é"]
+    wanted = tok.encode_batch(texts).to_list()
+    rewrite = encoder.rewrite
+    assert encoder.composes
+    assert rewrite is not None
+
+    def noted(data, starts, stops, *rest):
+        asked.append(data[starts[0] : stops[0]].tobytes().decode())
+        return rewrite(data, starts, stops, *rest)
+
+    monkeypatch.setattr(encoder, "rewrite", noted)
+    for text, ids in zip(texts * 2, wanted * 2, strict=True):
+        assert tok.encode(text).tolist() == ids
+        assert tok.encode(text.encode()).tolist() == ids
+    assert {text for text in asked if not text.isascii()} == {"e\u0301", "é"}
+    # before there is any scratch, and where a check knows where memory ends, all are
+    assert CHECKED or len([text for text in asked if text.isascii()]) <= 1
