@@ -68,6 +68,9 @@ def test_what_is_no_text_is_refused_under_any_name(tmp_path, capfd, content, sai
         capfd.readouterr()
     path.write_bytes(b'{"text": "a"}\n')
     assert main(["count", str(path), "--vocab", "gpt-2"]) == 0
+    path = path.rename(path.with_suffix(".log"))  # a name that does not say that it is text
+    assert main(["count", str(path), "--vocab", "gpt-2"]) == 2
+    assert "a.log: found JSON Lines, expected plain text" in capfd.readouterr().err
 
 
 def test_a_bad_line_is_quoted_once_and_says_how_to_go_on(tmp_path, capfd):

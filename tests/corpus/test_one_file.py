@@ -49,6 +49,12 @@ def arrow(rows: int = 20, letter: str = "a", packing: str | None = None, diction
     return out.getvalue()
 
 
+def without_end(data: bytes) -> bytes:
+    """An Arrow file whose messages have no end behind them, as the first versions wrote it."""
+    footer = len(data) - 10 - int.from_bytes(data[-10:-6], "little")
+    return data[: footer - 8] + data[footer:]
+
+
 def read(path: Path, data: bytes) -> int:
     path.write_bytes(data)
     sources, _ = find_sources([path], Options())
@@ -64,6 +70,7 @@ ARROWS = {
     "packed": arrow(packing="lz4"),
     "dictionary": arrow(dictionary=True),
     "no rows": arrow(0),
+    "no end": without_end(arrow()),
     "letters": arrow(letter="ARROW1ARROW1\0\0"),
 }
 

@@ -6,7 +6,7 @@ import unicodedata
 
 import pytest
 
-from jittok.unicode.libraries import STRIDE, _non_starters, normal_form
+from jittok.unicode.libraries import STRIDE, _non_starters, characters, normal_form
 
 FORMS = ["NFC", "NFD", "NFKC", "NFKD"]
 AROUND = ["", "a", "é", "ệ", "ｶ", " ", "中", "각", "\u1100", "\u00a8", "ﬃ", "\u0958", "\uff9e"]
@@ -37,3 +37,11 @@ def test_a_long_row_of_marks_takes_no_longer_a_character_than_a_short_one(form):
 
     seconds(10)
     assert min(seconds(200_000) for _ in range(2)) < 3  # Python's own: two minutes
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_characters_that_the_library_does_not_know_stay_and_part_the_text(form):
+    around = "e\u0301"
+    for newer in sorted(characters("newer")):
+        wanted = unicodedata.normalize(form, around)
+        assert normal_form(form, around + newer + around) == wanted + newer + wanted
