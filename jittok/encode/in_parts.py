@@ -20,6 +20,8 @@ from jittok.fragments import PAD, TEXT
 from jittok.inputs import Documents
 from jittok.models.spm.arrays import Arrays
 from jittok.models.spm.unknown import join_unknown
+from jittok.models.spm.unused import Parts as Unused
+from jittok.models.spm.unused import count_parts, write_parts
 from jittok.normalize.squeezed import Squeezed, squeeze_part
 from jittok.unicode.characters import SPACE_BYTE
 
@@ -39,8 +41,8 @@ Run = Callable[[Documents, int], Any]
 class Parts:
     """What cuts texts for one encoder."""
 
-    def __init__(self, table: Squeezed, arrays: Arrays, unknown: int | None) -> None:
-        self.table, self.unknown = table, unknown
+    def __init__(self, table: Squeezed, arrays: Arrays, unknown: int | None, unused: Unused | None) -> None:
+        self.table, self.unknown, self.unused = table, unknown, unused
         lengths = np.diff(arrays.texts.offsets[: arrays.tokens + 1])
         for bytes_ in (arrays.byte_ids, arrays.span_byte_ids):
             lengths[bytes_[bytes_ >= 0]] = 1
@@ -89,12 +91,27 @@ class Parts:
         return 0, 0
 
     def _joined(self, workspace: Workspace, origin: int, first: int, last: int) -> int:
-        """The new end of the ids, those from `first` on without what goes on with an unknown token."""
+        """The new end of the ids, those from `first` on taken apart, and without what goes on with an unknown token."""
+        if self.unused is not None:
+            last = taken_apart(self.unused, workspace, np.array([last]), 1, first, last)
         if self.unknown is None:
             return last
         return int(
             workspace.run(join_unknown, workspace.ids, np.array([last]), 1, max(origin, first - 1), self.unknown)
         )
+
+
+def taken_apart(
+    table: Unused, workspace: Workspace, ends: NDArray[np.int64], fragments: int, first: int, last: int
+) -> int:
+    """The ids of a workspace from `first` to `last` without pieces that are not used, the parts of each in its place;
+    where they end now. ends: int64[fragments] where the ids of fragments end, put right."""
+    count = int(workspace.run(count_parts, table, workspace.ids, first, last))
+    if count < 0:
+        return last
+    if workspace.ids.size < first + count:
+        workspace.give_ids(first + count + (first + count) // 8, last)
+    return int(workspace.run(write_parts, table, workspace.ids, ends, fragments, first, count))
 
 
 def one_text(size: int) -> tuple[I64, I64, I32]:

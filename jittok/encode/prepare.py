@@ -78,6 +78,10 @@ class Texts(NamedTuple):
         """Bytes of the texts."""
         return int(np.where(self.tokens < 0, self.stops - self.starts, 0).sum())
 
+    def some(self, its: slice) -> Texts:
+        """Some of them."""
+        return self._replace(starts=self.starts[its], stops=self.stops[its], tokens=self.tokens[its])
+
 
 Step = Callable[[Workspace, Texts], Texts]
 

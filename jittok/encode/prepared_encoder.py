@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.encode import in_parts
+from jittok._jit import frozen
+from jittok.encode import in_parts, separate
 from jittok.encode.encoder import MUCH_TEXT
 from jittok.encode.general import begins_at_start
 from jittok.encode.pipeline_encoder import PipelineEncoder
@@ -18,8 +19,10 @@ from jittok.encode.prepare import Step, Texts, cut_again, no_tokens, squeezed
 from jittok.encode.workspace import Workspace
 from jittok.fragments import TEXT, Failure
 from jittok.inputs import Documents
+from jittok.locks import once
 from jittok.merging.chain import NEVER
 from jittok.models.spm.unknown import join_unknown
+from jittok.models.spm.unused import parts_of
 from jittok.pipeline import Pipeline
 from jittok.pipeline.models import Merges, Pieces, Words
 from jittok.pretokenize.splitters.marks import MARKS, Marking
@@ -42,10 +45,11 @@ class PreparedEncoder(PipelineEncoder):
         model = pipeline.model
         fuses = isinstance(model, Pieces) or (isinstance(model, Merges) and self.family == "spm")
         self._unknown = model.unknown if fuses and not model.byte_fallback else None  # type: ignore[union-attr]
+        self._unused = parts_of(pipeline) if self.family == "spm" else None
         squeezes = [step for step in (*found.normalize, *found.front) if getattr(step, "func", None) is squeezed]
         self._parts: in_parts.Parts | None = None
         if self.family == "spm" and len(found.normalize) == 1 and not found.front and squeezes:
-            self._parts = in_parts.Parts(squeezes[0].args[0], self.arrays, self._unknown)  # type: ignore[attr-defined]
+            self._parts = in_parts.Parts(squeezes[0].args[0], self.arrays, self._unknown, self._unused)  # type: ignore[attr-defined]
         self.rewrite = _run_nothing  # so that no text is encoded as it is
         if isinstance(pipeline.model, Words):
             self.arrays = self.arrays._replace(chain=self.arrays.chain._replace(state=NEVER))
@@ -118,20 +122,61 @@ class PreparedEncoder(PipelineEncoder):
         """`_run` on the fragments of UTF-8 as they are prepared."""
         steps = self.steps
         texts, last = Texts(docs.data, starts[:fragments], stops[:fragments], tokens[:fragments], docs.kept), None
+        much = separate.GROWN * texts.size
         for step in steps.normalize:
             texts = _done(step, workspace, texts)
         if steps.normalize and later.ids.size:
             texts, last = cut_again(later, workspace, texts)
-        for step in steps.front:
-            texts = _done(step, workspace, texts)
-        made = Documents(texts.data, texts.starts, texts.stops, texts.kept)
         own = ends if last is None else np.empty(texts.number, np.int64)
-        done = super()._run(workspace, made, texts.starts, texts.stops, texts.tokens, texts.number, count, own, replace)
-        if isinstance(done, int) and self._unknown is not None:
-            done = int(workspace.run(join_unknown, workspace.ids, own, texts.number, count, self._unknown))
-        if isinstance(done, int) and last is not None:
+        end = count
+        for part, first, stop in self._separated(texts, much):
+            done = self._run_front(part, workspace, end, own[first:stop], replace)
+            if not isinstance(done, int):
+                return done._replace(fragment=done.fragment + first)
+            end = done
+        if last is not None:
             ends[:fragments] = np.where(last > 0, np.append(own, count)[last - 1], count)
+        return end
+
+    def _separated(self, texts: Texts, much: int) -> Iterator[tuple[Texts, int, int]]:
+        """(some texts, from which to which of all): all at once; if they have more than `much` bytes, a long one by
+        parts that are cut apart (`separate`), which are the texts in its place."""
+        sizes = np.where(texts.tokens < 0, texts.stops - texts.starts, 0)
+        if sizes.max(initial=0) < separate.LONG or sizes.sum() <= much or self._separators is None:
+            yield texts, 0, texts.number
+            return
+        docs, at = Documents(texts.data, texts.starts, texts.stops, texts.kept), 0
+        for k in [*np.flatnonzero(sizes >= separate.LONG).tolist(), texts.number]:
+            if at < k:
+                yield texts.some(slice(at, k)), at, k
+            if k < texts.number:
+                for start, stop in separate.pieces_of(
+                    self._separators, docs, int(texts.starts[k]), int(texts.stops[k])
+                ):
+                    its = frozen([start], np.int64), frozen([stop], np.int64), frozen(texts.tokens[k : k + 1], np.int32)
+                    yield Texts(texts.data, *its, texts.kept), k, k + 1
+            at = k + 1
+
+    def _run_front(
+        self, texts: Texts, workspace: Workspace, count: int, ends: NDArray[np.int64], replace: bool
+    ) -> int | Failure:
+        """The ids of texts that are normalized behind the first `count`; how many there are now."""
+        for step in self.steps.front:
+            texts = _done(step, workspace, texts)
+        made, number = Documents(texts.data, texts.starts, texts.stops, texts.kept), texts.number
+        done = super()._run(
+            workspace, made, texts.starts, texts.stops, texts.tokens, number, count, ends, replace
+        )  # fmt: skip
+        if isinstance(done, int) and self._unused is not None:
+            done = in_parts.taken_apart(self._unused, workspace, ends, number, count, done)
+        if isinstance(done, int) and self._unknown is not None:
+            done = int(workspace.run(join_unknown, workspace.ids, ends, number, count, self._unknown))
         return done
+
+    @once
+    def _separators(self) -> separate.Separators | None:
+        """Where parts of normalized text have the ids that they have in it."""
+        return separate.separators(self.pipeline.split) if isinstance(self.prepared, Marking | Plan) else None
 
     def _kernel(self, workspace: Workspace, *args: Any) -> int:
         if isinstance(self.prepared, Marking | Plan):

@@ -89,8 +89,8 @@ def chain_of(stages: tuple[Splitter, ...], greedy: dict[str, str]) -> Chain | No
     if any(isinstance(stage, SpellBytes) for stage in stages[at + 1 :]):
         return None
     try:
-        front = [_compile(stage, greedy, at + 1 < len(stages)) for stage in stages[:at]]
-        behind = [_compile(stage, greedy, True) for stage in stages[at + 1 :]]
+        front = [compile_stage(stage, greedy, at + 1 < len(stages)) for stage in stages[:at]]
+        behind = [compile_stage(stage, greedy, True) for stage in stages[at + 1 :]]
         if any(stage is None for stage in (*front, *behind)):
             return None
         known = [stage for stage in front if stage is not None]
@@ -130,7 +130,7 @@ def _chain(front: list[_Compiled], behind: list[_Compiled], spelled: bool) -> Ch
     )  # fmt: skip
 
 
-def _compile(stage: Splitter, greedy: dict[str, str], apart: bool) -> _Compiled | None:
+def compile_stage(stage: Splitter, greedy: dict[str, str], apart: bool) -> _Compiled | None:
     """One stage; None where it is not covered. apart: whether pieces are cut over bytes behind it, which may cut what
     is dropped in two."""
     if isinstance(stage, Chars):

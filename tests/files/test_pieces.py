@@ -9,6 +9,7 @@ from small_files import sentencepiece, sentencepiece_of
 
 import jittok
 from jittok._jit import JIT
+from jittok.encode import in_parts
 from jittok.files import read_pipeline
 from jittok.reference.pipeline import Runner
 from jittok.reference.pipeline import sentencepiece as plain_pieces
@@ -120,6 +121,31 @@ def test_drawn_models_give_the_ids_of_the_reference_and_of_sentencepiece(seed):
     library = pytest.importorskip("sentencepiece").SentencePieceProcessor()
     library.LoadFromSerializedProto(content)
     assert found == [library.encode(text) for text in texts]
+
+
+LATER = [("ab", UNUSED, -4.0), ("abc", UNUSED, -2.0), ("bc", NORMAL, -3.0), ("bcab", UNUSED, -1.0), ("é", UNUSED, -9.0),
+         ("aé", UNUSED, -1.0), ("▁▁", UNUSED, -1.0), ("cé", NORMAL, -6.0), ("bcé", NORMAL, -5.0)]  # fmt: skip
+
+
+@pytest.mark.parametrize("fallback", [True, False])
+@pytest.mark.parametrize("users", [[], [("ca", USER, 0.0), ("▁a", USER, 0.0)]])
+def test_pieces_that_are_not_used_are_what_they_are_merged_of(fallback, users, monkeypatch):
+    letters = [("▁", NORMAL, -9.0), ("a", NORMAL, -9.0), ("b", NORMAL, -9.0), ("c", NORMAL, -9.0)]
+    pieces = [*HEAD, *(BYTES if fallback else []), *letters, *LATER, *users]
+    content = sentencepiece_of(BPE, pieces, fallback, True, False)
+    tok, plain, draw = jittok.load(content, cache=False), Runner(read_pipeline(content)), random.Random(3)
+    assert tok.runs == "kernels"
+    tok._wait_for_kernels()
+    texts = ["".join(draw.choices("abcé x", k=draw.randrange(60 if JIT else 20))) for _ in range(60 if JIT else 6)]
+    wanted = [plain.encode(text, False) for text in texts]
+    assert tok.encode_batch(texts, threads=1).to_list() == wanted
+    monkeypatch.setattr(in_parts, "LONG", 8)
+    monkeypatch.setattr(in_parts, "PART", 16)
+    monkeypatch.setattr(in_parts, "AGAIN", 3)
+    assert tok.encode_batch(texts, threads=1).to_list() == wanted
+    library = pytest.importorskip("sentencepiece").SentencePieceProcessor()
+    library.LoadFromSerializedProto(content)
+    assert wanted == [library.encode(text) for text in texts]
 
 
 USERS = [("[A]", USER, 0.0), ("[A][A]", USER, 0.0), ("ab", USER, 0.0), ("é", USER, 0.0), ("[", USER, 0.0)]

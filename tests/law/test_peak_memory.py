@@ -68,6 +68,18 @@ elif name == "list of words":
     model = {"type": "WordLevel", "vocab": {"?": 0, "a": 1, "the": 2}, "unk_token": "?"}
     tok = jittok.load(json.dumps({"model": model, "pre_tokenizer": {"type": "WhitespaceSplit"}}).encode())
     assert tok.runs == "kernels"
+elif name == "normal form":
+    import json
+    model = {"type": "WordLevel", "vocab": {"?": 0, "a": 1}, "unk_token": "?"}
+    cuts = {"type": "Whitespace"}
+    tok = jittok.load(json.dumps({"normalizer": {"type": "NFKD"}, "pre_tokenizer": cuts, "model": model}).encode())
+    assert tok.runs == "kernels"
+elif name == "not used":
+    sys.path += sys.argv[5:]
+    from small_files import sentencepiece_of
+    letters, unused = [("<unk>", 2, 0.0), ("\u2581", 1, -9.0), ("a", 1, -9.0)], [("aa", 5, -1.0), ("aaaa", 5, -1.0)]
+    tok = jittok.load(sentencepiece_of(2, letters + unused, False, True, False))
+    assert tok.runs == "kernels"
 elif name in ("merges", "one WordPiece"):
     import json
     letters = {"?": 0, "a": 1, "aa": 2, "##a": 3, "ab": 4}
@@ -216,6 +228,12 @@ def test_what_becomes_longer_takes_no_more(case):
 
 def test_an_unknown_word_takes_no_more_however_long_it_is():
     taken, given = peak("list of words", b"\xff", "encode", 4)
+    assert taken <= max(TIMES, given + TIMES / 2)
+
+
+@pytest.mark.parametrize(("name", "character"), [("normal form", "\ufdfa"), ("not used", "a")])
+def test_marked_words_and_pieces_that_are_not_used_go_by_parts(name, character):
+    taken, given = peak(name, character.encode(), "encode", 4)
     assert taken <= max(TIMES, given + TIMES / 2)
 
 

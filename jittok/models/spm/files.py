@@ -16,6 +16,7 @@ from jittok.merging.living import Pairs, living
 from jittok.models.spm.arrays import Arrays
 from jittok.models.spm.compile import other_characters_entered, span_rules
 from jittok.models.spm.pairs import all_pairs
+from jittok.models.spm.unused import is_merged
 from jittok.pipeline import Pipeline
 from jittok.pipeline.models import BPE, BYTE, NORMAL, UNUSED, USER, Merges, Pieces
 from jittok.pipeline.pipeline import packed
@@ -85,19 +86,22 @@ def compile_normalized(pipeline: Pipeline) -> Arrays | None:
     """The arrays of BPE over characters for texts that are normalized already; None for other files.
 
     Without byte fallback each byte of an unknown character is the unknown id: whoever calls the kernel makes one of all
-    in a row.
+    in a row, and takes pieces apart that are not used (`unused`).
     """
     model = pipeline.model
     if isinstance(model, Merges):
         return _of_merges(pipeline, model, fused=True)
-    if not isinstance(model, Pieces) or model.kind != BPE or np.isin(model.types, UNUSED).any():
+    if not isinstance(model, Pieces) or model.kind != BPE:
         return None
     return _pieces(pipeline, model, 0)
 
 
 def _pieces(pipeline: Pipeline, model: Pieces, prefix: int) -> Arrays:
     tokens = pipeline.model_tokens
-    texts_of = [text or NO_TEXT if kind == NORMAL else NO_TEXT for text, kind in zip(tokens, model.types, strict=True)]
+    own = zip(tokens, model.types.tolist(), strict=True)
+    texts_of = [
+        text if text and (kind == NORMAL or (kind == UNUSED and is_merged(text))) else NO_TEXT for text, kind in own
+    ]
     data, offsets = packed(texts_of)
     room = np.append(data, np.uint8(SPACE_BYTE))  # a last token without a text is looked at
     texts = other_characters_entered(frozen(room, np.uint8), frozen(offsets, np.int64))

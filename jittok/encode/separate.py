@@ -1,0 +1,81 @@
+"""Long texts of a file that are normalized, as shorter ones: cut where its splitter cuts whatever else the text holds.
+
+That is between two characters where the first stage ends a match with the one, and begins anew with the other, in every
+state that it may be in, just as if the text ended between them. Later stages see what the first has cut, so nothing
+goes across. What stages write in front of words they write in front of each, but not a stage that stands first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.inputs import Documents
+from jittok.pipeline.known_patterns import GREEDY
+from jittok.pipeline.patterns import PatternError
+from jittok.pipeline.steps import Cut, CutClass, Splitter
+from jittok.pretokenize.automaton import DEAD, START
+from jittok.pretokenize.marking import compile_stage
+from jittok.pretokenize.splitters.marks import INVERTS, ISOLATES, REMOVES
+
+GROWN = 2
+"""Texts of more than so many times the bytes that they had are done in parts:"""
+LONG = 1 << 20
+"""those of so many bytes,"""
+PART = 1 << 18
+"""in parts of so many, or a little more,"""
+LOOK = 1 << 12
+"""of which so many are looked through at once for a place to cut."""
+
+
+class Separators(NamedTuple):
+    """Where a splitter always cuts."""
+
+    starts: NDArray[np.integer]  # [runs] first code point of each run of characters
+    classes: NDArray[np.integer]  # [runs] its class
+    between: NDArray[np.bool_]  # [classes, classes] whether there is a cut between them
+
+
+def separators(split: tuple[Splitter, ...]) -> Separators | None:
+    """Where a splitter cuts for sure; None for one of which that is not known, or nowhere."""
+    if not split or not isinstance(split[0], Cut | CutClass):
+        return None
+    try:
+        found = compile_stage(split[0], GREEDY, True)
+    except (ValueError, PatternError):
+        return None
+    if found is None or found.behaves not in (ISOLATES, REMOVES, REMOVES + INVERTS):
+        return None
+    automaton = found.automaton
+    rows = automaton.transitions.reshape(-1, automaton.width).astype(np.int64)
+    ends = rows == DEAD << 1 | 1
+    count, states = automaton.width - 1, np.delete(rows, DEAD, 0)
+    between = np.zeros((count, count), np.bool_)
+    for c in range(count):
+        behind = np.unique(states[:, c] >> 1)
+        behind = behind[behind != DEAD]
+        if rows[START, c] >> 1 != DEAD and ends[behind, -1].all():
+            between[c] = ends[behind, :-1].all(0)
+    return Separators(automaton.starts, automaton.classes, between) if between.any() else None
+
+
+def pieces_of(table: Separators, docs: Documents, start: int, stop: int) -> Iterator[tuple[int, int]]:
+    """(start, stop) of the parts of the text from `start` to `stop`, which is UTF-8, in order."""
+    at = start + PART
+    while at + PART < stop:
+        raw = docs.between(at, min(at + LOOK, stop))
+        text = raw.decode("utf-8", "ignore")  # characters that are cut in two are not looked at
+        codes = np.frombuffer(text.encode("utf-32-le"), np.uint32)
+        kinds = table.classes[np.searchsorted(table.starts, codes, "right") - 1]
+        cuts = np.flatnonzero(table.between[kinds[:-1], kinds[1:]])
+        if cuts.size == 0:
+            at += LOOK
+            continue
+        inside = next(k for k, byte in enumerate(raw) if byte & 0xC0 != 0x80)
+        at += inside + len(text[: int(cuts[0]) + 1].encode())
+        yield start, at
+        start, at = at, at + PART
+    yield start, stop
