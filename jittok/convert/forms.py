@@ -10,7 +10,7 @@ import numpy as np
 from jittok._jit import frozen
 from jittok.models.bpe.files import pairs_of_ranks
 from jittok.pipeline import Pipeline
-from jittok.pipeline.known_patterns import GREEDY
+from jittok.pipeline.known_patterns import greedy
 from jittok.pipeline.models import BPE, NO_TOKEN, UNIGRAM, Longest, Merges, Pieces, Ranks, WordPiece
 from jittok.pipeline.pipeline import FIRST_TEXT
 from jittok.pipeline.steps import (
@@ -197,7 +197,7 @@ def _splits(pipeline: Pipeline) -> list[dict[str, Any]] | None:
         if not isinstance(stage, Cut) or stage.pattern.literal:
             return None
         removed = stage.behavior == REMOVED and stage.invert
-        pattern = GREEDY.get(stage.pattern.text, stage.pattern.text)
+        pattern = greedy(stage.pattern.text, stage.pattern.engine) or stage.pattern.text
         out.append(
             dict(
                 hf_file.split(pattern, "Removed" if removed else stage.behavior.title().replace("_", ""), stage.invert)

@@ -36,7 +36,6 @@ from jittok.inputs import Documents
 from jittok.normalize.images import images_of
 from jittok.normalize.squeezed import known_characters
 from jittok.pipeline import Pipeline
-from jittok.pipeline.known_patterns import GREEDY
 from jittok.pipeline.models import BPE, Pieces
 from jittok.pipeline.steps import (
     ALWAYS,
@@ -118,7 +117,7 @@ def segments_of(split: tuple[Splitter, ...]) -> list[Segment]:
 
 def raw_marking(stages: tuple[Splitter, ...]) -> Marking | None:
     """The marking of a chain that writes words as they are; None where no kernel runs the chain."""
-    chain = chain_of(stages, GREEDY)
+    chain = chain_of(stages)
     if chain is None:
         return None
     no_table = frozen([0], np.uint16), frozen([0], np.uint8)

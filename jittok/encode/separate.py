@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.inputs import Documents
-from jittok.pipeline.known_patterns import GREEDY
 from jittok.pipeline.patterns import PatternError
 from jittok.pipeline.steps import Cut, CutClass, Splitter
 from jittok.pretokenize.automaton import DEAD, START
@@ -44,7 +43,7 @@ def separators(split: tuple[Splitter, ...]) -> Separators | None:
     if not split or not isinstance(split[0], Cut | CutClass):
         return None
     try:
-        found = compile_stage(split[0], GREEDY, True)
+        found = compile_stage(split[0], True)
     except (ValueError, PatternError):
         return None
     if found is None or found.behaves not in (ISOLATES, REMOVES, REMOVES + INVERTS):

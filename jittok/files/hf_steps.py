@@ -70,8 +70,8 @@ def flat(node: Node, key: str, depth: int = 0) -> Iterator[Node]:
         yield node
 
 
-def read_pattern(node: Node) -> Pattern:
-    """{"String": text} or {"Regex": pattern}."""
+def read_pattern(node: Node, empty: bool = False) -> Pattern:
+    """{"String": text} or {"Regex": pattern}, which may match the empty text if `empty`."""
     if set(node.of(dict)) == {"String"}:
         text = node.get("String", str)
         if not text:
@@ -81,7 +81,7 @@ def read_pattern(node: Node) -> Pattern:
         raise node.bad(node.value, '{"String": text} or {"Regex": pattern}')
     text = node.get("Regex", str)
     try:
-        check_pattern(Pattern(text))
+        check_pattern(Pattern(text), empty)
     except PatternError as error:
         raise node.unknown(text, f"a pattern that jittok knows: {error}") from None
     return Pattern(text)
@@ -169,7 +169,7 @@ def _splitter(node: Node) -> list[Splitter]:
     known: dict[str, Callable[[], list[Splitter]]] = {
         "ByteLevel": lambda: _byte_level(node),
         "Metaspace": lambda: [_metaspace(node)],
-        "Split": lambda: [Cut(read_pattern(node.child("pattern")), _behavior(node), node.get("invert", bool))],
+        "Split": lambda: [Cut(read_pattern(node.child("pattern"), True), _behavior(node), node.get("invert", bool))],
         "Whitespace": lambda: [Cut(Pattern(r"\w+|[^\w\s]+", engine=CRATE), REMOVED, invert=True)],
         "WhitespaceSplit": lambda: [CutClass("whitespace", REMOVED)],
         "BertPreTokenizer": lambda: [CutClass("whitespace", REMOVED), CutClass("punctuation", ISOLATED)],

@@ -6,10 +6,11 @@ import math
 from functools import lru_cache
 from typing import NamedTuple
 
-from jittok.unicode.libraries import Ranges
+from jittok.unicode.sets import Ranges, common, merged
 
-LAST = 0x10FFFF
 MOST_REPEATS = 1_000
+LOOKS = ("(?=", "(?!", "(?<=", "(?<!")
+"""How a part begins that looks ahead or back."""
 
 
 class Tries(NamedTuple):
@@ -51,8 +52,8 @@ def single(members: Ranges) -> Part:
 
 
 def is_look(part: Part) -> bool:
-    """Whether a part looks ahead and takes nothing."""
-    return part.text.startswith(("(?=", "(?!")) and part.empty
+    """Whether a part looks around and takes nothing."""
+    return part.text.startswith(LOOKS) and part.empty
 
 
 def either(tries: list[Tries]) -> Tries:
@@ -96,34 +97,6 @@ def without_keeping(part: Part, behind: list[Part]) -> Part:
         if not each.empty or is_look(each):
             break
     return part._replace(text=part.text[:-1])
-
-
-def merged(parts: list[tuple[int, int]] | Ranges) -> Ranges:
-    """Ranges that rise and do not touch."""
-    out: list[tuple[int, int]] = []
-    for low, high in sorted(parts):
-        if out and low <= out[-1][1] + 1:
-            out[-1] = (out[-1][0], max(high, out[-1][1]))
-        else:
-            out.append((low, high))
-    return tuple(out)
-
-
-def complement(parts: list[tuple[int, int]] | Ranges) -> Ranges:
-    """All other characters."""
-    out, at = [], 0
-    for low, high in merged(parts):
-        if at < low:
-            out.append((at, low - 1))
-        at = high + 1
-    return tuple([*out, (at, LAST)] if at <= LAST else out)
-
-
-def common(whole: Ranges | None, part: list[tuple[int, int]]) -> Ranges:
-    """The characters that both sets have; None: all."""
-    if whole is None:
-        return merged(part)
-    return complement(complement(whole) + complement(part))
 
 
 @lru_cache(maxsize=256)  # a letter is hundreds of ranges, and patterns name it again and again

@@ -6,9 +6,9 @@ Expression Matching: the Virtual Machine Approach", 2009). A thread that reaches
 A thread before it may still replace its match by a longer one. So one pass, without backtracking, gives the match that
 a backtracking engine finds.
 
-The patterns look ahead by one character at most: `(?!\\S)`, `(?=[..])`. So the empty steps of a state are followed when
+Most patterns look ahead by one character at most: `(?!\\S)`, `(?=[..])`. So the empty steps of a state are followed when
 the next character is known. "A match ends here" is part of the transition on that character. The end of the piece is
-one more character class.
+one more character class. Patterns that look further, or back, are for `looking.py`.
 
     entry = transitions[state * width + class]: next state << 1 | a match ends before this character
     state 0 is dead, state 1 begins; class width - 1 is the end of the piece
@@ -19,7 +19,7 @@ from __future__ import annotations
 import importlib
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -51,12 +51,19 @@ def compile_pattern(pattern: str | bytes, size: int, most: int | None = None) ->
     """The automaton of a pattern over characters 0 .. size - 1. ValueError for what the construction does not cover,
     and for more than `most` states."""
     flags = 0 if isinstance(pattern, bytes) else sre_parse.SRE_FLAG_UNICODE
-    nodes = _Nodes(size)
+    nodes = Nodes(size)
     parsed = sre_parse.parse(pattern if isinstance(pattern, bytes) else _without_escapes(pattern), flags)
     first = nodes.sequence(parsed, nodes.match())
-    starts, members = _classes(nodes.sets, size)
-    transitions = _determinize(nodes, first, members, most or MOST_STATES)
-    return Automaton(starts, members[:, -1].astype(np.uint8), transitions, int(members[:, -1].max()) + 2)
+    starts, rows = nodes.classes()
+    transitions = determinize(nodes.nodes, first, rows, most or MOST_STATES)
+    if (transitions.reshape(-1, len(rows))[START] & 1).any():
+        raise ValueError("the pattern matches the empty text")
+    return Automaton(starts[:, 0], starts[:, 1].astype(np.uint8), transitions.reshape(-1), len(rows))
+
+
+def parsed_pattern(pattern: str) -> Any:
+    """What the standard library's parser makes of a pattern of characters."""
+    return sre_parse.parse(_without_escapes(pattern), sre_parse.SRE_FLAG_UNICODE)
 
 
 def _without_escapes(pattern: str) -> str:
@@ -64,15 +71,25 @@ def _without_escapes(pattern: str) -> str:
     return _ESCAPES.sub(lambda found: chr(int(found[1] or found[2], 16)) if found[1] or found[2] else found[0], pattern)
 
 
-class _Nodes:
+class Look(NamedTuple):
+    """A look-around that more than the next character decides."""
+
+    ahead: bool  # else it looks back
+    first: int  # node that its body begins with
+    written: str  # its body, as the parser has it
+
+
+class Nodes:
     """A nondeterministic automaton, built from the end: each part knows the node that follows it.
 
     Node kinds: ("char", set, next), ("look", set, end, next) the next character is in the set (or the piece ends, if
-    `end`), ("split", [nexts in order of preference]), ("match",).
+    `end`), ("mark", number, negated, next) what the look-around of this number says of the place, ("split", [nexts in
+    order of preference]), ("match",).
     """
 
-    def __init__(self, size: int) -> None:
-        self.size, self.sets, self.nodes = size, list[Ranges](), list[tuple[Any, ...]]()
+    def __init__(self, size: int, looks: list[Look] | None = None) -> None:
+        """looks: where to write down look-arounds that the next character does not decide; None: refused."""
+        self.size, self.sets, self.nodes, self.looks = size, list[Ranges](), list[tuple[Any, ...]](), looks
 
     def add(self, *node: Any) -> int:
         self.nodes.append(node)
@@ -99,23 +116,24 @@ class _Nodes:
             return self.sequence(argument[3], following)
         if operator is sre.BRANCH:
             return self.add("split", [self.sequence(item, following) for item in argument[1]])
-        if operator is sre.MAX_REPEAT:
+        if operator in (sre.MAX_REPEAT, sre.MIN_REPEAT):
             least, most, body = argument
-            return self.repeat(least, most, body, following)
+            return self.repeat(least, most, body, following, 1 if operator is sre.MAX_REPEAT else -1)
         if operator in (sre.ASSERT, sre.ASSERT_NOT):
             return self.look(operator is sre.ASSERT_NOT, argument, following)
         if operator is sre.AT and argument is sre.AT_END_STRING:
             return self.add("look", self.set([]), True, following)
         raise ValueError(f"a pattern with {operator} is not covered")
 
-    def repeat(self, least: int, most: Any, body: Any, following: int) -> int:
+    def repeat(self, least: int, most: Any, body: Any, following: int, order: int) -> int:
+        """order: 1 for as many as there are, -1 for as few."""
         if most is sre.MAXREPEAT:
             loop = self.add("split", [])  # filled below: the loop leads back to itself
-            self.nodes[loop][1].extend([self.sequence(body, loop), following])
+            self.nodes[loop][1].extend([self.sequence(body, loop), following][::order])
             following = loop
         else:
             for _ in range(most - least):
-                following = self.add("split", [self.sequence(body, following), following])
+                following = self.add("split", [self.sequence(body, following), following][::order])
         for _ in range(least):
             following = self.sequence(body, following)
         return following
@@ -126,9 +144,30 @@ class _Nodes:
         if len(body) == 1:
             operator, inner = body[0]
             ranges = _ranges_of(operator, inner, self.size)
-        if direction != 1 or ranges is None:
+        if direction == 1 and ranges is not None:
+            return self.add("look", self.set(ranges, negated=negated), negated, following)
+        if self.looks is None:
             raise ValueError("only a look-ahead of one character is covered")
-        return self.add("look", self.set(ranges, negated=negated), negated, following)
+        return self.add("mark", self.mark(direction > 0, body), negated, following)
+
+    def mark(self, ahead: bool, body: Any) -> int:
+        """The number of a look-around. Those within it have smaller ones."""
+        assert self.looks is not None
+        written = repr(body)
+        known = [k for k, each in enumerate(self.looks) if (each.ahead, each.written) == (ahead, written)]
+        if known:
+            return known[0]
+        first = self.sequence(body, self.match())
+        self.looks.append(Look(ahead, first, written))
+        return len(self.looks) - 1
+
+    def classes(self) -> tuple[NDArray[np.int64], list[list[bool]]]:
+        """(int64[runs, 2] first character and class of runs that no set tells apart; for each class, and for the end
+        of the text, which sets it is in)."""
+        starts, members = _classes(self.sets, self.size)
+        in_set = np.zeros((int(members[:, -1].max()) + 2, len(self.sets)), bool)  # the end is in none
+        in_set[members[:, -1]] = members[:, :-1] > 0
+        return np.stack([starts, members[:, -1]], 1), in_set.tolist()
 
 
 _SPACES = [(9, 13), (32, 32)]
@@ -205,34 +244,32 @@ def _classes(sets: list[Ranges], size: int) -> tuple[NDArray[np.int64], NDArray[
     return starts, np.column_stack([inside, classes.reshape(-1)])
 
 
-def _determinize(nodes: _Nodes, first: int, members: NDArray[np.int64], most: int) -> NDArray[np.uint16]:
-    """Subset construction over ordered lists of nodes whose empty steps are still to be followed."""
-    count = int(members[:, -1].max()) + 1
-    in_set = np.zeros((count + 1, len(nodes.sets)), bool)  # class -> is it in each set; the end is in none
-    in_set[members[:, -1]] = members[:, :-1] > 0
-    rows = in_set.tolist()
+def determinize(
+    nodes: list[tuple[Any, ...]], first: int, rows: list[list[bool]], most: int, marks: Sequence[int] = (0,)
+) -> NDArray[np.uint16]:
+    """uint16[states, len(rows) * len(marks)]: subset construction over ordered lists of nodes whose empty steps are
+    still to be followed. marks: what all look-arounds together may say of a place, a bit for each."""
     numbers: dict[tuple[int, ...], int] = {(): DEAD, (first,): START}
     todo: list[tuple[int, ...]] = [(first,)]
-    table = {DEAD: [0] * (count + 1)}
+    table = {DEAD: [0] * (len(rows) * len(marks))}
     while todo:
         state = todo.pop()
         entries = []
-        for symbol in range(count + 1):
-            following, matched = _step(nodes.nodes, state, rows[symbol], symbol == count)
-            if following not in numbers:
-                numbers[following] = len(numbers)
-                todo.append(following)
-            entries.append(numbers[following] << 1 | matched)
+        for symbol, sets in enumerate(rows):
+            for bits in marks:
+                following, matched = _step(nodes, state, sets, symbol == len(rows) - 1, bits)
+                if following not in numbers:
+                    numbers[following] = len(numbers)
+                    todo.append(following)
+                entries.append(numbers[following] << 1 | matched)
         table[numbers[state]] = entries
         if len(numbers) > most:
             raise ValueError(f"the pattern needs more than {most} states")
-    if any(entry & 1 for entry in table[START]):
-        raise ValueError("the pattern matches the empty text")
-    return np.array([entry for number in range(len(table)) for entry in table[number]], np.uint16)
+    return np.array([table[number] for number in range(len(table))], np.uint16)
 
 
 def _step(
-    nodes: list[tuple[Any, ...]], state: tuple[int, ...], sets: list[bool], end: bool
+    nodes: list[tuple[Any, ...]], state: tuple[int, ...], sets: list[bool], end: bool, bits: int
 ) -> tuple[tuple[int, ...], bool]:
     """(the ordered list after one character, whether a match ends before it)."""
     following: dict[int, None] = {}  # an ordered set
@@ -250,6 +287,9 @@ def _step(
             stack += reversed(rest[0])
         elif kind == "look":
             if sets[rest[0]] or (end and rest[1]):
+                stack.append(rest[2])
+        elif kind == "mark":
+            if (bits >> rest[0] & 1) != rest[1]:
                 stack.append(rest[2])
         elif sets[rest[0]] and not end:
             following[rest[1]] = None

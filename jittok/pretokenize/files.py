@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import re
+from collections.abc import Iterable
 
 import numpy as np
 
-from jittok.pipeline.known_patterns import GPT2, GREEDY, O200K, R50K
+from jittok.pipeline.known_patterns import GPT2, GREEDY_R50K, O200K, greedy
 from jittok.pipeline.pattern_parts import is_possessive
 from jittok.pipeline.patterns import PatternError, explicit
 from jittok.pipeline.steps import CONTIGUOUS, ISOLATED, REMOVED, Cut, CutClass, Pattern, SpellBytes, Splitter
@@ -39,7 +41,7 @@ _CL100K = r"'(?i:[sdmt]|ll|ve|re)|"
 GPT2_FORMS = (
     GPT2,
     r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
-    GREEDY[R50K],
+    GREEDY_R50K,
 )
 """Patterns that cut as `splitters.gpt2`. Where `\\s+(?!\\S)` has failed one character of white space is left."""
 MOST_KEPT = 32
@@ -51,10 +53,13 @@ class Family:
 
     def __init__(
         self, name: str, group: int = 0, contractions: int = WITHOUT, marks: bool = False, folded: bool = False,
-        cased: int = ONE_CASE,
+        cased: int = ONE_CASE, ends: bool = False,
     ) -> None:  # fmt: skip
         self.name, self.group, self.contractions = name, group, contractions | FOLDED if folded else contractions
         self.marks, self.cased = marks, cased
+        self.ends = ends
+        """White space that ends a text is one word, which the splitter cuts behind its last line feed: ids are the same
+        unless a token goes on behind it (`crosses`)."""
 
     def classes(self) -> CharacterClasses:
         """Its table of characters."""
@@ -81,6 +86,8 @@ def _llama3_forms() -> dict[str, Family]:
             short = plain.replace(r"\s*[\r\n]+|\s+(?!\S)|\s+", r"\s*[\r\n]|\s+(?!\S)|\s")
             for text, with_marks in ((plain, False), (marks, True), (short, False)):
                 found[text] = Family("llama3", group, PREFIX, with_marks, folded)
+            ending = short.replace(r"|\s*[\r\n]|", r"|\s+\z|\s*[\r\n]|")
+            found[ending] = Family("llama3", group, PREFIX, False, folded, ends=True)
     return found
 
 
@@ -108,7 +115,7 @@ def _explicit_forms() -> dict[str, Family]:
 def _family(pattern: Pattern) -> Family | None:
     """The fast splitter of a pattern: most files write it as one of `_forms`, which all engines read alike; others are
     told by their classes. PatternError for one that is not known at all."""
-    text = _greedy(pattern.text)
+    text = greedy(pattern.text, pattern.engine) or pattern.text
     return _forms().get(text) or _explicit_forms().get(explicit(text, pattern.engine))
 
 
@@ -120,6 +127,15 @@ def family_of(stages: tuple[Splitter, ...]) -> Family | None:
     return None
 
 
+_CROSSING = re.compile(rb"[\r\n](?:[\t\v\f\x1c-\x20]|[\xc2\xe1-\xe3][^\r\n]*)+\Z")
+
+
+def crosses(tokens: Iterable[bytes]) -> bool:
+    """Whether a token goes on with white space behind its last line feed or carriage return. Without one, no merge
+    reaches across the place, and white space may as well be cut there."""
+    return any(map(_CROSSING.search, tokens))
+
+
 def _without_spelling(stages: tuple[Splitter, ...]) -> tuple[Splitter, ...]:
     """The stages without a SpellBytes that stands last: the model sees bytes in any case."""
     return stages[:-1] if stages and isinstance(stages[-1], SpellBytes) else stages
@@ -127,10 +143,6 @@ def _without_spelling(stages: tuple[Splitter, ...]) -> tuple[Splitter, ...]:
 
 def _keeps_all(stage: Cut) -> bool:
     return (stage.behavior == ISOLATED and not stage.invert) or (stage.behavior == REMOVED and stage.invert)
-
-
-def _greedy(text: str) -> str:
-    return GREEDY.get(text, text)
 
 
 @functools.lru_cache(MOST_KEPT)
@@ -167,7 +179,7 @@ def _stage(stage: Splitter) -> Stage | None:
         members = "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in ranges(stage.name))
         text = f"[{members}]" + ("+" if stage.behavior == CONTIGUOUS else "")
     elif isinstance(stage, Cut) and not stage.pattern.literal:
-        text = explicit(_greedy(stage.pattern.text), stage.pattern.engine)
+        text = explicit(stage.pattern.text, stage.pattern.engine)
         if is_possessive(text):
             return None
     else:

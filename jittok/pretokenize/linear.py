@@ -11,16 +11,18 @@ from __future__ import annotations
 from collections import deque
 
 import numpy as np
+from numpy.typing import NDArray
 
-from jittok.pretokenize.automaton import DEAD, START, Automaton
+from jittok.pretokenize.automaton import DEAD, START
 
 MOST_STEPS = 1 << 19
 """Steps of the search for such a text, beyond which a pattern counts as one."""
 
 
-def is_linear(automaton: Automaton) -> bool:
-    """Whether no text makes searches wait together."""
-    rows = automaton.transitions.reshape(-1, automaton.width).astype(np.int64)[:, :-1]  # without the text's end
+def is_linear(transitions: NDArray[np.uint16], ends: int) -> bool:
+    """Whether no text makes searches wait together. transitions: [states, symbols] as in `Automaton`, the last `ends`
+    symbols being the text's end."""
+    rows = transitions.astype(np.int64)[:, :-ends]
     nexts = (rows >> 1).tolist()
     waits = [[(c, int(entry) >> 1) for c, entry in enumerate(row) if entry & 1 == 0 and entry >> 1 != DEAD]
              for row in rows.tolist()]  # fmt: skip

@@ -83,14 +83,14 @@ def written(parts: Ranges) -> str:
     return "[" + "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in parts) + "]"
 
 
-def chain_of(stages: tuple[Splitter, ...], greedy: dict[str, str]) -> Chain | None:
-    """The stages compiled, None where one is not covered. greedy: what stands for some possessive patterns."""
+def chain_of(stages: tuple[Splitter, ...]) -> Chain | None:
+    """The stages compiled, None where one is not covered."""
     at = next((k for k, stage in enumerate(stages) if isinstance(stage, SpellBytes)), len(stages))
     if any(isinstance(stage, SpellBytes) for stage in stages[at + 1 :]):
         return None
     try:
-        front = [compile_stage(stage, greedy, at + 1 < len(stages)) for stage in stages[:at]]
-        behind = [compile_stage(stage, greedy, True) for stage in stages[at + 1 :]]
+        front = [compile_stage(stage, at + 1 < len(stages)) for stage in stages[:at]]
+        behind = [compile_stage(stage, True) for stage in stages[at + 1 :]]
         if any(stage is None for stage in (*front, *behind)):
             return None
         known = [stage for stage in front if stage is not None]
@@ -130,7 +130,7 @@ def _chain(front: list[_Compiled], behind: list[_Compiled], spelled: bool) -> Ch
     )  # fmt: skip
 
 
-def compile_stage(stage: Splitter, greedy: dict[str, str], apart: bool) -> _Compiled | None:
+def compile_stage(stage: Splitter, apart: bool) -> _Compiled | None:
     """One stage; None where it is not covered. apart: whether pieces are cut over bytes behind it, which may cut what
     is dropped in two."""
     if isinstance(stage, Chars):
@@ -144,7 +144,7 @@ def compile_stage(stage: Splitter, greedy: dict[str, str], apart: bool) -> _Comp
         if pattern.literal:
             text = "".join(f"\\U{ord(c):08x}" for c in pattern.text)
         else:
-            text = explicit(greedy.get(pattern.text, pattern.text), pattern.engine or ONIG)
+            text = explicit(pattern.text, pattern.engine or ONIG)
         if not pattern.text or is_possessive(text):
             return None
         invert = stage.invert

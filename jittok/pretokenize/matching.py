@@ -13,6 +13,7 @@ from functools import cache, lru_cache
 
 from jittok.pretokenize.automaton import DEAD, START, Automaton, compile_pattern
 from jittok.pretokenize.linear import is_linear
+from jittok.pretokenize.looking import Looking, looking
 from jittok.unicode.tables import UNICODE_SIZE
 
 MOST = 1000
@@ -34,7 +35,16 @@ def automaton_of(pattern: str) -> Automaton:
 @lru_cache(MOST_KEPT)
 def reads_once(pattern: str) -> bool:
     """Whether no text makes a search for the pattern read the same again and again."""
-    return is_linear(automaton_of(pattern))
+    automaton = automaton_of(pattern)
+    return is_linear(automaton.transitions.reshape(-1, automaton.width), 1)
+
+
+def _found(pattern: str) -> Looking:
+    try:
+        starts, classes, transitions, width = automaton_of(pattern)
+    except ValueError:
+        return looking(pattern, UNICODE_SIZE, MOST)
+    return Looking(starts.tolist(), classes.tolist(), transitions.reshape(-1, width), {0: 0}, 0, [])
 
 
 class Match:
@@ -52,30 +62,45 @@ class Matching:
     """A pattern with what is used of `regex.Pattern`. ValueError for one that the construction does not cover."""
 
     def __init__(self, pattern: str) -> None:
-        automaton = automaton_of(pattern)
-        self._starts, self._classes = automaton.starts.tolist(), automaton.classes.tolist()
-        self._rows = automaton.transitions.reshape(-1, automaton.width).tolist()
-        self.linear = reads_once(pattern)
+        found = _found(pattern)
+        self._found, self._rows, sayings = found, found.rows.tolist(), len(found.sayings)
+        self.looks_around = sayings > 1
+        self.linear = is_linear(found.rows, sayings)
         if not self.linear and len(self._rows) > MOST_REMEMBERED:
             raise ValueError(f"{len(self._rows)} states of a search that some texts make read again and again")
-        self._class = cache(lambda c: self._classes[bisect_right(self._starts, ord(c)) - 1])
+        self._class = cache(lambda c: found.classes[bisect_right(found.starts, ord(c)) - 1])
+        self._end = found.rows.shape[1] // sayings - 1
 
     def finditer(self, text: str) -> Iterator[Match]:
-        """The matches from the left; none is empty."""
-        classes = [*map(self._class, text), -1]
-        at, failed = 0, dict[int, bytearray]()
-        while at < len(text):
-            stop = self._stop(classes, at, failed)
-            if stop > at:
+        """The matches from the left. None is empty right behind another one, and then one is looked for behind the next
+        character: so does Oniguruma as tokenizers calls it."""
+        symbols = self._symbols(text)
+        at, last, failed = 0, -1, dict[int, bytearray]()
+        while at <= len(text):
+            stop = self._stop(symbols, at, failed)
+            if stop < 0 or stop == at == last:
+                at += 1
+            else:
                 yield Match(at, stop)
-            at = max(stop, at + 1)
+                at = last = stop
 
-    def _stop(self, classes: list[int], at: int, failed: dict[int, bytearray]) -> int:
+    def _symbols(self, text: str) -> list[int]:
+        """What the automaton reads: a number for each character, and one for the end."""
+        classes = [*map(self._class, text), self._end]
+        if not self.looks_around:
+            return classes
+        bits = [0] * len(classes)
+        for each in self._found.looks:
+            each.mark(classes, bits)
+        sayings, mask = self._found.sayings, self._found.mask
+        return [c * len(sayings) + sayings[said & mask] for c, said in zip(classes, bits, strict=True)]
+
+    def _stop(self, symbols: list[int], at: int, failed: dict[int, bytearray]) -> int:
         """Where the match that begins at a place ends, -1 if none does. failed: state -> 1 for each place from which
         it has found no match."""
         state, stop, since, states = START, -1, at, list[int]()
-        for place in range(at, len(classes)):
-            entry = self._rows[state][classes[place]]
+        for place in range(at, len(symbols)):
+            entry = self._rows[state][symbols[place]]
             if entry & 1:
                 stop, since = place, place
                 states.clear()
@@ -87,7 +112,7 @@ class Matching:
                     break
                 states.append(state)
         for place, each in enumerate(states, since):
-            failed.setdefault(each, bytearray(len(classes)))[place] = 1
+            failed.setdefault(each, bytearray(len(symbols)))[place] = 1
         return stop
 
     def sub(self, make: Callable[[Match], str], text: str) -> str:

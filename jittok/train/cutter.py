@@ -148,7 +148,7 @@ def stages_cutter(name: str, stages: tuple[Any, ...]) -> Cutter:
         arrays = Family(character_classes(LETTER), splitter, 0, 0, 0, WITHOUT)
         return Cutter(name, arrays, count_general, True, stages=stages, slow=general)
 
-    if family is None:
+    if family is None or family.ends:
         return general()
     arrays = Family(family.classes(), no_splitter(), 0, family.group, family.cased, family.contractions)
     kernel = {"gpt2": count_gpt2, "llama3": count_llama3}[family.name]

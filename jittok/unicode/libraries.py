@@ -17,17 +17,19 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.unicode.sets import Ranges
 from jittok.unicode.tables import UNICODE_SIZE
 
 SETS = (
     "whitespace", "numeric", "punctuation", "combining", "bert_nonspacing", "bert_removed", "newer", "extending",
     "cluster_control", "cluster_prepend", "cluster_hangul", "pictographic", "cluster_consonant", "cluster_linker",
-    "cluster_apart",
+    "cluster_apart", "other_alphabetic", "other_uppercase", "other_lowercase", "emoji", "emoji_presentation",
+    "ideographic", "extended_pictographic",
 )  # fmt: skip
 """Names of sets that are no classes of regular expressions. "newer": code points that the normal forms leave alone;
 "extending": what grapheme clusters go on with, by which tokenizers reads character maps; the others behind it: what
 else the rules of grapheme clusters tell apart. "cluster_linker" joins two of "cluster_consonant", with what else
-belongs to a cluster between them, but for "cluster_apart"."""
+belongs to a cluster between them, but for "cluster_apart". What stands behind that is for `properties`."""
 CLASSES = (
     "L", "Lu", "Ll", "Lt", "Lm", "Lo", "N", "Nd", "Nl", "No", "M", "Mn", "Mc", "Me", "P", "Pc", "Pd", "Ps", "Pe", "Pi",
     "Pf", "Po", "S", "Sm", "Sc", "Sk", "So", "Z", "Zs", "Zl", "Zp", "C", "Cc", "Cf", "Han", "space", "digit", "word",
@@ -46,7 +48,6 @@ NMT_SPACES = (
 )  # fmt: skip
 
 Form = Literal["NFC", "NFD", "NFKC", "NFKD"]
-Ranges = tuple[tuple[int, int], ...]
 
 
 @cache

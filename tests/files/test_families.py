@@ -7,7 +7,7 @@ import pytest
 
 from jittok._jit import JIT, U8, OutI32, frozen, kernel
 from jittok._raw import PAD, window
-from jittok.pipeline.known_patterns import CL100K, GREEDY, O200K
+from jittok.pipeline.known_patterns import GREEDY_CL100K, O200K
 from jittok.pipeline.steps import ISOLATED, Cut, Pattern
 from jittok.pretokenize.files import family_of, splitter_of_stages
 from jittok.pretokenize.splitters.blocks import CharacterClasses, open_classes
@@ -45,7 +45,7 @@ def cased_places(
     )
 
 
-@pytest.mark.parametrize("pattern", [O200K, TEKKEN, GREEDY[CL100K]])
+@pytest.mark.parametrize("pattern", [O200K, TEKKEN, GREEDY_CL100K])
 def test_true_cases_marks_and_the_long_s_are_cut_as_the_pattern_says(pattern):
     stages, draw = (Cut(Pattern(pattern), ISOLATED),), random.Random(5)
     family, splitter = family_of(stages), splitter_of_stages(stages)
@@ -71,7 +71,7 @@ def test_true_cases_marks_and_the_long_s_are_cut_as_the_pattern_says(pattern):
     assert known > 20
 
 
-@pytest.mark.parametrize("pattern", [O200K, GREEDY[CL100K]])
+@pytest.mark.parametrize("pattern", [O200K, GREEDY_CL100K])
 def test_only_a_text_with_a_long_s_in_a_contraction_is_left_to_the_automaton(pattern):
     family = family_of((Cut(Pattern(pattern), ISOLATED),))
     for raw, left in (("Wa\u017f\u017fer 'a \u017f'", False), ("it'\u017f", True), (" " * 60 + "it'\u017f", True),

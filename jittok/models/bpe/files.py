@@ -26,7 +26,7 @@ from jittok.pipeline import Pipeline
 from jittok.pipeline.models import Merges, Ranks
 from jittok.pipeline.pipeline import packed
 from jittok.pretokenize.families import GENERAL, GPT2, LLAMA3
-from jittok.pretokenize.files import Family, family_of, splitter_of_stages
+from jittok.pretokenize.files import Family, crosses, family_of, splitter_of_stages
 from jittok.pretokenize.splitters.llama3 import WITHOUT
 from jittok.safe_cuts.rules import no_cuts
 from jittok.structures.bytes_table import (
@@ -60,6 +60,8 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
     splitter, family = splitter_of_stages(pipeline.split), family_of(pipeline.split) or NO_FAMILY
     if splitter is None:
         return None
+    if family.ends and crosses(pipeline.vocabulary):
+        family = NO_FAMILY
     tokens = pipeline.model_offsets.size - 1
     symbols = build_bytes_table(*spelled)
     missing = np.flatnonzero(find_rows(symbols, encoded_bytes()) == ABSENT).tolist()

@@ -26,7 +26,6 @@ from jittok.models.bpe.planting import planted_seeds
 from jittok.models.bpe.seeds import empty_slots, freeze
 from jittok.normalize.case import no_case
 from jittok.pipeline import Pipeline
-from jittok.pipeline.known_patterns import GREEDY
 from jittok.pipeline.models import MISSING, NO_TOKEN, Merges, Words
 from jittok.pipeline.pipeline import packed
 from jittok.pipeline.steps import Splitter
@@ -75,7 +74,7 @@ class _Units(NamedTuple):
 
 def compile_pipeline(pipeline: Pipeline, stages: tuple[Splitter, ...]) -> Marked | None:
     """Arrays of a BPE or of a list of words whose text these stages cut; None for what is not covered."""
-    chain, model = chain_of(stages, GREEDY), pipeline.model
+    chain, model = chain_of(stages), pipeline.model
     if chain is None or b"" in pipeline.vocabulary:
         return None
     if isinstance(model, Words):
@@ -313,6 +312,6 @@ def _arrays(
 @cache
 def _no_splitter() -> general.Splitter:
     """One that cuts nothing: words are cut already."""
-    chain = chain_of((), GREEDY)
+    chain = chain_of(())
     assert chain is not None
     return chain.splitter
