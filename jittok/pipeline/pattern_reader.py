@@ -33,6 +33,7 @@ class Reader(Cursor):
     """A whole pattern."""
 
     def alternatives(self, depth: int, folded: bool) -> Part:
+        """What stands between `|`, up to the end of a group. folded: case does not matter."""
         if depth > DEEPEST:
             raise self.error(f"groups at most {DEEPEST} deep")
         folded = self.take("(?i)") or folded
@@ -48,6 +49,7 @@ class Reader(Cursor):
         )  # fmt: skip
 
     def sequence(self, depth: int, folded: bool) -> Part:
+        """Parts one after the other."""
         parts, before = [], ""
         while self.at < len(self.pattern) and self.peek() not in "|)":
             if folded and (before + self.peek()).lower() in _JOINED:
@@ -59,6 +61,7 @@ class Reader(Cursor):
         return in_a_row(parts)
 
     def repeated(self, part: Part) -> Part:
+        """A part, and how often it is repeated."""
         least, most, sign = 1, 1, self.peek()
         if sign and sign in "*+?":
             self.at += 1
@@ -103,6 +106,7 @@ class Reader(Cursor):
         )  # fmt: skip
 
     def counts(self) -> tuple[int, int]:
+        """(least, most) of `{..}`; -1: without a limit."""
         end = self.pattern.find("}", self.at)
         low, comma, high = self.pattern[self.at + 1 : max(end, self.at)].partition(",")
         if end < 0 or not low.isascii() or not low.isdigit() or not (high.isdigit() or not high) or len(low + high) > 8:
@@ -115,6 +119,7 @@ class Reader(Cursor):
         return least, most
 
     def atom(self, depth: int, folded: bool) -> Part:
+        """A character, a set, an anchor or a group."""
         c = self.peek()
         if c == "(":
             return self.group(depth, folded)
@@ -135,11 +140,12 @@ class Reader(Cursor):
         """What stands for a place: written as what is on its sides."""
         name = self.peek(2) if self.peek() == "\\" else self.peek()
         self.at += len(name)
-        word, first = written(self.word()), None
+        word = written(self.word())
+        first: Ranges | None = None
         if name == "$" and self.engine == ONIG:  # Ruby's is the end of any line
             text, first = r"(?![^\n])", ((10, 10),)
         elif name in ("$", r"\z"):
-            text, first = f"(?!{ANY})", Ranges()
+            text, first = f"(?!{ANY})", ()
         elif name == r"\Z":
             text = rf"(?=\x0a?(?!{ANY}))"
         elif name == "^" and self.engine == ONIG:  # and the beginning of one, but none behind the last line feed
@@ -153,6 +159,7 @@ class Reader(Cursor):
         return Part(text, True, False, first=first)
 
     def group(self, depth: int, folded: bool) -> Part:
+        """What stands in parentheses."""
         if self.take("(?i:"):
             opening, folded, look = "(?:", True, False
         elif self.take("(?:"):

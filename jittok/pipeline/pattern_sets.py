@@ -38,12 +38,15 @@ class Cursor:
         self.sets = 0  # how many are open
 
     def error(self, expected: str) -> PatternError:
+        """What to raise where something else is expected."""
         return PatternError(self.at, self.pattern[self.at : self.at + 12], expected)
 
     def peek(self, size: int = 1) -> str:
+        """The next characters."""
         return self.pattern[self.at : self.at + size]
 
     def take(self, text: str) -> bool:
+        """Whether a text stands here, which is then read."""
         if not self.pattern.startswith(text, self.at):
             return False
         self.at += len(text)
@@ -80,6 +83,7 @@ class Cursor:
         return ranges("word") if self.sets else merged(ranges("word") + SUPERSCRIPTS)
 
     def number(self, kind: str) -> Ranges:
+        """The character of `\\x..` or `\\u....`."""
         if self.peek() == "{":
             end = self.pattern.find("}", self.at)
             digits, after = self.pattern[self.at + 1 : max(end, self.at)], end + 1
@@ -94,6 +98,7 @@ class Cursor:
         return ((int(digits, 16), int(digits, 16)),)
 
     def property(self, negated: bool, folded: bool) -> Ranges:
+        """The characters of `\\p{..}`."""
         if self.take("{"):
             end = self.pattern.find("}", self.at)
             name, after = self.pattern[self.at : max(end, self.at)], end + 1

@@ -74,7 +74,7 @@ def compiled(pattern: Pattern) -> Any:
         return regex.compile(regex.escape(pattern.text), regex.V0)
     known = greedy(pattern.text, pattern.engine)
     part = _read(known or pattern.text, pattern.engine)
-    if known == GREEDY_R50K or known == GREEDY_CL100K:
+    if known in (GREEDY_R50K, GREEDY_CL100K):
         return regex.compile(part.text, regex.V0)
     found = _walked(part.text)
     tried = part.again or part.inside.loops > MOST_TRIES.loops or part.inside.times > MOST_TRIES.times

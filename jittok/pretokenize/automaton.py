@@ -6,9 +6,9 @@ Expression Matching: the Virtual Machine Approach", 2009). A thread that reaches
 A thread before it may still replace its match by a longer one. So one pass, without backtracking, gives the match that
 a backtracking engine finds.
 
-Most patterns look ahead by one character at most: `(?!\\S)`, `(?=[..])`. So the empty steps of a state are followed when
-the next character is known. "A match ends here" is part of the transition on that character. The end of the piece is
-one more character class. Patterns that look further, or back, are for `looking.py`.
+Most patterns look ahead by one character at most: `(?!\\S)`, `(?=[..])`. So the empty steps of a state are followed
+when the next character is known. "A match ends here" is part of the transition on that character. The end of the piece
+is one more character class. Patterns that look further, or back, are for `looking.py`.
 
     entry = transitions[state * width + class]: next state << 1 | a match ends before this character
     state 0 is dead, state 1 begins; class width - 1 is the end of the piece
@@ -92,23 +92,28 @@ class Nodes:
         self.size, self.sets, self.nodes, self.looks = size, list[Ranges](), list[tuple[Any, ...]](), looks
 
     def add(self, *node: Any) -> int:
+        """The number of a new node."""
         self.nodes.append(node)
         return len(self.nodes) - 1
 
     def match(self) -> int:
+        """A node that ends a match."""
         return self.add("match")
 
     def set(self, ranges: Iterable[tuple[int, int]], *, negated: bool = False) -> int:
+        """The number of a set of characters."""
         merged = _merge(ranges)
         self.sets.append(_complement(merged, self.size) if negated else merged)
         return len(self.sets) - 1
 
     def sequence(self, items: Any, following: int) -> int:
+        """The node that parsed items begin with, one behind the other; `following` stands behind them."""
         for operator, argument in reversed(list(items)):
             following = self.part(operator, argument, following)
         return following
 
     def part(self, operator: Any, argument: Any, following: int) -> int:
+        """The same for one item. ValueError for what is not covered."""
         ranges = _ranges_of(operator, argument, self.size)
         if ranges is not None:
             return self.add("char", self.set(ranges), following)
@@ -126,7 +131,7 @@ class Nodes:
         raise ValueError(f"a pattern with {operator} is not covered")
 
     def repeat(self, least: int, most: Any, body: Any, following: int, order: int) -> int:
-        """order: 1 for as many as there are, -1 for as few."""
+        """The same for a repeat. order: 1 for as many as there are, -1 for as few."""
         if most is sre.MAXREPEAT:
             loop = self.add("split", [])  # filled below: the loop leads back to itself
             self.nodes[loop][1].extend([self.sequence(body, loop), following][::order])
@@ -139,6 +144,7 @@ class Nodes:
         return following
 
     def look(self, negated: bool, argument: Any, following: int) -> int:
+        """The same for a look-around."""
         direction, body = argument
         ranges = None
         if len(body) == 1:

@@ -45,7 +45,8 @@ from jittok.pretokenize.splitters.marks import (
     MERGES_BEHIND,
     REMOVES,
 )
-from jittok.unicode.libraries import Ranges, ranges
+from jittok.unicode.libraries import ranges
+from jittok.unicode.sets import Ranges
 from jittok.unicode.tables import CHARACTER_OF_BYTE
 
 BYTES = 256

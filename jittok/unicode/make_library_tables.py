@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.unicode.libraries import CLASSES, Form
+from jittok.unicode.properties import SCRIPTS
 
 POINTS = [c for c in range(0x110000) if not 0xD800 <= c < 0xE000]
 ALL = "".join(map(chr, POINTS))
@@ -49,6 +50,7 @@ def tables(charsmap: bytes) -> dict[str, NDArray[Any]]:
         if name != "word_crate":
             pattern = PATTERNS.get(name, rf"\p{{{name}}}")
             found[f"class_{name}"] = runs(removed_by(normalizers.Replace(Regex(pattern), "")))
+    found.update(property_tables(lambda name: runs(removed_by(normalizers.Replace(Regex(rf"\p{{{name}}}"), "")))))
     word = {c for c in POINTS if len(pre_tokenizers.Whitespace().pre_tokenize_str(f"a{chr(c)}a")) == 1}
     found["class_word_crate"] = runs(word)
     found["whitespace"] = runs(cut_by(pre_tokenizers.WhitespaceSplit()))
@@ -78,6 +80,16 @@ def tables(charsmap: bytes) -> dict[str, NDArray[Any]]:
     found.update(cluster_sets(goes_on))
     found["newer"] = runs(newer_than_forms(forms, found["class_M"], found["class_L"], found["class_Han"]))
     return found
+
+
+def property_tables(named: Callable[[str], NDArray[np.uint32]]) -> dict[str, NDArray[Any]]:
+    """Scripts, and the properties that no other table gives (see `properties`)."""
+    rows = [(*row, k) for k, names in enumerate(SCRIPTS) for row in named(names[0]).tolist()]
+    first, stop, number = np.array(sorted(rows), np.uint32).T
+    found: dict[str, NDArray[Any]] = {"script_first": first, "script_stop": stop}
+    found["script_number"] = number.astype(np.uint8)
+    names = ("other_alphabetic", "other_uppercase", "other_lowercase", "emoji", "emoji_presentation", "ideographic")
+    return found | {name: named(name) for name in (*names, "extended_pictographic")}
 
 
 def cluster_sets(goes_on: set[int]) -> dict[str, NDArray[np.uint32]]:

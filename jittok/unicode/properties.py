@@ -12,34 +12,32 @@ from functools import cache
 from jittok.unicode.libraries import ranges, table
 from jittok.unicode.sets import LAST, Ranges, complement, merged, without
 
-SCRIPTS = tuple(
-    name.split("/")
-    for name in (
-        "adlam/adlm ahom anatolianhieroglyphs/hluw arabic/arab armenian/armn avestan/avst balinese/bali bamum/bamu "
-        "bassavah/bass batak/batk bengali/beng bhaiksuki/bhks bopomofo/bopo brahmi/brah braille/brai buginese/bugi "
-        "buhid/buhd canadianaboriginal/cans carian/cari caucasianalbanian/aghb chakma/cakm cham cherokee/cher "
-        "chorasmian/chrs common/zyyy coptic/copt/qaac cuneiform/xsux cypriot/cprt cyprominoan/cpmn cyrillic/cyrl "
-        "deseret/dsrt devanagari/deva divesakuru/diak dogra/dogr duployan/dupl egyptianhieroglyphs/egyp elbasan/elba "
-        "elymaic/elym ethiopic/ethi garay/gara georgian/geor glagolitic/glag gothic/goth grantha/gran greek/grek "
-        "gujarati/gujr gunjalagondi/gong gurmukhi/guru gurungkhema/gukh han/hani hangul/hang hanifirohingya/rohg "
-        "hanunoo/hano hatran/hatr hebrew/hebr hiragana/hira imperialaramaic/armi inherited/zinh/qaai "
-        "inscriptionalpahlavi/phli inscriptionalparthian/prti javanese/java kaithi/kthi kannada/knda katakana/kana "
-        "kawi kayahli/kali kharoshthi/khar khitansmallscript/kits khmer/khmr khojki/khoj khudawadi/sind kiratrai/krai "
-        "lao/laoo latin/latn lepcha/lepc limbu/limb lineara/lina linearb/linb lisu lycian/lyci lydian/lydi "
-        "mahajani/mahj makasar/maka malayalam/mlym mandaic/mand manichaean/mani marchen/marc masaramgondi/gonm "
-        "medefaidrin/medf meeteimayek/mtei mendekikakui/mend meroiticcursive/merc meroitichieroglyphs/mero miao/plrd "
-        "modi mongolian/mong mro/mroo multani/mult myanmar/mymr nabataean/nbat nagmundari/nagm nandinagari/nand newa "
-        "newtailue/talu nko/nkoo nushu/nshu nyiakengpuachuehmong/hmnp ogham/ogam olchiki/olck oldhungarian/hung "
-        "olditalic/ital oldnortharabian/narb oldpermic/perm oldpersian/xpeo oldsogdian/sogo oldsoutharabian/sarb "
-        "oldturkic/orkh olduyghur/ougr olonal/onao oriya/orya osage/osge osmanya/osma pahawhhmong/hmng palmyrene/palm "
-        "paucinhau/pauc phagspa/phag phoenician/phnx psalterpahlavi/phlp rejang/rjng runic/runr samaritan/samr "
-        "saurashtra/saur sharada/shrd shavian/shaw siddham/sidd signwriting/sgnw sinhala/sinh sogdian/sogd "
-        "sorasompeng/sora soyombo/soyo sundanese/sund sunuwar/sunu sylotinagri/sylo syriac/syrc tagalog/tglg "
-        "tagbanwa/tagb taile/tale taitham/lana taiviet/tavt takri/takr tamil/taml tangsa/tnsa tangut/tang telugu/telu "
-        "thaana/thaa thai tibetan/tibt tifinagh/tfng tirhuta/tirh todhri/todr toto tulutigalari/tutg ugaritic/ugar "
-        "vai/vaii vithkuqi/vith wancho/wcho warangciti/wara yezidi/yezi yi/yiii zanabazarsquare/zanb"
-    ).split()
-)
+_SCRIPTS = """
+adlam/adlm ahom anatolianhieroglyphs/hluw arabic/arab armenian/armn avestan/avst balinese/bali bamum/bamu
+bassavah/bass batak/batk bengali/beng bhaiksuki/bhks bopomofo/bopo brahmi/brah braille/brai buginese/bugi
+buhid/buhd canadianaboriginal/cans carian/cari caucasianalbanian/aghb chakma/cakm cham cherokee/cher
+chorasmian/chrs common/zyyy coptic/copt/qaac cuneiform/xsux cypriot/cprt cyprominoan/cpmn cyrillic/cyrl
+deseret/dsrt devanagari/deva divesakuru/diak dogra/dogr duployan/dupl egyptianhieroglyphs/egyp elbasan/elba
+elymaic/elym ethiopic/ethi garay/gara georgian/geor glagolitic/glag gothic/goth grantha/gran greek/grek
+gujarati/gujr gunjalagondi/gong gurmukhi/guru gurungkhema/gukh han/hani hangul/hang hanifirohingya/rohg
+hanunoo/hano hatran/hatr hebrew/hebr hiragana/hira imperialaramaic/armi inherited/zinh/qaai
+inscriptionalpahlavi/phli inscriptionalparthian/prti javanese/java kaithi/kthi kannada/knda katakana/kana
+kawi kayahli/kali kharoshthi/khar khitansmallscript/kits khmer/khmr khojki/khoj khudawadi/sind kiratrai/krai
+lao/laoo latin/latn lepcha/lepc limbu/limb lineara/lina linearb/linb lisu lycian/lyci lydian/lydi
+mahajani/mahj makasar/maka malayalam/mlym mandaic/mand manichaean/mani marchen/marc masaramgondi/gonm
+medefaidrin/medf meeteimayek/mtei mendekikakui/mend meroiticcursive/merc meroitichieroglyphs/mero miao/plrd
+modi mongolian/mong mro/mroo multani/mult myanmar/mymr nabataean/nbat nagmundari/nagm nandinagari/nand newa
+newtailue/talu nko/nkoo nushu/nshu nyiakengpuachuehmong/hmnp ogham/ogam olchiki/olck oldhungarian/hung
+olditalic/ital oldnortharabian/narb oldpermic/perm oldpersian/xpeo oldsogdian/sogo oldsoutharabian/sarb
+oldturkic/orkh olduyghur/ougr olonal/onao oriya/orya osage/osge osmanya/osma pahawhhmong/hmng palmyrene/palm
+paucinhau/pauc phagspa/phag phoenician/phnx psalterpahlavi/phlp rejang/rjng runic/runr samaritan/samr
+saurashtra/saur sharada/shrd shavian/shaw siddham/sidd signwriting/sgnw sinhala/sinh sogdian/sogd
+sorasompeng/sora soyombo/soyo sundanese/sund sunuwar/sunu sylotinagri/sylo syriac/syrc tagalog/tglg
+tagbanwa/tagb taile/tale taitham/lana taiviet/tavt takri/takr tamil/taml tangsa/tnsa tangut/tang telugu/telu
+thaana/thaa thai tibetan/tibt tifinagh/tfng tirhuta/tirh todhri/todr toto tulutigalari/tutg ugaritic/ugar
+vai/vaii vithkuqi/vith wancho/wcho warangciti/wara yezidi/yezi yi/yiii zanabazarsquare/zanb
+"""
+SCRIPTS = [names.split("/") for names in _SCRIPTS.split()]
 """Each script's names, as `loose` writes them. The table of scripts has their numbers in this list."""
 
 CATEGORIES = {
@@ -91,7 +89,8 @@ def _union(*parts: Ranges) -> Ranges:
 
 @cache
 def property_ranges(name: str) -> Ranges | None:
-    """The characters of `\\p{name}`; None for a name that is not known. `\\p{punct}` has no symbols, `[:punct:]` does."""
+    """The characters of `\\p{name}`; None for a name that is not known. Unlike `[:punct:]`,
+    `\\p{punct}` has no symbols."""
     key = loose(name)
     if found := _SHORT.get(key) or CATEGORIES.get(key) or _STORED.get(key):
         return ranges(found)

@@ -60,8 +60,9 @@ def test_the_end_of_a_line_is_rubys_and_that_of_the_text_is_rusts():
 
 
 UNKNOWN = (
-    "a|", "(a", "a)", "[a", "[]", "a{2", "a{3,1}", "*a", "a**", r"\q", r"\p{Xx}", "(?<n>a)", "^a", "a+?", "(?=a)+",
-    r"\xff", "[[:alpha:]]", "(?i:é)", "[z-a]", "a{0}",
+    "(a", "a)", "[a", "[]", "a{2", "a{3,1}", "*a", "a**", r"\q", r"\p{Xx}", "(?<n a)", r"\G", r"(a)\1", "a{2}?",
+    "(?=a)+", r"\xff", "[[:alpho:]]", "(?i:é)", "[z-a]", "a{0}", "(?:a?)+", "(?<=a)*", "(?>a)", "(?m)a", r"\X",
+    "(?i:[[:alpha:]])",
 )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from jittok.models.wpm.alphabet import ALONE, BLANK, DROPPED, NONE, Several
 from jittok.pipeline import Pipeline
 from jittok.pipeline.steps import ISOLATED, REMOVED, Compose, CutClass, Map
 from jittok.pretokenize.classes import among, distinct
-from jittok.unicode.libraries import CHINESE, Ranges, is_member, member_flags, ranges, table
+from jittok.unicode.libraries import CHINESE, is_member, member_flags, ranges, table
 from jittok.unicode.nfc import (
     L_BASE,
     S_BASE,
@@ -33,6 +33,7 @@ from jittok.unicode.nfc import (
     decompositions,
     full_decompositions,
 )
+from jittok.unicode.sets import Ranges
 from jittok.unicode.tables import UNICODE_SIZE
 
 CLEAN, CHINESE_SPACES, ACCENTS, LOWER = 1, 2, 4, 8

@@ -1,0 +1,122 @@
+"""Patterns that look back, or ahead by more than a character; anchors, scripts, POSIX classes, lazy and nested repeats:
+as their libraries have them, in linear time."""
+
+import json
+import random
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import regex
+
+import jittok
+from jittok.pipeline.patterns import PatternError, check_pattern, compiled, explicit
+from jittok.pipeline.steps import BEHAVIORS, CRATE, Cut, Pattern
+from jittok.pretokenize.matching import Matching
+from jittok.reference.pipeline.normalize import Piece
+from jittok.reference.pipeline.split import splitter
+
+RECORDED = json.loads((Path(__file__).parents[1] / "data" / "patterns.json").read_text("utf-8"))
+"""[pattern, behavior, invert, text, words] of tokenizers 0.23."""
+LOOKING = [
+    r"\d{1,3}(?=(?:\d{3})*\b)", r"(?<=\d)\d{3}(?!\d)", r"a+(?=b|c+d)", r"(?<!\S)a+?(?=\s*b)|b", r"(?<=a b|[ab]c)[a-d]+",
+    r"^\s+|\w+\Z", r"\b[ab]+\b|.", r"(?<=(?<!a)b)c|d", r"(?<=a*b)c|(?=a(?=b(?!c)))..", r"a(?!.*b)|.", r"a(?=a*b)",
+]  # fmt: skip
+CHARACTERS = "aabbccdd 11223\n_é²α.,\t"
+
+
+def words(pattern: Pattern, behavior: str, invert: bool, text: str) -> list[str]:
+    run = splitter(Cut(pattern, behavior, invert))
+    return [piece.text for piece in run(Piece(text, None))] if text else []
+
+
+def test_words_are_those_that_tokenizers_was_recorded_to_cut():
+    assert {row[1] for row in RECORDED} == set(BEHAVIORS)
+    wrong = [row for row in RECORDED if words(Pattern(row[0]), row[1], row[2], row[3]) != row[4]]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("pattern", LOOKING)
+def test_what_looks_around_is_found_as_an_engine_that_goes_back_finds_it(pattern):
+    found, other, draw = compiled(Pattern(pattern)), regex.compile(explicit(pattern), regex.V0), random.Random(4)
+    assert isinstance(found, Matching)
+    for _ in range(150):
+        text = "".join(draw.choices(CHARACTERS, k=draw.randrange(14)))
+        assert [m.span() for m in found.finditer(text)] == [m.span() for m in other.finditer(text)], text
+
+
+@pytest.mark.parametrize("pattern", [*LOOKING, r"(?=(\d{3})+(?!\d))", r"(?:\p{L}\p{M}*)+", r"(?:a+b?)+c|.", r"\B"])
+def test_no_text_makes_the_search_slower_than_linear(pattern):
+    found = compiled(Pattern(pattern))
+    for part in ("a", "1", "ab"):
+        list(found.finditer(part * 200))
+        taken = []
+        for size in (2_000, 8_000):
+            text = part * (size // len(part))
+            best = []
+            for _ in range(2):
+                begun = time.process_time()
+                list(found.finditer(text))
+                best.append(time.process_time() - begun)
+            taken.append(min(best))
+        assert taken[1] < 9 * taken[0] + 0.05, part
+
+
+def test_anchors_are_those_of_the_engine():
+    """Ruby's `^` and `$` are those of any line; Rust's are those of the text."""
+    places = {name: [m.span()[0] for m in compiled(Pattern(name)).finditer("a b\nc\n")] for name in (r"\b", "^", "$")}
+    assert places == {r"\b": [0, 1, 2, 3, 4, 5], "^": [0, 4], "$": [3, 5, 6]}
+    for name, wanted in ((r"^[ab]", [0]), (r"[bc\n]$", [5]), (r"[abc]\z", []), (r"[abc]\Z", [4]), (r"\A.", [0])):
+        assert [m.span()[0] for m in compiled(Pattern(name, engine=CRATE)).finditer("b a\nc\n")] == wanted, name
+
+
+def test_only_a_splitter_may_match_the_empty_text():
+    check_pattern(Pattern(r"(?<=\d)"), empty=True)
+    for pattern in (r"(?<=\d)", "a|", r"\b", "a??"):
+        with pytest.raises(PatternError, match="matches no empty text"):
+            check_pattern(Pattern(pattern))
+
+
+def pairs_json(pattern: str) -> str:
+    """A byte-level BPE that joins any two bytes: every cut that is wrong changes ids."""
+    from jittok.unicode.tables import CHARACTER_OF_BYTE
+
+    letters = [chr(c) for c in CHARACTER_OF_BYTE]
+    vocab = {letter: number for number, letter in enumerate(letters)}
+    vocab |= {a + b: 256 * (k + 1) + j for k, a in enumerate(letters) for j, b in enumerate(letters)}
+    merges = [[a, b] for a in letters for b in letters]
+    cut = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
+    spell = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+    model = {"type": "BPE", "vocab": vocab, "merges": merges}
+    return json.dumps({"model": model, "pre_tokenizer": {"type": "Sequence", "pretokenizers": [cut, spell]}})
+
+
+@pytest.mark.parametrize("pattern", [r"\d{1,3}(?=(?:\d{3})*\b)", r"(?=(\d{3})+(?!\d))", r"(?<=[a-z])(?=[A-Z])"])
+def test_a_long_text_is_cut_as_a_whole(pattern):
+    """What a place is depends on what stands far away, so no part of a text is cut by itself."""
+    tok = jittok.load(pairs_json(pattern).encode(), cache=False)
+    for size in (2_999, 3_000, 3_001):
+        text = "7" * size + "aB 12"
+        spans = [match.span() for match in compiled(Pattern(pattern)).finditer(text)]
+        cuts = sorted({0, len(text), *(place for span in spans for place in span)})
+        wanted = [token for a, b in pairwise(cuts) for token in tok.encode(text[a:b]).tolist()]
+        assert tok.encode(text).tolist() == wanted
+        assert tok.encode_batch([text, "1234"])[0].tolist() == wanted
+        assert tok.align(text).ids.tolist() == wanted
+
+
+def test_white_space_that_ends_a_text_is_one_word_of_cl100k():
+    """`\\s++$` stands before `\\s*[\\r\\n]`: a token may reach across the last line feed there, and only there."""
+    from jittok.pipeline.known_patterns import CL100K
+
+    pattern = Pattern(CL100K, engine=CRATE)
+    assert words(pattern, "removed", True, "a\n  \nb\n \t") == ["a", "\n  \n", "b", "\n \t"]
+    assert words(Pattern(CL100K), "isolated", False, "12345 1\n ") == ["12345", " ", "1", "\n "]
+    import base64
+
+    ranks = [bytes([byte]) for byte in range(256)] + [b"\n ", b"\n\n"]
+    raw = b"".join(base64.b64encode(text) + b" %d\n" % rank for rank, text in enumerate(ranks))
+    tok = jittok.load(raw, pattern=CL100K, special_tokens={}, cache=False)
+    assert tok.encode("a\n ").tolist() == [97, 256]
+    assert tok.encode("a\n b").tolist() == [97, 10, 32, 98]
