@@ -80,6 +80,9 @@ def is_told_plainly(error: MalformedVocab | UnsupportedVocab, content: bytes) ->
     return type(said) is not str or json.dumps(said)[1:-1].encode() in content or said.encode() in content
 
 
+REPLACE = {"type": "Replace", "pattern": {"Regex": "a*"}, "content": "b"}
+
+
 @pytest.mark.parametrize(
     ("content", "place", "found"),
     [
@@ -92,12 +95,12 @@ def is_told_plainly(error: MalformedVocab | UnsupportedVocab, content: bytes) ->
             "X",
         ),
         (tokenizer_json(model={"dropout": 0.1}), "model.dropout", "0.1"),
-        (tokenizer_json(pre_tokenizer=regex("(a+)+b")), "pre_tokenizer.pattern", "repeat"),
-        (tokenizer_json(pre_tokenizer=regex("(?<=a)b")), "pre_tokenizer.pattern", "(?:"),
+        (tokenizer_json(pre_tokenizer=regex("(a?)+b")), "pre_tokenizer.pattern", "repeat"),
+        (tokenizer_json(pre_tokenizer=regex("(?>a)b")), "pre_tokenizer.pattern", "(?:"),
         (tokenizer_json(pre_tokenizer=regex(r"(a)\1")), "pre_tokenizer.pattern", "escape"),
-        (tokenizer_json(pre_tokenizer=regex("a*")), "pre_tokenizer.pattern", "empty"),
+        (tokenizer_json(normalizer=REPLACE), "normalizer.pattern", "empty"),
         (tokenizer_json(pre_tokenizer=regex("a{1,100000}")), "pre_tokenizer.pattern", "counts"),
-        (tokenizer_json(pre_tokenizer=regex(r"\p{Greek}+")), "pre_tokenizer.pattern", "Han"),
+        (tokenizer_json(pre_tokenizer=regex(r"\p{Dash}+")), "pre_tokenizer.pattern", "script"),
         (tokenizer_json(pre_tokenizer=regex("(?i:ss)")), "pre_tokenizer.pattern", "letters"),
         (tokenizer_json(pre_tokenizer=regex("a" * 20_000)), "pre_tokenizer.pattern", "10000"),
         (tokenizer_json(pre_tokenizer=regex("(" * 100 + "a" + ")" * 100)), "pre_tokenizer.pattern", "deep"),
