@@ -28,6 +28,8 @@ PARTS = [
     "'re", "\n/", " !", "!!", "a" * 60, "\u0301" * 30, "あA" * 20, "\u017f", "'\u017f", "\u017fA\u017f'" * 20,
 ]  # fmt: skip
 FILLING = b"a !\n\x81\xcc'"
+WITHOUT_ENDS = GREEDY_CL100K.replace(r"\s+\z|", "")
+"""Where a text ends with white space the family cuts in another place, which no id tells (`crosses`)."""
 
 
 @kernel
@@ -45,7 +47,7 @@ def cased_places(
     )
 
 
-@pytest.mark.parametrize("pattern", [O200K, TEKKEN, GREEDY_CL100K])
+@pytest.mark.parametrize("pattern", [O200K, TEKKEN, WITHOUT_ENDS])
 def test_true_cases_marks_and_the_long_s_are_cut_as_the_pattern_says(pattern):
     stages, draw = (Cut(Pattern(pattern), ISOLATED),), random.Random(5)
     family, splitter = family_of(stages), splitter_of_stages(stages)
