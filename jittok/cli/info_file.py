@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +14,9 @@ from jittok.cli.step_words import in_words
 from jittok.display.terminal import print_table
 from jittok.pipeline import Pipeline
 from jittok.pipeline.pipeline import FIRST_TEXT
+from jittok.pipeline.steps import Cut
+from jittok.pretokenize.marking import chain_of
+from jittok.tokenizer.other_files import KERNELS
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
@@ -76,8 +79,15 @@ def facts(tok: Tokenizer, pipeline: Pipeline) -> dict[str, Any]:
         "special": sum(token.special for token in pipeline.added),
         **steps_of(pipeline),
         "runs": tok.runs,
-        "notes": list(pipeline.notes),
+        "notes": [*pipeline.notes, *(_slow(pipeline) if tok.runs == KERNELS else ())],
     }
+
+
+def _slow(pipeline: Pipeline) -> Iterator[str]:
+    """What is said of patterns that no kernel finds, where all else runs in kernels."""
+    for number, stage in enumerate(pipeline.split, 1):
+        if isinstance(stage, Cut) and chain_of((stage,)) is None:
+            yield f"split {number} runs in plain Python, and takes most of the time: no kernel finds its pattern"
 
 
 def steps_of(pipeline: Pipeline) -> dict[str, Any]:

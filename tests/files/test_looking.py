@@ -111,6 +111,15 @@ def test_a_long_text_is_cut_as_a_whole(pattern):
         assert tok.align(text).ids.tolist() == wanted
 
 
+def test_info_tells_a_pattern_that_no_kernel_finds(tmp_path, capsys):
+    from jittok.cli import main
+
+    for pattern, told in ((r"(?<=[a-z])(?=[A-Z])", True), (r"\p{Thai}+|[[:punct:]]", False)):
+        (tmp_path / "tokenizer.json").write_text(pairs_json(pattern, b"ab"))
+        assert main(["info", str(tmp_path / "tokenizer.json")]) == 0
+        assert ("split 1 runs in plain Python" in capsys.readouterr().out) == told
+
+
 def test_white_space_that_ends_a_text_is_one_word_of_cl100k():
     """`\\s++$` stands before `\\s*[\\r\\n]`: a token may reach across the last line feed there, and only there."""
     from jittok.pipeline.known_patterns import CL100K
