@@ -1,6 +1,7 @@
 """sentencepiece models of odd pieces: kernels = plain reference = sentencepiece 0.2.3, whose answers are recorded."""
 
 import random
+import time
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import jittok
 from jittok._jit import JIT
 from jittok.encode import in_parts
 from jittok.files import read_pipeline
+from jittok.models.spm.unused import parts_of
 from jittok.reference.pipeline import Runner
 from jittok.reference.pipeline import sentencepiece as plain_pieces
 from jittok.safe_cuts.cuts import CLASSES, LETTER, OTHER
@@ -146,6 +148,34 @@ def test_pieces_that_are_not_used_are_what_they_are_merged_of(fallback, users, m
     library = pytest.importorskip("sentencepiece").SentencePieceProcessor()
     library.LoadFromSerializedProto(content)
     assert wanted == [library.encode(text) for text in texts]
+
+
+def test_long_pieces_that_are_not_used_are_taken_apart_in_linear_time():
+    """Each is made of the one before, and the last one of thousands of halves."""
+    rows = [("a" * size, UNUSED, float(size)) for size in range(2, 1200)]
+    pieces = [*HEAD, ("a", NORMAL, -1.0), *rows, ("bb", NORMAL, 1.0), ("b" * 8_000, UNUSED, 2.0), ("b", NORMAL, -1.0)]
+    begun = time.process_time()
+    table = parts_of(read_pipeline(sentencepiece_of(BPE, pieces, False, False, False)))
+    assert time.process_time() - begun < 5
+    sizes = np.diff(table.offsets)
+    number = len(HEAD) + len(rows)
+    assert table.ids[table.offsets[number] :][: sizes[number]].tolist() == [number - 101, *[len(HEAD)] * 101]
+    assert sizes[number + 2] == 4_000
+
+
+@pytest.mark.parametrize("size", [101, 102, 103, 140])
+def test_pieces_that_are_not_used_are_taken_apart_a_hundred_times_at_most(size):
+    """As sentencepiece does: what is left then is a token, though it is not used."""
+    rows = [("a" * k, UNUSED, float(k)) for k in range(2, 200)]
+    content = sentencepiece_of(BPE, [*HEAD, ("a", NORMAL, -1.0), *rows], False, False, False)
+    wanted = [size - 99, *[3] * 101] if size > 102 else [3] * size
+    tok = jittok.load(content, cache=False)
+    tok._wait_for_kernels()
+    assert tok.encode("a" * size).tolist() == wanted
+    assert Runner(read_pipeline(content)).encode("a" * size, False) == wanted
+    library = pytest.importorskip("sentencepiece").SentencePieceProcessor()
+    library.LoadFromSerializedProto(content)
+    assert library.encode("a" * size) == wanted
 
 
 USERS = [("[A]", USER, 0.0), ("[A][A]", USER, 0.0), ("ab", USER, 0.0), ("é", USER, 0.0), ("[", USER, 0.0)]

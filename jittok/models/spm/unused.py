@@ -8,7 +8,7 @@ apart once, and a kernel writes its parts wherever it stands.
 
 from __future__ import annotations
 
-from itertools import pairwise
+from heapq import heappop, heappush
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +17,9 @@ from jittok._jit import I32, OutI32, OutI64, frozen, kernel, wide
 from jittok._raw import get_i32, put_i32, window
 from jittok.pipeline import Pipeline
 from jittok.pipeline.models import BYTE, NORMAL, UNUSED, Pieces
+
+MOST_SPLITS = 100
+"""So often sentencepiece takes parts apart that are not used; what is left then stays."""
 
 
 class Parts(NamedTuple):
@@ -36,15 +39,18 @@ def parts_of(pipeline: Pipeline) -> Parts | None:
     ranked = {text: scores[token] for text, token in ids.items() if kinds[token] in (NORMAL, UNUSED)}
     bytes_ = {int(text[3:5], 16): token for text, token in ids.items() if kinds[token] == BYTE}
 
-    def parts(piece: str) -> list[int]:
+    unused = {text.decode() for text, kind in zip(pipeline.model_tokens, kinds, strict=True) if text and kind == UNUSED}
+    made = {piece: halves(piece, ranked) for piece in unused if len(piece) > 1}
+
+    def parts(piece: str, depth: int) -> list[int]:
         token = ids.get(piece, model.unknown)
         if kinds[token] == NORMAL:
             return [token]
-        if len(piece) > 1:
-            return [part for half in halves(piece, ranked) for part in parts(half)]
+        if piece in made:
+            return [token] if depth > MOST_SPLITS else [id_ for half in made[piece] for id_ in parts(half, depth + 1)]
         return [bytes_[byte] for byte in piece.encode()] if model.byte_fallback else [model.unknown]
 
-    rows = [parts(text.decode()) if text and kind == UNUSED and is_merged(text) else []
+    rows = [parts(text.decode(), 0) if text and kind == UNUSED and is_merged(text) else []
             for text, kind in zip(pipeline.model_tokens, kinds, strict=True)]  # fmt: skip
     offsets = np.cumsum([0, *map(len, rows)])
     return Parts(frozen(offsets, np.int32), frozen([token for row in rows for token in row], np.int32))
@@ -57,16 +63,30 @@ def is_merged(text: bytes) -> bool:
 
 def halves(piece: str, scores: dict[str, float]) -> list[str]:
     """What a piece is merged of at last: the best two neighbours are joined, of equally good ones the first, until two
-    are left. A piece that is never merged stays in characters."""
-    symbols = [*piece]
-    while len(symbols) > 2:
-        joined = [left + right for left, right in pairwise(symbols)]
-        known = [(scores[text], -k) for k, text in enumerate(joined) if text in scores]
-        if not known:
-            break
-        k = -max(known)[1]
-        symbols[k : k + 2] = [joined[k]]
-    return symbols
+    are left. A piece that is never merged stays in characters. Linear but for a heap's logarithm."""
+    symbols = [*piece]  # a symbol stands where its first character does; "" where one went into that before
+    behind, front = [*range(1, len(piece) + 1)], [*range(-1, len(piece) - 1)]
+    heap: list[tuple[float, int, str]] = []
+
+    def ask(left: int) -> None:
+        if left >= 0 and behind[left] < len(piece):
+            joined = symbols[left] + symbols[behind[left]]
+            if joined in scores and len(joined) < len(piece):
+                heappush(heap, (-scores[joined], left, joined))
+
+    for left in range(len(piece) - 1):
+        ask(left)
+    while heap:
+        _, left, joined = heappop(heap)
+        right = behind[left]
+        if right >= len(piece) or not symbols[left] or symbols[left] + symbols[right] != joined:
+            continue  # one of the two is gone
+        symbols[left], symbols[right], behind[left] = joined, "", behind[right]
+        if behind[left] < len(piece):
+            front[behind[left]] = left
+        ask(left)
+        ask(front[left])
+    return [symbol for symbol in symbols if symbol]
 
 
 @kernel

@@ -22,6 +22,8 @@ LONGEST_KEY = 40
 RESET = -1e5
 """Where the best sum at a place is lower, it becomes 0, and is taken from all sums that wait behind."""
 UNKNOWN_PENALTY = 10.0
+MOST_SPLITS = 100
+"""So often parts that are not used are taken apart; what is left then stays."""
 STRETCH = 1 << 12
 """Characters of a text that are made to pieces at once, or more."""
 Part = tuple[str, int]
@@ -281,11 +283,13 @@ class Encoder:
             ask(before[left], left)
             ask(left, behind[left])
 
-        def split(piece: str) -> list[Part]:
-            """A piece of type UNUSED is what it was made of."""
+        def split(piece: str, depth: int = 0) -> list[Part]:
+            """A piece of type UNUSED is what it was made of, and that what it was made of, so many times at most."""
             if piece not in made:
                 return [(piece, self._id(piece))]
-            return [part for half in made[piece] for part in split(half)]
+            if depth > MOST_SPLITS:
+                return [(piece, self.ids[piece])]
+            return [part for half in made[piece] for part in split(half, depth + 1)]
 
         return [part for symbol, _ in symbols if symbol for part in split(str(symbol))]
 
