@@ -34,6 +34,8 @@ _ESCAPES = re.compile(r"\\(?:u(?!00)([0-9a-fA-F]{4})|U(?!000000)([0-9a-fA-F]{8})
 
 DEAD, START = 0, 1
 MOST_STATES = 1 << 14
+MOST_VISITS = 1 << 20
+"""Nodes that are looked at while an automaton is made: a second of it. Patterns of models take up to 6,000."""
 
 Ranges = list[tuple[int, int]]
 
@@ -137,8 +139,9 @@ class Nodes:
             self.nodes[loop][1].extend([self.sequence(body, loop), following][::order])
             following = loop
         else:
+            behind = following
             for _ in range(most - least):
-                following = self.add("split", [self.sequence(body, following), following][::order])
+                following = self.add("split", [self.sequence(body, following), behind][::order])
         for _ in range(least):
             following = self.sequence(body, following)
         return following
@@ -257,29 +260,30 @@ def determinize(
     still to be followed. marks: what all look-arounds together may say of a place, a bit for each."""
     numbers: dict[tuple[int, ...], int] = {(): DEAD, (first,): START}
     todo: list[tuple[int, ...]] = [(first,)]
-    table = {DEAD: [0] * (len(rows) * len(marks))}
+    table, visits = {DEAD: [0] * (len(rows) * len(marks))}, 0
     while todo:
         state = todo.pop()
         entries = []
         for symbol, sets in enumerate(rows):
             for bits in marks:
-                following, matched = _step(nodes, state, sets, symbol == len(rows) - 1, bits)
+                seen: set[int] = set()
+                following, matched = _step(nodes, state, sets, symbol == len(rows) - 1, bits, seen)
+                visits += len(seen)
                 if following not in numbers:
                     numbers[following] = len(numbers)
                     todo.append(following)
                 entries.append(numbers[following] << 1 | matched)
         table[numbers[state]] = entries
-        if len(numbers) > most:
-            raise ValueError(f"the pattern needs more than {most} states")
+        if len(numbers) > most or visits > MOST_VISITS:
+            raise ValueError(f"the pattern needs more than {most} states, or {MOST_VISITS} steps to find them")
     return np.array([table[number] for number in range(len(table))], np.uint16)
 
 
 def _step(
-    nodes: list[tuple[Any, ...]], state: tuple[int, ...], sets: list[bool], end: bool, bits: int
+    nodes: list[tuple[Any, ...]], state: tuple[int, ...], sets: list[bool], end: bool, bits: int, seen: set[int]
 ) -> tuple[tuple[int, ...], bool]:
-    """(the ordered list after one character, whether a match ends before it)."""
+    """(the ordered list after one character, whether a match ends before it); the nodes on the way go to `seen`."""
     following: dict[int, None] = {}  # an ordered set
-    seen: set[int] = set()
     stack = list(reversed(state))
     while stack:
         place = stack.pop()

@@ -20,7 +20,7 @@ MOST_LOOKS = 16
 """Look-arounds in a pattern,"""
 MOST_SAYINGS = 16
 """and what those of them that stand in no other may say together: so many times more symbols has the automaton."""
-MOST_NODES = 4000
+MOST_NODES = 400
 MOST_REMEMBERED = 1 << 12
 """Steps of one look-around that are remembered."""
 
