@@ -38,10 +38,13 @@ def counted_words(options: argparse.Namespace, stretches: str | None = None) -> 
 
 def _counted(options: argparse.Namespace, how: How, work: str | None, again: bool) -> Counts:
     """The words of the inputs. `again`: they were counted before, and it has been told what is left out."""
-    from jittok.train.files import count_files
+    from jittok.train.files import count_files, sources_of
 
     left_out: list[str] = []
-    words = count_files(options.inputs, how, _reading(options), dict(options.weight), work, left_out=left_out)
+    beside = sources_of([options.held_out], _reading(options)) if options.held_out else ()
+    words = count_files(
+        options.inputs, how, _reading(options), dict(options.weight), work, left_out=left_out, beside=beside
+    )
     if left_out and not again:
         note(left_out_text(left_out))
     return words

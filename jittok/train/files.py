@@ -83,12 +83,14 @@ def count_files(
     work: str | os.PathLike[str] | None = None,
     report: Callable[[Progress], None] | None = None,
     left_out: list[str] | None = None,
+    beside: Sequence[Source] = (),
 ) -> Counts:
     """Words of all documents of files.
 
     weights: pattern of names -> what each word of such a file counts (the first that matches; 1 without)
     work: a folder from which an interrupted call goes on
     left_out: gets what of folders and globs is not read
+    beside: what else is read as `reading` says, which an option of it may be meant for
 
     CorpusError for what cannot be read, with file and line.
     """
@@ -97,7 +99,7 @@ def count_files(
         step = max(LEAST_RANGE, min(reading.range_bytes, how.memory // RANGES_OF_MEMORY))
         reading = replace(reading, range_bytes=step)
     sources = sources_of(inputs, reading, left_out)
-    check_options(sources, reading)
+    check_options([*sources, *beside], reading)
     run = _Run(sources, how, reading, dict(weights or {}), Path(work) if work is not None else None)
     try:
         return run.go(report)

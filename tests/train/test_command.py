@@ -210,11 +210,12 @@ def test_held_out_texts_are_read_as_the_documents_are(tmp_path: Path, capsys: An
     rows = [json.dumps({"body": "to be or not"}), json.dumps({"body": " to be"})]
     Path("b.jsonl").write_text("\n".join(rows))
     Path("b.txt").write_text("to be or not to be")
-    given = ["a.txt", "--size", 270, "--field", "body", "--held-out"]
-    found = [run(capsys, *given, name)["held_out"] for name in ("b.jsonl", "b.txt")]
+    given = ["a.txt", "--size", 270, "--held-out"]
+    names = ["b.jsonl", "--field", "body"], ["b.txt"]
+    found = [run(capsys, *given, *name)["held_out"] for name in names]
     assert found[0] == found[1]
     run(capsys, "a.txt", "--save-words", "a.words")
-    assert run(capsys, "--words", "a.words", *given[1:], "b.jsonl")["held_out"] == found[0]
+    assert run(capsys, "--words", "a.words", *given[1:], *names[0])["held_out"] == found[0]
     Path("empty.txt").write_text("")
     for name, said in (("b.jsonl", "b.jsonl, line 1: found"), ("empty.txt", "--held-out: found no text")):
         assert main(["train", "a.txt", "--size", "270", "--held-out", name]) == 2
