@@ -225,7 +225,8 @@ def open_named(
 def left_out_text(paths: Sequence[str]) -> str:
     """What of folders and globs is not read, in one line."""
     more = f" and {len(paths) - 1:,} more" if len(paths) > 1 else ""
-    return f"left out (another kind, hidden, a folder by a glob or link, or not readable): {paths[0]}{more}"
+    why = "another kind, hidden, a linked folder, a folder that a glob names, or not readable"
+    return f"left out ({why}): {paths[0]}{more}"
 
 
 def tell_slow(tok: Tokenizer) -> None:

@@ -6,7 +6,9 @@ one fragment.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -197,15 +199,15 @@ def begins_at_start(pipeline: Pipeline, text: str) -> bool:
         size *= 8
 
 
-def cut_words(stages: tuple[Splitter, ...], text: str) -> list[str]:
-    """The words of a text by stages of a splitter, by the plain reference."""
+def cut_words(stages: tuple[Splitter, ...], text: str) -> Iterator[str]:
+    """The words of a text by stages of a splitter that ask for no places, by the plain reference, one at a time."""
     from jittok.reference.pipeline.normalize import Piece  # few texts need it
     from jittok.reference.pipeline.split import splitter
 
-    words = [Piece(text, [0] * len(text))]
+    words: Iterable[Piece] = [Piece(text, None)]
     for run in map(splitter, stages):
-        words = [word for part in words for word in run(part)]
-    return [word.text for word in words]
+        words = chain.from_iterable(map(run, words))
+    return (word.text for word in words)
 
 
 def fragment_ids(pipeline: Pipeline, text: bytes) -> list[int]:

@@ -8,6 +8,7 @@ model: a model sees marked words.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Collection
 from functools import partial
 from typing import NamedTuple
@@ -234,18 +235,17 @@ def _apart(texts: Texts, tokens: NDArray[np.int32]) -> tuple[Texts, NDArray[np.i
 
 def _cut_by_reference(stages: tuple[Splitter, ...], _workspace: Workspace, texts: Texts) -> Texts:
     """The same as `marked` by the plain reference."""
-    docs, parts = Documents(texts.data, texts.starts, texts.stops, texts.kept), list[bytes]()
-    stops, at, marks = np.zeros(texts.number, np.int64), 0, list[int]()
+    docs, words = Documents(texts.data, texts.starts, texts.stops, texts.kept), bytearray()
+    stops, marks = np.zeros(texts.number, np.int64), array("q")
     for k in range(texts.number):
         if texts.tokens[k] < 0:
             for word in cut_words(stages, docs.between(int(texts.starts[k]), int(texts.stops[k])).decode()):
-                parts.append(word.encode())
-                marks.append(at)
-                at += len(parts[-1])
-        stops[k] = at
-    n = (at + SLACK) // 64 * 8 + 8
+                marks.append(len(words))
+                words += word.encode()
+        stops[k] = len(words)
+    n = (len(words) + SLACK) // 64 * 8 + 8
     out = np.zeros(MARKS * n, np.uint8)
-    out[:at] = np.frombuffer(b"".join(parts), np.uint8)
+    out[: len(words)] = np.frombuffer(words, np.uint8)
     bits = np.zeros(8 * n, np.uint8)
     bits[marks] = 1
     out[8 * n :] = np.packbits(bits, bitorder="little")

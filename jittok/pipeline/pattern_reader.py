@@ -23,7 +23,7 @@ from jittok.unicode.sets import Ranges
 
 DEEPEST = 20
 ANCHORS = ("A", "z", "Z", "b", "B")
-"""Escapes that stand for a place."""
+"""Escapes that take no character."""
 ANY = r"[\x00-\U0010ffff]"
 _JOINED = ("ss", "st", "ff", "fi", "fl")
 """What single letters fold to: Oniguruma finds them too, so such texts are refused where case does not matter."""
@@ -137,7 +137,7 @@ class Reader(Cursor):
         return single(self.character(folded))
 
     def anchor(self) -> Part:
-        """What stands for a place: written as what is on its sides."""
+        """`^`, `$`, `\\b` and others, written as look-arounds."""
         name = self.peek(2) if self.peek() == "\\" else self.peek()
         self.at += len(name)
         word = written(self.word())

@@ -25,6 +25,8 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.unicode.sets import Ranges, complement, merged
+
 # The standard library's own parser of patterns; before 3.11 it had other names.
 _NAMES = ("re._constants", "re._parser") if sys.version_info >= (3, 11) else ("sre_constants", "sre_parse")
 sre, sre_parse = (cast(Any, importlib.import_module(name)) for name in _NAMES)
@@ -34,10 +36,16 @@ _ESCAPES = re.compile(r"\\(?:u(?!00)([0-9a-fA-F]{4})|U(?!000000)([0-9a-fA-F]{8})
 
 DEAD, START = 0, 1
 MOST_STATES = 1 << 14
+MOST_CLASSES = 256
+"""Those that a byte has room for."""
+MOST_MEMBERS = 1 << 22
+"""Borders of sets, times sets: 40 million bytes while classes are found. Patterns of models have up to 100,000."""
 MOST_VISITS = 1 << 20
 """Nodes that are looked at while an automaton is made: a second of it. Patterns of models take up to 6,000."""
 
-Ranges = list[tuple[int, int]]
+
+class TooLarge(ValueError):
+    """An automaton would take too much time or memory to make."""
 
 
 class Automaton(NamedTuple):
@@ -57,6 +65,8 @@ def compile_pattern(pattern: str | bytes, size: int, most: int | None = None) ->
     parsed = sre_parse.parse(pattern if isinstance(pattern, bytes) else _without_escapes(pattern), flags)
     first = nodes.sequence(parsed, nodes.match())
     starts, rows = nodes.classes()
+    if len(rows) - 1 > MOST_CLASSES:
+        raise ValueError(f"the pattern tells {len(rows) - 1} classes of characters apart")
     transitions = determinize(nodes.nodes, first, rows, most or MOST_STATES)
     if (transitions.reshape(-1, len(rows))[START] & 1).any():
         raise ValueError("the pattern matches the empty text")
@@ -91,7 +101,8 @@ class Nodes:
 
     def __init__(self, size: int, looks: list[Look] | None = None) -> None:
         """looks: where to write down look-arounds that the next character does not decide; None: refused."""
-        self.size, self.sets, self.nodes, self.looks = size, list[Ranges](), list[tuple[Any, ...]](), looks
+        self.size, self.nodes, self.looks = size, list[tuple[Any, ...]](), looks
+        self.sets: dict[Ranges, int] = {}  # their numbers: patterns name one set again and again
 
     def add(self, *node: Any) -> int:
         """The number of a new node."""
@@ -104,9 +115,8 @@ class Nodes:
 
     def set(self, ranges: Iterable[tuple[int, int]], *, negated: bool = False) -> int:
         """The number of a set of characters."""
-        merged = _merge(ranges)
-        self.sets.append(_complement(merged, self.size) if negated else merged)
-        return len(self.sets) - 1
+        found = merged(ranges)
+        return self.sets.setdefault(complement(found, self.size - 1) if negated else found, len(self.sets))
 
     def sequence(self, items: Any, following: int) -> int:
         """The node that parsed items begin with, one behind the other; `following` stands behind them."""
@@ -173,33 +183,33 @@ class Nodes:
     def classes(self) -> tuple[NDArray[np.int64], list[list[bool]]]:
         """(int64[runs, 2] first character and class of runs that no set tells apart; for each class, and for the end
         of the text, which sets it is in)."""
-        starts, members = _classes(self.sets, self.size)
-        in_set = np.zeros((int(members[:, -1].max()) + 2, len(self.sets)), bool)  # the end is in none
-        in_set[members[:, -1]] = members[:, :-1] > 0
-        return np.stack([starts, members[:, -1]], 1), in_set.tolist()
+        starts, inside = _members([*self.sets], self.size)
+        rows, classes = np.unique(inside, axis=0, return_inverse=True)
+        end = np.zeros((1, rows.shape[1]), np.bool_)  # it is in none
+        return np.stack([starts, classes.reshape(-1)], 1), np.concatenate([rows, end]).tolist()
 
 
-_SPACES = [(9, 13), (32, 32)]
+_SPACES = ((9, 13), (32, 32))
 _CATEGORIES: dict[Any, tuple[Ranges, bool]] = {
     sre.CATEGORY_SPACE: (_SPACES, False),
     sre.CATEGORY_NOT_SPACE: (_SPACES, True),
-    sre.CATEGORY_DIGIT: ([(48, 57)], False),
-    sre.CATEGORY_NOT_DIGIT: ([(48, 57)], True),
+    sre.CATEGORY_DIGIT: (((48, 57),), False),
+    sre.CATEGORY_NOT_DIGIT: (((48, 57),), True),
 }
 
 
 def _ranges_of(operator: Any, argument: Any, size: int) -> Ranges | None:
     """The characters that one item of the parsed pattern stands for; None when it is not a single character."""
     if operator is sre.LITERAL:
-        return [(argument, argument)]
+        return ((argument, argument),)
     if operator is sre.NOT_LITERAL:
-        return _complement([(argument, argument)], size)
+        return complement([(argument, argument)], size - 1)
     if operator is sre.SUBPATTERN and len(argument[3]) == 1:
         inner_operator, inner_argument = argument[3][0]
         return _ranges_of(inner_operator, inner_argument, size)
     if operator is not sre.IN:
         return None
-    ranges: Ranges = []
+    ranges: list[tuple[int, int]] = []
     for kind, value in argument:
         if kind is sre.LITERAL:
             ranges.append((value, value))
@@ -207,50 +217,26 @@ def _ranges_of(operator: Any, argument: Any, size: int) -> Ranges | None:
             ranges.append(value)
         elif kind is sre.CATEGORY:
             members, negated = _CATEGORIES[value]
-            ranges += _complement(members, size) if negated else members
-    merged = _merge(ranges)
-    return _complement(merged, size) if argument[0][0] is sre.NEGATE else merged
+            ranges += complement(members, size - 1) if negated else members
+    return complement(ranges, size - 1) if argument[0][0] is sre.NEGATE else merged(ranges)
 
 
-def _merge(ranges: Iterable[tuple[int, int]]) -> Ranges:
-    merged: Ranges = []
-    for low, high in sorted(ranges):
-        if merged and low <= merged[-1][1] + 1:
-            merged[-1] = (merged[-1][0], max(high, merged[-1][1]))
-        else:
-            merged.append((low, high))
-    return merged
-
-
-def _complement(ranges: Ranges, size: int) -> Ranges:
-    out, at = [], 0
-    for low, high in _merge(ranges):
-        if at < low:
-            out.append((at, low - 1))
-        at = high + 1
-    if at < size:
-        out.append((at, size - 1))
-    return out
-
-
-def _classes(sets: list[Ranges], size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """(starts, members): runs of characters that no set tells apart; members[run] = in each set?, then the class."""
+def _members(sets: list[Ranges], size: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """(first character of each run that no set tells apart, bool[runs, sets] which sets it is in).
+    Raises TooLarge."""
     borders = {0} | {edge for ranges in sets for low, high in ranges for edge in (low, high + 1) if edge < size}
+    if len(borders) * len(sets) > MOST_MEMBERS:
+        raise TooLarge(f"{len(sets)} sets of characters with {len(borders)} borders")
     starts = np.array(sorted(borders), np.int64)
-    inside = np.zeros((starts.size, len(sets)), np.int64)
-    known: dict[tuple[tuple[int, int], ...], int] = {}
+    inside = np.zeros((starts.size, len(sets)), np.bool_)
     for k, ranges in enumerate(sets):
-        first = known.setdefault(tuple(ranges), k)  # patterns name one class again and again
-        if first < k or not ranges:
-            inside[:, k] = inside[:, first]
-            continue
-        edges = np.zeros(starts.size + 1, np.int64)
-        lows, highs = np.array(ranges).T
-        np.add.at(edges, np.searchsorted(starts, lows), 1)
-        np.add.at(edges, np.searchsorted(starts, highs, "right"), -1)
-        inside[:, k] = np.cumsum(edges)[:-1]
-    _, classes = np.unique(inside, axis=0, return_inverse=True)
-    return starts, np.column_stack([inside, classes.reshape(-1)])
+        if ranges:
+            lows, highs = np.array(ranges).T
+            edges = np.zeros(starts.size + 1, np.int64)
+            np.add.at(edges, np.searchsorted(starts, lows), 1)
+            np.add.at(edges, np.searchsorted(starts, highs, "right"), -1)
+            inside[:, k] = np.cumsum(edges)[:-1]
+    return starts, inside
 
 
 def determinize(
@@ -269,13 +255,15 @@ def determinize(
                 seen: set[int] = set()
                 following, matched = _step(nodes, state, sets, symbol == len(rows) - 1, bits, seen)
                 visits += len(seen)
+                if visits > MOST_VISITS:
+                    raise TooLarge(f"the pattern needs more than {MOST_VISITS} steps to find its states")
                 if following not in numbers:
                     numbers[following] = len(numbers)
                     todo.append(following)
                 entries.append(numbers[following] << 1 | matched)
         table[numbers[state]] = entries
-        if len(numbers) > most or visits > MOST_VISITS:
-            raise ValueError(f"the pattern needs more than {most} states, or {MOST_VISITS} steps to find them")
+        if len(numbers) > most:
+            raise TooLarge(f"the pattern needs more than {most} states")
     return np.array([table[number] for number in range(len(table))], np.uint16)
 
 
@@ -295,12 +283,16 @@ def _step(
             return tuple(following), True
         if kind == "split":
             stack += reversed(rest[0])
-        elif kind == "look":
-            if sets[rest[0]] or (end and rest[1]):
-                stack.append(rest[2])
-        elif kind == "mark":
-            if (bits >> rest[0] & 1) != rest[1]:
-                stack.append(rest[2])
-        elif sets[rest[0]] and not end:
-            following[rest[1]] = None
+        elif kind == "char":
+            if sets[rest[0]] and not end:
+                following[rest[1]] = None
+        elif is_so(nodes[place], sets, end, bits):
+            stack.append(rest[2])
     return tuple(following), False
+
+
+def is_so(node: tuple[Any, ...], sets: list[bool], end: bool, bits: int) -> bool:
+    """Whether a place is as a node "look" or "mark" asks. sets: those that the next character is in; bits: what
+    look-arounds say of the place."""
+    kind, number, other, _ = node
+    return bool(sets[number] or (end and other)) if kind == "look" else (bits >> number & 1) != other

@@ -127,12 +127,13 @@ def family_of(stages: tuple[Splitter, ...]) -> Family | None:
     return None
 
 
-_CROSSING = re.compile(rb"[\r\n](?:[\t\v\f\x1c-\x20]|[\xc2\xe1-\xe3][^\r\n]*)+\Z")
+_CROSSING = re.compile(rb"[\r\n][\t\v\f\x1c-\x20\xc2\xe1-\xe3][^\r\n]*\Z")
+"""The bytes behind the line end are those that white space begins with, so other characters may count, too."""
 
 
 def crosses(tokens: Iterable[bytes]) -> bool:
-    """Whether a token goes on with white space behind its last line feed or carriage return. Without one, no merge
-    reaches across the place, and white space may as well be cut there."""
+    """Whether a token may go on with white space behind its last line feed or carriage return. If none does, no merge
+    reaches across this place, and white space may as well be cut there."""
     return any(map(_CROSSING.search, tokens))
 
 

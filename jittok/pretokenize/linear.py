@@ -19,15 +19,19 @@ MOST_STEPS = 1 << 19
 """Steps of the search for such a text, beyond which a pattern counts as one."""
 
 
-def is_linear(transitions: NDArray[np.uint16], ends: int) -> bool:
-    """Whether no text makes searches wait together. transitions: [states, symbols] as in `Automaton`, the last `ends`
-    symbols being the text's end."""
-    rows = transitions.astype(np.int64)[:, :-ends]
-    nexts = (rows >> 1).tolist()
+def waiting(transitions: NDArray[np.uint16], ends: int) -> list[list[tuple[int, int]]]:
+    """For each state the steps (symbol, next state) from which a text may lead back to it without a match on the way;
+    none for most states. transitions: [states, symbols] as in `Automaton`; the last `ends` symbols are the text's
+    end."""
     waits = [[(c, int(entry) >> 1) for c, entry in enumerate(row) if entry & 1 == 0 and entry >> 1 != DEAD]
-             for row in rows.tolist()]  # fmt: skip
+             for row in transitions[:, :-ends].tolist()]  # fmt: skip
     component = _components([[to for _, to in row] for row in waits])
-    inside = [[(c, to) for c, to in row if component[to] == component[k]] for k, row in enumerate(waits)]
+    return [[(c, to) for c, to in row if component[to] == component[k]] for k, row in enumerate(waits)]
+
+
+def is_linear(transitions: NDArray[np.uint16], ends: int) -> bool:
+    """Whether no text makes searches wait together. The arguments are those of `waiting`."""
+    nexts, inside = (transitions[:, :-ends] >> 1).tolist(), waiting(transitions, ends)
     steps = 0
     for state, row in enumerate(inside):
         if not row:

@@ -9,20 +9,24 @@ class, and what the look-arounds say of the place in front of it.
 
 from __future__ import annotations
 
+from array import array
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.pretokenize.automaton import Look, Nodes, determinize, parsed_pattern
+from jittok.pretokenize.automaton import Look, Nodes, determinize, is_so, parsed_pattern
 
 MOST_LOOKS = 16
-"""Look-arounds in a pattern,"""
-MOST_SAYINGS = 16
-"""and what those of them that stand in no other may say together: so many times more symbols has the automaton."""
+"""Look-arounds in a pattern."""
 MOST_NODES = 400
-MOST_REMEMBERED = 1 << 12
-"""Steps of one look-around that are remembered."""
+"""Nodes of a pattern with look-arounds: each may be looked at for each character of a text."""
+MOST_SAYINGS = 16
+"""What look-arounds that stand in no other may say together: the automaton has so many times more symbols."""
+MOST_SYMBOLS = 1 << 16
+"""Symbols, as `matching` has two bytes for one."""
+MOST_KNOWN = 1 << 12
+"""Steps of one look-around that are kept, so that the next place need not take them again."""
 
 
 class Looking(NamedTuple):
@@ -44,7 +48,7 @@ class _Pass:
         self.known: dict[tuple[Any, int, int], tuple[bool, Any]] = {}
         self.inside = _reached(nodes, look.first)
 
-    def mark(self, classes: list[int], bits: list[int]) -> None:
+    def mark(self, classes: array[int], bits: array[int]) -> None:
         """Set the look-around's bit at the places where its body matches. classes: of each character, then the end's;
         bits: of each place, those of the look-arounds within it being set."""
         step = self._ahead if self.look.ahead else self._back
@@ -53,7 +57,7 @@ class _Pass:
             key = (state, classes[place], bits[place])
             found = self.known.get(key)
             if found is None:
-                if len(self.known) >= MOST_REMEMBERED:
+                if len(self.known) >= MOST_KNOWN:
                     self.known.clear()
                 found = self.known[key] = step(*key)
             holds, state = found
@@ -72,12 +76,10 @@ class _Pass:
                     holds = True
                 elif kind == "split":
                     holds = any(now >> each & 1 for each in rest[0])
-                elif kind == "look":
-                    holds = (sets[rest[0]] or (end and rest[1])) and bool(now >> rest[2] & 1)
-                elif kind == "mark":
-                    holds = (bits >> rest[0] & 1) != rest[1] and bool(now >> rest[2] & 1)
-                else:
+                elif kind == "char":
                     holds = not end and sets[rest[0]] and bool(behind >> rest[1] & 1)
+                else:
+                    holds = is_so(self.nodes[number], sets, end, bits) and bool(now >> rest[2] & 1)
                 now |= int(holds) << number
             if now == last:
                 return bool(now >> self.look.first & 1), now
@@ -97,14 +99,11 @@ class _Pass:
                 holds = True
             elif kind == "split":
                 stack += rest[0]
-            elif kind == "look":
-                if sets[rest[0]] or (end and rest[1]):
-                    stack.append(rest[2])
-            elif kind == "mark":
-                if (bits >> rest[0] & 1) != rest[1]:
-                    stack.append(rest[2])
-            elif not end and sets[rest[0]]:
-                after.add(rest[1])
+            elif kind == "char":
+                if not end and sets[rest[0]]:
+                    after.add(rest[1])
+            elif is_so(self.nodes[number], sets, end, bits):
+                stack.append(rest[2])
         return holds, frozenset(after)
 
 
@@ -126,12 +125,14 @@ def looking(pattern: str, size: int, most: int) -> Looking:
     looks: list[Look] = []
     made = Nodes(size, looks)
     first = made.sequence(parsed_pattern(pattern), made.match())
-    if len(looks) > MOST_LOOKS or len(made.nodes) > MOST_NODES:
+    if looks and (len(looks) > MOST_LOOKS or len(made.nodes) > MOST_NODES):
         raise ValueError(f"a pattern with {len(looks)} look-arounds of {len(made.nodes)} nodes")
     starts, rows = made.classes()
     outer = sorted({made.nodes[number][1] for number in _reached(made.nodes, first) if made.nodes[number][0] == "mark"})
     if 1 << len(outer) > MOST_SAYINGS:
         raise ValueError(f"{len(outer)} look-arounds that stand in no other")
+    if len(rows) << len(outer) > MOST_SYMBOLS:
+        raise ValueError(f"{len(rows) - 1} classes of characters with {len(outer)} look-arounds")
     sayings = [sum(1 << bit for k, bit in enumerate(outer) if number >> k & 1) for number in range(1 << len(outer))]
     passes = [_Pass(number, look, made.nodes, rows) for number, look in enumerate(looks)]
     return Looking(

@@ -1,25 +1,28 @@
 """An automaton that finds its matches in a text, in plain Python: for patterns that others could take for ever with.
 
 A search that has read on behind its last match, in vain, would be read again by the searches from the next places. So
-it is remembered where it was in which state: a later one that comes there ends too. No state is at a place twice. (Reps
-1998, "Maximal munch" tokenization in linear time.)
+it is remembered where it was in which state: a later one that comes there ends too. (Reps 1998, "Maximal munch"
+tokenization in linear time.) Only states that a search may come back to while it waits are remembered. It
+goes through others once, so they cost at most a constant for each place.
 """
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 
-from jittok.pretokenize.automaton import DEAD, START, Automaton, compile_pattern
-from jittok.pretokenize.linear import is_linear
+from jittok.pretokenize.automaton import DEAD, START, Automaton, TooLarge, compile_pattern
+from jittok.pretokenize.linear import is_linear, waiting
 from jittok.pretokenize.looking import Looking, looking
 from jittok.unicode.tables import UNICODE_SIZE
 
-MOST = 1000
+MOST = 2000
 """States of such an automaton,"""
 MOST_REMEMBERED = 64
-"""and of one whose searches wait: a text takes a byte for each of them, and for each of its characters."""
+"""and those of them in which a search may read on without an end: a text takes a bit for each of these states, and for
+each of its characters."""
 
 
 MOST_KEPT = 32
@@ -42,6 +45,8 @@ def reads_once(pattern: str) -> bool:
 def _found(pattern: str) -> Looking:
     try:
         starts, classes, transitions, width = automaton_of(pattern)
+    except TooLarge:
+        raise  # `looking` would find no fewer states
     except ValueError:
         return looking(pattern, UNICODE_SIZE, MOST)
     return Looking(starts.tolist(), classes.tolist(), transitions.reshape(-1, width), {0: 0}, 0, [])
@@ -65,15 +70,18 @@ class Matching:
         found = _found(pattern)
         self._found, self._rows, sayings = found, found.rows.tolist(), len(found.sayings)
         self.looks_around = sayings > 1
-        self.linear = is_linear(found.rows, sayings)
-        if not self.linear and len(self._rows) > MOST_REMEMBERED:
-            raise ValueError(f"{len(self._rows)} states of a search that some texts make read again and again")
+        self._waiting = frozenset[int]()  # states that are remembered
+        if not is_linear(found.rows, sayings):
+            self._waiting = frozenset(state for state, steps in enumerate(waiting(found.rows, sayings)) if steps)
+        self.linear = not self._waiting
+        if len(self._waiting) > MOST_REMEMBERED:
+            raise ValueError(f"{len(self._waiting)} states in which some texts make a search read again and again")
         self._class = cache(lambda c: found.classes[bisect_right(found.starts, ord(c)) - 1])
         self._end = found.rows.shape[1] // sayings - 1
 
     def finditer(self, text: str) -> Iterator[Match]:
-        """The matches from the left. None is empty right behind another one, and then one is looked for behind the next
-        character: so does Oniguruma as tokenizers calls it."""
+        """The matches from the left. An empty match right behind another match does not count. Then the search goes on
+        behind the next character, as in Oniguruma when tokenizers calls it."""
         symbols = self._symbols(text)
         at, last, failed = 0, -1, dict[int, bytearray]()
         while at <= len(text):
@@ -84,35 +92,39 @@ class Matching:
                 yield Match(at, stop)
                 at = last = stop
 
-    def _symbols(self, text: str) -> list[int]:
+    def _symbols(self, text: str) -> array[int]:
         """What the automaton reads: a number for each character, and one for the end."""
-        classes = [*map(self._class, text), self._end]
+        classes = array("H", map(self._class, text))
+        classes.append(self._end)
         if not self.looks_around:
             return classes
-        bits = [0] * len(classes)
+        bits = array("H", bytes(2 * len(classes)))
         for each in self._found.looks:
             each.mark(classes, bits)
         sayings, mask = self._found.sayings, self._found.mask
-        return [c * len(sayings) + sayings[said & mask] for c, said in zip(classes, bits, strict=True)]
+        return array("H", (c * len(sayings) + sayings[said & mask] for c, said in zip(classes, bits, strict=True)))
 
-    def _stop(self, symbols: list[int], at: int, failed: dict[int, bytearray]) -> int:
-        """Where the match that begins at a place ends, -1 if none does. failed: state -> 1 for each place from which
-        it has found no match."""
-        state, stop, since, states = START, -1, at, list[int]()
+    def _stop(self, symbols: array[int], at: int, failed: dict[int, bytearray]) -> int:
+        """Where the match that begins at a place ends, -1 if none does. failed: state -> a bit for each place, set if
+        no match was found from there."""
+        state, stop, since, states = START, -1, at, array("H")
         for place in range(at, len(symbols)):
             entry = self._rows[state][symbols[place]]
             if entry & 1:
                 stop, since = place, place
-                states.clear()
+                del states[:]
             state = entry >> 1
             if state == DEAD:
                 break
-            if not self.linear:
-                if state in failed and failed[state][place]:
+            if self._waiting:
+                if state in failed and failed[state][place >> 3] >> (place & 7) & 1:
                     break
                 states.append(state)
         for place, each in enumerate(states, since):
-            failed.setdefault(each, bytearray(len(symbols)))[place] = 1
+            if each in self._waiting:
+                if each not in failed:
+                    failed[each] = bytearray((len(symbols) >> 3) + 1)
+                failed[each][place >> 3] |= 1 << (place & 7)
         return stop
 
     def sub(self, make: Callable[[Match], str], text: str) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 LAST = 0x10FFFF
 
 Ranges = tuple[tuple[int, int], ...]
 
 
-def merged(parts: list[tuple[int, int]] | Ranges) -> Ranges:
+def merged(parts: Iterable[tuple[int, int]]) -> Ranges:
     """The set of what stands in any of some ranges."""
     out: list[tuple[int, int]] = []
     for low, high in sorted(parts):
@@ -18,21 +20,21 @@ def merged(parts: list[tuple[int, int]] | Ranges) -> Ranges:
     return tuple(out)
 
 
-def complement(parts: list[tuple[int, int]] | Ranges) -> Ranges:
-    """All other characters."""
+def complement(parts: Iterable[tuple[int, int]], last: int = LAST) -> Ranges:
+    """All other characters up to `last`."""
     out, at = [], 0
     for low, high in merged(parts):
         if at < low:
             out.append((at, low - 1))
         at = high + 1
-    return tuple([*out, (at, LAST)] if at <= LAST else out)
+    return tuple([*out, (at, last)] if at <= last else out)
 
 
-def common(whole: Ranges | None, part: list[tuple[int, int]] | Ranges) -> Ranges:
+def common(whole: Ranges | None, part: Iterable[tuple[int, int]]) -> Ranges:
     """The characters that both sets have; None: all."""
     if whole is None:
         return merged(part)
-    return complement(complement(whole) + complement(part))
+    return complement([*complement(whole), *complement(part)])
 
 
 def without(whole: Ranges, *parts: Ranges) -> Ranges:

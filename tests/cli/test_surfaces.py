@@ -71,7 +71,8 @@ def test_a_folder_and_a_glob_are_read_as_the_compiler_does(run: Any, tmp_path: P
     assert status == 0
     assert json.loads(out)["tokens"] == count * len(paths)
     assert (
-        err == f"left out (another kind, hidden, a folder by a glob or link, or not readable): {tmp_path / 'b.exe'}\n"
+        err == "left out (another kind, hidden, a linked folder, a folder that a glob names, or not readable): "
+        f"{tmp_path / 'b.exe'}\n"
     )
     assert json.loads(run("count", "--json", f"{tmp_path}/*.json*")[1])["tokens"] == 3 * count
 

@@ -68,6 +68,16 @@ elif name == "list of words":
     model = {"type": "WordLevel", "vocab": {"?": 0, "a": 1, "the": 2}, "unk_token": "?"}
     tok = jittok.load(json.dumps({"model": model, "pre_tokenizer": {"type": "WhitespaceSplit"}}).encode())
     assert tok.runs == "kernels"
+elif name in ("looks around", "reads on"):
+    from jittok.unicode.tables import CHARACTER_OF_BYTE
+    import json
+    vocab = {chr(c): byte for byte, c in enumerate(CHARACTER_OF_BYTE)}
+    found = chr(92) + ("d{1,3}(?=(?:" + chr(92) + "d{3})*" + chr(92) + "b)" if name == "looks around" else "s+$")
+    split = {"type": "Split", "pattern": {"Regex": found}, "behavior": "Isolated", "invert": False}
+    cuts = [split, {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False}]
+    made = {"model": {"type": "BPE", "vocab": vocab, "merges": []}}
+    made["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": cuts}
+    tok = jittok.load(json.dumps(made).encode())
 elif name == "normal form":
     import json
     model = {"type": "WordLevel", "vocab": {"?": 0, "a": 1}, "unk_token": "?"}
@@ -224,6 +234,12 @@ IN_PARTS = {
 def test_what_becomes_longer_takes_no_more(case):
     taken, given = peak(*case, "encode", 14)
     assert taken <= max(TIMES, given + TIMES / 2) + 2  # 30 MB of caches
+
+
+@pytest.mark.parametrize(("name", "text"), [("looks around", b"7"), ("reads on", b"a ")])
+def test_patterns_that_plain_python_finds_take_no_more(name, text):
+    taken, given = peak(name, text, "encode", 2)
+    assert taken <= max(TIMES, given + TIMES / 2)
 
 
 def test_an_unknown_word_takes_no_more_however_long_it_is():
