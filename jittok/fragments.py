@@ -9,7 +9,7 @@ all documents behind each other, in three arrays over one byte buffer:
 Every `models/*.py` exports
 
     Arrays, Work                      NamedTuples: the compiled vocabulary; the scratch memory of one thread
-    compile_vocab(vocab) -> Arrays    raises MalformedVocab / UnsupportedVocab
+    compile_pipeline(pipeline) -> Arrays    raises MalformedVocab / UnsupportedVocab
     make_work(arrays, longest) -> Work    scratch for fragments of up to `longest` bytes
     IDS_PER_BYTE                      room for ids that is usually enough (OUT_OF_ROOM asks for more)
     encode_fragments(arrays, work, data, starts, stops, tokens, first, last, count, ids, ends, report) -> int

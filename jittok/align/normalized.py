@@ -13,10 +13,12 @@ from jittok.normalize.keys import TIED as TIED_BYTE
 from jittok.normalize.keys import byte_kinds, charsmap_keys
 from jittok.normalize.spaces import SpaceRules, space_rules
 from jittok.normalize.xcda import OUTSIDE, Charsmap, longest_key, read_charsmap
+from jittok.pipeline.steps import SqueezeLlama
 from jittok.structures.double_array import NO_NODE, ROOT, DoubleArray, build_double_array, child
 from jittok.structures.utf8 import well_formed
 from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES
 from jittok.vocab import Vocab
+from jittok.vocab.as_pipeline import step_of
 
 UNUSED, NORMAL, USER_DEFINED = 2, 4, 16
 """llama.cpp's attribute bits that matter here."""
@@ -63,8 +65,9 @@ def unigram_rules(vocab: Vocab) -> UnigramRules:
     character = 1 + (first >= 0xC0).astype(np.int64) + (first >= 0xE0) + (first >= 0xF0)
     strange = not np.isfinite(vocab.scores[matching]).all()
     unknown_matches = vocab.unk_id >= 0 and bool(matching[vocab.unk_id])
+    spaces = space_rules(step_of(vocab, SqueezeLlama))
     return UnigramRules(
-        frozen(kinds, np.uint8), user, charsmap, space_rules(vocab), vocab.unk_id, int(strange or unknown_matches),
+        frozen(kinds, np.uint8), user, charsmap, spaces, vocab.unk_id, int(strange or unknown_matches),
         trie_of(vocab, matching & (lengths <= character)),  # shorter at the end of a text
         frozen(vocab.token_bytes, np.uint8), frozen(vocab.token_offsets, np.int64), int(vocab.shortest_utf8),
     )  # fmt: skip

@@ -83,7 +83,7 @@ class Encoder:
         self.vocab = vocab
         self.model = importlib.import_module(kind.module)
         self.one_kernel = isinstance(self.model.encode_fragments, kernel)
-        self.arrays = self.model.compile_vocab(vocab) if arrays is None else arrays
+        self.arrays = self.model.compile_pipeline(vocab.pipeline) if arrays is None else arrays
         self._cache = {"cache_bytes": cache_bytes} if cache_bytes is not None and _has_cache(self.model) else {}
         self.ids_per_byte = 0.4  # a guess for the next texts, by the last: whichever thread writes it
         tables = {False: plain, True: parsed}

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.errors import EncodingFailed
+from jittok.pipeline import Pipeline
 from jittok.vocab.vocab import NO_TOKEN, Vocab
 
 AS_IS, SPACED, BYTE_LEVEL = 0, 1, 2
@@ -40,8 +41,8 @@ class Model(Protocol):
 
     IDS_PER_BYTE: int
 
-    def compile_vocab(self, vocab: Vocab) -> Any:
-        """Read-only flat arrays."""
+    def compile_pipeline(self, pipeline: Pipeline) -> Any:
+        """Read-only flat arrays, of the steps and the model alone."""
 
     def make_work(self, arrays: Any, longest: int) -> Any:
         """Scratch for fragments of up to `longest` bytes."""

@@ -19,6 +19,9 @@ from jittok._jit import I32, I64, U8, OutI32, OutI64, OutU8, frozen, helper, ker
 from jittok._raw import Window, get_i32, get_i64, put_i32, put_i64, window
 from jittok.errors import InWords, MalformedVocab
 from jittok.fragments import FRAGMENT, NEED, OUT_OF_ROOM, OUT_OF_WORK
+from jittok.pipeline import Pipeline
+from jittok.pipeline.models import Suffixes
+from jittok.pipeline.steps import PlamoSegments
 from jittok.pretokenize.splitters.plamo3 import BOUNDARY, mark_segments
 from jittok.structures.double_array import (
     BASE,
@@ -31,7 +34,6 @@ from jittok.structures.double_array import (
     value_at,
 )
 from jittok.structures.utf8 import decode, encoded_byte, encoded_length
-from jittok.vocab.vocab import Vocab
 
 BYTE = 32
 """llama.cpp's attribute bit of byte tokens."""
@@ -68,22 +70,25 @@ class Work(NamedTuple):
     cuts: OutU8  # [longest + 1] PLaMo-3: where parts begin
 
 
-def compile_vocab(vocab: Vocab) -> Arrays:
-    """Flat arrays of a vocabulary of type "plamo2" or "plamo3".
+def compile_pipeline(pipeline: Pipeline) -> Arrays:
+    """Flat arrays of a GGUF of type "plamo2" or "plamo3".
 
     Raises MalformedVocab for what llama.cpp refuses (a byte without a token, code points above U+10FFFF), and for token
     texts that are not UTF-8, with which llama.cpp reads outside its table.
     """
-    chosen = vocab.file_attributes & BYTE == 0
+    model, segments = pipeline.model, pipeline.step(PlamoSegments)
+    assert isinstance(model, Suffixes)
+    assert segments is not None
+    chosen = model.attributes & BYTE == 0
     ids = np.flatnonzero(chosen).astype(np.int32)
-    lengths = np.diff(vocab.token_offsets)
-    data, offsets = vocab.token_bytes[np.repeat(chosen, lengths)], np.zeros(ids.size + 1, np.int64)
+    lengths = np.diff(pipeline.model_offsets)
+    data, offsets = pipeline.model_bytes[np.repeat(chosen, lengths)], np.zeros(ids.size + 1, np.int64)
     np.cumsum(lengths[chosen], out=offsets[1:])
     reverse = np.empty(data.size, np.uint8)
     bad = reverse_texts(frozen(data, np.uint8), frozen(offsets, np.int64), reverse)
     if bad >= 0:
-        token = vocab.token_bytes[vocab.token_offsets[ids[bad]] : vocab.token_offsets[ids[bad] + 1]].tobytes()
-        raise MalformedVocab(vocab.source, f"{KEY}[{ids[bad]}]", token, "UTF-8")
+        token = pipeline.model_bytes[pipeline.model_offsets[ids[bad]] : pipeline.model_offsets[ids[bad] + 1]].tobytes()
+        raise MalformedVocab(pipeline.source, f"{KEY}[{ids[bad]}]", token, "UTF-8")
     trie = build_double_array(reverse, offsets, ids)
     slots = trie.units.size // UNIT
     fails, links = np.zeros(slots, np.int32), np.zeros(slots, np.int32)
@@ -92,7 +97,7 @@ def compile_vocab(vocab: Vocab) -> Arrays:
         trie,
         frozen(reverse, np.uint8),
         frozen(offsets, np.int64),
-        frozen(fixed_scores(vocab.scores[chosen]), np.int32),
+        frozen(fixed_scores(model.scores[chosen]), np.int32),
         np.empty(3 * ids.size, np.int64),
         fails,
         links,
@@ -105,9 +110,9 @@ def compile_vocab(vocab: Vocab) -> Arrays:
         frozen(links, np.int32),
         frozen(depths, np.int32),
         frozen(scores, np.int32),
-        _byte_ids(vocab),
-        int(vocab.type == "plamo3"),
-        int(vocab.shortest_utf8),
+        _byte_ids(pipeline, model.attributes),
+        int(segments.runs),
+        int(segments.shortest),
     )
 
 
@@ -121,16 +126,18 @@ def fixed_scores(scores: NDArray[np.float32]) -> NDArray[np.int32]:
     return np.where(usable, whole, INVALID).astype(np.int32)
 
 
-def _byte_ids(vocab: Vocab) -> NDArray[np.int32]:
+def _byte_ids(pipeline: Pipeline, attributes: NDArray[np.int32]) -> NDArray[np.int32]:
     """Ids of <0x00> .. <0xFF>; the last of equal ones. An id of 0 counts as missing, as in llama.cpp."""
     found = np.zeros(256, np.int32)
-    for token in np.flatnonzero(vocab.file_attributes & BYTE).tolist():
-        text = vocab.token_bytes[vocab.token_offsets[token] : vocab.token_offsets[token + 1]].tobytes()
+    for token in np.flatnonzero(attributes & BYTE).tolist():
+        text = pipeline.model_bytes[pipeline.model_offsets[token] : pipeline.model_offsets[token + 1]].tobytes()
         if len(text) == 6 and text.startswith(b"<0x") and text.endswith(b">") and _is_hex(text[3:5]):
             found[int(text[3:5], 16)] = token
     if not found.all():
         missing = f"<0x{int(np.argmin(found != 0)):02X}>"
-        raise MalformedVocab(vocab.source, KEY, InWords(f"no byte token {missing} above id 0"), "a token for each byte")
+        raise MalformedVocab(
+            pipeline.source, KEY, InWords(f"no byte token {missing} above id 0"), "a token for each byte"
+        )
     return frozen(found, np.int32)
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from jittok._jit import I32, I64, U8, OutI32, OutI64, OutU8, frozen, helper, kernel, wide
 from jittok.fragments import FOUND, FRAGMENT, NEED, NO_TOKEN_ON_PATH, OFFSET, OUT_OF_ROOM
 from jittok.pipeline import Pipeline
-from jittok.pipeline.models import NO_TOKEN, Longest
+from jittok.pipeline.models import NO_TOKEN, Longest, LongestEscaped
 from jittok.pipeline.pipeline import packed
 from jittok.structures.double_array import (
     BASE,
@@ -48,17 +48,13 @@ class Work(NamedTuple):
     nothing: OutU8  # [0]
 
 
-def compile_vocab(vocab: Vocab) -> Arrays:
-    """Flat arrays of a vocabulary of type "rwkv"."""
-    data = np.empty(vocab.token_bytes.size, np.uint8)
-    offsets = np.zeros(len(vocab) + 1, np.int64)
-    unescape_texts(vocab.token_bytes, vocab.token_offsets, data, offsets)
-    ids = np.arange(len(vocab), dtype=np.int32)
-    return Arrays(build_double_array(data, offsets, ids), vocab.unk_id)  # the last of equal keys counts
-
-
 def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
-    """The arrays of RWKV's own list, None for any other file, and for a list without a token for each byte."""
+    """Flat arrays of a GGUF of type "rwkv", and of RWKV's own list; None for any other file, and for a list without a
+    token for each byte."""
+    if isinstance(pipeline.model, LongestEscaped):
+        data, offsets = _unescaped(pipeline.model_bytes, pipeline.model_offsets)
+        ids = np.arange(offsets.size - 1, dtype=np.int32)
+        return Arrays(build_double_array(data, offsets, ids), pipeline.model.unknown)  # the last of equal keys counts
     if not isinstance(pipeline.model, Longest) or pipeline.normalize or pipeline.split:
         return None
     if any(bytes([byte]) not in pipeline.vocabulary for byte in range(256)):
@@ -87,8 +83,12 @@ def make_work(_arrays: Arrays, _longest: int) -> Work:
 
 def pieces(vocab: Vocab) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """(texts of all tokens without their escapes, behind each other; where they begin and end)."""
-    raw, ends = np.empty(vocab.token_bytes.size, np.uint8), np.zeros(len(vocab) + 1, np.int64)
-    unescape_texts(frozen(vocab.token_bytes, np.uint8), frozen(vocab.token_offsets, np.int64), raw, ends)
+    return _unescaped(vocab.token_bytes, vocab.token_offsets)
+
+
+def _unescaped(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    raw, ends = np.empty(data.size, np.uint8), np.zeros(offsets.size, np.int64)
+    unescape_texts(frozen(data, np.uint8), frozen(offsets, np.int64), raw, ends)
     return raw, ends
 
 

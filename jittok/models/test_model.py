@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from jittok._jit import I32, I64, U8, OutI32, OutI64, OutU8, helper, kernel, wide
 from jittok.errors import MalformedVocab
 from jittok.fragments import FRAGMENT, NEED, OUT_OF_ROOM
+from jittok.pipeline import Pipeline
 from jittok.vocab.vocab import Vocab
 
 CHUNK = 5
@@ -32,11 +33,11 @@ class Work(NamedTuple):
     nothing: OutU8  # [0]
 
 
-def compile_vocab(vocab: Vocab) -> Arrays:
+def compile_pipeline(pipeline: Pipeline) -> Arrays:
     """The size of a vocabulary of type "test"."""
-    if len(vocab) == 0:
-        raise MalformedVocab(vocab.source, "tokenizer.ggml.tokens", 0, "one token at least")
-    return Arrays(len(vocab))
+    if len(pipeline) == 0:
+        raise MalformedVocab(pipeline.source, "tokenizer.ggml.tokens", 0, "one token at least")
+    return Arrays(len(pipeline))
 
 
 def pieces(vocab: Vocab) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from jittok._jit import OutU8, helper
+from jittok.pipeline.steps import SqueezeLlama
 from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2
-from jittok.vocab.vocab import Vocab
 
 OUTSIDE = 0
 """The state at the start of a fragment."""
@@ -28,14 +28,10 @@ class SpaceRules(NamedTuple):
     escape: int  # spaces are written as U+2581
 
 
-def space_rules(vocab: Vocab) -> SpaceRules:
+def space_rules(how: SqueezeLlama) -> SpaceRules:
     """The rules of a Unigram vocabulary."""
-    prefix, suffix = vocab.add_space_prefix, vocab.treat_whitespace_as_suffix
     return SpaceRules(
-        int(prefix and not suffix),
-        int(prefix and suffix),
-        int(vocab.remove_extra_whitespaces),
-        int(vocab.escape_whitespaces),
+        int(how.prefix and not how.suffix), int(how.prefix and how.suffix), int(how.squeeze), int(how.escape)
     )
 
 

@@ -107,7 +107,8 @@ class Lattice(Record):
     characters in a row are one token."""
 
     scores: NDArray[np.float32]
-    attributes: NDArray[np.int32]  # as the file gives them
+    attributes: NDArray[np.int32]  # as the file gives them: which tokens can match, and which of them are user-defined
+    free: NDArray[np.bool_]  # tokens that cost nothing: user-defined by the attributes as llama.cpp changes them
     unknown: int  # or NO_TOKEN
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,8 @@ from jittok.pipeline.models import (
 )
 from jittok.pipeline.steps import Compose, Decoder, Normalizer, Splitter
 from jittok.record import Record
+
+Step = TypeVar("Step")
 
 FIRST_TEXT, SECOND_TEXT = -1, -2
 """In a template: where the ids of the texts stand."""
@@ -96,6 +98,10 @@ class Pipeline(Record, eq=False):
 
     def __repr__(self) -> str:
         return f"Pipeline({self.source!r}, {self.format}, {self.type}, {len(self)} tokens)"
+
+    def step(self, kind: type[Step]) -> Step | None:
+        """The first step of this kind, of the normalizer or the splitter."""
+        return next((step for step in (*self.normalize, *self.split) if isinstance(step, kind)), None)
 
     @once
     def model_tokens(self) -> list[bytes | None]:

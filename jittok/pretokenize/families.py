@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from jittok.pretokenize.records import PreType
+from jittok.pretokenize.records import Family
 from jittok.pretokenize.splitters.llama3 import PREFIX, SUFFIX, WITHOUT
 from jittok.unicode.tables import LETTER, MARK
 
@@ -29,9 +29,8 @@ GENERAL_NUMBERS = FamilyNumbers(GENERAL, 0, 0, 0, WITHOUT, LETTER)
 """The general splitter, which runs the patterns themselves."""
 
 
-def family_numbers(pre: PreType) -> FamilyNumbers:
-    """Those of a pre type's record; of the general splitter where the record names no family of splitters for words."""
-    family = pre.family
+def family_numbers(family: Family | None) -> FamilyNumbers:
+    """Those of a family of splitters for words; of the general splitter where there is none."""
     if family is None or family.splitter == "lines":
         return GENERAL_NUMBERS
     return FamilyNumbers(
@@ -44,6 +43,6 @@ def family_numbers(pre: PreType) -> FamilyNumbers:
     )
 
 
-def cuts_lines(pre: PreType) -> bool:
-    """Whether the words of this pre type are whole lines of characters."""
-    return pre.family is not None and pre.family.splitter == "lines"
+def cuts_lines(family: Family | None) -> bool:
+    """Whether the words of a family are whole lines of characters."""
+    return family is not None and family.splitter == "lines"

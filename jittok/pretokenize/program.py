@@ -20,7 +20,7 @@ from jittok._jit import frozen
 from jittok.pretokenize.automaton import DEAD, START, Automaton, compile_pattern
 from jittok.pretokenize.classes import UNICODE_SIZE, distinct, two_stage
 from jittok.pretokenize.cutter import Cutter, build_cutter
-from jittok.pretokenize.definition import collapsed_pattern, pre_type, wide_pattern
+from jittok.pretokenize.definition import collapsed_pattern, wide_pattern
 from jittok.pretokenize.splitters.cutting import ACTION_BITS, COLUMNS, ROW_BITS
 from jittok.pretokenize.splitters.general import (
     BEHAVED,
@@ -93,13 +93,8 @@ class _Compiled(NamedTuple):
 
 
 @functools.cache
-def splitter_of(number: int) -> Splitter:
-    """The arrays of a pre type (llama.cpp's number)."""
-    return splitter_of_patterns(pre_type(number).patterns)
-
-
-def splitter_of_patterns(patterns: Sequence[tuple[str, str]]) -> Splitter:
-    """The arrays of (pattern, engine), applied one after the other."""
+def splitter_of(patterns: tuple[tuple[str, str], ...]) -> Splitter:
+    """The arrays of (pattern, engine), llama.cpp's, applied one after the other."""
     return splitter_from(stages_of_patterns(patterns))
 
 

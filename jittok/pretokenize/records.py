@@ -97,6 +97,12 @@ def pre_type(number: int) -> PreType:
 
 
 @cache
+def families() -> dict[tuple[tuple[str, str], ...], Family]:
+    """(pattern, engine) in the order of application -> the fast splitter that cuts in the same places."""
+    return {pre.patterns: pre.family for pre in pre_types() if pre.family}
+
+
+@cache
 def pre_names() -> dict[str, dict[str, Any]]:
     """tokenizer.ggml.pre -> {"pre_type": number, "pre_type_name": name, "sets": flags, ..}, "" when the key is absent.
 

@@ -20,7 +20,7 @@ from jittok.pipeline.steps import SpellBytes
 from jittok.pretokenize.definition import pre_type
 from jittok.pretokenize.families import GENERAL, GPT2, LLAMA3, family_numbers
 from jittok.pretokenize.files import automata_of, family_of, splitter_of_stages
-from jittok.pretokenize.program import Stage, splitter_of, splitter_of_patterns, stages_of_patterns
+from jittok.pretokenize.program import Stage, splitter_of, stages_of_patterns
 from jittok.pretokenize.splitters.blocks import character_classes
 from jittok.pretokenize.splitters.general import Splitter
 from jittok.pretokenize.splitters.llama3 import WITHOUT
@@ -85,9 +85,9 @@ def cutter_of(pre: str) -> Cutter:
     found = pre_type(number)
     if not found.byte_encode:
         raise UnsupportedVocab("", "--pre", pre, "a pre-tokenizer of byte-level BPE, such as qwen2 or gpt-2")
-    kind, digits_alone, group, cased, contractions, letters = family_numbers(found)
+    kind, digits_alone, group, cased, contractions, letters = family_numbers(found.family)
     kernel = {GPT2: count_gpt2, LLAMA3: count_llama3}.get(kind, count_general)
-    splitter = splitter_of(number) if kernel is count_general else no_splitter()
+    splitter = splitter_of(found.patterns) if kernel is count_general else no_splitter()
     arrays = Family(character_classes(letters), splitter, digits_alone, group, cased, contractions)
     return Cutter(pre, arrays, kernel, kernel is count_general, tuple(map(tuple, found.patterns)))
 
@@ -168,7 +168,7 @@ def no_splitter() -> Splitter:
 def runs_cutter(name: str, pattern: str) -> Cutter:
     """Words are matches of a pattern (of the wide engine, see `pretokenize.definition`) and what lies between them."""
     patterns = ((pattern, "wide"),)
-    arrays = Family(character_classes(LETTER), splitter_of_patterns(patterns), 0, 0, 0, WITHOUT)
+    arrays = Family(character_classes(LETTER), splitter_of(patterns), 0, 0, 0, WITHOUT)
     return Cutter(name, arrays, count_general, True, patterns)
 
 
@@ -192,8 +192,8 @@ def lossless_names(pre: str) -> list[str]:
     number = pre_names()[pre]["pre_type"]
     kept = {name: entry["pre_type"] for name, entry in pre_names().items() if name and not cleans_spaces(name)}
     same = [name for name, found in kept.items() if pre_type(found).patterns == pre_type(number).patterns]
-    family = family_numbers(pre_type(number)).family
-    near = [name for name, found in kept.items() if family == family_numbers(pre_type(found)).family != GENERAL]
+    family = family_numbers(pre_type(number).family).family
+    near = [name for name, found in kept.items() if family == family_numbers(pre_type(found).family).family != GENERAL]
     return same or near or [DEFAULT_PRE]
 
 

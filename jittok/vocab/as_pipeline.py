@@ -1,13 +1,13 @@
 """A GGUF vocabulary as a `Pipeline`: llama.cpp's steps in the form that every other file has.
 
 The arrays of steps and models are those of the vocabulary, not copies. The reference runs these steps, each as its
-settings say (`jittok.reference`), and `info` and `compare` say them in words. Kernels are chosen from the vocabulary
-itself (`jittok.models`).
+settings say (`jittok.reference`). Kernels are chosen and compiled from them (`compile_pipeline` in `jittok.models`).
+`info` and `compare` say them in words.
 """
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from jittok.vocab.vocab import NO_TOKEN, Vocab
 
 T = TypeVar("T")
 
-UNKNOWN_BIT, CONTROL_BIT, LSTRIP_BIT, RSTRIP_BIT = 1, 8, 128, 256
+UNKNOWN_BIT, CONTROL_BIT, USER_BIT, LSTRIP_BIT, RSTRIP_BIT = 1, 8, 16, 128, 256
 CHUNK = 5
 """Bytes that llama.cpp's type for tests makes a token of."""
 DNA = b"<dna>", b"</dna>", b"<oov>"
@@ -32,7 +32,7 @@ _SAID_BY_THE_VOCABULARY = (
 
 
 class GgufPipeline(Pipeline, eq=False):
-    """The steps of a GGUF, to look at and for the reference; what encodes is made of the `vocab`."""
+    """The steps of a GGUF. `vocab`: what the file says beside them, for those who ask for its facts."""
 
     vocab: Vocab | None = None
 
@@ -59,8 +59,9 @@ for _name in _SAID_BY_THE_VOCABULARY:
 
 def step_of(vocab: Vocab, kind: type[T]) -> T:
     """The first step of this kind, which the vocabulary has."""
-    made: Any = vocab.pipeline
-    return next(step for step in (*made.normalize, *made.split) if isinstance(step, kind))
+    found = vocab.pipeline.step(kind)
+    assert found is not None
+    return found
 
 
 def model_of(vocab: Vocab, kind: type[T]) -> T:
@@ -79,8 +80,8 @@ def make_pipeline(vocab: Vocab) -> GgufPipeline:
         source=vocab.source,
         format="gguf",
         library="llama.cpp",
-        model_bytes=vocab.token_bytes,
-        model_offsets=vocab.token_offsets,
+        model_bytes=vocab.key_bytes,
+        model_offsets=vocab.key_offsets,
         holes=fixed([], np.int32),
         model=_model(vocab),
         normalize=_normalize(vocab),
@@ -164,7 +165,9 @@ def _model(vocab: Vocab) -> models.Model:
         )
     made: dict[str, models.Model] = {
         "spm": models.ScoredMerges(vocab.scores),
-        "ugm": models.Lattice(vocab.scores, vocab.file_attributes, vocab.unk_id),
+        "ugm": models.Lattice(
+            vocab.scores, vocab.file_attributes, fixed(vocab.attributes & USER_BIT != 0, np.bool_), vocab.unk_id
+        ),
         "wpm": models.LongestText(vocab.unk_id, vocab.max_token_length),
         "rwkv": models.LongestEscaped(vocab.unk_id),
         "plamo2": models.Suffixes(vocab.scores, vocab.file_attributes),

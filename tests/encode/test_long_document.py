@@ -124,8 +124,10 @@ def test_unigram_is_cut_only_where_that_is_proved():
 
 @pytest.mark.parametrize("token", [b"e t", b"Z ", b"\\x61\\x20b", b". q z"])
 def test_rwkv_is_cut_only_where_no_token_reaches_across(token, vocab_of):
-    assert rwkv.may_part(rwkv.compile_vocab(vocab_of([b"a", b" the", b"  ", b". ", b"1 ", b"_ a"], type="rwkv")), 9)
-    assert not rwkv.may_part(rwkv.compile_vocab(vocab_of([b"a", b" the", token], type="rwkv")), 9)
+    assert rwkv.may_part(
+        rwkv.compile_pipeline(vocab_of([b"a", b" the", b"  ", b". ", b"1 ", b"_ a"], type="rwkv").pipeline), 9
+    )
+    assert not rwkv.may_part(rwkv.compile_pipeline(vocab_of([b"a", b" the", token], type="rwkv").pipeline), 9)
 
 
 @pytest.mark.usefixtures("small")

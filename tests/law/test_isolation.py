@@ -173,7 +173,7 @@ def test_a_text_cut_in_two_gives_the_ids_of_both_parts(name):
 @functools.cache
 def pair_arrays():
     vocab = read_vocab(pair_vocab("gpt-2"))
-    return vocab, bpe.compile_vocab(vocab), vocab.ids, vocab.merges
+    return vocab, bpe.compile_pipeline(vocab.pipeline), vocab.ids, vocab.merges
 
 
 def of_pre_type(number):
@@ -186,9 +186,9 @@ def of_pre_type(number):
     vars(vocab).update(ids=ids, merges=merges)
     if not pre_type(number).byte_encode:
         return vocab, Encoder(vocab, cache_bytes=1 << 14)
-    family, alone_, group, cased, contractions, letters = family_numbers(pre_type(number))
+    family, alone_, group, cased, contractions, letters = family_numbers(pre_type(number).family)
     arrays = arrays._replace(
-        splitter=splitter_of(number), family=family, digits_alone=alone_, group=group, cased=cased,
+        splitter=splitter_of(pre_type(number).patterns), family=family, digits_alone=alone_, group=group, cased=cased,
         contractions=contractions, classes=character_classes(letters),
     )  # fmt: skip
     return vocab, Encoder(vocab, arrays, cache_bytes=1 << 14)
@@ -343,7 +343,7 @@ def test_what_ids_print_does_not_depend_on_other_rows(name, guarded):
 def test_a_letter_behind_the_text_ends_no_contraction():
     """What was found: the masks of contractions were read up to two bytes behind the text."""
     for pre in pre_types():
-        if JIT and family_numbers(pre).contractions != WITHOUT:
+        if JIT and family_numbers(pre.family).contractions != WITHOUT:
             vocab, encoder = of_pre_type(pre.number)
             rule = encoder.rule(False, False, False)
             texts = [b" I'", b"m", b"x'l", b"l", b"x'R", b"E", b"'v", b"e"]

@@ -70,7 +70,7 @@ def starved() -> Callable[..., tuple[list[int], list[int]]]:
         data, offsets = flat([f if isinstance(f, bytes) else b"" for f in fragments])
         tokens = frozen([f if isinstance(f, int) else protocol.TEXT_PREFIXED for f in fragments], np.int32)
         starts, stops = frozen(offsets[:-1], np.int64), frozen(offsets[1:], np.int64)
-        arrays = model.compile_vocab(vocab)
+        arrays = model.compile_pipeline(vocab.pipeline)
         ids, ends, report = np.full(1, -7, np.int32), np.zeros(len(fragments), np.int64), np.zeros(4, np.int64)
         work, at, count = model.make_work(arrays, 1), 0, 0
         for _ in range(4 * len(fragments) + 4):

@@ -96,7 +96,7 @@ def test_cut_and_uncut_give_the_same_ids(name):
     if vocab.type not in CUT_TYPES:
         pytest.skip("is encoded without cuts")
     model = importlib.import_module(kind_of(vocab).module)
-    arrays = model.compile_vocab(vocab)
+    arrays = model.compile_pipeline(vocab.pipeline)
     cut, uncut = Encoder(vocab, arrays), Encoder(vocab, arrays._replace(rules=no_cuts()))
     for seed in range(2):
         several = [*texts(vocab, 400, seed)]
@@ -167,7 +167,7 @@ def test_general_bpe_cut_where_no_merge_joins_gives_the_same_ids(name):
     vocab = tokenizer(name)._encoder.vocab
     if vocab.type != "bpe":
         pytest.skip("merges nothing")
-    arrays = bpe.compile_vocab(vocab)
+    arrays = bpe.compile_pipeline(vocab.pipeline)
     general = arrays._replace(family=GENERAL)
     joined = all_joined(not arrays.byte_encode)
     encoders = [Encoder(vocab, each) for each in (arrays, general, general._replace(joints=joined))]

@@ -69,7 +69,7 @@ def cut(joints: Joints, text: U8, size: int, cuts: OutU64) -> int:
 
 def pieces_of(merges, text, pre="superbpe"):
     """What the joints alone make of a text."""
-    joints = bpe.compile_vocab(vocab_of(merges, pre)).joints
+    joints = bpe.compile_pipeline(vocab_of(merges, pre).pipeline).joints
     cuts = np.zeros(len(text) // 64 + 2, np.uint64)
     cuts[0] |= 1
     cuts[len(text) // 64] |= np.uint64(1) << np.uint64(len(text) % 64)
@@ -102,7 +102,7 @@ def test_behind_an_even_run_of_spaces_only_pairs_of_them_matter(text, pieces):
 
 @pytest.mark.parametrize("merges", [[*SPACES_FIRST[1:], SPACES_FIRST[0]], SPACES_FIRST[2:], []])
 def test_nothing_is_known_of_runs_where_two_spaces_are_not_joined_first(merges):
-    pairs = bpe.compile_vocab(vocab_of(encoded(merges))).joints.pairs.reshape(-1, 256 // 32)
+    pairs = bpe.compile_pipeline(vocab_of(encoded(merges)).pipeline).joints.pairs.reshape(-1, 256 // 32)
     assert pairs[PAIRED].tolist() == pairs[ord(" ")].tolist()
 
 

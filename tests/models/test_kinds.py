@@ -1,5 +1,6 @@
 """Adding a vocabulary type is registering one class: everything that asks the types then knows of it."""
 
+import importlib
 import subprocess
 import sys
 
@@ -12,6 +13,7 @@ from jittok.encode.batch import encode_batch
 from jittok.encode.encoder import Encoder
 from jittok.errors import EncodingFailed, UnsupportedVocab
 from jittok.models import kinds
+from jittok.pretokenize.records import pre_names
 from jittok.rows import Ragged
 
 
@@ -67,6 +69,30 @@ def test_an_id_that_a_type_wants_around_a_text_has_to_be_there(vocab_of):
 def test_a_type_that_nobody_registered_is_not_supported(vocab_of):
     with pytest.raises(UnsupportedVocab, match="a type that can tokenize"):
         Encoder(vocab_of(TOKENS, None, "toy"))
+
+
+TYPES = {
+    "spm": {"add_space_prefix": True, "scores": [0.0, -1.0, -2.0]},
+    "bpe": {"pre_type": pre_names()["gpt-2"]["pre_type"], "merges": [b"b b"]},
+    "wpm": {},
+    "ugm": {"scores": [-1.0, -2.0, -3.0]},
+    "rwkv": {},
+    "test": {},
+}
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_arrays_are_made_of_steps_and_the_model_alone(name, vocab_of):
+    vocab = vocab_of(TOKENS, type=name, **TYPES[name])
+    compile_pipeline = importlib.import_module(kinds.KINDS[name].module).compile_pipeline
+    alone, known = compile_pipeline(vocab.pipeline._replace(vocab=None)), compile_pipeline(vocab.pipeline)
+    for one, other in zip(flat(alone), flat(known), strict=True):
+        assert np.asarray(one).tobytes() == np.asarray(other).tobytes()
+
+
+def flat(arrays):
+    """All values of nested tuples of arrays."""
+    return [value for part in arrays for value in (flat(part) if isinstance(part, tuple) else [part])]
 
 
 @pytest.mark.process

@@ -83,14 +83,16 @@ def test_scores_are_rounded_with_halves_away_from_zero():
 )
 def test_tokens_that_are_not_utf8_are_refused(make_vocab, token, found):
     with pytest.raises(MalformedVocab, match=rf"tokens\[{FIRST + 1}\].*{found}"):
-        plamo2.compile_vocab(make(make_vocab, {b"fine": 0.0, token: 0.0}))
+        plamo2.compile_pipeline(make(make_vocab, {b"fine": 0.0, token: 0.0}).pipeline)
 
 
 def test_a_byte_without_a_token_is_refused(make_vocab):
     with pytest.raises(MalformedVocab, match="<0xFE>"):
-        plamo2.compile_vocab(make_vocab("plamo2", [b"<unk>", *BYTES[:254], BYTES[255]], attributes=[4] + [32] * 255))
+        plamo2.compile_pipeline(
+            make_vocab("plamo2", [b"<unk>", *BYTES[:254], BYTES[255]], attributes=[4] + [32] * 255).pipeline
+        )
     with pytest.raises(MalformedVocab, match="<0x00>"):  # an id of 0 counts as none
-        plamo2.compile_vocab(make_vocab("plamo2", BYTES, attributes=[32] * 256))
+        plamo2.compile_pipeline(make_vocab("plamo2", BYTES, attributes=[32] * 256).pipeline)
 
 
 def test_long_texts_take_linear_time(make_vocab, witnesses):

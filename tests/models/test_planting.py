@@ -40,7 +40,7 @@ def drawn_vocab(seed, pre):
 def test_they_are_those_that_encode_to_themselves(monkeypatch, pre, seed):
     known = []
     monkeypatch.setattr(compile_module, "planted_seeds", lambda arrays, made: known.append(made) or arrays.seeds)
-    arrays = compile_module.compile_vocab(read_vocab(drawn_vocab(seed, pre)))
+    arrays = compile_module.compile_pipeline(read_vocab(drawn_vocab(seed, pre)).pipeline)
     assert known[0] is not None
     found = seeds_of(planted_seeds(arrays, known[0]))
     assert found == seeds_of(planted_seeds(arrays, None))

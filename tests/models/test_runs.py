@@ -38,7 +38,7 @@ def compiled(name):
     else:
         vocab = read_vocab(lzma.decompress((VOCABS / f"{name}.gguf.xz").read_bytes()))
     model = importlib.import_module(kind_of(vocab).module)
-    return model, model.compile_vocab(vocab)
+    return model, model.compile_pipeline(vocab.pipeline)
 
 
 def encode(name, pieces, tokens, gap, chunk, room, longest=4096):

@@ -47,7 +47,7 @@ def test_kernel_equals_reference(make_vocab, witnesses, tokens, text, complete, 
 def test_spans_give_the_ids_of_the_whole(make_vocab, tokens, fragments, chunk):
     """Many fragments through one cache and small chunks, against each fragment encoded as a whole."""
     vocab = make(make_vocab, tokens, add_space_prefix=True)
-    arrays = spm.compile_vocab(vocab)
+    arrays = spm.compile_pipeline(vocab.pipeline)
     data = b"".join(f for f in fragments if isinstance(f, bytes)) + bytes(100)
     lengths = [len(f) if isinstance(f, bytes) else 0 for f in fragments]
     ends = np.cumsum(lengths)

@@ -39,7 +39,7 @@ def arrays_of(random):
             symbols.append(left + right)
     tokens = dict.fromkeys([*ENCODED_BYTE, *merges.values()])
     vocab = read_vocab(vocab_file("gpt2", list(tokens), pre="gpt-2", merges=list(merges)))
-    return bpe.with_chain(bpe.compile_vocab(vocab))
+    return bpe.with_chain(bpe.compile_pipeline(vocab.pipeline))
 
 
 def test_stretches_give_the_ids_of_the_whole_word():

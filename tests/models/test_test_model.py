@@ -26,4 +26,4 @@ def test_memory_is_asked_for_until_it_suffices(make_vocab, witnesses, starved, f
 
 def test_a_vocabulary_without_tokens_is_refused(make_vocab):
     with pytest.raises(MalformedVocab, match="one token at least"):
-        test_model.compile_vocab(make_vocab("test", []))
+        test_model.compile_pipeline(make_vocab("test", []).pipeline)

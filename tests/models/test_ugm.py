@@ -88,7 +88,7 @@ def test_a_spoiled_charsmap_is_refused_or_fails_where_it_leads_astray(make_vocab
         charsmap[at + bit // 8] ^= 1 << bit % 8
     vocab = make(make_vocab, {b"a": (-1.0, NORMAL), SPACE: (-1.0, NORMAL)}, bytes(charsmap))
     try:
-        ugm.compile_vocab(vocab)
+        ugm.compile_pipeline(vocab.pipeline)
     except MalformedVocab:
         return
     kernel, reference = witnesses(vocab, text)
@@ -116,7 +116,7 @@ def test_a_path_is_seen_wherever_it_stands_in_a_block(make_vocab, witnesses):
     tokens = dict.fromkeys((SPACE, b"<", b"a", b"b", b"c", b">", b"x"), (-1.0, NORMAL))
     tokens[b"<a b>"] = (0.0, USER_DEFINED)
     vocab = make(make_vocab, tokens, build_charsmap({b"b": b"c"}), -1, escape_whitespaces=True)
-    assert ugm.compile_vocab(vocab).cut_limit > 0
+    assert ugm.compile_pipeline(vocab.pipeline).cut_limit > 0
     for count in range(140) if JIT else range(54, 68):
         kernel, reference = witnesses(vocab, b"x" * count + b"<a b x")  # b is copied there, not mapped
         assert kernel == reference, count
@@ -140,7 +140,7 @@ def test_spaces_in_front_of_the_first_word_belong_to_its_span(make_vocab, witnes
         for words in (b"", b"b", b"ab b ", b"\tb", "\u00e9 a".encode(), b"\xffa"):
             kernel, reference = witnesses(vocab, b" " * count + words)
             assert kernel == reference, (count, words)
-    arrays = ugm.compile_vocab(vocab)
+    arrays = ugm.compile_pipeline(vocab.pipeline)
     work, report = ugm.make_work(arrays, 64), np.zeros(4, np.int64)
     data, one = frozen(np.frombuffer(b"     b ab" + bytes(PAD), np.uint8), np.uint8), frozen([9], np.int64)
     room, ends, prefixed = np.zeros(99, np.int32), np.zeros(1, np.int64), frozen([TEXT_PREFIXED], np.int32)
@@ -165,7 +165,7 @@ LONG_WORDS = (b"a", b"b", b"ab", b"ba", b"aab", b"abba", b"c" * 7, b"aaaaa", b"d
 def test_a_long_span_is_the_path_through_the_whole(make_vocab, witnesses, piece, letters):
     """Letters that nothing cuts, more of them than are looked at at once."""
     tokens = {word: (-1.0 - 0.25 * k, NORMAL) for k, word in enumerate(LONG_WORDS)}
-    arrays = ugm.compile_vocab(vocab := make(make_vocab, tokens, escape_whitespaces=True))
+    arrays = ugm.compile_pipeline((vocab := make(make_vocab, tokens, escape_whitespaces=True)).pipeline)
     assert arrays.cut_limit > 12 * piece
     random = np.random.default_rng(1)
     text = "".join(random.choice([*letters], piece + piece // 3).tolist()).encode()
@@ -184,7 +184,7 @@ def test_a_text_that_grows_is_done_in_pieces_where_every_place_is_inside_of_a_to
     }
     vocab = make(make_vocab, tokens, build_charsmap({b"h": b"1/2" * 4}), escape_whitespaces=True)
     text = b"h" * (piece // 11)
-    encoder = Encoder(vocab, ugm.compile_vocab(vocab))
+    encoder = Encoder(vocab, ugm.compile_pipeline(vocab.pipeline))
     encoder.arrays = encoder.arrays._replace(cut_limit=min(limit, encoder.arrays.cut_limit))
     assert encoder.one(text, encoder.bare_rule()).tolist() == witnesses(vocab, text)[1]
     text = text[:1024]

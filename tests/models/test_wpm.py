@@ -71,7 +71,7 @@ def test_characters_have_codes_of_one_byte_two_or_three(make_vocab, witnesses, c
     pairs = {a + b for a in shown[:10] for b in shown[5:15]}
     tokens = [text for word in sorted({*letters, *pairs}) for text in (word.encode(), SPACE + word.encode())]
     vocab = make_vocab("wpm", [b"[UNK]", *tokens], unk_id=0, lowercase=True, strip_accents=True)
-    lengths = wpm.compile_vocab(vocab).alphabet.codes >> alphabet_.LENGTH_BIT & 3
+    lengths = wpm.compile_pipeline(vocab.pipeline).alphabet.codes >> alphabet_.LENGTH_BIT & 3
     assert lengths.max() == (1 if count <= alphabet_.SHORT_CODES else 2 if count <= alphabet_.MIDDLE_CODES else 3)
     for _ in range(40 if JIT else 6):
         words = ["".join(draw.choices([*shown[:15], draw.choice(shown)], k=draw.randint(1, 9))) for _ in range(9)]

@@ -1,13 +1,12 @@
 """The rules for spaces, against llama.cpp's description of them for every combination of flags."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
 from jittok._jit import standalone
 from jittok.normalize import spaces
 from jittok.normalize.spaces import OUTSIDE, SpaceRules, space_rules
+from jittok.pipeline.steps import SqueezeLlama
 
 put_byte, put_space = standalone(spaces.put_byte), standalone(spaces.put_space)
 
@@ -48,9 +47,10 @@ def test_prefix_and_merge(prefix, merge, text, expected):
     ("prefix", "suffix", "rules"), [(0, 0, (0, 0)), (1, 0, (1, 0)), (1, 1, (0, 1)), (0, 1, (0, 0))]
 )
 def test_the_space_in_front_goes_behind_where_spaces_are_suffixes(prefix, suffix, rules):
-    flags = {"add_space_prefix": bool(prefix), "treat_whitespace_as_suffix": bool(suffix)}
-    others = {"remove_extra_whitespaces": True, "escape_whitespaces": False}
-    assert space_rules(SimpleNamespace(**flags, **others)) == (*rules, 1, 0)
+    how = SqueezeLlama(
+        np.zeros(0, np.uint8), bool(prefix), squeeze=True, escape=False, suffix=bool(suffix), shortest=True
+    )
+    assert space_rules(how) == (*rules, 1, 0)
 
 
 def test_a_suffix_comes_at_the_end():

@@ -11,7 +11,7 @@ from patterns import LETTERS, first_match, patterns
 from jittok.pretokenize import cutter as construction
 from jittok.pretokenize.automaton import compile_pattern
 from jittok.pretokenize.cutter import ASK, HERE, NOTED, PREVIOUS, REMEMBER, build_cutter
-from jittok.pretokenize.definition import pre_types
+from jittok.pretokenize.definition import pre_type, pre_types
 from jittok.pretokenize.program import _pair_table, splitter_of
 from jittok.pretokenize.splitters.cutting import ACTION_BITS, COLUMNS, ROW_BITS
 from jittok.pretokenize.splitters.general import CUTTER, MATCHER
@@ -101,7 +101,7 @@ def test_the_common_patterns_have_cutters_and_sure_cuts():
 def test_every_pre_type_is_cut_without_reading_anything_twice():
     """Each has one stage at least that cuts in one pass, and none with many beginnings is left to a matcher."""
     for pre in pre_types():
-        assert (splitter_of(pre.number).kinds >= CUTTER).any(), pre.name
+        assert (splitter_of(pre.patterns).kinds >= CUTTER).any(), pre.name
 
 
 def test_what_would_have_to_ask_has_no_cutter():
@@ -116,7 +116,7 @@ def test_a_pattern_of_too_many_configurations_has_no_cutter(monkeypatch):
 
 @pytest.mark.parametrize("number", [pre.number for pre in pre_types()])
 def test_tables_lead_only_to_rows_of_their_own_stage(number):
-    splitter = splitter_of(number)
+    splitter = splitter_of(pre_type(number).patterns)
     for cutters in (False, True):
         table = splitter.cutters if cutters else splitter.tables
         stages = [k for k, kind in enumerate(splitter.kinds.tolist()) if kind == (CUTTER if cutters else MATCHER)]

@@ -57,7 +57,7 @@ RECORDS = {
 
 
 def forget() -> None:
-    for kept in (records._data, records._all, records.pre_names):
+    for kept in (records._data, records._all, records.families, records.pre_names):
         kept.cache_clear()
 
 
@@ -100,6 +100,11 @@ def texts():
     for size in (5, 20, 70, 300):
         for _ in range(6):
             yield "".join(random.choice([*LETTERS, "é", "漢"], size).tolist())
+
+
+def test_records_with_equal_patterns_have_equal_families():
+    for pre in records.pre_types():
+        assert records.families().get(pre.patterns) == pre.family, pre.name
 
 
 @pytest.mark.parametrize("which", RECORDS)

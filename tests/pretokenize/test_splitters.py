@@ -26,7 +26,9 @@ from jittok.pretokenize.splitters.gpt2 import MALFORMED, split_gpt2
 from jittok.pretokenize.splitters.llama3 import split_llama3
 
 NUMBERS = [pre.number for pre in pre_types()]
-FAMILIES = {pre.number: family_numbers(pre) for pre in pre_types() if family_numbers(pre) != GENERAL_NUMBERS}
+FAMILIES = {
+    pre.number: family_numbers(pre.family) for pre in pre_types() if family_numbers(pre.family) != GENERAL_NUMBERS
+}
 TEXTS = 60 if JIT else 8
 CODE = "a//'c'"
 """What o200k once cut wrong: a slash is a line end to it, but only behind others."""
@@ -81,7 +83,7 @@ def general(text: str, number: int) -> list[int]:
     found = []
     for well_formed in (0, 1):  # whether it is known beforehand
         work = make_split_work(len(raw))
-        assert split_all(splitter_of(number), padded(raw), len(raw), work, well_formed) == len(raw)
+        assert split_all(splitter_of(pre_type(number).patterns), padded(raw), len(raw), work, well_formed) == len(raw)
         bits = np.unpackbits(work.cuts.view(np.uint8), bitorder="little")
         assert bits[len(raw)]
         found.append(np.flatnonzero(bits[: len(raw)]).tolist())

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from jittok.models.bpe.arrays import Arrays
-    from jittok.models.bpe.compile import compile_vocab, with_chain
+    from jittok.models.bpe.compile import compile_pipeline, with_chain
     from jittok.models.bpe.entry import IDS_PER_BYTE, encode_fragments, for_much_text, may_part
     from jittok.models.bpe.work import Work, make_work, regrow
 
 __all__ = [
-    "IDS_PER_BYTE", "Arrays", "Work", "compile_vocab", "encode_fragments", "for_much_text", "make_work", "may_part",
+    "IDS_PER_BYTE", "Arrays", "Work", "compile_pipeline", "encode_fragments", "for_much_text", "make_work", "may_part",
     "regrow", "with_chain",
 ]  # fmt: skip
 
-_HOMES = {"compile_vocab": "compile", "with_chain": "compile", "Arrays": "arrays"} | dict.fromkeys(
+_HOMES = {"compile_pipeline": "compile", "with_chain": "compile", "Arrays": "arrays"} | dict.fromkeys(
     ("Work", "make_work", "regrow"), "work"
 )
 """Where names are that `entry` does not define; a vocabulary that is kept needs nothing of `compile`."""

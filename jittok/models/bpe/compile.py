@@ -22,9 +22,12 @@ from jittok.models.bpe.line_rules import line_rules
 from jittok.models.bpe.planting import planted_seeds
 from jittok.models.bpe.seeds import empty_slots, freeze
 from jittok.normalize.case import case_table, no_case
-from jittok.pretokenize.definition import pre_type
+from jittok.pipeline import Pipeline
+from jittok.pipeline.models import PairMerges
+from jittok.pipeline.steps import BeginLines, Cut, CutWhite, Kmers, Lowercase, ReadUtf8, Replace
 from jittok.pretokenize.families import GENERAL_NUMBERS, LINES, cuts_lines, family_numbers
 from jittok.pretokenize.program import splitter_of
+from jittok.pretokenize.records import families
 from jittok.pretokenize.splitters.blocks import character_classes
 from jittok.safe_cuts.rules import no_cuts
 from jittok.structures.bytes_table import (
@@ -42,26 +45,32 @@ from jittok.structures.char_table import no_characters, wide_characters
 from jittok.structures.pair_table import PairTable, find_pair
 from jittok.unicode import tables
 from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES
-from jittok.vocab import Vocab
 
 OUT_OF_ROOM = -1
 
 
-def compile_vocab(vocab: Vocab) -> Arrays:
-    """Flat arrays of `vocab`; linear in its bytes."""
-    pre = pre_type(vocab.pre_type)
-    symbols, merges = _resolve(vocab, pre.byte_encode)
-    alphabet = encoded_bytes() if pre.byte_encode else [bytes([byte]) for byte in range(0x80)] + [b""] * 0x80
+def compile_pipeline(pipeline: Pipeline) -> Arrays:
+    """Flat arrays of a GGUF of type "bpe"; linear in its bytes."""
+    model, read = pipeline.model, pipeline.step(ReadUtf8)
+    assert isinstance(model, PairMerges)
+    assert read is not None
+    keys = frozen(pipeline.model_bytes, np.uint8), frozen(pipeline.model_offsets, np.int64)
+    tokens, byte_encode, ignore_merges = keys[1].size - 1, model.byte_alphabet, model.whole_words
+    escape, cuts = pipeline.step(Replace) is not None, [step for step in pipeline.split if isinstance(step, Cut)]
+    patterns = tuple((cut.pattern.text, cut.pattern.engine) for cut in cuts)
+    named = families().get(patterns)
+    symbols, merges = _resolve(model, *keys)
+    alphabet = encoded_bytes() if byte_encode else [bytes([byte]) for byte in range(0x80)] + [b""] * 0x80
     byte_symbols = frozen(find_rows(symbols, alphabet), np.int32)
-    merges, pairs, made = living(merges, _bases(symbols, byte_symbols, pre.byte_encode), symbols.offsets.size - 1)
-    virtual_at, virtual_ids = _fallbacks(vocab, symbols)
-    whole, whole_ids = _whole_words(vocab, pre.byte_encode)
-    session, dna = _session(vocab, symbols)
-    plain = session == PLAIN and pre.byte_encode and not vocab.escape_whitespaces
-    fast = family_numbers(pre) if plain else GENERAL_NUMBERS
+    merges, pairs, made = living(merges, _bases(symbols, byte_symbols, byte_encode), symbols.offsets.size - 1)
+    virtual_at, virtual_ids = _fallbacks(symbols, *keys)
+    whole, whole_ids = whole_words(*keys) if byte_encode else _all_words(*keys)
+    session, dna = _session(pipeline)
+    plain = session == PLAIN and byte_encode and not escape
+    fast = family_numbers(named) if plain else GENERAL_NUMBERS
     family, digits_alone, group, cased, contractions, letters = fast
     # a line that is a token has to be seen whole, and a space that stays one fails where it does not stand alone
-    if cuts_lines(pre) and session == PLAIN and vocab.escape_whitespaces and not vocab.ignore_merges:
+    if cuts_lines(named) and session == PLAIN and escape and not ignore_merges:
         family = LINES
     paired = byte_symbols.copy()
     if family == LINES:
@@ -70,25 +79,25 @@ def compile_vocab(vocab: Vocab) -> Arrays:
     pair_all_bytes(pairs, frozen(paired, np.int32), byte_pairs)
     slots, bits = empty_slots(0)
     arrays = Arrays(
-        splitter=splitter_of(vocab.pre_type),
+        splitter=splitter_of(patterns),
         pairs=pairs,
-        tokens=len(vocab),
+        tokens=tokens,
         byte_symbols=byte_symbols,
-        characters=no_characters() if pre.byte_encode else wide_characters(symbols),
+        characters=no_characters() if byte_encode else wide_characters(symbols),
         virtual_ids=virtual_ids,
         virtual_at=virtual_at,
         texts=symbols,
-        byte_ids=_tokens_only(find_rows(symbols, [b"<0x%02X>" % b for b in range(256)]), len(vocab)),
+        byte_ids=_tokens_only(find_rows(symbols, [b"<0x%02X>" % b for b in range(256)]), tokens),
         whole=whole,
         whole_ids=whole_ids,
-        byte_encode=int(pre.byte_encode),
-        escape=int(vocab.escape_whitespaces),
-        begin_lines=int(pre.begin_lines),
-        shortest=int(vocab.shortest_utf8),
-        ignore_merges=int(vocab.ignore_merges),
-        newlines_whole=int(pre.newlines_whole),
+        byte_encode=int(byte_encode),
+        escape=int(escape),
+        begin_lines=int(pipeline.step(BeginLines) is not None),
+        shortest=int(read.shortest),
+        ignore_merges=int(ignore_merges),
+        newlines_whole=int(model.whole_lines),
         session=session,
-        lowercase=int(vocab.lowercase),
+        lowercase=int(pipeline.step(Lowercase) is not None),
         family=family,
         digits_alone=digits_alone,
         group=group,
@@ -96,14 +105,14 @@ def compile_vocab(vocab: Vocab) -> Arrays:
         contractions=contractions,
         classes=character_classes(letters),
         byte_pairs=frozen(byte_pairs, np.uint64),
-        joints=_joints(vocab, symbols, merges, byte_symbols),
+        joints=_joints(model, symbols, merges, byte_symbols),
         rules=line_rules(symbols, merges.left, merges.right) if family == LINES else no_cuts(),
         seeds=freeze(slots, bits),
         chain=no_chain(),
         dna=dna,
         case=case_table() if session == WHITESPACE else no_case(),
     )
-    return arrays._replace(seeds=planted_seeds(arrays, made)) if pre.byte_encode or family == LINES else arrays
+    return arrays._replace(seeds=planted_seeds(arrays, made)) if byte_encode or family == LINES else arrays
 
 
 def with_chain(arrays: Arrays) -> Arrays:
@@ -134,11 +143,10 @@ def encoded_bytes() -> list[bytes]:
     return [tables.byte_encode(bytes([b])) for b in range(256)]
 
 
-def _joints(vocab: Vocab, symbols: BytesTable, merges: Pairs, byte_symbols: I32) -> Joints:
-    byte_encode = pre_type(vocab.pre_type).byte_encode
-    if vocab.ignore_merges:
-        return all_joined(not byte_encode)
-    if byte_encode:
+def _joints(model: PairMerges, symbols: BytesTable, merges: Pairs, byte_symbols: I32) -> Joints:
+    if model.whole_words:
+        return all_joined(not model.byte_alphabet)
+    if model.byte_alphabet:
         return byte_joints(symbols, *merges[:3], byte_of_character(), int(byte_symbols[SPACE_BYTE]))
     return character_joints(symbols, merges.left, merges.right)
 
@@ -152,23 +160,23 @@ def _tokens_only(rows: I32, tokens: int) -> I32:
     return frozen(np.where(rows < tokens, rows, ABSENT), np.int32)
 
 
-def _resolve(vocab: Vocab, byte_encode: bool) -> tuple[BytesTable, Pairs]:
+def _resolve(model: PairMerges, key_bytes: U8, key_offsets: I64) -> tuple[BytesTable, Pairs]:
     """(texts of all symbols, every merge line that can match)."""
-    bytes_first = _flat(encoded_bytes() if byte_encode else [])
-    count = vocab.merge_offsets.size - 1
+    bytes_first = _flat(encoded_bytes() if model.byte_alphabet else [])
+    count, tokens = model.offsets.size - 1, key_offsets.size - 1
     merges = [np.empty(count, np.int32) for _ in range(4)]
     spare = 1024
     while True:
         # texts of virtual symbols are appended to those of the tokens
         room = min(spare, 3 * count + 256)
-        data = np.empty(vocab.key_bytes.size + spare * 64 + int(vocab.merge_bytes.size) + 1024, np.uint8)
-        offsets = np.zeros(len(vocab) + room + 2, np.int64)
-        data[: vocab.key_bytes.size], offsets[: len(vocab) + 1] = vocab.key_bytes, vocab.key_offsets
-        slots = np.zeros(slot_count(len(vocab) + room), np.int32)
-        fill_bytes_table(frozen(data, np.uint8), frozen(offsets[: len(vocab) + 1], np.int64), slots)
-        merge_data, merge_offsets = frozen(vocab.merge_bytes, np.uint8), frozen(vocab.merge_offsets, np.int64)
+        data = np.empty(key_bytes.size + spare * 64 + int(model.lines.size) + 1024, np.uint8)
+        offsets = np.zeros(tokens + room + 2, np.int64)
+        data[: key_bytes.size], offsets[: tokens + 1] = key_bytes, key_offsets
+        slots = np.zeros(slot_count(tokens + room), np.int32)
+        fill_bytes_table(frozen(data, np.uint8), frozen(offsets[: tokens + 1], np.int64), slots)
+        merge_data, merge_offsets = frozen(model.lines, np.uint8), frozen(model.offsets, np.int64)
         rows = np.empty(2, np.int64)
-        used = resolve_merges(data, offsets, slots, len(vocab), *bytes_first, merge_data, merge_offsets, *merges, rows)
+        used = resolve_merges(data, offsets, slots, tokens, *bytes_first, merge_data, merge_offsets, *merges, rows)
         if used != OUT_OF_ROOM:
             break
         spare *= 16
@@ -266,13 +274,12 @@ def _symbol(
     return row, symbols
 
 
-def _fallbacks(vocab: Vocab, symbols: BytesTable) -> tuple[I64, I32]:
+def _fallbacks(symbols: BytesTable, key_bytes: U8, key_offsets: I64) -> tuple[I64, I32]:
     """What a symbol without a token becomes: for each byte of its text the token that is just that byte, if any."""
-    tokens = len(vocab)
+    tokens = key_offsets.size - 1
     single = np.full(256, ABSENT, np.int32)
-    lengths = np.diff(vocab.key_offsets)
-    one = np.flatnonzero(lengths == 1)
-    single[vocab.key_bytes[vocab.key_offsets[one]]] = one
+    one = np.flatnonzero(np.diff(key_offsets) == 1)
+    single[key_bytes[key_offsets[one]]] = one
     texts: NDArray[np.uint8] = symbols.data[symbols.offsets[tokens] :]
     ids = single[texts]
     places = symbols.offsets[tokens:] - symbols.offsets[tokens]
@@ -280,12 +287,9 @@ def _fallbacks(vocab: Vocab, symbols: BytesTable) -> tuple[I64, I32]:
     return frozen(kept[places], np.int64), frozen(np.append(ids[ids != ABSENT], ABSENT), np.int32)
 
 
-def _whole_words(vocab: Vocab, byte_encode: bool) -> tuple[BytesTable, I32]:
-    """(raw texts of all tokens that a word can be, their ids)."""
-    data, offsets = frozen(vocab.key_bytes, np.uint8), frozen(vocab.key_offsets, np.int64)
-    if byte_encode:
-        return whole_words(data, offsets)
-    ids = np.arange(len(vocab), dtype=np.int32)
+def _all_words(data: U8, offsets: I64) -> tuple[BytesTable, I32]:
+    """(texts of all tokens, their ids)."""
+    ids = np.arange(offsets.size - 1, dtype=np.int32)
     return build_bytes_table(data, offsets), frozen(np.append(ids, ABSENT), np.int32)
 
 
@@ -339,8 +343,9 @@ def decode_texts(data: U8, offsets: I64, byte_of: I32, raw: OutU8, ends: OutI64,
     return count
 
 
-def _session(vocab: Vocab, symbols: BytesTable) -> tuple[int, I32]:
-    dna = _tokens_only(find_rows(symbols, [b"<dna>", b"</dna>", b"<oov>"]), len(vocab))
-    if vocab.model == "hybriddna" and (dna >= 0).all():
-        return HYBRIDDNA, dna
-    return (WHITESPACE if vocab.model == "whitespace" else PLAIN), dna
+def _session(pipeline: Pipeline) -> tuple[int, I32]:
+    """(what reads the text first, int32[3]: the ids around k-mers, and of an unknown one)."""
+    kmers = pipeline.step(Kmers)
+    if kmers is not None:
+        return HYBRIDDNA, frozen([kmers.begin, kmers.end, kmers.unknown], np.int32)
+    return WHITESPACE if pipeline.step(CutWhite) else PLAIN, frozen([ABSENT] * 3, np.int32)

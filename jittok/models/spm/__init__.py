@@ -7,7 +7,7 @@ from jittok.models.spm.arrays import Arrays, Work, make_work, regrow
 from jittok.models.spm.kernel import encode_fragments
 
 if TYPE_CHECKING:
-    from jittok.models.spm.compile import compile_vocab, may_part, with_chain
+    from jittok.models.spm.compile import compile_pipeline, may_part, with_chain
 
 IDS_PER_BYTE = 1
 
@@ -15,7 +15,7 @@ __all__ = [
     "IDS_PER_BYTE",
     "Arrays",
     "Work",
-    "compile_vocab",
+    "compile_pipeline",
     "encode_fragments",
     "make_work",
     "may_part",
@@ -26,7 +26,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """What compiles is imported when a vocabulary is compiled: one that is kept needs none of it."""
-    if name in ("compile_vocab", "may_part", "with_chain"):
+    if name in ("compile_pipeline", "may_part", "with_chain"):
         from jittok.models.spm import compile as compiler
 
         return getattr(compiler, name)

@@ -11,27 +11,32 @@ from jittok.merging.living import Pairs, living
 from jittok.models.spm.arrays import Arrays
 from jittok.models.spm.pairs import all_pairs
 from jittok.models.spm.whole import character_length
+from jittok.pipeline import Pipeline
+from jittok.pipeline.models import ScoredMerges
+from jittok.pipeline.steps import PrependBehindSpecial
 from jittok.pretokenize.classes import distinct
 from jittok.safe_cuts import cuts, rules
 from jittok.structures.bytes_table import ABSENT, BytesTable, build_bytes_table, find_bytes, find_rows, open_bytes_table
 from jittok.structures.char_table import wide_characters
 from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES
-from jittok.vocab import Vocab
 
 
-def compile_vocab(vocab: Vocab) -> Arrays:
-    """Flat arrays of `vocab`; the bytes of its tokens times the number of their sizes."""
-    data, offsets = frozen(vocab.token_bytes, np.uint8), frozen(vocab.token_offsets, np.int64)
+def compile_pipeline(pipeline: Pipeline) -> Arrays:
+    """Flat arrays of a GGUF of type "spm"; the bytes of its tokens times the number of their sizes."""
+    model = pipeline.model
+    assert isinstance(model, ScoredMerges)
+    data, offsets = frozen(pipeline.model_bytes, np.uint8), frozen(pipeline.model_offsets, np.int64)
+    tokens = offsets.size - 1
     texts = other_characters_entered(data, offsets)
-    reachable, left, right, merged = all_pairs(texts, len(vocab))
-    _, ranks = np.unique(-vocab.scores, return_inverse=True)  # equal scores have equal ranks, the best has 0
+    reachable, left, right, merged = all_pairs(texts, tokens)
+    _, ranks = np.unique(-model.scores, return_inverse=True)  # equal scores have equal ranks, the best has 0
     rank = ranks.astype(np.int32)[merged]
     every = Pairs(*(frozen(column, np.int32) for column in (left, right, rank, merged)))
     pairs = living(every, character_rows(texts), texts.offsets.size - 1).table
     singles = find_rows(texts, [bytes([b]) for b in range(256)])
     hexes = find_rows(texts, [b"<0x%02X>" % b for b in range(256)])
-    hexes[hexes >= len(vocab)] = ABSENT
-    one_byte = np.where(singles < len(vocab), singles, ABSENT)
+    hexes[hexes >= tokens] = ABSENT
+    one_byte = np.where(singles < tokens, singles, ABSENT)
     one_byte[0] = ABSENT  # llama.cpp's string of the byte 0 is empty
     byte_ids = np.where(hexes != ABSENT, hexes, one_byte)
     mark = int(find_rows(texts, [SPACE_MARK_BYTES])[0])
@@ -39,18 +44,18 @@ def compile_vocab(vocab: Vocab) -> Arrays:
     span_ascii[SPACE_BYTE] = mark
     return Arrays(
         pairs=pairs,
-        tokens=len(vocab),
+        tokens=tokens,
         texts=texts,
         ascii=frozen(singles[:128], np.int32),
         byte_ids=frozen(byte_ids, np.int32),
         reachable=frozen(reachable, np.uint8),
-        add_space_prefix=int(vocab.add_space_prefix),
+        add_space_prefix=int(pipeline.step(PrependBehindSpecial) is not None),
         rules=span_rules(data, offsets, reachable != 0),
         characters=wide_characters(texts),
         span_ascii=frozen(span_ascii, np.int32),
         span_byte_ids=frozen(byte_ids, np.int32),
         chain=no_chain(),
-        room_per_byte=1 if 0 <= mark < len(vocab) else 3,
+        room_per_byte=1 if 0 <= mark < tokens else 3,
     )
 
 

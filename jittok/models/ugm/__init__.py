@@ -4,10 +4,10 @@
 fragments that cannot be cut.
 """
 
-from jittok.models.ugm.compile import Arrays, Work, compile_vocab, make_work, may_part, regrow
+from jittok.models.ugm.compile import Arrays, Work, compile_pipeline, make_work, may_part, regrow
 from jittok.models.ugm.kernel import encode_fragments
 
 IDS_PER_BYTE = 1
 """Usually enough; a charsmap can grow a text."""
 
-__all__ = ["IDS_PER_BYTE", "Arrays", "Work", "compile_vocab", "encode_fragments", "make_work", "may_part", "regrow"]
+__all__ = ["IDS_PER_BYTE", "Arrays", "Work", "compile_pipeline", "encode_fragments", "make_work", "may_part", "regrow"]

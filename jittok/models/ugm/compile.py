@@ -18,13 +18,14 @@ from jittok.normalize.spaces import SpaceRules, space_rules
 from jittok.normalize.xcda import Charsmap, read_charsmap, root_base
 from jittok.piece_cache.run_loop import NO_BLANK, ONE_BLANK, SEPARATE
 from jittok.piece_cache.span_loop import CHUNK, SpanWork, make_span_work, regrow_span_work
+from jittok.pipeline import Pipeline, models
+from jittok.pipeline.steps import SqueezeLlama
 from jittok.safe_cuts import cuts, rules
 from jittok.safe_cuts.cuts import SpanRules
 from jittok.safe_cuts.rules import characters
 from jittok.structures.double_array import DoubleArray, build_double_array
 from jittok.structures.pages import scratch
 from jittok.unicode.characters import SPACE_BYTE
-from jittok.vocab.vocab import Vocab
 
 UNUSED, NORMAL, USER_DEFINED = 2, 4, 16
 """llama.cpp's attribute bits that matter here."""
@@ -64,23 +65,26 @@ class Work(NamedTuple):
     spans: SpanWork
 
 
-def compile_vocab(vocab: Vocab) -> Arrays:
-    """Flat arrays of a vocabulary of type "ugm"; MalformedVocab when its charsmap is spoiled."""
-    attributes = vocab.file_attributes
+def compile_pipeline(pipeline: Pipeline) -> Arrays:
+    """Flat arrays of a GGUF of type "ugm"; MalformedVocab when its charsmap is spoiled."""
+    model, squeeze = pipeline.model, pipeline.step(SqueezeLlama)
+    assert isinstance(model, models.Lattice)
+    assert squeeze is not None
+    attributes = model.attributes
     # A NaN stays what it is: it wins no comparison.
-    scores = np.where(vocab.attributes & USER_DEFINED, np.float32(0), vocab.scores)
+    scores = np.where(model.free, np.float32(0), model.scores)
     usable, user = attributes & (NORMAL | USER_DEFINED | UNUSED) != 0, attributes & USER_DEFINED != 0
     trie, charsmap, spaces = (
-        _trie(vocab, usable, scores),
-        read_charsmap(vocab.charsmap, vocab.source),
-        space_rules(vocab),
+        _trie(pipeline, usable, scores),
+        read_charsmap(squeeze.charsmap, pipeline.source),
+        space_rules(squeeze),
     )
-    unk_score = unknown_score(vocab.scores[attributes & NORMAL != 0])
-    keys, user_texts = charsmap_keys(charsmap), _texts(vocab, user)
+    unk_score = unknown_score(model.scores[attributes & NORMAL != 0])
+    keys, user_texts = charsmap_keys(charsmap), _texts(pipeline, user)
     kinds = (byte_kinds(keys) if keys is not None else np.zeros(256, np.uint8)).copy()
     kinds[user_texts.data[user_texts.offsets[:-1][np.diff(user_texts.offsets) > 0]]] |= BEGINS_USER
     lattice = Lattice(
-        _texts(vocab, usable), scores[usable], np.flatnonzero(usable), user[usable], vocab.unk_id, unk_score
+        _texts(pipeline, usable), scores[usable], np.flatnonzero(usable), user[usable], model.unknown, unk_score
     )
     merge = bool(spaces.merge)
     rules, limit = span_rules(lattice, user_texts, keys if spaces.escape and not spaces.append else None, merge)
@@ -90,11 +94,11 @@ def compile_vocab(vocab: Vocab) -> Arrays:
         first_span = ONE_BLANK
     return Arrays(
         trie,
-        _trie(vocab, user, scores),
+        _trie(pipeline, user, scores),
         charsmap,
         spaces,
-        len(vocab),
-        vocab.unk_id,
+        len(pipeline),
+        model.unknown,
         unk_score,
         frozen(trie.units.view(np.float32), np.float32),
         frozen(kinds, np.uint8),
@@ -103,7 +107,7 @@ def compile_vocab(vocab: Vocab) -> Arrays:
         limit,
         first_span,
         _room_per_byte(keys, lattice.texts, user_texts),
-        int(vocab.shortest_utf8),
+        int(squeeze.shortest),
         int(np.max(np.diff(lattice.texts.offsets), initial=0)),
     )
 
@@ -147,17 +151,17 @@ def unknown_score(scores: NDArray[np.float32]) -> float:
     return float(np.float32(lowest) - np.float32(UNKNOWN_PENALTY))
 
 
-def _texts(vocab: Vocab, chosen: NDArray[np.bool_]) -> Texts:
+def _texts(pipeline: Pipeline, chosen: NDArray[np.bool_]) -> Texts:
     """The texts of the chosen tokens."""
-    lengths = np.diff(vocab.token_offsets)
+    lengths = np.diff(pipeline.model_offsets)
     offsets = np.zeros(int(chosen.sum()) + 1, np.int64)
     np.cumsum(lengths[chosen], out=offsets[1:])
-    return Texts(vocab.token_bytes[np.repeat(chosen, lengths)], offsets)
+    return Texts(pipeline.model_bytes[np.repeat(chosen, lengths)], offsets)
 
 
-def _trie(vocab: Vocab, chosen: NDArray[np.bool_], scores: NDArray[np.float32]) -> DoubleArray:
+def _trie(pipeline: Pipeline, chosen: NDArray[np.bool_], scores: NDArray[np.float32]) -> DoubleArray:
     """The trie of the chosen tokens, with their ids and scores."""
-    return build_double_array(*_texts(vocab, chosen), np.flatnonzero(chosen).astype(np.int32), scores[chosen])
+    return build_double_array(*_texts(pipeline, chosen), np.flatnonzero(chosen).astype(np.int32), scores[chosen])
 
 
 def make_work(arrays: Arrays, longest: int, cache_bytes: int = 64 << 20, chunk: int = CHUNK) -> Work:

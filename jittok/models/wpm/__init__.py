@@ -3,7 +3,7 @@
 `compile` makes the arrays, `kernel` encodes span by span, `whole` the fragments that cannot be cut.
 """
 
-from jittok.models.wpm.compile import Arrays, Work, compile_vocab, make_work, may_part, normal_table, regrow
+from jittok.models.wpm.compile import Arrays, Work, compile_pipeline, make_work, may_part, normal_table, regrow
 from jittok.models.wpm.kernel import encode_fragments
 from jittok.models.wpm.span import ODD_TEXT
 
@@ -15,7 +15,7 @@ __all__ = [
     "ODD_TEXT",
     "Arrays",
     "Work",
-    "compile_vocab",
+    "compile_pipeline",
     "encode_fragments",
     "make_work",
     "may_part",

@@ -8,12 +8,12 @@ token that matches is the same.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import I32, I64, U8, U64, frozen
+from jittok._jit import I32, U8, U64, frozen
 from jittok.pretokenize.classes import shared_rows
 from jittok.safe_cuts.rules import characters
 from jittok.structures.double_array import BASE, NO_NODE, NO_VALUE, PARENT, ROOT, UNIT, VALUE, build_double_array
@@ -42,14 +42,16 @@ NODE_BITS, VALUE_BITS = 22, 20
 MOST_NODES, MOST_TOKENS = (1 << NODE_BITS) - 2, (1 << VALUE_BITS) - 2
 
 
-class Keyed(Protocol):
-    """What an alphabet is made of: the keys of all tokens, by id."""
+class Keys(NamedTuple):
+    """What an alphabet is made of: the keys of all tokens, by id. Nothing stands for a token that no word has."""
+
+    data: NDArray[np.uint8]
+    offsets: NDArray[np.int64]  # [keys + 1]
 
     @property
-    def key_bytes(self) -> U8: ...  # noqa: D102
-    @property
-    def key_offsets(self) -> I64: ...  # noqa: D102
-    def __len__(self) -> int: ...
+    def size(self) -> int:
+        """How many keys."""
+        return self.offsets.size - 1
 
 
 class Several(NamedTuple):
@@ -81,7 +83,7 @@ NO_ALPHABET = Alphabet(
 
 
 def build_alphabet(
-    vocab: Keyed,
+    keys: Keys,
     mapped: NDArray[np.int64],
     becoming: NDArray[np.int64],
     kinds: NDArray[np.uint8],
@@ -97,13 +99,13 @@ def build_alphabet(
     several: code points that become several, no more than their bytes; odd: code points, rising, see ODD
     ids: int32[keys] of the keys, if they are not their numbers
     """
-    read = _code_points(vocab)
+    read = _code_points(keys)
     codes = None if read is None else _codes(read[0])
-    if read is None or codes is None or len(vocab) > MOST_TOKENS:
+    if read is None or codes is None or keys.size > MOST_TOKENS:
         return None
     data, offsets = _coded(codes[read[0]], read[1])
     if ids is None:
-        ids = np.arange(len(vocab), dtype=np.int32)
+        ids = np.arange(keys.size, dtype=np.int32)
     trie = build_double_array(data, offsets, ids).units.reshape(-1, UNIT)
     if len(trie) > MOST_NODES:
         return None
@@ -124,19 +126,19 @@ def build_alphabet(
     )
 
 
-def _code_points(vocab: Keyed) -> tuple[NDArray[np.uint32] | NDArray[np.int64], NDArray[np.int64]] | None:
+def _code_points(keys: Keys) -> tuple[NDArray[np.uint32] | NDArray[np.int64], NDArray[np.int64]] | None:
     """(code points of all tokens, how many stand in front of each token and in all); None where one is no UTF-8."""
-    data, offsets = vocab.key_bytes, vocab.key_offsets
+    data, offsets = keys
     followers = np.flatnonzero((data & 0xC0) == 0x80)
     begins = offsets[:-1][offsets[:-1] < data.size]
     try:
         text = data.tobytes().decode()
     except UnicodeDecodeError:  # surrogates are characters here
-        points, owner, bad = characters(data, offsets, np.ones(len(vocab), bool))
+        points, owner, bad = characters(data, offsets, np.ones(keys.size, bool))
         lengths = 1 + (points >= 0x80) + (points >= 0x800) + (points >= 0x10000)
         if bad.any() or lengths.sum() != data.size:
             return None
-        return points, np.append(0, np.cumsum(np.bincount(owner, minlength=len(vocab))))
+        return points, np.append(0, np.cumsum(np.bincount(owner, minlength=keys.size)))
     if (data[begins] & 0xC0 == 0x80).any():
         return None
     return np.frombuffer(text.encode("utf-32-le"), np.uint32), offsets - np.searchsorted(followers, offsets)

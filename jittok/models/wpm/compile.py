@@ -22,9 +22,13 @@ from jittok.models.wpm.alphabet import (
     LETTER,
     NO_ALPHABET,
     Alphabet,
+    Keys,
     build_alphabet,
 )
 from jittok.piece_cache.span_loop import CHUNK, NO_LIMIT, SpanWork, make_span_work, regrow_span_work
+from jittok.pipeline import Pipeline
+from jittok.pipeline.models import LongestText
+from jittok.pipeline.steps import BertWords
 from jittok.pretokenize.classes import shared_rows
 from jittok.safe_cuts import cuts, rules
 from jittok.structures.double_array import (
@@ -39,7 +43,6 @@ from jittok.structures.double_array import (
 from jittok.structures.pages import scratch
 from jittok.unicode import tables
 from jittok.unicode.characters import SPACE_MARK_BYTES
-from jittok.vocab.vocab import Vocab
 
 KIND, IMAGE = 24, 0xFFFFFF
 """An entry is kind << KIND | (code point ^ what it becomes); XOR makes most blocks of the table equal."""
@@ -88,17 +91,21 @@ class Work(NamedTuple):
     spans: SpanWork
 
 
-def compile_vocab(vocab: Vocab) -> Arrays:
-    """Flat arrays of a vocabulary of type "wpm"."""
-    trie = build_double_array(vocab.key_bytes, vocab.key_offsets, np.arange(len(vocab), dtype=np.int32))
-    pages, entries = normal_table(bool(vocab.lowercase), bool(vocab.strip_accents))
+def compile_pipeline(pipeline: Pipeline) -> Arrays:
+    """Flat arrays of a GGUF of type "wpm"."""
+    model, words = pipeline.model, pipeline.step(BertWords)
+    assert isinstance(model, LongestText)
+    assert words is not None
+    keys = Keys(pipeline.model_bytes, pipeline.model_offsets)
+    trie = build_double_array(keys.data, keys.offsets, np.arange(keys.size, dtype=np.int32))
+    pages, entries = normal_table(bool(words.lowercase), bool(words.strip_accents))
     found = np.zeros(3, np.int64)
     find_marker(trie, frozen(np.frombuffer(SPACE_MARK_BYTES, np.uint8), np.uint8), found)
     node, value, length = found.tolist()
     # A word's first token takes the marker along, unless the marker or a part of it is a token.
     room = ROOM_PER_BYTE if value != NO_VALUE else GROWTH
     kinds, points, images = _unpacked(pages, entries)
-    alphabet = build_alphabet(vocab, points, images, kinds)
+    alphabet = build_alphabet(keys, points, images, kinds)
     return Arrays(
         trie,
         pages,
@@ -106,13 +113,13 @@ def compile_vocab(vocab: Vocab) -> Arrays:
         node,
         value,
         length,
-        vocab.unk_id,
-        len(vocab),
+        model.unknown,
+        keys.size,
         alphabet or NO_ALPHABET,
         span_rules(kinds),
         NO_LIMIT if alphabet else -1,
         room,
-        int(vocab.shortest_utf8),
+        int(words.shortest),
         NO_LIMIT,
     )
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import I64, U8, frozen
-from jittok.models.wpm.alphabet import NONE, build_alphabet
+from jittok._jit import frozen
+from jittok.models.wpm.alphabet import NONE, Keys, build_alphabet
 from jittok.models.wpm.bert import bert_flags, characters
 from jittok.models.wpm.compile import GROWTH, Arrays, span_rules
 from jittok.piece_cache.span_loop import NO_LIMIT
@@ -24,17 +24,6 @@ from jittok.unicode.characters import SPACE_MARK, SPACE_MARK_BYTES
 STRANGER = "\U0010ffff"
 """In place of U+2581, and U+10FFFE in place of this one: characters that no token may have."""
 MARK, INSTEAD, STRANGEST = ord(SPACE_MARK), ord(STRANGER), ord(STRANGER) - 1
-
-
-class Keys:
-    """What the alphabet is made of: `Keyed`. Nothing stands for a token that no word has."""
-
-    def __init__(self, data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> None:
-        self.key_bytes: U8 = frozen(data, np.uint8)
-        self.key_offsets: I64 = frozen(offsets, np.int64)
-
-    def __len__(self) -> int:
-        return self.key_offsets.size - 1
 
 
 def compile_pipeline(pipeline: Pipeline, odd: bool = True) -> Arrays | None:
@@ -66,7 +55,7 @@ def compile_pipeline(pipeline: Pipeline, odd: bool = True) -> Arrays | None:
     empty = build_double_array(np.zeros(0, np.uint8), np.zeros(1, np.int64), np.zeros(0, np.int32))
     nothing = frozen([0], np.int32)
     return Arrays(
-        empty, nothing, nothing, NO_NODE, NO_VALUE, 0, model.unknown, len(keys), alphabet, rules, NO_LIMIT, GROWTH, 1,
+        empty, nothing, nothing, NO_NODE, NO_VALUE, 0, model.unknown, keys.size, alphabet, rules, NO_LIMIT, GROWTH, 1,
         model.longest,
     )  # fmt: skip
 

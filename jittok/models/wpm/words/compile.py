@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jittok.models.wpm.alphabet import LETTER, Alphabet, build_alphabet
+from jittok.models.wpm.alphabet import LETTER, Alphabet, Keys, build_alphabet
 from jittok.models.wpm.compile import Work
 from jittok.models.wpm.compile import make_work as _make_work
 from jittok.models.wpm.compile import regrow as _regrow
-from jittok.models.wpm.files import INSTEAD, MARK, STRANGER, STRANGEST, Keys
+from jittok.models.wpm.files import INSTEAD, MARK, STRANGER, STRANGEST
 from jittok.piece_cache.span_loop import CHUNK
 from jittok.pipeline import Pipeline
 from jittok.pipeline.models import NO_TOKEN, WordPiece
