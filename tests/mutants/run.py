@@ -13,14 +13,17 @@ Nothing is run while one of any list names a line or a test that is not there.
 from __future__ import annotations
 
 import argparse
+import compileall
 import hashlib
 import json
 import os
+import py_compile
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
-import time
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import Queue
@@ -94,6 +97,11 @@ def read(path: Path) -> list[Mutant]:
     return mutants
 
 
+def is_of(name: str, part: str) -> bool:
+    """Whether a test's whole name is one of a file, a folder or a function's name."""
+    return name == part or name.startswith((f"{part}/", f"{part}::", f"{part}["))
+
+
 class Copies:
     """Copies of the checkout, one for each thread."""
 
@@ -106,33 +114,42 @@ class Copies:
                 shutil.copytree(ROOT / part, home / part, ignore=shutil.ignore_patterns("__pycache__"))
             for part in ("pyproject.toml", "README.md"):
                 shutil.copy(ROOT / part, home / part)
+            # byte code that is taken where the source's bytes are the same: a time of writing would not tell a change
+            compileall.compile_dir(home, quiet=1, invalidation_mode=py_compile.PycInvalidationMode.CHECKED_HASH)
             self.free.put(home)
 
-    def run(self, tests: tuple[str, ...], seconds: float | None) -> tuple[str, float]:
-        """("" if all pass, else what failed; seconds) with the sources as they are in a copy that is free."""
+    def seconds(self, tests: Iterable[str]) -> dict[str, float]:
+        """How long each of these tests takes, files or parts of them, as the sources are. Ends where one fails."""
         home = self.free.get()
         try:
-            return self.tested(home, tests, seconds)
+            whole = [each for each in tests if each.partition("::")[0] not in tests or "::" not in each]
+            found, shown = self.tested(home, (*whole, "--durations=0"), None)
         finally:
             self.free.put(home)
+        if found:
+            sys.exit(f"fails without any change: {found}")
+        took = [
+            (line[3], float(line[1])) for line in re.finditer(r"^([0-9.]+)s (call|setup|teardown) +(.+)$", shown, re.M)
+        ]
+        return {each: sum(seconds for name, seconds in took if is_of(name, each)) for each in tests}
 
-    def tested(self, home: Path, tests: tuple[str, ...], seconds: float | None) -> tuple[str, float]:
-        """The same in this copy."""
+    def tested(self, home: Path, tests: tuple[str, ...], seconds: float | None) -> tuple[str, str]:
+        """("" if all pass, else what failed; what pytest shows) in this copy."""
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("JITTOK_", "NUMBA_"))}
         settings = {"NUMBA_DISABLE_JIT": "1", "HYPOTHESIS_PROFILE": "slow", "PYTHONDONTWRITEBYTECODE": "1"}
         settings |= {"PYTHONPATH": str(home), "JITTOK_CACHE_DIR": str(home / "cache")}
-        options = ["-x", "-q", "-p", "no:randomly", "-p", "no:cacheprovider", "-m", "not slow and not process"]
-        start = time.perf_counter()
+        left_out = [option for name in ("randomly", "cacheprovider", "nbmake") for option in ("-p", f"no:{name}")]
+        options = ["-x", "-q", *left_out, "-m", "not slow and not process"]
         try:
             done = subprocess.run(
                 [sys.executable, "-m", "pytest", *options, *tests],
                 cwd=home, env=clean | settings, capture_output=True, text=True, timeout=seconds, check=False,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
-            return "it does not end", time.perf_counter() - start
+            return "it does not end", ""
         failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
         found = "" if done.returncode == 0 else (failed or [f"pytest: status {done.returncode}"])[0]
-        return found, time.perf_counter() - start
+        return found, done.stdout
 
     def change(self, mutant: Mutant, seconds: float) -> str:
         """What failed with this change, "" if nothing did."""
@@ -188,20 +205,17 @@ def main() -> int:
 
 def _answers(copies: Copies, chosen: list[Mutant], kept: dict[str, str], threads: int) -> list[str]:
     """What failed with each change, "" where nothing did."""
-    limits: dict[tuple[str, ...], float] = {}
     keys = {mutant: digest(mutant) for mutant in chosen}  # now: somebody may edit the tests meanwhile
+    unknown = {test for mutant, key in keys.items() if key not in kept for test in mutant.tests}
+    took = copies.seconds(unknown) if unknown else {}
+    for test in sorted(took):
+        print(f"{test}: {took[test]:.1f} s without a change", flush=True)
     with ThreadPoolExecutor(threads) as pool:
-        unknown = sorted({mutant.tests for mutant, key in keys.items() if key not in kept})
-        for tests, (found, took) in zip(unknown, pool.map(lambda t: copies.run(t, None), unknown), strict=True):
-            if found:
-                sys.exit(f"{' '.join(tests)}: fails without any change: {found}")
-            limits[tests] = TIMES * took + SECONDS
-            print(f"{' '.join(tests)}: {took:.1f} s without a change", flush=True)
 
         def answer(mutant: Mutant) -> str:
             key = keys[mutant]
             if key not in kept:
-                kept[key] = copies.change(mutant, limits[mutant.tests])
+                kept[key] = copies.change(mutant, TIMES * sum(took[each] for each in mutant.tests) + SECONDS)
                 KEPT.parent.mkdir(exist_ok=True)
                 KEPT.write_text(json.dumps(dict(kept)), encoding="utf-8")
                 shown = kept[key] or ("argued" if mutant.reason else "SURVIVED")
