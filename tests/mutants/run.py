@@ -4,7 +4,7 @@
 
 The changes stand in the files `*.txt` beside this one (see `read`). WORDs choose those whose file or list has one of
 them in its name. Each change is made in a temporary copy of the package, never in the checkout. The tests of its list
-run there until one fails. They run without the compiler, which takes seconds where compiling takes minutes. Answers are
+run there until one fails; all that failed run once more without a change, and must pass. They run without the compiler, which takes seconds where compiling takes minutes. Answers are
 kept in `.venv/mutants.json`, so a run that was stopped goes on. A change of the source, of the tests or of the list
 asks again, and so does --again. Prints what survived and the score. Status 1 where a change survives without a reason.
 Nothing is run while one of any list names a line or a test that is not there.
@@ -18,7 +18,7 @@ import hashlib
 import json
 import os
 import py_compile
-import re
+import random
 import shutil
 import subprocess
 import sys
@@ -34,8 +34,9 @@ ROOT = HERE.parents[1]
 KEPT = ROOT / ".venv" / "mutants.json"
 LEAST = 90
 """Percent of changes that are to be noticed."""
-TIMES, SECONDS = 4, 30
-"""A test that takes so many times as long as without a change, and so many seconds more, has noticed it: it hangs."""
+TIMES, SECONDS = 4, 60
+"""Tests that take so many times as long as without a change, and so many seconds of the processor, have noticed it."""
+ENDLESS = "it does not end"
 
 
 class Mutant(NamedTuple):
@@ -97,11 +98,6 @@ def read(path: Path) -> list[Mutant]:
     return mutants
 
 
-def is_of(name: str, part: str) -> bool:
-    """Whether a test's whole name is one of a file, a folder or a function's name."""
-    return name == part or name.startswith((f"{part}/", f"{part}::", f"{part}["))
-
-
 class Copies:
     """Copies of the checkout, one for each thread."""
 
@@ -118,40 +114,41 @@ class Copies:
             compileall.compile_dir(home, quiet=1, invalidation_mode=py_compile.PycInvalidationMode.CHECKED_HASH)
             self.free.put(home)
 
-    def seconds(self, tests: Iterable[str]) -> dict[str, float]:
-        """How long each of these tests takes, files or parts of them, as the sources are. Ends where one fails."""
-        home = self.free.get()
-        try:
-            whole = [each for each in tests if each.partition("::")[0] not in tests or "::" not in each]
-            found, shown = self.tested(home, (*whole, "--durations=0"), None)
-        finally:
-            self.free.put(home)
-        if found:
-            sys.exit(f"fails without any change: {found}")
-        took = [
-            (line[3], float(line[1])) for line in re.finditer(r"^([0-9.]+)s (call|setup|teardown) +(.+)$", shown, re.M)
-        ]
-        return {each: sum(seconds for name, seconds in took if is_of(name, each)) for each in tests}
+    def tested(self, home: Path, tests: Iterable[str], seconds: int) -> tuple[str, float]:
+        """("" if all pass, else what failed; seconds that the processor took) in this copy."""
+        import resource  # not on Windows, where the lists alone are read
 
-    def tested(self, home: Path, tests: tuple[str, ...], seconds: float | None) -> tuple[str, str]:
-        """("" if all pass, else what failed; what pytest shows) in this copy."""
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("JITTOK_", "NUMBA_"))}
         settings = {"NUMBA_DISABLE_JIT": "1", "HYPOTHESIS_PROFILE": "slow", "PYTHONDONTWRITEBYTECODE": "1"}
         settings |= {"PYTHONPATH": str(home), "JITTOK_CACHE_DIR": str(home / "cache")}
         left_out = [option for name in ("randomly", "cacheprovider", "nbmake") for option in ("-p", f"no:{name}")]
-        options = ["-x", "-q", *left_out, "-m", "not slow and not process"]
-        try:
-            done = subprocess.run(
-                [sys.executable, "-m", "pytest", *options, *tests],
-                cwd=home, env=clean | settings, capture_output=True, text=True, timeout=seconds, check=False,
+        command = [sys.executable, "-m", "pytest", "-x", "-q", *left_out, "-m", "not slow and not process", *tests]
+        with tempfile.TemporaryFile("w+", encoding="utf-8") as shown:
+            started = subprocess.Popen(
+                command, cwd=home, env=clean | settings, stdout=shown, stderr=subprocess.STDOUT,
+                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds)),  # noqa: PLW1509
             )  # fmt: skip
-        except subprocess.TimeoutExpired:
-            return "it does not end", ""
-        failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-        found = "" if done.returncode == 0 else (failed or [f"pytest: status {done.returncode}"])[0]
-        return found, done.stdout
+            _, status, used = os.wait4(started.pid, 0)
+            started.returncode = os.waitstatus_to_exitcode(status)
+            shown.seek(0)
+            failed = [line for line in shown if line.startswith(("FAILED ", "ERROR "))]
+        took = used.ru_utime + used.ru_stime
+        if started.returncode == 0:
+            return "", took
+        return (failed or [ENDLESS if took >= seconds - 1 else f"pytest: status {started.returncode}"])[0].strip(), took
 
-    def change(self, mutant: Mutant, seconds: float) -> str:
+    def unchanged(self, tests: Iterable[str]) -> float:
+        """Seconds that these tests take as the sources are. Ends where one fails."""
+        home = self.free.get()
+        try:
+            found, took = self.tested(home, tests, 1 << 20)
+        finally:
+            self.free.put(home)
+        if found:
+            sys.exit(f"fails without any change: {found}")
+        return took
+
+    def change(self, mutant: Mutant, seconds: int) -> str:
         """What failed with this change, "" if nothing did."""
         home = self.free.get()
         path = home / mutant.source
@@ -206,23 +203,30 @@ def main() -> int:
 def _answers(copies: Copies, chosen: list[Mutant], kept: dict[str, str], threads: int) -> list[str]:
     """What failed with each change, "" where nothing did."""
     keys = {mutant: digest(mutant) for mutant in chosen}  # now: somebody may edit the tests meanwhile
-    unknown = {test for mutant, key in keys.items() if key not in kept for test in mutant.tests}
-    took = copies.seconds(unknown) if unknown else {}
-    for test in sorted(took):
-        print(f"{test}: {took[test]:.1f} s without a change", flush=True)
-    with ThreadPoolExecutor(threads) as pool:
+    noticed: set[str] = set()
 
-        def answer(mutant: Mutant) -> str:
-            key = keys[mutant]
-            if key not in kept:
-                kept[key] = copies.change(mutant, TIMES * sum(took[each] for each in mutant.tests) + SECONDS)
-                KEPT.parent.mkdir(exist_ok=True)
-                KEPT.write_text(json.dumps(dict(kept)), encoding="utf-8")
-                shown = kept[key] or ("argued" if mutant.reason else "SURVIVED")
-                print(f"{mutant.source}  {mutant.new[:70]}  {shown[:110]}", flush=True)
+    def answer(mutant: Mutant) -> str:
+        key = keys[mutant]
+        if key in kept:
             return kept[key]
+        found = copies.change(mutant, SECONDS)
+        if found == ENDLESS and (needed := int(TIMES * copies.unchanged(mutant.tests))) > SECONDS:
+            found = copies.change(mutant, needed)
+        kept[key] = found
+        KEPT.parent.mkdir(exist_ok=True)
+        KEPT.write_text(json.dumps(dict(kept)), encoding="utf-8")
+        shown = found or ("argued" if mutant.reason else "SURVIVED")
+        print(f"{mutant.source}  {mutant.new[:70]}  {shown[:110]}", flush=True)
+        if "::" in found:
+            noticed.add(found.split(" ", 1)[1].partition("[")[0].partition(" - ")[0])
+        return found
 
-        return list(pool.map(answer, chosen))
+    drawn = random.Random(0).sample(chosen, len(chosen))  # a run that is stopped has seen something of each list
+    with ThreadPoolExecutor(threads) as pool:
+        answers = dict(zip(drawn, pool.map(answer, drawn), strict=True))
+    if noticed:
+        copies.unchanged(sorted(noticed))
+    return [answers[mutant] for mutant in chosen]
 
 
 if __name__ == "__main__":
