@@ -4,10 +4,11 @@
 
 The changes stand in the files `*.txt` beside this one (see `read`). WORDs choose those whose file or list has one of
 them in its name. Each change is made in a temporary copy of the package, never in the checkout. The tests of its list
-run there until one fails; all that failed run once more without a change, and must pass. They run without the compiler, which takes seconds where compiling takes minutes. Answers are
-kept in `.venv/mutants.json`, so a run that was stopped goes on. A change of the source, of the tests or of the list
-asks again, and so does --again. Prints what survived and the score. Status 1 where a change survives without a reason.
-Nothing is run while one of any list names a line or a test that is not there.
+run there until one fails. Those that failed run once more at the end without a change, and must pass. They run without
+the compiler, which takes seconds where compiling takes minutes. Answers are kept in `.venv/mutants.json`, so a run that
+was stopped goes on. A change of the source, of the tests or of the list asks again, and so does --again. Prints what
+survived and the score. Status 1 where a change survives without a reason. Nothing is run while one of any list names a
+line or a test that is not there.
 """
 
 from __future__ import annotations
