@@ -1,6 +1,6 @@
-"""The bitcode of every kernel, before it is optimized: python ship/emit.py OUT [FLAVOUR ...] [--only MODULE ...]
+"""The bitcode of every kernel, before it is optimized: python ship/emit.py OUT [FLAVOUR ...] [--only NAME ...]
 
---only: the kernels of these modules alone, for trials. OUT/plain/*.bc: for any processor. OUT/wide/*.bc: with the operations of AVX-512 VBMI and VBMI2. OUT/kernels.json: of each
+--only: these kernels, or those of these modules, alone, for trials. OUT/plain/*.bc: for any processor. OUT/wide/*.bc: with the operations of AVX-512 VBMI and VBMI2. OUT/kernels.json: of each
 kernel its module, name and the stamp of its sources. Which operations are used is decided when `jittok._raw` is imported,
 so each flavour is a process of its own; this machine need not have the processor that the code is for.
 """
@@ -24,7 +24,7 @@ FLAVOURS = {
 
 
 def kernels(only: Sequence[str] = ()) -> list[Any]:
-    """All kernels, or those of some modules. Modules that define one are found by their text: what needs an extra is not imported."""
+    """All kernels, or those that are named or whose modules are. Modules that define one are found by their text: what needs an extra is not imported."""
     import jittok
     from jittok._jit import kernel
 
@@ -32,8 +32,9 @@ def kernels(only: Sequence[str] = ()) -> list[Any]:
     for path in sorted(root.rglob("*.py")):
         if "\n@kernel\n" in path.read_text(encoding="utf-8"):
             importlib.import_module(".".join(("jittok", *path.relative_to(root).with_suffix("").parts)))
-    wanted = [each for each in kernel.registry if not only or each.python.__module__ in only]
-    return sorted(wanted, key=lambda each: (each.python.__module__, each.python.__qualname__))
+    names = {each: (each.python.__module__, each.python.__qualname__) for each in kernel.registry}
+    wanted = [each for each, name in names.items() if not only or name[0] in only or ".".join(name) in only]
+    return sorted(wanted, key=names.__getitem__)
 
 
 def emit(out: Path, only: Sequence[str] = ()) -> dict[str, dict[str, str]]:

@@ -13,9 +13,11 @@ pytestmark = pytest.mark.process
 VOCAB = Path(__file__).parent / "data" / "vocabs" / "syn-wpm-cased.gguf.xz"
 HEAVY = {"llvmlite", "numba", "pandas", "polars", "pyarrow", "ray", "regex", "rich"}
 
+SMALL = VOCAB.with_name("syn-rwkv.gguf.xz")
+"""Of the type whose kernels take least to compile; `test_processors.py` has the others."""
 ENCODE = f"""
 import lzma, jittok, jittok._jit as jit
-tok = jittok.load(lzma.decompress(open({str(VOCAB)!r}, "rb").read()), cache=False)
+tok = jittok.load(lzma.decompress(open({str(SMALL)!r}, "rb").read()), cache=False)
 ids = tok.encode("the tokenizer, the abc").tolist()
 print(tok.decode(ids), ids, *sorted({{k.cache_hit for k in jit.kernel.registry if k.cache_hit is not None}}))
 """
@@ -110,7 +112,7 @@ def test_the_second_process_compiles_nothing_and_code_for_any_processor_gives_th
 
 def test_processes_may_start_together_on_a_vocabulary_that_nobody_has_compiled(tmp_path):
     path = tmp_path / "syn.gguf"
-    path.write_bytes(lzma.decompress(VOCAB.with_name("syn-rwkv.gguf.xz").read_bytes()))
+    path.write_bytes(lzma.decompress(SMALL.read_bytes()))
     code = f"""
 import sys, jittok, jittok._jit as jit
 tok = jittok.load({str(path)!r})

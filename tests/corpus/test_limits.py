@@ -9,6 +9,7 @@ import json
 import lzma
 import random
 import tracemalloc
+from types import SimpleNamespace
 
 import pytest
 
@@ -219,6 +220,14 @@ def test_the_heads_of_pages_tell_their_sizes(version, tmp_path):
             assert number == 0 or len(sizes) > 3
     with pytest.raises(CorpusError, match="no head of a page at byte"):
         list(pages.page_sizes(io.BytesIO(b"\xff" * len(raw)), column, "here"))
+
+
+@pytest.mark.parametrize("sizes", [b"\x15\x01\x15\x02", b"\x15\x02\x15\x01"], ids=["unpacked", "packed"])
+def test_a_page_of_less_than_no_bytes_is_an_error(sizes):
+    head = b"\x15\x00" + sizes + b"\x00"  # Thrift writes -1 as 1 and 1 as 2
+    column = SimpleNamespace(data_page_offset=0, has_dictionary_page=False, total_compressed_size=2 * len(head))
+    with pytest.raises(CorpusError, match="no head of a page at byte 0"):
+        next(pages.page_sizes(io.BytesIO(2 * head), column, "here"))
 
 
 @pytest.mark.parametrize("how", ["file", "stream", "dictionary", "lz4"])

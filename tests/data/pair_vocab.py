@@ -7,6 +7,7 @@ changes the pairs around it. A few whole words are tokens that no merge reaches,
 
 from __future__ import annotations
 
+import functools
 import struct
 import zlib
 
@@ -44,8 +45,9 @@ def _strings(texts: list[str]) -> bytes:
     return struct.pack("<IIQ", ARRAY, STRING, len(texts)) + b"".join(map(_string, texts))
 
 
-def pair_vocab(pre: str) -> bytes:
-    """A GGUF file: id b is the byte b, 256 + 256 a + b the pair a b, then WHOLE, then a token that begins and ends."""
+@functools.cache
+def _lists() -> tuple[int, bytes, bytes, bytes]:
+    """How many tokens there are, then their texts, types and merges as a file has them: the same for every pre string."""
     letters = byte_alphabet()
     order = sorted(range(1 << 16), key=lambda pair: zlib.crc32(struct.pack(">H", pair)))
     tokens = [
@@ -55,15 +57,23 @@ def pair_vocab(pre: str) -> bytes:
         "<|end|>",
     ]
     types = [NORMAL] * (len(tokens) - 1) + [CONTROL]
-    end = struct.pack("<II", UINT32, len(tokens) - 1)
+    kinds = struct.pack(f"<IIQ{len(types)}i", ARRAY, INT32, len(types), *types)
+    merges = _strings([f"{letters[pair >> 8]} {letters[pair & 255]}" for pair in order])
+    return len(tokens), _strings(tokens), kinds, merges
+
+
+def pair_vocab(pre: str) -> bytes:
+    """A GGUF file: id b is the byte b, 256 + 256 a + b the pair a b, then WHOLE, then a token that begins and ends."""
+    count, tokens, kinds, merges = _lists()
+    end = struct.pack("<II", UINT32, count - 1)
     pairs = {
         "general.architecture": struct.pack("<I", STRING) + _string("llama"),
         "general.name": struct.pack("<I", STRING) + _string("pairs of bytes"),
         "tokenizer.ggml.model": struct.pack("<I", STRING) + _string("gpt2"),
         "tokenizer.ggml.pre": struct.pack("<I", STRING) + _string(pre),
-        "tokenizer.ggml.tokens": _strings(tokens),
-        "tokenizer.ggml.token_type": struct.pack(f"<IIQ{len(types)}i", ARRAY, INT32, len(types), *types),
-        "tokenizer.ggml.merges": _strings([f"{letters[pair >> 8]} {letters[pair & 255]}" for pair in order]),
+        "tokenizer.ggml.tokens": tokens,
+        "tokenizer.ggml.token_type": kinds,
+        "tokenizer.ggml.merges": merges,
         "tokenizer.ggml.bos_token_id": end,
         "tokenizer.ggml.eos_token_id": end,
     }

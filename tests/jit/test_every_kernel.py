@@ -1,6 +1,7 @@
 """Every kernel of the package is shipped: what `ship/emit.py` finds is what the sources define."""
 
 import ast
+import functools
 import subprocess
 import sys
 from pathlib import Path
@@ -14,15 +15,17 @@ PACKAGE = Path(jittok.__file__).parent
 EMIT = PACKAGE.parent / "ship" / "emit.py"
 
 
-def defined() -> set[str]:
+@functools.cache
+def defined() -> frozenset[str]:
     """Every kernel, by reading the sources: however and wherever the decorator is written."""
     found = set()
     for path in PACKAGE.rglob("*.py"):
         module = ".".join(("jittok", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        text = path.read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(text)) if "kernel" in text else ():
             if isinstance(node, ast.FunctionDef) and any("kernel" in ast.unparse(each) for each in node.decorator_list):
                 found.add(f"{module}.{node.name}")
-    return found
+    return frozenset(found)
 
 
 def test_the_sources_define_kernels_of_every_kind():

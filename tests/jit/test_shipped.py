@@ -15,10 +15,8 @@ from jittok._jit import shipped
 
 SHIP = Path(jittok.__file__).parents[1] / "ship"
 LEVELS = {"x86_64": ["linux-x86_64-v2", "linux-x86_64-v3"], "aarch64": ["linux-aarch64"]}.get(platform.machine(), [])
-here = pytest.mark.skipif(
-    not (sys.platform == "linux" and LEVELS and shutil.which("cc") and SHIP.exists()),
-    reason="libraries are linked with cc, on Linux",
-)
+LINKS = bool(sys.platform == "linux" and LEVELS and shutil.which("cc") and SHIP.exists())
+here = pytest.mark.skipif(not LINKS, reason="libraries are linked with cc, on Linux")
 NO_COMPILER = "import sys; sys.modules['numba'] = sys.modules['llvmlite'] = None\n"
 SHOW = """
 import numpy as np

@@ -4,23 +4,27 @@
 
 The changes stand in the files `*.txt` beside this one (see `read`). WORDs choose those whose file or list has one of
 them in its name. Each change is made in a temporary copy of the package, never in the checkout. The tests of its list
-run there until one fails. They run without the compiler, which takes seconds where compiling takes minutes. Answers are
-kept in `.venv/mutants.json`, so a run that was stopped goes on. A change of the source, of the tests or of the list
-asks again, and so does --again. Prints what survived and the score. Status 1 where a change survives without a reason.
-Nothing is run while one of any list names a line or a test that is not there.
+run there until one fails. Those that failed run once more at the end without a change, and must pass. They run without
+the compiler, which takes seconds where compiling takes minutes. Answers are kept in `.venv/mutants.json`, so a run that
+was stopped goes on. A change of the source, of the tests or of the list asks again, and so does --again. Prints what
+survived and the score. Status 1 where a change survives without a reason. Nothing is run while one of any list names a
+line or a test that is not there.
 """
 
 from __future__ import annotations
 
 import argparse
+import compileall
 import hashlib
 import json
 import os
+import py_compile
+import random
 import shutil
 import subprocess
 import sys
 import tempfile
-import time
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import Queue
@@ -31,8 +35,9 @@ ROOT = HERE.parents[1]
 KEPT = ROOT / ".venv" / "mutants.json"
 LEAST = 90
 """Percent of changes that are to be noticed."""
-TIMES, SECONDS = 4, 30
-"""A test that takes so many times as long as without a change, and so many seconds more, has noticed it: it hangs."""
+TIMES, SECONDS = 4, 60
+"""Tests that take so many times as long as without a change, and so many seconds of the processor, have noticed it."""
+ENDLESS = "it does not end"
 
 
 class Mutant(NamedTuple):
@@ -106,35 +111,45 @@ class Copies:
                 shutil.copytree(ROOT / part, home / part, ignore=shutil.ignore_patterns("__pycache__"))
             for part in ("pyproject.toml", "README.md"):
                 shutil.copy(ROOT / part, home / part)
+            # byte code that is taken where the source's bytes are the same: a time of writing would not tell a change
+            compileall.compile_dir(home, quiet=1, invalidation_mode=py_compile.PycInvalidationMode.CHECKED_HASH)
             self.free.put(home)
 
-    def run(self, tests: tuple[str, ...], seconds: float | None) -> tuple[str, float]:
-        """("" if all pass, else what failed; seconds) with the sources as they are in a copy that is free."""
-        home = self.free.get()
-        try:
-            return self.tested(home, tests, seconds)
-        finally:
-            self.free.put(home)
+    def tested(self, home: Path, tests: Iterable[str], seconds: int) -> tuple[str, float]:
+        """("" if all pass, else what failed; seconds that the processor took) in this copy."""
+        import resource  # not on Windows, where the lists alone are read
 
-    def tested(self, home: Path, tests: tuple[str, ...], seconds: float | None) -> tuple[str, float]:
-        """The same in this copy."""
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("JITTOK_", "NUMBA_"))}
         settings = {"NUMBA_DISABLE_JIT": "1", "HYPOTHESIS_PROFILE": "slow", "PYTHONDONTWRITEBYTECODE": "1"}
         settings |= {"PYTHONPATH": str(home), "JITTOK_CACHE_DIR": str(home / "cache")}
-        options = ["-x", "-q", "-p", "no:randomly", "-p", "no:cacheprovider", "-m", "not slow and not process"]
-        start = time.perf_counter()
-        try:
-            done = subprocess.run(
-                [sys.executable, "-m", "pytest", *options, *tests],
-                cwd=home, env=clean | settings, capture_output=True, text=True, timeout=seconds, check=False,
+        left_out = [option for name in ("randomly", "cacheprovider", "nbmake") for option in ("-p", f"no:{name}")]
+        command = [sys.executable, "-m", "pytest", "-x", "-q", *left_out, "-m", "not slow and not process", *tests]
+        with tempfile.TemporaryFile("w+", encoding="utf-8") as shown:
+            started = subprocess.Popen(
+                command, cwd=home, env=clean | settings, stdout=shown, stderr=subprocess.STDOUT,
+                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds)),  # noqa: PLW1509
             )  # fmt: skip
-        except subprocess.TimeoutExpired:
-            return "it does not end", time.perf_counter() - start
-        failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-        found = "" if done.returncode == 0 else (failed or [f"pytest: status {done.returncode}"])[0]
-        return found, time.perf_counter() - start
+            _, status, used = os.wait4(started.pid, 0)
+            started.returncode = os.waitstatus_to_exitcode(status)
+            shown.seek(0)
+            failed = [line for line in shown if line.startswith(("FAILED ", "ERROR "))]
+        took = used.ru_utime + used.ru_stime
+        if started.returncode == 0:
+            return "", took
+        return (failed or [ENDLESS if took >= seconds - 1 else f"pytest: status {started.returncode}"])[0].strip(), took
 
-    def change(self, mutant: Mutant, seconds: float) -> str:
+    def unchanged(self, tests: Iterable[str]) -> float:
+        """Seconds that these tests take as the sources are. Ends where one fails."""
+        home = self.free.get()
+        try:
+            found, took = self.tested(home, tests, 1 << 20)
+        finally:
+            self.free.put(home)
+        if found:
+            sys.exit(f"fails without any change: {found}")
+        return took
+
+    def change(self, mutant: Mutant, seconds: int) -> str:
         """What failed with this change, "" if nothing did."""
         home = self.free.get()
         path = home / mutant.source
@@ -188,27 +203,31 @@ def main() -> int:
 
 def _answers(copies: Copies, chosen: list[Mutant], kept: dict[str, str], threads: int) -> list[str]:
     """What failed with each change, "" where nothing did."""
-    limits: dict[tuple[str, ...], float] = {}
     keys = {mutant: digest(mutant) for mutant in chosen}  # now: somebody may edit the tests meanwhile
-    with ThreadPoolExecutor(threads) as pool:
-        unknown = sorted({mutant.tests for mutant, key in keys.items() if key not in kept})
-        for tests, (found, took) in zip(unknown, pool.map(lambda t: copies.run(t, None), unknown), strict=True):
-            if found:
-                sys.exit(f"{' '.join(tests)}: fails without any change: {found}")
-            limits[tests] = TIMES * took + SECONDS
-            print(f"{' '.join(tests)}: {took:.1f} s without a change", flush=True)
+    noticed: set[str] = set()
 
-        def answer(mutant: Mutant) -> str:
-            key = keys[mutant]
-            if key not in kept:
-                kept[key] = copies.change(mutant, limits[mutant.tests])
-                KEPT.parent.mkdir(exist_ok=True)
-                KEPT.write_text(json.dumps(dict(kept)), encoding="utf-8")
-                shown = kept[key] or ("argued" if mutant.reason else "SURVIVED")
-                print(f"{mutant.source}  {mutant.new[:70]}  {shown[:110]}", flush=True)
+    def answer(mutant: Mutant) -> str:
+        key = keys[mutant]
+        if key in kept:
             return kept[key]
+        found = copies.change(mutant, SECONDS)
+        if found == ENDLESS and (needed := int(TIMES * copies.unchanged(mutant.tests))) > SECONDS:
+            found = copies.change(mutant, needed)
+        kept[key] = found
+        KEPT.parent.mkdir(exist_ok=True)
+        KEPT.write_text(json.dumps(dict(kept)), encoding="utf-8")
+        shown = found or ("argued" if mutant.reason else "SURVIVED")
+        print(f"{mutant.source}  {mutant.new[:70]}  {shown[:110]}", flush=True)
+        if "::" in found:
+            noticed.add(found.split(" ", 1)[1].partition("[")[0].partition(" - ")[0])
+        return found
 
-        return list(pool.map(answer, chosen))
+    drawn = random.Random(0).sample(chosen, len(chosen))  # a run that is stopped has seen something of each list
+    with ThreadPoolExecutor(threads) as pool:
+        answers = dict(zip(drawn, pool.map(answer, drawn), strict=True))
+    if noticed:
+        copies.unchanged(sorted(noticed))
+    return [answers[mutant] for mutant in chosen]
 
 
 if __name__ == "__main__":
