@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,7 +13,7 @@ from jittok.decode.file_stream import FileStream
 from jittok.decode.stream import StreamDecoder
 from jittok.errors import InvalidToken
 from jittok.locks import once
-from jittok.pipeline.pipeline import Pipeline
+from jittok.pipeline.pipeline import FIRST_TEXT, Pipeline
 from jittok.pipeline.steps import JoinBytes, JoinRaw, Spaced
 from jittok.reference.pipeline import runner
 from jittok.rows.checks import is_held, own
@@ -69,15 +70,42 @@ class GeneralDecoder:
         joined = self._with_pieces(ids.size)
         return self._one(ids if joined is None else self._checked(ids), frame, joined)
 
+    def parts(
+        self, ids: NDArray[np.int32], frame: GeneralFrame, errors: str, at_once: int
+    ) -> tuple[Iterator[bytes], str]:
+        """(the text of one row, so many ids at once, how bytes in it that are no characters are read)."""
+        for at in range(0, ids.size, at_once):
+            self._checked(ids[at : at + at_once])
+        joined = self._with_pieces(ids.size)
+        ids = self._inside(ids, frame)
+        slices = (self._checked(ids[at : at + at_once]) for at in range(0, ids.size, at_once))
+        if joined is not None:
+            return joined.parts(slices, frame.special), joined.reads or errors
+        if any(isinstance(step, JoinRaw) for step in self.vocab.decode):
+            run = runner(self.vocab)
+            return (run.decode(some.tolist(), frame.special) for some in slices), errors
+        return self._streamed(slices, frame), "replace"
+
+    def _streamed(self, slices: Iterable[NDArray[np.int32]], frame: GeneralFrame) -> Iterator[bytes]:
+        stream = self.stream("replace", False, not frame.special)
+        for some in slices:
+            for at in range(0, some.size, AT_ONCE):
+                yield "".join(map(stream.push, some[at : at + AT_ONCE].tolist())).encode()
+        yield stream.finish().encode()
+
+    def _inside(self, ids: NDArray[np.int32], frame: GeneralFrame) -> NDArray[np.int32]:
+        """A row without the ids around its text, if they are to go."""
+        if not frame.around:
+            return ids
+        at = self.vocab.single.index(FIRST_TEXT)
+        before, after = list(self.vocab.single[:at]), list(self.vocab.single[at + 1 :])
+        ids = ids[len(before) :] if before and ids[: len(before)].tolist() == before else ids
+        return ids[: -len(after)] if after and ids[-len(after) :].tolist() == after else ids
+
     def _one(self, ids: NDArray[np.int32], frame: GeneralFrame, joined: JoinedDecoder | None) -> bytes | bytearray:
-        if frame.around:
-            at = self.vocab.single.index(-1)
-            before, after = list(self.vocab.single[:at]), list(self.vocab.single[at + 1 :])
-            ids = ids[len(before) :] if before and ids[: len(before)].tolist() == before else ids
-            ids = ids[: -len(after)] if after and ids[-len(after) :].tolist() == after else ids
-        found = None if joined is None else joined.one(ids, frame.special)
-        if found is not None:
-            return found
+        ids = self._inside(ids, frame)
+        if joined is not None:
+            return joined.one(ids, frame.special)
         run = runner(self.vocab)
         step = self.vocab.decode[0] if len(self.vocab.decode) == 1 else None
         if ids.size <= AT_ONCE or not isinstance(step, JoinBytes | JoinRaw | Spaced):
