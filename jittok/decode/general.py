@@ -55,9 +55,8 @@ class GeneralDecoder:
     def _checked(self, ids: NDArray[np.int32]) -> NDArray[np.int32]:
         """Ids of the vocabulary that nobody else can change: they are read several times. Raises InvalidToken."""
         ids = ids if is_held(ids) else own(ids)
-        unknown = np.flatnonzero((ids < 0) | (ids >= len(self.vocab)))
-        if unknown.size:
-            raise InvalidToken(int(ids[unknown[0]]), len(self.vocab))
+        if ids.size and ids.view(np.uint32).max() >= len(self.vocab):  # as those below 0
+            raise InvalidToken(int(ids[np.argmax((ids < 0) | (ids >= len(self.vocab)))]), len(self.vocab))
         return ids
 
     def frame(self, remove_special: bool, unparse_special: bool) -> GeneralFrame:
@@ -74,8 +73,6 @@ class GeneralDecoder:
         self, ids: NDArray[np.int32], frame: GeneralFrame, errors: str, at_once: int
     ) -> tuple[Iterator[bytes], str]:
         """(the text of one row, so many ids at once, how bytes in it that are no characters are read)."""
-        for at in range(0, ids.size, at_once):
-            self._checked(ids[at : at + at_once])
         joined = self._with_pieces(ids.size)
         ids = self._inside(ids, frame)
         slices = (self._checked(ids[at : at + at_once]) for at in range(0, ids.size, at_once))

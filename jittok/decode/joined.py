@@ -48,6 +48,7 @@ class JoinedDecoder:
         self._pipeline, self._run, self._way = pipeline, run, way
         self._sentencepiece = isinstance(pipeline.model, SentencePieces)
         self._steps = [decoder(step) for step in way.each] if way else []
+        self._behind = [decoder(step) for step in way.behind] if way else []
         self._later = way.later if way else None
         self._mark = b"" if self._later is None else self._later.mark.encode()
         self._by_place = way is not None and (
@@ -58,7 +59,8 @@ class JoinedDecoder:
         hidden[[token for token in run.special if token < count]] = 1
         self._hidden = hidden != 0
         known = np.zeros(count, np.bool_)
-        known[[*run.texts]] = True
+        if way is not None:
+            known[[*run.texts]] = True
         self._shown = {False: known, True: known & ~self._hidden}
         pieces, self._bytes, kinds = self._pieces()
         self._kinds = None if kinds is None else {
@@ -75,13 +77,47 @@ class JoinedDecoder:
 
     def one(self, ids: Ids, skip_special: bool) -> bytes:
         """The text of a row of ids of the vocabulary."""
-        raw = b"".join(self.parts((ids,), skip_special))
-        if self._way is not None and self._way.bytes_ and not self._way.behind:
+        way = self._way
+        if self._kinds is not None and self._splits(self._kinds[skip_special][ids]):
+            return b"".join(self.parts((ids,), skip_special))
+        if self._sentencepiece:
+            raw = self._of_sentencepiece(ids, skip_special)
+        elif self._by_place:
+            raw = self._at_once(ids, skip_special)
+        else:
+            raw = self._between(ids, skip_special)
+        if self._kinds is not None or (way is not None and way.bytes_):
             try:
                 raw.decode()
             except UnicodeDecodeError:
+                if way is None or not way.bytes_:
+                    return b"".join(self.parts((ids,), skip_special))
                 raw = raw.decode("utf-8", "replace").encode()
+        if self._mark and self._mark in raw:
+            return b"".join(self.parts((ids,), skip_special))
+        if self._behind:
+            texts = [raw.decode()]
+            for step in self._behind:
+                texts = step(texts)
+            raw = "".join(texts).encode()
         return raw
+
+    def _at_once(self, ids: Ids, skip_special: bool) -> bytes:
+        """The pieces of a row with those at its ends."""
+        shown, first, last = self._shown[skip_special], 0, ids.size
+        while first < last and not shown[ids[first]]:
+            first += 1
+        while first < last and not shown[ids[last - 1]]:
+            last -= 1
+        if last - first < 2:
+            return self._at_an_end(int(ids[first]), True, True) if first < last else b""
+        middle = self._between(ids[first + 1 : last - 1], skip_special)
+        return self._at_an_end(int(ids[first]), True, False) + middle + self._at_an_end(int(ids[last - 1]), False, True)
+
+    def _of_sentencepiece(self, ids: Ids, skip_special: bool) -> bytes:
+        """A row by the rules of sentencepiece, where runs of bytes are well-formed."""
+        parts = self._from_the_beginning(iter((ids,)), skip_special)
+        return b"".join(part if isinstance(part, bytes) else self._between(part, False) for part in parts)
 
     def parts(self, slices: Iterable[Ids], skip_special: bool) -> Iterator[bytes]:
         """The same in parts, of ids that come some at a time. Where the decoder joins bytes, these are not read as UTF-8
@@ -131,10 +167,10 @@ class JoinedDecoder:
     def _with_ends(self, slices: Iterator[Ids], skip_special: bool) -> Iterator[Ids | bytes]:
         shown, held, begun = self._shown[skip_special], -1, False  # held: the last token so far
         for ids in slices:
-            its = shown[ids]
-            if not its.any():
+            first = _first_shown(shown, ids)
+            if first == ids.size:
                 continue
-            first, last = int(its.argmax()), its.size - 1 - int(its[::-1].argmax())
+            last = ids.size - 1 - _first_shown(shown, ids[::-1])
             if held < 0 and first == last:
                 held = int(ids[last])
                 continue
@@ -213,8 +249,8 @@ class JoinedDecoder:
     def _middle(self, ids: Ids, its: NDArray[np.uint8], skip_special: bool) -> Iterator[bytes]:
         """The text of ids that begin and end with something else than a byte: at once, if that is what runs one by one
         give."""
-        raw, of_bytes = self._between(ids, skip_special), its == OF_BYTES
-        if not of_bytes.any():
+        raw = self._between(ids, skip_special)
+        if its.max() < OF_BYTES:
             yield raw
             return
         if not self._splits(its) and not (self._mark and self._mark in raw):
@@ -225,7 +261,7 @@ class JoinedDecoder:
             else:
                 yield raw
                 return
-        seen = np.flatnonzero(its != UNSEEN)
+        seen, of_bytes = np.flatnonzero(its != UNSEEN), its == OF_BYTES
         edges = seen[1:][of_bytes[seen[1:]] != of_bytes[seen[:-1]]]
         for k, (start, stop) in enumerate(pairwise([0, *edges.tolist(), ids.size])):
             part = ids[start:stop]
@@ -272,10 +308,12 @@ class JoinedDecoder:
         return texts
 
     def _piece(self, text: str, number: int = 1) -> bytes:
-        """What a text that is no byte prints, or a byte; number: 0 of the first of a row."""
+        """What a text prints, or the byte that it is; number: 0 of the first of a row."""
         assert self._way is not None
         if self._way.bytes_ and all(c in BYTES for c in text):
             return bytes(BYTES[c] for c in text)
+        if self._way.fallback and is_byte(text):
+            return bytes([int(text[3:5], 16)])
         return (text if self._later is None else unmarked(text, self._later, number)).encode()
 
     def _pieces(self) -> tuple[list[bytes], NDArray[np.uint8], NDArray[np.uint8] | None]:
@@ -293,11 +331,8 @@ class JoinedDecoder:
             texts = self._run.texts
             made = self._each(["", *texts.values(), ""])[1:-1]
             for token, text in zip(texts, made, strict=True):
-                if self._way.fallback and is_byte(text):
-                    pieces[token], kinds[token] = bytes([int(text[3:5], 16)]), OF_BYTES
-                else:
-                    pieces[token] = self._piece(" " + text if self._way.spaced else text)
-                    kinds[token] = PLAIN if pieces[token] else EMPTY
+                pieces[token] = self._piece(" " + text if self._way.spaced else text)
+                kinds[token] = OF_BYTES if is_byte(text) else PLAIN if pieces[token] else EMPTY
             if not self._way.fallback:
                 return pieces, its, None
         of_bytes = np.flatnonzero(kinds == OF_BYTES)
@@ -319,6 +354,14 @@ def _fill_sentencepieces(pipeline: Pipeline, pieces: list[bytes], kinds: NDArray
             pieces[token] = text.replace(SPACE_MARK.encode(), b" ")
         if not pieces[token]:
             kinds[token] = EMPTY
+
+
+def _first_shown(shown: NDArray[np.bool_], ids: Ids) -> int:
+    """The place of the first id that the decoder sees, or how many there are."""
+    if ids.size and shown[ids[0]]:
+        return 0  # as nearly always
+    its = shown[ids]
+    return int(its.argmax()) if its.any() else ids.size
 
 
 def _fits(pipeline: Pipeline) -> bool:
