@@ -29,10 +29,12 @@ from jittok.unicode.characters import SPACE_BYTE
 
 LONG = 1 << 20
 """Bytes of a text that is done in parts,"""
-LONG_CUT = 1 << 18
-"""where user-defined pieces cut it,"""
 PART = 1 << 16
 """and of a part."""
+LONG_CUT = 1 << 18
+"""The same of texts that user-defined pieces cut:"""
+PART_CUT = 1 << 17
+"""there is more to do for each part."""
 AGAIN = 64
 """Tokens at the end of a window that the next one begins with."""
 MORE = 1 << 12
@@ -58,7 +60,8 @@ class Parts:
     ) -> int | None:  # fmt: skip
         """The ids of data[start:stop] behind the first `count`; how many there are now, or None where the whole text
         has to be seen. pieces: what is looked for in normalized text, each an id."""
-        part, longest = part or PART, int(pieces.lengths.max(initial=1))
+        longest = int(pieces.lengths.max(initial=1))
+        part = part or (PART if pieces.ids.size == 0 else PART_CUT)
         out, done = np.empty(self.table.growth * (stop - start) + 1, np.uint8), np.zeros(3, np.int64)  # most untouched
         at, origin, first, window, held = start, count, -1, np.empty(0, np.uint8), 0
         while True:
@@ -141,7 +144,7 @@ def _one(window: NDArray[np.uint8]) -> Texts:
 def _cut(pieces: SpecialTokens, workspace: Workspace, window: Texts, longest: int, ends: bool) -> tuple[Texts, int]:
     """(a window cut at pieces, where the last of them ends): up to that piece, if it is sure, else all of the text in
     front of which no piece begins. ends: whether nothing follows, and all is sure."""
-    texts, last = cut_again(pieces, workspace, window)[0], window.size - longest
+    texts, last = cut_again(pieces, workspace, window, window.size // 2)[0], window.size - longest
     kinds = frozen(np.where(texts.tokens < 0, TEXT, texts.tokens), np.int32)
     texts = texts._replace(tokens=kinds)
     if ends:

@@ -90,7 +90,12 @@ class PreparedEncoder(PipelineEncoder):
         """`_run_prepared`, long fragments in parts. Where pieces cut them, others not too many at once."""
         assert self._parts is not None  # who asks knows
         sizes, at = stops[:fragments] - starts[:fragments], 0
-        long = (tokens[:fragments] < 0) & (sizes >= (in_parts.LONG if later.ids.size == 0 else in_parts.LONG_CUT))
+        least = in_parts.LONG if later.ids.size == 0 else in_parts.LONG_CUT
+        if sizes.sum() < least:
+            return self._run_prepared(
+                later, workspace, docs, starts, stops, tokens, fragments, count, ends, replace
+            )  # fmt: skip
+        long = (tokens[:fragments] < 0) & (sizes >= least)
         plain = later.ids.size == 0 or bool((later.ids >= 0).all() and not later.strips[: later.ids.size].any())
         for k in [*(np.flatnonzero(long).tolist() if plain else ()), fragments]:
             for first, last in (*_groups(sizes, at, k, later.ids.size > 0), (k, min(k + 1, fragments))):

@@ -66,7 +66,7 @@ def test_parts_give_the_ids_of_the_whole(monkeypatch, fallback, squeeze, prefix,
         return found
 
     monkeypatch.setattr(in_parts.Parts, "encode", counted)
-    for _ in range(150 if JIT else 6):
+    for _ in range((40 if users else 150) if JIT else 6):
         pool = draw.sample(UNITS, draw.randrange(1, 8))
         text = "".join(draw.choice(pool) * draw.choice((1, 1, 2, 9)) for _ in range(draw.randrange(1, 40)))
         for name in ("LONG", "LONG_CUT"):
@@ -74,7 +74,9 @@ def test_parts_give_the_ids_of_the_whole(monkeypatch, fallback, squeeze, prefix,
         expected = tok.encode(text).tolist()
         for name in ("LONG", "LONG_CUT"):
             monkeypatch.setattr(in_parts, name, 4)
-        monkeypatch.setattr(in_parts, "PART", draw.choice((1, 5, 16)))
+        part = draw.choice((1, 5, 16))
+        for name in ("PART", "PART_CUT"):
+            monkeypatch.setattr(in_parts, name, part)
         monkeypatch.setattr(in_parts, "AGAIN", draw.choice((1, 2, 5)))
         assert tok.encode(text).tolist() == expected
         assert [row.tolist() for row in tok.encode_batch([text, "a", "", text], threads=1)][::3] == [expected] * 2
@@ -90,4 +92,5 @@ def test_special_tokens_stay_between_the_parts(monkeypatch):
     monkeypatch.setattr(in_parts, "LONG", 2)
     monkeypatch.setattr(in_parts, "LONG_CUT", 2)
     monkeypatch.setattr(in_parts, "PART", 3)
+    monkeypatch.setattr(in_parts, "PART_CUT", 3)
     assert [tok.encode(text).tolist() for text in texts] == expected
