@@ -143,11 +143,21 @@ class Ends(Step):
 
     def __init__(self, member: Callable[[str], bool], start: int | None, stop: int | None) -> None:
         self._member, self._most, self._stop = member, start, stop
-        self._held, self._left = "", start
+        self._held, self._left = list[str](), start  # held: members that go if the text ends here
 
     def push(self, part: Part) -> Iterator[Part]:
         """All but what goes if the text ends here."""
-        text, at = self._held + part.text, 0
+        if self._stop is None and not part.begins and not part.ends and not self._leading:
+            text, end = part.text, len(part.text)
+            while end and self._member(text[end - 1]):
+                end -= 1
+            if end:
+                yield Part("".join([*self._held, text[:end]]), False, False)
+                self._held.clear()
+            if end < len(text):
+                self._held.append(text[end:])
+            return
+        text, at = "".join([*self._held, part.text]), 0
         if part.begins:
             self._left, self._leading = self._most, True
         while self._leading and at < len(text):
@@ -158,7 +168,7 @@ class Ends(Step):
         end = len(text)
         while end > at and (self._stop is None or len(text) - end < self._stop) and self._member(text[end - 1]):
             end -= 1
-        self._held = "" if part.ends else text[end:]
+        self._held = [] if part.ends else [text[end:]]
         yield Part(text[at:end], part.begins, part.ends)
 
     _leading = True

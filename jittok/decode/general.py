@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,7 +13,7 @@ from jittok.decode.file_stream import FileStream
 from jittok.decode.stream import StreamDecoder
 from jittok.errors import InvalidToken
 from jittok.locks import once
-from jittok.pipeline.pipeline import Pipeline
+from jittok.pipeline.pipeline import FIRST_TEXT, Pipeline
 from jittok.pipeline.steps import JoinBytes, JoinRaw, Spaced
 from jittok.reference.pipeline import runner
 from jittok.rows.checks import is_held, own
@@ -54,9 +55,8 @@ class GeneralDecoder:
     def _checked(self, ids: NDArray[np.int32]) -> NDArray[np.int32]:
         """Ids of the vocabulary that nobody else can change: they are read several times. Raises InvalidToken."""
         ids = ids if is_held(ids) else own(ids)
-        unknown = np.flatnonzero((ids < 0) | (ids >= len(self.vocab)))
-        if unknown.size:
-            raise InvalidToken(int(ids[unknown[0]]), len(self.vocab))
+        if ids.size and ids.view(np.uint32).max() >= len(self.vocab):  # as those below 0
+            raise InvalidToken(int(ids[np.argmax((ids < 0) | (ids >= len(self.vocab)))]), len(self.vocab))
         return ids
 
     def frame(self, remove_special: bool, unparse_special: bool) -> GeneralFrame:
@@ -69,15 +69,40 @@ class GeneralDecoder:
         joined = self._with_pieces(ids.size)
         return self._one(ids if joined is None else self._checked(ids), frame, joined)
 
+    def parts(
+        self, ids: NDArray[np.int32], frame: GeneralFrame, errors: str, at_once: int
+    ) -> tuple[Iterator[bytes], str]:
+        """(the text of one row, so many ids at once, how bytes in it that are no characters are read)."""
+        joined = self._with_pieces(ids.size)
+        ids = self._inside(ids, frame)
+        slices = (self._checked(ids[at : at + at_once]) for at in range(0, ids.size, at_once))
+        if joined is not None:
+            return joined.parts(slices, frame.special), joined.reads or errors
+        if any(isinstance(step, JoinRaw) for step in self.vocab.decode):
+            run = runner(self.vocab)
+            return (run.decode(some.tolist(), frame.special) for some in slices), errors
+        return self._streamed(slices, frame), "replace"
+
+    def _streamed(self, slices: Iterable[NDArray[np.int32]], frame: GeneralFrame) -> Iterator[bytes]:
+        stream = self.stream("replace", False, not frame.special)
+        for some in slices:
+            for at in range(0, some.size, AT_ONCE):
+                yield "".join(map(stream.push, some[at : at + AT_ONCE].tolist())).encode()
+        yield stream.finish().encode()
+
+    def _inside(self, ids: NDArray[np.int32], frame: GeneralFrame) -> NDArray[np.int32]:
+        """A row without the ids around its text, if they are to go."""
+        if not frame.around:
+            return ids
+        at = self.vocab.single.index(FIRST_TEXT)
+        before, after = list(self.vocab.single[:at]), list(self.vocab.single[at + 1 :])
+        ids = ids[len(before) :] if before and ids[: len(before)].tolist() == before else ids
+        return ids[: -len(after)] if after and ids[-len(after) :].tolist() == after else ids
+
     def _one(self, ids: NDArray[np.int32], frame: GeneralFrame, joined: JoinedDecoder | None) -> bytes | bytearray:
-        if frame.around:
-            at = self.vocab.single.index(-1)
-            before, after = list(self.vocab.single[:at]), list(self.vocab.single[at + 1 :])
-            ids = ids[len(before) :] if before and ids[: len(before)].tolist() == before else ids
-            ids = ids[: -len(after)] if after and ids[-len(after) :].tolist() == after else ids
-        found = None if joined is None else joined.one(ids, frame.special)
-        if found is not None:
-            return found
+        ids = self._inside(ids, frame)
+        if joined is not None:
+            return joined.one(ids, frame.special)
         run = runner(self.vocab)
         step = self.vocab.decode[0] if len(self.vocab.decode) == 1 else None
         if ids.size <= AT_ONCE or not isinstance(step, JoinBytes | JoinRaw | Spaced):

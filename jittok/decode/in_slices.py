@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from jittok._jit import I32, when_long
@@ -21,14 +21,14 @@ BY_PART = frozenset({"backslashreplace", "ignore", "replace", "strict", "surroga
 """Ways to treat bytes that are no characters, which look at these bytes alone."""
 
 
-def text_of(decoder: Decoder, ids: I32, frame: Frame, errors: str, at_once: int) -> str | None:
-    """The text of one row, so many ids at once or more. None where it must be decoded whole: to
-    be cleaned, or to be told that bytes are no characters. Raises InvalidToken."""
+def text_of(parts: Iterable[bytes | None], errors: str) -> str | None:
+    """The text of parts of bytes. None where it must be decoded whole: to be cleaned, or to be told that bytes are no
+    characters. Raises InvalidToken."""
     if errors not in BY_PART:
         return None
     known, text = codecs.getincrementaldecoder("utf-8")(errors), ""
     try:
-        for part in _parts(decoder, ids, frame, max(at_once, ids.size // MOST_SLICES, 1)):
+        for part in parts:
             if part is None:
                 return None
             text += known.decode(part)  # in place, as nobody else has this text
@@ -38,7 +38,12 @@ def text_of(decoder: Decoder, ids: I32, frame: Frame, errors: str, at_once: int)
     return text
 
 
-def _parts(decoder: Decoder, ids: I32, frame: Frame, at_once: int) -> Iterator[bytes | None]:
+def size_of_slices(count: int, at_once: int) -> int:
+    """How many of so many ids are decoded at once: `at_once` or more."""
+    return max(at_once, count // MOST_SLICES, 1)
+
+
+def parts_of(decoder: Decoder, ids: I32, frame: Frame, at_once: int) -> Iterator[bytes | None]:
     """The bytes of one row, part by part; None where they cannot be cut."""
     held, last = b"", ids.size - 1
     for at in range(0, ids.size, at_once):

@@ -3,7 +3,8 @@
 The normalizer goes on behind a part as if nothing had been between (`squeeze_part`). The model's windows overlap: each
 begins with a token of the one before. If that token comes out again, each two neighbours stand side by side in one of
 the two windows, so all tokens are those of the whole text (`merging.chain` says why). If another token comes out, all
-begins again with longer parts.
+begins again with longer parts. Nothing merges across a user-defined piece, so behind the last one that is sure a new
+window begins. A piece is sure where the longest one would end in the window, too.
 """
 
 from __future__ import annotations
@@ -15,27 +16,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import I32, I64, U8, frozen
+from jittok.encode.prepare import Texts, cut_again
 from jittok.encode.workspace import Workspace
 from jittok.fragments import PAD, TEXT
-from jittok.inputs import Documents
 from jittok.models.spm.arrays import Arrays
 from jittok.models.spm.unknown import join_unknown
 from jittok.models.spm.unused import Parts as Unused
 from jittok.models.spm.unused import count_parts, write_parts
 from jittok.normalize.squeezed import Squeezed, squeeze_part
+from jittok.special.tables import SpecialTokens
 from jittok.unicode.characters import SPACE_BYTE
 
 LONG = 1 << 20
 """Bytes of a text that is done in parts,"""
 PART = 1 << 16
 """and of a part."""
+LONG_CUT = 1 << 18
+"""The same of texts that user-defined pieces cut:"""
+PART_CUT = 1 << 17
+"""there is more to do for each part."""
 AGAIN = 64
 """Tokens at the end of a window that the next one begins with."""
 MORE = 1 << 12
 """Tokens that are tried beyond those: one of them begins where a character does."""
 
-Run = Callable[[Documents, int], Any]
-"""run(a window, count) -> the new count: its ids to the workspace, behind the first `count`."""
+Run = Callable[[Texts, int], Any]
+"""run(a window, cut at pieces, count) -> the new count: its ids to the workspace, behind the first `count`."""
 
 
 class Parts:
@@ -49,11 +55,13 @@ class Parts:
         self._lengths = lengths
 
     def encode(
-        self, workspace: Workspace, data: U8, start: int, stop: int, count: int, run: Run, part: int = 0
-    ) -> int | None:
+        self, workspace: Workspace, data: U8, start: int, stop: int, count: int, run: Run, pieces: SpecialTokens,
+        part: int = 0,
+    ) -> int | None:  # fmt: skip
         """The ids of data[start:stop] behind the first `count`; how many there are now, or None where the whole text
-        has to be seen."""
-        part = part or PART
+        has to be seen. pieces: what is looked for in normalized text, each an id."""
+        longest = int(pieces.lengths.max(initial=1))
+        part = part or (PART if pieces.ids.size == 0 else PART_CUT)
         out, done = np.empty(self.table.growth * (stop - start) + 1, np.uint8), np.zeros(3, np.int64)  # most untouched
         at, origin, first, window, held = start, count, -1, np.empty(0, np.uint8), 0
         while True:
@@ -61,18 +69,27 @@ class Parts:
             at, sure, held = int(done[0]), int(done[1]), size - int(done[1])
             window = np.concatenate([window, out[:sure]])
             out[:held] = out[sure:size].copy()
-            end = run(_one(window), count) if window.size else count
+            ends, known, behind = at >= stop, _one(window), 0
+            if pieces.ids.size:
+                known, behind = _cut(pieces, workspace, known, longest, ends)
+                if not ends and not behind and window.size < part + longest:
+                    continue
+            end = run(known, count) if window.size else count
             if not isinstance(end, int):
                 return None
             ids = workspace.ids[count:end]
             if first >= 0 and (ids.size == 0 or ids[0] != first):
-                return self.encode(workspace, data, start, stop, origin, run, 2 * part)
-            if at >= stop:
+                return self.encode(workspace, data, start, stop, origin, run, pieces, 2 * part)
+            if ends:
                 return self._joined(workspace, origin, count, end)
+            if behind:
+                count, first, window = self._joined(workspace, origin, count, end), -1, window[behind:]
+                continue
+            text = window[: known.size]
             spelled = int(self._lengths[ids].sum())
-            if spelled != window.size + 2 * int(np.count_nonzero(window == SPACE_BYTE)):
+            if spelled != text.size + 2 * int(np.count_nonzero(text == SPACE_BYTE)):
                 return None
-            last, place = self._last(ids, window)
+            last, place = self._last(ids, text)
             if last:
                 first, window = int(ids[-last]), window[place:]
                 count = self._joined(workspace, origin, count, end - last)
@@ -119,6 +136,24 @@ def one_text(size: int) -> tuple[I64, I64, I32]:
     return frozen([0], np.int64), frozen([size], np.int64), frozen([TEXT], np.int32)
 
 
-def _one(window: NDArray[np.uint8]) -> Documents:
+def _one(window: NDArray[np.uint8]) -> Texts:
     data = np.append(window, np.zeros(PAD, np.uint8))
-    return Documents(frozen(data, np.uint8), *one_text(window.size)[:2])
+    return Texts(frozen(data, np.uint8), *one_text(window.size))
+
+
+def _cut(pieces: SpecialTokens, workspace: Workspace, window: Texts, longest: int, ends: bool) -> tuple[Texts, int]:
+    """(a window cut at pieces, where the last of them ends): up to that piece, if it is sure, else all of the text in
+    front of which no piece begins. ends: whether nothing follows, and all is sure."""
+    texts, last = cut_again(pieces, workspace, window, window.size // 2)[0], window.size - longest
+    kinds = frozen(np.where(texts.tokens < 0, TEXT, texts.tokens), np.int32)
+    texts = texts._replace(tokens=kinds)
+    if ends:
+        return texts, 0
+    sure = np.flatnonzero((kinds >= 0) & (texts.starts <= last))
+    if sure.size:
+        number = int(sure[-1]) + 1
+        return texts.some(slice(0, number)), int(texts.stops[number - 1])
+    stop = max(last + 1, 0)
+    while stop > 0 and window.data[stop] & 0xC0 == 0x80:
+        stop -= 1
+    return Texts(window.data, *one_text(stop)), 0

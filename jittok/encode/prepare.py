@@ -239,12 +239,14 @@ def no_tokens() -> SpecialTokens:
     return tables_of([], NO_IDS, np.zeros(0, np.uint8))
 
 
-def cut_again(tokens: SpecialTokens, workspace: Workspace, texts: Texts) -> tuple[Texts, NDArray[np.int64]]:
+def cut_again(
+    tokens: SpecialTokens, workspace: Workspace, texts: Texts, room: int = 16
+) -> tuple[Texts, NDArray[np.int64]]:
     """(fragments cut at the tokens that are looked for in normalized text, int64[count]: how many there are up to the
-    end of each)."""
+    end of each). room: how many there may be more than texts before the search begins anew with twice as many."""
     known = texts.tokens >= 0
     starts, stops = (frozen(np.where(known, 0, each), np.int64) for each in (texts.starts, texts.stops))
-    room, ends = texts.number + 16, np.empty(texts.number, np.int64)
+    room, ends = texts.number + room, np.empty(texts.number, np.int64)
     while True:
         found: list[NDArray[Any]] = [np.empty(room, kind) for kind in (np.int64, np.int64, np.int32)]
         code = workspace.run(

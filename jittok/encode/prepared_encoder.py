@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -79,24 +80,31 @@ class PreparedEncoder(PipelineEncoder):
         return False
 
     def _runner(self, rule: Any) -> Callable[..., int | Failure]:
-        return partial(self._run_long if self._parts and not rule.later.ids.size else self._run_prepared, rule.later)
+        return partial(self._run_long if self._parts else self._run_prepared, rule.later)
 
     def _run_long(
         self, later: SpecialTokens, workspace: Workspace, docs: Documents, starts: NDArray[np.int64],
         stops: NDArray[np.int64], tokens: NDArray[np.int32], fragments: int, count: int, ends: NDArray[np.int64],
         replace: bool,
     ) -> int | Failure:  # fmt: skip
-        """`_run_prepared`, long fragments in parts."""
+        """`_run_prepared`, long fragments in parts. Where pieces cut them, others not too many at once."""
         assert self._parts is not None  # who asks knows
-        long, at = (tokens[:fragments] < 0) & (stops[:fragments] - starts[:fragments] >= in_parts.LONG), 0
-        for k in [*np.flatnonzero(long).tolist(), fragments]:
-            for first, last in ((at, k), (k, min(k + 1, fragments))):
+        sizes, at = stops[:fragments] - starts[:fragments], 0
+        least = in_parts.LONG if later.ids.size == 0 else in_parts.LONG_CUT
+        if sizes.sum() < least:
+            return self._run_prepared(
+                later, workspace, docs, starts, stops, tokens, fragments, count, ends, replace
+            )  # fmt: skip
+        long = (tokens[:fragments] < 0) & (sizes >= least)
+        plain = later.ids.size == 0 or bool((later.ids >= 0).all() and not later.strips[: later.ids.size].any())
+        for k in [*(np.flatnonzero(long).tolist() if plain else ()), fragments]:
+            for first, last in (*_groups(sizes, at, k, later.ids.size > 0), (k, min(k + 1, fragments))):
                 if first == last:
                     continue
                 done: int | Failure | None = None
                 if first == k:
                     run = partial(self._run_window, workspace)
-                    done = self._parts.encode(workspace, docs.data, int(starts[k]), int(stops[k]), count, run)
+                    done = self._parts.encode(workspace, docs.data, int(starts[k]), int(stops[k]), count, run, later)
                     ends[k] = done or 0
                 if done is None:
                     its = slice(first, last)
@@ -110,9 +118,10 @@ class PreparedEncoder(PipelineEncoder):
             at = k + 1
         return count
 
-    def _run_window(self, workspace: Workspace, docs: Documents, count: int) -> int | Failure:
-        starts, stops, tokens = in_parts.one_text(int(docs.stops[0]))
-        return super()._run(workspace, docs, starts, stops, tokens, 1, count, np.empty(1, np.int64), False)
+    def _run_window(self, workspace: Workspace, texts: Texts, count: int) -> int | Failure:
+        docs, number = Documents(texts.data, texts.starts, texts.stops), texts.number
+        cut = texts.starts, texts.stops, texts.tokens
+        return super()._run(workspace, docs, *cut, number, count, np.empty(number, np.int64), False)
 
     def _run_prepared(
         self, later: SpecialTokens, workspace: Workspace, docs: Documents, starts: NDArray[np.int64],
@@ -183,6 +192,15 @@ class PreparedEncoder(PipelineEncoder):
             where = {"group" if self.family == "bpe" else "marks": args[2].size // MARKS * 8}
             args = args[0]._replace(**where), *args[1:]
         return super()._kernel(workspace, *args)
+
+
+def _groups(sizes: NDArray[np.int64], first: int, last: int, few: bool) -> list[tuple[int, int]]:
+    """(from, to) of fragments first .. last - 1: all at once, or `few`: not many more bytes than those of a long one."""
+    if first == last or not few:
+        return [(first, last)]
+    groups = np.cumsum(sizes[first:last]) // in_parts.LONG_CUT
+    edges = (np.flatnonzero(np.diff(groups)) + first + 1).tolist()
+    return [*pairwise([first, *edges, last])]
 
 
 def _done(step: Step, workspace: Workspace, texts: Texts) -> Texts:

@@ -91,11 +91,15 @@ class Decoding(OtherFiles):
 
     def _in_slices(self, ids: NDArray[np.int32], errors: str, remove_special: bool, prints: bool) -> str | None:
         """The text of many ids; None where they have to be decoded at once."""
-        from jittok.decode.in_slices import text_of
+        from jittok.decode.in_slices import parts_of, size_of_slices, text_of
 
-        if isinstance(self.vocab, Pipeline) or not rules_of(self.type).has_tokens:
+        if not rules_of(self.type).has_tokens:
             return None
-        return text_of(self._decoder, ids, self._decoder.frame(remove_special, prints), errors, AT_ONCE >> 2)
+        at_once = size_of_slices(ids.size, AT_ONCE >> 2)
+        if isinstance(self.vocab, Pipeline):
+            return text_of(*self._general.parts(ids, self._general.frame(remove_special, prints), errors, at_once))
+        decoder = self._decoder
+        return text_of(parts_of(decoder, ids, decoder.frame(remove_special, prints), at_once), errors)
 
     def decode_batch(
         self,

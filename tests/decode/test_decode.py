@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from jittok.decode.in_slices import text_of
+from jittok.decode.in_slices import parts_of, text_of
 from jittok.decode.pieces import HIDDEN, build_pieces, byte_piece, marked_piece
 from jittok.decode.rows import BAD_ID, Decoder, Frame, clean_spaces, join_rows
 from jittok.decode.stream import StreamDecoder
@@ -217,8 +217,8 @@ def test_rows_are_joined_and_streamed_as_the_rules_say(
         assert "".join([*map(stream.push, row), stream.finish()]) == text.decode("utf-8", "replace")
         for at_once in (1, 2, 5):
             if len(row) > at_once:
-                slices = text_of(Decoder(None, made), to_ids(row, len(texts)), frame, "replace", at_once)  # type: ignore[arg-type]
-                assert slices == text.decode("utf-8", "replace")
+                slices = parts_of(Decoder(None, made), to_ids(row, len(texts)), frame, at_once)  # type: ignore[arg-type]
+                assert text_of(slices, "replace") == text.decode("utf-8", "replace")
 
 
 def test_a_stream_gives_whole_characters_as_soon_as_they_are_there(spm: Tokenizer) -> None:

@@ -10,7 +10,7 @@ import jittok
 from jittok._jit import JIT
 from jittok.encode import in_parts
 
-BPE, NORMAL, UNKNOWN, BYTE = 2, 1, 2, 6
+BPE, NORMAL, UNKNOWN, USER_DEFINED, BYTE = 2, 1, 2, 4, 6
 MAP = build_charsmap(
     {
         "\ufdfa".encode(): "صلى الله".encode(), "½".encode(): b"1/2", "\uff41".encode(): b"a", b"\t": b" ",
@@ -37,20 +37,25 @@ PIECES = [
 ]
 UNITS = [
     "a", "b", "ab", "aaa", "c", "cab", " ", "  ", "▁", "\ufdfa", "½", "\uff41", "\t", "\u3000", "e\u0301", "e", "☃",
-    "ā", "bb", "q", "é", "\x00",
+    "ā", "bb", "q", "é", "\x00", "12", "aab", "aabcca", "1",
 ]  # fmt: skip
 
 
-def loaded(fallback=False, squeeze=True, prefix=True):
+USERS = ["12", "▁▁▁", "aab", "aabcca", "aabccaaabcca", "صلى", "e2"]  # "1/2" is 1, /, 2 where 12 is a piece
+
+
+def loaded(fallback=False, squeeze=True, prefix=True, users=()):
     pieces = [("<unk>", UNKNOWN, 0.0), *((text, NORMAL, -0.1 * (k % 17)) for k, text in enumerate(PIECES))]
     if fallback:
         pieces += [(f"<0x{byte:02X}>", BYTE, 0.0) for byte in range(256)]
+    pieces += [(text, USER_DEFINED, 0.0) for text in users]
     return jittok.load(sentencepiece_of(BPE, pieces, fallback, prefix, squeeze, MAP))
 
 
+@pytest.mark.parametrize("users", [0, 2, len(USERS)])
 @pytest.mark.parametrize(("fallback", "squeeze", "prefix"), [(0, 1, 1), (1, 1, 0), (0, 0, 1), (1, 0, 0)])
-def test_parts_give_the_ids_of_the_whole(monkeypatch, fallback, squeeze, prefix):
-    tok, draw = loaded(bool(fallback), bool(squeeze), bool(prefix)), random.Random(5)
+def test_parts_give_the_ids_of_the_whole(monkeypatch, fallback, squeeze, prefix, users):
+    tok, draw = loaded(bool(fallback), bool(squeeze), bool(prefix), USERS[:users]), random.Random(5)
     asked, whole = 0, 0
     encode = in_parts.Parts.encode
 
@@ -61,13 +66,17 @@ def test_parts_give_the_ids_of_the_whole(monkeypatch, fallback, squeeze, prefix)
         return found
 
     monkeypatch.setattr(in_parts.Parts, "encode", counted)
-    for _ in range(150 if JIT else 6):
+    for _ in range((40 if users else 150) if JIT else 6):
         pool = draw.sample(UNITS, draw.randrange(1, 8))
         text = "".join(draw.choice(pool) * draw.choice((1, 1, 2, 9)) for _ in range(draw.randrange(1, 40)))
-        monkeypatch.setattr(in_parts, "LONG", 1 << 20)
+        for name in ("LONG", "LONG_CUT"):
+            monkeypatch.setattr(in_parts, name, 1 << 20)
         expected = tok.encode(text).tolist()
-        monkeypatch.setattr(in_parts, "LONG", 4)
-        monkeypatch.setattr(in_parts, "PART", draw.choice((1, 5, 16)))
+        for name in ("LONG", "LONG_CUT"):
+            monkeypatch.setattr(in_parts, name, 4)
+        part = draw.choice((1, 5, 16))
+        for name in ("PART", "PART_CUT"):
+            monkeypatch.setattr(in_parts, name, part)
         monkeypatch.setattr(in_parts, "AGAIN", draw.choice((1, 2, 5)))
         assert tok.encode(text).tolist() == expected
         assert [row.tolist() for row in tok.encode_batch([text, "a", "", text], threads=1)][::3] == [expected] * 2
@@ -81,5 +90,7 @@ def test_special_tokens_stay_between_the_parts(monkeypatch):
     texts = ["☃<x>☃ a½<x><x>", "a" * 30 + "<x>" + "☃" * 9]
     expected = [tok.encode(text).tolist() for text in texts]
     monkeypatch.setattr(in_parts, "LONG", 2)
+    monkeypatch.setattr(in_parts, "LONG_CUT", 2)
     monkeypatch.setattr(in_parts, "PART", 3)
+    monkeypatch.setattr(in_parts, "PART_CUT", 3)
     assert [tok.encode(text).tolist() for text in texts] == expected

@@ -61,18 +61,18 @@ class JoinedRuns:
     """`JoinFallback`, text by text."""
 
     def __init__(self) -> None:
-        self._run = b""
+        self._run = bytearray()
 
     def push(self, text: str) -> Texts:
         """What one more text makes certain."""
         if is_byte(text):
-            self._run += bytes([int(text[3:5], 16)])
+            self._run.append(int(text[3:5], 16))
             return []
         return [*self.end(), text]
 
     def end(self) -> Texts:
         """The run, when no byte follows."""
-        run, self._run = self._run, b""
+        run, self._run = self._run, bytearray()
         if not run:
             return []
         try:
@@ -144,13 +144,13 @@ class PiecesText:
         assert isinstance(model, models.Pieces)
         assert isinstance(step, steps.JoinPieces)
         self._step, self._types, self._tokens = step, model.types, pipeline.model_tokens
-        self._run, self._written, self._first, self._trimmed = b"", False, True, False
+        self._run, self._written, self._first, self._trimmed = bytearray(), False, True, False
 
     def push(self, token: int) -> str:
         """What one more id makes certain."""
         kind, text = int(self._types[token]), (self._tokens[token] or b"").decode()
         if kind == BYTE:
-            self._run += bytes([int(text[3:5], 16)])
+            self._run.append(int(text[3:5], 16))
             return ""
         out = self.finish()
         if self._trimmed or self._written:
@@ -174,9 +174,9 @@ class PiecesText:
 
     def finish(self) -> str:
         """The characters of the bytes that came last."""
-        run, self._run = self._run, b""
+        run, self._run = self._run, bytearray()
         self._written |= bool(run)
-        return "".join(_characters(run))
+        return "".join(_characters(bytes(run))) if run else ""
 
 
 def _characters(raw: bytes) -> Texts:
