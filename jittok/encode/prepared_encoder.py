@@ -74,6 +74,10 @@ class PreparedEncoder(PipelineEncoder):
             if not begins_at_start(self.pipeline, raw.decode("utf-8", "replace")):
                 workspace.tokens[k] = TEXT
 
+    def quickly(self, _text: object, _rule: Any) -> None:  # type: ignore[override]
+        """None: texts are prepared in several steps."""
+        return
+
     def may_part(self, _size: int) -> bool:
         """Not where what is done to a text may depend on where it begins."""
         return False
