@@ -74,7 +74,7 @@ def columns(kinds: list[str], lengths: list[int]) -> dict[str, list[str]]:
 
 def library_of(path: Path) -> tuple[str, Callable[[str], Any], Callable[[Any], list[int]]] | None:
     """(name, one text to what it gives, that to ids) of a file's own library; None where none is called here."""
-    if path.suffix == ".json" and path.name != "tekken.json" and path.name != "vocab.json":
+    if path.name == "tokenizer.json":
         own = importlib.import_module("tokenizers").Tokenizer.from_file(str(path))
         own.no_truncation()
         own.no_padding()
@@ -88,9 +88,7 @@ def library_of(path: Path) -> tuple[str, Callable[[str], Any], Callable[[Any], l
     if path.suffix == ".tiktoken" and path.stem in ("cl100k_base", "o200k_base"):
         plugin = importlib.import_module("tiktoken")
         known = importlib.import_module("tiktoken.load").load_tiktoken_bpe(str(path))
-        tail = compare.peers.TAIL if hasattr(compare, "peers") else ""
         pattern = importlib.import_module("peers").PATTERNS["llama-bpe" if "cl100k" in path.stem else "gpt-4o"]
-        del tail
         other = plugin.Encoding(path.stem, pat_str=pattern, mergeable_ranks=known, special_tokens={})
         return "tiktoken", other.encode_ordinary, list
     return None
@@ -113,7 +111,7 @@ def file_of(folder: Path) -> Path:
     for pattern in ("tokenizer.json", "tekken.json", "vocab.json", "vocab.txt", "*.model", "*.tiktoken", "*.txt"):
         found = sorted(folder.glob(pattern))
         if found:
-            return found[0]
+            return folder if pattern == "vocab.json" else found[0]
     raise FileNotFoundError(folder)
 
 
@@ -126,10 +124,14 @@ def microseconds(call: Callable[[str], Any], texts: list[str]) -> float:
     return 1e6 * (time.process_time() - start) / (CALLS * len(texts))
 
 
-def measure(name: str, path: Path, gguf: str, texts: dict[str, list[str]], rounds: int, options: dict[str, bool]) -> None:
+def measure(
+    name: str, path: Path, gguf: str, texts: dict[str, list[str]], rounds: int, options: dict[str, bool]
+) -> None:
     """Print the rows of one set."""
     tok = jittok.load(path)
-    ways: dict[str, Callable[[str], Any]] = {"file": lambda text: tok.encode(text, **options) if options else tok.encode(text)}
+    ways: dict[str, Callable[[str], Any]] = {
+        "file": lambda text: tok.encode(text, **options) if options else tok.encode(text)
+    }
     if not options:
         ways["file"] = tok.encode
     if gguf:

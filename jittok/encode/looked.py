@@ -90,17 +90,17 @@ class Looked:
         room = fragments[0].size
         self._lacks, self.change, self.stop_at = None, None, 0
         if tables is None:
-            self._look = Entry(first_malformed, first_malformed.call(text, *fragments, 0, 0), 0, LOOK_NUMBER)  # type: ignore[attr-defined]
+            self._look = Entry(first_malformed, first_malformed.call(text, *fragments, 0, 0), 0, LOOK_NUMBER)
             return
         places = np.zeros(room, np.int64)
-        call = find_changed.call(tables, text, *fragments, 0, int(look.strict), places)  # type: ignore[attr-defined]
+        call = find_changed.call(tables, text, *fragments, 0, int(look.strict), places)
         self._look = Entry(find_changed, call, 1, LOOK_NUMBER)
-        if not normalize_changed.at_hand():  # type: ignore[attr-defined]
+        if not normalize_changed.at_hand():
             self._lacks = normalize_changed
             return
         out, made = np.zeros(GROWTH * QUICK + PAD, np.uint8), np.zeros(2 * room, np.int64)
         maps = np.empty(NO_MAP, np.int64), np.empty(NO_MAP, np.int64)
-        changing = normalize_changed.call(  # type: ignore[attr-defined]
+        changing = normalize_changed.call(
             tables, make_nfc_work(QUICK), text, *fragments[:2], frozen(places, np.int64), 0, out, *maps, made
         )
         self.change = Entry(normalize_changed, changing, CHANGE_DATA, CHANGE_NUMBER)
@@ -140,7 +140,10 @@ class Looked:
             change, changed = self.change, self.changed
             words |= {
                 "change": address_of(change.holding), "change_frame": change.address,
-                "change_text": change.address + 8 * change.at, "change_fragments": change.address + 8 * change.number_at,
+                "change_text": change.address + 8 * change.at,
+                "change_fragments": change.address + 8 * change.number_at,
+            }  # fmt: skip
+            words |= {
                 "changed_stop": self.stop_at, "changed_frame": changed.address,
                 "changed_fragments": changed.address + 8 * changed.number_at,
             }  # fmt: skip

@@ -74,7 +74,7 @@ class PreparedEncoder(PipelineEncoder):
             if not begins_at_start(self.pipeline, raw.decode("utf-8", "replace")):
                 workspace.tokens[k] = TEXT
 
-    def quickly(self, _text: object, _rule: Any) -> None:  # type: ignore[override]
+    def quickly(self, _text: object, _rule: Any) -> None:
         """None: texts are prepared in several steps."""
         return
 
