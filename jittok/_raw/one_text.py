@@ -1,11 +1,11 @@
-"""One text to its ids without Python in between: a builtin function of Python, made of 90 lines of machine code.
+"""One text to its ids without Python in between: a builtin function of Python, made of 130 lines of machine code.
 
 A method of Python around a kernel takes two microseconds, most of a short text's time. Here the interpreter calls
 machine code. This code reads the text where Python keeps it, and writes its address and size into the frames of some
-kernels (see `encode.quick.Frame`): one cuts the text, one looks whether it may be encoded as it is, one writes what
-becomes of a text that changes, one encodes. It calls them, and has NumPy make the array. All that it knows stands in
-`Words`: addresses, also those of the functions of Python and NumPy that it calls. So it can lie in a shared library
-that asks for none.
+kernels (see `encode.quick.Frame`). One cuts the text, one looks whether it may be encoded as it is, one writes what
+becomes of a text that changes, one encodes. Or several prepare a copy of the text, and one joins ids. It calls them,
+and has NumPy make the array. All that it knows stands in `Words`: addresses, also those of the functions of Python and
+NumPy that it calls. So it can lie in a shared library that asks for none.
 
 It returns None for whatever is not encoded at once: another type, a text that is empty or long, a frame that is not
 ready, a kernel that asks for something. It never lets go of Python's lock, so no two threads are in it; while NumPy
@@ -39,13 +39,14 @@ _DATA = 16
 
 
 class Words(NamedTuple):
-    """What the machine code knows, each a word; addresses but for the first five. Kernels that are not called are 0."""
+    """What the machine code knows, each a word; addresses but for the first six. Kernels that are not called are 0."""
 
     header: int  # see `StrLayout`
     bits: int
     longest: int  # bytes of a text
     generation: int  # encodes only while *ready is this
     as_it_is: int  # what `look` gives for fragments that do not change
+    clear_size: int  # see `clear`
     of_bytes: int  # types
     of_str: int
     of_ids: int
@@ -67,6 +68,14 @@ class Words(NamedTuple):
     changed_stop: int  # where that size is written
     changed_frame: int  # the frame of `model` for it
     changed_fragments: int
+    held: int  # where the text is copied to, for `steps` that prepare it: then the model reads what they leave
+    clear: int  # what is zeroed before, of zeros that are at `zeros`
+    zeros: int
+    steps: int  # records of STEP words: kernel, frame, where the number of fragments is written, its least and most
+    steps_end: int  # answer; behind the last one
+    join: int  # the kernel that joins ids, and gives their number
+    join_frame: int
+    join_fragments: int
     model: int  # the kernel that encodes
     model_frame: int
     model_text: int
@@ -77,9 +86,11 @@ class Words(NamedTuple):
     hold: int
 
 
-NUMBERS = 5
+NUMBERS = 6
 """Fields that are no addresses."""
-MAY_BE_NONE = [name for name in Words._fields if name.startswith(("cut", "look", "change"))]
+STEP = 5
+"""Words of a step."""
+MAY_BE_NONE = Words._fields[4:6] + Words._fields[Words._fields.index("cut") : Words._fields.index("model")]
 """Fields of kernels that not every tokenizer calls."""
 
 
@@ -128,6 +139,7 @@ short:
 begin:
 {_fields("as_it_is cut cut_frame cut_text look look_frame look_text look_fragments")}
 {_fields("change change_frame change_text change_fragments changed_stop changed_frame changed_fragments")}
+{_fields("clear_size held clear zeros steps steps_end join join_frame join_fragments")}
 {_fields("model model_frame model_text fragments ids of_ids of_numbers new_array copy")}
   store i64 %length, ptr %size
   %is_whole = icmp eq ptr %cut, null
@@ -170,13 +182,52 @@ rewrite:
   %new_count = call i64 %model(ptr %changed_frame)
   br label %counted
 encode:
+  %is_direct = icmp eq ptr %held, null
+  br i1 %is_direct, label %direct, label %prepare
+prepare:
+  %held_text = call ptr %copy(ptr %held, ptr %address, i64 %length)
+  %cleared = call ptr %copy(ptr %clear, ptr %zeros, i64 %clear_size)
+  br label %next
+next:
+  %step = phi ptr [ %steps, %prepare ], [ %behind, %run ]
+  %is_ready_text = icmp eq ptr %step, %steps_end
+  br i1 %is_ready_text, label %prepared, label %run
+run:
+  %kernel = load ptr, ptr %step
+  %at_frame = getelementptr i64, ptr %step, i64 1
+  %frame = load ptr, ptr %at_frame
+  %at_number = getelementptr i64, ptr %step, i64 2
+  %its_number = load ptr, ptr %at_number
+  %at_least = getelementptr i64, ptr %step, i64 3
+  %least = load i64, ptr %at_least
+  %at_most = getelementptr i64, ptr %step, i64 4
+  %most = load i64, ptr %at_most
+  store i64 %number, ptr %its_number
+  %made = call i64 %kernel(ptr %frame)
+  %is_enough = icmp sge i64 %made, %least
+  %is_little = icmp sle i64 %made, %most
+  %went_well = and i1 %is_enough, %is_little
+  %behind = getelementptr i64, ptr %step, i64 {STEP}
+  br i1 %went_well, label %next, label %nothing
+prepared:
+  store i64 %number, ptr %fragments
+  %its_count = call i64 %model(ptr %model_frame)
+  %is_joined = icmp eq ptr %join, null
+  %has_failed_now = icmp slt i64 %its_count, 0
+  %is_final = or i1 %is_joined, %has_failed_now
+  br i1 %is_final, label %counted, label %unite
+unite:
+  store i64 %number, ptr %join_fragments
+  %fewer = call i64 %join(ptr %join_frame)
+  br label %counted
+direct:
   %model_length = getelementptr i64, ptr %model_text, i64 1
   store ptr %address, ptr %model_text
   store i64 %length, ptr %model_length
   %own_count = call i64 %model(ptr %model_frame)
   br label %counted
 counted:
-  %count = phi i64 [ %own_count, %encode ], [ %new_count, %rewrite ]
+  %count = phi i64 [ %own_count, %direct ], [ %new_count, %rewrite ], [ %its_count, %prepared ], [ %fewer, %unite ]
   %is_done = icmp sge i64 %count, 0
   br i1 %is_done, label %answer, label %nothing
 answer:

@@ -162,6 +162,7 @@ class Encoder:
             return workspace.take_ids(count)
 
     quickly = encode_quickly
+    chain: Callable[[Workspace], Any] | None = None  # what prepares a short text, see `chained`
 
     def cutting(self, rule: Rule, workspace: Workspace) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]] | None:
         """The kernel that cuts documents, what it takes in front of their data, and what stands around each; None where

@@ -28,7 +28,8 @@ CHANGE_DATA, CHANGE_NUMBER = 2, 6
 """Arguments of `normalize_changed`."""
 MODEL_DATA, MODEL_LAST = 2, 7
 """Arguments of `encode_fragments`."""
-_HOLDING = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
+HOLDING = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
+"""A kernel's machine code that is called with Python's lock held."""
 
 
 class Look(NamedTuple):
@@ -64,13 +65,18 @@ class Entry:
         """data, number: the arguments that are the text and how many fragments it has."""
         self._call, self.words, self.at, self.number_at = call, call.words, call.slots[data], call.slots[number]
         self.entry, self.address = kernel.entry, call.words.buffer_info()[0]
-        self.holding = _HOLDING(ctypes.cast(kernel.entry, ctypes.c_void_p).value or 0)
+        self.holding = HOLDING(ctypes.cast(kernel.entry, ctypes.c_void_p).value or 0)
 
     def run(self, address: int, size: int, number: int) -> int:
         """What the kernel gives for the text at an address, without letting go of Python's lock if it is short."""
         words, at = self.words, self.at
         words[at], words[at + 1], words[self.number_at] = address, size, number
         return self.holding(self.address) if size <= QUICK else self.entry(self.address)  # type: ignore[no-any-return]
+
+    def run_again(self, number: int) -> int:
+        """The same for the text that it was laid out with."""
+        self.words[self.number_at] = number
+        return self.holding(self.address)  # type: ignore[no-any-return]
 
 
 class Looked:
@@ -126,8 +132,7 @@ class Looked:
         if self.change is None or seen != size or size > QUICK:
             return -1
         self._stop[0] = self.change.run(address, size, number)
-        self.changed.words[self.changed.number_at] = number
-        return self.changed.holding(self.changed.address)  # type: ignore[no-any-return]
+        return self.changed.run_again(number)
 
     def words(self) -> dict[str, int]:
         """The same as words of a builtin."""

@@ -28,6 +28,7 @@ from jittok.fragments import TEXT_PREFIXED
 from jittok.rows.ids import Ids
 
 if TYPE_CHECKING:
+    from jittok.encode.chained import Chain
     from jittok.encode.encoder import Encoder
     from jittok.encode.rule import Rule
     from jittok.encode.workspace import Workspace
@@ -49,17 +50,19 @@ def has_to_cut(rule: Rule) -> bool:
 
 class Frame:
     """The call of a model's kernel for one text, and those before it: one cuts the text around special tokens, others
-    look at it (`looked`).
+    look at it (`looked`) or prepare it (`chained`).
 
     It is right as long as the workspace and the encoder have the arrays that it was made with (`fits`).
     """
 
     __slots__ = (
-        "_arrays", "_cut", "_generation", "_ids", "_keep", "_looked", "_model", "_ready", "_scratch", "_special",
-        "_starts", "_stop", "_stop_at", "builtin", "uses",
+        "_arrays", "_chain", "_cut", "_generation", "_ids", "_keep", "_looked", "_model", "_ready", "_scratch",
+        "_special", "_starts", "_stop", "_stop_at", "builtin", "uses",
     )  # fmt: skip
 
-    def __init__(self, encoder: Encoder, workspace: Workspace, rule: Rule, kernel: Any) -> None:
+    def __init__(
+        self, encoder: Encoder, workspace: Workspace, rule: Rule, kernel: Any, chain: Chain | None = None
+    ) -> None:
         self._arrays, self._scratch, self._ids = encoder.arrays, workspace.scratch, workspace.ids
         self._starts, self._special = workspace.starts, workspace.special_work
         start, stop, ends = np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(1, np.int64)
@@ -75,9 +78,10 @@ class Frame:
             )  # fmt: skip
             self._cut = Entry(cutter, cut, len(tables), len(tables) + 4)
             fragments, ends = (workspace.read_starts, workspace.read_stops, workspace.read_tokens), workspace.ends
-        call = kernel.call(
-            encoder.arrays, workspace.scratch, text, *fragments, 0, 1, 0, workspace.ids, ends, workspace.report
-        )
+        self._chain, read, arrays = chain, (text, *fragments), encoder.arrays
+        if chain is not None:
+            read, arrays = chain.texts.all, chain.arrays
+        call = kernel.call(arrays, workspace.scratch, *read, 0, 1, 0, workspace.ids, ends, workspace.report)
         self._model, self._looked = Entry(kernel, call, MODEL_DATA, MODEL_LAST), None
         if encoder.look is not None:
             around = rule.around if cutting is not None else (0, 0)
@@ -105,7 +109,11 @@ class Frame:
         if number <= 0:  # 0: an empty answer, which is seldom asked for
             return -1
         done = None if self._looked is None else self._looked.encode(address, size, number)
-        return self._model.run(address, size, number) if done is None else done
+        if done is not None or self._chain is None:
+            return self._model.run(address, size, number) if done is None else done
+        if size > QUICK or not self._chain.prepare(address, size, number):
+            return -1
+        return self._chain.joined(self._model.run_again(number), number)
 
     def make_builtin(self) -> None:
         """The builtin that does what `encode` does, for texts of up to QUICK bytes, and gives an array of the ids."""
@@ -114,9 +122,10 @@ class Frame:
             words = {
                 "cut": one_text.address_of(cut.holding), "cut_frame": cut.address, "cut_text": cut.address + 8 * cut.at
             }  # fmt: skip
-        words |= {"as_it_is": 0} if self._looked is None else self._looked.words()
+        words |= {} if self._looked is None else self._looked.words()
+        words |= {} if self._chain is None else self._chain.words()
         self.builtin = one_text.make(
-            Ids, self._ids, (cut, model, self._looked, self._keep, self._stop, self._ready),
+            Ids, self._ids, (cut, model, self._looked, self._chain, self._keep, self._stop, self._ready),
             longest=QUICK, generation=self._generation, ready=self._ready.buffer_info()[0], size=self._stop_at,
             model=one_text.address_of(model.holding), model_frame=model.address,
             model_text=model.address + 8 * model.at, fragments=model.address + 8 * model.number_at, **words,
@@ -165,12 +174,17 @@ def _make_frame(encoder: Encoder, workspace: Workspace, rule: Rule) -> Frame | N
         return None
     if encoder.look is not None and not encoder.look.may_begin():
         return None
+    chain = encoder.chain(workspace) if encoder.chain is not None else None
+    if encoder.chain is not None and chain is None:
+        return None
     kernel = _first_kernel(encoder, workspace)
     if kernel.entry is None:
         return None
     if len(workspace.frames) >= MOST_FRAMES:
         workspace.frames.clear()
-    frame = workspace.frames[id(rule)] = Frame(encoder, workspace, rule, kernel)  # it keeps the rule, so its id, too
+    frame = workspace.frames[id(rule)] = Frame(
+        encoder, workspace, rule, kernel, chain
+    )  # it keeps the rule, so its id, too
     return frame
 
 
