@@ -1,10 +1,11 @@
-"""One text to its ids without Python in between: a builtin function of Python, made of 60 lines of machine code.
+"""One text to its ids without Python in between: a builtin function of Python, made of 130 lines of machine code.
 
 A method of Python around a kernel takes two microseconds, most of a short text's time. Here the interpreter calls
-machine code. This code reads the text where Python keeps it, and writes its address and size into the frames of two
-kernels (see `encode.quick.Frame`). It calls them, and has NumPy make the array. All that it knows stands in `Words`:
-addresses, also those of the functions of Python and NumPy that it calls. So it can lie in a shared library that asks
-for none.
+machine code. This code reads the text where Python keeps it, and writes its address and size into the frames of some
+kernels (see `encode.quick.Frame`). One cuts the text, one looks whether it may be encoded as it is, one writes what
+becomes of a text that changes, one encodes. Or several prepare a copy of the text, and one joins ids. It calls them,
+and has NumPy make the array. All that it knows stands in `Words`: addresses, also those of the functions of Python and
+NumPy that it calls. So it can lie in a shared library that asks for none.
 
 It returns None for whatever is not encoded at once: another type, a text that is empty or long, a frame that is not
 ready, a kernel that asks for something. It never lets go of Python's lock, so no two threads are in it; while NumPy
@@ -38,12 +39,14 @@ _DATA = 16
 
 
 class Words(NamedTuple):
-    """What the machine code knows, each a word; addresses but for the first three and `generation`."""
+    """What the machine code knows, each a word; addresses but for the first six. Kernels that are not called are 0."""
 
     header: int  # see `StrLayout`
     bits: int
     longest: int  # bytes of a text
     generation: int  # encodes only while *ready is this
+    as_it_is: int  # what `look` gives for fragments that do not change
+    clear_size: int  # see `clear`
     of_bytes: int  # types
     of_str: int
     of_ids: int
@@ -51,9 +54,28 @@ class Words(NamedTuple):
     none: int
     ready: int
     size: int  # where the text's size is written
-    cut: int  # the kernel that cuts, or 0
+    cut: int  # the kernel that cuts
     cut_frame: int
     cut_text: int  # where in it the text's address and size are written
+    look: int  # the kernel that looks; where it gives the text's size, all of the text is one fragment that changes
+    look_frame: int
+    look_text: int
+    look_fragments: int  # where in it the number of fragments is written
+    change: int  # the kernel that writes what becomes of such a text, and gives its size
+    change_frame: int
+    change_text: int
+    change_fragments: int
+    changed_stop: int  # where that size is written
+    changed_frame: int  # the frame of `model` for it
+    changed_fragments: int
+    held: int  # where the text is copied to, for `steps` that prepare it: then the model reads what they leave
+    clear: int  # what is zeroed before, of zeros that are at `zeros`
+    zeros: int
+    steps: int  # records of STEP words: kernel, frame, where the number of fragments is written, its least and most
+    steps_end: int  # answer; behind the last one
+    join: int  # the kernel that joins ids, and gives their number
+    join_frame: int
+    join_fragments: int
     model: int  # the kernel that encodes
     model_frame: int
     model_text: int
@@ -64,9 +86,17 @@ class Words(NamedTuple):
     hold: int
 
 
+NUMBERS = 6
+"""Fields that are no addresses."""
+STEP = 5
+"""Words of a step."""
+MAY_BE_NONE = Words._fields[4:6] + Words._fields[Words._fields.index("cut") : Words._fields.index("model")]
+"""Fields of kernels that not every tokenizer calls."""
+
+
 def _field(name: str) -> str:
     """%name: a field of Words."""
-    kind = "i64" if Words._fields.index(name) < 4 else "ptr"
+    kind = "i64" if Words._fields.index(name) < NUMBERS else "ptr"
     at = Words._fields.index(name)
     return f"  %at_{name} = getelementptr i64, ptr %words, i64 {at}\n  %{name} = load {kind}, ptr %at_{name}\n"
 
@@ -107,10 +137,13 @@ short:
   %is_ready = icmp eq i64 %now, %generation
   br i1 %is_ready, label %begin, label %nothing
 begin:
-{_fields("cut cut_frame cut_text model model_frame model_text fragments ids of_ids of_numbers new_array copy")}
+{_fields("as_it_is cut cut_frame cut_text look look_frame look_text look_fragments")}
+{_fields("change change_frame change_text change_fragments changed_stop changed_frame changed_fragments")}
+{_fields("clear_size held clear zeros steps steps_end join join_frame join_fragments")}
+{_fields("model model_frame model_text fragments ids of_ids of_numbers new_array copy")}
   store i64 %length, ptr %size
   %is_whole = icmp eq ptr %cut, null
-  br i1 %is_whole, label %encode, label %divide
+  br i1 %is_whole, label %whole, label %divide
 divide:
   %cut_length = getelementptr i64, ptr %cut_text, i64 1
   store ptr %address, ptr %cut_text
@@ -120,12 +153,81 @@ divide:
   br i1 %has_parts, label %divided, label %nothing
 divided:
   store i64 %parts, ptr %fragments
-  br label %encode
+  br label %whole
+whole:
+  %number = phi i64 [ 1, %begin ], [ %parts, %divided ]
+  %is_known = icmp eq ptr %look, null
+  br i1 %is_known, label %encode, label %examine
+examine:
+  %look_length = getelementptr i64, ptr %look_text, i64 1
+  store ptr %address, ptr %look_text
+  store i64 %length, ptr %look_length
+  store i64 %number, ptr %look_fragments
+  %seen = call i64 %look(ptr %look_frame)
+  %stays = icmp eq i64 %seen, %as_it_is
+  br i1 %stays, label %encode, label %odd
+odd:
+  %is_all = icmp eq i64 %seen, %length
+  %can_change = icmp ne ptr %change, null
+  %changes = and i1 %is_all, %can_change
+  br i1 %changes, label %rewrite, label %nothing
+rewrite:
+  %change_length = getelementptr i64, ptr %change_text, i64 1
+  store ptr %address, ptr %change_text
+  store i64 %length, ptr %change_length
+  store i64 %number, ptr %change_fragments
+  %new_length = call i64 %change(ptr %change_frame)
+  store i64 %new_length, ptr %changed_stop
+  store i64 %number, ptr %changed_fragments
+  %new_count = call i64 %model(ptr %changed_frame)
+  br label %counted
 encode:
+  %is_direct = icmp eq ptr %held, null
+  br i1 %is_direct, label %direct, label %prepare
+prepare:
+  %held_text = call ptr %copy(ptr %held, ptr %address, i64 %length)
+  %cleared = call ptr %copy(ptr %clear, ptr %zeros, i64 %clear_size)
+  br label %next
+next:
+  %step = phi ptr [ %steps, %prepare ], [ %behind, %run ]
+  %is_ready_text = icmp eq ptr %step, %steps_end
+  br i1 %is_ready_text, label %prepared, label %run
+run:
+  %kernel = load ptr, ptr %step
+  %at_frame = getelementptr i64, ptr %step, i64 1
+  %frame = load ptr, ptr %at_frame
+  %at_number = getelementptr i64, ptr %step, i64 2
+  %its_number = load ptr, ptr %at_number
+  %at_least = getelementptr i64, ptr %step, i64 3
+  %least = load i64, ptr %at_least
+  %at_most = getelementptr i64, ptr %step, i64 4
+  %most = load i64, ptr %at_most
+  store i64 %number, ptr %its_number
+  %made = call i64 %kernel(ptr %frame)
+  %is_enough = icmp sge i64 %made, %least
+  %is_little = icmp sle i64 %made, %most
+  %went_well = and i1 %is_enough, %is_little
+  %behind = getelementptr i64, ptr %step, i64 {STEP}
+  br i1 %went_well, label %next, label %nothing
+prepared:
+  store i64 %number, ptr %fragments
+  %its_count = call i64 %model(ptr %model_frame)
+  %is_joined = icmp eq ptr %join, null
+  %has_failed_now = icmp slt i64 %its_count, 0
+  %is_final = or i1 %is_joined, %has_failed_now
+  br i1 %is_final, label %counted, label %unite
+unite:
+  store i64 %number, ptr %join_fragments
+  %fewer = call i64 %join(ptr %join_frame)
+  br label %counted
+direct:
   %model_length = getelementptr i64, ptr %model_text, i64 1
   store ptr %address, ptr %model_text
   store i64 %length, ptr %model_length
-  %count = call i64 %model(ptr %model_frame)
+  %own_count = call i64 %model(ptr %model_frame)
+  br label %counted
+counted:
+  %count = phi i64 [ %own_count, %direct ], [ %new_count, %rewrite ], [ %its_count, %prepared ], [ %fewer, %unite ]
   %is_done = icmp sge i64 %count, 0
   br i1 %is_done, label %answer, label %nothing
 answer:
@@ -231,7 +333,8 @@ def make(of_ids: type, numbers: NDArray[np.int32], keep: Any, **words: int) -> B
             Words(
                 header=layout.header, bits=layout.bits, of_bytes=id(bytes), of_str=id(str), of_ids=id(of_ids),
                 of_numbers=id(kind), none=id(None), ids=numbers.ctypes.data, new_array=_numpy_function(_NEW_ARRAY),
-                copy=address_of(ctypes.memmove), hold=address_of(ctypes.pythonapi.Py_IncRef), **words,
+                copy=address_of(ctypes.memmove), hold=address_of(ctypes.pythonapi.Py_IncRef),
+                **(dict.fromkeys(MAY_BE_NONE, 0) | words),
             ),
             np.int64,
         ).tobytes()

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from jittok._jit import CHECKED, kernel, patiently
 from jittok.encode.failures import failure_of, mended
+from jittok.encode.looked import Look
 from jittok.encode.quick import encode_quickly, has_to_cut
 from jittok.encode.recycled import Mapping
 from jittok.encode.rewritten import Rewrite, run_rewritten
@@ -97,6 +98,7 @@ class Encoder:
             self.arrays = self.arrays._replace(chain=self.arrays.chain._replace(state=WANTED))
         self.composes = bool(vocab.nfc)
         self.rewrite: Rewrite | None = partial(changed_fragments, nfc_tables()) if self.composes else None
+        self.look = Look(nfc_tables(), strict=False) if self.composes else None  # of one short text, see `quick`
         self._settled = not hasattr(self.model, "for_much_text")
         self._settling = Lock()
         self.odd_text: int | None = getattr(self.model, "ODD_TEXT", None)
@@ -160,6 +162,7 @@ class Encoder:
             return workspace.take_ids(count)
 
     quickly = encode_quickly
+    chain: Callable[[Workspace], Any] | None = None  # what prepares a short text, see `chained`
 
     def cutting(self, rule: Rule, workspace: Workspace) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]] | None:
         """The kernel that cuts documents, what it takes in front of their data, and what stands around each; None where

@@ -14,7 +14,7 @@ from jittok._jit import I32, frozen
 from jittok.compiled import Kept
 from jittok.encode.encoder import Encoder
 from jittok.encode.general import GENERAL_ARRAYS, PARTS, GeneralEncoder, as_text, fragment_ids, normalized
-from jittok.encode.quick import encode_quickly
+from jittok.encode.looked import Look
 from jittok.encode.well_formed import well_formed, well_formed_copies
 from jittok.encode.workspace import Workspace
 from jittok.errors import UnsupportedVocab
@@ -129,6 +129,10 @@ class PipelineEncoder(Encoder):
             self.rewrite = partial(changed_fragments, nfc_tables(old=True), strict=True)
         self._chooses = family == "bpe" and arrays.family != GENERAL and not prepared
         self._finds_malformed = self._chooses or family in ("unigram", "wpm")
+        if self.composes:
+            self.look = Look(nfc_tables(old=True), strict=True)
+        elif not self._finds_malformed and not prepared:
+            self.look = Look(None, strict=True)
         self._cuts_pieces = family == "spm" and not prepared and bool(user_defined(pipeline))
         tables = {(False, False): raw, (True, False): later, (False, True): raw_parsed, (True, True): later_parsed}
         self._searches = {key: table for key, table in tables.items() if table is not None}
@@ -169,12 +173,6 @@ class PipelineEncoder(Encoder):
         if self._cuts_pieces:
             return cut_user_defined, (rule.raw, rule.alone, workspace.special_work)
         return cut_leftmost, (rule.raw, rule.later, workspace.special_work)
-
-    def quickly(self, text: object, rule: Any) -> NDArray[np.int32] | None:
-        """The same as in `Encoder`, where no text is rewritten and the kernel finds what is no UTF-8."""
-        if self.rewrite is not None or not self._finds_malformed:
-            return None
-        return encode_quickly(self, text, rule)
 
     def cutting(self, rule: Any, workspace: Workspace) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
         """The same as in `Encoder`; every text is cut."""

@@ -132,7 +132,8 @@ def _clustered(table: Clustered, plain: Callable[[str], str], workspace: Workspa
     return by_python(plain, workspace, texts, odd, made) if odd.any() else made
 
 
-def _without_runs(content: U8, workspace: Workspace, texts: Texts) -> Texts:
+def without_runs(content: U8, workspace: Workspace, texts: Texts) -> Texts:
+    """Something in place of each run of spaces."""
     out, places = np.empty((1 + content.size) * texts.size + PAD, np.uint8), empty_places(texts.number)
     workspace.run(
         write_runs, texts.data, texts.starts, texts.stops, texts.tokens, texts.number, SPACE_BYTE, 2, content, out,
@@ -152,7 +153,8 @@ def with_front(front: U8, unless: U8, other: U8, least: int, workspace: Workspac
     return texts_of(out, places, texts.tokens)
 
 
-def _stripped(step: Strip, workspace: Workspace, texts: Texts) -> Texts:
+def stripped(step: Strip, workspace: Workspace, texts: Texts) -> Texts:
+    """Without white space at the ends."""
     places = empty_places(texts.number)
     workspace.run(
         strip_white, texts.data, texts.starts, texts.stops, texts.tokens, texts.number, int(step.left),
@@ -161,7 +163,7 @@ def _stripped(step: Strip, workspace: Workspace, texts: Texts) -> Texts:
     return Texts(texts.data, read_only(places[0]), read_only(places[1]), texts.tokens, texts.kept)
 
 
-def _composed(workspace: Workspace, texts: Texts) -> Texts:
+def composed(workspace: Workspace, texts: Texts) -> Texts:
     """NFC, as `tokenizers` knows it."""
     found = changed_fragments(
         nfc_tables(old=True), texts.data, texts.starts, texts.stops, texts.tokens, texts.number, strict=True
@@ -276,7 +278,7 @@ def together(steps: tuple[Map | Compose, ...]) -> Step:
     table, forms = apart_of(steps), [step.form for step in steps if isinstance(step, Compose)]
     if not forms:
         return partial(with_images, table.images)
-    return partial(_taken_apart, table, forms == ["NFKC"], partial(_changed, steps))
+    return partial(taken_apart, table, forms == ["NFKC"], partial(_changed, steps))
 
 
 def _changed(steps: tuple[Map | Compose, ...], text: str) -> str:
@@ -285,12 +287,13 @@ def _changed(steps: tuple[Map | Compose, ...], text: str) -> str:
     return text
 
 
-def _taken_apart(
+def taken_apart(
     table: Apart, composes: bool, change: Callable[[str], str], workspace: Workspace, texts: Texts
 ) -> Texts:
+    """Maps and a normal form, for which `change` is asked where marks change places."""
     made = with_images(table.images, workspace, texts)
     if composes:
-        return _composed(workspace, made)
+        return composed(workspace, made)
     odd = np.empty(texts.number, np.int64)
     found = workspace.run(find_disorder, table, texts.data, texts.starts, texts.stops, texts.tokens, texts.number, odd)
     return by_python(change, workspace, texts, odd, made) if found else made
@@ -300,13 +303,13 @@ def normalizer(step: Normalizer, user: Collection[bytes] = (), known: NDArray[np
     """What does one step; None for one that is not covered. user: texts that sentencepiece leaves as they are; known:
     see `squeezed_of`."""
     if isinstance(step, Map | Compose):
-        return _composed if step == _NFC else together((step,))
+        return composed if step == _NFC else together((step,))
     if isinstance(step, Prepend):
         return partial(
             with_front, frozen(np.frombuffer(step.text.encode(), np.uint8), np.uint8), NOTHING, NOTHING, TEXT
         )
     if isinstance(step, Strip):
-        return partial(_stripped, step)
+        return partial(stripped, step)
     if isinstance(step, Squeeze):
         table = squeezed_of(step, user, known)
         return None if table is None else partial(squeezed, table)
@@ -326,7 +329,7 @@ def _spelled(text: str) -> str:
 def _replacing(step: Replace) -> Step:
     pattern, content = step.pattern, step.content
     if pattern == RUNS:
-        return partial(_without_runs, frozen(np.frombuffer(content.encode(), np.uint8), np.uint8))
+        return partial(without_runs, frozen(np.frombuffer(content.encode(), np.uint8), np.uint8))
     members, run = one_set(pattern)
     if members is not None and len(content.encode()) <= LONGEST_IMAGE:
         points = [c for first, last in members for c in range(first, last + 1)]

@@ -12,11 +12,14 @@ from numpy.typing import NDArray
 
 from jittok._jit import frozen
 from jittok.encode import in_parts, separate
+from jittok.encode.chained import Chain, chain_of, layers_of
 from jittok.encode.encoder import MUCH_TEXT
 from jittok.encode.general import begins_at_start
+from jittok.encode.looked import Look
 from jittok.encode.pipeline_encoder import PipelineEncoder
 from jittok.encode.preparation import Plan, behind, first_only, preparation
 from jittok.encode.prepare import Step, Texts, cut_again, no_tokens, squeezed
+from jittok.encode.quick import encode_quickly
 from jittok.encode.workspace import Workspace
 from jittok.fragments import TEXT, Failure
 from jittok.inputs import Documents
@@ -51,6 +54,9 @@ class PreparedEncoder(PipelineEncoder):
         self._parts: in_parts.Parts | None = None
         if self.family == "spm" and len(found.normalize) == 1 and not found.front and squeezes:
             self._parts = in_parts.Parts(squeezes[0].args[0], self.arrays, self._unknown, self._unused)  # type: ignore[attr-defined]
+        plain = not self._first_only and self._unused is None
+        self._layers = layers_of((*found.normalize, *found.front)) if plain else None
+        self.look = Look(None, strict=True)
         self.rewrite = _run_nothing  # so that no text is encoded as it is
         if isinstance(pipeline.model, Words):
             self.arrays = self.arrays._replace(chain=self.arrays.chain._replace(state=NEVER))
@@ -74,6 +80,25 @@ class PreparedEncoder(PipelineEncoder):
             raw = docs.between(int(workspace.starts[k]), int(workspace.stops[k]))
             if not begins_at_start(self.pipeline, raw.decode("utf-8", "replace")):
                 workspace.tokens[k] = TEXT
+
+    def quickly(self, text: object, rule: Any) -> NDArray[np.int32] | None:
+        """The same as in `Encoder`, where kernels do all steps, and nothing is looked for in normalized text."""
+        if self._layers is None or (self.steps.normalize and rule.later.ids.size):
+            return None
+        return encode_quickly(self, text, rule)
+
+    def chain(self, workspace: Workspace) -> Chain | None:
+        """The same as in `Encoder`; None as long as a kernel is not ready."""
+        found = None if self._layers is None else chain_of(self._layers, workspace, self._unknown)
+        if found is not None:
+            found.arrays = self._marked(self.arrays, found.marks // 8)
+        return found
+
+    def _marked(self, arrays: Any, marks: int) -> Any:
+        """The arrays for marks that begin behind so many times eight bytes of words."""
+        if not isinstance(self.prepared, Marking | Plan):
+            return arrays
+        return arrays._replace(**{"group" if self.family == "bpe" else "marks": 8 * marks})
 
     def may_part(self, _size: int) -> bool:
         """Not where what is done to a text may depend on where it begins."""
@@ -188,9 +213,7 @@ class PreparedEncoder(PipelineEncoder):
         return separate.separators(self.pipeline.split) if isinstance(self.prepared, Marking | Plan) else None
 
     def _kernel(self, workspace: Workspace, *args: Any) -> int:
-        if isinstance(self.prepared, Marking | Plan):
-            where = {"group" if self.family == "bpe" else "marks": args[2].size // MARKS * 8}
-            args = args[0]._replace(**where), *args[1:]
+        args = self._marked(args[0], args[2].size // MARKS), *args[1:]
         return super()._kernel(workspace, *args)
 
 

@@ -15,7 +15,6 @@ until the builtin ends, the workspace is its own.
 
 from __future__ import annotations
 
-import ctypes
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,27 +23,24 @@ from numpy.typing import NDArray
 from jittok._jit import frozen
 from jittok._raw import one_text
 from jittok._raw.objects import place_in_bytes, str_layout
+from jittok.encode.looked import MODEL_DATA, MODEL_LAST, QUICK, Entry, Looked
 from jittok.fragments import TEXT_PREFIXED
 from jittok.rows.ids import Ids
 
 if TYPE_CHECKING:
+    from jittok.encode.chained import Chain
     from jittok.encode.encoder import Encoder
     from jittok.encode.rule import Rule
     from jittok.encode.workspace import Workspace
 
-QUICK = 1 << 12
-"""Texts of up to so many bytes are encoded without letting go of Python's lock, which takes longer than they do."""
 LONGEST_QUICK = 1 << 16
 """Bytes of the longest text for which a frame is used."""
 MOST_FRAMES = 16
 """Rules for which a workspace keeps a frame."""
 OFTEN, FIRST_OFTEN = 20, 1000
 """Texts after which a frame gets a builtin; the first of a process takes milliseconds."""
-MODEL_DATA, MODEL_LAST = 2, 7
-"""Arguments of `encode_fragments`."""
 _IN_STR, _IN_BYTES = str_layout().header, place_in_bytes()
 """Where texts begin in objects; 0: they cannot be read there."""
-_HOLDING = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
 
 
 def has_to_cut(rule: Rule) -> bool:
@@ -53,17 +49,20 @@ def has_to_cut(rule: Rule) -> bool:
 
 
 class Frame:
-    """The call of a model's kernel for one text, and the call before it that cuts the text around special tokens.
+    """The call of a model's kernel for one text, and those before it: one cuts the text around special tokens, others
+    look at it (`looked`) or prepare it (`chained`).
 
     It is right as long as the workspace and the encoder have the arrays that it was made with (`fits`).
     """
 
     __slots__ = (
-        "_arrays", "_cut", "_generation", "_ids", "_keep", "_last_at", "_model", "_ready", "_scratch", "_special",
-        "_starts", "_stop", "_stop_at", "builtin", "uses",
+        "_arrays", "_chain", "_cut", "_generation", "_ids", "_keep", "_looked", "_model", "_ready", "_scratch",
+        "_special", "_starts", "_stop", "_stop_at", "builtin", "uses",
     )  # fmt: skip
 
-    def __init__(self, encoder: Encoder, workspace: Workspace, rule: Rule, kernel: Any) -> None:
+    def __init__(
+        self, encoder: Encoder, workspace: Workspace, rule: Rule, kernel: Any, chain: Chain | None = None
+    ) -> None:
         self._arrays, self._scratch, self._ids = encoder.arrays, workspace.scratch, workspace.ids
         self._starts, self._special = workspace.starts, workspace.special_work
         start, stop, ends = np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(1, np.int64)
@@ -77,13 +76,16 @@ class Frame:
                 *tables, text, *places, 0, 1, *around, workspace.starts, workspace.stops, workspace.tokens, ends,
                 workspace.report,
             )  # fmt: skip
-            self._cut = _Entry(cutter, cut, len(tables))
+            self._cut = Entry(cutter, cut, len(tables), len(tables) + 4)
             fragments, ends = (workspace.read_starts, workspace.read_stops, workspace.read_tokens), workspace.ends
-        call = kernel.call(
-            encoder.arrays, workspace.scratch, text, *fragments, 0, 1, 0, workspace.ids, ends, workspace.report
-        )
-        self._model = _Entry(kernel, call, MODEL_DATA)
-        self._last_at = call.slots[MODEL_LAST]
+        self._chain, read, arrays = chain, (text, *fragments), encoder.arrays
+        if chain is not None:
+            read, arrays = chain.texts.all, chain.arrays
+        call = kernel.call(arrays, workspace.scratch, *read, 0, 1, 0, workspace.ids, ends, workspace.report)
+        self._model, self._looked = Entry(kernel, call, MODEL_DATA, MODEL_LAST), None
+        if encoder.look is not None:
+            around = rule.around if cutting is not None else (0, 0)
+            self._looked = Looked(encoder.look, workspace, text, fragments, kernel, encoder.arrays, around)
         self._stop, self._stop_at, self._keep = memoryview(stop), stop.ctypes.data, rule  # type: ignore[arg-type]
         self._ready, self._generation = workspace.ready, workspace.generation
         self.uses = 0
@@ -97,46 +99,37 @@ class Frame:
             and encoder.arrays is self._arrays
             and workspace.starts is self._starts
             and workspace.special_work is self._special
+            and (self._looked is None or self._looked.fits())
         )
 
     def encode(self, address: int, size: int) -> int:
         """Write the ids of the text at an address to the workspace; how many, or less than 0."""
         self._stop[0] = size
-        cut, model = self._cut, self._model
-        if cut is not None:
-            words, at = cut.words, cut.at
-            words[at], words[at + 1] = address, size
-            count = cut.holding(cut.address) if size <= QUICK else cut.entry(cut.address)
-            if count <= 0:  # 0: an empty answer, which is seldom asked for
-                return -1
-            model.words[self._last_at] = count
-        words, at = model.words, model.at
-        words[at], words[at + 1] = address, size
-        return model.holding(model.address) if size <= QUICK else model.entry(model.address)  # type: ignore[no-any-return]
+        number = 1 if self._cut is None else self._cut.run(address, size, 1)
+        if number <= 0:  # 0: an empty answer, which is seldom asked for
+            return -1
+        done = None if self._looked is None else self._looked.encode(address, size, number)
+        if done is not None or self._chain is None:
+            return self._model.run(address, size, number) if done is None else done
+        if size > QUICK or not self._chain.prepare(address, size, number):
+            return -1
+        return self._chain.joined(self._model.run_again(number), number)
 
     def make_builtin(self) -> None:
         """The builtin that does what `encode` does, for texts of up to QUICK bytes, and gives an array of the ids."""
-        cut, model, nothing = self._cut, self._model, {"cut": 0, "cut_frame": 0, "cut_text": 0}
-        divide = nothing if cut is None else {
-            "cut": one_text.address_of(cut.holding), "cut_frame": cut.address, "cut_text": cut.address + 8 * cut.at
-        }  # fmt: skip
+        cut, model, words = self._cut, self._model, dict[str, int]()
+        if cut is not None:
+            words = {
+                "cut": one_text.address_of(cut.holding), "cut_frame": cut.address, "cut_text": cut.address + 8 * cut.at
+            }  # fmt: skip
+        words |= {} if self._looked is None else self._looked.words()
+        words |= {} if self._chain is None else self._chain.words()
         self.builtin = one_text.make(
-            Ids, self._ids, (cut, model, self._keep, self._stop, self._ready),
+            Ids, self._ids, (cut, model, self._looked, self._chain, self._keep, self._stop, self._ready),
             longest=QUICK, generation=self._generation, ready=self._ready.buffer_info()[0], size=self._stop_at,
             model=one_text.address_of(model.holding), model_frame=model.address,
-            model_text=model.address + 8 * model.at, fragments=model.address + 8 * self._last_at, **divide,
+            model_text=model.address + 8 * model.at, fragments=model.address + 8 * model.number_at, **words,
         )  # fmt: skip
-
-
-class _Entry:
-    """Machine code and the words that it is called with."""
-
-    __slots__ = ("_call", "address", "at", "entry", "holding", "words")
-
-    def __init__(self, kernel: Any, call: Any, data: int) -> None:
-        self._call, self.words, self.at = call, call.words, call.slots[data]
-        self.entry, self.address = kernel.entry, call.words.buffer_info()[0]
-        self.holding = _HOLDING(ctypes.cast(kernel.entry, ctypes.c_void_p).value or 0)
 
 
 def encode_quickly(encoder: Encoder, text: object, rule: Rule) -> NDArray[np.int32] | None:
@@ -177,14 +170,21 @@ def _make_frame(encoder: Encoder, workspace: Workspace, rule: Rule) -> Frame | N
         workspace.frames.clear()
         workspace.generation += 1
     cutting = encoder.cutting(rule, workspace)
-    if encoder.rewrite is not None or workspace.scratch is None or (cutting and cutting[0].entry is None):
+    if workspace.scratch is None or (cutting and cutting[0].entry is None):
+        return None
+    if encoder.look is not None and not encoder.look.may_begin():
+        return None
+    chain = encoder.chain(workspace) if encoder.chain is not None else None
+    if encoder.chain is not None and chain is None:
         return None
     kernel = _first_kernel(encoder, workspace)
     if kernel.entry is None:
         return None
     if len(workspace.frames) >= MOST_FRAMES:
         workspace.frames.clear()
-    frame = workspace.frames[id(rule)] = Frame(encoder, workspace, rule, kernel)  # it keeps the rule, so its id, too
+    frame = workspace.frames[id(rule)] = Frame(
+        encoder, workspace, rule, kernel, chain
+    )  # it keeps the rule, so its id, too
     return frame
 
 

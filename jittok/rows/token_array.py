@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from array import array as words
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -70,6 +71,17 @@ class TokenArray:
         object.__setattr__(self, "offsets", fixed_offsets(offsets, self.ids.size, "ids"))
         object.__setattr__(self, "_describe", None)
         object.__setattr__(self, "_around", (0, 0))
+
+    @classmethod
+    def of_rows(cls, rows: Sequence[NDArray[np.int32]]) -> TokenArray:
+        """Rows that nobody else has: at least one int32[]; they are not checked. A single one is not copied."""
+        made = object.__new__(cls)
+        ids = (rows[0] if len(rows) == 1 else np.concatenate(rows)).view(np.ndarray)
+        ids.flags.writeable = False
+        offsets = np.frombuffer(words("q", accumulate((row.size for row in rows), initial=0)).tobytes(), np.int64)
+        for name, value in (("ids", ids), ("offsets", offsets), ("_describe", None), ("_around", (0, 0))):
+            object.__setattr__(made, name, value)
+        return made
 
     def described_by(self, describe: Describe | None) -> TokenArray:
         """The same rows, which show themselves as tokens: describe(ids) gives a record a token. It is not pickled."""

@@ -171,7 +171,7 @@ class Tokenizer(Decoding):
         from jittok.encode.batch import encode_batch
 
         encoder, rule = self._rule(add_special, parse_special, errors)
-        rows = self._few(encoder, texts, rule.replace, add_special, parse_special)
+        rows = self._few(encoder, texts, rule, threads, progress, add_special, parse_special, errors)
         if rows is None:
             rows = encode_batch(encoder, texts, rule, threads, progress)
         return rows.described_by(self.describe).surrounded_by(*rule.around)
@@ -191,7 +191,7 @@ class Tokenizer(Decoding):
         from jittok.rows import TokenArray
 
         encoder, rule = self._rule(add_special, parse_special, errors)
-        few = self._few(encoder, texts, rule.replace, add_special, parse_special)
+        few = self._few(encoder, texts, rule, threads, progress, add_special, parse_special, errors)
         if few is not None:
             yield few.surrounded_by(*rule.around)
             return
@@ -217,9 +217,8 @@ class Tokenizer(Decoding):
         threads: int | None = None,
     ) -> int:
         """How many ids `encode` gives."""
-        return self.encode(
-            text, add_special=add_special, parse_special=parse_special, errors=errors, threads=threads
-        ).size
+        ids = self.encode(text, add_special=add_special, parse_special=parse_special, errors=errors, threads=threads)
+        return ids.size
 
     def count_batch(
         self,
@@ -235,19 +234,21 @@ class Tokenizer(Decoding):
         from jittok.encode.batch import stretches
 
         encoder, rule = self._rule(add_special, parse_special, errors)
-        few = self._few(encoder, texts, rule.replace, add_special, parse_special)
+        few = self._few(encoder, texts, rule, threads, progress, add_special, parse_special, errors)
         if few is not None:
             return few.lengths
-        found = stretches(encoder, texts, rule, threads, progress, keep_ids=False)
-        lengths = [np.diff(ends, prepend=0) for _, ends in found]
-        return np.concatenate(lengths) if lengths else np.zeros(0, np.int64)
+        parts = stretches(encoder, texts, rule, threads, progress, keep_ids=False)
+        return np.concatenate([np.zeros(0, np.int64), *(np.diff(ends, prepend=0) for _, ends in parts)])
 
-    def _few(self, encoder: Encoder, texts: Any, replace: bool, *options: bool) -> TokenArray | None:
-        if not self._may_wait:
-            return None
-        rows = rows_meanwhile(encoder, texts, *map(bool, options), replace=replace)
-        self._may_wait = rows is not None
-        return rows
+    def _few(self, encoder: Encoder, texts: Any, rule: Rule, threads: Any, bar: bool, *asked: Any) -> TokenArray | None:
+        if self._may_wait:
+            rows = rows_meanwhile(encoder, texts, *map(bool, asked[:2]), replace=rule.replace)
+            self._may_wait = rows is not None
+            return rows
+        from jittok.encode.few import few_rows
+
+        plain = not bar and (threads is None or (type(threads) is int and threads > 0))
+        return few_rows(encoder, self._builtins, texts, rule, asked) if plain else None
 
     def _rule(self, add_special: bool, parse_special: bool, errors: str) -> tuple[Encoder, Rule]:
         try:
@@ -366,9 +367,8 @@ class Tokenizer(Decoding):
         rows = [("type", self.type), ("pre", self.pre), ("tokens", self.vocab_size), ("merges", merges or None)]
         flags = [(name, getattr(self, name)) for name in ("add_bos", "add_eos", "add_space_prefix")]
         facts = [(name, value) for name, value in [*rows, *ids.items(), *flags] if value is not None]
-        return html.facts(
-            self.name or self.vocab.source, facts, self.describe(sorted(self.special_ids)[:SHOWN_SPECIAL])
-        )
+        shown = self.describe(sorted(self.special_ids)[:SHOWN_SPECIAL])
+        return html.facts(self.name or self.vocab.source, facts, shown)
 
     def __eq__(self, other: object) -> bool:
         return self.fingerprint == other.fingerprint if isinstance(other, Tokenizer) else NotImplemented

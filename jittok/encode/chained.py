@@ -1,0 +1,223 @@
+"""The steps that prepare a text (`prepare`), laid out once for short texts: each kernel reads what the one before it
+leaves. For the next text nothing is written but its bytes and the number of its fragments. See `quick`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from array import array
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from jittok._jit import I32, I64, U8, frozen
+from jittok._raw.one_text import STEP, address_of
+from jittok.encode import prepare
+from jittok.encode.looked import HOLDING, QUICK
+from jittok.fragments import PAD
+from jittok.models.spm.unknown import join_unknown
+from jittok.normalize.forms import find_disorder
+from jittok.normalize.fronts import strip_white, write_fronts, write_runs
+from jittok.normalize.images import write_images
+from jittok.normalize.nfc import find_changed
+from jittok.normalize.nfc_tables import nfc_tables
+from jittok.normalize.squeezed import write_squeezed
+from jittok.pretokenize.splitters.general import make_split_work
+from jittok.pretokenize.splitters.marks import MARKS, SPELLS, mark_words
+from jittok.unicode.characters import SPACE_BYTE
+
+if TYPE_CHECKING:
+    from jittok.encode.workspace import Workspace
+
+LARGEST = 1 << 22
+"""Bytes of what a short text may become."""
+JOIN_NUMBER = 2
+"""The argument of `join_unknown` which is the number of fragments."""
+NO_LIMIT = (1 << 62) - 1
+
+
+class Laid(NamedTuple):
+    """Texts at one point of the way, in arrays that stay."""
+
+    data: U8
+    starts: I64
+    stops: I64
+    tokens: I32
+    most: int  # bytes of them together
+
+    @property
+    def room(self) -> int:
+        """How many there may be."""
+        return self.starts.size
+
+    @property
+    def all(self) -> tuple[U8, I64, I64, I32]:
+        """As kernels take them."""
+        return self.data, self.starts, self.stops, self.tokens
+
+
+class Ready(NamedTuple):
+    """A kernel, its arguments, which of them is the number of fragments, and from what to what its answer may be."""
+
+    kernel: Any
+    args: tuple[Any, ...]
+    number: int
+    least: int = 0
+    most: int = NO_LIMIT
+
+
+Layer = Callable[..., tuple[list[Ready], Laid]]
+
+
+def _writes(
+    kernel: Any, front: tuple[Any, ...], texts: Laid, rest: tuple[Any, ...], most: int
+) -> tuple[list[Ready], Laid]:
+    """What a kernel writes: it takes texts, their number and the `rest`, then where to write."""
+    out, places = np.empty(most + PAD, np.uint8), np.empty((2, texts.room), np.int64)
+    ready = Ready(kernel, (*front, *texts.all, 0, *rest, out, places[0], places[1]), len(front) + 4)
+    made = Laid(frozen(out, np.uint8), frozen(places[0], np.int64), frozen(places[1], np.int64), texts.tokens, most)
+    return [ready], made
+
+
+def _images(table: Any, texts: Laid) -> tuple[list[Ready], Laid]:
+    return _writes(write_images, (table,), texts, (), table.growth * texts.most)
+
+
+def _squeezed(table: Any, texts: Laid) -> tuple[list[Ready], Laid]:
+    return _writes(write_squeezed, (table,), texts, (), table.growth * texts.most + texts.room)
+
+
+def _front(front: U8, unless: U8, other: U8, least: int, texts: Laid) -> tuple[list[Ready], Laid]:
+    return _writes(write_fronts, (), texts, (front, unless, other, least), texts.most + texts.room * front.size)
+
+
+def _runs(content: U8, texts: Laid) -> tuple[list[Ready], Laid]:
+    return _writes(write_runs, (), texts, (SPACE_BYTE, 2, content), (1 + content.size) * texts.most)
+
+
+def _stripped(step: Any, texts: Laid) -> tuple[list[Ready], Laid]:
+    places = np.empty((2, texts.room), np.int64)
+    ready = Ready(strip_white, (*texts.all, 0, int(step.left), int(step.right), places[0], places[1]), 4)
+    return [ready], texts._replace(starts=frozen(places[0], np.int64), stops=frozen(places[1], np.int64))
+
+
+def _composed(texts: Laid) -> tuple[list[Ready], Laid]:
+    """NFC, if it changes nothing."""
+    places = np.empty(texts.room, np.int64)
+    return [Ready(find_changed, (nfc_tables(old=True), *texts.all, 0, 1, places), 5, 0, 0)], texts
+
+
+def _taken_apart(table: Any, composes: bool, _change: Any, texts: Laid) -> tuple[list[Ready], Laid]:
+    """A normal form, if no marks change places."""
+    kernels, made = _images(table.images, texts)
+    if composes:
+        more, made = _composed(made)
+        return [*kernels, *more], made
+    odd = np.empty(texts.room, np.int64)
+    return [Ready(find_disorder, (table, *texts.all, 0, odd), 5, 0, 0), *kernels], made
+
+
+def _marked(marking: Any, texts: Laid) -> tuple[list[Ready], Laid]:
+    grows = 2 if marking.spelled == SPELLS else 1 + marking.goes_on + marking.ends
+    n = (grows * texts.most + prepare.SLACK) // 64 * 8 + 8
+    out, places = np.empty(MARKS * n, np.uint8), np.empty((2, texts.room), np.int64)
+    dropped = np.empty(texts.most // 64 + 1 if marking.behaves.size else 0, np.uint64)
+    work = make_split_work(texts.most)
+    ready = Ready(mark_words, (marking, work, dropped, *texts.all, 0, out, places[0], places[1]), 7)
+    made = Laid(frozen(out, np.uint8), frozen(places[0], np.int64), frozen(places[1], np.int64), texts.tokens, 8 * n)
+    return [ready], made
+
+
+LAYERS: dict[Any, Layer] = {
+    prepare.with_images: _images, prepare.squeezed: _squeezed, prepare.with_front: _front, prepare.without_runs: _runs,
+    prepare.stripped: _stripped, prepare.composed: _composed, prepare.taken_apart: _taken_apart,
+    prepare.marked: _marked,
+}  # fmt: skip
+"""What lays a step out; other steps need Python."""
+
+
+def layers_of(steps: tuple[Any, ...]) -> list[Layer] | None:
+    """What lays these steps out; None where one needs Python."""
+    found = list[Layer]()
+    for step in steps:
+        func, args = (step.func, step.args) if isinstance(step, partial) else (step, ())
+        if func not in LAYERS:
+            return None
+        found.append(partial(LAYERS[func], *args))
+    return found
+
+
+class Chain:
+    """The steps of an encoder in a workspace: kernels and their frames, what the model reads, what happens to ids."""
+
+    __slots__ = ("_clear", "_held", "_join", "_keep", "_records", "_runs", "arrays", "marks", "texts")
+
+    def __init__(self, kernels: list[Ready], texts: Laid, held: Any, marks: int, join: Ready | None) -> None:
+        self.arrays: Any = None  # of the model
+        self.texts, self.marks, self._held, self._runs, self._keep = texts, marks, held, [], []
+        words = array("q")
+        for ready in [*kernels, *([] if join is None else [join])]:
+            call = ready.kernel.call(*ready.args)
+            code = HOLDING(address_of(ready.kernel.entry))
+            frame, at = call.words.buffer_info()[0], call.slots[ready.number]
+            self._keep.append(call)
+            self._runs.append((code, frame, call.words, at, ready.least, ready.most))
+            words.extend((address_of(code), frame, frame + 8 * at, ready.least, ready.most))
+        self._records, self._join = words, self._runs.pop() if join is not None else None
+        zeros = np.zeros(marks // 8 if marks else 0, np.uint8)
+        self._clear = texts.data.ctypes.data + marks, zeros, zeros.size
+
+    def prepare(self, address: int, size: int, number: int) -> bool:
+        """Whether the text at an address is now what the model reads."""
+        start, zeros, clear = self._clear
+        ctypes.memmove(self._held.ctypes.data, address, size)
+        ctypes.memmove(start, zeros.ctypes.data, clear)
+        for code, frame, words, at, least, most in self._runs:
+            words[at] = number
+            if not least <= code(frame) <= most:
+                return False
+        return True
+
+    def joined(self, count: int, number: int) -> int:
+        """How many ids are left of those of the model."""
+        if self._join is None or count < 0:
+            return count
+        code, frame, words, at, _, _ = self._join
+        words[at] = number
+        return code(frame)  # type: ignore[no-any-return]
+
+    def words(self) -> dict[str, int]:
+        """The same as words of a builtin."""
+        start, zeros, clear = self._clear
+        steps = self._records.buffer_info()[0]
+        words = {
+            "held": self._held.ctypes.data, "clear": start, "zeros": zeros.ctypes.data, "clear_size": clear,
+            "steps": steps, "steps_end": steps + 8 * STEP * len(self._runs),
+        }  # fmt: skip
+        if self._join is not None:
+            join, frame, at = self._records[-STEP : -STEP + 3]
+            words |= {"join": join, "join_frame": frame, "join_fragments": at}
+        return words
+
+
+def chain_of(layers: list[Layer], workspace: Workspace, unknown: int | None) -> Chain | None:
+    """The steps in a workspace; None as long as a kernel is not ready, or where a text may become too long. unknown:
+    the id that does not stand beside itself."""
+    held = np.zeros(QUICK + PAD, np.uint8)
+    places = workspace.read_starts, workspace.read_stops, workspace.read_tokens
+    texts, kernels, marks = Laid(frozen(held, np.uint8), *places, QUICK), list[Ready](), 0
+    for layer in layers:
+        more, texts = layer(texts)
+        if texts.most > LARGEST:
+            return None
+        kernels += more
+    if kernels and kernels[-1].kernel is mark_words:
+        marks = texts.most
+    join = None
+    if unknown is not None:
+        join = Ready(join_unknown, (workspace.ids, workspace.ends, 0, 0, unknown), JOIN_NUMBER)
+    if any(ready.kernel.entry is None for ready in [*kernels, *([] if join is None else [join])]):
+        return None
+    return Chain(kernels, texts, held, marks, join)

@@ -1,0 +1,120 @@
+"""A few short texts at once have the ids that a batch has, by whichever way, and rows that nobody can write to."""
+
+import json
+import random
+
+import numpy as np
+import pytest
+from drawn_files import SPLITS, byte_level_json, drawn_json, drawn_text
+
+import jittok
+from jittok._jit import JIT
+from jittok._raw.objects import place_in_bytes
+from jittok.encode import few
+from jittok.encode.batch import encode_batch
+from jittok.errors import EncodingFailed
+
+RULES = [{}, {"add_special": True}, {"parse_special": True}, {"errors": "replace"}]
+quick = pytest.mark.skipif(not place_in_bytes(), reason="texts are never read in place here")
+
+
+def ordinary(tok, texts, rule):
+    """The rows of a batch as many texts have them, or what it raises."""
+    encoder, found = tok._rule(
+        rule.get("add_special", False), rule.get("parse_special", False), rule.get("errors", "strict")
+    )
+    try:
+        return encode_batch(encoder, texts, found, 1, False).to_list()
+    except EncodingFailed as error:
+        return str(error)
+
+
+def asked(tok, texts, rule):
+    try:
+        return tok.encode_batch(texts, **rule).to_list()
+    except EncodingFailed as error:
+        return str(error)
+
+
+def rows_of(tok, texts):
+    """What goes the short way."""
+    encoder, rule = tok._rule(False, False, "strict")
+    return few.few_rows(encoder, tok._builtins, texts, rule, (False, False, "strict"))
+
+
+@pytest.mark.parametrize("seed", range(12 if JIT else 2))
+def test_rows_are_those_of_a_long_batch(seed):
+    draw = random.Random(seed)
+    tok = jittok.load(drawn_json(draw), cache=False)
+    for number in range(12 if JIT else 3):
+        texts = [drawn_text(draw) for _ in range(draw.choice([1, 2, 5]))]
+        if number % 3 == 0:
+            texts[0] = texts[0].encode()[:-1]
+        if number % 5 == 4:
+            texts.append("\ud800")
+        rule = RULES[number % 4]
+        want = ordinary(tok, texts, rule)
+        assert asked(tok, texts, rule) == want, (texts, rule)
+        if isinstance(want, list):
+            assert tok.count_batch(tuple(texts), **rule).tolist() == [len(row) for row in want]
+            assert [row for part in tok.encode_stream(texts, **rule) for row in part.to_list()] == want
+
+
+@quick
+def test_few_texts_go_the_short_way_and_others_do_not():
+    tok = jittok.bundled("gpt-2")
+    texts = ["some words", b"and others", "\u00e9t\u00e9"]
+    want = ordinary(tok, texts, {})
+    tok.encode_batch(["some words"] * 2)
+    assert rows_of(tok, texts).to_list() == want
+    assert rows_of(tok, ("a", "b")).to_list() == ordinary(tok, ["a", "b"], {})
+    for others in ([], ["a"] * (few.FEW + 1), ["a" * few.SHORT, "b"], ["a", ""], ["\ud800"], ["a", 5], iter(["a"])):
+        assert rows_of(tok, others) is None
+    assert tok.encode_batch(["a", ""]).to_list() == [ordinary(tok, ["a"], {})[0], []]
+    assert tok.encode_batch(["a", "b"], progress=True, threads=1).to_list() == ordinary(tok, ["a", "b"], {})
+
+
+def test_errors_tell_the_number_of_the_text():
+    tok = jittok.bundled("gpt-2")
+    tok.encode_batch(["a"])
+    with pytest.raises(EncodingFailed, match="document 1"):
+        tok.encode_batch(["a", "\ud800"])
+    with pytest.raises(TypeError, match="document 1"):
+        tok.encode_batch(["a", 5])
+    with pytest.raises(ValueError, match="threads"):
+        tok.encode_batch(["a"], threads=0)
+    with pytest.raises(TypeError, match="threads"):
+        tok.encode_batch(["a"], threads=True)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_rows_are_read_only_and_nobody_elses(count):
+    tok = jittok.bundled("gpt-2")
+    texts = ["some words"] * count
+    tok.encode_batch(texts)
+    first = tok.encode_batch(texts)
+    known = first.to_list()
+    tok.encode_batch(["quite other text"] * count)
+    assert first.to_list() == known
+    assert (type(first.ids), first.ids.dtype, first.offsets.dtype) == (np.ndarray, np.int32, np.int64)
+    assert not first.ids.flags.writeable
+    with pytest.raises(ValueError, match="WRITEABLE"):
+        first.offsets.flags.writeable = True
+    assert first.offsets.tolist() == [len(known[0]) * k for k in range(count + 1)]
+
+
+def test_what_stands_around_a_text_is_told_to_the_rows():
+    content = json.loads(byte_level_json(SPLITS[0], None))
+    token = {"id": 256, "content": "<s>", "special": True, "single_word": False, "lstrip": False, "rstrip": False}
+    content["added_tokens"] = [{**token, "normalized": False}]
+    content["post_processor"] = {
+        "type": "TemplateProcessing",
+        "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+        "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 0}}],
+        "special_tokens": {"<s>": {"id": "<s>", "ids": [256], "tokens": ["<s>"]}},
+    }
+    tok = jittok.load(json.dumps(content).encode(), cache=False)
+    for _ in range(3):
+        rows = tok.encode_batch(["abc", "d"], add_special=True)
+        assert rows._around == (1, 0)
+        assert [len(row) for row in rows.to_list()] == [4, 2]
