@@ -332,10 +332,7 @@ def _replacing(step: Replace) -> Step:
         return partial(without_runs, frozen(np.frombuffer(content.encode(), np.uint8), np.uint8))
     members, run = one_set(pattern)
     if members is not None and len(content.encode()) <= LONGEST_IMAGE:
-        points = [c for first, last in members for c in range(first, last + 1)]
-        if run:
-            return partial(with_images, images_of({}, points, content))
-        return partial(with_images, images_of(dict.fromkeys(points, content)))
+        return partial(with_images, images_of({}, members, content, run))
     if pattern.literal and pattern.text:
         return partial(by_python, partial(_replaced, pattern, content))
     try:

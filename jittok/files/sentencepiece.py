@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from jittok.errors import InWords, MalformedVocab, UnsupportedVocab
 from jittok.files.charsmap import checked_charsmap
 from jittok.files.protobuf import BYTES, FIXED32, VARINT, Message, single
 from jittok.files.scan_pieces import first_pieces
-from jittok.pipeline.models import BYTE, CONTROL, KINDS, NO_TOKEN, NORMAL, UNKNOWN, UNUSED, Pieces
+from jittok.pipeline.models import BYTE, CONTROL, KINDS, NO_TOKEN, NORMAL, UNIGRAM, UNKNOWN, UNUSED, Pieces
 from jittok.pipeline.pipeline import FIRST_TEXT, SECOND_TEXT, Pipeline, fixed, packed
 from jittok.pipeline.steps import JoinPieces, Squeeze
 
@@ -68,6 +67,10 @@ def read_sentencepiece(file: str, content: bytes, add_bos: bool = False, add_eos
         raise UnsupportedVocab(
             file, "trainer_spec.model_type", kind, "1 (Unigram), 2 (BPE), 3 (words) or 4 (characters)"
         )
+
+    if KINDS[kind - 1] == UNIGRAM and not np.isfinite(scores).all():
+        token = int(np.argmin(np.isfinite(scores)))
+        raise MalformedVocab(file, f"pieces[{token}]", InWords(f"the score {scores[token]}"), "a finite number")
 
     def named(name: str, wanted: int) -> int:
         token = ids.get(trainer[name].encode(), NO_TOKEN)
@@ -128,8 +131,6 @@ def _piece(message: Message) -> tuple[bytes, int, float]:
         raise message.bad(message.start, InWords("an empty piece"), "a text")
     if not NORMAL <= kind <= BYTE:
         raise message.bad(message.start, InWords(f"type {kind}"), "a type from 1 to 6")
-    if not math.isfinite(score):
-        raise message.bad(message.start, InWords(f"the score {score}"), "a finite number")
     try:
         text.decode()
     except UnicodeDecodeError:

@@ -59,7 +59,12 @@ def read_vocab_txt(path: Path) -> Pipeline:
         "max_input_chars_per_word": 100,
     }  # fmt: skip
     added = beside.added(ids)
-    cls, sep = (_id_of(path, beside.text(name), ids, added) for name in ("cls_token", "sep_token"))
+    cls, sep = (
+        _id_of(path, beside.text(name), ids, added) if beside.special(name) is not None else ["None", default]
+        for name, default in (("cls_token", 2), ("sep_token", 3))  # what the class takes for a null
+    )
+    if cls[0] == sep[0]:
+        cls = sep  # the class knows ids by their texts
     accents = beside.config.get("strip_accents")
     root = {
         "added_tokens": added,

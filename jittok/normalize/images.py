@@ -33,24 +33,23 @@ class Images(NamedTuple):
     growth: int  # bytes that a byte becomes at most
 
 
-def images_of(mapping: dict[int, str], run: Iterable[int] = (), content: str = "") -> Images:
-    """The table of a map of code points; characters of `run` become `content` once a run."""
+def images_of(
+    mapping: dict[int, str], members: Iterable[tuple[int, int]] = (), content: str = "", once: bool = False
+) -> Images:
+    """The table of a map of code points. Characters of `members`, first to last each, become `content`: with `once` a
+    run of them, else every one."""
     table, rows = np.arange(UNICODE_SIZE, dtype=np.int32), dict[tuple[bytes, bool], int]()
-    growth = 1
 
-    def put(c: int, text: str, once: bool) -> None:
-        nonlocal growth
-        raw = text.encode()
-        growth = max(growth, -(-len(raw) // encoded_length(c)))
-        if len(text) == 1 and not once:
-            table[c] = ord(text)
-        else:
-            table[c] = -1 - rows.setdefault((raw, once), len(rows))
+    def image(text: str, once: bool = False) -> int:
+        return ord(text) if len(text) == 1 and not once else -1 - rows.setdefault((text.encode(), once), len(rows))
 
+    growth = [1]
     for c, text in mapping.items():
-        put(c, text, False)
-    for c in run:
-        put(c, content, True)
+        table[c] = image(text)
+        growth.append(-(-len(text.encode()) // encoded_length(c)))
+    for first, last in members:  # a set may hold nearly every character
+        table[first : last + 1] = image(content, once)
+        growth.append(-(-len(content.encode()) // encoded_length(first)))
     pages, blocks = shared_rows(table.reshape(-1, 1 << PAGE_BITS))
     plain = bool(((table[:128] >= 0) & (table[:128] < 128)).all())
     texts = [raw for raw, _ in rows]
@@ -58,7 +57,7 @@ def images_of(mapping: dict[int, str], run: Iterable[int] = (), content: str = "
         frozen(np.where(plain, table[:128], 0), np.uint8), int(plain), frozen(pages, np.uint16),
         frozen(blocks.reshape(-1), np.int32), frozen(np.cumsum([0, *map(len, texts)]), np.int32),
         frozen(np.frombuffer(b"".join(texts), np.uint8), np.uint8), frozen([once for _, once in rows], np.uint8),
-        growth,
+        max(growth),
     )  # fmt: skip
 
 

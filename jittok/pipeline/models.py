@@ -76,6 +76,16 @@ class Pieces(Record):
     unknown: int
     byte_fallback: bool
 
+    @property
+    def ranks(self) -> NDArray[np.int64]:
+        """int64[pieces]: equal scores have equal ranks, the best has 0.
+
+        sentencepiece compares the bits of scores: -0.0 is below 0.0, and what is no number has a place too.
+        """
+        bits = self.scores.view(np.int32).astype(np.int64)
+        order = np.where(bits < 0, bits + (1 << 31) + 1, -bits)
+        return np.unique(order, return_inverse=True)[1].reshape(-1)
+
 
 class Longest(Record):
     """RWKV: the longest token at each byte."""

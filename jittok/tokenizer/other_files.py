@@ -36,14 +36,15 @@ class OtherFiles(Facts):
         parse_special: bool = False,
         errors: str = "strict",
     ) -> NDArray[np.int32]:
-        """int32[n]: the ids of two texts, with `add_special` as the file's template for pairs joins them.
+        """int32[n]: the ids of two texts as the file's template for pairs orders them; `add_special`: with its tokens.
 
         A GGUF vocabulary has no such template: UnsupportedVocab with `add_special`.
         """
         ids = [self.encode(text, parse_special=parse_special, errors=errors) for text in (first, second)]
-        if not add_special:
+        if not add_special and not isinstance(self.vocab, Pipeline):
             return np.concatenate(ids)
-        parts = [ids[-1 - item] if item < 0 else [item] for item in self._pipeline("a template for pairs").pair]
+        pair = self._pipeline("a template for pairs").pair
+        parts = [ids[-1 - item] if item < 0 else [item] for item in pair if add_special or item < 0]
         return np.concatenate([np.asarray(part, np.int32) for part in parts])
 
     @property

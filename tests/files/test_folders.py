@@ -94,6 +94,20 @@ def test_bos_and_eos_stand_around_each_text_where_the_config_says_so(config, sin
     assert tok.encode_pair("ab", "a").tolist() == pair
 
 
+@pytest.mark.parametrize(
+    ("config", "pair"),
+    [
+        ({"cls_token": None}, [2, 6, 5, 6, 5]),
+        ({"sep_token": None}, [4, 6, 3, 6, 3]),
+        ({"cls_token": None, "sep_token": None}, [3, 6, 3, 6, 3]),
+    ],
+)
+def test_a_null_is_the_id_that_the_class_takes_for_it(config, pair, tmp_path):
+    tok = bert(tmp_path, ["[PAD]", "[UNK]", "a", "b", "[CLS]", "[SEP]", "y"], config=config)
+    assert tok.encode("y", add_special=True).tolist() == pair[:3]
+    assert tok.encode_pair("y", "y").tolist() == pair
+
+
 def test_separators_of_ascii_stay_in_a_line_as_in_the_library(tmp_path):
     tok = bert(tmp_path, [*BERT, "y\x1c", "z\x85\u3000\t", "w\x1f "])
     assert tok.encode("y z w").tolist() == [1, 16, 1]

@@ -8,6 +8,7 @@ import pytest
 import jittok
 from jittok.errors import EncodingFailed, InvalidToken, UnsupportedVocab
 from jittok.files.numbers import as_read
+from jittok.reference.pipeline import runner
 
 KERNELS = ("r50k_base", "mistral-v1", "pix2tex", "syn-wordpiece-flags")
 WITHOUT = {"model": {"type": "BPE", "vocab": {"a": 0}, "merges": [], "unk_token": "missing"}}
@@ -81,6 +82,25 @@ def test_counts_threads_pairs_and_streams(recorded):
     assert "".join([out.push(int(token)) for token in ids] + [out.finish()]) == TEXTS[2]
     assert tok.token_to_piece(tok.token_to_id(b" the")) == b" the"
     assert tok.describe([262])[0]["piece"] == " the"
+
+
+def test_a_pair_stands_in_the_order_of_its_template_without_special_tokens_too():
+    def item(kind, name):
+        return {kind: {"id": name, "type_id": 0}}
+
+    special = {"s": {"id": "s", "ids": [0], "tokens": ["s"]}}
+    first, second, mark = item("Sequence", "A"), item("Sequence", "B"), item("SpecialToken", "s")
+    content = json.dumps({
+        "model": {"type": "WordLevel", "vocab": {"s": 0, "a": 1, "b": 2}, "unk_token": "s"},
+        "post_processor": {"type": "TemplateProcessing", "single": [mark, first], "pair": [second, mark, first],
+                           "special_tokens": special},
+    })  # fmt: skip
+    tok = jittok.load(content.encode(), cache=False)
+    assert tok.encode_pair("a", "b", add_special=True).tolist() == [2, 0, 1]
+    assert tok.encode_pair("a", "b", add_special=False).tolist() == [2, 1]
+    assert runner(tok.pipeline).around([1], [2], add_special=False) == [2, 1]
+    tokenizers = pytest.importorskip("tokenizers")
+    assert tokenizers.Tokenizer.from_str(content).encode("a", "b", add_special_tokens=False).ids == [2, 1]
 
 
 def test_a_gguf_vocabulary_has_no_template_for_pairs():

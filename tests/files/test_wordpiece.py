@@ -5,7 +5,7 @@ import random
 
 import numpy as np
 import pytest
-from drawn_files import drawn_text, drawn_words
+from drawn_files import BERT, drawn_text, drawn_words
 
 import jittok
 from jittok._jit import JIT
@@ -122,3 +122,21 @@ def test_marks_change_places_across_characters_that_are_removed():
         assert tok.encode(f"\u1baa{between}\U00011446").tolist() == swapped
         assert tok.encode(f"\U00011446{between}\u1baa").tolist() == swapped
     assert tok.encode("\u1baaa\U00011446").tolist()[0] != swapped[0]
+
+
+@pytest.mark.parametrize(
+    "normalizer", [None, {"type": "Lowercase"}, {"type": "BertNormalizer", **dict.fromkeys(BERT, True)}]
+)
+def test_an_unknown_word_is_an_error_where_the_unknown_token_is_missing(normalizer):
+    content = json.dumps({
+        "normalizer": normalizer,
+        "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
+                  "max_input_chars_per_word": 20, "vocab": {"a": 0, "b": 1}},
+    }).encode()  # fmt: skip
+    tok = jittok.load(content, cache=False)
+    assert tok.encode("a b").tolist() == [0, 1]
+    with pytest.raises(jittok.EncodingFailed, match="no unknown token"):
+        tok.encode("a x")
+    with pytest.raises(jittok.EncodingFailed, match="document 1"):
+        tok.encode_batch(["a", "b x"])

@@ -111,8 +111,7 @@ def _pieces(pipeline: Pipeline, model: Pieces, prefix: int) -> Arrays:
             bytes_[int(text[3:5], 16)] = token
     count = offsets.size - 1
     reachable, left, right, merged = all_pairs(texts, count)
-    _, ranks = np.unique(-model.scores, return_inverse=True)  # equal scores have equal ranks, the best has 0
-    columns = (left, right, ranks.reshape(-1)[merged], merged)
+    columns = (left, right, model.ranks[merged], merged)
     return _arrays(texts, reachable != 0, bytes_, columns, prefix, count)
 
 

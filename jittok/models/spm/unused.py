@@ -35,8 +35,8 @@ def parts_of(pipeline: Pipeline) -> Parts | None:
     if not isinstance(model, Pieces) or UNUSED not in model.types:
         return None
     ids = {text.decode(): token for text, token in pipeline.vocabulary.items()}
-    kinds, scores = model.types.tolist(), model.scores.tolist()
-    ranked = {text: scores[token] for text, token in ids.items() if kinds[token] in (NORMAL, UNUSED)}
+    kinds, ranks = model.types.tolist(), model.ranks.tolist()
+    ranked = {text: ranks[token] for text, token in ids.items() if kinds[token] in (NORMAL, UNUSED)}
     bytes_ = {int(text[3:5], 16): token for text, token in ids.items() if kinds[token] == BYTE}
 
     unused = {text.decode() for text, kind in zip(pipeline.model_tokens, kinds, strict=True) if text and kind == UNUSED}
@@ -61,18 +61,18 @@ def is_merged(text: bytes) -> bool:
     return len(text.decode()) > 1
 
 
-def halves(piece: str, scores: dict[str, float]) -> list[str]:
+def halves(piece: str, ranks: dict[str, int]) -> list[str]:
     """What a piece is merged of at last: the best two neighbours are joined, of equally good ones the first, until two
     are left. A piece that is never merged stays in characters. Linear but for a heap's logarithm."""
     symbols = [*piece]  # a symbol stands where its first character does; "" where one went into that before
     behind, front = [*range(1, len(piece) + 1)], [*range(-1, len(piece) - 1)]
-    heap: list[tuple[float, int, str]] = []
+    heap: list[tuple[int, int, str]] = []
 
     def ask(left: int) -> None:
         if left >= 0 and behind[left] < len(piece):
             joined = symbols[left] + symbols[behind[left]]
-            if joined in scores and len(joined) < len(piece):
-                heappush(heap, (-scores[joined], left, joined))
+            if joined in ranks and len(joined) < len(piece):
+                heappush(heap, (ranks[joined], left, joined))
 
     for left in range(len(piece) - 1):
         ask(left)

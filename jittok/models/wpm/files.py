@@ -16,7 +16,7 @@ from jittok.models.wpm.compile import GROWTH, Arrays, span_rules
 from jittok.piece_cache.span_loop import NO_LIMIT
 from jittok.piece_cache.tables import SHORT
 from jittok.pipeline import Pipeline
-from jittok.pipeline.models import WordPiece
+from jittok.pipeline.models import NO_TOKEN, WordPiece
 from jittok.safe_cuts.cuts import ILL
 from jittok.structures.double_array import NO_NODE, NO_VALUE, build_double_array
 from jittok.unicode.characters import SPACE_MARK, SPACE_MARK_BYTES
@@ -32,6 +32,8 @@ def compile_pipeline(pipeline: Pipeline, odd: bool = True) -> Arrays | None:
     model, flags = pipeline.model, bert_flags(pipeline)
     if not isinstance(model, WordPiece) or flags is None or any(token.normalized for token in pipeline.added):
         return None
+    if model.unknown == NO_TOKEN:
+        return None  # an unknown word is an error
     prefix = model.prefix.encode()
     # a prefix of punctuation begins no word: what has it always goes on
     punctuation = all(chr(byte).isascii() and 32 < byte < 127 and not chr(byte).isalnum() for byte in prefix)

@@ -153,11 +153,12 @@ class Runner:
 
     def around(self, ids: list[int], pair: list[int] | None = None, add_special: bool = True) -> list[int]:
         """Ids with special tokens around them."""
-        if not add_special:
-            return ids + pair if pair else ids
         out: list[int] = []
         for item in self.pipeline.single if pair is None else self.pipeline.pair:
-            out += ids if item == FIRST_TEXT else (pair or []) if item == SECOND_TEXT else [item]
+            if item in (FIRST_TEXT, SECOND_TEXT):
+                out += ids if item == FIRST_TEXT else pair or []
+            elif add_special:
+                out.append(item)
         return out
 
     # ---- back

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import heapq
-import struct
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate
+
+import numpy as np
 
 from jittok.locks import once
 from jittok.pipeline import models, steps
@@ -19,9 +21,11 @@ from jittok.unicode.characters import SPACE_MARK
 
 LONGEST_KEY = 40
 """Characters that a key of the character map may have, and more."""
-RESET = -1e5
-"""Where the best sum at a place is lower, it becomes 0, and is taken from all sums that wait behind."""
+RESET = 1e5
+"""Where the best sum at a place is further from 0, it becomes 0, and is taken from all sums that wait behind."""
 UNKNOWN_PENALTY = 10.0
+LARGEST = float(np.finfo(np.float32).max)
+"""The lowest score of a model without a normal piece."""
 MOST_SPLITS = 100
 """So often parts that are not used are taken apart; what is left then stays."""
 STRETCH = 1 << 12
@@ -31,8 +35,8 @@ Part = tuple[str, int]
 
 
 def single(number: float) -> float:
-    """Rounded to single precision."""
-    return float(struct.unpack("<f", struct.pack("<f", number))[0])
+    """Rounded to single precision; infinite where that is too large."""
+    return ctypes.c_float(number).value
 
 
 class Encoder:
@@ -44,7 +48,7 @@ class Encoder:
         assert isinstance(step, steps.Squeeze)
         self.model, self.step, self.mark = model, step, SPACE_MARK if step.escape else " "
         self.charsmap = CharacterMap(step.charsmap.tobytes()) if step.charsmap.size else None
-        self.types, self.scores = model.types.tolist(), model.scores.tolist()
+        self.types, self.scores, self.ranks = model.types.tolist(), model.scores.tolist(), model.ranks.tolist()
         ids = {text.decode(): token for text, token in pipeline.vocabulary.items()}
         self.ids = {text: token for text, token in ids.items() if self.types[token] in (NORMAL, USER, UNUSED)}
         self.all_ids = ids
@@ -53,7 +57,7 @@ class Encoder:
         for text in sorted((text for text, token in ids.items() if self.types[token] == USER), key=len, reverse=True):
             self.users.setdefault(text[0], []).append(text)
         normal = [score for score, kind in zip(self.scores, self.types, strict=True) if kind == NORMAL]
-        self.unknown_score = single(min(normal, default=0.0) - UNKNOWN_PENALTY)
+        self.unknown_score = single(min(normal, default=LARGEST) - UNKNOWN_PENALTY)
         self.parts: Callable[[str, Watch | None], Iterable[Part]] = {
             UNIGRAM: self._unigram, BPE: self._bpe, WORD: self._words, CHAR: self._characters,
         }[model.kind]  # fmt: skip
@@ -252,7 +256,7 @@ class Encoder:
         symbols = [[symbol, frozen] for symbol, frozen in self._symbols(text)]
         count = len(symbols)
         before, behind = list(range(-1, count - 1)), [*range(1, count), -1]
-        queue: list[tuple[float, int, int, int]] = []
+        queue: list[tuple[int, int, int, int, float]] = []
         made: dict[str, tuple[str, str]] = {}
         popped = watching(watch, [str(symbol) for symbol, _ in symbols]) if watch else None
 
@@ -262,14 +266,14 @@ class Encoder:
             joined = str(symbols[left][0]) + str(symbols[right][0])
             token = self.ids.get(joined)
             if token is not None:
-                heapq.heappush(queue, (-self.scores[token], left, right, len(joined)))
+                heapq.heappush(queue, (self.ranks[token], left, right, len(joined), -self.scores[token]))
                 if self.types[token] == UNUSED:
                     made[joined] = str(symbols[left][0]), str(symbols[right][0])
 
         for k in range(1, count):
             ask(k - 1, k)
         while queue:
-            cost, left, right, size = heapq.heappop(queue)
+            _, left, right, size, cost = heapq.heappop(queue)
             a, b = str(symbols[left][0]), str(symbols[right][0])
             if not a or not b or len(a) + len(b) != size:
                 if popped is not None:
@@ -298,9 +302,10 @@ class Encoder:
         best, last = [0.0] * (size + 1), [(-1, self.model.unknown)] * (size + 1)
         for start in range(size):
             alone, low = False, best[start]
-            if low < RESET:
-                for stop in range(start, min(size, start + self.longest) + 1):
+            if abs(low) > RESET:
+                for stop in range(start + 1, min(size, start + self.longest) + 1):
                     best[stop] = single(best[stop] - low) if last[stop][0] >= 0 else best[stop]
+                low = 0.0
             for stop in range(start + 1, min(size, start + self.longest) + 1):
                 token = self.ids.get(text[start:stop])
                 if token is None or self.types[token] == UNUSED:
@@ -308,14 +313,14 @@ class Encoder:
                 own = self.scores[token]
                 if self.types[token] == USER:
                     own = single(0.1 * len(text[start:stop].encode()) - 0.1)
-                score = single(own + best[start])
+                score = single(own + low)
                 won = last[stop][0] < 0 or score > best[stop]
                 if watch is not None:
                     watch.rival(start, stop, token, own, score, won)
                 if won:
                     best[stop], last[stop] = score, (start, token)
                 alone |= stop == start + 1
-            score = single(self.unknown_score + best[start])
+            score = single(self.unknown_score + low)
             won = last[start + 1][0] < 0 or score > best[start + 1]
             if watch is not None and not alone:
                 watch.rival(start, start + 1, self.model.unknown, self.unknown_score, score, won)

@@ -157,7 +157,9 @@ def _of_pieces(pipeline: Pipeline, model: Pieces) -> Arrays | None:
     for token in np.flatnonzero(types == USER).tolist():
         scores[token] = np.float64(np.float32(0.1 * len(tokens[token] or b"") - 0.1))
     normal = scores[types == NORMAL]
-    unk_score = float(np.float32(normal.min(initial=np.inf) - UNKNOWN_PENALTY)) if normal.size else -UNKNOWN_PENALTY
+    if not normal.size:
+        return None  # an unknown character has the largest float for a score
+    unk_score = float(np.float32(normal.min() - UNKNOWN_PENALTY))
     steps = scores.copy()
     steps[types == UNKNOWN] = unk_score
     byte_ids = np.full(256, -1, np.int32)
@@ -240,7 +242,7 @@ def _arrays(own: _Model, keys: Keys, *, first_span: int, merge: int, **more: Any
         frozen(mark[-1:], np.int32), more["prefix"], more["kinds"], more["table"], more["charsmap"],
         root_base(more["charsmap"]), _trie_of(own.users), rules, limit, first_span,
         _growth(keys, own.byte_ids[0] >= 0), longest, NEAR_FLOATS if own.single else NEAR_DOUBLES,
-        -RESET - below - SLACK if own.single else np.inf,
+        RESET - below - SLACK if own.single else np.inf,
     )  # fmt: skip
 
 

@@ -46,8 +46,8 @@ LARGE = 1 << 20
 MOST_CHARACTER = 4
 MOST_OF_SPAN = float(2**12)
 """Sums of a span that is looked up."""
-RESET = -1e5
-"""Where the best sum at a place is lower, sentencepiece makes it 0, and takes it from all sums that wait behind."""
+RESET = 1e5
+"""Where the best sum at a place is further from 0, sentencepiece makes it 0 and subtracts it from all that wait."""
 _32, _PLACE, _NEAR = np.uint64(32), np.uint64(0x7FFFFFFF), np.uint64(0x80000000)
 _NONE, _ONE = np.uint64(0), np.uint64(1)
 
@@ -204,7 +204,7 @@ def _step_found(own: Lattice, size: int, begin: int, p: int, k: int, near: float
 def _sum_at(own: Lattice, size: int, begin: int, p: int) -> float:
     """The best sum at p, which sentencepiece may make 0."""
     here = get_f64(own.sums, p - begin)
-    if own.single != 0 and here < RESET:
+    if own.single != 0 and abs(here) > RESET:
         for k in range(p + 1, min(p + own.longest, size) + 1):
             if get_f64(own.sums, k - begin) > LOWEST:
                 put_f64(own.sums, k - begin, _rounded(own, get_f64(own.sums, k - begin) - here))
