@@ -41,13 +41,23 @@ def encode_column(
     except ImportError:
         raise missing("jittok.arrow", "pyarrow", "arrow") from None
 
+    if not isinstance(texts, pa.Array | pa.ChunkedArray):
+        found = type(texts).__name__
+        raise TypeError(f"found a {found}, expected an Arrow array (encode_batch takes any sequence of texts)")
     rows = tok.encode_batch(texts, add_special=add_special, parse_special=parse_special, errors=errors, threads=threads)
     lists = rows.to_arrow()
-    if not texts.null_count:
+    chunks = texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts]
+    nulls = [_nulls(chunk) for chunk in chunks]
+    if not any(found.true_count for found in nulls):
         return lists
-    nulls = texts.is_null()
-    mask = nulls.combine_chunks() if isinstance(nulls, pa.ChunkedArray) else nulls
-    return type(lists).from_arrays(lists.offsets, lists.values, mask=mask)
+    return type(lists).from_arrays(lists.offsets, lists.values, mask=pa.concat_arrays(nulls))
+
+
+def _nulls(texts: pa.Array) -> pa.BooleanArray:
+    """Which rows are null; of a dictionary also those that name an entry which is."""
+    if not hasattr(texts, "dictionary") or not texts.dictionary.null_count:
+        return texts.is_null()
+    return texts.dictionary.is_null().take(texts.indices).fill_null(True)
 
 
 def encode_table(

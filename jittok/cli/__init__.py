@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 
 from jittok import __version__
 from jittok.cli.common import note
+from jittok.display.terminal import harmless
 from jittok.errors import JittokError
 
 COMMANDS = ("encode", "decode", "count", "info", "compare", "convert", "trace", "corpus", "verify", "train", "cache")
@@ -41,7 +42,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print one line and leave with status 2."""
-        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+        self.exit(2, harmless(_in_one_line(f"{self.prog}: {message} (see {self.prog} --help)")) + "\n")
 
     def _print_message(self, message: str, file: Any = None) -> None:
         """As argparse does, which passes over a stream that takes nothing."""
@@ -198,7 +199,7 @@ def _compiling_told() -> Iterator[None]:
 def one_line(error: BaseException, options: Container[str] = ()) -> str:
     """What an exception says, in one line. Those of `options` have the names of the command line."""
     if isinstance(error, OSError) and error.filename is not None:
-        return " ".join(f"{error.filename}: {error.strerror}".split())
+        return _in_one_line(f"{error.filename}: {error.strerror}")
     if isinstance(error, OSError) and error.strerror:
         return f"standard output: {error.strerror}"  # files have names
     if isinstance(error, MemoryError):
@@ -206,9 +207,14 @@ def one_line(error: BaseException, options: Container[str] = ()) -> str:
     if isinstance(error, ModuleNotFoundError) and "pip install" not in str(error):
         return f"{error.name} is not installed: pip install '.[cli,corpus]' in a checkout of jittok"
     if isinstance(error, JittokError) and error.on_command_line is not None:
-        return " ".join(error.on_command_line.split())
+        return _in_one_line(error.on_command_line)
     said = error.args[0] if isinstance(error, KeyError) and error.args else error
     where, colon, rest = str(said).partition(": ")
     if where in options and not isinstance(error, OSError | JittokError):  # those name files
         said = f"--{where.replace('_', '-')}{colon}{rest}"
-    return " ".join(str(said).split()) or type(error).__name__
+    return _in_one_line(str(said)) or type(error).__name__
+
+
+def _in_one_line(text: str) -> str:
+    """A text without line ends and what stands around them. Other white space stays, as names of files may have it."""
+    return " ".join(filter(None, (line.strip() for line in text.strip().splitlines())))

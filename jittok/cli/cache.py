@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 
-from jittok.cli.common import write
+from jittok.cli.common import tell, write
 
 HELP = "List, clear or fill the cache of machine code and compiled vocabularies."
 WARM_TEXT = "The first text.\n\u00e9\u4e2d\U0001f600 <|x|> 12345 \t it's"
@@ -57,9 +57,9 @@ def _list(options: argparse.Namespace) -> int:
         write(json.dumps({"folder": str(cache_dir()), "bytes": sum(row.bytes for row in found), "files": rows}) + "\n")
         return 0
     for row in found:
-        write(f"{row.bytes / 1e6:9.3f} MB  {row.kind:10}  {row.of}\n")
-    write(f"{sum(row.bytes for row in found) / 1e6:9.3f} MB in {len(found)} files of {cache_dir()}\n")
-    write(f"machine code: {_in_use()}\n")
+        tell(f"{row.bytes / 1e6:9.3f} MB  {row.kind:10}  {row.of}\n")
+    tell(f"{sum(row.bytes for row in found) / 1e6:9.3f} MB in {len(found)} files of {cache_dir()}\n")
+    tell(f"machine code: {_in_use()}\n")
     return 0
 
 
@@ -111,7 +111,7 @@ def _warm(options: argparse.Namespace) -> int:
             tok.decode(rows[0])
         done.append({"vocab": name, "type": tok.type, "ids": ids})
         if not options.json:
-            write(f"{name}: {tok.type}, {tok.vocab_size} tokens\n")
+            tell(f"{name}: {tok.type}, {tok.vocab_size} tokens\n")
     if options.json:
         write(json.dumps({"warm": done}) + "\n")
     return 0

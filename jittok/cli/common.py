@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jittok.display.terminal import harmless, one_name
 from jittok.errors import check_local
 from jittok.writers.whole import is_standard_output, is_stream
 
@@ -226,7 +227,7 @@ def left_out_text(paths: Sequence[str]) -> str:
     """What of folders and globs is not read, in one line."""
     more = f" and {len(paths) - 1:,} more" if len(paths) > 1 else ""
     why = "another kind, hidden, a linked folder, a folder that a glob names, or not readable"
-    return f"left out ({why}): {paths[0]}{more}"
+    return f"left out ({why}): {one_name(paths[0])}{more}"
 
 
 def tell_slow(tok: Tokenizer) -> None:
@@ -266,7 +267,7 @@ def encoding_options(options: argparse.Namespace) -> dict[str, Any]:
 def note(line: str) -> None:
     """A line beside the answer, on standard error, if anybody hears it."""
     with contextlib.suppress(OSError, ValueError, AttributeError):  # AttributeError: closed
-        sys.stderr.write(f"{line}\n")
+        sys.stderr.write(f"{harmless(line)}\n")
         sys.stderr.flush()
 
 
@@ -275,7 +276,12 @@ def write_report(text: str, outputs: Iterable[str | os.PathLike[str]]) -> None:
     if any(map(is_standard_output, outputs)):
         note(text.rstrip("\n"))
     else:
-        write(text)
+        tell(text)
+
+
+def tell(text: str) -> None:
+    """A text that people read, with names and tokens in it, to standard output. OSError that names it."""
+    write(harmless(text))
 
 
 def write(text: bytes | str) -> None:

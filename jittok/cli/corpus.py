@@ -8,8 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jittok.cli.common import add_limit, add_vocab, left_out_text, note, open_vocab, positive, tell_slow, write
+from jittok.cli.common import add_limit, add_vocab, left_out_text, note, open_vocab, positive, tell, tell_slow, write
 from jittok.corpus.formats import FORMATS
+from jittok.display.terminal import one_name
 
 if TYPE_CHECKING:
     from jittok.corpus.options import Options
@@ -105,7 +106,10 @@ def run(options: argparse.Namespace) -> int:
         )  # fmt: skip
     finally:
         line.close()
-    write(json.dumps(summary.to_dict()) + "\n" if options.json else _summary_text(summary))
+    if options.json:
+        write(json.dumps(summary.to_dict()) + "\n")
+    else:
+        tell(_summary_text(summary))
     return 0
 
 
@@ -149,7 +153,8 @@ def _size(number: float) -> str:
 def _summary_text(summary: Summary) -> str:
     new = summary.documents - summary.resumed
     made = [_count(summary.documents, "document"), _count(summary.tokens, "token"), _size(summary.bytes)]
-    rows = [f"{summary.out}: {', '.join([*made, _count(summary.shards, 'shard')])}"]
+    out = one_name(str(summary.out))
+    rows = [f"{out}: {', '.join([*made, _count(summary.shards, 'shard')])}"]
     if summary.resumed:
         rows.append(f"{summary.resumed:,} of them were there already")
     if new:
@@ -157,9 +162,7 @@ def _summary_text(summary: Summary) -> str:
             f"{summary.seconds:.1f} s, {summary.text_bytes * new / summary.documents / 1e6 / summary.seconds:.1f} MB/s"
         )
     if summary.bad_documents:
-        rows.append(
-            f"{_count(summary.bad_documents, 'document')} could not be read as written: see {summary.out}/errors/"
-        )
+        rows.append(f"{_count(summary.bad_documents, 'document')} could not be read as written: see {out}/errors/")
     if summary.blank_lines:
         rows.append(f"{_count(summary.blank_lines, 'blank line')} made no document")
     if summary.left_out:
@@ -190,7 +193,7 @@ def _dry_run(tok: Any, given: argparse.Namespace, chosen: Options) -> int:
     if given.json:
         write(json.dumps({**found.to_dict(), "left_out": left_out}) + "\n")
     else:
-        write(_prediction_text(found, len(sources), threads))
+        tell(_prediction_text(found, len(sources), threads))
         if left_out:
             note(left_out_text(left_out))
     return 0

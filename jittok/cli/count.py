@@ -9,6 +9,7 @@ import numpy as np
 
 from jittok.cli.common import add_vocab, open_vocab, tell_slow, write
 from jittok.cli.texts import ProgressOf, Texts, add_texts
+from jittok.display.terminal import one_name
 
 HELP = "Count the tokens of texts."
 
@@ -52,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         width = len(str(total))
         for row in [*found, {"source": "total", "tokens": total}]:
-            write(f"{row['tokens']:>{width}} {row['source']}\n")
+            write(f"{row['tokens']:>{width}} {one_name(str(row['source']))}\n")
     return 0
 
 

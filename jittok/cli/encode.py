@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jittok.cli.common import add_overwrite, add_vocab, check_outputs, open_vocab, tell_slow, write
 from jittok.cli.texts import ProgressOf, Texts, add_texts
+from jittok.display.terminal import harmless
 
 if TYPE_CHECKING:
     from jittok.corpus.stream import Read
@@ -111,7 +113,11 @@ class _Lines(dict[int, bytes]):
     def __init__(self, tok: Tokenizer) -> None:
         super().__init__()
         self._tok = tok
+        self._looked_at = sys.stdout.isatty()  # tokens of a file may be commands to a terminal
 
     def __missing__(self, token: int) -> bytes:
-        line = self[token] = b"%6d -> '%b'\n" % (token, self._tok.token_to_piece(token, special=True))
+        piece = self._tok.token_to_piece(token, special=True)
+        if self._looked_at:
+            piece = harmless(piece.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+        line = self[token] = b"%6d -> '%b'\n" % (token, piece)
         return line

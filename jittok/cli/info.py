@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from jittok.cli.common import add_vocab, open_vocab, write
 from jittok.cli.differences import known_differences
 from jittok.cli.info_file import show, show_steps, steps_of
-from jittok.display.terminal import print_table, visible
+from jittok.display.terminal import print_notes, print_table, visible
 from jittok.vocab import Vocab
 from jittok.vocab.bundled import bundled_names, bundled_source
 from jittok.vocab.parting import partings
@@ -62,11 +62,10 @@ def run(options: argparse.Namespace) -> int:
     print_table("flags", [(name, "yes" if known[name] else "no") for name in FLAGS], sys.stdout)
     print_table("end of generation", [("eog_ids", " ".join(map(str, known["eog_ids"])) or "none")], sys.stdout)
     show_steps(tok.pipeline)
-    sys.stdout.write("where the releases of llama.cpp that jittok knows part for this vocabulary\n")
-    sys.stdout.writelines(f"  - {note}\n" for note in known["releases"] or ["nowhere"])
-    notes = known["differences"] or ["none known"]
-    sys.stdout.write("where llama.cpp (and jittok) part from the model's own tokenizer\n")
-    sys.stdout.writelines(f"  - {note}\n" for note in notes)
+    parting = "where the releases of llama.cpp that jittok knows part for this vocabulary"
+    print_notes(parting, known["releases"] or ["nowhere"], sys.stdout)
+    differing = "where llama.cpp (and jittok) part from the model's own tokenizer"
+    print_notes(differing, known["differences"] or ["none known"], sys.stdout)
     sys.stdout.write("  jittok compare FILE tokenizer.json --corpus DOCS shows it on documents\n")
     return 0
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from jittok.cli.common import write
 from jittok.cli.step_words import in_words
-from jittok.display.terminal import print_table
+from jittok.display.terminal import print_notes, print_table
 from jittok.pipeline import Pipeline
 from jittok.pipeline.pipeline import FIRST_TEXT
 from jittok.pipeline.steps import Cut
@@ -35,8 +35,7 @@ def show(tok: Tokenizer, pipeline: Pipeline, as_json: bool) -> int:
     ]  # fmt: skip
     print_table(pipeline.source, rows, sys.stdout)
     show_steps(pipeline)
-    sys.stdout.write("notes\n")
-    sys.stdout.writelines(f"  - {note}\n" for note in known["notes"] or ["none"])
+    print_notes("notes", known["notes"] or ["none"], sys.stdout)
     return 0
 
 

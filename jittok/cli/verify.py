@@ -7,7 +7,7 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from jittok.cli.common import add_vocab, open_vocab, positive, write
+from jittok.cli.common import add_vocab, open_vocab, positive, tell, write
 
 HELP = "Check the files of a corpus and tokenize a sample of it again, a little of each shard by the plain reference."
 if TYPE_CHECKING:
@@ -37,15 +37,15 @@ def run(options: argparse.Namespace) -> int:
         write(json.dumps({"ok": found.ok, **asdict(found)}) + "\n")
         return 0 if found.ok else 1
     for difference in found.differences[:SHOWN]:
-        write(
+        tell(
             ", ".join(f"{key} {value}" for key, value in difference.items() if key != "what")
             + f": {difference['what']}\n"
         )
     if len(found.differences) > SHOWN:
-        write(f"and {len(found.differences) - SHOWN} more\n")
+        tell(f"and {len(found.differences) - SHOWN} more\n")
     if found.differences:
-        write(f"what to do: {REMEDY}\n")
-    write(
+        tell(f"what to do: {REMEDY}\n")
+    tell(
         f"{'all is well' if found.ok else f'{len(found.differences)} differences'}: {found.files} files, "
         f"{found.bytes / 1e6:,.1f} MB hashed; {found.documents:,} of {found.of_documents:,} documents tokenized again "
         f"{_by(found)}{_witnessed(found)}\n"

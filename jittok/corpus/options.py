@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
@@ -12,6 +13,8 @@ RANGE_BYTES = 8 << 20
 SHARD_BYTES = 1 << 30
 MAX_DOCUMENT_BYTES = 1 << 30
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+MOST_BYTES = 1 << 62
+"""Beyond any file; what is added to such a number is still one of 64 bits."""
 ON_ERROR = ("fail", "skip", "replace")
 KINDS = ("txt", "jsonl", "parquet", "arrow")
 DTYPES = ("auto", "uint16", "int32", "uint32")
@@ -80,6 +83,9 @@ def parse_bytes(text: str, where: str) -> int:
     if number[-1:] in UNITS and number[-1:]:
         number, unit = number[:-1], number[-1]
     try:
-        return int(float(number) * UNITS[unit])
+        count = float(number) * UNITS[unit]
     except ValueError:
-        raise CorpusError(where, text, "a number of bytes such as 500000, 64M or 1G") from None
+        count = math.nan
+    if not abs(count) < MOST_BYTES:
+        raise CorpusError(where, text, "a number of bytes such as 500000, 64M or 1G")
+    return int(count)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -84,6 +85,7 @@ def verify(
     tok = as_begun(tok, folder)
     manifest = read_manifest(folder)
     _check_files(folder, manifest, found, report)
+    _check_strangers(folder, manifest, found)
     found.of_documents = manifest["documents"]
     if hashes_only:
         return found
@@ -164,11 +166,27 @@ def _check_files(folder: Path, manifest: Manifest, found: Report, report: Callab
                 report(found)
 
 
+def _check_strangers(folder: Path, manifest: Manifest, found: Report) -> None:
+    """Files that are named as shards are, and that the manifest does not know: a reader of all shards would take them
+    for a part of the corpus. What is named otherwise is somebody else's, such as the index of a reader."""
+    names = {file["name"] for shard in manifest["shards"] for file in shard["files"]}
+    shapes = {re.sub(r"\d{5,}", "#", name) for name in names}
+    for parent in sorted({name.rpartition("/")[0] for name in names}):
+        try:
+            there = sorted(f"{parent}/{each}" for each in os.listdir(folder / parent))
+        except OSError:
+            continue  # its files have been named already
+        for name in there:
+            if name not in names and re.sub(r"\d{5,}", "#", name) in shapes:
+                found.differences.append({"file": name, "what": "a file that is no part of this corpus"})
+
+
 def _sources(manifest: Manifest) -> list[Source]:
     sources = []
     for row in manifest["inputs"]:
         if row["path"] == STDIN:
-            raise CorpusError("-", InWords("a corpus made from standard input"), "inputs that can be read again")
+            expected = "inputs that can be read again, or --hashes-only"
+            raise CorpusError("-", InWords("a corpus made from standard input"), expected)
         try:
             size, stamp = size_and_stamp(row["path"])
         except OSError:

@@ -2,8 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import IO
+
+COMMANDS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+"""What tells a terminal to do something, or turns the direction of what stands behind it; but line feeds and tabs."""
+
+
+def harmless(text: str) -> str:
+    """A text that people read, in which no character is a command to the terminal: names of files and tokens may have
+    any. Such characters are written as escapes."""
+    return COMMANDS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def one_name(name: str) -> str:
+    """The name of a file in a line of other words: line ends are escapes too, or it would be lines of its own."""
+    return harmless(name.replace("\n", "\\n").replace("\t", "\\t"))
 
 
 def visible(piece: bytes) -> str:
@@ -19,20 +34,26 @@ def table(title: str, rows: Sequence[tuple[str, object]]) -> str:
     return "\n".join(lines)
 
 
+def print_notes(title: str, notes: Sequence[str], stream: IO[str]) -> None:
+    """A line each under a title, to a stream."""
+    stream.write(harmless("\n".join([title, *(f"  - {note}" for note in notes)])) + "\n")
+
+
 def print_table(title: str, rows: Sequence[tuple[str, object]], stream: IO[str]) -> None:
     """`table` to a stream, in colour where that is possible."""
     if stream.isatty():
         try:
             from rich.console import Console
             from rich.table import Table
+            from rich.text import Text
         except ImportError:
             pass
-        else:
-            grid = Table(title=title, title_justify="left", show_header=False, box=None)
+        else:  # Text: a str with brackets is markup of rich's
+            grid = Table(title=Text(harmless(title)), title_justify="left", show_header=False, box=None)
             grid.add_column(style="cyan")
             grid.add_column(overflow="fold")
             for name, value in rows:
-                grid.add_row(name, str(value).replace("[", "\\["))
+                grid.add_row(Text(harmless(name)), Text(harmless(str(value))))
             Console(file=stream).print(grid)
             return
-    stream.write(table(title, rows) + "\n")
+    stream.write(harmless(table(title, rows)) + "\n")

@@ -7,6 +7,7 @@ from typing import IO, Any, NamedTuple
 
 from jittok.display.characters import readable
 from jittok.display.colours import TERMINAL, alternate
+from jittok.display.terminal import harmless
 from jittok.display.tokens import SPECIAL
 
 Record = dict[str, Any]
@@ -40,7 +41,7 @@ def report(facts: Record, stages: Mapping[str, Records], context: Record, rows: 
 
 def plain(shown: Iterator[Line]) -> str:
     """Lines without their styles."""
-    return "\n".join("".join(stretch.text for stretch in line).rstrip() for line in shown)
+    return "\n".join(harmless("".join(stretch.text for stretch in line)).rstrip() for line in shown)
 
 
 def print_lines(shown: Iterator[Line], stream: IO[str], colour: bool | None = None) -> None:
@@ -54,10 +55,10 @@ def print_lines(shown: Iterator[Line], stream: IO[str], colour: bool | None = No
         else:
             console = Console(file=stream, force_terminal=True, soft_wrap=True, highlight=False)
             for line in shown:
-                console.print(Text.assemble(*((stretch.text, stretch.style) for stretch in line)))
+                console.print(Text.assemble(*((harmless(stretch.text), stretch.style) for stretch in line)))
             return
     for line in shown:
-        stream.write("".join(stretch.text for stretch in line).rstrip() + "\n")
+        stream.write(harmless("".join(stretch.text for stretch in line)).rstrip() + "\n")
 
 
 def lines(facts: Record, stages: Mapping[str, Records], context: Record, rows: int | None = ROWS) -> Iterator[Line]:

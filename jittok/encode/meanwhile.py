@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 from jittok._jit import CHECKED, has_compiler
 from jittok.errors import JittokError
 from jittok.inputs import Documents, to_bytes
+from jittok.models.kinds import kind_of
 
 if TYPE_CHECKING:
     from jittok.encode.encoder import Encoder
     from jittok.rows import TokenArray
+    from jittok.vocab import Vocab
 
 COMPILE_FIRST = os.environ.get("JITTOK_COMPILE_FIRST", "0") not in ("", "0")
 """Whether no text is left to the reference."""
@@ -76,6 +78,16 @@ def rows_meanwhile(
 
     ends = np.cumsum([0, *(row.size for row in rows)])
     return TokenArray(np.concatenate([np.zeros(0, np.int32), *rows]), ends)
+
+
+def newline_of(vocab: Vocab, encoder: Encoder | None, may_wait: bool) -> int:
+    """The id of a newline, NO_TOKEN if there is none. `may_wait`: the kernel need not be compiled for it."""
+    if encoder is None or not may_wait or not waits(EACH) or _first_kernel(encoder).at_hand():
+        return kind_of(vocab).newline_id(vocab, encoder)
+    from jittok.reference.tokenize import newline_id
+
+    spend(EACH)
+    return newline_id(vocab)
 
 
 def _rows(

@@ -120,7 +120,8 @@ def _content(file: str, content: bytes, given: Mapping[str, Any], config: Node |
             from jittok.files.ranks import read_tekken
 
             return read_tekken(file, content)
-        raise UnsupportedVocab(file, "file", InWords(f"JSON with {', '.join(map(repr, sorted(keys)[:6]))}"), EXPECTED)
+        names = ", ".join(map(repr, sorted(keys)[:6])) or "nothing in it"
+        raise UnsupportedVocab(file, "file", InWords(f"JSON with {names}"), EXPECTED)
     raise UnsupportedVocab(file, "file", content[:16], EXPECTED)
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from jittok._jit import frozen, patiently
 from jittok.compiled import Kept, keep
-from jittok.encode.meanwhile import ids_meanwhile, rows_meanwhile
+from jittok.encode.meanwhile import ids_meanwhile, newline_of, rows_meanwhile
 from jittok.errors import UnsupportedVocab
 from jittok.inputs import Documents, OneText, check_options, to_bytes
 from jittok.locks import once
@@ -338,9 +338,7 @@ class Tokenizer(Decoding):
         if isinstance(self.vocab, Pipeline):
             ids = self.encode("\n")
             return int(ids[0]) if ids.size == 1 else None
-        from jittok.models.kinds import kind_of
-
-        return or_none(kind_of(self.vocab).newline_id(self.vocab, self._encoder))
+        return or_none(newline_of(self.vocab, self._encoder, self._may_wait))
 
     def __repr__(self) -> str:
         pre = f", pre={self.pre!r}" if self.pre else ""

@@ -104,7 +104,7 @@ def gdb_script(vocab: Vocab, text: bytes, facts: Record, stages: Stages) -> str:
     room = len(text) + 2 * facts["add_special"]  # as common_tokenize reckons
     return SCRIPT.format(
         runs=2 if len(stages["tokens"]) > room else 1,
-        model=shlex.quote(vocab.source if vocab.source.endswith(".gguf") else "VOCAB.gguf"),
+        model=_quoted(vocab.source if vocab.source.endswith(".gguf") else "VOCAB.gguf"),
         options=" ".join([*options, *_given(text)]),
         stops=written,
         ids=" ".join(str(token["id"]) for token in stages["tokens"]),
@@ -260,17 +260,22 @@ def _plamo2(stages: Stages) -> Iterator[Stop]:
 
 
 def _given(text: bytes) -> tuple[str, str]:
-    """A text as an option for a shell: plain, or by $'..' where there is more than printable characters."""
+    """A text as an option for a shell."""
     if b"\0" in text:
         return "-f", f"TEXT_FILE  # with the {len(text)} bytes of the text, as no argument can hold NUL"
-    shown = text.decode("utf-8", "surrogateescape")
+    return "-p", _quoted(text.decode("utf-8", "surrogateescape"))
+
+
+def _quoted(shown: str) -> str:
+    """A word of a shell on one line, which is a comment of gdb's: plain, or by $'..' where there is more than printable
+    characters. A name with a line end would give commands to gdb."""
     if shown.isprintable():
-        return "-p", shlex.quote(shown)
+        return shlex.quote(shown)
     parts = []
     for c in shown:
         raw = c.encode("utf-8", "surrogateescape")
         parts.append("\\" + c if c in "\\'" else c if c.isprintable() else "".join(f"\\x{byte:02x}" for byte in raw))
-    return "-p", f"$'{''.join(parts)}'"
+    return f"$'{''.join(parts)}'"
 
 
 def _listed(expected: Sequence[tuple[Any, ...]]) -> str:

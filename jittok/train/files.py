@@ -219,7 +219,7 @@ class _Run:
                 if read_of.bad is not None and self.reading.on_error == "fail":
                     bad = read_of.bad
                     where = f"{self.sources[bad.source].path}, line {bad.line + base}"
-                    raise CorpusError(where, bad.found, f"{bad.expected} (--on-error skip leaves it out)")
+                    raise CorpusError(where, InWords(bad.found), f"{bad.expected} (--on-error skip leaves it out)")
                 documents += read_of.documents - is_continued(raw.key, self.sources[raw.key.source])
                 size += read_of.size
                 read += raw.new

@@ -71,6 +71,14 @@ def test_a_missing_or_shortened_file_is_found(made, tok):
     assert files[:2] == ["megatron/00000_text_document.idx", "parquet/00000.parquet"]
 
 
+def test_a_shard_of_another_corpus_among_these_is_found(made, tok):
+    out, _, _ = made
+    for name in ("npy/00099.ids.npy", "npy/index.npy", "parquet/._00000.parquet", "notes.txt"):
+        (out / name).write_bytes(b"")
+    found = verify(out, tok, hashes_only=True)
+    assert found.differences == [{"file": "npy/00099.ids.npy", "what": "a file that is no part of this corpus"}]
+
+
 def test_ids_that_the_tokenizer_does_not_give_are_found_though_the_hashes_agree(made, tok):
     import victim
 

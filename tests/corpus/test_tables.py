@@ -35,6 +35,25 @@ def test_a_column_of_ids_stands_beside_the_texts(tok, kind):
     assert encode_table(batch, tok).column("input_ids").to_pylist() == expected(tok)
 
 
+def test_an_entry_of_a_dictionary_that_is_null_stays_null(tok):
+    from jittok.arrow import encode_column
+
+    texts = pa.DictionaryArray.from_arrays(pa.array([9, 0, 1, None, 0], pa.int8())[1:], pa.array(["a", None]))
+    a = tok.encode("a").tolist()
+    assert encode_column(texts, tok).to_pylist() == [a, None, None, a]
+    chunks = pa.chunked_array([texts[:2], pa.array(["a"]).dictionary_encode().cast(texts.type), texts[2:]])
+    assert encode_column(chunks, tok).to_pylist() == [a, None, a, None, a]
+    assert encode_column(texts[:0], tok).to_pylist() == []
+
+
+def test_what_is_no_arrow_array_is_told(tok):
+    from jittok.arrow import encode_column
+
+    for texts in (["a"], "a", None, pa.scalar("a"), pa.table({"text": ["a"]})):
+        with pytest.raises(TypeError, match="expected an Arrow array"):
+            encode_column(texts, tok)
+
+
 def test_ids_are_not_copied(tok):
     from jittok.arrow import encode_column
 

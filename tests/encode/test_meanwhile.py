@@ -56,6 +56,14 @@ def test_the_reference_gives_what_the_kernel_gives(asked, name):
     assert len(asked) == len(TEXTS) * len(OPTIONS)
 
 
+@pytest.mark.parametrize("name", ["gpt-2", "bert", "t5", "mistral"])
+def test_the_id_of_a_newline_needs_no_kernel(asked, name):
+    tok, kernels = jittok.bundled(name), jittok.bundled(name)
+    kernels._may_wait = False
+    assert tok.nl_id == kernels.nl_id
+    assert asked == ([b"\n"] if name in ("gpt-2", "t5") else [])  # the others have it in the file
+
+
 @pytest.mark.parametrize("name", ["gpt-2", "t5"])
 def test_a_small_batch_goes_that_way_too(asked, name):
     tok, kernels = jittok.bundled(name), jittok.bundled(name)
