@@ -15,7 +15,7 @@ from jittok.pretokenize.automaton import DEAD, MOST_VISITS, START, Automaton, To
 from jittok.pretokenize.looking import Looking, Pass
 from jittok.pretokenize.matching import MOST_KEPT, automaton_of, looking_of, reads_once, remembered
 from jittok.pretokenize.splitters.general import MOST_CLASSES
-from jittok.pretokenize.splitters.looking import MOST_BITS, SEARCH, Looks
+from jittok.pretokenize.splitters.looking import BYTE, MOST_BITS, SEARCH, Looks
 
 MOST_STATES = 1000
 """States of a look-around."""
@@ -23,7 +23,7 @@ MOST_INNER = 4
 """Look-arounds that are asked within one."""
 FIRST = 0
 """The first state of a pass."""
-_SETS = 1 << MOST_BITS
+_SETS = 1 << BYTE
 
 
 class Part(NamedTuple):
@@ -63,11 +63,12 @@ def machine_of(pattern: str) -> Automaton | Machine:
 
 def _machine(found: Looking) -> Machine:
     classes = found.rows.shape[1] // len(found.sayings)
-    if len(found.looks) > MOST_BITS or classes - 1 > MOST_CLASSES:
-        raise ValueError(f"{len(found.looks)} look-arounds and {classes - 1} classes of characters")
+    states = remembered(found)
+    if len(found.looks) > BYTE or len(found.looks) + len(states) > MOST_BITS or classes - 1 > MOST_CLASSES:
+        raise ValueError(f"{len(found.looks)} look-arounds, {len(states)} states and {classes - 1} classes")
     parts = [_part_of(number, each) for number, each in enumerate(found.looks)]
     said = np.array([found.sayings[bits & found.mask] for bits in range(_SETS)], np.uint8)
-    parts.append(Part(SEARCH, False, START, found.rows.astype(np.int64), len(found.sayings), said, remembered(found)))
+    parts.append(Part(SEARCH, False, START, found.rows.astype(np.int64), len(found.sayings), said, states))
     return Machine(np.array(found.starts), np.array(found.classes, np.uint8), classes, tuple(parts))
 
 
@@ -119,7 +120,7 @@ def looks_of(machines: list[Machine | None], members: NDArray[np.uint8]) -> Look
     for k, machine in enumerate(machines):
         for part in machine.parts if machine else ():
             kinds = np.append(members[:, k].astype(np.int64), machine.width - 1)  # type: ignore[union-attr]
-            table, places = _narrow(part, kinds)
+            table, places = _narrow(part, kinds, len(machine.parts) - 1)  # type: ignore[union-attr]
             base = sum(each.size for each in rows)
             first = base + part.first * table.shape[1]
             numbers = [part.bit, int(part.ahead), base, first, sum(each.size for each in columns), len(sayings) * _SETS]
@@ -128,27 +129,29 @@ def looks_of(machines: list[Machine | None], members: NDArray[np.uint8]) -> Look
             rows.append(table.reshape(-1))
             columns.append(places)
             sayings.append(part.sayings)
-            strides[k] = max(strides[k], -(-len(part.remembered) // 8))
         at.append(at[-1] + (len(machine.parts) if machine else 0))
+        if machine:  # a byte in any case: where there are no bits, it says so
+            strides[k] = max(1, -(-(len(machine.parts) - 1 + len(machine.parts[-1].remembered)) // BYTE))
     if sum(each.size for each in rows) >= 1 << 30:
         raise ValueError("the tables of look-arounds are too large")
     joined = [np.concatenate([*parts, np.zeros(0, np.int64)]) for parts in (rows, columns, sayings)]
     return Looks(
         frozen(at, np.int64), frozen(plans, np.int64), frozen(joined[0], np.int32), frozen(joined[1], np.uint16),
-        frozen(joined[2], np.uint8), frozen(strides, np.int64), max(strides) + 1 if plans else 0,
+        frozen(joined[2], np.uint8), frozen(strides, np.int64), max(strides),
     )  # fmt: skip
 
 
-def _narrow(part: Part, kinds: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _narrow(part: Part, kinds: NDArray[np.int64], looks: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """(rows as `Looks` has them, but for where they begin; the place in a row of each class and saying). kinds: the
-    part's own class of each class, and of the end, behind which continuation bytes go."""
+    part's own class of each class, and of the end, in front of which continuation bytes go; looks: how many bits
+    those of remembered states stand behind."""
     states, said = part.rows.shape[0], np.arange(part.said)
     symbols = [(kind * part.said + said) for kind in kinds.tolist()]
     stays = np.repeat(np.arange(states)[:, None] << 1, part.said, axis=1)
     wide = np.concatenate([part.rows[:, np.concatenate(symbols[:-1])], stays, part.rows[:, symbols[-1]]], axis=1)
     narrow, columns = np.unique(wide, axis=1, return_inverse=True)
     pitch = narrow.shape[1] + 1
-    numbers = np.full((states, 1), -1, np.int64)
+    bits = np.full((states, 1), -1, np.int64)
     for number, state in enumerate(part.remembered):
-        numbers[state] = number
-    return np.concatenate([numbers, (narrow >> 1) * pitch << 1 | narrow & 1], axis=1), columns.reshape(-1) + 1
+        bits[state] = looks + number
+    return np.concatenate([bits, (narrow >> 1) * pitch << 1 | narrow & 1], axis=1), columns.reshape(-1) + 1

@@ -22,7 +22,7 @@ from jittok.pretokenize.splitters.general import (
     split_text,
 )
 
-PATTERNS = 400 if JIT else 25
+PATTERNS = 80 if JIT else 10
 REAL = {
     "SuperBPE": (r"\p{N}+", r"(?=(\d{3})+(?!\d))"),
     "digits from the right": (r"\d{1,3}(?=(?:\d{3})*\b)",),
@@ -35,7 +35,7 @@ REAL = {
     "words": (r"\b\w+\b",),
     "lines": (r"^\s+|\w+$|\s+\z",),
     "reads on": (r"a*b", r"(?:ab)*c|a|b"),
-    "powers": ("|".join(rf"\s{{{2**k}}}(?!\S)" for k in range(9, 1, -1)) + r"|\s{1,2}(?!\S)|\s{1}|[\s\S]*x",),
+    "powers": ("|".join(rf"\s{{{2**k}}}(?!\S)" for k in range(5, 1, -1)) + r"|\s{1,2}(?!\S)|\s{1}|[\s\S]*x",),
 }
 
 

@@ -5,7 +5,8 @@ look-arounds say is found for all places of a piece first, one pass each, and th
     a pass back, from its beginning             state -> . . . .    state: how far the body has come
     the search                                  a state, a class, and the bits that passes have set there
 
-Bits are a byte for each place. A pass over a look-around reads those of the look-arounds within it, which come before.
+Bits are a byte or two for each place. A pass over a look-around reads those of the look-arounds within it, which come
+before.
 
 A search that has read on in vain is not repeated: where it was in a state in which it may read on without an end, it
 leaves a bit, and a later search that comes there in that state ends, too. So all takes time in proportion to the text.
@@ -38,8 +39,10 @@ BIT, AHEAD, DEAD, FIRST, COLUMNS, SAYINGS, SAID = range(7)
 """the bit that a pass sets, or SEARCH; 1 for a pass from the end; the places of the dead row and of the first one; the
 places of its columns and sayings; how many sayings there are."""
 SEARCH = -1
-MOST_BITS = 8
-"""Look-arounds of a stage."""
+BYTE = 8
+"""Look-arounds that a stage may have: their bits are in the first byte of a place."""
+MOST_BITS = 16
+"""Those, and states that are remembered."""
 NOT_FOUND = -1
 BLOCK = 64
 ONE, NONE = np.uint64(1), np.uint64(0)
@@ -52,11 +55,11 @@ class Looks(NamedTuple):
 
     at: I64  # [stages + 1] plans at[s] .. at[s + 1] - 1 are those of stage s; of other kinds there are none
     plans: I64  # [plans * PLAN]
-    rows: I32  # a row: number of a state that is remembered, or -1; then next row's place << 1 | holds, or match
+    rows: I32  # a row: bit of a state that is remembered, or -1; then next row's place << 1 | holds, or match
     columns: U16  # [(classes + 2) * sayings] of a plan: place in a row; behind the classes continuation bytes, the end
     sayings: U8  # [256] of a plan: the number of what bits say
-    strides: I64  # [stages] bytes that remembered states take for a place
-    noted: int  # bytes of notes for a place: bits, and the most of `strides`; 0 without such a stage
+    strides: I64  # [stages] bytes of notes for a place
+    noted: int  # the most of them; 0 without such a stage
 
 
 class LooksWindow(NamedTuple):
@@ -79,7 +82,6 @@ class _Search(NamedTuple):
     sayings: int
     said: int
     stride: int
-    failed: int  # where bits of remembered states begin in the notes
     ends: int  # the class that stands for the end
 
 
@@ -116,7 +118,7 @@ def run_looking(looks: LooksWindow, stage: int, rest: int, size: int, work: Spli
             i = at + trailing_zeros(found)
             end = next_cut(work.cuts, i)
             piece = _last_cut(work.cuts, i)
-            search = look_around(looks, stage, rest, piece, end, size, work)
+            search = look_around(looks, stage, rest, piece, end, work)
             while i < end:
                 begun = get_u8(work.begun, i)
                 match = NOT_FOUND
@@ -143,19 +145,15 @@ def _last_cut(cuts: Window, i: int) -> int:
 
 
 @helper
-def look_around(
-    looks: LooksWindow, stage: int, rest: int, piece: int, end: int, size: int, work: SplitWindow
-) -> _Search:
+def look_around(looks: LooksWindow, stage: int, rest: int, piece: int, end: int, work: SplitWindow) -> _Search:
     """What the look-arounds of a stage say of places piece .. end, to the notes, where no state is remembered yet; what
-    `match_end` needs. size: of the whole text."""
+    `match_end` needs."""
     plan, last = get_i64(looks.at, stage), get_i64(looks.at, stage + 1) - 1
-    stride, failed = get_i64(looks.strides, stage), size + 1
-    for i in range(piece, end + 1):
-        put_u8(work.notes, i, 0)
-    for i in range(failed + piece * stride, failed + (end + 1) * stride):
+    stride = get_i64(looks.strides, stage)
+    for i in range(piece * stride, (end + 1) * stride):
         put_u8(work.notes, i, 0)
     while plan < last:
-        _run_pass(looks, plan * PLAN, rest + 1, piece, end, work)
+        _run_pass(looks, plan * PLAN, stride, rest + 1, piece, end, work)
         plan += 1
     at = plan * PLAN
     return _Search(
@@ -165,7 +163,6 @@ def look_around(
         get_i64(looks.plans, at + SAYINGS),
         get_i64(looks.plans, at + SAID),
         stride,
-        failed,
         rest + 1,
     )
 
@@ -173,11 +170,13 @@ def look_around(
 @helper
 def no_search() -> _Search:
     """What stands for one where none is done."""
-    return _Search(0, 0, 0, 0, 0, 0, 0, 0)
+    return _Search(0, 0, 0, 0, 0, 0, 0)
 
 
 @helper
-def _run_pass(looks: LooksWindow, plan: int, ends: int, piece: int, end: int, work: SplitWindow) -> None:
+def _run_pass(
+    looks: LooksWindow, plan: int, stride: int, ends: int, piece: int, end: int, work: SplitWindow
+) -> None:
     """Set the bit of a look-around at the places piece .. end where its body matches."""
     bit, ahead = get_i64(looks.plans, plan + BIT), get_i64(looks.plans, plan + AHEAD)
     columns, sayings = get_i64(looks.plans, plan + COLUMNS), get_i64(looks.plans, plan + SAYINGS)
@@ -189,10 +188,10 @@ def _run_pass(looks: LooksWindow, plan: int, ends: int, piece: int, end: int, wo
         kind = ends
         if i != end:
             kind = get_u8(work.classes, i) >> 1
-        bits = get_u8(work.notes, i)
+        bits = get_u8(work.notes, i * stride)
         column = get_u16(looks.columns, columns + kind * said + get_u8(looks.sayings, sayings + bits))
         entry = get_i32(looks.rows, row + column)
-        put_u8(work.notes, i, bits | (entry & 1) << bit)
+        put_u8(work.notes, i * stride, bits | (entry & 1) << bit)
         row = entry >> 1
         i += step
 
@@ -203,7 +202,7 @@ def _entry(looks: LooksWindow, search: _Search, row: int, j: int, end: int, work
     kind = search.ends
     if j != end:
         kind = get_u8(work.classes, j) >> 1
-    saying = get_u8(looks.sayings, search.sayings + get_u8(work.notes, j))
+    saying = get_u8(looks.sayings, search.sayings + get_u8(work.notes, j * search.stride))
     return get_i32(looks.rows, row + get_u16(looks.columns, search.columns + kind * search.said + saying))
 
 
@@ -219,20 +218,14 @@ def match_end(looks: LooksWindow, search: _Search, i: int, end: int, work: Split
             match = since = j
             since_row, reads_on = row, False
         j += 1
-        number = get_i32(looks.rows, row)
-        if number >= 0:
-            if _failed(search, j, number, work) != 0:
-                break
+        bit = get_i32(looks.rows, row)
+        if bit >= 0:
+            if get_u8(work.notes, j * search.stride + (bit >> 3)) >> (bit & 7) & 1 != 0:
+                break  # no match ends behind byte j for a search that reads it in this state
             reads_on = True
     if reads_on:
         _remember(looks, search, since, since_row, match == since, j, end, work)
     return match
-
-
-@helper
-def _failed(search: _Search, j: int, number: int, work: SplitWindow) -> int:
-    """Whether no match ends behind byte j for a search that reads it in this state."""
-    return get_u8(work.notes, search.failed + j * search.stride + (number >> 3)) >> (number & 7) & 1
 
 
 @helper
@@ -246,7 +239,7 @@ def _remember(
             row = _entry(looks, search, row, j, end, work) >> 1
         matched = False
         j += 1
-        number = get_i32(looks.rows, row)
-        if number >= 0 and j <= end:
-            place = search.failed + j * search.stride + (number >> 3)
-            put_u8(work.notes, place, get_u8(work.notes, place) | 1 << (number & 7))
+        bit = get_i32(looks.rows, row)
+        if bit >= 0:
+            place = j * search.stride + (bit >> 3)
+            put_u8(work.notes, place, get_u8(work.notes, place) | 1 << (bit & 7))

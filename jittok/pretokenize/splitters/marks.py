@@ -134,7 +134,7 @@ def _run_behaved(
                 if how == COUNTS:
                     _cut_counted(wide(m.sizes[stage]), splitter, piece, end, work)
                 else:
-                    _cut_behaved(how, splitter, stage, piece, end, size, work, dropped)
+                    _cut_behaved(how, splitter, stage, piece, end, work, dropped)
                 piece = end
 
 
@@ -152,13 +152,13 @@ def _cut_counted(most: int, splitter: SplitterWindow, piece: int, end: int, work
 
 @helper
 def _cut_behaved(
-    how: int, splitter: SplitterWindow, stage: int, piece: int, end: int, size: int, work: SplitWindow, dropped: Window
+    how: int, splitter: SplitterWindow, stage: int, piece: int, end: int, work: SplitWindow, dropped: Window
 ) -> None:
     """One stage on one piece, see `reference.pipeline.split.words`."""
     first, gap, i, before = wide(get_i64(splitter.tables_at, stage)) + splitter.width, piece, piece, False
     last, looking = NOT_FOUND, get_i64(splitter.kinds, stage) == LOOKING
     if looking:
-        search = look_around(splitter.looks, stage, (splitter.width >> 1) - 1, piece, end, size, work)
+        search = look_around(splitter.looks, stage, (splitter.width >> 1) - 1, piece, end, work)
     else:
         search = no_search()
     while i < end:
