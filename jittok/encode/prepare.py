@@ -224,7 +224,7 @@ def marked(marking: Marking, workspace: Workspace, texts: Texts) -> Texts:
     n = (grows * texts.size + SLACK) // 64 * 8 + 8
     out, places = np.empty(MARKS * n, np.uint8), empty_places(texts.number)
     out[8 * n :] = 0
-    work = make_split_work(longest)
+    work = make_split_work(longest, marking.splitter)
     if np.count_nonzero((texts.tokens < 0) & (texts.stops > texts.starts)) == 1:
         work = borrowed_from(out[: 8 * n], work, marking.splitter)
     dropped = np.empty(longest // 64 + 1 if marking.behaves.size else 0, np.uint64)

@@ -18,6 +18,7 @@ from jittok.pipeline.patterns import PatternError
 from jittok.pipeline.steps import Cut, CutClass, Splitter
 from jittok.pretokenize.automaton import DEAD, START
 from jittok.pretokenize.marking import compile_stage
+from jittok.pretokenize.passes import Machine
 from jittok.pretokenize.splitters.marks import INVERTS, ISOLATES, REMOVES
 
 GROWN = 2
@@ -48,6 +49,8 @@ def separators(split: tuple[Splitter, ...]) -> Separators | None:
         return None
     if found is None or found.behaves not in (ISOLATES, REMOVES, REMOVES + INVERTS):
         return None
+    if isinstance(found.automaton, Machine):
+        return None  # what stands far away may decide
     automaton = found.automaton
     rows = automaton.transitions.reshape(-1, automaton.width).astype(np.int64)
     ends = rows == DEAD << 1 | 1

@@ -159,15 +159,38 @@ class Nodes:
     def look(self, negated: bool, argument: Any, following: int) -> int:
         """The same for a look-around."""
         direction, body = argument
-        ranges = None
-        if len(body) == 1:
-            operator, inner = body[0]
-            ranges = _ranges_of(operator, inner, self.size)
+        ranges = self._single(body)
         if direction == 1 and ranges is not None:
             return self.add("look", self.set(ranges, negated=negated), negated, following)
         if self.looks is None:
             raise ValueError("only a look-ahead of one character is covered")
+        within = self._looks_within(body)
+        if direction == 1 and not negated and within is not None and len(within) <= 1:
+            return self.sequence(body, following)  # what `\b` is written as: it takes nothing by itself
         return self.add("mark", self.mark(direction > 0, body), negated, following)
+
+    def _single(self, body: Any) -> Ranges | None:
+        """The characters that a body stands for; None when it is not one of them."""
+        return _ranges_of(*body[0], self.size) if len(body) == 1 else None
+
+    def _looks_within(self, body: Any) -> set[str] | None:
+        """The look-arounds of a body that the next character does not decide; None if it takes characters."""
+        found: set[str] = set()
+        for operator, argument in body:
+            if operator is sre.BRANCH:
+                parts = [self._looks_within(item) for item in argument[1]]
+            elif operator is sre.SUBPATTERN:
+                parts = [self._looks_within(argument[3])]
+            elif operator in (sre.ASSERT, sre.ASSERT_NOT):
+                direction, inner = argument
+                parts = [set() if direction == 1 and self._single(inner) is not None else {f"{direction}{inner!r}"}]
+            else:
+                return None
+            for part in parts:
+                if part is None:
+                    return None
+                found |= part
+        return found
 
     def mark(self, ahead: bool, body: Any) -> int:
         """The number of a look-around. Those within it have smaller ones."""

@@ -14,7 +14,7 @@ from jittok.pipeline.patterns import PatternError, explicit
 from jittok.pipeline.steps import CONTIGUOUS, ISOLATED, REMOVED, Cut, CutClass, Pattern, SpellBytes, Splitter
 from jittok.pretokenize.automaton import DEAD, START, Automaton, compile_pattern
 from jittok.pretokenize.classes import UNICODE_SIZE
-from jittok.pretokenize.matching import automaton_of, reads_once
+from jittok.pretokenize.passes import Machine, machine_of
 from jittok.pretokenize.program import Stage, splitter_from
 from jittok.pretokenize.splitters import general
 from jittok.pretokenize.splitters.blocks import (
@@ -28,7 +28,7 @@ from jittok.pretokenize.splitters.blocks import (
     CharacterClasses,
     class_tables,
 )
-from jittok.pretokenize.splitters.general import MATCHER
+from jittok.pretokenize.splitters.general import LOOKING, MATCHER
 from jittok.pretokenize.splitters.llama3 import FOLDED, ONE_CASE, PREFIX, SUFFIX, TRUE_CASE, WITHOUT
 from jittok.unicode.libraries import ranges
 
@@ -150,14 +150,20 @@ def _keeps_all(stage: Cut) -> bool:
 def splitter_of_stages(stages: tuple[Splitter, ...]) -> general.Splitter | None:
     """The arrays of a splitter, None for one that kernels do not cover. A last SpellBytes is left to the model."""
     try:
-        known = automata_of(stages)
+        known = _stages_of(stages)
         return None if known is None else splitter_from(known or [_whole()])
     except ValueError:
         return None
 
 
 def automata_of(stages: tuple[Splitter, ...]) -> list[Stage] | None:
-    """The automaton of each stage, None where one is not covered. A last SpellBytes is left to the model."""
+    """The automaton of each stage, None where one is not covered, or has no automaton over classes alone. A last
+    SpellBytes is left to the model."""
+    known = _stages_of(stages)
+    return None if known is None or any(kind == LOOKING for kind, _, _ in known) else known
+
+
+def _stages_of(stages: tuple[Splitter, ...]) -> list[Stage] | None:
     try:
         parts = [_stage(stage) for stage in _without_spelling(stages)]
     except (ValueError, PatternError):
@@ -185,21 +191,27 @@ def _stage(stage: Splitter) -> Stage | None:
             return None
     else:
         return None
-    automaton = automaton_of(text)
-    if not reads_once(text):
-        return None
+    machine = machine_of(text)
     if isinstance(stage, Cut):
-        whole = stage.behavior == REMOVED and stage.invert and covers(automaton)
+        whole = stage.behavior == REMOVED and stage.invert and covers(machine)
         if not whole and not (stage.behavior == ISOLATED and not stage.invert):
             return None
-    return MATCHER, automaton, (automaton.starts, automaton.classes)
+    kind = LOOKING if isinstance(machine, Machine) else MATCHER
+    return kind, machine, (machine.starts, machine.classes)
 
 
-def covers(automaton: Automaton) -> bool:
-    """Whether matches leave nothing of any text between them: a match begins at every character, whatever follows."""
-    rows = automaton.transitions.reshape(-1, automaton.width).astype(np.int64)
-    first = rows[START, :-1] >> 1
+def covers(machine: Automaton | Machine) -> bool:
+    """Whether matches leave nothing of any text between them: a match that is not empty begins at every character,
+    whatever follows, and whatever look-arounds may say."""
+    said, rows = 1, np.zeros((0, 0), np.int64)
+    if isinstance(machine, Machine):
+        said, rows = machine.parts[-1].said, machine.parts[-1].rows
+    else:
+        rows = machine.transitions.reshape(-1, machine.width).astype(np.int64)
+    first = rows[START, :-said] >> 1
     todo, seen = set(first.tolist()), set[int]()
+    if (rows[START] & 1).any():
+        return False
     while todo:
         state = todo.pop()
         if state == DEAD:
@@ -207,8 +219,8 @@ def covers(automaton: Automaton) -> bool:
         if state in seen:
             continue
         seen.add(state)
-        waiting = rows[state, :-1][rows[state, :-1] & 1 == 0] >> 1
-        if rows[state, -1] & 1 == 0:
+        waiting = rows[state, :-said][rows[state, :-said] & 1 == 0] >> 1
+        if (rows[state, -said:] & 1 == 0).any():
             return False
         todo |= set(waiting.tolist())
     return True

@@ -10,6 +10,7 @@ class, and what the look-arounds say of the place in front of it.
 from __future__ import annotations
 
 from array import array
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,22 +38,26 @@ class Looking(NamedTuple):
     rows: NDArray[np.uint16]  # [states, symbols], as in `Automaton`; symbol = class * len(sayings) + number of a saying
     sayings: dict[int, int]  # bits of the outer look-arounds: their number
     mask: int  # of those bits
-    looks: list[_Pass]
+    looks: list[Pass]
 
 
-class _Pass:
+class Pass:
     """One look-around, asked at all places of a text."""
 
     def __init__(self, number: int, look: Look, nodes: list[tuple[Any, ...]], rows: list[list[bool]]) -> None:
         self.bit, self.look, self.nodes, self.rows = 1 << number, look, nodes, rows
         self.known: dict[tuple[Any, int, int], tuple[bool, Any]] = {}
         self.inside = _reached(nodes, look.first)
+        self.begun: Any = 0 if look.ahead else frozenset()
+        self.step: Callable[[Any, int, int], tuple[bool, Any]] = self._ahead if look.ahead else self._back
+        """(state, class, bits of the place) -> whether the body matches there, and the next state; `begun` is the
+        first one."""
+        self._asked = sum(1 << node for node in {nodes[k][2] for k in self.inside if nodes[k][0] == "char"})
 
     def mark(self, classes: array[int], bits: array[int]) -> None:
         """Set the look-around's bit at the places where its body matches. classes: of each character, then the end's;
         bits: of each place, those of the look-arounds within it being set."""
-        step = self._ahead if self.look.ahead else self._back
-        state: Any = 0 if self.look.ahead else frozenset()
+        step, state = self.step, self.begun
         for place in reversed(range(len(classes))) if self.look.ahead else range(len(classes)):
             key = (state, classes[place], bits[place])
             found = self.known.get(key)
@@ -65,8 +70,8 @@ class _Pass:
                 bits[place] |= self.bit
 
     def _ahead(self, behind: int, symbol: int, bits: int) -> tuple[bool, int]:
-        """(whether the body matches from here, nodes from which the rest does: a bit each, as in `behind` for the place
-        after the next character)."""
+        """(whether the body matches from here, nodes from which the rest does: a bit each, of those that stand behind a
+        character; as in `behind` for the place after the next character)."""
         sets, end = self.rows[symbol], symbol == len(self.rows) - 1
         now = last = 0
         while True:  # loops need several rounds
@@ -82,7 +87,7 @@ class _Pass:
                     holds = is_so(self.nodes[number], sets, end, bits) and bool(now >> rest[2] & 1)
                 now |= int(holds) << number
             if now == last:
-                return bool(now >> self.look.first & 1), now
+                return bool(now >> self.look.first & 1), now & self._asked
             last = now
 
     def _back(self, waiting: frozenset[int], symbol: int, bits: int) -> tuple[bool, frozenset[int]]:
@@ -134,7 +139,7 @@ def looking(pattern: str, size: int, most: int) -> Looking:
     if len(rows) << len(outer) > MOST_SYMBOLS:
         raise ValueError(f"{len(rows) - 1} classes of characters with {len(outer)} look-arounds")
     sayings = [sum(1 << bit for k, bit in enumerate(outer) if number >> k & 1) for number in range(1 << len(outer))]
-    passes = [_Pass(number, look, made.nodes, rows) for number, look in enumerate(looks)]
+    passes = [Pass(number, look, made.nodes, rows) for number, look in enumerate(looks)]
     return Looking(
         starts[:, 0].tolist(), starts[:, 1].tolist(), determinize(made.nodes, first, rows, most, sayings),
         {bits: number for number, bits in enumerate(sayings)}, sayings[-1], passes,

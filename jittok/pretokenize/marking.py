@@ -33,9 +33,10 @@ from jittok.pipeline.steps import (
 from jittok.pretokenize.automaton import DEAD, START, Automaton
 from jittok.pretokenize.classes import UNICODE_SIZE, distinct
 from jittok.pretokenize.matching import automaton_of, reads_once
+from jittok.pretokenize.passes import Machine, machine_of
 from jittok.pretokenize.program import Stage, joint_classes, splitter_from
 from jittok.pretokenize.splitters import general
-from jittok.pretokenize.splitters.general import BEHAVED, MATCHER
+from jittok.pretokenize.splitters.general import BEHAVED, LOOKING, MATCHER
 from jittok.pretokenize.splitters.marks import (
     COUNTS,
     INVERTS,
@@ -68,7 +69,7 @@ class Chain(NamedTuple):
 
 
 class _Compiled(NamedTuple):
-    automaton: Automaton
+    automaton: Automaton | Machine
     drops: NDArray[np.bool_]  # [classes of the automaton]
     behaves: int = ISOLATES
     size: int = 0
@@ -101,13 +102,13 @@ def chain_of(stages: tuple[Splitter, ...]) -> Chain | None:
 
 
 def _chain(front: list[_Compiled], behind: list[_Compiled], spelled: bool) -> Chain | None:
-    if any(stage.behaves != ISOLATES for stage in behind):
-        return None  # only stages over characters may do more than cut
+    if any(stage.behaves != ISOLATES or isinstance(stage.automaton, Machine) for stage in behind):
+        return None  # only stages over characters may do more than cut, or look around
     if not front:
         whole = automaton_of(_EVERYTHING)
         front = [_Compiled(whole, np.zeros(whole.width - 1, np.bool_))]
     parts: list[Stage] = [
-        (BEHAVED if each.behaves else MATCHER, each.automaton, (each.automaton.starts, each.automaton.classes))
+        (_kind(each), each.automaton, (each.automaton.starts, each.automaton.classes))
         for each in front
     ]
     behaves = [each.behaves for each in front] if any(each.behaves for each in front) else []
@@ -131,6 +132,10 @@ def _chain(front: list[_Compiled], behind: list[_Compiled], spelled: bool) -> Ch
     )  # fmt: skip
 
 
+def _kind(stage: _Compiled) -> int:
+    return LOOKING if isinstance(stage.automaton, Machine) else BEHAVED if stage.behaves else MATCHER
+
+
 def compile_stage(stage: Splitter, apart: bool) -> _Compiled | None:
     """One stage; None where it is not covered. apart: whether pieces are cut over bytes behind it, which may cut what
     is dropped in two."""
@@ -151,9 +156,10 @@ def compile_stage(stage: Splitter, apart: bool) -> _Compiled | None:
         invert = stage.invert
     else:
         return None
-    automaton = automaton_of(text)
-    if not reads_once(text):
-        return None
+    automaton = machine_of(text)
+    if isinstance(automaton, Machine):
+        how = ISOLATES if stage.behavior == ISOLATED else _BEHAVES[stage.behavior] + INVERTS * invert
+        return _Compiled(automaton, np.zeros(automaton.width - 1, np.bool_), how)
     nothing = np.zeros(automaton.width - 1, np.bool_)
     if stage.behavior == ISOLATED:
         return _Compiled(automaton, nothing)

@@ -42,7 +42,10 @@ def reads_once(pattern: str) -> bool:
     return is_linear(automaton.transitions.reshape(-1, automaton.width), 1)
 
 
-def _found(pattern: str) -> Looking:
+@lru_cache(MOST_KEPT)
+def looking_of(pattern: str) -> Looking:
+    """The automaton of any pattern that `explicit` gave, with its look-arounds. ValueError for what the construction
+    does not cover."""
     try:
         starts, classes, transitions, width = automaton_of(pattern)
     except TooLarge:
@@ -50,6 +53,18 @@ def _found(pattern: str) -> Looking:
     except ValueError:
         return looking(pattern, UNICODE_SIZE, MOST)
     return Looking(starts.tolist(), classes.tolist(), transitions.reshape(-1, width), {0: 0}, 0, [])
+
+
+def remembered(found: Looking) -> tuple[int, ...]:
+    """States in which a search may read on without an end, so that later ones would do it again. ValueError for more
+    than MOST_REMEMBERED."""
+    sayings = len(found.sayings)
+    if is_linear(found.rows, sayings):
+        return ()
+    states = tuple(state for state, steps in enumerate(waiting(found.rows, sayings)) if steps)
+    if len(states) > MOST_REMEMBERED:
+        raise ValueError(f"{len(states)} states in which some texts make a search read again and again")
+    return states
 
 
 class Match:
@@ -67,15 +82,11 @@ class Matching:
     """A pattern with what is used of `regex.Pattern`. ValueError for one that the construction does not cover."""
 
     def __init__(self, pattern: str) -> None:
-        found = _found(pattern)
+        found = looking_of(pattern)
         self._found, self._rows, sayings = found, found.rows.tolist(), len(found.sayings)
         self.looks_around = sayings > 1
-        self._waiting = frozenset[int]()  # states that are remembered
-        if not is_linear(found.rows, sayings):
-            self._waiting = frozenset(state for state, steps in enumerate(waiting(found.rows, sayings)) if steps)
+        self._waiting = frozenset(remembered(found))
         self.linear = not self._waiting
-        if len(self._waiting) > MOST_REMEMBERED:
-            raise ValueError(f"{len(self._waiting)} states in which some texts make a search read again and again")
         self._class = cache(lambda c: found.classes[bisect_right(found.starts, ord(c)) - 1])
         self._end = found.rows.shape[1] // sayings - 1
 

@@ -21,13 +21,13 @@ from jittok.pretokenize.automaton import DEAD, START, Automaton, compile_pattern
 from jittok.pretokenize.classes import UNICODE_SIZE, distinct, two_stage
 from jittok.pretokenize.cutter import Cutter, build_cutter
 from jittok.pretokenize.definition import collapsed_pattern, wide_pattern
+from jittok.pretokenize.passes import Machine, begins_of, looks_of
 from jittok.pretokenize.splitters.cutting import ACTION_BITS, COLUMNS, ROW_BITS
 from jittok.pretokenize.splitters.general import (
     BEHAVED,
     CUTTER,
     DIGIT_GROUPS,
     DIGIT_THREES,
-    MATCHED,
     MATCHER,
     MOST_CLASSES,
     MOST_STAGES,
@@ -37,6 +37,8 @@ from jittok.pretokenize.splitters.general import (
     TRAILING_SPACE,
     Splitter,
 )
+from jittok.pretokenize.splitters.looking import Looks
+from jittok.pretokenize.splitters.matching import MATCHED
 from jittok.unicode import tables
 
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
@@ -76,7 +78,7 @@ MANY = 16
 """ASCII characters that begin a match from which on a stage is a cutter; it loses to a matcher only where few do."""
 
 Runs = tuple[NDArray[np.int64], NDArray[np.uint8]]
-Stage = tuple[int, Automaton | None, Runs]
+Stage = tuple[int, Automaton | Machine | None, Runs]
 MEMBER = 1
 """Class of the characters that the stages without an automaton ask for."""
 
@@ -107,7 +109,8 @@ def splitter_from(stages: list[Stage]) -> Splitter:
     """The arrays of stages. ValueError for more classes or stages than there is room for."""
     starts, joint, members = _join([runs for _, _, runs in stages])
     ascii_ = joint[np.searchsorted(starts, np.arange(128), "right") - 1]
-    return _splitter([_compile(stage, members[:, k], ascii_) for k, stage in enumerate(stages)], starts, joint)
+    looks = looks_of([each if isinstance(each, Machine) else None for _, each, _ in stages], members)
+    return _splitter([_compile(stage, members[:, k], ascii_) for k, stage in enumerate(stages)], starts, joint, looks)
 
 
 def joint_classes(stages: list[Stage]) -> NDArray[np.uint8]:
@@ -122,6 +125,8 @@ def _compile(stage: Stage, members: NDArray[np.uint8], ascii_: NDArray[np.uint8]
     columns = np.zeros(members.size + 1, np.uint8)
     if automaton is None:
         return _Compiled(kind, table, columns, sure, members == MEMBER, False)
+    if isinstance(automaton, Machine):
+        return _Compiled(kind, table, columns, sure, begins_of(automaton)[members], False)
     rows = automaton.transitions.reshape(-1, automaton.width)
     rows = np.column_stack([rows[:, members], rows[:, -1]])
     if kind == BEHAVED:
@@ -158,7 +163,9 @@ def _pair_table(cutter: Cutter) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
     )
 
 
-def _splitter(stages: list[_Compiled], starts: NDArray[np.int64], joint: NDArray[np.uint8]) -> Splitter:
+def _splitter(
+    stages: list[_Compiled], starts: NDArray[np.int64], joint: NDArray[np.uint8], looks: Looks
+) -> Splitter:
     classes = stages[0].begins.size
     width = 2 * classes + 2
     tables, cutters = [np.zeros(1, np.int32)], [np.zeros(1 << ROW_BITS, np.int32)]
@@ -195,6 +202,7 @@ def _splitter(stages: list[_Compiled], starts: NDArray[np.int64], joint: NDArray
         sure=frozen(np.concatenate([stage.sure.reshape(-1) for stage in stages]), np.uint8),
         begins=frozen(begins, np.uint8),
         apart=frozen([stage.apart for stage in stages], np.uint8),
+        looks=looks,
         byte=_one_byte(stages, starts, joint),
         ascii=frozen(np.concatenate([first << 1, begins[first]]), np.uint8),
         pages=frozen(pages, np.uint16),

@@ -22,7 +22,7 @@ from jittok.inputs import Documents
 from jittok.inputs.texts import utf8_of
 from jittok.pretokenize.splitters.general import make_split_work
 from jittok.pretokenize.splitters.gpt2 import MALFORMED
-from jittok.train.cutter import Cutter, RegexCutter, special_pattern
+from jittok.train.cutter import Cutter, RegexCutter, no_splitter, special_pattern
 from jittok.train.cutting import AT_BYTE, AT_TEXT, CHUNK, CHUNK_SIZE, NEED, NEED_WORK, PAUSE, CutWork, Texts
 from jittok.train.pieces import PIECE, Pieces
 from jittok.train.table import N_BLOB, Table, add_table, add_words, grown, make_table, table_bytes
@@ -55,7 +55,7 @@ class Counter:
         self.documents = self.bytes = 0
         self.pieces = Pieces(cutter, special) if isinstance(cutter, Cutter) else None
         chunk = WHOLE if isinstance(cutter, Cutter) and cutter.whole else CHUNK
-        self._work = _make_work(2 * CHUNK, chunk)
+        self._work = _make_work(2 * CHUNK, cutter, chunk)
         self._call: Call | None = None
         self._room = np.empty(0, np.uint8)  # for copies of texts
         self.grow: Callable[[Table, int, int], Table] = grown
@@ -166,7 +166,7 @@ class Counter:
                 continue
             if code == NEED_WORK:
                 need = int(state[NEED])
-                self._work = _make_work(need + need // 2, self._work.chunk)._replace(state=state)
+                self._work = _make_work(need + need // 2, self.cutter, self._work.chunk)._replace(state=state)
             elif code == MALFORMED:
                 self._add_malformed(texts)
             else:
@@ -199,6 +199,8 @@ class Counter:
         own, chunk = self.cutter, self._work.chunk
         if own.slow is not None:
             self.cutter, self._work, self._call = own.slow(), self._work._replace(chunk=WHOLE), None
+            noted = [each.family.splitter.looks.noted for each in (own, self.cutter)]
+            assert noted[1] <= noted[0], "a family stands for a pattern that looks around, for which there is no work"
         self._add(Texts(part, np.zeros(1, np.int64), np.array([len(raw)]), weights, documents))
         if own.slow is not None:
             self.cutter, self._work, self._call = own, self._work._replace(chunk=chunk), None
@@ -263,9 +265,10 @@ class Counter:
             self.table = self.grow(self.table, code, int(other.used[N_BLOB]))
 
 
-def _make_work(longest: int, chunk: int) -> CutWork:
+def _make_work(longest: int, cutter: Cutter | RegexCutter, chunk: int) -> CutWork:
     """Scratch for chunks of up to `longest` bytes; pages that no text needs are never touched."""
-    return CutWork(make_split_work(longest), np.empty(longest + 64, np.int32), np.zeros(5, np.int64), chunk)
+    splitter = cutter.family.splitter if isinstance(cutter, Cutter) else no_splitter()
+    return CutWork(make_split_work(longest, splitter), np.empty(longest + 64, np.int32), np.zeros(5, np.int64), chunk)
 
 
 def _of_rows(texts: Texts, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -24,6 +24,7 @@ from jittok.pretokenize.program import Stage, splitter_of, stages_of_patterns
 from jittok.pretokenize.splitters.blocks import character_classes
 from jittok.pretokenize.splitters.general import Splitter
 from jittok.pretokenize.splitters.llama3 import WITHOUT
+from jittok.pretokenize.splitters.looking import no_looks
 from jittok.train.cutting import Family, count_general, count_gpt2, count_llama3
 from jittok.train.names import FILE
 from jittok.unicode.tables import LETTER
@@ -144,7 +145,7 @@ def stages_cutter(name: str, stages: tuple[Any, ...]) -> Cutter:
     def general() -> Cutter:
         splitter = splitter_of_stages(stages)
         if splitter is None:
-            raise UnsupportedVocab("train", "pre-tokenizer", name, "one of patterns that look ahead by one character")
+            raise UnsupportedVocab("train", "pre-tokenizer", name, "one of patterns of moderate size that keep all of a text")
         arrays = Family(character_classes(LETTER), splitter, 0, 0, 0, WITHOUT)
         return Cutter(name, arrays, count_general, True, stages=stages, slow=general)
 
@@ -160,7 +161,7 @@ def no_splitter() -> Splitter:
     none64, none32, none16, none8 = (frozen([], kind) for kind in (np.int64, np.int32, np.uint16, np.uint8))
     return Splitter(
         kinds=none64, tables_at=none64, tables=none32, cutters=none32, columns=none8, widths=none64, width=0,
-        sure=none8, begins=none8, apart=none8, byte=0, ascii=none8, pages=none16, blocks=none8,
+        sure=none8, begins=none8, apart=none8, looks=no_looks(), byte=0, ascii=none8, pages=none16, blocks=none8,
     )  # fmt: skip
 
 

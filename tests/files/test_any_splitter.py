@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 from drawn_files import drawn_text
-from drawn_splitters import BEHAVIORS, MODELS, drawn_file, drawn_model, metaspace, split
+from drawn_splitters import BEHAVIORS, MANY_CLASSES, MODELS, drawn_file, drawn_model, metaspace, split
 
 import jittok
 from jittok._jit import JIT
 from jittok.files import read_pipeline
+from jittok.pipeline.steps import REMOVED, Cut, Pattern
+from jittok.pretokenize.marking import chain_of
 from jittok.reference.pipeline import Runner
 
 FILES, TEXTS = (12, 30) if JIT else (2, 8)
@@ -35,11 +37,13 @@ def test_a_drawn_file_gives_the_ids_of_the_reference(kind):
 
 @pytest.mark.parametrize("invert", [False, True])
 @pytest.mark.parametrize("behavior", BEHAVIORS)
-def test_every_behavior_of_a_pattern_of_several_characters(behavior, invert):
+@pytest.mark.parametrize("pattern", [r"ab|\d\d", r"(?<=c|b)(?=\d)|b(?!c)", r"a*b|\b", r"(?:ab)*c$|\d"])
+def test_every_behavior_of_a_pattern_of_several_characters(pattern, behavior, invert):
+    """Such as one that looks around, reads on from every place, or matches the empty text."""
     draw = random.Random(3)
     texts = ["?", "ab", "abab", "abc", "cab", "abcab", "c", "cc", "ccab", "abcc", "ababc", "cabab", "12", "c12", "12c"]
     model = {"type": "WordLevel", "unk_token": "?", "vocab": {text: k for k, text in enumerate(texts)}}
-    stage = split({"Regex": r"ab|\d\d"}, behavior, invert)
+    stage = split({"Regex": pattern}, behavior, invert)
     content = json.dumps({"pre_tokenizer": stage, "model": model}).encode()
     check(content, ["".join(draw.choices(["ab", "c", "12", "1", " "], k=draw.randrange(9))) for _ in range(40)])
 
@@ -59,8 +63,9 @@ def test_words_longer_than_a_block_of_64_bytes_behave_as_short_ones():
 
 def test_a_stage_that_no_automaton_runs_is_run_by_the_reference():
     draw = random.Random(5)
+    assert chain_of((Cut(Pattern(MANY_CLASSES + r"\s+$"), REMOVED),)) is None
     for kind in MODELS:
-        stages = [split({"Regex": r"\s+$"}, "Removed"), metaspace("always")]
+        stages = [split({"Regex": MANY_CLASSES + r"\s+$"}, "Removed"), metaspace("always")]
         pre = {"type": "Sequence", "pretokenizers": stages}
         content = json.dumps({"pre_tokenizer": pre, "model": drawn_model(draw, kind)}).encode()
         check(content, [drawn_text(draw) + "  " * draw.randrange(2) for _ in range(TEXTS)])

@@ -16,8 +16,10 @@ COUNT = 60 if JIT else 6
 FILES = [
     byte_level_json(GPT2, "NFC"), byte_level_json(O200K, None), drawn_words(random.Random(1), 15),
     *(drawn_pipeline(random.Random(seed)) for seed in (2, 3, 8)),
+    *(byte_level_json(pattern, None) for pattern in
+      (r"a*b|\s+$", r"\d{1,3}(?=(?:\d{3})*\b)|(?<=[a-z])(?=[A-Z])", r"\w+(?=.*[ab])|(?<!\p{L})\p{M}")),
 ]  # fmt: skip
-ENDS = ["", "e", "\u0301", "각", "\u0bca", "!", "!\u0301", "'", "'l", "A", "あ", "\n/", " "]
+ENDS = ["", "e", "\u0301", "각", "\u0bca", "!", "!\u0301", "'", "'l", "A", "あ", "\n/", " ", "7", "1234", "a", "b"]
 
 
 @pytest.mark.parametrize("content", FILES)

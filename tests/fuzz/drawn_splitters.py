@@ -10,8 +10,10 @@ BEHAVIORS = ("Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Con
 SINGLES = [*"▁abethsABxy<>.中é\u0301'12\n,- #한ß", "\U0001f600"]
 PATTERNS = (
     r"\s+", r"[a-e]\d?", r"'s|\p{L}+|\p{N}|[^\s\p{L}\p{N}]+", "the|ab", r"\w+", "[^a-z]", r"(?:ab)+|\d{1,3}",
-    *SPLITS[:3],
+    r"\s+$", r"(?<=[a-z])(?=[A-Z\d])", r"\d{1,3}(?=(?:\d{3})*\b)", r"a*b|\b", *SPLITS[:3],
 )  # fmt: skip
+MANY_CLASSES = "|".join(chr(0x4E00 + 2 * k) + chr(0x4E01 + 2 * k) for k in range(100)) + "|"
+"""In front of a pattern, this makes it tell more characters apart than kernels have classes for."""
 REPLACED = ({"String": "the"}, {"Regex": r"\s+"}, {"Regex": " {2,}"}, {"Regex": "[0-9]+|a(b|c)"}, {"String": " "})
 MODELS = ("WordPiece", "Unigram", "BPE", "WordLevel")
 

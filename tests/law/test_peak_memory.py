@@ -68,11 +68,15 @@ elif name == "list of words":
     model = {"type": "WordLevel", "vocab": {"?": 0, "a": 1, "the": 2}, "unk_token": "?"}
     tok = jittok.load(json.dumps({"model": model, "pre_tokenizer": {"type": "WhitespaceSplit"}}).encode())
     assert tok.runs == "kernels"
-elif name in ("looks around", "reads on"):
+elif name in ("looks around", "reads on", "reads on in many states", "in plain Python"):
     from jittok.unicode.tables import CHARACTER_OF_BYTE
     import json
     vocab = {chr(c): byte for byte, c in enumerate(CHARACTER_OF_BYTE)}
     found = chr(92) + ("d{1,3}(?=(?:" + chr(92) + "d{3})*" + chr(92) + "b)" if name == "looks around" else "s+$")
+    if name == "reads on in many states":
+        found = "(?:.{6})*x|" + found
+    if name == "in plain Python":  # classes of characters for which kernels have no room
+        found = "".join(chr(0x4E00 + 2 * k) + chr(0x4E01 + 2 * k) + "|" for k in range(100)) + found
     split = {"type": "Split", "pattern": {"Regex": found}, "behavior": "Isolated", "invert": False}
     cuts = [split, {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False}]
     made = {"model": {"type": "BPE", "vocab": vocab, "merges": []}}
@@ -236,9 +240,19 @@ def test_what_becomes_longer_takes_no_more(case):
     assert taken <= max(TIMES, given + TIMES / 2) + 2  # 30 MB of caches
 
 
-@pytest.mark.parametrize(("name", "text"), [("looks around", b"7"), ("reads on", b"a ")])
-def test_patterns_that_plain_python_finds_take_no_more(name, text):
-    taken, given = peak(name, text, "encode", 2)
+LOOKING = {
+    "digits from the right": ("looks around", b"7", 14),
+    "white space that ends nothing": ("reads on", b"a ", 14),
+    "one word of malformed bytes": ("reads on", b"\xff", 14),
+    "thirteen states in which it reads on": ("reads on in many states", b"a", 14),
+    "by the plain way": ("in plain Python", b"a ", 2),
+}
+
+
+@pytest.mark.parametrize("case", LOOKING.values(), ids=LOOKING)
+def test_patterns_that_look_around_or_read_on_take_no_more(case):
+    name, text, size = case
+    taken, given = peak(name, text, "encode", size)
     assert taken <= max(TIMES, given + TIMES / 2)
 
 

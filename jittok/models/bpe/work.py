@@ -80,7 +80,7 @@ def make_work(arrays: Arrays, longest: int, cache_bytes: int = 64 << 20, chunk: 
     return Work(
         scratch(room + PAD, np.uint8),
         scratch(room + PAD, np.uint8),
-        make_split_work(room),
+        make_split_work(room, arrays.splitter),
         np.zeros(RUN_STATE, np.int64),
         scratch(2 * CHUNK + longest + 64, np.int32),
         scratch(2 * CHUNK + longest + 64, np.int32),

@@ -40,6 +40,7 @@ def _borrow(split: SplitWindow, words: Window, at: int, size: int) -> SplitWindo
         as_bytes(words, at + 2 * each, each),
         as_halves(words, at + 2 * each, each),
         split.cuts,
+        split.notes,
     )
 
 

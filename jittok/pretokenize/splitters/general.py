@@ -5,9 +5,10 @@ character, 2 * classes for each other. Cuts are bits, one a byte; cutters read t
 Each stage cuts every piece that the stages before have left, as if the piece were the whole text, and only ever adds
 cuts; so the list of pieces is never built.
 
-A stage that begins a match at most places is a cutter (`cutting.py`). One that seldom does is a matcher, which looks
-for such places first. Patterns of one class need masks only, and four more than one character of look-ahead: they stand
-in `counting.py`.
+A stage that begins a match at most places is a cutter (`cutting.py`). One that seldom does is a matcher
+(`matching.py`), which looks for such places first. Patterns of one class need masks only. Four that llama.cpp has need
+more than one character of look-ahead: they stand in `counting.py`. Any other that does, or looks back, or reads on from
+every place, is for `looking.py`.
 
 Linear in bytes times stages. Behind the end of its match, a matcher reads a bounded number of characters, or one run of
 white space that the next match takes whole.
@@ -24,7 +25,6 @@ from jittok._raw import (
     PAD,
     Window,
     equal_mask,
-    get_i32,
     get_i64,
     get_u8,
     get_u16,
@@ -33,7 +33,6 @@ from jittok._raw import (
     mark_block,
     put_u8,
     put_u64,
-    span_masks,
     trailing_zeros,
     utf8_masks,
     window,
@@ -47,16 +46,14 @@ from jittok.pretokenize.splitters.counting import (
     cut_runs,
     cut_space_powers,
     cut_trailing_space,
-    looked_for,
-    next_cut,
 )
-from jittok.pretokenize.splitters.cutting import ACTION_BITS, COLUMNS, CutterWindow, collect_cuts, run_cutter
+from jittok.pretokenize.splitters.cutting import COLUMNS, CutterWindow, collect_cuts, run_cutter
+from jittok.pretokenize.splitters.looking import Looks, LooksWindow, open_looks, run_looking
+from jittok.pretokenize.splitters.matching import run_matcher
 from jittok.structures.pages import scratch
 
-MATCHER, CUTTER, RUNS, SINGLES, SPACE_POWERS, DIGIT_GROUPS, DIGIT_THREES, TRAILING_SPACE, BEHAVED = range(9)
-"""Kinds of stages. BEHAVED: a matcher whose matches are more than pieces: `marks` runs it."""
-MATCHED = 1
-"""The action of a matcher: a match ends before this character."""
+MATCHER, CUTTER, RUNS, SINGLES, SPACE_POWERS, DIGIT_GROUPS, DIGIT_THREES, TRAILING_SPACE, BEHAVED, LOOKING = range(10)
+"""Kinds of stages. BEHAVED: a matcher whose matches are more than pieces: `marks` runs it. LOOKING: see `looking`."""
 MOST_CLASSES, MOST_STAGES = 126, 7
 BLOCK = 64
 ONE, TWO, THREE, NONE = (np.uint64(k) for k in (1, 2, 3, 0))
@@ -76,6 +73,7 @@ class Splitter(NamedTuple):
     sure: U8  # [stages, classes, classes] cutters: between these two is a cut, whatever stands around
     begins: U8  # [classes] bit s: stage s looks for it, a match may begin here
     apart: U8  # [stages] 1 for a matcher that matches nothing where a space stands before an ASCII letter
+    looks: Looks
     byte: int  # for a pattern of runs of one ASCII character and of all others: it; else -1
     ascii: U8  # [256] 2 * class of the 128 characters, then `begins` of their classes
     pages: U16  # [8704] two-stage table of classes, see `pretokenize.classes`
@@ -95,6 +93,7 @@ class SplitterWindow(NamedTuple):
     sure: Window
     begins: Window
     apart: Window
+    looks: LooksWindow
     byte: int
     ascii: Window
     pages: Window
@@ -110,6 +109,7 @@ class SplitWork(NamedTuple):
     flags: OutU8  # [n + 1 + 64] what a cutter says of each byte
     pairs: OutU16  # [n // 2 + 1 + 32] the same memory: what a cutter reads, two bytes a step
     cuts: OutU64  # [n // 64 + 2] bit i: a piece begins at byte i
+    notes: OutU8  # [(n + 1) * `looks.noted`] of stages that look around
 
 
 class SplitWindow(NamedTuple):
@@ -120,21 +120,24 @@ class SplitWindow(NamedTuple):
     flags: Window
     pairs: Window
     cuts: Window
+    notes: Window
 
 
-def make_split_work(longest: int) -> SplitWork:
-    """Scratch for texts of up to `longest` bytes."""
+def make_split_work(longest: int, splitter: Splitter) -> SplitWork:
+    """Scratch of a splitter for texts of up to `longest` bytes."""
     classes, begun = (scratch(longest + 1 + PAD, np.uint8) for _ in range(2))
     pairs = scratch(longest // 2 + 1 + PAD // 2, np.uint16)
-    return SplitWork(classes, begun, pairs.view(np.uint8), pairs, scratch(longest // BLOCK + 2, np.uint64))
+    cuts, notes = scratch(longest // BLOCK + 2, np.uint64), scratch((longest + 1) * splitter.looks.noted, np.uint8)
+    return SplitWork(classes, begun, pairs.view(np.uint8), pairs, cuts, notes)
 
 
 @helper
 def open_split(work: SplitWork) -> SplitWindow:
     """Windows onto the arrays."""
     return SplitWindow(
-        window(work.classes), window(work.begun), window(work.flags), window(work.pairs), window(work.cuts)
-    )
+        window(work.classes), window(work.begun), window(work.flags), window(work.pairs), window(work.cuts),
+        window(work.notes),
+    )  # fmt: skip
 
 
 @helper
@@ -151,6 +154,7 @@ def open_splitter(splitter: Splitter) -> SplitterWindow:
         window(splitter.sure),
         window(splitter.begins),
         window(splitter.apart),
+        open_looks(splitter.looks),
         splitter.byte,
         window(splitter.ascii),
         window(splitter.pages),
@@ -237,7 +241,9 @@ def run_stages(
             collect_cuts(work.flags, size, work.cuts)
             late = True
         elif kind == MATCHER:
-            _run_matcher(splitter, stage, table, text, start, size, work)
+            run_matcher(splitter, stage, table, text, start, size, work)
+        elif kind == LOOKING:
+            run_looking(splitter.looks, stage, count, size, work)
         elif kind in (RUNS, SINGLES):
             cut_runs(work, stage, size, kind == SINGLES)
         elif kind == SPACE_POWERS:
@@ -358,42 +364,3 @@ def _wide_character(text: Window, i: int, stop: int) -> tuple[int, int]:
     c = (byte & 7) << 18 | (second & 0x3F) << 12 | (third & 0x3F) << 6 | fourth & 0x3F
     follow = second & 0xC0 == 0x80 and third & 0xC0 == 0x80 and fourth & 0xC0 == 0x80
     return c, 4 * (byte < 0xF8 and 0x10000 <= c < 0x110000 and follow and i + 4 <= stop)
-
-
-@helper
-def _run_matcher(
-    splitter: SplitterWindow, stage: int, dead: int, text: Window, start: int, size: int, work: SplitWindow
-) -> None:
-    """Every match is a piece, and so is every gap between matches."""
-    begin, behind, end = dead + splitter.width, 0, 0
-    apart = get_u8(splitter.apart, stage) != 0
-    for at in range(0, size, BLOCK):
-        found = looked_for(work, stage, at, size)
-        if apart:
-            _, letter, _, _, space = span_masks(text, start + at)
-            found &= ~(space & letter >> ONE)
-        if behind - at >= BLOCK:
-            continue
-        if behind > at:  # a match that began in an earlier block ends here
-            found &= ~((ONE << np.uint64(behind - at)) - ONE)
-        while found != NONE:
-            i = at + trailing_zeros(found)
-            found &= found - ONE
-            if i >= end:
-                end = next_cut(work.cuts, i)
-            row = get_i32(splitter.tables, begin + (get_u8(work.classes, i) & 254)) >> ACTION_BITS
-            j, match = i + 1, 0
-            while row != dead:
-                entry = get_i32(splitter.tables, row + (get_u8(work.classes, j) | (j == end)))
-                if entry & MATCHED != 0:
-                    match = j
-                row = entry >> ACTION_BITS
-                j += 1
-            if match > 0:
-                cut_at(work, i)
-                cut_at(work, match)
-                behind = match
-                if match - at < BLOCK:
-                    found &= ~((ONE << np.uint64(match - at)) - ONE)
-                else:
-                    found = NONE

@@ -30,7 +30,7 @@ from jittok._raw import (
 from jittok.pretokenize.splitters.counting import IS_REST, cut_at, next_cut
 from jittok.pretokenize.splitters.cutting import ACTION_BITS
 from jittok.pretokenize.splitters.general import (
-    MATCHED,
+    LOOKING,
     Splitter,
     SplitterWindow,
     SplitWindow,
@@ -42,6 +42,8 @@ from jittok.pretokenize.splitters.general import (
     run_stages,
     split_text,
 )
+from jittok.pretokenize.splitters.looking import NOT_FOUND, look_around, match_end, no_search
+from jittok.pretokenize.splitters.matching import MATCHED
 from jittok.structures.utf8 import decode
 
 UNKNOWN, GOES_ON, ENDS = 0xFD, 0xFE, 0xFF
@@ -154,25 +156,35 @@ def _cut_behaved(
 ) -> None:
     """One stage on one piece, see `reference.pipeline.split.words`."""
     first, gap, i, before = wide(get_i64(splitter.tables_at, stage)) + splitter.width, piece, piece, False
+    last, looking = NOT_FOUND, get_i64(splitter.kinds, stage) == LOOKING
+    if looking:
+        search = look_around(splitter.looks, stage, (splitter.width >> 1) - 1, piece, end, work)
+    else:
+        search = no_search()
     while i < end:
         begun = get_u8(work.begun, i)
         if begun & IS_REST != 0 or begun >> stage & 1 == 0:
             i += 1
             continue
-        row, j, match = get_i32(splitter.tables, first + (get_u8(work.classes, i) & 254)) >> ACTION_BITS, i + 1, 0
-        while row != first - splitter.width:
-            entry = get_i32(splitter.tables, row + (get_u8(work.classes, j) | (j == end)))
-            if entry & MATCHED != 0:
-                match = j
-            row = entry >> ACTION_BITS
-            j += 1
-        if match == 0:
+        match = NOT_FOUND
+        if looking:
+            match = match_end(splitter.looks, search, i, end, work)
+        else:
+            row, j = get_i32(splitter.tables, first + (get_u8(work.classes, i) & 254)) >> ACTION_BITS, i + 1
+            while row != first - splitter.width:
+                entry = get_i32(splitter.tables, row + (get_u8(work.classes, j) | (j == end)))
+                if entry & MATCHED != 0:
+                    match = j
+                row = entry >> ACTION_BITS
+                j += 1
+        if match == NOT_FOUND or (match == i and i == last):  # an empty match right behind another is none
             i += 1
             continue
         if gap < i:
             before = _put_stretch(how, False, before, piece, gap, i, work, dropped)
         before = _put_stretch(how, True, before, piece, i, match, work, dropped)
-        gap = i = match
+        gap = last = match
+        i = max(i + 1, match)
     if gap < end:
         _put_stretch(how, False, before, piece, gap, end, work, dropped)
 

@@ -1,0 +1,106 @@
+"""Stages that look around, or read on from every place: the kernel cuts where the plain search finds matches, in linear
+time, and nothing outside of a piece says anything."""
+
+import random
+
+import numpy as np
+import pytest
+from drawn_looks import drawn_look, drawn_looked_at
+
+from jittok._jit import JIT, U8, frozen, kernel
+from jittok._raw import PAD, window
+from jittok.pipeline.patterns import PatternError, check_pattern, compiled
+from jittok.pipeline.steps import ISOLATED, Cut, Pattern
+from jittok.pretokenize.files import splitter_of_stages
+from jittok.pretokenize.splitters.general import (
+    LOOKING,
+    Splitter,
+    SplitWork,
+    make_split_work,
+    open_split,
+    open_splitter,
+    split_text,
+)
+
+PATTERNS = 80 if JIT else 10
+REAL = {
+    "SuperBPE": (r"\p{N}+", r"(?=(\d{3})+(?!\d))"),
+    "digits from the right": (r"\d{1,3}(?=(?:\d{3})*\b)",),
+    "numbers from the right": (r"\p{N}{1,3}(?=(?:\p{N}{3})*(?!\p{N}))",),
+    "Tiny Aya": (r"\d{1,3}(?=(?:\d{3})*\b)", r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"),
+    "DeepSeek": (r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", r"\s+$", r"[一-龥ࠀ-一가-퟿]+", r"\p{N}+"),  # noqa: RUF001
+    "camel case": (r"(?<=[a-z])(?=[A-Z])",),
+    "each digit": (r"(?<=\d)(?=\d)",),
+    "tags": (r"<[^>]*>",),
+    "words": (r"\b\w+\b",),
+    "lines": (r"^\s+|\w+$|\s+\z",),
+    "reads on": (r"a*b", r"(?:ab)*c|a|b"),
+    "powers": ("|".join(rf"\s{{{2**k}}}(?!\S)" for k in range(5, 1, -1)) + r"|\s{1,2}(?!\S)|\s{1}|[\s\S]*x",),
+}
+
+
+@kernel
+def split_all(splitter: Splitter, text: U8, size: int, work: SplitWork) -> int:
+    return split_text(open_splitter(splitter), window(text), 0, size, open_split(work), False)
+
+
+def stages_of(patterns):
+    return tuple(Cut(Pattern(pattern), ISOLATED) for pattern in patterns)
+
+
+def cuts(splitter, text, filling=0):
+    """Where pieces begin, in bytes, and the end."""
+    raw = text.encode()
+    data = frozen(np.frombuffer(raw + bytes([filling]) * PAD, np.uint8), np.uint8)
+    work = make_split_work(len(raw), splitter)
+    for array in work:
+        array.view(np.uint8)[:] = filling
+    assert split_all(splitter, data, len(raw), work) == len(raw)
+    bits = np.unpackbits(work.cuts.view(np.uint8), bitorder="little")
+    return np.flatnonzero(bits[: len(raw) + 1]).tolist()
+
+
+def plain(patterns, text):
+    """The same by the plain search, each pattern on each piece of the one before as on a text of its own."""
+    borders = {0, len(text)}
+    for pattern in patterns:
+        search, places = compiled(Pattern(pattern)), sorted(borders)
+        for start, stop in zip(places, places[1:], strict=False):
+            for match in search.finditer(text[start:stop]):
+                borders |= {start + place for place in match.span()}
+    before = np.cumsum([0, *(len(c.encode()) for c in text)])
+    return sorted({int(before[place]) for place in borders})
+
+
+def known(pattern):
+    try:
+        check_pattern(Pattern(pattern), empty=True)
+    except PatternError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_patterns_of_models_are_cut_by_kernels_where_the_plain_search_finds_them(name):
+    patterns, draw = REAL[name], random.Random(name)
+    splitter = splitter_of_stages(stages_of(patterns))
+    assert splitter is not None
+    assert LOOKING in splitter.kinds.tolist()
+    parts = "1 12 123 1234567 a ab B aB cD <b> < > é 中 , . \n \t x".split(" ") + [" ", "  ", "\n\n", "\r\n"]
+    for k in range(150 if JIT else 15):
+        text = "".join(draw.choices(parts, k=draw.randrange(4 + k)))
+        assert cuts(splitter, text, k % 256) == plain(patterns, text), text
+
+
+def test_drawn_patterns_are_cut_where_the_plain_search_finds_them():
+    draw, looking = random.Random(6), 0
+    for _ in range(PATTERNS):
+        patterns = [each for each in (drawn_look(draw) for _ in range(draw.choice([1, 1, 2, 3]))) if known(each)]
+        splitter = splitter_of_stages(stages_of(patterns))
+        if splitter is None:
+            continue
+        looking += LOOKING in splitter.kinds.tolist()
+        for _ in range(12):
+            text = drawn_looked_at(draw)
+            assert cuts(splitter, text, draw.randrange(256)) == plain(patterns, text), (patterns, text)
+    assert looking > PATTERNS // 2
