@@ -124,7 +124,7 @@ def _marked(marking: Any, texts: Laid) -> tuple[list[Ready], Laid]:
     n = (grows * texts.most + prepare.SLACK) // 64 * 8 + 8
     out, places = np.empty(MARKS * n, np.uint8), np.empty((2, texts.room), np.int64)
     dropped = np.empty(texts.most // 64 + 1 if marking.behaves.size else 0, np.uint64)
-    work = make_split_work(texts.most)
+    work = make_split_work(texts.most, marking.splitter)
     ready = Ready(mark_words, (marking, work, dropped, *texts.all, 0, out, places[0], places[1]), 7)
     made = Laid(frozen(out, np.uint8), frozen(places[0], np.int64), frozen(places[1], np.int64), texts.tokens, 8 * n)
     return [ready], made
