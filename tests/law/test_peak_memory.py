@@ -90,8 +90,8 @@ elif name in ("bytes and marks", "trimmed"):
     vocab = {text: id for id, text in enumerate(["?", *"0123456789", *(str(k) + "</w>" for k in range(10))])}
     decoders = [{"type": "ByteFallback"}, {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "always"}]
     if name == "trimmed":
-        spaces = {"type": "Replace", "pattern": {"String": "</w>"}, "content": " "}
-        decoders = [{"type": "ByteLevel"}, spaces, {"type": "Strip", "content": " ", "start": 0, "stop": 1}]
+        spaces = {"type": "Replace", "pattern": {"String": "</w>"}, "content": "\U0001f600"}
+        decoders = [{"type": "ByteLevel"}, spaces, {"type": "Strip", "content": "\U0001f600", "start": 0, "stop": 1}]
     model = {"type": "BPE", "vocab": vocab, "merges": [], "end_of_word_suffix": "</w>" if name == "trimmed" else None}
     cuts = {"type": "Split", "pattern": {"Regex": "[0-9]"}, "behavior": "Isolated", "invert": False}
     made = {"model": model, "pre_tokenizer": cuts, "decoder": {"type": "Sequence", "decoders": decoders}}
