@@ -13,7 +13,7 @@ from jittok.align import rewritten
 from jittok.align.characters import character_spans
 from jittok.align.direct import DirectRules, direct_spans
 from jittok.align.lengths import DNA_BEGIN, DNA_END, DNA_UNKNOWN, build_lengths, find_key, is_dna
-from jittok.align.literal import literal_tokens
+from jittok.align.literal import literal_parts, literal_tokens
 from jittok.align.through_nfc import spans_through_nfc
 from jittok.compiled import keep, recall
 from jittok.fragments import FOUND, FRAGMENT, NEED, OUT_OF_WORK, REPORT_SIZE, TEXT_PREFIXED
@@ -123,8 +123,11 @@ class Aligner:
         for fragment, origin in left[: 2 * count].reshape(-1, 2).tolist():
             start, stop = int(cut.starts[fragment]), int(cut.stops[fragment])
             prefixed = bool(cut.tokens[fragment] == TEXT_PREFIXED)
-            found = literal_tokens(self.vocab, data[start:stop].tobytes(), start - origin, prefixed)
             before, end = int(cut.ends[fragment - 1]) if fragment else 0, int(cut.ends[fragment])
+            raw, wanted, out = data[start:stop].tobytes(), cut.ids[before:end], spans[before:end]
+            if self._way.literal != "chunks" and literal_parts(self.vocab, raw, start - origin, prefixed, wanted, out):
+                continue
+            found = literal_tokens(self.vocab, raw, start - origin, prefixed)
             if self._way.literal != "chunks":  # whose ids are not looked at
                 _same([token for token, _, _ in found] == cut.ids[before:end].tolist(), fragment)
             spans[before:end] = [(i, j) for _, i, j in found] or np.empty((0, 2))

@@ -11,6 +11,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from jittok.align.lengths import DNA_BEGIN, DNA_END, DNA_UNKNOWN, is_dna
 from jittok.models.kinds import kind_of
 from jittok.pretokenize.crowded import crowded_spaces
@@ -23,6 +26,12 @@ HASHED = 5
 """Letters of DNA a token; bytes a token of llama.cpp's type for its own tests."""
 BEYOND = re.compile(rb"\xf4[\x90-\xbf][\x80-\xbf]{2}|[\xf5-\xf7][\x80-\xbf]{3}")
 """A code point above U+10FFFF, which only errors="replace" lets pass: as four bad bytes."""
+
+LONG = 1 << 16
+"""Bytes of a fragment that is done in parts,"""
+PART = 1 << 15
+"""of so many, or as many more as there are to the next place between words."""
+BETWEEN_WORDS = re.compile(rb"(?<=[A-Za-z])(?= [A-Za-z])")
 
 Token = tuple[int, int, int]
 """An id, and where what it stands for begins and ends."""
@@ -79,6 +88,26 @@ def literal_tokens(vocab: Vocab, raw: bytes, start: int, prefixed: bool) -> list
     if is_dna(vocab):
         return [*_dna(vocab, source)]
     return [*_bpe(vocab, _uncrowded(vocab, _mended(vocab, source)))]
+
+
+def literal_parts(
+    vocab: Vocab, raw: bytes, start: int, prefixed: bool, ids: NDArray[np.int32], spans: NDArray[np.int64]
+) -> bool:
+    """Write the spans of a long fragment's ids to `spans`, int64[n, 2], a part of it at a time, as Python's lists take
+    hundreds of bytes for each; whether that gave these ids. Parts are cut between words, if a space begins one."""
+    if len(raw) < LONG:
+        return False
+    at, done = 0, 0
+    while at < len(raw):
+        found = BETWEEN_WORDS.search(raw, at + PART)
+        stop = len(raw) if found is None else found.start()
+        tokens = literal_tokens(vocab, raw[at:stop], start + at, prefixed and at == 0)
+        known = np.array(tokens, np.int64).reshape(-1, 3)
+        if not np.array_equal(known[:, 0], ids[done : done + len(known)]):
+            return False
+        spans[done : done + len(known)] = known[:, 1:]
+        at, done = stop, done + len(known)
+    return done == ids.size
 
 
 def merged(text: bytes, rank: Rank) -> list[bytes]:

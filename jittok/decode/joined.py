@@ -17,7 +17,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import I32, frozen
+from jittok._jit import frozen
 from jittok.decode.file_steps import Part, finished, stream_step, through
 from jittok.decode.pieces import LENGTH, pieces_of
 from jittok.decode.rows import Decoder, Frame
@@ -120,8 +120,8 @@ class JoinedDecoder:
         return b"".join(part if isinstance(part, bytes) else self._between(part, False) for part in parts)
 
     def parts(self, slices: Iterable[Ids], skip_special: bool) -> Iterator[bytes]:
-        """The same in parts, of ids that come some at a time. Where the decoder joins bytes, these are not read as UTF-8
-        yet: see `reads`."""
+        """The same in parts, of ids that come some at a time. Where the decoder joins bytes, these are not read as
+        UTF-8 yet: see `reads`."""
         skip, items = skip_special, iter(slices)  # ids, or the text of a token at an end
         if self._sentencepiece:
             made, skip = self._from_the_beginning(items, skip), False

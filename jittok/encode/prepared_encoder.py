@@ -218,7 +218,7 @@ class PreparedEncoder(PipelineEncoder):
 
 
 def _groups(sizes: NDArray[np.int64], first: int, last: int, few: bool) -> list[tuple[int, int]]:
-    """(from, to) of fragments first .. last - 1: all at once, or `few`: not many more bytes than those of a long one."""
+    """(from, to) of fragments first .. last - 1: all at once, or `few`: hardly more bytes than a long one has."""
     if first == last or not few:
         return [(first, last)]
     groups = np.cumsum(sizes[first:last]) // in_parts.LONG_CUT

@@ -88,6 +88,24 @@ elif name == "normal form":
     cuts = {"type": "Whitespace"}
     tok = jittok.load(json.dumps({"normalizer": {"type": "NFKD"}, "pre_tokenizer": cuts, "model": model}).encode())
     assert tok.runs == "kernels"
+elif name in ("bytes and marks", "trimmed"):
+    from jittok.unicode.tables import CHARACTER_OF_BYTE
+    import json
+    vocab = {text: id for id, text in enumerate(["?", *"0123456789", *(str(k) + "</w>" for k in range(10))])}
+    decoders = [{"type": "ByteFallback"}, {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "always"}]
+    if name == "trimmed":
+        spaces = {"type": "Replace", "pattern": {"String": "</w>"}, "content": "\U0001f600"}
+        decoders = [{"type": "ByteLevel"}, spaces, {"type": "Strip", "content": "\U0001f600", "start": 0, "stop": 1}]
+    model = {"type": "BPE", "vocab": vocab, "merges": [], "end_of_word_suffix": "</w>" if name == "trimmed" else None}
+    cuts = {"type": "Split", "pattern": {"Regex": "[0-9]"}, "behavior": "Isolated", "invert": False}
+    made = {"model": model, "pre_tokenizer": cuts, "decoder": {"type": "Sequence", "decoders": decoders}}
+    tok = jittok.load(json.dumps(made).encode())
+elif name == "user-defined":
+    sys.path += sys.argv[5:]
+    from small_files import sentencepiece_of
+    rows = [("<unk>", 2, 0.0), ("\u2581", 1, -9.0), ("a", 1, -9.0), ("\u2581\u2581", 4, 0.0)]
+    tok = jittok.load(sentencepiece_of(2, rows, False, True, False))
+    assert tok.runs == "kernels"
 elif name == "not used":
     sys.path += sys.argv[5:]
     from small_files import sentencepiece_of
@@ -178,6 +196,12 @@ def peak(name, character, call, megabytes=MEGABYTES):
         stdout=subprocess.PIPE,
     )  # fmt: skip
     return map(float, ended.stdout.split())
+
+
+def slope(name, character, call, megabytes):
+    """The same, of each byte that a text has more than one of half the size."""
+    (less, few), (more, many) = peak(name, character, call, megabytes), peak(name, character, call, 2 * megabytes)
+    return 2 * more - less, 2 * many - few
 
 
 HELPERS = [str(Path(__file__).parents[1] / folder) for folder in ("data", "fuzz")]
@@ -303,6 +327,18 @@ def test_bytes_and_characters_of_all_ids_are_not_there_at_once(call):
 
 def test_decoding_by_the_plain_way_takes_no_more():
     taken, given = peak("no decoder", b"\xff", "decode", 2)
+    assert taken <= max(TIMES, given + TIMES / 2)
+
+
+@pytest.mark.parametrize("name", ["bytes and marks", "trimmed"])
+def test_decoders_of_files_take_no_more(name):
+    taken, given = slope(name, b"0123456789", "decode", 2)
+    assert taken <= max(TIMES, given + TIMES / 2)
+
+
+@pytest.mark.parametrize("call", ["encode", "count"])
+def test_texts_that_user_defined_pieces_cut_everywhere_take_no_more(call):
+    taken, given = slope("user-defined", b" ", call, 2)
     assert taken <= max(TIMES, given + TIMES / 2)
 
 
