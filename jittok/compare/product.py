@@ -23,6 +23,7 @@ from jittok.pretokenize.classes import UNICODE_SIZE
 from jittok.pretokenize.cutter import ASK, BEGIN, HERE, NOTED, PREVIOUS, REMEMBER, Builder, Run
 from jittok.pretokenize.definition import pre_type
 from jittok.pretokenize.files import automata_of
+from jittok.pretokenize.passes import Machine
 from jittok.pretokenize.program import Stage, stages_of_patterns
 from jittok.vocab import Vocab
 
@@ -77,6 +78,8 @@ def _compare_stages(a: Stage, b: Stage, free: bool, known: NDArray[np.bool_] | N
     if a[1] is None or b[1] is None:
         equal = a[0] == b[0] and a[1] is b[1] and np.array_equal(_full(runs_a), _full(runs_b))
         return Verdict(True if equal else None, 0, [])
+    if isinstance(a[1], Machine) or isinstance(b[1], Machine):
+        return Verdict(None, 0, [])
     full_a, full_b = _full(runs_a), _full(runs_b)
     joint = full_a.astype(np.int64) * 256 + full_b
     joint[_SURROGATES[0] : _SURROGATES[1] + 1] = -1

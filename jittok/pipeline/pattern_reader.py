@@ -146,8 +146,8 @@ class Reader(Cursor):
             text, first = r"(?![^\n])", ((10, 10),)
         elif name in ("$", r"\z"):
             text, first = f"(?!{ANY})", ()
-        elif name == r"\Z":
-            text = rf"(?=\x0a?(?!{ANY}))"
+        elif name == r"\Z":  # in front of the last line feed, in fancy-regex of all that end the text
+            text = rf"(?=\x0a{'?' if self.engine == ONIG else '*'}(?!{ANY}))"
         elif name == "^" and self.engine == ONIG:  # and the beginning of one, but none behind the last line feed
             text = rf"(?=(?<!{ANY})|(?<=\x0a)(?={ANY}))"
         elif name in ("^", r"\A"):

@@ -171,19 +171,24 @@ class Nodes:
 
     def _single(self, body: Any) -> Ranges | None:
         """The characters that a body stands for; None when it is not one of them."""
-        return _ranges_of(*body[0], self.size) if len(body) == 1 else None
+        if len(body) != 1:
+            return None
+        operator, argument = body[0]
+        return _ranges_of(operator, argument, self.size)
 
-    def _looks_within(self, body: Any) -> set[str] | None:
+    def _looks_within(self, body: Any) -> frozenset[str] | None:
         """The look-arounds of a body that the next character does not decide; None if it takes characters."""
-        found: set[str] = set()
+        found = frozenset[str]()
         for operator, argument in body:
+            parts: list[frozenset[str] | None] = []
             if operator is sre.BRANCH:
-                parts = [self._looks_within(item) for item in argument[1]]
+                parts += [self._looks_within(item) for item in argument[1]]
             elif operator is sre.SUBPATTERN:
-                parts = [self._looks_within(argument[3])]
+                parts.append(self._looks_within(argument[3]))
             elif operator in (sre.ASSERT, sre.ASSERT_NOT):
                 direction, inner = argument
-                parts = [set() if direction == 1 and self._single(inner) is not None else {f"{direction}{inner!r}"}]
+                if direction != 1 or self._single(inner) is None:
+                    parts.append(frozenset([f"{direction}{inner!r}"]))
             else:
                 return None
             for part in parts:

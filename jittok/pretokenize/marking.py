@@ -102,14 +102,13 @@ def chain_of(stages: tuple[Splitter, ...]) -> Chain | None:
 
 
 def _chain(front: list[_Compiled], behind: list[_Compiled], spelled: bool) -> Chain | None:
-    if any(stage.behaves != ISOLATES or isinstance(stage.automaton, Machine) for stage in behind):
-        return None  # only stages over characters may do more than cut, or look around
+    if any(stage.behaves != ISOLATES for stage in behind):
+        return None  # only stages over characters may do more than cut
     if not front:
         whole = automaton_of(_EVERYTHING)
         front = [_Compiled(whole, np.zeros(whole.width - 1, np.bool_))]
     parts: list[Stage] = [
-        (_kind(each), each.automaton, (each.automaton.starts, each.automaton.classes))
-        for each in front
+        (_kind(each), each.automaton, (each.automaton.starts, each.automaton.classes)) for each in front
     ]
     behaves = [each.behaves for each in front] if any(each.behaves for each in front) else []
     members = joint_classes(parts)
@@ -118,6 +117,8 @@ def _chain(front: list[_Compiled], behind: list[_Compiled], spelled: bool) -> Ch
         drops[: members.shape[0]] |= each.drops[members[:, k]].astype(np.uint8)
     rows, places, widths, classes = [np.zeros(0, np.int64)], list[int](), list[int](), [np.zeros(0, np.uint8)]
     for each in behind:
+        if isinstance(each.automaton, Machine):
+            return None  # or look around
         base = sum(part.size for part in rows)
         entries = each.automaton.transitions.astype(np.int64)
         rows.append((entries >> 1) * each.automaton.width + base << 1 | entries & 1)

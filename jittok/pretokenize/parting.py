@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from jittok.pretokenize.automaton import DEAD, START
 from jittok.pretokenize.classes import distinct
 from jittok.pretokenize.cutter import certain_states
+from jittok.pretokenize.passes import Machine
 from jittok.pretokenize.program import MEMBER, Stage, of_one_class
 from jittok.pretokenize.splitters.general import DIGIT_GROUPS, DIGIT_THREES, SINGLES
 
@@ -36,6 +37,8 @@ def parting_pairs(stages: Sequence[Stage]) -> Pairs:
         own = classes[np.searchsorted(starts, np.arange(ASCII), "right") - 1].astype(np.int64)
         if automaton is None:
             free, cut = _of_rule(kind, own == MEMBER), np.zeros((ASCII, ASCII), np.bool_)
+        elif isinstance(automaton, Machine):  # what stands far away may decide
+            free = cut = np.zeros((ASCII, ASCII), np.bool_)
         else:
             free, cut = _of_automaton(automaton.transitions.reshape(-1, automaton.width), own)
         alone &= free

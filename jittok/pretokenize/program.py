@@ -163,9 +163,7 @@ def _pair_table(cutter: Cutter) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
     )
 
 
-def _splitter(
-    stages: list[_Compiled], starts: NDArray[np.int64], joint: NDArray[np.uint8], looks: Looks
-) -> Splitter:
+def _splitter(stages: list[_Compiled], starts: NDArray[np.int64], joint: NDArray[np.uint8], looks: Looks) -> Splitter:
     classes = stages[0].begins.size
     width = 2 * classes + 2
     tables, cutters = [np.zeros(1, np.int32)], [np.zeros(1 << ROW_BITS, np.int32)]

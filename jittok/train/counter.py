@@ -267,7 +267,8 @@ class Counter:
 
 def _make_work(longest: int, cutter: Cutter | RegexCutter, chunk: int) -> CutWork:
     """Scratch for chunks of up to `longest` bytes; pages that no text needs are never touched."""
-    splitter = cutter.family.splitter if isinstance(cutter, Cutter) else no_splitter()
+    family = getattr(cutter, "family", None)  # None: words are not cut, but added
+    splitter = family.splitter if family is not None else no_splitter()
     return CutWork(make_split_work(longest, splitter), np.empty(longest + 64, np.int32), np.zeros(5, np.int64), chunk)
 
 

@@ -145,7 +145,9 @@ def stages_cutter(name: str, stages: tuple[Any, ...]) -> Cutter:
     def general() -> Cutter:
         splitter = splitter_of_stages(stages)
         if splitter is None:
-            raise UnsupportedVocab("train", "pre-tokenizer", name, "one of patterns of moderate size that keep all of a text")
+            raise UnsupportedVocab(
+                "train", "pre-tokenizer", name, "one of patterns of moderate size that keep all of a text"
+            )
         arrays = Family(character_classes(LETTER), splitter, 0, 0, 0, WITHOUT)
         return Cutter(name, arrays, count_general, True, stages=stages, slow=general)
 

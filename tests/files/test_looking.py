@@ -12,7 +12,7 @@ import regex
 
 import jittok
 from jittok.pipeline.patterns import PatternError, check_pattern, compiled, explicit
-from jittok.pipeline.steps import BEHAVIORS, CRATE, Cut, Pattern
+from jittok.pipeline.steps import BEHAVIORS, CRATE, ONIG, Cut, Pattern
 from jittok.pretokenize.files import crosses
 from jittok.pretokenize.matching import Matching
 from jittok.pretokenize.records import pre_types
@@ -106,6 +106,8 @@ def test_anchors_are_those_of_the_engine():
     assert places == {r"\b": [0, 1, 2, 3, 4, 5], "^": [0, 4], "$": [3, 5, 6]}
     for name, wanted in ((r"^[ab]", [0]), (r"[bc\n]$", [5]), (r"[abc]\z", []), (r"[abc]\Z", [4]), (r"\A.", [0])):
         assert [m.span()[0] for m in compiled(Pattern(name, engine=CRATE)).finditer("b a\nc\n")] == wanted, name
+    for engine, wanted in ((ONIG, [2, 3]), (CRATE, [1, 2, 3])):  # `\Z` in front of several line feeds
+        assert [m.span()[0] for m in compiled(Pattern(r"\s\Z", engine=engine)).finditer("a\n\n\n")] == wanted
 
 
 def test_a_count_with_a_plus_repeats_in_ruby_and_keeps_in_rust():

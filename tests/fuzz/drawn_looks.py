@@ -1,14 +1,33 @@
-"""Draws patterns that look around, use anchors, read on from every place or match the empty text, and texts for them."""
+"""Draws patterns that look around, use anchors, read on from every place, match the empty text; and texts for them."""
 
 import random
 
 ATOMS = (
-    "a", "b", "c", " ", r"\d", r"\s", r"\S", r"\w", r"\W", ".", r"\p{L}", r"\p{Lu}", r"[ab]", r"[^a]", r"[^\s\d]", "é", "中",
-    r"\n", "1", r"[\r\n]",
+    "a", "b", "c", " ", r"\d", r"\s", r"\S", r"\w", r"\W", ".", r"\p{L}", r"\p{Lu}", r"[ab]", r"[^a]", r"[^\s\d]", "é",
+    "中", r"\n", "1", r"[\r\n]",
 )  # fmt: skip
 ANCHORS = ("^", "$", r"\b", r"\B", r"\A", r"\z", r"\Z")
 LOOKS = ("(?=", "(?!", "(?<=", "(?<!")
-PARTS = ("a", "a", "b", "c", "ab", " ", "  ", "1", "12", "\n", "\r\n", "é", "中", "A", "-", "aaa", "\u0301", "\U0001f600")
+PARTS = (
+    "a",
+    "a",
+    "b",
+    "c",
+    "ab",
+    " ",
+    "  ",
+    "1",
+    "12",
+    "\n",
+    "\r\n",
+    "é",
+    "中",
+    "A",
+    "-",
+    "aaa",
+    "\u0301",
+    "\U0001f600",
+)
 
 
 def drawn_look(draw: random.Random) -> str:

@@ -174,9 +174,7 @@ def no_search() -> _Search:
 
 
 @helper
-def _run_pass(
-    looks: LooksWindow, plan: int, stride: int, ends: int, piece: int, end: int, work: SplitWindow
-) -> None:
+def _run_pass(looks: LooksWindow, plan: int, stride: int, ends: int, piece: int, end: int, work: SplitWindow) -> None:
     """Set the bit of a look-around at the places piece .. end where its body matches."""
     bit, ahead = get_i64(looks.plans, plan + BIT), get_i64(looks.plans, plan + AHEAD)
     columns, sayings = get_i64(looks.plans, plan + COLUMNS), get_i64(looks.plans, plan + SAYINGS)

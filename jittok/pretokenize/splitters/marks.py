@@ -157,10 +157,9 @@ def _cut_behaved(
     """One stage on one piece, see `reference.pipeline.split.words`."""
     first, gap, i, before = wide(get_i64(splitter.tables_at, stage)) + splitter.width, piece, piece, False
     last, looking = NOT_FOUND, get_i64(splitter.kinds, stage) == LOOKING
+    search = no_search()
     if looking:
         search = look_around(splitter.looks, stage, (splitter.width >> 1) - 1, piece, end, work)
-    else:
-        search = no_search()
     while i < end:
         begun = get_u8(work.begun, i)
         if begun & IS_REST != 0 or begun >> stage & 1 == 0:

@@ -15,7 +15,8 @@ MATCHED = 1
 """The action of a matcher: a match ends before this character."""
 BLOCK = 64
 ONE, NONE = np.uint64(1), np.uint64(0)
-SplitterWindow = SplitWindow = Any  # of `general.py`
+SplitterWindow = Any  # of `general.py`
+SplitWindow = Any
 
 
 @helper
