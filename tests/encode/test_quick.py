@@ -241,25 +241,73 @@ def test_what_nfc_changes_is_written_anew_in_the_quick_way(pattern, around):
         assert tok.encode(long, **rule).tolist() == want
 
 
-@pytest.mark.usefixtures("often")
-@pytest.mark.parametrize("name", ["mistral-v1", "syn-bpe-user", "rwkv-world", "r50k_base", "spm-test-ja"])
-def test_other_files_go_the_quick_way_with_the_ids_of_the_ordinary_one(name, tmp_path):
+CHAINS = ["pix2tex", "syn-bpe-affixes", "syn-bpe-prefix-space", "syn-wordlevel"]
+"""Files whose texts are prepared by kernels alone."""
+
+
+def unpacked(name, folder):
+    """A tokenizer of a recorded file."""
     with tarfile.open(VOCABS.parent / "files" / f"{name}.tar.xz") as packed:
-        packed.extractall(tmp_path, filter="data")
-    (path,) = [each for each in (tmp_path / name).iterdir() if each.is_file()][:1]
-    tok = jittok.load(path, cache=False)
+        packed.extractall(folder, filter="data")
+    (path,) = [each for each in (folder / name).iterdir() if each.is_file()][:1]
+    return jittok.load(path, cache=False)
+
+
+@pytest.mark.parametrize("first_often", [1, 1 << 60])
+@pytest.mark.parametrize("name", ["mistral-v1", "rwkv-world", "r50k_base", "spm-test-ja", "syn-bpe-user", *CHAINS])
+def test_other_files_go_the_quick_way_with_the_ids_of_the_ordinary_one(name, first_often, tmp_path, monkeypatch):
+    if not one_text.may_be_made():
+        pytest.skip("no builtin can be made here")
+    monkeypatch.setattr(quick, "FIRST_OFTEN", first_often)
+    monkeypatch.setattr(quick, "OFTEN", first_often)
+    tok = unpacked(name, tmp_path)
     went = 0
-    for number, text in enumerate(texts_of(tok, 12)):
+    for number, text in enumerate(texts_of(tok, 15)):
         rule = RULES[number % 4]
         want = ordinary(tok, text, rule)
         assert asked(tok, text, rule) == want, (text, rule)
-        builtin = tok._builtins.get((rule.get("add_special", False), rule.get("parse_special", False), "strict"))
+        encoder, found = tok._rule(rule.get("add_special", False), rule.get("parse_special", False), "strict")
         raw = text if isinstance(text, bytes) else text.encode()
-        found = builtin(raw) if builtin else None
-        if found is not None:
-            assert found.tolist() == want, (text, rule)
+        ids = quick.encode_quickly(encoder, raw, found) if encoder.quickly(b"a text", found) is not None else None
+        if ids is not None:
+            assert ids.tolist() == want, (text, rule)
+            builtin = encoder.builtins[id(found)]
+            assert (builtin is None) == (first_often > 1)
+            assert builtin is None or len(raw) > quick.QUICK or builtin(raw).tolist() == want
             went += 1
-    assert went > 10 or (tok._encoder.prepared and went == 0)
+    assert went > 10 if name != "syn-bpe-user" else went == 0
+
+
+@pytest.mark.usefixtures("often")
+@pytest.mark.parametrize("name", CHAINS)
+def test_a_text_that_is_prepared_leaves_nothing_for_the_next(name, tmp_path):
+    tok, draw = unpacked(name, tmp_path), random.Random(1)
+    texts = [drawn_text(draw) * draw.choice([1, 1, 20]) for _ in range(40)] + ["x" * 4000, "a", "\u0301", "ab", " "]
+    want = [ordinary(tok, text, {}) for text in texts]
+    for k in [draw.randrange(len(texts)) for _ in range(300)]:
+        assert tok.encode(texts[k]).tolist() == want[k], texts[k]
+    builtin = builtin_of(tok)
+    went = [(k, found.tolist()) for k, text in enumerate(texts) if (found := builtin(text.encode())) is not None]
+    assert all(ids == want[k] for k, ids in went)
+    assert len(went) > len(texts) // 2
+
+
+@pytest.mark.usefixtures("often")
+def test_a_prepared_file_with_unknown_pieces_side_by_side_joins_them_in_the_quick_way(tmp_path):
+    pytest.importorskip("sentencepiece")
+    spm = __import__("sentencepiece")
+    lines = ["some words of a text", "and other words of others", "the text is some text"] * 20
+    spm.SentencePieceTrainer.train(
+        sentence_iterator=iter(lines), model_prefix=str(tmp_path / "m"), vocab_size=60, model_type="bpe",
+        normalization_rule_name="nmt_nfkc", minloglevel=2, hard_vocab_limit=False,
+    )  # fmt: skip
+    tok = jittok.load(tmp_path / "m.model", cache=False)
+    own = spm.SentencePieceProcessor(model_file=str(tmp_path / "m.model"))
+    builtin_of(tok)
+    for text in ("some \u4e2d\u6587 words", "\u4e2d\u6587\u4e2d", "\uff41\uff42 text", "  two  spaces ", "\u4e2d"):
+        tok.encode("a text")
+        (builtin,) = tok._builtins.values()
+        assert builtin(text.encode()).tolist() == own.encode(text) == tok.encode(text).tolist()
 
 
 @pytest.mark.usefixtures("often")
