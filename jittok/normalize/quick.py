@@ -6,13 +6,14 @@ well formed counts as one that matters: who looks closer decides.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import U8, U16, frozen, helper
+from jittok._jit import U8, U16, Deferred, frozen, helper
 from jittok._raw import (
+    FAST,
     Window,
     any_bit_mask,
     composed_mask,
@@ -28,12 +29,22 @@ from jittok.pretokenize.classes import two_stage_of
 from jittok.structures.ahead import expect_text
 from jittok.unicode.tables import UNICODE_SIZE
 
+if TYPE_CHECKING or not FAST:
+    from jittok._raw.indic import settled_mask
+else:  # fetched when a kernel is compiled, see `jittok._raw`
+    settled_mask = Deferred("jittok._raw.indic", "settled_mask")
+
 NONE, ONE, B2, B3 = (np.uint64(n) for n in (0, 1, 2, 3))
 LEADS = (0xC0, 0xC1, 0xCC, 0xCD, 0xCE, 0xD2, *range(0xD6, 0xE4), *range(0xEA, 0xEE), *range(0xEF, 0x100))
 """First bytes that `composing_leads` knows: no character that begins with another one matters to NFC."""
 HIGH = 0x80
 FEW = 3
-"""Characters of 64 bytes that are looked up without a look at their second bytes."""
+"""Characters of 64 bytes that are looked up without a look at their second bytes, and third ones."""
+INDIC, AA, LAST_INDIC = 0xE0, 0xBE, 0xB5
+"""The sign AA of Bengali, Oriya, Tamil and Malayalam: first and third byte, and the greatest second one;
+these are even."""
+COMPOSES, ALIKE = 0x86, 0xFE
+"""The last bytes, but for one bit, of all vowel signs that it composes with."""
 SURROGATES = slice(0xD800, 0xE000)
 
 
@@ -96,6 +107,7 @@ def next_any(table: QuickWindow, text: Window, i: int, stop: int) -> int:
 
 @helper
 def _next(table: QuickWindow, text: Window, i: int, stop: int, any_: int) -> int:
+    begin = i
     while i + 64 <= stop:
         expect_text(text, i)
         if any_bit_mask(text, i, HIGH) == NONE:
@@ -110,11 +122,13 @@ def _next(table: QuickWindow, text: Window, i: int, stop: int, any_: int) -> int
             first, _ = composing_leads(text, i)
             if popcount(first) > FEW and i + 64 < stop:
                 first &= ~composed_mask(text, i)
+                if popcount(first) > FEW and i + 66 <= stop:
+                    first &= ~settled_mask(text, i)
         first &= (ONE << np.uint64(size)) - ONE if size < 64 else ~NONE
         while first != NONE:
             k = i + trailing_zeros(first)
             first &= first - ONE
-            if _matters(table, text, k) != 0:
+            if _matters(table, text, k) != 0 and (any_ != 0 or _may_compose(text, begin, k) != 0):
                 return k
         i += size
     return _scan(table, text, i, stop)
@@ -130,6 +144,16 @@ def _whole(first: np.uint64, e0: np.uint64, f0: np.uint64) -> int:
     if f0 >> np.uint64(61) & ONE != NONE:
         return 61
     return 64
+
+
+@helper
+def _may_compose(text: Window, begin: int, k: int) -> int:
+    """0 for a sign AA at k that composes with nothing, as no vowel sign stands in front of it in text[begin:]; else 1.
+    Any mark between them would part the two."""
+    second = get_u8(text, k + 1)
+    if get_u8(text, k) != INDIC or get_u8(text, k + 2) != AA or second > LAST_INDIC or second & 1 != 0:
+        return 1
+    return 1 if k > begin and get_u8(text, k - 1) & ALIKE == COMPOSES else 0
 
 
 @helper

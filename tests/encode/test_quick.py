@@ -10,7 +10,6 @@ import platform
 import random
 import shutil
 import sys
-import tarfile
 import threading
 import weakref
 from pathlib import Path
@@ -200,66 +199,6 @@ def test_byte_level_files_go_the_quick_way_with_the_ids_of_the_ordinary_one():
         composed += bool(encoder.composes and any(tok._builtins.values()))
     assert went > (100 if JIT else 0)
     assert composed > 0 or not JIT
-
-
-MARKED = ("cafe\u0301", "e\u0301" * 40, "\u0958", "\u1100\u1161\u11a8", "q\u0323\u0307 q\u0307\u0323")
-"""Texts that NFC changes."""
-
-
-@pytest.mark.usefixtures("often")
-@pytest.mark.parametrize("pattern", [SPLITS[1], SPLITS[5]])
-@pytest.mark.parametrize("around", [False, True])
-def test_what_nfc_changes_is_written_anew_in_the_quick_way(pattern, around):
-    content = json.loads(byte_level_json(pattern, "NFC"))
-    token = {"id": 256, "content": "<s>", "special": True, "single_word": False, "lstrip": False, "rstrip": False}
-    content["added_tokens"] = [{**token, "normalized": False}]
-    special, piece = {"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}
-    content["post_processor"] = {
-        "type": "TemplateProcessing", "single": [special, special, piece, special],
-        "pair": [piece, {"Sequence": {"id": "B", "type_id": 0}}],
-        "special_tokens": {"<s>": {"id": "<s>", "ids": [256], "tokens": ["<s>"]}},
-    }  # fmt: skip
-    tok, rule = jittok.load(json.dumps(content).encode(), cache=False), {"add_special": around, "parse_special": True}
-    assert tok.encode(MARKED[0]).tolist() == list("caf\u00e9".encode())
-    for text in MARKED:
-        for words in (text, f"some {text} words", f"{text}<s>", f"<s>{text}", "\u00e9" + text, "plain \u00e9"):
-            raw = words.encode()
-            want = ordinary(tok, raw, rule)
-            assert tok.encode(words, **rule).tolist() == want
-            found = builtin_of(tok, **rule)(raw)  # the ordinary way had the workspace
-            if "<s>" in words and text in words:  # only some of the text changes
-                assert found is None
-            else:
-                assert found.tolist() == want, words
-    for raw in (b"\xff", "e\u0301".encode()[:-1], "e\u0301".encode() + b"\xc3", b"\xed\xa0\x80"):
-        assert builtin_of(tok, **rule)(raw) is None
-        assert asked(tok, raw, rule) == ordinary(tok, raw, rule)
-    for long in ("e\u0301" * (quick.QUICK // 3), "e\u0301" * quick.QUICK):
-        want = ordinary(tok, long, rule)
-        found = builtin_of(tok, **rule)(long.encode())
-        assert found.tolist() == want if len(long.encode()) <= quick.QUICK else found is None
-        assert tok.encode(long, **rule).tolist() == want
-
-
-@pytest.mark.usefixtures("often")
-@pytest.mark.parametrize("name", ["mistral-v1", "syn-bpe-user", "rwkv-world", "r50k_base", "spm-test-ja"])
-def test_other_files_go_the_quick_way_with_the_ids_of_the_ordinary_one(name, tmp_path):
-    with tarfile.open(VOCABS.parent / "files" / f"{name}.tar.xz") as packed:
-        packed.extractall(tmp_path, filter="data")
-    (path,) = [each for each in (tmp_path / name).iterdir() if each.is_file()][:1]
-    tok = jittok.load(path, cache=False)
-    went = 0
-    for number, text in enumerate(texts_of(tok, 12)):
-        rule = RULES[number % 4]
-        want = ordinary(tok, text, rule)
-        assert asked(tok, text, rule) == want, (text, rule)
-        builtin = tok._builtins.get((rule.get("add_special", False), rule.get("parse_special", False), "strict"))
-        raw = text if isinstance(text, bytes) else text.encode()
-        found = builtin(raw) if builtin else None
-        if found is not None:
-            assert found.tolist() == want, (text, rule)
-            went += 1
-    assert went > 10 or (tok._encoder.prepared and went == 0)
 
 
 @pytest.mark.usefixtures("often")

@@ -12,11 +12,11 @@ from jittok._jit import JIT, U8, frozen, kernel
 from jittok._raw import composed_mask, composing_leads, window
 from jittok.files import read_pipeline
 from jittok.normalize.composed import NotUtf8, changed_fragments, nfc_tables
-from jittok.normalize.quick import LEADS, known_by_lead
+from jittok.normalize.quick import ALIKE, COMPOSES, LEADS, known_by_lead, settled_mask
 from jittok.reference.pipeline import Runner
 from jittok.structures.valid import VALID, first_malformed
 from jittok.unicode.libraries import characters, normal_form
-from jittok.unicode.nfc import class_table, decompositions, seconds
+from jittok.unicode.nfc import class_table, composing_pairs, decompositions, seconds
 from jittok.unicode.tables import CHARACTER_OF_BYTE
 
 FILES = 24 if JIT else 2
@@ -33,6 +33,12 @@ def leads_at(data: U8, i: int) -> int:
 def free_at(data: U8, i: int) -> int:
     """The mask of characters that no normal form changes, of one block."""
     return np.int64(composed_mask(window(data), i))
+
+
+@kernel
+def settled_at(data: U8, i: int) -> int:
+    """The mask of Indic characters that NFC never changes, of one block."""
+    return np.int64(settled_mask(window(data), i))
 
 
 def one(raw):
@@ -154,6 +160,67 @@ def test_blocks_with_many_candidates_hide_no_change(text):
         for odd in ("", "e\u0301", "\u0387", "\u1100\u1161", "ש\u05bc\u05c1", "\ufb1d", "\u064b\u0651"):
             whole = "." * shift + text + odd + text
             assert in_nfc([whole]) == [normal_form("NFC", whole)]
+
+
+def settled(points):
+    """Those of some code points of three bytes that the mask has."""
+    found = set()
+    for at in range(0, len(points), 21):
+        part = points[at : at + 21]
+        block = "".join(map(chr, part)).encode().ljust(66, b"a")
+        mask = settled_at(frozen(np.frombuffer(block, np.uint8), np.uint8), 0)
+        found |= {c for k, c in enumerate(part) if mask >> (3 * k) & 1}
+        assert mask & 0o111111111111111111111 == mask
+    return found
+
+
+def test_no_indic_character_that_says_anything_to_nfc_is_passed_over_by_three_bytes():
+    points = [c for c in range(0x800, 0x2100 if JIT else 0xE00) if c != 0xD7FF]
+    found = settled(points)
+    assert found <= {*range(0x900, 0xD80)}
+    for old in (False, True):
+        matters = nfc_tables(old).quick.three
+        assert not [hex(c) for c in found if matters[c]]
+    assert {0x905, 0x93E, 0x94D, 0xB95, 0xC3E, 0xD15} <= found
+    assert len(found) > 900
+
+
+def test_only_signs_that_end_alike_compose_with_an_indic_aa():
+    first, second, _ = composing_pairs()
+    ends = [c for c in range(0x900, 0xD80, 2) if (raw := chr(c).encode())[2] == 0xBE and raw[1] & 1 == 0]
+    assert [c for c in ends if nfc_tables().quick.three[c]] == [0x9BE, 0xB3E, 0xBBE, 0xD3E]
+    signs = [
+        chr(a).encode() for a, b in zip(first.tolist(), second.tolist(), strict=True)
+        if 0x900 <= b < 0xD80 and chr(b).encode()[2] == 0xBE
+    ]  # fmt: skip
+    assert len(signs) == 6
+    assert all(sign[2] & ALIKE == COMPOSES for sign in signs)
+
+
+INDIC = "हिन्दी में लिखा ", "தமிழ் மொழியில் பாடல் ", "বাংলা ভাষায় লেখা ", "తెలుగు పాఠాలు రాయ ", "ಕನ್ನಡ ಭಾಷೆ ", "മലയാളം പാഠം "
+
+
+@pytest.mark.parametrize("text", INDIC)
+def test_indic_blocks_hide_no_change(text):
+    odd = ("\u093c", "\u0958", "\u09c7\u09be", "\u0bc6\u0bbe", "\u0bc7\u0bbe", "\u0d46\u0d3e", "\u0bc6\u0301\u0bbe",
+           "\u0bc6\u0323\u0301", "\u0cbf\u0cd5", "\u0cc6\u0cc2", "\u09bc\u0951", "\u0a33", "\u0a36", "\u0bbe",
+           "\u0301\u09bc")  # fmt: skip
+    for shift in range(0, 66, 5):
+        for each in odd:
+            for whole in ("." * shift + text * 4 + each + text * 4, each + text * 5, "." * shift + text * 5 + each):
+                assert in_nfc([whole]) == [normal_form("NFC", whole)], ascii(whole)
+
+
+def test_drawn_indic_text_is_that_of_the_library():
+    draw = random.Random(9)
+    parts = [*map(chr, (*range(0x900, 0xD80, 1 if JIT else 9), 0x301, 0x323))] + [
+        "\u0bbe",
+        "\u09be",
+        "\u0bc6",
+        "\u093c",
+    ] * 20
+    texts = ["".join(draw.choice(parts) for _ in range(draw.randrange(90))) for _ in range(1500 if JIT else 30)]
+    assert in_nfc(texts) == [normal_form("NFC", text) for text in texts]
 
 
 def test_a_match_in_white_space_that_a_token_has_taken_is_empty_only_with_lstrip():
