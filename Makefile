@@ -9,7 +9,7 @@ PYTEST := $(PY) -m pytest -q --randomly-seed=$(ORDER)
 KERNELS := -m 'not process and not slow' tests/raw tests/structures tests/normalize tests/pretokenize tests/models tests/align tests/special tests/decode tests/merging tests/piece_cache tests/law/test_isolation.py \
 	tests/files/test_kernels.py tests/train/test_bpe.py tests/train/test_counting.py tests/train/test_other_models.py tests/train/test_unigram.py
 # What `test` runs compiled beside all other tests, so that both cores have work to the end.
-ROOMS := tests/trace tests/models tests/align tests/corpus tests/law tests/train tests/files tests/normalize
+ROOMS := tests/models tests/align tests/corpus tests/law tests/train tests/files tests/normalize
 # What users read: each lesson in a process of its own, which must show what is kept in the file, and each block of the documents.
 DOCUMENTS := tests/test_docs.py tests/test_documents.py
 READ := tests/notebooks $(DOCUMENTS)

@@ -138,23 +138,27 @@ def _compiled(function: Callable[..., Any], optimize: Callable[[Any], None], lea
 
 def _optimize(library: Any) -> None:
     """Numba's two passes over a whole module, a cheap one and all of it. Between them all but the entry is made
-    internal, so that what was inlined everywhere goes away: half of the object code.
-
-    Checked code is run a little and compiled anew by everybody who works on kernels. Helpers are large there, as each
-    index has a test and an end of the function, so they are called, and one pass will do."""
+    internal, so that what was inlined everywhere goes away: half of the object code. Checked code has the second alone.
+    """
     codegen, module = library._codegen, library._final_module
-    if CHECKED:
-        hide_all_but(ENTRY, module)
-        for each in module.functions:
-            if not each.is_declaration and b"alwaysinline" not in each.attributes:
-                each.add_function_attribute("noinline")
-        manager, _builder = codegen._module_pass_manager()
-        manager.run(module, _builder)
-        return
     settings = {"loop_vectorize": codegen._loopvect, "slp_vectorize": False, "opt": codegen._opt_level, "cost": "cheap"}
-    for manager, builder in (codegen._module_pass_manager(**settings), codegen._module_pass_manager()):
+    passes = [codegen._module_pass_manager()]
+    if CHECKED:
+        _call_helpers(module)
+    else:
+        passes.insert(0, codegen._module_pass_manager(**settings))
+    for manager, builder in passes:
         manager.run(module, builder)
         hide_all_but(ENTRY, module)
+
+
+def _call_helpers(module: Any) -> None:
+    """Helpers of checked code are called where they stand, not put there: each index has a test and an end of the
+    function, so they are large, and such code is compiled more often than it has to be fast."""
+    hide_all_but(ENTRY, module)
+    for each in module.functions:
+        if not each.is_declaration and b"alwaysinline" not in each.attributes:
+            each.add_function_attribute("noinline")
 
 
 def hide_all_but(entry: str, module: Any) -> None:

@@ -47,7 +47,7 @@ def _strings(texts: list[str]) -> bytes:
 
 @functools.cache
 def _lists() -> tuple[int, bytes, bytes, bytes]:
-    """How many tokens there are, then their texts, types and merges as a file has them: the same for every pre string."""
+    """How many tokens there are; their texts, types and merges as a file has them. The same for every pre string."""
     letters = byte_alphabet()
     order = sorted(range(1 << 16), key=lambda pair: zlib.crc32(struct.pack(">H", pair)))
     tokens = [

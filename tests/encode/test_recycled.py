@@ -96,7 +96,7 @@ def test_all_threads_of_a_tokenizer_keep_no_more_than_one_may(monkeypatch: pytes
 
 @pytest.fixture
 def little_to_collect() -> Iterator[None]:
-    """What is there already is not looked through by `gc.collect`: behind many tests it takes half a second each time."""
+    """What is there already is not looked through by `gc.collect`, which takes half a second behind many tests."""
     gc.freeze()
     yield
     gc.unfreeze()

@@ -19,7 +19,7 @@ from jittok.corpus.encode import RangeEncoder
 from jittok.corpus.ranges import Key, RawRange
 from jittok.corpus.reader import PARSED_AT_ONCE, read_texts
 from jittok.corpus.sources import find_sources
-from jittok.corpus.stopping import Stop
+from jittok.corpus.stopping import Stop, stoppable_pool
 
 SOON = 0.5
 """Seconds of CPU time; what is measured takes several times as long where nobody stops it."""
@@ -58,6 +58,24 @@ def test_parsing_of_a_range_ends_at_the_next_step(monkeypatch):
     with pytest.raises(CancelledError):
         read_texts(raw, "jsonl", Options(), stop=stop)
     assert len(parsed) == PARSED_AT_ONCE
+
+
+def test_what_has_not_begun_is_not_done_once_something_fails():
+    begun, gate, stop = threading.Event(), threading.Event(), Stop()
+
+    def work():
+        begun.set()
+        gate.wait(100)
+
+    with pytest.raises(ZeroDivisionError), stoppable_pool(1, "jittok-test", stop) as pool:  # noqa: PT012
+        first, *others = [pool.submit(work) for _ in range(3)]
+        begun.wait(100)
+        raise ZeroDivisionError
+    assert stop.is_set()
+    assert not first.done()  # nobody waits for it
+    gate.set()
+    first.result(100)
+    assert [each.cancelled() for each in others] == [True, True]
 
 
 def test_encoding_of_a_range_ends_at_the_next_step(tok, tmp_path, monkeypatch):

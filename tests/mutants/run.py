@@ -21,6 +21,7 @@ import os
 import py_compile
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -136,7 +137,8 @@ class Copies:
         took = used.ru_utime + used.ru_stime
         if started.returncode == 0:
             return "", took
-        return (failed or [ENDLESS if took >= seconds - 1 else f"pytest: status {started.returncode}"])[0].strip(), took
+        stopped = started.returncode in (-signal.SIGKILL, -signal.SIGXCPU)
+        return (failed or [ENDLESS if stopped else f"pytest: status {started.returncode}"])[0].strip(), took
 
     def unchanged(self, tests: Iterable[str]) -> float:
         """Seconds that these tests take as the sources are. Ends where one fails."""

@@ -29,6 +29,8 @@ RULES = {"ff": (False, False), "tf": (True, False), "ft": (False, True), "tt": (
 """(add_special, parse_special)"""
 SIDE_BY_SIDE = 7
 """Spans are compared for one text of so many; the reference takes as long as the trace."""
+ADDED_UP = 60
+"""Of so many traces it is asked whether their stages add up."""
 
 
 @functools.cache
@@ -56,7 +58,7 @@ def cases(name: str) -> list[tuple[bytes, bool, Any]]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_traces_have_the_ids_of_llama_cpp_and_the_spans_of_the_reference(name):
+def test_traces_have_the_ids_of_llama_cpp_the_spans_of_the_reference_and_stages_that_add_up(name):
     tok = tokenizer(name)
     for number, (text, special, ids) in enumerate(cases(name)):
         if ids is None:
@@ -68,30 +70,24 @@ def test_traces_have_the_ids_of_llama_cpp_and_the_spans_of_the_reference(name):
         if number % SIDE_BY_SIDE == 0:
             _, spans = align(tok.vocab, text, add_special=special, parse_special=special)
             assert trace.spans.tolist() == [list(span) for span in spans], text
+        if number < ADDED_UP:
+            adds_up(tok, trace)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_what_the_stages_say_adds_up(name):
-    tok = tokenizer(name)
-    for text, special, ids in cases(name)[:60]:
-        if ids is None:
-            continue
-        trace = tok.trace(text, parse_special=special)
-        assert json.loads(trace.to_json())["tokens"] == trace.tokens.to_dict()
-        assert len([*trace.steps()]) == sum(len(trace[stage]) for stage in trace.stages)
-        buffer = trace.fragments[-1]["buffer"]
-        assert [*trace.insertions()][-1] == buffer
-        tokens = {"token": 0}
-        for part in buffer:
-            tokens["token"] += part["type"] == "token"
-        of_text = [i for row in trace.symbols for part in row["final"] for i in part["ids"]]
-        if trace.symbols and tok.vocab.model != "hybriddna":
-            assert len(of_text) + tokens["token"] == len(trace.tokens)
-        for word, offers, pops in queues(trace):
-            assert sum(len(each["offers"]) for each in pops) + len(offers) == len(pops), word
-        for row in trace.matches:
-            if row["token_id"] is not None and not row["unk"]:
-                assert row["tried"], row
+def adds_up(tok, trace):
+    assert json.loads(trace.to_json())["tokens"] == trace.tokens.to_dict()
+    assert len([*trace.steps()]) == sum(len(trace[stage]) for stage in trace.stages)
+    buffer = trace.fragments[-1]["buffer"]
+    assert [*trace.insertions()][-1] == buffer
+    tokens = sum(part["type"] == "token" for part in buffer)
+    of_text = [i for row in trace.symbols for part in row["final"] for i in part["ids"]]
+    if trace.symbols and tok.vocab.model != "hybriddna":
+        assert len(of_text) + tokens == len(trace.tokens)
+    for word, offers, pops in queues(trace):
+        assert sum(len(each["offers"]) for each in pops) + len(offers) == len(pops), word
+    for row in trace.matches:
+        if row["token_id"] is not None and not row["unk"]:
+            assert row["tried"], row
 
 
 def queues(trace):
