@@ -130,7 +130,7 @@ def _checked(tok: Tokenizer, form: Form, kind: str, path: Path, texts: Any) -> C
 
 def _samples(tok: Tokenizer, made: Tokenizer, texts: Any) -> Iterator[tuple[Any, dict[str, bool]]]:
     own = [text.decode("utf-8", "ignore") for text in _own_texts(tok)]
-    for rows in (list(TEXTS), [text for text in dict.fromkeys(own) if text]):
+    for rows in (list(TEXTS), [text for text in dict.fromkeys((*own, *_runs(own))) if text]):
         yield rows, {}
     if all(getattr(each.vocab, "format", "") not in NO_SPECIALS for each in (tok, made)):
         yield [*TEXTS, *_with_special(tok), *_with_special(made)], {"parse_special": True}
@@ -167,6 +167,15 @@ def _own_texts(tok: Tokenizer) -> list[bytes]:
     from jittok.compare.spelling import UNKNOWN, spellings
 
     return [text for text in spellings(tok) if text != UNKNOWN]
+
+
+def _runs(texts: list[str]) -> Iterator[str]:
+    """Longer runs of what tokens repeat: several paths through them are equally good, and libraries choose between such
+    paths in ways of their own."""
+    units = dict.fromkeys(text[: (text + text).find(text, 1)] for text in texts)
+    whole = set(texts)
+    for unit in [unit for unit in units if unit + unit in whole][:MOST_SPECIAL]:
+        yield from (unit * count for count in range(3, 10))
 
 
 def _unequal(a: Any, b: Any) -> list[int]:

@@ -52,6 +52,22 @@ from jittok.unicode.libraries import Form
 
 MOST_STEPS = 100
 DEEPEST = 16
+UNTYPED: dict[str, dict[str, tuple[str, ...]]] = {
+    "normalizers": {
+        "BertNormalizer": ("clean_text", "handle_chinese_chars", "lowercase"), "Strip": ("strip_left", "strip_right"),
+        "Sequence": ("normalizers",), "Replace": ("pattern", "content"), "Prepend": ("prepend",),
+    },
+    "decoders": {
+        "BPEDecoder": ("suffix",), "WordPiece": ("prefix", "cleanup"),
+        "CTC": ("pad_token", "word_delimiter_token", "cleanup"), "Replace": ("pattern", "content"),
+        "Strip": ("content", "start", "stop"),
+    },
+    "processors": {
+        "RobertaProcessing": ("cls", "sep", "trim_offsets", "add_prefix_space"), "BertProcessing": ("cls", "sep"),
+        "TemplateProcessing": ("single", "pair", "special_tokens"),
+    },
+}  # fmt: skip
+"""What tokenizers takes an object without "type" for: the first kind all of whose keys it has."""
 
 
 def flat(node: Node, key: str, depth: int = 0) -> Iterator[Node]:
@@ -60,6 +76,7 @@ def flat(node: Node, key: str, depth: int = 0) -> Iterator[Node]:
         return
     if depth > DEEPEST:
         raise node.bad(InWords(f"more than {DEEPEST} Sequences within each other"), f"at most {DEEPEST}")
+    node = _typed(node, UNTYPED.get(key, {}))
     if node.type() == "Sequence":
         parts = node.child(key).items()
         if len(parts) > MOST_STEPS:
@@ -68,6 +85,15 @@ def flat(node: Node, key: str, depth: int = 0) -> Iterator[Node]:
             yield from flat(part, key, depth + 1)
     else:
         yield node
+
+
+def _typed(node: Node, untyped: dict[str, tuple[str, ...]]) -> Node:
+    """A component with its type, which old files may leave out."""
+    if "type" not in node.of(dict):
+        for kind, keys in untyped.items():
+            if all(key in node.value for key in keys):
+                return Node(node.file, node.place, {"type": kind, **node.value})
+    return node
 
 
 def read_pattern(node: Node, empty: bool = False) -> Pattern:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from conversions import made, recorded_path
+from small_files import sentencepiece_of
 
 import jittok
 from jittok.cli import main
@@ -53,6 +54,14 @@ def test_a_file_becomes_a_gguf_that_llama_cpp_reads(source, tmp_path):
     model = llama_cpp.Llama(str(out), vocab_only=True, verbose=False)
     texts = [text for text in FEW if "<s>" not in text]
     assert [model.tokenize(text.encode(), add_bos=False, special=False) for text in texts] == ids(tok, texts)
+
+
+def test_runs_of_what_a_token_repeats_are_tried(tmp_path):
+    """Two paths through "qqq" are equally good but for rounding, which llama.cpp does otherwise than sentencepiece."""
+    pieces = [("<unk>", 2, 0.0), ("<s>", 3, 0.0), ("</s>", 3, 0.0), ("▁", 1, -6.86), ("q", 1, -8.1), ("qq", 1, -1.84)]
+    tok = jittok.load(sentencepiece_of(1, pieces, False), cache=False)
+    with pytest.raises(UnsupportedVocab, match=r"'qqq+' is \[3, 5, 4.*would be \[3, 4, 5"):
+        jittok.convert(tok, tmp_path / "t.gguf")
 
 
 def test_a_gguf_becomes_a_model_that_sentencepiece_reads(tmp_path):

@@ -8,8 +8,6 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate
 
-import numpy as np
-
 from jittok.locks import once
 from jittok.pipeline import models, steps
 from jittok.pipeline.models import BPE, CHAR, NORMAL, UNIGRAM, UNKNOWN, UNUSED, USER, WORD
@@ -24,7 +22,7 @@ LONGEST_KEY = 40
 RESET = 1e5
 """Where the best sum at a place is further from 0, it becomes 0, and is taken from all sums that wait behind."""
 UNKNOWN_PENALTY = 10.0
-LARGEST = float(np.finfo(np.float32).max)
+LARGEST = (2 - 2.0**-23) * 2.0**127
 """The lowest score of a model without a normal piece."""
 MOST_SPLITS = 100
 """So often parts that are not used are taken apart; what is left then stays."""
