@@ -102,7 +102,8 @@ def _run(arguments: Sequence[str] | None, heard: Sequence[int]) -> int:
         command, names = f" {options.command}", set(vars(options))
         with _compiling_told():
             status: int = options.run(options)
-        sys.stdout.flush()
+        if (error := _flush_or_forget()) is not None:
+            raise error
     except SystemExit as leave:  # --help and wrong use; whoever reads the help may stop
         error = _flush_or_forget()
         if error is not None and not isinstance(error, BrokenPipeError):
@@ -122,7 +123,9 @@ def _run(arguments: Sequence[str] | None, heard: Sequence[int]) -> int:
             note(f"jittok{command}: interrupted")
             return INTERRUPTED
         if isinstance(error, EXPECTED_FAILURES):
-            _flush_or_forget()
+            unheard = _flush_or_forget()
+            if isinstance(error, OSError) and error.filename is None and isinstance(unheard, OSError):
+                error = unheard
             note(f"jittok{command}: {one_line(error, names)}")
             return 2
         if os.environ.get("JITTOK_TRACEBACK"):
@@ -169,6 +172,8 @@ def _flush_or_forget() -> Exception | None:
     try:
         sys.stdout.flush()
     except (OSError, ValueError) as error:
+        if isinstance(error, OSError):
+            error.filename = "standard output"  # else it has none
         with contextlib.suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return error
@@ -201,7 +206,7 @@ def one_line(error: BaseException, options: Container[str] = ()) -> str:
     if isinstance(error, OSError) and error.filename is not None:
         return _in_one_line(f"{error.filename}: {error.strerror}")
     if isinstance(error, OSError) and error.strerror:
-        return f"standard output: {error.strerror}"  # files have names
+        return f"a file that the system does not name: {error.strerror}"
     if isinstance(error, MemoryError):
         return "found too little memory for this (fewer --threads need less)"
     if isinstance(error, ModuleNotFoundError) and "pip install" not in str(error):
