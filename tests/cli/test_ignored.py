@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
+import io
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import jittok
 from jittok.cli import main, one_line
 from jittok.corpus import ranges
 from jittok.corpus.options import MOST_BYTES, parse_bytes
@@ -53,23 +55,14 @@ def test_an_id_that_cannot_be_is_told_with_its_line(run: Any, tmp_path: Path) ->
     assert main(["decode", "--vocab", "gpt-2", str(tmp_path / "ids")]) == 0
 
 
-class Broken:
+class Broken(io.RawIOBase):
     """A file of a disk that fails."""
 
-    def __enter__(self) -> Broken:
-        return self
+    def readable(self) -> bool:
+        return True
 
-    def __exit__(self, *_: object) -> None:
-        return None
-
-    def read(self, _count: int = -1) -> bytes:
+    def readinto(self, _buffer: object) -> int:
         raise OSError(errno.EIO, "Input/output error")
-
-    def seek(self, place: int) -> int:
-        return place
-
-    def close(self) -> None:
-        return None
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.md", "a.jsonl", "a.jsonl.gz"])
@@ -77,7 +70,7 @@ def test_a_disk_that_fails_is_told_with_the_file(
     run: Any, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / name).write_bytes(b"{}" * 100)
-    monkeypatch.setattr(ranges.Source, "open", lambda _source: Broken())
+    monkeypatch.setattr(ranges.Source, "open", lambda _source: io.BufferedReader(Broken()))
     status, _, said = run("count", tmp_path / name, "--errors", "replace")
     assert status == 2
     assert f"{name}: " in said
@@ -97,3 +90,25 @@ def test_json_that_holds_nothing_is_told_in_words(tmp_path: Path, capsys: pytest
     (tmp_path / "x.json").write_bytes(b"{}")
     assert main(["info", str(tmp_path / "x.json")]) == 2
     assert "found JSON with nothing in it, expected a GGUF file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("option", "expected"),
+    [(["--name", "caf\udce9"], "--name: found 'caf\\udce9', expected a text (str) in UTF-8"),
+     (["--pre-regex", ""], "--pre-regex: found '', which cuts nowhere, expected a regular expression")],
+)  # fmt: skip
+def test_training_refuses_before_any_work(
+    option: list[str], expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.txt").write_bytes(b"\xff")  # which would be an error of its own
+    out = ["--out", str(tmp_path / "a.json")]
+    assert main(["train", str(tmp_path / "a.txt"), "--size", "300", *out, *option]) == 2
+    assert expected in capsys.readouterr().err
+    with pytest.raises(ValueError, match="name: found"):
+        jittok.train(["a b"], 258, name="\ud800")
+
+
+def test_a_pre_that_goes_into_no_file_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = str(tmp_path / "x.json")
+    assert main(["convert", "gpt-2", "--to", "tokenizer.json", "--pre", "qwen2", "--out", out]) == 2
+    assert "--pre: found 'qwen2' for a tokenizer.json, expected it for a gguf only" in capsys.readouterr().err
