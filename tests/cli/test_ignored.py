@@ -61,6 +61,15 @@ class Broken(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, place: int, _whence: int = 0) -> int:
+        return place
+
+    def tell(self) -> int:
+        return 0
+
     def readinto(self, _buffer: object) -> int:
         raise OSError(errno.EIO, "Input/output error")
 
