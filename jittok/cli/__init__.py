@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
 import importlib
 import io
 import os
@@ -31,6 +32,8 @@ NAMES = ("FILE", "FILE|NAME", "DIR", "OUT", "INPUT", "VOCAB", "A", "B")
 OUTPUTS = ("out", "output", "html", "work", "save_words", "trace")
 """Options that name an output."""
 INTERRUPTED = 130
+OF_WRITING = (errno.ENOSPC, errno.EFBIG, errno.EPIPE, getattr(errno, "EDQUOT", errno.ENOSPC))
+"""What only a write fails with."""
 ABOUT = (
     "The tokenizers of open models, for large corpora: any tokenizer file (GGUF, tokenizer.json, .model, ranks, ...), "
     "or what is bundled: bert, gpt-2, mistral, t5."
@@ -123,9 +126,7 @@ def _run(arguments: Sequence[str] | None, heard: Sequence[int]) -> int:
             note(f"jittok{command}: interrupted")
             return INTERRUPTED
         if isinstance(error, EXPECTED_FAILURES):
-            unheard = _flush_or_forget()
-            if isinstance(error, OSError) and error.filename is None and isinstance(unheard, OSError):
-                error = unheard
+            _flush_or_forget()
             note(f"jittok{command}: {one_line(error, names)}")
             return 2
         if os.environ.get("JITTOK_TRACEBACK"):
@@ -173,7 +174,7 @@ def _flush_or_forget() -> Exception | None:
         sys.stdout.flush()
     except (OSError, ValueError) as error:
         if isinstance(error, OSError):
-            error.filename = "standard output"  # else it has none
+            error.filename = "standard output"
         with contextlib.suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return error
@@ -206,7 +207,8 @@ def one_line(error: BaseException, options: Container[str] = ()) -> str:
     if isinstance(error, OSError) and error.filename is not None:
         return _in_one_line(f"{error.filename}: {error.strerror}")
     if isinstance(error, OSError) and error.strerror:
-        return f"a file that the system does not name: {error.strerror}"
+        where = "standard output" if error.errno in OF_WRITING else "a file that the system does not name"
+        return f"{where}: {error.strerror}"  # files that are written have names
     if isinstance(error, MemoryError):
         return "found too little memory for this (fewer --threads need less)"
     if isinstance(error, ModuleNotFoundError) and "pip install" not in str(error):
