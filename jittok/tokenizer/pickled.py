@@ -10,7 +10,8 @@ import numpy as np
 
 def own_of(tok: Any, base: type) -> dict[str, Any] | None:
     """What an object of a derived class has beside what `base` gives it, None where that is nothing."""
-    given = {*base.__init__.__code__.co_names, *dir(base)}  # what the constructor names, and what is found later
+    constructor = vars(base)["__init__"].__code__
+    given = {*constructor.co_names, *dir(base)}  # what is set at first, and what is found later
     return {name: value for name, value in vars(tok).items() if name not in given} or None
 
 
