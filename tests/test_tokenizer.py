@@ -1,3 +1,4 @@
+import copy
 import pickle
 import threading
 from collections.abc import Callable
@@ -235,6 +236,28 @@ def test_equal_content_is_equal_and_pickles(spm: Tokenizer) -> None:
     assert hash(again) == hash(spm)
     assert spm != "spm"
     assert again.encode("ab hi").tolist() == spm.encode("ab hi").tolist()
+
+
+class Prefixed(Tokenizer):
+    """A class of a user's, with arguments and facts of its own."""
+
+    def __init__(self, like: Tokenizer, prefix: str) -> None:
+        self.prefix = prefix
+        super().__init__(like.vocab)
+        self._asked_for = 1
+
+    def encode(self, text: Any, **options: Any) -> Any:
+        return super().encode(self.prefix + text, **options)
+
+
+def test_a_derived_class_stays_one_in_a_pickle_and_a_copy(spm: Tokenizer) -> None:
+    tok = Prefixed(spm, "ab ")
+    ids = tok.encode("hi").tolist()
+    assert tok.nl_id is not None
+    for again in (pickle.loads(pickle.dumps(tok)), copy.copy(tok), copy.deepcopy(tok)):
+        assert type(again) is Prefixed
+        assert (again.prefix, again._asked_for) == ("ab ", 1)
+        assert again.encode("hi").tolist() == ids == spm.encode("ab hi").tolist()
 
 
 def test_a_tokenizer_of_a_file_pickles_small_and_checks_the_file(tmp_path: Path) -> None:

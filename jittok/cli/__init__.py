@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
 import importlib
 import io
 import os
@@ -31,6 +32,8 @@ NAMES = ("FILE", "FILE|NAME", "DIR", "OUT", "INPUT", "VOCAB", "A", "B")
 OUTPUTS = ("out", "output", "html", "work", "save_words", "trace")
 """Options that name an output."""
 INTERRUPTED = 130
+OF_WRITING = (errno.ENOSPC, errno.EFBIG, errno.EPIPE, getattr(errno, "EDQUOT", errno.ENOSPC))
+"""What only a write fails with."""
 ABOUT = (
     "The tokenizers of open models, for large corpora: any tokenizer file (GGUF, tokenizer.json, .model, ranks, ...), "
     "or what is bundled: bert, gpt-2, mistral, t5."
@@ -102,7 +105,8 @@ def _run(arguments: Sequence[str] | None, heard: Sequence[int]) -> int:
         command, names = f" {options.command}", set(vars(options))
         with _compiling_told():
             status: int = options.run(options)
-        sys.stdout.flush()
+        if (error := _flush_or_forget()) is not None:
+            raise error
     except SystemExit as leave:  # --help and wrong use; whoever reads the help may stop
         error = _flush_or_forget()
         if error is not None and not isinstance(error, BrokenPipeError):
@@ -169,6 +173,8 @@ def _flush_or_forget() -> Exception | None:
     try:
         sys.stdout.flush()
     except (OSError, ValueError) as error:
+        if isinstance(error, OSError):
+            error.filename = "standard output"
         with contextlib.suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return error
@@ -201,7 +207,8 @@ def one_line(error: BaseException, options: Container[str] = ()) -> str:
     if isinstance(error, OSError) and error.filename is not None:
         return _in_one_line(f"{error.filename}: {error.strerror}")
     if isinstance(error, OSError) and error.strerror:
-        return f"standard output: {error.strerror}"  # files have names
+        where = "standard output" if error.errno in OF_WRITING else "a file that the system does not name"
+        return f"{where}: {error.strerror}"  # files that are written have names
     if isinstance(error, MemoryError):
         return "found too little memory for this (fewer --threads need less)"
     if isinstance(error, ModuleNotFoundError) and "pip install" not in str(error):

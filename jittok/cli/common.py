@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from jittok.display.terminal import harmless, one_name
 from jittok.errors import check_local
-from jittok.writers.whole import is_standard_output, is_stream
+from jittok.writers.whole import is_standard_output, is_stream, naming
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
@@ -99,6 +99,8 @@ def check_outputs(
     for given in paths:
         check_local(given, "--out")
         path = Path(given)
+        if is_stream(path) and folders:
+            raise ValueError(f"--out {path}: found a device, a pipe or an open file, expected the name of a folder")
         if is_stream(path):
             continue
         if os.path.realpath(path) in seen:
@@ -206,7 +208,8 @@ def open_named(
             raise ValueError(
                 f"{where} {vocab}: found a device or pipe, expected {VOCABS} or a bundled name ({bundled})"
             )
-        return jittok.load(vocab, cache=cache, llama_cpp=llama_cpp, pre=pre, **bound, **(ranks or {}))
+        with naming(path):
+            return jittok.load(vocab, cache=cache, llama_cpp=llama_cpp, pre=pre, **bound, **(ranks or {}))
     names = jittok.bundled_names()
     if ranks:
         raise ValueError(

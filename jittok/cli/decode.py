@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from jittok.cli.common import STDIN, add_vocab, open_vocab, write
+from jittok.errors import InvalidToken
 
 ID = re.compile(rb"0|[1-9][0-9]{0,18}")
 """int() would take 1_000 and +7 too, and the two halves of 1,000 are no ids."""
@@ -36,8 +37,11 @@ def run(options: argparse.Namespace) -> int:
     how = {"remove_special": options.remove_special, "unparse_special": options.unparse_special}
     number = 0
     for name in options.files or [STDIN]:
-        for row in _rows_of(name):
-            text = tok.decode_bytes(row, **how)
+        for place, row in _rows_of(name):
+            try:
+                text = tok.decode_bytes(row, **how)
+            except InvalidToken as error:
+                raise ValueError(f"{place}: {error}") from None
             if options.json:
                 write(json.dumps({"document": number, "text": text.decode("utf-8", "replace")}) + "\n")
             else:
@@ -46,11 +50,12 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _rows_of(name: str) -> Iterator[Any]:
+def _rows_of(name: str) -> Iterator[tuple[str, Any]]:
+    """Where a row stands, and its ids."""
     if name != STDIN and Path(name).is_dir():
         from jittok.rows import TokenArray
 
-        yield from TokenArray.load(name)
+        yield from ((f"{name}, row {k}", row) for k, row in enumerate(TokenArray.load(name)))
         return
     yield from _parsed(_lines(name), name)
 
@@ -65,7 +70,7 @@ def _lines(name: str) -> Iterator[bytes]:
     yield from lines_of(source)
 
 
-def _parsed(lines: Iterator[bytes], name: str) -> Iterator[list[int]]:
+def _parsed(lines: Iterator[bytes], name: str) -> Iterator[tuple[str, list[int]]]:
     """The ids of each line that is not blank."""
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -74,7 +79,7 @@ def _parsed(lines: Iterator[bytes], name: str) -> Iterator[list[int]]:
             if line.lstrip()[:1] in (b"[", b"{"):
                 found = json.loads(line)
                 ids = found["ids"] if isinstance(found, dict) else found
-                if not all(type(token) is int for token in ids):
+                if not isinstance(ids, list) or not all(type(token) is int for token in ids):
                     raise ValueError
             else:
                 tokens = line.replace(b",", b" ").split()
@@ -84,4 +89,4 @@ def _parsed(lines: Iterator[bytes], name: str) -> Iterator[list[int]]:
         except (ValueError, KeyError, TypeError, RecursionError):
             expected = "token ids, as encode --ids prints them"
             raise ValueError(f"{name}, line {number}: found {line[:60]!r}, expected {expected}") from None
-        yield ids
+        yield f"{name}, line {number}", ids

@@ -55,6 +55,15 @@ def add_kinds(parser: argparse.ArgumentParser) -> None:
     add_limit(parser)
 
 
+def refuse_kinds(options: argparse.Namespace, given: str) -> None:
+    """ValueError for an option about files beside a text that is given as it is: it would be no document of that kind,
+    but the words of one."""
+    kinds = {"input_format": None, "jsonl": False, "lines": False, "field": "text", "column": "text"}
+    for name, default in kinds.items():
+        if getattr(options, name) != default:
+            raise ValueError(f"found {given} and --{name.replace('_', '-')}, expected it with a file or standard input")
+
+
 def find(names: list[str], options: argparse.Namespace) -> tuple[list[Source], Options]:
     """The inputs of a command, and how to read them. CorpusError where one is not what it is taken for."""
     from jittok.corpus.options import Options, parse_bytes
@@ -81,6 +90,8 @@ class Texts:
     def __init__(self, options: argparse.Namespace) -> None:
         if options.prompt is not None and options.files:
             raise ValueError("found FILE and --prompt, expected one of them")
+        if options.prompt is not None:
+            refuse_kinds(options, "--prompt")
         self.encoding = encoding_options(options)
         self.prompt = None if options.prompt is None else os.fsencode(options.prompt)
         self.sources: list[Source] = []

@@ -7,7 +7,7 @@ import os
 import sys
 
 from jittok.cli.common import STDIN, add_errors, add_vocab, open_vocab, positive, write
-from jittok.cli.texts import add_kinds, find
+from jittok.cli.texts import add_kinds, find, refuse_kinds
 
 HELP = "Show every stage of tokenizing one text: fragments, words, merges, lattice, tokens."
 STAGES = (
@@ -38,6 +38,10 @@ def run(options: argparse.Namespace) -> int:
     """Trace and print."""
     if options.file is not None and options.text != "-":
         raise ValueError("found TEXT and --file, expected one of them")
+    if options.text != "-":
+        refuse_kinds(options, "TEXT")
+        if options.document:
+            raise ValueError("found TEXT and --document, expected it with a file")
     if options.gdb and (options.json or options.stage):
         raise ValueError("found --gdb with --json or --stage, expected it alone")
     tok = open_vocab(options)

@@ -45,6 +45,11 @@ def check_options(options: argparse.Namespace, add_arguments: Callable[[argparse
                 option = f"--{name.replace('_', '-')}"
                 raise ValueError(f"found {option} and {beside}, expected no {option}: it does nothing there")
 
+    from jittok.train.names import check_name
+
+    check_name(options.name or "")  # else it would be told when all is learned
+    if options.pre_regex == "":
+        raise ValueError("pre_regex: found '', which cuts nowhere, expected a regular expression")
     changing = "extend" if options.extend else "prune" if options.prune else ""
     refuse(IDLE[changing or options.model], f"--{changing}" if changing else f"--model {options.model}")
     if options.words:

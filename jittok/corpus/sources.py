@@ -14,6 +14,7 @@ from jittok.corpus.looks import LOOKED_AT, Ahead, refuse_other_kinds
 from jittok.corpus.options import Options
 from jittok.corpus.unpack import open_unpacked
 from jittok.errors import CorpusError, InWords, missing
+from jittok.writers.whole import naming
 
 STDIN = "-"
 PACKINGS = {".gz": "gz", ".zst": "zst", ".bz2": "bz2", ".xz": "xz"}
@@ -98,7 +99,7 @@ def check_looks(sources: Iterable[Source], options: Options, files: bool = False
             elif source.size is None or is_url(source.path) or (named and options.on_error == "replace"):
                 continue  # a stream is read once
             else:
-                with source.open() as file:
+                with naming(source.path), source.open() as file:
                     start = open_unpacked(file, source.packing, source.path)(LOOKED_AT)
             lines, nameless = source.kind == "lines", source.path == STDIN
             refuse_other_kinds(source.path, start, lines, any_text=named, nameless=nameless)

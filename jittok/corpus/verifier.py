@@ -173,7 +173,7 @@ def _check_strangers(folder: Path, manifest: Manifest, found: Report) -> None:
     shapes = {re.sub(r"\d{5,}", "#", name) for name in names}
     for parent in sorted({name.rpartition("/")[0] for name in names}):
         try:
-            there = sorted(f"{parent}/{each}" for each in os.listdir(folder / parent))
+            there = sorted(f"{parent}/{each.name}" for each in (folder / parent).iterdir())
         except OSError:
             continue  # its files have been named already
         for name in there:

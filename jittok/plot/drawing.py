@@ -36,7 +36,12 @@ def _axes(ax: Axes | None, width: float = 6.4, height: float = 3.2) -> Axes:
 
 
 def _named(tok: Tokenizer) -> str:
-    return tok.name or tok.vocab.source
+    return _as_it_is(tok.name or tok.vocab.source)
+
+
+def _as_it_is(name: str) -> str:
+    """A name for matplotlib, to which what stands between two dollars is a formula."""
+    return name.replace("$", r"\$")
 
 
 def token_lengths(tok: Tokenizer, ax: Axes | None = None, *, longest: int = 24, label: str | None = None) -> Axes:
@@ -164,8 +169,8 @@ def compression(
     axes = _axes(ax, 1.6 + 0.9 * len(names), 0.9 + 0.24 * len(languages))
     most = 2 * float(np.nanmedian(rates))  # an unknown token for a whole sentence must not hide the others
     image: Any = axes.imshow(rates, cmap="viridis", aspect="auto", vmin=0, vmax=most)
-    axes.set_xticks(range(len(names)), names, rotation=30, ha="right")
-    axes.set_yticks(range(len(languages)), languages, fontsize=8)
+    axes.set_xticks(range(len(names)), list(map(_as_it_is, names)), rotation=30, ha="right")
+    axes.set_yticks(range(len(languages)), list(map(_as_it_is, languages)), fontsize=8)
     for i, row in enumerate(rates.tolist()):
         for j, rate in enumerate(row):
             axes.text(

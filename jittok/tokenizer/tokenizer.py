@@ -19,6 +19,7 @@ from jittok.piece_cache.bound import default_cache_bytes
 from jittok.pipeline import Pipeline
 from jittok.rows.ids import Ids
 from jittok.tokenizer.decoding import Decoding
+from jittok.tokenizer.pickled import own_of, read_only
 from jittok.vocab import Vocab, bundled_names
 from jittok.vocab.facts import SPECIAL_IDS, or_none
 from jittok.vocab.types import rules_of
@@ -377,7 +378,8 @@ class Tokenizer(Decoding):
     def __reduce__(self) -> tuple[Any, ...]:
         if self._again is not None:
             return self._again(self)
-        return rebuild, (self.vocab._asdict(), {**self._options, **self._asked}, isinstance(self.vocab, Pipeline))
+        state = self.vocab._asdict(), {**self._options, **self._asked}, isinstance(self.vocab, Pipeline)
+        return rebuild, (state if type(self) is Tokenizer else (*state, type(self))), own_of(self, Tokenizer)
 
     def _read_as(self) -> dict[str, Any]:
         """How to read the vocabulary again, so that a jittok that knows later releases gives the same answers."""
@@ -390,9 +392,8 @@ Again = Callable[[Tokenizer], tuple[Any, ...]]
 """What `__reduce__` says of a tokenizer that need not be pickled whole, as it can be loaded again: see `loading`."""
 
 
-def rebuild(state: dict[str, Any], options: dict[str, Any], other: bool = False) -> Tokenizer:
-    """Unpickle a tokenizer that came from memory."""
-    for value in state.values():
-        if isinstance(value, np.ndarray):
-            value.flags.writeable = False
-    return Tokenizer(Pipeline(**state) if other else Vocab(**state), **options)
+def rebuild(state: dict[str, Any], options: dict[str, Any], other: bool = False, kind: Any = None) -> Tokenizer:
+    """Unpickle a tokenizer that came from memory; `kind`: a derived class, whose own arguments nobody knows."""
+    made: Tokenizer = Tokenizer.__new__(kind or Tokenizer)
+    Tokenizer.__init__(made, read_only(Pipeline if other else Vocab, state), **options)
+    return made

@@ -12,7 +12,7 @@ from jittok.train.bpe import Options, train_counts
 from jittok.train.counting import How, count
 from jittok.train.counts import Counts
 from jittok.train.cutter import named_pre
-from jittok.train.names import FILE, REGEX, special_texts
+from jittok.train.names import FILE, REGEX, check_name, special_texts
 from jittok.train.trained import Trained
 from jittok.vocab.keys import pre_names
 
@@ -42,6 +42,7 @@ def train(
 
     Raises CorpusError and UnsupportedVocab for options that cannot be, EncodingFailed for texts that are none.
     """
+    check_name(name)
     if "pre" in options:
         options["pre"] = named_pre(options["pre"])
     if "special" in options:

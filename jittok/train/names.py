@@ -24,6 +24,12 @@ def check_number(option: str, value: Any, most: int = MOST_NUMBER, least: int = 
         raise CorpusError(option, value, expected or f"a whole number from {least} to {most}")
 
 
+def check_name(name: Any) -> None:
+    """ValueError for what cannot be written as the name of a vocabulary."""
+    if not isinstance(name, str) or any("\ud800" <= c <= "\udfff" for c in name):
+        raise ValueError(f"name: found {name!r}, expected a text (str) in UTF-8")
+
+
 def special_texts(special: Any) -> tuple[str, ...]:
     """Texts of special tokens, as they were given. CorpusError for what is no list of texts."""
     if isinstance(special, str | bytes | bytearray) or not np.iterable(special):

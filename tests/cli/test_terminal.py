@@ -47,9 +47,10 @@ def told(capfdbinary: Any) -> Any:
 
     def go(status: int, *arguments: str) -> str:
         try:
-            assert main(arguments) == status
+            found: object = main(arguments)
         except SystemExit as leave:
-            assert leave.code == status
+            found = leave.code
+        assert found == status
         captured = capfdbinary.readouterr()
         said: str = (captured.out + captured.err).decode()
         assert COMMANDS.search(said) is None, said
@@ -75,7 +76,8 @@ def test_names_in_errors_are_told_with_escapes(here: Path, told: Any) -> None:
     assert r"--a\x1bb" in told(2, "encode", "--a\x1bb\nc", "--vocab", vocab)
 
 
-def test_names_and_tokens_in_answers_are_told_with_escapes(here: Path, told: Any) -> None:
+@pytest.mark.usefixtures("here")
+def test_names_and_tokens_in_answers_are_told_with_escapes(told: Any) -> None:
     vocab = f"{EVIL}.json"
     assert TOLD in told(0, "count", "--vocab", vocab, f"{EVIL}.txt", "other.txt")
     assert TOLD in told(0, "info", vocab)
@@ -98,7 +100,8 @@ def test_a_line_end_in_a_name_makes_no_line(here: Path, told: Any) -> None:
     assert one_name("a\nb\tc\x1b") == r"a\nb\tc\x1b"
 
 
-def test_spaces_in_a_name_stay(here: Path, told: Any) -> None:
+@pytest.mark.usefixtures("here")
+def test_spaces_in_a_name_stay(told: Any) -> None:
     assert "a  b\u3000c.txt: found nothing" in told(2, "count", "--vocab", f"{EVIL}.json", "a  b\u3000c.txt")
 
 
@@ -130,7 +133,9 @@ def test_tokens_on_a_terminal_are_told_with_escapes(here: Path) -> None:
     pty = pytest.importorskip("pty")
     pid, terminal = pty.fork()
     if pid == 0:
-        os.execv(sys.executable, [sys.executable, "-m", "jittok", "encode", "--vocab", f"{here}/{EVIL}.json", "-p", EVIL])
+        os.execv(
+            sys.executable, [sys.executable, "-m", "jittok", "encode", "--vocab", f"{here}/{EVIL}.json", "-p", EVIL]
+        )
     said = b""
     try:
         while piece := os.read(terminal, 1 << 16):

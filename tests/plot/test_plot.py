@@ -33,6 +33,19 @@ def test_every_vocabulary_can_be_drawn(name, toks):
         assert axes.get_title()
 
 
+def test_a_name_with_dollars_is_no_formula(toks):
+    name = r"a $\foo_{$ b"
+    tok = jittok.Tokenizer(toks["gpt-2"].vocab._replace(name=name))
+    shown = name.replace("$", r"\$")
+    for draw in (plot.scores, plot.scripts):
+        axes = draw(tok)
+        axes.figure.canvas.draw()
+        assert axes.get_title().startswith(shown)
+    axes = plot.compression(([name], [name], np.ones((1, 1))))
+    axes.figure.canvas.draw()
+    assert [label.get_text() for label in (*axes.get_xticklabels(), *axes.get_yticklabels())] == [shown, shown]
+
+
 def test_lengths_are_those_of_the_pieces(toks):
     sizes = measure.token_bytes(toks["gpt-2"])
     assert sizes[toks["gpt-2"].token_to_id("Ġthe")] == 4
