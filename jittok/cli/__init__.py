@@ -32,6 +32,8 @@ NAMES = ("FILE", "FILE|NAME", "DIR", "OUT", "INPUT", "VOCAB", "A", "B")
 OUTPUTS = ("out", "output", "html", "work", "save_words", "trace")
 """Options that name an output."""
 INTERRUPTED = 130
+LONGEST = 3000
+"""Characters of an error that are printed."""
 OF_WRITING = (errno.ENOSPC, errno.EFBIG, errno.EPIPE, getattr(errno, "EDQUOT", errno.ENOSPC))
 """What only a write fails with."""
 ABOUT = (
@@ -223,5 +225,10 @@ def one_line(error: BaseException, options: Container[str] = ()) -> str:
 
 
 def _in_one_line(text: str) -> str:
-    """A text without line ends and what stands around them. Other white space stays, as names of files may have it."""
-    return " ".join(filter(None, (line.strip() for line in text.strip().splitlines())))
+    """A text without line ends and what stands around them. Other white space stays, as names of files may have it. The
+    middle of a long one, as where a whole text was given as the name of a file, is left out."""
+    line = " ".join(filter(None, (line.strip() for line in text.strip().splitlines())))
+    if len(line) <= LONGEST:
+        return line
+    half = LONGEST // 2
+    return f"{line[:half]} … {len(line) - 2 * half:,} characters … {line[-half:]}"
