@@ -82,8 +82,9 @@ def general(text: str, number: int) -> list[int]:
         return []
     found = []
     for well_formed in (0, 1):  # whether it is known beforehand
-        work = make_split_work(len(raw))
-        assert split_all(splitter_of(pre_type(number).patterns), padded(raw), len(raw), work, well_formed) == len(raw)
+        splitter = splitter_of(pre_type(number).patterns)
+        work = make_split_work(len(raw), splitter)
+        assert split_all(splitter, padded(raw), len(raw), work, well_formed) == len(raw)
         bits = np.unpackbits(work.cuts.view(np.uint8), bitorder="little")
         assert bits[len(raw)]
         found.append(np.flatnonzero(bits[: len(raw)]).tolist())
