@@ -17,20 +17,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 from drawn_files import SPLITS, byte_level_json, drawn_json, drawn_text
+from one_by_one import RULES, asked, builtin_of, ordinary, texts_of
 
 import jittok
 from jittok._jit import JIT, shipped
 from jittok._raw import one_text
 from jittok._raw.objects import place_in_bytes
 from jittok.encode import quick
-from jittok.errors import EncodingFailed
 from jittok.rows.ids import Ids
 
 VOCABS = Path(__file__).parents[1] / "data" / "vocabs"
 MADE_UP = sorted(path.name.split(".")[0] for path in VOCABS.glob("*.gguf.xz"))
 SHIP = Path(__file__).parents[2] / "ship"
 BUNDLED = ["bert", "gpt-2", "mistral", "t5"] if JIT else []
-RULES = [{}, {"add_special": True}, {"parse_special": True}, {"add_special": True, "parse_special": True}]
 
 
 class Text(str):
@@ -41,33 +40,6 @@ def tokenizer(name):
     if name in BUNDLED:
         return jittok.bundled(name)
     return jittok.load(lzma.decompress((VOCABS / f"{name}.gguf.xz").read_bytes()), cache=False)
-
-
-def texts_of(tok, count):
-    """Words, numbers, blanks, special tokens, other scripts, of all lengths."""
-    rng = random.Random(count)
-    special = [tok.token_to_piece(token, special=True) for token in sorted(tok.special_ids)[:5]]
-    parts = [b" the", b"word", b"\n", b"  ", b"123", b"'s", "é".encode(), "中".encode(), b"\xff", b"<", b"a" * 40]
-    for _ in range(count):
-        text = b"".join(rng.choice(parts + special) for _ in range(rng.choice([0, 1, 2, 5, 20, 300])))
-        yield from (text, text.decode("utf-8", "ignore"), text.decode("ascii", "ignore"))
-
-
-def ordinary(tok, text, rule):
-    """The ids of a text by `Encoder.one`, or what it raises."""
-    encoder, found = tok._rule(rule.get("add_special", False), rule.get("parse_special", False), "strict")
-    raw = text.encode() if isinstance(text, str) else text
-    try:
-        return encoder.one(raw, found).tolist()
-    except EncodingFailed as error:
-        return str(error)
-
-
-def asked(tok, text, rule):
-    try:
-        return tok.encode(text, **rule).tolist()
-    except EncodingFailed as error:
-        return str(error)
 
 
 @pytest.mark.parametrize("name", [*BUNDLED, *MADE_UP])
@@ -145,13 +117,6 @@ def often(monkeypatch):
     if not one_text.may_be_made():
         pytest.skip("no builtin can be made here")
     monkeypatch.setattr(quick, "FIRST_OFTEN", 1)
-
-
-def builtin_of(tok, **rule):
-    """The builtin for texts by a rule, made by first texts."""
-    for _ in range(3):
-        tok.encode("a text", **rule)
-    return tok._builtins[rule.get("add_special", False), rule.get("parse_special", False), "strict"]
 
 
 @pytest.mark.parametrize("name", [*BUNDLED, *MADE_UP])

@@ -3,14 +3,17 @@
 import json
 import random
 import tarfile
+from pathlib import Path
 
 import pytest
 from drawn_files import SPLITS, byte_level_json, drawn_text
-from test_quick import RULES, VOCABS, asked, builtin_of, ordinary, texts_of
+from one_by_one import RULES, asked, builtin_of, ordinary, texts_of
 
 import jittok
 from jittok._raw import one_text
 from jittok.encode import quick
+
+FILES = Path(__file__).parents[1] / "data" / "files"
 
 
 @pytest.fixture
@@ -66,7 +69,7 @@ CHAINS = ["pix2tex", "syn-bpe-affixes", "syn-bpe-prefix-space", "syn-wordlevel"]
 
 def unpacked(name, folder):
     """A tokenizer of a recorded file."""
-    with tarfile.open(VOCABS.parent / "files" / f"{name}.tar.xz") as packed:
+    with tarfile.open(FILES / f"{name}.tar.xz") as packed:
         packed.extractall(folder, filter="data")
     (path,) = [each for each in (folder / name).iterdir() if each.is_file()][:1]
     return jittok.load(path, cache=False)
