@@ -80,7 +80,7 @@ def general(text: str, number: int) -> list[int]:
         return []
     found = []
     for well_formed in (0, 1):  # whether it is known beforehand
-        work = make_split_work(len(raw))
+        work = make_split_work(len(raw), splitter_of(number))
         assert split_all(splitter_of(number), padded(raw), len(raw), work, well_formed) == len(raw)
         bits = np.unpackbits(work.cuts.view(np.uint8), bitorder="little")
         assert bits[len(raw)]
