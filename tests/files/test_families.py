@@ -51,7 +51,7 @@ def cased_places(
 def test_true_cases_marks_and_the_long_s_are_cut_as_the_pattern_says(pattern):
     stages, draw = (Cut(Pattern(pattern), ISOLATED),), random.Random(5)
     family, splitter = family_of(stages), splitter_of_stages(stages)
-    classes, work = family.classes(), make_split_work(1 << 14)
+    classes, work = family.classes(), make_split_work(1 << 14, splitter)
     known = 0
     for _ in range(1500 if JIT else 25):
         parts = draw.sample(PARTS, draw.randrange(2, 9)) if draw.random() < 0.7 else PARTS
