@@ -201,8 +201,8 @@ def _usual_rows(rows: list[Any]) -> dict[bytes, int] | None:
 def _tekken_special(root: Node, count: int) -> tuple[list[str], dict[str, int]]:
     """(texts of the special tokens, by id; the id that each name stands for). Those without a name get one.
 
-    mistral-common prints an id by its place in the list and finds a name's id by its rank. In files of other order these
-    differ.
+    mistral-common prints an id by its place in the list and finds a name's id by its rank. They differ in files of
+    another order.
     """
     rows = root.child("special_tokens")
     if rows.value is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -277,6 +278,7 @@ class _Beside:
     def added(self, ids: dict[str, Any]) -> list[dict[str, Any]]:
         """All added tokens as rows of a tokenizer.json."""
         rows: dict[str, dict[str, Any]] = {}
+        before: dict[str, dict[str, Any]] = {}  # what was normalized at first goes on to print that
         top = len(ids)
 
         def enter(content: str, said: Any, flags: dict[str, Any], special: bool) -> None:
@@ -285,6 +287,8 @@ class _Beside:
             if token is None:
                 token, top = top, top + 1
             chosen = {name: bool(flags.get(name, name == "normalized" and not special)) for name in FLAGS}
+            if content in rows and rows[content]["normalized"]:
+                before[content] = rows[content]
             rows[content] = {"id": token, "content": content, "special": special, **chosen}
 
         decoder = self.node.get("added_tokens_decoder", dict, {})
@@ -293,12 +297,19 @@ class _Beside:
                 raise self.node.child("added_tokens_decoder").bad(entry, "an id and a token with content")
             enter(entry["content"], int(number), entry, bool(entry.get("special")))
             top = max(top, int(number) + 1)
-        for content, number in () if "added_tokens_decoder" in self.config else self.more.items():
+        more = {} if "added_tokens_decoder" in self.config else self.more
+        for content, number in more.items():
             if type(number) is not int or number < 0:
                 raise Node(self.node.file, f"added_tokens.json[{content!r}]", None).bad(number, "an id, 0 or more")
+        by_number = {number: content for content, number in more.items()}  # of equal numbers the last
+        for number, content in sorted(by_number.items()):
             enter(content, number, {}, False)
             top = max(top, number + 1)
         said = frozenset(rows)
+        named = [row for row in (*map(self.config.get, ORDER), *self.extra) if row]
+        by_files = {
+            row["content"] if isinstance(row, dict) else row for row in map(partial(self._checked, EXTRA), named)
+        }
 
         def enter_special(key: str, found: Any, special: bool) -> None:
             row = self._checked(key, found)
@@ -311,6 +322,8 @@ class _Beside:
             elif key != EXTRA or (isinstance(row, str) and not decoder):
                 rows[content]["special"] = True
                 if key not in self.named and not decoder:
+                    if rows[content]["normalized"] and content not in by_files:
+                        before[content] = dict(rows[content])
                     rows[content].update(dict.fromkeys(FLAGS, False))
 
         for key in ORDER:
@@ -321,4 +334,4 @@ class _Beside:
             enter_special(
                 EXTRA, found, isinstance(found, str) or bool(isinstance(found, dict) and found.get("special"))
             )
-        return list(rows.values())
+        return [row for content, last in rows.items() for row in (before.get(content), last) if row is not None]

@@ -186,3 +186,55 @@ def test_a_file_whose_content_has_no_name_is_not_kept(tmp_path, monkeypatch):
     assert loading._file_key(tmp_path, {}) is not None
     monkeypatch.setattr(loading, "content_key", lambda _: None)  # it has become a pipe
     assert loading._file_key(tmp_path, {}) is None
+
+
+K = {**PLAIN, "content": "K", "normalized": True}
+RAW = {**K, "normalized": False}
+
+
+@pytest.mark.parametrize(
+    ("files", "text", "skipped"),
+    [
+        ({"config": {"cls_token": K, "extra_special_tokens": [RAW]}}, "k", "k"),
+        ({"config": {"extra_special_tokens": [K, RAW]}}, "k", "k"),
+        ({"config": {"extra_special_tokens": [RAW, K]}}, "k", "k"),
+        ({"config": {"sep_token": "K", "extra_special_tokens": ["K"]}}, "K", ""),
+        ({"added_tokens": {"K": 15}, "config": {"mask_token": "K"}}, "K", ""),
+    ],
+)
+def test_what_was_once_looked_for_by_its_normalized_text_goes_on_to_print_that(files, text, skipped, tmp_path):
+    tok = bert(tmp_path, **files)
+    assert tok.decode([15]) == text
+    assert tok.decode([15], skip_special=True) == skipped
+
+
+def test_a_special_token_that_the_class_alone_names_is_an_added_one_first(tmp_path):
+    tok = bert(tmp_path, added_tokens={"[SEP]": 3})
+    assert tok.decode([2, 3]) == "[CLS] [sep]"
+    assert tok.decode([2, 3], skip_special=True) == "[sep]"
+
+
+@pytest.mark.parametrize(
+    ("added", "ids"), [({"<B>": 21, "NEW": 18}, [17, 16]), ({"<B>": 19, "NEW": 19}, [11, 6, 12, 16])]
+)
+def test_added_tokens_are_added_by_their_numbers_and_of_equal_ones_the_last(added, ids, tmp_path):
+    lines = [
+        "[PAD]",
+        "[UNK]",
+        "[CLS]",
+        "[SEP]",
+        "[MASK]",
+        "a",
+        "b",
+        "a",
+        "##a",
+        "ab",
+        "x",
+        "<",
+        ">",
+        "<x>",
+        "abc",
+        "k",
+        "k",
+    ]
+    assert bert(tmp_path, [*lines, "q"], added_tokens=added).encode("<B> NEW").tolist() == ids

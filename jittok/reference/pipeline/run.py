@@ -49,7 +49,9 @@ class Runner:
         self._split = [splitter(stage) for stage in pipeline.split]
         wanted = [token for token in pipeline.added if not token.unsearched]
         rows = [(self.normalized(token.content) if token.normalized else token.content, token) for token in wanted]
-        self.shown = {token.id: text for text, token in rows if text}
+        self.shown = {
+            token.id: self.normalized(text) if token.printed_normalized else text for text, token in rows if text
+        }
         self.raw = Search([row for row in rows if not row[1].normalized])
         self.later = Search([row for row in rows if row[1].normalized])
 
