@@ -187,6 +187,7 @@ _WORDS: dict[str, Callable[[Any], str]] = {
     "JoinPieces": lambda step: f"sentencepiece's decoder: '▁' becomes a space, an unknown token {step.unknown!r}",
     "Trim": lambda _: "white space at the ends of each token goes",
     "JoinRaw": lambda _: "tokens are bytes",
+    "JoinRawBetweenSpecial": lambda _: "tokens are bytes; those between special tokens are read as UTF-8 by themselves",
     "ReadUtf8": lambda step: "what is no UTF-8 becomes U+FFFD" + _shortest(step),
     "PrependBehindSpecial": lambda step: f"{step.text!r} in front, at the beginning and behind special tokens",
     "BeginLines": lambda step: f"{step.text!r} in front of each line that does not begin so",

@@ -10,7 +10,7 @@ from jittok.decode.stream import StreamDecoder
 from jittok.errors import InvalidToken
 from jittok.pipeline import Pipeline
 from jittok.pipeline.pipeline import FIRST_TEXT
-from jittok.pipeline.steps import JoinRaw
+from jittok.pipeline.steps import JoinRaw, JoinRawBetweenSpecial
 from jittok.reference.pipeline import runner
 from jittok.reference.pipeline.decode import PiecesText
 
@@ -25,6 +25,7 @@ class FileStream(StreamDecoder):
         self._before = pipeline.single[:at] if remove_special else ()
         self._after = pipeline.single[at + 1 :] if remove_special else ()
         self._joins_raw = any(isinstance(step, JoinRaw) for step in pipeline.decode)
+        self._between = any(isinstance(step, JoinRawBetweenSpecial) for step in pipeline.decode)
         self._bytes = codecs.getincrementaldecoder("utf-8")(errors)
         self._reset()
 
@@ -71,6 +72,9 @@ class FileStream(StreamDecoder):
             yield self._last.pop(0)
 
     def _text_of(self, token: int) -> str:
+        if self._between and token in self._run.special:
+            rest = self._bytes.decode(b"", final=True)
+            return rest if token in self._hidden else rest + self._run.raw_texts[token].decode()
         if token in self._hidden:
             return ""
         if self._joins_raw:

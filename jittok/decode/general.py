@@ -13,9 +13,10 @@ from jittok.decode.file_stream import FileStream
 from jittok.decode.stream import StreamDecoder
 from jittok.errors import InvalidToken
 from jittok.locks import once
-from jittok.pipeline.pipeline import FIRST_TEXT, Pipeline
-from jittok.pipeline.steps import JoinBytes, JoinRaw, Spaced
+from jittok.pipeline.pipeline import FIRST_TEXT, SPECIAL, Pipeline
+from jittok.pipeline.steps import JoinBytes, JoinRaw, JoinRawBetweenSpecial, Spaced
 from jittok.reference.pipeline import runner
+from jittok.rows import TokenArray
 from jittok.rows.checks import is_held, own
 
 if TYPE_CHECKING:
@@ -129,6 +130,45 @@ class GeneralDecoder:
             return found
         texts = [self._one(ids[start:stop], frame, joined) for start, stop in pairwise(offsets.tolist())]
         return np.frombuffer(b"".join(texts), np.uint8), np.cumsum([len(text) for text in texts], dtype=np.int64)
+
+    @once
+    def _tied(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]] | None:
+        """(which tokens are special, which begin inside a character); None unless both together matter."""
+        vocab = self.vocab
+        if not any(isinstance(step, JoinRawBetweenSpecial) for step in vocab.decode):
+            return None
+        special, inside = np.zeros(len(vocab), np.bool_), np.zeros(len(vocab), np.bool_)
+        special[vocab.added_ids[(vocab.added_flags & SPECIAL) != 0]] = True
+        starts, some = vocab.token_offsets[:-1], np.diff(vocab.token_offsets) > 0
+        inside[some] = (vocab.token_bytes[starts[some]] & 0xC0) == 0x80
+        return special, inside
+
+    def cuts(self, ids: NDArray[np.int32]) -> NDArray[np.int64]:
+        """Places where ids must be cut so that each part can be read as UTF-8 by itself, as the library does it.
+
+        It does so between any special token and what follows. That only matters in front of a byte inside a character.
+        Raises InvalidToken.
+        """
+        tied, found = self._tied, list[NDArray[np.int64]]()
+        if tied is None:
+            return np.zeros(0, np.int64)
+        special, inside = tied
+        for at in range(0, ids.size - 1, AT_ONCE):
+            some = self._checked(ids[at : at + AT_ONCE + 1])
+            found.append(np.flatnonzero(special[some[:-1]] & inside[some[1:]]) + (at + 1))
+        return np.concatenate(found) if found else np.zeros(0, np.int64)
+
+    def cut_rows(self, rows: TokenArray) -> tuple[TokenArray, NDArray[np.int64]] | None:
+        """(the parts of rows, the number of the first part of each row and of the end); None where no row is cut.
+
+        A part but the first begins with no special token, and nothing but these stands around a text.
+        """
+        cuts, offsets = self.cuts(rows.ids), rows.offsets
+        cuts = cuts[~np.isin(cuts, offsets)]
+        if not cuts.size:
+            return None
+        parts = TokenArray(rows.ids, np.sort(np.concatenate([offsets, cuts])))
+        return parts, np.arange(offsets.size) + np.searchsorted(cuts, offsets)
 
     def piece(self, token: int, lstrip: int = 0) -> bytes:
         """What one id prints by itself, without up to `lstrip` spaces in front."""

@@ -45,7 +45,7 @@ def read_vocabulary(node: Node) -> Vocabulary:
     for text, number in ids.items():
         if texts[number] is not None:
             raise Node(node.file, f"{node.place}[{text!r}]", None).bad(
-                number, f"an id of its own: {texts[number]!r} has the same"
+                number, f"an id of its own: {texts[number]!r} has it, and which of both tokenizers prints is chance"
             )
         texts[number] = text
     holes = [number for number, text in enumerate(texts) if text is None]

@@ -17,8 +17,8 @@ from jittok.files.places import Node
 from jittok.files.tiktoken_encodings import BY_SHA256, ENCODINGS
 from jittok.pipeline.models import Ranks
 from jittok.pipeline.patterns import PatternError, check_pattern
-from jittok.pipeline.pipeline import FIRST_TEXT, SECOND_TEXT, SPECIAL, UNSEARCHED, Pipeline, fixed, packed
-from jittok.pipeline.steps import CRATE, REMOVED, Cut, JoinRaw, Pattern
+from jittok.pipeline.pipeline import FIRST_TEXT, NO_TOKEN, SECOND_TEXT, SPECIAL, UNSEARCHED, Pipeline, fixed, packed
+from jittok.pipeline.steps import CRATE, REMOVED, Cut, JoinRaw, JoinRawBetweenSpecial, Pattern
 
 MOST_RANKS = 1 << 22
 RANK_DIGITS = 9
@@ -164,13 +164,14 @@ def read_tekken(file: str, content: bytes) -> Pipeline:
         if row.count("rank") != number or not raw or raw in ranks:
             raise row.bad(row.value, f"rank {number} and bytes that no row before has")
         ranks[raw] = number
-    names = _tekken_special(root, special_count)
+    names, numbers = _tekken_special(root, special_count)
     made = ranked(file, "tekken", ranks or {}, config.get("pattern", str), {}, first=special_count)
     data, offsets = packed([name.encode() for name in names])
-    bos, eos, unk, pad = (names.index(name) if name in names else -1 for name in ("<s>", "</s>", "<unk>", "<pad>"))
-    before = (bos,) if bos >= 0 else ()
+    bos, eos, unk, pad = (numbers.get(name, NO_TOKEN) for name in ("<s>", "</s>", "<unk>", "<pad>"))
+    before = (bos,) if bos != NO_TOKEN else ()
     return made._replace(
         library="mistral-common",
+        decode=(JoinRawBetweenSpecial(),),
         added_bytes=data,
         added_offsets=offsets,
         added_ids=fixed(range(special_count), np.int32),
@@ -197,20 +198,27 @@ def _usual_rows(rows: list[Any]) -> dict[bytes, int] | None:
     return ranks if len(ranks) == len(rows) else None
 
 
-def _tekken_special(root: Node, count: int) -> list[str]:
-    """Texts of the special tokens, by id; those without a name get one."""
+def _tekken_special(root: Node, count: int) -> tuple[list[str], dict[str, int]]:
+    """(texts of the special tokens, by id; the id that each name stands for). Those without a name get one.
+
+    mistral-common prints an id by its place in the list and finds a name's id by its rank. They differ in files of
+    another order.
+    """
     rows = root.child("special_tokens")
     if rows.value is None:
         version = root.child("config").get("version", str)
         if not version.removeprefix("v").isdigit() or int(version.removeprefix("v")) > 7:
             raise rows.bad(None, f"special tokens in a file of version {version}")
         names = list(TEKKEN_SPECIAL)
+        said = list(range(len(names)))
     else:
-        names = []
-        for number, row in enumerate(rows.items()):
-            if row.count("rank") != number:
-                raise row.bad(row.value, f"rank {number}")
-            names.append(row.get("token_str", str))
+        names = [row.get("token_str", str) for row in rows.items()]
+        said = [row.count("rank") for row in rows.items()]
+        for row, number in zip(rows.items(), said, strict=True):
+            if number >= count:
+                raise row.bad(row.value, f"a rank below {count}, the number of special tokens")
     if len(names) > count or len(set(names)) != len(names):
         raise rows.bad(InWords(f"{len(names)} special tokens"), f"at most {count}, each once")
-    return names + [FILLER.format(k) for k in range(len(names), count)]
+    more = range(len(names), count)
+    names += [FILLER.format(k) for k in more]
+    return names, dict(zip(names, [*said, *more], strict=True))

@@ -18,7 +18,7 @@ LLAMA_3 = (
 )
 QWEN = LLAMA_3.replace(r"\p{N}{1,3}", r"\p{N}")
 _RESERVED = "<|reserved_special_token_{}|>"
-_LANGUAGES = (
+LANGUAGES = (
     "en", "zh", "de", "es", "ru", "ko", "fr", "ja", "pt", "tr", "pl", "ca", "nl", "ar", "sv", "it", "id", "hi", "fi",
     "vi", "he", "uk", "el", "ms", "cs", "ro", "da", "hu", "ta", "no", "th", "ur", "hr", "bg", "lt", "la", "mi", "ml",
     "cy", "sk", "te", "fa", "lv", "bn", "sr", "az", "sl", "kn", "et", "mk", "br", "eu", "is", "hy", "ne", "mn", "bs",
@@ -64,7 +64,7 @@ def _llama_4() -> Encoding:
 
 
 def _whisper(first: int, languages: int) -> Encoding:
-    names = [END, "<|startoftranscript|>", *(f"<|{code}|>" for code in _LANGUAGES[:languages])]
+    names = [END, "<|startoftranscript|>", *(f"<|{code}|>" for code in LANGUAGES[:languages])]
     names += ["<|translate|>", "<|transcribe|>", "<|startoflm|>", "<|startofprev|>", "<|nospeech|>", "<|notimestamps|>"]
     return GPT2, _numbered(first, names + [f"<|{k * 0.02:.2f}|>" for k in range(1501)])
 

@@ -16,6 +16,7 @@ from jittok.pipeline.pipeline import (
     FIRST_TEXT,
     LSTRIP,
     NORMALIZED,
+    PRINTED_NORMALIZED,
     RSTRIP,
     SECOND_TEXT,
     SINGLE_WORD,
@@ -66,7 +67,8 @@ def make_pipeline(
     """A Pipeline with added tokens as arrays."""
     data, offsets = packed([token.content.encode() for token in added])
     bits = ((SPECIAL, "special"), (NORMALIZED, "normalized"), (LSTRIP, "lstrip"), (RSTRIP, "rstrip"),
-            (SINGLE_WORD, "single_word"), (UNSEARCHED, "unsearched"))  # fmt: skip
+            (SINGLE_WORD, "single_word"), (UNSEARCHED, "unsearched"),
+            (PRINTED_NORMALIZED, "printed_normalized"))  # fmt: skip
     flags = [sum(bit for bit, name in bits if getattr(token, name)) for token in added]
     return Pipeline(
         source=file,
@@ -111,13 +113,13 @@ def read_added(node: Node, vocabulary: Vocabulary, is_normalized: bool) -> tuple
         token = ids.get(content) if before is None else before.id
         if before is not None:
             flags[0] |= before.special
-            if is_normalized and before.normalized and not flags[1]:  # the library prints what was normalized before
-                raise row.child("normalized").unknown(False, f"true, as where {content!r} stands before")
+        was_normalized = before is not None and (before.normalized or before.printed_normalized)
+        printed = is_normalized and was_normalized and not flags[1]  # the library goes on to print that
         if token is None:
             token, top = top, top + 1
         if token != said:
             moved.append(f"{content!r} is {token}, not {said}")
-        found[content] = one_an_id[token] = AddedToken(content, token, *flags)
+        found[content] = one_an_id[token] = AddedToken(content, token, *flags, printed_normalized=printed)
     shown = "; ".join(moved[:3]) + (f" and {len(moved) - 3} more" if len(moved) > 3 else "")
     return list(one_an_id.values()), (f"added tokens have other ids than the file says: {shown}",) if moved else ()
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from jittok.errors import InWords, MalformedVocab
 from jittok.files.contents import exists, parse_json, read_file
 from jittok.files.places import Node
+from jittok.files.tiktoken_encodings import LANGUAGES
 from jittok.files.tokenizer_json import pipeline_of
 from jittok.pipeline.pipeline import Pipeline
 from jittok.pipeline.steps import JoinBytes, Pattern, ReplaceEach, Trim
@@ -31,6 +33,7 @@ SPECIALS: dict[str, dict[str, str]] = {
 """Class of transformers -> its named special tokens where the files beside say nothing."""
 WHITE = "".join(chr(code) for code in range(0x3001) if chr(code).isspace() and not 0x1C <= code < 0x20)
 """White space as Unicode's property says. Python's own strip takes U+001C to U+001F too."""
+TASKS = ("transcribe", "translate")
 ID = re.compile(r"[0-9]{1,10}")
 EXTRA = "extra_special_tokens"
 FLAGS = ("single_word", "lstrip", "rstrip", "normalized")
@@ -120,12 +123,37 @@ def read_vocab_json(folder: Path, vocab: Path, merges: Path) -> Pipeline:
         if before or after:
             root["post_processor"] = _around(before, after, each=True)
     if name == "WhisperTokenizer":
-        start, silent = (_id_of(vocab, text, ids, added) for text in ("<|startoftranscript|>", "<|notimestamps|>"))
-        root["post_processor"] = _around([start, silent], [_id_of(vocab, beside.text("eos_token"), ids, added)])
+        end = _id_of(vocab, beside.text("eos_token"), ids, added)
+        root["post_processor"] = _around(_before_a_transcript(vocab, beside, ids, added), [end])
     made = _made(vocab, root, "vocab.json+merges.txt", beside, str(merges))
     if name == "CLIPTokenizer":
         return made._replace(decode=(JoinBytes(), ReplaceEach(Pattern("</w>", literal=True), " "), Trim()))
     return made
+
+
+def _before_a_transcript(path: Path, beside: _Beside, ids: dict[str, Any], added: list[dict[str, Any]]) -> list[Any]:
+    """What stands in front of a text of Whisper: for a token that is missing the unknown token does."""
+    known = ids.keys() | {row["content"] for row in added}
+
+    def found(text: str) -> list[Any]:
+        return _id_of(path, text if text in known else beside.text("unk_token"), ids, added)
+
+    start = found("<|startoftranscript|>")
+    out, said = [start], beside.node.get("language", str, None)
+    if said is not None:
+        if said.lower() not in LANGUAGES:
+            raise beside.node.child("language").unknown(said, f"one of {', '.join(LANGUAGES)}")
+        number = start[1] + 1 + LANGUAGES.index(said.lower())  # whatever token that is
+        texts = {row["id"]: row["content"] for row in added} | {token: text for text, token in ids.items()}
+        if number not in texts:
+            raise beside.node.child("language").bad(said, f"a token of the id {number}")
+        out.append([texts[number], number])
+    task = beside.node.get("task", str, None)
+    if task is not None:
+        if task not in TASKS:
+            raise beside.node.child("task").unknown(task, f"one of {', '.join(TASKS)}")
+        out.append(found(f"<|{task}|>"))
+    return out if beside.flag("predict_timestamps", False) else [*out, found("<|notimestamps|>")]
 
 
 def _around(before: list[list[Any]], after: list[list[Any]], each: bool = False) -> dict[str, Any]:
@@ -250,6 +278,7 @@ class _Beside:
     def added(self, ids: dict[str, Any]) -> list[dict[str, Any]]:
         """All added tokens as rows of a tokenizer.json."""
         rows: dict[str, dict[str, Any]] = {}
+        before: dict[str, dict[str, Any]] = {}  # what was normalized at first goes on to print that
         top = len(ids)
 
         def enter(content: str, said: Any, flags: dict[str, Any], special: bool) -> None:
@@ -258,6 +287,8 @@ class _Beside:
             if token is None:
                 token, top = top, top + 1
             chosen = {name: bool(flags.get(name, name == "normalized" and not special)) for name in FLAGS}
+            if content in rows and rows[content]["normalized"]:
+                before[content] = rows[content]
             rows[content] = {"id": token, "content": content, "special": special, **chosen}
 
         decoder = self.node.get("added_tokens_decoder", dict, {})
@@ -266,12 +297,19 @@ class _Beside:
                 raise self.node.child("added_tokens_decoder").bad(entry, "an id and a token with content")
             enter(entry["content"], int(number), entry, bool(entry.get("special")))
             top = max(top, int(number) + 1)
-        for content, number in () if "added_tokens_decoder" in self.config else self.more.items():
+        more = {} if "added_tokens_decoder" in self.config else self.more
+        for content, number in more.items():
             if type(number) is not int or number < 0:
                 raise Node(self.node.file, f"added_tokens.json[{content!r}]", None).bad(number, "an id, 0 or more")
+        by_number = {number: content for content, number in more.items()}  # of equal numbers the last
+        for number, content in sorted(by_number.items()):
             enter(content, number, {}, False)
             top = max(top, number + 1)
         said = frozenset(rows)
+        named = [row for row in (*map(self.config.get, ORDER), *self.extra) if row]
+        by_files = {
+            row["content"] if isinstance(row, dict) else row for row in map(partial(self._checked, EXTRA), named)
+        }
 
         def enter_special(key: str, found: Any, special: bool) -> None:
             row = self._checked(key, found)
@@ -284,6 +322,8 @@ class _Beside:
             elif key != EXTRA or (isinstance(row, str) and not decoder):
                 rows[content]["special"] = True
                 if key not in self.named and not decoder:
+                    if rows[content]["normalized"] and content not in by_files:
+                        before[content] = dict(rows[content])
                     rows[content].update(dict.fromkeys(FLAGS, False))
 
         for key in ORDER:
@@ -294,4 +334,4 @@ class _Beside:
             enter_special(
                 EXTRA, found, isinstance(found, str) or bool(isinstance(found, dict) and found.get("special"))
             )
-        return list(rows.values())
+        return [row for content, last in rows.items() for row in (before.get(content), last) if row is not None]

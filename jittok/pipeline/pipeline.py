@@ -34,7 +34,7 @@ Step = TypeVar("Step")
 
 FIRST_TEXT, SECOND_TEXT = -1, -2
 """In a template: where the ids of the texts stand."""
-SPECIAL, NORMALIZED, LSTRIP, RSTRIP, SINGLE_WORD, UNSEARCHED = (1 << k for k in range(6))
+SPECIAL, NORMALIZED, LSTRIP, RSTRIP, SINGLE_WORD, UNSEARCHED, PRINTED_NORMALIZED = (1 << k for k in range(7))
 """Flags of an added token."""
 _VERSION = b"jittok pipeline 1"
 _ATTRIBUTES = {NORMAL: 4, UNKNOWN: 1, CONTROL: 8, USER: 16, UNUSED: 2, BYTE: 32}
@@ -59,6 +59,7 @@ class AddedToken(NamedTuple):
     rstrip: bool
     single_word: bool
     unsearched: bool = False  # never found in a text
+    printed_normalized: bool = False  # prints its normalized content, although it is not looked for by that
 
 
 class Pipeline(Record, eq=False):
@@ -121,7 +122,7 @@ class Pipeline(Record, eq=False):
         """The added tokens, in order."""
         texts = _rows(self.added_bytes, self.added_offsets)
         rows = zip(texts, self.added_ids.tolist(), self.added_flags.tolist(), strict=True)
-        bits = (SPECIAL, NORMALIZED, LSTRIP, RSTRIP, SINGLE_WORD, UNSEARCHED)
+        bits = (SPECIAL, NORMALIZED, LSTRIP, RSTRIP, SINGLE_WORD, UNSEARCHED, PRINTED_NORMALIZED)
         return tuple(
             AddedToken(text.decode(), token, *(bool(flags & bit) for bit in bits)) for text, token, flags in rows
         )

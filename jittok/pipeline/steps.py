@@ -282,6 +282,10 @@ class JoinRaw(Record):
     """Tokens are bytes."""
 
 
+class JoinRawBetweenSpecial(JoinRaw):
+    """The same, but what stands between special tokens is read as UTF-8 by itself."""
+
+
 class JoinLlama(Record):
     """llama.cpp's detokenizer: what each token prints, one after the other."""
 
@@ -300,5 +304,5 @@ Splitter = (
 )  # fmt: skip
 Decoder = (
     JoinBytes | JoinFallback | Fuse | ReplaceEach | Unmark | StripEach | JoinWords | Unsuffix | Ctc | Spaced
-    | JoinPieces | Trim | JoinRaw | JoinLlama
+    | JoinPieces | Trim | JoinRaw | JoinRawBetweenSpecial | JoinLlama
 )  # fmt: skip

@@ -82,6 +82,14 @@ class Decoding(OtherFiles):
         skip_special: bool | None = None,
     ) -> str:
         """The text of ids; `errors` as for bytes.decode, the rest as for `decode_bytes`."""
+        if isinstance(self.vocab, Pipeline):
+            ids = to_ids(ids, self.vocab_size)
+            if self._general.cuts(ids).size:
+                from jittok.rows import TokenArray
+
+                rows = TokenArray(ids, np.array([0, ids.size]))
+                how = {"remove_special": remove_special, "unparse_special": unparse_special}
+                return self.decode_batch(rows, errors=errors, skip_special=skip_special, **how)[0]
         if (ids.size if isinstance(ids, np.ndarray) else isinstance(ids, Sized) and len(ids)) > AT_ONCE:
             ids = to_ids(ids, self.vocab_size)
             text = self._in_slices(ids, errors, remove_special, self._prints_special(unparse_special, skip_special))
@@ -120,6 +128,11 @@ class Decoding(OtherFiles):
             ids = np.concatenate(parts) if parts else np.zeros(0, np.int32)
             rows = TokenArray(ids, np.cumsum([0, *(part.size for part in parts)]))
         prints = self._prints_special(unparse_special, skip_special)
+        cut = self._general.cut_rows(rows) if isinstance(self.vocab, Pipeline) else None
+        if cut is not None:
+            parts_of_rows, begins = cut
+            texts_of_parts = self._decoded_rows(parts_of_rows, errors, remove_special, prints, AT_ONCE)
+            return ["".join(texts_of_parts[first:last]) for first, last in pairwise(begins.tolist())]
         if self._text_may_wait:
             texts = texts_meanwhile(self.gguf("pieces"), rows, rows.ids.size + len(rows), remove_special, prints)
             if texts is not None:

@@ -7,7 +7,7 @@ import pytest
 
 import jittok
 from jittok import loading
-from jittok.errors import MalformedVocab
+from jittok.errors import JittokError, MalformedVocab
 from jittok.unicode.tables import CHARACTER_OF_BYTE
 
 BERT = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "##a", "##b", "ab", "x", "<", ">", "<x>", "abc"]
@@ -20,11 +20,11 @@ def bert(folder, lines=BERT, **files):
     return loaded(folder, "BertTokenizer", **files)
 
 
-def gpt2(folder, **files):
-    tokens = [*BYTES, "ab", "<|endoftext|>"]
+def gpt2(folder, name="GPT2Tokenizer", more=("<|endoftext|>",), **files):
+    tokens = [*BYTES, "ab", *more]
     (folder / "vocab.json").write_text(json.dumps({text: k for k, text in enumerate(tokens)}), "utf-8")
     (folder / "merges.txt").write_text("#version: 0.2\na b\n", "utf-8")
-    return loaded(folder, "GPT2Tokenizer", **files)
+    return loaded(folder, name, **files)
 
 
 def loaded(folder, name, config=None, special_tokens_map=None, added_tokens=None):
@@ -94,6 +94,42 @@ def test_bos_and_eos_stand_around_each_text_where_the_config_says_so(config, sin
     assert tok.encode_pair("ab", "a").tolist() == pair
 
 
+WHISPER = {"S": "<|startoftranscript|>", "N": "<|notimestamps|>", "E": "<|endoftext|>", "e": "<|en|>", "z": "<|zh|>",
+           "T": "<|transcribe|>", "L": "<|translate|>", "u": "<u>"}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("tokens", "config", "before", "end"),
+    [
+        ("ESN", {}, [258, 259], 257),
+        ("E", {}, [257, 257], 257),
+        ("", {}, [257, 257], 257),
+        ("S", {}, [257, 258], 258),
+        ("EN", {}, [257, 258], 257),
+        ("E", {"unk_token": "<u>"}, [258, 258], 257),
+        ("u", {"unk_token": "<u>", "eos_token": "</s>"}, [257, 257], 259),
+        ("ESN", {"unk_token": None}, [258, 259], 257),
+        ("ES", {"predict_timestamps": True}, [258], 257),
+        ("ESNLT", {"task": "translate"}, [258, 260, 259], 257),
+        ("ESN", {"task": "transcribe"}, [258, 257, 259], 257),
+        ("ESezNT", {"language": "ZH", "task": "transcribe"}, [258, 260, 262, 261], 257),
+        ("ESNe", {"language": "en", "predict_timestamps": True}, [258, 259], 257),  # by its place
+    ],
+)
+def test_whisper_puts_its_unknown_token_where_one_of_its_own_is_missing(tokens, config, before, end, tmp_path):
+    tok = gpt2(tmp_path, "WhisperTokenizer", [WHISPER[token] for token in tokens], config=config)
+    assert tok.encode("ab", add_special=True).tolist() == [*before, 256, end]
+    assert tok.encode_pair("ab", "a").tolist() == [*before, 256, 97, end]
+
+
+@pytest.mark.parametrize(
+    "config", [{"unk_token": None}, {"language": "english"}, {"language": "yue"}, {"task": "talk"}]
+)
+def test_what_whisper_s_class_cannot_put_in_front_is_refused(config, tmp_path):
+    with pytest.raises(JittokError, match=next(iter(config))):
+        gpt2(tmp_path, "WhisperTokenizer", config=config)
+
+
 @pytest.mark.parametrize(
     ("config", "pair"),
     [
@@ -150,3 +186,55 @@ def test_a_file_whose_content_has_no_name_is_not_kept(tmp_path, monkeypatch):
     assert loading._file_key(tmp_path, {}) is not None
     monkeypatch.setattr(loading, "content_key", lambda _: None)  # it has become a pipe
     assert loading._file_key(tmp_path, {}) is None
+
+
+K = {**PLAIN, "content": "K", "normalized": True}
+RAW = {**K, "normalized": False}
+
+
+@pytest.mark.parametrize(
+    ("files", "text", "skipped"),
+    [
+        ({"config": {"cls_token": K, "extra_special_tokens": [RAW]}}, "k", "k"),
+        ({"config": {"extra_special_tokens": [K, RAW]}}, "k", "k"),
+        ({"config": {"extra_special_tokens": [RAW, K]}}, "k", "k"),
+        ({"config": {"sep_token": "K", "extra_special_tokens": ["K"]}}, "K", ""),
+        ({"added_tokens": {"K": 15}, "config": {"mask_token": "K"}}, "K", ""),
+    ],
+)
+def test_what_was_once_looked_for_by_its_normalized_text_goes_on_to_print_that(files, text, skipped, tmp_path):
+    tok = bert(tmp_path, **files)
+    assert tok.decode([15]) == text
+    assert tok.decode([15], skip_special=True) == skipped
+
+
+def test_a_special_token_that_the_class_alone_names_is_an_added_one_first(tmp_path):
+    tok = bert(tmp_path, added_tokens={"[SEP]": 3})
+    assert tok.decode([2, 3]) == "[CLS] [sep]"
+    assert tok.decode([2, 3], skip_special=True) == "[sep]"
+
+
+@pytest.mark.parametrize(
+    ("added", "ids"), [({"<B>": 21, "NEW": 18}, [17, 16]), ({"<B>": 19, "NEW": 19}, [11, 6, 12, 16])]
+)
+def test_added_tokens_are_added_by_their_numbers_and_of_equal_ones_the_last(added, ids, tmp_path):
+    lines = [
+        "[PAD]",
+        "[UNK]",
+        "[CLS]",
+        "[SEP]",
+        "[MASK]",
+        "a",
+        "b",
+        "a",
+        "##a",
+        "ab",
+        "x",
+        "<",
+        ">",
+        "<x>",
+        "abc",
+        "k",
+        "k",
+    ]
+    assert bert(tmp_path, [*lines, "q"], added_tokens=added).encode("<B> NEW").tolist() == ids

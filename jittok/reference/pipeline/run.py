@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
+from itertools import chain, groupby
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -49,7 +49,9 @@ class Runner:
         self._split = [splitter(stage) for stage in pipeline.split]
         wanted = [token for token in pipeline.added if not token.unsearched]
         rows = [(self.normalized(token.content) if token.normalized else token.content, token) for token in wanted]
-        self.shown = {token.id: text for text, token in rows if text}
+        self.shown = {
+            token.id: self.normalized(text) if token.printed_normalized else text for text, token in rows if text
+        }
         self.raw = Search([row for row in rows if not row[1].normalized])
         self.later = Search([row for row in rows if row[1].normalized])
 
@@ -199,6 +201,13 @@ class Runner:
         if len(self.pipeline.decode) == 1 and isinstance(self.pipeline.decode[0], steps.JoinBytes):
             return raw_bytes(self.texts[token] for token in ids if token in self.texts)
         return self.decode(ids)
+
+    def decode_text(self, ids: list[int], skip_special: bool = False, errors: str = "replace") -> str:
+        """The same as characters: what stands between special tokens is read by itself where the decoder says so."""
+        if any(isinstance(step, steps.JoinRawBetweenSpecial) for step in self.pipeline.decode):
+            groups = [list(group) for _, group in groupby(ids, self.special.__contains__)]
+            return "".join(self.decode(group, skip_special).decode("utf-8", errors) for group in groups)
+        return self.decode(ids, skip_special).decode("utf-8", errors)
 
     def decode(self, ids: list[int], skip_special: bool = False) -> bytes:
         """The text of ids; an id without a token is passed over."""
