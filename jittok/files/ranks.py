@@ -15,9 +15,9 @@ from jittok.errors import InWords, MalformedVocab, UnsupportedVocab
 from jittok.files.contents import parse_json
 from jittok.files.places import Node
 from jittok.files.tiktoken_encodings import BY_SHA256, ENCODINGS
-from jittok.pipeline.models import Ranks
+from jittok.pipeline.models import NO_TOKEN, Ranks
 from jittok.pipeline.patterns import PatternError, check_pattern
-from jittok.pipeline.pipeline import FIRST_TEXT, NO_TOKEN, SECOND_TEXT, SPECIAL, UNSEARCHED, Pipeline, fixed, packed
+from jittok.pipeline.pipeline import FIRST_TEXT, SECOND_TEXT, SPECIAL, UNSEARCHED, Pipeline, fixed, packed
 from jittok.pipeline.steps import CRATE, REMOVED, Cut, JoinRaw, JoinRawBetweenSpecial, Pattern
 
 MOST_RANKS = 1 << 22

@@ -218,23 +218,5 @@ def test_a_special_token_that_the_class_alone_names_is_an_added_one_first(tmp_pa
     ("added", "ids"), [({"<B>": 21, "NEW": 18}, [17, 16]), ({"<B>": 19, "NEW": 19}, [11, 6, 12, 16])]
 )
 def test_added_tokens_are_added_by_their_numbers_and_of_equal_ones_the_last(added, ids, tmp_path):
-    lines = [
-        "[PAD]",
-        "[UNK]",
-        "[CLS]",
-        "[SEP]",
-        "[MASK]",
-        "a",
-        "b",
-        "a",
-        "##a",
-        "ab",
-        "x",
-        "<",
-        ">",
-        "<x>",
-        "abc",
-        "k",
-        "k",
-    ]
-    assert bert(tmp_path, [*lines, "q"], added_tokens=added).encode("<B> NEW").tolist() == ids
+    lines = [*BERT[:7], "a", "##a", *BERT[9:], "k", "k", "q"]
+    assert bert(tmp_path, lines, added_tokens=added).encode("<B> NEW").tolist() == ids

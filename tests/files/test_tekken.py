@@ -1,4 +1,4 @@
-"""tekken.json as mistral-common 1.13.1 reads it: its answers are written here, and it is asked where it is installed."""
+"""tekken.json as mistral-common 1.13.1 reads it: answers written here, and its own where it is installed."""
 
 import json
 import random
