@@ -60,7 +60,7 @@ def regex(pattern):
         (b"\n\xff\xff\xff\xff\x0f", "model (byte 0)", "bytes that remain"),
         (b"\n\x03\n\x05a", "pieces[0] (byte 2)", "bytes that remain"),
         (b"\n\x05\n\x03<s>", "pieces", "UNKNOWN"),
-        (b"\n\x0a\n\x03<s>\x15" + struct.pack("<f", float("nan")), "pieces[0]", "finite"),
+        (b"\n\x09\n\x05<unk>\x18\x02\n\x0a\n\x03<s>\x15" + struct.pack("<f", float("nan")), "pieces[1]", "finite"),
         (b"1 '\\x00' 1\n2 'ab' 3\n", "line 2", "2 'ab' 3"),
         (b"1 '\\x00' 1\n2 __import__('os') 3\n", "line 2", "__import__"),
     ],
