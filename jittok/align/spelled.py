@@ -41,7 +41,7 @@ def spelling_of(pipeline: Pipeline) -> Spelling | None:
     """How tokens spell documents; None where steps change them in other ways."""
     prefixed = isinstance(pipeline.split[0], steps.PrefixSpace) if pipeline.split else False
     stages = pipeline.split[prefixed:]
-    if any(not isinstance(stage, steps.Cut | steps.CutClass | steps.SpellBytes) for stage in stages):
+    if any(not isinstance(stage, steps.Cut | steps.CutClass | steps.CutScripts | steps.SpellBytes) for stage in stages):
         return None
     spelled = any(isinstance(stage, steps.SpellBytes) for stage in stages)
     model, normal = pipeline.model, list(pipeline.normalize)

@@ -169,6 +169,9 @@ _WORDS: dict[str, Callable[[Any], str]] = {
     "PrefixSpace": lambda _: "a space in front, if there is none",
     "Cut": _cut,
     "CutClass": lambda step: f"words by the characters of the set {step.name}: {CUTS[step.behavior]}",
+    "CutScripts": lambda _: (
+        "words of one script each, kana and ideographs alike; spaces belong to the word before them, or go"
+    ),
     "Metaspace": _metaspace,
     "Chars": lambda step: f"words of {step.size} characters",
     "JoinBytes": lambda _: "characters of the byte alphabet become bytes",

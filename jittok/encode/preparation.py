@@ -1,9 +1,9 @@
 """The way of a file's texts to its model, as steps: normalizers, the search for tokens in normalized text, words.
 
 A chain of splitter stages becomes one Marking. A stage that writes something into words (a space or U+2581 in front, or
-each byte as a character) ends a chain: the words so far are texts of their own for what follows, and are one text again
-at the end. A stage that no automaton runs is run by the plain reference, word by word. So any splitter goes with any
-model: a model sees marked words.
+each byte as a character) ends a chain, and so does one that cuts by scripts, which has many classes of characters: the
+words so far are texts of their own for what follows, and are one text again at the end. A stage that no automaton runs
+is run by the plain reference, word by word. So any splitter goes with any model: a model sees marked words.
 """
 
 from __future__ import annotations
@@ -45,6 +45,8 @@ from jittok.pipeline.steps import (
     NEVER,
     Compose,
     Cut,
+    CutScripts,
+    CutSomeScripts,
     Map,
     Metaspace,
     Normalizer,
@@ -54,6 +56,7 @@ from jittok.pipeline.steps import (
     Splitter,
 )
 from jittok.pretokenize.marking import chain_of
+from jittok.pretokenize.scripts import halves
 from jittok.pretokenize.splitters.marks import KEEPS, MARKS, SPELLS, WHOLE, Marking
 from jittok.special.user_defined import user_defined
 from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK
@@ -109,7 +112,9 @@ def segments_of(split: tuple[Splitter, ...]) -> list[Segment]:
             found.append(Segment(stage, (cut,) if stage.split else ()))
         elif isinstance(stage, PrefixSpace):
             found.append(Segment(stage, ()))
-        elif last.stages and isinstance(last.stages[-1], SpellBytes):
+        elif isinstance(stage, CutScripts):
+            found += [Segment(None, (half,)) for half in halves()]
+        elif last.stages and isinstance(last.stages[-1], SpellBytes | CutSomeScripts):
             found.append(Segment(None, (stage,)))
         else:
             found[-1] = last._replace(stages=(*last.stages, stage))

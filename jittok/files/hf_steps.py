@@ -27,6 +27,7 @@ from jittok.pipeline.steps import (
     Ctc,
     Cut,
     CutClass,
+    CutScripts,
     Decoder,
     Fuse,
     JoinBytes,
@@ -202,6 +203,7 @@ def _splitter(node: Node) -> list[Splitter]:
         "Punctuation": lambda: [CutClass("punctuation", _behavior(node, ISOLATED))],
         "Digits": lambda: [CutClass("numeric", ISOLATED if node.get("individual_digits", bool) else CONTIGUOUS)],
         "CharDelimiterSplit": lambda: [Cut(Pattern(_character(node, "delimiter"), literal=True), REMOVED)],
+        "UnicodeScripts": lambda: [CutScripts()],
         "FixedLength": lambda: [Chars(_length(node))],
     }
     if kind not in known:

@@ -157,6 +157,19 @@ class CutClass(Record):
     behavior: str
 
 
+class CutScripts(Record):
+    """Words of one script each, by `libraries.scripts`. A character of any script belongs to the word before it, and is
+    dropped where there is none."""
+
+
+class CutSomeScripts(CutScripts):
+    """The same as kernels run it, in two stages: each knows the scripts from `first` on and below `stop`, and takes all
+    others for one. Behind each other they cut as CutScripts."""
+
+    first: int
+    stop: int
+
+
 class Metaspace(Record):
     """Spaces become `mark`, one is put in front by `scheme`, and `split` cuts in front of each."""
 
@@ -299,7 +312,7 @@ Normalizer = (
     | ReadUtf8 | PrependBehindSpecial | BeginLines | Lowercase | ComposeAll | SqueezeLlama
 )  # fmt: skip
 Splitter = (
-    PrefixSpace | Cut | CutClass | Metaspace | Chars | SpellBytes
+    PrefixSpace | Cut | CutClass | CutScripts | Metaspace | Chars | SpellBytes
     | CutWhite | BertWords | Kmers | PlamoSegments | BeginLines | ReadUtf8
 )  # fmt: skip
 Decoder = (

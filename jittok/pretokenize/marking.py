@@ -26,6 +26,7 @@ from jittok.pipeline.steps import (
     Chars,
     Cut,
     CutClass,
+    CutSomeScripts,
     Pattern,
     SpellBytes,
     Splitter,
@@ -35,6 +36,7 @@ from jittok.pretokenize.classes import UNICODE_SIZE, distinct
 from jittok.pretokenize.matching import automaton_of, reads_once
 from jittok.pretokenize.passes import Machine, machine_of
 from jittok.pretokenize.program import Stage, joint_classes, splitter_from
+from jittok.pretokenize.scripts import automaton_of_scripts
 from jittok.pretokenize.splitters import general
 from jittok.pretokenize.splitters.general import BEHAVED, LOOKING, MATCHER
 from jittok.pretokenize.splitters.marks import (
@@ -143,6 +145,9 @@ def compile_stage(stage: Splitter, apart: bool) -> _Compiled | None:
     if isinstance(stage, Chars):
         whole = automaton_of(_EVERYTHING)
         return _Compiled(whole, np.zeros(whole.width - 1, np.bool_), COUNTS, stage.size)
+    if isinstance(stage, CutSomeScripts):
+        some = automaton_of_scripts(stage)
+        return _Compiled(some, np.zeros(some.width - 1, np.bool_), REMOVES + INVERTS)
     if isinstance(stage, CutClass):
         text = written(ranges(stage.name))
         invert = False

@@ -91,6 +91,13 @@ def is_member(name: str, points: NDArray[np.int64]) -> NDArray[np.bool_]:
 
 
 @cache
+def scripts() -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """(starts: int64[runs] rising from 0; numbers: uint8[runs] from 1 on) of the scripts that the pre-tokenizer
+    UnicodeScripts tells apart, of Unicode 9. Kana and ideographs are one. 0 is any script: spaces, unassigned ones."""
+    return table("words_script_first").astype(np.int64), table("words_script_number").astype(np.uint8)
+
+
+@cache
 def characters(name: str) -> frozenset[str]:
     """The same as characters."""
     return frozenset(chr(c) for first, last in ranges(name) for c in range(first, last + 1))

@@ -78,6 +78,7 @@ def tables(charsmap: bytes) -> dict[str, NDArray[Any]]:
     goes_on = extending(normalizers.Precompiled(charsmap))
     found["extending"] = runs(goes_on)
     found.update(cluster_sets(goes_on))
+    found.update(script_tables(pre_tokenizers.UnicodeScripts()))
     found["newer"] = runs(newer_than_forms(forms, found["class_M"], found["class_L"], found["class_Han"]))
     return found
 
@@ -90,6 +91,20 @@ def property_tables(named: Callable[[str], NDArray[np.uint32]]) -> dict[str, NDA
     found["script_number"] = number.astype(np.uint8)
     names = ("other_alphabetic", "other_uppercase", "other_lowercase", "emoji", "emoji_presentation", "ideographic")
     return found | {name: named(name) for name in (*names, "extended_pictographic")}
+
+
+def script_tables(splitter: Any) -> dict[str, NDArray[Any]]:
+    """The scripts of UnicodeScripts, numbered from 1 on as they come, as runs of code points."""
+    known = [chr(c) for c in POINTS if splitter.pre_tokenize_str(chr(c))]  # nothing is left of one of any script
+    of, firsts = dict[str, int](), list[str]()
+    for word, _ in splitter.pre_tokenize_str("".join(known)):
+        alike = (k for k, first in enumerate(firsts) if len(splitter.pre_tokenize_str(first + word[0])) == 1)
+        number = next(alike, len(firsts))
+        firsts += [word[0]] * (number == len(firsts))
+        of.update(dict.fromkeys(word, number + 1))
+    numbers = np.array([of.get(chr(c), 0) for c in range(0x110000)], np.uint8)
+    starts = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1]))
+    return {"words_script_first": starts.astype(np.uint32), "words_script_number": numbers[starts]}
 
 
 def cluster_sets(goes_on: set[int]) -> dict[str, NDArray[np.uint32]]:

@@ -47,6 +47,7 @@ SPLIT = {"type": "Split", "pattern": {"Regex": "ab?"}, "behavior": "MergedWithNe
 SPLITTERS = {
     "Whitespace": {}, "WhitespaceSplit": {}, "BertPreTokenizer": {}, "Punctuation": {"behavior": "Contiguous"},
     "Digits": {"individual_digits": True}, "CharDelimiterSplit": {"delimiter": "a"}, "FixedLength": {"length": 2},
+    "UnicodeScripts": {},
     "Metaspace": {"replacement": "▁", "prepend_scheme": "always", "split": True},
     "ByteLevel": {"add_prefix_space": True, "use_regex": True}, "Split": SPLIT,
 }  # fmt: skip

@@ -88,7 +88,7 @@ REPLACE = {"type": "Replace", "pattern": {"Regex": "a*"}, "content": "b"}
     [
         (tokenizer_json(version="2.0"), "version", "2.0"),
         (tokenizer_json(version=None), "version", "found nothing"),
-        (tokenizer_json(pre_tokenizer={"type": "UnicodeScripts"}), "pre_tokenizer.type", "UnicodeScripts"),
+        (tokenizer_json(pre_tokenizer={"type": "Scripts"}), "pre_tokenizer.type", "Scripts"),
         (
             tokenizer_json(normalizer={"type": "Sequence", "normalizers": [{"type": "X"}]}),
             "normalizer.normalizers[0]",

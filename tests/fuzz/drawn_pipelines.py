@@ -102,6 +102,7 @@ def _stages(draw: random.Random, spelled: bool, normalizes: bool) -> list[dict[s
         [_split("[a-e]", draw.choice(BEHAVIORS))],
         [_split(r"[a-e]\d?", "Isolated")],
         [{"type": "CharDelimiterSplit", "delimiter": "a"}],
+        [{"type": "UnicodeScripts"}],
     ]
     middle = [*draw.choice(chains), *draw.choice(chains)]
     if not spelled:
@@ -109,7 +110,7 @@ def _stages(draw: random.Random, spelled: bool, normalizes: bool) -> list[dict[s
     level = {"type": "ByteLevel", "add_prefix_space": not middle and draw.random() < 0.7,
              "use_regex": draw.random() < 0.7}  # fmt: skip
     removes = any(stage.get("behavior") == "Removed" or stage["type"] in ("Whitespace", "WhitespaceSplit",
-                  "BertPreTokenizer", "CharDelimiterSplit") for stage in middle)  # fmt: skip
+                  "BertPreTokenizer", "CharDelimiterSplit", "UnicodeScripts") for stage in middle)  # fmt: skip
     behind: list[dict[str, Any]] = []
     if not removes and draw.random() < 0.4:
         behind = [{"type": "Digits", "individual_digits": False}, _split("[0-9][0-9][0-9]", "Isolated")]

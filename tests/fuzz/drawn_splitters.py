@@ -85,7 +85,7 @@ def drawn_stage(draw: random.Random) -> dict[str, Any]:
         split({"Regex": draw.choice(PATTERNS)}, behavior, yes), split({"Regex": draw.choice(PATTERNS)}, behavior, yes),
         split({"String": draw.choice(["the", " ", "ab", "▁"])}, behavior, yes),
         {"type": "CharDelimiterSplit", "delimiter": draw.choice("a ▁é")},
-        {"type": "FixedLength", "length": draw.choice([1, 2, 5])},
+        {"type": "FixedLength", "length": draw.choice([1, 2, 5])}, {"type": "UnicodeScripts"},
         metaspace(draw.choice(["always", "never"]), yes),
         {"type": "ByteLevel", "add_prefix_space": yes, "use_regex": other, "trim_offsets": True},
     ])  # fmt: skip

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from typing import Any, NamedTuple
 
 from jittok.pipeline import steps
 from jittok.pipeline.patterns import compiled
 from jittok.reference.pipeline.normalize import Piece, prepended, spelled
-from jittok.unicode.libraries import characters
+from jittok.unicode.libraries import characters, scripts
 
 
 class Stretch(NamedTuple):
@@ -25,6 +26,7 @@ def splitter(stage: steps.Splitter) -> Callable[[Piece], Iterable[Piece]]:
         steps.PrefixSpace: lambda _: lambda piece: [piece if piece.text[:1] == " " else prepended(piece, " ")],
         steps.Cut: _cut,
         steps.CutClass: _cut_class,
+        steps.CutScripts: lambda _: _cut_scripts,
         steps.Metaspace: lambda s: lambda piece: _metaspace(piece, s),
         steps.Chars: lambda s: lambda piece: _chars(piece, s.size),
         steps.SpellBytes: lambda _: lambda piece: [spelled(piece)],
@@ -49,6 +51,24 @@ def _cut_class(stage: steps.CutClass) -> Callable[[Piece], Iterable[Piece]]:
         return words(piece, spans, stage.behavior, False)
 
     return run
+
+
+def _cut_scripts(piece: Piece) -> Iterator[Piece]:
+    start, last = -1, 0
+    for k, c in enumerate(piece.text):
+        number = _script(c)
+        if number and number != last:
+            if start >= 0:
+                yield piece.part(start, k)
+            start, last = k, number
+    if start >= 0:
+        yield piece.part(start, len(piece.text))
+
+
+@cache
+def _script(c: str) -> int:
+    starts, numbers = scripts()
+    return int(numbers[starts.searchsorted(ord(c), "right") - 1])
 
 
 def words(piece: Piece, spans: Iterable[tuple[int, int]], behavior: str, invert: bool) -> Iterator[Piece]:
