@@ -14,7 +14,7 @@ FILE = {
 }
 
 
-def test_only_a_text_beyond_ascii_is_asked_whether_nfc_changes_it(monkeypatch):
+def test_at_most_texts_beyond_ascii_are_asked_whether_nfc_changes_them(monkeypatch):
     tok, asked = jittok.load(json.dumps(FILE).encode(), cache=False), []
     encoder = tok._encoder
     texts = ["a", "ab ab", "e\u0301", "ab\n" * 30, "", "é"]
@@ -31,6 +31,7 @@ def test_only_a_text_beyond_ascii_is_asked_whether_nfc_changes_it(monkeypatch):
     for text, ids in zip(texts * 2, wanted * 2, strict=True):
         assert tok.encode(text).tolist() == ids
         assert tok.encode(text.encode()).tolist() == ids
-    assert {text for text in asked if not text.isascii()} == {"e\u0301", "é"}
+    # the quick way asks by itself, once it has the kernels that it needs (see `test_quick`)
+    assert {text for text in asked if not text.isascii()} <= {"e\u0301", "é"}
     # before there is any scratch, and where a check knows where memory ends, all are
     assert CHECKED or len([text for text in asked if text.isascii()]) <= 1

@@ -203,7 +203,7 @@ def test_a_file_of_any_name_is_text_and_bad_documents_are_named(tmp_path: Path) 
     (tmp_path / "README.md").write_text("some text")
     assert count_files([tmp_path / "README.md"], How(threads=1)).documents == 1
     (tmp_path / "bad.jsonl").write_text('{"text": "a"}\n{"text": 1}\n')
-    with pytest.raises(CorpusError, match="bad.jsonl, line 2: found int in 'text'"):
+    with pytest.raises(CorpusError, match=r"bad.jsonl, line 2: found int in 'text'"):
         count_files([tmp_path / "bad.jsonl"], How(threads=1))
     with pytest.raises(CorpusError, match="the same input twice"):
         count_files([tmp_path / "README.md", tmp_path / "README.md"], How(threads=1))
