@@ -122,7 +122,7 @@ def test_a_byte_that_is_no_text_is_told_with_its_place_in_the_file_or_leaves_all
     cut = raw.index(b"ab", 2_500)
     path.write_bytes(raw[:cut] + b"\xff" + raw[cut:])
     how = How(threads=1)
-    with pytest.raises(CorpusError, match=f"a.txt, line 1: found 'byte 0xff at offset {cut}"):
+    with pytest.raises(CorpusError, match=f"a.txt, line 1: found byte 0xff at offset {cut}"):
         count_files([path], how, Reading(range_bytes=300))
     for on_error in ("skip", "replace"):
         found = count_files([path], how, Reading(range_bytes=300, on_error=on_error))
