@@ -54,7 +54,7 @@ def encode_column(
 
 
 def _nulls(texts: pa.Array) -> pa.BooleanArray:
-    """Which rows are null; of a dictionary also those that name an entry which is."""
+    """Which rows are null. In a dictionary array a row is also null if its entry is."""
     if not hasattr(texts, "dictionary") or not texts.dictionary.null_count:
         return texts.is_null()
     return texts.dictionary.is_null().take(texts.indices).fill_null(True)

@@ -33,9 +33,9 @@ OUTPUTS = ("out", "output", "html", "work", "save_words", "trace")
 """Options that name an output."""
 INTERRUPTED = 130
 LONGEST = 3000
-"""Characters of an error that are printed."""
+"""Most characters of an error that are printed."""
 OF_WRITING = (errno.ENOSPC, errno.EFBIG, errno.EPIPE, getattr(errno, "EDQUOT", errno.ENOSPC))
-"""What only a write fails with."""
+"""Errors that only a write can have."""
 ABOUT = (
     "The tokenizers of open models, for large corpora: any tokenizer file (GGUF, tokenizer.json, .model, ranks, ...), "
     "or what is bundled: bert, gpt-2, mistral, t5."
@@ -209,8 +209,9 @@ def one_line(error: BaseException, options: Container[str] = ()) -> str:
     if isinstance(error, OSError) and error.filename is not None:
         return _in_one_line(f"{error.filename}: {error.strerror}")
     if isinstance(error, OSError) and error.strerror:
-        where = "standard output" if error.errno in OF_WRITING else "a file that the system does not name"
-        return f"{where}: {error.strerror}"  # files that are written have names
+        if error.errno in OF_WRITING:
+            return f"standard output: {error.strerror}"  # an error of any other output names its file
+        return f"{error.strerror} (the system does not say for which file)"
     if isinstance(error, MemoryError):
         return "found too little memory for this (fewer --threads need less)"
     if isinstance(error, ModuleNotFoundError) and "pip install" not in str(error):
@@ -225,8 +226,8 @@ def one_line(error: BaseException, options: Container[str] = ()) -> str:
 
 
 def _in_one_line(text: str) -> str:
-    """A text without line ends and what stands around them. Other white space stays, as names of files may have it. The
-    middle of a long one, as where a whole text was given as the name of a file, is left out."""
+    """A text as one line: each line end, and the blanks around it, become a space. Other white space stays, as names of
+    files may have it. Of a long text the middle is left out: somebody may give a whole text as the name of a file."""
     line = " ".join(filter(None, (line.strip() for line in text.strip().splitlines())))
     if len(line) <= LONGEST:
         return line

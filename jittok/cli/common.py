@@ -283,7 +283,7 @@ def write_report(text: str, outputs: Iterable[str | os.PathLike[str]]) -> None:
 
 
 def tell(text: str) -> None:
-    """A text that people read, with names and tokens in it, to standard output. OSError that names it."""
+    """Write a text for people, who may see it on a terminal, to standard output. OSError names standard output."""
     write(harmless(text))
 
 

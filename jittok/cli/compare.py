@@ -8,6 +8,7 @@ import numpy as np
 
 from jittok.cli.common import add_errors, add_overwrite, add_ranks, check_outputs, open_either, positive, write_report
 from jittok.cli.texts import ProgressOf, add_kinds, find
+from jittok.display.terminal import harmless_json
 from jittok.writers.whole import whole
 
 HELP = "Compare two tokenizers on documents, or what they are made of."
@@ -78,6 +79,6 @@ def _told(found: object, options: argparse.Namespace) -> int:
     if options.html:
         with whole(options.html) as new:
             new.write_text(found.to_html(), "utf-8", "backslashreplace")  # type: ignore[attr-defined]
-    told = f"{found.to_json()}\n" if options.json else str(found)  # type: ignore[attr-defined]
+    told = f"{harmless_json(found.to_json())}\n" if options.json else str(found)  # type: ignore[attr-defined]
     write_report(told, [options.html] if options.html else [])
     return 1 if found.differs else 0  # type: ignore[attr-defined]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from jittok.cli.common import add_overwrite, add_ranks, check_outputs, open_either, write_report
 from jittok.cli.texts import add_kinds, find
+from jittok.display.terminal import harmless_json
 
 HELP = "Write a tokenizer as a file of another kind, checked by encoding with both."
 ENDS = {"gguf": ".gguf", "tokenizer.json": ".json", "tiktoken": ".tiktoken", "model": ".model"}
@@ -50,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
         allow_differences=options.allow_differences, overwrite=options.overwrite,
     )  # fmt: skip
     if options.json:
-        write_report(json.dumps(asdict(found), ensure_ascii=False) + "\n", [out])
+        write_report(harmless_json(json.dumps(asdict(found), ensure_ascii=False)) + "\n", [out])
         return int(found.differing > 0)
     told = [f"{found.path}: {found.texts} texts, {found.differing} with other ids\n"]
     told += [f"  {text!r}: {ids[:20]} became {others[:20]}\n" for text, ids, others in found.examples]

@@ -113,11 +113,11 @@ class _Lines(dict[int, bytes]):
     def __init__(self, tok: Tokenizer) -> None:
         super().__init__()
         self._tok = tok
-        self._looked_at = sys.stdout.isatty()  # tokens of a file may be commands to a terminal
+        self._looked_at = sys.stdout.isatty()  # by people; a pipe gets the bytes of each token
 
     def __missing__(self, token: int) -> bytes:
         piece = self._tok.token_to_piece(token, special=True)
         if self._looked_at:
-            piece = harmless(piece.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+            piece = harmless(piece.decode("utf-8", "backslashreplace")).encode()  # a terminal may obey single bytes
         line = self[token] = b"%6d -> '%b'\n" % (token, piece)
         return line

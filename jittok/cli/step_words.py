@@ -170,7 +170,8 @@ _WORDS: dict[str, Callable[[Any], str]] = {
     "Cut": _cut,
     "CutClass": lambda step: f"words by the characters of the set {step.name}: {CUTS[step.behavior]}",
     "CutScripts": lambda _: (
-        "words of one script each, kana and ideographs alike; spaces belong to the word before them, or go"
+        "words of one script each (kana and ideographs count as one script); a space belongs to the word before it, "
+        "and is dropped where there is none"
     ),
     "Metaspace": _metaspace,
     "Chars": lambda step: f"words of {step.size} characters",

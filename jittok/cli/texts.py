@@ -56,12 +56,12 @@ def add_kinds(parser: argparse.ArgumentParser) -> None:
 
 
 def refuse_kinds(options: argparse.Namespace, given: str) -> None:
-    """ValueError for an option about files beside a text that is given as it is: it would be no document of that kind,
-    but the words of one."""
+    """ValueError for an option about files where the text itself is given: such a text is read as it is."""
     kinds = {"input_format": None, "jsonl": False, "lines": False, "field": "text", "column": "text"}
     for name, default in kinds.items():
         if getattr(options, name) != default:
-            raise ValueError(f"found {given} and --{name.replace('_', '-')}, expected it with a file or standard input")
+            option = f"--{name.replace('_', '-')}"
+            raise ValueError(f"found {given} and {option}, expected {option} only with a file or standard input")
 
 
 def find(names: list[str], options: argparse.Namespace) -> tuple[list[Source], Options]:

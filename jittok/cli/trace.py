@@ -8,6 +8,7 @@ import sys
 
 from jittok.cli.common import STDIN, add_errors, add_vocab, open_vocab, positive, write
 from jittok.cli.texts import add_kinds, find, refuse_kinds
+from jittok.display.terminal import harmless_json
 
 HELP = "Show every stage of tokenizing one text: fragments, words, merges, lattice, tokens."
 STAGES = (
@@ -41,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
     if options.text != "-":
         refuse_kinds(options, "TEXT")
         if options.document:
-            raise ValueError("found TEXT and --document, expected it with a file")
+            raise ValueError("found TEXT and --document, expected --document only with a file or standard input")
     if options.gdb and (options.json or options.stage):
         raise ValueError("found --gdb with --json or --stage, expected it alone")
     tok = open_vocab(options)
@@ -54,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
 
         data = trace.to_dict()
         kept = {name: data[name] for name in options.stage} if options.stage else data
-        write(json.dumps(kept, ensure_ascii=False) + "\n")
+        write(harmless_json(json.dumps(kept, ensure_ascii=False)) + "\n")
     else:
         trace.print(*options.stage or (), stream=sys.stdout, rows=None if options.all else LINES)
     return 0

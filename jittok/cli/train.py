@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from jittok.cli.common import add_limit, add_overwrite, check_outputs, note, positive, sizes, weight, write_report
 from jittok.cli.train_options import check_options
 from jittok.cli.train_words import check_held_out, counted_words, held_out, inputs_of
+from jittok.display.terminal import harmless_json
 
 if TYPE_CHECKING:
     from jittok.train.counts import Counts
@@ -206,7 +207,7 @@ def run(options: argparse.Namespace) -> int:
         if options.superbpe:
             finished(f"{options.work}/stretches")
         finished(options.work)
-    told = json.dumps(report, ensure_ascii=False) + "\n" if options.json else _text(report)
+    told = harmless_json(json.dumps(report, ensure_ascii=False)) + "\n" if options.json else _text(report)
     write_report(told, [*options.out, *filter(None, [options.save_words, options.trace])])
     return 0
 

@@ -47,7 +47,7 @@ def check_options(options: argparse.Namespace, add_arguments: Callable[[argparse
 
     from jittok.train.names import check_name
 
-    check_name(options.name or "")  # else it would be told when all is learned
+    check_name(options.name or "")  # now, not after hours of learning
     if options.pre_regex == "":
         raise ValueError("pre_regex: found '', which cuts nowhere, expected a regular expression")
     changing = "extend" if options.extend else "prune" if options.prune else ""

@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Status 1 when anything differs."""
     from jittok.corpus.run import REMEDY
-    from jittok.corpus.verifier import verify
+    from jittok.corpus.verifier import STRANGER, verify
 
     found = verify(
         options.folder, open_vocab(options), all=options.all, hashes_only=options.hashes_only, threads=options.threads
@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
         )
     if len(found.differences) > SHOWN:
         tell(f"and {len(found.differences) - SHOWN} more\n")
-    if found.differences:
+    if any(difference["what"] != STRANGER for difference in found.differences):
         tell(f"what to do: {REMEDY}\n")
     tell(
         f"{'all is well' if found.ok else f'{len(found.differences)} differences'}: {found.files} files, "

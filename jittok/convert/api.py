@@ -62,7 +62,7 @@ def convert(
     if kind not in KINDS.values():
         raise ValueError(f"to: found {to or path.name!r}, expected one of {', '.join(KINDS.values())}")
     if pre is not None and kind != "gguf":
-        raise ValueError(f"pre: found {pre!r} for a {kind}, expected it for a gguf only")
+        raise ValueError(f"pre: found {pre!r} for a {kind}, expected none (only a GGUF file names a pre-tokenizer)")
     if not overwrite and os.path.lexists(path) and not is_stream(path):
         raise FileExistsError(f"{path}: found something of this name, expected a free name, or overwrite=True")
     form = form_of(tok)

@@ -14,7 +14,7 @@ SHARD_BYTES = 1 << 30
 MAX_DOCUMENT_BYTES = 1 << 30
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 MOST_BYTES = 1 << 62
-"""Beyond any file; what is added to such a number is still one of 64 bits."""
+"""More than any file has. Sums with a number below this fit 64 bits."""
 ON_ERROR = ("fail", "skip", "replace")
 KINDS = ("txt", "jsonl", "parquet", "arrow")
 DTYPES = ("auto", "uint16", "int32", "uint32")

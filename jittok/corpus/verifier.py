@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 SAMPLE = 16
 """Ranges that are tokenized again, spread over the corpus with the first and the last."""
+STRANGER = "a file that is not part of this corpus: move it elsewhere"
 
 
 @dataclass
@@ -167,18 +168,18 @@ def _check_files(folder: Path, manifest: Manifest, found: Report, report: Callab
 
 
 def _check_strangers(folder: Path, manifest: Manifest, found: Report) -> None:
-    """Files that are named as shards are, and that the manifest does not know: a reader of all shards would take them
-    for a part of the corpus. What is named otherwise is somebody else's, such as the index of a reader."""
+    """Find files that have the name of a shard but are not in the manifest. A program that reads all shards would read
+    them too. Files with other names are not looked at: other programs may put them there, such as an index."""
     names = {file["name"] for shard in manifest["shards"] for file in shard["files"]}
     shapes = {re.sub(r"\d{5,}", "#", name) for name in names}
     for parent in sorted({name.rpartition("/")[0] for name in names}):
         try:
             there = sorted(f"{parent}/{each.name}" for each in (folder / parent).iterdir())
         except OSError:
-            continue  # its files have been named already
+            continue  # `_check_files` has named its files
         for name in there:
             if name not in names and re.sub(r"\d{5,}", "#", name) in shapes:
-                found.differences.append({"file": name, "what": "a file that is no part of this corpus"})
+                found.differences.append({"file": name, "what": STRANGER})
 
 
 def _sources(manifest: Manifest) -> list[Source]:

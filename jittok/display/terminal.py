@@ -7,17 +7,23 @@ from collections.abc import Sequence
 from typing import IO
 
 COMMANDS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
-"""What tells a terminal to do something, or turns the direction of what stands behind it; but line feeds and tabs."""
+"""Characters that tell a terminal to do something, or turn the direction of the text behind them. Line feeds and tabs
+are none of these."""
 
 
 def harmless(text: str) -> str:
-    """A text that people read, in which no character is a command to the terminal: names of files and tokens may have
-    any. Such characters are written as escapes."""
+    """A text for people, without characters that are commands to a terminal. Names of files and tokens may have such
+    characters: they become escapes."""
     return COMMANDS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
+def harmless_json(text: str) -> str:
+    """The same for JSON, which has escapes of its own. A reader of JSON gets the same data."""
+    return COMMANDS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
 def one_name(name: str) -> str:
-    """The name of a file in a line of other words: line ends are escapes too, or it would be lines of its own."""
+    """The name of a file as part of a line. Line ends and tabs become escapes too: else the name would make lines."""
     return harmless(name.replace("\n", "\\n").replace("\t", "\\t"))
 
 
@@ -35,7 +41,7 @@ def table(title: str, rows: Sequence[tuple[str, object]]) -> str:
 
 
 def print_notes(title: str, notes: Sequence[str], stream: IO[str]) -> None:
-    """A line each under a title, to a stream."""
+    """Write a title and one line a note to a stream."""
     stream.write(harmless("\n".join([title, *(f"  - {note}" for note in notes)])) + "\n")
 
 

@@ -40,7 +40,7 @@ def _named(tok: Tokenizer) -> str:
 
 
 def _as_it_is(name: str) -> str:
-    """A name for matplotlib, to which what stands between two dollars is a formula."""
+    """A name as matplotlib must get it: it reads text between two dollars as a formula."""
     return name.replace("$", r"\$")
 
 

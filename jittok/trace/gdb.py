@@ -267,8 +267,8 @@ def _given(text: bytes) -> tuple[str, str]:
 
 
 def _quoted(shown: str) -> str:
-    """A word of a shell on one line, which is a comment of gdb's: plain, or by $'..' where there is more than printable
-    characters. A name with a line end would give commands to gdb."""
+    """A text as one word of a shell, for a comment of the script. Characters that do not print become escapes in $'..':
+    behind a line end, gdb would read commands."""
     if shown.isprintable():
         return shlex.quote(shown)
     parts = []

@@ -24,9 +24,14 @@ def check_number(option: str, value: Any, most: int = MOST_NUMBER, least: int = 
         raise CorpusError(option, value, expected or f"a whole number from {least} to {most}")
 
 
+def _is_unicode(text: Any) -> bool:
+    """Whether this is a str without lone surrogates."""
+    return isinstance(text, str) and not any("\ud800" <= c <= "\udfff" for c in text)
+
+
 def check_name(name: Any) -> None:
     """ValueError for what cannot be written as the name of a vocabulary."""
-    if not isinstance(name, str) or any("\ud800" <= c <= "\udfff" for c in name):
+    if not _is_unicode(name):
         raise ValueError(f"name: found {name!r}, expected a text (str) in UTF-8")
 
 
@@ -36,6 +41,6 @@ def special_texts(special: Any) -> tuple[str, ...]:
         raise CorpusError("--special", special, "a list of texts")
     found = tuple(special)
     for text in found:
-        if not isinstance(text, str) or not text or any("\ud800" <= c <= "\udfff" for c in text):
+        if not text or not _is_unicode(text):
             raise CorpusError("--special", text, "texts (str) of one character or more, without lone surrogates")
     return found

@@ -23,7 +23,7 @@ def test_a_text_that_is_given_is_no_file_of_a_kind(run: Any, option: list[str]) 
     for command in (["encode", "-p"], ["count", "-p"], ["trace"]):
         status, out, said = run(*command, '{"text": "a"}', *option)
         assert (status, out) == (2, "")
-        assert f"and {option[0]}, expected it with a file or standard input" in said
+        assert f"and {option[0]}, expected {option[0]} only with a file or standard input" in said
 
 
 def test_a_text_that_is_given_has_no_second_document(run: Any) -> None:
@@ -120,4 +120,4 @@ def test_training_refuses_before_any_work(
 def test_a_pre_that_goes_into_no_file_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = str(tmp_path / "x.json")
     assert main(["convert", "gpt-2", "--to", "tokenizer.json", "--pre", "qwen2", "--out", out]) == 2
-    assert "--pre: found 'qwen2' for a tokenizer.json, expected it for a gguf only" in capsys.readouterr().err
+    assert "--pre: found 'qwen2' for a tokenizer.json, expected none (only a GGUF file" in capsys.readouterr().err

@@ -17,20 +17,11 @@ SHOWN = "\\udcff\\udce9"
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def here(folder_named: Any) -> Path:
     """A folder with such a name, that holds a text, a tokenizer and a folder of one."""
-    folder = tmp_path / BAD
-    try:
-        folder.mkdir()
-    except OSError:
-        pytest.skip("names are UTF-8 here")
-    (folder / f"{BAD}.txt").write_text("the cat the dog\n" * 5)
-    small = {"model": {"type": "WordLevel", "vocab": {"?": 0, "the": 1, "cat": 2}, "unk_token": "?"},
-             "pre_tokenizer": {"type": "WhitespaceSplit"}}  # fmt: skip
-    (folder / f"{BAD}.json").write_text(json.dumps(small))
+    folder: Path = folder_named(BAD, "the cat the dog\n" * 5, "cat")
     (folder / f"vocab{BAD}").mkdir()
-    (folder / f"vocab{BAD}" / "tokenizer.json").write_text(json.dumps(small))
-    monkeypatch.chdir(folder)
+    (folder / f"vocab{BAD}" / "tokenizer.json").write_bytes((folder / f"{BAD}.json").read_bytes())
     return folder
 
 

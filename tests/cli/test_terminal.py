@@ -1,4 +1,4 @@
-"""Names of files, tokens and texts that are commands to a terminal, or to gdb, are told and never carried out."""
+"""Names of files, tokens and texts may hold commands to a terminal, or to gdb. They are printed, never carried out."""
 
 from __future__ import annotations
 
@@ -20,30 +20,16 @@ TOLD = r"x\x1b]0;title\x07\x1b[31m\u202ey"
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with such a name, with a text and a small tokenizer whose names and token are of that kind."""
-    folder = tmp_path / EVIL
-    try:
-        folder.mkdir()
-    except OSError:
-        pytest.skip("no such names here")
-    (folder / f"{EVIL}.txt").write_text("the cat the dog")
+def here(folder_named: Any) -> Path:
+    """A folder with such a name. It holds a text and a small tokenizer with such names, and with such a token."""
+    folder: Path = folder_named(EVIL, "the cat the dog", EVIL)
     (folder / "other.txt").write_text("the cat")
-    (folder / f"{EVIL}.json").write_text(
-        json.dumps(
-            {
-                "model": {"type": "WordLevel", "vocab": {"?": 0, "the": 1, EVIL: 2}, "unk_token": "?"},
-                "pre_tokenizer": {"type": "WhitespaceSplit"},
-            }
-        )
-    )
-    monkeypatch.chdir(folder)
     return folder
 
 
 @pytest.fixture
 def told(capfdbinary: Any) -> Any:
-    """told(status, argument, ...): what a command prints, to both streams; no part of it is a command."""
+    """told(status, argument, ...): what a command prints to both streams. No part of it is a command to a terminal."""
 
     def go(status: int, *arguments: str) -> str:
         try:
@@ -111,6 +97,22 @@ def test_text_stays_as_it_is() -> None:
     assert harmless("\r\x7f\x9b\u2028") == r"\r\x7f\x9b\u2028"
 
 
+@pytest.mark.usefixtures("here")
+def test_data_as_json_has_escapes_of_json(told: Any) -> None:
+    vocab, word = f"{EVIL}.json", "x\x1b\x7f\x9b\u202ey"
+    Path("text.txt").write_text(f"the {word}")
+    Path("other.json").write_text(Path(vocab).read_text().replace('"the"', '"that"'))
+    assert json.loads(told(0, "trace", "--vocab", vocab, "--json", word))["text"] == word
+    found = json.loads(told(1, "compare", vocab, "other.json", "--ids", "--json", "--corpus", "text.txt"))
+    assert found["a"]["name"] == vocab
+    out = f"{word}.gguf"
+    found = json.loads(told(0, "convert", "gpt-2", "--to", "gguf", "--corpus", "text.txt", "--json", "--out", out))
+    assert found["path"] == out
+    found, warning = told(0, "train", "text.txt", "--size", "262", "--json", "--out", f"{word}.json").splitlines()
+    assert "no end-of-text token" in warning
+    assert json.loads(found)["vocabularies"][0]["files"] == [f"{word}.json"]
+
+
 class Terminal(io.StringIO):
     """What a terminal is sent."""
 
@@ -131,19 +133,31 @@ def test_a_table_in_colour_takes_nothing_for_markup() -> None:
 
 def test_tokens_on_a_terminal_are_told_with_escapes(here: Path) -> None:
     pty = pytest.importorskip("pty")
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.execv(
-            sys.executable, [sys.executable, "-m", "jittok", "encode", "--vocab", f"{here}/{EVIL}.json", "-p", EVIL]
-        )
-    said = b""
-    try:
-        while piece := os.read(terminal, 1 << 16):
-            said += piece
-    except OSError:  # the end of it, on Linux
-        pass
-    assert os.waitpid(pid, 0)[1] == 0
-    assert f"2 -> '{TOLD}'" in said.decode()
+
+    def seen(vocab: str, text: str) -> str:
+        """What `encode` sends to a terminal."""
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.execv(sys.executable, [sys.executable, "-m", "jittok", "encode", "--vocab", vocab, "-p", text])
+        said = b""
+        try:
+            while piece := os.read(terminal, 1 << 16):
+                said += piece
+        except OSError:  # the end of it, on Linux
+            pass
+        assert os.waitpid(pid, 0)[1] == 0
+        return said.decode()
+
+    assert f"2 -> '{TOLD}'" in seen(f"{here}/{EVIL}.json", EVIL)
+    assert r"-> '\x9b'" in seen("gpt-2", "\u06db")  # the second of its two bytes is a command of 8-bit terminals
+
+
+@pytest.mark.usefixtures("here")
+def test_tokens_in_a_pipe_are_their_bytes(capfdbinary: Any) -> None:
+    assert main(["encode", "--vocab", f"{EVIL}.json", "-p", EVIL]) == 0
+    assert f"2 -> '{EVIL}'".encode() in capfdbinary.readouterr().out
+    assert main(["encode", "--vocab", "gpt-2", "-p", "\u06db"]) == 0
+    assert b"-> '\x9b'" in capfdbinary.readouterr().out
 
 
 def test_a_name_is_no_command_to_gdb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
