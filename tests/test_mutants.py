@@ -1,6 +1,8 @@
 """The lists of `make mutants` fit the sources: a change of a line that is no longer there asks nothing."""
 
+import contextlib
 import importlib.util
+import json
 from pathlib import Path
 
 import pytest
@@ -29,3 +31,36 @@ def test_a_change_that_does_not_fit_is_known(lost):
 
 def test_no_change_leaves_its_line_as_it_is():
     assert [mutant.old for mutant in EVERY if mutant.old == mutant.new] == []
+
+
+def test_a_test_that_waits_is_stopped(tmp_path, monkeypatch):
+    pytest.importorskip("resource")
+    (tmp_path / "test_it.py").write_text("import time\ndef test_it():\n    time.sleep(600)\n")
+    monkeypatch.setattr(run, "WAITING", 0.05)
+    assert run.Copies.tested(None, tmp_path, ["test_it.py"], 60)[0] == run.ENDLESS
+
+
+class Copies:
+    """Every change fails one test, which may fail without a change too."""
+
+    def __init__(self, *, fails):
+        self.fails, self.asked = fails, []
+
+    def change(self, _mutant, _seconds):
+        return "FAILED tests/test_a.py::test_b[c] - no"
+
+    def unchanged(self, tests):
+        self.asked.append([*tests])
+        if self.fails:
+            raise SystemExit
+
+
+def test_an_answer_counts_once_its_test_has_passed_without_the_change(tmp_path, monkeypatch):
+    monkeypatch.setattr(run, "KEPT", tmp_path / "kept.json")
+    kept = {}
+    for fails in (True, True, False, False):
+        copies = Copies(fails=fails)
+        with pytest.raises(SystemExit) if fails else contextlib.nullcontext():
+            assert run._answers(copies, EVERY[:2], kept, 2) == [copies.change(None, 0)] * 2
+        kept = json.loads(run.KEPT.read_text())
+    assert copies.asked == []  # proved the time before

@@ -222,7 +222,7 @@ def open_named(
     hint = f"; did you mean {near[0]}?" if near else ""
     if re.fullmatch(r"[\w.-]+/[\w.-]+", vocab) and not path.suffix[1:].isalpha():
         hint = "; nothing is downloaded: name the model's own file on this disk"
-    found = f"{where} {vocab}: found no such file, expected one, or one of the names of what is bundled"
+    found = f"{where} {vocab}: found no such file, expected the name of a file, or of a bundled vocabulary"
     raise FileNotFoundError(f"{found}: {', '.join(names)}{hint}")
 
 

@@ -27,7 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--document", type=positive, metavar="N", help="this document of the file, from 1 (default: the only one)"
     )
     add_kinds(parser)
-    parser.add_argument("--stage", action="append", choices=STAGES, help="only this stage (may be given several times)")
+    stages = f"only this stage (may be given several times): {', '.join(STAGES)}"
+    parser.add_argument("--stage", action="append", choices=STAGES, metavar="STAGE", help=stages)
     parser.add_argument("--add-special", action="store_true", help="BOS and EOS where the vocabulary wants them")
     parser.add_argument("--parse-special", action="store_true", help="control tokens in the text become control tokens")
     add_errors(parser)

@@ -286,7 +286,7 @@ class _Walker:
         size = 8 if kind == STRING else _DTYPES[kind].itemsize
         if count > LONGEST_ARRAY or count * size > self.size - self.at:
             raise self.bad(
-                f"{count} elements with {self.size - self.at} bytes left", "as many elements as there are bytes for"
+                f"{count} elements with {self.size - self.at} bytes left", "fewer elements, or a longer file"
             )
         if kind == STRING:
             if count > MOST_STRINGS:

@@ -173,7 +173,7 @@ def test_info_shows_facts_as_text_and_data(run: Any, spm: Tokenizer, monkeypatch
         (["decode"], b"x y", "-, line 1: found b'x y', expected token ids"),
         (["decode"], b"[1.5]", "expected token ids"),
         (["decode"], b"999999", "token 999999: expected 0 <= id < 273"),
-        (["count", "--vocab", "nobody"], b"", "one of the names of what is bundled: tiny"),
+        (["count", "--vocab", "nobody"], b"", "or of a bundled vocabulary: tiny"),
     ],
 )
 def test_bad_input_is_one_line_and_status_2(run: Any, arguments: list[str], stdin: bytes, says: str) -> None:

@@ -132,7 +132,7 @@ MESSAGES = [
     ),
     (["count", "--vocab", "."], "tokenizer.json: file: found"),
     (["count", "--vocab", "empty"], "empty: file: found no bytes at all, expected a GGUF file or another"),
-    (["count", "--vocab", "gpt2"], "names of what is bundled: bert, gpt-2, mistral, t5; did you mean gpt-2?"),
+    (["count", "--vocab", "gpt2"], "or of a bundled vocabulary: bert, gpt-2, mistral, t5; did you mean gpt-2?"),
     (["count", "--vocab", "meta-llama/Llama-3.1-8B"], "nothing is downloaded: name the model's own file on this disk"),
     (["count", "--vocab", "half.gguf"], "half.gguf: header (byte 4): found"),
     (["encode", "-o", "a.txt/ids", "-p", "x"], "a.txt"),

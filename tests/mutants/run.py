@@ -4,11 +4,11 @@
 
 The changes stand in the files `*.txt` beside this one (see `read`). WORDs choose those whose file or list has one of
 them in its name. Each change is made in a temporary copy of the package, never in the checkout. The tests of its list
-run there until one fails. Those that failed run once more at the end without a change, and must pass. They run without
-the compiler, which takes seconds where compiling takes minutes. Answers are kept in `.venv/mutants.json`, so a run that
-was stopped goes on. A change of the source, of the tests or of the list asks again, and so does --again. Prints what
-survived and the score. Status 1 where a change survives without a reason. Nothing is run while one of any list names a
-line or a test that is not there.
+run there until one fails. At the end the tests that failed run once more without a change, and must pass. All run
+without the compiler, which takes seconds where compiling takes minutes. Answers are kept in `.venv/mutants.json`, so
+you may stop a run and start it again. A change is tried again if its source, its tests or its line of the list are
+others, or with --again. Prints what survived and the score. Status 1 where a change survives without a reason. If any
+list names a line or a test that is not there, nothing is run.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -34,11 +35,17 @@ from typing import NamedTuple
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 KEPT = ROOT / ".venv" / "mutants.json"
+WRITING = threading.Lock()
 LEAST = 90
 """Percent of changes that are to be noticed."""
 TIMES, SECONDS = 4, 60
-"""Tests that take so many times as long as without a change, and so many seconds of the processor, have noticed it."""
+"""Tests have noticed a change if they take more than this many times as long as without it, and more than this many
+seconds of the processor."""
+WAITING = 20
+"""They are stopped after so many times these seconds by the clock: a test that waits takes no time of the processor."""
 ENDLESS = "it does not end"
+PROVED = "proved"
+"""Beside the answers: the changes whose tests have passed without a change since."""
 
 
 class Mutant(NamedTuple):
@@ -112,12 +119,12 @@ class Copies:
                 shutil.copytree(ROOT / part, home / part, ignore=shutil.ignore_patterns("__pycache__"))
             for part in ("pyproject.toml", "README.md"):
                 shutil.copy(ROOT / part, home / part)
-            # byte code that is taken where the source's bytes are the same: a time of writing would not tell a change
+            # checked by the source's bytes: two writes within a second have the same time
             compileall.compile_dir(home, quiet=1, invalidation_mode=py_compile.PycInvalidationMode.CHECKED_HASH)
             self.free.put(home)
 
     def tested(self, home: Path, tests: Iterable[str], seconds: int) -> tuple[str, float]:
-        """("" if all pass, else what failed; seconds that the processor took) in this copy."""
+        """("" if all tests pass in this copy, else what failed; seconds that the processor took)."""
         import resource  # not on Windows, where the lists alone are read
 
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("JITTOK_", "NUMBA_"))}
@@ -130,7 +137,11 @@ class Copies:
                 command, cwd=home, env=clean | settings, stdout=shown, stderr=subprocess.STDOUT,
                 preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds)),  # noqa: PLW1509
             )  # fmt: skip
+            waiting = threading.Timer(WAITING * seconds, os.kill, (started.pid, signal.SIGKILL))
+            waiting.daemon = True
+            waiting.start()
             _, status, used = os.wait4(started.pid, 0)
+            waiting.cancel()
             started.returncode = os.waitstatus_to_exitcode(status)
             shown.seek(0)
             failed = [line for line in shown if line.startswith(("FAILED ", "ERROR "))]
@@ -141,7 +152,7 @@ class Copies:
         return (failed or [ENDLESS if stopped else f"pytest: status {started.returncode}"])[0].strip(), took
 
     def unchanged(self, tests: Iterable[str]) -> float:
-        """Seconds that these tests take as the sources are. Ends where one fails."""
+        """Seconds that these tests take without any change. If one fails, the program ends."""
         home = self.free.get()
         try:
             found, took = self.tested(home, tests, 1 << 20)
@@ -206,7 +217,6 @@ def main() -> int:
 def _answers(copies: Copies, chosen: list[Mutant], kept: dict[str, str], threads: int) -> list[str]:
     """What failed with each change, "" where nothing did."""
     keys = {mutant: digest(mutant) for mutant in chosen}  # now: somebody may edit the tests meanwhile
-    noticed: set[str] = set()
 
     def answer(mutant: Mutant) -> str:
         key = keys[mutant]
@@ -216,20 +226,35 @@ def _answers(copies: Copies, chosen: list[Mutant], kept: dict[str, str], threads
         if found == ENDLESS and (needed := int(TIMES * copies.unchanged(mutant.tests))) > SECONDS:
             found = copies.change(mutant, needed)
         kept[key] = found
-        KEPT.parent.mkdir(exist_ok=True)
-        KEPT.write_text(json.dumps(dict(kept)), encoding="utf-8")
+        _keep(kept)
         shown = found or ("argued" if mutant.reason else "SURVIVED")
         print(f"{mutant.source}  {mutant.new[:70]}  {shown[:110]}", flush=True)
-        if "::" in found:
-            noticed.add(found.split(" ", 1)[1].partition("[")[0].partition(" - ")[0])
         return found
 
     drawn = random.Random(0).sample(chosen, len(chosen))  # a run that is stopped has seen something of each list
     with ThreadPoolExecutor(threads) as pool:
         answers = dict(zip(drawn, pool.map(answer, drawn), strict=True))
-    if noticed:
-        copies.unchanged(sorted(noticed))
+    proved = set(kept.get(PROVED, "").split())
+    noticed = {keys[mutant]: _test_of(found) for mutant, found in answers.items() if keys[mutant] not in proved}
+    if tests := {test for test in noticed.values() if test}:
+        copies.unchanged(sorted(tests))
+    kept[PROVED] = " ".join(sorted(proved | {*noticed}))
+    _keep(kept)
     return [answers[mutant] for mutant in chosen]
+
+
+def _test_of(found: str) -> str:
+    """The test in a line of pytest's that says what failed; "" where it names none."""
+    return found.split(" ", 1)[1].partition("[")[0].partition(" - ")[0] if "::" in found else ""
+
+
+def _keep(kept: dict[str, str]) -> None:
+    """Write the answers to the disk, whole or not at all."""
+    with WRITING:
+        KEPT.parent.mkdir(exist_ok=True)
+        new = KEPT.with_suffix(".new")
+        new.write_text(json.dumps(dict(kept)), encoding="utf-8")
+        new.replace(KEPT)
 
 
 if __name__ == "__main__":

@@ -115,7 +115,7 @@ def test_lying_lengths_are_malformed_and_take_no_memory(length, place):
 def test_lying_counts_are_malformed_and_take_no_memory(count, kind):
     data = file_of(pair("a", Raw(ARRAY, struct.pack("<iQ", kind, count) + b"\x01\0")))
     with little_memory():
-        malformed(data, f"{count} elements with 2 bytes left, expected as many elements as there are bytes for")
+        malformed(data, f"{count} elements with 2 bytes left, expected fewer elements, or a longer file")
 
 
 @pytest.mark.parametrize(
