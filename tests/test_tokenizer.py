@@ -260,6 +260,43 @@ def test_a_derived_class_stays_one_in_a_pickle_and_a_copy(spm: Tokenizer) -> Non
         assert again.encode("hi").tolist() == ids == spm.encode("ab hi").tolist()
 
 
+class Noted(Tokenizer):
+    """Facts under names that the constructor of `Tokenizer` uses, too, and one that is no attribute."""
+
+    __slots__ = ("place",)
+
+    def __init__(self, like: Tokenizer) -> None:
+        super().__init__(like.vocab)
+        self.format, self.key, self.compiled, self.os, self.place = "f", 1, 2, 3, 4
+
+
+class Careful(Tokenizer):
+    """What it holds beside its vocabulary is not pickled."""
+
+    def __init__(self, like: Tokenizer) -> None:
+        super().__init__(like.vocab)
+        self.lock, self.size = threading.Lock(), 5
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.lock, self.told = threading.Lock(), sorted(state)
+
+
+def test_a_derived_class_keeps_all_that_it_added(spm: Tokenizer) -> None:
+    noted, careful = Noted(spm), Careful(spm)
+    ids = spm.encode("ab").tolist()
+    assert noted.encode("ab").tolist() == careful.encode("ab").tolist() == ids
+    for again in (pickle.loads(pickle.dumps(noted)), copy.copy(noted), copy.deepcopy(noted)):
+        assert (again.format, again.key, again.compiled, again.os, again.place) == ("f", 1, 2, 3, 4)
+        assert again.encode("ab").tolist() == ids
+    for other in (pickle.loads(pickle.dumps(careful)), copy.copy(careful), copy.deepcopy(careful)):
+        assert (other.told, other.size, other.lock.locked()) == (["size"], 5, False)
+        assert other.encode("ab").tolist() == ids
+
+
 def test_a_tokenizer_of_a_file_pickles_small_and_checks_the_file(tmp_path: Path) -> None:
     path = tmp_path / "vocab.gguf"
     path.write_bytes(bundled_source("gpt-2"))

@@ -3,16 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
+from types import MemberDescriptorType
 from typing import Any
 
 import numpy as np
 
+from jittok.locks import once
 
-def own_of(tok: Any, base: type) -> dict[str, Any] | None:
-    """What an object of a derived class has beside what `base` gives it, None where that is nothing."""
-    constructor = vars(base)["__init__"].__code__
-    given = {*constructor.co_names, *dir(base)}  # what is set at first, and what is found later
-    return {name: value for name, value in vars(tok).items() if name not in given} or None
+
+def own_of(tok: Any, base: type) -> Any:
+    """The state of an object beside what `base` gives it, as `copyreg` has it; None where that is nothing.
+
+    It is what `__getstate__` of a derived class gives, or else attributes, also those in `__slots__`.
+    """
+    kind, given = type(tok), _given_by(base)
+    asks = getattr(kind, "__getstate__", None) is not getattr(object, "__getstate__", None)
+    state = tok.__getstate__() if asks else vars(tok)
+    if isinstance(state, dict):  # often all attributes but some
+        state = {name: value for name, value in state.items() if name not in given}
+    if asks:
+        return state
+    members = {name for each in kind.__mro__ for name, it in vars(each).items() if isinstance(it, MemberDescriptorType)}
+    slots = {name: getattr(tok, name) for name in members if hasattr(tok, name)}
+    return (state, slots) if slots else state or None
+
+
+@cache
+def _given_by(base: type) -> frozenset[str]:
+    """The attributes that the constructor of `base` sets, and those that are found later."""
+    import dis  # it takes time, and few pickles need it
+
+    steps = dis.get_instructions(vars(base)["__init__"])
+    later = {name for each in base.__mro__ for name, it in vars(each).items() if isinstance(it, once)}
+    return frozenset(later.union(step.argval for step in steps if step.opname == "STORE_ATTR"))
 
 
 def read_only(kind: Callable[..., Any], state: dict[str, Any]) -> Any:
