@@ -89,7 +89,10 @@ def read_vocab_txt(path: Path) -> Pipeline:
 def read_vocab_json(folder: Path, vocab: Path, merges: Path) -> Pipeline:
     """The Pipeline of a vocab.json and the merges.txt beside it."""
     beside = _Beside(folder, "GPT2Tokenizer")
-    ids = parse_json(str(vocab), read_file(vocab)).of(dict)
+    whole = parse_json(str(vocab), read_file(vocab))
+    ids = whole.of(dict)
+    if {*map(type, ids.values())} - {int}:
+        ids = {text: whole.count(text) for text in ids}
     name = beside.name
     if name == "BertTokenizer":
         raise beside.node.child("tokenizer_class").unknown(name, "a class whose files are vocab.json and merges.txt")

@@ -258,3 +258,12 @@ def test_an_object_under_another_name_is_a_token_where_it_says_so(files, ids, tm
 )  # fmt: skip
 def test_an_object_of_the_config_does_not_make_an_added_token_special(files, text, tmp_path):
     assert bert(tmp_path, added_tokens={"[SEP]": 3}, **files).decode([3]) == text
+
+
+@pytest.mark.parametrize("number", [{}, "257", None, True, 1.0])
+def test_an_id_of_vocab_json_that_is_no_number_is_refused(number, tmp_path):
+    gpt2(tmp_path, "WhisperTokenizer", ["<|startoftranscript|>", "<|endoftext|>"])
+    vocab = json.loads((tmp_path / "vocab.json").read_bytes())
+    (tmp_path / "vocab.json").write_text(json.dumps({**vocab, "<|startoftranscript|>": number}))
+    with pytest.raises(MalformedVocab, match="startoftranscript.*: found"):
+        jittok.load(tmp_path, cache=False)
