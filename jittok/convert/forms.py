@@ -153,12 +153,14 @@ def _types(pipeline: Pipeline) -> list[int]:
 
 
 def _added(pipeline: Pipeline) -> list[dict[str, Any]]:
+    """The added tokens. One that goes on to print its normalized content was normalized before: so it is there twice."""
     return [
         dict(hf_file.added_token(
-            token.id, token.content, special=token.special, normalized=token.normalized, lstrip=token.lstrip,
+            token.id, token.content, special=token.special, normalized=normalized, lstrip=token.lstrip,
             rstrip=token.rstrip, single_word=token.single_word,
         ))
         for token in sorted(pipeline.added, key=lambda token: token.id)
+        for normalized in ((True, False) if token.printed_normalized else (token.normalized,))
     ]  # fmt: skip
 
 

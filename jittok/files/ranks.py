@@ -21,6 +21,8 @@ from jittok.pipeline.pipeline import FIRST_TEXT, SECOND_TEXT, SPECIAL, UNSEARCHE
 from jittok.pipeline.steps import CRATE, REMOVED, Cut, JoinRaw, JoinRawBetweenSpecial, Pattern
 
 MOST_RANKS = 1 << 22
+MOST_FILLERS = 1 << 16
+"""Special tokens that a tekken.json has without naming them."""
 RANK_DIGITS = 9
 HOW = "jittok.load(file, pattern=r'...', special_tokens={'<|endoftext|>': 100257}) (--pattern, --special-token)"
 FILLER = "<SPECIAL_{}>"
@@ -152,8 +154,6 @@ def read_tekken(file: str, content: bytes) -> Pipeline:
     count = len(rows.of(list))
     if not 0 <= size - special_count <= count:
         raise config.bad(size, f"a vocabulary size of {special_count} to {special_count + count}")
-    if special_count > MOST_RANKS:
-        raise config.child("default_num_special_tokens").bad(special_count, f"at most {MOST_RANKS}")
     ranks = _usual_rows(rows.value[: size - special_count])
     for number, row in enumerate(rows.items()[: size - special_count]) if ranks is None else ():
         ranks = ranks or {}
@@ -219,6 +219,12 @@ def _tekken_special(root: Node, count: int) -> tuple[list[str], dict[str, int]]:
                 raise row.bad(row.value, f"a rank below {count}, the number of special tokens")
     if len(names) > count or len(set(names)) != len(names):
         raise rows.bad(InWords(f"{len(names)} special tokens"), f"at most {count}, each once")
+    if count > len(names) + MOST_FILLERS:
+        raise (
+            root.child("config")
+            .child("default_num_special_tokens")
+            .bad(count, f"at most {MOST_FILLERS} more than the {len(names)} that have a name")
+        )
     more = range(len(names), count)
     names += [FILLER.format(k) for k in more]
     return names, dict(zip(names, [*said, *more], strict=True))

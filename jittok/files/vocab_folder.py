@@ -36,6 +36,8 @@ WHITE = "".join(chr(code) for code in range(0x3001) if chr(code).isspace() and n
 TASKS = ("transcribe", "translate")
 ID = re.compile(r"[0-9]{1,10}")
 EXTRA = "extra_special_tokens"
+MAPPED = "in special_tokens_map.json"
+"""What is put to an object that stands there."""
 FLAGS = ("single_word", "lstrip", "rstrip", "normalized")
 
 
@@ -62,8 +64,9 @@ def read_vocab_txt(path: Path) -> Pipeline:
         "max_input_chars_per_word": 100,
     }  # fmt: skip
     added = beside.added(ids)
+    numbers = _numbers(ids, added)
     cls, sep = (
-        _id_of(path, beside.text(name), ids, added) if beside.special(name) is not None else ["None", default]
+        _id_of(path, beside.text(name), numbers) if beside.special(name) is not None else ["None", default]
         for name, default in (("cls_token", 2), ("sep_token", 3))  # what the class takes for a null
     )
     if cls[0] == sep[0]:
@@ -86,11 +89,15 @@ def read_vocab_txt(path: Path) -> Pipeline:
 def read_vocab_json(folder: Path, vocab: Path, merges: Path) -> Pipeline:
     """The Pipeline of a vocab.json and the merges.txt beside it."""
     beside = _Beside(folder, "GPT2Tokenizer")
-    ids = parse_json(str(vocab), read_file(vocab)).of(dict)
+    whole = parse_json(str(vocab), read_file(vocab))
+    ids = whole.of(dict)
+    if {*map(type, ids.values())} - {int}:
+        ids = {text: whole.count(text) for text in ids}
     name = beside.name
     if name == "BertTokenizer":
         raise beside.node.child("tokenizer_class").unknown(name, "a class whose files are vocab.json and merges.txt")
     added = beside.added(ids)
+    numbers = _numbers(ids, added)
     byte_level: dict[str, Any] = {"type": "ByteLevel", "add_prefix_space": beside.flag("add_prefix_space", False)}
     root: dict[str, Any] = {
         "added_tokens": added,
@@ -110,12 +117,12 @@ def read_vocab_json(folder: Path, vocab: Path, merges: Path) -> Pipeline:
         root["model"] |= {"end_of_word_suffix": "</w>", "unk_token": beside.text("unk_token")}
     if name in ("CLIPTokenizer", "RobertaTokenizer"):
         parts = ("bos_token", "eos_token") if name == "CLIPTokenizer" else ("cls_token", "sep_token")
-        cls, sep = (_id_of(vocab, beside.text(part), ids, added) for part in parts)
+        cls, sep = (_id_of(vocab, beside.text(part), numbers) for part in parts)
         flags = {"trim_offsets": True, "add_prefix_space": False}  # of offsets, which are jittok's own
         root["post_processor"] = {"type": "RobertaProcessing", "cls": cls, "sep": sep, **flags}
     if name == "GPT2Tokenizer":
         before, after = (
-            [_id_of(vocab, beside.text(f"{end}_token"), ids, added)]
+            [_id_of(vocab, beside.text(f"{end}_token"), numbers)]
             if beside.flag(f"add_{end}_token", False) and beside.special(f"{end}_token") is not None
             else []
             for end in ("bos", "eos")
@@ -123,20 +130,19 @@ def read_vocab_json(folder: Path, vocab: Path, merges: Path) -> Pipeline:
         if before or after:
             root["post_processor"] = _around(before, after, each=True)
     if name == "WhisperTokenizer":
-        end = _id_of(vocab, beside.text("eos_token"), ids, added)
-        root["post_processor"] = _around(_before_a_transcript(vocab, beside, ids, added), [end])
+        end = _id_of(vocab, beside.text("eos_token"), numbers)
+        root["post_processor"] = _around(_before_a_transcript(vocab, beside, numbers), [end])
     made = _made(vocab, root, "vocab.json+merges.txt", beside, str(merges))
     if name == "CLIPTokenizer":
         return made._replace(decode=(JoinBytes(), ReplaceEach(Pattern("</w>", literal=True), " "), Trim()))
     return made
 
 
-def _before_a_transcript(path: Path, beside: _Beside, ids: dict[str, Any], added: list[dict[str, Any]]) -> list[Any]:
+def _before_a_transcript(path: Path, beside: _Beside, numbers: dict[str, Any]) -> list[Any]:
     """What stands in front of a text of Whisper: for a token that is missing the unknown token does."""
-    known = ids.keys() | {row["content"] for row in added}
 
     def found(text: str) -> list[Any]:
-        return _id_of(path, text if text in known else beside.text("unk_token"), ids, added)
+        return _id_of(path, text if text in numbers else beside.text("unk_token"), numbers)
 
     start = found("<|startoftranscript|>")
     out, said = [start], beside.node.get("language", str, None)
@@ -144,7 +150,7 @@ def _before_a_transcript(path: Path, beside: _Beside, ids: dict[str, Any], added
         if said.lower() not in LANGUAGES:
             raise beside.node.child("language").unknown(said, f"one of {', '.join(LANGUAGES)}")
         number = start[1] + 1 + LANGUAGES.index(said.lower())  # whatever token that is
-        texts = {row["id"]: row["content"] for row in added} | {token: text for text, token in ids.items()}
+        texts = {token: text for text, token in numbers.items()}
         if number not in texts:
             raise beside.node.child("language").bad(said, f"a token of the id {number}")
         out.append([texts[number], number])
@@ -185,13 +191,18 @@ def _merge_lines(path: Path) -> list[str]:
     return [line.removesuffix("\r") for line in lines]
 
 
-def _id_of(path: Path, text: str, ids: dict[str, Any], added: list[dict[str, Any]]) -> list[Any]:
-    known = {row["content"]: row["id"] for row in added}
-    if text not in known and text not in ids:
+def _id_of(path: Path, text: str, numbers: dict[str, Any]) -> list[Any]:
+    if text not in numbers:
         raise MalformedVocab(
             str(path), "tokens", InWords(f"no {text!r}"), "the special tokens that stand around a text"
         )
-    return [text, ids.get(text, known.get(text))]
+    return [text, numbers[text]]
+
+
+def _numbers(ids: dict[str, Any], added: list[dict[str, Any]]) -> dict[str, Any]:
+    """text -> the id that it has, whatever the files say: that of the vocabulary, else the next free one."""
+    new = dict.fromkeys(row["content"] for row in added if row["content"] and row["content"] not in ids)
+    return {**ids, **dict(zip(new, range(len(ids), len(ids) + len(new)), strict=True))}
 
 
 def _made(path: Path, root: dict[str, Any], kind: str, beside: _Beside, merges: str = "") -> Pipeline:
@@ -202,6 +213,11 @@ def _made(path: Path, root: dict[str, Any], kind: str, beside: _Beside, merges: 
 
 def _names_a_token(key: str) -> bool:
     return key.endswith("_token") and key not in ORDER
+
+
+def _is_token(row: dict[str, Any]) -> bool:
+    """Whether an object under a name of its own is a token: in tokenizer_config.json only where it says so."""
+    return MAPPED in row or row.get("__type") == "AddedToken"
 
 
 class _Beside:
@@ -251,15 +267,24 @@ class _Beside:
             named |= config.pop(EXTRA)
         if "added_tokens_decoder" not in config:
             before = config.get(EXTRA) or []
-            config |= special
+            config |= {
+                key: {**row, MAPPED: True} if key.endswith("_token") and isinstance(row, dict) else row
+                for key, row in special.items()
+            }
             if isinstance(config.get(EXTRA), dict):
                 named |= config.pop(EXTRA)
             elif EXTRA in special and isinstance(before, list):
-                mapped = [{**row, "special": True} if isinstance(row, dict) else row for row in self._rows(EXTRA)]
+                mapped = [
+                    {**row, "special": True, MAPPED: True} if isinstance(row, dict) else row
+                    for row in self._rows(EXTRA)
+                ]
                 config[EXTRA] = before + [row for row in mapped if row not in before]
         if EXTRA not in config and "additional_special_tokens" in config:
             config[EXTRA] = config.pop("additional_special_tokens")
-        more = {key: row for key, row in config.items() if _names_a_token(key) and isinstance(row, str | dict)}
+        more = {
+            key: row for key, row in config.items()
+            if _names_a_token(key) and (isinstance(row, str) or (isinstance(row, dict) and _is_token(row)))
+        }  # fmt: skip
         return {**more, **named}, self._rows(EXTRA)
 
     def _rows(self, key: str) -> list[Any]:
@@ -279,6 +304,7 @@ class _Beside:
         """All added tokens as rows of a tokenizer.json."""
         rows: dict[str, dict[str, Any]] = {}
         before: dict[str, dict[str, Any]] = {}  # what was normalized at first goes on to print that
+        unsaid: set[str] = set()  # tokens whose row does not say whether they are normalized
         top = len(ids)
 
         def enter(content: str, said: Any, flags: dict[str, Any], special: bool) -> None:
@@ -287,6 +313,7 @@ class _Beside:
             if token is None:
                 token, top = top, top + 1
             chosen = {name: bool(flags.get(name, name == "normalized" and not special)) for name in FLAGS}
+            (unsaid.discard if "normalized" in flags else unsaid.add)(content)
             if content in rows and rows[content]["normalized"]:
                 before[content] = rows[content]
             rows[content] = {"id": token, "content": content, "special": special, **chosen}
@@ -308,7 +335,9 @@ class _Beside:
         said = frozenset(rows)
         named = [row for row in (*map(self.config.get, ORDER), *self.extra) if row]
         by_files = {
-            row["content"] if isinstance(row, dict) else row for row in map(partial(self._checked, EXTRA), named)
+            row["content"] if isinstance(row, dict) else row
+            for row in map(partial(self._checked, EXTRA), named)
+            if isinstance(row, str) or MAPPED in row
         }
 
         def enter_special(key: str, found: Any, special: bool) -> None:
@@ -321,6 +350,8 @@ class _Beside:
                 enter(content, None, flags, special or (content in rows and rows[content]["special"]))
             elif key != EXTRA or (isinstance(row, str) and not decoder):
                 rows[content]["special"] = True
+                if key != EXTRA and decoder and content in unsaid:
+                    rows[content]["normalized"] = False
                 if key not in self.named and not decoder:
                     if rows[content]["normalized"] and content not in by_files:
                         before[content] = dict(rows[content])

@@ -220,3 +220,50 @@ def test_a_special_token_that_the_class_alone_names_is_an_added_one_first(tmp_pa
 def test_added_tokens_are_added_by_their_numbers_and_of_equal_ones_the_last(added, ids, tmp_path):
     lines = [*BERT[:7], "a", "##a", *BERT[9:], "k", "k", "q"]
     assert bert(tmp_path, lines, added_tokens=added).encode("<B> NEW").tolist() == ids
+
+
+def test_a_token_around_a_text_has_the_id_of_its_added_token_whatever_the_files_say(tmp_path):
+    """What was found: the template took the number of added_tokens.json, the added token the next free id."""
+    tok = bert(tmp_path, added_tokens={"<C>": 2}, config={"cls_token": "<C>"})
+    assert tok.encode("a", add_special=True).tolist() == [len(BERT), 5, 3]
+    (tmp_path / "w").mkdir()
+    said = {"7": {**PLAIN, "content": "<|startoftranscript|>", "normalized": False}}
+    tok = gpt2(tmp_path / "w", "WhisperTokenizer", config={"added_tokens_decoder": said, "predict_timestamps": True})
+    assert tok.encode("ab", add_special=True).tolist() == [258, 256, 257]
+
+
+@pytest.mark.parametrize(
+    ("flags", "text"), [({}, "[CLS]"), ({"special": False}, "[CLS]"), ({"normalized": True}, "[cls]")]
+)
+def test_a_named_token_is_not_normalized_unless_its_row_says_so(flags, text, tmp_path):
+    tok = bert(tmp_path, config={"added_tokens_decoder": {"2": {"content": "[CLS]", "lstrip": True, **flags}}})
+    assert tok.decode([2]) == text
+
+
+@pytest.mark.parametrize(
+    ("files", "ids"),
+    [
+        ({"config": {"image_token": {"content": "X"}}}, [10]),  # an object of no type is no token
+        ({"config": {"image_token": {"content": "X", "__type": "AddedToken"}}}, [15]),
+        ({"special_tokens_map": {"image_token": {"content": "X"}}}, [15]),
+    ],
+)
+def test_an_object_under_another_name_is_a_token_where_it_says_so(files, ids, tmp_path):
+    assert bert(tmp_path, **files).encode("X", parse_special=True).tolist() == ids
+
+
+@pytest.mark.parametrize(
+    ("files", "text"), [({"config": {"extra_special_tokens": [{**RAW, "content": "[SEP]", "special": True}]}}, "[sep]"),
+                        ({"special_tokens_map": {"sep_token": {**RAW, "content": "[SEP]"}}}, "[SEP]")],
+)  # fmt: skip
+def test_an_object_of_the_config_does_not_make_an_added_token_special(files, text, tmp_path):
+    assert bert(tmp_path, added_tokens={"[SEP]": 3}, **files).decode([3]) == text
+
+
+@pytest.mark.parametrize("number", [{}, "257", None, True, 1.0])
+def test_an_id_of_vocab_json_that_is_no_number_is_refused(number, tmp_path):
+    gpt2(tmp_path, "WhisperTokenizer", ["<|startoftranscript|>", "<|endoftext|>"])
+    vocab = json.loads((tmp_path / "vocab.json").read_bytes())
+    (tmp_path / "vocab.json").write_text(json.dumps({**vocab, "<|startoftranscript|>": number}))
+    with pytest.raises(MalformedVocab, match="startoftranscript.*: found"):
+        jittok.load(tmp_path, cache=False)

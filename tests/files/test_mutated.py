@@ -76,6 +76,10 @@ ATTACKS = {
     "a group": sentencepiece(2) + b"\x0b" * 100_000,
     "a rank past the end": with_value(tekken(), ["vocab", 300 - 45, "rank"], 1 << 31),
     "more special tokens than tokens": with_value(tekken(), ["config", "default_num_special_tokens"], 1 << 31),
+    "special tokens without a name": with_value(
+        with_value(tekken(), ["config", "default_num_special_tokens"], 1 << 22), ["config", "default_vocab_size"],
+        (1 << 22) + 256,
+    ),
 }  # fmt: skip
 
 

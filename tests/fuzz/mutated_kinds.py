@@ -27,7 +27,10 @@ SECONDS, MEGABYTES = 1.0, 100
 """What a file may take, beside its own size."""
 JSON_PARTS = 0.4
 """Share of changes of a JSON file that change values."""
-FOLDERS = {"folder": small_files.folder, "vocab_txt_folder": lambda: {"vocab.txt": small_files.vocab_txt()}}
+FOLDERS = {
+    "folder": small_files.folder, "vocab_txt_folder": small_files.bert_folder,
+    "whisper_folder": small_files.whisper_folder,
+}  # fmt: skip
 Files = dict[str, bytes]
 
 

@@ -178,6 +178,29 @@ def folder() -> dict[str, bytes]:
     }
 
 
+def bert_folder() -> dict[str, bytes]:
+    """vocab.txt with all that may lie beside it."""
+    config = {"tokenizer_class": "BertTokenizer", "do_lower_case": True, "strip_accents": None, "cls_token": "[CLS]",
+              "image_token": {"content": "<i>", "__type": "AddedToken"}, "extra_special_tokens": ["<e>"]}  # fmt: skip
+    return {
+        "vocab.txt": vocab_txt(),
+        "tokenizer_config.json": json.dumps(config).encode(),
+        "added_tokens.json": b'{"<z>": 23, "[SEP]": 3}',
+        "special_tokens_map.json": b'{"mask_token": {"content": "[MASK]", "lstrip": true}, "sep_token": "[SEP]"}',
+    }
+
+
+def whisper_folder() -> dict[str, bytes]:
+    """The files of Whisper's class."""
+    special = ["<|endoftext|>", "<|startoftranscript|>", "<|en|>", "<|zh|>", "<|transcribe|>", "<|notimestamps|>"]
+    config = {"tokenizer_class": "WhisperTokenizer", "language": "zh", "task": "transcribe",
+              "predict_timestamps": False, "unk_token": "<|endoftext|>",
+              "added_tokens_decoder": {"264": {"content": special[0], "special": True}}}  # fmt: skip
+    vocab = _vocab(ALPHABET, PAIRS)
+    vocab |= {text: token for token, text in enumerate(special, len(vocab))}
+    return {**folder(), "vocab.json": json.dumps(vocab).encode(), "tokenizer_config.json": json.dumps(config).encode()}
+
+
 FILES = {
     "byte_level": byte_level, "characters": characters, "unigram": unigram, "wordpiece": wordpiece,
     "wordlevel": wordlevel, "ranks": ranks, "tekken": tekken, "rwkv": rwkv, "vocab_txt": vocab_txt,
