@@ -153,7 +153,7 @@ def _types(pipeline: Pipeline) -> list[int]:
 
 
 def _added(pipeline: Pipeline) -> list[dict[str, Any]]:
-    """The added tokens. One that goes on to print its normalized content was normalized before: so it is there twice."""
+    """The added tokens. One that goes on to print its normalized content stands twice, normalized first."""
     return [
         dict(hf_file.added_token(
             token.id, token.content, special=token.special, normalized=normalized, lstrip=token.lstrip,

@@ -12,13 +12,13 @@ from conftest import make_texts, write_jsonl
 import jittok.corpus
 from jittok.cli import main
 from jittok.corpus import Options, batches, compile_corpus, verify, witness
-from jittok.corpus.verifier import STRANGER
 from jittok.corpus.compiler import formats_of
 from jittok.corpus.encode import RangeEncoder
 from jittok.corpus.manifest import DIGEST, write_manifest
 from jittok.corpus.predict import predict
 from jittok.corpus.progress import Progress, ProgressLine, clock
 from jittok.corpus.sources import find_sources
+from jittok.corpus.verifier import STRANGER
 from jittok.errors import CorpusError
 
 pa = pytest.importorskip("pyarrow")

@@ -265,5 +265,5 @@ def test_an_id_of_vocab_json_that_is_no_number_is_refused(number, tmp_path):
     gpt2(tmp_path, "WhisperTokenizer", ["<|startoftranscript|>", "<|endoftext|>"])
     vocab = json.loads((tmp_path / "vocab.json").read_bytes())
     (tmp_path / "vocab.json").write_text(json.dumps({**vocab, "<|startoftranscript|>": number}))
-    with pytest.raises(MalformedVocab, match="startoftranscript.*: found"):
+    with pytest.raises(MalformedVocab, match=r"startoftranscript.*: found"):
         jittok.load(tmp_path, cache=False)

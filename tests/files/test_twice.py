@@ -1,5 +1,7 @@
 """What a tokenizer.json says twice, and in two ways: ids and texts as tokenizers 0.23 gives them, or a refusal."""
 
+import importlib
+import importlib.util
 import json
 
 import pytest
@@ -21,6 +23,13 @@ def words(*rows, normalizer=None):
 
 
 LOWER = {"type": "Lowercase"}
+BERT = {
+    "type": "BertNormalizer",
+    "clean_text": True,
+    "handle_chinese_chars": True,
+    "strip_accents": None,
+    "lowercase": True,
+}
 
 
 @pytest.mark.parametrize("normalizer", [None, LOWER])
@@ -41,6 +50,19 @@ def test_an_added_token_that_was_normalized_once_goes_on_to_print_that():
     assert tok.encode("x a").tolist() == [2, 0]
     assert jittok.load(words(*rows), cache=False).decode([3, 0]) == "X a"
     assert jittok.load(words(*rows[::-1], normalizer=LOWER), cache=False).decode([3, 0]) == "x a"
+
+
+def test_a_token_that_prints_its_normalized_text_does_so_once_converted(tmp_path):
+    out = tmp_path / "t.json"
+    content = json.loads(words(("X", True, True), ("X", False, False), normalizer=BERT))
+    content["pre_tokenizer"] = {"type": "BertPreTokenizer"}
+    content["model"] |= {"type": "WordPiece", "continuing_subword_prefix": "##", "max_input_chars_per_word": 100}
+    content["decoder"] = {"type": "WordPiece", "prefix": "##", "cleanup": True}
+    assert jittok.convert(jittok.load(json.dumps(content).encode(), cache=False), out).differing == 0
+    assert jittok.load(out, cache=False).decode([3, 0]) == "x a"
+    if library := importlib.util.find_spec("tokenizers") and importlib.import_module("tokenizers"):
+        other = library.Tokenizer.from_file(str(out))
+        assert other.decode([3, 0], skip_special_tokens=False) == "x a"
 
 
 def test_new_added_tokens_stand_behind_all_pieces_though_one_is_there_twice():
