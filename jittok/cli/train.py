@@ -289,6 +289,8 @@ def _edited(options: argparse.Namespace, tok: Any, words: Counts) -> dict[str, A
         made = prune(tok, None, words=words, least=max(options.min_frequency, 1))
     for out in options.out:
         made.save(out)
+    for warning in made.warnings:
+        note(f"jittok train: {warning}")
     facts = {"size": len(made.tokens), "merges": len(made.merges), "files": list(options.out)}
     return {**facts, "new": made.old_ids.count(-1), "gone": len(tok.vocab) - len(made.tokens) + made.old_ids.count(-1)}
 

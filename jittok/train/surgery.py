@@ -7,7 +7,7 @@ over. `prune`: tokens that texts never use go, unless a token that stays is made
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,7 @@ class Edited:
     merges: list[bytes]
     old_ids: list[int]  # of each id: its id in the base, -1 for a new token
     counts: list[int]  # of each new merge, or of each token that went
+    warnings: list[str] = field(default_factory=list)
 
     def save(self, path: str) -> None:
         """Write a GGUF."""
@@ -85,7 +86,13 @@ def extend(tok: Tokenizer, texts: Any, more: int, *, words: Counts | None = None
         tokens.append(tokens[a] + tokens[b])
     types = [*types_of(vocab), *([1] * (len(tokens) - base))]
     old = [*range(base), *([-1] * (len(tokens) - base))]
-    return Edited(vocab, tokens, types, lines, old, (merges.counts // words.unit).tolist())
+    made = Edited(vocab, tokens, types, lines, old, (merges.counts // words.unit).tolist())
+    if (new := len(tokens) - base) < more:
+        best = merges.best_left // words.unit
+        left = f"the best pair left counts {best}, below min_frequency {min_frequency}"
+        why = left if best and min_frequency > 1 else "no pair is left to merge"
+        made.warnings.append(f"{new} of {more} new tokens: {why}")
+    return made
 
 
 def types_of(vocab: Vocab) -> list[int]:

@@ -111,9 +111,10 @@ def test_damaged_entries_are_recompiled(home):
     assert python(home, SHOW) == "[1, 2, 3] True"
 
 
-def test_no_home_directory_is_no_failure(home):
-    nowhere = {"HOME": "/proc/nowhere", "JITTOK_CACHE_DIR": "", "XDG_CACHE_HOME": "", "LOCALAPPDATA": "/proc/nowhere"}
-    assert python(home, SHOW, **nowhere) == "[1, 2, 3] False"
+@pytest.mark.parametrize("none", ["/proc/nowhere", ""])
+def test_no_home_directory_is_no_failure(home, none):
+    nowhere = {"HOME": none, "JITTOK_CACHE_DIR": "", "XDG_CACHE_HOME": "", "LOCALAPPDATA": "/proc/nowhere"}
+    assert python(home, SHOW, **nowhere) == python(home, SHOW, **nowhere) == "[1, 2, 3] False"
 
 
 def test_code_without_what_only_some_processors_have_is_kept_apart(home):

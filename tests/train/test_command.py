@@ -77,6 +77,10 @@ def test_other_models_and_changed_vocabularies(tmp_path: Path, capsys: Any) -> N
         assert jittok.load(out).type == {"spm": "spm", "unigram": "ugm", "wordpiece": "wpm"}[model]
     found = run(capsys, readme, "--extend", "gpt-2", "--size", 20, "--out", out, "--overwrite")["vocabularies"][0]
     assert (found["size"], found["new"], found["gone"]) == (50_277, 20, 0)
+    few, more = tmp_path / "few.txt", tmp_path / "z.gguf"
+    few.write_text("the the")
+    assert main(["train", str(few), "--extend", "gpt-2", "--size", "5", "--out", str(more)]) == 0
+    assert "0 of 5 new tokens: no pair is left to merge" in capsys.readouterr().err
     pruned = run(capsys, readme, "--prune", out, "--out", tmp_path / "y.gguf")["vocabularies"][0]
     assert pruned["size"] == jittok.load(tmp_path / "y.gguf").vocab_size < 3000
     assert pruned["gone"] == 50_277 - pruned["size"]

@@ -84,6 +84,16 @@ def test_extending_goes_on_where_training_stopped(texts: list[str], trained: Any
     assert [token.decode() for token in more.tokens] == trained.learned.texts
 
 
+@pytest.mark.parametrize(
+    ("least", "said"),
+    [(0, "0 of 5 new tokens: no pair is left to merge"),
+     (9, "0 of 5 new tokens: the best pair left counts 3, below min_frequency 9")],
+)  # fmt: skip
+def test_extending_says_when_there_is_too_little_text(least: int, said: str) -> None:
+    text = "the the" if least == 0 else "qzxqzx qzxqzx"
+    assert extend(jittok.bundled("gpt-2"), [text], 5, min_frequency=least).warnings == [said]
+
+
 def test_pruning_takes_away_what_texts_do_not_use(tmp_path: Path) -> None:
     base = jittok.bundled("gpt-2")
     made = prune(base, [FRENCH, "Hello World!"])
