@@ -7,6 +7,7 @@ show bytes that are really there, and a layout that changes changes them.
 from __future__ import annotations
 
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,11 @@ def _steps(tok: jittok.Tokenizer) -> str:
     return "\n".join(lines)
 
 
+def _wrapped(head: str) -> str:
+    """A heading in lines as DESIGN.md has them."""
+    return textwrap.fill(head, 120, subsequent_indent="   " if head[0].isdigit() else "")
+
+
 def pictures() -> str:
     """The Markdown between the two markers."""
     tok = jittok.bundled("gpt-2")
@@ -139,7 +145,7 @@ def pictures() -> str:
         (f"5. Ids {ids}. The cache (`jittok/piece_cache/tables.py`) keeps them for the next time:", kept),
         (TRIE, _trie(tok)),
     ]
-    parts = [f"{head}\n\n```\n{body}\n```\n" for head, body in blocks]
+    parts = [f"{_wrapped(head)}\n\n```\n{body}\n```\n" for head, body in blocks]
     return "\n".join(parts)
 
 
