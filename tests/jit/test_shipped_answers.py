@@ -1,7 +1,8 @@
-"""Recorded answers of every type by shipped machine code, where Numba cannot be imported.
+"""Recorded answers by shipped machine code, where Numba cannot be imported.
 
 The kernels that these need are made for the least level of this architecture, so that code is seen to run which has no
-more than all its processors have. `make ship-test` makes all kernels, in a wheel, and runs those of the best level.
+more than all its processors have. `make ship-test` makes all kernels, in a wheel, and runs those of the best level; it
+asks all sets. Here are those whose kernels are compiled in seconds.
 """
 
 import shutil
@@ -16,29 +17,19 @@ from test_shipped import NO_COMPILER, here, ship
 from jittok._jit import levels
 
 TESTS = Path(__file__).parents[1]
-SETS = ["bert-bge", "gpt-2", "mistral-v1", "syn-gemma4", "syn-plamo2", "syn-rwkv", "t5"]
+SETS = ["bert-bge", "mistral-v1", "syn-rwkv"]
 NEEDED = [
     "_raw.objects",
     "_raw.wide_texts",
     "decode.pieces",
     "decode.rows",
     "merging.chain_build",
-    "models.bpe.compile",
-    "models.bpe.fast.encode_gpt2",
-    "models.bpe.general",
-    "models.bpe.joint_rules",
-    "models.bpe.lines",
-    "models.bpe.planting",
-    "models.plamo2",
     "models.rwkv",
     "models.spm.compile",
     "models.spm.kernel",
     "models.spm.pairs",
-    "models.ugm.kernel",
     "models.wpm.compile",
     "models.wpm.kernel",
-    "normalize.keys",
-    "normalize.xcda",
     "special.partition",
     "structures.bytes_table",
     "structures.char_table",
