@@ -226,7 +226,7 @@ SPACED = ["▁", "▁▁", "▁▁▁", "▁a", "a▁", "a▁b", " b", "a c", "b
 """Such with U+2581, which is what a space becomes, as Gemma's have, and with a space."""
 
 
-@pytest.mark.parametrize("seed", range(64) if JIT else [0, 2, 23, 22, 32, 39, 58])
+@pytest.mark.parametrize("seed", [k for k in range(64) if k.bit_count() % 2] if JIT else [0, 2, 23, 22, 32, 39, 58])
 def test_bpe_behind_sentencepieces_normalizer_runs_in_kernels(seed):
     """From 16 on with user-defined pieces, from 32 on with spaces in them."""
     draw = random.Random(seed)

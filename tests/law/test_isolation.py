@@ -38,7 +38,7 @@ from jittok.vocab import read_vocab
 VOCABS = Path(__file__).parents[1] / "data" / "vocabs"
 MADE_UP = sorted(path.name.split(".")[0] for path in VOCABS.glob("*.gguf.xz"))
 BUNDLED = ["bert", "gpt-2", "mistral", "t5"] if JIT else []
-COUNT = 50 if JIT and not CHECKED else 12 if JIT else 4
+COUNT = 50 if JIT and not CHECKED else 12 if JIT else 2
 """Texts a vocabulary; those of the pre types are short."""
 ENDS = [
     b"'", b"'l", b"'r", b"'v", b"I'", b"I'l", b"I'L", b"x'V", b" '", b" ", b"  ", b"\n", b"\r", b" \n", b"1", b"12",
@@ -194,7 +194,7 @@ def of_pre_type(number):
     return vocab, Encoder(vocab, arrays, cache_bytes=1 << 14)
 
 
-ROUNDS = 8
+ROUNDS = 4
 """How often what stands behind a text is drawn anew."""
 SHORT = [lead + end for lead in (b"", b"I", b"x" * 61, b" b" * 31, b"1" * 14) for end in ENDS]
 

@@ -13,7 +13,7 @@ from jittok.unicode.tables import ENCODED_BYTE
 from jittok.vocab import read_vocab
 
 LETTERS = "abcd"
-WORDS = 3000 if JIT else 150
+WORDS = 1500 if JIT else 60
 
 
 @pytest.fixture(scope="module", params=["gpt-2", "llama-bpe", "deepseek-llm"])
@@ -85,6 +85,6 @@ def test_a_word_that_the_kernel_gives_up_at_leaves_nothing_aside(vocab, length):
 
 def test_words_stand_where_they_stood_in_every_document(vocab):
     encoder, random = Encoder(vocab, cache_bytes=1 << 12), np.random.default_rng(7)
-    for _ in range(20 if JIT else 2):
+    for _ in range(8 if JIT else 1):
         for words in random.integers(0, 60, 12):
             assert agrees(encoder, vocab, drawn_text(random, int(words)))

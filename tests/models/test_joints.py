@@ -19,7 +19,7 @@ from jittok.vocab import read_vocab
 odd_ends, in_long = standalone(made._odd_ends), standalone(made._in_long)
 LETTERS = [ENCODED_BYTE[b] for b in b" abB\n(."]
 SPACE, ALL = LETTERS[0], (1 << 64) - 1
-VOCABULARIES = 60 if JIT else 8
+VOCABULARIES = 30 if JIT else 2
 
 
 def vocab_of(merges, pre="superbpe"):

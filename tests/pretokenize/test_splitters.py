@@ -29,7 +29,7 @@ NUMBERS = [pre.number for pre in pre_types()]
 FAMILIES = {
     pre.number: family_numbers(pre.family) for pre in pre_types() if family_numbers(pre.family) != GENERAL_NUMBERS
 }
-TEXTS = 60 if JIT else 8
+TEXTS = 30 if JIT else 2
 CODE = "a//'c'"
 """What o200k once cut wrong: a slash is a line end to it, but only behind others."""
 WIDE_SPACE = "a\n" + "\u3000" * 100 + "\n"
@@ -141,10 +141,10 @@ def test_the_general_splitter_is_the_definition(number, soup):
 
 
 @pytest.mark.parametrize("number", NUMBERS)
-@pytest.mark.parametrize("many", [512, 700, 1400] if JIT else [513])
+@pytest.mark.parametrize("many", [512, 1400] if JIT else [513])
 def test_long_runs_and_texts_in_four_stretches_are_cut_as_the_definition_says(number, many, soup):
     random = np.random.default_rng([number, many])
-    for member in (" ", "\u3000", "\n", "1", "a ", "\u0301", " \n", "漢", "'s", "!")[:: 1 if JIT else 4]:
+    for member in (" ", "\u3000", "\n", "1", "a ", "\u0301", " \n", "漢", "'s", "!")[:: 1 if JIT else 9]:
         text = soup(random)[:40] + member * many + soup(random)[:40]
         assert general(text, number) == defined(text, number), text.encode("unicode_escape")
 

@@ -43,14 +43,14 @@ def counted(texts: Any, **how: Any) -> dict[str, int]:
 
 
 @given(st.lists(st.text(st.sampled_from(LETTERS), max_size=60), max_size=6), st.sampled_from(PRES))
-@settings(max_examples=60)
+@settings(max_examples=max(4, settings.default.max_examples // 5))
 @example(["a" * 15, "a" * 16, "a" * 17, " " * 40, "é" * 8, "a" * 15 + " b"], "gpt-2")
 def test_words_and_counts_are_those_of_the_reference(texts: list[str], pre: str) -> None:
     assert counted(texts, pre=pre, threads=1) == plainly([text.encode() for text in texts], pre)
 
 
 @given(st.lists(st.binary(max_size=30), max_size=4), st.sampled_from(PRES[:4]))
-@settings(max_examples=40)
+@settings(max_examples=max(4, settings.default.max_examples // 5))
 @example([b"ab\xff cd", b"\xe6\x97", b"\xc0\x80 a"], "qwen2")
 def test_bytes_that_are_no_text_are_counted_as_encoding_reads_them(texts: list[bytes], pre: str) -> None:
     assert counted(texts, pre=pre, threads=1) == plainly(texts, pre)

@@ -93,7 +93,7 @@ def test_symbols_and_their_character_are_counted_as_sentencepiece_does(model: st
 
 
 @given(st.lists(st.text(st.sampled_from("aab 1"), max_size=30), max_size=5), st.integers(0, 25))
-@settings(max_examples=40)
+@settings(max_examples=max(4, settings.default.max_examples // 5))
 def test_pieces_are_those_of_the_reference(texts: list[str], more: int) -> None:
     words = Tally("▁" + word for text in texts for word in text.split(" ") if word)
     characters = {c for word in words for c in word}
@@ -204,7 +204,7 @@ def test_wordpiece_files_are_read_and_cut_words_alike(tmp_path: Path) -> None:
 
 
 @given(st.dictionaries(st.text(st.sampled_from("abc"), min_size=1, max_size=8), st.integers(1, 9), max_size=8))
-@settings(max_examples=30)
+@settings(max_examples=max(4, settings.default.max_examples // 5))
 def test_wordpiece_merges_are_plain_ones(words: dict[str, int]) -> None:
     made = learn_wordpiece(Tally(words), 40, ("[UNK]",))
     lines = [([word[0], *("##" + c for c in word[1:])], n) for word, n in words.items()]

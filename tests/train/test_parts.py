@@ -108,7 +108,7 @@ def test_words_are_cut_in_little_memory_and_time(monkeypatch: pytest.MonkeyPatch
 
 
 @given(st.text(st.sampled_from("aÉ b,日\u0301\0x+")))
-@settings(max_examples=20)
+@settings(max_examples=max(4, settings.default.max_examples // 5))
 def test_words_of_bert_are_the_parts(text: str) -> None:
     made = train_wordpiece([text], 80, special=("[UNK]",), threads=1)
     assert made.texts == learn_wordpiece(Tally(words_of(text)), 80, ("[UNK]",)).texts
