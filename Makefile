@@ -8,13 +8,14 @@ ORDER ?= 1
 PYTEST := $(PY) -m pytest -q --randomly-seed=$(ORDER)
 KERNELS := -m 'not process and not slow' tests/raw tests/structures tests/normalize tests/pretokenize tests/models tests/align tests/special tests/decode tests/merging tests/piece_cache tests/law/test_isolation.py \
 	tests/files/test_kernels.py tests/train/test_bpe.py tests/train/test_counting.py tests/train/test_other_models.py tests/train/test_unigram.py
-# What `test` runs compiled beside all other tests, so that both cores have work to the end.
-ROOMS := tests/models tests/align tests/corpus tests/law tests/train tests/files tests/normalize
+# Compiled, all tests run in three parts: these two, and the rest.
+ROOMS := tests/models tests/align tests/files tests/normalize
+WORKS := tests/corpus tests/law tests/train
 # What users read: each lesson in a process of its own, which must show what is kept in the file, and each block of the documents.
 DOCUMENTS := tests/test_docs.py tests/test_documents.py
 READ := tests/notebooks $(DOCUMENTS)
 
-.PHONY: ship wheel ship-test demo test test-checked test-interpreted test-uncompiled test-compiled test-rooms test-others test-first test-read test-lessons test-documents test-notebooks test-fast alone mutants lint bench fuzz differential examples upstream clean
+.PHONY: ship wheel ship-test demo test test-checked test-interpreted test-compiled test-rooms test-works test-others test-read test-lessons test-documents test-notebooks test-fast alone mutants lint bench fuzz differential examples upstream clean
 .venv/bin/python:
 	python3 -m venv .venv
 .venv/core: pyproject.toml .venv/bin/python
@@ -29,16 +30,14 @@ READ := tests/notebooks $(DOCUMENTS)
 demo: .venv/core  ## a real text, tokenized; a corpus compiled, verified and read back
 	$(PY) examples/demo.py
 
-# Each part of the tests, alone: test-checked test-interpreted test-compiled (test-rooms test-others) test-read. `test` runs two at a time, as most
-# machines have two cores. Checked first: what is a plain failure there can be a crash without a message in fast code.
+# Parts of the tests, the longest first. `test` runs three at a time: most machines have two cores, and some tests wait
+# for other processes. What a part says is printed when it ends.
+PARTS := test-checked test-rooms test-others test-works test-interpreted test-lessons test-documents
 TIMED = @begin=$$(date +%s); $(1); code=$$?; echo "$@: $$(($$(date +%s) - begin)) s"; exit $$code
-BESIDE = @$(MAKE) --no-print-directory $(2) >.venv/$(2).log 2>&1 & other=$$!; \
-	$(MAKE) --no-print-directory $(1); first=$$?; wait $$other; second=$$?; cat .venv/$(2).log; exit $$((first + second))
 
 test: .venv/test  ## every index checked; no compiler at all; compiled, everything; the notebooks
-	@echo "in the order of --randomly-seed=$(ORDER)"
-	$(call BESIDE,test-first,test-uncompiled)
-	$(call BESIDE,test-rooms,test-others)
+	@echo "in the order of --randomly-seed=$(ORDER), three parts at a time: $(PARTS)"
+	@$(MAKE) --no-print-directory -k -j3 $(if $(filter output-sync,$(.FEATURES)),-Otarget) $(PARTS)
 
 # Optimized little: three quarters of this half are LLVM and Numba, which have several times as much to do with checks.
 test-checked: .venv/test
@@ -49,22 +48,19 @@ test-interpreted: .venv/test
 	@echo "without the compiler:"
 	$(call TIMED,NUMBA_DISABLE_JIT=1 HYPOTHESIS_PROFILE=slow $(PYTEST) $(KERNELS))
 
-# What users read is compiled, but so there is about as much to do for both cores.
-test-first:
-	@$(MAKE) --no-print-directory -k test-checked test-documents
-
-test-uncompiled:
-	@$(MAKE) --no-print-directory -k test-interpreted test-lessons
-
-test-compiled: test-rooms test-others test-read
+test-compiled: test-rooms test-works test-others test-read
 
 test-rooms: .venv/test
-	@echo "compiled, the longer half:"
+	@echo "compiled, from a text to its ids and back:"
 	$(call TIMED,$(PYTEST) $(ROOMS))
+
+test-works: .venv/test
+	@echo "compiled, corpora, training, laws:"
+	$(call TIMED,$(PYTEST) $(WORKS))
 
 test-others: .venv/test
 	@echo "compiled, all other tests:"
-	$(call TIMED,$(PYTEST) $(addprefix --ignore=,$(ROOMS) $(READ)))
+	$(call TIMED,$(PYTEST) $(addprefix --ignore=,$(ROOMS) $(WORKS) $(READ)))
 
 test-read: test-lessons test-documents
 
@@ -106,7 +102,7 @@ SEED ?= 1
 fuzz: .venv/test  ## kernel against reference for as long as you like: make fuzz MINUTES=60 SEED=7
 	$(PY) tests/fuzz/run.py --minutes $(MINUTES) --seed $(SEED)
 	NUMBA_BOUNDSCHECK=1 $(PY) tests/fuzz/run.py --minutes $$(($(MINUTES) / 4 + 1)) --seed $$(($(SEED) + 1))
-	$(PYTEST) -m slow tests/corpus tests/trace tests/files tests/test_worst.py  # kills; with Ray where it is installed; large sets; worst inputs
+	$(PYTEST) -m slow tests/corpus tests/trace tests/files tests/test_worst.py tests/test_golden.py  # kills; with Ray where it is installed; large sets; worst inputs
 
 TEXTS ?= 1000000
 differential: .venv/test  ## every vocabulary and pre type, a cache that is kept against none: make differential TEXTS=10000000

@@ -7,7 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from small_package import environment, python
+from small_package import environment, python, with_kernels
+
+import jittok
 
 pytestmark = pytest.mark.process
 VOCAB = Path(__file__).parent / "data" / "vocabs" / "syn-wpm-cased.gguf.xz"
@@ -37,6 +39,8 @@ def test_import_jittok_takes_under_50_ms_of_cpu_beside_numpy(tmp_path):
 def test_loading_a_kept_vocabulary_imports_nothing_and_its_first_text_neither_compilers_nor_batches(tmp_path):
     path = tmp_path / "a.gguf"
     path.write_bytes(lzma.decompress(VOCAB.with_name("syn-bpe-rstrip.gguf.xz").read_bytes()))
+    jittok.load(path, cache=False).encode("abc")  # its kernels are compiled here or by a test before
+    with_kernels(tmp_path)
     code = f"""
 import sys, jittok
 jittok.load  # names are loaded when first used
@@ -92,6 +96,8 @@ print(json.dumps([len(ours), sorted(loaded & {NEEDLESS}), sorted(rooms - {ROOMS}
 def test_spans_of_words_are_found_without_the_room_of_bpe(tmp_path):
     path = tmp_path / "a.gguf"
     path.write_bytes(lzma.decompress(VOCAB.read_bytes()))
+    jittok.load(path, cache=False).align("the abc")
+    with_kernels(tmp_path)
     code = f"""
 import sys, jittok
 print(jittok.load({str(path)!r}).align("the abc").spans.tolist(), "jittok.models.bpe.general" in sys.modules)

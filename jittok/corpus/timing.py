@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
 
 SHORT, LONG = 2 << 20, 16 << 20
-"""Bytes of text of the two runs: their difference is free of what every run costs once."""
+"""Bytes of text of the two runs: their difference is free of what every run costs once. Inputs of up to SHORT bytes are
+compiled as they are."""
 RANGES = 8
 """In the shorter one, so that all threads have work."""
 ROUNDS = 3
@@ -69,27 +70,47 @@ class Sampler(RangeEncoder):
 def with_time(found: Prediction, texts: Sequence[str], tok: Tokenizer, options: Options, threads: int) -> Prediction:
     """The same prediction with the seconds of the whole compiler, and their error: of the text and between the runs.
 
-    Writes some 16 MB of text and its shards in a temporary directory.
+    Writes some 16 MB of text and its shards in a temporary directory; of an input of up to 2 MB, that input.
     """
     if not sum(map(len, texts)):
         return found
     small = replace(options, kind="jsonl", field="text", lines=False, separator=None, range_bytes=SHORT // RANGES)
     with tempfile.TemporaryDirectory(prefix="jittok-") as name:
         folder = Path(name)
-        short, long = (_write(folder / f"{size}.jsonl", texts, size) for size in (SHORT, LONG))
-        _seconds(short, tok, small, threads, folder / "warm")
-        once, rates = [], []
-        for number in range(ROUNDS):
-            first = _seconds(short, tok, small, threads, folder / f"short{number}")
-            second = _seconds(long, tok, small, threads, folder / f"long{number}")
-            rates.append(max(second - first, second / 2) / (LONG - SHORT))
-            once.append(max(first - rates[-1] * SHORT, 0.0))
-    rate = float(np.median(rates))
-    spread = (max(rates) - min(rates)) / 2 / rate
+        measure = _as_it_is if found.text_bytes <= SHORT else _by_two_sizes
+        seconds, spread = measure(
+            folder, texts, found.text_bytes, lambda path, out: _seconds(path, tok, small, threads, out)
+        )
     text = found.error["text_bytes"]
-    seconds = float(np.median(once)) + rate * found.text_bytes
     error = {**found.error, "seconds": None if text is None else math.hypot(text, spread)}
     return replace(found, seconds=seconds, error=error)
+
+
+Timer = Callable[[Path, Path], float]
+"""The seconds in which a file is compiled into a folder."""
+
+
+def _as_it_is(folder: Path, texts: Sequence[str], size: int, seconds: Timer) -> tuple[float, float]:
+    """(seconds, their share of error) of text that is so little that the start of a run takes longest."""
+    path = _write(folder / "all.jsonl", texts, size)
+    seconds(path, folder / "warm")
+    took = [seconds(path, folder / f"out{number}") for number in range(ROUNDS)]
+    middle = float(np.median(took))
+    return middle, (max(took) - min(took)) / 2 / middle
+
+
+def _by_two_sizes(folder: Path, texts: Sequence[str], size: int, seconds: Timer) -> tuple[float, float]:
+    """The same of any more text: what every run costs once, and the rest by the byte."""
+    short, long = (_write(folder / f"{size}.jsonl", texts, size) for size in (SHORT, LONG))
+    seconds(short, folder / "warm")
+    once, rates = [], []
+    for number in range(ROUNDS):
+        first = seconds(short, folder / f"short{number}")
+        second = seconds(long, folder / f"long{number}")
+        rates.append(max(second - first, second / 2) / (LONG - SHORT))
+        once.append(max(first - rates[-1] * SHORT, 0.0))
+    rate = float(np.median(rates))
+    return float(np.median(once)) + rate * size, (max(rates) - min(rates)) / 2 / rate
 
 
 def _write(path: Path, texts: Sequence[str], size: int) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import time
 
 import numpy as np
 import pytest
@@ -323,6 +324,14 @@ def test_the_time_of_a_run_is_measured_with_the_whole_compiler(tmp_path, capfd):
     else:
         pytest.fail(f"took {took}, expected {expected['seconds']} s")
     assert 0 <= expected["error"]["seconds"] < 5
+
+
+def test_a_dry_run_of_little_text_takes_no_longer_than_a_run(tmp_path):
+    (tmp_path / "a.txt").write_text("some words")
+    for _ in range(2):  # the first may compile
+        start = time.process_time()
+        assert main(["corpus", str(tmp_path / "a.txt"), "--vocab", "gpt-2", "--out", "out", "--dry-run"]) == 0
+    assert time.process_time() - start < 2
 
 
 def test_a_small_input_is_predicted_exactly(tok, jsonl):

@@ -66,7 +66,7 @@ def test_parts_give_the_ids_of_the_whole(monkeypatch, fallback, squeeze, prefix,
         return found
 
     monkeypatch.setattr(in_parts.Parts, "encode", counted)
-    for _ in range((40 if users else 150) if JIT else 6):
+    for _ in range((20 if users else 60) if JIT else 6):
         pool = draw.sample(UNITS, draw.randrange(1, 8))
         text = "".join(draw.choice(pool) * draw.choice((1, 1, 2, 9)) for _ in range(draw.randrange(1, 40)))
         for name in ("LONG", "LONG_CUT"):

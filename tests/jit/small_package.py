@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import jittok
+from jittok._jit.store import cache_dir
 
 PACKAGE = Path(jittok.__file__).parent
 
@@ -56,6 +57,16 @@ def environment(home: Path, **settings: str) -> dict[str, str]:
         clean["JITTOK_SHIPPED"] = "0"  # a checkout may have libraries, and most of these tests are of the compiler
     clean["JITTOK_COMPILE_FIRST"] = "1"  # as in the process of the tests
     return clean | {"PYTHONPATH": path, "JITTOK_CACHE_DIR": str(home / "cache")} | settings
+
+
+def with_kernels(home: Path, without: str = "nothing") -> Path:
+    """The folder with a cache that has the machine code of these tests, but for the modules that are named so."""
+    kernels = home / "cache" / "kernels"
+    kernels.mkdir(parents=True)
+    for path in Path(cache_dir() or home, "kernels").glob("jittok.*.o"):
+        if not path.name.startswith(without):
+            shutil.copy(path, kernels)
+    return home
 
 
 def python(home: Path, code: str, **settings: str) -> str:
