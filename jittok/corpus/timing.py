@@ -90,7 +90,7 @@ Timer = Callable[[Path, Path], float]
 """The seconds in which a file is compiled into a folder."""
 
 
-def _as_it_is(folder: Path, texts: Sequence[str], size: int, seconds: Timer) -> tuple[float, float]:
+def _as_it_is(folder: Path, texts: Sequence[str], size: float, seconds: Timer) -> tuple[float, float]:
     """(seconds, their share of error) of text that is so little that the start of a run takes longest."""
     path = _write(folder / "all.jsonl", texts, size)
     seconds(path, folder / "warm")
@@ -99,7 +99,7 @@ def _as_it_is(folder: Path, texts: Sequence[str], size: int, seconds: Timer) -> 
     return middle, (max(took) - min(took)) / 2 / middle
 
 
-def _by_two_sizes(folder: Path, texts: Sequence[str], size: int, seconds: Timer) -> tuple[float, float]:
+def _by_two_sizes(folder: Path, texts: Sequence[str], size: float, seconds: Timer) -> tuple[float, float]:
     """The same of any more text: what every run costs once, and the rest by the byte."""
     short, long = (_write(folder / f"{size}.jsonl", texts, size) for size in (SHORT, LONG))
     seconds(short, folder / "warm")
@@ -113,7 +113,7 @@ def _by_two_sizes(folder: Path, texts: Sequence[str], size: int, seconds: Timer)
     return float(np.median(once)) + rate * size, (max(rates) - min(rates)) / 2 / rate
 
 
-def _write(path: Path, texts: Sequence[str], size: int) -> Path:
+def _write(path: Path, texts: Sequence[str], size: float) -> Path:
     import orjson
 
     total = 0
