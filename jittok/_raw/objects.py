@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from jittok._jit import I64, OutI64, OutU8, frozen, kernel
 from jittok._raw import FAST, get_i64, get_u8, put_u8, window
+from jittok._raw.c_api import function
 
 _ITEMS = tuple.__basicsize__ if FAST else 0
 TEXT_OF_BYTES = bytes.__basicsize__ - 1
@@ -79,8 +80,7 @@ def gather(places: I64, sizes: I64, out: OutU8) -> int:
 
 def memory_at(address: int, size: int) -> NDArray[np.uint8]:
     """A read-only view of memory that somebody else keeps alive."""
-    view = ctypes.pythonapi.PyMemoryView_FromMemory
-    view.restype, view.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int)
+    view = function("PyMemoryView_FromMemory", ctypes.py_object, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int)
     return np.frombuffer(view(address, size, _READ), np.uint8)
 
 
@@ -166,8 +166,7 @@ def is_right(layout: StrLayout) -> bool:
     """Whether all known str are found by a layout as they are: those that are ASCII byte for byte and where the C API
     says, and no others."""
     plain, wide, _ = samples()
-    where = ctypes.pythonapi.PyUnicode_AsUTF8AndSize
-    where.restype, where.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_void_p)
+    where = function("PyUnicode_AsUTF8AndSize", ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
     if any(_word(text, _TYPE) != id(str) or _word(text, _SIZE) != len(text) for text in (*plain, *wide)):
         return False
     if any(state_of(text) & layout.bits == layout.bits for text in wide):

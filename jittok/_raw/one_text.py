@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import has_compiler
+from jittok._raw.c_api import function
 from jittok._raw.objects import TEXT_OF_BYTES, place_in_bytes, str_layout, text_at
 
 NAME = "jittok_one_text"
@@ -293,8 +294,7 @@ def _numpy_function(number: int) -> int:
     table = getattr(getattr(multiarray, "multiarray", None), "_ARRAY_API", None)
     if table is None:
         return 0
-    pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+    pointer = function("PyCapsule_GetPointer", ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
     return ctypes.c_void_p.from_address((pointer(table, None) or 0) + 8 * number).value or 0
 
 
@@ -340,6 +340,5 @@ def make(of_ids: type, numbers: NDArray[np.int32], keep: Any, **words: int) -> B
         ).tobytes()
     )  # fmt: skip
     own.keep = method, of_ids, kind, numbers, keep
-    new = ctypes.pythonapi.PyCFunction_NewEx
-    new.restype, new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
+    new = function("PyCFunction_NewEx", ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
     return new(ctypes.addressof(method[0]), own, None)  # type: ignore[no-any-return]

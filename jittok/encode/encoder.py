@@ -32,6 +32,7 @@ from jittok.fragments import (
     LONG_WORD,
     NEED,
     NO_BYTE_TOKEN,
+    NOT_UTF8,
     OFFSET,
     OUT_OF_ROOM,
     OUT_OF_WORK,
@@ -356,6 +357,8 @@ class Encoder:
                 arrays, strict_bytes = self._with_unknown_bytes(arrays), False
             elif code == self.odd_text:
                 found = self.odd_ids(docs.between(int(starts[at]), int(stops[at])))
+                if found is None:
+                    return Failure(NOT_UTF8, at, int(starts[at]), 0)
                 if workspace.ids.size < count + len(found):
                     workspace.give_ids(2 * (count + len(found)), count)
                 workspace.ids[count : count + len(found)] = found
@@ -377,8 +380,9 @@ class Encoder:
                 raise AssertionError(f"{model.__name__} gave code {code} at fragment {at}")
         return count
 
-    def odd_ids(self, text: bytes) -> list[int] | NDArray[np.int32]:
-        """The ids of a fragment that the kernel leaves to Python (its code is the model's ODD_TEXT)."""
+    def odd_ids(self, text: bytes) -> list[int] | NDArray[np.int32] | None:
+        """The ids of a fragment that the kernel leaves to Python (its code is the model's ODD_TEXT); None: it is no
+        UTF-8."""
         raise NotImplementedError(f"{self.model.__name__} leaves no text to Python: {text!r}")
 
     def _can_replace_bytes(self) -> bool:

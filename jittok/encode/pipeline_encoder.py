@@ -213,8 +213,13 @@ class PipelineEncoder(Encoder):
             return super()._kernel(workspace, *args)
         return self.model.encode_fragments(*args, run=partial(_run_if_utf8, workspace))  # type: ignore[no-any-return]
 
-    def odd_ids(self, text: bytes) -> list[int] | NDArray[np.int32]:
-        """The ids of a fragment: by the plain reference where something is odd, which is cut out by words."""
+    def odd_ids(self, text: bytes) -> list[int] | NDArray[np.int32] | None:
+        """The ids of a fragment: by the plain reference where something is odd, which is cut out by words. The kernel
+        has not seen what stands behind that: None if it is no UTF-8."""
+        try:
+            text.decode()
+        except UnicodeDecodeError:
+            return None
         if self.family == "wpm":
             return self._odd_words(text)
         parts = BETWEEN_WORDS.split(text)

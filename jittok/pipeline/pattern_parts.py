@@ -39,6 +39,8 @@ class Part(NamedTuple):
     inside: Tries = ONCE  # and when the part itself fails
     chars: Ranges | None = None  # of one character, repeated or not: which it may be
     first: Ranges | None = None  # characters that it may begin with; None: not known
+    least: int = 1  # characters that it takes at least,
+    sure: bool = True  # and whether nothing else has a say in that: no anchor, nothing that looks around
 
 
 def is_possessive(written_out: str) -> bool:
@@ -82,7 +84,8 @@ def in_a_row(parts: list[Part]) -> Part:
         any(part.ways for part in parts), any(part.again for part in parts), sum(part.size for part in parts),
         Tries(sum(part.tries.loops for part in parts), math.prod(part.tries.times for part in parts)),
         Tries(max([loops, *(each.loops for each in later)]), max([times, *(each.times for each in later)])),
-        None, union([part.first for part in parts[:begin]]),
+        None, union([part.first for part in parts[:begin]]), sum(part.least for part in parts),
+        all(part.sure for part in parts),
     )  # fmt: skip
 
 

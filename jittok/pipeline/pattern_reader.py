@@ -25,6 +25,8 @@ DEEPEST = 20
 ANCHORS = ("A", "z", "Z", "b", "B")
 """Escapes that take no character."""
 ANY = r"[\x00-\U0010ffff]"
+NEVER = r"(?=[^\x00-\U0010ffff])"
+"""What is so at no place."""
 _JOINED = ("ss", "st", "ff", "fi", "fl")
 """What single letters fold to: Oniguruma finds them too, so such texts are refused where case does not matter."""
 
@@ -40,12 +42,12 @@ class Reader(Cursor):
         parts = [self.sequence(depth, folded)]
         while self.take("|"):
             parts.append(self.sequence(depth, folded))
-        text = "|".join(part.text for part in parts)
+        text, least = "|".join(part.text for part in parts), min(part.least for part in parts)
         return Part(
             text, any(part.empty for part in parts), any(part.endless for part in parts),
             len(parts) > 1 or parts[0].ways, any(part.again for part in parts), sum(part.size for part in parts),
             either([part.tries for part in parts]), either([part.inside for part in parts]),
-            None, union([part.first for part in parts]),
+            None, union([part.first for part in parts]), least, any(p.sure for p in parts if p.least == least),
         )  # fmt: skip
 
     def sequence(self, depth: int, folded: bool) -> Part:
@@ -102,7 +104,7 @@ class Reader(Cursor):
             part.text + sign, part.empty or least == 0, part.endless or most < 0, part.ways or least != most,
             part.again or (part.ways and most != 1), part.size * max(most, least, 1),
             Tries(int(many), times * part.tries.times * (2 if part.ways and least != most else 1)),
-            part.inside, part.chars, part.first,
+            part.inside, part.chars, part.first, part.least * least, part.sure,
         )  # fmt: skip
 
     def counts(self) -> tuple[int, int]:
@@ -156,7 +158,7 @@ class Reader(Cursor):
             text = f"(?=(?<={word})(?!{word})|(?<!{word})(?={word}))"
         else:
             text = f"(?=(?<={word})(?={word})|(?<!{word})(?!{word}))"
-        return Part(text, True, False, first=first)
+        return Part(text, True, False, first=first, least=0, sure=False)
 
     def group(self, depth: int, folded: bool) -> Part:
         """What stands in parentheses."""
@@ -178,7 +180,12 @@ class Reader(Cursor):
             raise self.error("the end of a group")
         text = f"{opening}{inside.text})"
         if look:  # it is not gone back to
-            return inside._replace(text=text, empty=True, endless=False, tries=ONCE, chars=None, first=None)
+            sure = self.engine == ONIG and opening.startswith("(?<") and inside.sure and inside.least == 0
+            if sure and opening == "(?<!":  # Oniguruma looks no further, whatever stands within
+                text = NEVER
+            return inside._replace(
+                text=text, empty=True, endless=False, tries=ONCE, chars=None, first=None, least=0, sure=sure
+            )
         return inside._replace(text=text, chars=None)
 
     def name(self) -> bool:

@@ -146,8 +146,9 @@ class Nodes:
         """The same for a repeat. order: 1 for as many as there are, -1 for as few."""
         if most is sre.MAXREPEAT:
             loop = self.add("split", [])  # filled below: the loop leads back to itself
-            self.nodes[loop][1].extend([self.sequence(body, loop), following][::order])
-            following = loop
+            again = self.sequence(body, loop)
+            self.nodes[loop][1].extend([again, following][::order])
+            following, least = (again, least - 1) if least else (loop, 0)  # the last one is that of the loop
         else:
             behind = following
             for _ in range(most - least):

@@ -22,7 +22,7 @@ from one_by_one import RULES, asked, builtin_of, ordinary, texts_of
 import jittok
 from jittok._jit import JIT, shipped
 from jittok._raw import one_text
-from jittok._raw.objects import place_in_bytes
+from jittok._raw.objects import is_right, place_in_bytes, str_layout
 from jittok.encode import quick
 from jittok.rows.ids import Ids
 
@@ -354,3 +354,27 @@ def test_the_builtin_of_a_shipped_library_needs_no_compiler(monkeypatch, tmp_pat
     one_text._method.cache_clear()
     monkeypatch.setattr(shipped, "library", lambda: None)
     assert builtin_of(jittok.bundled("gpt-2")) is None
+
+
+OF_PYTHON = ["PyMemoryView_FromMemory", "PyUnicode_AsUTF8AndSize", "PyCapsule_GetPointer", "PyCFunction_NewEx"]
+
+
+@pytest.mark.skipif(not place_in_bytes(), reason="texts are never read in place here")
+def test_types_that_others_gave_to_functions_of_python_stay(monkeypatch):
+    """They were written anew for each call. Another call that was just reading them, in another thread or in a
+    callback of the collector, read freed memory."""
+    monkeypatch.setattr(quick, "FIRST_OFTEN", 1)
+    monkeypatch.setattr(one_text, "_method", functools.cache(one_text._method.__wrapped__))
+    functions = [getattr(ctypes.pythonapi, name) for name in OF_PYTHON]
+    known, others = [(each.restype, each.argtypes) for each in functions], (ctypes.c_char, (ctypes.c_double,))
+    tok = jittok.load(byte_level_json(SPLITS[0], None), cache=False)
+    try:
+        for each in functions:
+            each.restype, each.argtypes = others
+        assert is_right(str_layout())
+        assert tok.encode_batch(["some words"] * 100).to_list() == [list(b"some words")] * 100
+        assert builtin_of(tok)("some words").tolist() == list(b"some words")
+        assert [(each.restype, each.argtypes) for each in functions] == [others] * len(functions)
+    finally:
+        for each, (result, arguments) in zip(functions, known, strict=True):
+            each.restype, each.argtypes = result, arguments

@@ -51,6 +51,27 @@ def test_what_is_no_utf_8_is_an_error_or_replaced(kind):
             assert tok.encode(text, errors="replace").tolist() == plain.encode(text.decode("utf-8", "replace"), False)
 
 
+def test_what_is_no_utf_8_behind_odd_marks_is_an_error_or_replaced_in_a_batch(monkeypatch):
+    """The kernel stops at the marks, whose order Python finds, and has not seen what follows some blocks behind."""
+    tail = [b"\xe2\x80", *(b" ba" * 45 + bad for bad in (b"\xe2\x80", b" b\xff", b"\x80 a" * 30))]
+    runs = {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}
+    steps = {"type": "Sequence", "normalizers": [{"type": "Nmt"}, {"type": "NFKC"}, runs]}
+    rows = [["<unk>", 0.0], *([text, -1.0] for text in "\u2581abq\u0323\u0307")]
+    model = {"type": "Unigram", "vocab": rows, "unk_id": 0}
+    content = json.dumps({"normalizer": steps, "pre_tokenizer": MARKS, "model": model}).encode()
+    tok, plain = jittok.load(content, cache=False), Runner(read_pipeline(content))
+    asked, odd_ids = [], tok._encoder.odd_ids
+    monkeypatch.setattr(tok._encoder, "odd_ids", lambda text: asked.append(text) or odd_ids(text))
+    for mark in ("c\u030c", "\u1100\u1161", "q\u0323\u0307"):
+        good = f"{mark} a".encode()
+        for bad in [good + each for each in tail]:
+            with pytest.raises(jittok.EncodingFailed, match="document 1, offset"):
+                tok.encode_batch([good, bad])
+            wanted = [plain.encode(text.decode("utf-8", "replace"), False) for text in (good, bad)]
+            assert tok.encode_batch([good, bad], errors="replace").to_list() == wanted
+    assert asked
+
+
 @pytest.mark.skipif(not JIT, reason="a text of which the plain reference takes seconds")
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("kind", KINDS)

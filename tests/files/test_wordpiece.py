@@ -75,6 +75,17 @@ def test_odd_marks_in_texts_that_lie_far_apart():
     assert tok.encode_batch(texts, threads=1).to_list() == [plain.encode(text) for text in texts]
 
 
+def test_what_is_no_utf_8_behind_odd_marks_is_an_error_or_replaced_in_a_batch():
+    content = with_marks("\u1baa\U00011446")
+    tok, plain = jittok.load(content, cache=False), Runner(read_pipeline(content))
+    good = "\u1baa\U00011446 b ".encode()
+    for bad in (good + b"\xe2\x80", *(good + b"ab " * size + b"\xff ab" for size in (1, 60, 200))):
+        with pytest.raises(jittok.EncodingFailed, match="document 1, offset"):
+            tok.encode_batch([good, bad])
+        wanted = [plain.encode(text.decode("utf-8", "replace"), False) for text in (good, bad)]
+        assert tok.encode_batch([good, bad], errors="replace").to_list() == wanted
+
+
 def test_only_stretches_with_odd_marks_are_normalized_by_the_plain_reference(monkeypatch):
     content = with_marks("\U0001d165\u08d4\u1b44\u302e\u1b05\u1b35\U0001d158")
     tok, plain = jittok.load(content, cache=False), Runner(read_pipeline(content))

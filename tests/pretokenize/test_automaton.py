@@ -68,3 +68,15 @@ def test_a_pattern_of_too_many_states_is_a_value_error(monkeypatch):
     monkeypatch.setattr(construction, "MOST_STATES", 20)
     with pytest.raises(ValueError, match="the pattern needs more than 20 states"):
         compile_pattern(rb"(?:a|b)+a(?:a|b){6}", 256)
+
+
+@pytest.mark.parametrize("repeat", ["+", "+?", "{1,}"])
+def test_repeats_within_repeats_are_as_many_nodes_as_they_are_written(repeat):
+    """Each took two copies of what it repeats, so twenty took a million."""
+    pattern = "a"
+    for _ in range(15):
+        pattern = f"(?:{pattern}|x){repeat}"
+    nodes = construction.Nodes(256)
+    nodes.sequence(construction.parsed_pattern(pattern + "z"), nodes.match())
+    assert len(nodes.nodes) < 64
+    agree((pattern + "z").encode(), b"axxaz zxaz ax")
