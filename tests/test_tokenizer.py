@@ -236,6 +236,9 @@ def test_equal_content_is_equal_and_pickles(spm: Tokenizer) -> None:
     assert hash(again) == hash(spm)
     assert spm != "spm"
     assert again.encode("ab hi").tolist() == spm.encode("ab hi").tolist()
+    arrays = [value for value in vars(again.vocab).values() if isinstance(value, np.ndarray)]
+    assert arrays
+    assert not any(array.flags.writeable for array in arrays)
 
 
 class Prefixed(Tokenizer):
