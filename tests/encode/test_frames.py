@@ -128,19 +128,44 @@ def at_once(monkeypatch):
 
 
 @pytest.mark.usefixtures("at_once")
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(40))
 def test_a_builtin_does_what_its_frame_does(seed):
     draw = random.Random(seed)
     made = Made(draw)
     made.frame.make_builtin()
-    for _ in range(20):
-        text = bytes(draw.choices(range(256), k=draw.choice([1, 5, 20])))
+    for size in [*draw.choices([1, 5, 20], k=20), QUICK]:
+        text = bytes(draw.choices(range(256), k=size))
         for name, kernel in made.kernels.items():
             kernel.answer = draw.choice([-1, 0, 1, 2, 5, 6, 200])
             if name == "look":
-                kernel.answer = draw.choice([AS_IT_IS, AS_IT_IS, len(text), len(text), 0, -1])
+                kernel.answer = draw.choice([AS_IT_IS, AS_IT_IS, size, size, 0, -1])
         assert made.asked_at_once(text) == made.asked(text)
-    made.frame._ready[0] = GENERATION + 1
-    made.log.clear()
-    assert made.frame.builtin(b"a text") is None
-    assert made.log == []
+    for text, generation in ((b"", GENERATION), (bytes(QUICK + 1), GENERATION), (b"a text", GENERATION + 1)):
+        made.frame._ready[0] = generation
+        made.log.clear()
+        assert made.frame.builtin(text) is None
+        assert made.log == []
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_long_text_is_neither_changed_nor_prepared_in_a_frame(seed):
+    made = Made(random.Random(seed))
+    text = bytes(QUICK + 1)
+    for kernel in made.kernels.values():
+        kernel.answer = 5
+    for seen in (AS_IT_IS, len(text)) if made.frame._looked else (AS_IT_IS,):
+        if made.frame._looked:
+            made.kernels["look"].answer = seen
+        ids, log = made.asked(text)
+        assert (ids is None) == (seen != AS_IT_IS or made.frame._chain is not None)
+        assert {name for name, *_ in log} <= {"cut", "look", "model"}
+
+
+def test_a_frame_without_the_kernel_that_changes_a_text_fits_until_there_is_one():
+    looked = Looked.__new__(Looked)
+    looked._lacks = None
+    assert looked.fits()
+    looked._lacks = SimpleNamespace(entry=None)
+    assert looked.fits()
+    looked._lacks.entry = HOLDING(lambda _: 0)
+    assert not looked.fits()
