@@ -16,6 +16,7 @@ from jittok.encode.workspace import HELD
 from jittok.errors import EncodingFailed, InvalidToken, MalformedVocab, UnsupportedVocab
 from jittok.rows import Ragged, TokenArray
 from jittok.tokenizer import Tokenizer
+from jittok.tokenizer.pickled import own_of
 from jittok.vocab import read_vocab
 from jittok.vocab.bundled import bundled_source
 
@@ -257,6 +258,7 @@ def test_a_derived_class_stays_one_in_a_pickle_and_a_copy(spm: Tokenizer) -> Non
     tok = Prefixed(spm, "ab ")
     ids = tok.encode("hi").tolist()
     assert tok.nl_id is not None
+    assert own_of(tok, Tokenizer) == {"prefix": "ab ", "_asked_for": 1}
     for again in (pickle.loads(pickle.dumps(tok)), copy.copy(tok), copy.deepcopy(tok)):
         assert type(again) is Prefixed
         assert (again.prefix, again._asked_for) == ("ab ", 1)
