@@ -16,6 +16,7 @@ from jittok.encode.workspace import HELD
 from jittok.errors import EncodingFailed, InvalidToken, MalformedVocab, UnsupportedVocab
 from jittok.rows import Ragged, TokenArray
 from jittok.tokenizer import Tokenizer
+from jittok.tokenizer.pickled import own_of
 from jittok.vocab import read_vocab
 from jittok.vocab.bundled import bundled_source
 
@@ -236,6 +237,9 @@ def test_equal_content_is_equal_and_pickles(spm: Tokenizer) -> None:
     assert hash(again) == hash(spm)
     assert spm != "spm"
     assert again.encode("ab hi").tolist() == spm.encode("ab hi").tolist()
+    arrays = [value for value in vars(again.vocab).values() if isinstance(value, np.ndarray)]
+    assert arrays
+    assert not any(array.flags.writeable for array in arrays)
 
 
 class Prefixed(Tokenizer):
@@ -254,6 +258,7 @@ def test_a_derived_class_stays_one_in_a_pickle_and_a_copy(spm: Tokenizer) -> Non
     tok = Prefixed(spm, "ab ")
     ids = tok.encode("hi").tolist()
     assert tok.nl_id is not None
+    assert own_of(tok, Tokenizer) == {"prefix": "ab ", "_asked_for": 1}
     for again in (pickle.loads(pickle.dumps(tok)), copy.copy(tok), copy.deepcopy(tok)):
         assert type(again) is Prefixed
         assert (again.prefix, again._asked_for) == ("ab ", 1)

@@ -13,7 +13,7 @@ import pytest
 
 import jittok
 from jittok.cli import main
-from jittok.display.terminal import COMMANDS, harmless, one_name, print_table
+from jittok.display.terminal import COMMANDS, harmless, harmless_json, one_name, print_notes, print_table, visible
 
 EVIL = "x\x1b]0;title\x07\x1b[31m\u202ey"
 TOLD = r"x\x1b]0;title\x07\x1b[31m\u202ey"
@@ -95,6 +95,23 @@ def test_text_stays_as_it_is() -> None:
     for text in ("", "a\tb\nc", "n\u00e4\u3000\u200d\U0001f600", "\udcff\\"):
         assert harmless(text) == text
     assert harmless("\r\x7f\x9b\u2028") == r"\r\x7f\x9b\u2028"
+
+
+def test_which_characters_are_commands() -> None:
+    ends = [(0x00, 0x08), (0x0B, 0x1F), (0x7F, 0x9F), (0x2028, 0x202E), (0x2066, 0x2069)]
+    commands = {c for first, last in ends for c in range(first, last + 1)}
+    for c in (*range(0x100), *range(0x2000, 0x2100), 0xFEFF):
+        assert (harmless(chr(c)) != chr(c)) == (c in commands), hex(c)
+        assert json.loads(harmless_json(f'"{chr(c)}"') if c in commands else json.dumps(chr(c))) == chr(c)
+        assert not c or COMMANDS.search(harmless_json(chr(c))) is None
+
+
+def test_notes_tables_and_pieces_have_no_commands_in_them() -> None:
+    out = io.StringIO()
+    print_notes(EVIL, [EVIL, "a"], out)
+    print_table(EVIL, [(EVIL, EVIL)], out)
+    assert out.getvalue() == f"{TOLD}\n  - {TOLD}\n  - a\n{TOLD}\n  {TOLD}  {TOLD}\n"
+    assert visible(f"{EVIL}\n\r\t\u00e9".encode() + b"\xff") == TOLD + r"\n\r\t" + "\u00e9" + r"\xff"
 
 
 @pytest.mark.usefixtures("here")

@@ -19,7 +19,7 @@ from jittok.corpus.manifest import DIGEST, write_manifest
 from jittok.corpus.predict import predict
 from jittok.corpus.progress import Progress, ProgressLine, clock
 from jittok.corpus.sources import find_sources
-from jittok.corpus.verifier import STRANGER
+from jittok.corpus.verifier import STRANGER, Report, _check_strangers
 from jittok.errors import CorpusError
 
 pa = pytest.importorskip("pyarrow")
@@ -79,6 +79,17 @@ def test_a_shard_of_another_corpus_among_these_is_found(made, tok):
         (out / name).write_bytes(b"")
     found = verify(out, tok, hashes_only=True)
     assert found.differences == [{"file": "npy/00099.ids.npy", "what": STRANGER}]
+
+
+def test_a_stranger_has_the_name_of_a_shard_and_lies_beside_some(tmp_path):
+    own = ["arrow/00000.arrow", "gone/00000.bin", "npy/00000.ids.npy", "npy/00001.ids.npy"]
+    strange = ["arrow/00001.arrow", "npy/00099.ids.npy", "npy/100000.ids.npy"]
+    for name in (*own[:1], *own[2:], *strange, "npy/index.npy", "npy/0001.ids.npy", "npy/00000.ids.txt", "00001.arrow"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    found = Report()
+    _check_strangers(tmp_path, {"shards": [{"files": [{"name": name}]} for name in own]}, found)
+    assert found.differences == [{"file": name, "what": STRANGER} for name in strange]
 
 
 def test_ids_that_the_tokenizer_does_not_give_are_found_though_the_hashes_agree(made, tok):

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from jittok import TokenArray
+from jittok.decode import in_slices
+from jittok.decode.rows import Frame
 from jittok.errors import InvalidToken
 from jittok.tokenizer import Tokenizer, decoding
 
@@ -65,3 +67,49 @@ def test_text_that_cannot_be_cut_is_cleaned_whole(tok: Tokenizer, monkeypatch: p
     monkeypatch.setattr(decoding, "AT_ONCE", 4)
     monkeypatch.setattr("jittok.decode.in_slices.MOST_HELD", 6)
     assert tok.decode(ids) == whole
+
+
+class Noting:
+    """Ids to bytes; it notes by which frames."""
+
+    def __init__(self, raw: bytes) -> None:
+        self.raw, self.frames = raw, list[Frame]()
+
+    def one(self, ids: Any, frame: Frame) -> bytes:
+        self.frames.append(frame)
+        return self.raw[int(ids[0]) : int(ids[-1]) + 1]
+
+
+@pytest.mark.parametrize("count", [1, 3, 4, 6])
+def test_the_ends_of_a_row_are_those_of_its_first_and_last_slice(count: int) -> None:
+    noting = Noting(b" . , ! ? ")
+    parts = [*in_slices.parts_of(noting, np.arange(count, dtype=np.int32), Frame(1, 7, 8, 1, 0), 3)]  # type: ignore[arg-type]
+    assert parts == [b" . , ! ? "[:count][at : at + 3] for at in range(0, count, 3)]  # not cleaned
+    last = len(parts) - 1
+    wanted = [(int(k == 0), 7 if k == 0 else -1, 8 if k == last else -1, 1, 0) for k in range(last + 1)]
+    assert [tuple(frame) for frame in noting.frames] == wanted
+
+
+def test_bytes_that_wait_are_counted_and_not_those_that_are_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(in_slices, "MOST_HELD", 4)
+    raw, frame = b"some words and  others" + b" " * 8, Frame(0, -1, -1, 1, 1)
+    parts = [*in_slices.parts_of(Noting(raw), np.arange(22, dtype=np.int32), frame, 11)]  # type: ignore[arg-type]
+    assert None not in parts
+    assert b"".join(part or b"" for part in parts) == raw[:22]
+    assert None in [*in_slices.parts_of(Noting(raw), np.arange(30, dtype=np.int32), frame, 9)]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("parts", "errors", "text"),
+    [
+        ([b"a\xc3", b"\xa9b"], "strict", "a\u00e9b"), ([b"a\xc3", b"b"], "replace", "a\ufffdb"),
+        ([b"a", b"\xc3"], "replace", "a\ufffd"), ([b"a\xc3", b"b"], "strict", None), ([b"\xc3"], "strict", None),
+        ([b"a", None], "replace", None), ([b"a"], "xmlcharrefreplace", None), ([], "strict", ""),
+    ],
+)  # fmt: skip
+def test_a_text_is_read_part_by_part_if_its_bytes_say_all(parts: Any, errors: str, text: str | None) -> None:
+    assert in_slices.text_of(parts, errors) == text
+
+
+def test_there_are_at_most_so_many_slices_of_so_many_ids() -> None:
+    assert [in_slices.size_of_slices(*each) for each in ((0, 0), (9, 4), (64 * 5, 4), (64 * 5, 6))] == [1, 4, 5, 6]

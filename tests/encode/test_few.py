@@ -74,6 +74,51 @@ def test_few_texts_go_the_short_way_and_others_do_not():
     assert tok.encode_batch(["a", "b"], progress=True, threads=1).to_list() == ordinary(tok, ["a", "b"], {})
 
 
+class Encoder:
+    """The quick way of an encoder, and its builtins: the bytes of a text, but for those that do not go at once."""
+
+    def __init__(self, often=1):
+        self.asked, self.builtins, self._often = [], {}, often
+
+    def quickly(self, text, rule):
+        self.asked.append(text)
+        self.builtins[id(rule)] = self.at_once if len(self.asked) >= self._often else None
+        return self.ids(text)
+
+    def at_once(self, text):
+        return self.ids(text) if text[:1] not in (b"=", "=") else None
+
+    @staticmethod
+    def ids(text):
+        raw = text if type(text) is bytes else text.encode("ascii")  # no others go the quick way
+        return None if raw[:1] == b"!" else np.frombuffer(raw, np.uint8).astype(np.int32)
+
+
+def test_a_text_goes_by_the_builtin_once_there_is_one():
+    for often, quickly in (
+        (1, [b"a", "=c"]),
+        (2, [b"a", b"\xc3\xa9", "=c"]),
+        (9, [b"a", b"\xc3\xa9", "b", "=c", b"\xff"]),
+    ):
+        encoder, builtins, rule = Encoder(often), {}, object()
+        rows = few.few_rows(encoder, builtins, [b"a", "\u00e9", "b", "=c", b"\xff"], rule, ([], 1, "strict"))
+        assert [bytes(row.tolist()) for row in rows] == [b"a", b"\xc3\xa9", b"b", b"=c", b"\xff"]
+        assert encoder.asked == quickly
+        assert builtins == {(False, True, "strict"): encoder.at_once if often < 9 else None}
+
+
+@pytest.mark.parametrize(
+    ("texts", "goes"),
+    [
+        (["a"] * few.FEW, True), (["a"] * (few.FEW + 1), False), ([], False), (("a", b"b"), True), (iter("a"), False),
+        (["a" * (few.SHORT - 1), "b"], True), (["a" * few.SHORT, "b"], False), (["a", "!"], False),
+        (["a", "\ud800"], False), (["a", bytearray(b"b")], False), (["a", 5], False),
+    ],
+)  # fmt: skip
+def test_which_texts_are_few_and_short(texts, goes):
+    assert (few.few_rows(Encoder(), {}, texts, object(), (False, False, "strict")) is not None) == goes
+
+
 def test_errors_tell_the_number_of_the_text():
     tok = jittok.bundled("gpt-2")
     tok.encode_batch(["a"])

@@ -64,6 +64,7 @@ def test_parts_of_a_text_have_the_ids_that_they_have_in_it(cuts, monkeypatch):
         (r"\w+\.", "a ", False),  # no match ends there
         (r"\w+( b)?", "a ", False),  # one may go on
         (r"\w+(?! )|\w", "a ", False),  # what stands behind decides
+        (r"\w(?= )|\W", "a ", False),  # at the end of a text none would end there
     ],
 )
 def test_a_cut_is_where_every_match_ends_and_none_looks_further(pattern, pair, cut):

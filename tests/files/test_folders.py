@@ -267,3 +267,31 @@ def test_an_id_of_vocab_json_that_is_no_number_is_refused(number, tmp_path):
     (tmp_path / "vocab.json").write_text(json.dumps({**vocab, "<|startoftranscript|>": number}))
     with pytest.raises(MalformedVocab, match=r"startoftranscript.*: found"):
         jittok.load(tmp_path, cache=False)
+
+
+def test_of_equal_lines_the_last_is_the_token(tmp_path):
+    assert bert(tmp_path, [*BERT, "y", "z", "y "]).encode("y z").tolist() == [17, 16]
+
+
+def test_a_line_of_merges_may_end_as_in_windows(tmp_path):
+    gpt2(tmp_path)
+    (tmp_path / "merges.txt").write_bytes(b"#version: 0.2\r\na b\r\n")
+    assert jittok.load(tmp_path, cache=False).encode("ab").tolist() == [256]
+
+
+def test_the_general_class_stands_for_that_of_the_files(tmp_path):
+    assert bert(tmp_path, config={"tokenizer_class": "PreTrainedTokenizerFast"}).encode("abc").tolist() == [14]
+    with pytest.raises(JittokError, match="tokenizer_class"):
+        gpt2(tmp_path, "BertTokenizer", ["[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]"])
+
+
+def test_roberta_puts_its_own_two_tokens_around_a_text(tmp_path):
+    more = ["<s>", "</s>", "<unk>", "<pad>", "<mask>", "<c>", "<d>"]
+    tok = gpt2(tmp_path, "RobertaTokenizer", more, config={"cls_token": "<c>", "sep_token": "<d>"})
+    assert tok.encode("ab", add_special=True).tolist() == [262, 256, 263]
+
+
+@pytest.mark.parametrize("number", [-1, True, "257", 1.0])
+def test_an_id_of_added_tokens_that_is_no_number_from_0_on_is_refused(number, tmp_path):
+    with pytest.raises(MalformedVocab, match="added_tokens"):
+        gpt2(tmp_path, added_tokens={"NEW": number})

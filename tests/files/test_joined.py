@@ -10,7 +10,7 @@ from small_files import sentencepiece_of
 
 import jittok
 from jittok._jit import JIT
-from jittok.decode import general
+from jittok.decode import general, joined
 from jittok.decode.joined import joined_decoder
 from jittok.files import read_pipeline
 from jittok.reference.pipeline import runner
@@ -28,7 +28,7 @@ CTC = {"type": "CTC", "pad_token": "<pad>", "word_delimiter_token": "|", "cleanu
 DECODERS = [
     [REPLACE, FALLBACK, FUSE, STRIP], [FALLBACK, FUSE], [BYTE_LEVEL], [REPLACE, BYTE_LEVEL], [METASPACE], [WORDPIECE],
     [SUFFIX], [REPLACE], [STRIP, FUSE], [METASPACE, FALLBACK, FUSE, STRIP], [FALLBACK, METASPACE], [REPLACE, FALLBACK],
-    [FALLBACK, METASPACE, FUSE, STRIP], [BYTE_LEVEL, REPLACE, STRIP], [],
+    [FALLBACK, METASPACE, FUSE, STRIP], [BYTE_LEVEL, REPLACE, STRIP], [BYTE_LEVEL, METASPACE], [],
 ]  # fmt: skip
 TOKENS = [
     "<unk>",
@@ -79,17 +79,17 @@ def asked(content, rows):
     """Rows by pieces, together, one by one and some ids at a time, are those of the reference."""
     pipeline = read_pipeline(content)
     run = runner(pipeline)
-    joined = joined_decoder(pipeline, run)
+    made = joined_decoder(pipeline, run)
     ids, offsets = np.array([*chain.from_iterable(rows)], np.int32), np.cumsum([0, *map(len, rows)])
     for skip in (False, True):
         wanted = [run.decode(row, skip_special=skip) for row in rows]
         for row, text in zip(rows, wanted, strict=True):
             its = np.array(row, np.int32)
-            assert joined.one(its, skip) == text, row
+            assert made.one(its, skip) == text, row
             for size in (1, 2, 3):
-                parts = joined.parts([its[at : at + size] for at in range(0, len(row), size)], skip)
-                assert b"".join(parts).decode(errors=joined.reads) == text.decode(), (row, size)
-        whole = joined.rows(ids, offsets, skip)
+                parts = made.parts([its[at : at + size] for at in range(0, len(row), size)], skip)
+                assert b"".join(parts).decode(errors=made.reads) == text.decode(), (row, size)
+        whole = made.rows(ids, offsets, skip)
         if whole is not None:
             assert bytes(whole[0]) == b"".join(wanted)
             assert np.diff(whole[1], prepend=0).tolist() == [*map(len, wanted)]
@@ -116,7 +116,10 @@ def test_pieces_of_sentencepiece_give_the_text_of_the_reference(prefix, squeeze)
     asked(content, [*rows, often[3:6] * 3, [1, *often[3:5]], [259, 259, *often[3:5], 259]])
 
 
-@pytest.mark.parametrize("steps", [[CTC], [FUSE, BYTE_LEVEL], [WORDPIECE, FALLBACK, FUSE]])
+@pytest.mark.parametrize(
+    "steps",
+    [[CTC], [FUSE, BYTE_LEVEL], [WORDPIECE, FALLBACK, FUSE], [FALLBACK, {**METASPACE, "replacement": "\ufffd"}]],
+)
 def test_decoders_that_see_several_tokens_have_no_pieces(steps, monkeypatch):
     content = file_of(steps)
     pipeline = read_pipeline(content)
@@ -153,6 +156,19 @@ def test_a_file_cannot_make_pieces_of_any_size():
     tok = jittok.load(file_of([long]), cache=False)
     rows = [[TOKENS.index("a")], [TOKENS.index(".")] * 20_000]
     assert [len(text) for text in tok.decode_batch(rows)] == [1 << 18, 20_000]
+
+
+def test_pieces_are_there_as_long_as_all_of_them_together_fit(monkeypatch):
+    replaced = read_pipeline(file_of([{**REPLACE, "content": "\u00e9\u4e2d"}, REPLACE]))
+    pieces = read_pipeline(sentencepiece_of(BPE, [*HEAD, ("a", NORMAL, -1.0)], False, False, False))
+    (step,) = pieces.decode
+    longer = pieces._replace(decode=(step._replace(unknown="\u00e9" * 99),))
+    for pipeline, factor, more in ((replaced, 5, 0), (pieces, 1, len(step.unknown.encode())), (longer, 1, 198)):
+        size = factor * (pipeline.token_bytes.size + len(pipeline)) + more
+        monkeypatch.setattr(joined, "LENGTH", size)
+        assert joined._fits(pipeline)
+        monkeypatch.setattr(joined, "LENGTH", size - 1)
+        assert not joined._fits(pipeline)
 
 
 def test_the_number_of_a_byte_may_have_a_sign(monkeypatch):

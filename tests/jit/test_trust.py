@@ -75,8 +75,9 @@ def test_what_belongs_to_another_is_not_read(place: Path, up: int, monkeypatch: 
         trust.read_file(place)
 
 
-def test_what_belongs_to_root_is_read_by_all_and_what_is_ours_by_us() -> None:
-    me = os.geteuid()
+@pytest.mark.parametrize("me", [0, 1000])
+def test_what_belongs_to_root_is_read_by_all_and_what_is_ours_by_us(me: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: me)
     for owner, fine in ((0, True), (me, True), (me + 1, False)):
         found = SimpleNamespace(st_uid=owner, st_mode=0o100644)
         assert (trust.doubt(found) is None) is fine  # type: ignore[arg-type]

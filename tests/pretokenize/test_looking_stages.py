@@ -10,9 +10,11 @@ from drawn_looks import drawn_look, drawn_looked_at
 
 from jittok._jit import JIT, U8, frozen, kernel
 from jittok._raw import PAD, window
-from jittok.pipeline.patterns import PatternError, check_pattern, compiled
+from jittok.pipeline.patterns import PatternError, check_pattern, compiled, explicit
 from jittok.pipeline.steps import ISOLATED, Cut, Pattern
+from jittok.pretokenize import matching, passes
 from jittok.pretokenize.files import splitter_of_stages
+from jittok.pretokenize.splitters import looking
 from jittok.pretokenize.splitters.general import (
     LOOKING,
     Splitter,
@@ -105,3 +107,37 @@ def test_drawn_patterns_are_cut_where_the_plain_search_finds_them():
             text = drawn_looked_at(draw)
             assert cuts(splitter, text, draw.randrange(256)) == plain(patterns, text), (patterns, text)
     assert looking > PATTERNS // 2
+
+
+def test_a_machine_has_no_more_of_anything_than_there_is_room_for(monkeypatch):
+    found = matching.looking_of(explicit(r"(?<=ab)(?=(?!cd)[a-z]e)|(?:fg)*h"))
+    machine = passes._machine(found)
+    looks, states = len(found.looks), len(machine.parts[-1].remembered)
+    assert (looks, states > 0) == (3, True)
+    sizes = {
+        "BYTE": looks, "MOST_BITS": looks + states, "MOST_CLASSES": machine.width - 1, "MOST_INNER": 1,
+        "MOST_STATES": max(part.rows.shape[0] for part in machine.parts[:-1]),
+    }  # fmt: skip
+    for module, name, size in [*((passes, *each) for each in sizes.items()), (matching, "MOST_REMEMBERED", states)]:
+        with monkeypatch.context() as patch:
+            patch.setattr(module, name, size)
+            passes._machine(found)
+            patch.setattr(module, name, size - 1)
+            with pytest.raises(ValueError, match=r"\d"):
+                passes._machine(found)
+
+
+@pytest.mark.skipif(JIT, reason="counts what plain Python reads")
+@pytest.mark.parametrize(("pattern", "unit"), [(r"a*b", "a"), (r"(?:ab)*c|a|b", "ab"), (r"(?<!x)a+(?=b)", "a")])
+def test_the_search_reads_each_character_a_few_times(pattern, unit, monkeypatch):
+    read, entry = 0, looking._entry
+
+    def counted(*args):
+        nonlocal read
+        read += 1
+        return entry(*args)
+
+    monkeypatch.setattr(looking, "_entry", counted)
+    splitter, text = splitter_of_stages(stages_of((pattern,))), unit * (300 // len(unit))
+    cuts(splitter, text)
+    assert 0 < read < 6 * len(text)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from jittok._jit import I32, OutU64, frozen, kernel, wide
 from jittok._raw import window
-from jittok.structures.pair_table import NO_PAIR, PairTable, build_pair_table, find_pair
+from jittok.structures.pair_table import NO_PAIR, PAIR_MIX, PairTable, build_pair_table, find_pair
 
 symbols = st.integers(0, 9) | st.integers(0, 2**31 - 2)
 entries = st.lists(st.tuples(symbols, symbols, st.integers(0, 2**31 - 1), st.integers(0, 2**31 - 1)), max_size=80)
@@ -63,3 +63,16 @@ def test_a_big_table_of_neighbouring_pairs_holds_all_of_them():
     table = build_pair_table(column(left), column(right), column(range(4000)), column(range(4000, 8000)))
     asked = list(zip(left.tolist(), right.tolist(), strict=True))
     assert look_up(table, asked) == [(k, 4000 + k) for k in range(4000)]
+
+
+def test_pairs_that_a_full_line_has_no_room_for_are_in_the_next_ones():
+    places = [((k + 1 << 32 | 1) * int(PAIR_MIX) % (1 << 64) >> 61, k) for k in range(400)]  # of 8 lines
+    last, first = ([(k, 0) for line, k in places if line == which] for which in (7, 0))
+    rows = [*last[:9], *first[:3]]  # the last line goes on in the first and the second
+    table = build_pair_table(
+        column(a for a, _ in rows), column(b for _, b in rows), column(range(12)), column(range(12))
+    )
+    assert table.slot_bits == 5
+    assert look_up(table, [*rows, *last[9:], *first[3:]]) == [(k, k) for k in range(12)] + [None] * (
+        len(last) + len(first) - 12
+    )
