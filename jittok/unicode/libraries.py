@@ -166,12 +166,12 @@ def _long_rows(form: Form) -> Any:
 
 def _in_order(form: Form, marks: str) -> str:
     """Marks, decomposed each by itself, by their combining classes. Of many no mark becomes an object of its own."""
-    from jittok.unicode.nfc import class_table
-
     whole = "NFKD" if "K" in form else "NFD"
     if len(marks) < MANY:
         parts = unicodedata.normalize(whole, " ".join(marks))
         return "".join(sorted(parts.replace(" ", ""), key=unicodedata.combining))
+    from jittok.unicode.nfc import class_table
+
     parts = marks.translate({ord(c): unicodedata.normalize(whole, c) for c in set(marks)})
     codes = np.frombuffer(parts.encode("utf-32-le"), "<u4")
     classes = class_table()[codes]
