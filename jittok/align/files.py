@@ -16,11 +16,13 @@ from numpy.typing import NDArray
 
 from jittok.align import walked, windows
 from jittok.align.characters import character_spans
+from jittok.align.ordered import ordered
 from jittok.align.spelled import Spelling, spelled_spans, spelling_of
 from jittok.inputs import Documents
 from jittok.pipeline import Pipeline
 from jittok.pipeline.pipeline import FIRST_TEXT
 from jittok.reference.pipeline.documents import aligned
+from jittok.reference.pipeline.run import runner
 
 
 class FileAligner:
@@ -71,6 +73,15 @@ class FileAligner:
         last = ids.size - (len(single) - 1 - first)
         spans[:first], spans[last:] = 0, len(raw)
         ids, spans = ids[first:last], spans[first:last]
+        found = ordered(runner(self.pipeline), raw, self.parse_special)
+        if found is None:
+            return self._by_windows_of(raw, ids, spans)
+        if not self._by_windows_of(found.raw, ids, spans):
+            return False
+        found.put_back(spans)
+        return True
+
+    def _by_windows_of(self, raw: bytes, ids: NDArray[np.int32], spans: NDArray[np.int64]) -> bool:
         walk = walked.Walk(self.pipeline, raw, ids, self.parse_special, spans)
         return windows.by_windows(walk, raw) or windows.spans_by_windows(
             self.pipeline, raw, ids, self.parse_special, spans

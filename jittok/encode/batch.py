@@ -64,6 +64,11 @@ def encode_one(encoder: Encoder, text: bytes, rule: Rule, threads: int | None) -
     return ids  # type: ignore[no-any-return]
 
 
+def count_one(encoder: Encoder, text: bytes, rule: Rule, threads: int | None = None) -> int:
+    """How many ids `encode_one` gives. They are not kept. Raises EncodingFailed."""
+    return sum(int(ends[-1]) for _, ends in stretches(encoder, [text], rule, threads, keep_ids=False))
+
+
 def stretches(
     encoder: Encoder,
     texts: Any,
@@ -179,6 +184,7 @@ def _in_parts(
     if len(first) == 2:  # nowhere to cut: these are the ids, and nothing is copied
         with encoder.workspace() as workspace:
             workspace.expect(docs, size)
+            workspace.counting = not keep
             count = encode(workspace, 0, 0)
             return _taken(workspace, count) if keep else np.empty(0, np.int32), np.array([count])
     room = (lambda: int(1.1 * encoder.ids_per_byte * size) + count + SPARE) if keep else None
@@ -311,6 +317,7 @@ def _stretch(
     with encoder.workspace() as workspace:
         size = docs.size(first, last) + DOCUMENT_WEIGHT * (last - first)
         workspace.expect(docs, size)
+        workspace.counting = not keep_ids
         if apart and last - first == 1 and beside is not None:
             fragments = encoder.cut(workspace, docs, first, last, rule)
             if fragments > few.MANY:

@@ -64,6 +64,7 @@ class Parts:
         part = part or (PART if pieces.ids.size == 0 else PART_CUT)
         out, done = np.empty(self.table.growth * (stop - start) + 1, np.uint8), np.zeros(3, np.int64)  # most untouched
         at, origin, first, window, held = start, count, -1, np.empty(0, np.uint8), 0
+        workspace.passed = min(workspace.passed, count)
         while True:
             size = workspace.run(squeeze_part, self.table, data, at, stop, at + part, int(done[2]), held, out, done)
             at, sure, held = int(done[0]), int(done[1]), size - int(done[1])
@@ -82,6 +83,7 @@ class Parts:
                 return self.encode(workspace, data, start, stop, origin, run, pieces, 2 * part)
             if ends:
                 return self._joined(workspace, origin, count, end)
+            workspace.pass_over(count - 1)
             if behind:
                 count, first, window = self._joined(workspace, origin, count, end), -1, window[behind:]
                 continue

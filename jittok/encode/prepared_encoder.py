@@ -156,7 +156,7 @@ class PreparedEncoder(PipelineEncoder):
         """`_run` on the fragments of UTF-8 as they are prepared."""
         steps = self.steps
         texts, last = Texts(docs.data, starts[:fragments], stops[:fragments], tokens[:fragments], docs.kept), None
-        much = separate.GROWN * texts.size
+        much, workspace.passed = separate.GROWN * texts.size, min(workspace.passed, count)
         for step in steps.normalize:
             texts = _done(step, workspace, texts)
         if steps.normalize and later.ids.size:
@@ -168,6 +168,7 @@ class PreparedEncoder(PipelineEncoder):
             if not isinstance(done, int):
                 return done._replace(fragment=done.fragment + first)
             end = done
+            workspace.pass_over(end - 1)
         if last is not None:
             ends[:fragments] = np.where(last > 0, np.append(own, count)[last - 1], count)
         return end

@@ -104,6 +104,16 @@ class Recycled:
         # asking the system.
         return ids[:count]
 
+    def drop(self, first: int, last: int) -> int:
+        """Give back the pages of ids first .. last - 1 of the array that was given last, whose content is lost; up to
+        which they went."""
+        start, stop = -(-WORD * first // HUGE) * HUGE, WORD * last // HUGE * HUGE
+        if self._given is None or start >= stop:
+            return first
+        with contextlib.suppress(OSError):
+            self._given.pages.madvise(mmap.MADV_DONTNEED, self._given.skip + start, stop - start)
+        return stop // WORD
+
     def forget(self) -> None:
         """Let go of the array that was given last, for good: nobody wants its ids."""
         self._given = None

@@ -58,6 +58,7 @@ class Workspace:
         self.recycled = Recycled(kept)
         self.ids = np.empty(0, np.int32)
         self.written = 0  # ids of the last texts, whose pages are there
+        self.counting, self.passed = False, 0  # whether nobody reads the ids, and how many have gone already
         self.give_fragments(64)
         self.give_ends(1)
         self.one_start = fixed([0])
@@ -119,8 +120,13 @@ class Workspace:
     def give_ids(self, room: int, keep: int) -> None:
         """Room for ids, of which the first `keep` are kept."""
         ids = self.recycled.array(room)
-        ids[:keep] = self.ids[:keep]
+        ids[self.passed : keep] = self.ids[self.passed : keep]
         self.ids = ids
+
+    def pass_over(self, count: int) -> None:
+        """Nobody looks at the first `count` ids any more. Where ids are only counted, they are no memory then."""
+        if self.counting and count > self.passed:
+            self.passed = self.recycled.drop(self.passed, count)
 
     def take_ids(self, count: int) -> NDArray[np.int32]:
         """The first `count` ids, for the caller: the workspace has none any more."""
@@ -137,6 +143,7 @@ class Workspace:
         """Let go of arrays of more than `most` elements, so that nothing of a long text stays. Two kinds stay: room for
         ids that was asked for as a bound, because most of its pages were never touched; and work, because its cache
         knows pieces."""
+        self.counting, self.passed = False, 0
         if self.long is not None:
             self.long = None
             self.forget()

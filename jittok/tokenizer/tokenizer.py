@@ -209,17 +209,18 @@ class Tokenizer(Decoding):
         return (ids.view(Ids) for ids in parts_of_one(encoder, to_bytes(text, rule.replace), rule))
 
     def count(
-        self,
-        text: OneText,
-        *,
-        add_special: bool = False,
-        parse_special: bool = False,
-        errors: str = "strict",
+        self, text: OneText, *, add_special: bool = False, parse_special: bool = False, errors: str = "strict",
         threads: int | None = None,
-    ) -> int:
+    ) -> int:  # fmt: skip
         """How many ids `encode` gives."""
-        ids = self.encode(text, add_special=add_special, parse_special=parse_special, errors=errors, threads=threads)
-        return ids.size
+        if not hasattr(text, "__len__") or len(text) < LONG_TEXT:
+            return self.encode(
+                text, add_special=add_special, parse_special=parse_special, errors=errors, threads=threads
+            ).size
+        from jittok.encode.batch import count_one
+
+        encoder, rule = self._rule(add_special, parse_special, errors)
+        return count_one(encoder, to_bytes(text, rule.replace), rule, threads)
 
     def count_batch(
         self,

@@ -143,10 +143,12 @@ def _newer() -> Any:
 
 STRIDE = 64
 """So many marks in a row, or more, are put in order here."""
+MANY = 1 << 12
+"""So many are sorted by NumPy: an object for each would take eighty bytes."""
 
 
 @cache
-def _non_starters(form: Form) -> frozenset[str]:
+def non_starters(form: Form) -> frozenset[str]:
     """Characters that a normal form puts in order with their neighbours: those of a combining class, and those that
     become such. Without "newer" ones, which no text here has, and of which Python's table may know nothing."""
     from jittok.unicode.nfc import classed
@@ -159,13 +161,22 @@ def _non_starters(form: Form) -> frozenset[str]:
 def _long_rows(form: Form) -> Any:
     import re
 
-    return re.compile(f"[{''.join(sorted(_non_starters(form)))}]{{{STRIDE},}}")
+    return re.compile(f"[{''.join(sorted(non_starters(form)))}]{{{STRIDE},}}")
 
 
 def _in_order(form: Form, marks: str) -> str:
-    """Marks, decomposed each by itself, by their combining classes."""
-    parts = unicodedata.normalize("NFKD" if "K" in form else "NFD", " ".join(marks))
-    return "".join(sorted(parts.replace(" ", ""), key=unicodedata.combining))
+    """Marks, decomposed each by itself, by their combining classes. Of many no mark becomes an object of its own."""
+    whole = "NFKD" if "K" in form else "NFD"
+    if len(marks) < MANY:
+        parts = unicodedata.normalize(whole, " ".join(marks))
+        return "".join(sorted(parts.replace(" ", ""), key=unicodedata.combining))
+    from jittok.unicode.nfc import class_table
+
+    parts = marks.translate({ord(c): unicodedata.normalize(whole, c) for c in set(marks)})
+    codes = np.frombuffer(parts.encode("utf-32-le"), "<u4")
+    classes = class_table()[codes]
+    found = [codes[classes == each] for each in np.flatnonzero(np.bincount(classes)).tolist()]
+    return np.concatenate(found).tobytes().decode("utf-32-le")
 
 
 def _normalize(form: Form, text: str) -> str:
@@ -173,7 +184,7 @@ def _normalize(form: Form, text: str) -> str:
 
     A long row has a character at a multiple of the stride, so few characters are looked at where there is none.
     """
-    if not _non_starters(form).isdisjoint(text[::STRIDE]):
+    if not non_starters(form).isdisjoint(text[::STRIDE]):
         text = _long_rows(form).sub(lambda row: _in_order(form, row[0]), text)
     return unicodedata.normalize(form, text)
 

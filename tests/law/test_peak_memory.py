@@ -159,14 +159,15 @@ elif name in ("ends", "ends and cuts"):
         made["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [cuts, byte_level]}
     tok = jittok.load(json.dumps(made).encode())
     assert tok.runs == "kernels"
-elif name in ("pieces", "sentences"):
+elif name in ("pieces", "sentences", "letters"):
     sys.path += sys.argv[5:]
     from charsmap import build_charsmap
     from small_files import sentencepiece_of
-    words = "\u0635\u0644\u0649 " * 4 if name == "pieces" else "\u0635\u0644\u0649" * 8 + " "
-    grows, known = build_charsmap({"\ufdfa".encode(): words.encode()}), ("\u2581", "a", "aa", "\u0635\u0644")
-    rows = [("<unk>", 2, 0.0), *((text, 1, -0.1) for text in known[: 4 if name == "pieces" else 3])]
-    tok = jittok.load(sentencepiece_of(2 if name == "pieces" else 1, rows, False, True, True, grows))
+    words = "\u0635\u0644\u0649" * 8 + " " if name == "sentences" else "\u0635\u0644\u0649 " * 4
+    known = {"pieces": "\u2581 a aa \u0635\u0644", "sentences": "\u2581 a aa"}.get(name, "\u2581 \u0635 \u0644 \u0649")
+    grows, bpe = build_charsmap({"\ufdfa".encode(): words.encode()}), name != "sentences"
+    rows = [("<unk>", 2, 0.0), *((text, 1, -0.1) for text in known.split())]
+    tok = jittok.load(sentencepiece_of(2 if bpe else 1, rows, False, True, True, grows))
     assert tok.runs == "kernels"
 elif name == "long tokens":
     sys.path += sys.argv[5:]
@@ -340,6 +341,11 @@ def test_decoders_of_files_take_no_more(name):
 def test_texts_that_user_defined_pieces_cut_everywhere_take_no_more(call):
     taken, given = slope("user-defined", b" ", call, 2)
     assert taken <= max(TIMES, given + TIMES / 2)
+
+
+def test_counting_takes_no_more_where_the_ids_alone_would():
+    taken, _ = slope("letters", "\ufdfa".encode(), "count", 2)
+    assert taken <= TIMES
 
 
 @pytest.mark.parametrize(("name", "character"), [("unigram", "☃"), ("merges", "a")], ids=["unknown", "one word"])

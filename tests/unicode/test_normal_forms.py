@@ -6,7 +6,7 @@ import unicodedata
 
 import pytest
 
-from jittok.unicode.libraries import STRIDE, _non_starters, characters, normal_form
+from jittok.unicode.libraries import STRIDE, non_starters, characters, normal_form
 
 FORMS = ["NFC", "NFD", "NFKC", "NFKD"]
 AROUND = ["", "a", "é", "ệ", "ｶ", " ", "中", "각", "\u1100", "\u00a8", "ﬃ", "\u0958", "\uff9e"]
@@ -15,7 +15,7 @@ AROUND = ["", "a", "é", "ệ", "ｶ", " ", "中", "각", "\u1100", "\u00a8", "�
 @pytest.mark.parametrize("form", FORMS)
 def test_rows_of_marks_of_any_length_are_normalized_as_python_does(form):
     drawn = random.Random(form)
-    marks = sorted(_non_starters("NFKC"))
+    marks = sorted(non_starters("NFKC"))
     for _ in range(300):
         lengths = [0, 1, 5, STRIDE - 1, STRIDE, STRIDE + 1, 5 * STRIDE]
         chosen = marks if drawn.random() < 0.7 else drawn.sample(marks, 3)

@@ -157,16 +157,16 @@ def _composed_places(before: str, own: list[int], after: str, form: Form) -> lis
 def _composed_units(before: str, after: str, units: list[Unit], form: Form) -> list[Unit]:
     """The units of a text in a normal form: those of what is left alone, and one for all that changed together."""
     out, written = list[Unit](), list[str]()
-    for start, stop in _stretches(before, form):
+    for start, stop in stretches(before, form):
         new = normal_form(form, before[start:stop])
         written.append(new)
-        begin, end = _alike(before[start:stop], new)
+        begin, end = alike(before[start:stop], new)
         changed = joined(units, start + begin, stop - end)
         out += units[start : start + begin] + [changed] * (len(new) - begin - end) + units[stop - end : stop]
     return out if "".join(written) == after else [joined(units, 0, len(units))] * len(after)
 
 
-def _alike(before: str, after: str) -> tuple[int, int]:
+def alike(before: str, after: str) -> tuple[int, int]:
     """How many characters two texts have in common at the start, and of the rest at the end."""
     most, begin, end = min(len(before), len(after)), 0, 0
     while begin < most and before[begin] == after[begin]:
@@ -176,7 +176,7 @@ def _alike(before: str, after: str) -> tuple[int, int]:
     return begin, end
 
 
-def _stretches(text: str, form: Form) -> Iterator[tuple[int, int]]:
+def stretches(text: str, form: Form) -> Iterator[tuple[int, int]]:
     """Stretches that a normal form rewrites each by itself: they begin with a character that nothing in front of it
     changes or is changed by."""
     start = 0

@@ -1,0 +1,109 @@
+"""Documents with long rows of marks in the order of their normal form, and the way back.
+
+A normal form sorts a row of marks, however long it is: no window of it shows what becomes of it, so windows of the
+document would not agree. Of the document with that row in order they do, as a window of such a row stays as it is. What
+a normal form changes together is one stretch, and all that it becomes stands for that stretch as a whole.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.pipeline.steps import Compose
+from jittok.reference.pipeline.normalize import alike, stretches
+from jittok.reference.pipeline.run import Runner
+from jittok.unicode.libraries import Form, non_starters, normal_form, ranges
+
+LONG = 1 << 12
+"""Characters of a row that is put in order. Shorter ones are seen by windows as a whole."""
+BEFORE = 64
+"""Characters in front of a row, among which the stretch begins that it changes with."""
+AT_ONCE = 1 << 16
+"""Spans that are mapped at once."""
+ESCAPED = "surrogateescape"
+"""How bytes that are no UTF-8 keep their places in a text."""
+
+
+class Ordered(NamedTuple):
+    """A document with its rows in order, and what changed, in order of places."""
+
+    raw: bytes
+    starts: NDArray[np.int64]  # [n] bytes of `raw` that are new
+    stops: NDArray[np.int64]
+    old_starts: NDArray[np.int64]  # [n] and what they stand for, in bytes of the document as it was
+    old_stops: NDArray[np.int64]
+
+    def put_back(self, spans: NDArray[np.int64]) -> None:
+        """Change int64[n, 2] spans of `raw` to those of the document as it was."""
+        for at in range(0, len(spans), AT_ONCE):
+            part = spans[at : at + AT_ONCE]
+            empty = part[:, 0] == part[:, 1]
+            starts, stops = self._places(part[:, 0])[0], self._places(part[:, 1] - 1)[1]
+            part[:, 0], part[:, 1] = starts, np.where(empty, starts, stops)
+
+    def _places(self, at: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Where what bytes of `raw` stand for begins and ends."""
+        change = np.searchsorted(self.starts, at, "right") - 1
+        inside = (change >= 0) & (at < self.stops[change])
+        shifted = at + np.where(change >= 0, self.old_stops[change] - self.stops[change], 0)
+        begins = np.where(inside, self.old_starts[change], shifted)
+        return begins, np.where(inside, self.old_stops[change], shifted + 1)
+
+
+def ordered(run: Runner, raw: bytes, parse_special: bool) -> Ordered | None:
+    """A document in which a normalizer changes no long row of marks; None where it has none, or that is not known."""
+    steps = run.pipeline.normalize
+    if run.pieces or not steps or not isinstance(steps[0], Compose):
+        return None
+    text, form = raw.decode(errors=ESCAPED), steps[0].form
+    if _marks().isdisjoint(text[::LONG]) or any("\ufffd" in token for token in run.raw.tokens):
+        return None
+    parts, changes, done, at, size = list[bytes](), list[tuple[int, int, int, int]](), 0, 0, 0
+    for first, last, token in run.raw.cut(text, parse_special):
+        for row in _rows().finditer(text, first, last) if token is None else ():
+            start = _start(text, first, row.start(), form)
+            old = text[start : row.end()]
+            new = normal_form(form, old)
+            behind = text[row.end() : row.end() + 1] if row.end() < last else ""
+            if start < done or normal_form(form, old + behind) != new + normal_form(form, behind):
+                return None
+            begin, end = alike(old, new)
+            front, middle = _bytes(text[done : start + begin]), _bytes(old[begin : len(old) - end])
+            changed = _bytes(new[begin : len(new) - end])
+            at, size = at + len(front), size + len(front)
+            changes.append((size, size + len(changed), at, at + len(middle)))
+            parts += [front, changed]
+            at, size, done = at + len(middle), size + len(changed), row.end() - end
+    if not changes:
+        return None
+    return Ordered(b"".join([*parts, raw[at:]]), *np.array(changes, np.int64).T)
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode(errors=ESCAPED)
+
+
+def _start(text: str, first: int, row: int, form: Form) -> int:
+    """Where the stretch begins that a normal form changes a row of marks with; behind the row if nobody knows."""
+    begin = max(first, row - BEFORE)
+    found = begin + [start for start, _ in stretches(text[begin : row + 1], form)][-1]
+    return found if found > begin or begin == first else -1
+
+
+@cache
+def _marks() -> frozenset[str]:
+    """Characters that begin no stretch: some that only later versions of Unicode know are marks for Python."""
+    newer = (chr(c) for first, last in ranges("newer") for c in range(first, last + 1))
+    later = (c for c in newer if unicodedata.combining(unicodedata.normalize("NFKD", c)[0]))
+    return non_starters("NFKC") | frozenset(later)
+
+
+@cache
+def _rows() -> Any:
+    return re.compile(f"[{''.join(sorted(_marks()))}]{{{LONG},}}")
