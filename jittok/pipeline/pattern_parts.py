@@ -41,6 +41,8 @@ class Part(NamedTuple):
     first: Ranges | None = None  # characters that it may begin with; None: not known
     least: int = 1  # characters that it takes at least,
     sure: bool = True  # and whether nothing else has a say in that: no anchor, nothing that looks around
+    words: bool = False  # may take nothing, and then asks where words begin or end
+    uneven: bool = False  # of alternatives: one of them takes texts of several sizes
 
 
 def is_possessive(written_out: str) -> bool:
@@ -85,7 +87,7 @@ def in_a_row(parts: list[Part]) -> Part:
         Tries(sum(part.tries.loops for part in parts), math.prod(part.tries.times for part in parts)),
         Tries(max([loops, *(each.loops for each in later)]), max([times, *(each.times for each in later)])),
         None, union([part.first for part in parts[:begin]]), sum(part.least for part in parts),
-        all(part.sure for part in parts),
+        all(part.sure for part in parts), any(p.words for p in parts) and not any(p.least for p in parts),
     )  # fmt: skip
 
 

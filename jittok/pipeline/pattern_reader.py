@@ -48,6 +48,7 @@ class Reader(Cursor):
             len(parts) > 1 or parts[0].ways, any(part.again for part in parts), sum(part.size for part in parts),
             either([part.tries for part in parts]), either([part.inside for part in parts]),
             None, union([part.first for part in parts]), least, any(p.sure for p in parts if p.least == least),
+            any(part.words for part in parts), any(part.ways for part in parts),
         )  # fmt: skip
 
     def sequence(self, depth: int, folded: bool) -> Part:
@@ -104,7 +105,7 @@ class Reader(Cursor):
             part.text + sign, part.empty or least == 0, part.endless or most < 0, part.ways or least != most,
             part.again or (part.ways and most != 1), part.size * max(most, least, 1),
             Tries(int(many), times * part.tries.times * (2 if part.ways and least != most else 1)),
-            part.inside, part.chars, part.first, part.least * least, part.sure,
+            part.inside, part.chars, part.first, part.least * least, part.sure, part.words,
         )  # fmt: skip
 
     def counts(self) -> tuple[int, int]:
@@ -158,7 +159,7 @@ class Reader(Cursor):
             text = f"(?=(?<={word})(?!{word})|(?<!{word})(?={word}))"
         else:
             text = f"(?=(?<={word})(?={word})|(?<!{word})(?!{word}))"
-        return Part(text, True, False, first=first, least=0, sure=False)
+        return Part(text, True, False, first=first, least=0, sure=False, words=name in (r"\b", r"\B"))
 
     def group(self, depth: int, folded: bool) -> Part:
         """What stands in parentheses."""
@@ -180,12 +181,16 @@ class Reader(Cursor):
             raise self.error("the end of a group")
         text = f"{opening}{inside.text})"
         if look:  # it is not gone back to
-            sure = self.engine == ONIG and opening.startswith("(?<") and inside.sure and inside.least == 0
+            empty = self.engine == ONIG and opening.startswith("(?<") and inside.least == 0
+            if empty and inside.words and inside.uneven:  # at the beginning of a text Oniguruma finds others there
+                raise self.error(r"no \b and \B in what looks back by several sizes, none among them")
+            sure = empty and inside.sure
             if sure and opening == "(?<!":  # Oniguruma looks no further, whatever stands within
                 text = NEVER
             return inside._replace(
-                text=text, empty=True, endless=False, tries=ONCE, chars=None, first=None, least=0, sure=sure
-            )
+                text=text, empty=True, endless=False, tries=ONCE, chars=None, first=None, least=0, sure=sure,
+                words=inside.words and not sure,
+            )  # fmt: skip
         return inside._replace(text=text, chars=None)
 
     def name(self) -> bool:

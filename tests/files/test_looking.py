@@ -110,6 +110,16 @@ def test_anchors_are_those_of_the_engine():
         assert [m.span()[0] for m in compiled(Pattern(r"\s\Z", engine=engine)).finditer("a\n\n\n")] == wanted
 
 
+def test_word_ends_in_what_looks_back_by_several_sizes_none_among_them_are_refused():
+    """There Oniguruma finds others at the beginning of a text: of `(?<=\\ba?)b` in "b" nothing. Not in other cases."""
+    for name in (r"(?<=\ba?)b", r"(?<!\Bb?).", r"(?<!(?:\B|ab)).", r"(?<!(?<=\b)a?)b"):
+        with pytest.raises(PatternError, match="looks back by several sizes"):
+            check_pattern(Pattern(name), empty=True)
+        check_pattern(Pattern(name, engine=CRATE), empty=True)
+    for name in (r"(?<=\b|ab)c", r"(?<=\b)a", r"(?<=\ba{1,2})b", r"(?<=a?\Bb)c"):
+        check_pattern(Pattern(name), empty=True)
+
+
 def test_a_count_with_a_plus_repeats_in_ruby_and_keeps_in_rust():
     assert words(Pattern(r"\d{1,2}+"), "isolated", False, "12345") == ["12345"]
     assert explicit(r"\d{1,2}+a", CRATE) == explicit(r"\d{1,2}a", CRATE)
