@@ -165,6 +165,16 @@ def test_a_long_text_is_neither_changed_nor_prepared_in_a_frame(seed):
         assert {name for name, *_ in log} <= {"cut", "look", "model"}
 
 
+def test_a_prepared_text_begins_without_marks():
+    log, out, held = [], np.ones(2 * MARKS, np.uint8), np.zeros(QUICK + PAD, np.uint8)
+    first, places = Kernel("first", log, lambda: bytes(out)), np.zeros(1, np.int64)
+    texts = Laid(frozen(out, np.uint8), places, places, np.zeros(1, np.int32), MARKS)
+    chain, text = Chain([Ready(first, (), NUMBER)], texts, held, MARKS, None), np.frombuffer(b"a text", np.uint8)
+    assert chain.prepare(text.ctypes.data, 6, 1)
+    assert bytes(held[:8]) == b"a text\0\0"
+    assert log == [("first", 0, 1, None, b"\1" * MARKS + bytes(MARKS // 8) + b"\1" * (MARKS - MARKS // 8))]
+
+
 def test_a_frame_without_the_kernel_that_changes_a_text_fits_until_there_is_one():
     looked = Looked.__new__(Looked)
     looked._lacks = None

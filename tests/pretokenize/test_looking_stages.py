@@ -109,6 +109,18 @@ def test_drawn_patterns_are_cut_where_the_plain_search_finds_them():
     assert looking > PATTERNS // 2
 
 
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        (r"a(?:[ab]*c)?|[ab]*d", "aaabaadbb"),  # what is read in vain begins behind a match, in the state of that place
+        (r"[ab]+(?:[abc]*d)?|c[abc]*e|c", "daaccbe"),
+        ("|".join(f"{c}[0-9{c}]*x" for c in "abcdefghijk"), "".join(f"{a}1{b}1x" for a in "aceik" for b in "aceik")),
+    ],
+)
+def test_what_is_remembered_of_one_search_does_not_end_another(pattern, text):
+    assert cuts(splitter_of_stages(stages_of((pattern,))), text) == plain((pattern,), text)
+
+
 def test_a_machine_has_no_more_of_anything_than_there_is_room_for(monkeypatch):
     found = matching.looking_of(explicit(r"(?<=ab)(?=(?!cd)[a-z]e)|(?:fg)*h"))
     machine = passes._machine(found)
