@@ -29,7 +29,7 @@ import jittok
 LAW, BESIDE = 20, 10
 ROW = 100_000
 TIMEOUT = 300
-"""Seconds after which a call is given up."""
+"""CPU seconds after which a call is given up."""
 RANDOM = random.Random(5).randbytes(1 << 16)
 TEXTS = {
     "FF": b"\xff",
@@ -118,7 +118,7 @@ def apart(run: Callable[[], tuple[Any, ...]]) -> list[float] | str:
         warnings.simplefilter("ignore")  # a fork beside threads, which are waited for
         child = os.fork()
     if child == 0:
-        signal.alarm(TIMEOUT)
+        signal.setitimer(signal.ITIMER_PROF, TIMEOUT)
         try:
             answer = " ".join(map(str, run()))
         except Exception as error:  # noqa: BLE001  whatever it is, it is shown
@@ -130,7 +130,7 @@ def apart(run: Callable[[], tuple[Any, ...]]) -> list[float] | str:
         answer = answers.read()
     os.waitpid(child, 0)
     try:
-        return [float(each) for each in answer.split()] or f"no answer within {TIMEOUT} seconds"
+        return [float(each) for each in answer.split()] or f"no answer within {TIMEOUT} CPU seconds"
     except ValueError:
         return answer
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from jittok.pipeline.steps import Compose
 from jittok.reference.pipeline.normalize import alike, stretches
 from jittok.reference.pipeline.run import Runner
-from jittok.unicode.libraries import Form, non_starters, normal_form, ranges
+from jittok.unicode.libraries import Form, non_starters, normal_form, normal_form_of_row, ranges
 
 LONG = 1 << 12
 """Characters of a row that is put in order. Shorter ones are seen by windows as a whole."""
@@ -68,10 +68,11 @@ def ordered(run: Runner, raw: bytes, parse_special: bool) -> Ordered | None:
     for first, last, token in run.raw.cut(text, parse_special):
         for row in _rows().finditer(text, first, last) if token is None else ():
             start = _start(text, first, row.start(), form)
-            old = text[start : row.end()]
-            new = normal_form(form, old)
-            behind = text[row.end() : row.end() + 1] if row.end() < last else ""
-            if start < done or normal_form(form, old + behind) != new + normal_form(form, behind):
+            if start < done:
+                return None
+            old, new = text[start : row.end()], normal_form_of_row(form, text[start : row.start()], row[0])
+            last_of_it, behind = new[-BEFORE:], text[row.end() : row.end() + 1] if row.end() < last else ""
+            if normal_form(form, last_of_it + behind) != last_of_it + normal_form(form, behind):
                 return None
             begin, end = alike(old, new)
             front, middle = _bytes(text[done : start + begin]), _bytes(old[begin : len(old) - end])

@@ -144,7 +144,7 @@ def _newer() -> Any:
 STRIDE = 64
 """So many marks in a row, or more, are put in order here."""
 MANY = 1 << 12
-"""So many are sorted by NumPy: an object for each would take eighty bytes."""
+"""So many are sorted by NumPy, so many at once."""
 
 
 @cache
@@ -165,18 +165,26 @@ def _long_rows(form: Form) -> Any:
 
 
 def _in_order(form: Form, marks: str) -> str:
-    """Marks, decomposed each by itself, by their combining classes. Of many no mark becomes an object of its own."""
-    whole = "NFKD" if "K" in form else "NFD"
+    """Marks, decomposed each by itself, by their combining classes."""
     if len(marks) < MANY:
-        parts = unicodedata.normalize(whole, " ".join(marks))
+        parts = unicodedata.normalize("NFKD" if "K" in form else "NFD", " ".join(marks))
         return "".join(sorted(parts.replace(" ", ""), key=unicodedata.combining))
+    return "".join(_by_classes(form, marks).values())
+
+
+def _by_classes(form: Form, marks: str) -> dict[int, str]:
+    """The same by class, classes rising. No mark becomes an object of its own, which would take eighty bytes."""
     from jittok.unicode.nfc import class_table
 
-    parts = marks.translate({ord(c): unicodedata.normalize(whole, c) for c in set(marks)})
-    codes = np.frombuffer(parts.encode("utf-32-le"), "<u4")
-    classes = class_table()[codes]
-    found = [codes[classes == each] for each in np.flatnonzero(np.bincount(classes)).tolist()]
-    return np.concatenate(found).tobytes().decode("utf-32-le")
+    whole: Form = "NFKD" if "K" in form else "NFD"
+    found = dict[int, list[str]]()
+    apart = {ord(c): unicodedata.normalize(whole, c) for c in set(marks)}
+    for at in range(0, len(marks), MANY):
+        codes = np.frombuffer(marks[at : at + MANY].translate(apart).encode("utf-32-le"), "<u4")
+        classes = class_table()[codes]
+        for each in np.flatnonzero(np.bincount(classes)).tolist():
+            found.setdefault(each, []).append(codes[classes == each].tobytes().decode("utf-32-le"))
+    return {each: "".join(found.pop(each)) for each in sorted(found)}
 
 
 def _normalize(form: Form, text: str) -> str:
@@ -187,6 +195,25 @@ def _normalize(form: Form, text: str) -> str:
     if not non_starters(form).isdisjoint(text[::STRIDE]):
         text = _long_rows(form).sub(lambda row: _in_order(form, row[0]), text)
     return unicodedata.normalize(form, text)
+
+
+def normal_form_of_row(form: Form, front: str, marks: str) -> str:
+    """`normal_form` of a text that ends in a long row of marks, for which it takes hardly any memory.
+
+    The first few marks of a class may be put together with what stands in front. The others of that class stay behind
+    them, so they are not shown to the normal form.
+    """
+    if not non_starters(form).issuperset(set(marks)):
+        return normal_form(form, front + marks)
+    parts = _by_classes(form, marks)
+    short = normal_form(form, front + "".join(part[:STRIDE] for part in parts.values()))
+    classes, out, done = [unicodedata.combining(c) for c in short], list[str](), 0
+    for each, part in parts.items():
+        if len(part) > STRIDE:
+            end = len(short) - classes[::-1].index(each)
+            out += [short[done:end], part[STRIDE:]]
+            done = end
+    return "".join([*out, short[done:]])
 
 
 def normal_form(form: Form, text: str) -> str:

@@ -47,8 +47,9 @@ def drawn(rng):
     return b"".join(texts)
 
 
+@pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("form", ["NFC", "NFD", "NFKC", "NFKD"])
-def test_spans_of_rows_out_of_order_are_those_of_the_whole_text(form, small, monkeypatch):
+def test_spans_of_rows_out_of_order_are_those_of_the_whole_text(form, monkeypatch):
     special = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": False}
     tok = file_of(form, added_tokens=[{"id": 256, "content": "<|a|>", **special}])
     rng, used = random.Random(form), []
@@ -63,7 +64,8 @@ def test_spans_of_rows_out_of_order_are_those_of_the_whole_text(form, small, mon
     assert any(used)
 
 
-def test_a_row_out_of_order_is_one_stretch(small):
+@pytest.mark.usefixtures("small")
+def test_a_row_out_of_order_is_one_stretch():
     tok = file_of("NFC")
     raw = ("ab" + "\u0301\u0323" * 400 + "c").encode()
     found = tok.align(raw)
@@ -72,7 +74,8 @@ def test_a_row_out_of_order_is_one_stretch(small):
     assert np.unique(found.spans[1:-1], axis=0).tolist() == [[1, len(raw) - 1]]
 
 
-def test_files_that_put_nothing_in_order_first_have_no_such_rows(small):
+@pytest.mark.usefixtures("small")
+def test_files_that_put_nothing_in_order_first_have_no_such_rows():
     lower = {"type": "Sequence", "normalizers": [{"type": "Lowercase"}, {"type": "NFC"}]}
     tok, raw = file_of("NFC", normalizer=lower), ("\u0301\u0323" * 400).encode()
     runner = files.runner(tok._encoder.pipeline)

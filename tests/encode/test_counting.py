@@ -19,8 +19,8 @@ TEXTS = ["ab", "aabab b", "a\ufdfa这 b", "\ufdfaa", " ", "这"]
 def dropped(monkeypatch):
     """Parts of a few bytes, ids in mappings however few they are; what is given back is noted here."""
     for module, name, value in (
-        (in_parts, "LONG", 1 << 9), (in_parts, "PART", 1 << 8), (in_parts, "AGAIN", 8), (tokenizer, "LONG_TEXT", 1 << 9),
-        (recycled, "LEAST", 1), (recycled, "HUGE", mmap.PAGESIZE),
+        (in_parts, "LONG", 1 << 9), (in_parts, "PART", 1 << 8), (in_parts, "AGAIN", 8),
+        (tokenizer, "LONG_TEXT", 1 << 9), (recycled, "LEAST", 1), (recycled, "HUGE", mmap.PAGESIZE),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, value)
     found, drop = [], recycled.Recycled.drop
@@ -53,7 +53,8 @@ def test_what_cannot_be_encoded_cannot_be_counted(monkeypatch):
         assert str(counted.value) == str(encoded.value)
 
 
-def test_ids_are_lost_only_where_they_are_counted(dropped):
+@pytest.mark.usefixtures("dropped")
+def test_ids_are_lost_only_where_they_are_counted():
     tok = jittok.load(sentencepiece_of(2, LETTERS, False, True, True))
     text = "aab\ufdfa " * 3000
     before = tok.encode(text)

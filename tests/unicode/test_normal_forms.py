@@ -6,7 +6,8 @@ import unicodedata
 
 import pytest
 
-from jittok.unicode.libraries import STRIDE, non_starters, characters, normal_form
+from jittok.unicode import libraries
+from jittok.unicode.libraries import STRIDE, characters, non_starters, normal_form, normal_form_of_row
 
 FORMS = ["NFC", "NFD", "NFKC", "NFKD"]
 AROUND = ["", "a", "é", "ệ", "ｶ", " ", "中", "각", "\u1100", "\u00a8", "ﬃ", "\u0958", "\uff9e"]
@@ -45,3 +46,20 @@ def test_characters_that_the_library_does_not_know_stay_and_part_the_text(form):
     for newer in sorted(characters("newer")):
         wanted = unicodedata.normalize(form, around)
         assert normal_form(form, around + newer + around) == wanted + newer + wanted
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_long_row_of_which_little_is_shown_has_its_normal_form(form, monkeypatch):
+    monkeypatch.setattr(libraries, "MANY", 100)
+    rng = random.Random(form)
+    for front in ("", "a", "u\u0308", "ﬁ", "가", "\u0915", "A"):
+        for marks in (
+            "\u0301\u0323",
+            "\u0308\u0301\u0304",
+            "\u0344\u0f73\u0327",
+            "\u0323\uff9e",
+            "\u3099\u093c",
+            "\u0301",
+        ):
+            row = "".join(rng.choices(marks, k=700))
+            assert normal_form_of_row(form, front, row) == normal_form(form, front + row)
