@@ -80,7 +80,7 @@ def _chosen_folder() -> str:
 
 def _at_home(*names: str) -> str:
     home = os.path.expanduser("~")
-    if home == "~":
+    if home == "~" or os.environ.get("HOME") == "":  # an empty one would be the root of the system
         raise RuntimeError("no home directory")
     return os.path.join(home, *names)
 
