@@ -30,9 +30,9 @@ READ := tests/notebooks $(DOCUMENTS)
 demo: .venv/core  ## a real text, tokenized; a corpus compiled, verified and read back
 	$(PY) examples/demo.py
 
-# Parts of the tests, the longest first. `test` runs three at a time: most machines have two cores, and some tests wait
+# Parts of the tests, in an order that leaves no long one for the end. `test` runs three at a time: most machines have two cores, and some tests wait
 # for other processes. What a part says is printed when it ends.
-PARTS := test-checked test-rooms test-others test-works test-interpreted test-lessons test-documents
+PARTS := test-works test-checked test-others test-rooms test-interpreted test-lessons test-documents
 TIMED = @begin=$$(date +%s); $(1); code=$$?; echo "$@: $$(($$(date +%s) - begin)) s"; exit $$code
 
 test: .venv/test  ## every index checked; no compiler at all; compiled, everything; the notebooks

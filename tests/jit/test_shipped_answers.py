@@ -61,12 +61,12 @@ def home(tmp_path_factory):
 @here
 @pytest.mark.process
 def test_shipped_code_gives_the_recorded_answers_without_the_compiler(home):
-    wanted = " or ".join(f"[{name}]" for name in SETS)
+    wanted = f"({' or '.join(f'[{name}]' for name in SETS)}) and not large"  # those lie beside a checkout, or not
     settings = {"PYTHONPATH": f"{home}:{TESTS / 'data'}", "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
         [sys.executable, "-c", ASK, "test_golden.py", "-k", wanted],
         env=environment(home) | settings, cwd=TESTS, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
-    assert f"{6 * len(SETS)} passed" in done.stdout  # six questions a set
+    assert f"{5 * len(SETS)} passed" in done.stdout  # five questions a set
     assert done.stdout.splitlines()[-1] == f"{home / 'jittok' / '__init__.py'} {{'shipped'}}"

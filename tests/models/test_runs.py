@@ -21,7 +21,7 @@ NAMES = [
     "syn-spm-user", "syn-spm-nobytes", "syn-ugm-user", "syn-ugm-space", "syn-ugm-plain", "syn-wpm-mixed", "syn-gemma4",
 ]  # fmt: skip
 PRE_TYPES = {entry["pre_type"]: entry for entry in pre_names().values()}
-ROUNDS = 24 if JIT else 6
+ROUNDS = 16 if JIT else 6
 PARTS = [
     b"the ", b"a", b" b", b"  ", b" ", b"\n", b"\n\n", b"word", b" words and", b"12", b"(x)", b"<x>", b"<unusedtoken>",
     "\u00e9t\u00e9".encode(), "\u4e2d\u6587".encode(), "\u2581".encode(), b"\xe4\xb8", b"\xff", b"\x80", b"", b"A" * 40,
