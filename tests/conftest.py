@@ -1,7 +1,6 @@
 """Profiles of hypothesis, vocabularies small enough to read, and those of files."""
 
 import functools
-import gc
 import json
 import lzma
 import os
@@ -21,8 +20,6 @@ from jittok.tokenizer import Tokenizer
 from jittok.vocab import read_vocab
 from jittok.vocab.bundled import bundled_vocab
 from jittok.vocab.vocab import Vocab
-
-gc.set_threshold(50_000, 20, 20)  # a tenth of the time of the tests was looking for garbage among what they keep
 
 # The same examples each time: what new ones find is for `make fuzz` and `make examples` to tell.
 settings.register_profile("default", max_examples=100, deadline=None, derandomize=True)  # the first call compiles

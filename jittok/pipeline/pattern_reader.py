@@ -26,7 +26,7 @@ ANCHORS = ("A", "z", "Z", "b", "B")
 """Escapes that take no character."""
 ANY = r"[\x00-\U0010ffff]"
 NEVER = r"(?=[^\x00-\U0010ffff])"
-"""What is so at no place."""
+"""A look-ahead that holds at no place."""
 _JOINED = ("ss", "st", "ff", "fi", "fl")
 """What single letters fold to: Oniguruma finds them too, so such texts are refused where case does not matter."""
 
@@ -183,7 +183,7 @@ class Reader(Cursor):
         if look:  # it is not gone back to
             empty = self.engine == ONIG and opening.startswith("(?<") and inside.least == 0
             if empty and inside.words and inside.uneven:  # at the beginning of a text Oniguruma finds others there
-                raise self.error(r"no \b and \B in what looks back by several sizes, none among them")
+                raise self.error(r"no \b or \B in a look-back that may take nothing or several characters")
             sure = empty and inside.sure
             if sure and opening == "(?<!":  # Oniguruma looks no further, whatever stands within
                 text = NEVER
