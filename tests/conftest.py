@@ -15,6 +15,8 @@ from hypothesis import settings
 # Tests are of kernels: where these are not compiled yet, the plain reference would encode a first short text.
 os.environ.setdefault("JITTOK_COMPILE_FIRST", "1")  # in front of the import; processes that tests start inherit it
 
+from made_up import made_up_tokenizer
+
 import jittok
 from jittok.tokenizer import Tokenizer
 from jittok.vocab import read_vocab
@@ -136,8 +138,4 @@ def bundled() -> Callable[[str], Tokenizer]:
 @pytest.fixture(scope="session")
 def made_up() -> Callable[[str], Tokenizer]:
     """made_up(name): the Tokenizer of a vocabulary in data/vocabs, "syn-plamo2" for example, made once."""
-
-    def load(name: str) -> Tokenizer:
-        return jittok.load(lzma.decompress((VOCABS / f"{name}.gguf.xz").read_bytes()), cache=False)
-
-    return functools.cache(load)
+    return made_up_tokenizer

@@ -183,7 +183,13 @@ def test_every_pre_string_that_a_release_knows_is_recorded(release):
 
 @pytest.mark.parametrize(
     ("release", "pre"),
-    [pytest.param(each, pre, id=f"{each.name}-{pre}") for each in RELEASES for pre in known_pre_strings(each)],
+    [
+        pytest.param(
+            each, pre, id=f"{each.name}-{pre}", marks=[pytest.mark.slow] if k % 3 and each != RELEASES[-1] else []
+        )
+        for each in RELEASES
+        for k, pre in enumerate(known_pre_strings(each))
+    ],
 )
 def test_words_of_a_pre_string_are_those_of_llama_cpp(release, pre):
     tok = jittok.load(pair_vocab(pre), cache=False, llama_cpp=release.name)
@@ -229,7 +235,7 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.skipif(not LARGE, reason="no large recorded sets beside the checkout (or in $JITTOK_SHARED)")
 @pytest.mark.parametrize(
     "name",
-    [name if k % 3 == 0 else pytest.param(name, marks=pytest.mark.slow) for k, name in enumerate(LARGE or ["none"])],
+    [name if k % 6 == 0 else pytest.param(name, marks=pytest.mark.slow) for k, name in enumerate(LARGE or ["none"])],
 )
 def test_a_large_set_agrees(name, unpacked):
     report = parity().check(jittok, name, SHARED / "golden", unpacked, parity().MODES, 3, OLDEST)

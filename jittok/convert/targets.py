@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from jittok.compare.product import compare_splitters
@@ -12,6 +12,7 @@ from jittok.convert.forms import ByteBpe, Form, Literal, Parts, Scored
 from jittok.errors import InWords, UnsupportedVocab
 from jittok.pipeline.models import BPE, UNIGRAM
 from jittok.pipeline.pipeline import Pipeline
+from jittok.pipeline.steps import Splitter
 from jittok.pretokenize.definition import pre_type
 from jittok.pretokenize.files import automata_of
 from jittok.pretokenize.program import LONG_S, Stage, stages_of_patterns
@@ -48,9 +49,14 @@ def pre_types_that_cut_alike(pipeline: Pipeline) -> list[str]:
     """Names of `tokenizer.ggml.pre` whose splitter is proved to cut as the file's, one for each splitter and way of
     whole words. Texts of characters that llama.cpp knows are looked at, but for U+017F, which no text has behind an
     apostrophe."""
-    own = automata_of(pipeline.split)
+    return list(_pre_types(pipeline.split))
+
+
+@lru_cache(maxsize=16)  # seconds for each splitter, and many models share one
+def _pre_types(split: tuple[Splitter, ...]) -> tuple[str, ...]:
+    own = automata_of(split)
     if own is None:
-        return []
+        return ()
     known = (tables.flag_table() & tables.UNDEFINED) == 0
     known[LONG_S] = False  # `(?i:'s)` matches it, which llama.cpp's do not
     found: dict[tuple[int, bool], str] = {}
@@ -60,7 +66,7 @@ def pre_types_that_cut_alike(pipeline: Pipeline) -> list[str]:
             continue
         if any(number == key[0] for number, _ in found) or _cut_alike(own, key[0], known):
             found[key] = name
-    return list(found.values())
+    return tuple(found.values())
 
 
 def _cut_alike(own: list[Stage], number: int, known: Any) -> bool:

@@ -1,14 +1,14 @@
 """Spans are those of the plain reference and keep the rules of alignment, for every type, vocabulary and text."""
 
-import lzma
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
+from amounts import amount
 from cases import Case
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from made_up import MADE_UP, made_up_tokenizer
 from span_rules import broken_rule
 from texts import Texts
 from vocabs import KINDS, drawn_vocab
@@ -23,12 +23,10 @@ from jittok.reference.tokenize import align as literal
 from jittok.tokenizer import Tokenizer
 from jittok.vocab import bundled_names, bundled_vocab, read_vocab
 
-VOCABS = Path(__file__).parents[1] / "data" / "vocabs"
-MADE_UP = sorted(path.name.removesuffix(".gguf.xz") for path in VOCABS.glob("*.gguf.xz"))
 REAL = bundled_names() if JIT else []
 """Without the compiler they take minutes."""
 RULES = [(False, False), (False, True), (True, False), (True, True)]
-EXAMPLES = max(8, settings.default.max_examples // 10) if JIT else 1
+EXAMPLES = max(amount(8, 4, 1), settings.default.max_examples // 10) if JIT else 1
 """What make fuzz has more of. Without the compiler each takes half a second."""
 BEFORE, SLACK = b"\xff" * 3, b"\x80" * 8
 """What stands around a text and is none of it."""
@@ -43,7 +41,8 @@ def well_formed(data: U8, start: int, stop: int) -> bool:
 def case(name):
     if name in bundled_names():
         return Case(name, bundled_vocab(name))
-    return Case(name, read_vocab(lzma.decompress((VOCABS / f"{name}.gguf.xz").read_bytes())))
+    tok = made_up_tokenizer(name)
+    return Case(name, tok.vocab, tok)
 
 
 def spans(tok, text, **rules):
@@ -67,11 +66,11 @@ def test_drawn_vocabularies_align_as_the_reference_does_and_keep_the_rules(kind,
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_drawn_vocabularies_load(kind):
-    for number in range(4):
+    for number in range(amount(4, 4, 1)):
         assert len(Tokenizer(read_vocab(drawn_vocab(kind, number))).vocab)
 
 
-@pytest.mark.parametrize("name", [*REAL, *(MADE_UP if JIT else MADE_UP[::2])])
+@pytest.mark.parametrize("name", [*REAL, *MADE_UP[:: amount(1, 1, 3)]])
 def test_the_vocabularies_at_hand_align_as_the_reference_does_and_keep_the_rules(name):
     found, texts = case(name), Texts(len(name), case(name).vocab)
     for number in range(EXAMPLES + 1):
@@ -153,7 +152,11 @@ def test_well_formedness_is_told_of_the_stretch_alone(text):
 @pytest.mark.parametrize("name", bundled_names())
 @pytest.mark.parametrize("unit", [b"a", b" ", b"\xff", "é".encode(), b"a b ", "\u3000".encode(), "\u0301".encode()])
 def test_long_texts_keep_the_rules(name, unit):
-    text, tok, rules = unit * (10_000 // len(unit)), case(name).tok, {"add_special": True, "parse_special": False}
+    text, tok, rules = (
+        unit * (amount(10_000, 3000, 100) // len(unit)),
+        case(name).tok,
+        {"add_special": True, "parse_special": False},
+    )
     found = tok.align(text, **rules)
     assert broken_rule(tok.vocab, text, found.ids.tolist(), found.spans.tolist(), **rules) is None
 

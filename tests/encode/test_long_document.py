@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from made_up import MADE_UP
 
 import jittok
 from jittok.encode import batch, encoder, long_document, stretches
@@ -33,7 +34,6 @@ WORDS = [
 ]
 
 FOLDER = os.environ.get("JITTOK_VOCABS")
-MADE_UP = sorted(path.name.split(".")[0] for path in (Path(__file__).parents[1] / "data" / "vocabs").glob("*.gguf.xz"))
 WHOLE = {
     *("syn-bpe-holes", "syn-hybriddna", "syn-kimi"),  # outside the families
     *("syn-whitespace", "syn-whitespace-lower", "syn-plamo2"),

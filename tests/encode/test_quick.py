@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from drawn_files import SPLITS, byte_level_json, drawn_json, drawn_text
+from made_up import MADE_UP, VOCABS
 from one_by_one import RULES, asked, builtin_of, ordinary, texts_of
 
 import jittok
@@ -26,8 +27,6 @@ from jittok._raw.objects import is_right, place_in_bytes, str_layout
 from jittok.encode import quick
 from jittok.rows.ids import Ids
 
-VOCABS = Path(__file__).parents[1] / "data" / "vocabs"
-MADE_UP = sorted(path.name.split(".")[0] for path in VOCABS.glob("*.gguf.xz"))
 SHIP = Path(__file__).parents[2] / "ship"
 BUNDLED = ["bert", "gpt-2", "mistral", "t5"] if JIT else []
 

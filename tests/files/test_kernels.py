@@ -5,6 +5,7 @@ import random
 
 import numpy as np
 import pytest
+from amounts import amount
 from drawn_files import drawn_json, drawn_text
 
 import jittok
@@ -19,7 +20,7 @@ from jittok.unicode.libraries import characters, normal_form
 from jittok.unicode.nfc import class_table, composing_pairs, decompositions, seconds
 from jittok.unicode.tables import CHARACTER_OF_BYTE
 
-FILES = 24 if JIT else 2
+FILES = amount(24, 12, 1)
 
 
 @kernel
@@ -156,7 +157,7 @@ def test_no_character_that_says_anything_to_nfc_is_passed_over_by_two_bytes():
     "text", ["한국어 " * 12, "ελληνικά" * 9, "العربية " * 9, "か\u3099き" * 12, "한" * 30 + "\u11a8"]
 )
 def test_blocks_with_many_candidates_hide_no_change(text):
-    for shift in range(0, 70, 3 if JIT else 11):
+    for shift in range(0, 70, amount(3, 3, 22)):
         for odd in ("", "e\u0301", "\u0387", "\u1100\u1161", "ש\u05bc\u05c1", "\ufb1d", "\u064b\u0651"):
             whole = "." * shift + text + odd + text
             assert in_nfc([whole]) == [normal_form("NFC", whole)]
@@ -205,7 +206,7 @@ def test_indic_blocks_hide_no_change(text):
     odd = ("\u093c", "\u0958", "\u09c7\u09be", "\u0bc6\u0bbe", "\u0bc7\u0bbe", "\u0d46\u0d3e", "\u0bc6\u0301\u0bbe",
            "\u0bc6\u0323\u0301", "\u0cbf\u0cd5", "\u0cc6\u0cc2", "\u09bc\u0951", "\u0a33", "\u0a36", "\u0bbe",
            "\u0301\u09bc")  # fmt: skip
-    for shift in range(0, 66, 5 if JIT else 13):
+    for shift in range(0, 66, amount(5, 5, 22)):
         for each in odd[:: 1 if JIT else 3]:
             for whole in ("." * shift + text * 4 + each + text * 4, each + text * 5, "." * shift + text * 5 + each):
                 assert in_nfc([whole]) == [normal_form("NFC", whole)], ascii(whole)

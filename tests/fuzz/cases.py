@@ -24,9 +24,10 @@ Answers = dict[str, Any]
 class Case:
     """One vocabulary with its ways of encoding: a cache that saw the texts before, a tiny one, none, the reference."""
 
-    def __init__(self, name: str, vocab: Vocab) -> None:
+    def __init__(self, name: str, vocab: Vocab, tok: Tokenizer | None = None) -> None:
+        """tok: the Tokenizer of this vocabulary, None to make one."""
         self.name, self.vocab = name, vocab
-        self.tok = Tokenizer(vocab)
+        self.tok = tok or Tokenizer(vocab)
         self.tiny = Encoder(vocab, self.tok.arrays, cache_bytes=TINY_CACHE)
 
     def differs(self, text: bytes, add: bool, parse: bool) -> tuple[str, Answers] | None:

@@ -33,6 +33,15 @@ def climb(out: OutI64) -> int:
     return out.size
 """
 
+SHOW = """
+import numpy as np
+from jittok.climb import climb
+out = np.zeros(3, np.int64)
+climb(out)
+print(out.tolist(), climb.cache_hit)
+"""
+"""Calls the kernel, and tells where its machine code was from."""
+
 
 def write_package(home: Path) -> None:
     """The small package into a folder, under jittok's own name."""

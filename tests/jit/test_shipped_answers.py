@@ -17,7 +17,7 @@ from test_shipped import NO_COMPILER, here, ship
 from jittok._jit import levels
 
 TESTS = Path(__file__).parents[1]
-SETS = ["bert-bge", "mistral-v1", "syn-rwkv"]
+SETS = ["bert-bge", "syn-rwkv"]
 NEEDED = [
     "_raw.objects",
     "_raw.wide_texts",
@@ -25,9 +25,6 @@ NEEDED = [
     "decode.rows",
     "merging.chain_build",
     "models.rwkv",
-    "models.spm.compile",
-    "models.spm.kernel",
-    "models.spm.pairs",
     "models.wpm.compile",
     "models.wpm.kernel",
     "special.partition",

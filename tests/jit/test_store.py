@@ -8,19 +8,11 @@ import time
 from pathlib import Path
 
 import pytest
-from small_package import HELPER, KERNEL, environment, python
+from small_package import HELPER, KERNEL, SHOW, environment, python
 
 from jittok._jit import store, turns
 
 pytestmark = pytest.mark.process
-
-SHOW = """
-import numpy as np
-from jittok.climb import climb
-out = np.zeros(3, np.int64)
-climb(out)
-print(out.tolist(), climb.cache_hit)
-"""
 
 
 def entries(home: Path) -> list[Path]:
@@ -82,33 +74,30 @@ def test_a_kernel_is_at_hand_once_its_code_is_kept(home):
     assert python(home, ask) == "True True"
 
 
-def test_an_edited_helper_in_another_file_is_not_stale(home):
-    python(home, SHOW)
-    (home / "jittok" / "step.py").write_text(HELPER.replace("value + 1", "value + 5"))
-    assert python(home, SHOW) == "[5, 6, 7] False"
+def test_an_edited_helper_in_another_file_is_not_stale(kept):
+    (kept / "jittok" / "step.py").write_text(HELPER.replace("value + 1", "value + 5"))
+    assert python(kept, SHOW) == "[5, 6, 7] False"
 
 
-def test_an_edited_file_that_no_kernel_reaches_changes_nothing(home):
-    (home / "jittok" / "other.py").write_text("x = 1\n")
-    python(home, SHOW)
-    (home / "jittok" / "other.py").write_text("x = 2\n")
-    assert python(home, SHOW).endswith("True")
+def test_an_edited_file_that_no_kernel_reaches_changes_nothing(kept):
+    (kept / "jittok" / "other.py").write_text("x = 1\n")
+    assert python(kept, SHOW).endswith("True")
+    (kept / "jittok" / "other.py").write_text("x = 2\n")
+    assert python(kept, SHOW).endswith("True")
 
 
-def test_a_checked_run_does_not_load_unchecked_code(home):
-    python(home, SHOW)
-    assert python(home, SHOW, NUMBA_BOUNDSCHECK="1").endswith("False")
-    assert python(home, SHOW, NUMBA_BOUNDSCHECK="1").endswith("True")
-    assert python(home, SHOW).endswith("True")  # and does not replace it
+def test_a_checked_run_does_not_load_unchecked_code(kept):
+    assert python(kept, SHOW, NUMBA_BOUNDSCHECK="1").endswith("False")
+    assert python(kept, SHOW, NUMBA_BOUNDSCHECK="1").endswith("True")
+    assert python(kept, SHOW).endswith("True")  # and does not replace it
 
 
-def test_damaged_entries_are_recompiled(home):
-    python(home, SHOW)
-    assert entries(home)
-    for path in entries(home):
+def test_damaged_entries_are_recompiled(kept):
+    assert entries(kept)
+    for path in entries(kept):
         path.write_bytes(path.read_bytes()[:50])
-    assert python(home, SHOW) == "[1, 2, 3] False"
-    assert python(home, SHOW) == "[1, 2, 3] True"
+    assert python(kept, SHOW) == "[1, 2, 3] False"
+    assert python(kept, SHOW) == "[1, 2, 3] True"
 
 
 @pytest.mark.parametrize("none", ["/proc/nowhere", ""])
@@ -117,25 +106,22 @@ def test_no_home_directory_is_no_failure(home, none):
     assert python(home, SHOW, **nowhere) == python(home, SHOW, **nowhere) == "[1, 2, 3] False"
 
 
-def test_code_without_what_only_some_processors_have_is_kept_apart(home):
-    python(home, SHOW)
-    assert python(home, SHOW, JITTOK_PLAIN="1") == "[1, 2, 3] False"
-    assert python(home, SHOW, JITTOK_PLAIN="1") == "[1, 2, 3] True"
+def test_code_without_what_only_some_processors_have_is_kept_apart(kept):
+    assert python(kept, SHOW, JITTOK_PLAIN="1") == "[1, 2, 3] False"
+    assert python(kept, SHOW, JITTOK_PLAIN="1") == "[1, 2, 3] True"
 
 
-def test_kept_machine_code_runs_without_numba(home):
-    python(home, SHOW)
-    assert python(home, SHOW + "import sys; print('numba' in sys.modules)") == "[1, 2, 3] True\nFalse"
+def test_kept_machine_code_runs_without_numba(kept):
+    assert python(kept, SHOW + "import sys; print('numba' in sys.modules)") == "[1, 2, 3] True\nFalse"
 
 
-def test_a_flipped_bit_in_an_entry_is_noticed(home):
-    python(home, SHOW)
-    (path,) = entries(home)
+def test_a_flipped_bit_in_an_entry_is_noticed(kept):
+    (path,) = entries(kept)
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
-    assert python(home, SHOW) == "[1, 2, 3] False"
-    assert python(home, SHOW) == "[1, 2, 3] True"
+    assert python(kept, SHOW) == "[1, 2, 3] False"
+    assert python(kept, SHOW) == "[1, 2, 3] True"
 
 
 @pytest.mark.parametrize("cache", ["/proc/nowhere", "/dev/null/x"])
@@ -143,26 +129,24 @@ def test_no_cache_folder_is_no_failure(home, cache):
     assert python(home, SHOW, JITTOK_CACHE_DIR=cache) == "[1, 2, 3] False"
 
 
-def test_a_warm_cache_may_be_read_only(home):
-    python(home, SHOW)
+def test_a_warm_cache_may_be_read_only(kept):
     # root writes through permission bits: there this shows the hit, not the refusal
-    for path in [*(home / "cache").rglob("*"), home / "cache"]:
+    for path in [*(kept / "cache").rglob("*"), kept / "cache"]:
         path.chmod(stat.S_IRUSR | (stat.S_IXUSR if path.is_dir() else 0))
     try:
-        assert python(home, SHOW).endswith("True")
+        assert python(kept, SHOW).endswith("True")
     finally:
-        for path in [home / "cache", *(home / "cache").rglob("*")]:
+        for path in [kept / "cache", *(kept / "cache").rglob("*")]:
             path.chmod(stat.S_IRWXU)
 
 
-def test_versions_keep_a_file_each(home):
-    python(home, SHOW)
-    (home / "jittok" / "step.py").write_text(HELPER.replace("value + 1", "value + 5"))
-    assert python(home, SHOW).endswith("False")
-    assert len(entries(home)) == 2
-    assert python(home, SHOW).endswith("True")
-    (home / "jittok" / "step.py").write_text(HELPER)
-    assert python(home, SHOW) == "[1, 2, 3] True"
+def test_versions_keep_a_file_each(kept):
+    (kept / "jittok" / "step.py").write_text(HELPER.replace("value + 1", "value + 5"))
+    assert python(kept, SHOW).endswith("False")
+    assert len(entries(kept)) == 2
+    assert python(kept, SHOW).endswith("True")
+    (kept / "jittok" / "step.py").write_text(HELPER)
+    assert python(kept, SHOW) == "[1, 2, 3] True"
 
 
 def test_what_nobody_has_used_for_long_is_swept(tmp_path, monkeypatch):
@@ -179,11 +163,10 @@ def test_what_nobody_has_used_for_long_is_swept(tmp_path, monkeypatch):
     assert {path.name for path in folder.iterdir()} == {"new.o", "b.o.lock", "x.sources", "link.o"}
 
 
-def test_code_that_is_used_is_not_swept(home):
-    python(home, SHOW)
-    (path,) = entries(home)
+def test_code_that_is_used_is_not_swept(kept):
+    (path,) = entries(kept)
     os.utime(path, (0, 0))
-    assert python(home, SHOW).endswith("True")
+    assert python(kept, SHOW).endswith("True")
     assert time.time() - path.stat().st_mtime < store.DAY
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from amounts import amount
 from write_gguf import vocab_file
 
 from jittok._jit import JIT
@@ -13,7 +14,7 @@ from jittok.unicode.tables import ENCODED_BYTE
 from jittok.vocab import read_vocab
 
 LETTERS = "abcd"
-WORDS = 1500 if JIT else 60
+WORDS = amount(1200, 500, 40)
 
 
 @pytest.fixture(scope="module", params=["gpt-2", "llama-bpe", "deepseek-llm"])
@@ -85,6 +86,6 @@ def test_a_word_that_the_kernel_gives_up_at_leaves_nothing_aside(vocab, length):
 
 def test_words_stand_where_they_stood_in_every_document(vocab):
     encoder, random = Encoder(vocab, cache_bytes=1 << 12), np.random.default_rng(7)
-    for _ in range(8 if JIT else 1):
+    for _ in range(amount(8, 4, 1)):
         for words in random.integers(0, 60, 12):
             assert agrees(encoder, vocab, drawn_text(random, int(words)))

@@ -1,12 +1,14 @@
 """Where no merge joins two bytes a piece is cut in two, and the ids stay the reference's."""
 
+import functools
 import itertools
 
 import numpy as np
 import pytest
+from amounts import amount
 from write_gguf import vocab_file
 
-from jittok._jit import JIT, U8, OutU64, frozen, kernel, standalone
+from jittok._jit import U8, OutU64, frozen, kernel, standalone
 from jittok._raw import window
 from jittok.encode.encoder import Encoder
 from jittok.models import bpe
@@ -19,7 +21,7 @@ from jittok.vocab import read_vocab
 odd_ends, in_long = standalone(made._odd_ends), standalone(made._in_long)
 LETTERS = [ENCODED_BYTE[b] for b in b" abB\n(."]
 SPACE, ALL = LETTERS[0], (1 << 64) - 1
-VOCABULARIES = 30 if JIT else 2
+VOCABULARIES = amount(20, 8, 1)
 
 
 def vocab_of(merges, pre="superbpe"):
@@ -67,9 +69,14 @@ def cut(joints: Joints, text: U8, size: int, cuts: OutU64) -> int:
     return size
 
 
-def pieces_of(merges, text, pre="superbpe"):
+@functools.cache
+def joints_of(*merges):
+    return bpe.compile_pipeline(vocab_of(merges).pipeline).joints
+
+
+def pieces_of(merges, text):
     """What the joints alone make of a text."""
-    joints = bpe.compile_pipeline(vocab_of(merges, pre).pipeline).joints
+    joints = joints_of(*merges)
     cuts = np.zeros(len(text) // 64 + 2, np.uint64)
     cuts[0] |= 1
     cuts[len(text) // 64] |= np.uint64(1) << np.uint64(len(text) % 64)
@@ -102,7 +109,7 @@ def test_behind_an_even_run_of_spaces_only_pairs_of_them_matter(text, pieces):
 
 @pytest.mark.parametrize("merges", [[*SPACES_FIRST[1:], SPACES_FIRST[0]], SPACES_FIRST[2:], []])
 def test_nothing_is_known_of_runs_where_two_spaces_are_not_joined_first(merges):
-    pairs = bpe.compile_pipeline(vocab_of(encoded(merges)).pipeline).joints.pairs.reshape(-1, 256 // 32)
+    pairs = joints_of(*encoded(merges)).pairs.reshape(-1, 256 // 32)
     assert pairs[PAIRED].tolist() == pairs[ord(" ")].tolist()
 
 

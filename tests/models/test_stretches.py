@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from amounts import amount
 from write_gguf import vocab_file
 
 from jittok._jit import JIT, U8, OutI32, frozen, kernel
@@ -14,7 +15,7 @@ from jittok.unicode.tables import ENCODED_BYTE
 from jittok.vocab import read_vocab
 
 LETTERS = [ENCODED_BYTE[b] for b in b"ab\xff"]
-VOCABULARIES, TEXTS = (40, 8) if JIT else (4, 2)
+VOCABULARIES, TEXTS = amount((25, 8), (12, 8), (2, 2))
 
 
 @kernel

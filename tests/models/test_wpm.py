@@ -5,6 +5,7 @@ import unicodedata
 
 import numpy as np
 import pytest
+from amounts import amount
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -73,7 +74,7 @@ def test_characters_have_codes_of_one_byte_two_or_three(make_vocab, witnesses, c
     vocab = make_vocab("wpm", [b"[UNK]", *tokens], unk_id=0, lowercase=True, strip_accents=True)
     lengths = wpm.compile_pipeline(vocab.pipeline).alphabet.codes >> alphabet_.LENGTH_BIT & 3
     assert lengths.max() == (1 if count <= alphabet_.SHORT_CODES else 2 if count <= alphabet_.MIDDLE_CODES else 3)
-    for _ in range(40 if JIT else 6):
+    for _ in range(amount(25, 10, 4)):
         words = ["".join(draw.choices([*shown[:15], draw.choice(shown)], k=draw.randint(1, 9))) for _ in range(9)]
         kernel, reference = witnesses(vocab, " ".join([*words, "\u0416\U0001f600"]).encode())
         assert kernel == reference

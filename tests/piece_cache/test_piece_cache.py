@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from amounts import amount
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -123,7 +124,7 @@ def words(random, kinds, count):
 @pytest.mark.parametrize("kinds", [10, 700, 20_000])
 def test_a_tiny_cache_that_grows_evicts_and_drops_its_stores_gives_the_same_ids(kinds, tokens):
     random, cache = np.random.default_rng(kinds), make_cache(1 << 14, tokens)
-    for _ in range(20 if JIT else 2):
+    for _ in range(amount(20, 10, 2)):
         pieces = words(random, kinds, 1000 if JIT else 300)
         assert encode(cache, pieces) == expected(pieces)
     if kinds == 20_000 and JIT:

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from amounts import amount
 from drawn_looks import drawn_look, drawn_looked_at
 
 from jittok._jit import JIT, U8, frozen, kernel
@@ -25,7 +26,7 @@ from jittok.pretokenize.splitters.general import (
     split_text,
 )
 
-PATTERNS = 80 if JIT else 10
+PATTERNS = amount(60, 25, 8)
 REAL = {
     "SuperBPE": (r"\p{N}+", r"(?=(\d{3})+(?!\d))"),
     "digits from the right": (r"\d{1,3}(?=(?:\d{3})*\b)",),
@@ -90,7 +91,7 @@ def test_patterns_of_models_are_cut_by_kernels_where_the_plain_search_finds_them
     assert splitter is not None
     assert LOOKING in splitter.kinds.tolist()
     parts = [*"1aBéx中<>,. \n\t", "12", "123", "1234567", "ab", "aB", "cD", "<b>", "  ", "\n\n", "\r\n"]
-    for k in range(150 if JIT else 15):
+    for k in range(amount(120, 50, 12)):
         text = "".join(draw.choices(parts, k=draw.randrange(4 + k)))
         assert cuts(splitter, text, k % 256) == plain(patterns, text), text
 

@@ -5,10 +5,11 @@ import functools
 
 import numpy as np
 import pytest
+from amounts import amount
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from jittok._jit import JIT, U8, OutI32, frozen, kernel
+from jittok._jit import U8, OutI32, frozen, kernel
 from jittok._raw import PAD, window
 from jittok.pretokenize.definition import pre_type, pre_types, stages
 from jittok.pretokenize.families import GENERAL_NUMBERS, GPT2, family_numbers
@@ -29,7 +30,9 @@ NUMBERS = [pre.number for pre in pre_types()]
 FAMILIES = {
     pre.number: family_numbers(pre.family) for pre in pre_types() if family_numbers(pre.family) != GENERAL_NUMBERS
 }
-TEXTS = 30 if JIT else 2
+TEXTS = amount(25, 8, 1)
+EACH = amount(2, 4, 9)
+"""Of so many members of long runs one is taken for a pre type."""
 CODE = "a//'c'"
 """What o200k once cut wrong: a slash is a line end to it, but only behind others."""
 WIDE_SPACE = "a\n" + "\u3000" * 100 + "\n"
@@ -133,7 +136,7 @@ parts = st.tuples(st.sampled_from(MEMBERS), st.sampled_from([1, 1, 1, 2, 3, 7, 2
 soups = st.lists(parts, max_size=20).map(lambda drawn: "".join(text * count for text, count in drawn))
 
 
-@pytest.mark.parametrize("number", NUMBERS)
+@pytest.mark.parametrize("number", NUMBERS[:: amount(1, 1, 2)])
 def test_the_general_splitter_is_the_definition(number, soup):
     random = np.random.default_rng(number)
     for text in [CODE, WIDE_SPACE, "", "a", *(soup(random) for _ in range(TEXTS))]:
@@ -141,10 +144,10 @@ def test_the_general_splitter_is_the_definition(number, soup):
 
 
 @pytest.mark.parametrize("number", NUMBERS)
-@pytest.mark.parametrize("many", [512, 1400] if JIT else [513])
+@pytest.mark.parametrize("many", amount([512, 1400], [1400], [513]))
 def test_long_runs_and_texts_in_four_stretches_are_cut_as_the_definition_says(number, many, soup):
     random = np.random.default_rng([number, many])
-    for member in (" ", "\u3000", "\n", "1", "a ", "\u0301", " \n", "漢", "'s", "!")[:: 1 if JIT else 9]:
+    for member in (" ", "\u3000", "\n", "1", "a ", "\u0301", " \n", "漢", "'s", "!")[number % EACH :: EACH]:
         text = soup(random)[:40] + member * many + soup(random)[:40]
         assert general(text, number) == defined(text, number), text.encode("unicode_escape")
 

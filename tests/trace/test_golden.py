@@ -60,7 +60,7 @@ def cases(name: str) -> list[tuple[bytes, bool, Any]]:
 @pytest.mark.parametrize("name", NAMES)
 def test_traces_have_the_ids_of_llama_cpp_the_spans_of_the_reference_and_stages_that_add_up(name):
     tok = tokenizer(name)
-    for number, (text, special, ids) in enumerate(cases(name)[::2]):
+    for number, (text, special, ids) in enumerate(cases(name)[::8]):
         if ids is None:
             with pytest.raises(jittok.JittokError):
                 tok.trace(text, add_special=special, parse_special=special)

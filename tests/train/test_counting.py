@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from amounts import amount
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -240,7 +241,7 @@ def test_there_may_be_more_runs_than_files_that_a_process_may_open(tmp_path: Pat
     resource = pytest.importorskip("resource")
     monkeypatch.setattr(counting, "EMPTY_BYTES", 0)  # each text becomes a run
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    for k in range(40 if JIT else 12):
+    for k in range(amount(40, 30, 8)):
         (tmp_path / f"{k}.txt").write_text(f"word{k % 7} of many")
     opened = len(list(Path("/proc/self/fd").iterdir())) if Path("/proc/self/fd").exists() else 64
     monkeypatch.setattr(files, "LEAST_RANGE", 1)

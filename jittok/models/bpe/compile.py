@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import I32, I64, U8, OutI32, OutI64, OutU8, OutU64, frozen, helper, kernel, wide
+from jittok._jit import I32, I64, U8, U64, OutI32, OutI64, OutU8, frozen, helper, kernel, wide
 from jittok._raw import window
 from jittok.merging.chain_build import build_chain, character_rows, no_chain
 from jittok.merging.living import Pairs, living
@@ -42,7 +42,7 @@ from jittok.structures.bytes_table import (
     slot_count,
 )
 from jittok.structures.char_table import no_characters, wide_characters
-from jittok.structures.pair_table import PairTable, find_pair
+from jittok.structures.pair_table import NO_PAIR, PairTable
 from jittok.unicode import tables
 from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES
 
@@ -75,8 +75,6 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays:
     paired = byte_symbols.copy()
     if family == LINES:
         paired[SPACE_BYTE] = find_rows(symbols, [SPACE_MARK_BYTES])[0]
-    byte_pairs = np.empty(65536, np.uint64)
-    pair_all_bytes(pairs, frozen(paired, np.int32), byte_pairs)
     slots, bits = empty_slots(0)
     arrays = Arrays(
         splitter=splitter_of(patterns),
@@ -104,7 +102,7 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays:
         cased=cased,
         contractions=contractions,
         classes=character_classes(letters),
-        byte_pairs=frozen(byte_pairs, np.uint64),
+        byte_pairs=pair_all_bytes(pairs, frozen(paired, np.int32)),
         joints=_joints(model, symbols, merges, byte_symbols),
         rules=line_rules(symbols, merges.left, merges.right) if family == LINES else no_cuts(),
         seeds=freeze(slots, bits),
@@ -126,16 +124,21 @@ def _bases(symbols: BytesTable, byte_symbols: I32, byte_encode: bool) -> NDArray
     return byte_symbols if byte_encode else character_rows(symbols)
 
 
-@kernel
-def pair_all_bytes(pairs: PairTable, byte_symbols: I32, out: OutU64) -> int:
-    """What each pair of bytes merges to. byte_symbols: int32[256], out: uint64[65536]."""
-    slots, bits = window(pairs.slots), window(pairs.filter)
-    for a in range(256):
-        for b in range(256):
-            out[a << 8 | b] = find_pair(
-                slots, bits, pairs.slot_bits, pairs.filter_bits, wide(byte_symbols[a]), wide(byte_symbols[b])
-            )
-    return out.size
+def pair_all_bytes(pairs: PairTable, byte_symbols: I32) -> U64:
+    """uint64[65536] what each pair of bytes merges to, as `find_pair` tells it. byte_symbols: int32[256], negative
+    where a byte merges with nothing; some may be the same. Goes through the table once."""
+    known, of_byte = np.unique(byte_symbols, return_inverse=True)
+    last = int(known[-1]) + 2  # stands for all symbols that are no byte's
+    number = np.full(last + 1, ABSENT, np.int32)
+    number[known[known >= 0] + 1] = np.flatnonzero(known >= 0)
+    keys, merged = pairs.slots[::2], pairs.slots[1::2]  # left + 1 and right + 1, or 0
+    left = number[np.minimum(keys >> np.uint64(32), last)]
+    some = np.flatnonzero(left >= 0)
+    right = number[np.minimum(keys[some] & np.uint64(0xFFFFFFFF), last)]
+    both = right >= 0
+    found = np.full((known.size, known.size), NO_PAIR, np.uint64)
+    found[left[some[both]], right[both]] = merged[some[both]]
+    return frozen(found[of_byte][:, of_byte].ravel(), np.uint64)
 
 
 def encoded_bytes() -> list[bytes]:

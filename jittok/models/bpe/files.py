@@ -83,8 +83,6 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
     whole_known = isinstance(model, Ranks) or model.whole_words
     whole, whole_ids = whole_words(symbols.data, frozen(symbols.offsets[: tokens + 1], np.int64))
     pairs, table, made = living(pairs, byte_symbols, tokens + len(missing))
-    byte_pairs = np.empty(65536, np.uint64)
-    pair_all_bytes(table, byte_symbols, byte_pairs)
     slots, bits = empty_slots(0)
     joints = byte_joints(
         symbols, pairs.left, pairs.right, pairs.rank, byte_of_character(), int(byte_symbols[SPACE_BYTE])
@@ -115,7 +113,7 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
         cased=family.cased,
         contractions=family.contractions if family.name else WITHOUT,
         classes=family.classes(),
-        byte_pairs=frozen(byte_pairs, np.uint64),
+        byte_pairs=pair_all_bytes(table, byte_symbols),
         joints=all_joined(False) if whole_known else joints,
         rules=no_cuts(),
         seeds=freeze(slots, bits),

@@ -265,9 +265,7 @@ def _arrays(
 ) -> Arrays:
     """made: see `living`; known: whether a word that is a token is that token, whatever its merges."""
     count = tokens + len(symbols.stands_for)
-    byte_pairs = np.empty(BYTES * BYTES, np.uint64)
     own = frozen(byte_symbols, np.int32)
-    pair_all_bytes(table, own, byte_pairs)
     slots, bits = empty_slots(0)
     data, offsets = packed(whole)
     ids = [token for each in symbols.stands_for for token in each]
@@ -298,7 +296,7 @@ def _arrays(
         cased=0,
         contractions=WITHOUT,
         classes=NO_FAMILY.classes(),
-        byte_pairs=frozen(byte_pairs, np.uint64),
+        byte_pairs=pair_all_bytes(table, own),
         joints=all_joined(False),
         rules=no_cuts(),
         seeds=freeze(slots, bits),
