@@ -200,6 +200,22 @@ def test_a_page_is_an_error_before_it_is_unpacked(how, tmp_path, monkeypatch):
         next(parquet_rows(source, 0, options, 0))
 
 
+def test_a_footer_that_is_believed_spares_reading_heads_only_of_small_columns(tmp_path, monkeypatch):
+    """Of a file that is far away, where each head is a request."""
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    monkeypatch.setattr(pages, "LARGE", 1 << 20)
+    path, size = tmp_path / "bomb.parquet", 3 << 20
+    pq.write_table(pa.table({"text": ["a", "x" * size]}), path, compression="zstd", use_dictionary=False)
+    column = pq.ParquetFile(path).metadata.row_group(0).column(0)
+    pages.check_pages(None, column, 2 * size, "here", believe=True)
+    with path.open("rb") as raw:
+        pages.check_pages(raw, column, 2 * size, "here")
+        for believe in (False, True):
+            with pytest.raises(CorpusError, match=r"here: found a page of 3.* bytes, expected up to 2097152"):
+                pages.check_pages(raw, column, 2 << 20, "here", believe)
+
+
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 def test_the_heads_of_pages_tell_their_sizes(version, tmp_path):
     pa = pytest.importorskip("pyarrow")

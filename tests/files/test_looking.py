@@ -4,6 +4,7 @@ as their libraries have them, in linear time."""
 import json
 import random
 import time
+from array import array
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import regex
 import jittok
 from jittok.pipeline.patterns import PatternError, check_pattern, compiled, explicit
 from jittok.pipeline.steps import BEHAVIORS, CRATE, ONIG, Cut, Pattern
+from jittok.pretokenize import looking
 from jittok.pretokenize.files import crosses
 from jittok.pretokenize.matching import Matching
 from jittok.pretokenize.records import pre_types
@@ -184,3 +186,17 @@ def test_white_space_that_ends_a_text_is_one_word_of_cl100k():
     tok = jittok.load(raw, pattern=CL100K, special_tokens={}, cache=False)
     assert tok.encode("a\n ").tolist() == [97, 256]
     assert tok.encode("a\n b").tolist() == [97, 10, 32, 98]
+
+
+def test_steps_of_a_look_around_are_forgotten_when_they_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    def marked(most: int) -> tuple[list[int], int]:
+        monkeypatch.setattr(looking, "MOST_KNOWN", most)
+        (found,) = looking.looking(r"a(?=[ab]*c[abc]*d)", 128, 4096).looks
+        draw, end = random.Random(3), len(found.rows) - 1
+        symbols, bits = array("i", [*draw.choices(range(end), k=400), end]), array("i", [0] * 401)
+        found.mark(symbols, bits)
+        return bits.tolist(), len(found.known)
+
+    (few, least), (many, kept) = marked(3), marked(1 << 12)
+    assert few == many
+    assert least <= 3 < kept

@@ -52,6 +52,19 @@ def test_words_of_several_tables_are_those_of_one_with_their_counts_added(
     assert found.to_dict() == whole
 
 
+def test_a_part_that_is_written_late_leaves_the_part_behind_it_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Short words are written sixteen bytes at a time where there is room for them."""
+
+    def backwards(write: Any, parts: Any) -> Any:
+        return [write(part) for part in reversed([*parts])][::-1]
+
+    monkeypatch.setattr(joined, "AT_ONCE", 1)
+    words = {bytes([65 + k]) * (1 + k % 15): k + 1 for k in range(26)}
+    found = joined._words_of([table_of(words)], backwards)
+    ends = found[1].tolist()
+    assert {found[0][i:j].tobytes(): n for i, j, n in zip(ends[:-1], ends[1:], found[2].tolist(), strict=True)} == words
+
+
 @pytest.mark.parametrize("reserved", [128, 256, 1 << 12] if JIT else [256])
 def test_a_table_that_grows_keeps_every_word_where_it_is_found(monkeypatch: pytest.MonkeyPatch, reserved: int) -> None:
     monkeypatch.setattr(table, "RESERVED", reserved)
