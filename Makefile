@@ -8,14 +8,16 @@ ORDER ?= 1
 PYTEST := $(PY) -m pytest -q --randomly-seed=$(ORDER)
 KERNELS := -m 'not process and not slow' tests/raw tests/structures tests/normalize tests/pretokenize tests/models tests/align tests/special tests/decode tests/merging tests/piece_cache tests/law/test_isolation.py \
 	tests/files/test_kernels.py tests/train/test_bpe.py tests/train/test_counting.py tests/train/test_other_models.py tests/train/test_unigram.py
-# Compiled, all tests run in three parts: these two, and the rest.
+# Compiled, all tests run in five parts: these four, and the rest.
 ROOMS := tests/models tests/align tests/files tests/normalize
-WORKS := tests/corpus tests/law tests/train
+WORKS := tests/corpus tests/train
+LAWS := tests/law
+SURFACES := tests/cli tests/convert tests/jit tests/plot tests/trace tests/test_start.py
 # What users read: each lesson in a process of its own, which must show what is kept in the file, and each block of the documents.
 DOCUMENTS := tests/test_docs.py tests/test_documents.py
 READ := tests/notebooks $(DOCUMENTS)
 
-.PHONY: ship wheel ship-test demo test test-checked test-interpreted test-compiled test-rooms test-works test-others test-read test-lessons test-documents test-notebooks test-fast alone mutants lint bench fuzz differential examples upstream clean
+.PHONY: ship wheel ship-test demo test test-checked test-interpreted test-compiled test-rooms test-works test-laws test-surfaces test-others test-read test-lessons test-documents test-notebooks test-fast alone mutants lint bench fuzz differential examples upstream clean
 .venv/bin/python:
 	python3 -m venv .venv
 .venv/core: pyproject.toml .venv/bin/python
@@ -30,9 +32,9 @@ READ := tests/notebooks $(DOCUMENTS)
 demo: .venv/core  ## a real text, tokenized; a corpus compiled, verified and read back
 	$(PY) examples/demo.py
 
-# Parts of the tests, in an order that leaves no long one for the end. `test` runs three at a time: most machines have two cores, and some tests wait
-# for other processes. What a part says is printed when it ends.
-PARTS := test-works test-checked test-others test-rooms test-interpreted test-lessons test-documents
+# Parts of the tests, in an order that leaves no long one for the end. `test` runs three at a time: most machines have two cores, and some tests (of
+# corpora above all) wait for other processes. What a part says is printed when it ends.
+PARTS := test-works test-checked test-rooms test-laws test-others test-surfaces test-interpreted test-lessons test-documents
 TIMED = @begin=$$(date +%s); $(1); code=$$?; echo "$@: $$(($$(date +%s) - begin)) s"; exit $$code
 
 test: .venv/test  ## every index checked; no compiler at all; compiled, everything; the notebooks
@@ -48,19 +50,27 @@ test-interpreted: .venv/test
 	@echo "without the compiler:"
 	$(call TIMED,NUMBA_DISABLE_JIT=1 HYPOTHESIS_PROFILE=slow $(PYTEST) $(KERNELS))
 
-test-compiled: test-rooms test-works test-others test-read
+test-compiled: test-rooms test-works test-laws test-surfaces test-others test-read
 
 test-rooms: .venv/test
 	@echo "compiled, from a text to its ids and back:"
 	$(call TIMED,$(PYTEST) $(ROOMS))
 
 test-works: .venv/test
-	@echo "compiled, corpora, training, laws:"
+	@echo "compiled, corpora, training:"
 	$(call TIMED,$(PYTEST) $(WORKS))
+
+test-laws: .venv/test
+	@echo "compiled, the laws:"
+	$(call TIMED,$(PYTEST) $(LAWS))
+
+test-surfaces: .venv/test
+	@echo "compiled, commands, starts, machine code, what is shown:"
+	$(call TIMED,$(PYTEST) $(SURFACES))
 
 test-others: .venv/test
 	@echo "compiled, all other tests:"
-	$(call TIMED,$(PYTEST) $(addprefix --ignore=,$(ROOMS) $(WORKS) $(READ)))
+	$(call TIMED,$(PYTEST) $(addprefix --ignore=,$(ROOMS) $(WORKS) $(LAWS) $(SURFACES) $(READ)))
 
 test-read: test-lessons test-documents
 
