@@ -238,6 +238,16 @@ def test_the_heads_of_pages_tell_their_sizes(version, tmp_path):
         list(pages.page_sizes(io.BytesIO(b"\xff" * len(raw)), column, "here"))
 
 
+@pytest.mark.parametrize("count", [0, 3, 14, 15, 16, 200])
+def test_a_list_in_the_head_of_a_page_ends_where_its_last_value_does(count):
+    """From fifteen values on their number stands apart, in seven bits a byte."""
+    number = bytes([count]) if count < 0x80 else bytes([count & 0x7F | 0x80, count >> 7])
+    values = (bytes([count << 4 | 5]) if count < 15 else b"\xf5" + number) + b"\x06" * count  # i32 of 3 each
+    head = b"\x15\x00\x15\x0a\x15\x04\x19" + values + b"\x00"  # 5 bytes unpacked, 2 packed
+    column = SimpleNamespace(data_page_offset=0, has_dictionary_page=False, total_compressed_size=2 * len(head) + 4)
+    assert list(pages.page_sizes(io.BytesIO(2 * (head + b"ab")), column, "here")) == [5, 5]
+
+
 @pytest.mark.parametrize("sizes", [b"\x15\x01\x15\x02", b"\x15\x02\x15\x01"], ids=["unpacked", "packed"])
 def test_a_page_of_less_than_no_bytes_is_an_error(sizes):
     head = b"\x15\x00" + sizes + b"\x00"  # Thrift writes -1 as 1 and 1 as 2

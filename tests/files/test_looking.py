@@ -102,6 +102,13 @@ def test_tokens_cannot_make_the_search_for_white_space_behind_a_line_slow():
     assert time.process_time() - begun < 1
 
 
+def test_all_that_no_match_has_stays_where_matches_are_replaced() -> None:
+    for text in ("abab a", "b", "", "a", "xbb"):
+        assert Matching("b+").sub(lambda match: f"<{match.span()}>", text) == regex.sub(
+            "b+", lambda match: f"<{match.span()}>", text
+        )
+
+
 def test_anchors_are_those_of_the_engine():
     """Ruby's `^` and `$` are those of any line; Rust's are those of the text."""
     places = {name: [m.span()[0] for m in compiled(Pattern(name)).finditer("a b\nc\n")] for name in (r"\b", "^", "$")}

@@ -2,6 +2,7 @@
 
 import random
 import time
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ import jittok
 from jittok._jit import JIT
 from jittok.encode import in_parts
 from jittok.files import read_pipeline
-from jittok.models.spm.unused import parts_of
+from jittok.models.spm.unused import halves, parts_of
 from jittok.reference.pipeline import Runner
 from jittok.reference.pipeline import sentencepiece as plain_pieces
 from jittok.safe_cuts.cuts import CLASSES, LETTER, OTHER
@@ -161,6 +162,23 @@ def test_long_pieces_that_are_not_used_are_taken_apart_in_linear_time():
     number = len(HEAD) + len(rows)
     assert table.ids[table.offsets[number] :][: sizes[number]].tolist() == [number - 101, *[len(HEAD)] * 101]
     assert sizes[number + 2] == 4_000
+
+
+def test_the_last_merge_of_a_piece_is_that_of_all_neighbours_looked_at_each_time():
+    draw = random.Random(4)
+    for _ in range(300):
+        texts = {"".join(draw.choices("ab", k=draw.randint(2, 5))) for _ in range(draw.randint(1, 9))}
+        ranks, piece = {text: draw.randrange(4) for text in texts}, "".join(draw.choices("ab", k=draw.randint(2, 12)))
+        symbols = [*piece]
+        while True:
+            joined = [
+                (ranks[a + b], k) for k, (a, b) in enumerate(pairwise(symbols)) if a + b in ranks and a + b != piece
+            ]
+            if not joined:
+                break
+            k = min(joined)[1]
+            symbols[k : k + 2] = [symbols[k] + symbols[k + 1]]
+        assert halves(piece, ranks) == symbols, (piece, ranks)
 
 
 @pytest.mark.parametrize("size", [101, 102, 103, 140])

@@ -50,6 +50,8 @@ odd = st.tuples(texts, st.binary(max_size=2), texts).map(b"".join)
 @example([b"a" * n for n in range(1, 12)])
 @example([b"ab", b"a", b"ab", b"aba", b"ba"])
 @example(["中中".encode(), "中".encode()[:2], "中".encode()])
+@example([b"a", b"b", b"c", b"bc", b"abc"])  # the longest text that is shorter is no prefix, but a shorter one is
+@example([b"a", b"b", b"c", b"ab", b"abc"])  # the same of suffixes
 @example([b"\xc3", b"\xa9", "é".encode()])  # no pair inside a character
 @example([b"a", b"bcd", b"abcd"])  # nothing makes the part on the right
 @example([b"d", b"abc", b"abcd"])  # nor that on the left

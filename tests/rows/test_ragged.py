@@ -50,6 +50,14 @@ def test_padding_puts_each_row_beside_pads(rows: list[list[int]], length: int | 
         assert kept == (text + [False] * len(pad) if side == "right" else [False] * len(pad) + text)
 
 
+def test_rows_may_be_cut_down_to_what_add_special_put_around_them() -> None:
+    rows = TokenArray(np.array([1, 5, 6, 2, 1, 2], np.int32), [0, 4, 6])
+    rows = rows.surrounded_by(1, 1)
+    assert rows.to_padded(2, pad_id=0, truncate=True)[0].tolist() == [[1, 2], [1, 2]]
+    with pytest.raises(ValueError, match="length: found 1, expected 2 or more"):
+        rows.to_padded(1, pad_id=0, truncate=True)
+
+
 def test_padding_without_truncation_names_the_row_that_is_too_long() -> None:
     with pytest.raises(ValueError, match="row 1: found 3 ids, expected at most 2"):
         of_rows([[1], [1, 2, 3]]).to_padded(2, pad_id=0)

@@ -107,6 +107,7 @@ def problems(draw: st.DrawFn) -> tuple[list[bytes], list[int], list[bytes]]:
 @example(([b" ", b"  a"], [16, 16 | LSTRIP], [b"x    a   a "]), False)
 @example(([b"a ", b"a"], [16 | RSTRIP, 16], [b"a    a  aa  "]), False)
 @example(([b"<s>"], [CONTROL], [b"a<s>b", b"", b"<s>", b"<s"]), True)
+@example(([b"<s>"], [CONTROL], [b"a<s>b" * 40]), True)  # nothing begins inside of another: blocks tell that
 @example(([b"dxyzw", b"abcd", b"ab"], [16, 16, 16], [b"abcdxyzw"]), False)  # abcd is not free, abc is no token
 def test_one_pass_cuts_as_token_after_token(
     vocab_of: Callable[..., Any], problem: tuple[list[bytes], list[int], list[bytes]], parse_special: bool
@@ -194,3 +195,12 @@ def test_runs_are_cut_as_token_after_token(
     assert cut(compile_special(vocab, False), texts + padded) == [
         literally(vocab, text, False) for text in texts + padded
     ]
+
+
+@pytest.mark.parametrize("behind", [b"", b"b", b"bc\n", b"b" * 70])
+def test_a_run_ends_where_another_byte_stands_however_few_bytes_follow(
+    vocab_of: Callable[..., Any], behind: bytes
+) -> None:
+    vocab = vocab_of([b"\n\n", b"\n\n\n"], [USER_DEFINED] * 2)
+    text = b"a\n\n" + behind
+    assert cut(compile_special(vocab, False), [text]) == [[b"a", 0, *([behind] if behind else [])]]
