@@ -26,7 +26,7 @@ from jittok.vocab import bundled_names, bundled_vocab, read_vocab
 REAL = bundled_names() if JIT else []
 """Without the compiler they take minutes."""
 RULES = [(False, False), (False, True), (True, False), (True, True)]
-EXAMPLES = max(amount(8, 4, 1), settings.default.max_examples // 10) if JIT else 1
+EXAMPLES = max(amount(6, 4, 1), settings.default.max_examples // 16) if JIT else 1
 """What make fuzz has more of. Without the compiler each takes half a second."""
 BEFORE, SLACK = b"\xff" * 3, b"\x80" * 8
 """What stands around a text and is none of it."""
@@ -153,7 +153,7 @@ def test_well_formedness_is_told_of_the_stretch_alone(text):
 @pytest.mark.parametrize("unit", [b"a", b" ", b"\xff", "é".encode(), b"a b ", "\u3000".encode(), "\u0301".encode()])
 def test_long_texts_keep_the_rules(name, unit):
     text, tok, rules = (
-        unit * (amount(10_000, 3000, 100) // len(unit)),
+        unit * (amount(6000, 3000, 100) // len(unit)),
         case(name).tok,
         {"add_special": True, "parse_special": False},
     )

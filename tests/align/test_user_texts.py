@@ -52,7 +52,7 @@ def test_where_a_text_begins_depends_on_the_one_in_front(merge):
         assert_aligned(vocab, text)
 
 
-@settings(max_examples=max(20, settings.default.max_examples // 4) if JIT else 6)
+@settings(max_examples=max(10, settings.default.max_examples // 8) if JIT else 6)
 @given(number=st.integers(0, 1 << 30))
 @example(number=1)
 def test_texts_that_share_parts_with_user_defined_ones(number):

@@ -35,7 +35,8 @@ OPTIONS = Options(formats=("arrow", "npy", "olmo"), range_bytes=40_000, shard_by
 
 @pytest.fixture(scope="module")
 def cluster():
-    """A local Ray of two CPUs."""
+    """A local Ray of two CPUs, whose workers do not give way to the other parts of the tests, as they do by default."""
+    os.environ.setdefault("RAY_worker_niceness", "0")
     try:
         ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level=40)
     except Exception as error:  # noqa: BLE001  its own, and whatever a sandbox without sockets or shared memory gives

@@ -72,7 +72,7 @@ def file_of(steps):
 
 
 def rows_of(count, draw):
-    return [[draw.randrange(count) for _ in range(draw.choice([0, 1, 2, 3, 6]))] for _ in range(200 if JIT else 40)]
+    return [[draw.randrange(count) for _ in range(draw.choice([0, 1, 2, 3, 6]))] for _ in range(120 if JIT else 40)]
 
 
 def asked(content, rows):
@@ -102,7 +102,7 @@ def test_pieces_give_the_text_of_the_reference(steps):
     asked(content, [[1, 2, 3], [2, 3]])  # no bytes: rows of all steps at once
     raw, special = range(len(TOKENS), len(TOKENS) + len(RAW) + len(MARKED)), len(TOKENS) + len(RAW) + len(MARKED)
     near = [TOKENS.index(""), TOKENS.index("a"), special, *raw, *raw[-3:]]  # what stands between and beside bytes
-    rows = [[draw.choice(near) for _ in range(draw.randrange(9))] for _ in range(200 if JIT else 40)]
+    rows = [[draw.choice(near) for _ in range(draw.randrange(9))] for _ in range(120 if JIT else 40)]
     asked(content, [*rows, [*raw[-3:]], [special, *raw[-3:], TOKENS.index("a")], [raw[1], special, near[0], raw[2]]])
 
 
@@ -113,7 +113,7 @@ def test_pieces_of_sentencepiece_give_the_text_of_the_reference(prefix, squeeze)
     content = sentencepiece_of(BPE, pieces, True, prefix, squeeze)
     draw = random.Random(6)
     often = [0, 1, 2, 3 + 0xC3, 3 + 0xA9, 3 + 0x41, *range(259, 265)]
-    rows = [[draw.choice(often) for _ in range(draw.choice([0, 1, 2, 3, 6]))] for _ in range(200 if JIT else 40)]
+    rows = [[draw.choice(often) for _ in range(draw.choice([0, 1, 2, 3, 6]))] for _ in range(120 if JIT else 40)]
     asked(content, [*rows, often[3:6] * 3, [1, *often[3:5]], [259, 259, *often[3:5], 259]])
 
 

@@ -215,7 +215,7 @@ def test_user_defined_pieces_of_bpe_are_cut_out_by_a_kernel(prefix, mark):
     tok, plain, draw = jittok.load(content, cache=False), Runner(read_pipeline(content)), random.Random(3)
     assert tok.runs == "kernels"
     texts = ["", " ", "ab", "[A]", "[A][A] a", " [A]", "▁ab", "a[A", "ab" * 300]
-    texts += ["".join(draw.choices(CUT, k=draw.randrange(12))) for _ in range(300 if JIT else 30)]
+    texts += ["".join(draw.choices(CUT, k=draw.randrange(12))) for _ in range(160 if JIT else 30)]
     wanted = [plain.encode(text, False) for text in texts]
     assert tok.encode_batch(texts, threads=1).to_list() == wanted
     assert [tok.encode(text).tolist() for text in texts] == wanted
@@ -280,7 +280,7 @@ def test_bpe_behind_sentencepieces_normalizer_runs_in_kernels(seed):
         "中" * 70 + " " * 70,
     ]
     parts = [*RAW, *own, *own, *(["  ", "▁", " "] if seed & 32 else [])]
-    texts += [*own, *("".join(draw.choices(parts, k=draw.randrange(14))) for _ in range(300 if JIT else 30))]
+    texts += [*own, *("".join(draw.choices(parts, k=draw.randrange(14))) for _ in range(160 if JIT else 30))]
     wanted = [plain.encode(text, False) for text in texts]
     assert tok.encode_batch(texts, threads=1).to_list() == wanted
     assert [tok.encode(text).tolist() for text in texts] == wanted
@@ -329,7 +329,7 @@ def test_letters_that_fold_are_cut_as_what_they_become(user):
     assert bool(cut[OTHER, LETTER]) == bool(cut[LETTER, OTHER]) == (not user)
     parts = [*"abcABC", ".", ",", "<", ">", "<sep>", "<SEP>", "<sEp>", "1", " ", "b.c", "B.c", "b.C", "C,A", "c,a",
              "aB", "AB", "\u0301", "Z\u212b", "k", "K", "é"]  # fmt: skip
-    texts = ["".join(draw.choices(parts, k=draw.randrange(16))) for _ in range(600 if JIT else 40)]
+    texts = ["".join(draw.choices(parts, k=draw.randrange(16))) for _ in range(300 if JIT else 40)]
     wanted = [plain.encode(text, False) for text in texts]
     assert tok.encode_batch(texts, threads=1).to_list() == wanted
     library = pytest.importorskip("sentencepiece").SentencePieceProcessor()

@@ -81,7 +81,7 @@ def test_sums_of_long_texts_round_as_those_of_the_reference(kind, seed):
     tok, plain = jittok.load(content, cache=False), Runner(read_pipeline(content))
     text = " ".join(drawn_words(draw) for _ in range(1200))
     assert len(text.encode()) > 1 << 16
-    for part in (text, text[:50_000], text[:10_000]):
+    for part in (text, text[:10_000]):
         assert tok.encode(part).tolist() == plain.encode(part, False)
 
 
@@ -102,7 +102,7 @@ def test_a_long_text_that_nothing_cuts_has_the_ids_of_the_reference(kind, name):
     content = KINDS[kind](draw)
     tok, plain = jittok.load(content, cache=False), Runner(read_pipeline(content))
     text = "".join(draw.choices(LONG[name], k=3 * pieces.AT_ONCE // 2 // len(LONG[name][0].encode())))
-    for whole in (text, "ab" + text + "b a", text + "▁" * 2000):
+    for whole in ("ab" + text + "b a", text + "▁" * 2000):
         assert tok.encode(whole).tolist() == plain.encode(whole, False)
         if name == "one character that becomes three":
             break

@@ -17,7 +17,7 @@ from test_shipped import NO_COMPILER, here, ship
 from jittok._jit import levels
 
 TESTS = Path(__file__).parents[1]
-SETS = ["bert-bge", "syn-rwkv"]
+SETS = ["syn-rwkv"]
 NEEDED = [
     "_raw.objects",
     "_raw.wide_texts",
@@ -25,8 +25,6 @@ NEEDED = [
     "decode.rows",
     "merging.chain_build",
     "models.rwkv",
-    "models.wpm.compile",
-    "models.wpm.kernel",
     "special.partition",
     "structures.bytes_table",
     "structures.char_table",

@@ -37,7 +37,7 @@ from jittok.vocab import read_vocab
 
 BUNDLED = ["bert", "gpt-2", "mistral", "t5"] if JIT else []
 AROUND = MADE_UP[:: amount(1, 1, 2)]
-COUNT = amount(40, 9, 2)
+COUNT = amount(28, 9, 2)
 """Texts a vocabulary; those of the pre types are short."""
 ENDS = [
     b"'", b"'l", b"'r", b"'v", b"I'", b"I'l", b"I'L", b"x'V", b" '", b" ", b"  ", b"\n", b"\r", b" \n", b"1", b"12",

@@ -14,7 +14,7 @@ from jittok.unicode.tables import ENCODED_BYTE
 from jittok.vocab import read_vocab
 
 LETTERS = "abcd"
-WORDS = amount(1200, 500, 40)
+WORDS = amount(800, 400, 40)
 
 
 @pytest.fixture(scope="module", params=["gpt-2", "llama-bpe", "deepseek-llm"])

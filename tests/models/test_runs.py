@@ -20,7 +20,7 @@ NAMES = [
     "syn-spm-user", "syn-spm-nobytes", "syn-ugm-user", "syn-ugm-space", "syn-ugm-plain", "syn-wpm-mixed", "syn-gemma4",
 ]  # fmt: skip
 PRE_TYPES = {entry["pre_type"]: entry for entry in pre_names().values()}
-ROUNDS = amount(16, 16, 6)
+ROUNDS = amount(12, 8, 6)
 ROUNDS_OF_A_PRE_TYPE = amount(6, 2, 0)
 PARTS = [
     b"the ", b"a", b" b", b"  ", b" ", b"\n", b"\n\n", b"word", b" words and", b"12", b"(x)", b"<x>", b"<unusedtoken>",

@@ -15,7 +15,7 @@ from jittok.unicode.tables import ENCODED_BYTE
 from jittok.vocab import read_vocab
 
 LETTERS = [ENCODED_BYTE[b] for b in b"ab\xff"]
-VOCABULARIES, TEXTS = amount((25, 8), (12, 8), (2, 2))
+VOCABULARIES, TEXTS = amount((16, 8), (8, 8), (2, 2))
 
 
 @kernel
