@@ -17,7 +17,7 @@ pytestmark = [
 ]
 
 TIMES = 20
-MEGABYTES = 7
+MEGABYTES = 10
 
 PROGRAM = """
 import gc, lzma, pathlib, sys
