@@ -6,7 +6,10 @@ PIP := $(PY) -m pip install --quiet --disable-pip-version-check -e
 # Tests run in a drawn order, the same each time: make test ORDER=7 is another one.
 ORDER ?= 1
 PYTEST := $(PY) -m pytest -q --randomly-seed=$(ORDER)
-KERNELS := -m 'not process and not slow' tests/raw tests/structures tests/normalize tests/pretokenize tests/models tests/align tests/special tests/decode tests/merging tests/piece_cache tests/law/test_isolation.py \
+# Tests that run with every index checked, and most of them without the compiler, too.
+FEW := -m 'not process and not slow'
+PLAIN := $(FEW) tests/raw tests/structures tests/normalize tests/pretokenize tests/models tests/align tests/special tests/decode tests/merging tests/piece_cache
+KERNELS := $(PLAIN) tests/law/test_isolation.py \
 	tests/files/test_kernels.py tests/train/test_bpe.py tests/train/test_counting.py tests/train/test_other_models.py tests/train/test_unigram.py
 # Compiled, all tests run in five parts: these four, and the rest.
 ROOMS := tests/models tests/align tests/files tests/normalize
@@ -48,7 +51,7 @@ test-checked: .venv/test
 
 test-interpreted: .venv/test
 	@echo "without the compiler:"
-	$(call TIMED,NUMBA_DISABLE_JIT=1 HYPOTHESIS_PROFILE=slow $(PYTEST) $(KERNELS))
+	$(call TIMED,NUMBA_DISABLE_JIT=1 HYPOTHESIS_PROFILE=slow $(PYTEST) $(PLAIN))
 
 test-compiled: test-rooms test-works test-laws test-surfaces test-others test-read
 
@@ -112,7 +115,7 @@ SEED ?= 1
 fuzz: .venv/test  ## kernel against reference for as long as you like: make fuzz MINUTES=60 SEED=7
 	$(PY) tests/fuzz/run.py --minutes $(MINUTES) --seed $(SEED)
 	NUMBA_BOUNDSCHECK=1 $(PY) tests/fuzz/run.py --minutes $$(($(MINUTES) / 4 + 1)) --seed $$(($(SEED) + 1))
-	$(PYTEST) -m slow tests/corpus tests/trace tests/files tests/test_worst.py tests/test_golden.py  # kills; with Ray where it is installed; large sets; worst inputs
+	$(PYTEST) -m slow tests/corpus tests/law tests/trace tests/files tests/test_worst.py tests/test_golden.py  # kills; with Ray where it is installed; large sets; worst inputs
 
 TEXTS ?= 1000000
 differential: .venv/test  ## every vocabulary and pre type, a cache that is kept against none: make differential TEXTS=10000000

@@ -235,7 +235,7 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.skipif(not LARGE, reason="no large recorded sets beside the checkout (or in $JITTOK_SHARED)")
 @pytest.mark.parametrize(
     "name",
-    [name if k % 6 == 0 else pytest.param(name, marks=pytest.mark.slow) for k, name in enumerate(LARGE or ["none"])],
+    [name if k % 8 == 0 else pytest.param(name, marks=pytest.mark.slow) for k, name in enumerate(LARGE or ["none"])],
 )
 def test_a_large_set_agrees(name, unpacked):
     report = parity().check(jittok, name, SHARED / "golden", unpacked, parity().MODES, 3, OLDEST)

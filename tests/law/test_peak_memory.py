@@ -2,7 +2,7 @@
 
 What a call gives back counts (4 bytes an id, 16 a span). It alone may be more, where a byte becomes a token. What may
 come on top of it is bounded here. Each case runs in a process of its own, whose peak the system tells. The first, short
-call brings in code and tables.
+call brings in code and tables. Cases that only made-up files show are marked slow.
 """
 
 import subprocess
@@ -259,6 +259,7 @@ IN_PARTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", IN_PARTS.values(), ids=IN_PARTS)
 def test_what_becomes_longer_takes_no_more(case):
     taken, given = peak(*case, "encode", 14)
@@ -286,6 +287,7 @@ def test_an_unknown_word_takes_no_more_however_long_it_is():
     assert taken <= max(TIMES, given + TIMES / 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "character"), [("normal form", "\ufdfa"), ("not used", "a")])
 def test_marked_words_and_pieces_that_are_not_used_go_by_parts(name, character):
     taken, given = peak(name, character.encode(), "encode", 4)
@@ -300,6 +302,7 @@ def test_what_a_unigram_model_does_not_know_takes_no_more(name, characters):
     assert taken <= max(TIMES, given + TIMES / 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ends", "ends and cuts"])
 def test_words_with_ends_take_no_more_of_a_short_text_either(name):
     taken, given = peak(name, b"\xff", "encode", 4)
@@ -313,6 +316,7 @@ SCRATCH = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", SCRATCH.values(), ids=SCRATCH)
 def test_three_ids_a_byte_and_what_cuts_words_take_no_more(case):
     name, call = case
@@ -331,18 +335,21 @@ def test_decoding_by_the_plain_way_takes_no_more():
     assert taken <= max(TIMES, given + TIMES / 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["bytes and marks", "trimmed"])
 def test_decoders_of_files_take_no_more(name):
     taken, given = slope(name, b"0123456789", "decode", 2)
     assert taken <= max(TIMES, given + TIMES / 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", ["encode", "count"])
 def test_texts_that_user_defined_pieces_cut_everywhere_take_no_more(call):
     taken, given = slope("user-defined", b" ", call, 2)
     assert taken <= max(TIMES, given + TIMES / 2)
 
 
+@pytest.mark.slow
 def test_counting_takes_no_more_where_the_ids_alone_would():
     taken, _ = slope("letters", "\ufdfa".encode(), "count", 2)
     assert taken <= TIMES

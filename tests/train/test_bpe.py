@@ -64,7 +64,7 @@ def test_merges_are_those_that_hugging_face_was_recorded_to_make(row: dict[str, 
 
 @pytest.mark.recorded_elsewhere
 @pytest.mark.skipif(not WHOLE.exists(), reason="no large recorded sets beside the checkout (or in $JITTOK_SHARED)")
-@interpreted_is_slow
+@pytest.mark.skipif(not JIT or CHECKED, reason="trains on whole corpora")
 def test_merges_of_corpora_are_those_that_hugging_face_was_recorded_to_make() -> None:
     corpora: dict[str, list[str]] = {}
     seen = 0
