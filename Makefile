@@ -6,9 +6,8 @@ PIP := $(PY) -m pip install --quiet --disable-pip-version-check -e
 # Tests run in a drawn order, the same each time: make test ORDER=7 is another one.
 ORDER ?= 1
 PYTEST := $(PY) -m pytest -q --randomly-seed=$(ORDER)
-# Tests that run with every index checked, and most of them without the compiler, too.
-FEW := -m 'not process and not slow'
-PLAIN := $(FEW) tests/raw tests/structures tests/normalize tests/pretokenize tests/models tests/align tests/special tests/decode tests/merging tests/piece_cache
+# Tests of kernels. PLAIN: those that also run without the compiler. KERNELS: those that run with every index checked.
+PLAIN := -m 'not process and not slow' tests/raw tests/structures tests/normalize tests/pretokenize tests/models tests/align tests/special tests/decode tests/merging tests/piece_cache
 KERNELS := $(PLAIN) tests/law/test_isolation.py \
 	tests/files/test_kernels.py tests/train/test_bpe.py tests/train/test_counting.py tests/train/test_other_models.py tests/train/test_unigram.py
 # Compiled, all tests run in five parts: these four, and the rest.

@@ -152,11 +152,8 @@ def test_well_formedness_is_told_of_the_stretch_alone(text):
 @pytest.mark.parametrize("name", bundled_names())
 @pytest.mark.parametrize("unit", [b"a", b" ", b"\xff", "é".encode(), b"a b ", "\u3000".encode(), "\u0301".encode()])
 def test_long_texts_keep_the_rules(name, unit):
-    text, tok, rules = (
-        unit * (amount(6000, 3000, 100) // len(unit)),
-        case(name).tok,
-        {"add_special": True, "parse_special": False},
-    )
+    tok, rules = case(name).tok, {"add_special": True, "parse_special": False}
+    text = unit * (amount(6000, 3000, 100) // len(unit))
     found = tok.align(text, **rules)
     assert broken_rule(tok.vocab, text, found.ids.tolist(), found.spans.tolist(), **rules) is None
 

@@ -9,17 +9,10 @@ from small_files import sentencepiece_of
 
 import jittok
 from jittok.cli import main
-from jittok.convert import api
 from jittok.convert.hard_texts import TEXTS
 from jittok.errors import UnsupportedVocab
 
 FEW = [text for text in TEXTS if "\x00" not in text]
-
-
-@pytest.fixture
-def fewer(monkeypatch):
-    """A tenth of the texts that are tried with any tokenizer; those that a file gives cause for are all tried."""
-    monkeypatch.setattr(api, "TEXTS", TEXTS[::10])
 
 
 def ids(tok, texts=FEW, **options):
@@ -88,7 +81,6 @@ def test_a_model_becomes_a_tokenizer_json(tmp_path):
     assert [row.ids for row in other.encode_batch(FEW, add_special_tokens=False)] == ids(tok)
 
 
-@pytest.mark.usefixtures("fewer")
 def test_a_difference_is_an_error_with_its_example_and_leaves_no_file(tmp_path):
     tok = made(normalizer="NFC")
     with pytest.raises(UnsupportedVocab, match=r"texts with other ids, expected the same ids: '.*' is \["):
@@ -113,7 +105,6 @@ def test_what_a_format_cannot_hold_is_refused_by_its_name(name, to, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.usefixtures("fewer")
 @pytest.mark.parametrize("flag", ["lstrip", "rstrip", "single_word"])
 @pytest.mark.parametrize("to", ["gguf", "tiktoken"])
 def test_a_flag_of_an_added_token_that_the_target_cannot_hold_is_a_difference(flag, to, tmp_path):
@@ -123,7 +114,6 @@ def test_a_flag_of_an_added_token_that_the_target_cannot_hold_is_a_difference(fl
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.usefixtures("fewer")
 def test_a_tokenizer_json_holds_the_flags_of_added_tokens(tmp_path):
     tok = made(lstrip=True, single_word=True)
     assert jittok.convert(tok, tmp_path / "t.json").differing == 0
@@ -131,7 +121,6 @@ def test_a_tokenizer_json_holds_the_flags_of_added_tokens(tmp_path):
     assert (row["lstrip"], row["rstrip"], row["single_word"]) == (True, False, True)
 
 
-@pytest.mark.usefixtures("fewer")
 def test_a_splitter_of_no_pre_tokenizer_is_refused(tmp_path):
     with pytest.raises(UnsupportedVocab, match="pre-tokenizers cuts as"):
         jittok.convert(made(pattern=r"[\p{L}\p{M}]+|[^\p{L}\p{M}]"), tmp_path / "t.gguf")

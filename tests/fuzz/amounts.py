@@ -1,5 +1,5 @@
-"""How much a test does. Machine code that checks each index takes several times as long as other code, and Python a
-hundred times; an index that is wrong for one text of a kind is seldom right for the others."""
+"""How much a test does. Machine code that checks each index takes several times as long as other machine code, and
+plain Python about a hundred times, so tests do less there."""
 
 from typing import TypeVar
 

@@ -1,8 +1,8 @@
 """Recorded answers by shipped machine code, where Numba cannot be imported.
 
-The kernels that these need are made for the least level of this architecture, so that code is seen to run which has no
-more than all its processors have. `make ship-test` makes all kernels, in a wheel, and runs those of the best level; it
-asks all sets. Here are those whose kernels are compiled in seconds.
+The kernels that a small set needs are made for the least level of this architecture. So code is seen to run that has no
+more than all its processors have. `make ship-test` makes all kernels, in a wheel, and runs those of the best level. It
+asks all sets. Here is one whose kernels are compiled in seconds.
 """
 
 import shutil
@@ -31,7 +31,7 @@ NEEDED = [
     "structures.double_array",
     "structures.pair_table",
 ]
-"""The kernels that these sets need, or their modules: without one more, CompilerMissing says which."""
+"""The kernels that it needs, or their modules: without one more, CompilerMissing says which."""
 ASK = f"""{NO_COMPILER}
 import pytest, jittok
 from jittok._jit import kernel
