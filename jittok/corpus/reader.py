@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.corpus.json_rows import row_of
 from jittok.corpus.looks import is_wide
 from jittok.corpus.options import Options
 from jittok.corpus.ranges import RawRange
@@ -147,9 +148,7 @@ def _loads(line: bytes) -> Any:
 
 def _json_lines(raw: RawRange, options: Options, kept: bool, stop: Stop) -> Texts:
     block: bytes = raw.payload
-    if raw.key.part == raw.key.at == 0:
-        block = block.removeprefix(BOM)
-    lines = block.split(b"\n")
+    lines = block.removeprefix(BOM).split(b"\n")
     if not lines[-1]:
         lines.pop()
     loads, name = _json(), options.field
@@ -160,7 +159,7 @@ def _json_lines(raw: RawRange, options: Options, kept: bool, stop: Stop) -> Text
             texts += [loads(line)[name] for line in lines[at : at + PARSED_AT_ONCE]]
         found = list(documents(texts, in_place=True, wide=True)) if kept else []
         docs = found[0] if len(found) == 1 else _joined([text.encode() for text in texts])
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return _json_line_by_line(lines, raw.key.source, options, stop)
     numbers = np.arange(1, len(lines) + 1)
     return Texts(docs, np.full(len(lines), raw.key.source), numbers, len(lines))
@@ -169,8 +168,9 @@ def _json_lines(raw: RawRange, options: Options, kept: bool, stop: Stop) -> Text
 def _json_line_by_line(lines: list[bytes], source: int, options: Options, stop: Stop) -> Texts:
     """The same, with an account of what is wrong. With "replace" every line that is not blank gives a document."""
     parts, numbers, bad, blank = [], [], [], 0
-    for number, line in enumerate(lines, 1):
+    for number, given in enumerate(lines, 1):
         stop.check()
+        line = given.removeprefix(BOM)  # where a file of `cat` begins
         if not line.strip():
             blank += 1
             continue
@@ -188,24 +188,32 @@ def _json_line_by_line(lines: list[bytes], source: int, options: Options, stop: 
 
 def _json_text(line: bytes, name: str) -> tuple[bytes, tuple[str, str] | None]:
     """The text of one line, or what was found and expected."""
+    refused = "lone surrogates"
     try:
         row = _json()(line)
-    except ValueError as error:
-        return b"", (f"{_shown(line)} ({error})", "a JSON object in UTF-8")
+    except (ValueError, RecursionError) as error:
+        refused = str(error)
+        try:
+            row = row_of(line)
+        except ValueError:
+            return b"", (f"{_shown(line)} ({refused})", "a JSON object in UTF-8")
     if not isinstance(row, dict):
         return b"", (_shown(line), f"a JSON object with a text in {name!r}")
     if name not in row:
-        return b"", (f"fields {', '.join(map(str, row)) or 'none'}"[:SHOWN], f"a text in {name!r} (--field)")
+        fields = SURROGATE.sub("\ufffd", ", ".join(map(str, row)))
+        return b"", (f"fields {fields or 'none'}"[:SHOWN], f"a text in {name!r} (--field)")
     if not isinstance(row[name], str):
         return b"", (f"{type(row[name]).__name__} in {name!r}", "a text")
+    if SURROGATE.search(row[name]):
+        return b"", (f"{_shown(line)} ({refused})", "a JSON object in UTF-8")
     return row[name].encode(), None
 
 
 def _lenient_text(line: bytes, name: str) -> bytes | None:
     """What can be read of a bad line, U+FFFD for what cannot; None when it has no such text."""
     try:
-        text = json.loads(line.decode("utf-8", "replace"))[name]
-    except (ValueError, KeyError, TypeError, RecursionError):
+        text = row_of(line, "replace")[name]
+    except (ValueError, KeyError, TypeError):
         return None
     return SURROGATE.sub("\ufffd", text).encode() if isinstance(text, str) else None
 
