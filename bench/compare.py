@@ -1,4 +1,4 @@
-"""jittok beside its peers: `python bench/compare.py`; `--readme` writes the table of the README, `--help` tells more.
+"""jittok beside its peers: `python bench/compare.py`; `--docs` writes docs/benchmarks.md, see `--help`.
 
 Vocabularies are bundled names or GGUF files. Corpora are those beside the checkout, or Python's own sources and
 documentation. Both sides take turns on the same documents in one process. The ratio is taken pair by pair, and its
@@ -183,7 +183,7 @@ def processor() -> str:
 
 
 def table(report: dict[str, Any]) -> str:
-    """The README's table: the fastest peer of each vocabulary and corpus."""
+    """The table of docs/benchmarks.md: the fastest peer of each vocabulary and corpus."""
     best: dict[tuple[str, str], dict[str, Any]] = {}
     for row in report["results"]:
         if row["mode"] == "single":
@@ -221,7 +221,7 @@ def single_table(report: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def write_readme(report: dict[str, Any], path: Path) -> None:
+def write_page(report: dict[str, Any], path: Path) -> None:
     """Replace what stands between the marks."""
     text = path.read_text(encoding="utf-8")
     if any(row["mode"] == "single" for row in report["results"]):
@@ -283,7 +283,7 @@ def options_of(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--pairs", type=int, default=7, help="turns of both sides")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--results", type=Path, default=HERE / "results", help="folder for the JSON file and the plot")
-    parser.add_argument("--readme", action="store_true", help="write the table of the README")
+    parser.add_argument("--docs", action="store_true", help="write the tables of docs/benchmarks.md")
     return parser.parse_args(arguments)
 
 
@@ -302,8 +302,8 @@ def main(arguments: list[str] | None = None) -> int:
     stem = re.sub(r"\W+", "-", f"{machine['cpu']}-{options.threads}").strip("-").lower()
     (options.results / f"{stem}.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     plot(report, options.results / f"{stem}.svg")
-    if options.readme:
-        write_readme(report, HERE.parent / "README.md")
+    if options.docs:
+        write_page(report, HERE.parent / "docs" / "benchmarks.md")
     print(table(report), single_table(report), sep="\n")
     return 0
 

@@ -1,4 +1,4 @@
-"""Whose ids are those of a file's own library: `python bench/exactness.py FOLDER`; `--readme` writes the table.
+"""Whose ids are those of a file's own library: `python bench/exactness.py FOLDER`; `--docs` writes the table.
 
 FOLDER has one folder, or one `.tar.xz` of a folder, for each set of files; without it the small sets of the tests are
 taken. The own library of a set gives the right ids of some documents: tokenizers, sentencepiece, tiktoken,
@@ -316,7 +316,7 @@ def measure(folder: Path | None, count: int, programs: list[str], only: list[str
 
 
 def table(report: dict[str, Any]) -> str:
-    """The README's table: sets with the right ids, of those that are loaded."""
+    """The table of docs/exactness.md: sets with the right ids, of those that are loaded."""
     rows, installed = report["results"], report["versions"]
     sizes = {kind: sum(row["kind"] == kind for row in rows) for kind in KINDS}
     kinds = [kind for kind in KINDS if sizes[kind]]
@@ -335,7 +335,7 @@ def table(report: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def write_readme(report: dict[str, Any], path: Path) -> None:
+def write_page(report: dict[str, Any], path: Path) -> None:
     """Replace what stands between the marks."""
     text = path.read_text(encoding="utf-8")
     before, rest = text.split(MARKS[0])
@@ -361,7 +361,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--programs", nargs="+", default=list(PROGRAMS), choices=list(PROGRAMS))
     parser.add_argument("--sets", nargs="+", default=[], help="only these; the results of others stay")
     parser.add_argument("--results", type=Path, help="file for the report, as JSON")
-    parser.add_argument("--readme", action="store_true", help="write the table of the README")
+    parser.add_argument("--docs", action="store_true", help="write the table of docs/exactness.md")
     options = parser.parse_args(given)
     report = measure(options.folder, options.documents, options.programs, options.sets)
     if options.results:
@@ -370,8 +370,8 @@ def main(arguments: list[str] | None = None) -> int:
             rows = {row["set"]: row for row in [*before, *report["results"]]}
             report["results"] = [rows[name] for name in sorted(rows)]
         options.results.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-    if options.readme:
-        write_readme(report, HERE.parent / "README.md")
+    if options.docs:
+        write_page(report, HERE.parent / "docs" / "exactness.md")
     print(table(report))
     return 0
 

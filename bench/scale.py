@@ -4,7 +4,7 @@ Both sides take turns on batches that neither has seen, in one process, and chan
 user and system apart. The peer is called in the way that is its fastest on the first texts. The ids of all batches are
 compared, those of the first before the clock starts: documents on which they differ are counted. `--debian` fetches
 some hundred megabytes of packages, once (`bench/texts.py`). `--minutes` bounds the run: each vocabulary, corpus and
-kind of call gets its share, and stops when that is over. `--readme` writes the table and the pictures of the README.
+kind of call gets its share, and stops when that is over. `--docs` writes the table and pictures of docs/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -228,17 +228,17 @@ def table(results: list[dict[str, Any]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-README_BYTES = 100_000_000
-"""Less text than this flatters: such a row is printed, and stands in no README."""
+DOCS_BYTES = 100_000_000
+"""Less text than this flatters: such a row is printed, but not written to the page."""
 
 
-def write_readme(results: list[dict[str, Any]], machine: dict[str, str], path: Path) -> None:
+def write_page(results: list[dict[str, Any]], machine: dict[str, str], path: Path) -> None:
     """Replace what stands between the marks, and the pictures."""
     for name, colour in COLOURS.items():
         plot(results, Path(str(PICTURE).format(name)), colour)
     lines = ["| vocabulary | text | GB | ratio | floor | peer |", "|---|---|---|---|---|---|"]
     for row in results:
-        if row["call"] == results[0]["call"] and row["bytes"] >= README_BYTES:
+        if row["call"] == results[0]["call"] and row["bytes"] >= DOCS_BYTES:
             against = row["against"] + ("*" if row["differ"] else "")
             size = row["bytes"] / 1e9
             first = f"| {row['vocabulary']} | {row['corpus']} | {size:.2f} | {row['ratio']:.2f} "
@@ -248,7 +248,7 @@ def write_readme(results: list[dict[str, Any]], machine: dict[str, str], path: P
     _, after = rest.split(MARKS[1])
     about = f"{machine['cpu']}, {machine['python']}. `*`: its ids differ in some documents."
     if any("not reached" in line for line in lines):
-        about += " `bench/LOG.md` says what stands in the way of a floor that is not reached."
+        about += " [bench/WHAT_WORKED.md](../bench/WHAT_WORKED.md) explains the rows below their floor."
     about = "\n".join(textwrap.wrap(about, 120))
     made = "\n".join(lines)
     path.write_text(f"{before}{MARKS[0]}{made}\n\n{about}\n\n{MARKS[1]}{after}", encoding="utf-8")
@@ -268,7 +268,7 @@ def options_of(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--debian", action="store_true", help="download packages, some hundred megabytes")
     parser.add_argument("--keep", type=Path, default=Path(tempfile.gettempdir(), "jittok-scale"), help="for corpora")
     parser.add_argument("--results", type=Path, default=HERE / "results", help="folder for the JSON file and the plot")
-    parser.add_argument("--readme", action="store_true", help="write the table and the pictures of the README")
+    parser.add_argument("--docs", action="store_true", help="write the table and pictures of docs/benchmarks.md")
     return parser.parse_args(arguments)
 
 
@@ -293,8 +293,8 @@ def main(arguments: list[str] | None = None) -> int:
     report = {"machine": machine, "threads": options.threads, "results": results}
     (options.results / f"{stem}.json").write_text(json.dumps(report) + "\n", encoding="utf-8")
     plot(results, options.results / f"{stem}.svg", COLOURS["light"])
-    if options.readme:
-        write_readme(results, machine, HERE.parent / "README.md")
+    if options.docs:
+        write_page(results, machine, HERE.parent / "docs" / "benchmarks.md")
     print(table(results))
     return 0
 

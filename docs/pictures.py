@@ -1,7 +1,8 @@
-"""Draws DESIGN.md's pictures of the tables from a real vocabulary: `python docs/pictures.py` writes them anew.
+"""Draws the pictures of the documents from a real vocabulary: `python docs/pictures.py` writes them anew.
 
-What stands between the two markers in DESIGN.md is what `pictures` returns; a test compares the two. So the pictures
-show bytes that are really there, and a layout that changes changes them.
+- docs/internals/bpe.md: bytes of the tables, between two markers. A test compares them with `pictures()`, so a layout
+  that changes must be drawn again.
+- docs/trace-light.svg, docs/trace-dark.svg: README's picture, the merges of one word as a tree.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import sys
 import textwrap
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +18,9 @@ import jittok
 from jittok.structures.double_array import PARENT, ROOT, UNIT, VALUE, child
 
 TEXT = " LoRA"
-DESIGN = Path(__file__).parents[1] / "DESIGN.md"
+WORD = " tokenizers"
+DOCS = Path(__file__).parent
+TABLES = DOCS / "internals" / "bpe.md"
 BEGIN, END = "<!-- pictures: docs/pictures.py writes what follows -->\n", "<!-- end of pictures -->\n"
 _CELL = 11
 SEEDS = (
@@ -100,7 +103,7 @@ def _steps(tok: jittok.Tokenizer) -> str:
 
 
 def _wrapped(head: str) -> str:
-    """A heading in lines as DESIGN.md has them."""
+    """A heading in lines as the page has them."""
     return textwrap.fill(head, 120, subsequent_indent="   " if head[0].isdigit() else "")
 
 
@@ -145,12 +148,82 @@ def pictures() -> str:
         (f"5. Ids {ids}. The cache (`jittok/piece_cache/tables.py`) keeps them for the next time:", kept),
         (TRIE, _trie(tok)),
     ]
-    parts = [f"{_wrapped(head)}\n\n```\n{body}\n```\n" for head, body in blocks]
+    parts = [f"{_wrapped(head)}\n\n```text\n{body}\n```\n" for head, body in blocks]
     return "\n".join(parts)
 
 
+COLORS = {"light": ("#1f2328", "#59636e", "#8c959f"), "dark": ("#f0f6fc", "#9198a1", "#656c76")}
+"""Of text, of ranks and of lines, on GitHub's two backgrounds; boxes of tokens are readable on both."""
+TOKENS = ("#1f6feb", "#bf4b8a")
+LEAF, LEVEL, CHAR = 62, 44, 9.6
+"""Pixels: between two leaves, between two levels of the tree, of one monospaced character."""
+
+
+class Node(NamedTuple):
+    """A symbol of the tree: its text, the middle of its box in pixels, how many merges are below it at most."""
+
+    text: str
+    x: float
+    level: int
+
+
+def _merged(tok: jittok.Tokenizer) -> tuple[list[Node], list[tuple[Node, Node, Node, int]]]:
+    """The final symbols of WORD, and all merges: left, right, result, rank."""
+    trace = tok.trace(WORD)
+    live = {k: Node(text, LEAF * (k + 0.5), 0) for k, text in enumerate(WORD.replace(" ", "Ġ"))}
+    merges = []
+    for merge in trace.merges:
+        if merge["stale"]:
+            continue
+        left, right = live[merge["left"]], live.pop(merge["right"])
+        node = Node(merge["text"], (left.x + right.x) / 2, max(left.level, right.level) + 1)
+        live[merge["left"]] = node
+        merges.append((left, right, node, merge["rank"]))
+    return list(live.values()), merges
+
+
+def tree(theme: str) -> str:
+    """README's picture as SVG: characters at the bottom, merges with their ranks, tokens with their ids at the top."""
+    tok = jittok.bundled("gpt-2")
+    (ink, faint, line), ids = COLORS[theme], tok.encode(WORD).tolist()
+    final, merges = _merged(tok)
+    top = max(node.level for node in final)
+    width, height = LEAF * len(WORD), LEVEL * (top + 1) + 34
+    parts = []
+
+    def y(node: Node) -> float:
+        return height - 22 - LEVEL * node.level
+
+    for left, right, node, _ in merges:
+        for part in (left, right):
+            ends = f'x1="{part.x:.1f}" y1="{y(part) - 12:.1f}" x2="{node.x:.1f}" y2="{y(node) + 12:.1f}"'
+            parts.append(f'<line {ends} stroke="{line}"/>')
+    leaves = [Node(text, LEAF * (k + 0.5), 0) for k, text in enumerate(WORD.replace(" ", "Ġ"))]
+    ranks = {(node.text, node.x): rank for _, _, node, rank in merges}
+    for node in [*leaves, *(merge[2] for merge in merges)]:
+        wide, color, rank = CHAR * len(node.text) + 12, ink, ranks.get((node.text, node.x))
+        if node in final:
+            box = f'x="{node.x - wide / 2:.1f}" y="{y(node) - 13:.1f}" width="{wide:.1f}" height="26" rx="5"'
+            parts.append(f'<rect {box} fill="{TOKENS[final.index(node) % 2]}"/>')
+            parts.append(_label(node.x, y(node) - 22, f"id {ids[final.index(node)]}", ink, 13))
+            color = "#ffffff"
+        parts.append(_label(node.x, y(node) + 5, node.text, color, 16))
+        if rank is not None:
+            parts.append(_label(node.x + wide / 2 + 3, y(node) + 4, f"{rank:,}", faint, 11, "start"))
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" role="img">'
+    title = f"<title>gpt-2 merges {WORD!r}, lowest rank first</title>"
+    return "\n".join(
+        [head, title, '<g font-family="ui-monospace, Menlo, Consolas, monospace">', *parts, "</g></svg>\n"]
+    )
+
+
+def _label(x: float, y: float, text: str, color: str, size: int, anchor: str = "middle") -> str:
+    place = f'x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}" fill="{color}"'
+    return f"<text {place}>{text}</text>"
+
+
 def drawn(text: str) -> str:
-    """DESIGN.md with today's pictures."""
+    """The page of the tables with today's bytes."""
     head, rest = text.split(BEGIN)
     return head + BEGIN + "\n" + pictures() + "\n" + END + rest.split(END)[1]
 
@@ -159,4 +232,6 @@ if __name__ == "__main__":
     if "--print" in sys.argv:
         print(pictures())
     else:
-        DESIGN.write_text(drawn(DESIGN.read_text("utf-8")), "utf-8")
+        TABLES.write_text(drawn(TABLES.read_text("utf-8")), "utf-8")
+        for theme in COLORS:
+            (DOCS / f"trace-{theme}.svg").write_text(tree(theme), "utf-8")

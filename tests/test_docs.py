@@ -24,7 +24,7 @@ import pytest
 import jittok
 
 ROOT = Path(__file__).parents[1]
-FILES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+FILES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 NETWORK = "# network"
 
@@ -91,7 +91,7 @@ def test_an_image_without_the_compiler_has_all_other_dependencies() -> None:
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     needed = {re.split(r"\W", name)[0] for name in project["dependencies"]} - {"numba"}
-    (told,) = re.findall(r"^RUN pip install ([\w ]+) &&", (ROOT / "docs" / "slim.md").read_text("utf-8"), re.M)
+    (told,) = re.findall(r"^RUN pip install ([\w ]+) &&", (ROOT / "docs" / "install.md").read_text("utf-8"), re.M)
     assert set(told.split()) == needed
 
 

@@ -57,7 +57,8 @@ def test_the_line_for_datasets_gives_ids():
 
     (line,) = [row for row in (ROOT / "README.md").read_text(encoding="utf-8").splitlines() if "dataset.map(" in row]
     tok = jittok.bundled("gpt-2")
-    found = eval(line, {"dataset": Dataset(), "tok": tok})
+    (call,) = re.findall(r"`(dataset\.map\(.*)`", line)
+    found = eval(call, {"dataset": Dataset(), "tok": tok})
     assert found == {"input_ids": [tok.encode(text).tolist() for text in ("one", "", "two texts")]}
 
 
@@ -65,10 +66,17 @@ def test_the_changelog_has_this_version():
     assert f"## {jittok.__version__}\n" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
-def there(link):
-    """Whether the file is there, from the root or from the package, and the heading behind a `#` in it."""
+PAGES = ["README.md", "CONTRIBUTING.md", "DESIGN.md", "CHANGELOG.md", "bench/WHAT_WORKED.md"]
+PAGES += [str(path.relative_to(ROOT)) for path in sorted((ROOT / "docs").rglob("*.md"))]
+SIZES = {"README.md": 7_000, "DESIGN.md": 12_500, "CHANGELOG.md": 6_000, "bench/WHAT_WORKED.md": 8_000}
+"""Bytes: what a reader of each page has time for."""
+
+
+def there(link, page):
+    """Whether a file is there, from its page, the root or the package, and the heading after a `#` in it."""
     name, _, heading = link.partition("#")
-    path = next((folder / name for folder in (ROOT, ROOT / "jittok") if (folder / name).exists()), None)
+    folders = ((ROOT / page).parent, ROOT, ROOT / "jittok")
+    path = next((folder / name for folder in folders if (folder / name).exists()), None) if name else ROOT / page
     if path is None or not heading:
         return path is not None
     lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line.startswith("#")]
@@ -77,15 +85,21 @@ def there(link):
     ]
 
 
-@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "DESIGN.md"])
-def test_documents_name_files_that_are_there(name):
-    text = (ROOT / name).read_text(encoding="utf-8")
-    links = [part.split(")")[0] for part in text.split("](")[1:]]
-    ends = (".py", ".md", ".ipynb", ".toml")
+@pytest.mark.parametrize("page", PAGES)
+def test_documents_name_files_that_are_there(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    prose = "".join(text.split("```")[::2])
+    links = re.findall(r"\]\(([^)\s]+)\)", prose)
+    ends = (".py", ".md", ".ipynb", ".toml", ".json")
     # of a command, its last word
-    quoted = [part.split()[-1] for part in text.split("`") if "/" in part and part.endswith(ends)]
-    missing = [link for link in [*links, *quoted] if not link.startswith("http") and not there(link)]
+    quoted = [part.split()[-1] for part in re.findall(r"`([^`\n]+)`", prose) if "/" in part and part.endswith(ends)]
+    missing = [link for link in [*links, *quoted] if not link.startswith("http") and not there(link, page)]
     assert not [link for link in missing if "<" not in link and "*" not in link]
+
+
+@pytest.mark.parametrize("page", SIZES)
+def test_documents_have_the_size_that_their_reader_has_time_for(page):
+    assert len((ROOT / page).read_bytes()) <= SIZES[page]
 
 
 def test_the_design_names_recipes_that_are_there():
