@@ -2,7 +2,7 @@
 
 The tables are those of Unicode 15.1 whatever Python's version knows: categories as flags, one-to-one lower case, and
 the first code point of each canonical decomposition. Arrays are for kernels; the functions of one code point are for
-the references and for people. Made by `make_tables.py`. Source: llama.cpp, unicode.cpp and unicode-data.cpp.
+the references and for people. Made by `tools/unicode_tables.py`. Source: llama.cpp, unicode.cpp and unicode-data.cpp.
 """
 
 from __future__ import annotations

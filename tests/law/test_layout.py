@@ -1,5 +1,5 @@
-"""What a reader can rely on. No file is too long. No two import each other in a circle. No way through the package
-comes back to a room from one below it."""
+"""What a reader can rely on: no file is too long, no two import each other in a circle, and no call goes from a package
+back to one above it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pytest
 import jittok
 
 ROOT = Path(__file__).resolve().parents[2]
-MOST_LINES = 400
+MOST_LINES = 800
 
 
 def python_files() -> list[Path]:
@@ -42,11 +42,11 @@ def python_files() -> list[Path]:
     return [path for path in found if path.is_file()]
 
 
-def test_no_file_is_longer_than_400_lines() -> None:
+def test_no_file_is_longer_than_800_lines() -> None:
     lines = {path: path.read_bytes().count(b"\n") for path in python_files()}
     assert len(lines) > 300  # the search finds something
     long = {str(path.relative_to(ROOT)): count for path, count in lines.items() if count > MOST_LINES}
-    assert not long, f"look for the seam in {long}"
+    assert not long, f"more than one concept in {long}?"
 
 
 def rooms() -> set[str]:
@@ -62,7 +62,11 @@ def test_every_room_has_its_place_in_the_contract_and_on_the_map() -> None:
     layers = [set(re.findall(r"jittok\.(\w+)", line)) for line in contract.splitlines()]
     assert rooms() - set.union(*layers) == {"reference"}  # which has contracts of its own
     design = (
-        (ROOT / "DESIGN.md").read_text(encoding="utf-8").split("### Rooms")[1].split("| rooms |")[1].split("\n\n")[0]
+        (ROOT / "DESIGN.md")
+        .read_text(encoding="utf-8")
+        .split("## The tree")[1]
+        .split("| packages |")[1]
+        .split("\n\n")[0]
     )
     told = [set(re.findall(r"`(\w+)`", row.split("|")[1])) for row in design.splitlines() if row.startswith("| `")]
     assert set.union(*told) == rooms()

@@ -12,7 +12,7 @@ from jittok.normalize.composed import changed_fragments, nfc, nfc_tables
 from jittok.reference.mapped import mapped
 from jittok.reference.nfc import nfc as reference
 from jittok.unicode import nfc as data
-from jittok.unicode.make_nfc import VERSION, build_nfc
+from nfc_tables import VERSION, build_nfc
 from jittok.unicode.tables import utf8
 
 MARKS = np.flatnonzero(data.class_table()).tolist()

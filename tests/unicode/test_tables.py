@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jittok.unicode import tables
-from jittok.unicode.make_tables import build_tables
+from unicode_tables import build_tables
 
 SOURCE = """
 const std::vector<std::pair<uint32_t, uint16_t>> unicode_ranges_flags = {  // start, flags

@@ -1,7 +1,7 @@
 """Makes libraries.npz by asking `tokenizers` about every code point; Python's `unicodedata` is asked about characters
 that both know, the module `regex` about grapheme clusters:
 
-python -m jittok.unicode.make_library_tables libraries.npz t5.charsmap
+python tools/library_tables.py libraries.npz t5.charsmap
 """
 
 from __future__ import annotations

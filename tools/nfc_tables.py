@@ -1,6 +1,6 @@
 """Makes nfc.npz, the tables of NFC in Unicode 16.0, from a module `unicodedata` of that version:
 
-python -m jittok.unicode.make_nfc nfc.npz
+python tools/nfc_tables.py nfc.npz
 
 Python 3.14 has it; elsewhere `pip install unicodedata2==16.0.0`. No other version will do: llama.cpp's NFC is this one,
 whatever Python's is.

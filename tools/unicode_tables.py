@@ -1,6 +1,6 @@
 """Makes tables.npz from the tables of llama.cpp, which are read as data:
 
-python -m jittok.unicode.make_tables llama.cpp/src/unicode-data.cpp tables.npz
+python tools/unicode_tables.py llama.cpp/src/unicode-data.cpp tables.npz
 """
 
 from __future__ import annotations
