@@ -1,7 +1,7 @@
 """What NFC of Unicode 16.0 is made of: combining classes, canonical decompositions and compositions.
 
-Made by `tools/nfc_tables.py`; loaded when first used. Decompositions here are full (nothing in them decomposes); Hangul's are
-arithmetic and not in the tables. The functions of one code point are for references and for people.
+Made by `tools/nfc_tables.py`; loaded when first used. Decompositions are full (nothing in them decomposes further);
+Hangul's are arithmetic and not in the tables. Functions of one code point are for references and for people.
 """
 
 from __future__ import annotations

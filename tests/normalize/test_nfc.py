@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from nfc_tables import VERSION, build_nfc
 
 from jittok._jit import JIT, frozen
 from jittok.normalize.composed import changed_fragments, nfc, nfc_tables
 from jittok.reference.mapped import mapped
 from jittok.reference.nfc import nfc as reference
 from jittok.unicode import nfc as data
-from nfc_tables import VERSION, build_nfc
 from jittok.unicode.tables import utf8
 
 MARKS = np.flatnonzero(data.class_table()).tolist()

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from unicode_tables import build_tables
 
 from jittok.unicode import tables
-from unicode_tables import build_tables
 
 SOURCE = """
 const std::vector<std::pair<uint32_t, uint16_t>> unicode_ranges_flags = {  // start, flags
