@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_vocab(parser)
     parser.add_argument(
         "inputs", nargs="+", metavar="INPUT",
-        help=".txt .jsonl .parquet .arrow, the first two also .gz .zst .bz2 .xz: files, globs, directories, URLs; "
+        help=".txt .jsonl .parquet .arrow, the first two also .gz .zst .bz2 .xz .lz4: files, globs, directories, URLs; "
         "-: standard input",
     )  # fmt: skip
     parser.add_argument(

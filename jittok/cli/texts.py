@@ -27,7 +27,7 @@ def add_texts(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         default=[],
         metavar="FILE",
-        help=".txt .jsonl .parquet .arrow, the first two also .gz .zst .bz2 .xz: files, globs, directories, URLs; "
+        help=".txt .jsonl .parquet .arrow, the first two also .gz .zst .bz2 .xz .lz4: files, globs, directories, URLs; "
         "a file of another name is plain text; - or nothing: standard input",
     )
     parser.add_argument("-p", "--prompt", metavar="TEXT", help="this text in place of files")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import glob
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -52,3 +53,24 @@ def _closed(pattern: str) -> Iterator[str]:
             if not os.access(folder, os.R_OK | os.X_OK):
                 yield folder
         head = os.path.dirname(head)  # noqa: PTH120
+
+
+COPY = re.compile(r"cache-.*\.arrow")
+"""What the datasets library leaves beside a dataset that it saved: results of calls, made of the same documents."""
+SAVED = ("state.json", "dataset_info.json")
+"""What lies beside the files of a saved dataset."""
+
+
+def without_copies(paths: list[str], left_out: list[str]) -> list[str]:
+    """The same files without the cached results that lie beside a saved dataset, which go to `left_out`."""
+    kept, saved = [], dict[str, bool]()
+    for path in paths:
+        folder, name = os.path.split(path)
+        if COPY.fullmatch(name):
+            if folder not in saved:
+                saved[folder] = any(os.path.exists(os.path.join(folder, each)) for each in SAVED)  # noqa: PTH110, PTH118
+            if saved[folder]:
+                left_out.append(Path(path).as_posix())
+                continue
+        kept.append(path)
+    return kept

@@ -10,8 +10,8 @@ from typing import Any
 
 from jittok.corpus import disk
 from jittok.corpus.folders import file_name
+from jittok.corpus.kinds import PACKINGS, READ_AS
 from jittok.corpus.options import Options
-from jittok.corpus.sources import PACKINGS, READ_AS
 from jittok.corpus.state import RANGE_FIELDS, State
 from jittok.errors import CorpusError, InWords
 

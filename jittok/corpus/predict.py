@@ -20,10 +20,11 @@ from numpy.typing import NDArray
 from jittok.corpus import tables
 from jittok.corpus.encode import RangeEncoder
 from jittok.corpus.formats.base import Format
+from jittok.corpus.kinds import TABLES
 from jittok.corpus.limits import Limit
 from jittok.corpus.ranges import Key, RawRange, cut_lines, cut_separated, interval, read_unit, units
 from jittok.corpus.reader import Texts
-from jittok.corpus.sources import STDIN, TABLES, Source
+from jittok.corpus.sources import STDIN, Source
 from jittok.corpus.state import State
 from jittok.corpus.unpack import open_unpacked
 from jittok.errors import CorpusError, InWords

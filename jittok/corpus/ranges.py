@@ -14,11 +14,11 @@ from functools import partial
 from typing import IO, Any, NamedTuple
 
 from jittok.corpus import tables
+from jittok.corpus.far import naming_input
 from jittok.corpus.limits import Limit, newlines, newlines_before
 from jittok.corpus.options import Options
 from jittok.corpus.sources import STDIN, Source
 from jittok.corpus.unpack import Read, open_unpacked
-from jittok.writers.whole import naming
 
 AHEAD = 1 << 20
 """Bytes read at once to find the end of a line that leaves its interval."""
@@ -97,7 +97,7 @@ def read_unit(unit: Unit, sources: Sequence[Source], options: Options, first: in
 
     Raises OSError, CorpusError (damaged files), ImportError.
     """
-    with naming(sources[unit.source].path):
+    with naming_input(sources[unit.source].path):
         yield from _read_unit(unit, sources, options, first)
 
 
@@ -137,7 +137,7 @@ def _whole_files(unit: Unit, sources: Sequence[Source], options: Options) -> Ite
             found.append((i, _everything(tally.read, limit)))
             size, prefix = tally.size, tally.prefix()
             continue
-        with naming(sources[i].path), sources[i].open() as raw:
+        with naming_input(sources[i].path), sources[i].open() as raw:
             found.append((i, _everything(open_unpacked(raw, sources[i].packing, sources[i].path), limit)))
         size += sources[i].size or 0
     read = sources[unit.last].size

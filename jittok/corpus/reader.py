@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.corpus.json_rows import row_of
+from jittok.corpus.kinds import TABLES
 from jittok.corpus.looks import is_wide
 from jittok.corpus.options import Options
 from jittok.corpus.ranges import RawRange
-from jittok.corpus.sources import TABLES
 from jittok.corpus.stopping import NEVER, Stop
 from jittok.inputs import Documents, documents
 

@@ -6,32 +6,29 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
-from jittok.corpus.globs import files_of, is_pattern
+from jittok.corpus.far import facts_of, is_url, local_name, matches, naming_input, open_far, same_place
+from jittok.corpus.globs import files_of, is_pattern, without_copies
+from jittok.corpus.kinds import (
+    JSON,
+    KIND_OF,
+    TABLES,
+    TEXTS,
+    check_json,
+    documents_in,
+    json_shape,
+    start_of,
+    suffixes_of,
+)
 from jittok.corpus.looks import LOOKED_AT, Ahead, refuse_other_kinds
 from jittok.corpus.options import Options
 from jittok.corpus.unpack import open_unpacked
-from jittok.errors import CorpusError, InWords, missing
-from jittok.writers.whole import naming
+from jittok.errors import CorpusError, InWords
 
 STDIN = "-"
-PACKINGS = {".gz": "gz", ".zst": "zst", ".bz2": "bz2", ".xz": "xz"}
-KIND_OF = {
-    ".txt": "txt",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".arrow": "arrow",
-    ".feather": "arrow",
-    ".ipc": "arrow",
-}
-TABLES = ("parquet", "arrow")
-TEXTS = ("txt", "lines", "separated")
-READ_AS = (*TEXTS, "jsonl", *TABLES)
-"""What an input may be read as."""
 
 
 @dataclass(frozen=True)
@@ -42,16 +39,14 @@ class Source:
     size: int | None
     stamp: str
     kind: str  # "txt" (the file is a document), "lines", "separated", "jsonl", "parquet", "arrow"
-    packing: str  # "", "gz", "zst", "bz2", "xz"
+    packing: str  # "", "gz", "zst", "bz2", "xz", "lz4"
 
     def open(self) -> IO[bytes]:
         """The bytes as they lie on disk. Raises OSError."""
         if self.path == STDIN:
             return _standard_input()  # type: ignore[return-value]  # read and close are all that is asked of it
         if is_url(self.path):
-            fs, path = _filesystem(self.path)
-            opened: IO[bytes] = fs.open(path, "rb")
-            return opened
+            return open_far(self.path)
         return Path(self.path).open("rb")
 
     def check_unchanged(self) -> None:
@@ -93,13 +88,13 @@ def check_looks(sources: Iterable[Source], options: Options, files: bool = False
         return
     for source in sources:
         if source.kind in TEXTS and (source.path == STDIN or files):
-            named = KIND_OF.get(Path(source.path.lower().removesuffix(f".{source.packing}")).suffix) == "txt"
+            named = KIND_OF.get(suffixes_of(source.path)[0]) == "txt"
             if source.path == STDIN:
                 start = _standard_input().start()
             elif source.size is None or is_url(source.path) or (named and options.on_error == "replace"):
                 continue  # a stream is read once
             else:
-                with naming(source.path), source.open() as file:
+                with naming_input(source.path), source.open() as file:
                     start = open_unpacked(file, source.packing, source.path)(LOOKED_AT)
             lines, nameless = source.kind == "lines", source.path == STDIN
             refuse_other_kinds(source.path, start, lines, any_text=named, nameless=nameless)
@@ -117,27 +112,13 @@ def check_options(sources: Iterable[Source], options: Options) -> None:
         raise CorpusError("--separator", options.separator, "plain text among the inputs, or no --separator")
 
 
-def is_url(path: str) -> bool:
-    """Whether fsspec has to open it."""
-    return "://" in path
-
-
-def _filesystem(url: str) -> tuple[Any, str]:
-    try:
-        import fsspec
-    except ImportError:
-        raise missing(f"{url}: reading URLs", "fsspec", "corpus") from None
-    fs, path = fsspec.core.url_to_fs(url)
-    return fs, path
-
-
 def size_and_stamp(path: str) -> tuple[int, str]:
     """Size in bytes, and a text that changes when the file does (no promise that it only then does)."""
     if is_url(path):
-        fs, inner = _filesystem(path)
-        facts = fs.info(inner)
-        marks = [facts.get(key) for key in ("ETag", "etag", "md5Hash", "mtime", "LastModified", "created")]
-        return int(facts["size"]), " ".join(str(mark) for mark in marks if mark is not None)
+        size, stamp = facts_of(path)
+        if size is None:
+            raise CorpusError(path, InWords("a URL that does not tell its size"), "one that does (download it first)")
+        return size, stamp
     found = Path(path).stat()
     return found.st_size, f"{found.st_mtime_ns} {found.st_ctime_ns}"
 
@@ -159,13 +140,14 @@ def find_sources(
     """
     sources: list[Source] = []
     left_out: list[str] = []
+    lost: list[tuple[str, str]] = []  # files left out that look like documents
     seen = Seen()
-    given = [os.fspath(entry) for entry in inputs]
+    given = [local_name(os.fspath(entry)) for entry in inputs]
     if not given:
         raise CorpusError("INPUT", InWords("none"), "files, directories, globs, URLs or - for standard input")
     for name in given:
         for path, named in _expand(name, left_out, options.on_error == "skip", without):
-            kind = _kind(path, options, any_name and named)
+            kind = _kind(path, options, named, any_name)
             if kind is None:
                 if named:
                     raise CorpusError(
@@ -174,13 +156,27 @@ def find_sources(
                         f"{', '.join(KIND_OF)}, or --input-format, which says what it is",
                     )
                 left_out.append(path)
+                if options.on_error != "skip" and (said := documents_in(path, partial(_open, path), options)):
+                    lost.append((path, said))
                 continue
             seen.add(path)
             sources.append(_source(path, *kind, any_name))
+    _refuse_lost(lost)
     if not sources:
         found = f"no file that can be read among {len(left_out):,}" if left_out else "no file that can be read"
         raise CorpusError(", ".join(given), InWords(found), f"one or more of {', '.join(KIND_OF)}")
     return sources, sorted(left_out)
+
+
+def _refuse_lost(lost: list[tuple[str, str]]) -> None:
+    """CorpusError for files of folders that would be left out although they look like documents."""
+    if lost:
+        path, said = lost[0]
+        more = f" (and {len(lost) - 1:,} more such files)" if len(lost) > 1 else ""
+        raise CorpusError(
+            path, InWords(f"what looks like {said}, under a name that tells no such kind{more}"),
+            f"one of {', '.join(KIND_OF)} (or name the files to read; --on-error skip leaves others out)",
+        )  # fmt: skip
 
 
 class Seen:
@@ -192,7 +188,7 @@ class Seen:
 
     def add(self, path: str) -> None:
         """One more. CorpusError if it was there before."""
-        place = path
+        place = same_place(path) if is_url(path) else path
         if path != STDIN and not is_url(path):
             folder, name = os.path.split(path)
             if folder not in self._folders:
@@ -229,17 +225,16 @@ def _expand(
         yield name, True
     elif is_url(name):
         if is_pattern(name):
-            fs, path = _filesystem(name)
-            found = sorted(fs.glob(path))
+            found = matches(name)
             if not found:
                 raise CorpusError(name, InWords("no match"), "one or more files")
-            yield from ((fs.unstrip_protocol(path), True) for path in found)
+            yield from ((path, True) for path in found)
         else:
             yield name, True
     elif Path(name).is_dir():
         yield from ((path, False) for path in sorted(_files_in(name, left_out, skip, without)))
     elif is_pattern(name) and not Path(name).exists():
-        found = files_of(name, left_out, skip)
+        found = without_copies(files_of(name, left_out, skip), left_out)
         if not found:
             raise CorpusError(name, InWords("no match"), "one or more files")
         yield from ((path, True) for path in _outside(found, without, left_out))
@@ -274,7 +269,7 @@ def _files_in(name: str, left_out: list[str], skip: bool, without: str | os.Path
 
     other = None if without is None or not Path(without).is_dir() else Path(without).stat()
     for folder, below, files in os.walk(name, onerror=refused):
-        paths = [Path(folder, each) for each in files]
+        paths = [Path(each) for each in without_copies([os.path.join(folder, name) for name in files], left_out)]  # noqa: PTH118
         passed = [each for each in below if each.startswith(".") or Path(folder, each).is_symlink()]
         if other is not None:
             passed += [
@@ -289,12 +284,26 @@ def _files_in(name: str, left_out: list[str], skip: bool, without: str | os.Path
                 yield path.as_posix()
 
 
-def _kind(path: str, options: Options, any_name: bool = False) -> tuple[str, str] | None:
-    """(kind, packing) of a name, None where it tells none."""
-    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
-    packing = PACKINGS[suffixes.pop()] if suffixes and suffixes[-1] in PACKINGS else ""
-    kind = options.kind or KIND_OF.get(suffixes[-1] if suffixes else "")
-    if kind is None and (path == STDIN or any_name):
+def _open(path: str) -> IO[bytes]:
+    return open_far(path) if is_url(path) else Path(path).open("rb")
+
+
+def _kind(path: str, options: Options, named: bool, any_name: bool) -> tuple[str, str] | None:
+    """(kind, packing) of an input, None where neither its name nor, of .json, its first line tells one. `named`: by the
+    user, not found in a folder; `any_name`: then a name that tells no kind is plain text."""
+    suffix, packing = suffixes_of(path)
+    kind = options.kind or KIND_OF.get(suffix)
+    if options.kind is None and suffix == JSON and (is_url(path) or Path(path).is_file()):
+        with naming_input(path):
+            start = start_of(partial(_open, path), packing, path)
+        shape, documents = json_shape(start, options.field)
+        if not documents and (any_name or not named):
+            kind = None
+        elif shape != "lines":
+            kind = None
+            if named and not any_name:
+                check_json(path, start, options)
+    if kind is None and (path == STDIN or (any_name and named)):
         kind = "txt"
     if kind is None:
         return None

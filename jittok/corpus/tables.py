@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from jittok.corpus.buffers import check_buffers
+from jittok.corpus.far import is_url
 from jittok.corpus.limits import Limit
 from jittok.corpus.one_file import check_parquet
 from jittok.corpus.options import Options
 from jittok.corpus.pages import check_pages
-from jittok.corpus.sources import Source, is_url
+from jittok.corpus.sources import Source
 from jittok.errors import CorpusError, InWords, MalformedArray, missing
 from jittok.inputs import arrow
 

@@ -26,7 +26,8 @@ def open_unpacked(raw: IO[bytes], packing: str, path: str) -> Read:
     try:
         read, damage = _OPENERS[packing](raw)
     except ImportError:
-        raise missing(f"{path}: reading .{packing}", "zstandard", "cli") from None
+        package, extra = ("pyarrow", "corpus") if packing == "lz4" else ("zstandard", "cli")
+        raise missing(f"{path}: reading .{packing}", package, extra) from None
 
     def checked(count: int) -> bytes:
         try:
@@ -60,11 +61,18 @@ def _zst(raw: IO[bytes]) -> tuple[Read, tuple[type[BaseException], ...]]:
     return _Frames(raw).read, (EOFError, zstandard.ZstdError)
 
 
+def _lz4(raw: IO[bytes]) -> tuple[Read, tuple[type[BaseException], ...]]:
+    import pyarrow as pa
+
+    return pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "lz4").read, (EOFError, OSError)
+
+
 _OPENERS: dict[str, Callable[[IO[bytes]], tuple[Read, tuple[type[BaseException], ...]]]] = {
     "gz": _gz,
     "bz2": _bz2,
     "xz": _xz,
     "zst": _zst,
+    "lz4": _lz4,
 }
 
 

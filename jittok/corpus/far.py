@@ -1,0 +1,109 @@
+"""Inputs by URL, which fsspec opens; and errors of other libraries that say neither file nor place."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, Any
+
+from jittok.errors import CorpusError, InWords, JittokError, missing
+from jittok.writers.whole import naming
+
+LOCAL = ("file://", "local://")
+"""URLs of this machine's own files."""
+HTTP = ("http", "https")
+
+
+def is_url(path: str) -> bool:
+    """Whether fsspec has to open it."""
+    return "://" in path
+
+
+def local_name(name: str) -> str:
+    """A name of this machine's file as a path, where it is given as a URL; any other name as it is."""
+    for start in LOCAL:
+        if name.lower().startswith(start):
+            return name[len(start) :]
+    return name
+
+
+@contextmanager
+def naming_input(path: str) -> Iterator[None]:
+    """Errors that name the input: an OSError without a file gets this one, and of a URL whatever else its libraries
+    raise becomes a CorpusError."""
+    try:
+        with naming(path):
+            yield
+    except (JittokError, ImportError):
+        raise
+    except OSError as error:
+        if is_url(path) and not (error.filename and error.errno):
+            if isinstance(error, FileNotFoundError):
+                raise FileNotFoundError(*_number_of(error), path) from error
+            raise CorpusError(path, InWords(_said(error)), "an input that can be read") from error
+        raise
+    except Exception as error:
+        if is_url(path) and not isinstance(error, MemoryError):
+            raise CorpusError(path, InWords(_said(error)), "an input that can be read") from error
+        raise
+
+
+def _number_of(error: FileNotFoundError) -> tuple[int, str]:
+    import errno
+
+    return error.errno or errno.ENOENT, error.strerror or os.strerror(errno.ENOENT)
+
+
+def _said(error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def filesystem(url: str) -> tuple[Any, str]:
+    """The file system of a URL, and its name there. ImportError for a missing package, CorpusError for what is none."""
+    try:
+        import fsspec
+    except ImportError:
+        raise missing(f"{url}: reading URLs", "fsspec", "corpus") from None
+    try:
+        fs, path = fsspec.core.url_to_fs(url)
+    except ImportError as error:
+        if url.partition("://")[0].lower() in HTTP:
+            raise missing(f"{url}: reading http", "aiohttp", "corpus") from error
+        raise ImportError(f"{url}: {error}", name=error.name) from error
+    except ValueError as error:
+        raise CorpusError(url, InWords(_said(error)), "a URL that fsspec knows") from error
+    return fs, path
+
+
+def open_far(url: str) -> IO[bytes]:
+    """The bytes of a URL, read from anywhere."""
+    with naming_input(url):
+        fs, path = filesystem(url)
+        opened: IO[bytes] = fs.open(path, "rb")
+        return opened
+
+
+def facts_of(url: str) -> tuple[int | None, str]:
+    """Size in bytes, None where nobody knows, and a text that changes when the file does."""
+    with naming_input(url):
+        fs, inner = filesystem(url)
+        facts = fs.info(inner)
+    marks = [facts.get(key) for key in ("ETag", "etag", "md5Hash", "mtime", "LastModified", "created")]
+    size = facts.get("size")
+    return None if size is None else int(size), " ".join(str(mark) for mark in marks if mark is not None)
+
+
+def matches(url: str) -> list[str]:
+    """The URLs that a pattern matches, sorted."""
+    with naming_input(url):
+        fs, path = filesystem(url)
+        return [fs.unstrip_protocol(found) for found in sorted(fs.glob(path))]
+
+
+def same_place(url: str) -> str:
+    """One name for all spellings of a URL."""
+    with naming_input(url):
+        fs, path = filesystem(url)
+        return str(fs.unstrip_protocol(path))
