@@ -89,7 +89,8 @@ def _marks(vocab: Vocab) -> NDArray[np.int64]:
         np.cumsum(begins, out=here[1 : begins.size + 1])
         here[begins.size + 1 :] = here[begins.size]
     starts, stops = offsets[:-1], np.maximum(offsets[1:] - 2, offsets[:-1])
-    return here[stops] - here[starts]
+    counts: NDArray[np.int64] = here[stops] - here[starts]
+    return counts
 
 
 def _single_bytes(vocab: Vocab) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

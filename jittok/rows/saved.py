@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,8 @@ def read_array(path: Path) -> NDArray[Any]:
     """The array in a .npy file. MalformedArray for a file that is cut or no array; OSError."""
     try:
         with path.open("rb") as file:
-            return np.lib.format.read_array(file, allow_pickle=False)
+            read: Callable[..., NDArray[Any]] = np.lib.format.read_array
+            return read(file, allow_pickle=False)
     except (ValueError, MemoryError) as error:  # MemoryError: of a size that the file only says
         raise MalformedArray(str(path), InWords(str(error)), "a whole .npy file of numbers") from error
 

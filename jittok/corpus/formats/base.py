@@ -176,8 +176,8 @@ class Format(ABC):
 def npy_header(dtype: np.dtype[Any], count: int) -> bytes:
     """The header of a one-dimensional .npy file; 128 bytes for every count."""
     buffer = io.BytesIO()
-    facts = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": (count,)}
-    np.lib.format.write_array_header_1_0(buffer, facts)
+    write: Callable[[io.BytesIO, dict[str, Any]], None] = np.lib.format.write_array_header_1_0
+    write(buffer, {"descr": dtype.str, "fortran_order": False, "shape": (count,)})
     assert buffer.tell() == NPY_HEADER, "NumPy leaves room for 21 digits"
     return buffer.getvalue()
 
