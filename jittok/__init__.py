@@ -109,16 +109,22 @@ _MODULES = ("arrow", "compare", "convert", "corpus", "errors", "plot", "polars",
 """What people use as jittok.NAME; some need an extra. `jittok.compare`, `convert` and `train` can be called."""
 
 
-def __getattr__(name: str) -> "Any":
-    import importlib
+if not TYPE_CHECKING:  # a checker must not take a misspelt name for one of these
 
-    for module, names in _HOME.items():
-        if name in names:
-            found = globals()[name] = getattr(importlib.import_module(f"jittok.{module}"), name)
-            return found
-    if name in _MODULES:
-        return importlib.import_module(f"jittok.{name}")
-    raise AttributeError(f"module 'jittok' has no attribute {name!r}")
+    def __getattr__(name):
+        import importlib
+
+        for module, names in _HOME.items():
+            if name in names:
+                found = globals()[name] = getattr(importlib.import_module(f"jittok.{module}"), name)
+                return found
+        if name in _MODULES:
+            return importlib.import_module(f"jittok.{name}")
+        if name.startswith("__"):  # what protocols ask of any module
+            raise AttributeError(f"module 'jittok' has no attribute {name!r}")
+        from jittok.hints import no_attribute
+
+        raise AttributeError(no_attribute("module 'jittok'", name, lambda: [*__all__, *_MODULES]))
 
 
 def __dir__() -> list[str]:

@@ -18,7 +18,8 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
 
 IN_MEMORY = "vocabulary in memory"
 """The source of a vocabulary that came from no file, where a message or a field names it."""
@@ -72,6 +73,13 @@ def check_local(out: str | os.PathLike[str], where: str) -> None:
 def missing(what: str, package: str, extra: str) -> ImportError:
     """The error for something that needs a package of an extra that is not installed."""
     return ImportError(f"{what} needs {package}: pip install '.[{extra}]' in a checkout of jittok", name=package)
+
+
+def refuse_keywords(call: Callable[..., Any], given: Mapping[str, object]) -> NoReturn:
+    """TypeError for keywords that a call does not have; it says what to write."""
+    from jittok.hints import unknown_keyword  # which an import of jittok does without
+
+    raise TypeError(unknown_keyword(call, given))
 
 
 def _clip(found: object, width: int = 120) -> str:

@@ -6,17 +6,17 @@ import gc
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 from jittok._jit import on_compile, patiently
 from jittok.compiled import WHOLE, content_key, folder, name_of, recall
 from jittok.digest import blake2b
-from jittok.errors import IN_MEMORY, MalformedVocab
+from jittok.errors import IN_MEMORY, MalformedVocab, refuse_keywords
 from jittok.pipeline import Pipeline
 from jittok.record import Record
 from jittok.tokenizer import Again, Tokenizer
 from jittok.vocab import Vocab, bundled_vocab
-from jittok.vocab.bundled import bundled_path
+from jittok.vocab.bundled import bundled_names, bundled_path
 from jittok.vocab.releases import NEWEST, release_named
 
 GGUF = b"GGUF"
@@ -41,6 +41,7 @@ def load(
     pattern: str | None = None,
     special_tokens: Mapping[str, int] | None = None,
     encoding: str | None = None,
+    **others: NoReturn,
 ) -> Tokenizer:
     """The Tokenizer of a file, a folder, or the bytes of a file, told apart by what it holds.
 
@@ -57,12 +58,21 @@ def load(
     Raises MalformedVocab, UnsupportedVocab, OSError, ValueError for an unknown release or an
     option that is not for this kind of file.
     """
+    if others:
+        refuse_keywords(load, others)
     if not isinstance(source, str | os.PathLike):
         try:
             memoryview(source)
         except TypeError:
             expected = "the name of a file or folder, or the bytes of a file"
             raise TypeError(f"found {type(source).__name__}, expected {expected}") from None
+    else:
+        try:
+            os.stat(source)
+        except OSError as error:
+            from jittok.hints import not_there
+
+            raise not_there(os.fsdecode(source), error, bundled_names()) from None
     release_named(llama_cpp)
     given = {"pattern": pattern, "special_tokens": special_tokens and dict(special_tokens), "encoding": encoding}
     asked = {name: value for name, value in given.items() if value is not None}
@@ -210,12 +220,15 @@ def _load(
 
 
 def bundled(
-    name: str, *, cache_bytes: int | None = None, llama_cpp: str | None = None, pre: str | None = None
-) -> Tokenizer:
+    name: str, *, cache_bytes: int | None = None, llama_cpp: str | None = None, pre: str | None = None,
+    **others: NoReturn,
+) -> Tokenizer:  # fmt: skip
     """The Tokenizer of a vocabulary shipped with the package; `bundled_names()` lists them. ValueError for others.
 
     `cache_bytes`, `llama_cpp` and `pre`: as for `load`.
     """
+    if others:
+        refuse_keywords(bundled, others)
     release_named(llama_cpp)
     path = bundled_path(name)
 

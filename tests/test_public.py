@@ -51,7 +51,7 @@ def test_methods_have_their_options_and_defaults(name: str) -> None:
 def test_load_has_its_options() -> None:
     of_ranks = dict.fromkeys(("pattern", "special_tokens", "encoding"))
     assert keywords(load) == {"cache": True, "cache_bytes": None, "llama_cpp": None, "pre": None, **of_ranks}
-    assert list(inspect.signature(bundled).parameters) == ["name", "cache_bytes", "llama_cpp", "pre"]
+    assert list(inspect.signature(bundled).parameters) == ["name", "cache_bytes", "llama_cpp", "pre", "others"]
 
 
 @pytest.mark.parametrize("name", FACTS)

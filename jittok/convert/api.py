@@ -130,7 +130,7 @@ def _checked(tok: Tokenizer, form: Form, kind: str, path: Path, texts: Any) -> C
     return Converted(os.fspath(path), kind, count, differing, examples)
 
 
-def _samples(tok: Tokenizer, made: Tokenizer, texts: Any) -> Iterator[tuple[Any, dict[str, bool]]]:
+def _samples(tok: Tokenizer, made: Tokenizer, texts: Any) -> Iterator[tuple[Any, dict[str, Any]]]:
     own = [text.decode("utf-8", "ignore") for text in _own_texts(tok)]
     for rows in (list(TEXTS), [text for text in dict.fromkeys((*own, *_runs(own))) if text]):
         yield rows, {}

@@ -58,7 +58,8 @@ def documents(texts: Any, replace: bool = False, in_place: bool = False, wide: i
     TypeError for one bare text, a mapping, a set or a type that holds no texts; nulls of tables are empty documents.
     """
     if isinstance(texts, str | bytes | bytearray | memoryview):
-        raise TypeError(f"found one {type(texts).__name__}, expected a sequence of texts: use [text] or encode(text)")
+        kind = type(texts).__name__
+        raise TypeError(f"texts: found one {kind}, expected a sequence of texts: [text], or encode(text) for one text")
     if isinstance(texts, Mapping | Set):
         raise TypeError(f"found {type(texts).__name__}, expected a list or another sequence, whose texts have an order")
     if isinstance(texts, Documents):

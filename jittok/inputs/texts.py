@@ -140,10 +140,12 @@ def _is_true_or_false(value: object) -> bool:
     return not isinstance(value, str | bytes)
 
 
-def to_bytes(text: object, replace: bool = False, document: int = 0) -> bytes:
-    """UTF-8 of one text; bytes as they are. A lone surrogate becomes U+FFFD or raises EncodingFailed, whose offset is
-    in characters; TypeError for what is no text. Of a subclass counts what it holds, not what its methods say: it may
-    have a length of its own, and kernels read as many bytes as they are told."""
+def to_bytes(text: object, replace: bool = False, document: int | None = None) -> bytes:
+    """UTF-8 of one text; bytes as they are. `document`: its number among several, for errors.
+
+    A lone surrogate becomes U+FFFD or raises EncodingFailed, whose offset is in characters; TypeError for what is no
+    text. Of a subclass counts what it holds, not what its methods say: it may have a length of its own, and kernels
+    read as many bytes as they are told."""
     if isinstance(text, str):
         text = text if type(text) is str else str.__getitem__(text, slice(None))
         try:
@@ -152,25 +154,66 @@ def to_bytes(text: object, replace: bool = False, document: int = 0) -> bytes:
             if replace:
                 return re.sub(SURROGATE, "\ufffd", text).encode()
             raise EncodingFailed(
-                document, error.start, text[error.start], "no lone surrogate (errors='replace' makes it U+FFFD)"
+                document or 0, error.start, text[error.start], "no lone surrogate (errors='replace' makes it U+FFFD)"
             ) from None
     if isinstance(text, bytes):
         return text if type(text) is bytes else bytes.__getitem__(text, slice(None))
     if isinstance(text, bytearray | memoryview):
         return bytes(byte_view(memoryview(text)))
-    raise TypeError(f"document {document}: found {type(text).__name__}, expected str or bytes")
+    raise TypeError(_no_text(text, document))
+
+
+def _no_text(found: object, document: int | None) -> str:
+    """The error for what is no text, alone or among others."""
+    where = "text" if document is None else f"document {document}"
+    several = hasattr(found, "__iter__") or hasattr(found, "__array__")
+    if several and document is None:
+        hint = ": encode_batch takes many texts, as count_batch and align_batch do"
+    elif several:
+        hint = ": a batch is a flat sequence of texts"
+    else:
+        hint = ""
+    return f"{where}: found {type(found).__name__}, expected str or bytes{hint}"
+
+
+def _no_ids(found: Any, why: str) -> TypeError:
+    """The error for what is no row of ids."""
+    kind = type(found).__name__
+    if hasattr(found, "offsets") and hasattr(found, "ids"):  # a TokenArray
+        return TypeError(
+            f"ids: found a {kind} of {len(found)} rows, expected one row: decode_batch(rows) gives a text for each, "
+            "decode(rows[0]) that of the first"
+        )
+    if hasattr(found, "ids"):  # an Alignment, an Encoding of tokenizers
+        return TypeError(f"ids: found {kind}, expected integers: decode(found.ids)")
+    if hasattr(found, "keys"):
+        return TypeError(f"ids: found {kind}, expected integers: decode(found['input_ids'])")
+    if isinstance(found, str | bytes):
+        return TypeError(f"ids: found {kind}, expected integers: decode takes ids, encode takes text")
+    if not hasattr(found, "__iter__") or getattr(found, "ndim", 1) == 0:
+        write = f": write [{found}]" if isinstance(found, int | np.integer) else ""
+        return TypeError(f"ids: found {kind}, expected a sequence of integers{write}")
+    return TypeError(why)
 
 
 def to_ids(ids: Any, vocab_size: int) -> NDArray[np.int32]:
     """Any one-dimensional sequence of integers as int32; what a NumPy array masks is left out. Raises InvalidToken,
     TypeError."""
-    ids = ids if hasattr(ids, "__len__") or hasattr(ids, "__array__") else list(ids)
+    given = ids
+    try:
+        ids = ids if hasattr(ids, "__len__") or hasattr(ids, "__array__") else list(ids)
+    except TypeError:
+        if hasattr(ids, "__iter__"):
+            raise
+        raise _no_ids(ids, "") from None
     try:
         array = np.asarray(ids)
     except ValueError:
-        raise TypeError("found rows of several lengths, expected one row of ids: decode_batch takes rows") from None
+        why = "found rows of several lengths, expected one row of ids: decode_batch takes rows"
+        raise _no_ids(given, why) from None
     if array.ndim != 1:
-        raise TypeError(f"found ids of {array.ndim} dimensions, expected 1")
+        why = f"found ids of {array.ndim} dimensions, expected 1: decode_batch takes rows of ids"
+        raise _no_ids(given, why)
     if isinstance(getattr(ids, "mask", None), np.ndarray | np.bool_):  # np.ma, which is not imported for this
         array = ids = np.asarray(ids.compressed())
     if array.dtype == np.int32:

@@ -7,12 +7,12 @@ from array import array as words
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jittok.errors import check_local, missing
+from jittok.errors import check_local, missing, refuse_keywords
 from jittok.rows.checks import arrow_numbers, arrow_offsets, arrow_valid, proven
 from jittok.rows.ids import Ids
 from jittok.rows.ragged import fixed, fixed_offsets, row_number, whole_number
@@ -163,6 +163,7 @@ class TokenArray:
         side: str = "right",
         truncate: bool = False,
         closing: int | None = None,
+        **others: NoReturn,
     ) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
         """A rectangle: int32[n, length] and a bool mask of the same shape, True where an id of the row stands.
 
@@ -170,6 +171,13 @@ class TokenArray:
         with `truncate=True` it loses ids of its text, and keeps what `add_special` put around it. `closing`: so many
         last ids are kept, where the rows do not know it themselves (read from a file, made by hand).
         """
+        if others:
+            refuse_keywords(self.to_padded, others)
+        if pad_id is None:
+            raise TypeError(
+                "pad_id: found None, as the vocabulary has no padding token; expected an id: any will do where the "
+                "mask is used, pad_id=tok.eos_id or pad_id=0"
+            )
         if side not in ("right", "left"):
             raise ValueError(f"side: found {side!r}, expected 'right' or 'left'")
         front, behind = self._around if closing is None else (self._around[0], whole_number(closing, "closing"))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sized
+from collections.abc import Iterable, Iterator, Sized
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jittok._jit import when_long
 from jittok.compiled import keep, recall
+from jittok.errors import refuse_keywords
 from jittok.inputs import to_ids
 from jittok.locks import once
 from jittok.pipeline import Pipeline
@@ -47,6 +48,7 @@ class Decoding(OtherFiles):
         remove_special: bool = False,
         unparse_special: bool = False,
         skip_special: bool | None = None,
+        **others: NoReturn,
     ) -> bytes:
         """The bytes of ids, as llama.cpp's detokenize or the file's own decoder. Raises InvalidToken.
 
@@ -54,6 +56,8 @@ class Decoding(OtherFiles):
         Left out, it is as in the file's library: special tokens of a GGUF vocabulary print nothing unless
         `unparse_special` is set, those of other files print their text.
         """
+        if others:
+            refuse_keywords(self.decode_bytes, others)
         return bytes(self._decoded(ids, remove_special, unparse_special, skip_special))
 
     def _decoded(
@@ -80,15 +84,18 @@ class Decoding(OtherFiles):
         remove_special: bool = False,
         unparse_special: bool = False,
         skip_special: bool | None = None,
+        **others: NoReturn,
     ) -> str:
         """The text of ids; `errors` as for bytes.decode, the rest as for `decode_bytes`."""
+        if others:
+            refuse_keywords(self.decode, others)
         if isinstance(self.vocab, Pipeline):
             ids = to_ids(ids, self.vocab_size)
             if self._general.cuts(ids).size:
                 from jittok.rows import TokenArray
 
                 rows = TokenArray(ids, np.array([0, ids.size]))
-                how = {"remove_special": remove_special, "unparse_special": unparse_special}
+                how: dict[str, Any] = {"remove_special": remove_special, "unparse_special": unparse_special}
                 return self.decode_batch(rows, errors=errors, skip_special=skip_special, **how)[0]
         if (ids.size if isinstance(ids, np.ndarray) else isinstance(ids, Sized) and len(ids)) > AT_ONCE:
             ids = to_ids(ids, self.vocab_size)
@@ -117,14 +124,17 @@ class Decoding(OtherFiles):
         remove_special: bool = False,
         unparse_special: bool = False,
         skip_special: bool | None = None,
+        **others: NoReturn,
     ) -> list[str]:
         """The text of each row of a TokenArray (or of any sequence of rows of ids)."""
+        if others:
+            refuse_keywords(self.decode_batch, others)
         from jittok.rows import TokenArray
 
         if not rules_of(self.type).has_tokens:
             return [""] * sum(1 for _ in rows)
         if not isinstance(rows, TokenArray):
-            parts = [to_ids(row, self.vocab_size) for row in rows]
+            parts = [to_ids(row, self.vocab_size) for row in self._several(rows)]
             ids = np.concatenate(parts) if parts else np.zeros(0, np.int32)
             rows = TokenArray(ids, np.cumsum([0, *(part.size for part in parts)]))
         prints = self._prints_special(unparse_special, skip_special)
@@ -142,6 +152,16 @@ class Decoding(OtherFiles):
             return self._decoded_rows(rows, errors, remove_special, prints, AT_ONCE)
         except UnicodeDecodeError:  # an id outside the vocabulary comes first, wherever it is
             return self._decoded_rows(rows, errors, remove_special, prints, rows.ids.size + 1)
+
+    @staticmethod
+    def _several(rows: Iterable[ArrayLike]) -> Iterator[ArrayLike]:
+        """The rows; TypeError for one row of ids in their place."""
+        if not isinstance(rows, Iterable) or isinstance(rows, str | bytes):
+            raise TypeError(f"rows: found {type(rows).__name__}, expected rows of ids")
+        for k, row in enumerate(rows):
+            if isinstance(row, int | np.integer):
+                raise TypeError(f"rows: found an id as row {k}, expected rows of ids: decode(ids) takes one row")
+            yield row
 
     def _decoded_rows(
         self, rows: TokenArray, errors: str, remove_special: bool, prints: bool, at_once: int
@@ -165,9 +185,16 @@ class Decoding(OtherFiles):
         return out
 
     def stream_decoder(
-        self, *, errors: str = "replace", remove_special: bool = False, unparse_special: bool = False
+        self,
+        *,
+        errors: str = "replace",
+        remove_special: bool = False,
+        unparse_special: bool = False,
+        **others: NoReturn,
     ) -> StreamDecoder:
         """Text from ids one at a time; what `push` and `finish` give, joined, is what `decode` gives."""
+        if others:
+            refuse_keywords(self.stream_decoder, others)
         from jittok.decode.stream import StreamDecoder
 
         if isinstance(self.vocab, Pipeline):

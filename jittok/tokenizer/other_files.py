@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.errors import InWords, UnsupportedVocab
+from jittok.errors import InWords, UnsupportedVocab, refuse_keywords
 from jittok.inputs import OneText
 from jittok.locks import once
 from jittok.pipeline import Pipeline
@@ -35,11 +35,14 @@ class OtherFiles(Facts):
         add_special: bool = True,
         parse_special: bool = False,
         errors: str = "strict",
+        **others: NoReturn,
     ) -> NDArray[np.int32]:
         """int32[n]: the ids of two texts as the file's template for pairs orders them; `add_special`: with its tokens.
 
         A GGUF vocabulary has no such template: UnsupportedVocab with `add_special`.
         """
+        if others:
+            refuse_keywords(self.encode_pair, others)
         ids = [self.encode(text, parse_special=parse_special, errors=errors) for text in (first, second)]
         if not add_special and not isinstance(self.vocab, Pipeline):
             return np.concatenate(ids)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from jittok._jit import frozen, patiently
 from jittok.compiled import Kept, keep
 from jittok.encode.meanwhile import ids_meanwhile, newline_of, rows_meanwhile
-from jittok.errors import UnsupportedVocab
+from jittok.errors import UnsupportedVocab, refuse_keywords
 from jittok.inputs import Documents, OneText, check_options, to_bytes
 from jittok.locks import once
 from jittok.piece_cache.bound import default_cache_bytes
@@ -80,6 +80,7 @@ class Tokenizer(Decoding):
         self._file_options = file_options or {}  # what `load` was told beside the file
         self._rules: dict[tuple[bool, bool, str], tuple[Encoder, Rule]] = {}  # by the options of calls
         self._builtins: dict[tuple[bool, bool, str], Builtin | None] = {}  # the same, for one short text
+        self._plain: Builtin | None = None  # that of the defaults
         self._may_wait = self._text_may_wait = isinstance(vocab, Vocab)  # whether kernels may have to be compiled
         if kept is None:
             self._encoder = self._make_encoder()  # now, as it may fail
@@ -115,6 +116,7 @@ class Tokenizer(Decoding):
         parse_special: bool = False,
         errors: str = "strict",
         threads: int | None = None,
+        **others: NoReturn,
     ) -> Ids:
         """int32[n]: the ids of one text, str or bytes (which need not be UTF-8), a NumPy array (see `Ids`).
 
@@ -122,11 +124,15 @@ class Tokenizer(Decoding):
         as the unknown token). Raises EncodingFailed otherwise. `threads`: as for `encode_batch`, for a text of 4 MB and
         more; a shorter one takes no other thread.
         """
-        options = add_special, parse_special, errors
-        try:
-            builtin = self._builtins.get(options) if threads is None else None
-        except TypeError:  # see `_rule`
-            builtin = None
+        if add_special is False and parse_special is False and errors == "strict" and threads is None and not others:
+            builtin = self._plain  # a dictionary would be asked for longer than a short text takes
+        else:
+            if others:
+                refuse_keywords(self.encode, others)
+            try:
+                builtin = self._builtins.get((add_special, parse_special, errors)) if threads is None else None
+            except TypeError:  # see `_rule`
+                builtin = None
         if builtin is not None:
             ids = builtin(text)
             if ids is not None:
@@ -140,6 +146,7 @@ class Tokenizer(Decoding):
             ids = encoder.quickly(text, rule)
             if ids is not None:
                 self._builtins[bool(add_special), bool(parse_special), errors] = encoder.builtins[id(rule)]
+                self._plain = self._builtins.get((False, False, "strict"))
                 return ids.view(Ids)
         raw = to_bytes(text, rule.replace)
         if len(raw) < LONG_TEXT and threads is None:
@@ -162,6 +169,7 @@ class Tokenizer(Decoding):
         errors: str = "strict",
         threads: int | None = None,
         progress: bool = False,
+        **others: NoReturn,
     ) -> TokenArray:
         """One row a text, the same ids as `encode`. Raises EncodingFailed as that does, with the number of the text.
 
@@ -169,6 +177,8 @@ class Tokenizer(Decoding):
         binary array, `Ragged`; nulls of tables are empty rows. What others may write to is copied a stretch at a time.
         `threads=None`: every core this process may use. `progress`: a bar on standard error.
         """
+        if others:
+            refuse_keywords(self.encode_batch, others)
         from jittok.encode.batch import encode_batch
 
         encoder, rule = self._rule(add_special, parse_special, errors)
@@ -186,8 +196,11 @@ class Tokenizer(Decoding):
         errors: str = "strict",
         threads: int | None = None,
         progress: bool = False,
+        **others: NoReturn,
     ) -> Iterator[TokenArray]:
         """The rows of `encode_batch`, some at a time and in order: for corpora that do not fit into memory."""
+        if others:
+            refuse_keywords(self.encode_stream, others)
         from jittok.encode.batch import stretches
         from jittok.rows import TokenArray
 
@@ -200,9 +213,17 @@ class Tokenizer(Decoding):
             yield TokenArray(ids, np.concatenate([np.zeros(1, np.int64), ends])).surrounded_by(*rule.around)
 
     def encode_parts(
-        self, text: OneText, *, add_special: bool = False, parse_special: bool = False, errors: str = "strict"
+        self,
+        text: OneText,
+        *,
+        add_special: bool = False,
+        parse_special: bool = False,
+        errors: str = "strict",
+        **others: NoReturn,
     ) -> Iterator[Ids]:
         """The ids of one long text, some at a time and in order: the first come before all are known."""
+        if others:
+            refuse_keywords(self.encode_parts, others)
         from jittok.encode.batch import parts_of_one
 
         encoder, rule = self._rule(add_special, parse_special, errors)
@@ -210,9 +231,11 @@ class Tokenizer(Decoding):
 
     def count(
         self, text: OneText, *, add_special: bool = False, parse_special: bool = False, errors: str = "strict",
-        threads: int | None = None,
+        threads: int | None = None, **others: NoReturn,
     ) -> int:  # fmt: skip
         """How many ids `encode` gives."""
+        if others:
+            refuse_keywords(self.count, others)
         if not hasattr(text, "__len__") or len(text) < LONG_TEXT:
             return self.encode(
                 text, add_special=add_special, parse_special=parse_special, errors=errors, threads=threads
@@ -231,8 +254,11 @@ class Tokenizer(Decoding):
         errors: str = "strict",
         threads: int | None = None,
         progress: bool = False,
+        **others: NoReturn,
     ) -> NDArray[np.int64]:
         """int64[n]: the lengths of the rows of `encode_batch`."""
+        if others:
+            refuse_keywords(self.count_batch, others)
         from jittok.encode.batch import stretches
 
         encoder, rule = self._rule(add_special, parse_special, errors)
@@ -266,9 +292,17 @@ class Tokenizer(Decoding):
         return self._rules.setdefault((bool(add_special), bool(parse_special), errors), (encoder, rule))
 
     def trace(
-        self, text: OneText, *, add_special: bool = False, parse_special: bool = False, errors: str = "strict"
+        self,
+        text: OneText,
+        *,
+        add_special: bool = False,
+        parse_special: bool = False,
+        errors: str = "strict",
+        **others: NoReturn,
     ) -> Trace:
         """Every stage of encoding one text, as data and as pictures; slow. Raises as `encode` does."""
+        if others:
+            refuse_keywords(self.trace, others)
         from jittok.trace import trace_file, trace_text
 
         encoder, rule = self._rule(add_special, parse_special, errors)
@@ -280,9 +314,17 @@ class Tokenizer(Decoding):
         return trace_text(self.vocab, raw, ids, replace=rule.replace, **asked)
 
     def align(
-        self, text: OneText, *, add_special: bool = False, parse_special: bool = False, errors: str = "strict"
+        self,
+        text: OneText,
+        *,
+        add_special: bool = False,
+        parse_special: bool = False,
+        errors: str = "strict",
+        **others: NoReturn,
     ) -> Alignment:
         """The ids of one text, and which bytes and characters of it each of them stands for. Raises as `encode`."""
+        if others:
+            refuse_keywords(self.align, others)
         from jittok.align import Alignment
         from jittok.encode.batch import stretches
 
@@ -305,8 +347,11 @@ class Tokenizer(Decoding):
         threads: int | None = None,
         progress: bool = False,
         unit: str = "bytes",
+        **others: NoReturn,
     ) -> AlignmentBatch:
         """The ids of many texts (as for `encode_batch`) and their spans, counted in "bytes" or in "characters"."""
+        if others:
+            refuse_keywords(self.align_batch, others)
         from jittok.align import UNITS, AlignmentBatch
         from jittok.encode.batch import stretches
 
@@ -341,6 +386,12 @@ class Tokenizer(Decoding):
             ids = self.encode("\n")
             return int(ids[0]) if ids.size == 1 else None
         return or_none(newline_of(self.vocab, self._encoder, self._may_wait))
+
+    if not TYPE_CHECKING:  # a checker tells that it is not callable
+
+        def __call__(self, *_: object, **__: object) -> NoReturn:
+            """What a tokenizer of transformers is asked by: a TypeError that says what to write."""
+            raise TypeError("a jittok.Tokenizer is not callable: write tok.encode(text) or tok.encode_batch(texts)")
 
     def __repr__(self) -> str:
         pre = f", pre={self.pre!r}" if self.pre else ""

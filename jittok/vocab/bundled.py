@@ -18,7 +18,11 @@ def bundled_names() -> list[str]:
 def bundled_path(name: str) -> str:
     """The packed file of a bundled vocabulary. ValueError for a name that is none."""
     if name not in bundled_names():
-        raise ValueError(f"bundled vocabulary: found {name!r}, expected one of {', '.join(bundled_names())}")
+        from jittok.hints import nearest
+
+        near = nearest(str(name), bundled_names())
+        said = f"; did you mean {near!r}?" if near else ": jittok.load(path) reads any other from its file"
+        raise ValueError(f"bundled vocabulary: found {name!r}, expected one of {', '.join(bundled_names())}{said}")
     return os.path.join(_DATA, f"{name}{_ENDING}")
 
 

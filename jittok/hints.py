@@ -1,0 +1,176 @@
+"""What to write here for a name that another library has, or that is misspelt: asked only when something is refused."""
+
+from __future__ import annotations
+
+import difflib
+import errno
+import inspect
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+ROWS = "tok.encode_batch(texts).to_padded(length, pad_id=...)"
+BOS = "add_special=True adds what the file asks for; for a BOS alone: [tok.bos_id, *ids.tolist()]"
+SPECIAL_TEXT = "parse_special=True turns the text of special tokens into their ids, the default reads it as plain text"
+LOCAL = "load reads files of this machine and downloads nothing"
+PADDED = "rows of one length and their mask: " + ROWS
+NO_SAMPLING = "nothing to write: a text has one tokenization here, none is drawn at random"
+PRINTS = "special tokens: skip_special=True leaves out their text, unparse_special=True prints it"
+CUT = f"ids[:n] cuts one row; {PADDED}, with truncate=True"
+TENSORS = f"ids are NumPy arrays: torch.tensor(ids) copies them; a rectangle is {ROWS}"
+
+
+def _by_name(*said: tuple[str, str]) -> dict[str, str]:
+    """What is said of several names, by each of them."""
+    return {name: text for names, text in said for name in names.split()}
+
+
+RENAMED = {
+    "add_special_tokens": ("add_special",),
+    "special": ("parse_special", "unparse_special"),
+    "split_special_tokens": ("parse_special",),
+    "allow_special": ("parse_special",),
+    "skip_special_tokens": ("skip_special",),
+    "clean_up_tokenization_spaces": ("clean",),
+    "pad_token_id": ("pad_id",),
+    "pad": ("pad_id",),
+    "max_length": ("length",),
+    "max_len": ("length",),
+    "seq_len": ("length",),
+    "padding_side": ("side",),
+    "direction": ("side",),
+    "truncation": ("truncate",),
+    "num_threads": ("threads",),
+    "num_workers": ("threads",),
+    "num_proc": ("threads",),
+    "n_threads": ("threads",),
+    "n_jobs": ("threads",),
+    "show_progress": ("progress",),
+    "verbose": ("progress",),
+    "pat_str": ("pattern",),
+    "added_tokens": ("special_tokens",),
+    "additional_special_tokens": ("special_tokens",),
+}
+"""Keywords of other libraries and of llama.cpp's bindings -> ours, where a call has it."""
+EXPLAINED = _by_name(
+    ("add_special_tokens special_tokens_mask", "add_special is an option of encode"),
+    ("bos eos add_bos add_eos add_bos_token add_eos_token prepend append ignore_merges", BOS),
+    ("allowed_special disallowed_special parse_special_tokens", SPECIAL_TEXT),
+    ("skip_special", "special tokens of a GGUF file print nothing unless unparse_special=True"),
+    ("skip_special_tokens spaces_between_special_tokens special", PRINTS),
+    ("padding pad pad_id pad_to_max_length pad_to_multiple_of padding_side return_attention_mask", PADDED),
+    ("truncation truncation_side truncation_strategy max_length max_len stride", CUT),
+    ("return_tensors return_type return_dict", TENSORS),
+    ("return_offsets_mapping return_offsets with_offsets", "tok.align(text) gives ids and their spans"),
+    ("return_token_type_ids", "tok.encode_pair(first, second) joins two texts; segment ids are not made"),
+    ("pair text_pair text_pairs", "tok.encode_pair(first, second) encodes two texts as one"),
+    ("out_type return_tokens", "ids.tolist() is a list of int, [tok.id_to_token(i) for i in ids] are the tokens"),
+    ("is_pretokenized is_split_into_words", "texts are encoded whole: join the words first"),
+    ("enable_sampling sampling nbest_size alpha dropout", NO_SAMPLING),
+    ("clean_up_tokenization_spaces", "decode_bytes gives the bytes of the tokens"),
+    ("trust_remote_code revision use_fast token use_auth_token cache_dir subfolder force_download", LOCAL),
+    ("local_files_only repo_id filename", LOCAL),
+    ("vocab_only n_ctx n_gpu_layers", "leave it out: only the header of a GGUF is read"),
+)
+"""Other keywords, and those that a call does not have -> what to write."""
+FROM_FILE = "write jittok.load(path) for a file or folder, jittok.bundled(name) for a bundled vocabulary"
+FROM_OBJECT = "write jittok.from_{0}(object) for a tokenizer of {0}, or jittok.load(path) for its file"
+ATTRIBUTES = _by_name(
+    ("from_pretrained from_file AutoTokenizer PreTrainedTokenizerFast Llama", FROM_FILE),
+    ("get_encoding encoding_for_model Encoding", FROM_OBJECT.format("tiktoken")),
+    ("SentencePieceProcessor", FROM_OBJECT.format("sentencepiece")),
+    ("encode encode_batch decode decode_batch tokenize", "write tok = jittok.load(path), then tok.encode(text)"),
+)
+"""Names of other libraries' modules -> what to write."""
+TIKTOKEN = ("r50k_base", "p50k_base", "p50k_edit", "cl100k_base", "o200k_base", "o200k_harmony")
+REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+"""What a name on a model hub looks like."""
+MISSING = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
+
+
+def nearest(name: str, names: Iterable[str]) -> str | None:
+    """The name that is spelled most like another, upper case or not; None where none is near."""
+    known = {each.lower(): each for each in names}
+    found = difflib.get_close_matches(name.lower(), known, 1)
+    return known[found[0]] if found else None
+
+
+def unknown_keyword(call: Callable[..., Any], given: Mapping[str, object]) -> str:
+    """What to say of keywords that a call does not have: what to write in place of the first of them."""
+    name = next(iter(given))
+    own = [
+        each.name
+        for each in inspect.signature(call).parameters.values()
+        if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)
+    ]
+    holder = getattr(call, "__self__", None)
+    shown = call.__name__ if holder is None else f"{type(holder).__name__}.{call.__name__}"
+    said = _keyword(name, given[name], own)
+    return f"{shown}() got an unexpected keyword argument {name!r}: {said}"
+
+
+def _keyword(name: str, value: object, own: list[str]) -> str:
+    """What to write in place of a keyword, in a call that has others."""
+    for ours in RENAMED.get(name, ()):
+        if ours in own:
+            return f"write {ours}={value!r}" if isinstance(value, bool | int | str) else f"write {ours}="
+    if name in EXPLAINED:
+        return EXPLAINED[name]
+    near = nearest(name, own)
+    return f"did you mean {near}=?" if near else f"expected {', '.join(f'{each}=' for each in own[1:] or own)}"
+
+
+def no_attribute(holder: str, name: str, names: Callable[[], Iterable[str]]) -> str:
+    """The message of an AttributeError, with what to write. names(): those that are there."""
+    if name in ATTRIBUTES:
+        said = f": {ATTRIBUTES[name]}"
+    elif name.startswith("_"):  # what protocols ask for, of any object
+        said = ""
+    else:
+        own = [each for each in names() if not each.startswith("_")]
+        near = nearest(name, own)
+        said = f"; did you mean {near}?" if near else ""
+    return f"{holder} has no attribute {name!r}{said}"
+
+
+def not_there(path: str, error: OSError, bundled: Iterable[str]) -> OSError:
+    """The error of a tokenizer file that cannot be found, with what to write; any other error as it is."""
+    if error.errno not in MISSING:
+        return error
+    shown = path if len(path) < 200 else f"{path[:200]}…"
+    return FileNotFoundError(errno.ENOENT, f"No such file or directory ({_place(path, list(bundled))})", shown)
+
+
+def _place(path: str, bundled: list[str]) -> str:
+    """What to write for a name of no file."""
+    start = path.lstrip()[:1]
+    if start in ("{", "[") or "\n" in path:
+        return "this is the text of a file: write load(text.encode())"
+    if "://" in path:
+        return f"{LOCAL}: download it first"
+    base, name = os.path.split(path.rstrip("/"))
+    stem, _, ending = name.rpartition(".")
+    if path in bundled:
+        return f"write jittok.bundled({path!r}) for the vocabulary that jittok brings"
+    if path in TIKTOKEN:
+        return f"write jittok.from_tiktoken(tiktoken.get_encoding({path!r}))"
+    near = nearest(path, bundled) if not base and not (stem and ending.isalpha()) else None
+    if near:
+        return f"did you mean jittok.bundled({near!r})?"
+    try:
+        beside = nearest(name, [each.name for each in Path(base or ".").iterdir()])
+    except OSError:
+        beside = None
+    if beside:
+        return f"did you mean {str(Path(base, beside))!r}?"
+    if REPOSITORY.fullmatch(path) and not Path(base).is_dir():
+        return f"{LOCAL}: {download(path)}, then jittok.load({path.rpartition('/')[2]!r})"
+    return f"expected a tokenizer file, a folder of one, or jittok.bundled(name): {', '.join(bundled)}"
+
+
+def download(repository: str) -> str:
+    """The command that fetches the tokenizer files of a model on the hub."""
+    folder = repository.rpartition("/")[2]
+    return f"run hf download {repository} --include '*.json' '*.model' '*.txt' --local-dir {folder}"
