@@ -1,5 +1,7 @@
 # Machine code and compiled vocabularies of these targets stay inside the checkout.
 export JITTOK_CACHE_DIR ?= $(CURDIR)/.venv/cache
+# Tests run as they do where nothing is set: with buffered streams, and with the bytecode of modules kept.
+unexport PYTHONUNBUFFERED PYTHONDONTWRITEBYTECODE
 
 PY := .venv/bin/python
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check -e
@@ -144,11 +146,11 @@ ship-test: wheel  ## that wheel in an environment without Numba: recorded answer
 	rm -rf build/bare build/whole && python3 -m venv build/bare && python3 -m venv build/whole
 	$(BARE) -m pip $(INSTALL) numpy regex gguf orjson pytest hypothesis pytest-randomly
 	$(BARE) -m pip $(INSTALL) --no-deps --no-index --find-links dist jittok
-	cd tests && env -u PYTHONPATH JITTOK_CACHE_DIR=$(CURDIR)/build/bare/cache $(CURDIR)/$(BARE) -m pytest -q -c ../pyproject.toml \
+	cd tests && env -u PYTHONPATH JITTOK_CACHE_DIR="$(CURDIR)/build/bare/cache" "$(CURDIR)/$(BARE)" -m pytest -q -c ../pyproject.toml \
 		--rootdir .. -p no:cacheprovider -o pythonpath="tests/data tests/fuzz tests/jit" \
 		test_golden.py files/test_recorded.py test_tokenizer.py test_machines.py jit/test_every_kernel.py jit/test_shipped.py
 	build/whole/bin/python -m pip $(INSTALL) "$$(ls dist/jittok-*-$$($(PY) ship/levels.py).whl)[cli,corpus,polars]" hypothesis lief pytest pytest-randomly
-	cd tests && env -u PYTHONPATH JITTOK_CACHE_DIR=$(CURDIR)/build/whole/cache $(CURDIR)/build/whole/bin/python -m pytest -q \
+	cd tests && env -u PYTHONPATH JITTOK_CACHE_DIR="$(CURDIR)/build/whole/cache" "$(CURDIR)/build/whole/bin/python" -m pytest -q \
 		-c ../pyproject.toml --rootdir .. -p no:cacheprovider test_docs.py jit/test_check.py -k "README or test_check"
 
 clean:

@@ -15,11 +15,25 @@ def _told(kind: type[BaseException], error: BaseException, trace: "TracebackType
     if not issubclass(kind, KeyboardInterrupt):
         sys.__excepthook__(kind, error, trace)
         return
-    sys.stderr.write("jittok: interrupted\n")
+    if sys.stderr is not None:
+        sys.stderr.write("jittok: interrupted\n")
     raise SystemExit(130)
 
 
-if getattr(sys, "argv", None) and sys.argv[0].replace("\\", "/").rpartition("/")[2] in ("-m", "jittok", "jittok.exe"):
+def _is_command() -> bool:
+    """Whether this process is the command: `jittok ...` or `python -m jittok ...`. Another program's hooks are its own.
+
+    While Python looks for the module of -m, argv is "-m" and what follows the module's name; orig_argv has the name."""
+    argv, given = getattr(sys, "argv", None), sys.orig_argv
+    if not argv:
+        return False
+    if argv[0] == "-m":
+        module = given[-len(argv)] if len(argv) <= len(given) else ""
+        return module in ("jittok", "jittok.__main__") or (module[:1] == "-" and module.endswith("mjittok"))
+    return argv[0].replace("\\", "/").rpartition("/")[2] in ("jittok", "jittok.exe")
+
+
+if _is_command():
     sys.excepthook = _told  # Python imports the package before it runs a line of __main__
 
 if sys.byteorder != "little" or sys.maxsize < 1 << 62:

@@ -4,6 +4,7 @@ imported."""
 from __future__ import annotations
 
 import _thread
+import atexit
 import sys
 import time
 
@@ -11,12 +12,14 @@ import time
 def run() -> int:
     """Run the command line; its exit status."""
     sys.unraisablehook = _not_lost
+    atexit.register(_drop_unwritten)  # the first to be registered is the last to be run
     try:
         from jittok.cli import INTERRUPTED, main
 
         status = main()
     except KeyboardInterrupt:  # while modules were imported: `main` tells its own
-        sys.stderr.write("jittok: interrupted\n")
+        if sys.stderr is not None:
+            sys.stderr.write("jittok: interrupted\n")
         return 130
     if status == INTERRUPTED and "ray" not in sys.modules:  # Ray ends its processes when Python ends as usual
         leave(status)
@@ -36,6 +39,20 @@ def _press() -> None:
     """Ctrl-C, a moment later."""
     time.sleep(0.001)
     _thread.interrupt_main()
+
+
+def _drop_unwritten() -> None:
+    """Drop what standard error does not take: a full disk, a pipe that nobody reads. It stays in the buffer of the
+    stream. Python tries to write it once more when it ends, and replaces the status with 120 if that fails."""
+    stream = sys.stderr
+    try:
+        stream.flush()
+    except (OSError, ValueError, AttributeError):  # ValueError, AttributeError: closed
+        import os
+        from contextlib import suppress
+
+        with suppress(OSError, ValueError, AttributeError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def leave(status: int) -> None:

@@ -50,9 +50,11 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, harmless(_in_one_line(f"{self.prog}: {message} (see {self.prog} --help)")) + "\n")
 
     def _print_message(self, message: str, file: Any = None) -> None:
-        """As argparse does, which passes over a stream that takes nothing."""
-        if message:
-            (sys.stderr if file is None else file).write(message)
+        """As argparse does, which passes over a stream that takes nothing: of standard output that is an error."""
+        if message and file is not None and file is not sys.stderr:
+            file.write(message)
+        elif message:
+            note(message.removesuffix("\n"))
 
 
 def _name(text: str) -> str:
@@ -131,9 +133,9 @@ def _run(arguments: Sequence[str] | None, heard: Sequence[int]) -> int:
             _flush_or_forget()
             note(f"jittok{command}: {one_line(error, names)}")
             return 2
+        _flush_or_forget()
         if os.environ.get("JITTOK_TRACEBACK"):
             raise
-        _flush_or_forget()
         note(f"jittok{command}: a bug (JITTOK_TRACEBACK=1 shows where): {one_line(error)}")
         return 2
     return status
@@ -194,8 +196,9 @@ def _compiling_told() -> Iterator[None]:
     line = "compiling kernels for this machine, once ..."
 
     def tell(begins: bool) -> None:
-        sys.stderr.write(f"\r{line}" if begins else "\r" + " " * len(line) + "\r")
-        sys.stderr.flush()
+        with contextlib.suppress(OSError, ValueError):  # the terminal may be gone
+            sys.stderr.write(f"\r{line}" if begins else "\r" + " " * len(line) + "\r")
+            sys.stderr.flush()
 
     _jit.on_compile.append(tell)
     try:

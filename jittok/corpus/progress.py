@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
@@ -74,13 +75,16 @@ class ProgressLine:
         now = time.monotonic()
         if self._shown and now - self._last >= EVERY:
             line = progress.line()
-            self._stream.write("\r" + line.ljust(self._width))
-            self._stream.flush()
+            self._write("\r" + line.ljust(self._width))
             self._last, self._width = now, len(line)
 
     def close(self) -> None:
         """Wipe the line."""
         if self._width:
-            self._stream.write("\r" + " " * self._width + "\r")
-            self._stream.flush()
+            self._write("\r" + " " * self._width + "\r")
             self._width = 0
+
+    def _write(self, text: str) -> None:
+        with suppress(OSError, ValueError):  # the terminal may be gone, and the corpus is written all the same
+            self._stream.write(text)
+            self._stream.flush()

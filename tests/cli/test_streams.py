@@ -20,35 +20,83 @@ pytest.importorskip("orjson")
 CHILD = [sys.executable, "-m", "jittok"]
 
 
-def shell(command: str, **more: Any) -> subprocess.CompletedProcess[str]:
+SETTINGS = {
+    "of a user": {"PYTHONUNBUFFERED": "", "COLUMNS": "80"},
+    "unbuffered, narrow, German": {"PYTHONUNBUFFERED": "1", "COLUMNS": "40", "LANG": "de_DE.UTF-8", "LANGUAGE": "de"},
+}
+"""What decides how streams are written and how wide lines are. An empty PYTHONUNBUFFERED is none."""
+
+
+def shell(command: str, settings: str = "of a user", **more: Any) -> subprocess.CompletedProcess[str]:
+    """The command as bash runs it, where `jittok` is the one of this environment."""
     return subprocess.run(
-        ["bash", "-c", command.replace("jittok", f"{sys.executable} -m jittok")],
-        capture_output=True, text=True, check=False, timeout=100, **more,
+        ["bash", "-c", f'set -o pipefail; jittok() {{ "{sys.executable}" -m jittok "$@"; }}; {command}'],
+        capture_output=True, text=True, check=False, timeout=100, env=os.environ | SETTINGS[settings], **more,
     )  # fmt: skip
+
+
+CLOSED_OR_FULL = [
+    ("jittok count --vocab gpt-2 -p hi >&-", 2, "standard output is closed"),
+    ("jittok info --vocab gpt-2 >/dev/full", 2, "standard output: No space left on device"),
+    ("jittok encode --vocab gpt-2 -p hi >/dev/full", 2, "standard output: No space left on device"),
+    ("jittok --help >/dev/full", 2, "standard output: No space left on device"),
+    ("jittok --help | true", 0, ""),
+    ("jittok count --vocab gpt-2 <&-", 2, "standard input that is closed"),
+    ("jittok count --vocab nobody -p hi 2>&-", 2, ""),
+    ("touch x.exe a.txt; jittok count --vocab gpt-2 . 2>&-", 0, ""),
+    ("touch x.exe a.txt; jittok count --vocab gpt-2 . 2>/dev/full", 0, ""),
+    ("jittok encode --vocab gpt-2 -p hi 2>/dev/full", 0, ""),
+    ("echo a b a b >a.txt; jittok train a.txt --size 258 --out a.gguf 2>&-", 0, ""),
+    ("echo a b a b >a.txt; jittok train a.txt --size 258 --out a.gguf 2>/dev/full", 0, ""),
+    ("echo a b a b >a.txt; jittok train a.txt --size 258 --out a.gguf 2>/dev/full >/dev/full", 2, ""),
+]
+"""Commands, their status, and what the one line of standard error has."""
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("settings", SETTINGS)
+@pytest.mark.parametrize(("command", "status", "says"), CLOSED_OR_FULL)
+def test_streams_that_are_closed_or_full(tmp_path: Path, command: str, status: int, says: str, settings: str) -> None:
+    done = shell(command, settings, cwd=tmp_path)
+    assert done.returncode == status, done.stderr
+    assert says in done.stderr
+    assert done.stderr.count("\n") == bool(says)
+
+
+ANSWERS = {
+    "encode --vocab gpt-2 -p hi": 0,
+    "decode --vocab gpt-2 17250": 2,
+    "count --vocab nobody -p hi": 2,
+    "info --vocab nobody": 2,
+    "compare gpt-2 mistral": 1,
+    "convert gpt-2 --to nothing": 2,
+    "trace --vocab gpt-2 --nothing": 2,
+    "corpus nowhere --vocab gpt-2 --out out": 2,
+    "verify --vocab gpt-2 nowhere": 2,
+    "train nowhere --size 300 --out a.gguf": 2,
+    "cache nothing": 2,
+    "nothing": 2,
+    "--version": 0,
+}
+"""Each command, and its status where standard error takes what it says."""
+UNHEARD = {
+    "full": "{} 2>/dev/full",
+    "closed": "{} 2>&-",
+    "read-only": "{} 2</dev/null",
+    "a pipe that nobody reads": "{{ sleep 0.2; {} 2>&1 >/dev/null; echo $? >status; }} | true; exit $(cat status)",
+}
+"""Ways to take nothing from standard error."""
 
 
 @pytest.mark.process
 @pytest.mark.parametrize(
-    ("command", "status", "says"),
-    [
-        ("jittok count --vocab gpt-2 -p hi >&-", 2, "standard output is closed"),
-        ("jittok info --vocab gpt-2 >/dev/full", 2, "standard output: No space left on device"),
-        ("jittok encode --vocab gpt-2 -p hi >/dev/full", 2, "standard output: No space left on device"),
-        ("jittok --help >/dev/full", 2, "standard output: No space left on device"),
-        ("jittok --help | true", 0, ""),
-        ("jittok count --vocab gpt-2 <&-", 2, "standard input that is closed"),
-        ("jittok count --vocab nobody -p hi 2>&-", 2, ""),
-        ("touch x.exe a.txt; jittok count --vocab gpt-2 . 2>&-", 0, ""),
-        ("jittok encode --vocab gpt-2 -p hi 2>/dev/full", 0, ""),
-        ("echo a b a b >a.txt; jittok train a.txt --size 258 --out a.gguf 2>&-", 0, ""),
-        ("echo a b a b >a.txt; jittok train a.txt --size 258 --out a.gguf 2>/dev/full", 0, ""),
-    ],
+    ("kind", "settings"), [*((kind, "of a user") for kind in UNHEARD), ("full", "unbuffered, narrow, German")]
 )
-def test_streams_that_are_closed_or_full(tmp_path: Path, command: str, status: int, says: str) -> None:
-    done = shell(f"set -o pipefail; {command}", cwd=tmp_path)
-    assert done.returncode == status, done.stderr
-    assert says in done.stderr
-    assert done.stderr.count("\n") == bool(says)
+def test_the_status_does_not_depend_on_standard_error(tmp_path: Path, kind: str, settings: str) -> None:
+    for command, status in ANSWERS.items():
+        done = shell(UNHEARD[kind].format(f"jittok {command}"), settings, cwd=tmp_path)
+        assert done.returncode == status, (command, done)
+        assert done.stderr == "", command
 
 
 @pytest.mark.process
