@@ -81,7 +81,7 @@ ATTRIBUTES = _by_name(
     ("from_pretrained from_file AutoTokenizer PreTrainedTokenizerFast Llama", FROM_FILE),
     ("get_encoding encoding_for_model Encoding", FROM_OBJECT.format("tiktoken")),
     ("SentencePieceProcessor", FROM_OBJECT.format("sentencepiece")),
-    ("encode encode_batch decode decode_batch tokenize", "write tok = jittok.load(path), then tok.encode(text)"),
+    ("tokenize encode_batch decode_batch", "write tok = jittok.load(path), then tok.encode(text)"),
 )
 """Names of other libraries' modules -> what to write."""
 TIKTOKEN = ("r50k_base", "p50k_base", "p50k_edit", "cl100k_base", "o200k_base", "o200k_harmony")

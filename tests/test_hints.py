@@ -177,7 +177,7 @@ def test_a_name_of_other_packages_says_what_to_write() -> None:
         ("get_encoding", "from_tiktoken"),
         ("AutoTokenizer", r"jittok\.load\(path\)"),
         ("from_pretrained", r"jittok\.load\(path\)"),
-        ("encode", r"tok\.encode\(text\)"),
+        ("tokenize", r"tok\.encode\(text\)"),
     ):
         with pytest.raises(AttributeError, match=f"module 'jittok' has no attribute '{name}'.*{says}"):
             getattr(jittok, name)
