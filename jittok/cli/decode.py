@@ -29,12 +29,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--remove-special", action="store_true", help="leave out a BOS in front and an EOS behind")
     parser.add_argument("--unparse-special", action="store_true", help="print the text of special tokens")
+    parser.add_argument(
+        "--no-clean",
+        action="store_true",
+        help="keep spaces before ? ! . , and around apostrophes as the tokens have them; some vocabularies (GPT-2's, "
+        "BERT's) remove them when they decode",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
     """Decode row by row."""
     tok = open_vocab(options)
-    how = {"remove_special": options.remove_special, "unparse_special": options.unparse_special}
+    how = {
+        "remove_special": options.remove_special,
+        "unparse_special": options.unparse_special,
+        "clean": not options.no_clean,
+    }
     number = 0
     for name in options.files or [STDIN]:
         for place, row in _rows_of(name):

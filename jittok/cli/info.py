@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from jittok.cli.common import add_vocab, open_vocab, write
 from jittok.cli.differences import known_differences
-from jittok.cli.info_file import show, show_steps, steps_of
+from jittok.cli.info_file import show, show_cleaning, show_steps, steps_of
 from jittok.display.terminal import print_notes, print_table, visible
 from jittok.vocab import Vocab
 from jittok.vocab.bundled import bundled_names, bundled_source
@@ -67,6 +67,7 @@ def run(options: argparse.Namespace) -> int:
     differing = "where llama.cpp (and jittok) part from the model's own tokenizer"
     print_notes(differing, known["differences"] or ["none known"], sys.stdout)
     sys.stdout.write("  jittok compare FILE tokenizer.json --corpus DOCS shows it on documents\n")
+    show_cleaning(tok.pipeline)
     return 0
 
 
@@ -91,6 +92,7 @@ def facts_of(tok: Tokenizer) -> dict[str, Any]:
         "attributes": {name: int(((tok.attributes & bit) != 0).sum()) for name, bit in KINDS.items()},
         **{name: getattr(tok, name) for name in (*SPECIAL_IDS, *FLAGS)},
         "eog_ids": sorted(tok.eog_ids),
+        "clean_spaces": vocab.clean_spaces,
         "special_ids": len(tok.special_ids),
         "steps": steps_of(tok.pipeline),
         "differences": known_differences(vocab),

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
 
 
+CLEANS = "removes spaces before ? ! . , and around apostrophes; decode(ids, clean=False), or --no-clean, keeps them"
+"""What is told of a vocabulary whose decoder cleans."""
+
+
 def show(tok: Tokenizer, pipeline: Pipeline, as_json: bool) -> int:
     """Print the facts."""
     known = facts(tok, pipeline)
@@ -36,7 +40,14 @@ def show(tok: Tokenizer, pipeline: Pipeline, as_json: bool) -> int:
     print_table(pipeline.source, rows, sys.stdout)
     show_steps(pipeline)
     print_notes("notes", known["notes"] or ["none"], sys.stdout)
+    show_cleaning(pipeline)
     return 0
+
+
+def show_cleaning(pipeline: Pipeline) -> None:
+    """Print a note where text that is decoded is not always the text that was encoded."""
+    if pipeline.cleans_spaces:
+        print_notes("decoding", [CLEANS], sys.stdout)
 
 
 def show_steps(pipeline: Pipeline) -> None:
@@ -76,6 +87,7 @@ def facts(tok: Tokenizer, pipeline: Pipeline) -> dict[str, Any]:
         "merges": pipeline.merges,
         "added": len(pipeline.added),
         "special": sum(token.special for token in pipeline.added),
+        "clean_spaces": pipeline.cleans_spaces,
         **steps_of(pipeline),
         "runs": tok.runs,
         "notes": [*pipeline.notes, *(_slow(pipeline) if tok.runs == KERNELS else ())],

@@ -154,11 +154,12 @@ class Corpus:
         parts = [TokenArray(np.asarray(ids), offsets) for ids, offsets in self.stretches()]
         return TokenArray.concat(parts) if parts else TokenArray(np.zeros(0, np.int32), [0])
 
-    def decode(self, row: int, *, errors: str = "replace", unparse_special: bool = True) -> str:
-        """The text of one document; special tokens are shown unless told not to. TypeError without a tokenizer."""
+    def decode(self, row: int, *, errors: str = "replace", unparse_special: bool = True, clean: bool = False) -> str:
+        """The text of one document as it was: special tokens are shown and no spaces are cleaned unless told otherwise.
+        TypeError without a tokenizer."""
         if self.tok is None:
             raise TypeError("found a corpus without a tokenizer, expected jittok.corpus.open(folder, tok)")
-        return self.tok.decode(self[row], errors=errors, unparse_special=unparse_special)
+        return self.tok.decode(self[row], errors=errors, unparse_special=unparse_special, clean=clean)
 
     def _block(self, at: int) -> Block:
         block = self._open.get(at)

@@ -14,7 +14,17 @@ from jittok.decode.stream import StreamDecoder
 from jittok.errors import InvalidToken
 from jittok.locks import once
 from jittok.pipeline.pipeline import FIRST_TEXT, SPECIAL, Pipeline
-from jittok.pipeline.steps import JoinBytes, JoinRaw, JoinRawBetweenSpecial, Spaced
+from jittok.pipeline.steps import (
+    Ctc,
+    Decoder,
+    JoinBytes,
+    JoinRaw,
+    JoinRawBetweenSpecial,
+    JoinWords,
+    Pattern,
+    ReplaceEach,
+    Spaced,
+)
 from jittok.reference.pipeline import runner
 from jittok.rows import TokenArray
 from jittok.rows.checks import is_held, own
@@ -26,6 +36,18 @@ AT_ONCE = 1 << 14
 """Ids that are decoded at once,"""
 WORTH_PIECES = 1 << 14
 """and ids after which a decoder makes the pieces of all tokens: tenths of a second."""
+
+
+def as_written(pipeline: Pipeline) -> Pipeline:
+    """A Pipeline whose decoder leaves spaces as the tokens have them; the same one where it does so already."""
+    if not pipeline.cleans_spaces:
+        return pipeline
+    decode: list[Decoder] = []
+    for step in pipeline.decode:
+        decode.append(step._replace(cleanup=False) if isinstance(step, JoinWords | Ctc) else step)
+        if isinstance(step, Ctc) and step.cleanup and step.delimiter:  # that it is a space belongs to no cleaning
+            decode.append(ReplaceEach(Pattern(step.delimiter, literal=True), " "))
+    return pipeline._replace(decode=tuple(decode))
 
 
 class GeneralFrame(NamedTuple):

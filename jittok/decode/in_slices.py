@@ -45,7 +45,7 @@ def size_of_slices(count: int, at_once: int) -> int:
 
 def parts_of(decoder: Decoder, ids: I32, frame: Frame, at_once: int) -> Iterator[bytes | None]:
     """The bytes of one row, part by part; None where they cannot be cut."""
-    held, last = b"", ids.size - 1
+    raw, last = bytearray(), ids.size - 1
     for at in range(0, ids.size, at_once):
         some = ids[at : at + at_once]
         first, ends = at == 0, at + at_once > last
@@ -55,9 +55,10 @@ def parts_of(decoder: Decoder, ids: I32, frame: Frame, at_once: int) -> Iterator
             eos=frame.eos if ends else NO_TOKEN,
             clean=0,
         )
-        raw = held + when_long(ids.nbytes)(decoder.one, some, own)
-        cut = certain(raw) if frame.clean and not ends else len(raw)
-        held = raw[cut:]
-        if len(held) > MOST_HELD:
+        known = len(raw)
+        raw += when_long(ids.nbytes)(decoder.one, some, own)
+        cut = certain(raw, known) if frame.clean and not ends else len(raw)
+        if len(raw) - cut > MOST_HELD:
             yield None
-        yield cleaned(raw[:cut]) if frame.clean else raw
+        yield cleaned(raw[:cut]) if frame.clean else bytes(raw)
+        del raw[:cut]

@@ -92,6 +92,18 @@ def _need(pieces: Pieces, numbers: Window, count: int, report: OutI64) -> int:
     return OUT_OF_ROOM
 
 
+def frame_of(vocab: Vocab, remove_special: bool, unparse_special: bool, clean: bool) -> Frame:
+    """How rows are joined: `remove_special` drops BOS and EOS, `unparse_special` prints special tokens, `clean` removes
+    spaces where the vocabulary does."""
+    return Frame(
+        strip=int(vocab.add_space_prefix),
+        bos=vocab.bos_id if remove_special and vocab.add_bos else NO_TOKEN,
+        eos=vocab.eos_id if remove_special and vocab.add_eos else NO_TOKEN,
+        special=int(bool(unparse_special)),
+        clean=int(bool(clean) and vocab.clean_spaces),
+    )
+
+
 class _Scratch:
     """What one thread joins single rows with. Between calls only its own arrays are held."""
 
@@ -110,21 +122,14 @@ class Decoder:
 
     def __init__(self, vocab: Vocab, pieces: Pieces) -> None:
         self.vocab, self.pieces = vocab, pieces
-        self._frames: dict[tuple[bool, bool], Frame] = {}
+        self._frames: dict[tuple[bool, bool, bool], Frame] = {}
         self._scratch: list[_Scratch] = []
 
-    def frame(self, remove_special: bool, unparse_special: bool) -> Frame:
-        """How rows are joined: `remove_special` drops BOS and EOS, `unparse_special` prints special tokens."""
-        key = bool(remove_special), bool(unparse_special)
+    def frame(self, remove_special: bool, unparse_special: bool, clean: bool = True) -> Frame:
+        """See `frame_of`."""
+        key = bool(remove_special), bool(unparse_special), bool(clean)
         if key not in self._frames:
-            vocab = self.vocab
-            self._frames[key] = Frame(
-                strip=int(vocab.add_space_prefix),
-                bos=vocab.bos_id if remove_special and vocab.add_bos else NO_TOKEN,
-                eos=vocab.eos_id if remove_special and vocab.add_eos else NO_TOKEN,
-                special=int(key[1]),
-                clean=int(vocab.clean_spaces),
-            )
+            self._frames[key] = frame_of(self.vocab, *key)
         return self._frames[key]
 
     def one(self, ids: I32, frame: Frame) -> bytes:

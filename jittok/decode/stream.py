@@ -10,6 +10,10 @@ import numpy as np
 from jittok.decode.rows import CLEANED_NEAR, Frame, clean_spaces
 from jittok.unicode.characters import SPACE_BYTE
 
+SPACES = b"   "
+SHORT = 1 << 12
+"""Bytes of raw text that are cleaned in plain Python where the kernel would have to be compiled."""
+
 
 class StreamDecoder:
     """Takes ids, gives text. What `push` and `finish` give, joined, is what `decode` gives for all ids at once."""
@@ -20,7 +24,7 @@ class StreamDecoder:
         self._strip = bool(frame.strip)
         self._started = False
         self._held: int | None = None  # an EOS that is dropped if it is the last id
-        self._raw = b""  # bytes whose cleaning depends on what follows
+        self._raw = bytearray()  # bytes whose cleaning depends on what follows
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors)
 
     def push(self, token: int) -> str:
@@ -42,7 +46,7 @@ class StreamDecoder:
         """The rest. The decoder is then as new."""
         text = self._decoder.decode(cleaned(self._raw), final=True)
         self._decoder.reset()
-        self._raw, self._held, self._started, self._strip = b"", None, False, bool(self._frame.strip)
+        self._raw, self._held, self._started, self._strip = bytearray(), None, False, bool(self._frame.strip)
         return text
 
     def _printed(self, piece: bytes) -> bytes:
@@ -51,28 +55,37 @@ class StreamDecoder:
 
     def _give(self, new: bytes) -> str:
         if self._frame.clean:
+            known = len(self._raw)
             self._raw += new
-            cut = certain(self._raw)
-            new, self._raw = cleaned(self._raw[:cut]), self._raw[cut:]
+            cut = certain(self._raw, known)
+            new = cleaned(self._raw[:cut])
+            del self._raw[:cut]
         return self._decoder.decode(new)
 
 
-def cleaned(raw: bytes) -> bytes:
-    """Raw text as `clean_spaces` leaves it."""
-    if not raw:
-        return raw
+def cleaned(raw: bytes | bytearray) -> bytes:
+    """Raw text as `clean_spaces` leaves it. A short one does not wait for its machine code."""
+    if len(raw) <= SHORT and not clean_spaces.at_hand():
+        from jittok.reference import detokenize
+
+        return detokenize.clean_spaces(bytearray(raw))
     text = np.frombuffer(raw, np.uint8).copy()
     return text[: clean_spaces(text)].tobytes()
 
 
-def certain(raw: bytes) -> int:
-    """The last place where raw text can be cut so that both halves, cleaned alone, are the whole, cleaned.
+def certain(raw: bytes | bytearray, known: int = 0) -> int:
+    """The last place where raw text can be cut so that both halves, cleaned alone, are the whole, cleaned; 0 if there
+    is none behind the first `known` bytes, in which there is none.
 
-    The rule is that of `decode.can_cut`.
+    The rule is that of `rows.can_cut`, and one more: of three spaces the first two belong to nothing that follows but
+    the third, so that spaces without end are not held. (What follows takes two of them at most: " ' re" loses one to
+    the apostrophe's two neighbours, and then one to the contraction.)
     """
     cut = len(raw)
-    while cut > 0:
+    while cut > known:
         if raw[cut - 1] == SPACE_BYTE:
+            if raw[max(cut - 3, 0) : cut] == SPACES:
+                return cut - 2
             cut -= 1
             continue
         quote = raw.rfind(b"'", max(0, cut - CLEANED_NEAR), cut)

@@ -27,7 +27,7 @@ from jittok.pipeline.models import (
     Unigram,
     WordPiece,
 )
-from jittok.pipeline.steps import Compose, Decoder, Normalizer, Splitter
+from jittok.pipeline.steps import Compose, Ctc, Decoder, JoinLlama, JoinWords, Normalizer, Splitter
 from jittok.record import Record
 
 Step = TypeVar("Step")
@@ -159,6 +159,14 @@ class Pipeline(Record, eq=False):
         """Whether NFC is the only normalizer."""
         steps = self.normalize
         return len(steps) == 1 and isinstance(steps[0], Compose) and steps[0].form == "NFC"
+
+    @property
+    def cleans_spaces(self) -> bool:
+        """Whether decoding removes spaces before punctuation and contractions, unless asked not to."""
+        return any(
+            step.clean_spaces if isinstance(step, JoinLlama) else isinstance(step, JoinWords | Ctc) and step.cleanup
+            for step in self.decode
+        )
 
     @once
     def fingerprint(self) -> str:

@@ -19,12 +19,18 @@ _BYTE_TOKEN = re.compile(rb"<0x([0-9a-fA-F]{2})>", re.DOTALL)
 
 
 def detokenize(
-    vocab: Vocab, ids: Sequence[int], *, remove_special: bool = False, unparse_special: bool = False
+    vocab: Vocab,
+    ids: Sequence[int],
+    *,
+    remove_special: bool = False,
+    unparse_special: bool = False,
+    clean: bool = True,
 ) -> bytes:
     """The bytes that ids print. InvalidToken: an id outside the vocabulary.
 
     remove_special: drop one BOS and one EOS, where the vocabulary adds them; unparse_special: special tokens print
-    their text. Source: llama.cpp, `llama_vocab::impl::detokenize`.
+    their text; clean: spaces go where the vocabulary cleans, False keeps them as the tokens have them. Source:
+    llama.cpp, `llama_vocab::impl::detokenize`, with `clean`.
     """
     if vocab.type == "none":
         return b""
@@ -38,7 +44,7 @@ def detokenize(
     text = bytearray()
     for place, token in enumerate(ids):
         text += token_to_piece(vocab, token, lstrip=int(strip and place == 0), special=unparse_special)
-    return clean_spaces(text) if vocab.clean_spaces else bytes(text)
+    return clean_spaces(text) if clean and vocab.clean_spaces else bytes(text)
 
 
 def token_to_piece(vocab: Vocab, token: int, *, lstrip: int = 0, special: bool = False) -> bytes:

@@ -21,7 +21,7 @@ from jittok.vocab.types import rules_of
 
 if TYPE_CHECKING:
     from jittok.decode.pieces import Pieces
-    from jittok.decode.rows import Decoder
+    from jittok.decode.rows import Decoder, Frame
     from jittok.decode.stream import StreamDecoder
     from jittok.rows import TokenArray
 
@@ -48,6 +48,7 @@ class Decoding(OtherFiles):
         remove_special: bool = False,
         unparse_special: bool = False,
         skip_special: bool | None = None,
+        clean: bool = True,
         **others: NoReturn,
     ) -> bytes:
         """The bytes of ids, as llama.cpp's detokenize or the file's own decoder. Raises InvalidToken.
@@ -55,26 +56,35 @@ class Decoding(OtherFiles):
         `remove_special` drops what `add_special` has put around, `skip_special` the text of special tokens everywhere.
         Left out, it is as in the file's library: special tokens of a GGUF vocabulary print nothing unless
         `unparse_special` is set, those of other files print their text.
+
+        `clean=False` keeps every space that the tokens have. By default a vocabulary that cleans (GPT-2's family and
+        BERT's) loses spaces before ? ! . , and around apostrophes, as in llama.cpp: of ids that are cut and decoded
+        part by part, too.
         """
         if others:
             refuse_keywords(self.decode_bytes, others)
-        return bytes(self._decoded(ids, remove_special, unparse_special, skip_special))
+        return bytes(self._decoded(ids, remove_special, self._prints_special(unparse_special, skip_special), clean))
 
     def _decoded(
-        self, ids: ArrayLike | Iterable[int], remove_special: bool, unparse_special: bool, skip_special: bool | None
+        self, ids: ArrayLike | Iterable[int], remove_special: bool, prints: bool, clean: bool
     ) -> bytes | bytearray:
         if not rules_of(self.type).has_tokens:
             return b""
         known = to_ids(ids, self.vocab_size)
-        prints = self._prints_special(unparse_special, skip_special)
         if self._text_may_wait:
-            texts = texts_meanwhile(self.gguf("pieces"), [known], known.size, remove_special, prints)
+            texts = texts_meanwhile(self.gguf("pieces"), [known], known.size, remove_special, prints, clean)
             if texts is not None:
                 return texts[0]
             self._text_may_wait = False
-        decoder = self._decoder
-        frame = decoder.frame(remove_special, prints)
+        decoder, frame = self._decoding(remove_special, prints, clean)
         return when_long(known.nbytes)(decoder.one, known, frame)  # type: ignore[no-any-return]
+
+    def _decoding(self, remove_special: bool, prints: bool, clean: bool) -> tuple[Decoder, Frame]:
+        """What decodes, and how. `prints`: special tokens print their text."""
+        if isinstance(self.vocab, Pipeline):
+            general = self._general if clean else self._general_as_written
+            return general, general.frame(remove_special, prints)  # type: ignore[return-value]
+        return self._decoder, self._decoder.frame(remove_special, prints, clean)
 
     def decode(
         self,
@@ -84,6 +94,7 @@ class Decoding(OtherFiles):
         remove_special: bool = False,
         unparse_special: bool = False,
         skip_special: bool | None = None,
+        clean: bool = True,
         **others: NoReturn,
     ) -> str:
         """The text of ids; `errors` as for bytes.decode, the rest as for `decode_bytes`."""
@@ -95,26 +106,29 @@ class Decoding(OtherFiles):
                 from jittok.rows import TokenArray
 
                 rows = TokenArray(ids, np.array([0, ids.size]))
-                how: dict[str, Any] = {"remove_special": remove_special, "unparse_special": unparse_special}
+                how: dict[str, Any] = {
+                    "remove_special": remove_special,
+                    "unparse_special": unparse_special,
+                    "clean": clean,
+                }
                 return self.decode_batch(rows, errors=errors, skip_special=skip_special, **how)[0]
-        if (ids.size if isinstance(ids, np.ndarray) else isinstance(ids, Sized) and len(ids)) > AT_ONCE:
+        prints = self._prints_special(unparse_special, skip_special)
+        many = (ids.size if isinstance(ids, np.ndarray) else isinstance(ids, Sized) and len(ids)) > AT_ONCE
+        if many and rules_of(self.type).has_tokens:
             ids = to_ids(ids, self.vocab_size)
-            text = self._in_slices(ids, errors, remove_special, self._prints_special(unparse_special, skip_special))
+            text = self._in_slices(ids, errors, *self._decoding(remove_special, prints, clean))
             if text is not None:
                 return text
-        return self._decoded(ids, remove_special, unparse_special, skip_special).decode("utf-8", errors)
+        return self._decoded(ids, remove_special, prints, clean).decode("utf-8", errors)
 
-    def _in_slices(self, ids: NDArray[np.int32], errors: str, remove_special: bool, prints: bool) -> str | None:
+    def _in_slices(self, ids: NDArray[np.int32], errors: str, decoder: Decoder, frame: Frame) -> str | None:
         """The text of many ids; None where they have to be decoded at once."""
         from jittok.decode.in_slices import parts_of, size_of_slices, text_of
 
-        if not rules_of(self.type).has_tokens:
-            return None
         at_once = size_of_slices(ids.size, AT_ONCE >> 2)
         if isinstance(self.vocab, Pipeline):
-            return text_of(*self._general.parts(ids, self._general.frame(remove_special, prints), errors, at_once))
-        decoder = self._decoder
-        return text_of(parts_of(decoder, ids, decoder.frame(remove_special, prints), at_once), errors)
+            return text_of(*decoder.parts(ids, frame, errors, at_once))  # type: ignore[attr-defined]
+        return text_of(parts_of(decoder, ids, frame, at_once), errors)
 
     def decode_batch(
         self,
@@ -124,6 +138,7 @@ class Decoding(OtherFiles):
         remove_special: bool = False,
         unparse_special: bool = False,
         skip_special: bool | None = None,
+        clean: bool = True,
         **others: NoReturn,
     ) -> list[str]:
         """The text of each row of a TokenArray (or of any sequence of rows of ids)."""
@@ -141,17 +156,19 @@ class Decoding(OtherFiles):
         cut = self._general.cut_rows(rows) if isinstance(self.vocab, Pipeline) else None
         if cut is not None:
             parts_of_rows, begins = cut
-            texts_of_parts = self._decoded_rows(parts_of_rows, errors, remove_special, prints, AT_ONCE)
+            decoding = self._decoding(remove_special, prints, clean)
+            texts_of_parts = self._decoded_rows(parts_of_rows, errors, *decoding, AT_ONCE)
             return ["".join(texts_of_parts[first:last]) for first, last in pairwise(begins.tolist())]
         if self._text_may_wait:
-            texts = texts_meanwhile(self.gguf("pieces"), rows, rows.ids.size + len(rows), remove_special, prints)
+            texts = texts_meanwhile(self.gguf("pieces"), rows, rows.ids.size + len(rows), remove_special, prints, clean)
             if texts is not None:
                 return [part.decode("utf-8", errors) for part in texts]
             self._text_may_wait = False
+        decoding = self._decoding(remove_special, prints, clean)
         try:
-            return self._decoded_rows(rows, errors, remove_special, prints, AT_ONCE)
+            return self._decoded_rows(rows, errors, *decoding, AT_ONCE)
         except UnicodeDecodeError:  # an id outside the vocabulary comes first, wherever it is
-            return self._decoded_rows(rows, errors, remove_special, prints, rows.ids.size + 1)
+            return self._decoded_rows(rows, errors, *decoding, rows.ids.size + 1)
 
     @staticmethod
     def _several(rows: Iterable[ArrayLike]) -> Iterator[ArrayLike]:
@@ -163,17 +180,14 @@ class Decoding(OtherFiles):
                 raise TypeError(f"rows: found an id as row {k}, expected rows of ids: decode(ids) takes one row")
             yield row
 
-    def _decoded_rows(
-        self, rows: TokenArray, errors: str, remove_special: bool, prints: bool, at_once: int
-    ) -> list[str]:
+    def _decoded_rows(self, rows: TokenArray, errors: str, decoder: Decoder, frame: Frame, at_once: int) -> list[str]:
         """The texts of rows, some at a time: of all there would be bytes and characters at once."""
-        decoder, out = self._decoder, list[str]()
-        frame = decoder.frame(remove_special, prints)
+        out = list[str]()
         for first, last in pairwise(_groups(rows.offsets, at_once)):
             offsets = rows.offsets[first : last + 1]
             ids = rows.ids[offsets[0] : offsets[-1]]
             alone = last - first == 1 and ids.size > at_once
-            whole = self._in_slices(ids, errors, remove_special, prints) if alone else None
+            whole = self._in_slices(ids, errors, decoder, frame) if alone else None
             if whole is not None:
                 out.append(whole)
                 continue
@@ -190,16 +204,19 @@ class Decoding(OtherFiles):
         errors: str = "replace",
         remove_special: bool = False,
         unparse_special: bool = False,
+        clean: bool = True,
         **others: NoReturn,
     ) -> StreamDecoder:
         """Text from ids one at a time; what `push` and `finish` give, joined, is what `decode` gives."""
         if others:
             refuse_keywords(self.stream_decoder, others)
+        from jittok.decode.rows import frame_of
         from jittok.decode.stream import StreamDecoder
 
         if isinstance(self.vocab, Pipeline):
-            return self._general.stream(errors, remove_special, self._prints_special(unparse_special, None))
-        frame = self._decoder.frame(remove_special, unparse_special)
+            general = self._general if clean else self._general_as_written
+            return general.stream(errors, remove_special, self._prints_special(unparse_special, None))
+        frame = frame_of(self.vocab, remove_special, unparse_special, clean)
         return StreamDecoder(lambda token: self.token_to_piece(token, special=unparse_special), frame, errors)
 
     def token_to_piece(self, id: int, *, lstrip: int = 0, special: bool = False) -> bytes:  # noqa: A002  llama.cpp's
@@ -222,11 +239,9 @@ class Decoding(OtherFiles):
 
     @once
     def _decoder(self) -> Decoder:
-        if isinstance(self.vocab, Pipeline):
-            return self._general  # type: ignore[return-value]
         from jittok.decode.rows import Decoder
 
-        return Decoder(self.vocab, self._pieces)
+        return Decoder(self.gguf("pieces"), self._pieces)
 
     @once
     def _pieces(self) -> Pieces:

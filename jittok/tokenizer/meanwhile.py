@@ -23,17 +23,17 @@ AN_ID = 8
 
 
 def texts_meanwhile(
-    vocab: Vocab, rows: Iterable[NDArray[np.int32]], count: int, remove_special: bool, special: bool
+    vocab: Vocab, rows: Iterable[NDArray[np.int32]], count: int, remove_special: bool, special: bool, clean: bool
 ) -> list[bytes] | None:
     """The bytes of rows with `count` ids together. None where kernels are to join them: they are at hand, there are
-    too many ids, or one is to be refused. `special`: special tokens print their text."""
+    too many ids, or one is to be refused. `special`: special tokens print their text; `clean`: as for `decode`."""
     size = EACH + AN_ID * count
     if not waits(size) or _at_hand():
         return None
     from jittok.reference.detokenize import detokenize
 
     spend(size)
-    options = {"remove_special": bool(remove_special), "unparse_special": special}
+    options = {"remove_special": bool(remove_special), "unparse_special": special, "clean": bool(clean)}
     try:
         return [detokenize(vocab, row.tolist(), **options) for row in rows]
     except JittokError:

@@ -78,6 +78,15 @@ class OtherFiles(Facts):
 
         return GeneralDecoder(self._pipeline("the decoder of a file"))
 
+    @once
+    def _general_as_written(self) -> GeneralDecoder:
+        """The same, but spaces stay that the decoder's clean-up removes."""
+        from jittok.decode.general import GeneralDecoder, as_written
+
+        cleaning = self._general.vocab
+        plain = as_written(cleaning)
+        return self._general if plain is cleaning else GeneralDecoder(plain)
+
     @property
     def runs(self) -> str:
         """What encodes: "kernels", or "general path" and the steps that run in plain Python, exactly and slowly."""

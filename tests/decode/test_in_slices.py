@@ -92,7 +92,7 @@ def test_the_ends_of_a_row_are_those_of_its_first_and_last_slice(count: int) -> 
 
 def test_bytes_that_wait_are_counted_and_not_those_that_are_done(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(in_slices, "MOST_HELD", 4)
-    raw, frame = b"some words and  others" + b" " * 8, Frame(0, -1, -1, 1, 1)
+    raw, frame = b"some words and  others" + b" '" * 4, Frame(0, -1, -1, 1, 1)
     parts = [*in_slices.parts_of(Noting(raw), np.arange(22, dtype=np.int32), frame, 11)]  # type: ignore[arg-type]
     assert None not in parts
     assert b"".join(part or b"" for part in parts) == raw[:22]
