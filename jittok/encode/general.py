@@ -6,8 +6,9 @@ one fragment.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,6 +25,7 @@ from jittok.unicode.libraries import mapping, normal_form
 
 if TYPE_CHECKING:
     from jittok.reference.pipeline import Runner
+    from jittok.reference.pipeline.normalize import Piece
 
 GENERAL_ARRAYS = ("general path",)
 """What is kept in place of arrays."""
@@ -171,16 +173,25 @@ def normalized(pipeline: Pipeline, text: bytes) -> bytes:
             whole = whole.translate(mapping(step.name)) if isinstance(step, Map) else whole
             whole = normal_form(step.form, whole) if isinstance(step, Compose) else whole
         return whole.encode()
-    for step in pipeline.normalize:
-        whole = by_reference(step, whole)
-    return whole.encode()
+    return _runner(pipeline).normalized(whole).encode()
 
 
-def by_reference(step: Normalizer, text: str) -> str:
-    """A text behind one normalizer, by the plain reference."""
-    from jittok.reference.pipeline.normalize import Piece, normalizer  # few texts need it
+def by_reference(step: Normalizer) -> Callable[[str], str]:
+    """What one normalizer makes of a text, by the plain reference. That is made once, for the first text: of a
+    character map it has tables."""
 
-    return normalizer(step)(Piece(text, None)).text
+    @cache
+    def reference() -> Callable[[Piece], Piece]:
+        from jittok.reference.pipeline.normalize import normalizer  # few texts need it
+
+        return normalizer(step)
+
+    def run(text: str) -> str:
+        from jittok.reference.pipeline.normalize import Piece
+
+        return reference()(Piece(text, None)).text
+
+    return run
 
 
 def begins_at_start(pipeline: Pipeline, text: str) -> bool:

@@ -126,9 +126,7 @@ def _clustered(table: Clustered, plain: Callable[[str], str], workspace: Workspa
     )
     if done < 0:
         raise AssertionError(f"the map makes more of a text than {table.growth} times its bytes: code {done}")
-    made, docs = texts_of(out, places, texts.tokens), Documents(texts.data, texts.starts, texts.stops, texts.kept)
-    for k in np.flatnonzero(texts.tokens < 0).tolist():  # the one cluster of ASCII, which the kernel takes apart
-        odd[k] |= b"\r\n" in docs.between(int(texts.starts[k]), int(texts.stops[k]))
+    made = texts_of(out, places, texts.tokens)
     return by_python(plain, workspace, texts, odd, made) if odd.any() else made
 
 
@@ -315,7 +313,7 @@ def normalizer(step: Normalizer, user: Collection[bytes] = (), known: NDArray[np
         return None if table is None else partial(squeezed, table)
     if isinstance(step, Clusters):
         clusters = clustered_of(step)
-        return None if clusters is None else partial(_clustered, clusters, partial(by_reference, step))
+        return None if clusters is None else partial(_clustered, clusters, by_reference(step))
     if isinstance(step, SpellBytes):
         return partial(by_python, _spelled)
     return _replacing(step) if isinstance(step, Replace) else None
@@ -333,16 +331,18 @@ def _replacing(step: Replace) -> Step:
     members, run = one_set(pattern)
     if members is not None and len(content.encode()) <= LONGEST_IMAGE:
         return partial(with_images, images_of({}, members, content, run))
-    if pattern.literal and pattern.text:
+    if pattern.literal:
         return partial(by_python, partial(_replaced, pattern, content))
     try:
         explicit(pattern.text, pattern.engine)
     except PatternError:
-        return partial(by_python, partial(by_reference, step))
+        return partial(by_python, by_reference(step))
     return partial(by_python, partial(_replaced, pattern, content))
 
 
 def _replaced(pattern: Pattern, content: str, text: str) -> str:
+    if not text:
+        return text
     if pattern.literal:
         return text.replace(pattern.text, content)
     parts, done = [], 0

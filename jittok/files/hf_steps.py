@@ -97,18 +97,15 @@ def _typed(node: Node, untyped: dict[str, tuple[str, ...]]) -> Node:
     return node
 
 
-def read_pattern(node: Node, empty: bool = False) -> Pattern:
-    """{"String": text} or {"Regex": pattern}, which may match the empty text if `empty`."""
+def read_pattern(node: Node) -> Pattern:
+    """{"String": text} or {"Regex": pattern}. The empty text is found at every place, as by the empty pattern."""
     if set(node.of(dict)) == {"String"}:
-        text = node.get("String", str)
-        if not text:
-            raise node.unknown(text, "a text that is not empty")
-        return Pattern(text, literal=True)
+        return Pattern(node.get("String", str), literal=True)
     if set(node.of(dict)) != {"Regex"}:
         raise node.bad(node.value, '{"String": text} or {"Regex": pattern}')
     text = node.get("Regex", str)
     try:
-        check_pattern(Pattern(text), empty)
+        check_pattern(Pattern(text), empty=True)
     except PatternError as error:
         raise node.unknown(text, f"a pattern that jittok knows: {error}") from None
     return Pattern(text)
@@ -138,12 +135,10 @@ def _normalizer(node: Node) -> list[Normalizer]:
     if kind == "Strip":
         return [Strip(node.get("strip_left", bool), node.get("strip_right", bool))]
     if kind == "Prepend":
-        text = node.get("prepend", str)
-        if not text:  # the library then writes the first character of a text twice, or panics
-            raise node.child("prepend").unknown(text, "a text that is not empty")
-        return [Prepend(text)]
+        return [Prepend(node.get("prepend", str))]
     if kind == "Replace":
-        return [Replace(read_pattern(node.child("pattern")), node.get("content", str))]
+        step = Replace(read_pattern(node.child("pattern")), node.get("content", str))
+        return [] if step.pattern.text == step.content == "" else [step]
     if kind == "BertNormalizer":
         return _bert(node)
     if kind == "Precompiled":
@@ -196,7 +191,7 @@ def _splitter(node: Node) -> list[Splitter]:
     known: dict[str, Callable[[], list[Splitter]]] = {
         "ByteLevel": lambda: _byte_level(node),
         "Metaspace": lambda: [_metaspace(node)],
-        "Split": lambda: [Cut(read_pattern(node.child("pattern"), True), _behavior(node), node.get("invert", bool))],
+        "Split": lambda: [_split(node)],
         "Whitespace": lambda: [Cut(Pattern(r"\w+|[^\w\s]+", engine=CRATE), REMOVED, invert=True)],
         "WhitespaceSplit": lambda: [CutClass("whitespace", REMOVED)],
         "BertPreTokenizer": lambda: [CutClass("whitespace", REMOVED), CutClass("punctuation", ISOLATED)],
@@ -209,6 +204,15 @@ def _splitter(node: Node) -> list[Splitter]:
     if kind not in known:
         raise node.child("type").unknown(kind, "a pre-tokenizer that jittok knows")
     return known[kind]()
+
+
+def _split(node: Node) -> Splitter:
+    """The empty text is found before every character and at the end: each character is a word, by any behavior. Only
+    where what lies between matches is removed, nothing stays."""
+    pattern, behavior, invert = read_pattern(node.child("pattern")), _behavior(node), node.get("invert", bool)
+    if pattern.text:
+        return Cut(pattern, behavior, invert)
+    return Cut(Pattern(r"[\s\S]"), REMOVED) if behavior == REMOVED and invert else Chars(1)
 
 
 def _byte_level(node: Node) -> list[Splitter]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from jittok.errors import InWords
+from jittok.files.hf_empty import check_empty_texts, without_empty
 from jittok.files.hf_merges import KnownTexts, Vocabulary
 from jittok.files.hf_models import read_model
 from jittok.files.hf_steps import decoders, flat, normalizers, splitters
@@ -43,14 +44,16 @@ def pipeline_of(root: Node, content: bytes, notes: tuple[str, ...] = ()) -> Pipe
     vocabulary, model = read_model(root.child("model"), content)
     added, moved = read_added(root.child("added_tokens"), vocabulary, root.has("normalizer"))
     single, pair = read_template(root.child("post_processor"))
+    normalize, split = normalizers(root.child("normalizer")), splitters(root.child("pre_tokenizer"))
+    check_empty_texts(root, normalize, split)
     made = make_pipeline(
         root.file,
         "tokenizer.json",
         vocabulary,
         model,
         added,
-        normalize=normalizers(root.child("normalizer")),
-        split=splitters(root.child("pre_tokenizer")),
+        normalize=without_empty(normalize, split),
+        split=split,
         decode=decoders(root.child("decoder")) if root.has("decoder") else (Spaced(),),
         single=single,
         pair=pair,

@@ -3,7 +3,7 @@
 Oniguruma (tokenizers), fancy-regex (tiktoken) and Rust's regex crate know other characters than Python's engines, and
 write some things otherwise. `explicit` reads what tokenizer files use of their syntax and writes classes as sets of
 code points of Unicode 16.0, `(?i:` as sets of both cases, and anchors as what stands on their sides. What it does not
-know is refused, and so is what matches the empty text where only a splitter may (`check_pattern`).
+know is refused, and so is what matches the empty text in a rank file, whose words are its matches (`check_pattern`).
 
 A text cannot make a search take longer than linear time. Patterns of which an engine that goes back could try too much
 are found by an automaton instead (`compiled`), and those for which there is none of moderate size are refused.
@@ -20,7 +20,7 @@ from jittok.pipeline.pattern_reader import Reader
 from jittok.pipeline.pattern_sets import PatternError
 from jittok.pipeline.steps import ONIG, Pattern
 
-__all__ = ["PatternError", "check_pattern", "compiled", "explicit"]
+__all__ = ["PatternError", "check_pattern", "compiled", "explicit", "matches_empty"]
 
 LONGEST_PATTERN = 10_000
 MOST_WRITTEN_OUT = 5000
@@ -62,6 +62,13 @@ def check_pattern(pattern: Pattern, empty: bool = False) -> None:
     if part.empty and not empty:
         raise PatternError(0, pattern.text[:40], "a pattern that matches no empty text")
     _walked(part.text)
+
+
+def matches_empty(pattern: Pattern) -> bool:
+    """Whether a pattern may match the empty text. Raises PatternError."""
+    if pattern.literal or not pattern.text:
+        return not pattern.text
+    return _read(greedy(pattern.text, pattern.engine) or pattern.text, pattern.engine).empty
 
 
 @lru_cache(MOST_KEPT)

@@ -61,14 +61,15 @@ class Clusters(Record):
 
 
 class Replace(Record):
-    """All matches, from the left."""
+    """All matches, from the left. Nothing is found in a piece without characters."""
 
     pattern: Pattern
     content: str
 
 
 class Prepend(Record):
-    """A text in front of each piece that is not empty."""
+    """A text in front of each piece that is not empty. Before an empty text, the first character counts as what the
+    document begins with."""
 
     text: str
 
@@ -233,7 +234,7 @@ class Fuse(Record):
 
 
 class ReplaceEach(Record):
-    """All matches in each token."""
+    """All matches in each token. Nothing is found in a token without characters."""
 
     pattern: Pattern
     content: str

@@ -249,6 +249,8 @@ def one_set(pattern: Pattern) -> tuple[Ranges | None, bool]:
     except (ValueError, PatternError):
         return None, False
     rows = _rows(automaton)
+    if (rows[START] & 1).any():  # it matches the empty text
+        return None, False
     first = rows[START, :-1] >> 1
     alive = distinct(first[first != DEAD])
     if alive.size != 1 or not (rows[alive[0]] & 1).all():

@@ -5,6 +5,8 @@ What a table calls SPACE, BLANK or MARK is a class of characters.
 
 NEWLINE = 0x0A
 """A newline, as a byte and as a code point."""
+CARRIAGE_RETURN = 0x0D
+"""A carriage return, as a byte and as a code point."""
 SPACE_BYTE = 0x20
 """A space, as a byte and as a code point."""
 SPACE_MARK = "\u2581"

@@ -14,9 +14,11 @@ from drawn_unigram import LETTERS, MAP, drawn_unigram, drawn_words
 
 import jittok
 from jittok._jit import JIT
+from jittok.encode import prepare
 from jittok.files import read_pipeline
 from jittok.pipeline import steps
 from jittok.reference.pipeline import Runner
+from jittok.reference.pipeline import normalize as reference_normalize
 from jittok.reference.pipeline.documents import aligned
 
 FILES, TEXTS = (60, 40) if JIT else (6, 12)
@@ -278,3 +280,57 @@ def test_a_line_break_of_two_characters_is_one_cluster_of_a_character_map():
     model = {"type": "WordLevel", "vocab": texts, "unk_token": "<unk>"}
     content = {"normalizer": MAPPED, "pre_tokenizer": {"type": "FixedLength", "length": 1}, "model": model}
     _as_the_reference(json.dumps(content).encode(), ["a\r\nb", "\r\n", "\r \n", "a\n\rb", "\r\n\r\n\t b"])
+
+
+LINE_MAPS = [
+    {"\r": " ", "\n": " "}, {"\r": "x", "\n": "y"}, {"\n": " "}, {"\r": " "}, {"\r\n": "z"}, {"\r\n": "", "a": "b"},
+    {"\r\n": " ", "\r": "x"}, {"\r": "", "\n": " "},
+]  # fmt: skip
+"""Character maps of line ends: tokenizers looks up CR LF as one cluster, by its shortest key."""
+
+
+@pytest.mark.parametrize("rules", LINE_MAPS, ids=repr)
+@pytest.mark.parametrize("kind", ["Unigram", "BPE"])
+def test_a_line_break_is_one_cluster_for_every_model(kind, rules):
+    pieces = ["<unk>", *"abxyz", " ", "\r", "\n", "\u2581", "\u2581a", "\r\n", "a\r", "ab"]
+    if kind == "Unigram":
+        model = {"type": kind, "unk_id": 0, "vocab": [[text, -k / 10] for k, text in enumerate(pieces)]}
+    else:
+        vocab = {text: k for k, text in enumerate(pieces) if len(text) == 1 or text == "<unk>"}
+        model = {"type": kind, "unk_token": "<unk>", "vocab": vocab, "merges": []}
+    stripped = {"type": "Strip", "strip_left": False, "strip_right": True}
+    draw = random.Random(5)
+    texts = ["".join(draw.choices(["a", "b", " ", "\r\n", "\r", "\n"], k=draw.randrange(1, 8))) for _ in range(40)]
+    for behind in ([RUNS], [stripped, RUNS]):
+        normalizer = {"type": "Sequence", "normalizers": [precompiled(**rules), *behind]}
+        content = {"normalizer": normalizer, "pre_tokenizer": MARKS, "model": model}
+        _as_the_reference(json.dumps(content).encode(), [*texts, *(text * 40 for text in texts[:5])])
+
+
+def test_no_text_with_line_breaks_leaves_the_kernels(monkeypatch):
+    content = {"normalizer": MAPPED, "pre_tokenizer": MARKS, "model": {
+        "type": "BPE", "unk_token": "<unk>", "vocab": {"<unk>": 0, "a": 1, "b": 2, "\u2581": 3}, "merges": [],
+    }}  # fmt: skip
+    tok = jittok.load(json.dumps(content).encode(), cache=False)
+    monkeypatch.setattr(prepare, "by_python", None)
+    assert len(tok.encode("a b\r\n" * 100)) > 100
+
+
+def test_a_character_map_is_read_once_for_all_texts_that_the_reference_normalizes(monkeypatch):
+    made, own = [], reference_normalize.CharacterMap
+
+    class Counted(own):
+        def __init__(self, data):
+            made.append(len(data))
+            super().__init__(data)
+
+    monkeypatch.setattr(reference_normalize, "CharacterMap", Counted)
+    rows = [["<unk>", 0.0], ["a", -1.0], ["\u2581", -2.0]]
+    content = {
+        "normalizer": {"type": "Sequence", "normalizers": [precompiled(**{"a": "a", "\u0600": "a"}), RUNS]},
+        "pre_tokenizer": MARKS, "model": {"type": "Unigram", "unk_id": 0, "vocab": rows},
+    }  # fmt: skip
+    tok = jittok.load(json.dumps(content).encode(), cache=False)
+    for _ in range(5):
+        tok.encode("a\u0600a")
+    assert len(made) <= 1

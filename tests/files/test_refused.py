@@ -81,6 +81,12 @@ def is_told_plainly(error: MalformedVocab | UnsupportedVocab, content: bytes) ->
 
 
 REPLACE = {"type": "Replace", "pattern": {"Regex": "a*"}, "content": "b"}
+PREPEND = {"type": "Prepend", "prepend": ""}
+LOWERCASE = {"type": "Lowercase"}
+
+
+def sequence(*parts):
+    return {"type": "Sequence", "normalizers": [*parts]}
 
 
 @pytest.mark.parametrize(
@@ -98,14 +104,15 @@ REPLACE = {"type": "Replace", "pattern": {"Regex": "a*"}, "content": "b"}
         (tokenizer_json(pre_tokenizer=regex("(a?)+b")), "pre_tokenizer.pattern", "repeat"),
         (tokenizer_json(pre_tokenizer=regex("(?>a)b")), "pre_tokenizer.pattern", "(?:"),
         (tokenizer_json(pre_tokenizer=regex(r"(a)\1")), "pre_tokenizer.pattern", "escape"),
-        (tokenizer_json(normalizer=REPLACE), "normalizer.pattern", "empty"),
+        (tokenizer_json(normalizer=sequence(REPLACE, LOWERCASE)), "normalizer", "after the empty text is replaced"),
         (tokenizer_json(pre_tokenizer=regex("a{1,100000}")), "pre_tokenizer.pattern", "counts"),
         (tokenizer_json(pre_tokenizer=regex(r"\p{Dash}+")), "pre_tokenizer.pattern", "script"),
         (tokenizer_json(pre_tokenizer=regex("(?i:ss)")), "pre_tokenizer.pattern", "letters"),
         (tokenizer_json(pre_tokenizer=regex("a" * 20_000)), "pre_tokenizer.pattern", "10000"),
         (tokenizer_json(pre_tokenizer=regex("(" * 100 + "a" + ")" * 100)), "pre_tokenizer.pattern", "deep"),
         (RANKS, "pattern", "jittok.load(file, pattern="),
-        (tokenizer_json(normalizer={"type": "Prepend", "prepend": ""}), "normalizer.prepend", "not empty"),
+        (tokenizer_json(normalizer=sequence(PREPEND, LOWERCASE)), "normalizer", "after the empty text is prepended"),
+        (tokenizer_json(normalizer=PREPEND, pre_tokenizer={"type": "ByteLevel"}), "normalizer", "SpellBytes"),
         (b"{}", "file", "GGUF"),
         (b"\x89PNG", "file", "GGUF"),
     ],

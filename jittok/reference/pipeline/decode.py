@@ -87,7 +87,7 @@ def _join_fallback(texts: Texts) -> Texts:
 
 
 def _replaced(text: str, step: steps.ReplaceEach) -> str:
-    return str(compiled(step.pattern).sub(lambda _: step.content, text))
+    return str(compiled(step.pattern).sub(lambda _: step.content, text)) if text else text
 
 
 def unmarked(text: str, step: steps.Unmark, k: int) -> str:

@@ -77,27 +77,33 @@ def normalizer(step: steps.Normalizer) -> Callable[[Piece], Piece]:
 
 
 def prepended(piece: Piece, text: str) -> Piece:
-    """A text in front of a piece that is not empty."""
+    """A text in front of a piece that is not empty. The library writes the first character anew behind it, which is
+    then at place 0 of the document if nothing was written before it."""
     if not piece.text:
         return piece
     places = piece.places and piece.places[:1] * len(text) + piece.places
+    if places and not text:
+        places = [0, *places[1:]]
     units = piece.units and [joined(piece.units, 0, 0)] * len(text) + piece.units
     return piece._replace(text=text + piece.text, places=places, units=units)
 
 
 def replaced(piece: Piece, pattern: steps.Pattern, content: str) -> Piece:
-    """All matches replaced, from the left."""
-    text, places, units, done = io.StringIO(), list[int](), list[Unit](), 0
+    """All matches replaced, from the left. What replaces the empty text at the start comes from place 0."""
+    if not piece.text:
+        return piece
+    text, places, units, done, found = io.StringIO(), list[int](), list[Unit](), 0, False
     for match in compiled(pattern).finditer(piece.text):
+        found = True
         start, stop = match.span()
         text.write(piece.text[done:start])
         text.write(content)
         if piece.places is not None:
-            places += piece.places[done:start] + [piece.places[max(stop - 1, 0)]] * len(content)
+            places += piece.places[done:start] + [piece.places[stop - 1] if stop else 0] * len(content)
         if piece.units is not None:
             units += piece.units[done:start] + [joined(piece.units, start, stop)] * len(content)
         done = stop
-    if not done:
+    if not found:
         return piece
     text.write(piece.text[done:])
     return piece._replace(

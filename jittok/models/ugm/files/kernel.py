@@ -31,6 +31,7 @@ from jittok.models.ugm.files.rewriting import (
     Rewriting,
     begins_with_mark,
     does_extend,
+    ends_line,
     may_end_white,
     open_rewriting,
     rewrite,
@@ -366,6 +367,7 @@ def _ends_with_space(model: SpanModel, text: Window, start: int, stop: int) -> b
             begin -= 1
             while begin > start and get_u8(text, begin) & 0xC0 == 0x80:
                 begin -= 1
+            begin -= 1 if own.clusters != 0 and ends_line(text, start, begin) else 0
             extends = own.clusters != 0 and does_extend(own, text, begin)
         size, state = rewrite(own, text, start, begin, end, False, False)
         if size != 0 or state == OUTSIDE:

@@ -59,6 +59,8 @@ from jittok.unicode.tables import UNICODE_SIZE
 WORDS = Metaspace(SPACE_MARK, ALWAYS, True)
 BY_SPACES, BY_WHITE_SPACE = (WORDS,), (CutClass("whitespace", REMOVED), WORDS)
 RUNS = Pattern(" {2,}")
+LINE_BREAK = "\r\n"
+"""The one grapheme cluster of ASCII characters."""
 JAMO = (*range(0x1100, 0x1200), *range(0xA960, 0xA980), *range(0xD7B0, 0xD800))
 """What joins Hangul characters to others."""
 
@@ -318,12 +320,15 @@ def _steps(
     pages, blocks = two_stage_of(flags)
     kinds = np.full(256, NOT_PLAIN, np.uint8)
     kinds[:0x80] = np.where(flags[:0x80] & (MAPPED | ODD | BEGINS_KEY), NOT_PLAIN, TIED if clusters else 0)
+    kinds[ord("\r")] = NOT_PLAIN if LINE_BREAK in keys else kinds[ord("\r")]
     own = CharacterTable(
         frozen(pages, np.uint16), frozen(blocks, np.uint8), frozen(points, np.int32), frozen(offsets, np.int32),
         _filled(texts), trie, frozen(key_offsets, np.int32), _filled(key_texts), int(clusters),
         frozen(sorted(ends), np.int32),
     )  # fmt: skip
     rows = {**{chr(c): table[c] for c in points}, **keys, **{2 * chr(c): chr(c) for c in near}}
+    if "\r" in single and not table[ord("\r")] == table.get(ord("\n")) == " ":  # else these spaces are merged anyway
+        rows[LINE_BREAK] = table[ord("\r")]
     texts, offsets = packed_texts(rows)
     images, bounds = packed_texts(rows.values())
     return Steps(own, frozen(kinds, np.uint8), Keys(texts, offsets, images, bounds), read.tail)

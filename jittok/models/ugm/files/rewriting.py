@@ -25,7 +25,15 @@ from jittok.normalize.keys import BEGINS_USER, PLAIN, TIED
 from jittok.normalize.steps import longest_known_key, user_path
 from jittok.piece_cache.span_loop import WHOLE
 from jittok.structures.double_array import BASE, NO_VALUE, PARENT, ROOT, UNIT, VALUE
-from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2, SPACE_MARK_CODE
+from jittok.unicode.characters import (
+    CARRIAGE_RETURN,
+    NEWLINE,
+    SPACE_BYTE,
+    SPACE_MARK_0,
+    SPACE_MARK_1,
+    SPACE_MARK_2,
+    SPACE_MARK_CODE,
+)
 
 ODD_TEXT = -17
 """A code of the kernel: the plain reference encodes this fragment."""
@@ -246,6 +254,12 @@ def does_extend(own: Rewriting, text: Window, i: int) -> bool:
 
 
 @helper
+def ends_line(text: Window, start: int, i: int) -> bool:
+    """Whether text[i] is the line feed of CR LF, the one cluster of ASCII characters."""
+    return i > start and get_u8(text, i) == NEWLINE and get_u8(text, i - 1) == CARRIAGE_RETURN
+
+
+@helper
 def begins_with_mark(own: Rewriting, text: Window, start: int, stop: int) -> bool:
     """Whether text[start:stop] begins with a character that would belong to the grapheme cluster of a space in front.
 
@@ -271,6 +285,7 @@ def text_end(own: Rewriting, text: Window, start: int, stop: int) -> int:
             begin = character_before(text, start, end)
             if not is_placed(text, begin, end):
                 return stop
+            begin -= 1 if own.clusters != 0 and ends_line(text, start, begin) else 0
             extends = own.clusters != 0 and does_extend(own, text, begin)
         if begin > start and not is_placed(text, character_before(text, start, begin), begin):
             return stop
@@ -329,9 +344,12 @@ def table_step(
                 return i + length if at >= 0 else WHOLE, at, state
         at, state = _put_character(own, text, i, c, size, flags, at, state)
         return end if at >= 0 else WHOLE, at, state
-    if flags & CONTROL == 0:
+    breaks = c == CARRIAGE_RETURN and end < stop and get_u8(text, end) == NEWLINE
+    if breaks:
+        end += 1
+    elif flags & CONTROL == 0:
         end = cluster_end(own, text, end, stop, flags)
-    if i + size < end < i + SHORT_CLUSTER and not is_joined(own, text, first, i, c, flags):
+    if i + size < end < i + SHORT_CLUSTER and (breaks or not is_joined(own, text, first, i, c, flags)):
         if flags & IS_KEY:
             at, state = _put_character(own, text, i, c, size, flags, at, state)
             return end if at >= 0 else WHOLE, at, state
