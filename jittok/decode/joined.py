@@ -369,7 +369,7 @@ def _fits(pipeline: Pipeline) -> bool:
     size = pipeline.token_bytes.size + len(pipeline)  # and a space in front of each
     for step in pipeline.decode:
         if isinstance(step, steps.ReplaceEach):
-            size = (size + len(pipeline)) * (1 + len(step.content.encode()))  # the empty text is between characters
+            size = (size + len(pipeline)) * (1 + len(step.content.encode()))
         elif isinstance(step, JoinPieces):
             size += len(step.unknown.encode())
     return size <= LENGTH

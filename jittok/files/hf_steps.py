@@ -5,10 +5,11 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Callable, Iterator
-from typing import get_args
+from typing import TypeVar, get_args
 
 from jittok.errors import InWords
 from jittok.files.charsmap import checked_charsmap
+from jittok.files.growth import Growth
 from jittok.files.places import Node
 from jittok.pipeline.known_patterns import GPT2
 from jittok.pipeline.patterns import PatternError, check_pattern
@@ -51,6 +52,7 @@ from jittok.pipeline.steps import (
 from jittok.unicode.characters import SPACE_MARK
 from jittok.unicode.libraries import Form
 
+Step = TypeVar("Step", Normalizer, Splitter, Decoder)
 MOST_STEPS = 100
 DEEPEST = 16
 UNTYPED: dict[str, dict[str, tuple[str, ...]]] = {
@@ -114,9 +116,21 @@ def read_pattern(node: Node) -> Pattern:
 # ---- normalizers
 
 
-def normalizers(node: Node) -> tuple[Normalizer, ...]:
-    """The steps of the file's normalizer."""
-    return tuple(step for part in flat(node, "normalizers") for step in _normalizer(part))
+def normalizers(node: Node, growth: Growth) -> tuple[Normalizer, ...]:
+    """The steps of the file's normalizer. growth: what a text may become in them."""
+    return _counted(node, "normalizers", _normalizer, growth)
+
+
+def _counted(node: Node, key: str, steps_of: Callable[[Node], list[Step]], growth: Growth) -> tuple[Step, ...]:
+    """The steps of all components, not too many and none that lets a text grow too much."""
+    found: list[Step] = []
+    for part in flat(node, key):
+        for step in steps_of(part):
+            growth.add(part, step)
+            found.append(step)
+        if len(found) > MOST_STEPS:
+            raise part.bad(InWords(f"more than {MOST_STEPS} steps up to here"), f"at most {MOST_STEPS}")
+    return tuple(found)
 
 
 def _normalizer(node: Node) -> list[Normalizer]:
@@ -172,9 +186,9 @@ def _precompiled(node: Node) -> list[Normalizer]:
 # ---- pre-tokenizers
 
 
-def splitters(node: Node) -> tuple[Splitter, ...]:
-    """The stages of the file's pre-tokenizer."""
-    return tuple(stage for part in flat(node, "pretokenizers") for stage in _splitter(part))
+def splitters(node: Node, growth: Growth) -> tuple[Splitter, ...]:
+    """The stages of the file's pre-tokenizer. growth: of the normalizers, which goes on."""
+    return _counted(node, "pretokenizers", _splitter, growth)
 
 
 def _behavior(node: Node, default: str | None = None) -> str:
@@ -253,7 +267,7 @@ def _length(node: Node) -> int:
 
 def decoders(node: Node) -> tuple[Decoder, ...]:
     """The steps of the file's decoder."""
-    return tuple(_decoder(part) for part in flat(node, "decoders"))
+    return _counted(node, "decoders", lambda part: [_decoder(part)], Growth())
 
 
 def _decoder(node: Node) -> Decoder:

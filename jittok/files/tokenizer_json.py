@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from jittok.errors import InWords
+from jittok.files.growth import MOST_AROUND, Growth
 from jittok.files.hf_empty import check_empty_texts, without_empty
 from jittok.files.hf_merges import KnownTexts, Vocabulary
 from jittok.files.hf_models import read_model
@@ -44,7 +45,9 @@ def pipeline_of(root: Node, content: bytes, notes: tuple[str, ...] = ()) -> Pipe
     vocabulary, model = read_model(root.child("model"), content)
     added, moved = read_added(root.child("added_tokens"), vocabulary, root.has("normalizer"))
     single, pair = read_template(root.child("post_processor"))
-    normalize, split = normalizers(root.child("normalizer")), splitters(root.child("pre_tokenizer"))
+    growth = Growth()
+    normalize = normalizers(root.child("normalizer"), growth)
+    split = splitters(root.child("pre_tokenizer"), growth)
     check_empty_texts(root, normalize, split)
     made = make_pipeline(
         root.file,
@@ -178,6 +181,8 @@ def _template(part: Node, key: str) -> tuple[int, ...]:
             out.append(FIRST_TEXT if name == "A" else SECOND_TEXT)
         elif set(item.of(dict)) == {"SpecialToken"}:
             out += _special_ids(part, item.child("SpecialToken"))
+            if len(out) > MOST_AROUND:
+                raise item.unknown(InWords(f"more than {MOST_AROUND} ids around a text"), f"at most {MOST_AROUND}")
         else:
             raise item.bad(item.value, "a Sequence or a SpecialToken")
     if out.count(FIRST_TEXT) != 1 or out.count(SECOND_TEXT) != (key == "pair"):

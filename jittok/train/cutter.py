@@ -106,11 +106,12 @@ def hf_cutter(pre: str) -> Cutter:
 
 def _described_cutter(pre: str) -> Cutter:
     """What cuts as the `pre_tokenizer` of a tokenizer.json."""
+    from jittok.files.growth import Growth
     from jittok.files.hf_steps import splitters
     from jittok.files.places import Node
     from jittok.train.export import hf_pre_tokenizer
 
-    stages = splitters(Node("train", "pre_tokenizer", hf_pre_tokenizer(pre)))
+    stages = splitters(Node("train", "pre_tokenizer", hf_pre_tokenizer(pre)), Growth())
     if not any(isinstance(stage, SpellBytes) for stage in stages):
         expected = "one that ends in ByteLevel: what is learned here are bytes"
         raise UnsupportedVocab("", "--pre", pre.removeprefix(FILE), expected)
