@@ -19,15 +19,18 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-TOOLS = ["numba>=0.68,<0.69", "ziglang>=0.15", "gguf>=0.17", "regex>=2024.4.16"]
+LINKER = "ziglang>=0.15"
 
 
 class CustomBuildHook(BuildHookInterface):  # type: ignore[type-arg]
     """Machine code into a wheel."""
 
     def dependencies(self) -> list[str]:
-        """What the build needs beside hatchling, where machine code is asked for."""
-        return TOOLS if self._levels().target(os.environ, "dist") else []
+        """What the build needs beside hatchling, where machine code is asked for: kernels are compiled by importing
+        this package, so all that it depends on, and a linker for every system."""
+        if not self._levels().target(os.environ, "dist"):
+            return []
+        return [*self.metadata.core.dependencies, LINKER]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Make the libraries and have them laid into the wheel."""

