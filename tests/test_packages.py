@@ -63,3 +63,25 @@ def test_every_package_that_is_declared_is_imported():
     assert (core | more) - imported().keys() == ONLY_DECLARED
     importers = {file for name in WRITES_FILES for file in imported()[name]}
     assert all(file.startswith("jittok/writers/") for file in importers), importers
+
+
+def test_the_libraries_whose_ids_are_promised_are_installed_for_the_tests():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    judges = {"mistral-common", "sentencepiece", "tiktoken", "tokenizers"}
+    assert judges <= {re.match(r"[\w-]+", line)[0] for line in extras["test"]}
+    # installed in every environment that the extra has made: a test that asks for one is never skipped there
+    asked = {
+        line for path in (ROOT / "tests").rglob("*.py") for line in re.findall(IMPORTORSKIP, path.read_text("utf-8"))
+    }
+    assert {name.partition(".")[0].replace("_", "-") for name in asked} & judges == judges
+
+
+IMPORTORSKIP = r'importorskip\("([\w.]+)"'
+
+
+def test_the_build_needs_what_the_package_depends_on_and_lists_none_of_it():
+    hook = (ROOT / "hatch_build.py").read_text(encoding="utf-8")
+    core, _ = declared()
+    listed = {name for name in core if re.search(rf"['\"]{name}\b", hook)}
+    assert not listed, "a second list of dependencies grows old"
+    assert "metadata.core.dependencies" in hook
