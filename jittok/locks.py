@@ -1,35 +1,32 @@
 """Locks that threads share and that work after a fork: every lock of the package that outlives a call is made here.
 
-A fork copies only the thread that forks. A lock that another thread held would stay locked in the child for ever. So
-the child gets new locks for those (`_renew`). What a lock guards is complete or absent, never half made: whoever makes
-it assigns it as the last step. Three things can be half done at a fork:
+Nothing is done before a fork. Who waits for a lock there, or keeps one until the fork is made, stops the forks, the
+imports and the locks of every other library in the process. What a fork cuts short is mended in the child, which has
+one thread alone:
 
-- Another thread imports a module. The fork waits for the import (`_wait`), because Python does not repair it.
-- Another thread is in a function of LLVM. The fork waits for a moment, which is enough for loading machine code.
-- Numba compiles. The child does not use this Numba any more, and compiles in a new process (`compiler_is_lost`).
+- A lock that another thread held would stay locked for ever: the child gets a new one (`_renew`). What a lock guards is
+  complete or absent, never half made: whoever makes it assigns it as the last step.
+- A module that another thread was importing is imported anew when it is needed (`_forget_half_imports`): Python does
+  not mend this, and a child that asks for it would wait for ever. An extension module that has already begun its own
+  initialization and cannot do so twice (NumPy's) says so: ImportError.
+- Where another thread was in Numba or LLVM, the child does not use this Numba any more, and compiles in a new process
+  (`compiler_is_lost`). It loads machine code with LLVM as always.
 """
 
 from __future__ import annotations
 
-import _imp
-import contextlib
 import functools
 import importlib
-import logging
 import os
 import sys
 import threading
-import time
 import weakref
 from collections.abc import Callable, Iterator
+from types import ModuleType
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-IMPORT_SECONDS = 30.0
-"""A fork waits no longer for another thread's imports (seconds each, on a busy machine with a cold disk),"""
-LLVM_SECONDS = 0.5
-"""nor for a call of LLVM: loading takes milliseconds, compiling may take a minute and is not waited for."""
 OURS = frozenset(
     ("filelock", "fsspec", "gguf", "isal", "jittok", "llvmlite", "matplotlib", "numba", "numpy", "orjson", "pandas",
      "polars", "pyarrow", "ray", "regex", "rich", "tqdm", "zstandard")
@@ -92,79 +89,68 @@ def _foreign() -> Iterator[tuple[Any, str]]:
     compiler = getattr(sys.modules.get("numba.core.compiler_lock"), "global_compiler_lock", None)
     if compiler is not None:
         yield compiler, "_lock"
-    llvm = _llvm()
+    library = getattr(sys.modules.get("llvmlite.binding.ffi"), "lib", None)
+    llvm = getattr(library, "_lock", None)  # held while a function of LLVM runs
     if llvm is not None:
         yield llvm, "_lock"
 
 
-def _llvm() -> Any:
-    """What llvmlite holds while a function of LLVM runs."""
-    library = getattr(sys.modules.get("llvmlite.binding.ffi"), "lib", None)
-    return getattr(library, "_lock", None)
-
-
-def is_waited_for(module: str) -> bool:
-    """Whether a fork waits while another thread imports this module: one that a call may import, and no user's own,
-    whose import may take as long as a program runs."""
+def is_needed(module: str) -> bool:
+    """Whether a call may import this module, so that a child must be able to: no user's own, which a thread may be
+    importing for as long as the program runs. Those are as Python leaves them."""
     package = module.partition(".")[0]
     return package in OURS or package in sys.stdlib_module_names
 
 
-def _importing() -> bool:
-    """Whether another thread imports what we may need. Python does not say so in public."""
-    found = getattr(importlib._bootstrap, "_module_locks", {})
-    for name, reference in list(found.items()):
-        lock = reference()
-        owner = getattr(lock, "owner", None)
-        held = owner not in (None, threading.get_ident())
-        if held and isinstance(name, str) and is_waited_for(name):
-            return True
-    return False
+def _forget_half_imports() -> None:
+    """In the child of a fork: give up what threads that are gone were importing, so that it is imported anew."""
+    bootstrap: Any = importlib._bootstrap  # Python tells of its locks nowhere else
+    locks: dict[Any, Any] = getattr(bootstrap, "_module_locks", {})
+    for name, reference in list(locks.items()):
+        owner = getattr(reference(), "owner", None)
+        if not isinstance(name, str) or not is_needed(name) or owner == threading.get_ident():
+            continue
+        locks.pop(name, None)  # also one that was just being taken or given back: nobody else is left to hold it
+        half = sys.modules.get(name)
+        if owner is not None and getattr(getattr(half, "__spec__", None), "_initializing", False):
+            del sys.modules[name]
+            if hasattr(half, "__path__"):
+                _Again.of(name)
 
 
-def _hold_imports() -> bool:
-    """Keep other threads from beginning an import until `_release`; False where one of them is amid what may end soon.
+class _Again:
+    """Finds a package that is imported anew, once. Its modules whose import was complete stay as they are: they become
+    its attributes as they would have."""
 
-    A thread that begins an import holds Python's import lock for a moment, before it owns a module: so whether one
-    imports is asked with this lock held. The fork takes it again. It takes the lock of `logging` too, whose holder may
-    begin an import: it must be free, or both would wait for ever.
-    """
-    _imp.acquire_lock()
-    of_logging: Any = getattr(logging, "_lock")  # noqa: B009  no name for others
-    if not _importing() and of_logging.acquire(blocking=False):
-        _held.append(_imp.release_lock)
-        _held.append(of_logging.release)
-        return True
-    _imp.release_lock()
-    return False
+    def __init__(self, name: str) -> None:
+        self._name = name
 
+    @classmethod
+    def of(cls, name: str) -> None:
+        """Let this package be found in this way."""
+        sys.meta_path.insert(0, cls(name))
 
-def _wait() -> None:
-    """In front of a fork: let other threads end what a child could not go on with, if that is soon.
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        """As the finders behind this one do, with a module that has its attributes."""
+        if name != self._name:
+            return None
+        sys.meta_path.remove(self)
+        spec: Any = next(filter(None, (each.find_spec(name, path, target) for each in sys.meta_path)), None)
+        if spec is not None:
+            spec.loader.create_module = self._created
+        return spec
 
-    What was registered last is called first in front of a fork. `logging` takes its lock there, which importing modules
-    ask for: so it is imported before this is registered.
-    """
-    end = time.monotonic() + IMPORT_SECONDS
-    while not _hold_imports() and time.monotonic() < end:
-        time.sleep(0.001)
-    llvm = _llvm()
-    if llvm is not None and llvm._lock.acquire(timeout=LLVM_SECONDS):
-        _held.append(llvm._lock.release)
-
-
-_held: list[Callable[[], Any]] = []
-"""Gives a lock back that `_wait` has taken, for the time of the fork."""
-
-
-def _release() -> None:
-    while _held:
-        with contextlib.suppress(RuntimeError):  # in a child `logging` has a new lock, which is free
-            _held.pop()()
+    def _created(self, spec: Any) -> ModuleType:
+        del spec.loader.create_module
+        made, ahead = ModuleType(self._name), f"{self._name}."
+        for name, module in list(sys.modules.items()):
+            if name.startswith(ahead) and "." not in name[len(ahead) :]:
+                setattr(made, name[len(ahead) :], module)
+        return made
 
 
 def _renew() -> None:
-    _release()
+    _forget_half_imports()
     for lock in list(_locks):
         lock.lost |= lock.renew()
     for owner, name in _foreign():
@@ -176,4 +162,4 @@ def _renew() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_wait, after_in_parent=_release, after_in_child=_renew)
+    os.register_at_fork(after_in_child=_renew)

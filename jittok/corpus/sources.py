@@ -33,31 +33,49 @@ STDIN = "-"
 
 @dataclass(frozen=True)
 class Source:
-    """One input. `size` is None for a stream, which is read once; `stamp` changes when somebody writes to the file."""
+    """One input. `size` is None for a stream, which is read once; `stamp` changes when somebody writes to the file.
+
+    A file is opened many times: to look at it, to hash it, for each of its parts. All of them are of one file in one
+    state (`same`), or what is hashed would not be what was read. `inode`: of this machine's file; 0 is not asked for.
+    """
 
     path: str
     size: int | None
     stamp: str
     kind: str  # "txt" (the file is a document), "lines", "separated", "jsonl", "parquet", "arrow"
     packing: str  # "", "gz", "zst", "bz2", "xz", "lz4"
+    inode: int = 0
 
     def open(self) -> IO[bytes]:
-        """The bytes as they lie on disk. Raises OSError."""
+        """The bytes as they lie on disk. Raises OSError, and CorpusError for another file than was found."""
         if self.path == STDIN:
             return _standard_input()  # type: ignore[return-value]  # read and close are all that is asked of it
         if is_url(self.path):
             return open_far(self.path)
-        return Path(self.path).open("rb")
+        opened: IO[bytes] = self.same(Path(self.path).open("rb"))  # noqa: SIM115  given to the caller
+        return opened
+
+    def same(self, file: Any) -> Any:
+        """An open file. CorpusError, and it is closed, if it is not the one that was found, as it was then."""
+        if self.inode:
+            facts = os.fstat(file.fileno())
+            if facts.st_ino != self.inode or (facts.st_size, _stamp(facts)) != (self.size, self.stamp):
+                file.close()
+                raise self._changed(facts.st_size, _stamp(facts))
+        return file
 
     def check_unchanged(self) -> None:
         """CorpusError when the file is not what it was when the run began."""
         if self.size is None:
             return
-        size, stamp = size_and_stamp(self.path)
-        if (size, stamp) != (self.size, self.stamp):
-            raise CorpusError(
-                self.path, InWords(f"{size} bytes, changed {stamp}"), f"{self.size} bytes as when reading began"
-            )
+        size, stamp, inode = look_at(self.path)
+        if (size, stamp) != (self.size, self.stamp) or (self.inode and inode != self.inode):
+            raise self._changed(size, stamp)
+
+    def _changed(self, size: int, stamp: str) -> CorpusError:
+        another = "another file of " if (size, stamp) == (self.size, self.stamp) else ""
+        found = f"{another}{size} bytes, changed {stamp}"
+        return CorpusError(self.path, InWords(found), f"{self.size} bytes as when reading began")
 
 
 def _standard_input() -> Ahead:
@@ -112,15 +130,20 @@ def check_options(sources: Iterable[Source], options: Options) -> None:
         raise CorpusError("--separator", options.separator, "plain text among the inputs, or no --separator")
 
 
-def size_and_stamp(path: str) -> tuple[int, str]:
-    """Size in bytes, and a text that changes when the file does (no promise that it only then does)."""
+def look_at(path: str) -> tuple[int, str, int]:
+    """Size in bytes, a text that changes when the file does (no promise that it only then does), and its inode, 0 for
+    what lies elsewhere."""
     if is_url(path):
         size, stamp = facts_of(path)
         if size is None:
             raise CorpusError(path, InWords("a URL that does not tell its size"), "one that does (download it first)")
-        return size, stamp
+        return size, stamp, 0
     found = Path(path).stat()
-    return found.st_size, f"{found.st_mtime_ns} {found.st_ctime_ns}"
+    return found.st_size, _stamp(found), found.st_ino
+
+
+def _stamp(found: os.stat_result) -> str:
+    return f"{found.st_mtime_ns} {found.st_ctime_ns}"
 
 
 def find_sources(
@@ -209,7 +232,8 @@ def _source(path: str, kind: str, packing: str, streams: bool) -> Source:
             path, InWords("something that is no regular file"), "a file, a directory or a glob (- for a stream)"
         )
     try:
-        source = Source(path, *size_and_stamp(path), kind, packing)
+        size, stamp, inode = look_at(path)
+        source = Source(path, size, stamp, kind, packing, inode)
     except FileNotFoundError:
         raise CorpusError(path, InWords("nothing of this name"), "a file") from None
     if packing and not source.size:  # some readers take nothing at all for the end of the data

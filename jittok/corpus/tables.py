@@ -43,7 +43,7 @@ def _local_file(path: str | os.PathLike[str]) -> Any:
 
 
 def _opened(source: Source) -> Any:
-    return source.open() if is_url(source.path) else _local_file(source.path)
+    return source.open() if is_url(source.path) else source.same(_local_file(source.path))
 
 
 def _parquet(source: Source, **options: Any) -> Any:

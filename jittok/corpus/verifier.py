@@ -20,7 +20,7 @@ from jittok.corpus.manifest import Manifest, read_manifest
 from jittok.corpus.options import from_identity
 from jittok.corpus.ranges import Key, RawRange, read_unit, units
 from jittok.corpus.shards import fault_of
-from jittok.corpus.sources import STDIN, Source, size_and_stamp
+from jittok.corpus.sources import STDIN, Source, look_at
 from jittok.corpus.witness import WithTexts, WitnessEncoder
 from jittok.errors import CorpusError, InWords
 from jittok.tokenizer.other_files import KERNELS
@@ -189,12 +189,12 @@ def _sources(manifest: Manifest) -> list[Source]:
             expected = "inputs that can be read again, or --hashes-only"
             raise CorpusError("-", InWords("a corpus made from standard input"), expected)
         try:
-            size, stamp = size_and_stamp(row["path"])
+            size, stamp, inode = look_at(row["path"])
         except OSError:
             raise CorpusError(
                 row["path"], InWords("no such file"), "the inputs where they were, or --hashes-only"
             ) from None
-        sources.append(Source(row["path"], size, stamp, row["kind"], row["packing"]))
+        sources.append(Source(row["path"], size, stamp, row["kind"], row["packing"], inode))
     return sources
 
 
