@@ -14,14 +14,14 @@ from jittok import locks
 pytestmark = pytest.mark.process
 
 STORM = """
-import concurrent.futures, faulthandler, importlib, logging, multiprocessing
+import concurrent.futures.thread, faulthandler, importlib, logging, multiprocessing
 import os, signal, subprocess, sys, threading, time
 import jittok
 SECONDS, failed = float(sys.argv[1]), []
 faulthandler.dump_traceback_later(SECONDS + 100, exit=True)
 end = time.monotonic() + SECONDS
 counts = dict.fromkeys(["forks", "imports", "calls", "programs", "processes"], 0)
-threading.excepthook = lambda told: failed.append(repr(told.exc_value))
+threading.excepthook = sys.unraisablehook = lambda told: failed.append(repr(told.exc_value))  # also of hooks
 
 def all_the_while(what):
     def run():
