@@ -1,7 +1,7 @@
 """Compiled vocabularies on disk: structures of arrays in one file, mapped and not read when they are wanted again.
 
 A file has a head and arrays behind it. The head is JSON. It says how scalars and arrays make up NamedTuples and
-records of this package. A file is found by what the vocabulary's file holds (`content_key`). It belongs to a stamp
+records of this package. A file is found by what the vocabulary's file holds (`name_of`). It belongs to a stamp
 of the package's sources and tables: another version writes it anew.
 
 The content of a vocabulary's file is hashed once. After that its path, size, times and inode stand for it. What is read
@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import io
 import json
 import mmap
 import os
@@ -39,10 +38,6 @@ from jittok.record import Record
 MAGIC = b"jittok compiled vocabulary 2\n"
 ALIGNMENT = 64
 LEAST_HEAD, MOST_HEAD = 2, 1 << 20
-WHOLE = 64 << 20
-"""Files of up to this many bytes are hashed whole; of larger ones, models, the header is looked for and hashed."""
-BLOCK = 1 << 17
-"""Bytes of a file that are hashed at a time."""
 ROW = 4099
 """Words of a row of the sum: no multiple of a page, so that exchanged pages are noticed."""
 DIGITS = 40
@@ -61,12 +56,6 @@ class Damaged(Exception):
 
 _NOT_WRITTEN = (Damaged, OSError, ValueError, KeyError, TypeError, AttributeError, ImportError)
 """What reading a file gives that is not what was written."""
-
-
-def _end_of_header(source: Any) -> int:
-    from jittok.vocab.gguf import read_header
-
-    return read_header(source).stop
 
 
 def folder() -> str | None:
@@ -90,37 +79,11 @@ def stamp() -> str:
 # ---- which vocabulary
 
 
-def content_key(source: Any) -> str | None:
-    """The name of a vocabulary's content: 40 hex digits. None without a cache.
-
-    Raises what `read_header` raises; for small files it is not called, and a file that is none has a name too.
-    """
-    where = folder()
-    if where is None:
-        return None
-    if isinstance(source, str | os.PathLike):
-        return _key_of_file(os.fspath(source), where)
-    view = memoryview(source)
-    view = view if view.c_contiguous else memoryview(view.tobytes())
-    return name_of(view if view.nbytes <= WHOLE else view.cast("B")[: _end_of_header(source)])
-
-
 def name_of(content: Any) -> str:
-    """40 hex digits of bytes. Processors have instructions for SHA-256: it takes half as long as BLAKE2."""
+    """The name of a content: 40 hex digits. SHA-256 has instructions of its own: it takes half as long as BLAKE2."""
     import hashlib
 
     return hashlib.sha256(content).hexdigest()[:DIGITS]
-
-
-def _digest_of_file(file: io.BufferedReader, size: int) -> str:
-    """The same of the first bytes of a file, in blocks: a header may claim all of a large one."""
-    import hashlib
-
-    found, block = hashlib.sha256(), memoryview(bytearray(min(size, BLOCK)))
-    while size > 0 and (count := file.readinto(block[:size])):  # new memory a block would take as long as its digest
-        found.update(block[:count])
-        size -= count
-    return found.hexdigest()[:DIGITS]
 
 
 def _state_of(facts: os.stat_result) -> list[int]:
@@ -128,26 +91,42 @@ def _state_of(facts: os.stat_result) -> list[int]:
     return [facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns]
 
 
-def _key_of_file(path: str, where: str) -> str | None:
+def _link_of(path: str) -> tuple[str, str]:
+    """(path, the file that says which name its content had): not realpath, which would ask about every folder above."""
+    place = os.path.abspath(path)
+    name = blake2b(os.fsencode(place), digest_size=DIGITS // 2).hexdigest()
+    return place, os.path.join(folder(), name + LINK_ENDING)  # type: ignore[arg-type]  # asked where there is one
+
+
+def known_name(path: str) -> str | None:
+    """The name of a file's content by its path, size, times and inode, without opening it; None if it was not hashed
+    as it is now. OSError.
+
+    A file that others can write to is hashed each time: through a mapping they change it without changing its times.
+    """
     facts = os.stat(path)
-    if not stat.S_ISREG(facts.st_mode):
+    if folder() is None or not stat.S_ISREG(facts.st_mode) or trust.doubt(facts) is not None:
         return None
-    place = os.path.abspath(path)  # not realpath, which would ask about every folder above
-    link = os.path.join(where, blake2b(os.fsencode(place), digest_size=DIGITS // 2).hexdigest() + LINK_ENDING)
-    state = _state_of(facts)
+    place, link = _link_of(path)
     try:
         known = json.loads(read_kept(link) or b"")
-        if known["state"] == state and known["path"] == place:
-            return str(known["key"])
+        return str(known["key"]) if known["state"] == _state_of(facts) and known["path"] == place else None
     except (OSError, ValueError, KeyError, TypeError):
-        pass
-    with open(path, "rb") as file:
-        key = _digest_of_file(file, facts.st_size if facts.st_size <= WHOLE else _end_of_header(path))
-        hashed = _state_of(os.fstat(file.fileno()))
-    # neither exchanged nor written to meanwhile: its name would lead to the other content from then on
-    if hashed == state == _state_of(os.stat(path)) and time.time() - max(facts.st_mtime, facts.st_ctime) > SETTLED:
-        _write(link, json.dumps({"state": state, "path": place, "key": key}).encode())
-    return key
+        return None
+
+
+def remember(path: str, name: str, before: os.stat_result, after: os.stat_result) -> None:
+    """Keep the name of the content that an open file had between two looks at it, unless it was exchanged or written
+    to meanwhile, or so lately that its times do not tell: its path would lead to the other content from then on."""
+    state, youngest = _state_of(before), max(before.st_mtime, before.st_ctime)
+    if trust.doubt(before) is None and time.time() - youngest > SETTLED:
+        try:
+            same = state == _state_of(after) == _state_of(os.stat(path))
+        except OSError:
+            return
+        if same:
+            place, link = _link_of(path)
+            _write(link, json.dumps({"state": state, "path": place, "key": name}).encode())
 
 
 # ---- structures to bytes

@@ -1,4 +1,9 @@
-"""Where a Tokenizer comes from: a file, bytes, the package, a pickle. What was compiled before is taken from disk."""
+"""Where a Tokenizer comes from: a file, bytes, the package, a pickle. What was compiled before is taken from disk.
+
+What is kept there is found by the name of a content (`compiled.name_of`). A file that was hashed before is known by its
+path and times. Else it is opened and read once, and the bytes that were hashed are those that are parsed: what is kept
+under a name is never made of other bytes, whatever others do with the file meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +14,14 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from jittok._jit import on_compile, patiently
-from jittok.compiled import WHOLE, content_key, folder, name_of, recall
+from jittok.compiled import folder, known_name, name_of, recall, remember
 from jittok.digest import blake2b
 from jittok.errors import IN_MEMORY, MalformedVocab, refuse_keywords
 from jittok.pipeline import Pipeline
 from jittok.record import Record
 from jittok.tokenizer import Again, Tokenizer
-from jittok.vocab import Vocab, bundled_vocab
-from jittok.vocab.bundled import bundled_names, bundled_path
+from jittok.vocab import Vocab
+from jittok.vocab.bundled import bundled_names, bundled_path, packed_vocab
 from jittok.vocab.releases import NEWEST, release_named
 
 GGUF = b"GGUF"
@@ -27,8 +32,14 @@ PARTS = (
     *BESIDE,
 )  # fmt: skip
 """Files of a folder that `read_pipeline` may read: a tokenizer of another one would not be found in the cache."""
+WHOLE = 64 << 20
+"""Files of up to this many bytes are hashed whole. Of larger GGUF files, models, the header is, if it is no larger.
+What is larger has no name, and is read each time."""
 
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview
+Taken = tuple[Callable[[], str | None], Callable[[], Vocab | Pipeline]]
+"""Of a source that was opened: its key, None if nothing is to be kept under it (asked again when it has been read), and
+what reads it."""
 
 
 def load(
@@ -82,18 +93,37 @@ def load(
                 "llama_cpp, pre: found a file that is no GGUF, or options of such a file, expected a GGUF file"
             )
         return patiently(_load_file, source, asked, cache=cache, cache_bytes=cache_bytes)
-    name = os.fspath(source) if isinstance(source, str | os.PathLike) else IN_MEMORY
+    is_file = isinstance(source, str | os.PathLike)
+    name = os.fspath(source) if is_file else IN_MEMORY  # type: ignore[arg-type]
 
-    def key() -> str | None:
-        return _key_of(content_key(source) if cache else None, llama_cpp, pre)
+    def known() -> str | None:
+        return _key_of(known_name(name) if cache and is_file else None, llama_cpp, pre)
 
-    def read() -> Vocab:
-        from jittok.vocab import read_vocab
-
-        return read_vocab(source, llama_cpp=llama_cpp, pre=pre)
+    def take() -> Taken:
+        return _take_gguf(source, cache, llama_cpp, pre)
 
     options: dict[str, Any] = {"cache": cache, "cache_bytes": cache_bytes, "llama_cpp": llama_cpp, "pre": pre}
-    return patiently(_load, key, name, read, again=_again(name), **options)
+    return patiently(_load, known, name, take, again=_again(name), **options)
+
+
+def _take_gguf(source: Any, cache: bool, llama_cpp: str | None, pre: str | None) -> Taken:
+    """The header of a GGUF file."""
+    from jittok.vocab.file_bytes import FileBytes, HeldBytes
+    from jittok.vocab.gguf import header_of, opened
+    from jittok.vocab.load import from_header
+
+    data, name = opened(source)
+    content, header = None, None
+    if cache and folder() is not None:
+        file = data if isinstance(data, FileBytes) else None
+        data = data if file is None else HeldBytes(file, WHOLE)
+        header = header_of(data, name) if data.size > WHOLE else None
+        size = data.size if header is None else header.stop
+        content = name_of(data[:size]) if size <= WHOLE else None
+        if file is not None and content is not None:
+            remember(file.name, content, file.opened, file.facts())
+    key = _key_of(content, llama_cpp, pre)
+    return lambda: key, lambda: from_header(header or header_of(data, name), release_named(llama_cpp), pre)
 
 
 def _key_of(content: str | None, llama_cpp: str | None, pre: str | None) -> str | None:
@@ -120,16 +150,14 @@ def gguf_of(source: Any) -> bool:
 def _load_file(source: Any, options: dict[str, Any], *, cache: bool, cache_bytes: int | None) -> Tokenizer:
     """The Tokenizer of any file but GGUF."""
 
-    def read() -> Pipeline:
-        from jittok.files import read_pipeline
+    def known() -> str | None:
+        return _known_files(source, options) if cache else None
 
-        return read_pipeline(source, **options)
-
-    def key() -> str | None:
-        return _file_key(source, options) if cache else None
+    def take() -> Taken:
+        return _take_files(source, options, cache)
 
     name = os.fspath(source) if isinstance(source, str | os.PathLike) else IN_MEMORY
-    return _load(key, name, read, cache=cache, cache_bytes=cache_bytes, file_options=options, again=_again(name))
+    return _load(known, name, take, cache=cache, cache_bytes=cache_bytes, file_options=options, again=_again(name))
 
 
 _off: list[object] = []
@@ -170,25 +198,71 @@ def _without_collector() -> Iterator[None]:
             _off.remove(told)
 
 
-def _file_key(source: Any, options: dict[str, Any]) -> str | None:
-    """The name of all that decides what a file means: its content, the files beside it, what `load` was told. None
-    without a cache and where a file is very large: such a tokenizer is read each time."""
-    if folder() is None:
-        return None
+def _key_of_files(names: Mapping[str, str], options: dict[str, Any]) -> str:
+    """The key of all that decides what a file means: its content, the files beside it, what `load` was told.
+
+    names: the name of a file -> that of its content; "" for memory
+    """
     digest = blake2b(repr(sorted(options.items())).encode(), digest_size=20)
-    if not isinstance(source, str | os.PathLike):
-        digest.update(name_of(memoryview(source).cast("B")).encode())
-        return digest.hexdigest()
-    for part in _parts(os.fspath(source)):
-        if not os.path.isfile(part):
-            continue
-        if os.stat(part).st_size > WHOLE:
-            return None
-        known, name = content_key(part), os.fsencode(os.path.basename(part))
-        if known is None:
-            return None
-        digest.update(b"%d %b %b\n" % (len(name), name, known.encode()))  # a name may hold any byte
+    for file, content in names.items():
+        name = os.fsencode(file)
+        digest.update(b"%d %b %b\n" % (len(name), name, content.encode()))  # a name may hold any byte
     return digest.hexdigest()
+
+
+def _known_files(source: Any, options: dict[str, Any]) -> str | None:
+    """The key of files that were all hashed before, as they are now."""
+    if folder() is None or not isinstance(source, str | os.PathLike):
+        return None
+    names = {}
+    for part in _parts(os.fspath(source)):
+        if os.path.isfile(part):
+            content = known_name(part)
+            if content is None:
+                return None
+            names[os.path.basename(part)] = content
+    return _key_of_files(names, options)
+
+
+def _take_files(source: Any, options: dict[str, Any], cache: bool) -> Taken:
+    """A file, a folder or the bytes of a file, for `read_pipeline`."""
+    from jittok.files import read_pipeline
+
+    if not cache or folder() is None:
+        return lambda: None, lambda: read_pipeline(source, **options)
+    if not isinstance(source, str | os.PathLike):
+        content = source if type(source) is bytes else bytes(memoryview(source).cast("B"))
+        key = _key_of_files({"": name_of(content)}, options)
+        return lambda: key, lambda: read_pipeline(content, **options)
+    return _take_parts(os.fspath(source), options)
+
+
+def _take_parts(path: str, options: dict[str, Any]) -> Taken:
+    """All files that may say something, each opened and read once."""
+    from pathlib import Path
+
+    from jittok.files import read_pipeline
+    from jittok.files.contents import Held, reading
+    from jittok.vocab.file_bytes import FileBytes
+
+    inside = os.path.isdir(path)
+    contents, names = {}, {}
+    for part in _parts(path):
+        if os.path.isfile(part):
+            file, name = FileBytes(part), os.path.basename(part)
+            if file.size > WHOLE:
+                return lambda: None, lambda: read_pipeline(path, **options)
+            contents[name] = file[: file.size].tobytes()
+            names[name] = name_of(contents[name])
+            remember(part, names[name], file.opened, file.facts())
+    asked = PARTS if inside else (os.path.basename(path), *BESIDE)
+    held, key = Held(Path(path) if inside else Path(path).parent, asked, contents), _key_of_files(names, options)
+
+    def read() -> Pipeline:
+        with reading(held):
+            return read_pipeline(path, **options)
+
+    return lambda: key if held.complete else None, read
 
 
 def _parts(path: str) -> list[str]:
@@ -201,22 +275,26 @@ def _parts(path: str) -> list[str]:
     return sorted({os.path.join(path, name) for part in PARTS for name in fnmatch.filter(names, part)})
 
 
-def _load(
-    key_of: Callable[[], str | None], source: str, read: Callable[[], Vocab | Pipeline], **options: Any
-) -> Tokenizer:
-    """The Tokenizer kept under the key of a source, or else of the Vocab that `read` gives.
+def _load(known: Callable[[], str | None], source: str, take: Callable[[], Taken], **options: Any) -> Tokenizer:
+    """The Tokenizer kept under the key of a source, or else of the Vocab that is read.
 
-    key_of(): the key. It is asked again after reading: what was exchanged meanwhile is not kept, for it would answer
-    under the other's name. A file that was hashed before is known by its times, unless they are too young to tell.
+    known(): the key, if it is known without reading anything; take(): opens the source
     """
-    key = key_of()
-    kept = None if key is None else recall(key, "encoder")
-    known = None if kept is None else kept.part("vocab")
-    if known is not None:
-        return Tokenizer(known["vocab"]._replace(source=source), key=key, kept=kept, **options)
+    key, taken = known(), None
+    while True:
+        kept = None if key is None else recall(key, "encoder")
+        parts = None if kept is None else kept.part("vocab")
+        if parts is not None:
+            return Tokenizer(parts["vocab"]._replace(source=source), key=key, kept=kept, **options)
+        if taken is not None:
+            break
+        taken = take()
+        key, before = taken[0](), key
+        if key == before:  # nothing is kept under it
+            break
     with _without_collector():
-        vocab = read()._replace(source=source)
-        return Tokenizer(vocab, key=key if key is not None and key_of() == key else None, **options)
+        vocab = taken[1]()._replace(source=source)
+        return Tokenizer(vocab, key=taken[0](), **options)
 
 
 def bundled(
@@ -232,14 +310,20 @@ def bundled(
     release_named(llama_cpp)
     path = bundled_path(name)
 
-    def key() -> str | None:
-        return _key_of(content_key(path), llama_cpp, pre)
+    def known() -> str | None:
+        return _key_of(known_name(path), llama_cpp, pre)
 
-    def read() -> Vocab:
-        return bundled_vocab(name, llama_cpp=llama_cpp, pre=pre)
+    def take() -> Taken:
+        with open(path, "rb") as file:
+            before, packed = os.fstat(file.fileno()), file.read()
+            content = None if folder() is None else name_of(packed)
+            if content is not None:
+                remember(path, content, before, os.fstat(file.fileno()))
+        key = _key_of(content, llama_cpp, pre)
+        return lambda: key, lambda: packed_vocab(packed, llama_cpp=llama_cpp, pre=pre)
 
     options: dict[str, Any] = {"again": _Bundle(name), "cache_bytes": cache_bytes, "llama_cpp": llama_cpp, "pre": pre}
-    return patiently(_load, key, f"bundled vocabulary {name}", read, **options)
+    return patiently(_load, known, f"bundled vocabulary {name}", take, **options)
 
 
 class _Bundle(Record):

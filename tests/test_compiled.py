@@ -1,8 +1,12 @@
 """Compiled vocabularies on disk: what comes back is what was written, and damage is never believed."""
 
+import contextlib
 import json
 import logging
 import lzma
+import mmap
+import os
+import pydoc
 import re
 import shutil
 import sys
@@ -124,13 +128,21 @@ def test_a_changed_file_is_another_vocabulary(tmp_path):
     assert jittok.load(unpacked("syn-wpm-cased", path)) == first
 
 
+def taken(source) -> str | None:
+    """The key of a GGUF file that is read."""
+    return loading._take_gguf(source, True, None, None)[0]()
+
+
 def test_a_larger_file_is_known_by_its_header(tmp_path, monkeypatch):
     path = unpacked("syn-wpm-cased", tmp_path / "a.gguf")
-    monkeypatch.setattr(compiled, "WHOLE", 100)
-    key = compiled.content_key(path)
+    key, size = taken(path), path.stat().st_size
     with path.open("ab") as file:
         file.write(b"weights")
-    assert compiled.content_key(path) == key == compiled.content_key(path.read_bytes())
+    assert taken(path) == taken(path.read_bytes()) != key
+    monkeypatch.setattr(loading, "WHOLE", size)
+    assert taken(path) == taken(path.read_bytes()) == taken(bytearray(path.read_bytes())) == key
+    monkeypatch.setattr(loading, "WHOLE", size - 1)
+    assert taken(path) is taken(path.read_bytes()) is None, "a larger header is read each time"
 
 
 def kept_file(folder: Path) -> Path:
@@ -241,25 +253,116 @@ def words_file(path: Path, words: str, padding: int = 0) -> Path:
     return path
 
 
-@pytest.mark.parametrize("kind", ["gguf", "json"])
-def test_a_file_exchanged_while_it_is_loaded_is_not_kept_under_the_others_name(kind, tmp_path, monkeypatch):
-    path = tmp_path / f"a.{kind}"
-    contents = {
-        "gguf": [unpacked(name, tmp_path / name).read_bytes() for name in ("syn-wpm-cased", "syn-spm-user")],
-        "json": [words_file(tmp_path / words, words).read_bytes() for words in ("abu", "bau")],
-    }[kind]
-    path.write_bytes(contents[0])
-    recall = loading.recall
+CONTENTS = {"gguf": ("syn-wpm-cased", "syn-spm-user"), "json": ("abu", "bau"), "folder": ("abu", "bau")}
 
-    def exchanged(key, name):
-        path.write_bytes(contents[1])
+
+def two_sources(kind: str, home: Path) -> list[Path]:
+    """Two files, or folders, in folders of their own."""
+    made = []
+    for k, name in enumerate(CONTENTS[kind]):
+        (home / str(k)).mkdir(parents=True)
+        if kind == "gguf":
+            made.append(unpacked(name, home / str(k) / "a.gguf"))
+        elif kind == "json":
+            made.append(words_file(home / str(k) / "a.json", name))
+        else:
+            made.append(words_file(home / str(k) / "a" / "tokenizer.json", name).parent)
+            (made[-1] / "tokenizer_config.json").write_text("{}")
+    return made
+
+
+OPENED = ("jittok.vocab.file_bytes.os.open", "jittok.vocab.file_bytes.os.preadv", "jittok.loading.recall")
+"""Where a file may be exchanged: when it is opened, when it is read, when the cache is asked."""
+
+
+@pytest.mark.parametrize("kind", CONTENTS)
+@pytest.mark.parametrize("number", range(6))
+@pytest.mark.parametrize("moment", OPENED)
+def test_what_is_kept_under_a_name_was_made_of_these_bytes(kind, number, moment, tmp_path, monkeypatch):
+    """The folder above is exchanged, A, B, A, which changes no time of a file: at one moment and back at the next."""
+    first, other = two_sources(kind, tmp_path)
+    link, count = tmp_path / "now", 0
+    link.symlink_to(first.parent)
+    path, original = link / first.name, pydoc.locate(moment)
+    text = "a b Hello"
+    right = [jittok.load(each, cache=False).encode(text).tolist() for each in (first, other)]
+    assert right[0] != right[1]
+
+    def lead_to(source):
+        link.unlink()
+        link.symlink_to(source.parent)
+
+    def exchanging(*args, **kwargs):
+        nonlocal count
+        count += 1
+        lead_to(other if count > number else first)
+        try:
+            return original(*args, **kwargs)
+        finally:
+            lead_to(first)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(moment, exchanging)
+        with contextlib.suppress(jittok.MalformedVocab, OSError):
+            assert jittok.load(path).encode(text).tolist() in right
+    for source, ids in zip((first, other), right, strict=True):
+        lead_to(source)
+        assert jittok.load(source).encode(text).tolist() == ids
+        assert jittok.load(path).encode(text).tolist() == ids
+
+
+@pytest.mark.parametrize("kind", ["gguf", "json"])
+def test_a_file_written_to_while_it_is_loaded_is_kept_as_it_was_read(kind, tmp_path, monkeypatch):
+    first, other = (path.read_bytes() for path in two_sources(kind, tmp_path / "sources"))
+    path, recall = tmp_path / f"a.{kind}", loading.recall
+    path.write_bytes(first)
+
+    def written(key, name):
+        path.write_bytes(other)
         return recall(key, name)
 
     with monkeypatch.context() as patch:
-        patch.setattr(loading, "recall", exchanged)
+        patch.setattr(loading, "recall", written)
+        answer = jittok.load(path).encode("a b").tolist()
+    assert answer == jittok.load(first, cache=False).encode("a b").tolist()
+    for content in (first, other):
+        path.write_bytes(content)
+        assert jittok.load(path).encode("a b").tolist() == jittok.load(content, cache=False).encode("a b").tolist()
+
+
+@pytest.mark.parametrize("kind", ["gguf", "json"])
+@pytest.mark.parametrize("larger", [False, True])
+def test_memory_that_others_write_to_is_copied_before_it_is_hashed(kind, larger, tmp_path, monkeypatch):
+    """Such as a mapped file, or shared memory."""
+    first, other = (path.read_bytes() for path in two_sources(kind, tmp_path))
+    size = max(len(first), len(other))
+    first, other = first.ljust(size, b" "), other.ljust(size, b" ")
+    memory, recall = mmap.mmap(-1, size), loading.recall
+    memory[:] = first
+    if larger and kind == "gguf":
+        monkeypatch.setattr(loading, "WHOLE", size - 1)
+
+    def written(key, name):
+        memory[:] = other
+        return recall(key, name)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loading, "recall", written)
+        answer = jittok.load(memory).encode("a b").tolist()
+    assert answer == jittok.load(first, cache=False).encode("a b").tolist()
+    assert jittok.load(first).encode("a b").tolist() == answer
+    assert jittok.load(other).encode("a b").tolist() == jittok.load(other, cache=False).encode("a b").tolist()
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="no modes of files")
+def test_a_file_that_others_can_write_to_is_not_known_by_its_times(tmp_path, monkeypatch):
+    """Who has mapped it changes it without changing its times, on some file systems for as long as it is mapped."""
+    path = unpacked("syn-wpm-cased", tmp_path / "a.gguf")
+    monkeypatch.setattr(compiled, "SETTLED", -1e9)
+    for mode, known in ((0o644, True), (0o664, False), (0o646, False), (0o600, True)):
+        path.chmod(mode)
         jittok.load(path)
-    path.write_bytes(contents[0])
-    assert jittok.load(path).encode("a b").tolist() == jittok.load(path, cache=False).encode("a b").tolist()
+        assert (compiled.known_name(str(path)) is not None) == known
 
 
 def test_folders_with_a_file_too_large_to_be_kept_are_read_each_time(tmp_path, monkeypatch):
@@ -279,23 +382,21 @@ def test_of_a_folder_only_the_files_of_a_tokenizer_are_looked_at(tmp_path, folde
 
 def test_a_file_that_is_exchanged_while_it_is_hashed_gets_no_name_of_the_other(tmp_path, monkeypatch):
     """The folder around it comes back to its place, which changes no time of the file."""
-    mine, other, away = (tmp_path / name for name in ("mine", "other", "away"))
-    for folder, name in ((mine, "syn-wpm-cased"), (other, "syn-rwkv")):
-        folder.mkdir()
-        unpacked(name, folder / "vocab.gguf")
-    right, known = compiled.name_of((mine / "vocab.gguf").read_bytes()), compiled.read_kept
+    monkeypatch.setattr(compiled, "SETTLED", -1e9)
+    first, other = two_sources("gguf", tmp_path)
+    link, remember = tmp_path / "now", loading.remember
+    link.symlink_to(other.parent)
 
-    def exchanged(link):
-        mine.rename(away)
-        other.rename(mine)
-        return known(link)
+    def back(*args):
+        link.unlink()
+        link.symlink_to(first.parent)
+        remember(*args)
 
-    with monkeypatch.context() as patch:
-        patch.setattr(compiled, "read_kept", exchanged)  # between looking at the file and opening it
-        assert compiled.content_key(mine / "vocab.gguf") != right
-    mine.rename(other)
-    away.rename(mine)
-    assert compiled.content_key(mine / "vocab.gguf") == right
+    monkeypatch.setattr(loading, "remember", back)
+    path = str(link / first.name)
+    assert taken(path) == compiled.name_of(other.read_bytes())
+    assert compiled.known_name(path) is None
+    assert taken(path) == compiled.known_name(path) == compiled.name_of(first.read_bytes())
 
 
 def test_the_tables_of_characters_are_part_of_the_stamp(tmp_path, monkeypatch):

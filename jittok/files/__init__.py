@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from jittok.errors import IN_MEMORY, InWords, MalformedVocab, UnsupportedVocab
-from jittok.files.contents import exists, parse_around, parse_json, read_file
+from jittok.files.contents import exists, matching, parse_around, parse_json, read_file
 from jittok.files.places import Node
 from jittok.pipeline import Pipeline
 
@@ -46,7 +46,7 @@ def _folder(folder: Path, given: Mapping[str, Any]) -> Pipeline:
         if path := exists(folder, name):
             return _file(path, read_file(path), given)
     for pattern in ("*.model", "*.tiktoken"):
-        if path := next(iter(sorted(folder.glob(pattern))), None):
+        if path := next(iter(matching(folder, pattern)), None):
             return _file(path, read_file(path), given)
     vocab, merges, plain = (exists(folder, name) for name in ("vocab.json", "merges.txt", "vocab.txt"))
     if vocab and merges:
@@ -56,7 +56,7 @@ def _folder(folder: Path, given: Mapping[str, Any]) -> Pipeline:
         return read_vocab_json(folder, vocab, merges)
     if plain:
         return _file(plain, read_file(plain), given)
-    if path := next(iter(sorted(folder.glob("rwkv*.txt"))), None):
+    if path := next(iter(matching(folder, "rwkv*.txt")), None):
         return _file(path, read_file(path), given)
     for name, expected in SINGLE.items():
         if exists(folder, name):
@@ -79,8 +79,8 @@ def _file(path: Path, content: bytes, given: Mapping[str, Any]) -> Pipeline:
 
         _none_of(str(path), given)
         return read_vocab_txt(path)
-    beside = path.parent / "tokenizer_config.json"
-    config = parse_json(str(beside), read_file(beside)) if beside.is_file() else None
+    beside = exists(path.parent, "tokenizer_config.json")
+    config = parse_json(str(beside), read_file(beside)) if beside else None
     return _content(str(path), content, given, config)
 
 

@@ -1,9 +1,17 @@
-"""What a reader gets: the bytes of a file, never more than are reasonable."""
+"""What a reader gets: the bytes of a file, never more than are reasonable; or those that were read before it began.
+
+A reader may want several files. Where its answer is kept, all of them are read and hashed first, each once (`Held`).
+Whatever happens on the disk meanwhile, the reader sees these bytes.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +25,55 @@ MOST_BYTES = 512 << 20
 """The largest real file has 33 MB."""
 
 
+class Held:
+    """Files of one folder, read before. `names`: patterns of all names that were looked for; those are there or not.
+    `complete` turns False when something else is wanted, which is then looked for on the disk."""
+
+    def __init__(self, folder: Path, names: Sequence[str], files: Mapping[str, bytes]) -> None:
+        self.complete = True
+        self._folder, self._names, self._files = folder, names, files
+
+    def read(self, path: Path) -> bytes | None:
+        """The bytes of a file, None if it is not held."""
+        if path.parent == self._folder and path.name in self._files:
+            return self._files[path.name]
+        self.complete = False
+        return None
+
+    def matching(self, folder: Path, pattern: str) -> list[Path] | None:
+        """Files that match a name or pattern, sorted; None if it was not looked for."""
+        if folder == self._folder and (pattern in self._names or any(fnmatch(pattern, name) for name in self._names)):
+            return [folder / name for name in sorted(self._files) if name == pattern or fnmatch(name, pattern)]
+        self.complete = False
+        return None
+
+
+_now = threading.local()
+
+
+@contextlib.contextmanager
+def reading(held: Held) -> Iterator[None]:
+    """While this thread reads, from these files alone."""
+    _now.held = held
+    try:
+        yield
+    finally:
+        del _now.held
+
+
+def matching(folder: Path, pattern: str) -> list[Path]:
+    """The files of a folder that match a pattern, sorted."""
+    held = getattr(_now, "held", None)
+    found = None if held is None else held.matching(folder, pattern)
+    return found if found is not None else sorted(path for path in folder.glob(pattern) if path.is_file())
+
+
 def read_file(path: Path) -> bytes:
     """The bytes of a regular file. MalformedVocab, UnsupportedVocab, OSError."""
+    held = getattr(_now, "held", None)
+    content = None if held is None else held.read(path)
+    if content is not None:
+        return bytes(content)
     facts = path.stat()
     if not stat.S_ISREG(facts.st_mode):
         raise MalformedVocab(str(path), "file", InWords("a device or pipe"), "a plain file")
@@ -69,5 +124,9 @@ def not_json(file: str, content: bytes, error: Any) -> MalformedVocab:
 
 def exists(folder: Path, name: str) -> Path | None:
     """A file of a folder, None where there is none."""
+    held = getattr(_now, "held", None)
+    found = None if held is None else held.matching(folder, name)
+    if found is not None:
+        return found[0] if found else None
     path = folder / name
     return path if os.path.isfile(path) else None  # noqa: PTH113  a name may be too long for Path

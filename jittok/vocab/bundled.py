@@ -36,6 +36,14 @@ def bundled_source(name: str) -> bytes:
 
 def bundled_vocab(name: str, *, llama_cpp: str | None = None, pre: str | None = None) -> Vocab:
     """The Vocab of a bundled vocabulary, read as `read_vocab` does. ValueError for a name that is none."""
+    with open(bundled_path(name), "rb") as file:
+        return packed_vocab(file.read(), llama_cpp=llama_cpp, pre=pre)
+
+
+def packed_vocab(packed: bytes, *, llama_cpp: str | None = None, pre: str | None = None) -> Vocab:
+    """The same of the bytes of its packed file."""
+    import lzma
+
     from jittok.vocab.load import read_vocab
 
-    return read_vocab(bundled_source(name), llama_cpp=llama_cpp, pre=pre)
+    return read_vocab(lzma.decompress(packed), llama_cpp=llama_cpp, pre=pre)

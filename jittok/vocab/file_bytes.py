@@ -1,4 +1,4 @@
-"""Bytes of a file, read where they are asked for, and nothing else of it.
+"""Bytes of a file, read where they are asked for, and nothing else of it; and bytes that are kept as they were read.
 
 Not mapped: whoever cuts a mapped file kills the process that looks at it (SIGBUS), and nobody can be kept from cutting
 a model. A file that is cut after it was opened is MalformedVocab.
@@ -7,6 +7,7 @@ a model. A file that is cut after it was opened is MalformedVocab.
 from __future__ import annotations
 
 import os
+import stat
 import weakref
 
 import numpy as np
@@ -14,17 +15,29 @@ from numpy.typing import NDArray
 
 from jittok.errors import InWords, MalformedVocab
 
-_FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+_FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
+"""Without waiting: a pipe would wait for somebody to write. Of a regular file this changes nothing."""
 
 
 class FileBytes:
-    """`size`, as it was when the file was opened, and slices of step 1, each read anew into an array of its own."""
+    """`size`, as it was when the file was opened, and slices of step 1, each read anew into an array of its own.
+
+    Opening raises OSError, and MalformedVocab for what is no regular file.
+    """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.name = os.fspath(path)
         self._descriptor = os.open(path, _FLAGS)
         weakref.finalize(self, os.close, self._descriptor)
-        self.size = os.fstat(self._descriptor).st_size
+        self.opened = self.facts()
+        if not stat.S_ISREG(self.opened.st_mode):
+            found = "a directory" if stat.S_ISDIR(self.opened.st_mode) else "a device or pipe"
+            raise MalformedVocab(self.name, "file", InWords(found), "a GGUF file")
+        self.size = self.opened.st_size
+
+    def facts(self) -> os.stat_result:
+        """What the system says of the open file now; `opened`: what it said at first."""
+        return os.fstat(self._descriptor)
 
     def __getitem__(self, part: slice) -> NDArray[np.uint8]:
         start, stop, _ = part.indices(self.size)
@@ -49,3 +62,33 @@ class FileBytes:
         found = os.read(self._descriptor, len(out))
         out[: len(found)] = found
         return len(found)
+
+
+class HeldBytes:
+    """The bytes of a source up to the last one that was asked for, each read once and kept: those that are parsed are
+    those that are hashed, even if somebody writes to the file or to the memory meanwhile.
+
+    `complete` turns False, and nothing is kept any more, when more than `most` bytes are asked for.
+    """
+
+    def __init__(self, source: FileBytes | NDArray[np.uint8], most: int) -> None:
+        self.size, self.complete = source.size, True
+        self._source, self._most = source, most
+        self._held, self._count = np.empty(0, np.uint8), 0
+
+    def __getitem__(self, part: slice) -> NDArray[np.uint8]:
+        start, stop, _ = part.indices(self.size)
+        if stop > self._most:
+            self.complete, self._most, self._held, self._count = False, 0, np.empty(0, np.uint8), 0
+            return self._source[start:stop].copy()
+        if stop > self._count:
+            self._read_up_to(stop)
+        return self._held[start:stop]
+
+    def _read_up_to(self, stop: int) -> None:
+        if stop > self._held.size:
+            room = np.empty(min(max(stop, 2 * self._held.size), self.size), np.uint8)
+            room[: self._count] = self._held[: self._count]  # slices that were given keep the bytes before
+            self._held = room
+        self._held[self._count : stop] = self._source[self._count : stop]
+        self._count = stop

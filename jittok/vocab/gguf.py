@@ -13,10 +13,8 @@ from __future__ import annotations
 
 import mmap
 import os
-import stat
 import struct
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +22,7 @@ from numpy.typing import NDArray
 
 from jittok.errors import InWords, MalformedVocab, UnsupportedVocab
 from jittok.vocab.constants import MAGIC, ValueType
-from jittok.vocab.file_bytes import FileBytes
+from jittok.vocab.file_bytes import FileBytes, HeldBytes
 from jittok.vocab.strings import walk
 
 U8, I8, U16, I16 = int(ValueType.UINT8), int(ValueType.INT8), int(ValueType.UINT16), int(ValueType.INT16)
@@ -68,8 +66,8 @@ LEAST_PAIR = 8 + 1 + 4 + 1
 FIRST_BLOCK, LARGEST_BLOCK = 1 << 16, 1 << 20
 """Bytes of a file that are read at a time: each block has twice as many as the one before, up to the largest."""
 
-Bytes = NDArray[np.uint8] | FileBytes
-"""All bytes of a source: those in memory as they lie there, those of a file to be read."""
+Bytes = NDArray[np.uint8] | FileBytes | HeldBytes
+"""All bytes of a source: those of `bytes` as they lie there, those of a file or of other memory to be read."""
 
 
 @dataclass(frozen=True)
@@ -174,18 +172,25 @@ def _type_name(found: Any) -> str:
 
 def read_header(source: Source) -> Header:
     """The header of a file, or of the bytes of one. MalformedVocab, UnsupportedVocab, OSError, TypeError."""
+    return header_of(*opened(source))
+
+
+def opened(source: Source) -> tuple[Bytes, str]:
+    """(bytes, name) of a source. Memory that others may write to is copied as far as it is asked for, so that what was
+    checked is what is used."""
     if not isinstance(source, (str, os.PathLike)):
         view = _view(source)
-        return _Walker(np.frombuffer(view, np.uint8), "vocabulary in memory", len(view)).header()
-    path = Path(source)
-    mode = path.stat().st_mode  # before opening: a pipe would wait for somebody to write
-    if not stat.S_ISREG(mode):
-        found = "a directory" if stat.S_ISDIR(mode) else "a device or pipe"
-        raise MalformedVocab(str(path), "file", InWords(found), "a GGUF file")
-    data = FileBytes(path)
-    if data.size == 0:
-        raise MalformedVocab(str(path), "file", InWords("no bytes at all"), "a GGUF file or another tokenizer file")
-    return _Walker(data, str(path), data.size).header()
+        data = np.frombuffer(view, np.uint8)
+        return data if type(view.obj) is bytes else HeldBytes(data, data.size), "vocabulary in memory"
+    file = FileBytes(source)
+    if file.size == 0:
+        raise MalformedVocab(file.name, "file", InWords("no bytes at all"), "a GGUF file or another tokenizer file")
+    return file, file.name
+
+
+def header_of(data: Bytes, name: str) -> Header:
+    """The header in these bytes. MalformedVocab, UnsupportedVocab."""
+    return _Walker(data, name, data.size).header()
 
 
 def _view(source: Any) -> memoryview:

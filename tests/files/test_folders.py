@@ -176,16 +176,22 @@ def test_folders_of_other_files_are_kept_apart_whatever_their_names(tmp_path):
         place.mkdir()
     for name, content in (("a.model", b"first"), ("b.model", b"second")):
         (two / name).write_bytes(content)
-    known = jittok.compiled.content_key(two / "a.model")
+    known = jittok.compiled.name_of(b"first")
     (one / f"a.model {known}\nb.model").write_bytes(b"second")
-    assert loading._file_key(two, {}) != loading._file_key(one, {}) is not None
+    keys = [loading._take_parts(str(place), {})[0]() for place in (two, one)]
+    assert keys[0] != keys[1]
+    assert None not in keys
 
 
-def test_a_file_whose_content_has_no_name_is_not_kept(tmp_path, monkeypatch):
-    (tmp_path / "vocab.txt").write_bytes(b"a")
-    assert loading._file_key(tmp_path, {}) is not None
-    monkeypatch.setattr(loading, "content_key", lambda _: None)  # it has become a pipe
-    assert loading._file_key(tmp_path, {}) is None
+def test_an_answer_that_needed_a_file_which_nobody_hashed_is_not_kept(tmp_path, monkeypatch):
+    for name in ("vocab.txt", "tokenizer_config.json"):
+        (tmp_path / name).write_text("{}" if name.endswith("json") else "[UNK]\n[CLS]\n[SEP]\n[PAD]\n[MASK]\na")
+    for parts, kept in ((loading.PARTS, True), (("vocab.txt", "tokenizer.json"), False)):
+        monkeypatch.setattr(loading, "PARTS", parts)
+        key, read = loading._take_parts(str(tmp_path), {})
+        assert key() is not None
+        read()
+        assert (key() is not None) == kept
 
 
 K = {**PLAIN, "content": "K", "normalized": True}
