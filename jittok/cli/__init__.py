@@ -1,7 +1,7 @@
 """The command line: one module a command, imported with nothing heavy so that --help need not wait for numba.
 
-A command module has HELP, `add_arguments(parser)` and `run(arguments) -> int`. Status 0, 1 (the answer is "no": a
-difference, a failed check), 2 (wrong use or bad input: one line on standard error).
+A command module has HELP, EXAMPLES, `add_arguments(parser)` and `run(arguments) -> int`. Status 0, 1 (the answer is
+"no": a difference, a failed check), 2 (wrong use or bad input: one line on standard error).
 """
 
 from __future__ import annotations
@@ -16,45 +16,34 @@ import signal
 import sys
 import threading
 from collections.abc import Container, Iterator, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 from jittok import __version__
 from jittok.cli.common import note
-from jittok.display.terminal import harmless
+from jittok.cli.parser import EXAMPLES, Parser, in_one_line
 from jittok.errors import JittokError
 
 COMMANDS = ("encode", "decode", "count", "info", "compare", "convert", "trace", "corpus", "verify", "train", "cache")
 """Modules of this package, in the order of --help."""
 EXPECTED_FAILURES = (JittokError, OSError, ValueError, TypeError, KeyError, ImportError, EOFError, MemoryError)
 """What bad input, files and installations give. Anything else is a bug, and says so."""
-NAMES = ("FILE", "FILE|NAME", "DIR", "OUT", "INPUT", "VOCAB", "A", "B")
+NAMES = ("FILE", "FILE|NAME", "ID|FILE", "DIR", "OUT", "INPUT", "VOCAB", "A", "B")
 """What --help calls the name of a file or folder."""
-OUTPUTS = ("out", "output", "html", "work", "save_words", "trace")
+OUTPUTS = ("out", "html", "work", "save_words", "trace")
 """Options that name an output."""
 INTERRUPTED = 130
-LONGEST = 3000
-"""Most characters of an error that are printed."""
 OF_WRITING = (errno.ENOSPC, errno.EFBIG, errno.EPIPE, getattr(errno, "EDQUOT", errno.ENOSPC))
 """Errors that only a write can have."""
 ABOUT = (
     "The tokenizers of open models, for large corpora: any tokenizer file (GGUF, tokenizer.json, .model, ranks, ...), "
     "or what is bundled: bert, gpt-2, mistral, t5."
 )
-
-
-class Parser(argparse.ArgumentParser):
-    """argparse, with wrong use told in one line."""
-
-    def error(self, message: str) -> NoReturn:
-        """Print one line and leave with status 2."""
-        self.exit(2, harmless(_in_one_line(f"{self.prog}: {message} (see {self.prog} --help)")) + "\n")
-
-    def _print_message(self, message: str, file: Any = None) -> None:
-        """As argparse does, which passes over a stream that takes nothing: of standard output that is an error."""
-        if message and file is not None and file is not sys.stderr:
-            file.write(message)
-        elif message:
-            note(message.removesuffix("\n"))
+FIRST = """# token ids of a text, with a vocabulary that jittok brings
+jittok encode --vocab gpt-2 -p "Hello, world"
+# how many tokens the files of a folder have, with a model's own tokenizer
+jittok count --vocab tokenizer.json docs/
+# what a command can do
+jittok encode --help"""
 
 
 def _name(text: str) -> str:
@@ -74,12 +63,14 @@ def _output_name(text: str) -> str:
 
 def build_parser() -> argparse.ArgumentParser:
     """The parser of all commands."""
-    parser = Parser(prog="jittok", description=ABOUT)
+    parser = Parser(prog="jittok", description=ABOUT, epilog=f"{EXAMPLES}\n{FIRST}")
     parser.add_argument("--version", action="version", version=f"jittok {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
     for name in COMMANDS:
         module = importlib.import_module(f"jittok.cli.{name}")
-        command = commands.add_parser(name, help=module.HELP, description=module.HELP)
+        command = commands.add_parser(
+            name, help=module.HELP, description=module.HELP, epilog=f"{EXAMPLES}\n{module.EXAMPLES}"
+        )
         module.add_arguments(command)
         for action in command._actions:
             if action.dest in OUTPUTS and action.metavar:
@@ -210,7 +201,7 @@ def _compiling_told() -> Iterator[None]:
 def one_line(error: BaseException, options: Container[str] = ()) -> str:
     """What an exception says, in one line. Those of `options` have the names of the command line."""
     if isinstance(error, OSError) and error.filename is not None:
-        return _in_one_line(f"{error.filename}: {error.strerror}")
+        return in_one_line(f"{error.filename}: {error.strerror}")
     if isinstance(error, OSError) and error.strerror:
         if error.errno in OF_WRITING:
             return f"standard output: {error.strerror}"  # an error of any other output names its file
@@ -220,19 +211,9 @@ def one_line(error: BaseException, options: Container[str] = ()) -> str:
     if isinstance(error, ModuleNotFoundError) and "pip install" not in str(error):
         return f"{error.name} is not installed: pip install '.[cli,corpus]' in a checkout of jittok"
     if isinstance(error, JittokError) and error.on_command_line is not None:
-        return _in_one_line(error.on_command_line)
+        return in_one_line(error.on_command_line)
     said = error.args[0] if isinstance(error, KeyError) and error.args else error
     where, colon, rest = str(said).partition(": ")
     if where in options and not isinstance(error, OSError | JittokError):  # those name files
         said = f"--{where.replace('_', '-')}{colon}{rest}"
-    return _in_one_line(str(said)) or type(error).__name__
-
-
-def _in_one_line(text: str) -> str:
-    """A text as one line: each line end, and the blanks around it, become a space. Other white space stays, as names of
-    files may have it. Of a long text the middle is left out: somebody may give a whole text as the name of a file."""
-    line = " ".join(filter(None, (line.strip() for line in text.strip().splitlines())))
-    if len(line) <= LONGEST:
-        return line
-    half = LONGEST // 2
-    return f"{line[:half]} … {len(line) - 2 * half:,} characters … {line[-half:]}"
+    return in_one_line(str(said)) or type(error).__name__

@@ -8,9 +8,13 @@ import os
 import subprocess
 import sys
 
-from jittok.cli.common import tell, write
+from jittok.cli.common import add_json, group, tell, write
 
 HELP = "List, clear or fill the cache of machine code and compiled vocabularies."
+EXAMPLES = """# what is kept, and where machine code is from
+jittok cache list
+# in an image: compile now, for every processor of a level
+jittok cache warm --vocab model.gguf --level v3"""
 WARM_TEXT = "The first text.\n\u00e9\u4e2d\U0001f600 <|x|> 12345 \t it's"
 """A little of everything, so that the kernels that texts need are asked for."""
 
@@ -20,18 +24,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "action",
         choices=("list", "clear", "warm"),
+        metavar="list|clear|warm",
         help="list: what is kept; clear: delete it; warm: compile --vocab and its kernels now (for images)",
     )
-    parser.add_argument(
+    warm = group(parser, "warm")
+    warm.add_argument(
         "--vocab", action="append", default=[], metavar="FILE|NAME",
-        help="warm: any tokenizer file or bundled name; may be given again (default: every bundled vocabulary)",
+        help="any tokenizer file or bundled name; may be given again (default: every bundled vocabulary)",
     )  # fmt: skip
-    parser.add_argument(
+    warm.add_argument(
         "--level", metavar="v2|v3|v4",
-        help="warm: for every processor of this level and not only this one: an image that is made on one machine and "
+        help="for every processor of this level and not only this one: an image that is made on one machine and "
         "run on others compiles nothing there (arm64: v8)",
     )  # fmt: skip
-    parser.add_argument("--json", action="store_true", help="print data as JSON")
+    add_json(parser)
 
 
 def run(options: argparse.Namespace) -> int:

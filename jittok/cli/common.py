@@ -25,51 +25,87 @@ VOCABS = "a GGUF file, another tokenizer file, a folder of one"
 """What --vocab reads."""
 
 
+def group(parser: argparse.ArgumentParser, title: str) -> argparse._ArgumentGroup:
+    """The group of options with this title."""
+    for known in parser._action_groups:
+        if known.title == title:
+            return known
+    return parser.add_argument_group(title)
+
+
 def add_vocab(parser: argparse.ArgumentParser, required: bool = True) -> None:
-    """--vocab and --json, which every command has."""
-    parser.add_argument(
+    """--vocab and what goes with it, and --json."""
+    tokenizer = group(parser, "tokenizer")
+    tokenizer.add_argument(
         "--vocab",
         required=required,
         metavar="FILE|NAME",
         help="any tokenizer file (GGUF, tokenizer.json, .model, ...), a folder of one, or a bundled name: bert, gpt-2, "
         "mistral, t5",
     )
-    parser.add_argument(
+    tokenizer.add_argument(
         "--llama-cpp",
         metavar="RELEASE",
-        help="answer as this release of llama.cpp, such as 0.3.36 (default: the newest that jittok knows; for a "
-        "corpus the one it was begun with)",
+        help="answer as this release of llama.cpp, such as 0.3.36 (default: the newest known; for a corpus the one "
+        "that it was begun with)",
     )
-    parser.add_argument(
-        "--pre", metavar="NAME", help="use this tokenizer.ggml.pre if jittok does not know that of the file"
+    tokenizer.add_argument(
+        "--pre", metavar="NAME", help="tokenizer.ggml.pre to use where jittok does not know that of the file"
     )
     add_ranks(parser)
-    parser.add_argument(
-        "--no-cache", action="store_true", help="neither read nor write the compiled vocabulary on disk"
-    )
-    parser.add_argument("--json", action="store_true", help="print data as JSON")
+    add_no_cache(parser)
+    add_json(parser)
 
 
 def add_ranks(parser: argparse.ArgumentParser) -> None:
     """What a file of tiktoken ranks does not hold."""
-    parser.add_argument("--pattern", metavar="REGEX", help="what cuts words, for a file of tiktoken ranks without it")
-    parser.add_argument(
+    tokenizer = group(parser, "tokenizer")
+    tokenizer.add_argument(
+        "--pattern", metavar="REGEX", help="how text is split into pre-tokens, for tiktoken ranks without a pattern"
+    )
+    tokenizer.add_argument(
         "--special-token",
         action="append",
         type=special_token,
         metavar="TEXT=ID",
-        help="a special token of such a file",
+        help="a special token of such a file; may be given again",
     )
-    parser.add_argument(
+    tokenizer.add_argument(
         "--encoding",
         metavar="NAME",
         help="one of several that have the same ranks, such as o200k_harmony, llama-3.1 or whisper-v3",
     )
 
 
+def add_no_cache(parser: argparse.ArgumentParser) -> None:
+    """--no-cache."""
+    group(parser, "tokenizer").add_argument(
+        "--no-cache", action="store_true", help="neither read nor write compiled vocabularies on disk"
+    )
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """--json, which every command has."""
+    group(parser, "output").add_argument("--json", action="store_true", help="print data as JSON")
+
+
+def add_special(parser: argparse.ArgumentParser) -> None:
+    """What is done about special tokens."""
+    encoding = group(parser, "encoding")
+    encoding.add_argument("--add-special", action="store_true", help="add BOS and EOS where the vocabulary wants them")
+    encoding.add_argument("--parse-special", action="store_true", help="read the text of a special token as that token")
+
+
+def add_threads(parser: argparse.ArgumentParser, title: str = "encoding") -> None:
+    """--threads."""
+    group(parser, title).add_argument(
+        "--threads", type=positive, metavar="N", help="default: every core that this process may use"
+    )
+
+
 def add_overwrite(parser: argparse.ArgumentParser) -> None:
     """--overwrite, of commands that write files."""
-    parser.add_argument("--overwrite", action="store_true", help="replace output files that are there already")
+    group(parser, "output").add_argument("--overwrite", action="store_true", help="replace output files that exist")
 
 
 def _holds(source: str, path: Path) -> bool:
@@ -240,21 +276,60 @@ def tell_slow(tok: Tokenizer) -> None:
 
 
 def add_errors(parser: argparse.ArgumentParser) -> None:
-    """--errors, of commands that encode."""
-    parser.add_argument(
-        "--errors",
-        choices=("strict", "replace"),
+    """--on-error, of commands that encode."""
+    group(parser, "encoding").add_argument(
+        "--on-error",
+        dest="errors",
+        type=on_error,
         default="strict",
-        help="for what the vocabulary's own library cannot encode, such as some bytes that are not UTF-8: stop, or put "
-        "U+FFFD in its place",
+        metavar="fail|replace",
+        help="for what cannot be encoded, such as invalid UTF-8 in some vocabularies: stop, or put U+FFFD in its place "
+        "(default: fail)",
     )
 
 
-def add_limit(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
-    """The limit on a document, which holds a broken or hostile file in bounds."""
-    parser.add_argument(
-        "--max-document-bytes", default="1G", metavar="N", help="stop at a document (a line) beyond this (default: 1G)"
+def add_reading(parser: argparse.ArgumentParser, separator: bool = False) -> None:
+    """How files are read. `separator`: --separator, too. The limit holds a broken or hostile file in bounds."""
+    reading = group(parser, "reading")
+    kinds = reading.add_mutually_exclusive_group()
+    kinds.add_argument(
+        "--input-format", choices=("txt", "jsonl", "parquet", "arrow"), metavar="KIND",
+        help="read all files as txt, jsonl, parquet or arrow, whatever their names",
+    )  # fmt: skip
+    kinds.add_argument("--jsonl", action="store_true", help="short for --input-format jsonl")
+    reading.add_argument("--field", default="text", help="field of JSON Lines that holds the text (default: text)")
+    reading.add_argument("--column", default="text", help="column of tables that holds the text (default: text)")
+    cuts = reading.add_mutually_exclusive_group()
+    cuts.add_argument("--lines", action="store_true", help="plain text: each line is a document")
+    if separator:
+        cuts.add_argument(
+            "--separator", metavar="TEXT", help=r"plain text: TEXT separates documents (\n and \t are understood)"
+        )
+    reading.add_argument(
+        "--max-document-bytes", default="1G", metavar="N", help="stop at a longer document (default: 1G)"
     )
+
+
+def add_on_error(parser: argparse.ArgumentParser) -> None:
+    """--on-error, of commands that can leave documents out."""
+    group(parser, "reading").add_argument(
+        "--on-error", choices=("fail", "skip", "replace"), default="fail", metavar="fail|skip|replace",
+        help="at a line or document that cannot be read: stop, leave it out, or put U+FFFD for what cannot be read "
+        "(default: fail)",
+    )  # fmt: skip
+
+
+def kind_of(options: argparse.Namespace) -> str | None:
+    """The kind that all files are read as, None for what their names say."""
+    return "jsonl" if options.jsonl else options.input_format
+
+
+def on_error(text: str) -> str:
+    """What `errors` is in Python, for argparse; "strict" is what "fail" was called before."""
+    known = {"fail": "strict", "strict": "strict", "replace": "replace"}
+    if text not in known:
+        raise argparse.ArgumentTypeError(f"found {text!r}, expected fail or replace")
+    return known[text]
 
 
 def encoding_options(options: argparse.Namespace) -> dict[str, Any]:

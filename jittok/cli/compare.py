@@ -6,35 +6,52 @@ import argparse
 
 import numpy as np
 
-from jittok.cli.common import add_errors, add_overwrite, add_ranks, check_outputs, open_either, positive, write_report
-from jittok.cli.texts import ProgressOf, add_kinds, find
+from jittok.cli.common import (
+    add_errors,
+    add_json,
+    add_no_cache,
+    add_overwrite,
+    add_ranks,
+    add_reading,
+    add_special,
+    add_threads,
+    check_outputs,
+    group,
+    open_either,
+    write_report,
+)
+from jittok.cli.texts import ProgressOf, find
 from jittok.display.terminal import harmless_json
 from jittok.writers.whole import whole
 
 HELP = "Compare two tokenizers on documents, or what they are made of."
+EXAMPLES = """# documents that get other tokens, and why
+jittok compare model.gguf tokenizer.json --corpus docs/
+# what the two are made of, and a text on which they differ
+jittok compare gpt-2 tokenizer.json"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
     parser.add_argument("a", metavar="A", help="any tokenizer file, a folder of one, or a bundled name")
     parser.add_argument("b", metavar="B", help="the one to compare it with")
-    parser.add_argument(
+    group(parser, "reading").add_argument(
         "--corpus",
         nargs="+",
         metavar="FILE",
         help="documents, as for count; without them, what the two are made of is compared",
     )
-    add_kinds(parser)
-    parser.add_argument("--ids", action="store_true", help="compare ids, not what tokens stand for")
-    parser.add_argument("--add-special", action="store_true", help="BOS and EOS where the files want them")
-    parser.add_argument("--parse-special", action="store_true", help="control tokens in the text become control tokens")
+    add_reading(parser)
+    add_special(parser)
     add_errors(parser)
-    parser.add_argument("--threads", type=positive, metavar="N", help="default: every core this process may use")
-    parser.add_argument("--json", action="store_true", help="print data as JSON")
-    parser.add_argument("--html", metavar="OUT", help="write a page to this file as well")
+    add_threads(parser)
     add_ranks(parser)
+    add_no_cache(parser)
+    output = group(parser, "output")
+    output.add_argument("--ids", action="store_true", help="compare ids, not what tokens stand for")
+    add_json(parser)
+    output.add_argument("--html", metavar="OUT", help="write a page to this file as well")
     add_overwrite(parser)
-    parser.add_argument("--no-cache", action="store_true", help="neither read nor write compiled vocabularies on disk")
 
 
 def run(options: argparse.Namespace) -> int:

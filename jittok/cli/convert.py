@@ -7,35 +7,52 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-from jittok.cli.common import add_overwrite, add_ranks, check_outputs, open_either, write_report
-from jittok.cli.texts import add_kinds, find
+from jittok.cli.common import (
+    add_json,
+    add_no_cache,
+    add_overwrite,
+    add_ranks,
+    add_reading,
+    check_outputs,
+    group,
+    open_either,
+    write_report,
+)
+from jittok.cli.texts import find
 from jittok.display.terminal import harmless_json
 
 HELP = "Write a tokenizer as a file of another kind, checked by encoding with both."
+EXAMPLES = """# a GGUF file for llama.cpp of a model's own tokenizer
+jittok convert tokenizer.json --to gguf --out model.gguf
+# checked with documents of yours, too
+jittok convert model.gguf --to tokenizer.json --corpus docs/"""
 ENDS = {"gguf": ".gguf", "tokenizer.json": ".json", "tiktoken": ".tiktoken", "model": ".model"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
     parser.add_argument("source", metavar="A", help="any tokenizer file, a folder of one, or a bundled name")
-    parser.add_argument("--to", required=True, choices=tuple(ENDS), help="what to write")
-    parser.add_argument(
-        "--out", metavar="FILE", help="the file to write (default: the name of A with another ending, in this folder)"
+    output = group(parser, "output")
+    output.add_argument(
+        "--to", required=True, choices=tuple(ENDS), metavar="KIND", help=f"what to write: {', '.join(ENDS)}"
+    )
+    output.add_argument(
+        "--out", "-o", metavar="FILE", help="the file to write (default: the name of A with another ending, here)"
     )
     add_overwrite(parser)
-    parser.add_argument(
-        "--corpus", nargs="+", metavar="FILE", help="documents to check with, beside what is always tried"
+    output.add_argument(
+        "--pre", metavar="NAME", help="llama.cpp's pre-tokenizer of the GGUF, in place of one that splits alike"
     )
-    add_kinds(parser)
-    parser.add_argument(
-        "--pre", metavar="NAME", help="llama.cpp's pre-tokenizer of the GGUF, in place of one that cuts alike"
-    )
-    add_ranks(parser)
-    parser.add_argument(
+    output.add_argument(
         "--allow-differences", action="store_true", help="write it though some texts get other ids; they are printed"
     )
-    parser.add_argument("--json", action="store_true", help="print data as JSON")
-    parser.add_argument("--no-cache", action="store_true", help="neither read nor write compiled vocabularies on disk")
+    add_json(parser)
+    group(parser, "reading").add_argument(
+        "--corpus", nargs="+", metavar="FILE", help="documents to check with, beside what is always tried"
+    )
+    add_reading(parser)
+    add_ranks(parser)
+    add_no_cache(parser)
     parser.set_defaults(errors="strict")
 
 

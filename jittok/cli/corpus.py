@@ -8,7 +8,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jittok.cli.common import add_limit, add_vocab, left_out_text, note, open_vocab, positive, tell, tell_slow, write
+from jittok.cli.common import (
+    add_on_error,
+    add_reading,
+    add_special,
+    add_threads,
+    add_vocab,
+    group,
+    kind_of,
+    left_out_text,
+    note,
+    open_vocab,
+    tell,
+    tell_slow,
+    write,
+)
 from jittok.corpus.formats import FORMATS
 from jittok.display.terminal import one_name
 
@@ -18,66 +32,49 @@ if TYPE_CHECKING:
     from jittok.corpus.run import Summary
 
 HELP = "Compile documents into training-ready token shards."
-EXAMPLES = """the five commands one needs:
-  jittok corpus data/ --vocab model.gguf --out shards --dry-run    what it will be, and how long it will take
-  jittok corpus data/*.jsonl.gz --vocab gpt-2 --out shards --format megatron,parquet --append-eos
-  ... the same again, after a crash or a full disk: it goes on and ends with the same bytes
-  jittok verify shards --vocab gpt-2                               status 1 on any difference
-  python -c "import jittok.corpus as c; print(c.open('shards')[0], next(c.batches('shards', 2048, 8)).ids)"
-others:
-  zcat dump.gz | jittok corpus - --lines --vocab gpt-2 --out shards      standard input, a document a line
-  jittok corpus 's3://bucket/*.parquet' --column body --vocab gpt-2 --out shards --on-error skip
-"""
+EXAMPLES = """# documents, tokens, bytes and time, from a sample
+jittok corpus data/ --vocab model.gguf --out shards --dry-run
+# compile them; the same again, after a crash or a full disk, goes on
+jittok corpus data/*.jsonl.gz --vocab gpt-2 --out shards --append-eos
+# for several trainers at once
+jittok corpus data/ --vocab gpt-2 --out shards --format megatron,parquet
+# standard input, a document a line
+zcat dump.gz | jittok corpus - --lines --vocab gpt-2 --out shards
+# is it what was written, and what the tokenizer gives?
+jittok verify shards --vocab gpt-2"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = EXAMPLES
     add_vocab(parser)
     parser.add_argument(
         "inputs", nargs="+", metavar="INPUT",
         help=".txt .jsonl .parquet .arrow, the first two also .gz .zst .bz2 .xz .lz4: files, globs, directories, URLs; "
         "-: standard input",
     )  # fmt: skip
-    parser.add_argument(
-        "--out", required=True, metavar="DIR", help="the folder to write; a folder that was begun is continued"
+    output = group(parser, "output")
+    output.add_argument(
+        "--out", "-o", required=True, metavar="DIR", help="the folder to write; a folder that was begun is continued"
     )
-    parser.add_argument(
+    output.add_argument(
         "--format", default="arrow", metavar="NAME,...", help=f"one or more of {', '.join(FORMATS)} (default: arrow)"
     )
-    reading = parser.add_argument_group("reading")
-    reading.add_argument(
-        "--input-format",
-        choices=("txt", "jsonl", "parquet", "arrow"),
-        help="read all files as this kind; their names do not count",
-    )
-    reading.add_argument("--field", default="text", help="field of JSON Lines that holds the text (default: text)")
-    reading.add_argument("--column", default="text", help="column of tables that holds the text (default: text)")
-    cuts = reading.add_mutually_exclusive_group()
-    cuts.add_argument("--lines", action="store_true", help=".txt: each line is a document")
-    cuts.add_argument(
-        "--separator", metavar="TEXT", help=r".txt: documents are separated by TEXT (\n and \t are understood)"
-    )
-    reading.add_argument(
-        "--on-error", choices=("fail", "skip", "replace"), default="fail",
-        help="a line or document that cannot be read: stop, leave it out, or put U+FFFD for what cannot be read",
-    )  # fmt: skip
-    add_limit(reading)
-    tokens = parser.add_argument_group("tokens")
-    tokens.add_argument("--add-special", action="store_true", help="BOS and EOS where the vocabulary wants them")
+    add_reading(parser, separator=True)
+    add_on_error(parser)
+    add_special(parser)
+    tokens = group(parser, "encoding")
     tokens.add_argument("--append-eos", action="store_true", help="end-of-text token at the end of each document")
-    tokens.add_argument("--parse-special", action="store_true", help="control tokens in the text become control tokens")
-    tokens.add_argument("--dtype", choices=("auto", "uint16", "int32", "uint32"), default="auto",
-                        help="width of ids (default: by the size of the vocabulary)")  # fmt: skip
-    layout = parser.add_argument_group("layout")
+    layout = group(parser, "layout")
+    layout.add_argument("--dtype", choices=("auto", "uint16", "int32", "uint32"), default="auto", metavar="TYPE",
+                        help="of ids: uint16, int32, uint32 (default: by the size of the vocabulary)")  # fmt: skip
     layout.add_argument("--shard-bytes", default="1G", metavar="N", help="text in a shard, 0: one shard (default: 1G)")
     layout.add_argument("--range-bytes", default="8M", metavar="N", help="text that one thread works on (default: 8M)")
-    work = parser.add_argument_group("work")
-    work.add_argument("--threads", type=positive, metavar="N", help="default: every core this process may use")
+    add_threads(parser, "work")
+    work = group(parser, "work")
     work.add_argument(
-        "--engine", choices=("threads", "ray"), default="threads", help="ray: actors of Ray, on many machines"
-    )
+        "--engine", choices=("threads", "ray"), default="threads", metavar="NAME",
+        help="threads; or ray: actors of Ray, on many machines (default: threads)",
+    )  # fmt: skip
     work.add_argument(
         "--cache-bytes", metavar="N",
         help="memory for pieces of text seen before, a thread (default: 256M, or a 32nd of the machine's)",
@@ -130,7 +127,7 @@ def _options(given: argparse.Namespace) -> Options:
     if separator is not None:
         separator = separator.replace("\\n", "\n").replace("\\t", "\t")
     return Options(
-        formats=tuple(name.strip() for name in given.format.split(",")), kind=given.input_format, field=given.field,
+        formats=tuple(name.strip() for name in given.format.split(",")), kind=kind_of(given), field=given.field,
         column=given.column, lines=given.lines, separator=separator, add_special=given.add_special,
         parse_special=given.parse_special, append_eos=given.append_eos, on_error=given.on_error, dtype=given.dtype,
         range_bytes=parse_bytes(given.range_bytes, "--range-bytes"),

@@ -7,18 +7,26 @@ import json
 
 import numpy as np
 
-from jittok.cli.common import add_vocab, open_vocab, tell_slow, write
+from jittok.cli.common import add_vocab, group, open_vocab, tell_slow, write
 from jittok.cli.texts import ProgressOf, Texts, add_texts
 from jittok.display.terminal import one_name
 
 HELP = "Count the tokens of texts."
+EXAMPLES = """# a text
+jittok count --vocab gpt-2 "Hello, world"
+# each file of a folder, and all together
+jittok count --vocab tokenizer.json docs/
+# each line of standard input
+jittok count --vocab gpt-2 --lines --each < prompts.txt"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
     add_vocab(parser)
     add_texts(parser)
-    parser.add_argument("--each", action="store_true", help="print the count of each document, not of each file")
+    group(parser, "output").add_argument(
+        "--each", action="store_true", help="print the count of each document, not of each file"
+    )
 
 
 def run(options: argparse.Namespace) -> int:

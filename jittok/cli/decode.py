@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from jittok.cli.common import STDIN, add_vocab, open_vocab, write
+from jittok.cli.common import STDIN, add_vocab, group, open_vocab, write
 from jittok.errors import InvalidToken
 
 ID = re.compile(rb"0|[1-9][0-9]{0,18}")
 """int() would take 1_000 and +7 too, and the two halves of 1,000 are no ids."""
 HELP = "Turn token ids into text; texts of several rows are separated by a newline."
+EXAMPLES = """# ids
+jittok decode --vocab gpt-2 15496 11 995
+# rows of ids, one a line
+jittok encode --vocab gpt-2 --ids --lines a.txt | jittok decode --vocab gpt-2"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,13 +28,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "files",
         nargs="*",
-        metavar="FILE",
-        help="rows of ids, one a line ([1, 2, 3], JSON with a field ids, or numbers), or what encode --output wrote"
-        "; -: standard input",
+        metavar="ID|FILE",
+        help="ids of one row; or files with rows of ids, one a line ([1, 2, 3], JSON with a field ids, or numbers), or "
+        "what encode --out wrote; - or nothing: standard input",
     )
-    parser.add_argument("--remove-special", action="store_true", help="leave out a BOS in front and an EOS behind")
-    parser.add_argument("--unparse-special", action="store_true", help="print the text of special tokens")
-    parser.add_argument(
+    output = group(parser, "output")
+    output.add_argument("--remove-special", action="store_true", help="leave out a BOS at the start, an EOS at the end")
+    output.add_argument("--unparse-special", action="store_true", help="print the text of special tokens")
+    output.add_argument(
         "--no-clean",
         action="store_true",
         help="keep spaces before ? ! . , and around apostrophes as the tokens have them; some vocabularies (GPT-2's, "
@@ -46,8 +52,8 @@ def run(options: argparse.Namespace) -> int:
         "clean": not options.no_clean,
     }
     number = 0
-    for name in options.files or [STDIN]:
-        for place, row in _rows_of(name):
+    for rows in [_given(options.files)] if _are_ids(options.files) else map(_rows_of, options.files or [STDIN]):
+        for place, row in rows:
             try:
                 text = tok.decode_bytes(row, **how)
             except InvalidToken as error:
@@ -58,6 +64,18 @@ def run(options: argparse.Namespace) -> int:
                 write((b"\n" if number else b"") + text)
             number += 1
     return 0
+
+
+def _are_ids(words: list[str]) -> bool:
+    """Whether ids were given in place of names of files."""
+    return bool(words) and all(re.fullmatch(r"[\d\s,\[\]]+", word) and not os.path.lexists(word) for word in words)
+
+
+def _given(words: list[str]) -> Iterator[tuple[str, Any]]:
+    """The one row of ids that were given as arguments: 1 2 3, 1,2,3 or [1, 2, 3]."""
+    line = re.sub(r"[\[\]]", " ", " ".join(words)).encode()
+    for _, ids in _parsed(iter([line]), "ID"):
+        yield "ID", ids
 
 
 def _rows_of(name: str) -> Iterator[tuple[str, Any]]:

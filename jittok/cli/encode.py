@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jittok.cli.common import add_overwrite, add_vocab, check_outputs, open_vocab, tell_slow, write
+from jittok.cli.common import add_overwrite, add_vocab, check_outputs, group, open_vocab, tell_slow, write
 from jittok.cli.texts import ProgressOf, Texts, add_texts
 from jittok.display.terminal import harmless
 
@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
 
 HELP = "Turn texts into token ids."
+EXAMPLES = """# the ids of a text, a token a line
+jittok encode --vocab gpt-2 -p "Hello, world"
+# a list of ids for each line of a file
+jittok encode --vocab gpt-2 --ids --lines names.txt
+# the ids of many documents, as NumPy arrays
+jittok encode --vocab model.gguf --field body data/*.jsonl --out ids"""
 LONG = 1 << 20
 """Bytes of a document whose ids are printed before all of them are known."""
 AT_ONCE = 1 << 14
@@ -28,23 +34,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
     add_vocab(parser)
     add_texts(parser)
-    parser.add_argument("--ids", action="store_true", help="print the ids of a document as one list, [1, 2, 3]")
-    parser.add_argument("--show-count", action="store_true", help="print the number of all tokens at the end")
-    parser.add_argument(
-        "-o", "--output", type=Path, metavar="DIR", help="write DIR/ids.npy and DIR/offsets.npy instead"
-    )
+    output = group(parser, "output")
+    output.add_argument("--ids", action="store_true", help="print the ids of a document as one list, [1, 2, 3]")
+    output.add_argument("--show-count", action="store_true", help="print the number of all tokens at the end")
+    output.add_argument("--out", "-o", metavar="DIR", help="write DIR/ids.npy and DIR/offsets.npy instead")
     add_overwrite(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Encode and print, or write, in bounded memory."""
-    check_outputs([options.output] if options.output else [], options.overwrite, folders=True)
+    check_outputs([options.out] if options.out else [], options.overwrite, folders=True)
     tok = open_vocab(options)
     texts = Texts(options)
     if texts.prompt is None:
         tell_slow(tok)
-    count = _print_rows(tok, texts, options) if options.output is None else _write_files(tok, texts, options)
-    if options.show_count and not (options.json and options.output):
+    count = _print_rows(tok, texts, options) if options.out is None else _write_files(tok, texts, options)
+    if options.show_count and not (options.json and options.out):
         write(json.dumps({"tokens": count}) + "\n" if options.json else f"Total number of tokens: {count}\n")
     return 0
 
@@ -52,14 +57,14 @@ def run(options: argparse.Namespace) -> int:
 def _write_files(tok: Tokenizer, texts: Texts, options: argparse.Namespace) -> int:
     from jittok.cli.token_files import TokenWriter
 
-    with TokenWriter(options.output) as writer, ProgressOf(texts.size) as progress:
+    with TokenWriter(Path(options.out)) as writer, ProgressOf(texts.size) as progress:
         for read in texts.read():
             for rows in texts.encode(tok, read):
                 writer.append(rows)
                 progress.add(len(rows), rows.ids.size)
             progress.add(0, 0, read.new)
     if options.json:
-        facts = {"output": str(options.output), "documents": writer.documents, "tokens": writer.tokens}
+        facts = {"output": str(options.out), "documents": writer.documents, "tokens": writer.tokens}
         write(json.dumps(facts) + "\n")
     return writer.tokens
 

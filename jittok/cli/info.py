@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
 
 HELP = "Show the facts of a vocabulary and its known differences from the model's own tokenizer."
+EXAMPLES = """# a bundled vocabulary
+jittok info gpt-2
+# a model's own file: its steps, and whether kernels run them
+jittok info tokenizer.json"""
 FLAGS = ("add_bos", "add_eos", "add_sep", "add_space_prefix")
 KINDS = {"normal": 4, "unknown": 1, "control": 8, "user_defined": 16, "unused": 2, "byte": 32}
 """llama.cpp's attribute bits by name."""

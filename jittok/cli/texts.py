@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
+import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from jittok.cli.common import STDIN, add_errors, add_limit, encoding_options, left_out_text, note, positive
+from jittok.cli.common import (
+    STDIN,
+    add_errors,
+    add_reading,
+    add_special,
+    add_threads,
+    encoding_options,
+    group,
+    kind_of,
+    left_out_text,
+    note,
+)
 
 if TYPE_CHECKING:
     from jittok.corpus.options import Options
@@ -28,31 +41,13 @@ def add_texts(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="FILE",
         help=".txt .jsonl .parquet .arrow, the first two also .gz .zst .bz2 .xz .lz4: files, globs, directories, URLs; "
-        "a file of another name is plain text; - or nothing: standard input",
+        "a file of another name is plain text; - or nothing: standard input; a text in quotes that is no file",
     )
-    parser.add_argument("-p", "--prompt", metavar="TEXT", help="this text in place of files")
-    add_kinds(parser)
-    parser.add_argument("--add-special", action="store_true", help="BOS and EOS where the vocabulary wants them")
-    parser.add_argument("--parse-special", action="store_true", help="control tokens in the text become control tokens")
+    group(parser, "reading").add_argument("-p", "--prompt", metavar="TEXT", help="this text in place of files")
+    add_reading(parser)
+    add_special(parser)
     add_errors(parser)
-    parser.add_argument("--threads", type=positive, metavar="N", help="default: every core this process may use")
-
-
-def add_kinds(parser: argparse.ArgumentParser) -> None:
-    """How files are read: the options that `find` takes."""
-    kinds = parser.add_mutually_exclusive_group()
-    kinds.add_argument(
-        "--input-format",
-        choices=("txt", "jsonl", "parquet", "arrow"),
-        help="read all files as this kind; their names do not count",
-    )
-    kinds.add_argument(
-        "--jsonl", action="store_true", help="the same as --input-format jsonl: each line is a document in JSON"
-    )
-    parser.add_argument("--lines", action="store_true", help="plain text: each line is a document")
-    parser.add_argument("--field", default="text", help="field of JSON Lines that holds the text (default: text)")
-    parser.add_argument("--column", default="text", help="column of tables that holds the text (default: text)")
-    add_limit(parser)
+    add_threads(parser)
 
 
 def refuse_kinds(options: argparse.Namespace, given: str) -> None:
@@ -70,7 +65,7 @@ def find(names: list[str], options: argparse.Namespace) -> tuple[list[Source], O
     from jittok.corpus.sources import check_looks, check_options, find_sources
 
     how = Options(
-        kind="jsonl" if options.jsonl else options.input_format, field=options.field, column=options.column,
+        kind=kind_of(options), field=options.field, column=options.column,
         lines=options.lines, on_error="replace" if options.errors == "replace" else "fail",
         max_document_bytes=parse_bytes(options.max_document_bytes, "--max-document-bytes"),
     )  # fmt: skip
@@ -84,6 +79,28 @@ def find(names: list[str], options: argparse.Namespace) -> tuple[list[Source], O
     return sources, how
 
 
+SHOWN = 100
+"""Characters of a text that a hint repeats."""
+
+
+def _text_of(names: list[str]) -> str | None:
+    """A text that was given where files are expected, None where they are files. CorpusError for names that are
+    neither: a misspelt file must not be read as a text."""
+    from jittok.corpus.globs import is_pattern
+    from jittok.errors import CorpusError, InWords
+
+    lost = [name for name in names if name != STDIN and "://" not in name and not os.path.lexists(name)]
+    if len(lost) == len(names) == 1 and re.search(r"\s", lost[0]) and not re.search(r"[/\\]|\.\w{1,10}$", lost[0]):
+        return lost[0]
+    lost = [name for name in lost if not is_pattern(name)]
+    if not lost:
+        return None
+    whole = " ".join(names)
+    whole = shlex.quote(whole) if len(lost) == len(names) and len(whole) < SHOWN else "TEXT"
+    said = f"a file, a directory, a glob or a URL (for a text: -p {whole})"
+    raise CorpusError(lost[0], InWords("nothing of this name"), said)
+
+
 class Texts:
     """The texts that the options of a command name."""
 
@@ -92,8 +109,12 @@ class Texts:
             raise ValueError("found FILE and --prompt, expected one of them")
         if options.prompt is not None:
             refuse_kinds(options, "--prompt")
+        text = _text_of(options.files) if options.prompt is None else options.prompt
+        if text is not None and options.prompt is None:
+            refuse_kinds(options, "TEXT")
+            note(f"{options.command}: no file has this name, so it is read as a text (-p TEXT says so)")
         self.encoding = encoding_options(options)
-        self.prompt = None if options.prompt is None else os.fsencode(options.prompt)
+        self.prompt = None if text is None else os.fsencode(text)
         self.sources: list[Source] = []
         if self.prompt is None:
             self.sources, self._how = find(options.files or [STDIN], options)
@@ -139,7 +160,8 @@ class Texts:
                 raise
             k = error.document
             where = f"{place(self.sources, int(read.sources[k]), int(read.lines[k]))}, offset {error.offset}"
-            raise CorpusError(where, error.found, error.expected) from None
+            expected = error.expected.replace("errors='replace'", "--on-error replace")
+            raise CorpusError(where, error.found, expected) from None
 
 
 class ProgressOf:

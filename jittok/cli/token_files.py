@@ -54,7 +54,7 @@ class TokenWriter:
     """Collects rows in a hidden directory that gets its name when the `with` block ends well, and goes when not."""
 
     def __init__(self, target: Path) -> None:
-        check_local(target, "--output")
+        check_local(target, "--out")
         given, target = target, check_free(target, "saved ids")
         target.parent.mkdir(parents=True, exist_ok=True)
         self.target, self.documents, self.tokens = target, 0, 0

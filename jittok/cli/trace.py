@@ -6,11 +6,15 @@ import argparse
 import os
 import sys
 
-from jittok.cli.common import STDIN, add_errors, add_vocab, open_vocab, positive, write
-from jittok.cli.texts import add_kinds, find, refuse_kinds
+from jittok.cli.common import STDIN, add_errors, add_reading, add_special, add_vocab, group, open_vocab, positive, write
+from jittok.cli.texts import find, refuse_kinds
 from jittok.display.terminal import harmless_json
 
 HELP = "Show every stage of tokenizing one text: fragments, words, merges, lattice, tokens."
+EXAMPLES = """# every stage of a text
+jittok trace --vocab gpt-2 " LoRA"
+# the merges alone, as data
+jittok trace --vocab gpt-2 --stage merges --json " LoRA\""""
 STAGES = (
     "fragments", "normalized", "charsmap", "words", "symbols", "merges", "resegment", "matches", "lattice", "path",
     "tokens",
@@ -22,18 +26,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
     add_vocab(parser)
     parser.add_argument("text", nargs="?", default="-", metavar="TEXT", help="the text; - or nothing: standard input")
-    parser.add_argument("-f", "--file", metavar="FILE", help="a file in place of TEXT, of any kind that encode reads")
-    parser.add_argument(
+    reading = group(parser, "reading")
+    reading.add_argument("-f", "--file", metavar="FILE", help="a file in place of TEXT, of any kind that encode reads")
+    reading.add_argument(
         "--document", type=positive, metavar="N", help="this document of the file, from 1 (default: the only one)"
     )
-    add_kinds(parser)
-    stages = f"only this stage (may be given several times): {', '.join(STAGES)}"
-    parser.add_argument("--stage", action="append", choices=STAGES, metavar="STAGE", help=stages)
-    parser.add_argument("--add-special", action="store_true", help="BOS and EOS where the vocabulary wants them")
-    parser.add_argument("--parse-special", action="store_true", help="control tokens in the text become control tokens")
+    add_reading(parser)
+    add_special(parser)
     add_errors(parser)
-    parser.add_argument("--all", action="store_true", help=f"all lines of a stage, not the first {LINES}")
-    parser.add_argument("--gdb", action="store_true", help="print a gdb script that shows the same steps in llama.cpp")
+    output = group(parser, "output")
+    output.add_argument(
+        "--stage", action="append", choices=STAGES, metavar="STAGE",
+        help=f"only this stage (may be given again): {', '.join(STAGES)}",
+    )  # fmt: skip
+    output.add_argument("--all", action="store_true", help=f"all lines of a stage, not the first {LINES}")
+    output.add_argument("--gdb", action="store_true", help="print a gdb script that shows the same steps in llama.cpp")
 
 
 def run(options: argparse.Namespace) -> int:

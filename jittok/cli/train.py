@@ -8,7 +8,20 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jittok.cli.common import add_limit, add_overwrite, check_outputs, note, positive, sizes, weight, write_report
+from jittok.cli.common import (
+    add_json,
+    add_on_error,
+    add_overwrite,
+    add_reading,
+    add_threads,
+    check_outputs,
+    group,
+    note,
+    positive,
+    sizes,
+    weight,
+    write_report,
+)
 from jittok.cli.train_options import check_options
 from jittok.cli.train_words import check_held_out, counted_words, held_out, inputs_of
 from jittok.display.terminal import harmless_json
@@ -20,51 +33,59 @@ if TYPE_CHECKING:
 PAIR = "vocab.json"
 """Ends the name of a file that has merges.txt beside it."""
 HELP = "Learn a vocabulary from documents."
-EXAMPLES = """examples:
-  jittok train data/ --size 32000 --special '<|endoftext|>' --out my.gguf        a vocabulary of your own
-  jittok encode --vocab my.gguf README.md                                        and its tokens
-  jittok train data/ --size 32000 --out my.gguf --out my.json --out my.tiktoken   the same for other libraries
-  jittok train data/ --size 32000 --pre gpt-2 --like hf --out my.json            the merges of Hugging Face's trainer
-  jittok train data/ --sizes 8000,32000,128000 --out my.gguf                     my-8000.gguf ...; one training
-  jittok train data/ --save-words words.tsv                                      count once,
-  jittok train --words words.tsv --words more.tsv --size 50000 --out my.gguf     train often
-  jittok train corpus/ --size 50000 --memory 64M --work counting --out my.gguf   goes on after a crash
-"""
+EXAMPLES = """# a vocabulary of your own, and its tokens
+jittok train data/ --size 32000 --special '<|endoftext|>' --out my.gguf
+jittok encode --vocab my.gguf README.md
+# the same ids for other libraries
+jittok train data/ --size 32000 --out my.gguf --out my.json --out my.tiktoken
+# the merges of Hugging Face's trainer
+jittok train data/ --size 32000 --pre gpt-2 --like hf --out my.json
+# my-8000.gguf and others, by one training
+jittok train data/ --sizes 8000,32000,128000 --out my.gguf
+# count once, train often
+jittok train data/ --save-words words.tsv
+jittok train --words words.tsv --size 50000 --out my.gguf
+# goes on after a crash
+jittok train data/ --size 50000 --memory 64M --work counting --out my.gguf"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = EXAMPLES
     parser.add_argument(
         "inputs", nargs="*", metavar="INPUT", help="files, directories, globs, URLs, - as `jittok corpus` reads them"
     )
-    parser.add_argument("--size", type=positive, metavar="N", help="number of all ids: special tokens, bytes, merges")
-    parser.add_argument("--sizes", type=sizes, metavar="N,N,...", help="several sizes from one training")
-    parser.add_argument(
+    output = group(parser, "output")
+    output.add_argument("--size", type=positive, metavar="N", help="number of all ids: special tokens, bytes, merges")
+    output.add_argument("--sizes", type=sizes, metavar="N,N,...", help="several sizes from one training")
+    output.add_argument(
         "--out",
+        "-o",
         action="append",
         default=[],
         metavar="FILE",
         help=".gguf, .json (tokenizer.json), vocab.json (and merges.txt), .tiktoken, .model, .txt; may be given again",
     )
-    parser.add_argument(
+    add_overwrite(parser)
+    add_json(parser)
+    output.add_argument(
         "--model",
         choices=("bpe", "spm", "unigram", "wordpiece"),
         default="bpe",
-        help="byte-level BPE; sentencepiece's BPE or Unigram (.gguf, .model); BERT's WordPiece (.gguf, .txt)",
+        metavar="KIND",
+        help="bpe: byte-level BPE (default); spm, unigram: sentencepiece's (.gguf, .model); wordpiece: BERT's (.gguf, "
+        ".txt)",
     )
-    parser.add_argument("--extend", metavar="VOCAB", help="add --size tokens behind those of a GGUF or bundled name")
-    parser.add_argument("--prune", metavar="VOCAB", help="that vocabulary without the tokens these documents never use")
-    parser.add_argument("--json", action="store_true", help="print data as JSON")
+    output.add_argument("--extend", metavar="VOCAB", help="add --size tokens after those of a GGUF or bundled name")
+    output.add_argument("--prune", metavar="VOCAB", help="that vocabulary without the tokens these documents never use")
     rule = parser.add_argument_group("the vocabulary")
     rule.add_argument(
         "--pre", metavar="NAME", help="how words are cut: any tokenizer.ggml.pre (default: qwen2), or a tokenizer.json"
     )
     rule.add_argument("--pre-regex", metavar="PATTERN", help="a pattern of your own (not for .gguf)")
     rule.add_argument(
-        "--like", choices=("jittok", "hf"), default="jittok", help="hf: the merges of Hugging Face's BpeTrainer"
-    )
+        "--like", choices=("jittok", "hf"), default="jittok", metavar="jittok|hf",
+        help="hf: the merges of Hugging Face's BpeTrainer",
+    )  # fmt: skip
     rule.add_argument(
         "--special", action="append", default=[], metavar="TEXT", help="a special token; may be given again"
     )
@@ -74,8 +95,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--min-frequency", type=int, default=0, metavar="N", help="do not merge a pair that occurs less often"
     )
     rule.add_argument(
-        "--alphabet", choices=("bytes", "seen"), default="bytes", help="all 256 bytes, or those that occur"
-    )
+        "--alphabet", choices=("bytes", "seen"), default="bytes", metavar="bytes|seen",
+        help="all 256 bytes, or those that occur",
+    )  # fmt: skip
     rule.add_argument("--max-token-length", type=positive, metavar="N", help="bytes of the longest token")
     rule.add_argument("--limit-alphabet", type=positive, metavar="N", help="keep the most frequent bytes")
     rule.add_argument(
@@ -112,7 +134,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--by",
         choices=("occurrences", "documents"),
         default="occurrences",
-        help="documents: a word counts once in each, so that pasted texts make no tokens",
+        metavar="UNIT",
+        help="occurrences (default), or documents: a word counts once in each, so that pasted texts make no tokens",
     )
     counting.add_argument(
         "--sample",
@@ -122,22 +145,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="count only this share of the documents, such as 0.1, chosen by their content",
     )
     counting.add_argument("--seed", type=int, default=0, help="another seed chooses other documents")
-    reading = parser.add_argument_group("reading")
-    reading.add_argument(
-        "--input-format",
-        choices=("txt", "jsonl", "parquet", "arrow"),
-        help="read all files as this kind; their names do not count",
-    )
-    reading.add_argument("--field", default="text", help="field of JSON Lines that holds the text (default: text)")
-    reading.add_argument("--column", default="text", help="column of tables that holds the text (default: text)")
-    reading.add_argument("--lines", action="store_true", help=".txt: each line is a document")
-    reading.add_argument(
-        "--on-error",
-        choices=("fail", "skip", "replace"),
-        default="fail",
-        help="a document that cannot be read: stop, leave it out, or put U+FFFD for what cannot be read",
-    )
-    add_limit(reading)
+    add_reading(parser)
+    add_on_error(parser)
     looking = parser.add_argument_group("looking")
     looking.add_argument("--trace", metavar="FILE", help="every merge with its counts, as JSON Lines")
     looking.add_argument(
@@ -148,9 +157,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="print how a token was made, and from which words",
     )
     looking.add_argument("--held-out", metavar="FILE", help="print bytes per token on these texts, for each size")
-    work = parser.add_argument_group("work")
-    add_overwrite(parser)
-    work.add_argument("--threads", type=positive, metavar="N", help="default: every core this process may use")
+    add_threads(parser, "work")
+    work = group(parser, "work")
     work.add_argument("--memory", metavar="N", help="of counting, such as 64M; the result is the same for any")
     work.add_argument("--work", metavar="DIR", help="keep counts here, and go on from them after a crash")
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 STDIN = "-"
 COUNTING = ("weight", "by", "sample", "seed", "pre_regex")
 """What decides how documents are counted: nothing beside words that are counted."""
-READING = ("input_format", "field", "column", "lines", "on_error", "max_document_bytes")
+READING = ("input_format", "jsonl", "field", "column", "lines", "on_error", "max_document_bytes")
 """How documents are read; nothing beside such words, unless --held-out names others."""
 LOOKING = ("trace", "explain", "held_out")
 OF_BPE = (

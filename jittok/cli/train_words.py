@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from jittok.cli.common import left_out_text, note
+from jittok.cli.common import kind_of, left_out_text, note
 from jittok.cli.train_options import check_words, not_cut_out
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def _reading(options: argparse.Namespace) -> Reading:
     from jittok.train.files import RANGE_BYTES
 
     return Options(
-        kind=options.input_format, field=options.field, column=options.column, lines=options.lines,
+        kind=kind_of(options), field=options.field, column=options.column, lines=options.lines,
         on_error=options.on_error, max_document_bytes=parse_bytes(options.max_document_bytes, "--max-document-bytes"),
         range_bytes=RANGE_BYTES,
     )  # fmt: skip

@@ -7,9 +7,13 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from jittok.cli.common import add_vocab, open_vocab, positive, tell, write
+from jittok.cli.common import add_threads, add_vocab, group, open_vocab, tell, write
 
 HELP = "Check the files of a corpus and tokenize a sample of it again, a little of each shard by the plain reference."
+EXAMPLES = """# the files, and a sample of documents tokenized again
+jittok verify shards --vocab gpt-2
+# the files alone, where the inputs are gone
+jittok verify shards --vocab gpt-2 --hashes-only"""
 if TYPE_CHECKING:
     from jittok.corpus.verifier import Report
 
@@ -20,9 +24,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
     add_vocab(parser)
     parser.add_argument("folder", metavar="DIR", help="a folder that jittok corpus wrote")
-    parser.add_argument("--all", action="store_true", help="tokenize everything again, and hash the inputs too")
-    parser.add_argument("--hashes-only", action="store_true", help="only the files; the inputs need not be there")
-    parser.add_argument("--threads", type=positive, metavar="N", help="default: every core this process may use")
+    checks = group(parser, "checks")
+    checks.add_argument("--all", action="store_true", help="tokenize everything again, and hash the inputs too")
+    checks.add_argument("--hashes-only", action="store_true", help="only the files; the inputs need not be there")
+    add_threads(parser, "checks")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -30,6 +30,8 @@ KIND_OF = {
     ".feather": "arrow",
     ".ipc": "arrow",
 }
+PROSE = (".md", ".markdown", ".rst", ".adoc", ".org", ".tex")
+"""Names of documents in folders which commands read that look at texts; a corpus is made of KIND_OF alone."""
 JSON = ".json"
 """The name that does not say whether a line is a document."""
 TABLES = ("parquet", "arrow")

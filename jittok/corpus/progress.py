@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from contextlib import suppress
@@ -43,14 +44,21 @@ class Progress:
             None if left is None else max(left, 0.0),
         )  # fmt: skip
 
-    def line(self) -> str:
-        """MB/s, tokens/s, documents, percent, time left."""
-        share = f"{min(100 * self.read / self.total, 100):3.0f} %  " if self.total else ""
-        left = f"  {clock(self.seconds_left)} left" if self.seconds_left is not None else ""
-        return (
-            f"{share}{self.documents:,} documents  {self.tokens:,} tokens  "
-            f"{self.bytes_per_second / 1e6:.1f} MB/s  {self.tokens_per_second / 1e6:.2f} M tokens/s{left}"
-        )
+    def line(self, width: int | None = None) -> str:
+        """Percent, documents, tokens, MB/s, tokens/s, time left: in `width` columns, those that fit."""
+        left = clock(self.seconds_left) if self.seconds_left is not None else ""
+        parts = [
+            (0, f"{min(100 * self.read / self.total, 100):3.0f} %" if self.total else ""),
+            (3, f"{self.documents:,} documents"),
+            (1, f"{self.tokens:,} tokens"),
+            (4, f"{self.bytes_per_second / 1e6:.1f} MB/s"),
+            (5, f"{self.tokens_per_second / 1e6:.2f} M tokens/s"),
+            (2, f"{left} left" if left else ""),
+        ]
+        parts = [(rank, text) for rank, text in parts if text]
+        while width is not None and len(parts) > 1 and len("  ".join(text for _, text in parts)) > width:
+            parts.remove(max(parts))
+        return "  ".join(text for _, text in parts)[: None if width is None else max(width, 0)]
 
 
 def clock(seconds: float) -> str:
@@ -74,7 +82,7 @@ class ProgressLine:
         """Draw it, a few times a second."""
         now = time.monotonic()
         if self._shown and now - self._last >= EVERY:
-            line = progress.line()
+            line = progress.line(shutil.get_terminal_size().columns - 1)  # the last column may wrap
             self._write("\r" + line.ljust(self._width))
             self._last, self._width = now, len(line)
 

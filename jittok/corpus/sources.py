@@ -15,6 +15,7 @@ from jittok.corpus.globs import files_of, is_pattern, without_copies
 from jittok.corpus.kinds import (
     JSON,
     KIND_OF,
+    PROSE,
     TABLES,
     TEXTS,
     check_json,
@@ -157,9 +158,9 @@ def find_sources(
 
     Left out are files of directories whose names tell no kind that can be read, hidden files and folders, linked
     folders, what a glob matches beside files, and with `on_error` "skip" folders that may not be read. `any_name`: a
-    file that was named is plain text where its name tells no kind, and may be a pipe. `without`: a folder that is left
-    out where it lies in another: what is written there is no input of the next call, which goes on with it. Raises
-    CorpusError for a name that matches nothing, tells no kind, or comes twice.
+    file that was named is plain text where its name tells no kind, and may be a pipe; PROSE is read in folders, too.
+    `without`: a folder that is left out where it lies in another: what is written there is no input of the next call,
+    which goes on with it. Raises CorpusError for a name that matches nothing, tells no kind, or comes twice.
     """
     sources: list[Source] = []
     left_out: list[str] = []
@@ -314,7 +315,7 @@ def _open(path: str) -> IO[bytes]:
 
 def _kind(path: str, options: Options, named: bool, any_name: bool) -> tuple[str, str] | None:
     """(kind, packing) of an input, None where neither its name nor, of .json, its first line tells one. `named`: by the
-    user, not found in a folder; `any_name`: then a name that tells no kind is plain text."""
+    user, not found in a folder; `any_name`: a named file of no known kind is plain text, and PROSE in folders."""
     suffix, packing = suffixes_of(path)
     kind = options.kind or KIND_OF.get(suffix)
     if options.kind is None and suffix == JSON and (is_url(path) or Path(path).is_file()):
@@ -327,7 +328,7 @@ def _kind(path: str, options: Options, named: bool, any_name: bool) -> tuple[str
             kind = None
             if named and not any_name:
                 check_json(path, start, options)
-    if kind is None and (path == STDIN or (any_name and named)):
+    if kind is None and (path == STDIN or (any_name and (named or suffix in PROSE))):
         kind = "txt"
     if kind is None:
         return None

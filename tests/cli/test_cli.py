@@ -169,7 +169,7 @@ def test_info_shows_facts_as_text_and_data(run: Any, spm: Tokenizer, monkeypatch
         (["encode", "--jsonl"], b'{"text": "\\ud800"}', "-, line 1: found "),
         (["encode", "-p", "a", "file"], b"", "found FILE and --prompt"),
         (["encode", "--threads", "0"], b"", "expected a whole number, 1 or more"),
-        (["encode", "--errors", "ignore"], b"", "invalid choice"),
+        (["encode", "--on-error", "ignore"], b"", "found 'ignore', expected fail or replace"),
         (["decode"], b"x y", "-, line 1: found b'x y', expected token ids"),
         (["decode"], b"[1.5]", "expected token ids"),
         (["decode"], b"999999", "token 999999: expected 0 <= id < 273"),

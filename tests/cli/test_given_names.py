@@ -63,7 +63,7 @@ def test_an_output_is_not_written_to_a_file_that_is_called_minus(
 
 def test_every_option_that_names_a_file_refuses_an_empty_one() -> None:
     choices: Any = build_parser()._subparsers._group_actions[0].choices  # type: ignore[union-attr]
-    names = ("file", "files", "vocab", "out", "output", "inputs", "corpus", "html", "folder", "words", "save_words",
+    names = ("file", "files", "vocab", "out", "inputs", "corpus", "html", "folder", "words", "save_words",
              "held_out", "work", "extend", "prune", "a", "b", "source")  # fmt: skip
     seen = set()
     for name, command in choices.items():

@@ -65,7 +65,8 @@ def test_streams_that_are_closed_or_full(tmp_path: Path, command: str, status: i
 
 ANSWERS = {
     "encode --vocab gpt-2 -p hi": 0,
-    "decode --vocab gpt-2 17250": 2,
+    "decode --vocab gpt-2 17250": 0,
+    "decode --vocab gpt-2 17250000": 2,
     "count --vocab nobody -p hi": 2,
     "info --vocab nobody": 2,
     "compare gpt-2 mistral": 1,
