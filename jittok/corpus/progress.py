@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import time
@@ -70,6 +71,14 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{whole % 60:02d}" if hours else f"{minutes}:{whole % 60:02d}"
 
 
+def _columns(stream: TextIO) -> int:
+    """Of the terminal that a stream goes to; standard output may go elsewhere."""
+    with suppress(OSError, ValueError, AttributeError):
+        if found := os.get_terminal_size(stream.fileno()).columns:
+            return found
+    return shutil.get_terminal_size().columns
+
+
 class ProgressLine:
     """Shows progress on one line of a terminal; silent anywhere else."""
 
@@ -82,7 +91,7 @@ class ProgressLine:
         """Draw it, a few times a second."""
         now = time.monotonic()
         if self._shown and now - self._last >= EVERY:
-            line = progress.line(shutil.get_terminal_size().columns - 1)  # the last column may wrap
+            line = progress.line(_columns(self._stream) - 1)  # the last column may wrap
             self._write("\r" + line.ljust(self._width))
             self._last, self._width = now, len(line)
 
